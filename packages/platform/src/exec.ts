@@ -1,0 +1,20 @@
+export interface ExecRequest {
+  readonly file: string;
+  readonly args: readonly string[];
+  /** Written to standard input, which is then closed. Secrets go here, never into `args`. */
+  readonly stdin?: string;
+  /** The child is killed (SIGKILL, with its process group) when this much time has passed. */
+  readonly timeoutMs: number;
+  /** Output beyond this is cut and marked. */
+  readonly outputBytesMax: number;
+}
+
+export type ExecResult =
+  | { readonly kind: 'exited'; readonly code: number; readonly stdout: string; readonly stderr: string }
+  | { readonly kind: 'timedOut'; readonly stdout: string; readonly stderr: string }
+  | { readonly kind: 'notStarted'; readonly message: string };
+
+/** Runs programs. The child's environment is empty but for PATH and LC_ALL=C. */
+export interface Exec {
+  run(request: ExecRequest, signal?: AbortSignal): Promise<ExecResult>;
+}

@@ -1,0 +1,50 @@
+/** One request as the boot path sees it: no body is ever read. */
+export interface HttpRequest {
+  readonly method: string;
+  /** Path and query exactly as sent. */
+  readonly target: string;
+  readonly remoteAddress: string;
+  /** Lower-case header names; repeated headers joined with ", ". */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** A slice of a file, streamed by the platform without passing through our heap at once. */
+export interface FileSlice {
+  readonly kind: 'file';
+  readonly path: string;
+  /** First byte, inclusive. */
+  readonly start: number;
+  /** Last byte, inclusive. */
+  readonly end: number;
+}
+
+export interface HttpResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Text and bytes are sent whole; a file slice is streamed. Not sent for HEAD. */
+  readonly body?: string | Uint8Array | FileSlice;
+}
+
+export interface HttpServer {
+  readonly address: string;
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+export interface HttpListen {
+  readonly address: string;
+  readonly port: number;
+  /** Header bytes above this are refused with 431. */
+  readonly headerBytesMax: number;
+  /** Connections above this are refused at accept. */
+  readonly connectionsMax: number;
+  /** A connection silent for this long is closed. */
+  readonly idleTimeoutMs: number;
+}
+
+export interface Http {
+  listen(
+    options: HttpListen,
+    handle: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>,
+  ): Promise<HttpServer>;
+}

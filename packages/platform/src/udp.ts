@@ -1,0 +1,30 @@
+/** Where a datagram came from or goes to. `port` 1–65535, `address` dotted IPv4 or IPv6. */
+export interface UdpPeer {
+  readonly address: string;
+  readonly port: number;
+}
+
+export interface UdpSocket {
+  /** The address and port the socket is bound to. */
+  readonly local: UdpPeer;
+  /** Sends one datagram; delivery errors are reported to `onError`, never thrown. */
+  send(datagram: Uint8Array, to: UdpPeer): void;
+  close(): void;
+}
+
+export interface UdpHandlers {
+  onDatagram(datagram: Uint8Array, from: UdpPeer): void;
+  onError(error: Error): void;
+}
+
+export interface UdpBind {
+  readonly address: string;
+  /** 0 lets the system choose. */
+  readonly port: number;
+  /** Allow sending to broadcast addresses. */
+  readonly broadcast?: boolean;
+}
+
+export interface Udp {
+  bind(options: UdpBind, handlers: UdpHandlers): Promise<UdpSocket>;
+}
