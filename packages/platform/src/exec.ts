@@ -10,7 +10,12 @@ export interface ExecRequest {
 }
 
 export type ExecResult =
-  | { readonly kind: 'exited'; readonly code: number; readonly stdout: string; readonly stderr: string }
+  | {
+      readonly kind: 'exited';
+      readonly code: number;
+      readonly stdout: string;
+      readonly stderr: string;
+    }
   | { readonly kind: 'timedOut'; readonly stdout: string; readonly stderr: string }
   | { readonly kind: 'notStarted'; readonly message: string };
 

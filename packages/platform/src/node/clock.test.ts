@@ -1,0 +1,89 @@
+import { expect, test, vi } from 'vitest';
+import { nodeClock } from './clock.ts';
+
+test('tells the wall time of the machine', () => {
+  const before = Date.now();
+  const nowMs = nodeClock().nowMs();
+  expect(nowMs).toBeGreaterThanOrEqual(before);
+  expect(nowMs).toBeLessThanOrEqual(Date.now());
+});
+
+test('never goes back on the suspend-aware clock', () => {
+  const clock = nodeClock();
+  let last = clock.suspendAwareMs();
+  for (let reading = 0; reading < 2_000; reading += 1) {
+    const next = clock.suspendAwareMs();
+    expect(next).toBeGreaterThanOrEqual(last);
+    last = next;
+  }
+});
+
+test('counts a suspend that the monotonic clock did not see', () => {
+  const sources = { monotonic: 1_000, uptime: 5_000 };
+  const clock = nodeClock({
+    monotonicMs: () => sources.monotonic,
+    uptimeMs: () => sources.uptime,
+  });
+  const start = clock.suspendAwareMs();
+  sources.monotonic += 10;
+  sources.uptime += 60_010;
+  expect(clock.suspendAwareMs() - start).toBe(60_010);
+});
+
+test('does not go back when the coarse uptime lags behind the monotonic clock', () => {
+  const sources = { monotonic: 1_000, uptime: 5_000 };
+  const clock = nodeClock({
+    monotonicMs: () => sources.monotonic,
+    uptimeMs: () => sources.uptime,
+  });
+  const start = clock.suspendAwareMs();
+  sources.monotonic += 9;
+  expect(clock.suspendAwareMs() - start).toBe(9);
+  sources.monotonic += 1;
+  sources.uptime += 10;
+  expect(clock.suspendAwareMs() - start).toBe(10);
+});
+
+test('runs a callback once after its delay', async () => {
+  const clock = nodeClock();
+  const start = performance.now();
+  const elapsedMs = await new Promise<number>((resolve) => {
+    clock.after(30, () => resolve(performance.now() - start));
+  });
+  expect(elapsedMs).toBeGreaterThanOrEqual(28);
+});
+
+test('does not run a cancelled callback, and takes a second cancel', async () => {
+  const clock = nodeClock();
+  let ran = false;
+  const cancel = clock.after(5, () => {
+    ran = true;
+  });
+  cancel();
+  cancel();
+  await new Promise<void>((resolve) => {
+    clock.after(30, () => resolve());
+  });
+  expect(ran).toBe(false);
+});
+
+test('waits longer than one Node timer can hold', () => {
+  vi.useFakeTimers();
+  try {
+    const thirtyDaysMs = 30 * 24 * 3_600_000;
+    let ran = false;
+    nodeClock().after(thirtyDaysMs, () => {
+      ran = true;
+    });
+    vi.advanceTimersByTime(thirtyDaysMs - 1);
+    expect(ran).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(ran).toBe(true);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test.each([-1, Number.NaN])('refuses a delay of %s', (delayMs) => {
+  expect(() => nodeClock().after(delayMs, () => {})).toThrow('delayMs must be 0 or more');
+});

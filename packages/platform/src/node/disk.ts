@@ -1,0 +1,148 @@
+/**
+ * Files of the program's own state on the real disk.
+ *
+ * D1 After `writeAtomic` resolves, a reader sees the new contents even after a power cut; before,
+ *    the old. Never a mixture. A crash leaves at most one `<path>.tmp`, replaced by the next write.
+ * D2 `append` resolves only after fdatasync, in the order of the calls.
+ * D3 After a failed append the file takes no more: what the kernel kept of it is unknown, and a
+ *    later fsync may claim success for pages that were dropped. Reopen and check the tail.
+ */
+import { type FileHandle, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { AppendFile, Disk } from '../disk.ts';
+
+const ownerOnlyMode = 0o600;
+const permissionBits = 0o7777;
+
+/** The disk of this machine. */
+export function nodeDisk(): Disk {
+  const lastWrites = new Map<string, Promise<void>>();
+  return {
+    read: (path) => orMissing(readBytes(path)),
+    writeAtomic: (path, contents, mode) =>
+      inTurn(lastWrites, path, () => replace(path, contents, mode)),
+    openAppend,
+    stat: (path) => orMissing(sizeAndMode(path)),
+    makeFolder,
+    remove: async (path) => {
+      await rm(path, { force: true });
+      await orMissing(syncFolder(dirname(path)));
+    },
+  };
+}
+
+/** Runs `write` after the writes of the same path before it, whether those failed or not. */
+async function inTurn(
+  lastWrites: Map<string, Promise<void>>,
+  path: string,
+  write: () => Promise<void>,
+): Promise<void> {
+  const before = lastWrites.get(path) ?? Promise.resolve();
+  const mine = before.catch(() => {}).then(write);
+  lastWrites.set(path, mine);
+  try {
+    await mine;
+  } finally {
+    if (lastWrites.get(path) === mine) lastWrites.delete(path);
+  }
+}
+
+async function replace(path: string, contents: Uint8Array, mode: number): Promise<void> {
+  const temporary = `${path}.tmp`;
+  await rm(temporary, { force: true });
+  try {
+    await writeNew(temporary, contents, mode);
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await syncFolder(dirname(path));
+}
+
+async function writeNew(path: string, contents: Uint8Array, mode: number): Promise<void> {
+  const file = await open(path, 'wx', mode);
+  try {
+    // The mode given to open is narrowed by the umask.
+    await file.chmod(mode);
+    await file.writeFile(contents);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function openAppend(path: string): Promise<AppendFile> {
+  const file = await open(path, 'a', ownerOnlyMode);
+  try {
+    await syncFolder(dirname(path));
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+  return appendFile(path, file);
+}
+
+function appendFile(path: string, file: FileHandle): AppendFile {
+  let last: Promise<void> = Promise.resolve();
+  let refusal: string | undefined;
+  const write = async (bytes: Uint8Array): Promise<void> => {
+    if (refusal !== undefined) throw new Error(refusal);
+    try {
+      await file.writeFile(bytes);
+      await file.datasync();
+    } catch (error) {
+      refusal = `${path}: an earlier append failed; reopen the file and check its end`;
+      throw error;
+    }
+  };
+  return {
+    append: (bytes) => {
+      last = last.catch(() => {}).then(() => write(bytes));
+      return last;
+    },
+    close: async () => {
+      await last.catch(() => {});
+      if (refusal === undefined) refusal = `${path}: closed`;
+      await file.close();
+    },
+  };
+}
+
+/** Creates from the top, and makes each new entry durable in the folder that holds it. */
+async function makeFolder(path: string, mode: number): Promise<void> {
+  const topmost = await mkdir(path, { recursive: true, mode });
+  if (topmost === undefined) return;
+  let folder = path;
+  while (folder.length >= topmost.length && folder !== dirname(folder)) {
+    folder = dirname(folder);
+    await syncFolder(folder);
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+async function readBytes(path: string): Promise<Uint8Array> {
+  return new Uint8Array(await readFile(path));
+}
+
+async function sizeAndMode(path: string): Promise<{ sizeBytes: number; mode: number }> {
+  const found = await stat(path);
+  return { sizeBytes: found.size, mode: found.mode & permissionBits };
+}
+
+async function orMissing<T>(found: Promise<T>): Promise<T | undefined> {
+  try {
+    return await found;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,104 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { ExecRequest } from '../exec.ts';
+import { nodeExec } from './exec.ts';
+
+const exec = nodeExec();
+const shell = (script: string, more: Partial<ExecRequest> = {}): ExecRequest => ({
+  file: 'sh',
+  args: ['-c', script],
+  timeoutMs: 20_000,
+  outputBytesMax: 1_000,
+  ...more,
+});
+
+test('answers the exit code and both outputs', async () => {
+  const result = await exec.run(shell('echo out; echo err >&2; exit 3'));
+  expect(result).toEqual({ kind: 'exited', code: 3, stdout: 'out\n', stderr: 'err\n' });
+});
+
+test('gives the child PATH and LC_ALL and nothing else', async () => {
+  const result = await exec.run({
+    file: 'env',
+    args: [],
+    timeoutMs: 20_000,
+    outputBytesMax: 10_000,
+  });
+  expect(result).toMatchObject({
+    stdout: 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nLC_ALL=C\n',
+  });
+});
+
+test('passes standard input and closes it', async () => {
+  const result = await exec.run({ ...shell('cat'), stdin: 'secret' });
+  expect(result).toMatchObject({ code: 0, stdout: 'secret' });
+});
+
+test('takes a child that does not read its input', async () => {
+  const result = await exec.run({ ...shell('exit 0'), stdin: 'x'.repeat(1_000_000) });
+  expect(result).toMatchObject({ kind: 'exited', code: 0 });
+});
+
+test('says why a program did not start', async () => {
+  const missing = await exec.run({ ...shell(''), file: 'no-such-program' });
+  expect(missing).toEqual({ kind: 'notStarted', message: expect.stringContaining('ENOENT') });
+  const badArgument = await exec.run({ ...shell(''), args: ['a\0b'] });
+  expect(badArgument).toEqual({ kind: 'notStarted', message: expect.stringContaining('null') });
+});
+
+test('cuts long output, says so, and lets the child finish', async () => {
+  const result = await exec.run(shell('head -c 300000 /dev/zero | tr "\\0" x; echo end >&2'));
+  expect(result).toMatchObject({ kind: 'exited', code: 0, stderr: 'end\n' });
+  expect(result).toMatchObject({
+    stdout: `${'x'.repeat(1_000)}\n[output cut: 1000 of 300000 bytes kept]`,
+  });
+});
+
+test('kills the whole process group on timeout and keeps what was said', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'exec-'));
+  const pidFile = join(folder, 'pid');
+  const start = performance.now();
+  const result = await exec.run(
+    shell(`echo begun; sleep 600 & echo $! >${pidFile}; wait`, { timeoutMs: 300 }),
+  );
+  expect(performance.now() - start).toBeLessThan(10_000);
+  expect(result).toEqual({ kind: 'timedOut', stdout: 'begun\n', stderr: '' });
+  const pid = readFileSync(pidFile, 'utf8').trim();
+  rmSync(folder, { recursive: true });
+  await expect.poll(() => isRunning(pid), { timeout: 5_000 }).toBe(false);
+});
+
+test('leaves no child of the group behind after a normal end', async () => {
+  const result = await exec.run(shell('sleep 600 & echo $!'));
+  expect(result).toMatchObject({ kind: 'exited', code: 0 });
+  const pid = result.kind === 'exited' ? result.stdout.trim() : '';
+  await expect.poll(() => isRunning(pid), { timeout: 5_000 }).toBe(false);
+});
+
+test('settles although a process in another session holds the output open', async () => {
+  const start = performance.now();
+  const result = await exec.run(shell('setsid sleep 6 & sleep 0.3; echo parent'));
+  expect(result).toMatchObject({ kind: 'exited', code: 0, stdout: 'parent\n' });
+  expect(performance.now() - start).toBeLessThan(5_000);
+});
+
+test('kills on abort, and does not start when aborted before', async () => {
+  const abort = new AbortController();
+  const running = exec.run(shell('sleep 600'), abort.signal);
+  setTimeout(() => abort.abort(), 50);
+  expect(await running).toMatchObject({ kind: 'exited', code: 137 });
+  expect(await exec.run(shell('exit 0'), abort.signal)).toMatchObject({ kind: 'notStarted' });
+});
+
+/** A zombie is not running: its parent has only not looked yet. */
+function isRunning(pid: string): boolean {
+  const path = `/proc/${pid}/stat`;
+  if (!existsSync(path)) return false;
+  try {
+    return !readFileSync(path, 'utf8').includes(') Z ');
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,146 @@
+/**
+ * Runs programs of this machine.
+ *
+ * X1 The child gets PATH and LC_ALL=C and nothing else of our environment.
+ * X2 `run` settles within `timeoutMs` plus two seconds, even when the child cannot be killed (a
+ *    process waiting for a dead disk ignores SIGKILL), and never rejects.
+ * X3 When it settles, the child's process group has been sent SIGKILL: nothing is left behind but
+ *    what put itself into a session of its own.
+ * X4 At most `outputBytesMax` bytes of each output are kept; the rest is read and dropped, so
+ *    that a chatty child does not block.
+ */
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import type { Readable } from 'node:stream';
+import type { Exec, ExecRequest, ExecResult } from '../exec.ts';
+
+const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** How long a killed child may take to close its outputs, milliseconds (X2). */
+const killGraceMs = 2_000;
+
+/** The exit code of a child that died of signal n is this plus n, as in a shell. */
+const signalCodeBase = 128;
+
+/** Programs are looked up in `path`, a list of folders separated by colons. */
+export function nodeExec(path: string = defaultPath): Exec {
+  return { run: (request, signal) => run(request, path, signal) };
+}
+
+/**
+ * Aborting kills the process group; the result is then `exited` with code 137, as for anyone
+ * else's SIGKILL.
+ */
+async function run(request: ExecRequest, path: string, signal?: AbortSignal): Promise<ExecResult> {
+  if (signal?.aborted === true) return { kind: 'notStarted', message: 'aborted before the start' };
+  let child: ChildProcessWithoutNullStreams;
+  try {
+    child = spawn(request.file, request.args, {
+      cwd: '/',
+      env: { PATH: path, LC_ALL: 'C' },
+      detached: true,
+    });
+  } catch (error) {
+    return { kind: 'notStarted', message: messageOf(error) };
+  }
+  const stdout = collect(child.stdout, request.outputBytesMax);
+  const stderr = collect(child.stderr, request.outputBytesMax);
+  // A child that does not read its input closes the pipe: its exit code tells the story.
+  child.stdin.on('error', () => {});
+  child.stdin.end(request.stdin ?? '');
+  const end = await ended(child, request.timeoutMs, signal);
+  switch (end.kind) {
+    case 'notStarted':
+      return end;
+    case 'timedOut':
+      return { kind: 'timedOut', stdout: stdout(), stderr: stderr() };
+    case 'exited':
+      return { kind: 'exited', code: end.code, stdout: stdout(), stderr: stderr() };
+  }
+}
+
+type End =
+  | { readonly kind: 'exited'; readonly code: number }
+  | { readonly kind: 'timedOut' }
+  | { readonly kind: 'notStarted'; readonly message: string };
+
+/** Settles when outputs are closed and the child is gone, or `killGraceMs` after the kill. */
+function ended(
+  child: ChildProcessWithoutNullStreams,
+  timeoutMs: number,
+  signal: AbortSignal | undefined,
+): Promise<End> {
+  return new Promise((resolve) => {
+    let end: End | undefined;
+    let graceTimer: NodeJS.Timeout | undefined;
+    const settle = (): void => {
+      clearTimeout(timeoutTimer);
+      clearTimeout(graceTimer);
+      signal?.removeEventListener('abort', killGroup);
+      resolve(end ?? { kind: 'timedOut' });
+    };
+    const killGroup = (): void => {
+      sendSigkill(child.pid);
+      graceTimer ??= setTimeout(() => {
+        child.stdin.destroy();
+        child.stdout.destroy();
+        child.stderr.destroy();
+        child.unref();
+        settle();
+      }, killGraceMs);
+    };
+    const timeoutTimer = setTimeout(() => {
+      end ??= { kind: 'timedOut' };
+      killGroup();
+    }, timeoutMs);
+    signal?.addEventListener('abort', killGroup);
+    child.once('error', (error) => {
+      if (child.pid !== undefined) return;
+      end = { kind: 'notStarted', message: messageOf(error) };
+      settle();
+    });
+    child.once('exit', (code, signalName) => {
+      end ??= { kind: 'exited', code: code ?? signalCode(signalName) };
+      killGroup();
+    });
+    child.once('close', settle);
+  });
+}
+
+function sendSigkill(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // ESRCH: nobody of the group is left, which is what we want.
+  }
+}
+
+function signalCode(name: NodeJS.Signals | null): number {
+  return signalCodeBase + (name === null ? 0 : constants.signals[name]);
+}
+
+/** Keeps the first `bytesMax` bytes of a stream and answers them, decoded, when asked. */
+function collect(stream: Readable, bytesMax: number): () => string {
+  const kept: Buffer[] = [];
+  let keptBytes = 0;
+  let seenBytes = 0;
+  stream.on('error', () => {});
+  stream.on('data', (chunk: Buffer) => {
+    seenBytes += chunk.length;
+    const room = bytesMax - keptBytes;
+    if (room <= 0) return;
+    const part = chunk.subarray(0, room);
+    kept.push(part);
+    keptBytes += part.length;
+  });
+  return () => {
+    const text = Buffer.concat(kept).toString('utf8');
+    if (seenBytes <= bytesMax) return text;
+    return `${text}\n[output cut: ${keptBytes} of ${seenBytes} bytes kept]`;
+  };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,10 @@
+/**
+ * The platform interfaces on the machine that we run on. The only place that touches sockets,
+ * files, timers, the clock and chance; only `main.ts` files and tests of real things import it.
+ */
+export { type ClockSources, nodeClock } from './clock.ts';
+export { type ArmedCrash, makeCrashPoint } from './crash-point.ts';
+export { nodeDisk } from './disk.ts';
+export { nodeExec } from './exec.ts';
+export { type LogLevel, logTextUnitsMax, nodeLog } from './log.ts';
+export { nodeRandom } from './random.ts';
