@@ -1,1 +1,26 @@
-export {};
+/** The control plane's state: one contract (`contract.ts`), several drivers, one suite. */
+export {
+  type Change,
+  type Entry,
+  type Expected,
+  findWrite,
+  type GetResult,
+  HISTORY_PER_KEY,
+  type Listing,
+  type Revision,
+  type StateStore,
+  VALUE_BYTES_MAX,
+  WRITE_ID_LENGTH_MAX,
+  type WatchEvent,
+  type WriteResult,
+  type WriteTrace,
+} from './contract.ts';
+export { StoreError, type StoreErrorCode } from './errors.ts';
+export {
+  isUnder,
+  KEY_LENGTH_MAX,
+  keySegment,
+  parseKeySegment,
+  parseStoreKey,
+  storeKey,
+} from './key.ts';

@@ -1,0 +1,201 @@
+/**
+ * StateStore: where the control plane keeps all state (DESIGN §10). Every driver passes
+ * `conformance/`, and nothing may be relied on that is not written here.
+ *
+ * Invariants of every store:
+ *  S1 One key is one record; compare-and-set on one key is the only way to write.
+ *  S2 Of several writes that expect the same revision of a key, at most one is `ok`.
+ *  S3 Revisions are positive safe integers that grow over the whole store, deletes included, for
+ *     as long as `incarnation` stays the same. They never repeat and never go back.
+ *  S4 A write answered `ok` survives SIGKILL of every process involved.
+ *  S5 A read is linearizable, or says by `asOf` how old it may be.
+ *  S6 `watch` is in order, at least once and without gaps, or ends with `compacted`.
+ *  S7 A live value never disappears by age, number or size of other values.
+ *
+ * Must not: offer writes over several keys, promise a snapshot over several keys, interpret values.
+ */
+import { StoreError } from './errors.ts';
+
+/** Position in the store's one order of writes: 1 … 2^53 − 1. 0 stands for "before everything". */
+export type Revision = number;
+
+/**
+ * What a write requires of its key: `'absent'` no live value (never written, or deleted); a number
+ * that the key's last write, put or delete, has exactly this revision.
+ */
+export type Expected = Revision | 'absent';
+
+/** A live value. `value` must not be changed by its receiver. */
+export interface Entry {
+  readonly key: string;
+  readonly value: Uint8Array;
+  readonly revision: Revision;
+  /** Identifies the one write that made this value; see `StateStore.put`. */
+  readonly writeId: string;
+}
+
+export type GetResult =
+  | (Entry & {
+      readonly kind: 'found';
+      /** Missing: linearizable. Present: the state at this revision or later, perhaps not now's. */
+      readonly asOf?: Revision;
+    })
+  | {
+      readonly kind: 'absent';
+      readonly key: string;
+      /** The delete that made it absent, where the store still knows one. */
+      readonly revision?: Revision;
+      readonly writeId?: string;
+      readonly asOf?: Revision;
+    };
+
+export type WriteResult =
+  | { readonly kind: 'ok'; readonly revision: Revision; readonly writeId: string }
+  /** Not written. `current` is what stands there instead, when it could be read. */
+  | { readonly kind: 'conflict'; readonly current?: GetResult }
+  /**
+   * May have been written, or may still be. Repeat the call with the same arguments and this
+   * `writeId`, or ask `findWrite`; never assume either outcome.
+   */
+  | { readonly kind: 'unknown'; readonly writeId: string; readonly reason: string };
+
+/** One write as history and watch show it. */
+export type Change =
+  | (Entry & { readonly kind: 'put' })
+  | {
+      readonly kind: 'delete';
+      readonly key: string;
+      readonly revision: Revision;
+      readonly writeId: string;
+    };
+
+export type WatchEvent =
+  | Change
+  /**
+   * Always the last event: what follows `from` is no longer complete, or (`fromTheFuture`) the
+   * store has never reached `from`. List again and watch from the listing's `before`.
+   */
+  | { readonly kind: 'compacted'; readonly reason: 'trimmed' | 'fromTheFuture' };
+
+export interface Listing {
+  /** Live values under the prefix, ordered by key (code units). Not a snapshot. */
+  readonly entries: readonly Entry[];
+  /** `watch(before, prefix)` shows every change that this listing may have missed. */
+  readonly before: Revision;
+}
+
+export interface StateStore {
+  /** Which driver this is, for logs and messages: `sqlite`, `nats`, `memory`. */
+  readonly driver: string;
+  /** Random id made when the store was created, and anew when it is opened as restored. */
+  readonly incarnation: string;
+  /** Whether an acknowledged write survives the loss of power of every machine involved. */
+  readonly survivesPowerLoss: 'yes' | 'no' | 'unknown';
+
+  /** Throws `invalidKey`, `unavailable`, `closed`, `incarnationChanged`. */
+  get(key: string): Promise<GetResult>;
+
+  /**
+   * The live values whose key is `prefix` or lies below it by whole segments: `hosts.a` lists
+   * `hosts.a` and `hosts.a.b`, not `hosts.ab`; `''` lists everything. Throws `invalidPrefix`,
+   * `unavailable`, `closed`, `incarnationChanged`.
+   */
+  list(prefix: string): Promise<Listing>;
+
+  /**
+   * Writes `value` (at most `VALUE_BYTES_MAX` bytes) if the key is as `expected`. The answer comes
+   * once the outcome is durable (S4). `writeId` names this write (1–64 of `A–Z a–z 0–9 _ -`) and
+   * must never be used for another; without it the store makes one. A repetition of a write that
+   * is already the key's last one is `ok` with its revision. Throws `invalidKey`, `valueTooLarge`,
+   * `invalidWriteId`, `invalidRevision`, `closed`, `incarnationChanged`; what cannot be decided is
+   * `unknown`, never thrown.
+   */
+  put(key: string, value: Uint8Array, expected: Expected, writeId?: string): Promise<WriteResult>;
+
+  /**
+   * Deletes the key if its last write has revision `expected`. The answer's revision is that of
+   * the delete. Otherwise as `put`.
+   */
+  delete(key: string, expected: Revision, writeId?: string): Promise<WriteResult>;
+
+  /**
+   * Every change of a key under `prefix` (as `list`) with a revision greater than `from`, until
+   * the iteration is left, `signal` is aborted or the store is closed: these end it normally.
+   * The same change may come twice after a reconnection, then followed by all later ones again.
+   * Throws `invalidPrefix`, `invalidRevision`, `closed`, `incarnationChanged`.
+   */
+  watch(from: Revision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent>;
+
+  /**
+   * The last changes of one key, oldest first: at least the last `HISTORY_PER_KEY`, deletes
+   * included; empty for a key never written.
+   */
+  history(key: string): Promise<readonly Change[]>;
+
+  /** The revision of the store's last write, 0 or more; what agents compare after a restore. */
+  latestRevision(): Promise<Revision>;
+
+  /** Finishes what was accepted and releases everything. Later calls throw `closed`. */
+  close(): Promise<void>;
+}
+
+/** Largest value, in bytes. */
+export const VALUE_BYTES_MAX = 256 * 1024;
+/** How many changes of a key `history` keeps at least. */
+export const HISTORY_PER_KEY = 64;
+/** Longest write id, in characters. */
+export const WRITE_ID_LENGTH_MAX = 64;
+
+const WRITE_ID = /^[A-Za-z0-9_-]+$/;
+
+/** Throws `valueTooLarge`. */
+export function checkValue(key: string, value: Uint8Array): void {
+  if (value.byteLength <= VALUE_BYTES_MAX) return;
+  throw new StoreError(
+    'valueTooLarge',
+    `the value for key ${key} has ${value.byteLength} bytes; at most ${VALUE_BYTES_MAX} are stored`,
+  );
+}
+
+/** Throws `invalidWriteId`. */
+export function checkWriteId(writeId: string): void {
+  if (writeId.length <= WRITE_ID_LENGTH_MAX && WRITE_ID.test(writeId)) return;
+  throw new StoreError(
+    'invalidWriteId',
+    `write id ${JSON.stringify(writeId)} is not 1 to ${WRITE_ID_LENGTH_MAX} of A-Z a-z 0-9 _ -`,
+  );
+}
+
+/** Throws `invalidRevision`; `least` is 1 where a write is meant, 0 where a position is. */
+export function checkRevision(revision: Revision, least: 0 | 1): void {
+  if (Number.isSafeInteger(revision) && revision >= least) return;
+  throw new StoreError(
+    'invalidRevision',
+    `revision ${revision} is not an integer from ${least} to ${Number.MAX_SAFE_INTEGER}`,
+  );
+}
+
+export type WriteTrace =
+  /** The write happened, with this revision; later ones may have followed. */
+  | { readonly kind: 'landed'; readonly revision: Revision }
+  /** Not among the last changes. It may still land, unless the key has moved past `expected`. */
+  | { readonly kind: 'notSeen'; readonly current: GetResult };
+
+/**
+ * Looks for a write whose answer was `unknown`, first as the key's last write, then among its last
+ * `HISTORY_PER_KEY` changes. Throws what `get` and `history` throw.
+ */
+export async function findWrite(
+  store: StateStore,
+  key: string,
+  writeId: string,
+): Promise<WriteTrace> {
+  const current = await store.get(key);
+  if (current.writeId === writeId && current.revision !== undefined) {
+    return { kind: 'landed', revision: current.revision };
+  }
+  for (const change of await store.history(key)) {
+    if (change.writeId === writeId) return { kind: 'landed', revision: change.revision };
+  }
+  return { kind: 'notSeen', current };
+}
