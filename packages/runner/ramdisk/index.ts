@@ -1,0 +1,2 @@
+/** The build of the ramdisk, and the fetching of Debian packages that it and the tests share. */
+export { type DebianArchive, type DebianPackage, openArchive } from './debian.ts';
