@@ -1,0 +1,69 @@
+/** One call's context and the signal that ends it. */
+import { X509Certificate } from 'node:crypto';
+import type { Metadata } from '@grpc/grpc-js';
+import { publicKeySha256, sha256Hex } from '../trust/fingerprint.ts';
+import type { CallContext, PeerCertificate } from './handlers.ts';
+
+/** What the adapter needs of grpc-js's four kinds of call. */
+export interface SurfaceCall {
+  readonly cancelled: boolean;
+  readonly metadata: Metadata;
+  getPeer(): string;
+  getDeadline(): Date | number;
+  getAuthContext(): { readonly sslPeerCertificate?: { readonly raw: Buffer } | undefined };
+  on(event: 'cancelled', listener: () => void): unknown;
+}
+
+/** A call under way. */
+export interface CallScope {
+  readonly context: CallContext;
+  /** Ends it: handlers see their signal aborted. Idempotent. */
+  abort(): void;
+}
+
+/** Opens the scope of a call that grpc-js has handed over. */
+export function openCall(call: SurfaceCall, method: string): CallScope {
+  const over = new AbortController();
+  const abort = () => over.abort();
+  // grpc-js says "cancelled" for a lost caller, a passed deadline, and at the end of every call.
+  call.on('cancelled', abort);
+  if (call.cancelled) abort();
+  const deadline = call.getDeadline();
+  let certificate: PeerCertificate | undefined;
+  const context: CallContext = {
+    method,
+    header: (name) => firstText(call.metadata, name),
+    peerAddress: call.getPeer(),
+    peerCertificate: () => {
+      certificate ??= readCertificate(call.getAuthContext().sslPeerCertificate?.raw);
+      return certificate;
+    },
+    signal: over.signal,
+    deadlineMs: typeof deadline === 'number' ? deadline : deadline.getTime(),
+  };
+  return { context, abort };
+}
+
+function firstText(metadata: Metadata, name: string): string | undefined {
+  const [value] = metadata.get(name);
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** grpc-js hands a certificate over only when TLS found it valid and signed by our client CA. */
+function readCertificate(der: Buffer | undefined): PeerCertificate | undefined {
+  if (der === undefined) return undefined;
+  const certificate = new X509Certificate(der);
+  return {
+    der,
+    fingerprintSha256: sha256Hex(der),
+    publicKeySha256: publicKeySha256(certificate.publicKey),
+    uris: urisOf(certificate),
+  };
+}
+
+function urisOf(certificate: X509Certificate): string[] {
+  return (certificate.subjectAltName ?? '')
+    .split(', ')
+    .filter((name) => name.startsWith('URI:'))
+    .map((name) => name.slice('URI:'.length));
+}

@@ -1,0 +1,253 @@
+/**
+ * Serves bound services over gRPC with TLS on one port.
+ *
+ * Invariants:
+ * 1. Plain text is refused by construction: there are only TLS credentials.
+ * 2. The guard runs before every handler, of every service but those named open.
+ * 3. Only an `ApiFailure` reaches the caller as it is; anything else becomes `internal` with a
+ *    reference that the log has too, and its cause stays in the log.
+ * 4. Every call's signal is aborted when the call is over, whatever ended it.
+ */
+import type { DescMethod } from '@bufbuild/protobuf';
+import {
+  Metadata,
+  Server,
+  type ServerDuplexStream,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type sendUnaryData,
+} from '@grpc/grpc-js';
+import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
+import { ApiFailure } from '../error/api-error.ts';
+import { statusDetailsKey, toStatus } from '../error/wire.ts';
+import { type CallScope, openCall, type SurfaceCall } from './call-scope.ts';
+import { decodeMessage, encodeMessage } from './codec.ts';
+import type { AnyHandler, BoundService, CallContext } from './handlers.ts';
+import { defaultRpcLimits, type RpcLimits } from './limits.ts';
+import { iterate, pump } from './stream.ts';
+import { type KeyAndChain, RotatingServerCredentials, type ServerTls } from './tls.ts';
+
+/** Lets a call through, or throws the `ApiFailure` that refuses it. */
+export type Guard = (context: CallContext) => void | Promise<void>;
+
+export interface ServeOptions {
+  /** IPv4 or IPv6 address to listen on. */
+  readonly address: string;
+  /** 0 lets the system choose. */
+  readonly port: number;
+  readonly tls: ServerTls;
+  readonly services: readonly BoundService[];
+  /** Runs before every handler (invariant 2). */
+  readonly guard?: Guard;
+  /** Services, by full name, that the guard does not apply to (health). */
+  readonly openServices?: readonly string[];
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly limits?: Partial<RpcLimits>;
+}
+
+/** A listening server. */
+export interface RpcServer {
+  readonly port: number;
+  /** Uses another key and chain for new connections. */
+  replaceCertificate(next: KeyAndChain): void;
+  /** Aborts every open call, waits for them up to `closeGraceMs`, then cuts. */
+  close(): Promise<void>;
+}
+
+interface Shared {
+  readonly guard: Guard;
+  readonly log: Log;
+  readonly random: Random;
+  readonly open: Set<CallScope>;
+}
+
+/** Starts listening. Rejects with a sentence that names the address when it cannot. */
+export async function serve(options: ServeOptions): Promise<RpcServer> {
+  const limits = { ...defaultRpcLimits, ...options.limits };
+  const server = new Server({
+    'grpc.max_receive_message_length': limits.messageBytesMax,
+    'grpc.max_send_message_length': limits.messageBytesMax,
+    'grpc.max_concurrent_streams': limits.callsPerConnectionMax,
+    'grpc.keepalive_time_ms': limits.keepaliveAfterMs,
+    'grpc.keepalive_timeout_ms': limits.keepaliveTimeoutMs,
+    'grpc.enable_channelz': 0,
+  });
+  const open = new Set<CallScope>();
+  for (const bound of options.services) {
+    const guarded = !options.openServices?.includes(bound.service.typeName);
+    const guard = (guarded ? options.guard : undefined) ?? (() => undefined);
+    register(server, bound, { guard, log: options.log, random: options.random, open });
+  }
+  const credentials = new RotatingServerCredentials(options.tls);
+  const port = await listen(server, options, credentials);
+  return {
+    port,
+    replaceCertificate: (next) => credentials.replace(next),
+    close: () => close(server, open, options.clock, limits.closeGraceMs),
+  };
+}
+
+function register(server: Server, { service, handlers }: BoundService, shared: Shared): void {
+  for (const method of service.methods) {
+    const handler = handlers[method.localName];
+    if (handler === undefined) {
+      throw new Error(`${service.typeName}.${method.name} has no handler`);
+    }
+    const path = `/${service.typeName}/${method.name}`;
+    const [type, serve] = serveMethod(method, handler, path, shared);
+    server.register(path, serve, asIs, asIs, type);
+  }
+}
+
+function serveMethod(method: DescMethod, handler: AnyHandler, path: string, shared: Shared) {
+  switch (method.methodKind) {
+    case 'unary':
+      return ['unary', unary(method, handler, path, shared)] as const;
+    case 'server_streaming':
+      return ['serverStream', serverStreaming(method, handler, path, shared)] as const;
+    case 'bidi_streaming':
+      return ['bidi', bidiStreaming(method, handler, path, shared)] as const;
+    case 'client_streaming':
+      throw new Error(`${path}: client streaming is not served; make it bidirectional`);
+  }
+}
+
+function unary(method: DescMethod, handler: AnyHandler, path: string, shared: Shared) {
+  return (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>): void => {
+    void inScope(call, path, shared, (status) => reply(status), async (context) => {
+      const request = decodeMessage(method.input, call.request);
+      const response = await handler(request as never, context);
+      reply(null, encodeMessage(method.output, response as never));
+    });
+  };
+}
+
+function serverStreaming(method: DescMethod, handler: AnyHandler, path: string, shared: Shared) {
+  return (call: ServerWritableStream<Buffer, Buffer>): void => {
+    void inScope(call, path, shared, (status) => call.emit('error', status), async (context) => {
+      const request = decodeMessage(method.input, call.request);
+      const responses = handler(request as never, context) as AsyncIterable<never>;
+      const encode = (response: never) => encodeMessage(method.output, response);
+      if (!(await pump(responses, call, encode, context.signal))) throw closing();
+      call.end();
+    });
+  };
+}
+
+function bidiStreaming(method: DescMethod, handler: AnyHandler, path: string, shared: Shared) {
+  return (call: ServerDuplexStream<Buffer, Buffer>): void => {
+    void inScope(call, path, shared, (status) => call.emit('error', status), async (context) => {
+      const decode = (bytes: Buffer) => decodeMessage(method.input, bytes);
+      const requests = iterate(call, decode, context.signal, callerGone);
+      const responses = handler(requests as never, context) as AsyncIterable<never>;
+      const encode = (response: never) => encodeMessage(method.output, response);
+      if (!(await pump(responses, call, encode, context.signal))) throw closing();
+      call.end();
+    });
+  };
+}
+
+interface ErrorStatus {
+  readonly code: number;
+  readonly details: string;
+  readonly metadata: Metadata;
+}
+
+async function inScope(
+  call: SurfaceCall,
+  path: string,
+  shared: Shared,
+  refuse: (status: ErrorStatus) => void,
+  work: (context: CallContext) => Promise<void>,
+): Promise<void> {
+  const scope = openCall(call, path);
+  shared.open.add(scope);
+  try {
+    await shared.guard(scope.context);
+    await work(scope.context);
+  } catch (error) {
+    refuse(errorStatus(error, path, shared));
+  } finally {
+    shared.open.delete(scope);
+    // A unary or failed call is over once answered; grpc-js says so too, but only later.
+    scope.abort();
+  }
+}
+
+function errorStatus(error: unknown, path: string, shared: Shared): ErrorStatus {
+  const failure = error instanceof ApiFailure ? error : hide(error, path, shared);
+  if (failure.cause !== undefined && error === failure) {
+    shared.log.warn({ method: path, cause: textOf(failure.cause) }, failure.message);
+  }
+  const { code, message, details } = toStatus(failure.error);
+  const metadata = new Metadata();
+  metadata.set(statusDetailsKey, Buffer.from(details));
+  return { code, details: message, metadata };
+}
+
+/** Invariant 3. */
+function hide(error: unknown, path: string, shared: Shared): ApiFailure {
+  const reference = randomId(shared.random);
+  shared.log.error({ method: path, reference, cause: textOf(error) }, 'a call failed by our fault');
+  return new ApiFailure({
+    kind: 'internal',
+    message: `An internal error; the control plane's log has it under reference ${reference}.`,
+    reason: 'INTERNAL',
+    reference,
+  });
+}
+
+function textOf(cause: unknown): string {
+  return cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
+}
+
+function callerGone(): ApiFailure {
+  return new ApiFailure({ kind: 'cancelled', message: 'The call is over.', reason: 'CANCELLED' });
+}
+
+function closing(): ApiFailure {
+  return new ApiFailure({
+    kind: 'unavailable',
+    message: 'The server is closing; connect again.',
+    reason: 'SERVER_CLOSING',
+  });
+}
+
+function listen(
+  server: Server,
+  { address, port }: ServeOptions,
+  credentials: RotatingServerCredentials,
+): Promise<number> {
+  const host = address.includes(':') ? `[${address}]` : address;
+  return new Promise((resolve, reject) => {
+    server.bindAsync(`${host}:${port}`, credentials, (error, bound) => {
+      if (error === null) resolve(bound);
+      else reject(new Error(`cannot listen on ${host}:${port}: ${error.message}`));
+    });
+  });
+}
+
+function close(
+  server: Server,
+  open: ReadonlySet<CallScope>,
+  clock: Clock,
+  graceMs: number,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = clock.after(graceMs, () => {
+      server.forceShutdown();
+      resolve();
+    });
+    server.tryShutdown(() => {
+      cancel();
+      resolve();
+    });
+    for (const scope of open) scope.abort();
+  });
+}
+
+function asIs(bytes: Buffer): Buffer {
+  return bytes;
+}

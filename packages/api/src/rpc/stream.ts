@@ -1,0 +1,90 @@
+/**
+ * Node's object streams ↔ async iterables, so that handlers and callers see only iterables.
+ *
+ * Invariants:
+ * 1. A reader that stops, and a signal that aborts, both end the other side promptly: nothing waits
+ *    for a peer that has gone.
+ * 2. The writer is slowed to the reader's pace: at most one buffer of the stream is filled.
+ */
+import type { Readable, Writable } from 'node:stream';
+
+/** Resolves with the value, or undefined as soon as `signal` aborts. Rejects as `promise` does. */
+export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  return new Promise<T | undefined>((resolve, reject) => {
+    const onAbort = () => resolve(undefined);
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    const settle = () => signal.removeEventListener('abort', onAbort);
+    promise.then(
+      (value) => {
+        settle();
+        resolve(value);
+      },
+      (error: unknown) => {
+        settle();
+        reject(error);
+      },
+    );
+  });
+}
+
+/**
+ * Writes each item of `items` into `sink` until they end (true) or `signal` aborts (false). Does
+ * not end the sink. Rejects with what `items` throws.
+ */
+export async function pump<T>(
+  items: AsyncIterable<T>,
+  sink: Writable,
+  encode: (item: T) => Buffer,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const iterator = items[Symbol.asyncIterator]();
+  let finished = false;
+  try {
+    while (!signal.aborted) {
+      const next = await unlessAborted(iterator.next(), signal);
+      if (next === undefined) return false;
+      if (next.done === true) {
+        finished = true;
+        return true;
+      }
+      if (!sink.write(encode(next.value))) await drained(sink, signal);
+    }
+    return false;
+  } finally {
+    // Not awaited: a generator that is still waiting would hold us up (invariant 1). What it
+    // throws while being closed belongs to a call that is over.
+    if (!finished) iterator.return?.().catch(() => undefined);
+  }
+}
+
+/** What `source` yields, decoded; ends early when `signal` aborts, with what `onAbort` makes. */
+export async function* iterate<T>(
+  source: Readable,
+  decode: (bytes: Buffer) => T,
+  signal: AbortSignal,
+  onAbort: () => Error,
+): AsyncGenerator<T, void, undefined> {
+  const iterator = source.iterator({ destroyOnReturn: false });
+  for (;;) {
+    const next = await unlessAborted(iterator.next(), signal);
+    if (next === undefined) throw onAbort();
+    if (next.done === true) return;
+    yield decode(next.value as Buffer);
+  }
+}
+
+function drained(sink: Writable, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      sink.removeListener('drain', done);
+      sink.removeListener('close', done);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    if (signal.aborted) return done();
+    sink.once('drain', done);
+    sink.once('close', done);
+    signal.addEventListener('abort', done, { once: true });
+  });
+}
