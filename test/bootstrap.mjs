@@ -1,0 +1,192 @@
+/**
+ * Runs every command of the repository: `node test/bootstrap.mjs <command> [arguments]`.
+ *
+ * Plain JavaScript for any Node from 20 on, because it runs before anything is installed: npm
+ * scripts start it with whatever Node the machine has, and it goes on with the pinned one.
+ *
+ * B1 Nothing outside the clone changes but npm's own cache.
+ * B2 The exit code is the command's: 0 when all is well, 128 + n when it died of signal n.
+ * B3 What is installed equals package-lock.json before any command runs.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const binFolder = join(root, 'node_modules', '.bin');
+const pinnedNode = join(binFolder, 'node');
+
+/** Projects of vitest.config.ts that need nothing of the machine and take seconds. */
+const quickProjects = ['--project', 'unit', '--project', 'tidy'];
+
+/** One program of a command. `name` is what the person sees. */
+const format = (write) => ({
+  name: 'format',
+  argv: ['biome', 'check', ...(write ? ['--write'] : []), '.'],
+});
+const lint = { name: 'lint', argv: ['oxlint', '--type-aware', '--quiet'] };
+const types = { name: 'types', argv: ['tsc', '-p', 'tsconfig.json'] };
+const api = (name, ...args) => ({ name, argv: ['buf', ...args], cwd: 'proto' });
+const vitest = (...args) => ({ name: 'tests', argv: ['vitest', 'run', ...args] });
+const program = (path, args) => ({ name: path, argv: ['node', path, ...args] });
+
+/** @typedef {{ name: string, argv: string[], cwd?: string }} Step */
+
+/**
+ * Each command as stages: the steps of a stage run side by side, a stage begins when the one
+ * before it is well. A command of one step in all is given the terminal as it is.
+ * @type {Record<string, (args: string[]) => Step[][]>}
+ */
+const commands = {
+  test: (args) => [[vitest(...args)]],
+  check: (args) => [
+    [format(false), lint, types, api('api lint', 'lint')],
+    [vitest(...quickProjects, '--reporter=dot', ...args)],
+  ],
+  gen: () => [
+    [api('api format', 'format', '-w')],
+    [api('api lint', 'lint')],
+    [api('api code', 'generate')],
+  ],
+  format: () => [[format(true)], [api('api format', 'format', '-w')]],
+  peers: (args) => [[program('test/peers.ts', args)]],
+  lab: (args) => [[program('test/lab/main.ts', args)]],
+  sim: (args) => [[program('test/sim/main.ts', args)]],
+};
+
+/** What runs now. @type {Set<import('node:child_process').ChildProcess>} */
+const children = new Set();
+
+/** Words in npm's output that mean that the registry was not reached. */
+const unreachable =
+  /ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH/;
+
+/** True when every package of package-lock.json stands in node_modules in that version. */
+function isInstalled() {
+  const installedPath = join(root, 'node_modules', '.package-lock.json');
+  if (!existsSync(installedPath) || !existsSync(pinnedNode)) return false;
+  const wanted = readPackages(join(root, 'package-lock.json'));
+  const installed = readPackages(installedPath);
+  return Object.entries(wanted).every(([path, entry]) => {
+    if (!path.startsWith('node_modules/')) return true;
+    const there = installed[path];
+    // An optional package for another processor is in the lock file and never installed.
+    if (there === undefined) return entry.optional === true;
+    return there.version === entry.version && there.integrity === entry.integrity;
+  });
+}
+
+/** @returns {Record<string, { version?: string, integrity?: string, optional?: boolean }>} */
+function readPackages(path) {
+  return JSON.parse(readFileSync(path, 'utf8')).packages ?? {};
+}
+
+/** Brings node_modules to what package-lock.json says (B3). */
+function install() {
+  if (isInstalled()) return;
+  console.error('Installing what package-lock.json lists (npm ci)…');
+  const npm = process.env.npm_execpath;
+  const [file, before] = npm === undefined ? ['npm', []] : [process.execPath, [npm]];
+  const args = [...before, 'ci', '--prefer-offline', '--ignore-scripts', '--loglevel=error'];
+  const done = spawnSync(file, args, {
+    cwd: root,
+    encoding: 'utf8',
+    env: childEnvironment(),
+    stdio: ['ignore', 'inherit', 'pipe'],
+  });
+  if (done.status === 0) {
+    if (isInstalled()) return;
+    stop('npm ci ended well, but node_modules still differs from package-lock.json.');
+  }
+  process.stderr.write(done.stderr ?? '');
+  if (done.error !== undefined) stop(`npm could not be started: ${done.error.message}`);
+  if (unreachable.test(done.stderr)) {
+    stop(
+      'The npm registry cannot be reached, so the dependencies cannot be installed. Check the\n' +
+        'network, or point npm at a registry that this machine reaches: npm config set registry URL',
+    );
+  }
+  stop('The dependencies could not be installed; what npm said stands above.');
+}
+
+/** The surrounding environment, with the pinned programs found first. */
+function childEnvironment() {
+  return { ...process.env, PATH: `${binFolder}${delimiter}${process.env.PATH ?? ''}` };
+}
+
+/**
+ * Runs one step. `shown` gives it the terminal; otherwise its output is kept for a failure.
+ * @param {Step} step
+ * @param {boolean} shown
+ * @returns {Promise<{ code: number, output: string, seconds: string }>}
+ */
+function run(step, shown) {
+  const start = Date.now();
+  const [bin = '', ...args] = step.argv;
+  return new Promise((resolve) => {
+    const child = spawn(join(binFolder, bin), args, {
+      cwd: join(root, step.cwd ?? '.'),
+      env: childEnvironment(),
+      stdio: shown ? 'inherit' : ['ignore', 'pipe', 'pipe'],
+    });
+    children.add(child);
+    let output = '';
+    const finish = (code) => {
+      children.delete(child);
+      resolve({ code, output, seconds: ((Date.now() - start) / 1000).toFixed(1) });
+    };
+    child.stdout?.on('data', (chunk) => (output += chunk));
+    child.stderr?.on('data', (chunk) => (output += chunk));
+    child.on('error', (error) => {
+      output += error.message;
+      if (shown) console.error(error.message);
+      finish(1);
+    });
+    child.on('close', (code, signal) =>
+      finish(code ?? 128 + constants.signals[signal ?? 'SIGHUP']),
+    );
+  });
+}
+
+/** @param {Step[][]} stages */
+async function runAll(stages) {
+  if (stages.flat().length === 1) return (await run(stages[0][0], true)).code;
+  for (const stage of stages) {
+    const last = stage === stages.at(-1) && stage.length === 1 && stages.length > 1;
+    const ended = await Promise.all(
+      stage.map(async (step) => {
+        const shown = last && step.name === 'tests';
+        const { code, output, seconds } = await run(step, shown);
+        if (code !== 0) console.error(`\n${output.trimEnd()}\n`);
+        console.error(`${code === 0 ? 'ok    ' : 'FAILED'}  ${step.name}  ${seconds} s`);
+        return code;
+      }),
+    );
+    const failed = ended.find((code) => code !== 0);
+    if (failed !== undefined) return failed;
+  }
+  return 0;
+}
+
+/** @returns {never} */
+function stop(message) {
+  console.error(message);
+  process.exit(1);
+}
+
+const [name = '', ...args] = process.argv.slice(2);
+const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+if (command === undefined) {
+  stop(`There is no command "${name}"; the commands are ${Object.keys(commands).join(', ')}.`);
+}
+if (Number(process.versions.node.split('.')[0]) < 20) {
+  stop(`Node ${process.versions.node} is too old to start with: 20 or newer is needed.`);
+}
+install();
+// A terminal sends SIGINT to the child as well; others send SIGTERM to us alone. Either way the
+// child decides, and we hand on how it ended.
+process.on('SIGINT', () => {});
+process.on('SIGTERM', () => children.forEach((child) => child.kill('SIGTERM')));
+process.exitCode = await runAll(command(args));
