@@ -1,1 +1,4 @@
-export {};
+/** Bounds-checked reading and writing of wire formats: the base of every codec here. */
+export { DecodeError, EncodeError } from './errors.ts';
+export { ByteReader } from './reader.ts';
+export { ByteWriter } from './writer.ts';
