@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/inventory.proto.
  */
 export const file_rackwright_v1_inventory: GenFile = /*@__PURE__*/
-  fileDesc("Ch1yYWNrd3JpZ2h0L3YxL2ludmVudG9yeS5wcm90bxINcmFja3dyaWdodC52MSKxAgoJSW52ZW50b3J5EjAKDGNvbGxlY3RlZF9hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoGc3lzdGVtGAIgASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIgCgRjcHVzGAMgAygLMhIucmFja3dyaWdodC52MS5DcHUSFAoMbWVtb3J5X2J5dGVzGAQgASgEEi0KB2RldmljZXMYBSADKAsyHC5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VEZXZpY2USMwoKaW50ZXJmYWNlcxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuTmV0d29ya0ludGVyZmFjZRIWCg5ydW5uZXJfc2Vzc2lvbhgHIAEoCRIPCgdib290X2lkGAggASgJImcKDlN5c3RlbUlkZW50aXR5EhQKDG1hbnVmYWN0dXJlchgBIAEoCRIPCgdwcm9kdWN0GAIgASgJEg4KBnNlcmlhbBgDIAEoCRIMCgR1dWlkGAQgASgMEhAKCGJtY19ndWlkGAUgASgMImwKC0JtY0lkZW50aXR5EgwKBGd1aWQYASABKAwSDgoGc2VyaWFsGAIgASgJEhQKDG1hbnVmYWN0dXJlchgDIAEoCRIPCgdwcm9kdWN0GAQgASgJEhgKEGZpcm13YXJlX3ZlcnNpb24YBSABKAkiNAoDQ3B1Eg0KBW1vZGVsGAEgASgJEg0KBWNvcmVzGAIgASgNEg8KB3RocmVhZHMYAyABKA0i1AIKDVN0b3JhZ2VEZXZpY2USDgoGZGV2aWNlGAEgASgJEisKCXRyYW5zcG9ydBgCIAEoDjIYLnJhY2t3cmlnaHQudjEuVHJhbnNwb3J0Eg0KBW1vZGVsGAMgASgJEg4KBnNlcmlhbBgEIAEoCRILCgN3d24YBSABKAkSEgoKc2l6ZV9ieXRlcxgGIAEoBBIbChNsb2dpY2FsX2Jsb2NrX2J5dGVzGAcgASgNEhIKCnJvdGF0aW9uYWwYCCABKAgSEQoJcmVhZF9vbmx5GAkgASgIEhEKCXJlbW92YWJsZRgKIAEoCBIZChFkaXNjYXJkX3N1cHBvcnRlZBgLIAEoCBIdChVudm1lX2Zvcm1hdF9zdXBwb3J0ZWQYDCABKAgSIwobbnZtZV9jcnlwdG9fZXJhc2Vfc3VwcG9ydGVkGA0gASgIEhAKCGZpcm13YXJlGA4gASgJIlIKEE5ldHdvcmtJbnRlcmZhY2USDAoEbmFtZRgBIAEoCRILCgNtYWMYAiABKAkSEgoKc3BlZWRfbWJwcxgDIAEoDRIPCgdsaW5rX3VwGAQgASgIKsoBCglUcmFuc3BvcnQSGQoVVFJBTlNQT1JUX1VOU1BFQ0lGSUVEEAASEgoOVFJBTlNQT1JUX1NBVEEQARISCg5UUkFOU1BPUlRfTlZNRRACEhEKDVRSQU5TUE9SVF9TQVMQAxIUChBUUkFOU1BPUlRfVklSVElPEAQSEQoNVFJBTlNQT1JUX01NQxAFEhEKDVRSQU5TUE9SVF9VU0IQBhIUChBUUkFOU1BPUlRfUkVNT1RFEAcSFQoRVFJBTlNQT1JUX1VOS05PV04QCGIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("Ch1yYWNrd3JpZ2h0L3YxL2ludmVudG9yeS5wcm90bxINcmFja3dyaWdodC52MSLLAgoJSW52ZW50b3J5EjAKDGNvbGxlY3RlZF9hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoGc3lzdGVtGAIgASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIgCgRjcHVzGAMgAygLMhIucmFja3dyaWdodC52MS5DcHUSFAoMbWVtb3J5X2J5dGVzGAQgASgEEi0KB2RldmljZXMYBSADKAsyHC5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VEZXZpY2USMwoKaW50ZXJmYWNlcxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuTmV0d29ya0ludGVyZmFjZRIWCg5ydW5uZXJfc2Vzc2lvbhgHIAEoCRIPCgdib290X2lkGAggASgJEhgKEHVuZHJpdmVuX3N0b3JhZ2UYCSADKAkilQEKDlN5c3RlbUlkZW50aXR5EhQKDG1hbnVmYWN0dXJlchgBIAEoCRIPCgdwcm9kdWN0GAIgASgJEg4KBnNlcmlhbBgDIAEoCRIMCgR1dWlkGAQgASgMEhAKCGJtY19ndWlkGAUgASgMEhYKDmNoYXNzaXNfc2VyaWFsGAYgASgJEhQKDGJvYXJkX3NlcmlhbBgHIAEoCSKaAQoLQm1jSWRlbnRpdHkSDAoEZ3VpZBgBIAEoDBIOCgZzZXJpYWwYAiABKAkSFAoMbWFudWZhY3R1cmVyGAMgASgJEg8KB3Byb2R1Y3QYBCABKAkSGAoQZmlybXdhcmVfdmVyc2lvbhgFIAEoCRIWCg5jaGFzc2lzX3NlcmlhbBgGIAEoCRIUCgxib2FyZF9zZXJpYWwYByABKAkiNAoDQ3B1Eg0KBW1vZGVsGAEgASgJEg0KBWNvcmVzGAIgASgNEg8KB3RocmVhZHMYAyABKA0iqgMKDVN0b3JhZ2VEZXZpY2USDgoGZGV2aWNlGAEgASgJEisKCXRyYW5zcG9ydBgCIAEoDjIYLnJhY2t3cmlnaHQudjEuVHJhbnNwb3J0Eg0KBW1vZGVsGAMgASgJEg4KBnNlcmlhbBgEIAEoCRILCgN3d24YBSABKAkSEAoIZmlybXdhcmUYBiABKAkSEgoKc2l6ZV9ieXRlcxgHIAEoBBISCgpyb3RhdGlvbmFsGAggASgIEhEKCXJlYWRfb25seRgJIAEoCBIRCglyZW1vdmFibGUYCiABKAgSGQoRZGlzY2FyZF9zdXBwb3J0ZWQYCyABKAgSEwoLcmFpZF92b2x1bWUYDCABKAgSDwoHaG9sZGVycxgNIAMoCRItCgdyZWdpb25zGA4gAygLMhwucmFja3dyaWdodC52MS5TdG9yYWdlUmVnaW9uEisKBG52bWUYDyABKAsyHS5yYWNrd3JpZ2h0LnYxLk52bWVDb250cm9sbGVyEjMKCnBhcnRpdGlvbnMYECADKAsyHy5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VQYXJ0aXRpb24iTgoNU3RvcmFnZVJlZ2lvbhIMCgRuYW1lGAEgASgJEhIKCnNpemVfYnl0ZXMYAiABKAQSGwoTbG9naWNhbF9ibG9ja19ieXRlcxgDIAEoDSJMChBTdG9yYWdlUGFydGl0aW9uEg4KBnJlZ2lvbhgBIAEoCRIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSEgoKc2l6ZV9ieXRlcxgDIAEoBCKeAQoOTnZtZUNvbnRyb2xsZXISGAoQZm9ybWF0X3N1cHBvcnRlZBgBIAEoCBIeChZjcnlwdG9fZXJhc2Vfc3VwcG9ydGVkGAIgASgIEh4KFmZvcm1hdHNfYWxsX25hbWVzcGFjZXMYAyABKAgSHQoQZGVhbGxvY2F0ZWRfYnl0ZRgEIAEoDUgAiAEBQhMKEV9kZWFsbG9jYXRlZF9ieXRlIlIKEE5ldHdvcmtJbnRlcmZhY2USDAoEbmFtZRgBIAEoCRILCgNtYWMYAiABKAkSEgoKc3BlZWRfbWJwcxgDIAEoDRIPCgdsaW5rX3VwGAQgASgIKuUCCglUcmFuc3BvcnQSGQoVVFJBTlNQT1JUX1VOU1BFQ0lGSUVEEAASEgoOVFJBTlNQT1JUX1NBVEEQARISCg5UUkFOU1BPUlRfTlZNRRACEhEKDVRSQU5TUE9SVF9TQVMQAxIUChBUUkFOU1BPUlRfVklSVElPEAQSEQoNVFJBTlNQT1JUX01NQxAFEhEKDVRSQU5TUE9SVF9VU0IQBhIbChdUUkFOU1BPUlRfRklCUkVfQ0hBTk5FTBAHEhMKD1RSQU5TUE9SVF9JU0NTSRAIEhoKFlRSQU5TUE9SVF9OVk1FX0ZBQlJJQ1MQCRIXChNUUkFOU1BPUlRfTVVMVElQQVRIEAoSGwoXVFJBTlNQT1JUX1ZJUlRVQUxfTUVESUEQCxIVChFUUkFOU1BPUlRfT1BUSUNBTBAMEhQKEFRSQU5TUE9SVF9LRVJORUwQDRIVChFUUkFOU1BPUlRfVU5LTk9XThAOYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * Inventory is what the runner saw in band.
@@ -63,6 +63,13 @@ export type Inventory = Message<"rackwright.v1.Inventory"> & {
    * @generated from field: string boot_id = 8;
    */
   bootId: string;
+
+  /**
+   * Storage controllers that have no driver, so that their disks are not seen.
+   *
+   * @generated from field: repeated string undriven_storage = 9;
+   */
+  undrivenStorage: string[];
 };
 
 /**
@@ -106,6 +113,16 @@ export type SystemIdentity = Message<"rackwright.v1.SystemIdentity"> & {
    * @generated from field: bytes bmc_guid = 5;
    */
   bmcGuid: Uint8Array;
+
+  /**
+   * @generated from field: string chassis_serial = 6;
+   */
+  chassisSerial: string;
+
+  /**
+   * @generated from field: string board_serial = 7;
+   */
+  boardSerial: string;
 };
 
 /**
@@ -149,6 +166,16 @@ export type BmcIdentity = Message<"rackwright.v1.BmcIdentity"> & {
    * @generated from field: string firmware_version = 5;
    */
   firmwareVersion: string;
+
+  /**
+   * @generated from field: string chassis_serial = 6;
+   */
+  chassisSerial: string;
+
+  /**
+   * @generated from field: string board_serial = 7;
+   */
+  boardSerial: string;
 };
 
 /**
@@ -186,11 +213,13 @@ export const CpuSchema: GenMessage<Cpu> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_inventory, 3);
 
 /**
+ * StorageDevice is one disk, or one NVMe controller with all its namespaces.
+ *
  * @generated from message rackwright.v1.StorageDevice
  */
 export type StorageDevice = Message<"rackwright.v1.StorageDevice"> & {
   /**
-   * Kernel name, for example "nvme0n1".
+   * Kernel name, for example "sda" or "nvme0"; it may change between boots.
    *
    * @generated from field: string device = 1;
    */
@@ -217,14 +246,16 @@ export type StorageDevice = Message<"rackwright.v1.StorageDevice"> & {
   wwn: string;
 
   /**
-   * @generated from field: uint64 size_bytes = 6;
+   * @generated from field: string firmware = 6;
    */
-  sizeBytes: bigint;
+  firmware: string;
 
   /**
-   * @generated from field: uint32 logical_block_bytes = 7;
+   * Sum over all regions.
+   *
+   * @generated from field: uint64 size_bytes = 7;
    */
-  logicalBlockBytes: number;
+  sizeBytes: bigint;
 
   /**
    * @generated from field: bool rotational = 8;
@@ -247,19 +278,35 @@ export type StorageDevice = Message<"rackwright.v1.StorageDevice"> & {
   discardSupported: boolean;
 
   /**
-   * @generated from field: bool nvme_format_supported = 12;
+   * A logical volume of a RAID controller: the disks behind it are not seen.
+   *
+   * @generated from field: bool raid_volume = 12;
    */
-  nvmeFormatSupported: boolean;
+  raidVolume: boolean;
 
   /**
-   * @generated from field: bool nvme_crypto_erase_supported = 13;
+   * Who uses it now: mounts, device mapper, swap.
+   *
+   * @generated from field: repeated string holders = 13;
    */
-  nvmeCryptoEraseSupported: boolean;
+  holders: string[];
 
   /**
-   * @generated from field: string firmware = 14;
+   * @generated from field: repeated rackwright.v1.StorageRegion regions = 14;
    */
-  firmware: string;
+  regions: StorageRegion[];
+
+  /**
+   * Set for NVMe controllers.
+   *
+   * @generated from field: rackwright.v1.NvmeController nvme = 15;
+   */
+  nvme?: NvmeController | undefined;
+
+  /**
+   * @generated from field: repeated rackwright.v1.StoragePartition partitions = 16;
+   */
+  partitions: StoragePartition[];
 };
 
 /**
@@ -268,6 +315,96 @@ export type StorageDevice = Message<"rackwright.v1.StorageDevice"> & {
  */
 export const StorageDeviceSchema: GenMessage<StorageDevice> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_inventory, 4);
+
+/**
+ * StorageRegion is one addressable range of blocks: a disk, or one namespace.
+ *
+ * @generated from message rackwright.v1.StorageRegion
+ */
+export type StorageRegion = Message<"rackwright.v1.StorageRegion"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: uint64 size_bytes = 2;
+   */
+  sizeBytes: bigint;
+
+  /**
+   * @generated from field: uint32 logical_block_bytes = 3;
+   */
+  logicalBlockBytes: number;
+};
+
+/**
+ * Describes the message rackwright.v1.StorageRegion.
+ * Use `create(StorageRegionSchema)` to create a new message.
+ */
+export const StorageRegionSchema: GenMessage<StorageRegion> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_inventory, 5);
+
+/**
+ * @generated from message rackwright.v1.StoragePartition
+ */
+export type StoragePartition = Message<"rackwright.v1.StoragePartition"> & {
+  /**
+   * @generated from field: string region = 1;
+   */
+  region: string;
+
+  /**
+   * @generated from field: uint64 offset_bytes = 2;
+   */
+  offsetBytes: bigint;
+
+  /**
+   * @generated from field: uint64 size_bytes = 3;
+   */
+  sizeBytes: bigint;
+};
+
+/**
+ * Describes the message rackwright.v1.StoragePartition.
+ * Use `create(StoragePartitionSchema)` to create a new message.
+ */
+export const StoragePartitionSchema: GenMessage<StoragePartition> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_inventory, 6);
+
+/**
+ * @generated from message rackwright.v1.NvmeController
+ */
+export type NvmeController = Message<"rackwright.v1.NvmeController"> & {
+  /**
+   * @generated from field: bool format_supported = 1;
+   */
+  formatSupported: boolean;
+
+  /**
+   * @generated from field: bool crypto_erase_supported = 2;
+   */
+  cryptoEraseSupported: boolean;
+
+  /**
+   * @generated from field: bool formats_all_namespaces = 3;
+   */
+  formatsAllNamespaces: boolean;
+
+  /**
+   * The byte that deallocated blocks read as, when it is declared: 0 or 255.
+   *
+   * @generated from field: optional uint32 deallocated_byte = 4;
+   */
+  deallocatedByte?: number | undefined;
+};
+
+/**
+ * Describes the message rackwright.v1.NvmeController.
+ * Use `create(NvmeControllerSchema)` to create a new message.
+ */
+export const NvmeControllerSchema: GenMessage<NvmeController> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_inventory, 7);
 
 /**
  * @generated from message rackwright.v1.NetworkInterface
@@ -299,7 +436,7 @@ export type NetworkInterface = Message<"rackwright.v1.NetworkInterface"> & {
  * Use `create(NetworkInterfaceSchema)` to create a new message.
  */
 export const NetworkInterfaceSchema: GenMessage<NetworkInterface> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 5);
+  messageDesc(file_rackwright_v1_inventory, 8);
 
 /**
  * @generated from enum rackwright.v1.Transport
@@ -341,14 +478,44 @@ export const Transport = {
   USB: 6,
 
   /**
-   * @generated from enum value: TRANSPORT_REMOTE = 7;
+   * @generated from enum value: TRANSPORT_FIBRE_CHANNEL = 7;
    */
-  REMOTE: 7,
+  FIBRE_CHANNEL: 7,
 
   /**
-   * @generated from enum value: TRANSPORT_UNKNOWN = 8;
+   * @generated from enum value: TRANSPORT_ISCSI = 8;
    */
-  UNKNOWN: 8,
+  ISCSI: 8,
+
+  /**
+   * @generated from enum value: TRANSPORT_NVME_FABRICS = 9;
+   */
+  NVME_FABRICS: 9,
+
+  /**
+   * @generated from enum value: TRANSPORT_MULTIPATH = 10;
+   */
+  MULTIPATH: 10,
+
+  /**
+   * @generated from enum value: TRANSPORT_VIRTUAL_MEDIA = 11;
+   */
+  VIRTUAL_MEDIA: 11,
+
+  /**
+   * @generated from enum value: TRANSPORT_OPTICAL = 12;
+   */
+  OPTICAL: 12,
+
+  /**
+   * @generated from enum value: TRANSPORT_KERNEL = 13;
+   */
+  KERNEL: 13,
+
+  /**
+   * @generated from enum value: TRANSPORT_UNKNOWN = 14;
+   */
+  UNKNOWN: 14,
 } as const;
 
 /**
