@@ -1,0 +1,203 @@
+/**
+ * Builds the ramdisk that hosts boot: Debian's generic kernel, its disk tools, Node and our runner.
+ *
+ * 1. Built from Debian packages of this machine's release and npm packages alone; nothing is
+ *    installed and no root is needed.
+ * 2. Unchanged inputs are recognised by a hash; then nothing is built again.
+ * 3. The image is two archives one after the other, which the kernel unpacks in order: the base,
+ *    which seldom changes, and the small one with init and runner.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { build as esbuild } from 'esbuild';
+import { type Base, makeBase } from './base.ts';
+import { BUILD_PACKAGES, KERNEL_PACKAGE, MODULES_AT_BOOT, TOOL_PACKAGES } from './contents.ts';
+import { type CpioEntry, cpioArchive, foldersAbove } from './cpio.ts';
+import { type DebianArchive, type DebianPackage, openArchive } from './debian.ts';
+import { compress } from './zstd.ts';
+
+const HERE = import.meta.dirname;
+/** Sources whose change makes another base. */
+const BASE_SOURCES = ['base.ts', 'contents.ts', 'cpio.ts', 'modules.ts', 'zstd.ts'];
+const BUNDLE_BANNER =
+  "import { createRequire as rackwrightRequire } from 'node:module';" +
+  'const require = rackwrightRequire(import.meta.url);';
+
+/** The built files. `manifest.json` lies beside them. */
+export interface Ramdisk {
+  readonly vmlinuz: string;
+  readonly initrd: string;
+  readonly manifest: RamdiskManifest;
+  /** False when the files were there already. */
+  readonly rebuilt: boolean;
+}
+
+/** What the ramdisk is made of; also in the image as `/etc/rackwright/ramdisk.json`. */
+export interface RamdiskManifest {
+  readonly inputsSha256: string;
+  readonly kernelVersion: string;
+  readonly nodeVersion: string;
+  readonly packages: readonly DebianPackage[];
+  readonly modulesWithoutFile: readonly string[];
+  readonly files: Readonly<Record<'vmlinuz' | 'initrd.zst', FileFacts>>;
+}
+
+interface FileFacts {
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+/**
+ * Builds into `outputFolder`. `entry` is the program to run in the ramdisk; `cacheFolder` keeps
+ * packages and the base between builds; `now` is in milliseconds since 1970.
+ */
+export async function buildRamdisk(options: {
+  readonly entry: string;
+  readonly cacheFolder: string;
+  readonly outputFolder: string;
+  readonly now: number;
+}): Promise<Ramdisk> {
+  if (process.arch !== 'x64') {
+    throw new Error(`the ramdisk can be built on x64 only; this is ${process.arch}`);
+  }
+  const nodeBinary = process.execPath;
+  const archive = await openArchive({
+    folder: join(options.cacheFolder, 'apt/own'),
+    now: options.now,
+  });
+  const packages = await resolvePackages(archive);
+  const baseKey = hashOf([
+    JSON.stringify(packages),
+    await readFile(nodeBinary),
+    ...(await Promise.all(BASE_SOURCES.map((name) => readFile(join(HERE, name))))),
+  ]);
+  const folder = join(options.cacheFolder, 'ramdisk');
+  await mkdir(folder, { recursive: true });
+  await mkdir(options.outputFolder, { recursive: true });
+  const base = await makeBase({ archive, packages, nodeBinary, folder, key: baseKey.slice(0, 16) });
+  const program = await programEntries(options.entry, base);
+  const programBytes = cpioArchive(program);
+  const inputsSha256 = hashOf([baseKey, programBytes]);
+  const before = await readManifest(options.outputFolder);
+  if (before?.inputsSha256 === inputsSha256)
+    return { ...outputs(options.outputFolder, before), rebuilt: false };
+  const manifest = await assemble(options.outputFolder, base, programBytes, inputsSha256);
+  return { ...outputs(options.outputFolder, manifest), rebuilt: true };
+}
+
+async function resolvePackages(archive: DebianArchive): Promise<DebianPackage[]> {
+  const kernels = await archive.closure([KERNEL_PACKAGE], (name) => /^linux-image-\d/.test(name));
+  const tools = await archive.closure([...TOOL_PACKAGES, ...BUILD_PACKAGES], (name) =>
+    /^(lib|zlib|binutils)/.test(name),
+  );
+  const names = [...kernels.filter((name) => name !== KERNEL_PACKAGE), ...tools];
+  return await archive.describe([...new Set(names)]);
+}
+
+async function programEntries(entry: string, base: Base): Promise<CpioEntry[]> {
+  const bundled = await esbuild({
+    entryPoints: [entry],
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node24',
+    banner: { js: BUNDLE_BANNER },
+    write: false,
+    legalComments: 'none',
+    logLevel: 'error',
+  });
+  const [bundle] = bundled.outputFiles;
+  if (bundle === undefined) throw new Error(`esbuild made nothing of ${entry}`);
+  const about = {
+    kernelVersion: base.facts.kernelVersion,
+    nodeVersion: process.version,
+    packages: base.facts.packages,
+  };
+  const text = (path: string, mode: number, content: string | Uint8Array): CpioEntry => ({
+    kind: 'file',
+    path,
+    mode,
+    bytes: typeof content === 'string' ? Buffer.from(content) : content,
+  });
+  const files: CpioEntry[] = [
+    text('init', 0o755, await readFile(join(HERE, 'init'))),
+    text('etc/group', 0o644, 'root:x:0:\n'),
+    text('etc/hosts', 0o644, '127.0.0.1 localhost\n::1 localhost\n'),
+    text('etc/modules', 0o644, `${MODULES_AT_BOOT.join('\n')}\n`),
+    text('etc/passwd', 0o644, 'root:x:0:0:root:/root:/bin/sh\n'),
+    text('etc/rackwright/ramdisk.json', 0o644, `${JSON.stringify(about)}\n`),
+    text('etc/udhcpc.sh', 0o755, await readFile(join(HERE, 'udhcpc.sh'))),
+    text('usr/lib/rackwright/runner.mjs', 0o644, bundle.contents),
+  ];
+  const folders = ['dev', 'proc', 'root', 'run', 'sys', 'tmp', 'var'];
+  return [
+    ...foldersAbove([...files.map((file) => file.path), ...folders.map((name) => `${name}/x`)]),
+    { kind: 'characterDevice', path: 'dev/console', mode: 0o600, major: 5, minor: 1 },
+    ...files,
+  ];
+}
+
+async function assemble(
+  folder: string,
+  base: Base,
+  programBytes: Uint8Array,
+  inputsSha256: string,
+): Promise<RamdiskManifest> {
+  const fresh = (name: string): string => join(folder, `${name}.new-${process.pid}`);
+  try {
+    await compress(programBytes, fresh('program'));
+    const initrd = Buffer.concat([await readFile(base.archive), await readFile(fresh('program'))]);
+    await writeFile(fresh('initrd.zst'), initrd);
+    await copyFile(base.vmlinuz, fresh('vmlinuz'));
+    const manifest: RamdiskManifest = {
+      inputsSha256,
+      kernelVersion: base.facts.kernelVersion,
+      nodeVersion: process.version,
+      packages: base.facts.packages,
+      modulesWithoutFile: base.facts.modulesWithoutFile,
+      files: {
+        vmlinuz: factsOf(await readFile(base.vmlinuz)),
+        'initrd.zst': factsOf(initrd),
+      },
+    };
+    await writeFile(fresh('manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+    // The manifest last: whoever reads it finds the files that it describes.
+    await rm(join(folder, 'manifest.json'), { force: true });
+    for (const name of ['vmlinuz', 'initrd.zst', 'manifest.json']) {
+      await rename(fresh(name), join(folder, name));
+    }
+    return manifest;
+  } finally {
+    for (const name of ['program', 'vmlinuz', 'initrd.zst', 'manifest.json']) {
+      await rm(fresh(name), { force: true });
+    }
+  }
+}
+
+function outputs(folder: string, manifest: RamdiskManifest): Omit<Ramdisk, 'rebuilt'> {
+  return { vmlinuz: join(folder, 'vmlinuz'), initrd: join(folder, 'initrd.zst'), manifest };
+}
+
+async function readManifest(folder: string): Promise<RamdiskManifest | undefined> {
+  const file = join(folder, 'manifest.json');
+  if (!existsSync(file)) return undefined;
+  try {
+    return JSON.parse(await readFile(file, 'utf8')) as RamdiskManifest;
+  } catch {
+    return undefined; // half a manifest describes nothing: build again
+  }
+}
+
+function factsOf(bytes: Uint8Array): FileFacts {
+  return { bytes: bytes.length, sha256: hashOf([bytes]) };
+}
+
+/** SHA-256, in hex, of the hashes of `parts`; of one part its own. */
+function hashOf(parts: readonly (string | Uint8Array)[]): string {
+  const digest = (part: string | Uint8Array): string =>
+    createHash('sha256').update(part).digest('hex');
+  const [first, ...rest] = parts.map(digest);
+  return rest.length === 0 ? (first ?? '') : digest([first, ...rest].join('\n'));
+}
