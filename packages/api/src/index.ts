@@ -1,10 +1,54 @@
 /** Messages of rackwright.v1 by their own names; those of the inner packages in a namespace each. */
 export * as agent from './agent.ts';
+/** What calls end with, and the transport: services and clients over gRPC with TLS. */
+export {
+  type ApiError,
+  type ApiErrorKind,
+  ApiFailure,
+  type FieldViolation,
+  failedPrecondition,
+  invalidArgument,
+  notFound,
+  permissionDenied,
+  unauthenticated,
+  unavailable,
+} from './error/api-error.ts';
 export * from './gen/rackwright/v1/credential_pb.ts';
 export * from './gen/rackwright/v1/erasure_pb.ts';
 export * from './gen/rackwright/v1/host_pb.ts';
 export * from './gen/rackwright/v1/inventory_pb.ts';
 export * from './gen/rackwright/v1/rack_pb.ts';
 export * from './gen/rackwright/v1/run_pb.ts';
+export { type Channel, type ConnectOptions, connect } from './rpc/channel.ts';
+export { type CallOptions, type Client, createClient } from './rpc/client.ts';
+export {
+  type BoundService,
+  bind,
+  type CallContext,
+  type Handler,
+  type Handlers,
+  type PeerCertificate,
+} from './rpc/handlers.ts';
+export { defaultRpcLimits, type RpcLimits } from './rpc/limits.ts';
+export { type Guard, type RpcServer, type ServeOptions, serve } from './rpc/server.ts';
+export type { KeyAndChain, ServerTls } from './rpc/tls.ts';
 export * as runner from './runner.ts';
+export { createHealthBoard, type HealthBoard } from './standard/health.ts';
+export { createReflection } from './standard/reflection.ts';
 export * as store from './store.ts';
+export {
+  checkCertificateProof,
+  proofNonceBytesMax,
+  proofNonceBytesMin,
+  readP256PublicKey,
+  signCertificateProof,
+} from './trust/certificate-proof.ts';
+export { publicKeySha256, sha256Hex } from './trust/fingerprint.ts';
+export {
+  formatJoinToken,
+  type JoinTokenParts,
+  joinSecretBytes,
+  parseJoinSecret,
+  parseJoinToken,
+} from './trust/join-token.ts';
+export { fetchPinnedCertificate, type PinnedProbe } from './trust/pinned-certificate.ts';

@@ -9,7 +9,7 @@
 import { create, fromBinary, type Message, toBinary } from '@bufbuild/protobuf';
 import type { GenMessage } from '@bufbuild/protobuf/codegenv2';
 import { anyPack, anyUnpack } from '@bufbuild/protobuf/wkt';
-import { type MetadataValue, status as Code } from '@grpc/grpc-js';
+import { status as Code, type MetadataValue } from '@grpc/grpc-js';
 import {
   type BadRequest,
   BadRequestSchema,
@@ -114,9 +114,9 @@ export function fromStatus(
 }
 
 interface Details {
-  info?: ErrorInfo;
-  badRequest?: BadRequest;
-  retry?: RetryInfo;
+  info?: ErrorInfo | undefined;
+  badRequest?: BadRequest | undefined;
+  retry?: RetryInfo | undefined;
 }
 
 function readDetails(trailer: Uint8Array): Details {

@@ -2,12 +2,7 @@
  * How a service is written: once, as plain functions `(request, context) → response or async
  * iterable`, without any transport in sight.
  */
-import type {
-  DescMethod,
-  DescService,
-  MessageInitShape,
-  MessageShape,
-} from '@bufbuild/protobuf';
+import type { DescMethod, DescService, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
 
 /** Who stands at the other end of a call, as TLS proved it. */
 export interface PeerCertificate {
@@ -30,8 +25,8 @@ export interface CallContext {
   /** "address:port" of the other end. */
   readonly peerAddress: string;
   /**
-   * The client's certificate, present only when it is valid now and signed by the server's client
-   * CA; absent also when none was sent.
+   * The client's certificate, valid and signed by the server's client CA; undefined on servers
+   * that demand none.
    */
   peerCertificate(): PeerCertificate | undefined;
   /** Aborted when the caller has gone, the deadline has passed, or the server closes. */

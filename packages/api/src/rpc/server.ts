@@ -116,36 +116,54 @@ function serveMethod(method: DescMethod, handler: AnyHandler, path: string, shar
 
 function unary(method: DescMethod, handler: AnyHandler, path: string, shared: Shared) {
   return (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>): void => {
-    void inScope(call, path, shared, (status) => reply(status), async (context) => {
-      const request = decodeMessage(method.input, call.request);
-      const response = await handler(request as never, context);
-      reply(null, encodeMessage(method.output, response as never));
-    });
+    void inScope(
+      call,
+      path,
+      shared,
+      (status) => reply(status),
+      async (context) => {
+        const request = decodeMessage(method.input, call.request);
+        const response = await handler(request as never, context);
+        reply(null, encodeMessage(method.output, response as never));
+      },
+    );
   };
 }
 
 function serverStreaming(method: DescMethod, handler: AnyHandler, path: string, shared: Shared) {
   return (call: ServerWritableStream<Buffer, Buffer>): void => {
-    void inScope(call, path, shared, (status) => call.emit('error', status), async (context) => {
-      const request = decodeMessage(method.input, call.request);
-      const responses = handler(request as never, context) as AsyncIterable<never>;
-      const encode = (response: never) => encodeMessage(method.output, response);
-      if (!(await pump(responses, call, encode, context.signal))) throw closing();
-      call.end();
-    });
+    void inScope(
+      call,
+      path,
+      shared,
+      (status) => call.emit('error', status),
+      async (context) => {
+        const request = decodeMessage(method.input, call.request);
+        const responses = handler(request as never, context) as AsyncIterable<never>;
+        const encode = (response: never) => encodeMessage(method.output, response);
+        if (!(await pump(responses, call, encode, context.signal))) throw closing();
+        call.end();
+      },
+    );
   };
 }
 
 function bidiStreaming(method: DescMethod, handler: AnyHandler, path: string, shared: Shared) {
   return (call: ServerDuplexStream<Buffer, Buffer>): void => {
-    void inScope(call, path, shared, (status) => call.emit('error', status), async (context) => {
-      const decode = (bytes: Buffer) => decodeMessage(method.input, bytes);
-      const requests = iterate(call, decode, context.signal, callerGone);
-      const responses = handler(requests as never, context) as AsyncIterable<never>;
-      const encode = (response: never) => encodeMessage(method.output, response);
-      if (!(await pump(responses, call, encode, context.signal))) throw closing();
-      call.end();
-    });
+    void inScope(
+      call,
+      path,
+      shared,
+      (status) => call.emit('error', status),
+      async (context) => {
+        const decode = (bytes: Buffer) => decodeMessage(method.input, bytes);
+        const requests = iterate(call, decode, context.signal, callerGone);
+        const responses = handler(requests as never, context) as AsyncIterable<never>;
+        const encode = (response: never) => encodeMessage(method.output, response);
+        if (!(await pump(responses, call, encode, context.signal))) throw closing();
+        call.end();
+      },
+    );
   };
 }
 

@@ -4,8 +4,9 @@
  * Invariants:
  * 1. TLS 1.3 only.
  * 2. Certificates can be replaced while the server runs; open connections keep theirs.
- * 3. A client certificate is asked for, not demanded, when `clientCaPem` is given: enrolment happens
- *    on the same port. Whether one was proved is seen in each call (`CallContext.peerCertificate`).
+ * 3. With `clientCaPem` only clients with a valid certificate of that CA get past the handshake.
+ *    (Asking without demanding is no option: measured, a forged certificate whose issuer merely has
+ *    our CA's name leaves an OpenSSL error behind that tears the unchecked connection down later.)
  */
 import type { SecureContextOptions } from 'node:tls';
 import { ServerCredentials } from '@grpc/grpc-js';
@@ -18,7 +19,7 @@ export interface KeyAndChain {
 
 /** What a server proves itself with and whom it believes. */
 export interface ServerTls extends KeyAndChain {
-  /** CA whose client certificates are recognized; undefined asks clients for none. */
+  /** CA whose client certificates are demanded (invariant 3); undefined asks clients for none. */
   readonly clientCaPem?: string;
 }
 
@@ -31,7 +32,7 @@ export class RotatingServerCredentials extends ServerCredentials {
       {
         minVersion: 'TLSv1.3',
         requestCert: tls.clientCaPem !== undefined,
-        rejectUnauthorized: false,
+        rejectUnauthorized: tls.clientCaPem !== undefined,
       },
       secureContext(tls, tls.clientCaPem),
     );

@@ -1,0 +1,67 @@
+/** grpc.health.v1 for a server: whether each of its services can do its work now. */
+
+import { notFound } from '../error/api-error.ts';
+import {
+  Health,
+  HealthCheckResponse_ServingStatus as ServingStatus,
+} from '../gen/grpc/health/v1/health_pb.ts';
+import { type BoundService, bind, type CallContext } from '../rpc/handlers.ts';
+
+/** The name that stands for the server as a whole. */
+const wholeServer = '';
+
+/** Health of one server; the program tells it, peers ask it. */
+export interface HealthBoard {
+  readonly service: BoundService;
+  /** Sets one service's health, or with '' the whole server's. */
+  set(service: string, serving: boolean): void;
+}
+
+/** A board on which `services` and the whole server are not yet serving. */
+export function createHealthBoard(services: readonly string[]): HealthBoard {
+  const board = new Map<string, ServingStatus>(
+    [wholeServer, ...services].map((name) => [name, ServingStatus.NOT_SERVING]),
+  );
+  const watchers = new Set<() => void>();
+  const service = bind(Health, {
+    check: ({ service }) => {
+      const status = board.get(service);
+      if (status === undefined) throw notFound(`Health of service "${service}"`);
+      return { status };
+    },
+    list: () => ({
+      statuses: Object.fromEntries([...board].map(([name, status]) => [name, { status }])),
+    }),
+    watch: async function* ({ service }, context) {
+      let sent: ServingStatus | undefined;
+      while (!context.signal.aborted) {
+        const status = board.get(service) ?? ServingStatus.SERVICE_UNKNOWN;
+        if (status !== sent) yield { status };
+        sent = status;
+        if ((board.get(service) ?? ServingStatus.SERVICE_UNKNOWN) === sent) {
+          await changed(watchers, context);
+        }
+      }
+    },
+  });
+  return {
+    service,
+    set: (name, serving) => {
+      board.set(name, serving ? ServingStatus.SERVING : ServingStatus.NOT_SERVING);
+      for (const wake of [...watchers]) wake();
+    },
+  };
+}
+
+function changed(watchers: Set<() => void>, { signal }: CallContext): Promise<void> {
+  return new Promise((resolve) => {
+    const wake = () => {
+      watchers.delete(wake);
+      signal.removeEventListener('abort', wake);
+      resolve();
+    };
+    if (signal.aborted) return resolve();
+    watchers.add(wake);
+    signal.addEventListener('abort', wake, { once: true });
+  });
+}
