@@ -10,8 +10,8 @@ export {
   type Revision,
   type StateStore,
   VALUE_BYTES_MAX,
-  WRITE_ID_LENGTH_MAX,
   type WatchEvent,
+  WRITE_ID_LENGTH_MAX,
   type WriteResult,
   type WriteTrace,
 } from './contract.ts';
@@ -24,3 +24,10 @@ export {
   parseStoreKey,
   storeKey,
 } from './key.ts';
+export { MemoryDisk } from './memory/disk.ts';
+export {
+  type MemoryCall,
+  type MemoryFault,
+  type MemoryStoreOptions,
+  openMemoryStore,
+} from './memory/store.ts';

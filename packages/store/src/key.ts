@@ -56,14 +56,22 @@ export function keySegment(text: string): string {
 
 /** The text that `keySegment` was given. Throws `invalidKey` for what it never produces. */
 export function parseKeySegment(segment: string): string {
+  const wrong = () =>
+    new StoreError('invalidKey', `segment ${JSON.stringify(segment)} is not escaped text`);
+  if (segment === '') throw wrong();
   const bytes: number[] = [];
-  for (const part of segment.match(/=[0-9A-F]{2}|[A-Za-z0-9_-]|[^]/gu) ?? []) {
+  for (const part of segment.match(/=[0-9A-F]{2}|[^]/gu) ?? []) {
     if (part.length === 3) bytes.push(Number.parseInt(part.slice(1), 16));
     else if (PLAIN.test(part)) bytes.push(part.charCodeAt(0));
-    else
-      throw new StoreError('invalidKey', `segment ${JSON.stringify(segment)} is not escaped text`);
+    else throw wrong();
   }
-  return new TextDecoder('utf-8').decode(Uint8Array.from(bytes));
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
+      Uint8Array.from(bytes),
+    );
+  } catch {
+    throw wrong();
+  }
 }
 
 /** Throws `invalidKey`, saying what is wrong. */

@@ -1,0 +1,114 @@
+/**
+ * What the conformance suite needs of a driver: two handles, and ways to kill and to read what
+ * came of it. Drivers implement `StoreUnderTest`; cases use nothing else.
+ */
+import assert from 'node:assert/strict';
+import type { Change, StateStore, WatchEvent, WriteResult } from '../contract.ts';
+
+export interface StoreUnderTest {
+  /** Two handles of one store, as two control planes would have; one and the same handle where
+   * the driver admits only one. Replaced by `crash`. */
+  first: StateStore;
+  second: StateStore;
+  /** SIGKILLs everything that holds the store, without warning, and opens it again. */
+  crash(): Promise<void>;
+  /** Waits for real. */
+  wait(delayMs: number): Promise<void>;
+  /** Closes everything and removes what was made. */
+  dispose(): Promise<void>;
+}
+
+/** Figures by which one driver's suite differs from another's. */
+export interface SuiteLimits {
+  /** How often two writers race for one revision; DESIGN asks for at least 500. */
+  readonly racesMin: number;
+  /** How long a watcher may take to show what was acknowledged, milliseconds. */
+  readonly patienceMs: number;
+  /** Size of the fill in cases that write much. */
+  readonly manyWrites: number;
+}
+
+export const USUAL_LIMITS: SuiteLimits = { racesMin: 500, patienceMs: 10_000, manyWrites: 400 };
+
+export interface ConformanceCase {
+  /** A sentence that follows on the driver's name. */
+  readonly name: string;
+  run(subject: StoreUnderTest, limits: SuiteLimits): Promise<void>;
+}
+
+export function bytes(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+export function text(value: Uint8Array): string {
+  return new TextDecoder().decode(value);
+}
+
+/** The revision of a write that must have succeeded. */
+export function revisionOf(result: WriteResult): number {
+  assert.equal(result.kind, 'ok', `expected ok, got ${JSON.stringify(result)}`);
+  return result.kind === 'ok' ? result.revision : 0;
+}
+
+/** A value that must be there. */
+export async function valueOf(store: StateStore, key: string): Promise<string> {
+  const result = await store.get(key);
+  assert.equal(result.kind, 'found', `key ${key} should be there`);
+  return result.kind === 'found' ? text(result.value) : '';
+}
+
+/** A change in one line, for comparing sequences. */
+export function line(event: WatchEvent | Change): string {
+  switch (event.kind) {
+    case 'put':
+      return `put ${event.key} ${text(event.value)} @${event.revision}`;
+    case 'delete':
+      return `delete ${event.key} @${event.revision}`;
+    case 'compacted':
+      return `compacted ${event.reason}`;
+  }
+}
+
+/**
+ * Takes events until one has revision `until` or more, or the watch ends. Fails when that takes
+ * longer than the limit.
+ */
+export async function eventsUntil(
+  events: AsyncIterable<WatchEvent>,
+  until: number,
+  subject: StoreUnderTest,
+  limits: SuiteLimits,
+): Promise<WatchEvent[]> {
+  const seen: WatchEvent[] = [];
+  const iterator = events[Symbol.asyncIterator]();
+  const late = subject.wait(limits.patienceMs).then(() => 'late' as const);
+  for (;;) {
+    const next = await Promise.race([iterator.next(), late]);
+    if (next === 'late') {
+      assert.fail(`the watch did not show revision ${until}; it showed ${seen.length} events`);
+    }
+    if (next.done === true) return seen;
+    seen.push(next.value);
+    if (next.value.kind === 'compacted' || next.value.revision >= until) {
+      await iterator.return?.();
+      return seen;
+    }
+  }
+}
+
+/** The events without redelivered ones; fails when a redelivery goes back out of order. */
+export function withoutRepeats(events: readonly WatchEvent[]): WatchEvent[] {
+  const kept = new Map<number, WatchEvent>();
+  let before = 0;
+  for (const event of events) {
+    if (event.kind === 'compacted') continue;
+    const known = kept.has(event.revision);
+    assert.ok(
+      event.revision > before || known,
+      `revision ${event.revision} came after ${before} and was not a repetition`,
+    );
+    kept.set(event.revision, event);
+    before = event.revision;
+  }
+  return [...kept.values()];
+}

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { memorySubject } from '../memory/subject.ts';
+import { brokenStores } from './broken/index.ts';
+import type { BrokenStore } from './broken/wrap.ts';
+import { USUAL_LIMITS } from './subject.ts';
+import { conformanceCases, runCase } from './suite.ts';
+
+/** Broken stores answer at once or never; no need to wait long. */
+const LIMITS = { ...USUAL_LIMITS, patienceMs: 300 };
+
+async function failures(makeSubject: BrokenStore['makeSubject']): Promise<Map<string, string>> {
+  const failed = new Map<string, string>();
+  for (const each of conformanceCases) {
+    try {
+      await runCase(each, makeSubject, LIMITS);
+    } catch (error) {
+      failed.set(each.name, error instanceof Error ? error.message : String(error));
+    }
+  }
+  return failed;
+}
+
+/** Every case that fails on each broken store, so that no case turns blind unnoticed. */
+const EXPECTED: Readonly<Record<string, readonly string[]>> = {
+  'two winners': [
+    'lets at most one of two writers win each race for a revision',
+    'lets at most one of two creators win, also after a delete',
+    'answers many writes made at once each by its own outcome',
+  ],
+  'stale get': ['never answers a get with less than was acknowledged before it, unless it says so'],
+  'lost watch event': [
+    'shows a watcher every change in order while two handles write',
+    'shows changes to a watcher that is already waiting, under its prefix only',
+    'misses nothing when a listing is followed by a watch from its revision',
+    'shows from a past revision every change after it, values and deletes as they were',
+    'has every acknowledged write after all processes were killed',
+  ],
+  'revision reset': [
+    'has every acknowledged write after all processes were killed',
+    'never takes a revision back: through deletes, other keys, and a kill',
+  ],
+  'early acknowledgement': [
+    'has every acknowledged write after all processes were killed',
+    'never takes a revision back: through deletes, other keys, and a kill',
+  ],
+  'live key aged out': [
+    'keeps a live value however many writes follow it and however large they are',
+  ],
+};
+
+test('the suite passes the store that the broken ones are made of', async () => {
+  expect([...(await failures(memorySubject)).keys()]).toEqual([]);
+});
+
+for (const broken of brokenStores) {
+  test(`the suite goes red on a store with: ${broken.name}`, async () => {
+    const failed = await failures(broken.makeSubject);
+    expect(failed.get(broken.caughtBy)).toMatch(broken.message);
+    expect([...failed.keys()]).toEqual(EXPECTED[broken.name]);
+  });
+}
+
+test('there are six broken stores, each meant for a case of its own', () => {
+  expect(brokenStores.map((each) => each.name)).toEqual(Object.keys(EXPECTED));
+  expect(new Set(brokenStores.map((each) => each.caughtBy)).size).toBe(6);
+});

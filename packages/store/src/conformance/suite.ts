@@ -1,0 +1,51 @@
+/**
+ * The conformance suite: what makes a driver a StateStore. One list of cases for every driver and
+ * for the broken stores that prove that the cases can fail.
+ */
+import { describe, test } from 'vitest';
+import { readingCases } from './reading.ts';
+import {
+  type ConformanceCase,
+  type StoreUnderTest,
+  type SuiteLimits,
+  USUAL_LIMITS,
+} from './subject.ts';
+import { lastingCases, watchingCases } from './watching.ts';
+import { writingCases } from './writing.ts';
+
+export const conformanceCases: readonly ConformanceCase[] = [
+  ...writingCases,
+  ...readingCases,
+  ...watchingCases,
+  ...lastingCases,
+];
+
+/** One case may take this long; a cluster that is killed and elects again is the slowest. */
+const CASE_TIMEOUT_MS = 120_000;
+
+/** Runs one case on a fresh store. Throws what the case asserts. */
+export async function runCase(
+  each: ConformanceCase,
+  makeSubject: () => Promise<StoreUnderTest>,
+  limits: SuiteLimits = USUAL_LIMITS,
+): Promise<void> {
+  const subject = await makeSubject();
+  try {
+    await each.run(subject, limits);
+  } finally {
+    await subject.dispose();
+  }
+}
+
+/** Declares the whole suite as tests of the store `name`. */
+export function storeConformance(
+  name: string,
+  makeSubject: () => Promise<StoreUnderTest>,
+  limits: SuiteLimits = USUAL_LIMITS,
+): void {
+  describe(name, () => {
+    for (const each of conformanceCases) {
+      test(each.name, { timeout: CASE_TIMEOUT_MS }, () => runCase(each, makeSubject, limits));
+    }
+  });
+}

@@ -1,0 +1,108 @@
+/**
+ * What a memory store keeps when its handles are gone: the log of changes, trimmed to the last
+ * `HISTORY_PER_KEY` of each key. Synchronous throughout, so that a simulation decides when what
+ * happens.
+ */
+import { type Expected, HISTORY_PER_KEY, type Revision } from '../contract.ts';
+import { isUnder } from '../key.ts';
+import { Bell, type ChangeLog } from '../pull.ts';
+import { decideWrite, type StoredChange, type WriteDecision } from '../write.ts';
+
+export interface DiskWrite {
+  readonly key: string;
+  /** Missing: delete. */
+  readonly value?: Uint8Array;
+  readonly expected: Expected;
+  readonly writeId: string;
+}
+
+export class MemoryDisk implements ChangeLog {
+  /** Empty until the first handle names it. */
+  incarnation = '';
+  /** Rings after each change, for the watchers of every handle. */
+  readonly bell = new Bell();
+  #latest: Revision = 0;
+  #log: StoredChange[] = [];
+  #trimmed = 0;
+  readonly #byKey = new Map<string, StoredChange[]>();
+  readonly #gone = new Set<Revision>();
+
+  latest(): Revision {
+    return this.#latest;
+  }
+
+  after(revision: Revision, prefix: string, limit: number): readonly StoredChange[] {
+    const found: StoredChange[] = [];
+    for (let at = this.#firstAfter(revision); at < this.#log.length; at += 1) {
+      const change = this.#log[at] as StoredChange;
+      if (this.#gone.has(change.revision) || !isUnder(prefix, change.key)) continue;
+      found.push(change);
+      if (found.length === limit) break;
+    }
+    return found;
+  }
+
+  /** The kept changes of one key, oldest first. */
+  changesOf(key: string): readonly StoredChange[] {
+    return this.#byKey.get(key) ?? [];
+  }
+
+  /** The last change of every key under `prefix`, ordered by key. */
+  lastChanges(prefix: string): readonly StoredChange[] {
+    const found: StoredChange[] = [];
+    for (const key of [...this.#byKey.keys()].filter((each) => isUnder(prefix, each)).sort()) {
+      found.push(this.changesOf(key).at(-1) as StoredChange);
+    }
+    return found;
+  }
+
+  /** Decides and, if it may happen, makes one write. The answer to `write` bears its revision. */
+  write(write: DiskWrite): Exclude<WriteDecision, { kind: 'write' }> {
+    const kept = this.#byKey.get(write.key) ?? [];
+    const decision = decideWrite(kept.at(-1), write.expected, write.writeId);
+    if (decision.kind !== 'write') return decision;
+    this.#latest += 1;
+    const { key, writeId } = write;
+    const common = { key, writeId, revision: this.#latest, previous: decision.previous };
+    const change: StoredChange =
+      write.value === undefined
+        ? { kind: 'delete', ...common }
+        : { kind: 'put', ...common, value: Uint8Array.from(write.value) };
+    this.#log.push(change);
+    kept.push(change);
+    this.#byKey.set(key, kept);
+    if (kept.length > HISTORY_PER_KEY) this.#trim(kept);
+    this.bell.ring();
+    return { kind: 'landed', revision: this.#latest };
+  }
+
+  /** What a copy of this disk, taken now, would hold; nobody watches it yet. */
+  copy(): MemoryDisk {
+    const copy = new MemoryDisk();
+    copy.incarnation = this.incarnation;
+    copy.#latest = this.#latest;
+    copy.#log = this.#log.filter((change) => !this.#gone.has(change.revision));
+    for (const [key, kept] of this.#byKey) copy.#byKey.set(key, [...kept]);
+    return copy;
+  }
+
+  #trim(kept: StoredChange[]): void {
+    this.#gone.add((kept.shift() as StoredChange).revision);
+    this.#trimmed += 1;
+    if (this.#trimmed * 2 < this.#log.length) return;
+    this.#log = this.#log.filter((change) => !this.#gone.has(change.revision));
+    this.#gone.clear();
+    this.#trimmed = 0;
+  }
+
+  #firstAfter(revision: Revision): number {
+    let low = 0;
+    let high = this.#log.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#log[middle] as StoredChange).revision > revision) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,29 @@
+/** The memory driver as the conformance suite sees it. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { nodeRandom } from '@rackwright/platform/node';
+import type { StoreUnderTest } from '../conformance/subject.ts';
+import type { StateStore } from '../contract.ts';
+import { MemoryDisk } from './disk.ts';
+import { openMemoryStore } from './store.ts';
+
+/** Two handles on one disk; a crash forgets the handles and keeps the disk. */
+export async function memorySubject(
+  wrap: (store: StateStore) => StateStore = (store) => store,
+): Promise<StoreUnderTest> {
+  const disk = new MemoryDisk();
+  const open = async () => wrap(await openMemoryStore({ random: nodeRandom(), disk }));
+  const subject: StoreUnderTest = {
+    first: await open(),
+    second: await open(),
+    async crash() {
+      subject.first = await open();
+      subject.second = await open();
+    },
+    wait: (delayMs) => delay(delayMs),
+    async dispose() {
+      await subject.first.close();
+      await subject.second.close();
+    },
+  };
+  return subject;
+}

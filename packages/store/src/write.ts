@@ -1,0 +1,56 @@
+/**
+ * What every driver decides alike: whether a write may happen, and what a store keeps of it.
+ * Pure.
+ */
+import type { Change, Expected, Revision } from './contract.ts';
+
+/** A change as drivers keep it: with the revision of the same key's change before it, or 0. */
+export type StoredChange = Change & { readonly previous: Revision };
+
+export type WriteDecision =
+  /** Go ahead; the new change's `previous` is this. */
+  | { readonly kind: 'write'; readonly previous: Revision }
+  /** This very write is already the key's last one. */
+  | { readonly kind: 'landed'; readonly revision: Revision }
+  | { readonly kind: 'conflict' };
+
+/** Decides a put or delete, given the last change of its key. */
+export function decideWrite(
+  last: Change | undefined,
+  expected: Expected,
+  writeId: string,
+): WriteDecision {
+  if (last === undefined) {
+    return expected === 'absent' ? { kind: 'write', previous: 0 } : { kind: 'conflict' };
+  }
+  if (last.writeId === writeId) return { kind: 'landed', revision: last.revision };
+  const fits = expected === 'absent' ? last.kind === 'delete' : last.revision === expected;
+  return fits ? { kind: 'write', previous: last.revision } : { kind: 'conflict' };
+}
+
+/**
+ * Finds the holes that trimming leaves in a log: a change whose predecessor lies after the watch's
+ * start but was never seen. Memory grows with the number of keys changed during the watch.
+ */
+export class GapGuard {
+  readonly #from: Revision;
+  readonly #lastByKey = new Map<string, Revision>();
+
+  constructor(from: Revision) {
+    this.#from = from;
+  }
+
+  /** Whether `change` follows on what was seen. A change seen before follows too. */
+  follows(change: StoredChange): boolean {
+    const last = this.#lastByKey.get(change.key) ?? 0;
+    if (change.previous > this.#from && change.previous > last) return false;
+    if (change.revision > last) this.#lastByKey.set(change.key, change.revision);
+    return true;
+  }
+}
+
+/** A stored change without what only drivers need. */
+export function publicChange(change: StoredChange): Change {
+  const { previous: _previous, ...rest } = change;
+  return rest;
+}
