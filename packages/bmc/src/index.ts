@@ -1,1 +1,19 @@
-export {};
+export {
+  type Asserted,
+  type BmcDriver,
+  type BmcFailed,
+  type BmcFailureType,
+  type BmcIdentity,
+  type BmcResult,
+  type BmcTransient,
+  type BmcTransientReason,
+  type BootDevice,
+  type BootOverride,
+  type Firmware,
+  type PowerState,
+} from './driver.ts';
+export { Governor, Governors } from './governor.ts';
+export { type BmcHealth, defaultGovernorLimits, type GovernorLimits } from './governor-state.ts';
+export { IpmiDriver, type IpmiDriverParts } from './ipmi/driver.ts';
+export { defaultIpmitoolOptions, type IpmiTarget, type IpmitoolOptions } from './ipmi/ipmitool.ts';
+export { defaultReadBackTimings, type ReadBackTimings } from './read-back.ts';

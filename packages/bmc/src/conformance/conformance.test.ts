@@ -1,0 +1,171 @@
+import { describe, expect, test } from 'vitest';
+import { type BmcDriver, failed, ok, transient } from '../driver.ts';
+import { Governor } from '../governor.ts';
+import { defaultGovernorLimits } from '../governor-state.ts';
+import { IpmiDriver } from '../ipmi/driver.ts';
+import { defaultIpmitoolOptions } from '../ipmi/ipmitool.ts';
+import { defaultReadBackTimings } from '../read-back.ts';
+import { imitatedBmc, imitatedIpmitool } from './imitated-ipmitool.ts';
+import { type BmcRig, bmcConformance, type DeviceSide } from './suite.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+const password = 'the-word-that-hides';
+
+const fru = [
+  ' Chassis Serial        : CHS-1',
+  ' Board Serial          : BRD-1',
+  ' Product Manufacturer  : Rackwright',
+  ' Product Name          : Lab Host',
+  ' Product Serial        : HOST-1',
+].join('\n');
+
+type Rig = BmcRig & { readonly clock: VirtualClock };
+
+/** A rig around the imitation; `breakIt` may wrap each driver. */
+function imitatedRig(breakIt: (driver: BmcDriver) => BmcDriver = (driver) => driver): Rig {
+  const clock = new VirtualClock();
+  const honestBmc = imitatedBmc({ password, fru });
+  const driverOf = (bmc: ReturnType<typeof imitatedBmc>, secret = password): BmcDriver => {
+    const governor = new Governor(clock, defaultGovernorLimits, () => {});
+    const driver = new IpmiDriver({
+      target: {
+        address: '192.0.2.1',
+        port: 623,
+        cipherSuite: 3,
+        user: 'admin',
+        password: secret,
+        credential: 'credentials/rack@1',
+      },
+      governor,
+      exec: imitatedIpmitool(clock, bmc),
+      clock,
+      ipmitool: defaultIpmitoolOptions,
+      readBack: defaultReadBackTimings,
+    });
+    return breakIt(driver);
+  };
+  const devices = ['none', 'network', 'disk'] as const;
+  return {
+    clock,
+    honest: driverOf(honestBmc),
+    wrongPassword: driverOf(honestBmc, 'another'),
+    silent: driverOf(imitatedBmc({ password, silent: true })),
+    lying: driverOf(imitatedBmc({ password, lying: true })),
+    slow: driverOf(imitatedBmc({ password, powerDelayMs: 11_000 })),
+    identity: {
+      guidHex: '00112233445566778899aabbccddeeff',
+      manufacturerId: 0x2a7c,
+      manufacturer: 'Rackwright',
+      product: 'Lab Host',
+      serial: 'HOST-1',
+      boardSerial: 'BRD-1',
+      chassisSerial: 'CHS-1',
+    },
+    password,
+    device: async (): Promise<DeviceSide> => ({
+      power: honestBmc.power,
+      bootDevice: devices[honestBmc.bootFlags[1] >> 2] ?? 'none',
+      switches: honestBmc.switches,
+    }),
+    nowMs: () => clock.nowMs(),
+    close: async () => {},
+  };
+}
+
+describe('IpmiDriver with the imitation of ipmitool', () => {
+  for (const { name, run } of bmcConformance) {
+    test(name, async () => {
+      const rig = imitatedRig();
+      await rig.clock.settle(run(rig));
+    });
+  }
+});
+
+/** A driver of which some methods are replaced. */
+function patched(driver: BmcDriver, patch: Partial<BmcDriver>): BmcDriver {
+  return {
+    readIdentity: (signal) => driver.readIdentity(signal),
+    powerState: (signal) => driver.powerState(signal),
+    setBootOverride: (override, signal) => driver.setBootOverride(override, signal),
+    setPower: (state, signal) => driver.setPower(state, signal),
+    ...patch,
+  };
+}
+
+const done = ok({ changed: true, notes: [] });
+
+/** Drivers with one planted fault each, and a case that must catch it. */
+const broken: readonly (readonly [string, string, (driver: BmcDriver) => BmcDriver])[] = [
+  [
+    'trusts the exit code of a power command',
+    'calls power that did not change not applied',
+    (driver) => patched(driver, { setPower: async () => done }),
+  ],
+  [
+    'trusts the exit code of a boot command',
+    'calls a boot override that was not kept not applied',
+    (driver) => patched(driver, { setBootOverride: async () => done }),
+  ],
+  [
+    'reports a switch without one',
+    'switches nothing when the asserted state holds',
+    (driver) => patched(driver, { setPower: async () => done }),
+  ],
+  [
+    'calls silence a failure',
+    'calls a silent BMC unreachable, within its bound',
+    (driver) => patched(driver, { powerState: async () => failed('rejected', 'no') }),
+  ],
+  [
+    'calls a wrong password transient',
+    'calls a wrong password an authentication failure',
+    (driver) => patched(driver, { powerState: async () => transient('unreachable', 'no session') }),
+  ],
+  [
+    'prints the password',
+    'never shows the password',
+    (driver) =>
+      patched(driver, { powerState: async () => failed('rejected', `tried ${password}`) }),
+  ],
+  [
+    'confuses disk and network',
+    'sets the boot override to disk',
+    (driver) =>
+      patched(driver, {
+        setBootOverride: ({ firmware }) => driver.setBootOverride({ device: 'network', firmware }),
+      }),
+  ],
+  [
+    'does not wait',
+    'waits for a BMC that shows a change late',
+    (driver) =>
+      patched(driver, {
+        setPower: async (state) => {
+          void driver.setPower(state);
+          const seen = await driver.powerState();
+          return seen.kind === 'ok' && seen.value === state ? done : failed('notApplied', 'no');
+        },
+      }),
+  ],
+  [
+    'ignores its signal',
+    'gives up at once when its caller has',
+    (driver) => patched(driver, { setPower: (state) => driver.setPower(state) }),
+  ],
+  [
+    'makes up an identity',
+    'reads the identity that the BMC has',
+    (driver) => patched(driver, { readIdentity: async () => ok({ serial: 'HOST-1' }) }),
+  ],
+];
+
+describe('the conformance suite is red on a driver that', () => {
+  for (const [fault, caughtBy, breakIt] of broken) {
+    test(fault, async () => {
+      const found = bmcConformance.find(({ name }) => name === caughtBy);
+      if (found === undefined) throw new Error(`no case is named ${caughtBy}`);
+      const rig = imitatedRig(breakIt);
+      await expect(rig.clock.settle(found.run(rig))).rejects.toThrow();
+    });
+  }
+});

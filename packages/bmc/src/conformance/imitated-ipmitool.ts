@@ -1,0 +1,115 @@
+import type { Clock, Exec, ExecRequest, ExecResult } from '@rackwright/platform';
+import type { PowerState } from '../driver.ts';
+
+/** A BMC as the imitation knows it; change it to make it misbehave. */
+export interface ImitatedBmc {
+  password: string;
+  guid: readonly number[];
+  manufacturerId: number;
+  fru: string | undefined;
+  power: PowerState;
+  bootFlags: readonly [flags: number, device: number];
+  switches: number;
+  /** Nothing answers. */
+  silent: boolean;
+  /** Accepts every set and carries out none. */
+  lying: boolean;
+  /** A power change shows this much later. */
+  powerDelayMs: number;
+}
+
+export function imitatedBmc(changes: Partial<ImitatedBmc> = {}): ImitatedBmc {
+  return {
+    password: 'imitated',
+    guid: Array.from({ length: 16 }, (_, index) => index * 17),
+    manufacturerId: 0x2a7c,
+    fru: undefined,
+    power: 'off',
+    bootFlags: [0, 0],
+    switches: 0,
+    silent: false,
+    lying: false,
+    powerDelayMs: 0,
+    ...changes,
+  };
+}
+
+/** How long ipmitool with our arguments waits for a silent BMC (measured: 10.05 s). */
+const silenceMs = 10_050;
+
+/**
+ * An Exec that answers the ipmitool commands that IpmiDriver uses, with ipmitool 1.8.19's words,
+ * for one BMC in memory. The conformance suite holds it to what the real pair does.
+ */
+export function imitatedIpmitool(clock: Clock, bmc: ImitatedBmc): Exec {
+  return {
+    async run(request: ExecRequest, signal?: AbortSignal): Promise<ExecResult> {
+      if (signal?.aborted === true) return { kind: 'notStarted', message: 'aborted' };
+      if (bmc.silent) {
+        await new Promise<void>((resolve) => void clock.after(silenceMs, resolve));
+        const error = 'Error issuing Get Channel Authentication Capabilities request';
+        return exited(1, '', `Get Auth Capabilities error\n${error}\n${noSession}`);
+      }
+      if (request.stdin !== bmc.password) {
+        return exited(1, '', `> RAKP 2 HMAC is invalid\n${noSession}`);
+      }
+      const at = request.args.indexOf('/dev/stdin');
+      return answer(clock, bmc, request.args.slice(at + 1));
+    },
+  };
+}
+
+const noSession = 'Error: Unable to establish IPMI v2 / RMCP+ session\n';
+
+function answer(clock: Clock, bmc: ImitatedBmc, command: readonly string[]): ExecResult {
+  const [verb, ...rest] = command;
+  if (verb === 'fru') {
+    if (bmc.fru !== undefined) return exited(0, bmc.fru, '');
+    return exited(1, '', ' Device not present (Invalid data field in request)\n');
+  }
+  const [netFn, code, ...argument] = rest.map((word) => Number.parseInt(word, 16));
+  switch (`${netFn} ${code}`) {
+    case '6 1':
+      return bytes([0, 3, 9, 8, 2, 0x9f, ...threeBytes(bmc.manufacturerId), 2, 15, 0, 0, 0, 0]);
+    case '6 55':
+      return bytes(bmc.guid);
+    case '0 1':
+      return bytes([bmc.power === 'on' ? 1 : 0, 0, 0]);
+    case '0 2':
+      switchPower(clock, bmc, argument[0] === 1 ? 'on' : 'off');
+      return bytes([]);
+    case '0 8':
+      if (!bmc.lying) bmc.bootFlags = [argument[1] ?? 0, argument[2] ?? 0];
+      return bytes([]);
+    case '0 9':
+      return bytes([1, 5, ...bmc.bootFlags, 0, 0, 0]);
+    default:
+      return exited(1, '', 'Unable to send RAW command (rsp=0xc1): Invalid command\n');
+  }
+}
+
+function switchPower(clock: Clock, bmc: ImitatedBmc, state: PowerState): void {
+  if (bmc.lying) return;
+  bmc.switches += 1;
+  if (bmc.powerDelayMs === 0) bmc.power = state;
+  else
+    clock.after(bmc.powerDelayMs, () => {
+      bmc.power = state;
+    });
+}
+
+function threeBytes(number: number): readonly number[] {
+  return [number & 255, (number >> 8) & 255, (number >> 16) & 255];
+}
+
+function bytes(values: readonly number[]): ExecResult {
+  return exited(0, `${values.map((value) => ` ${hex(value)}`).join('')}\n`, '');
+}
+
+function hex(value: number): string {
+  return value.toString(16).padStart(2, '0');
+}
+
+function exited(code: number, stdout: string, stderr: string): ExecResult {
+  return { kind: 'exited', code, stdout, stderr: `Loading IANA PEN Registry...\n${stderr}` };
+}

@@ -1,0 +1,2 @@
+export { type ImitatedBmc, imitatedBmc, imitatedIpmitool } from './imitated-ipmitool.ts';
+export { type BmcRig, bmcConformance, type ConformanceCase, type DeviceSide } from './suite.ts';

@@ -1,0 +1,135 @@
+/**
+ * What the agent asks of a BMC, whatever it speaks.
+ *
+ * Invariants of every implementation (the conformance suite holds them):
+ * 1. `ok` means observed: the state was read back from the BMC, an accepted command is not enough.
+ * 2. Acts assert a state and may be repeated; asserting the power state that already holds sends
+ *    no switch.
+ * 3. Every call ends within a bound of its own, and early when its signal is aborted.
+ * 4. No result, message or log line carries the password.
+ *
+ * It must not decide what a host may do: that is the control plane's business.
+ */
+
+export type PowerState = 'on' | 'off';
+
+/** Which firmware reads the override: IPMI carries it as a flag, Redfish as a mode. */
+export type Firmware = 'bios' | 'uefi';
+
+/**
+ * Where the next boot comes from. `network` is what starts the runner, a rescue system or a
+ * network image: which of them is the boot snapshot's decision, not the BMC's.
+ */
+export type BootDevice = 'network' | 'disk' | 'none';
+
+/** The override for the next boot only; `none` removes one. */
+export interface BootOverride {
+  readonly device: BootDevice;
+  readonly firmware: Firmware;
+}
+
+/**
+ * Who the BMC says it is. Absent means that the BMC does not say; texts are as the BMC gives
+ * them, filler words ("Default string") included: judging them is guard 0 (DESIGN §5).
+ */
+export interface BmcIdentity {
+  /** System GUID, 32 lower-case hex digits in the order of the wire: the byte order is open. */
+  readonly guidHex?: string;
+  /** IANA enterprise number of the BMC's maker. */
+  readonly manufacturerId?: number;
+  /** FRU product area, or Redfish System. */
+  readonly manufacturer?: string;
+  readonly product?: string;
+  readonly serial?: string;
+  /** Further serials, for the record and for a witness when `serial` is missing. */
+  readonly boardSerial?: string;
+  readonly chassisSerial?: string;
+}
+
+/** Why a call is refused for good: repeating it unchanged would fail in the same way. */
+export type BmcFailureType =
+  /** User or password is wrong, or the lock-out guard keeps it from being tried again. */
+  | 'authentication'
+  /** The user may sign in but may not do this. */
+  | 'privilege'
+  /** No common cipher suite or protocol version. */
+  | 'cipherSuite'
+  /** The address cannot be used: unknown name, bad form. */
+  | 'address'
+  /** The credential cannot be expressed in this protocol (too long, control characters). */
+  | 'invalidCredential'
+  /** The BMC said yes and the state did not follow within the read-back window. */
+  | 'notApplied'
+  /** The BMC does not know the command. */
+  | 'unsupported'
+  /** The BMC refused the command. */
+  | 'rejected'
+  /** The BMC's answer could not be read. */
+  | 'malformed'
+  /** The program that speaks the protocol is missing on this agent. */
+  | 'toolMissing';
+
+/** Why it could not be told whether the call works. */
+export type BmcTransientReason =
+  /** No answer in time. */
+  | 'unreachable'
+  /** The BMC says that it is busy or out of sessions. */
+  | 'busy'
+  /** Too many silent calls in a row; nothing is sent until the breaker tries again. */
+  | 'breakerOpen'
+  /** More calls wait for this BMC than its queue holds. */
+  | 'queueFull'
+  /** The caller gave up. */
+  | 'cancelled';
+
+export type BmcFailed = {
+  readonly kind: 'failed';
+  readonly type: BmcFailureType;
+  /** What is wrong and what would be right, for a person. */
+  readonly message: string;
+  /** What the BMC or the tool said, verbatim, without secrets; bounded. */
+  readonly backendWords: string;
+};
+
+export type BmcTransient = {
+  readonly kind: 'transient';
+  readonly reason: BmcTransientReason;
+  readonly message: string;
+  readonly backendWords: string;
+};
+
+export type BmcResult<T> = { readonly kind: 'ok'; readonly value: T } | BmcFailed | BmcTransient;
+
+/** What an assertion found: whether the BMC had to be told at all. */
+export interface Asserted {
+  readonly changed: boolean;
+  /** Deviations that the vendor table allows, in words; empty when there were none. */
+  readonly notes: readonly string[];
+}
+
+/** One BMC under one credential. */
+export interface BmcDriver {
+  /** Reads identity live, proving address and credential by doing so. */
+  readIdentity(signal?: AbortSignal): Promise<BmcResult<BmcIdentity>>;
+  powerState(signal?: AbortSignal): Promise<BmcResult<PowerState>>;
+  /** Sets the override for the next boot and reads it back. */
+  setBootOverride(override: BootOverride, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  /** Asserts a power state (off is immediate, not a request to the system) and reads it back. */
+  setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+}
+
+export function ok<T>(value: T): BmcResult<T> {
+  return { kind: 'ok', value };
+}
+
+export function failed(type: BmcFailureType, message: string, backendWords = ''): BmcFailed {
+  return { kind: 'failed', type, message, backendWords };
+}
+
+export function transient(
+  reason: BmcTransientReason,
+  message: string,
+  backendWords = '',
+): BmcTransient {
+  return { kind: 'transient', reason, message, backendWords };
+}

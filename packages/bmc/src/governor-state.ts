@@ -1,0 +1,182 @@
+import { type BmcFailed, type BmcResult, type BmcTransient, failed, transient } from './driver.ts';
+
+/**
+ * When a BMC may be spoken to: the deciding half of the governor, without sockets or timers.
+ *
+ * Invariants:
+ * 1. One call in flight.
+ * 2. Between the end of a call and the start of the next at least `spacingMs` pass.
+ * 3. After `breakerAfterSilentCalls` calls in a row without an answer nothing is sent until the
+ *    breaker's time is over; then one call tries, and its silence doubles the time up to a cap.
+ * 4. A credential version that was refused `authenticationFailuresMax` times is not presented
+ *    again, because BMCs lock accounts; a newer version starts from zero.
+ *
+ * It must not judge a call's answer beyond "answered, silent, refused the password".
+ */
+export interface GovernorLimits {
+  readonly spacingMs: number;
+  /** Calls that may wait; one more is refused as `queueFull`. */
+  readonly queueCallsMax: number;
+  readonly breakerAfterSilentCalls: number;
+  readonly breakerOpenMs: number;
+  readonly breakerOpenMsMax: number;
+  readonly authenticationFailuresMax: number;
+  /** Credential versions remembered as refused; the oldest is forgotten first. */
+  readonly refusedCredentialsMax: number;
+}
+
+export const defaultGovernorLimits: GovernorLimits = {
+  spacingMs: 500,
+  queueCallsMax: 32,
+  breakerAfterSilentCalls: 3,
+  breakerOpenMs: 15_000,
+  breakerOpenMsMax: 300_000,
+  authenticationFailuresMax: 2,
+  refusedCredentialsMax: 16,
+};
+
+export type Admission =
+  | { readonly kind: 'start' }
+  /** Ask again at this time, or earlier when the call in flight ends. */
+  | { readonly kind: 'wait'; readonly untilMs: number }
+  /** Ask again when the call in flight ends. */
+  | { readonly kind: 'waitForEnd' }
+  | { readonly kind: 'refuse'; readonly result: BmcFailed | BmcTransient };
+
+/** What an observer may know: shown as the BMC's health. */
+export type BmcHealth =
+  | { readonly kind: 'answering' }
+  | { readonly kind: 'silent'; readonly sinceMs: number; readonly reason: string }
+  | { readonly kind: 'lockGuard'; readonly credential: string; readonly reason: string };
+
+interface Silence {
+  readonly sinceMs: number;
+  readonly callsInRow: number;
+  /** Set while the breaker is open. */
+  readonly openUntilMs: number | undefined;
+  readonly openMs: number;
+  readonly words: string;
+}
+
+export class GovernorState {
+  readonly #limits: GovernorLimits;
+  #inFlight = false;
+  #lastEndMs: number | undefined;
+  #silence: Silence | undefined;
+  /** Refusals per credential version, in order of first refusal. */
+  readonly #refusals = new Map<string, number>();
+
+  constructor(limits: GovernorLimits) {
+    this.#limits = limits;
+  }
+
+  /** May a call with this credential version start at `nowMs`? Changes nothing. */
+  admit(nowMs: number, credential: string): Admission {
+    const refusals = this.#refusals.get(credential) ?? 0;
+    if (refusals >= this.#limits.authenticationFailuresMax) {
+      return { kind: 'refuse', result: lockGuardRefusal(credential, refusals) };
+    }
+    if (this.#inFlight) return { kind: 'waitForEnd' };
+    const openUntilMs = this.#silence?.openUntilMs;
+    if (openUntilMs !== undefined && nowMs < openUntilMs) {
+      return { kind: 'refuse', result: breakerRefusal(this.#silence, openUntilMs - nowMs) };
+    }
+    const spacedAtMs = (this.#lastEndMs ?? Number.NEGATIVE_INFINITY) + this.#limits.spacingMs;
+    if (nowMs < spacedAtMs) return { kind: 'wait', untilMs: spacedAtMs };
+    return { kind: 'start' };
+  }
+
+  /** The call that was admitted has been sent. */
+  started(): void {
+    if (this.#inFlight) throw new Error('a call to this BMC is already in flight');
+    this.#inFlight = true;
+  }
+
+  /** The call in flight is over; `undefined` when it broke off without any result. */
+  ended(nowMs: number, credential: string, result: BmcResult<unknown> | undefined): void {
+    this.#inFlight = false;
+    this.#lastEndMs = nowMs;
+    if (result === undefined) return;
+    if (result.kind === 'transient') {
+      if (result.reason === 'unreachable') this.#fellSilent(nowMs, result.backendWords);
+      return;
+    }
+    const answered = result.kind === 'ok' || saysBmcAnswered(result);
+    if (answered) this.#silence = undefined;
+    if (result.kind === 'ok') this.#refusals.delete(credential);
+    if (result.kind === 'failed' && result.type === 'authentication') this.#refused(credential);
+  }
+
+  health(): BmcHealth {
+    for (const [credential, refusals] of this.#refusals) {
+      if (refusals >= this.#limits.authenticationFailuresMax) {
+        const { message } = lockGuardRefusal(credential, refusals);
+        return { kind: 'lockGuard', credential, reason: message };
+      }
+    }
+    if (this.#silence?.openUntilMs === undefined) return { kind: 'answering' };
+    const { sinceMs, callsInRow, words } = this.#silence;
+    return { kind: 'silent', sinceMs, reason: silenceWords(callsInRow, words) };
+  }
+
+  #fellSilent(nowMs: number, words: string): void {
+    const before = this.#silence;
+    const callsInRow = (before?.callsInRow ?? 0) + 1;
+    const sinceMs = before?.sinceMs ?? nowMs;
+    if (callsInRow < this.#limits.breakerAfterSilentCalls) {
+      const openMs = this.#limits.breakerOpenMs;
+      this.#silence = { sinceMs, callsInRow, openUntilMs: undefined, openMs, words };
+      return;
+    }
+    const wasOpen = before?.openUntilMs !== undefined;
+    const openMs = wasOpen
+      ? Math.min(before.openMs * 2, this.#limits.breakerOpenMsMax)
+      : this.#limits.breakerOpenMs;
+    this.#silence = { sinceMs, callsInRow, openUntilMs: nowMs + openMs, openMs, words };
+  }
+
+  #refused(credential: string): void {
+    this.#refusals.set(credential, (this.#refusals.get(credential) ?? 0) + 1);
+    while (this.#refusals.size > this.#limits.refusedCredentialsMax) {
+      const oldest = this.#refusals.keys().next().value;
+      if (oldest === undefined) return;
+      this.#refusals.delete(oldest);
+    }
+  }
+}
+
+/** A failure that only an answering BMC can cause (the others are found before or without it). */
+function saysBmcAnswered(result: BmcFailed): boolean {
+  switch (result.type) {
+    case 'address':
+    case 'invalidCredential':
+    case 'toolMissing':
+      return false;
+    case 'authentication':
+    case 'privilege':
+    case 'cipherSuite':
+    case 'notApplied':
+    case 'unsupported':
+    case 'rejected':
+    case 'malformed':
+      return true;
+  }
+}
+
+function lockGuardRefusal(credential: string, refusals: number): BmcFailed {
+  const message =
+    `the BMC refused credential ${credential} ${refusals} times; it is not presented again, ` +
+    'so that the BMC does not lock the account: store a corrected credential';
+  return failed('authentication', message);
+}
+
+function breakerRefusal(silence: Silence | undefined, remainingMs: number): BmcTransient {
+  const why = silenceWords(silence?.callsInRow ?? 0, silence?.words ?? '');
+  const next = `next try in ${Math.ceil(remainingMs / 1_000)} s`;
+  return transient('breakerOpen', `${why}; ${next}`, silence?.words ?? '');
+}
+
+function silenceWords(callsInRow: number, words: string): string {
+  const last = words === '' ? '' : ` (last: ${words})`;
+  return `the BMC did not answer ${callsInRow} calls in a row${last}`;
+}

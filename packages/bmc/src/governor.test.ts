@@ -1,0 +1,170 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { VirtualClock } from './conformance/virtual-clock.ts';
+import { type BmcResult, failed, ok, transient } from './driver.ts';
+import { Governor, Governors } from './governor.ts';
+import { type BmcHealth, defaultGovernorLimits, type GovernorLimits } from './governor-state.ts';
+
+const limits: GovernorLimits = {
+  ...defaultGovernorLimits,
+  spacingMs: 100,
+  queueCallsMax: 4,
+  breakerAfterSilentCalls: 2,
+  breakerOpenMs: 1_000,
+  breakerOpenMsMax: 3_000,
+  authenticationFailuresMax: 2,
+};
+
+const silence = transient('unreachable', 'no answer', 'no session');
+const refusal = failed('authentication', 'no');
+
+function setUp(changes: Partial<GovernorLimits> = {}) {
+  const clock = new VirtualClock();
+  const health: BmcHealth[] = [];
+  const governor = new Governor(clock, { ...limits, ...changes }, (seen) => health.push(seen));
+  const call = (result: BmcResult<number>, credential = 'c@1') =>
+    clock.settle(governor.run(credential, async () => result));
+  return { clock, governor, health, call };
+}
+
+describe('the governor of a BMC', () => {
+  test('keeps one call in flight and its spacing, whatever arrives', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ durationMs: fc.nat(500), arrivalMs: fc.nat(2_000) }), {
+          minLength: 1,
+          maxLength: 4,
+        }),
+        async (calls) => {
+          const { clock, governor } = setUp();
+          const spans: { startMs: number; endMs: number }[] = [];
+          const runs = calls.map(async ({ durationMs, arrivalMs }) => {
+            await new Promise<void>((resolve) => void clock.after(arrivalMs, resolve));
+            return governor.run('c@1', async () => {
+              const startMs = clock.nowMs();
+              await new Promise<void>((resolve) => void clock.after(durationMs, resolve));
+              spans.push({ startMs, endMs: clock.nowMs() });
+              return ok(1);
+            });
+          });
+          const results = await clock.settle(Promise.all(runs));
+          expect(results.every(({ kind }) => kind === 'ok')).toBe(true);
+          for (const [index, span] of spans.entries()) {
+            const next = spans[index + 1];
+            if (next !== undefined) expect(next.startMs - span.endMs).toBeGreaterThanOrEqual(100);
+          }
+        },
+      ),
+    );
+  });
+
+  test('refuses more calls than its queue holds', async () => {
+    const { clock, governor } = setUp();
+    const runs = Array.from({ length: 6 }, () => governor.run('c@1', async () => ok(1)));
+    const results = await clock.settle(Promise.all(runs));
+    const reasons = results.map((result) => (result.kind === 'transient' ? result.reason : 'ok'));
+    expect(reasons).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'queueFull']);
+  });
+
+  test('opens its breaker after silence in a row and says why', async () => {
+    const { call, health, clock, governor } = setUp();
+    await call(silence);
+    await call(silence);
+    let asked = false;
+    const refused = await governor.run('c@1', async () => {
+      asked = true;
+      return ok(1);
+    });
+    expect(asked).toBe(false);
+    expect(refused).toMatchObject({ kind: 'transient', reason: 'breakerOpen' });
+    expect(refused).toMatchObject({ message: expect.stringContaining('did not answer 2 calls') });
+    expect(health).toMatchObject([{ kind: 'silent' }]);
+    clock.after(1_000, () => {});
+    clock.step();
+    expect(await call(ok(1))).toEqual(ok(1));
+    expect(health).toMatchObject([{ kind: 'silent' }, { kind: 'answering' }]);
+  });
+
+  test('doubles the breaker time up to its cap while the trials stay silent', async () => {
+    const { call, clock } = setUp();
+    await call(silence);
+    await call(silence);
+    const waits: number[] = [];
+    for (let trial = 0; trial < 4; trial += 1) {
+      const openedMs = clock.nowMs();
+      while ((await call(silence)) !== silence) {
+        clock.after(100, () => {});
+        clock.step();
+      }
+      waits.push(clock.nowMs() - openedMs);
+    }
+    expect(waits).toEqual([1_000, 2_000, 3_000, 3_000]);
+  });
+
+  test('counts a busy or refusing BMC as answering', async () => {
+    const { call, governor } = setUp();
+    for (const result of [silence, failed('rejected', 'no'), silence]) await call(result);
+    expect(governor.health()).toEqual({ kind: 'answering' });
+  });
+
+  test('does not present a refused credential a third time', async () => {
+    const { call, governor, health } = setUp();
+    await call(refusal);
+    await call(refusal);
+    let asked = false;
+    const third = await governor.run('c@1', async () => {
+      asked = true;
+      return ok(1);
+    });
+    expect(asked).toBe(false);
+    expect(third).toMatchObject({ kind: 'failed', type: 'authentication' });
+    expect(health).toMatchObject([{ kind: 'lockGuard', credential: 'c@1' }]);
+  });
+
+  test('presents a newer version of a refused credential', async () => {
+    const { call } = setUp();
+    await call(refusal);
+    await call(refusal);
+    expect(await call(ok(2), 'c@2')).toEqual(ok(2));
+    expect(await call(ok(1), 'c@1')).toMatchObject({ type: 'authentication' });
+  });
+
+  test('forgets refusals once the credential was accepted', async () => {
+    const { call } = setUp();
+    for (const result of [refusal, ok(1), refusal]) await call(result);
+    expect(await call(ok(1))).toEqual(ok(1));
+  });
+
+  test('drops a waiting call whose caller gave up, and goes on with the next', async () => {
+    const { clock, governor } = setUp();
+    const gaveUp = new AbortController();
+    const slow = governor.run('c@1', async () => {
+      await new Promise<void>((resolve) => void clock.after(50, resolve));
+      return ok('slow');
+    });
+    const dropped = governor.run('c@1', async () => ok('dropped'), gaveUp.signal);
+    const next = governor.run('c@1', async () => ok('next'));
+    gaveUp.abort();
+    expect(await dropped).toMatchObject({ kind: 'transient', reason: 'cancelled' });
+    expect(await clock.settle(Promise.all([slow, next]))).toEqual([ok('slow'), ok('next')]);
+  });
+
+  test('frees its place when a call throws', async () => {
+    const { clock, governor, call } = setUp();
+    const thrown = governor.run('c@1', () => Promise.reject(new Error('broken')));
+    await expect(clock.settle(thrown)).rejects.toThrow('broken');
+    expect(await call(ok(1))).toEqual(ok(1));
+  });
+});
+
+describe('the governors of a rack', () => {
+  test('are one per address', () => {
+    const { clock } = setUp();
+    const governors = new Governors(() => new Governor(clock, limits, () => {}));
+    const first = governors.at('192.0.2.1:623');
+    expect(governors.at('192.0.2.1:623')).toBe(first);
+    expect(governors.at('192.0.2.2:623')).not.toBe(first);
+    governors.forget('192.0.2.1:623');
+    expect(governors.at('192.0.2.1:623')).not.toBe(first);
+  });
+});

@@ -1,0 +1,145 @@
+import type { Cancel, Clock } from '@rackwright/platform';
+import { type BmcResult, transient } from './driver.ts';
+import { type BmcHealth, type GovernorLimits, GovernorState } from './governor-state.ts';
+
+/**
+ * The one door to a BMC: every feature's calls pass here in order of arrival. Decisions are
+ * GovernorState's; this shell keeps the queue and the timer.
+ */
+export class Governor {
+  readonly #clock: Clock;
+  readonly #limits: GovernorLimits;
+  readonly #state: GovernorState;
+  readonly #onHealth: (health: BmcHealth) => void;
+  readonly #queue: Waiting[] = [];
+  #cancelTimer: Cancel | undefined;
+  #reported: BmcHealth['kind'] = 'answering';
+
+  /** `onHealth` is told when the kind of health changes, never per call. */
+  constructor(clock: Clock, limits: GovernorLimits, onHealth: (health: BmcHealth) => void) {
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#state = new GovernorState(limits);
+    this.#onHealth = onHealth;
+  }
+
+  health(): BmcHealth {
+    return this.#state.health();
+  }
+
+  /**
+   * Runs one call when its turn comes. `credential` names credential and version, never the
+   * secret. `act` must end within a bound of its own; when it throws, so does this.
+   */
+  run<T>(
+    credential: string,
+    act: () => Promise<BmcResult<T>>,
+    signal?: AbortSignal,
+  ): Promise<BmcResult<T>> {
+    if (signal?.aborted === true) return Promise.resolve(cancelled());
+    if (this.#queue.length >= this.#limits.queueCallsMax) {
+      const message = `${this.#queue.length} calls already wait for this BMC`;
+      return Promise.resolve(transient('queueFull', message));
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<BmcResult<T>>();
+    const onAbort = (): void => {
+      const at = this.#queue.indexOf(waiting);
+      if (at >= 0) this.#queue.splice(at, 1);
+      resolve(cancelled());
+    };
+    const waiting: Waiting = {
+      credential,
+      refuse: (refusal) => {
+        signal?.removeEventListener('abort', onAbort);
+        resolve(refusal);
+      },
+      start: async () => {
+        signal?.removeEventListener('abort', onAbort);
+        let result: BmcResult<T> | undefined;
+        try {
+          result = await act();
+          resolve(result);
+        } catch (error) {
+          reject(error);
+        } finally {
+          this.#ended(credential, result);
+        }
+      },
+    };
+    signal?.addEventListener('abort', onAbort, { once: true });
+    this.#queue.push(waiting);
+    this.#pump();
+    return promise;
+  }
+
+  #ended(credential: string, result: BmcResult<unknown> | undefined): void {
+    this.#state.ended(this.#clock.suspendAwareMs(), credential, result);
+    const health = this.#state.health();
+    if (health.kind !== this.#reported) {
+      this.#reported = health.kind;
+      this.#onHealth(health);
+    }
+    this.#pump();
+  }
+
+  #pump(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    for (let first = this.#queue[0]; first !== undefined; first = this.#queue[0]) {
+      const nowMs = this.#clock.suspendAwareMs();
+      const admission = this.#state.admit(nowMs, first.credential);
+      switch (admission.kind) {
+        case 'refuse':
+          this.#queue.shift();
+          first.refuse(admission.result);
+          continue;
+        case 'start':
+          this.#queue.shift();
+          this.#state.started();
+          void first.start();
+          return;
+        case 'wait':
+          this.#cancelTimer = this.#clock.after(admission.untilMs - nowMs, () => this.#pump());
+          return;
+        case 'waitForEnd':
+          return;
+      }
+    }
+  }
+}
+
+/** One governor per BMC address, shared by everything that speaks to it. */
+export class Governors {
+  readonly #make: (address: string) => Governor;
+  readonly #byAddress = new Map<string, Governor>();
+
+  constructor(make: (address: string) => Governor) {
+    this.#make = make;
+  }
+
+  /** `address` with its port, lower case: the same BMC must not be reached by two spellings. */
+  at(address: string): Governor {
+    const known = this.#byAddress.get(address);
+    if (known !== undefined) return known;
+    const governor = this.#make(address);
+    this.#byAddress.set(address, governor);
+    return governor;
+  }
+
+  /** Drops what is remembered about an address (Forget). Calls in flight end as they may. */
+  forget(address: string): void {
+    this.#byAddress.delete(address);
+  }
+}
+
+interface Waiting {
+  readonly credential: string;
+  readonly refuse: (refusal: BmcRefusal) => void;
+  readonly start: () => Promise<void>;
+}
+
+type BmcRefusal = Extract<BmcResult<never>, { kind: 'failed' | 'transient' }>;
+
+function cancelled(): BmcRefusal {
+  return transient('cancelled', 'the call was given up before the BMC was asked');
+}

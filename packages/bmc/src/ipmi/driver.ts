@@ -1,0 +1,166 @@
+import type { Clock, Exec } from '@rackwright/platform';
+import {
+  type Asserted,
+  type BmcDriver,
+  type BmcFailed,
+  type BmcIdentity,
+  type BmcResult,
+  type BmcTransient,
+  type BootOverride,
+  failed,
+  ok,
+  type PowerState,
+} from '../driver.ts';
+import type { Governor } from '../governor.ts';
+import { type ReadBackTimings, readUntil } from '../read-back.ts';
+import { vendorDifference } from '../vendors.ts';
+import {
+  type BootFlags,
+  bootFlagsDifference,
+  bootFlagsFor,
+  chassisPower,
+  fruIdentity,
+  guidHex,
+  manufacturerId,
+  rawBytes,
+  readBootFlags,
+} from './answers.ts';
+import { callIpmitool, type IpmiTarget, type IpmitoolOptions } from './ipmitool.ts';
+
+/** The commands we use, as ipmitool's arguments (sections of the IPMI 2.0 specification). */
+const commands = {
+  /** §20.1 */ deviceId: ['raw', '0x06', '0x01'],
+  /** §22.14 */ systemGuid: ['raw', '0x06', '0x37'],
+  /** §28.2 */ chassisStatus: ['raw', '0x00', '0x01'],
+  /** §28.3: 1 is power up, 0 is power down at once */
+  chassisControl: (on: boolean) => ['raw', '0x00', '0x02', on ? '0x01' : '0x00'],
+  /** §28.12, parameter 5 */
+  setBootFlags: ({ flags, device }: BootFlags) => {
+    const set = ['0x05', hex(flags), hex(device), '0x00', '0x00', '0x00'];
+    return ['raw', '0x00', '0x08', ...set];
+  },
+  /** §28.13, parameter 5 */ getBootFlags: ['raw', '0x00', '0x09', '0x05', '0x00', '0x00'],
+  /** The built-in FRU */ fru: ['fru', 'print', '0'],
+} as const;
+
+export interface IpmiDriverParts {
+  readonly target: IpmiTarget;
+  readonly governor: Governor;
+  readonly exec: Exec;
+  readonly clock: Clock;
+  readonly ipmitool: IpmitoolOptions;
+  readonly readBack: ReadBackTimings;
+}
+
+/**
+ * IPMI 2.0 over LAN through ipmitool. Keeps the invariants of BmcDriver; each command passes the
+ * governor by itself, so that other features get their turn during a read-back window.
+ */
+export class IpmiDriver implements BmcDriver {
+  readonly #parts: IpmiDriverParts;
+
+  constructor(parts: IpmiDriverParts) {
+    this.#parts = parts;
+  }
+
+  async readIdentity(signal?: AbortSignal): Promise<BmcResult<BmcIdentity>> {
+    const maker = await this.#raw(commands.deviceId, manufacturerId, signal);
+    if (maker.kind !== 'ok') return maker;
+    const guid = await this.#raw(commands.systemGuid, guidHex, signal);
+    if (guid.kind !== 'ok' && !saysNotThere(guid)) return guid;
+    const fru = await this.#call(commands.fru, signal);
+    if (fru.kind !== 'ok' && !saysNotThere(fru)) return fru;
+    return ok({
+      manufacturerId: maker.value,
+      ...(guid.kind === 'ok' ? { guidHex: guid.value } : {}),
+      ...(fru.kind === 'ok' ? fruIdentity(fru.value) : {}),
+    });
+  }
+
+  powerState(signal?: AbortSignal): Promise<BmcResult<PowerState>> {
+    return this.#raw(commands.chassisStatus, chassisPower, signal);
+  }
+
+  /**
+   * Always sets, even when the flags read as wanted: BMCs drop them by a timer of 60 s (§28.12,
+   * parameter 3), and setting starts it anew.
+   */
+  async setBootOverride(
+    override: BootOverride,
+    signal?: AbortSignal,
+  ): Promise<BmcResult<Asserted>> {
+    const wanted = bootFlagsFor(override);
+    const told = await this.#call(commands.setBootFlags(wanted), signal);
+    if (told.kind !== 'ok') return told;
+    const read = await this.#raw(commands.getBootFlags, readBootFlags, signal);
+    if (read.kind !== 'ok') return read;
+    const difference = bootFlagsDifference(wanted, read.value);
+    if (difference === 'none') return ok({ changed: true, notes: [] });
+    const words = `set ${flagWords(wanted)}, read back ${flagWords(read.value)}`;
+    if (difference === 'flags') {
+      const maker = await this.#raw(commands.deviceId, manufacturerId, signal);
+      if (maker.kind !== 'ok') return maker;
+      const vendor = vendorDifference(maker.value);
+      if (vendor.bootFlagsReadBack === 'selectorOnly') {
+        return ok({ changed: true, notes: [`${vendor.maker}: ${words}`] });
+      }
+    }
+    return failed('notApplied', 'the BMC accepted the boot override and did not keep it', words);
+  }
+
+  async setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+    const before = await this.powerState(signal);
+    if (before.kind !== 'ok') return before;
+    if (before.value === state) return ok({ changed: false, notes: [] });
+    const told = await this.#call(commands.chassisControl(state === 'on'), signal);
+    if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
+    const { clock, readBack } = this.#parts;
+    const read = () => this.powerState(signal);
+    const after = await readUntil(clock, readBack, read, (seen) => seen === state, signal);
+    if (after.kind !== 'ok') return after;
+    if (after.value === state) return ok({ changed: true, notes: [] });
+    if (told.kind !== 'ok') return told;
+    const seconds = Math.round(readBack.windowMs / 1_000);
+    const message = `the BMC accepted power ${state} and still says ${after.value} ${seconds} s later`;
+    return failed('notApplied', message, `chassis power is ${after.value}`);
+  }
+
+  async #raw<T>(
+    command: readonly string[],
+    read: (bytes: readonly number[]) => T | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<BmcResult<T>> {
+    const answer = await this.#call(command, signal);
+    if (answer.kind !== 'ok') return answer;
+    const bytes = rawBytes(answer.value);
+    const value = bytes === undefined ? undefined : read(bytes);
+    if (value !== undefined) return ok(value);
+    const said = answer.value.trim().slice(0, 256);
+    return failed('malformed', `no sense in the BMC's answer to ${command.join(' ')}`, said);
+  }
+
+  #call(command: readonly string[], signal: AbortSignal | undefined): Promise<BmcResult<string>> {
+    const { governor, exec, ipmitool, target } = this.#parts;
+    const act = () => callIpmitool(exec, ipmitool, target, command, signal);
+    return governor.run(target.credential, act, signal);
+  }
+}
+
+/** An optional part of the BMC is missing: no reason to doubt the rest. */
+function saysNotThere(result: BmcFailed | BmcTransient): boolean {
+  return result.kind === 'failed' && (result.type === 'unsupported' || result.type === 'rejected');
+}
+
+/** After these answers to a command only the read-back can tell whether it was carried out. */
+function mayHaveHappened(result: BmcFailed | BmcTransient): boolean {
+  if (result.kind === 'transient') return result.reason === 'unreachable';
+  return result.type === 'rejected' || result.type === 'malformed';
+}
+
+function flagWords({ flags, device }: BootFlags): string {
+  return `flags ${hex(flags)} device ${hex(device)}`;
+}
+
+function hex(byte: number): string {
+  return `0x${byte.toString(16).padStart(2, '0')}`;
+}

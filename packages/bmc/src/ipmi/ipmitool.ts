@@ -1,0 +1,99 @@
+import type { Exec } from '@rackwright/platform';
+import { type BmcResult, failed, ok, transient } from '../driver.ts';
+import { refusalOf } from './refusal.ts';
+
+/** One BMC and the credential to reach it with. Lives in memory only. */
+export interface IpmiTarget {
+  /** IPv4 or IPv6 address, or a name. */
+  readonly address: string;
+  /** 1–65535; 623 by default in the protocol. */
+  readonly port: number;
+  /** RMCP+ cipher suite: 3 (SHA-1) or 17 (SHA-256); the BMC decides which it knows. */
+  readonly cipherSuite: number;
+  readonly user: string;
+  readonly password: string;
+  /** Credential name and version, for the governor and for messages. Never the secret. */
+  readonly credential: string;
+}
+
+export interface IpmitoolOptions {
+  /** File name or path of ipmitool. */
+  readonly path: string;
+  /** A call is killed after this; ipmitool itself gives up on a silent BMC after about 10 s. */
+  readonly callTimeoutMs: number;
+}
+
+export const defaultIpmitoolOptions: IpmitoolOptions = { path: 'ipmitool', callTimeoutMs: 20_000 };
+
+/** IPMI 2.0 §22.30 (Set User Password): 20 bytes at most, and names of 16 (§22.28). */
+const passwordBytesMax = 20;
+const userBytesMax = 16;
+const outputBytesMax = 16_384;
+
+/**
+ * ipmitool must read the password from a pipe: the standard input that Node gives a child is a
+ * socket, and opening /dev/stdin on a socket fails with ENXIO. `cat` makes it a pipe; the
+ * password is in no argument, no environment and no file.
+ */
+const shell = '/bin/sh';
+const script = 'cat | "$0" "$@"';
+
+/** Runs one ipmitool command; `ok` carries its standard output. */
+export async function callIpmitool(
+  exec: Exec,
+  options: IpmitoolOptions,
+  target: IpmiTarget,
+  command: readonly string[],
+  signal?: AbortSignal,
+): Promise<BmcResult<string>> {
+  const unfit = unfitTarget(target);
+  if (unfit !== undefined) return unfit;
+  const result = await exec.run(
+    {
+      file: shell,
+      args: ['-c', script, options.path, ...sessionArguments(target), ...command],
+      stdin: target.password,
+      timeoutMs: options.callTimeoutMs,
+      outputBytesMax,
+    },
+    signal,
+  );
+  if (signal?.aborted === true) return transient('cancelled', 'the call was given up');
+  if (result.kind === 'exited' && result.code === 0) return ok(result.stdout);
+  return refusalOf(result, target.password);
+}
+
+/**
+ * `-C` because ipmitool's own negotiation takes 10 s with BMCs that do not know it; `-v` because
+ * only it tells a wrong password from silence; `-N 2 -R 2` bound the wait for a silent BMC.
+ */
+function sessionArguments(target: IpmiTarget): readonly string[] {
+  const { address, port, cipherSuite, user } = target;
+  const session = ['-v', '-I', 'lanplus', '-C', `${cipherSuite}`];
+  const where = ['-H', address, '-p', `${port}`, '-U', user];
+  return [...session, ...where, '-N', '2', '-R', '2', '-f', '/dev/stdin'];
+}
+
+/** Refuses here what ipmitool would cut short or misread. */
+function unfitTarget(target: IpmiTarget): BmcResult<never> | undefined {
+  if (!/^[0-9a-z.:_-]{1,253}$/i.test(target.address) || target.address.startsWith('-')) {
+    const form = 'an IPv4 or IPv6 address or a host name';
+    return failed('address', `BMC address ${JSON.stringify(target.address)} is not ${form}`);
+  }
+  const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
+  if (bytesOf(target.password) > passwordBytesMax || /\p{Cc}/u.test(target.password)) {
+    const form = `at most ${passwordBytesMax} bytes without control characters`;
+    return failed(
+      'invalidCredential',
+      `an IPMI password has ${form}: ${target.credential} has not`,
+    );
+  }
+  if (bytesOf(target.user) > userBytesMax || /\p{Cc}/u.test(target.user)) {
+    const form = `at most ${userBytesMax} bytes without control characters`;
+    return failed(
+      'invalidCredential',
+      `an IPMI user name has ${form}: ${target.credential} has not`,
+    );
+  }
+  return undefined;
+}

@@ -1,0 +1,53 @@
+import type { Clock } from '@rackwright/platform';
+import { type BmcResult, transient } from './driver.ts';
+
+/** How long and how often an asserted state is looked for. */
+export interface ReadBackTimings {
+  /**
+   * BMCs show a switched power state up to 11 s late (measured with an emulator that imitates
+   * them); after this long the state counts as not applied.
+   */
+  readonly windowMs: number;
+  readonly pollMs: number;
+}
+
+export const defaultReadBackTimings: ReadBackTimings = { windowMs: 16_000, pollMs: 1_000 };
+
+/**
+ * Reads until `holds` or the window is over; answers the last reading. At least one reading is
+ * made after the window has passed, so that a slow BMC is not judged by an early one.
+ */
+export async function readUntil<T>(
+  clock: Clock,
+  timings: ReadBackTimings,
+  read: () => Promise<BmcResult<T>>,
+  holds: (value: T) => boolean,
+  signal?: AbortSignal,
+): Promise<BmcResult<T>> {
+  const endMs = clock.suspendAwareMs() + timings.windowMs;
+  for (;;) {
+    const startedMs = clock.suspendAwareMs();
+    const reading = await read();
+    if (reading.kind === 'ok' && holds(reading.value)) return reading;
+    if (signal?.aborted === true) return cancelledWhileReading();
+    if (startedMs >= endMs) return reading;
+    await pause(clock, timings.pollMs, signal);
+  }
+}
+
+/** Waits, or returns early when aborted. */
+function pause(clock: Clock, delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      cancel();
+      signal?.removeEventListener('abort', done);
+      resolve();
+    };
+    const cancel = clock.after(delayMs, done);
+    signal?.addEventListener('abort', done, { once: true });
+  });
+}
+
+function cancelledWhileReading(): BmcResult<never> {
+  return transient('cancelled', 'the call was given up while the state was being read back');
+}
