@@ -1,1 +1,26 @@
-export {};
+/** TFTP as a server of read requests: packets, options and transfers, without sockets. */
+export {
+  blockBytesDefault,
+  type Negotiated,
+  negotiate,
+  type OptionLimits,
+  windowBlocksDefault,
+} from './options.ts';
+export {
+  decodePacket,
+  encodePacket,
+  requestBytesMax,
+  type TftpOption,
+  type TftpPacket,
+  type TftpRequest,
+  tftpError,
+} from './packet.ts';
+export {
+  decideRequest,
+  type Lookup,
+  type RequestDecision,
+  type TftpLimits,
+  type TransferLoad,
+  tftpLimitsDefault,
+} from './request.ts';
+export { type RetryLimits, Transfer, type TransferEnd, type TransferStep } from './transfer.ts';

@@ -1,0 +1,109 @@
+/**
+ * What to do with a datagram on the well-known port: start a transfer, refuse, or say nothing.
+ *
+ * Q1 Nothing is ever written: a write request is an access violation.
+ * Q2 A client has one transfer per port of its own. A repeated request from that port is the
+ *    client's retransmission and starts no second one.
+ * Q3 Over the limit of one client: refused, so that its user sees why. Over the limit of all:
+ *    silence, because firmware asks again after silence but gives up on an error.
+ */
+import { DecodeError } from '@rackwright/bytes';
+import { type OptionLimits, negotiate } from './options.ts';
+import { decodePacket, encodePacket, type TftpRequest, tftpError } from './packet.ts';
+import { type RetryLimits, Transfer } from './transfer.ts';
+
+export interface TftpLimits extends OptionLimits, RetryLimits {
+  /** Transfers under way, all clients together. */
+  readonly transfersMax: number;
+  /** Transfers under way for one address. */
+  readonly transfersPerClientMax: number;
+}
+
+export const tftpLimitsDefault: TftpLimits = {
+  blockBytesMax: 1468,
+  windowBlocksMax: 16,
+  retryDelayMs: 1_000,
+  retryDelayMsMax: 8_000,
+  attemptsMax: 6,
+  transfersMax: 256,
+  transfersPerClientMax: 8,
+};
+
+/** Transfers under way, as the decision needs them. */
+export interface TransferLoad {
+  readonly all: number;
+  readonly ofThisClient: number;
+  /** Whether one goes to the very port that this datagram came from. */
+  readonly toThisPort: boolean;
+}
+
+/** What a name stands for. `refused` carries a {@link tftpError} code. */
+export type Lookup =
+  | { readonly kind: 'file'; readonly bytes: Uint8Array }
+  | { readonly kind: 'refused'; readonly code: number; readonly message: string };
+
+export type RequestDecision =
+  | { readonly kind: 'start'; readonly transfer: Transfer; readonly fileName: string }
+  | { readonly kind: 'refuse'; readonly reply: Uint8Array; readonly reason: string }
+  | { readonly kind: 'ignore'; readonly reason: string };
+
+export function decideRequest(
+  datagram: Uint8Array,
+  load: TransferLoad,
+  limits: TftpLimits,
+  lookUp: (fileName: string) => Lookup,
+): RequestDecision {
+  const request = readRequest(datagram);
+  if (request.kind === 'ignore' || request.kind === 'refuse') return request;
+  if (load.toThisPort) return { kind: 'ignore', reason: 'repeated request' };
+  if (load.all >= limits.transfersMax) {
+    return { kind: 'ignore', reason: `${limits.transfersMax} transfers under way` };
+  }
+  if (load.ofThisClient >= limits.transfersPerClientMax) {
+    const most = limits.transfersPerClientMax;
+    return refuse(tftpError.notDefined, `more than ${most} transfers of one client`);
+  }
+  const found = lookUp(request.fileName);
+  if (found.kind === 'refused') return refuse(found.code, found.message);
+  const negotiated = negotiate(request.options, found.bytes.length, limits);
+  const transfer = new Transfer(found.bytes, negotiated, limits);
+  return { kind: 'start', transfer, fileName: request.fileName };
+}
+
+type Unserved = Exclude<RequestDecision, { kind: 'start' }>;
+
+/** The read request in a datagram, or how to answer what is none. */
+function readRequest(datagram: Uint8Array): (TftpRequest & { kind: 'readRequest' }) | Unserved {
+  const packet = decodeOrReason(datagram);
+  if (typeof packet === 'string') return refuse(tftpError.illegalOperation, packet);
+  switch (packet.kind) {
+    case 'readRequest': {
+      if (packet.mode.toLowerCase() !== 'octet') {
+        return refuse(tftpError.notDefined, 'only mode octet is served');
+      }
+      return { ...packet, kind: 'readRequest' };
+    }
+    case 'writeRequest':
+      return refuse(tftpError.accessViolation, 'files are read only');
+    // Answering an error with an error could go on for ever; the others have lost their transfer.
+    case 'error':
+    case 'ack':
+    case 'data':
+    case 'optionAck':
+      return { kind: 'ignore', reason: `${packet.kind} outside a transfer` };
+  }
+}
+
+function decodeOrReason(datagram: Uint8Array): ReturnType<typeof decodePacket> | string {
+  try {
+    return decodePacket(datagram);
+  } catch (error) {
+    if (error instanceof DecodeError) return error.message;
+    throw error;
+  }
+}
+
+function refuse(code: number, message: string): RequestDecision & { kind: 'refuse' } {
+  const reply = encodePacket({ kind: 'error', code, message });
+  return { kind: 'refuse', reply, reason: message };
+}

@@ -1,0 +1,175 @@
+/**
+ * Sending one file to one client, without sockets or clocks: what happened goes in, what to do
+ * comes out.
+ *
+ * T1 Blocks count modulo 65,536 from 1 (rolling over to 0), so a file may have any length. The
+ *    last block is shorter than the block size, and empty when the length is a multiple of it.
+ * T2 Blocks in flight never exceed the negotiated window.
+ * T3 An acknowledgement moves the window only forward, and only within what was sent; any other
+ *    is ignored. One from inside the window, or a duplicate of the last one, means a loss (RFC 7440
+ *    §4), or it is the echo of a packet that came late or twice: nobody can tell. So
+ *    acknowledgements cause each block to be repeated at most once; a second loss waits for the
+ *    timer. With a window of one block a duplicate repeats nothing (the Sorcerer's Apprentice bug).
+ * T4 What is unanswered is sent again when the timer fires, at most `attemptsMax` times without
+ *    progress; then the transfer ends.
+ * T5 Each transfer ends exactly once. After its end every event is answered with nothing.
+ */
+import type { Negotiated } from './options.ts';
+import { encodeData, encodePacket, type TftpPacket, tftpError } from './packet.ts';
+
+export interface RetryLimits {
+  /** First wait for an answer; doubles with each retransmission unless the client chose one. */
+  readonly retryDelayMs: number;
+  readonly retryDelayMsMax: number;
+  /** Times that the same packets are sent without progress before giving up. */
+  readonly attemptsMax: number;
+}
+
+export type TransferEnd =
+  | { readonly kind: 'complete' }
+  /** The client wanted no more: EDK2 asks for the size first and then says "User aborted". */
+  | { readonly kind: 'aborted'; readonly message: string }
+  /** The client reports an error of its own. */
+  | { readonly kind: 'clientError'; readonly code: number; readonly message: string }
+  | { readonly kind: 'timedOut'; readonly blocksAcknowledged: number }
+  /** The client sent what has no place in a transfer of ours. */
+  | { readonly kind: 'protocolError'; readonly message: string };
+
+/** What to do now: send these in order, then set, keep or (at the end) clear the one timer. */
+export interface TransferStep {
+  readonly sends: readonly Uint8Array[];
+  /** Undefined: the timer that is running stays. */
+  readonly timerMs?: number;
+  readonly end?: TransferEnd;
+}
+
+const nothing: TransferStep = { sends: [] };
+
+export class Transfer {
+  readonly #file: Uint8Array;
+  readonly #negotiated: Negotiated;
+  readonly #retry: RetryLimits;
+  readonly #blocks: number;
+  /** Block numbers up to which all was acknowledged, sent, sent twice; they do not roll over. */
+  #acknowledged = 0;
+  #sent = 0;
+  #repeated = 0;
+  #attempts = 0;
+  #awaitsOptionAck: boolean;
+  #heedsDuplicate = true;
+  #ended = false;
+
+  constructor(file: Uint8Array, negotiated: Negotiated, retry: RetryLimits) {
+    this.#file = file;
+    this.#negotiated = negotiated;
+    this.#retry = retry;
+    this.#blocks = Math.floor(file.length / negotiated.blockBytes) + 1;
+    this.#awaitsOptionAck = negotiated.answer.length > 0;
+  }
+
+  /** The first packets; call once. */
+  start(): TransferStep {
+    return this.#sendUnanswered('timer');
+  }
+
+  /** A well-formed packet from the client's own port. */
+  receive(packet: TftpPacket): TransferStep {
+    if (this.#ended) return nothing;
+    switch (packet.kind) {
+      case 'ack':
+        return this.#receiveAck(packet.block);
+      case 'error':
+        return this.#receiveError(packet.code, packet.message);
+      case 'readRequest':
+        return nothing; // The client's retransmission crossed our answer; T4 repeats that.
+      case 'writeRequest':
+      case 'data':
+      case 'optionAck':
+        return this.#protocolError(`${packet.kind} during a read`);
+    }
+  }
+
+  /** The timer fired. */
+  timeout(): TransferStep {
+    if (this.#ended) return nothing;
+    if (this.#attempts >= this.#retry.attemptsMax) {
+      return this.#finish({ kind: 'timedOut', blocksAcknowledged: this.#acknowledged });
+    }
+    return this.#sendUnanswered('timer');
+  }
+
+  #receiveAck(block: number): TransferStep {
+    const advance = (block - this.#acknowledged) & 0xffff;
+    if (this.#awaitsOptionAck) {
+      if (block !== 0) return nothing;
+      this.#awaitsOptionAck = false;
+      this.#attempts = 0;
+      return this.#sendUnanswered('ack');
+    }
+    if (advance === 0) return this.#duplicateAck();
+    const inFlight = this.#sent - this.#acknowledged;
+    if (advance > inFlight) return nothing;
+    this.#heedsDuplicate = this.#attempts === 1 && advance === inFlight;
+    this.#acknowledged += advance;
+    this.#attempts = 0;
+    return this.#acknowledged === this.#blocks
+      ? this.#finish({ kind: 'complete' })
+      : this.#sendUnanswered('ack');
+  }
+
+  /** T3. */
+  #duplicateAck(): TransferStep {
+    if (this.#negotiated.windowBlocks === 1 || !this.#heedsDuplicate) return nothing;
+    this.#heedsDuplicate = false;
+    return this.#sendUnanswered('ack');
+  }
+
+  #receiveError(code: number, message: string): TransferStep {
+    const aborts = code === tftpError.optionsRefused || /abort/i.test(message);
+    return this.#finish(
+      aborts ? { kind: 'aborted', message } : { kind: 'clientError', code, message },
+    );
+  }
+
+  #protocolError(message: string): TransferStep {
+    const code = tftpError.illegalOperation;
+    const sends = [encodePacket({ kind: 'error', code, message })];
+    return { ...this.#finish({ kind: 'protocolError', message }), sends };
+  }
+
+  /** Sends the option acknowledgement, or the window after the last acknowledged block (T2, T3). */
+  #sendUnanswered(cause: 'ack' | 'timer'): TransferStep {
+    const timerMs = this.#delayMs();
+    this.#attempts += 1;
+    if (this.#awaitsOptionAck) {
+      const options = this.#negotiated.answer;
+      return { sends: [encodePacket({ kind: 'optionAck', options })], timerMs };
+    }
+    const last = Math.min(this.#blocks, this.#acknowledged + this.#negotiated.windowBlocks);
+    const sends: Uint8Array[] = [];
+    for (let block = this.#acknowledged + 1; block <= last; block += 1) {
+      if (cause === 'timer' || block > this.#repeated) sends.push(this.#data(block));
+    }
+    this.#repeated = this.#sent;
+    this.#sent = Math.max(this.#sent, last);
+    return { sends, timerMs };
+  }
+
+  #data(block: number): Uint8Array {
+    const { blockBytes } = this.#negotiated;
+    const start = (block - 1) * blockBytes;
+    return encodeData(block & 0xffff, this.#file.subarray(start, start + blockBytes));
+  }
+
+  #delayMs(): number {
+    const { timeoutSeconds } = this.#negotiated;
+    if (timeoutSeconds !== undefined) return timeoutSeconds * 1000;
+    const doubled = this.#retry.retryDelayMs * 2 ** this.#attempts;
+    return Math.min(doubled, this.#retry.retryDelayMsMax);
+  }
+
+  #finish(end: TransferEnd): TransferStep {
+    this.#ended = true;
+    return { sends: [], end };
+  }
+}
