@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest';
+import { describeSkipped, mustFail, peerMissing, tally } from './skipped-reporter.ts';
+
+const peer = `${peerMissing}nats-server`;
+
+test('counts equal reasons, the most frequent first', () => {
+  const skipped = tally(['not root', peer, 'not root']);
+  expect(describeSkipped(skipped)).toBe(`Skipped: 3\n  2 × not root\n  1 × ${peer}`);
+  expect(describeSkipped([])).toBe('Skipped: none.');
+});
+
+test('fails a run in CI for a missing peer only', () => {
+  expect(mustFail(tally([peer]), true)).toBe(true);
+  expect(mustFail(tally([peer]), false)).toBe(false);
+  expect(mustFail(tally(['not root']), true)).toBe(false);
+});

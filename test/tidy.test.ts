@@ -1,0 +1,73 @@
+/** The style of the repository as tests; `test/tidy/` holds the checks and their own tests. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { findBans } from './tidy/bans.ts';
+import { diagramBlock, diagramIn, findBrokenLinks } from './tidy/documents.ts';
+import { findMissingHeader } from './tidy/headers.ts';
+import { describeGraph, findDead, findEscapes } from './tidy/imports.ts';
+import { findLockFaults } from './tidy/lock-file.ts';
+import { findNames } from './tidy/names.ts';
+import { findSizes } from './tidy/sizes.ts';
+import {
+  describeFinding,
+  type Finding,
+  isTypeScript,
+  readSources,
+  repositoryPaths,
+  root,
+  type SourceFile,
+} from './tidy/sources.ts';
+
+const paths = repositoryPaths();
+const code = readSources(paths.filter(isTypeScript));
+
+function allOf(check: (file: SourceFile) => Finding[], files = code): string[] {
+  return files.flatMap(check).map(describeFinding);
+}
+
+test('sees the code of every kind of workspace', () => {
+  for (const folder of ['packages/', 'agent/', 'controlplane/', 'test/']) {
+    expect(code.some(({ path }) => path.startsWith(folder))).toBe(true);
+  }
+});
+
+test('has no banned call or word', () => {
+  expect(allOf(findBans)).toEqual([]);
+});
+
+test('has no name that says nothing', () => {
+  expect(allOf(findNames)).toEqual([]);
+});
+
+test('has no file, test or line over its size', () => {
+  expect(allOf(findSizes)).toEqual([]);
+});
+
+test('says at the top of each module what it is for', () => {
+  expect(allOf(findMissingHeader)).toEqual([]);
+});
+
+test('imports other workspaces by name only', () => {
+  expect(allOf(findEscapes)).toEqual([]);
+});
+
+test('has no file that nothing imports or starts', () => {
+  const starting = ['package.json', '.ci/run', 'test/bootstrap.mjs'];
+  const mentions = paths.filter((path) => starting.some((name) => path.endsWith(name)));
+  expect(findDead(code, readSources(mentions)).map(describeFinding)).toEqual([]);
+});
+
+test('has the dependencies that the golden graph shows', async () => {
+  await expect(describeGraph(code)).toMatchFileSnapshot('dependency-graph.txt');
+});
+
+test('has no link in a README that leads nowhere', () => {
+  const readmes = readSources(paths.filter((path) => path.endsWith('.md')));
+  expect(allOf((file) => findBrokenLinks(file, paths), readmes)).toEqual([]);
+});
+
+test('locks packages without install scripts and registry addresses', () => {
+  expect(findLockFaults(readFileSync(join(root, 'package-lock.json'), 'utf8'))).toEqual([]);
+  expect(readFileSync(join(root, '.npmrc'), 'utf8')).toContain('ignore-scripts=true');
+});

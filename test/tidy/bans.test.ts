@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest';
+import { findBans } from './bans.ts';
+
+const production = 'packages/dhcp/src/packet.ts';
+
+function bansIn(text: string, path: string = production): string[] {
+  return findBans({ path, text }).map(({ line, message }) => `${line} ${message}`);
+}
+
+describe('calls that a simulation could not replay', () => {
+  const planted = [
+    'const now = Date.now();',
+    'const now = new Date();',
+    'const start = performance.now();',
+    'const start = process.hrtime.bigint();',
+    'setTimeout(run, 5);',
+    'const signal = AbortSignal.timeout(5);',
+    'const dice = Math.random();',
+    'const id = crypto.randomUUID();',
+    "import { randomBytes } from 'node:crypto';",
+    "console.log('here');",
+    'const home = process.env;',
+    'const page = await fetch(url);',
+  ];
+
+  test.each(planted)('finds %s in production code', (line) => {
+    expect(bansIn(`\n${line}\n`)).toEqual(expect.arrayContaining([expect.stringMatching(/^2 /)]));
+  });
+
+  test.each(planted)('lets %s stand where the world is touched, and in tests', (line) => {
+    const places = [
+      'packages/platform/src/node/clock.ts',
+      'packages/store/src/sqlite/file.ts',
+      'agent/src/main.ts',
+      'packages/dhcp/src/packet.test.ts',
+      'packages/store/src/conformance/race.ts',
+      'test/lab/qemu.ts',
+    ];
+    for (const path of places) expect(bansIn(line, path)).toEqual([]);
+  });
+
+  test('lets pure uses of the same words stand', () => {
+    const pure = [
+      'const text = new Date(nowMs).toISOString();',
+      "const text = 'Date.now() and setTimeout(x)';",
+      '// console.log is banned',
+      'const version = process.versions.node;',
+      'await cache.fetch(url);',
+    ];
+    expect(bansIn(pure.join('\n'))).toEqual([]);
+  });
+});
+
+describe('what no code may hold, tests included', () => {
+  test.each([
+    'export default function run() {}',
+    "test.only('a', () => {});",
+    "describe.skip('a', () => {});",
+    "test.skipIf(slow)('a', () => {});",
+    'const a = b as any;',
+    'function a(b: any) {}',
+    'const a = b as unknown as C;',
+    "vi.mock('./store.ts');",
+    '// TODO: later',
+    '// @ts-ignore',
+    '// oxlint-disable-next-line',
+  ])('finds %s', (line) => {
+    expect(bansIn(line, 'packages/dhcp/src/packet.test.ts')).toHaveLength(1);
+  });
+
+  test('takes a skip that gives its reason', () => {
+    expect(bansIn("context.skip('not root');", 'packages/dhcp/src/a.test.ts')).toEqual([]);
+  });
+});

@@ -1,0 +1,99 @@
+/**
+ * Words and calls that may not stand in our code, each with what to write instead.
+ *
+ * T1 Time, chance, files, sockets and the process are reached through the platform (DESIGN §11):
+ *    otherwise the simulation cannot replay a run.
+ */
+import { codeOf } from './code-text.ts';
+import type { Finding, SourceFile } from './sources.ts';
+import { isTestCode } from './sources.ts';
+
+interface Ban {
+  readonly pattern: RegExp;
+  readonly message: string;
+}
+
+/** Places of production code that touch the world, and only they (T1). */
+const worldly: readonly RegExp[] = [
+  /^packages\/platform\/src\/node\//,
+  /^packages\/store\/src\/(sqlite|nats)\//,
+  /^packages\/sim\/src\/real\//,
+  /^packages\/runner\/ramdisk\//,
+  /(^|\/)main\.ts$/,
+];
+
+/** Bans that keep runs repeatable; tests and worldly places are free of them. */
+const worldBans: readonly Ban[] = [
+  { pattern: /\bDate\.now\b|\bnew Date\(\)/, message: 'reads the clock; take a Clock: nowMs()' },
+  {
+    pattern: /\bperformance\b|\bhrtime\b/,
+    message: 'reads a clock; take a Clock: suspendAwareMs()',
+  },
+  {
+    pattern: /\b(set|clear)(Timeout|Interval|Immediate)\b/,
+    message: 'is a timer; take a Clock: after()',
+  },
+  { pattern: /\bAbortSignal\.timeout\b/, message: 'is a timer; take a Clock: after()' },
+  {
+    pattern: /\bMath\.random\b|\brandom(UUID|Bytes|Int|FillSync)\b|\bgetRandomValues\b/,
+    message: 'is chance; take a Random',
+  },
+  { pattern: /\bconsole\./, message: 'writes to the terminal; take a Log' },
+  {
+    pattern: /(?<![\w.])process\.(?!versions)/,
+    message: 'is the process; only main.ts and the platform know it',
+  },
+  { pattern: /(?<![\w.])fetch\(/, message: 'opens a socket; take it from the platform' },
+];
+
+/** Bans for all code, tests included. */
+const codeBans: readonly Ban[] = [
+  { pattern: /^export default\b/, message: 'is a default export; name it' },
+  {
+    pattern: /\b(test|it|describe|suite)(\.\w+)*\.only\b/,
+    message: 'silences every other test; remove .only',
+  },
+  {
+    pattern: /\b(test|it|describe|suite)(\.\w+)*\.(skip|skipIf|runIf|todo|fails)\b/,
+    message: 'skips without saying why; call context.skip(reason) in the test',
+  },
+  {
+    pattern: /\bas any\b|: any\b|<any>/,
+    message: 'switches the types off; use unknown and narrow',
+  },
+  { pattern: /\bas unknown as\b/, message: 'forces a type; narrow, or build the value' },
+  { pattern: /\bvi\.(mock|doMock)\(/, message: 'mocks our own code; pass a platform instead' },
+];
+
+/** Bans for text of every kind, comments included; this folder has to name them. */
+const textBans: readonly Ban[] = [
+  {
+    pattern: /\b(FIXME|TODO|XXX)\b/,
+    message: 'is unfinished work; finish it or say in prose what is missing',
+  },
+  {
+    pattern: /(@ts-(ignore|nocheck|expect-error)|eslint-disable|oxlint-disable|biome-ignore)/,
+    message: 'switches a check off; fix the cause',
+  },
+];
+
+/** Calls and words of one file that are banned where it stands. */
+export function findBans(file: SourceFile): Finding[] {
+  const bans =
+    isTestCode(file.path) || worldly.some((place) => place.test(file.path)) ? [] : worldBans;
+  const exemptFromDefault = file.path === 'vitest.config.ts';
+  return [
+    ...match(file, codeOf(file.text), [...bans, ...codeBans.slice(exemptFromDefault ? 1 : 0)]),
+    ...(file.path.startsWith('test/tidy/') ? [] : match(file, file.text, textBans)),
+  ];
+}
+
+function match(file: SourceFile, text: string, bans: readonly Ban[]): Finding[] {
+  return text.split('\n').flatMap((line, index) =>
+    bans.flatMap(({ pattern, message }) => {
+      const found = pattern.exec(line)?.[0];
+      if (found === undefined) return [];
+      return [{ path: file.path, line: index + 1, message: `"${found.trim()}" ${message}` }];
+    }),
+  );
+}

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { codeOf } from './code-text.ts';
+
+test('blanks comments and the contents of texts', () => {
+  expect(codeOf("a('x//y'); // z\n/* b\nc */ d")).toBe("a('    ');     \n    \n     d");
+});
+
+test('keeps the code inside templates, nested ones too', () => {
+  const code = codeOf('f(`one ${two(`three ${four}`)} five`) + six');
+  expect(code).toContain('two(');
+  expect(code).toContain('four');
+  expect(code).toContain('+ six');
+  for (const word of ['one', 'three', 'five']) expect(code).not.toContain(word);
+});
+
+test('takes braces inside a template expression', () => {
+  expect(codeOf('`${ { a: 1 }.a } text` + end')).toContain('+ end');
+});
+
+test('takes escaped quotes', () => {
+  expect(codeOf("'it\\'s' + end")).toBe("'     ' + end");
+});
+
+test('tells regular expressions from divisions', () => {
+  expect(codeOf('x.replace(/[\'"]/g, y) + z')).toContain('+ z');
+  expect(codeOf('x.replace(/[\'"]/g, y)')).not.toContain('"');
+  expect(codeOf('a / b / c')).toBe('a / b / c');
+  expect(codeOf('return /[/]x/.test(a)')).toContain('.test(a)');
+});
+
+test('keeps every line break', () => {
+  const text = '/* a\n*/ `b\nc` // d\n"e"\n';
+  expect(codeOf(text).split('\n')).toHaveLength(text.split('\n').length);
+});

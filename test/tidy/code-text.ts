@@ -1,0 +1,100 @@
+/**
+ * TypeScript with comments and the contents of texts blanked out, so that checks by pattern see
+ * code only. Line breaks stay: line numbers are those of the file.
+ */
+
+/** Characters after which a slash begins a regular expression rather than a division. */
+const beforeRegex = '(,=:[!&|?{};+-*%~^<>\n';
+/** Words after which a slash begins a regular expression. */
+const wordBeforeRegex = /\b(return|typeof|case|in|of|do|else|void|delete|throw|await|yield)$/;
+
+interface Cursor {
+  readonly text: string;
+  at: number;
+  out: string;
+}
+
+/** Blanks comments, text contents and regular expressions; templates keep their `${…}` code. */
+export function codeOf(text: string): string {
+  const cursor: Cursor = { text, at: 0, out: '' };
+  scan(cursor, false);
+  return cursor.out;
+}
+
+/** Runs to the end, or, inside a template's `${`, to the brace that closes it. */
+function scan(cursor: Cursor, inTemplate: boolean): void {
+  let depth = 0;
+  while (cursor.at < cursor.text.length) {
+    const char = cursor.text[cursor.at] ?? '';
+    const pair = cursor.text.slice(cursor.at, cursor.at + 2);
+    if (inTemplate && char === '}' && depth === 0) return;
+    if (char === '{') depth += 1;
+    if (char === '}') depth -= 1;
+    if (pair === '//') blankTo(cursor, endOf(cursor, '\n'));
+    else if (pair === '/*') blankTo(cursor, endOf(cursor, '*/') + 2);
+    else if (char === "'" || char === '"') blankQuoted(cursor, char);
+    else if (char === '`') blankTemplate(cursor);
+    else if (char === '/' && startsRegex(cursor.out)) blankRegex(cursor);
+    else keep(cursor);
+  }
+}
+
+function keep(cursor: Cursor): void {
+  cursor.out += cursor.text[cursor.at] ?? '';
+  cursor.at += 1;
+}
+
+function endOf(cursor: Cursor, mark: string): number {
+  const found = cursor.text.indexOf(mark, cursor.at);
+  return found === -1 ? cursor.text.length : found;
+}
+
+/** Replaces everything up to `end` by spaces, keeping line breaks. */
+function blankTo(cursor: Cursor, end: number): void {
+  cursor.out += cursor.text.slice(cursor.at, end).replace(/[^\n]/g, ' ');
+  cursor.at = Math.min(end, cursor.text.length);
+}
+
+function blankQuoted(cursor: Cursor, quote: string): void {
+  keep(cursor);
+  let end = cursor.at;
+  while (end < cursor.text.length && cursor.text[end] !== quote && cursor.text[end] !== '\n') {
+    end += cursor.text[end] === '\\' ? 2 : 1;
+  }
+  blankTo(cursor, end);
+  if (cursor.text[cursor.at] === quote) keep(cursor);
+}
+
+function blankTemplate(cursor: Cursor): void {
+  keep(cursor);
+  while (cursor.at < cursor.text.length && cursor.text[cursor.at] !== '`') {
+    if (cursor.text.startsWith('${', cursor.at)) {
+      keep(cursor);
+      keep(cursor);
+      scan(cursor, true);
+      keep(cursor);
+    } else {
+      blankTo(cursor, cursor.at + (cursor.text[cursor.at] === '\\' ? 2 : 1));
+    }
+  }
+  keep(cursor);
+}
+
+function startsRegex(before: string): boolean {
+  const trimmed = before.replace(/[ \t]+$/, '');
+  if (trimmed === '') return true;
+  return beforeRegex.includes(trimmed.at(-1) ?? '') || wordBeforeRegex.test(trimmed);
+}
+
+function blankRegex(cursor: Cursor): void {
+  let end = cursor.at + 1;
+  let inClass = false;
+  while (end < cursor.text.length && cursor.text[end] !== '\n') {
+    const char = cursor.text[end];
+    if (char === '/' && !inClass) break;
+    if (char === '[') inClass = true;
+    if (char === ']') inClass = false;
+    end += char === '\\' ? 2 : 1;
+  }
+  blankTo(cursor, end + 1);
+}

@@ -1,0 +1,33 @@
+/** Checks of README files: links that resolve, and a state diagram that is the machine's own. */
+import { posix } from 'node:path';
+import type { Finding, SourceFile } from './sources.ts';
+
+/** Relative links of a Markdown file that lead to no file or folder of the repository. */
+export function findBrokenLinks(file: SourceFile, paths: readonly string[]): Finding[] {
+  return file.text.split('\n').flatMap((line, index) =>
+    [...line.matchAll(/\]\(([^)\s]+)\)/g)].flatMap((found) => {
+      const link = (found[1] ?? '').replace(/#.*$/, '');
+      if (link === '' || /^[a-z]+:/.test(link)) return [];
+      const target = posix.join(posix.dirname(file.path), link).replace(/\/$/, '');
+      const resolves = paths.some((path) => path === target || path.startsWith(`${target}/`));
+      if (resolves) return [];
+      return [{ path: file.path, line: index + 1, message: `"${link}" leads nowhere` }];
+    }),
+  );
+}
+
+export const diagramStart = '<!-- generated: state diagram -->';
+export const diagramEnd = '<!-- end of generated -->';
+
+/** What stands between the markers of `text`, or undefined when they are missing. */
+export function diagramIn(text: string): string | undefined {
+  const start = text.indexOf(diagramStart);
+  const end = text.indexOf(diagramEnd);
+  if (start === -1 || end < start) return undefined;
+  return text.slice(start + diagramStart.length, end).trim();
+}
+
+/** The README's form of a diagram. */
+export function diagramBlock(diagram: string): string {
+  return `\`\`\`mermaid\n${diagram.trim()}\n\`\`\``;
+}

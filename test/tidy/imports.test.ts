@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest';
+import { describeGraph, findDead, findEscapes, importsOf } from './imports.ts';
+
+test('finds imports of every form', () => {
+  const text = [
+    "import { a } from 'a';",
+    "import type {\n  B,\n} from 'b';",
+    "import 'c';",
+    "export * from './d.ts';",
+    "const e = await import('e');",
+    "// import { f } from 'f';",
+    " * import { g } from 'g';",
+    "const h = 'import from elsewhere';",
+  ].join('\n');
+  expect(importsOf(text).map(({ specifier }) => specifier)).toEqual(['a', 'b', 'c', './d.ts', 'e']);
+  expect(importsOf(text)[1]?.line).toBe(4);
+});
+
+test('finds a relative import that leaves its workspace', () => {
+  const text = "import { a } from '../../bytes/src/reader.ts';";
+  expect(findEscapes({ path: 'packages/dhcp/src/packet.ts', text })).toMatchObject([{ line: 1 }]);
+  const own = "import { a } from '../src/reader.ts';";
+  expect(findEscapes({ path: 'packages/dhcp/ramdisk/a.ts', text: own })).toEqual([]);
+});
+
+test('draws workspaces, tests apart, with what they import', () => {
+  const graph = describeGraph([
+    {
+      path: 'packages/dhcp/src/a.ts',
+      text: "import { b } from '@rackwright/bytes';\nimport { c } from './c.ts';",
+    },
+    {
+      path: 'packages/dhcp/src/a.test.ts',
+      text: "import { a } from '@rackwright/dhcp';\nimport { test } from 'vitest';",
+    },
+    {
+      path: 'agent/src/main.ts',
+      text: "import { n } from '@rackwright/platform/node';\nimport { x } from '@a/b/c';\nimport 'node:fs';",
+    },
+    { path: 'test/lab/main.ts', text: "import { a } from '@rackwright/agent';" },
+  ]);
+  expect(graph).toBe(
+    'agent → @a/b node:fs platform/node\ndhcp (tests) → vitest\ndhcp → bytes\ntest → agent\n',
+  );
+});
+
+test('finds a file that nothing imports, names or starts', () => {
+  const files = [
+    { path: 'agent/src/main.ts', text: "import { a } from './a.ts';" },
+    { path: 'agent/src/a.ts', text: "new URL('./worker.ts', import.meta.url)" },
+    { path: 'agent/src/worker.ts', text: '' },
+    { path: 'agent/src/dead.ts', text: '' },
+    { path: 'agent/src/index.ts', text: '' },
+    { path: 'agent/src/a.test.ts', text: '' },
+  ];
+  const mentions = [
+    { path: 'agent/package.json', text: '{"exports": {".": "./src/index.ts"}}' },
+    { path: '.ci/run', text: 'node agent/src/main.ts' },
+  ];
+  expect(findDead(files, mentions).map(({ path }) => path)).toEqual(['agent/src/dead.ts']);
+});

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { findNames } from './names.ts';
+
+const namesIn = (path: string, text: string): string[] =>
+  findNames({ path, text }).map(({ line, message }) => `${line} ${message}`);
+
+test.each([
+  'packages/dhcp/src/util.ts',
+  'packages/dhcp/src/packet-helpers.ts',
+  'packages/common/src/packet.ts',
+])('finds a file called %s', (path) => {
+  expect(namesIn(path, '')).toHaveLength(1);
+});
+
+test.each([
+  'class SessionManager {',
+  'const hostInfo = 1;',
+  'export function parseData(text: string) {',
+  'type CommonOptions = object;',
+  'const HOST_INFO = 1;',
+  '  readonly #data: string;',
+])('finds a declaration: %s', (text) => {
+  expect(namesIn('packages/dhcp/src/packet.ts', `\n${text}`)).toEqual([
+    expect.stringMatching(/^2 /),
+  ]);
+});
+
+test('takes names that only contain the letters, imports and texts', () => {
+  const text = [
+    "import { type ErrorInfo, helper } from 'elsewhere';",
+    "const utility = 'data';",
+    'const database = 1; // info',
+  ].join('\n');
+  expect(namesIn('packages/dhcp/src/information.ts', text)).toEqual([]);
+});
+
+test('takes the term of a standard where the standard is spoken', () => {
+  expect(namesIn('packages/tftp/src/packet.ts', 'function encodeData() {}')).toEqual([]);
+  expect(namesIn('packages/tftp/src/packet.ts', 'function encodeInfo() {}')).toHaveLength(1);
+});

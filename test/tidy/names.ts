@@ -1,0 +1,53 @@
+/** Names that say nothing, in file names and in what a file declares. */
+import { codeOf } from './code-text.ts';
+import type { Finding, SourceFile } from './sources.ts';
+
+const banned = new Set(['manager', 'helper', 'helpers', 'util', 'utils', 'common', 'data', 'info']);
+
+/** Where a banned word is the term of a standard. */
+const standardTerms: readonly { place: RegExp; words: readonly string[] }[] = [
+  // RFC 1350 calls its packet DATA.
+  { place: /^(packages\/(tftp|sim)|agent\/src\/boot|test)\//, words: ['data'] },
+  // google.rpc calls its details ErrorInfo and RetryInfo.
+  { place: /^packages\/api\/src\/error\//, words: ['info'] },
+];
+
+const declaration =
+  /\b(?:const|let|function\*?|class|interface|type)\s+([A-Za-z_$][\w$]*)|^[ \t]*(?:readonly\s+)?#([A-Za-z_$][\w$]*)/gm;
+
+/** Banned words among the names of a file. */
+export function findNames(file: SourceFile): Finding[] {
+  const allowed = standardTerms.flatMap(({ place, words }) => (place.test(file.path) ? words : []));
+  const judge = (name: string, line: number): Finding[] => {
+    const word = wordsOf(name).find((part) => banned.has(part) && !allowed.includes(part));
+    if (word === undefined) return [];
+    return [{ path: file.path, line, message: `"${name}" says "${word}"; say what it is` }];
+  };
+  const stem = file.path.replace(/\.[a-z]+$/, '').split('/');
+  return [
+    ...stem.flatMap((part) => judge(part, 0)),
+    ...declaredNames(withoutImports(codeOf(file.text))).flatMap(({ name, line }) =>
+      judge(name, line),
+    ),
+  ];
+}
+
+/** The names of imports were chosen elsewhere; line numbers stay. */
+function withoutImports(code: string): string {
+  return code.replace(/^import [^;]*;/gm, (found) => found.replace(/[^\n]/g, ' '));
+}
+
+function declaredNames(code: string): { name: string; line: number }[] {
+  return [...code.matchAll(declaration)].map((found) => ({
+    name: found[1] ?? found[2] ?? '',
+    line: code.slice(0, found.index).split('\n').length,
+  }));
+}
+
+/** `hostInfo`, `HOST_INFO` and `host-info` are host and info. */
+function wordsOf(name: string): string[] {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, '$1-$2')
+    .toLowerCase()
+    .split(/[^a-z0-9]+/);
+}

@@ -1,0 +1,61 @@
+/** The files of the repository as the tidy checks see them: paths from its root, and their text. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** The repository's root folder. */
+export const root = join(import.meta.dirname, '..', '..');
+
+export interface SourceFile {
+  /** From the root, with slashes. */
+  readonly path: string;
+  readonly text: string;
+}
+
+/** What a check has found. `line` counts from 1; 0 means the whole file. */
+export interface Finding {
+  readonly path: string;
+  readonly line: number;
+  readonly message: string;
+}
+
+/** As editors like it: `path:line message`. */
+export function describeFinding(finding: Finding): string {
+  return `${finding.path}:${finding.line} ${finding.message}`;
+}
+
+/** Paths that git tracks or would track, without those deleted in the work tree. */
+export function repositoryPaths(): string[] {
+  const output = execFileSync('git', ['ls-files', '-z', '-co', '--exclude-standard'], {
+    cwd: root,
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  const paths = output.split('\0').filter((path) => path !== '');
+  return [...new Set(paths)].filter((path) => existsSync(join(root, path))).sort();
+}
+
+export function readSources(paths: readonly string[]): SourceFile[] {
+  return paths.map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
+}
+
+/** Generated code is exempt from every check but freshness. */
+export function isGenerated(path: string): boolean {
+  return path.startsWith('packages/api/src/gen/');
+}
+
+export function isTypeScript(path: string): boolean {
+  return path.endsWith('.ts') && !isGenerated(path);
+}
+
+/**
+ * Tests and what only tests use (a `conformance` folder, a `test-….ts` beside the code): bans
+ * that protect determinism do not hold there.
+ */
+export function isTestCode(path: string): boolean {
+  return (
+    path.startsWith('test/') ||
+    path === 'vitest.config.ts' ||
+    /(\.test\.ts$|\/conformance\/|\/test-[^/]+\.ts$)/.test(path)
+  );
+}
