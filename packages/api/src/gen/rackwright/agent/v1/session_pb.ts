@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/agent/v1/session.proto.
  */
 export const file_rackwright_agent_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("CiFyYWNrd3JpZ2h0L2FnZW50L3YxL3Nlc3Npb24ucHJvdG8SE3JhY2t3cmlnaHQuYWdlbnQudjEirAIKDlNlc3Npb25SZXF1ZXN0EisKBWhlbGxvGAEgASgLMhoucmFja3dyaWdodC5hZ2VudC52MS5IZWxsb0gAEjMKCWhlYXJ0YmVhdBgCIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuSGVhcnRiZWF0SAASLQoGcmVwb3J0GAMgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRIABJAChBzbmFwc2hvdF9hcHBsaWVkGAQgASgLMiQucmFja3dyaWdodC5hZ2VudC52MS5TbmFwc2hvdEFwcGxpZWRIABI8Cg5ob3N0X2ZvcmdvdHRlbhgFIAEoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuSG9zdEZvcmdvdHRlbkgAQgkKB21lc3NhZ2Ui2AMKD1Nlc3Npb25SZXNwb25zZRIvCgd3ZWxjb21lGAEgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5XZWxjb21lSAASLwoHcmVmdXNlZBgCIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuUmVmdXNlZEgAEjoKDWxlYXNlX3JlbmV3YWwYAyABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLkxlYXNlUmVuZXdhbEgAEjMKCW9wZXJhdGlvbhgEIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uSAASOgoNcmVwb3J0X2Fuc3dlchgFIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuUmVwb3J0QW5zd2VySAASQAoQY3JlZGVudGlhbF92YWx1ZRgGIAEoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuQ3JlZGVudGlhbFZhbHVlSAASOgoNYm9vdF9zbmFwc2hvdBgHIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuQm9vdFNuYXBzaG90SAASLQoGZm9yZ2V0GAggASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5Gb3JnZXRIAEIJCgdtZXNzYWdlIikKB0pvdXJuYWwSCgoCaWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBCL+AQoFSGVsbG8SLQoHam91cm5hbBgBIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIVCg1hZ2VudF92ZXJzaW9uGAIgASgJEhcKD29wZXJhdGlvbl9raW5kcxgDIAMoCRI8CgpvcGVyYXRpb25zGAQgAygLMigucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsbGVkT3BlcmF0aW9uEjEKB3J1bm5lcnMYBSADKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EhMKC2luY2FybmF0aW9uGAYgASgJEhAKCHJldmlzaW9uGAcgASgEIuYBChNKb3VybmFsbGVkT3BlcmF0aW9uEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRI9CgVzdGF0ZRgDIAEoDjIuLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbGxlZE9wZXJhdGlvbi5TdGF0ZRIQCghhbnN3ZXJlZBgEIAEoCCJWCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhQKEFNUQVRFX0pPVVJOQUxMRUQQARIPCgtTVEFURV9CRUdVThACEg8KC1NUQVRFX0VOREVEEAMiHQoJSGVhcnRiZWF0EhAKCHNlcXVlbmNlGAEgASgEIiUKD1NuYXBzaG90QXBwbGllZBISCgpnZW5lcmF0aW9uGAEgASgEIiEKDUhvc3RGb3Jnb3R0ZW4SEAoIaG9zdF91aWQYASABKAkisQEKB1dlbGNvbWUSEgoKc2Vzc2lvbl9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBBIdChVoZWFydGJlYXRfaW50ZXJ2YWxfbXMYBCABKA0SMgoKZGlyZWN0aXZlcxgFIAMoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuRGlyZWN0aXZlEhgKEGZvcmdldF9ob3N0X3VpZHMYBiADKAkitQEKCURpcmVjdGl2ZRIUCgxvcGVyYXRpb25faWQYASABKAkSNQoGYWN0aW9uGAIgASgOMiUucmFja3dyaWdodC5hZ2VudC52MS5EaXJlY3RpdmUuQWN0aW9uIlsKBkFjdGlvbhIWChJBQ1RJT05fVU5TUEVDSUZJRUQQABITCg9BQ1RJT05fQ09OVElOVUUQARIRCg1BQ1RJT05fQ0FOQ0VMEAISEQoNQUNUSU9OX0ZPUkdFVBADIioKB1JlZnVzZWQSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiPwoMTGVhc2VSZW5ld2FsEhoKEmhlYXJ0YmVhdF9zZXF1ZW5jZRgBIAEoBBITCgtkdXJhdGlvbl9tcxgCIAEoDSKRAgoMUmVwb3J0QW5zd2VyEhAKCHNlcXVlbmNlGAEgASgEEhQKDG9wZXJhdGlvbl9pZBgCIAEoCRI6Cgd2ZXJkaWN0GAMgASgOMikucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRBbnN3ZXIuVmVyZGljdBIOCgZyZWFzb24YBCABKAkSFQoNc2V0dGxlZF91cF90bxgFIAEoBCJ2CgdWZXJkaWN0EhcKE1ZFUkRJQ1RfVU5TUEVDSUZJRUQQABITCg9WRVJESUNUX0FQUExJRUQQARIVChFWRVJESUNUX0RVUExJQ0FURRACEhEKDVZFUkRJQ1RfU1RBTEUQAxITCg9WRVJESUNUX1JFRlVTRUQQBCJUCg9DcmVkZW50aWFsVmFsdWUSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEEhAKCHVzZXJuYW1lGAMgASgJEhAKCHBhc3N3b3JkGAQgASgJIn0KDEJvb3RTbmFwc2hvdBISCgpnZW5lcmF0aW9uGAEgASgEEiwKBWhvc3RzGAIgAygLMh0ucmFja3dyaWdodC5hZ2VudC52MS5Cb290SG9zdBIrCgdtYWRlX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI9CghCb290SG9zdBIQCghob3N0X3VpZBgBIAEoCRIRCglob3N0X25hbWUYAiABKAkSDAoEbWFjcxgDIAMoCSIaCgZGb3JnZXQSEAoIaG9zdF91aWQYASABKAkyaAoMQWdlbnRTZXJ2aWNlElgKB1Nlc3Npb24SIy5yYWNrd3JpZ2h0LmFnZW50LnYxLlNlc3Npb25SZXF1ZXN0GiQucmFja3dyaWdodC5hZ2VudC52MS5TZXNzaW9uUmVzcG9uc2UoATABYgZwcm90bzM", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report]);
+  fileDesc("CiFyYWNrd3JpZ2h0L2FnZW50L3YxL3Nlc3Npb24ucHJvdG8SE3JhY2t3cmlnaHQuYWdlbnQudjEirAIKDlNlc3Npb25SZXF1ZXN0EisKBWhlbGxvGAEgASgLMhoucmFja3dyaWdodC5hZ2VudC52MS5IZWxsb0gAEjMKCWhlYXJ0YmVhdBgCIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuSGVhcnRiZWF0SAASLQoGcmVwb3J0GAMgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRIABJAChBzbmFwc2hvdF9hcHBsaWVkGAQgASgLMiQucmFja3dyaWdodC5hZ2VudC52MS5TbmFwc2hvdEFwcGxpZWRIABI8Cg5ob3N0X2ZvcmdvdHRlbhgFIAEoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuSG9zdEZvcmdvdHRlbkgAQgkKB21lc3NhZ2Ui2AMKD1Nlc3Npb25SZXNwb25zZRIvCgd3ZWxjb21lGAEgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5XZWxjb21lSAASLwoHcmVmdXNlZBgCIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuUmVmdXNlZEgAEjoKDWxlYXNlX3JlbmV3YWwYAyABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLkxlYXNlUmVuZXdhbEgAEjMKCW9wZXJhdGlvbhgEIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uSAASOgoNcmVwb3J0X2Fuc3dlchgFIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuUmVwb3J0QW5zd2VySAASQAoQY3JlZGVudGlhbF92YWx1ZRgGIAEoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuQ3JlZGVudGlhbFZhbHVlSAASOgoNYm9vdF9zbmFwc2hvdBgHIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuQm9vdFNuYXBzaG90SAASLQoGZm9yZ2V0GAggASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5Gb3JnZXRIAEIJCgdtZXNzYWdlIikKB0pvdXJuYWwSCgoCaWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBCKuAgoFSGVsbG8SLQoHam91cm5hbBgBIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIVCg1hZ2VudF92ZXJzaW9uGAIgASgJEhcKD29wZXJhdGlvbl9raW5kcxgDIAMoCRI8CgpvcGVyYXRpb25zGAQgAygLMigucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsbGVkT3BlcmF0aW9uEjEKB3J1bm5lcnMYBSADKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EhMKC2luY2FybmF0aW9uGAYgASgJEhAKCHJldmlzaW9uGAcgASgEEi4KBmdyYW50cxgIIAMoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlbkdyYW50InMKCU9wZW5HcmFudBIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIaG9zdF91aWQYAiABKAkSLwoLZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWJvdW5kGAQgASgIIuYBChNKb3VybmFsbGVkT3BlcmF0aW9uEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRI9CgVzdGF0ZRgDIAEoDjIuLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbGxlZE9wZXJhdGlvbi5TdGF0ZRIQCghhbnN3ZXJlZBgEIAEoCCJWCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhQKEFNUQVRFX0pPVVJOQUxMRUQQARIPCgtTVEFURV9CRUdVThACEg8KC1NUQVRFX0VOREVEEAMiHQoJSGVhcnRiZWF0EhAKCHNlcXVlbmNlGAEgASgEIiUKD1NuYXBzaG90QXBwbGllZBISCgpnZW5lcmF0aW9uGAEgASgEIiEKDUhvc3RGb3Jnb3R0ZW4SEAoIaG9zdF91aWQYASABKAkisQEKB1dlbGNvbWUSEgoKc2Vzc2lvbl9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBBIdChVoZWFydGJlYXRfaW50ZXJ2YWxfbXMYBCABKA0SMgoKZGlyZWN0aXZlcxgFIAMoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuRGlyZWN0aXZlEhgKEGZvcmdldF9ob3N0X3VpZHMYBiADKAkitQEKCURpcmVjdGl2ZRIUCgxvcGVyYXRpb25faWQYASABKAkSNQoGYWN0aW9uGAIgASgOMiUucmFja3dyaWdodC5hZ2VudC52MS5EaXJlY3RpdmUuQWN0aW9uIlsKBkFjdGlvbhIWChJBQ1RJT05fVU5TUEVDSUZJRUQQABITCg9BQ1RJT05fQ09OVElOVUUQARIRCg1BQ1RJT05fQ0FOQ0VMEAISEQoNQUNUSU9OX0ZPUkdFVBADIioKB1JlZnVzZWQSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiPwoMTGVhc2VSZW5ld2FsEhoKEmhlYXJ0YmVhdF9zZXF1ZW5jZRgBIAEoBBITCgtkdXJhdGlvbl9tcxgCIAEoDSKRAgoMUmVwb3J0QW5zd2VyEhAKCHNlcXVlbmNlGAEgASgEEhQKDG9wZXJhdGlvbl9pZBgCIAEoCRI6Cgd2ZXJkaWN0GAMgASgOMikucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRBbnN3ZXIuVmVyZGljdBIOCgZyZWFzb24YBCABKAkSFQoNc2V0dGxlZF91cF90bxgFIAEoBCJ2CgdWZXJkaWN0EhcKE1ZFUkRJQ1RfVU5TUEVDSUZJRUQQABITCg9WRVJESUNUX0FQUExJRUQQARIVChFWRVJESUNUX0RVUExJQ0FURRACEhEKDVZFUkRJQ1RfU1RBTEUQAxITCg9WRVJESUNUX1JFRlVTRUQQBCJUCg9DcmVkZW50aWFsVmFsdWUSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEEhAKCHVzZXJuYW1lGAMgASgJEhAKCHBhc3N3b3JkGAQgASgJIn0KDEJvb3RTbmFwc2hvdBISCgpnZW5lcmF0aW9uGAEgASgEEiwKBWhvc3RzGAIgAygLMh0ucmFja3dyaWdodC5hZ2VudC52MS5Cb290SG9zdBIrCgdtYWRlX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI9CghCb290SG9zdBIQCghob3N0X3VpZBgBIAEoCRIRCglob3N0X25hbWUYAiABKAkSDAoEbWFjcxgDIAMoCSIaCgZGb3JnZXQSEAoIaG9zdF91aWQYASABKAkyaAoMQWdlbnRTZXJ2aWNlElgKB1Nlc3Npb24SIy5yYWNrd3JpZ2h0LmFnZW50LnYxLlNlc3Npb25SZXF1ZXN0GiQucmFja3dyaWdodC5hZ2VudC52MS5TZXNzaW9uUmVzcG9uc2UoATABYgZwcm90bzM", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report]);
 
 /**
  * SessionRequest goes from the agent to the control plane. The first one is Hello.
@@ -204,6 +204,11 @@ export type Hello = Message<"rackwright.agent.v1.Hello"> & {
    * @generated from field: uint64 revision = 7;
    */
   revision: bigint;
+
+  /**
+   * @generated from field: repeated rackwright.agent.v1.OpenGrant grants = 8;
+   */
+  grants: OpenGrant[];
 };
 
 /**
@@ -212,6 +217,46 @@ export type Hello = Message<"rackwright.agent.v1.Hello"> & {
  */
 export const HelloSchema: GenMessage<Hello> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_session, 3);
+
+/**
+ * OpenGrant is a boot grant that the agent has not closed (rule R10).
+ *
+ * @generated from message rackwright.agent.v1.OpenGrant
+ */
+export type OpenGrant = Message<"rackwright.agent.v1.OpenGrant"> & {
+  /**
+   * The SetPower operation that opened it.
+   *
+   * @generated from field: string operation_id = 1;
+   */
+  operationId: string;
+
+  /**
+   * @generated from field: string host_uid = 2;
+   */
+  hostUid: string;
+
+  /**
+   * After this no new runner may start with it; one that has bound it may go on.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 3;
+   */
+  expireTime?: Timestamp | undefined;
+
+  /**
+   * A runner's key has presented the token.
+   *
+   * @generated from field: bool bound = 4;
+   */
+  bound: boolean;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.OpenGrant.
+ * Use `create(OpenGrantSchema)` to create a new message.
+ */
+export const OpenGrantSchema: GenMessage<OpenGrant> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_session, 4);
 
 /**
  * @generated from message rackwright.agent.v1.JournalledOperation
@@ -245,7 +290,7 @@ export type JournalledOperation = Message<"rackwright.agent.v1.JournalledOperati
  * Use `create(JournalledOperationSchema)` to create a new message.
  */
 export const JournalledOperationSchema: GenMessage<JournalledOperation> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 4);
+  messageDesc(file_rackwright_agent_v1_session, 5);
 
 /**
  * @generated from enum rackwright.agent.v1.JournalledOperation.State
@@ -285,7 +330,7 @@ export type JournalledOperation_State = (typeof JournalledOperation_State)[keyof
  * Describes the enum rackwright.agent.v1.JournalledOperation.State.
  */
 export const JournalledOperation_StateSchema: GenEnum<JournalledOperation_State> = /*@__PURE__*/
-  enumDesc(file_rackwright_agent_v1_session, 4, 0);
+  enumDesc(file_rackwright_agent_v1_session, 5, 0);
 
 /**
  * @generated from message rackwright.agent.v1.Heartbeat
@@ -304,7 +349,7 @@ export type Heartbeat = Message<"rackwright.agent.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 5);
+  messageDesc(file_rackwright_agent_v1_session, 6);
 
 /**
  * @generated from message rackwright.agent.v1.SnapshotApplied
@@ -321,7 +366,7 @@ export type SnapshotApplied = Message<"rackwright.agent.v1.SnapshotApplied"> & {
  * Use `create(SnapshotAppliedSchema)` to create a new message.
  */
 export const SnapshotAppliedSchema: GenMessage<SnapshotApplied> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 6);
+  messageDesc(file_rackwright_agent_v1_session, 7);
 
 /**
  * @generated from message rackwright.agent.v1.HostForgotten
@@ -338,7 +383,7 @@ export type HostForgotten = Message<"rackwright.agent.v1.HostForgotten"> & {
  * Use `create(HostForgottenSchema)` to create a new message.
  */
 export const HostForgottenSchema: GenMessage<HostForgotten> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 7);
+  messageDesc(file_rackwright_agent_v1_session, 8);
 
 /**
  * @generated from message rackwright.agent.v1.Welcome
@@ -384,7 +429,7 @@ export type Welcome = Message<"rackwright.agent.v1.Welcome"> & {
  * Use `create(WelcomeSchema)` to create a new message.
  */
 export const WelcomeSchema: GenMessage<Welcome> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 8);
+  messageDesc(file_rackwright_agent_v1_session, 9);
 
 /**
  * @generated from message rackwright.agent.v1.Directive
@@ -406,7 +451,7 @@ export type Directive = Message<"rackwright.agent.v1.Directive"> & {
  * Use `create(DirectiveSchema)` to create a new message.
  */
 export const DirectiveSchema: GenMessage<Directive> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 9);
+  messageDesc(file_rackwright_agent_v1_session, 10);
 
 /**
  * @generated from enum rackwright.agent.v1.Directive.Action
@@ -444,7 +489,7 @@ export type Directive_Action = (typeof Directive_Action)[keyof typeof Directive_
  * Describes the enum rackwright.agent.v1.Directive.Action.
  */
 export const Directive_ActionSchema: GenEnum<Directive_Action> = /*@__PURE__*/
-  enumDesc(file_rackwright_agent_v1_session, 9, 0);
+  enumDesc(file_rackwright_agent_v1_session, 10, 0);
 
 /**
  * @generated from message rackwright.agent.v1.Refused
@@ -468,7 +513,7 @@ export type Refused = Message<"rackwright.agent.v1.Refused"> & {
  * Use `create(RefusedSchema)` to create a new message.
  */
 export const RefusedSchema: GenMessage<Refused> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 10);
+  messageDesc(file_rackwright_agent_v1_session, 11);
 
 /**
  * LeaseRenewal extends the work lease (rule R11). It runs from the moment the agent sent the
@@ -493,7 +538,7 @@ export type LeaseRenewal = Message<"rackwright.agent.v1.LeaseRenewal"> & {
  * Use `create(LeaseRenewalSchema)` to create a new message.
  */
 export const LeaseRenewalSchema: GenMessage<LeaseRenewal> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 11);
+  messageDesc(file_rackwright_agent_v1_session, 12);
 
 /**
  * @generated from message rackwright.agent.v1.ReportAnswer
@@ -532,7 +577,7 @@ export type ReportAnswer = Message<"rackwright.agent.v1.ReportAnswer"> & {
  * Use `create(ReportAnswerSchema)` to create a new message.
  */
 export const ReportAnswerSchema: GenMessage<ReportAnswer> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 12);
+  messageDesc(file_rackwright_agent_v1_session, 13);
 
 /**
  * @generated from enum rackwright.agent.v1.ReportAnswer.Verdict
@@ -575,7 +620,7 @@ export type ReportAnswer_Verdict = (typeof ReportAnswer_Verdict)[keyof typeof Re
  * Describes the enum rackwright.agent.v1.ReportAnswer.Verdict.
  */
 export const ReportAnswer_VerdictSchema: GenEnum<ReportAnswer_Verdict> = /*@__PURE__*/
-  enumDesc(file_rackwright_agent_v1_session, 12, 0);
+  enumDesc(file_rackwright_agent_v1_session, 13, 0);
 
 /**
  * CredentialValue is kept in the agent's memory only.
@@ -609,7 +654,7 @@ export type CredentialValue = Message<"rackwright.agent.v1.CredentialValue"> & {
  * Use `create(CredentialValueSchema)` to create a new message.
  */
 export const CredentialValueSchema: GenMessage<CredentialValue> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 13);
+  messageDesc(file_rackwright_agent_v1_session, 14);
 
 /**
  * BootSnapshot is all that the boot path needs to know about the rack's hosts.
@@ -638,7 +683,7 @@ export type BootSnapshot = Message<"rackwright.agent.v1.BootSnapshot"> & {
  * Use `create(BootSnapshotSchema)` to create a new message.
  */
 export const BootSnapshotSchema: GenMessage<BootSnapshot> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 14);
+  messageDesc(file_rackwright_agent_v1_session, 15);
 
 /**
  * @generated from message rackwright.agent.v1.BootHost
@@ -665,7 +710,7 @@ export type BootHost = Message<"rackwright.agent.v1.BootHost"> & {
  * Use `create(BootHostSchema)` to create a new message.
  */
 export const BootHostSchema: GenMessage<BootHost> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 15);
+  messageDesc(file_rackwright_agent_v1_session, 16);
 
 /**
  * Forget makes the agent drop MACs, BMC, credentials, leases and grants of a host.
@@ -684,7 +729,7 @@ export type Forget = Message<"rackwright.agent.v1.Forget"> & {
  * Use `create(ForgetSchema)` to create a new message.
  */
 export const ForgetSchema: GenMessage<Forget> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 16);
+  messageDesc(file_rackwright_agent_v1_session, 17);
 
 /**
  * AgentService carries one stream per rack: operations go down, semantic results come up.
