@@ -31,3 +31,4 @@ export {
   type MemoryStoreOptions,
   openMemoryStore,
 } from './memory/store.ts';
+export { openSqliteStore, type SqliteStoreOptions } from './sqlite/store.ts';

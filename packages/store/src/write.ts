@@ -2,7 +2,7 @@
  * What every driver decides alike: whether a write may happen, and what a store keeps of it.
  * Pure.
  */
-import type { Change, Expected, Revision } from './contract.ts';
+import type { Change, Expected, GetResult, Revision } from './contract.ts';
 
 /** A change as drivers keep it: with the revision of the same key's change before it, or 0. */
 export type StoredChange = Change & { readonly previous: Revision };
@@ -53,4 +53,12 @@ export class GapGuard {
 export function publicChange(change: StoredChange): Change {
   const { previous: _previous, ...rest } = change;
   return rest;
+}
+
+/** The answer of `get` for a key whose last change is `last`. */
+export function readResult(key: string, last: Change | undefined): GetResult {
+  if (last === undefined) return { kind: 'absent', key };
+  const { revision, writeId } = last;
+  if (last.kind === 'delete') return { kind: 'absent', key, revision, writeId };
+  return { kind: 'found', key, value: last.value, revision, writeId };
 }

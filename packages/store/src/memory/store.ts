@@ -22,7 +22,7 @@ import {
 import { StoreError } from '../errors.ts';
 import { checkKey, checkPrefix } from '../key.ts';
 import { Bell, pullChanges } from '../pull.ts';
-import { publicChange, type StoredChange } from '../write.ts';
+import { publicChange, readResult } from '../write.ts';
 import { type DiskWrite, MemoryDisk } from './disk.ts';
 
 export type MemoryFault =
@@ -181,13 +181,6 @@ class MemoryStore implements StateStore {
       this.#bell.ring();
     });
   }
-}
-
-function readResult(key: string, last: StoredChange | undefined): GetResult {
-  if (last === undefined) return { kind: 'absent', key };
-  const { revision, writeId } = last;
-  if (last.kind === 'delete') return { kind: 'absent', key, revision, writeId };
-  return { kind: 'found', key, value: last.value, revision, writeId };
 }
 
 function unknown(write: DiskWrite, reason: string): WriteResult {

@@ -1,0 +1,123 @@
+/**
+ * The statements of the SQLite driver: the one place that knows the tables. Everything here is
+ * synchronous; nothing outside a `transaction` writes.
+ */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { HISTORY_PER_KEY, type Revision } from '../contract.ts';
+import type { ChangeLog } from '../pull.ts';
+import type { StoredChange } from '../write.ts';
+
+const COLUMNS = 'c.revision, c.key, c.live, c.value, c.write_id, c.previous';
+/** Matches a key that is :prefix or lies below it; "/" is the code unit after ".". */
+const UNDER = `(:prefix = '' OR KEY = :prefix OR (KEY > :prefix || '.' AND KEY < :prefix || '/'))`;
+const NOTHING = new Uint8Array(0);
+
+interface Row {
+  readonly revision: number;
+  readonly key: string;
+  readonly live: number;
+  readonly value: Uint8Array;
+  readonly write_id: string;
+  readonly previous: number;
+}
+
+export class SqliteDatabase implements ChangeLog {
+  readonly #database: DatabaseSync;
+  readonly #latest: StatementSync;
+  readonly #last: StatementSync;
+  readonly #live: StatementSync;
+  readonly #after: StatementSync;
+  readonly #ofKey: StatementSync;
+  readonly #insert: StatementSync;
+  readonly #newest: StatementSync;
+  readonly #trim: StatementSync;
+
+  constructor(database: DatabaseSync) {
+    this.#database = database;
+    const newest = 'newest AS n JOIN changes AS c ON c.revision = n.revision';
+    this.#latest = database.prepare('SELECT max(revision) AS latest FROM changes');
+    this.#last = database.prepare(`SELECT ${COLUMNS} FROM ${newest} WHERE n.key = ?`);
+    this.#live = database.prepare(
+      `SELECT ${COLUMNS} FROM ${newest} WHERE c.live = 1 AND ${under('n.key')} ORDER BY n.key`,
+    );
+    this.#after = database.prepare(
+      `SELECT ${COLUMNS} FROM changes AS c WHERE c.revision > :after AND ${under('c.key')}
+       ORDER BY c.revision LIMIT :limit`,
+    );
+    this.#ofKey = database.prepare(
+      `SELECT ${COLUMNS} FROM changes AS c WHERE c.key = ? ORDER BY c.revision`,
+    );
+    this.#insert = database.prepare(
+      `INSERT INTO changes (revision, key, live, value, write_id, previous)
+       VALUES (?, ?, ?, ?, ?, ?)`,
+    );
+    this.#newest = database.prepare(
+      `INSERT INTO newest (key, revision) VALUES (?, ?)
+       ON CONFLICT (key) DO UPDATE SET revision = excluded.revision`,
+    );
+    this.#trim = database.prepare(
+      `DELETE FROM changes WHERE key = :key AND revision <= (SELECT revision FROM changes
+       WHERE key = :key ORDER BY revision DESC LIMIT 1 OFFSET ${HISTORY_PER_KEY})`,
+    );
+  }
+
+  latest(): Revision {
+    return Number(this.#latest.get()?.['latest'] ?? 0);
+  }
+
+  after(revision: Revision, prefix: string, limit: number): readonly StoredChange[] {
+    return this.#after.all({ after: revision, prefix, limit }).map(asChange);
+  }
+
+  last(key: string): StoredChange | undefined {
+    const row = this.#last.get(key);
+    return row === undefined ? undefined : asChange(row);
+  }
+
+  /** The last changes of all live keys under `prefix`, ordered by key. */
+  live(prefix: string): readonly StoredChange[] {
+    return this.#live.all({ prefix }).map(asChange);
+  }
+
+  changesOf(key: string): readonly StoredChange[] {
+    return this.#ofKey.all(key).map(asChange);
+  }
+
+  /** Only inside `transaction`. */
+  add(change: StoredChange): void {
+    const { revision, key, writeId, previous } = change;
+    const value = change.kind === 'put' ? change.value : NOTHING;
+    this.#insert.run(revision, key, change.kind === 'put' ? 1 : 0, value, writeId, previous);
+    this.#newest.run(key, revision);
+    this.#trim.run({ key });
+  }
+
+  /** Runs `work` and commits; returns once the outcome is on disk. Rolls back when it throws. */
+  transaction(work: () => void): void {
+    this.#database.exec('BEGIN IMMEDIATE');
+    try {
+      work();
+      this.#database.exec('COMMIT');
+    } catch (error) {
+      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+}
+
+function under(column: string): string {
+  return UNDER.replaceAll('KEY', column);
+}
+
+function asChange(record: Record<string, unknown>): StoredChange {
+  const row = record as unknown as Row;
+  const { revision, key, previous } = row;
+  const common = { key, revision, writeId: row.write_id, previous };
+  return row.live === 1
+    ? { kind: 'put', ...common, value: row.value }
+    : { kind: 'delete', ...common };
+}

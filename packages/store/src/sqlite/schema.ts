@@ -1,0 +1,34 @@
+/** The tables of the SQLite driver, and how to tell a store from another file. */
+
+/** Marks the file as ours ("RAKW"); SQLite keeps it in the file's header. */
+export const APPLICATION_ID = 0x52414b57;
+/** Raised with every change of the tables; a file with a higher one is refused. */
+export const SCHEMA_VERSION = 1;
+
+/**
+ * `changes` is the log, trimmed per key; `newest` names each key's last change, deletes included.
+ * `live` is 0 for a delete. `previous` is the revision of the key's change before, or 0, which
+ * lets a watcher see that the log was trimmed. The last change of all is never trimmed, so that
+ * the highest revision is the store's.
+ */
+export const SCHEMA = `
+  CREATE TABLE identity (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    incarnation TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE changes (
+    revision INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    live INTEGER NOT NULL CHECK (live IN (0, 1)),
+    value BLOB NOT NULL,
+    write_id TEXT NOT NULL,
+    previous INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX changes_by_key ON changes (key, revision);
+  CREATE TABLE newest (
+    key TEXT PRIMARY KEY,
+    revision INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  PRAGMA application_id = ${APPLICATION_ID};
+  PRAGMA user_version = ${SCHEMA_VERSION};
+`;

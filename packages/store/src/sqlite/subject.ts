@@ -1,0 +1,41 @@
+/**
+ * The SQLite driver as the conformance suite sees it. A crash takes the files as they lie at that
+ * moment, which is what a SIGKILL leaves: the kernel has what was written, the process nothing.
+ * `kill.test.ts` does the same with a real process.
+ */
+import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { nodeRandom } from '@rackwright/platform/node';
+import type { StoreUnderTest } from '../conformance/subject.ts';
+import { openSqliteStore } from './store.ts';
+
+export async function sqliteSubject(): Promise<StoreUnderTest> {
+  const root = await mkdtemp(join(tmpdir(), 'rackwright-store-'));
+  let life = 0;
+  const folder = () => join(root, String(life));
+  const open = () => openSqliteStore({ path: join(folder(), 'store.db'), random: nodeRandom() });
+  await mkdir(folder());
+  const store = await open();
+  const left = [store];
+  const subject: StoreUnderTest = {
+    first: store,
+    second: store,
+    async crash() {
+      const before = folder();
+      life += 1;
+      await cp(before, folder(), { recursive: true });
+      const after = await open();
+      left.push(after);
+      subject.first = after;
+      subject.second = after;
+    },
+    wait: (delayMs) => delay(delayMs),
+    async dispose() {
+      for (const each of left) await each.close();
+      await rm(root, { recursive: true });
+    },
+  };
+  return subject;
+}
