@@ -1,0 +1,108 @@
+/**
+ * The six results of DESIGN §3 as one closed union. An attempt ends with exactly one of four; the
+ * other two may come any number of times and are never acknowledged.
+ */
+import type { agent } from '@rackwright/api';
+
+/** Why something is in the way. */
+export const conflictReasons = ['locked', 'invalidState', 'duplicate', 'fault'] as const;
+export type ConflictReason = (typeof conflictReasons)[number];
+
+/** Every type that a failure may have; the list is closed (R8). */
+export const failureTypes = [
+  'authentication',
+  'identityMismatch',
+  'identityUnproven',
+  'notApplied',
+  'interrupted',
+  'unsupported',
+  'notErased',
+  'unverified',
+  'noDevices',
+  'deviceChanged',
+  'ioError',
+  'cancelled',
+  'deadline',
+  'invalidArgument',
+  'internal',
+] as const;
+export type FailureType = (typeof failureTypes)[number];
+
+/** Why it could not be told. */
+export const transientCauses = ['unreachable', 'runnerAway', 'busy', 'network'] as const;
+export type TransientCause = (typeof transientCauses)[number];
+
+/** Done. */
+export interface Complete {
+  readonly kind: 'complete';
+  readonly observations?: agent.Observations;
+  /** What a step did, signed by the agent. */
+  readonly evidence?: agent.Evidence;
+}
+
+/** Accepted and under way. */
+export interface Continuing {
+  readonly kind: 'continuing';
+  readonly step: string;
+  /** 0–100. */
+  readonly percent?: number;
+  readonly text: string;
+  /** When to expect the next one, milliseconds from now. */
+  readonly hintMs?: number;
+}
+
+/** A conflict: nothing was done, it may be asked again after the delay. */
+export interface RetryAfter {
+  readonly kind: 'retryAfter';
+  readonly reason: ConflictReason;
+  readonly message: string;
+  /** ≥ 0. */
+  readonly delayMs: number;
+}
+
+/** Observed facts only. */
+export interface HostUpdated {
+  readonly kind: 'hostUpdated';
+  readonly observations: agent.Observations;
+}
+
+/** This attempt failed. */
+export interface Failed {
+  readonly kind: 'failed';
+  readonly type: FailureType;
+  /** What is wrong and what would be right, for a person. */
+  readonly message: string;
+  /** The backend's own words. */
+  readonly detail?: string;
+  /** For `interrupted`: where it was. */
+  readonly lastProgress?: string;
+  readonly observations?: agent.Observations;
+  /** What was done to devices before it failed, signed. */
+  readonly evidence?: agent.Evidence;
+}
+
+/** Could not tell: the network, a silent BMC, a runner that is away. */
+export interface TransientError {
+  readonly kind: 'transientError';
+  readonly cause: TransientCause;
+  readonly message: string;
+}
+
+/** A result that ends its attempt: journalled, acknowledged, redelivered. */
+export type FinalResult = Complete | RetryAfter | Failed | TransientError;
+
+export type Result = FinalResult | Continuing | HostUpdated;
+
+/** Whether `result` ends its attempt. */
+export function endsAttempt(result: Result): result is FinalResult {
+  switch (result.kind) {
+    case 'complete':
+    case 'retryAfter':
+    case 'failed':
+    case 'transientError':
+      return true;
+    case 'continuing':
+    case 'hostUpdated':
+      return false;
+  }
+}

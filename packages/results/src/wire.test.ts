@@ -1,0 +1,159 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  conflictReasons,
+  endsAttempt,
+  failureTypes,
+  type Result,
+  transientCauses,
+} from './result.ts';
+import { resultFromWire, resultToWire } from './wire.ts';
+
+type WireResult = agent.Report['result'];
+
+const word = fc.string({ maxLength: 20 });
+const someBytes = fc.uint8Array({ minLength: 1, maxLength: 8 });
+const durationMs = fc.integer({ min: 0, max: 10_000_000 });
+const observations = fc
+  .boolean()
+  .map((poweredOn) => create(agent.ObservationsSchema, { poweredOn }));
+const evidence = fc
+  .record({ payload: someBytes, signature: someBytes, publicKey: someBytes })
+  .map((parts) => create(agent.EvidenceSchema, parts));
+const nonEmptyWord = fc.string({ minLength: 1, maxLength: 20 });
+
+const results: fc.Arbitrary<Result> = fc.oneof(
+  fc.record(
+    { kind: fc.constant('complete' as const), observations, evidence },
+    { requiredKeys: ['kind'] },
+  ),
+  fc.record(
+    {
+      kind: fc.constant('continuing' as const),
+      step: word,
+      text: word,
+      percent: fc.integer({ min: 0, max: 100 }),
+      hintMs: durationMs,
+    },
+    { requiredKeys: ['kind', 'step', 'text'] },
+  ),
+  fc.record({
+    kind: fc.constant('retryAfter' as const),
+    reason: fc.constantFrom(...conflictReasons),
+    message: word,
+    delayMs: durationMs,
+  }),
+  fc.record({ kind: fc.constant('hostUpdated' as const), observations }),
+  fc.record(
+    {
+      kind: fc.constant('failed' as const),
+      type: fc.constantFrom(...failureTypes),
+      message: word,
+      detail: nonEmptyWord,
+      lastProgress: nonEmptyWord,
+      observations,
+      evidence,
+    },
+    { requiredKeys: ['kind', 'type', 'message'] },
+  ),
+  fc.record({
+    kind: fc.constant('transientError' as const),
+    cause: fc.constantFrom(...transientCauses),
+    message: word,
+  }),
+);
+
+/** As the other side sees it. */
+function overTheWire(result: WireResult): agent.Report {
+  const bytes = toBinary(agent.ReportSchema, create(agent.ReportSchema, { result }));
+  return fromBinary(agent.ReportSchema, bytes);
+}
+
+function problemOf(result: WireResult): string {
+  const decoded = resultFromWire(overTheWire(result));
+  return decoded.kind === 'unsupported' ? decoded.problem : `decoded as ${decoded.kind}`;
+}
+
+test('gives back every result that went over the wire', () => {
+  fc.assert(
+    fc.property(results, (result) => {
+      expect(resultFromWire(overTheWire(resultToWire(result)))).toEqual(result);
+    }),
+  );
+});
+
+test('ends an attempt with exactly four of the six kinds', () => {
+  const ending = new Set<string>();
+  const going = new Set<string>();
+  for (const result of fc.sample(results, 200)) {
+    (endsAttempt(result) ? ending : going).add(result.kind);
+  }
+  expect([...ending].sort()).toEqual(['complete', 'failed', 'retryAfter', 'transientError']);
+  expect([...going].sort()).toEqual(['continuing', 'hostUpdated']);
+});
+
+describe('R8: never success', () => {
+  test('for a report without a result', () => {
+    expect(problemOf({ case: undefined })).toBe('result is missing');
+  });
+
+  test('for a result of a kind from the future', () => {
+    // Field 15, length-delimited, empty: a seventh member of the oneof.
+    const report = fromBinary(agent.ReportSchema, Uint8Array.of(15 * 8 + 2, 0));
+    expect(resultFromWire(report)).toEqual({ kind: 'unsupported', problem: 'result is missing' });
+  });
+
+  test('for evidence that lacks payload, signature or key', () => {
+    const whole = {
+      payload: Uint8Array.of(1),
+      signature: Uint8Array.of(2),
+      publicKey: Uint8Array.of(3),
+    };
+    for (const part of ['payload', 'signature', 'publicKey'] as const) {
+      const evidence = { ...whole, [part]: new Uint8Array() };
+      const value = create(agent.CompleteSchema, { evidence });
+      expect(problemOf({ case: 'complete', value })).toBe(`complete.evidence.${part} is missing`);
+    }
+    const evidence = { ...whole, signature: new Uint8Array() };
+    const value = create(agent.FailedSchema, { type: 'notErased', evidence });
+    expect(problemOf({ case: 'failed', value })).toBe('failed.evidence.signature is missing');
+  });
+
+  test('for a failure of an unknown type', () => {
+    for (const type of ['', 'Interrupted', 'exploded']) {
+      const value = create(agent.FailedSchema, { type });
+      expect(problemOf({ case: 'failed', value })).toContain('failed.type');
+    }
+  });
+
+  test('for a transient error of an unknown cause', () => {
+    const value = create(agent.TransientErrorSchema, { cause: 'moon phase' });
+    expect(problemOf({ case: 'transientError', value })).toContain('transient_error.cause');
+  });
+
+  test('for a conflict without a known reason or a delay', () => {
+    const delay = durationFromMs(1);
+    for (const reason of [agent.ConflictReason.UNSPECIFIED, 99 as agent.ConflictReason]) {
+      const value = create(agent.RetryAfterSchema, { reason, delay });
+      expect(problemOf({ case: 'retryAfter', value })).toContain('retry_after.reason');
+    }
+    const reason = agent.ConflictReason.LOCKED;
+    const without = create(agent.RetryAfterSchema, { reason });
+    expect(problemOf({ case: 'retryAfter', value: without })).toContain('retry_after.delay');
+    const negative = create(agent.RetryAfterSchema, { reason, delay: durationFromMs(-1) });
+    expect(problemOf({ case: 'retryAfter', value: negative })).toContain('retry_after.delay');
+  });
+
+  test('for facts without any', () => {
+    const value = create(agent.HostUpdatedSchema);
+    expect(problemOf({ case: 'hostUpdated', value })).toBe('host_updated.observations is missing');
+  });
+
+  test('for progress beyond its end', () => {
+    const value = create(agent.ContinuingSchema, { percent: 101 });
+    expect(problemOf({ case: 'continuing', value })).toContain('continuing.percent');
+  });
+});

@@ -1,0 +1,186 @@
+/**
+ * The union ↔ `Report.result` on the wire.
+ *
+ * 1. What is missing, unknown or out of range is never success: it decodes to `unsupported` with
+ *    the field named (R8). Unknown extra fields are ignored.
+ * 2. Encoding and decoding a result gives the same result.
+ */
+import { create } from '@bufbuild/protobuf';
+import type { Duration } from '@bufbuild/protobuf/wkt';
+import { durationFromMs, durationMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+import {
+  type Complete,
+  type ConflictReason,
+  type Failed,
+  type FailureType,
+  failureTypes,
+  type Result,
+  type TransientCause,
+  transientCauses,
+} from './result.ts';
+
+/** A report that must not be acted on (R8); `problem` names the field and what it lacks. */
+export interface Unsupported {
+  readonly kind: 'unsupported';
+  readonly problem: string;
+}
+
+type WireResult = agent.Report['result'];
+
+const wireReasons: Readonly<Record<ConflictReason, agent.ConflictReason>> = {
+  locked: agent.ConflictReason.LOCKED,
+  invalidState: agent.ConflictReason.INVALID_STATE,
+  duplicate: agent.ConflictReason.DUPLICATE,
+  fault: agent.ConflictReason.FAULT,
+};
+
+const reasonsByWire: ReadonlyMap<agent.ConflictReason, ConflictReason> = new Map(
+  (Object.entries(wireReasons) as [ConflictReason, agent.ConflictReason][]).map(
+    ([reason, wire]) => [wire, reason],
+  ),
+);
+
+/** The wire form of `result`, to be put into a Report. */
+export function resultToWire(result: Result): WireResult {
+  switch (result.kind) {
+    case 'complete':
+      return { case: 'complete', value: create(agent.CompleteSchema, outcome(result)) };
+    case 'continuing': {
+      const { step, percent, text, hintMs } = result;
+      const value = create(agent.ContinuingSchema, {
+        step,
+        text,
+        ...(percent === undefined ? {} : { percent }),
+        ...(hintMs === undefined ? {} : { hint: durationFromMs(hintMs) }),
+      });
+      return { case: 'continuing', value };
+    }
+    case 'retryAfter': {
+      const { message, delayMs } = result;
+      const reason = wireReasons[result.reason];
+      const fields = { reason, message, delay: durationFromMs(delayMs) };
+      return { case: 'retryAfter', value: create(agent.RetryAfterSchema, fields) };
+    }
+    case 'hostUpdated': {
+      const { observations } = result;
+      return { case: 'hostUpdated', value: create(agent.HostUpdatedSchema, { observations }) };
+    }
+    case 'failed': {
+      const { type, message, detail = '', lastProgress = '' } = result;
+      const fields = { type, message, detail, lastProgress, ...outcome(result) };
+      return { case: 'failed', value: create(agent.FailedSchema, fields) };
+    }
+    case 'transientError': {
+      const { cause, message } = result;
+      const value = create(agent.TransientErrorSchema, { cause, message });
+      return { case: 'transientError', value };
+    }
+  }
+}
+
+/** The result of `report`, or what keeps it from being one. */
+export function resultFromWire(report: agent.Report): Result | Unsupported {
+  const { result } = report;
+  switch (result.case) {
+    case 'complete':
+      return decodeOutcome('complete', result.value, { kind: 'complete' });
+    case 'continuing':
+      return decodeContinuing(result.value);
+    case 'retryAfter':
+      return decodeRetryAfter(result.value);
+    case 'hostUpdated': {
+      const { observations } = result.value;
+      if (observations === undefined) return missing('host_updated.observations');
+      return { kind: 'hostUpdated', observations };
+    }
+    case 'failed':
+      return decodeFailed(result.value);
+    case 'transientError': {
+      const { cause, message } = result.value;
+      if (!isCause(cause)) return unknown('transient_error.cause', cause);
+      return { kind: 'transientError', cause, message };
+    }
+    case undefined:
+      return missing('result');
+  }
+}
+
+function decodeContinuing(wire: agent.Continuing): Result | Unsupported {
+  const { step, percent, text } = wire;
+  const hintMs = delayOf(wire.hint);
+  if (percent !== undefined && percent > 100) return unknown('continuing.percent', `${percent}`);
+  if (hintMs !== undefined && hintMs < 0) return unknown('continuing.hint', `${hintMs} ms`);
+  return {
+    kind: 'continuing',
+    step,
+    text,
+    ...(percent === undefined ? {} : { percent }),
+    ...(hintMs === undefined ? {} : { hintMs }),
+  };
+}
+
+function decodeRetryAfter(wire: agent.RetryAfter): Result | Unsupported {
+  const reason = reasonsByWire.get(wire.reason);
+  const delayMs = delayOf(wire.delay);
+  if (reason === undefined) return unknown('retry_after.reason', `${wire.reason}`);
+  if (delayMs === undefined) return missing('retry_after.delay');
+  if (delayMs < 0) return unknown('retry_after.delay', `${delayMs} ms`);
+  return { kind: 'retryAfter', reason, message: wire.message, delayMs };
+}
+
+function decodeFailed(wire: agent.Failed): Result | Unsupported {
+  const { type, message, detail, lastProgress } = wire;
+  if (!isFailureType(type)) return unknown('failed.type', type);
+  return decodeOutcome('failed', wire, {
+    kind: 'failed',
+    type,
+    message,
+    ...(detail === '' ? {} : { detail }),
+    ...(lastProgress === '' ? {} : { lastProgress }),
+  });
+}
+
+/** Adds observations and evidence; evidence without one of its parts proves nothing. */
+function decodeOutcome<R extends Complete | Failed>(
+  name: string,
+  wire: Pick<agent.Complete, 'observations' | 'evidence'>,
+  result: R,
+): R | Unsupported {
+  const { evidence } = wire;
+  for (const part of ['payload', 'signature', 'publicKey'] as const) {
+    if (evidence?.[part].length === 0) return missing(`${name}.evidence.${part}`);
+  }
+  return { ...result, ...outcome(wire) };
+}
+
+function outcome(from: {
+  readonly observations?: agent.Observations | undefined;
+  readonly evidence?: agent.Evidence | undefined;
+}): Pick<Complete, 'observations' | 'evidence'> {
+  const { observations, evidence } = from;
+  return {
+    ...(observations === undefined ? {} : { observations }),
+    ...(evidence === undefined ? {} : { evidence }),
+  };
+}
+
+function delayOf(duration: Duration | undefined): number | undefined {
+  return duration === undefined ? undefined : durationMs(duration);
+}
+
+function isFailureType(text: string): text is FailureType {
+  return (failureTypes as readonly string[]).includes(text);
+}
+
+function isCause(text: string): text is TransientCause {
+  return (transientCauses as readonly string[]).includes(text);
+}
+
+function missing(field: string): Unsupported {
+  return { kind: 'unsupported', problem: `${field} is missing` };
+}
+
+function unknown(field: string, value: string): Unsupported {
+  return { kind: 'unsupported', problem: `${field}: "${value}" is not a value known here` };
+}
