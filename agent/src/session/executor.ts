@@ -1,0 +1,111 @@
+/**
+ * What the session asks of whoever carries out operations, and what it gives in return. The
+ * session decides whether an operation may run, writes everything down and delivers the result;
+ * the executor touches BMCs and runners and says what came of it.
+ */
+import type { agent } from '@rackwright/api';
+import type { FinalResult } from '@rackwright/results';
+
+/** The kinds that an executor takes. `cancel` is the session's own. */
+export type ExecutedKind = Exclude<agent.Operation['kind']['case'], 'cancel' | undefined>;
+
+export interface Progress {
+  /** "interface.step", or a word of the kind. */
+  readonly step: string;
+  /** 0–100. */
+  readonly percent?: number;
+  readonly text: string;
+  /** When to expect the next word, milliseconds from now. */
+  readonly hintMs?: number;
+}
+
+/** A secret, in memory only. Never log it, never put it into an error. */
+export interface Credential {
+  readonly name: string;
+  readonly version: bigint;
+  readonly username: string;
+  readonly password: string;
+}
+
+/** Permission to boot the runner, and who has taken it up (DESIGN §9). */
+export interface BootGrant {
+  /** The SetPower operation that opened it. */
+  readonly operationId: string;
+  readonly hostUid: string;
+  readonly hostName: string;
+  readonly macs: readonly string[];
+  /** 32 hex digits. */
+  readonly bootToken: string;
+  readonly openedAtMs: number;
+  /** After this no new runner may start with it; one that has bound it goes on. */
+  readonly expiresAtMs: number;
+  /** SPKI, DER: the first key that presented the token owns the boot. */
+  readonly publicKey?: Uint8Array;
+}
+
+/** One operation's view of the session. */
+export interface OperationContext {
+  /**
+   * Aborted by Cancel, by the directives cancel and forget, and by Forget of the host. Stop what
+   * can be stopped; return `failed: cancelled`, or what really happened.
+   */
+  readonly signal: AbortSignal;
+  /**
+   * Makes the intent durable (R4). Await it directly before the first thing that changes anything
+   * outside. For a step that destroys data it also waits for the work lease and checks it last
+   * (R11). Idempotent. Rejects with `AttemptEnd`: then touch nothing and let it propagate.
+   */
+  begin(): Promise<void>;
+  /** Says how far it is: latest wins, never stored. */
+  continuing(progress: Progress): void;
+  /**
+   * The secret by name, in this version or a newer one. Waits a bounded time for it to come, then
+   * rejects with `AttemptEnd` (retryAfter).
+   */
+  credential(name: string, version: bigint): Promise<Credential>;
+  /** Whether destructive work may begin at this moment (R11). */
+  leaseValid(): boolean;
+  /**
+   * Opens the boot grant of this operation, durably, with a random token; the host's earlier ones
+   * are closed. Asked again, answers with the same one. Rejects with `AttemptEnd`.
+   */
+  openGrant(grant: {
+    readonly macs: readonly string[];
+    /** Wall time, milliseconds. */
+    readonly expiresAtMs: number;
+  }): Promise<BootGrant>;
+  /** Closes every grant of this operation's host: it is being powered for something else. */
+  closeGrants(): Promise<void>;
+}
+
+/** Carries out operations; one per agent. */
+export interface Executor {
+  /** What `execute` takes; anything else is answered `unsupported` (R8). */
+  readonly operationKinds: readonly ExecutedKind[];
+  /** Runs one attempt. Called at most once for an operation id, ever (R3). */
+  execute(operation: agent.Operation, context: OperationContext): Promise<FinalResult>;
+  /**
+   * After a restart, for an in-band operation (inspect, runStep) that had begun and not ended: its
+   * runner may still be at work. Answer with what the runner reports once it is back (wait a
+   * bounded time), or 'interrupted'. Never repeat anything (R4).
+   */
+  resume(
+    operation: agent.Operation,
+    context: OperationContext,
+  ): 'interrupted' | Promise<FinalResult | 'interrupted'>;
+  /** The final report of this operation is durable: the runner may be told so. */
+  ended(operationId: string): void;
+  /** Drops everything that belongs to the host. None of its operations runs any more. */
+  forgetHost(hostUid: string): Promise<void>;
+}
+
+/** Thrown anywhere inside `execute` or `resume`: ends the attempt with `result`. */
+export class AttemptEnd extends Error {
+  override readonly name = 'AttemptEnd';
+  readonly result: FinalResult;
+
+  constructor(result: FinalResult) {
+    super(result.kind === 'complete' ? 'complete' : `${result.kind}: ${result.message}`);
+    this.result = result;
+  }
+}
