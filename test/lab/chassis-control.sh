@@ -1,0 +1,55 @@
+#!/bin/sh
+# ipmi_sim's hand on one machine: what the BMC is told about power and boot device happens to its QEMU.
+#
+#   chassis-control.sh FOLDER MC get|set power|boot|reset|shutdown|identify [VALUE]
+#
+# FOLDER holds the machine: qemu-pxe.args and qemu-disk.args (one argument a line; @BOOT@ stands for
+# the number of the power-on), logs to be made empty for each power-on (boot-files), and our state:
+# qemu.pid, boot-device, boots. Every call is written to chassis.log.
+folder=$1
+verb="$3 $4"
+value=$5
+pid_file=$folder/qemu.pid
+
+running() {
+  [ -s "$pid_file" ] || return 1
+  tr '\0' '\n' <"/proc/$(cat "$pid_file")/cmdline" 2>/dev/null | grep -qxF "$pid_file"
+}
+
+off() {
+  running || return 0
+  pid=$(cat "$pid_file")
+  kill "$pid" 2>/dev/null
+  for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    running || break
+    sleep 0.05
+  done
+  running && kill -KILL "$pid" 2>/dev/null
+  rm -f "$pid_file"
+}
+
+on() {
+  running && return 0
+  device=$(cat "$folder/boot-device" 2>/dev/null)
+  echo default >"$folder/boot-device" # the override holds for one boot
+  boot=$(($(cat "$folder/boots" 2>/dev/null || echo 0) + 1))
+  echo "$boot" >"$folder/boots"
+  sed "s/@BOOT@/$boot/g" "$folder/boot-files" | while read -r file; do : >"$file"; done
+  [ "$device" = pxe ] || device=disk
+  echo "$(date +%s.%N) on $device boot $boot" >>"$folder/chassis.log"
+  sed "s/@BOOT@/$boot/g" "$folder/qemu-$device.args" |
+    xargs -d '\n' qemu-system-x86_64 >>"$folder/qemu.log" 2>&1
+}
+
+echo "$(date +%s.%N) $verb $value" >>"$folder/chassis.log"
+case "$verb" in
+  'get power') if running; then echo power:1; else echo power:0; fi ;;
+  'get boot') echo "boot:$(cat "$folder/boot-device" 2>/dev/null || echo default)" ;;
+  'set power') if [ "$value" = 1 ]; then on; else off; fi ;;
+  'set boot') echo "$value" >"$folder/boot-device" ;;
+  'set reset') running && off && on ;;
+  'set shutdown') off ;;
+  'set identify') : ;;
+  *) exit 1 ;;
+esac
+exit 0

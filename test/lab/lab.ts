@@ -1,0 +1,92 @@
+/**
+ * A laboratory: real firmware, real BMC protocol, a site's own DHCP server; in a network namespace.
+ * What is tested (agent, control plane) the caller starts into it.
+ *
+ * 1. All that is started or made is on `undo`; after `stop()` nothing is left, on the machine or in
+ *    its file system.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type DirectBoot, startDhcpServer } from './dhcp-server.ts';
+import { type LabBmc, startBmc } from './ipmi-sim.ts';
+import { chooseAccelerator } from './kvm.ts';
+import { bmcAddress, type LabNetwork, makeNetwork } from './netns.ts';
+import { type LabMachine, type MachineSpec, makeMachine } from './qemu.ts';
+import { startRouter } from './radvd.ts';
+import { createUndo, type Undo } from './undo.ts';
+
+const CACHE = join(import.meta.dirname, '../../.cache/lab');
+const IN_BAND_PORT = 9100;
+const SIGNAL_EXIT_CODE = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+
+/** A running laboratory. */
+export interface Lab {
+  readonly folder: string;
+  readonly network: LabNetwork;
+  readonly accelerator: 'kvm' | 'tcg';
+  readonly machines: readonly LabMachine[];
+  /** `bmcs[n]` belongs to `machines[n]`. */
+  readonly bmcs: readonly LabBmc[];
+  /** For what the caller starts into the lab. */
+  readonly undo: Undo;
+  /** Takes everything back; answers what could not be. */
+  stop(): Promise<readonly string[]>;
+}
+
+/** Starts a laboratory. `vmlinuz` is any bootable kernel, for the probe of KVM. */
+export async function startLab(options: {
+  readonly machines: readonly MachineSpec[];
+  readonly vmlinuz: string;
+  readonly directBoot?: DirectBoot;
+}): Promise<Lab> {
+  if (process.getuid?.() !== 0) throw new Error('the lab needs root: it makes network namespaces');
+  const undo = createUndo();
+  const forgetSignals = stopOnSignals(undo);
+  try {
+    const folder = mkdtempSync(join(tmpdir(), 'rackwright-lab-'));
+    undo.add('remove the folder', () => rmSync(folder, { recursive: true, force: true }));
+    const accelerator = await chooseAccelerator(options.vmlinuz, CACHE);
+    const network = await makeNetwork(undo, options.machines.length);
+    startRouter(undo, network, folder);
+    startDhcpServer(undo, network, folder, options.directBoot);
+    const machines: LabMachine[] = [];
+    const bmcs: LabBmc[] = [];
+    for (const [index, spec] of options.machines.entries()) {
+      const inBandPort = IN_BAND_PORT + index;
+      const machine = makeMachine({ spec, index, labFolder: folder, accelerator, inBandPort });
+      const address = bmcAddress(index);
+      bmcs.push(await startBmc({ undo, network, machine, address, inBandPort }));
+      machines.push(machine);
+    }
+    const stop = async (): Promise<readonly string[]> => {
+      forgetSignals();
+      return await undo.run();
+    };
+    return { folder, network, accelerator, machines, bmcs, undo, stop };
+  } catch (error) {
+    forgetSignals();
+    await undo.run();
+    throw error;
+  }
+}
+
+/** Two BMCs exchange their addresses, as when somebody swaps their cables. */
+export async function crossBmcs(a: LabBmc, b: LabBmc): Promise<void> {
+  const [addressOfA, addressOfB] = [a.address(), b.address()];
+  await a.stop();
+  await b.moveTo(addressOfA);
+  await a.moveTo(addressOfB);
+}
+
+/** Takes everything back when the lab is told to end. Answers how to stop listening. */
+function stopOnSignals(undo: Undo): () => void {
+  const listeners = Object.entries(SIGNAL_EXIT_CODE).map(([signal, code]) => {
+    const listener = (): void => void undo.run().then(() => process.exit(code));
+    process.on(signal, listener);
+    return () => void process.off(signal, listener);
+  });
+  return () => {
+    for (const forget of listeners) forget();
+  };
+}

@@ -1,0 +1,105 @@
+/**
+ * The lab's network: a namespace with a bridge, where agent, control plane, BMCs and machines live,
+ * and a second one on the same bridge for the site's own DHCP server and router.
+ *
+ * 1. Nothing of it touches the machine's own network.
+ * 2. The names carry our process id, so that what a killed lab left behind can be told from what a
+ *    living one uses; the next lab removes it.
+ */
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { runProgram, until } from './processes.ts';
+import type { Undo } from './undo.ts';
+
+const NAME = /^rwlab-(\d+)-[0-9a-f]+(-site)?$/;
+const KILL_WAIT_MS = 5_000;
+
+/** The addresses of the lab. All of them are in 10.77.0.0/24. */
+export const LAB_ADDRESS = {
+  agent: '10.77.0.1',
+  site: '10.77.0.2',
+  leasesFrom: '10.77.0.100',
+  leasesTo: '10.77.0.199',
+  prefix: 24,
+} as const;
+
+/** Address of the BMC number `index` (0…39). */
+export function bmcAddress(index: number): string {
+  return `10.77.0.${20 + index}`;
+}
+
+/** The lab's two namespaces. */
+export interface LabNetwork {
+  /** Agent, control plane, BMCs, machines; bridge `br0`, taps `tap0…`. */
+  readonly namespace: string;
+  /** The site's DHCP server and router; its interface is `site0`. */
+  readonly siteNamespace: string;
+}
+
+/** Makes the network with a tap for each of `machines` machines. */
+export async function makeNetwork(undo: Undo, machines: number): Promise<LabNetwork> {
+  await sweepNetworks();
+  const namespace = `rwlab-${process.pid}-${randomBytes(2).toString('hex')}`;
+  const siteNamespace = `${namespace}-site`;
+  for (const name of [namespace, siteNamespace]) {
+    undo.add(`remove ${name}`, () => removeNamespace(name));
+    await runProgram('ip', ['netns', 'add', name]);
+  }
+  const ip = (text: string): Promise<string> =>
+    runProgram('ip', ['-n', namespace, ...text.split(' ')]);
+  const site = (text: string): Promise<string> =>
+    runProgram('ip', ['-n', siteNamespace, ...text.split(' ')]);
+  await ip('link set lo up');
+  await ip('link add br0 type bridge');
+  await ip(`addr add ${LAB_ADDRESS.agent}/${LAB_ADDRESS.prefix} dev br0`);
+  for (let index = 0; index < machines; index += 1) {
+    await ip(`addr add ${bmcAddress(index)}/32 dev br0`);
+    await ip(`tuntap add tap${index} mode tap`);
+    await ip(`link set tap${index} master br0 up`);
+  }
+  await ip(`link add site-br type veth peer name site0 netns ${siteNamespace}`);
+  await ip('link set site-br master br0 up');
+  await ip('link set br0 up');
+  // Answers to hosts without an address go to the limited broadcast: every client hears it.
+  await ip('route add 255.255.255.255 dev br0');
+  await site('link set lo up');
+  await site('link set site0 up');
+  await site(`addr add ${LAB_ADDRESS.site}/${LAB_ADDRESS.prefix} dev site0`);
+  await site('addr add fd77::2/64 dev site0 nodad');
+  return { namespace, siteNamespace };
+}
+
+/** Names of the lab namespaces that exist, living or left behind. */
+export async function labNamespaces(): Promise<string[]> {
+  const text = await runProgram('ip', ['netns', 'list']);
+  return text
+    .split('\n')
+    .map((line) => line.split(' ')[0] ?? '')
+    .filter((name) => NAME.test(name));
+}
+
+/** Removes the namespaces of labs whose process is gone, with what still runs in them. */
+async function sweepNetworks(): Promise<void> {
+  for (const name of await labNamespaces()) {
+    const pid = NAME.exec(name)?.[1];
+    if (pid !== undefined && !existsSync(`/proc/${pid}`)) await removeNamespace(name);
+  }
+}
+
+async function removeNamespace(name: string): Promise<void> {
+  if (!(await labNamespaces()).includes(name)) return;
+  const pids = async (): Promise<number[]> =>
+    (await runProgram('ip', ['netns', 'pids', name])).split('\n').filter(Boolean).map(Number);
+  await until(`the end of the processes in ${name}`, KILL_WAIT_MS, async () => {
+    const left = await pids();
+    for (const pid of left) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // it has ended meanwhile
+      }
+    }
+    return left.length === 0;
+  });
+  await runProgram('ip', ['netns', 'delete', name]);
+}
