@@ -1,1 +1,111 @@
-export {};
+/**
+ * Erasure, as far as it can be decided without touching a device: what to erase, how, where to
+ * look afterwards, what the reading proves, and the certificate that says so. Pure; the only
+ * `node:` module is `node:crypto`.
+ */
+export {
+  buildStatement,
+  parseEvidence,
+  type StatementContext,
+  statementSha256,
+} from './certificate.ts';
+export {
+  blockBytes,
+  type ChallengePlan,
+  challengeContent,
+  challengeSeededPlaces,
+  planChallenge,
+  readBackSeededPlaces,
+  regionLabel,
+  regionSeed,
+  type Span,
+  seedBytesMax,
+  seedBytesMin,
+} from './challenge.ts';
+export {
+  type DeviceFacts,
+  deviceIdentity,
+  type NvmeFacts,
+  type Partition,
+  type Region,
+  type Transport,
+  transports,
+} from './facts.ts';
+export {
+  type IdentityVerdict,
+  judgeIdentity,
+  type MachineWitness,
+  meaningfulSerial,
+  meaningfulUuid,
+  type SerialNumbers,
+  type WitnessName,
+} from './identity.ts';
+export { metadataSpanBytes, metadataSpans } from './metadata.ts';
+export {
+  type ErasureLevel,
+  type ErasureMethod,
+  erasureLevel,
+  erasureMethods,
+  isErasureMethod,
+  type RerunClass,
+  rerunClass,
+  rerunClassOfAll,
+} from './method.ts';
+export { describePresence, type PresenceDifference, presenceDifferences } from './present.ts';
+export {
+  chooseMethod,
+  decideScope,
+  defaultScopePolicy,
+  methodsOffered,
+  type ScopeDecision,
+  type ScopePolicy,
+} from './scope.ts';
+export { ShapeError } from './shape.ts';
+export {
+  KeyError,
+  pemOfPublicKey,
+  publicKeyOf,
+  sha256Hex,
+  signatureFits,
+  signBytes,
+} from './signature.ts';
+export {
+  boundDeviceLog,
+  deviceLogLineCharactersMax,
+  deviceLogLinesMax,
+  type ErasureStatement,
+  erasureStandard,
+  parseStatement,
+  provesErasure,
+  statementBytesMax,
+  statementFormat,
+} from './statement.ts';
+export {
+  type BlockRead,
+  combineVerdicts,
+  startVerdict,
+  type Verdict,
+  type VerdictQuestion,
+  type VerdictReader,
+} from './verdict.ts';
+export {
+  type Certificate,
+  type CertificateCheck,
+  type CertificateProblem,
+  type ChainCheck,
+  describeProblem,
+  verifyCertificate,
+  verifyChain,
+} from './verify.ts';
+export {
+  deviceFactsOf,
+  methodOf,
+  methodToWire,
+  type RecordedVerdict,
+  storageDeviceOf,
+  transportOf,
+  verdictOf,
+  verdictToWire,
+  witnessOfBmc,
+  witnessOfSystem,
+} from './wire.ts';

@@ -1,0 +1,228 @@
+import { execFileSync } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent, StorageDeviceSchema, Transport } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { buildStatement, type StatementContext, statementSha256 } from './certificate.ts';
+import { publicKeyOf, signBytes } from './signature.ts';
+import { parseStatement, provesErasure } from './statement.ts';
+import { type Certificate, describeProblem, verifyCertificate, verifyChain } from './verify.ts';
+
+function newKey(): { privatePem: string; publicDer: Uint8Array } {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return {
+    privatePem: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    publicDer: new Uint8Array(publicKey.export({ type: 'spki', format: 'der' })),
+  };
+}
+
+const trust = newKey();
+const agentKey = newKey();
+const trustPem = publicKeyOf(trust.privatePem);
+
+function evidence(change: Partial<agent.DeviceOutcome> = {}): StatementContext['evidence'] {
+  const outcome = create(agent.DeviceOutcomeSchema, {
+    device: create(StorageDeviceSchema, {
+      device: 'sda',
+      transport: Transport.SATA,
+      model: 'Model',
+      serial: 'SER-1',
+      sizeBytes: 1_000_000n,
+    }),
+    method: agent.ErasureMethod.OVERWRITE,
+    verdict: agent.VerdictKind.ERASED,
+    placesRead: 1088n,
+    bytesRead: 4_456_448n,
+    challengeBlocksWritten: 64n,
+    startTime: timestampFromMs(1_700_000_000_000),
+    endTime: timestampFromMs(1_700_000_009_000),
+    log: ['write 0 1048576'],
+    challengeSeed: new Uint8Array(32).fill(1),
+  });
+  Object.assign(outcome, change);
+  const payload = toBinary(
+    agent.StepEvidenceSchema,
+    create(agent.StepEvidenceSchema, {
+      operationId: 'uid-1/1/2/1',
+      hostUid: 'uid-1',
+      runnerSession: 'session',
+      bootId: 'boot',
+      runnerVersion: '0.1.0',
+      devices: [outcome],
+      toolVersions: { node: '24.21.0', kernel: '6.1' },
+      mode: agent.StepMode.RUN,
+      identityWitnesses: ['uuid'],
+    }),
+  );
+  const signature = signBytes(payload, agentKey.privatePem);
+  return { payload, signature, publicKey: agentKey.publicDer };
+}
+
+function context(change: Partial<StatementContext> = {}): StatementContext {
+  return {
+    host: { name: 'hosts/h1', uid: 'uid-1' },
+    operationId: 'uid-1/1/2/1',
+    useEpoch: 3,
+    evidence: evidence(),
+    deviceIndex: 0,
+    ...change,
+  };
+}
+
+function certify(statement: Uint8Array): Certificate {
+  return { statement, signature: signBytes(statement, trust.privatePem) };
+}
+
+function problemsOf(certificate: Certificate, pem = trustPem): string[] {
+  const check = verifyCertificate(certificate, pem);
+  return check.kind === 'valid' ? [] : check.problems.map(describeProblem);
+}
+
+test('builds a statement that verifies and says what was reached', () => {
+  const check = verifyCertificate(certify(buildStatement(context())), trustPem);
+  if (check.kind !== 'valid') throw new Error(check.problems.map(describeProblem).join('; '));
+  expect(check.statement).toMatchObject({
+    level: 'clear',
+    verdict: { kind: 'erased', placesRead: 1088 },
+    startedAt: '2023-11-14T22:13:20.000Z',
+    identity: { kind: 'proven', witnesses: ['uuid'] },
+    previousSha256: null,
+    useEpoch: 3,
+  });
+  expect(provesErasure(check.statement)).toBe(true);
+});
+
+test('agrees with openssl, before and after one byte is changed', (test) => {
+  const folder = mkdtempSync(join(tmpdir(), 'rackwright-certificate-'));
+  const verify = () => {
+    const args = ['dgst', '-sha256', '-verify', 'trust.pem', '-signature', '1.json.sig', '1.json'];
+    return execFileSync('openssl', args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' });
+  };
+  try {
+    try {
+      execFileSync('openssl', ['version'], { stdio: 'pipe' });
+    } catch {
+      test.skip('peer missing: openssl');
+    }
+    const { statement, signature } = certify(buildStatement(context()));
+    writeFileSync(join(folder, 'trust.pem'), trustPem);
+    writeFileSync(join(folder, '1.json.sig'), signature);
+    writeFileSync(join(folder, '1.json'), statement);
+    expect(verify()).toBe('Verified OK\n');
+    const changed = statement.slice();
+    changed[200] = (changed[200] ?? 0) ^ 1;
+    writeFileSync(join(folder, '1.json'), changed);
+    expect(verify).toThrow();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('fails after any one changed byte of statement or signature', () => {
+  const { statement, signature } = certify(buildStatement(context()));
+  for (let at = 0; at < statement.length; at += 7) {
+    const changed = statement.slice();
+    changed[at] = (changed[at] ?? 0) ^ 1;
+    expect(problemsOf({ statement: changed, signature })).not.toEqual([]);
+  }
+  for (let at = 0; at < signature.length; at++) {
+    const changed = signature.slice();
+    changed[at] = (changed[at] ?? 0) ^ 1;
+    expect(problemsOf({ statement, signature: changed })).not.toEqual([]);
+  }
+});
+
+test('names the field that no longer says what the agent signed', () => {
+  const { statement, signature } = certify(buildStatement(context()));
+  const changed = Buffer.from(Buffer.from(statement).toString().replace('"Model"', '"Modem"'));
+  const problems = problemsOf({ statement: changed, signature });
+  expect(problems[0]).toMatch(/^the signature is not over this statement/);
+  expect(problems[1]).toBe('device.model says "Modem", the agent signed "Model"');
+  const resigned = certify(changed);
+  expect(problemsOf(resigned)).toEqual(['device.model says "Modem", the agent signed "Model"']);
+});
+
+test('notices evidence that another key signed', () => {
+  const forged = { ...evidence(), signature: signBytes(evidence().payload, trust.privatePem) };
+  const statement = buildStatement(context({ evidence: forged }));
+  expect(problemsOf(certify(statement))).toEqual([
+    "the agent's signature is not over this evidence by this agent's key",
+  ]);
+});
+
+test.each([
+  ['a verdict that was switched off', agent.VerdictKind.SWITCHED_OFF],
+  ['data that is left', agent.VerdictKind.NOT_ERASED],
+  ['no verdict at all', agent.VerdictKind.UNSPECIFIED],
+])('claims no level for %s, and refuses one that is claimed', (_name, verdict) => {
+  const statement = buildStatement(context({ evidence: evidence({ verdict }) }));
+  const parsed = parseStatement(statement);
+  expect(parsed.level).toBeNull();
+  expect(provesErasure(parsed)).toBe(false);
+  const lie = Buffer.from(statement).toString().replace('"level": null', '"level": "clear"');
+  expect(() => parseStatement(Buffer.from(lie))).toThrow(/^level: null is what overwrite with/);
+});
+
+test('does not take "erased" without a place read for erased', () => {
+  const statement = buildStatement(context({ evidence: evidence({ placesRead: 0n }) }));
+  expect(parseStatement(statement).verdict.kind).toBe('unverified');
+});
+
+test('does not count metadata erasure as erasure of the device', () => {
+  const method = agent.ErasureMethod.METADATA_ONLY;
+  const parsed = parseStatement(buildStatement(context({ evidence: evidence({ method }) })));
+  expect(parsed.level).toBe('metadata');
+  expect(provesErasure(parsed)).toBe(false);
+});
+
+test('refuses evidence of another host, another operation, or without what it needs', () => {
+  const build = (change: Partial<StatementContext>) => () => buildStatement(context(change));
+  expect(build({ operationId: 'x' })).toThrow('evidence.operationId: it is of uid-1/1/2/1');
+  expect(build({ host: { name: 'h', uid: 'u2' } })).toThrow('evidence.hostUid');
+  expect(build({ deviceIndex: 1 })).toThrow('no device 1 of 1');
+  const unspecified = evidence({ method: agent.ErasureMethod.UNSPECIFIED });
+  expect(build({ evidence: unspecified })).toThrow('evidence.method: missing or unknown');
+  const rubbish = { ...evidence(), payload: new Uint8Array([1, 2, 3]) };
+  expect(build({ evidence: rubbish })).toThrow('no StepEvidence message');
+});
+
+test('refuses other forms of the same statement and fields it does not know', () => {
+  const text = Buffer.from(buildStatement(context())).toString();
+  const spaced = text.replace('"useEpoch": 3', '"useEpoch":  3');
+  const at = text.indexOf('"useEpoch": 3') + '"useEpoch": '.length;
+  expect(() => parseStatement(Buffer.from(spaced))).toThrow(
+    `not in canonical form from byte ${at} on`,
+  );
+  const extra = text.replace('"useEpoch": 3', '"useEpoch": 3, "x": 1');
+  expect(() => parseStatement(Buffer.from(extra))).toThrow('x: no field of this format');
+  expect(() => parseStatement(Buffer.from('{'))).toThrow('no JSON text');
+});
+
+test('follows a chain and names the link that is broken', () => {
+  const first = certify(buildStatement(context()));
+  const second = certify(
+    buildStatement(context({ previousSha256: statementSha256(first.statement) })),
+  );
+  expect(verifyChain([first, second], trustPem).valid).toBe(true);
+  const torn = verifyChain([second], trustPem);
+  expect(torn.valid).toBe(false);
+  expect(torn.checks[0]).toMatchObject({
+    problems: [{ kind: 'previous', expected: null, found: statementSha256(first.statement) }],
+  });
+});
+
+test('says that a trusted key is none', () => {
+  const certificate = certify(buildStatement(context()));
+  expect(problemsOf(certificate, 'nonsense')).toEqual([
+    'the trusted key is unusable: not a public key',
+  ]);
+  const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-384' });
+  const otherCurve = publicKey.export({ type: 'spki', format: 'pem' }).toString();
+  expect(problemsOf(certificate, otherCurve)).toEqual([
+    'the trusted key is unusable: a public key on P-256 is needed, not secp384r1',
+  ]);
+});

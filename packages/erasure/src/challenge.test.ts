@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { blockBytes, challengeContent, planChallenge, regionSeed, type Span } from './challenge.ts';
+import { metadataSpanBytes, metadataSpans } from './metadata.ts';
+
+const seed = regionSeed(new Uint8Array(32).fill(7), 'SERIAL', '0');
+
+function whole(sizeBytes: number): Span[] {
+  return [{ offset: 0, length: sizeBytes }];
+}
+
+test('challenges 64 places and reads 1,088, first and last among them', () => {
+  const size = 100 * 1024 ** 3;
+  const plan = planChallenge(seed, whole(size));
+  expect(plan.challenges).toHaveLength(64);
+  expect(plan.readBacks).toHaveLength(64 + 1024);
+  expect(plan.challenges[0]).toBe(0);
+  expect(plan.challenges.at(-1)).toBe(size - blockBytes);
+  expect(plan.challenges.every((offset) => plan.readBacks.includes(offset))).toBe(true);
+});
+
+test('is the same for the same seed and another for another seed', () => {
+  const size = 10 * 1024 ** 3;
+  expect(planChallenge(seed, whole(size))).toEqual(planChallenge(seed, whole(size)));
+  const other = regionSeed(new Uint8Array(32).fill(7), 'OTHER', '0');
+  expect(planChallenge(other, whole(size))).not.toEqual(planChallenge(seed, whole(size)));
+});
+
+test('keeps to places that were drawn by an earlier version', () => {
+  expect(planChallenge(seed, whole(1024 ** 3)).challenges.slice(0, 4)).toMatchInlineSnapshot(`
+    [
+      0,
+      2375680,
+      39972864,
+      59244544,
+    ]
+  `);
+});
+
+test('reads every byte of a small device', () => {
+  for (const size of [8192, 8704, 63 * 4096, 64 * 4096, 65 * 4096, 1000 * 4096 + 512]) {
+    const { readBacks } = planChallenge(seed, whole(size));
+    const read = new Uint8Array(size);
+    for (const offset of readBacks) read.fill(1, offset, offset + blockBytes);
+    expect(read.indexOf(0)).toBe(-1);
+  }
+});
+
+test('never lets challenges overlap or leave the device, whatever its size', () => {
+  const sizes = fc.oneof(fc.integer({ min: 16, max: 4000 }), fc.integer({ min: 16, max: 2 ** 40 }));
+  fc.assert(
+    fc.property(sizes, fc.uint8Array({ minLength: 32, maxLength: 32 }), (sectors, bytes) => {
+      const size = sectors * 512;
+      const { challenges, readBacks } = planChallenge(bytes, whole(size));
+      for (const [index, offset] of challenges.entries()) {
+        const next = challenges[index + 1] ?? size;
+        expect(offset + blockBytes).toBeLessThanOrEqual(next);
+        expect(offset % 512).toBe(0);
+      }
+      expect(new Set(readBacks).size).toBe(readBacks.length);
+      expect(readBacks.at(-1)).toBeLessThanOrEqual(size - blockBytes);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('fills challenge blocks with bytes that differ by offset, device and seed', () => {
+  const content = challengeContent(seed, 4096);
+  expect(content).toHaveLength(blockBytes);
+  expect(content).toEqual(challengeContent(seed, 4096));
+  expect(content).not.toEqual(challengeContent(seed, 8192));
+  const sectors = new Set<string>();
+  for (let at = 0; at < blockBytes; at += 512) {
+    sectors.add(Buffer.from(content.subarray(at, at + 512)).toString('hex'));
+  }
+  expect(sectors.size).toBe(8);
+});
+
+test('refuses seeds that are too short or too long', () => {
+  expect(() => regionSeed(new Uint8Array(15), 'S', '0')).toThrow('16 to 64 bytes, not 15');
+  expect(() => regionSeed(new Uint8Array(65), 'S', '0')).toThrow('not 65');
+});
+
+test('lays metadata spans over both ends of disk and partitions, merged and in order', () => {
+  const mib = 1024 * 1024;
+  const region = { name: 'sda', sizeBytes: 100 * mib, logicalBlockBytes: 512 };
+  const spans = metadataSpans(region, [
+    { region: 'sda', offsetBytes: mib, sizeBytes: 50 * mib },
+    { region: 'sdb', offsetBytes: 70 * mib, sizeBytes: mib },
+  ]);
+  expect(spans).toEqual([
+    { offset: 0, length: 2 * mib },
+    { offset: 50 * mib, length: mib },
+    { offset: 99 * mib, length: metadataSpanBytes },
+  ]);
+  const plan = planChallenge(seed, spans);
+  const inside = (offset: number) =>
+    spans.some((s) => offset >= s.offset && offset + blockBytes <= s.offset + s.length);
+  expect(plan.readBacks.every(inside)).toBe(true);
+  expect(plan.readBacks).toContain(99 * mib);
+});
+
+test('covers a small disk by one metadata span', () => {
+  const region = { name: 'sda', sizeBytes: 1_000_448, logicalBlockBytes: 512 };
+  expect(metadataSpans(region, [])).toEqual([{ offset: 0, length: 1_000_448 }]);
+});

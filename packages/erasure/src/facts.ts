@@ -1,0 +1,102 @@
+/**
+ * What is known about one storage device before anything is decided about it. Gathered by the
+ * runner (sysfs, nvme-cli) or written by hand for file disks; this package only judges it.
+ */
+
+/** How the device is reached. Everything but `local` transports is listed and never touched. */
+export type Transport =
+  | 'sata'
+  | 'nvme'
+  | 'sas'
+  | 'virtio'
+  | 'mmc'
+  | 'usb'
+  | 'fibreChannel'
+  | 'iscsi'
+  | 'nvmeFabrics'
+  | 'multipath'
+  | 'virtualMedia'
+  | 'optical'
+  | 'kernel'
+  | 'unknown';
+
+export const transports: readonly Transport[] = [
+  'sata',
+  'nvme',
+  'sas',
+  'virtio',
+  'mmc',
+  'usb',
+  'fibreChannel',
+  'iscsi',
+  'nvmeFabrics',
+  'multipath',
+  'virtualMedia',
+  'optical',
+  'kernel',
+  'unknown',
+];
+
+/** One addressable range of blocks: a whole disk, or one namespace of an NVMe controller. */
+export interface Region {
+  /** Kernel name, like `sda` or `nvme0n1`. */
+  readonly name: string;
+  /** Usable size; a safe integer. */
+  readonly sizeBytes: number;
+  /** Smallest unit of direct access: 512 or 4096. */
+  readonly logicalBlockBytes: number;
+}
+
+/** What an NVMe controller says about erasing itself (NVMe base specification, Identify). */
+export interface NvmeFacts {
+  /** OACS bit 1: the Format NVM command exists. */
+  readonly formatSupported: boolean;
+  /** FNA bit 2: cryptographic erase is offered as part of Format NVM. */
+  readonly cryptoEraseSupported: boolean;
+  /** FNA bit 0 or 1: a format applies to all namespaces at once. */
+  readonly formatsAllNamespaces: boolean;
+  /** DLFEAT: the byte that deallocated blocks are declared to read as, when it is declared. */
+  readonly deallocatedByte?: 0x00 | 0xff;
+}
+
+/** A partition inside a region, used by metadata erasure only. */
+export interface Partition {
+  readonly region: string;
+  readonly offsetBytes: number;
+  readonly sizeBytes: number;
+}
+
+export interface DeviceFacts {
+  /** Kernel name of the disk or of the NVMe controller, like `sda` or `nvme0`. */
+  readonly name: string;
+  readonly transport: Transport;
+  /** Empty when the device does not say. */
+  readonly model: string;
+  /** Empty when the device does not say. */
+  readonly serial: string;
+  /** World wide name or NVMe unique identifier; empty when the device does not say. */
+  readonly wwn: string;
+  readonly firmware: string;
+  /** Sum over all regions. */
+  readonly sizeBytes: number;
+  readonly rotational: boolean;
+  readonly removable: boolean;
+  readonly readOnly: boolean;
+  readonly discardSupported: boolean;
+  /** A logical volume of a RAID controller: the disks behind it are not seen. */
+  readonly raidVolume: boolean;
+  /** Who uses the device now (mounts, device mapper, swap); empty when nobody does. */
+  readonly holders: readonly string[];
+  readonly regions: readonly Region[];
+  readonly partitions: readonly Partition[];
+  readonly nvme?: NvmeFacts;
+}
+
+/**
+ * The name under which results, plans and certificates speak of a device. Serial first, because
+ * people find disks by it; the kernel name is never used, for it changes between boots. Empty
+ * when the device says neither, and such a device is refused.
+ */
+export function deviceIdentity(facts: Pick<DeviceFacts, 'serial' | 'wwn'>): string {
+  return facts.serial !== '' ? facts.serial : facts.wwn;
+}

@@ -1,0 +1,64 @@
+/** The ways to erase a device, what each is worth, and what may be done after a crash. */
+
+/** `metadataOnly` is the named weaker level: it makes a disk look empty and erases nothing else. */
+export type ErasureMethod =
+  | 'nvmeFormatCrypto'
+  | 'nvmeFormat'
+  | 'discard'
+  | 'overwrite'
+  | 'metadataOnly';
+
+export const erasureMethods: readonly ErasureMethod[] = [
+  'nvmeFormatCrypto',
+  'nvmeFormat',
+  'discard',
+  'overwrite',
+  'metadataOnly',
+];
+
+/** Sanitization terms of NIST SP 800-88 Rev. 2 (and IEEE 2883), plus our name for less. */
+export type ErasureLevel = 'clear' | 'purge' | 'metadata';
+
+/**
+ * The level that a *verified* erasure by this method reaches. Deliberately modest: a format with
+ * user data erase may be carried out as a mere deallocation, so only the cryptographic erase
+ * counts as purge.
+ */
+export function erasureLevel(method: ErasureMethod): ErasureLevel {
+  switch (method) {
+    case 'nvmeFormatCrypto':
+      return 'purge';
+    case 'nvmeFormat':
+    case 'discard':
+    case 'overwrite':
+      return 'clear';
+    case 'metadataOnly':
+      return 'metadata';
+  }
+}
+
+/** DESIGN R4: what the step engine may do with a step that was cut short. */
+export type RerunClass = 'safe' | 'checkFirst' | 'neverTwice';
+
+/** A format goes on inside the device after its caller died, so it is looked at first. */
+export function rerunClass(method: ErasureMethod): RerunClass {
+  switch (method) {
+    case 'nvmeFormatCrypto':
+    case 'nvmeFormat':
+      return 'checkFirst';
+    case 'discard':
+    case 'overwrite':
+    case 'metadataOnly':
+      return 'safe';
+  }
+}
+
+/** The class of a step over several devices is the most careful class among them. */
+export function rerunClassOfAll(methods: readonly ErasureMethod[]): RerunClass {
+  return methods.some((method) => rerunClass(method) === 'checkFirst') ? 'checkFirst' : 'safe';
+}
+
+/** True when the text is the name of a method. */
+export function isErasureMethod(text: string): text is ErasureMethod {
+  return (erasureMethods as readonly string[]).includes(text);
+}

@@ -1,0 +1,135 @@
+import { expect, test } from 'vitest';
+import type { DeviceFacts, Transport } from './facts.ts';
+import { describePresence, presenceDifferences } from './present.ts';
+import { decideScope, defaultScopePolicy, type ScopeDecision } from './scope.ts';
+
+const gib = 1024 ** 3;
+
+function disk(change: Partial<DeviceFacts> = {}): DeviceFacts {
+  const name = change.name ?? 'sda';
+  return {
+    name,
+    transport: 'sata',
+    model: 'M',
+    serial: `S-${name}`,
+    wwn: '',
+    firmware: '1',
+    sizeBytes: gib,
+    rotational: false,
+    removable: false,
+    readOnly: false,
+    discardSupported: false,
+    raidVolume: false,
+    holders: [],
+    regions: [{ name, sizeBytes: gib, logicalBlockBytes: 512 }],
+    partitions: [],
+    ...change,
+  };
+}
+
+function decide(change: Partial<DeviceFacts>, policy = defaultScopePolicy): ScopeDecision {
+  const [decision] = decideScope([disk(change)], policy);
+  if (decision === undefined) throw new Error('no decision');
+  return decision;
+}
+
+function brief(decision: ScopeDecision): string {
+  return decision.kind === 'inScope' ? decision.method : `${decision.kind}: ${decision.reason}`;
+}
+
+const nvme = {
+  formatSupported: true,
+  cryptoEraseSupported: false,
+  formatsAllNamespaces: false,
+} as const;
+
+test.each<[string, Partial<DeviceFacts>, string]>([
+  ['a plain disk', {}, 'overwrite'],
+  ['a disk with discard', { discardSupported: true }, 'discard'],
+  ['NVMe without format', { transport: 'nvme', discardSupported: true }, 'discard'],
+  ['NVMe with format', { transport: 'nvme', discardSupported: true, nvme }, 'nvmeFormat'],
+  [
+    'NVMe with crypto erase',
+    { transport: 'nvme', nvme: { ...nvme, cryptoEraseSupported: true } },
+    'nvmeFormatCrypto',
+  ],
+])('chooses the strongest method that %s offers', (_name, change, method) => {
+  expect(brief(decide(change))).toBe(method);
+});
+
+test.each<[Transport, RegExp]>([
+  ['usb', /policy/],
+  ['fibreChannel', /fibre channel.*WWN/],
+  ['iscsi', /iSCSI/],
+  ['nvmeFabrics', /fabrics/],
+  ['multipath', /multipath/],
+  ['virtualMedia', /virtual media/],
+  ['optical', /optical/],
+  ['kernel', /kernel/],
+])('lists %s with the reason and does not touch it', (transport, reason) => {
+  const decision = decide({ transport });
+  expect(decision.kind).toBe('listed');
+  expect(brief(decision)).toMatch(reason);
+});
+
+test('erases USB and named remote disks when the policy says so', () => {
+  const policy = { ...defaultScopePolicy, eraseUsb: true, eraseRemoteWwns: ['naa.5'] };
+  expect(decide({ transport: 'usb' }, policy).kind).toBe('inScope');
+  expect(decide({ transport: 'iscsi', wwn: 'naa.5' }, policy).kind).toBe('inScope');
+  expect(decide({ transport: 'iscsi', wwn: 'naa.6' }, policy).kind).toBe('listed');
+  expect(decide({ transport: 'multipath', wwn: 'naa.5' }, policy).kind).toBe('listed');
+});
+
+test.each<[string, Partial<DeviceFacts>, RegExp]>([
+  ['cannot be classified', { transport: 'unknown' }, /attached/],
+  ['has no name', { serial: '', wwn: '' }, /serial number nor a WWN/],
+  ['is read-only', { readOnly: true }, /read-only/],
+  ['is in use', { holders: ['dm-0', '/'] }, /in use by dm-0, \//],
+  ['has no namespace', { regions: [] }, /no namespace/],
+  ['is empty', { regions: [{ name: 'sda', sizeBytes: 0, logicalBlockBytes: 512 }] }, /0 bytes/],
+  [
+    'has odd blocks',
+    { regions: [{ name: 'sda', sizeBytes: gib, logicalBlockBytes: 520 }] },
+    /520 bytes/,
+  ],
+])('refuses a device that %s', (_name, change, reason) => {
+  const decision = decide(change);
+  expect(decision.kind).toBe('refused');
+  expect(brief(decision)).toMatch(reason);
+});
+
+test('refuses two devices that say they are the same disk', () => {
+  const decisions = decideScope([
+    disk({ name: 'sda', serial: 'X' }),
+    disk({ name: 'sdb', serial: 'X' }),
+    disk({ name: 'sdc' }),
+  ]);
+  expect(decisions.map((decision) => decision.kind)).toEqual(['refused', 'refused', 'inScope']);
+});
+
+test('gives a decision for every device, in order', () => {
+  const devices = [disk({ name: 'sda' }), disk({ name: 'sr0', transport: 'optical' })];
+  expect(decideScope(devices).map((decision) => decision.device)).toEqual(devices);
+});
+
+test('takes a wanted method only from a device that offers it', () => {
+  const wanted = (method: 'discard' | 'metadataOnly') => ({ ...defaultScopePolicy, method });
+  expect(brief(decide({}, wanted('metadataOnly')))).toBe('metadataOnly');
+  expect(brief(decide({}, wanted('discard')))).toBe(
+    'refused: does not offer discard; it offers overwrite, metadataOnly',
+  );
+});
+
+test('certifies a RAID volume as a volume only', () => {
+  expect(decide({ raidVolume: true })).toMatchObject({ kind: 'inScope', certifiedAs: 'volume' });
+});
+
+test('names disks that are missing, unexpected or behind a controller without driver', () => {
+  const seen = [disk({ name: 'sda', serial: 'A' }), disk({ name: 'sdb', serial: 'B' })];
+  expect(presenceDifferences(seen, ['0000:00:01.1'], ['A', 'C']).map(describePresence)).toEqual([
+    'storage controller 0000:00:01.1 has no driver, so its disks are not seen',
+    'disk C of the plan is not there',
+    'disk B (sdb) is not in the plan',
+  ]);
+  expect(presenceDifferences(seen, [], undefined)).toEqual([]);
+});

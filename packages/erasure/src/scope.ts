@@ -1,0 +1,169 @@
+/**
+ * Which devices a clean erases and how (DESIGN §5, Scope and Methods). Pure.
+ *
+ * Invariants:
+ * S1 Every device gets exactly one decision; the answer has as many entries as the question.
+ * S2 What cannot be erased or cannot be named is `refused`, which fails the step; only devices
+ *    that are not the host's own storage are `listed`, and each carries its reason.
+ * S3 A method is chosen only among those that the device says it offers.
+ */
+import { type DeviceFacts, deviceIdentity, type Transport } from './facts.ts';
+import type { ErasureMethod } from './method.ts';
+
+/** Smallest region that the challenge can be laid out on: its first and its last block. */
+export const regionBytesMin = 8192;
+
+export interface ScopePolicy {
+  /** Erase disks on USB as well; off by default, for they are mostly somebody's stick. */
+  readonly eraseUsb: boolean;
+  /** World wide names of remote devices (fibre channel, iSCSI, NVMe-oF) the plan names. */
+  readonly eraseRemoteWwns: readonly string[];
+  /** `strongest` takes the first of NVMe format, discard, overwrite that the device offers. */
+  readonly method: 'strongest' | ErasureMethod;
+}
+
+export const defaultScopePolicy: ScopePolicy = {
+  eraseUsb: false,
+  eraseRemoteWwns: [],
+  method: 'strongest',
+};
+
+export type ScopeDecision =
+  | {
+      readonly kind: 'inScope';
+      readonly device: DeviceFacts;
+      readonly method: ErasureMethod;
+      /** A RAID volume says nothing about the disks behind it, and neither does its certificate. */
+      readonly certifiedAs: 'disk' | 'volume';
+    }
+  | { readonly kind: 'listed'; readonly device: DeviceFacts; readonly reason: string }
+  | { readonly kind: 'refused'; readonly device: DeviceFacts; readonly reason: string };
+
+type MethodChoice =
+  | { readonly kind: 'method'; readonly method: ErasureMethod }
+  | { readonly kind: 'none'; readonly reason: string };
+
+/** Decides over all devices at once, since two of them may turn out to be one. */
+export function decideScope(
+  devices: readonly DeviceFacts[],
+  policy: ScopePolicy = defaultScopePolicy,
+): ScopeDecision[] {
+  const seen = new Map<string, number>();
+  for (const device of devices) {
+    const identity = deviceIdentity(device);
+    seen.set(identity, (seen.get(identity) ?? 0) + 1);
+  }
+  return devices.map((device) => {
+    const outside = reasonOutside(device, policy);
+    if (outside !== undefined) return { kind: 'listed', device, reason: outside };
+    const identity = deviceIdentity(device);
+    if (identity !== '' && (seen.get(identity) ?? 0) > 1) {
+      const reason = `several devices say they are ${identity}: probably two paths to one disk`;
+      return { kind: 'refused', device, reason };
+    }
+    return decideOwnDevice(device, policy);
+  });
+}
+
+function decideOwnDevice(device: DeviceFacts, policy: ScopePolicy): ScopeDecision {
+  const refusal = reasonToRefuse(device);
+  if (refusal !== undefined) return { kind: 'refused', device, reason: refusal };
+  const choice = chooseMethod(device, policy.method);
+  if (choice.kind === 'none') return { kind: 'refused', device, reason: choice.reason };
+  const certifiedAs = device.raidVolume ? 'volume' : 'disk';
+  return { kind: 'inScope', device, method: choice.method, certifiedAs };
+}
+
+/** Why a device is none of the host's own storage, or undefined when it is. */
+function reasonOutside(device: DeviceFacts, policy: ScopePolicy): string | undefined {
+  switch (device.transport) {
+    case 'sata':
+    case 'nvme':
+    case 'sas':
+    case 'virtio':
+    case 'mmc':
+    case 'unknown':
+      return undefined;
+    case 'usb':
+      return policy.eraseUsb ? undefined : 'on USB, which the policy does not erase';
+    case 'fibreChannel':
+    case 'iscsi':
+    case 'nvmeFabrics':
+      return reasonRemote(device, policy);
+    case 'multipath':
+      return 'a multipath device: other hosts may use the same disk';
+    case 'virtualMedia':
+      return 'virtual media of the BMC';
+    case 'optical':
+      return 'an optical drive';
+    case 'kernel':
+      return 'made by the kernel, without a medium of its own';
+  }
+}
+
+const remoteNames: Partial<Record<Transport, string>> = {
+  fibreChannel: 'fibre channel',
+  iscsi: 'iSCSI',
+  nvmeFabrics: 'NVMe over fabrics',
+};
+
+function reasonRemote(device: DeviceFacts, policy: ScopePolicy): string | undefined {
+  if (device.wwn !== '' && policy.eraseRemoteWwns.includes(device.wwn)) return undefined;
+  const by = remoteNames[device.transport] ?? device.transport;
+  return `remote (${by}), and the plan does not name its WWN ${device.wwn || '(it says none)'}`;
+}
+
+function reasonToRefuse(device: DeviceFacts): string | undefined {
+  if (device.transport === 'unknown') return 'cannot tell how the device is attached';
+  if (deviceIdentity(device) === '') {
+    return 'says neither a serial number nor a WWN, so no certificate could name it';
+  }
+  if (device.readOnly) return 'is read-only';
+  if (device.holders.length > 0) return `is in use by ${device.holders.join(', ')}`;
+  if (device.regions.length === 0) return 'has no namespace or medium that could be erased';
+  for (const region of device.regions) {
+    const refusal = reasonToRefuseRegion(region.name, region.sizeBytes, region.logicalBlockBytes);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
+function reasonToRefuseRegion(
+  name: string,
+  sizeBytes: number,
+  logicalBlockBytes: number,
+): string | undefined {
+  if (!Number.isSafeInteger(sizeBytes) || sizeBytes < regionBytesMin) {
+    return `${name} has ${sizeBytes} bytes; at least ${regionBytesMin} are needed to verify it`;
+  }
+  if (logicalBlockBytes !== 512 && logicalBlockBytes !== 4096) {
+    return `${name} has logical blocks of ${logicalBlockBytes} bytes; 512 or 4096 are supported`;
+  }
+  if (sizeBytes % logicalBlockBytes !== 0) {
+    return `${name} has ${sizeBytes} bytes, which is no whole number of its logical blocks`;
+  }
+  return undefined;
+}
+
+/** The method for one device: the strongest on offer, or the wanted one if it is on offer. */
+export function chooseMethod(device: DeviceFacts, wanted: ScopePolicy['method']): MethodChoice {
+  const offered = methodsOffered(device);
+  if (wanted === 'strongest') return { kind: 'method', method: offered[0] ?? 'overwrite' };
+  if (offered.includes(wanted)) return { kind: 'method', method: wanted };
+  return {
+    kind: 'none',
+    reason: `does not offer ${wanted}; it offers ${offered.join(', ')}`,
+  };
+}
+
+/** What the device offers, strongest first; `metadataOnly` is last, so it is never chosen unasked. */
+export function methodsOffered(device: DeviceFacts): ErasureMethod[] {
+  const offered: ErasureMethod[] = [];
+  if (device.nvme?.formatSupported === true) {
+    if (device.nvme.cryptoEraseSupported) offered.push('nvmeFormatCrypto');
+    offered.push('nvmeFormat');
+  }
+  if (device.discardSupported) offered.push('discard');
+  offered.push('overwrite', 'metadataOnly');
+  return offered;
+}

@@ -1,0 +1,163 @@
+/**
+ * Offline verification of certificates: needs the statement, its signature and the trusted public
+ * key, nothing else. Says what is wrong as precisely as the bytes allow.
+ */
+import { derivedFields, outcomeFor, parseEvidence } from './certificate.ts';
+import { ShapeError } from './shape.ts';
+import { KeyError, pemOfPublicKey, sha256Hex, signatureFits } from './signature.ts';
+import { type ErasureStatement, parseStatement } from './statement.ts';
+
+export interface Certificate {
+  /** Exact bytes of `N.json`. */
+  readonly statement: Uint8Array;
+  /** Exact bytes of `N.json.sig`: DER. */
+  readonly signature: Uint8Array;
+}
+
+export type CertificateProblem =
+  | { readonly kind: 'untrustedKey'; readonly message: string }
+  | { readonly kind: 'signature'; readonly message: string }
+  | { readonly kind: 'malformed'; readonly field: string; readonly message: string }
+  | { readonly kind: 'evidenceSignature'; readonly message: string }
+  | {
+      readonly kind: 'fieldDiffers';
+      readonly field: string;
+      /** What the statement says and what the agent signed, as JSON. */
+      readonly statement: string;
+      readonly evidence: string;
+    }
+  | { readonly kind: 'previous'; readonly expected: string | null; readonly found: string | null };
+
+export type CertificateCheck =
+  | { readonly kind: 'valid'; readonly statement: ErasureStatement }
+  | { readonly kind: 'invalid'; readonly problems: readonly CertificateProblem[] };
+
+/** Checks one certificate against the trusted public key (PEM); never throws. */
+export function verifyCertificate(certificate: Certificate, trustPem: string): CertificateCheck {
+  const problems: CertificateProblem[] = [...checkSignature(certificate, trustPem)];
+  let statement: ErasureStatement | undefined;
+  try {
+    statement = parseStatement(certificate.statement);
+    problems.push(...checkEvidence(statement));
+  } catch (error) {
+    problems.push(malformed(error));
+  }
+  if (statement !== undefined && problems.length === 0) return { kind: 'valid', statement };
+  return { kind: 'invalid', problems };
+}
+
+export interface ChainCheck {
+  /** One check per certificate, in the order given. */
+  readonly checks: readonly CertificateCheck[];
+  readonly valid: boolean;
+}
+
+/** Checks certificates of one chain, oldest first: each one, and that each names the one before. */
+export function verifyChain(certificates: readonly Certificate[], trustPem: string): ChainCheck {
+  let before: Uint8Array | undefined;
+  const checks = certificates.map((certificate): CertificateCheck => {
+    const check = verifyCertificate(certificate, trustPem);
+    const expected = before === undefined ? null : sha256Hex(before);
+    before = certificate.statement;
+    if (check.kind === 'invalid' || check.statement.previousSha256 === expected) return check;
+    const found = check.statement.previousSha256;
+    return { kind: 'invalid', problems: [{ kind: 'previous', expected, found }] };
+  });
+  return { checks, valid: checks.every((check) => check.kind === 'valid') };
+}
+
+/** One sentence per problem. */
+export function describeProblem(problem: CertificateProblem): string {
+  switch (problem.kind) {
+    case 'untrustedKey':
+      return `the trusted key is unusable: ${problem.message}`;
+    case 'signature':
+      return problem.message;
+    case 'malformed':
+      return `malformed: ${problem.message}`;
+    case 'evidenceSignature':
+      return problem.message;
+    case 'fieldDiffers':
+      return `${problem.field} says ${problem.statement}, the agent signed ${problem.evidence}`;
+    case 'previous':
+      return `the previous statement is ${problem.expected ?? 'none'}, not ${problem.found ?? 'none'}`;
+  }
+}
+
+function checkSignature(certificate: Certificate, trustPem: string): CertificateProblem[] {
+  try {
+    if (signatureFits(certificate.statement, certificate.signature, trustPem)) return [];
+  } catch (error) {
+    if (!(error instanceof KeyError)) throw error;
+    return [{ kind: 'untrustedKey', message: error.message }];
+  }
+  const digest = sha256Hex(certificate.statement);
+  const message = `the signature is not over this statement (SHA-256 ${digest}) by this key`;
+  return [{ kind: 'signature', message }];
+}
+
+function checkEvidence(statement: ErasureStatement): CertificateProblem[] {
+  const payload = Buffer.from(statement.evidence, 'base64');
+  return [...checkAgentSignature(statement, payload), ...compareWithEvidence(statement, payload)];
+}
+
+function checkAgentSignature(
+  statement: ErasureStatement,
+  payload: Uint8Array,
+): CertificateProblem[] {
+  const signature = Buffer.from(statement.evidenceSignature, 'base64');
+  try {
+    const key = pemOfPublicKey(Buffer.from(statement.agentPublicKey, 'base64'));
+    if (signatureFits(payload, signature, key)) return [];
+  } catch (error) {
+    if (!(error instanceof KeyError)) throw error;
+    return [{ kind: 'malformed', field: 'agentPublicKey', message: error.message }];
+  }
+  const message = "the agent's signature is not over this evidence by this agent's key";
+  return [{ kind: 'evidenceSignature', message }];
+}
+
+/** E3: every field that follows from the evidence must say what the evidence says. */
+function compareWithEvidence(
+  statement: ErasureStatement,
+  payload: Uint8Array,
+): CertificateProblem[] {
+  const evidence = parseEvidence(payload);
+  const problems: CertificateProblem[] = [];
+  const compare = (field: string, said: unknown, signed: unknown) => {
+    const [left, right] = [JSON.stringify(said), JSON.stringify(signed)];
+    if (left === right) return;
+    problems.push({ kind: 'fieldDiffers', field, statement: left, evidence: right });
+  };
+  compare('host.uid', statement.host.uid, evidence.hostUid);
+  const outcome = outcomeFor(evidence, statement.device);
+  if (outcome === undefined) {
+    const devices = evidence.devices.map((each) => each.device?.serial ?? '');
+    compare('device.serial', statement.device.serial, devices);
+    return problems;
+  }
+  const derived = derivedFields(evidence, outcome);
+  const { device, tools, ...rest } = derived;
+  for (const [key, value] of Object.entries(device)) {
+    compare(`device.${key}`, valueAt(statement.device, key), value);
+  }
+  for (const [key, value] of Object.entries(rest)) compare(key, valueAt(statement, key), value);
+  compare('tools', sorted(statement.tools), sorted(tools));
+  if (statement.identity.kind === 'proven') {
+    compare('identity.witnesses', statement.identity.witnesses, evidence.identityWitnesses);
+  }
+  return problems;
+}
+
+function valueAt(from: object, key: string): unknown {
+  return Object.entries(from).find(([name]) => name === key)?.[1];
+}
+
+function sorted(map: Readonly<Record<string, string>>): [string, string][] {
+  return Object.entries(map).sort(([left], [right]) => (left < right ? -1 : 1));
+}
+
+function malformed(error: unknown): CertificateProblem {
+  if (!(error instanceof ShapeError)) throw error;
+  return { kind: 'malformed', field: error.path, message: error.message };
+}

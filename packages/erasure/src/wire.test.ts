@@ -1,0 +1,69 @@
+import { create } from '@bufbuild/protobuf';
+import { agent, Transport as WireTransport } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { type DeviceFacts, transports } from './facts.ts';
+import { erasureMethods } from './method.ts';
+import {
+  deviceFactsOf,
+  methodOf,
+  methodToWire,
+  type RecordedVerdict,
+  storageDeviceOf,
+  transportOf,
+  verdictOf,
+  verdictToWire,
+} from './wire.ts';
+
+const nvme: DeviceFacts = {
+  name: 'nvme0',
+  transport: 'nvme',
+  model: 'M',
+  serial: 'S',
+  wwn: 'eui.1',
+  firmware: 'F',
+  sizeBytes: 2 ** 41,
+  rotational: false,
+  removable: false,
+  readOnly: true,
+  discardSupported: true,
+  raidVolume: false,
+  holders: ['md0'],
+  regions: [{ name: 'nvme0n1', sizeBytes: 2 ** 41, logicalBlockBytes: 4096 }],
+  partitions: [{ region: 'nvme0n1', offsetBytes: 1_048_576, sizeBytes: 4096 }],
+  nvme: {
+    formatSupported: true,
+    cryptoEraseSupported: false,
+    formatsAllNamespaces: true,
+    deallocatedByte: 0xff,
+  },
+};
+
+test('carries every fact of a device over the wire and back', () => {
+  expect(deviceFactsOf(storageDeviceOf(nvme))).toEqual(nvme);
+  for (const transport of transports) {
+    expect(deviceFactsOf(storageDeviceOf({ ...nvme, transport })).transport).toBe(transport);
+  }
+});
+
+test('takes transports and methods that it does not know for none', () => {
+  expect(transportOf(99 as WireTransport)).toBe('unknown');
+  expect(transportOf(WireTransport.UNSPECIFIED)).toBe('unknown');
+  expect(methodOf(agent.ErasureMethod.UNSPECIFIED)).toBeUndefined();
+  expect(methodOf(99 as agent.ErasureMethod)).toBeUndefined();
+  for (const method of erasureMethods) expect(methodOf(methodToWire(method))).toBe(method);
+});
+
+test('carries verdicts, and reads what it does not know as unverified', () => {
+  const verdicts: RecordedVerdict[] = [
+    { kind: 'erased', placesRead: 1, bytesRead: 4096 },
+    { kind: 'notErased', reason: 'r' },
+    { kind: 'unverified', reason: 'u' },
+    { kind: 'switchedOff' },
+  ];
+  for (const verdict of verdicts) {
+    const outcome = create(agent.DeviceOutcomeSchema, verdictToWire(verdict));
+    expect(verdictOf(outcome)).toEqual(verdict);
+  }
+  const newer = create(agent.DeviceOutcomeSchema, { verdict: 99 as agent.VerdictKind });
+  expect(verdictOf(newer).kind).toBe('unverified');
+});
