@@ -102,3 +102,11 @@ function isRunning(pid: string): boolean {
     return false;
   }
 }
+
+test('keeps children in our process group when asked to', async () => {
+  const ours = await nodeExec(undefined, 'ours').run(shell('cut -d" " -f5 /proc/self/stat'));
+  const own = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]?.split(' ')[2];
+  expect(ours).toMatchObject({ code: 0, stdout: `${own}\n` });
+  const slow = shell('sleep 60', { timeoutMs: 200 });
+  expect((await nodeExec(undefined, 'ours').run(slow)).kind).toBe('timedOut');
+});

@@ -5,7 +5,8 @@
  * X2 `run` settles within `timeoutMs` plus two seconds, even when the child cannot be killed (a
  *    process waiting for a dead disk ignores SIGKILL), and never rejects.
  * X3 When it settles, the child's process group has been sent SIGKILL: nothing is left behind but
- *    what put itself into a session of its own.
+ *    what put itself into a session of its own. With `group: 'ours'` the child stays in our group,
+ *    so that whoever ends ours ends it too; then only the child itself is killed.
  * X4 At most `outputBytesMax` bytes of each output are kept; the rest is read and dropped, so
  *    that a chatty child does not block.
  */
@@ -22,23 +23,31 @@ const killGraceMs = 2_000;
 /** The exit code of a child that died of signal n is this plus n, as in a shell. */
 const signalCodeBase = 128;
 
+/** The process group that children run in (X3). */
+export type ExecGroup = 'own' | 'ours';
+
 /** Programs are looked up in `path`, a list of folders separated by colons. */
-export function nodeExec(path: string = defaultPath): Exec {
-  return { run: (request, signal) => run(request, path, signal) };
+export function nodeExec(path: string = defaultPath, group: ExecGroup = 'own'): Exec {
+  return { run: (request, signal) => run(request, path, group, signal) };
 }
 
 /**
  * Aborting kills the process group; the result is then `exited` with code 137, as for anyone
  * else's SIGKILL.
  */
-async function run(request: ExecRequest, path: string, signal?: AbortSignal): Promise<ExecResult> {
+async function run(
+  request: ExecRequest,
+  path: string,
+  group: ExecGroup,
+  signal?: AbortSignal,
+): Promise<ExecResult> {
   if (signal?.aborted === true) return { kind: 'notStarted', message: 'aborted before the start' };
   let child: ChildProcessWithoutNullStreams;
   try {
     child = spawn(request.file, request.args, {
       cwd: '/',
       env: { PATH: path, LC_ALL: 'C' },
-      detached: true,
+      detached: group === 'own',
     });
   } catch (error) {
     return { kind: 'notStarted', message: messageOf(error) };
@@ -48,7 +57,7 @@ async function run(request: ExecRequest, path: string, signal?: AbortSignal): Pr
   // A child that does not read its input closes the pipe: its exit code tells the story.
   child.stdin.on('error', () => {});
   child.stdin.end(request.stdin ?? '');
-  const end = await ended(child, request.timeoutMs, signal);
+  const end = await ended(child, request.timeoutMs, group, signal);
   switch (end.kind) {
     case 'notStarted':
       return end;
@@ -68,6 +77,7 @@ type End =
 function ended(
   child: ChildProcessWithoutNullStreams,
   timeoutMs: number,
+  group: ExecGroup,
   signal: AbortSignal | undefined,
 ): Promise<End> {
   return new Promise((resolve) => {
@@ -80,7 +90,9 @@ function ended(
       resolve(end ?? { kind: 'timedOut' });
     };
     const killGroup = (): void => {
-      sendSigkill(child.pid);
+      // `kill` of a child that has ended does nothing: its number may be another's by now.
+      if (group === 'ours') child.kill('SIGKILL');
+      else sendSigkill(child.pid);
       graceTimer ??= setTimeout(() => {
         child.stdin.destroy();
         child.stdout.destroy();

@@ -5,6 +5,6 @@
 export { type ClockSources, nodeClock } from './clock.ts';
 export { type ArmedCrash, makeCrashPoint } from './crash-point.ts';
 export { nodeDisk } from './disk.ts';
-export { nodeExec } from './exec.ts';
+export { type ExecGroup, nodeExec } from './exec.ts';
 export { type LogLevel, logTextUnitsMax, nodeLog } from './log.ts';
 export { nodeRandom } from './random.ts';
