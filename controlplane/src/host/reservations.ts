@@ -1,0 +1,187 @@
+/**
+ * Uniqueness of MAC and BMC addresses across hosts, on a store without transactions: each value is
+ * a key that names its holder (DESIGN §10).
+ *
+ * Invariants:
+ * 1. Of several hosts that claim a value, at most one has it confirmed and its record written.
+ * 2. A reservation is stale when its holder's record is missing or has another uid; only then may
+ *    another host take it, by compare-and-set.
+ * 3. A new host reserves, writes its record, then confirms: the confirmation writes each
+ *    reservation again, so that a rival who judged it stale before the record existed loses.
+ * 4. Only reservations of one's own uid are released.
+ */
+import { create, fromBinary } from '@bufbuild/protobuf';
+import { type HostSpec, store as wire } from '@rackwright/api';
+import { keySegment, type StateStore, storeKey } from '@rackwright/store';
+import {
+  answered,
+  deleteRecord,
+  type Kept,
+  type RecordWriter,
+  readRecord,
+  writeRecord,
+} from '../records/index.ts';
+
+/** UDP port of a BMC that names none. */
+export const bmcPortDefault = 623;
+
+/** One value that must be unique, and where the request had it. */
+export interface ReservedValue {
+  readonly key: string;
+  /** The value as people write it. */
+  readonly value: string;
+  /** Path in Host, e.g. "spec.boot_macs[0]". */
+  readonly field: string;
+}
+
+export interface Holder {
+  /** "hosts/h1" */
+  readonly name: string;
+  readonly uid: string;
+}
+
+export type ReserveOutcome =
+  /** All are held; `added` were not held by this holder before. */
+  | { readonly kind: 'held'; readonly added: readonly ReservedValue[] }
+  /** Nothing that was added is left. `taken` names every value that others hold. */
+  | {
+      readonly kind: 'taken';
+      readonly taken: readonly { readonly value: ReservedValue; readonly by: string }[];
+    };
+
+/** The values that a host with this spec must hold. */
+export function reservedValues(spec: HostSpec): ReservedValue[] {
+  const macs = spec.bootMacs.map((mac, index) => ({
+    key: storeKey('reservations', 'mac', keySegment(mac)),
+    value: mac,
+    field: `spec.boot_macs[${index}]`,
+  }));
+  if (spec.bmc === undefined) return macs;
+  const endpoint = `${spec.bmc.address}:${spec.bmc.port ?? bmcPortDefault}`;
+  const bmc = {
+    key: storeKey('reservations', 'bmc', keySegment(endpoint)),
+    value: endpoint,
+    field: 'spec.bmc.address',
+  };
+  return [...macs, bmc];
+}
+
+/** Reserves all of `values` for `holder`, or none beyond what it held. Throws `unavailable`. */
+export async function reserve(
+  writer: RecordWriter,
+  holder: Holder,
+  values: readonly ReservedValue[],
+): Promise<ReserveOutcome> {
+  const added: ReservedValue[] = [];
+  const taken: { value: ReservedValue; by: string }[] = [];
+  for (const value of values) {
+    const outcome = await reserveOne(writer, holder, value);
+    if (outcome.kind === 'added') added.push(value);
+    if (outcome.kind === 'taken') taken.push({ value, by: outcome.by });
+  }
+  if (taken.length === 0) return { kind: 'held', added };
+  await release(writer, holder, added);
+  return { kind: 'taken', taken };
+}
+
+/** Invariant 3: true when every value is held, and nobody can take it any more. */
+export async function confirm(
+  writer: RecordWriter,
+  holder: Holder,
+  values: readonly ReservedValue[],
+): Promise<boolean> {
+  for (const { key } of values) {
+    const kept = await readReservation(writer.store, key);
+    if (kept?.record.holderUid !== holder.uid) return false;
+    const written = await put(writer, key, holder, kept.revision);
+    if (written.kind === 'conflict') return false;
+  }
+  return true;
+}
+
+/** Whether the host holds every value that its spec names: without them it must not act. */
+export async function holdsReservations(
+  store: StateStore,
+  uid: string,
+  spec: HostSpec,
+): Promise<boolean> {
+  for (const { key } of reservedValues(spec)) {
+    const kept = await readReservation(store, key);
+    if (kept?.record.holderUid !== uid) return false;
+  }
+  return true;
+}
+
+/** Releases those of `values` that `holder` has (invariant 4). */
+export async function release(
+  writer: RecordWriter,
+  holder: Holder,
+  values: readonly ReservedValue[],
+): Promise<void> {
+  for (const { key } of values) {
+    const kept = await readReservation(writer.store, key);
+    // A conflict means that it has passed to somebody else meanwhile: then it is theirs.
+    if (kept?.record.holderUid === holder.uid) await deleteRecord(writer, key, kept.revision);
+  }
+}
+
+/** Releases all that a host's record holds; for the end of its deletion. */
+export async function releaseReservations(
+  writer: RecordWriter,
+  record: wire.HostRecord,
+): Promise<void> {
+  const { host } = record;
+  if (host?.spec === undefined) return;
+  await release(writer, host, reservedValues(host.spec));
+}
+
+type One =
+  | { readonly kind: 'added' }
+  | { readonly kind: 'had' }
+  | { readonly kind: 'taken'; readonly by: string };
+
+/** Rounds of losing the same key to somebody else before that somebody is named. */
+const roundsMax = 5;
+
+async function reserveOne(
+  writer: RecordWriter,
+  holder: Holder,
+  value: ReservedValue,
+): Promise<One> {
+  let by = 'another host';
+  for (let round = 0; round < roundsMax; round += 1) {
+    const kept = await readReservation(writer.store, value.key);
+    if (kept?.record.holderUid === holder.uid) return { kind: 'had' };
+    if (kept !== undefined && !(await isStale(writer.store, kept.record))) {
+      return { kind: 'taken', by: kept.record.holder };
+    }
+    by = kept?.record.holder ?? by;
+    const written = await put(writer, value.key, holder, kept?.revision ?? 'absent');
+    if (written.kind === 'ok') return { kind: 'added' };
+  }
+  return { kind: 'taken', by };
+}
+
+function readReservation(
+  store: StateStore,
+  key: string,
+): Promise<Kept<wire.Reservation> | undefined> {
+  return readRecord(store, wire.ReservationSchema, key);
+}
+
+function put(
+  writer: RecordWriter,
+  key: string,
+  { name, uid }: Holder,
+  expected: number | 'absent',
+) {
+  const record = create(wire.ReservationSchema, { holder: name, holderUid: uid });
+  return writeRecord(writer, wire.ReservationSchema, key, record, expected);
+}
+
+/** Invariant 2. */
+async function isStale(store: StateStore, reservation: wire.Reservation): Promise<boolean> {
+  const found = await answered(store.get(storeKey(...reservation.holder.split('/'))));
+  if (found.kind === 'absent') return true;
+  return fromBinary(wire.HostRecordSchema, found.value).host?.uid !== reservation.holderUid;
+}

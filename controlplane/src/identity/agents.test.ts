@@ -1,0 +1,251 @@
+import {
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  X509Certificate,
+} from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  ApiFailure,
+  type CallContext,
+  parseJoinToken,
+  publicKeySha256,
+  signCertificateProof,
+  store as wire,
+} from '@rackwright/api';
+import type { Clock } from '@rackwright/platform';
+import { nodeRandom } from '@rackwright/platform/node';
+import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { readRecord, writeRecord } from '../records/index.ts';
+import {
+  type AgentTrust,
+  type CertificateRequest,
+  createJoinToken,
+  identifyAgent,
+  issueCertificate,
+} from './agents.ts';
+import { generatePrivateKeyPem, makeCaCertificate, openIssuer } from './authority.ts';
+import { joinTokensKeptMax } from './enrolment.ts';
+
+const minuteMs = 60_000;
+const random = nodeRandom();
+let nowMs: number;
+let store: StateStore;
+let trust: AgentTrust;
+
+const clock: Clock = {
+  nowMs: () => nowMs,
+  suspendAwareMs: () => nowMs,
+  after: () => () => undefined,
+};
+
+beforeEach(async () => {
+  nowMs = Date.UTC(2026, 10, 20);
+  store = await openMemoryStore({ random });
+  const caKey = generatePrivateKeyPem();
+  const ca = await makeCaCertificate(caKey, clock, random);
+  const issuer = await openIssuer(caKey, ca, clock, random);
+  trust = { writer: { store, random }, identity: { issuer, caSha256: 'ab'.repeat(32) } };
+  await addRack('r1');
+  await addRack('r2');
+});
+
+async function addRack(id: string): Promise<void> {
+  const record = create(wire.RackRecordSchema, { rack: { name: `racks/${id}` } });
+  await writeRecord(trust.writer, wire.RackRecordSchema, storeKey('racks', id), record, 'absent');
+}
+
+const rackRecord = async (id: string) =>
+  (await readRecord(store, wire.RackRecordSchema, storeKey('racks', id)))?.record;
+
+async function tokenFor(rackId: string): Promise<string> {
+  const { token } = await createJoinToken(trust, rackId);
+  return parseJoinToken(token)?.secretPart ?? '';
+}
+
+const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+
+function ask(privateKey: KeyObject, joinToken = ''): CertificateRequest {
+  const publicKey = publicDer(privateKey);
+  const nonce = randomBytes(16);
+  const signature = signCertificateProof(privateKey, publicKey, nonce);
+  return { publicKey, nonce, signature, joinToken };
+}
+
+function publicDer(privateKey: KeyObject): Uint8Array {
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  return new Uint8Array(createPublicKey(pem).export({ type: 'spki', format: 'der' }));
+}
+
+async function refusalOf(promise: Promise<unknown>): Promise<{ reason: string; message: string }> {
+  const error = await promise.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof ApiFailure)) throw new Error(`expected a refusal, got ${String(error)}`);
+  return { reason: error.error.reason, message: error.error.message };
+}
+
+describe('a join token', () => {
+  test('gives its agent a certificate of seven days for its rack and registers the key', async () => {
+    const key = newKey();
+    const issued = await issueCertificate(trust, ask(key, await tokenFor('r1')));
+    const certificate = new X509Certificate(issued.certificatePem);
+    expect(issued.rackId).toBe('r1');
+    expect(certificate.subjectAltName).toBe('URI:rackwright://racks/r1');
+    expect(certificate.subject).toBe('CN=racks/r1');
+    expect(certificate.ca).toBe(false);
+    expect(certificate.keyUsage).toEqual(['1.3.6.1.5.5.7.3.2']);
+    expect(timestampMs(issued.expireTime)).toBe(nowMs + 7 * 86_400_000);
+    const record = await rackRecord('r1');
+    expect(record?.rack?.status?.agentKeySha256).toBe(publicKeySha256(createPublicKey(key)));
+  });
+
+  test('is stored as a hash only', async () => {
+    const secret = (await tokenFor('r1')).split('.')[1] ?? '';
+    const found = await store.get(storeKey('racks', 'r1'));
+    const value = Buffer.from(found.kind === 'found' ? found.value : []);
+    expect(value.includes(secret)).toBe(false);
+    expect(value.includes(Buffer.from(secret, 'base64url'))).toBe(false);
+  });
+
+  test('answers again when the reply was lost, also after it expired', async () => {
+    const key = newKey();
+    const token = await tokenFor('r1');
+    await issueCertificate(trust, ask(key, token));
+    nowMs += 20 * minuteMs;
+    expect((await issueCertificate(trust, ask(key, token))).rackId).toBe('r1');
+  });
+
+  test('works once', async () => {
+    const token = await tokenFor('r1');
+    await issueCertificate(trust, ask(newKey(), token));
+    const { reason, message } = await refusalOf(issueCertificate(trust, ask(newKey(), token)));
+    expect(reason).toBe('TOKEN_USED');
+    expect(message).toContain('rackwright rack join-token r1');
+  });
+
+  test('of two agents at once serves one', async () => {
+    const token = await tokenFor('r1');
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 5 }, () => issueCertificate(trust, ask(newKey(), token))),
+    );
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  });
+
+  test('expires after fifteen minutes', async () => {
+    const token = await tokenFor('r1');
+    nowMs += 15 * minuteMs;
+    const { reason, message } = await refusalOf(issueCertificate(trust, ask(newKey(), token)));
+    expect(reason).toBe('TOKEN_EXPIRED');
+    expect(message).toContain('2026-11-20T00:15:00.000Z');
+    expect(message).toContain('rackwright rack join-token r1');
+  });
+
+  test('of one rack does not open another', async () => {
+    const [, secret] = (await tokenFor('r1')).split('.');
+    const moved = await refusalOf(issueCertificate(trust, ask(newKey(), `r2.${secret}`)));
+    expect(moved.reason).toBe('TOKEN_UNKNOWN');
+    const key = newKey();
+    await issueCertificate(trust, ask(key, await tokenFor('r1')));
+    const other = await refusalOf(issueCertificate(trust, ask(key, await tokenFor('r2'))));
+    expect(other.reason).toBe('TOKEN_OF_OTHER_RACK');
+    expect(other.message).toContain('racks/r1');
+    const nowhere = await refusalOf(issueCertificate(trust, ask(newKey(), `r9.${secret}`)));
+    expect(nowhere.reason).toBe('RESOURCE_NOT_FOUND');
+  });
+
+  test('that is cut short is named as the wrong field', async () => {
+    const token = await tokenFor('r1');
+    const refused = issueCertificate(trust, ask(newKey(), token.slice(0, -3)));
+    expect((await refusalOf(refused)).message).toContain('join_token');
+  });
+
+  test('is forgotten only behind many newer ones', async () => {
+    const token = await tokenFor('r1');
+    for (let index = 1; index < joinTokensKeptMax; index += 1) await tokenFor('r1');
+    expect((await rackRecord('r1'))?.joinTokens).toHaveLength(joinTokensKeptMax);
+    await issueCertificate(trust, ask(newKey(), token));
+    await tokenFor('r1');
+    expect((await rackRecord('r1'))?.joinTokens).toHaveLength(joinTokensKeptMax);
+  });
+
+  test('needs its rack to exist', async () => {
+    expect((await refusalOf(createJoinToken(trust, 'r9'))).message).toContain('racks/r9');
+  });
+});
+
+describe('a registered key', () => {
+  test('is renewed without a token, at any time', async () => {
+    const key = newKey();
+    await issueCertificate(trust, ask(key, await tokenFor('r1')));
+    nowMs += 30 * 86_400_000;
+    expect((await issueCertificate(trust, ask(key))).rackId).toBe('r1');
+  });
+
+  test('is needed for that', async () => {
+    const { reason, message } = await refusalOf(issueCertificate(trust, ask(newKey())));
+    expect(reason).toBe('KEY_UNKNOWN');
+    expect(message).toContain('rackwright rack join-token');
+  });
+
+  test('gives way to the key of a new token, and its certificate counts no more', async () => {
+    const lost = newKey();
+    await issueCertificate(trust, ask(lost, await tokenFor('r1')));
+    expect(await identifyAgent(store, contextOf(lost, 'r1'))).toBe('r1');
+    const next = newKey();
+    await issueCertificate(trust, ask(next, await tokenFor('r1')));
+    expect((await refusalOf(issueCertificate(trust, ask(lost)))).reason).toBe('KEY_UNKNOWN');
+    const refused = await refusalOf(identifyAgent(store, contextOf(lost, 'r1')));
+    expect(refused.reason).toBe('AGENT_KEY_REPLACED');
+    expect(await identifyAgent(store, contextOf(next, 'r1'))).toBe('r1');
+  });
+
+  test('identifies only its own rack', async () => {
+    const key = newKey();
+    await issueCertificate(trust, ask(key, await tokenFor('r1')));
+    expect((await refusalOf(identifyAgent(store, contextOf(key, 'r2')))).reason).toBe(
+      'AGENT_KEY_REPLACED',
+    );
+    expect((await refusalOf(identifyAgent(store, contextOf(key, 'r9')))).reason).toBe(
+      'RACK_UNKNOWN',
+    );
+    expect((await refusalOf(identifyAgent(store, contextOf(key)))).reason).toBe(
+      'AGENT_CERTIFICATE_MISSING',
+    );
+  });
+});
+
+describe('a request for a certificate', () => {
+  test('without proof of the private key is refused', async () => {
+    const token = await tokenFor('r1');
+    const stolen = { ...ask(newKey(), token), publicKey: publicDer(newKey()) };
+    expect((await refusalOf(issueCertificate(trust, stolen))).message).toContain('signature');
+  });
+
+  test('hears all that is wrong with its fields together', async () => {
+    const wrong = { ...ask(newKey()), publicKey: new Uint8Array(3), nonce: new Uint8Array(3) };
+    const { message } = await refusalOf(issueCertificate(trust, wrong));
+    expect(message).toContain('2 fields');
+  });
+});
+
+function contextOf(key: KeyObject, rackId?: string): CallContext {
+  const certificate = {
+    der: new Uint8Array(),
+    fingerprintSha256: '',
+    publicKeySha256: publicKeySha256(createPublicKey(key)),
+    uris: [`rackwright://racks/${rackId}`],
+  };
+  return {
+    method: '/x/Y',
+    header: () => undefined,
+    peerAddress: '127.0.0.1:1',
+    peerCertificate: () => (rackId === undefined ? undefined : certificate),
+    signal: new AbortController().signal,
+    deadlineMs: Number.POSITIVE_INFINITY,
+  };
+}

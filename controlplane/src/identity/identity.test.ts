@@ -1,0 +1,296 @@
+import { execFileSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create } from '@bufbuild/protobuf';
+import { ApiFailure, type CallContext, type KeyAndChain, store } from '@rackwright/api';
+import type { Clock, Disk, Log, LogFields } from '@rackwright/platform';
+import { nodeDisk, nodeRandom } from '@rackwright/platform/node';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createTokenGuard } from './admin-token.ts';
+import { type IdentityOptions, openIdentity } from './identity.ts';
+import { createSecrets, SecretError } from './secrets.ts';
+
+const dayMs = 86_400_000;
+const startMs = Date.UTC(2026, 10, 20);
+const files = [
+  'admin-token.sha256',
+  'admin.token',
+  'ca.key',
+  'ca.pem',
+  'complete',
+  'erasure.key',
+  'secrets.key',
+  'server.key',
+  'server.pem',
+  'trust.pem',
+];
+
+let folder: string;
+let diskFull: boolean;
+let options: IdentityOptions;
+let lines: { fields: LogFields; message: string }[];
+let time: { nowMs: number; fire: (() => void)[] };
+
+beforeEach(async () => {
+  folder = join(await mkdtemp(join(tmpdir(), 'rackwright-identity-')), 'identity');
+  lines = [];
+  time = { nowMs: startMs, fire: [] };
+  const write = (fields: LogFields, message: string) => void lines.push({ fields, message });
+  const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
+  const clock: Clock = {
+    nowMs: () => time.nowMs,
+    suspendAwareMs: () => time.nowMs,
+    after: (_delayMs, callback) => {
+      time.fire.push(callback);
+      return () => {
+        time.fire = time.fire.filter((each) => each !== callback);
+      };
+    },
+  };
+  diskFull = false;
+  const real = nodeDisk();
+  const disk: Disk = {
+    ...real,
+    writeAtomic: (path, contents, mode) =>
+      diskFull
+        ? Promise.reject(new Error('no space left'))
+        : real.writeAtomic(path, contents, mode),
+  };
+  const serverNames = ['cp.example', '127.0.0.1', '::1'];
+  options = { disk, random: nodeRandom(), clock, log, folder, serverNames };
+});
+
+afterEach(() => rm(join(folder, '..'), { recursive: true }));
+
+const read = (name: string) => readFile(join(folder, name), 'utf8');
+
+describe('the first start', () => {
+  test('makes everything, private files for the owner only', async () => {
+    const identity = await openIdentity(options);
+    expect(identity.isNew).toBe(true);
+    expect((await readdir(folder)).sort()).toEqual(files);
+    const open = ['ca.pem', 'server.pem', 'trust.pem', 'complete'];
+    for (const name of files) {
+      const { mode } = await stat(join(folder, name));
+      expect([name, mode & 0o777]).toEqual([name, open.includes(name) ? 0o644 : 0o600]);
+    }
+    expect((await stat(folder)).mode & 0o777).toBe(0o700);
+  });
+
+  test('says where the admin token is, never what it is, and keeps only its hash', async () => {
+    const identity = await openIdentity(options);
+    const token = (await read('admin.token')).trim();
+    expect(lines).toHaveLength(1);
+    expect(lines[0]?.fields).toEqual({ file: join(folder, 'admin.token') });
+    expect(JSON.stringify(lines)).not.toContain(token);
+    expect(await read('admin-token.sha256')).not.toContain(token);
+    const guard = createTokenGuard(identity.adminTokenSha256);
+    expect(() => guard(withHeader(`Bearer ${token}`))).not.toThrow();
+    expect(() => guard(withHeader(`bearer  ${token}`))).not.toThrow();
+    expect(reasonOf(() => guard(withHeader(`Bearer ${token}x`)))).toBe('TOKEN_WRONG');
+    expect(reasonOf(() => guard(withHeader(token)))).toBe('TOKEN_WRONG');
+    expect(reasonOf(() => guard(withHeader(`Basic ${token}`)))).toBe('TOKEN_WRONG');
+    expect(reasonOf(() => guard(withHeader(undefined)))).toBe('TOKEN_MISSING');
+  });
+
+  test('makes certificates that openssl accepts', async () => {
+    await openIdentity(options);
+    const verify = (...args: string[]) =>
+      execFileSync('openssl', ['verify', '-CAfile', 'ca.pem', ...args], { cwd: folder }).toString();
+    const at = String(startMs / 1_000);
+    expect(verify('-attime', at, '-purpose', 'sslserver', 'server.pem')).toContain('OK');
+    expect(verify('-attime', at, '-verify_hostname', 'cp.example', 'server.pem')).toContain('OK');
+    expect(verify('-attime', at, '-verify_ip', '::1', 'server.pem')).toContain('OK');
+  });
+
+  test('that was interrupted goes on where it stopped', async () => {
+    const identity = await openIdentity(options);
+    await rm(join(folder, 'complete'));
+    await rm(join(folder, 'admin-token.sha256'));
+    await rm(join(folder, 'secrets.key'));
+    const again = await openIdentity(options);
+    expect(again.caSha256).toBe(identity.caSha256);
+    expect(again.isNew).toBe(true);
+    const token = (await read('admin.token')).trim();
+    expect(() =>
+      createTokenGuard(again.adminTokenSha256)(withHeader(`Bearer ${token}`)),
+    ).not.toThrow();
+    expect((await readdir(folder)).sort()).toEqual(files);
+  });
+});
+
+describe('a later start', () => {
+  test('finds the same identity, also without the token’s file', async () => {
+    const first = await openIdentity(options);
+    await rm(join(folder, 'admin.token'));
+    const second = await openIdentity(options);
+    expect(second.isNew).toBe(false);
+    for (const key of [
+      'caCertificatePem',
+      'caSha256',
+      'erasure',
+      'server',
+      'adminTokenSha256',
+    ] as const) {
+      expect(second[key]).toEqual(first[key]);
+    }
+    expect(second.secrets.keyId).toBe(first.secrets.keyId);
+  });
+
+  test.each(['ca.key', 'server.key', 'erasure.key', 'secrets.key', 'admin-token.sha256'])(
+    'refuses when others can read %s, naming it and the command',
+    async (name) => {
+      await openIdentity(options);
+      await chmod(join(folder, name), 0o640);
+      await expect(openIdentity(options)).rejects.toThrow(`run: chmod 600 ${join(folder, name)}`);
+    },
+  );
+
+  test('refuses when others can enter the folder', async () => {
+    await openIdentity(options);
+    await chmod(folder, 0o755);
+    await expect(openIdentity(options)).rejects.toThrow(`run: chmod 700 ${folder}`);
+  });
+
+  test.each(['ca.key', 'ca.pem', 'server.key', 'erasure.key', 'secrets.key', 'admin-token.sha256'])(
+    'refuses when %s is lost, and makes nothing anew',
+    async (name) => {
+      await openIdentity(options);
+      await rm(join(folder, name));
+      await expect(openIdentity(options)).rejects.toThrow(`${join(folder, name)} is missing`);
+      expect(await readdir(folder)).not.toContain(name);
+    },
+  );
+
+  test('refuses a CA key of another CA', async () => {
+    await openIdentity(options);
+    const other = execFileSync('openssl', [
+      'genpkey',
+      '-algorithm',
+      'EC',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+    ]);
+    await writeFile(join(folder, 'ca.key'), other, { mode: 0o600 });
+    await expect(openIdentity(options)).rejects.toThrow('do not belong together');
+  });
+
+  test('restores trust.pem, which follows from its key', async () => {
+    const { erasure } = await openIdentity(options);
+    await rm(join(folder, 'trust.pem'));
+    await openIdentity(options);
+    expect(await read('trust.pem')).toBe(erasure.publicKeyPem);
+  });
+});
+
+describe('the server certificate', () => {
+  test('is renewed at a start past its half life, or under other names', async () => {
+    const first = await openIdentity(options);
+    time.nowMs += 44 * dayMs;
+    expect((await openIdentity(options)).server).toEqual(first.server);
+    time.nowMs += 2 * dayMs;
+    const second = await openIdentity(options);
+    expect(second.server).not.toEqual(first.server);
+    const third = await openIdentity({ ...options, serverNames: ['other.example'] });
+    expect(new X509Certificate(third.server.certificateChainPem).subjectAltName).toBe(
+      'DNS:other.example',
+    );
+  });
+
+  test('is renewed while running, and again after a failure', async () => {
+    const identity = await openIdentity(options);
+    const renewed: KeyAndChain[] = [];
+    const cancel = identity.keepServerFresh((next) => renewed.push(next));
+    time.nowMs += 46 * dayMs;
+    await fireOne();
+    expect(renewed).toHaveLength(1);
+    expect(await read('server.pem')).toContain(
+      renewed[0]?.certificateChainPem.split('-----END')[0] ?? 'none',
+    );
+    time.nowMs += 46 * dayMs;
+    diskFull = true;
+    await fireOne();
+    expect(renewed).toHaveLength(1);
+    expect(lines.at(-1)?.fields).toEqual({ cause: 'Error: no space left' });
+    diskFull = false;
+    await fireOne();
+    expect(renewed).toHaveLength(2);
+    expect(time.fire).toHaveLength(1);
+    cancel();
+    expect(time.fire).toHaveLength(0);
+  });
+});
+
+describe('secrets', () => {
+  const sealedRecord = (name: string, version: bigint, password: string) => {
+    const secrets = createSecrets(new Uint8Array(32).fill(7), nodeRandom());
+    const { sealedPassword, keyId } = secrets.seal(name, version, password);
+    const credential = { name, version, username: 'root' };
+    return create(store.CredentialRecordSchema, { credential, sealedPassword, keyId });
+  };
+  const secrets = createSecrets(new Uint8Array(32).fill(7), nodeRandom());
+
+  test('open to what was sealed', () => {
+    for (const password of ['', 'calvin', 'ünïcödé ✓', 'x'.repeat(1_000)]) {
+      const record = sealedRecord('credentials/c1', 3n, password);
+      expect(secrets.open(record)).toEqual({ username: 'root', password });
+      if (password.length > 3) {
+        expect(Buffer.from(record.sealedPassword).includes(password)).toBe(false);
+      }
+    }
+  });
+
+  test('do not open under another name or version, or when a byte was changed', () => {
+    const renamed = sealedRecord('credentials/c1', 1n, 'a');
+    if (renamed.credential) renamed.credential.name = 'credentials/c2';
+    expect(() => secrets.open(renamed)).toThrow(SecretError);
+    const replayed = sealedRecord('credentials/c1', 1n, 'a');
+    if (replayed.credential) replayed.credential.version = 2n;
+    expect(() => secrets.open(replayed)).toThrow(SecretError);
+    for (let index = 0; index < 12 + 1 + 16; index += 1) {
+      const changed = sealedRecord('credentials/c1', 1n, 'a');
+      changed.sealedPassword[index] = (changed.sealedPassword[index] ?? 0) ^ 1;
+      expect(() => secrets.open(changed)).toThrow(SecretError);
+      const cut = sealedRecord('credentials/c1', 1n, 'a');
+      cut.sealedPassword = cut.sealedPassword.slice(0, index);
+      expect(() => secrets.open(cut)).toThrow(SecretError);
+    }
+  });
+
+  test('say which key they need', () => {
+    const other = createSecrets(new Uint8Array(32).fill(8), nodeRandom());
+    const record = sealedRecord('credentials/c1', 1n, 'a');
+    expect(() => other.open(record)).toThrow(record.keyId);
+    expect(() => other.open(record)).toThrow(other.keyId);
+  });
+});
+
+async function fireOne(): Promise<void> {
+  const [callback] = time.fire.splice(0, 1);
+  const before = time.fire.length;
+  callback?.();
+  while (time.fire.length === before) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function withHeader(authorization: string | undefined): CallContext {
+  return {
+    method: '/x/Y',
+    header: (name) => (name === 'authorization' ? authorization : undefined),
+    peerAddress: '127.0.0.1:1',
+    peerCertificate: () => undefined,
+    signal: new AbortController().signal,
+    deadlineMs: Number.POSITIVE_INFINITY,
+  };
+}
+
+function reasonOf(call: () => void): string {
+  try {
+    call();
+  } catch (error) {
+    if (error instanceof ApiFailure) return error.error.reason;
+    throw error;
+  }
+  return 'nothing was thrown';
+}

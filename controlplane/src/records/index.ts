@@ -1,0 +1,109 @@
+/**
+ * Records of the store as protobuf messages: typed reads, and writes whose outcome is known.
+ *
+ * Invariants:
+ * 1. A write ends `ok` or `conflict`, or throws `unavailable`; "unknown" is settled here by
+ *    repeating the same write id.
+ * 2. Unknown fields of a record survive a read and a write (a newer replica may have put them).
+ *
+ * Must not: decide anything about a record's content.
+ */
+import { type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import { unavailable } from '@rackwright/api';
+import { type Random, randomId } from '@rackwright/platform';
+import {
+  type Expected,
+  type Revision,
+  type StateStore,
+  StoreError,
+  type WriteResult,
+} from '@rackwright/store';
+
+/** How often a write of unknown outcome is repeated before the caller is told so. */
+const settleAttemptsMax = 4;
+
+/** A record with the revision that an update of it must expect. */
+export interface Kept<T> {
+  readonly record: T;
+  readonly revision: Revision;
+}
+
+export type Written =
+  | { readonly kind: 'ok'; readonly revision: Revision }
+  | { readonly kind: 'conflict' };
+
+/** The record at `key`; undefined when there is none. Throws `unavailable`. */
+export async function readRecord<D extends DescMessage>(
+  store: StateStore,
+  schema: D,
+  key: string,
+): Promise<Kept<MessageShape<D>> | undefined> {
+  const found = await answered(store.get(key));
+  if (found.kind === 'absent') return undefined;
+  return { record: fromBinary(schema, found.value), revision: found.revision };
+}
+
+/** Writes the record if the key is as `expected`. Throws `unavailable`. */
+export function writeRecord<D extends DescMessage>(
+  { store, random }: RecordWriter,
+  schema: D,
+  key: string,
+  record: MessageShape<D>,
+  expected: Expected,
+): Promise<Written> {
+  const value = toBinary(schema, record);
+  return settle(key, random, (writeId) => store.put(key, value, expected, writeId));
+}
+
+/** Deletes the key if its last write has revision `expected`. Throws `unavailable`. */
+export function deleteRecord(
+  { store, random }: RecordWriter,
+  key: string,
+  expected: Revision,
+): Promise<Written> {
+  return settle(key, random, (writeId) => store.delete(key, expected, writeId));
+}
+
+/** What writing needs. */
+export interface RecordWriter {
+  readonly store: StateStore;
+  readonly random: Random;
+}
+
+/** The answer of a read; a store that cannot answer now becomes `unavailable`. */
+export async function answered<T>(reading: Promise<T>): Promise<T> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof StoreError && (error.code === 'unavailable' || error.code === 'closed')) {
+      throw unavailable(
+        'STORE_UNAVAILABLE',
+        'The state store does not answer now; try again.',
+        undefined,
+        error,
+      );
+    }
+    throw error;
+  }
+}
+
+async function settle(
+  key: string,
+  random: Random,
+  write: (writeId: string) => Promise<WriteResult>,
+): Promise<Written> {
+  const writeId = randomId(random);
+  let reason = '';
+  for (let attempt = 0; attempt < settleAttemptsMax; attempt += 1) {
+    const result = await answered(write(writeId));
+    if (result.kind === 'ok') return { kind: 'ok', revision: result.revision };
+    if (result.kind === 'conflict') return { kind: 'conflict' };
+    reason = result.reason;
+  }
+  throw unavailable(
+    'OUTCOME_UNKNOWN',
+    'The state store did not confirm the change: it may or may not have been made. Read and decide.',
+    undefined,
+    new Error(`write ${writeId} of ${key}: ${reason}`),
+  );
+}
