@@ -1,0 +1,160 @@
+import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { HttpRequest, HttpResponse, HttpServer } from '../http.ts';
+import { nodeHttp } from './http.ts';
+
+let folder: string;
+const servers: HttpServer[] = [];
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rackwright-http-'));
+});
+
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.close()));
+  await rm(folder, { recursive: true });
+});
+
+async function serve(
+  handle: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>,
+  limits: Partial<{ headerBytesMax: number; connectionsMax: number; idleTimeoutMs: number }> = {},
+): Promise<HttpServer> {
+  const server = await nodeHttp().listen(
+    {
+      address: '127.0.0.1',
+      port: 0,
+      headerBytesMax: 4_096,
+      connectionsMax: 32,
+      idleTimeoutMs: 20_000,
+      ...limits,
+    },
+    handle,
+  );
+  servers.push(server);
+  return server;
+}
+
+/** Everything that the server says to these bytes until it closes the connection. */
+function exchange(server: HttpServer, bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let heard = '';
+    const socket = connect(server.port, server.address, () => socket.write(bytes));
+    socket.setEncoding('latin1');
+    socket.on('data', (part: string) => {
+      heard += part;
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve(heard));
+  });
+}
+
+function get(server: HttpServer, path = '/'): Promise<Response> {
+  return fetch(`http://127.0.0.1:${server.port}${path}`);
+}
+
+test('hands over method, target, headers and the address of the client', async () => {
+  const seen: HttpRequest[] = [];
+  const server = await serve((request) => {
+    seen.push(request);
+    return { status: 200, headers: {}, body: 'ok' };
+  });
+  const request = 'GET /a%2e?b HTTP/1.1\r\nHost: x\r\nX-Two: 1\r\nX-Two: 2\r\nConnection: close';
+  expect(await exchange(server, `${request}\r\n\r\n`)).toContain('Content-Length: 2'.toLowerCase());
+  expect(seen).toMatchObject([
+    { method: 'GET', target: '/a%2e?b', remoteAddress: '127.0.0.1', headers: { 'x-two': '1, 2' } },
+  ]);
+});
+
+test('answers two requests on one connection', async () => {
+  const server = await serve(({ target }) => ({ status: 200, headers: {}, body: target }));
+  const first = 'GET /one HTTP/1.1\r\nHost: x\r\n\r\n';
+  const second = 'GET /two HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
+  const heard = await exchange(server, first + second);
+  expect(heard.match(/HTTP\/1\.1 200/g)).toHaveLength(2);
+  expect(heard.indexOf('/one')).toBeLessThan(heard.indexOf('/two'));
+});
+
+test('streams a slice of a file, and for HEAD only its length', async () => {
+  const path = join(folder, 'kernel');
+  await writeFile(path, 'abcdefghij');
+  const body = { kind: 'file', path, start: 2, end: 5 } as const;
+  const server = await serve(() => ({ status: 206, headers: {}, body }));
+  expect(await (await get(server)).text()).toBe('cdef');
+  const heard = await exchange(server, 'HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  expect(heard).toContain('content-length: 4');
+  expect(heard.endsWith('\r\n\r\n')).toBe(true);
+});
+
+test('says 404 for a file that is gone', async () => {
+  const body = { kind: 'file', path: join(folder, 'gone'), start: 0, end: 5 } as const;
+  const server = await serve(() => ({ status: 200, headers: {}, body }));
+  expect((await get(server)).status).toBe(404);
+});
+
+test('breaks the connection when a file is shorter than was promised', async () => {
+  const path = join(folder, 'initrd');
+  await writeFile(path, new Uint8Array(300_000));
+  const server = await serve(() => ({
+    status: 200,
+    headers: {},
+    body: { kind: 'file', path, start: 0, end: 299_999 },
+  }));
+  await truncate(path, 100_000);
+  await expect(get(server).then((response) => response.arrayBuffer())).rejects.toThrow();
+});
+
+test.each([
+  ['what is no HTTP', 'hello\r\n\r\n', 400],
+  ['headers above the limit', `GET /${'x'.repeat(5_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431],
+  ['CONNECT', 'CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
+])('refuses %s', async (_name, bytes, status) => {
+  const server = await serve(() => ({ status: 200, headers: {} }));
+  expect(await exchange(server, bytes)).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+});
+
+test('closes a connection that sends a body, without reading it', async () => {
+  const server = await serve(({ method }) => ({ status: 405, headers: {}, body: method }));
+  const heard = await exchange(
+    server,
+    'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 999\r\n\r\nab',
+  );
+  expect(heard).toMatch(/^HTTP\/1\.1 405 /);
+});
+
+test('closes a connection that is silent for too long', async () => {
+  const server = await serve(() => ({ status: 200, headers: {} }), { idleTimeoutMs: 200 });
+  expect(await exchange(server, 'GET / HT')).not.toContain('200');
+});
+
+test('refuses connections above the limit and serves again when one has gone', async () => {
+  const server = await serve(() => ({ status: 200, headers: {} }), { connectionsMax: 1 });
+  const holder = connect(server.port, server.address);
+  await new Promise((resolve) => holder.once('connect', resolve));
+  const refused = await exchange(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n').catch(() => '');
+  expect(refused).toBe('');
+  holder.destroy();
+  const answered = async () =>
+    exchange(server, 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n').catch(() => '');
+  await expect.poll(answered, { timeout: 10_000 }).toMatch(/^HTTP\/1\.1 200/);
+});
+
+test('a handler that throws costs its request, not the server', async () => {
+  const server = await serve(({ target }) => {
+    if (target === '/bad') throw new Error('planted');
+    return { status: 200, headers: {} };
+  });
+  expect((await get(server, '/bad')).status).toBe(500);
+  expect((await get(server, '/good')).status).toBe(200);
+});
+
+test('rejects when the address is taken', async () => {
+  const { port } = await serve(() => ({ status: 200, headers: {} }));
+  const again = nodeHttp().listen(
+    { address: '127.0.0.1', port, headerBytesMax: 1, connectionsMax: 1, idleTimeoutMs: 1 },
+    () => ({ status: 200, headers: {} }),
+  );
+  await expect(again).rejects.toThrow('EADDRINUSE');
+});

@@ -1,0 +1,175 @@
+/**
+ * Plain HTTP of this machine, for the boot path: requests without bodies, answers from memory or
+ * from files.
+ *
+ * H1 Nothing of a request's body is read; a request that has one closes its connection.
+ * H2 Headers, connections and silence are bounded as `HttpListen` says; Node's parser refuses what
+ *    is malformed before any handler sees it.
+ * H3 A file is opened before the status is sent, so one that is gone is a 404 and not half an
+ *    answer. One that turns out shorter than promised breaks the connection: a client must not
+ *    take a part for the whole.
+ * H4 A handler that throws costs its request, not the server.
+ */
+import { once } from 'node:events';
+import { type FileHandle, open } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type {
+  FileSlice,
+  Http,
+  HttpListen,
+  HttpRequest,
+  HttpResponse,
+  HttpServer,
+} from '../http.ts';
+
+type Handle = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
+
+/** How often Node looks for requests that take too long, milliseconds. */
+const timeoutCheckMs = 1_000;
+
+/** The HTTP servers of this machine. */
+export function nodeHttp(): Http {
+  return { listen };
+}
+
+async function listen(options: HttpListen, handle: Handle): Promise<HttpServer> {
+  const server = createServer({
+    maxHeaderSize: options.headerBytesMax,
+    headersTimeout: options.idleTimeoutMs,
+    requestTimeout: options.idleTimeoutMs,
+    keepAliveTimeout: options.idleTimeoutMs,
+    connectionsCheckingInterval: timeoutCheckMs,
+  });
+  server.maxConnections = options.connectionsMax;
+  server.setTimeout(options.idleTimeoutMs, (socket) => socket.destroy());
+  server.on('clientError', refuseUnreadable);
+  // Without these two Node drops the connection without a word.
+  server.on('connect', (_request: IncomingMessage, socket: Duplex) => refuse(socket, 405));
+  server.on('checkExpectation', (request, response) => serve(request, response, handle));
+  server.on('request', (request, response) => serve(request, response, handle));
+  server.listen({ host: options.address, port: options.port });
+  await once(server, 'listening');
+  const { address, port } = server.address() as AddressInfo;
+  return { address, port, close: () => close(server) };
+}
+
+async function close(server: Server): Promise<void> {
+  server.close();
+  server.closeAllConnections();
+  await once(server, 'close');
+}
+
+/** H2: what Node's parser could not read. */
+function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
+  switch (error.code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return refuse(socket, 431);
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return refuse(socket, 408);
+    default:
+      return refuse(socket, 400);
+  }
+}
+
+function refuse(socket: Duplex, status: number): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const head = `HTTP/1.1 ${status} ${reasons[status] ?? ''}`;
+  socket.end(`${head}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () => socket.destroy());
+}
+
+const reasons: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  405: 'Method Not Allowed',
+  408: 'Request Timeout',
+  431: 'Request Header Fields Too Large',
+};
+
+/** Answers one request; never rejects (H4). */
+function serve(request: IncomingMessage, response: ServerResponse, handle: Handle): void {
+  if (hasBody(request)) response.shouldKeepAlive = false;
+  answer(request, response, handle).catch(() => {
+    if (response.headersSent) response.destroy();
+    else response.writeHead(500, { connection: 'close', 'content-length': 0 }).end();
+  });
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  handle: Handle,
+): Promise<void> {
+  const decided = await handle(readRequest(request));
+  const { body } = decided;
+  if (isFileSlice(body)) {
+    await sendFile(request, response, decided, body);
+    return;
+  }
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+  const length = bytes === undefined ? {} : { 'content-length': String(bytes.length) };
+  response.writeHead(decided.status, { ...length, ...decided.headers });
+  response.end(request.method === 'HEAD' ? undefined : bytes);
+}
+
+/** H3. */
+async function sendFile(
+  request: IncomingMessage,
+  response: ServerResponse,
+  decided: HttpResponse,
+  slice: FileSlice,
+): Promise<void> {
+  let file: FileHandle;
+  try {
+    file = await open(slice.path, 'r');
+  } catch {
+    response.writeHead(404, { 'content-length': 0 }).end();
+    return;
+  }
+  const length = slice.end - slice.start + 1;
+  try {
+    response.writeHead(decided.status, { 'content-length': String(length), ...decided.headers });
+    if (request.method === 'HEAD') {
+      response.end();
+      return;
+    }
+    const stream = file.createReadStream({
+      start: slice.start,
+      end: slice.end,
+      autoClose: false,
+    });
+    await pipeline(stream, response, { end: false });
+    if (stream.bytesRead < length) response.destroy();
+    else response.end();
+  } catch {
+    response.destroy();
+  } finally {
+    await file.close();
+  }
+}
+
+function readRequest(request: IncomingMessage): HttpRequest {
+  const headers: Record<string, string> = {};
+  for (const [name, values] of Object.entries(request.headersDistinct)) {
+    if (values !== undefined) headers[name] = values.join(', ');
+  }
+  return {
+    method: request.method ?? '',
+    target: request.url ?? '',
+    remoteAddress: (request.socket as Socket).remoteAddress ?? '',
+    headers,
+  };
+}
+
+function hasBody(request: IncomingMessage): boolean {
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+  return encoding !== undefined || (length !== undefined && length !== '0');
+}
+
+function isFileSlice(body: HttpResponse['body']): body is FileSlice {
+  return typeof body === 'object' && !(body instanceof Uint8Array);
+}

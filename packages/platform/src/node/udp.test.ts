@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest';
+import type { UdpPeer, UdpSocket } from '../udp.ts';
+import { nodeUdp } from './udp.ts';
+
+interface Heard {
+  readonly socket: UdpSocket;
+  readonly errors: Error[];
+  next(): Promise<{ bytes: number[]; from: UdpPeer }>;
+}
+
+async function listener(address = '127.0.0.1', port = 0, broadcast = false): Promise<Heard> {
+  const heard: { bytes: number[]; from: UdpPeer }[] = [];
+  const waiting: (() => void)[] = [];
+  const errors: Error[] = [];
+  const socket = await nodeUdp().bind(
+    { address, port, broadcast },
+    {
+      onDatagram(datagram, from) {
+        heard.push({ bytes: [...datagram], from });
+        waiting.shift()?.();
+      },
+      onError: (error) => errors.push(error),
+    },
+  );
+  const next = async () => {
+    if (heard.length === 0) await new Promise<void>((resolve) => waiting.push(resolve));
+    const first = heard.shift();
+    if (first === undefined) throw new Error('woken without a datagram');
+    return first;
+  };
+  return { socket, errors, next };
+}
+
+test('carries datagrams, empty ones too, with the address of their sender', async () => {
+  const a = await listener();
+  const b = await listener();
+  a.socket.send(Uint8Array.of(1, 2, 3), b.socket.local);
+  expect(await b.next()).toEqual({ bytes: [1, 2, 3], from: a.socket.local });
+  b.socket.send(new Uint8Array(), a.socket.local);
+  expect((await a.next()).bytes).toEqual([]);
+  a.socket.close();
+  b.socket.close();
+});
+
+test('reaches a broadcast address when asked to', async () => {
+  const server = await listener('0.0.0.0', 0, true);
+  const client = await listener('0.0.0.0', 0, true);
+  const { port } = server.socket.local;
+  client.socket.send(Uint8Array.of(9), { address: '127.255.255.255', port });
+  expect((await server.next()).bytes).toEqual([9]);
+  server.socket.close();
+  client.socket.close();
+});
+
+test('rejects when the address is taken', async () => {
+  const first = await listener();
+  await expect(listener('127.0.0.1', first.socket.local.port)).rejects.toThrow('EADDRINUSE');
+  first.socket.close();
+});
+
+test('reports what cannot be sent instead of throwing it', async () => {
+  const a = await listener();
+  a.socket.send(Uint8Array.of(1), { address: '127.0.0.1', port: 0 });
+  a.socket.send(new Uint8Array(70_000), { address: '127.0.0.1', port: 9 });
+  await expect.poll(() => a.errors.length).toBe(2);
+  a.socket.close();
+  a.socket.close();
+  a.socket.send(Uint8Array.of(1), { address: '127.0.0.1', port: 9 });
+});
+
+test('speaks IPv6', async () => {
+  const a = await listener('::1');
+  const b = await listener('::1');
+  a.socket.send(Uint8Array.of(6), b.socket.local);
+  expect((await b.next()).from.address).toBe('::1');
+  a.socket.close();
+  b.socket.close();
+});
