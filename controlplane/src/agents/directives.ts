@@ -1,0 +1,30 @@
+/** R10: what the control plane says of each operation that an agent's journal lists. Pure. */
+import { create } from '@bufbuild/protobuf';
+import { agent, type store } from '@rackwright/api';
+
+const { CONTINUE, CANCEL, FORGET } = agent.Directive_Action;
+
+/** `record` is the operation's host; undefined when it is not known (any more). */
+export function directiveFor(
+  operation: agent.JournalledOperation,
+  record: store.HostRecord | undefined,
+): agent.Directive {
+  return create(agent.DirectiveSchema, {
+    operationId: operation.operationId,
+    action: actionFor(operation, record),
+  });
+}
+
+function actionFor(
+  operation: agent.JournalledOperation,
+  record: store.HostRecord | undefined,
+): agent.Directive_Action {
+  const ended = operation.state === agent.JournalledOperation_State.ENDED;
+  if (record === undefined) return ended ? FORGET : CANCEL;
+  const slot = record.operation;
+  const wanted = slot?.operation?.id === operation.operationId;
+  if (wanted) return slot.cancelId === '' || ended ? CONTINUE : CANCEL;
+  // What was settled is of no use to anybody; what still runs must stop, and its end is reported.
+  if (!ended) return CANCEL;
+  return operation.answered ? FORGET : CONTINUE;
+}

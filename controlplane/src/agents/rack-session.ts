@@ -1,0 +1,320 @@
+/**
+ * One session with a rack's agent, from its Hello to its end, without sockets: messages in,
+ * messages out.
+ *
+ * Invariants:
+ * 1. Nothing is believed before Hello, and nothing is sent before Welcome.
+ * 2. A second agent of a rack whose session lives is refused and shown (R6).
+ * 3. The work lease is renewed only after this replica's own access to the store (R11).
+ * 4. A final report is answered once what it changed is durable (R7).
+ *
+ * Must not: decide anything about a host; `Hosts` does.
+ */
+import { create, equals, fromBinary } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent, type RackStatus, RackStatusSchema, store as wire } from '@rackwright/api';
+import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
+import { randomId } from '@rackwright/platform';
+import { type StateStore, storeKey } from '@rackwright/store';
+import { type Hosts, rackIdOf } from '../host/index.ts';
+import { readRecord, writeRecord } from '../records/index.ts';
+import { directiveFor } from './directives.ts';
+import type { LiveSession, SessionRegistry } from './registry.ts';
+import { answerOf, Settlement } from './settlement.ts';
+
+export interface SessionTiming {
+  readonly heartbeatIntervalMs: number;
+  /** How long the agent may begin destructive work after a heartbeat that was answered (R11). */
+  readonly leaseDurationMs: number;
+}
+
+export const defaultSessionTiming: SessionTiming = Object.freeze({
+  heartbeatIntervalMs: 3_000,
+  leaseDurationMs: 15_000,
+});
+
+export interface SessionDependencies {
+  readonly store: StateStore;
+  readonly random: Random;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly crashPoint: CrashPoint;
+  readonly registry: SessionRegistry;
+  readonly hosts: Hosts;
+  readonly timing: SessionTiming;
+}
+
+export interface SessionSink {
+  send(message: agent.SessionResponse['message']): void;
+  /** Ends the stream after what was sent. */
+  end(): void;
+}
+
+export class RackSession {
+  readonly #deps: SessionDependencies;
+  readonly #rackId: string;
+  readonly #sink: SessionSink;
+  readonly #settlement = new Settlement();
+  readonly #awaited = new Set<string>();
+  #live: LiveSession | undefined;
+  #lastMessageMs = 0;
+  #snapshot: agent.BootSnapshot | undefined;
+
+  constructor(deps: SessionDependencies, rackId: string, sink: SessionSink) {
+    this.#deps = deps;
+    this.#rackId = rackId;
+    this.#sink = sink;
+  }
+
+  get rackId(): string {
+    return this.#rackId;
+  }
+
+  /** Takes one message. Resolves when what must precede the next message has been done. */
+  async receive(request: agent.SessionRequest): Promise<void> {
+    this.#lastMessageMs = this.#deps.clock.nowMs();
+    const { message } = request;
+    if (this.#live === undefined) {
+      if (message.case === 'hello') await this.#welcome(message.value);
+      else this.#refuse('badHello', 'the first message of a session must be Hello');
+      return;
+    }
+    switch (message.case) {
+      case 'heartbeat':
+        await this.#renewLease(message.value);
+        return;
+      case 'report':
+        this.#fold(message.value);
+        return;
+      case 'hostForgotten':
+        await this.#forgotten(message.value.hostUid);
+        return;
+      case 'snapshotApplied':
+        return;
+      default:
+        this.#deps.log.warn({ rack: this.#rackId, message: message.case }, 'unexpected message');
+    }
+  }
+
+  /** The stream is over, for whatever reason. */
+  closed(): void {
+    if (this.#live === undefined) return;
+    this.#deps.log.info({ rack: this.#rackId }, 'agent session ended');
+    this.#deps.registry.close(this.#live);
+    this.#live = undefined;
+  }
+
+  #refuse(reason: string, message: string): void {
+    this.#deps.log.warn({ rack: this.#rackId, reason }, message);
+    this.#sink.send({ case: 'refused', value: create(agent.RefusedSchema, { reason, message }) });
+    this.#sink.end();
+  }
+
+  async #welcome(hello: agent.Hello): Promise<void> {
+    const { journal } = hello;
+    if (journal === undefined || journal.id === '') {
+      this.#refuse('badHello', 'Hello must name its journal and generation');
+      return;
+    }
+    const rival = this.#rival(journal);
+    if (rival !== undefined) {
+      await this.#showDuplicate(rival);
+      this.#refuse('duplicateAgent', rival);
+      return;
+    }
+    if (!(await this.#recordHello(hello, journal))) {
+      this.#refuse('unknownRack', `the rack ${this.#rackId} does not exist`);
+      return;
+    }
+    const live = this.#liveSession(journal);
+    await this.#sendWelcome(hello);
+    await this.sendSnapshot();
+    this.#live = live;
+    this.#deps.log.info({ rack: this.#rackId, agentVersion: hello.agentVersion }, 'agent session');
+    await this.#reconcile(hello, journal);
+    this.#deps.registry.open(live);
+  }
+
+  /** R6: why this agent must not replace the session that stands, or undefined. */
+  #rival(journal: agent.Journal): string | undefined {
+    const standing = this.#deps.registry.sessionOf(this.#rackId);
+    if (standing === undefined) return undefined;
+    const { clock, timing } = this.#deps;
+    if (standing.lastMessageMs() + timing.leaseDurationMs <= clock.nowMs()) return undefined;
+    const newer =
+      standing.journal.id === journal.id && journal.generation > standing.journal.generation;
+    if (newer) return undefined;
+    return (
+      `another agent of rack ${this.#rackId} is connected (journal ${standing.journal.id}, ` +
+      `generation ${standing.journal.generation}); stop one of the two`
+    );
+  }
+
+  #liveSession(journal: agent.Journal): LiveSession {
+    return {
+      rackId: this.#rackId,
+      journal,
+      lastMessageMs: () => this.#lastMessageMs,
+      awaitsReport: (operationId) => this.#awaited.has(operationId),
+      send: (message) => this.#sink.send(message),
+    };
+  }
+
+  async #recordHello(hello: agent.Hello, journal: agent.Journal): Promise<boolean> {
+    return this.#updateRack((record, status) => {
+      record.journal = journal;
+      status.agentVersion = hello.agentVersion;
+      status.lastSeenTime = timestampFromMs(this.#deps.clock.nowMs());
+      status.duplicateAgent = '';
+    });
+  }
+
+  async #showDuplicate(text: string): Promise<void> {
+    await this.#updateRack((_record, status) => {
+      status.duplicateAgent = text;
+    });
+  }
+
+  /** False when the rack does not exist. */
+  async #updateRack(
+    change: (record: wire.RackRecord, status: RackStatus) => void,
+  ): Promise<boolean> {
+    const key = storeKey('racks', this.#rackId);
+    for (let round = 0; round < 8; round++) {
+      const kept = await readRecord(this.#deps.store, wire.RackRecordSchema, key);
+      if (kept?.record.rack === undefined) return false;
+      const { record } = kept;
+      kept.record.rack.status ??= create(RackStatusSchema);
+      change(record, kept.record.rack.status);
+      const written = await writeRecord(
+        this.#deps,
+        wire.RackRecordSchema,
+        key,
+        record,
+        kept.revision,
+      );
+      if (written.kind === 'ok') return true;
+    }
+    throw new Error(`rack ${this.#rackId}: lost 8 compare-and-sets in a row`);
+  }
+
+  async #sendWelcome(hello: agent.Hello): Promise<void> {
+    const { store, hosts, timing, random } = this.#deps;
+    const directives: agent.Directive[] = [];
+    for (const operation of hello.operations) {
+      const hostId = hosts.hostIdOfUid(operation.hostUid);
+      const kept =
+        hostId === undefined
+          ? undefined
+          : await readRecord(store, wire.HostRecordSchema, storeKey('hosts', hostId));
+      directives.push(directiveFor(operation, kept?.record));
+      if (operation.state === agent.JournalledOperation_State.ENDED && !operation.answered) {
+        this.#awaited.add(operation.operationId);
+      }
+    }
+    this.#sink.send({
+      case: 'welcome',
+      value: create(agent.WelcomeSchema, {
+        sessionId: randomId(random),
+        incarnation: store.incarnation,
+        revision: BigInt(await store.latestRevision()),
+        heartbeatIntervalMs: timing.heartbeatIntervalMs,
+        directives,
+      }),
+    });
+  }
+
+  /** R10: each host of the rack learns what the agent knows of it. */
+  async #reconcile(hello: agent.Hello, journal: agent.Journal): Promise<void> {
+    const { hosts } = this.#deps;
+    for (const ready of hello.runners) {
+      const hostId = hosts.hostIdOfUid(ready.hostUid);
+      if (hostId !== undefined) await hosts.report(hostId, runnerFact(ready));
+    }
+    for (const hostId of hosts.hostIdsOfRack(this.#rackId)) {
+      const listed = hello.operations.filter(
+        (operation) => hosts.hostIdOfUid(operation.hostUid) === hostId,
+      );
+      await hosts.hello(hostId, journal, listed);
+    }
+  }
+
+  async #renewLease(heartbeat: agent.Heartbeat): Promise<void> {
+    const { store, timing } = this.#deps;
+    await readRecord(store, wire.RackRecordSchema, storeKey('racks', this.#rackId));
+    this.#sink.send({
+      case: 'leaseRenewal',
+      value: create(agent.LeaseRenewalSchema, {
+        heartbeatSequence: heartbeat.sequence,
+        durationMs: timing.leaseDurationMs,
+      }),
+    });
+  }
+
+  /** Reports of one host are folded in order; those of several hosts need not wait for each other. */
+  #fold(report: agent.Report): void {
+    const { hosts, log, crashPoint } = this.#deps;
+    if (report.sequence > 0n) this.#settlement.received(report.sequence);
+    const hostId = hosts.hostIdOfUid(report.hostUid);
+    const folding =
+      hostId === undefined
+        ? Promise.resolve({ kind: 'notFound' as const })
+        : hosts.report(hostId, report);
+    folding
+      .then((result) => {
+        this.#awaited.delete(report.operationId);
+        if (report.sequence === 0n) return;
+        const settledUpTo = this.#settlement.answered(report.sequence);
+        this.#sink.send({ case: 'reportAnswer', value: answerOf(report, result, settledUpTo) });
+        crashPoint('cp.reportAcknowledged');
+      })
+      .catch((error: unknown) => {
+        // Without an answer the agent keeps the report; a new session brings it again.
+        log.warn(
+          { rack: this.#rackId, operation: report.operationId, error: String(error) },
+          'a report could not be folded in',
+        );
+        this.#sink.end();
+      });
+  }
+
+  async #forgotten(hostUid: string): Promise<void> {
+    const hostId = this.#deps.hosts.hostIdOfUid(hostUid);
+    if (hostId !== undefined) await this.#deps.hosts.forgotten(hostId);
+  }
+
+  /** Sends what the boot path must know of the rack's hosts, if it differs from the last time. */
+  async sendSnapshot(): Promise<void> {
+    const { store } = this.#deps;
+    const { entries, before } = await store.list('hosts');
+    const records = entries.map((entry) => fromBinary(wire.HostRecordSchema, entry.value));
+    const hosts = records
+      .filter((record) => rackIdOf(record) === this.#rackId && !record.forgetting)
+      .map((record) => bootHost(record));
+    const snapshot = create(agent.BootSnapshotSchema, { generation: BigInt(before), hosts });
+    const last = this.#snapshot;
+    if (last !== undefined) {
+      const same = create(agent.BootSnapshotSchema, { ...last, generation: BigInt(before) });
+      if (equals(agent.BootSnapshotSchema, same, snapshot)) return;
+    }
+    this.#snapshot = snapshot;
+    this.#sink.send({ case: 'bootSnapshot', value: snapshot });
+  }
+}
+
+function bootHost(record: wire.HostRecord): agent.BootHost {
+  const { host } = record;
+  return create(agent.BootHostSchema, {
+    hostUid: host?.uid ?? '',
+    hostName: host?.name ?? '',
+    macs: host?.spec?.bootMacs ?? [],
+  });
+}
+
+function runnerFact(ready: agent.RunnerReady): agent.Report {
+  const observations = create(agent.ObservationsSchema, { runnerReady: ready });
+  return create(agent.ReportSchema, {
+    hostUid: ready.hostUid,
+    result: { case: 'hostUpdated', value: create(agent.HostUpdatedSchema, { observations }) },
+  });
+}

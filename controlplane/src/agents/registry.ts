@@ -1,0 +1,50 @@
+/**
+ * Which rack's agent is connected here, and how to reach it. Sessions write into it, the host loop
+ * reads from it; neither imports the other.
+ */
+import type { agent } from '@rackwright/api';
+
+/** A session that has been welcomed and not ended. */
+export interface LiveSession {
+  readonly rackId: string;
+  readonly journal: agent.Journal;
+  /** When its last message came, wall time. */
+  lastMessageMs(): number;
+  /** Whether Hello announced a final report of this operation that has not come yet. */
+  awaitsReport(operationId: string): boolean;
+  /** Never throws: what cannot be sent now is sent again after the next Hello. */
+  send(message: agent.SessionResponse['message']): void;
+}
+
+export interface SessionRegistry {
+  sessionOf(rackId: string): LiveSession | undefined;
+  /** Replaces what stood there. */
+  open(session: LiveSession): void;
+  /** Removes exactly this session, never a newer one (rule R6). */
+  close(session: LiveSession): void;
+  /** Calls `listener` with the rack whenever its session opens or closes. */
+  onChange(listener: (rackId: string) => void): void;
+}
+
+export function createSessionRegistry(): SessionRegistry {
+  const sessions = new Map<string, LiveSession>();
+  const listeners: ((rackId: string) => void)[] = [];
+  const changed = (rackId: string) => {
+    for (const listener of listeners) listener(rackId);
+  };
+  return {
+    sessionOf: (rackId) => sessions.get(rackId),
+    open: (session) => {
+      sessions.set(session.rackId, session);
+      changed(session.rackId);
+    },
+    close: (session) => {
+      if (sessions.get(session.rackId) !== session) return;
+      sessions.delete(session.rackId);
+      changed(session.rackId);
+    },
+    onChange: (listener) => {
+      listeners.push(listener);
+    },
+  };
+}

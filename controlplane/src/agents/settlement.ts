@@ -1,0 +1,64 @@
+/** Answers to final reports (R7), and up to where everything has been answered. */
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import type { TurnResult } from '../host/index.ts';
+
+const { APPLIED, DUPLICATE, STALE, REFUSED } = agent.ReportAnswer_Verdict;
+
+/** Which reports of a session wait for their answer. They come in order of their sequence. */
+export class Settlement {
+  readonly #open = new Set<bigint>();
+  #highest = 0n;
+
+  received(sequence: bigint): void {
+    this.#open.add(sequence);
+    if (sequence > this.#highest) this.#highest = sequence;
+  }
+
+  /** Every report up to the returned sequence has been answered. */
+  answered(sequence: bigint): bigint {
+    this.#open.delete(sequence);
+    let settled = this.#highest;
+    for (const open of this.#open) if (open <= settled) settled = open - 1n;
+    return settled;
+  }
+}
+
+export function answerOf(
+  report: agent.Report,
+  result: TurnResult,
+  settledUpTo: bigint,
+): agent.ReportAnswer {
+  const { verdict, reason } = verdictOf(result);
+  return create(agent.ReportAnswerSchema, {
+    sequence: report.sequence,
+    operationId: report.operationId,
+    verdict,
+    reason,
+    settledUpTo,
+  });
+}
+
+function verdictOf(result: TurnResult): { verdict: agent.ReportAnswer_Verdict; reason: string } {
+  switch (result.kind) {
+    case 'notFound':
+      return { verdict: STALE, reason: 'the host is not known (any more)' };
+    case 'removed':
+      return { verdict: APPLIED, reason: '' };
+    case 'refused':
+      return { verdict: REFUSED, reason: result.refusal.message };
+    case 'kept':
+      switch (result.verdict?.kind) {
+        case 'applied':
+          return { verdict: APPLIED, reason: '' };
+        case 'duplicate':
+          return { verdict: DUPLICATE, reason: '' };
+        case 'stale':
+          return { verdict: STALE, reason: result.verdict.reason };
+        case 'refused':
+          return { verdict: REFUSED, reason: result.verdict.reason };
+        case undefined:
+          return { verdict: REFUSED, reason: 'no final report' };
+      }
+  }
+}

@@ -1,0 +1,26 @@
+/** Stored deadlines (R5): each fires once, and never because of silence alone. */
+import { RunOutcome } from '@rackwright/api';
+import { endRun } from './engine.ts';
+import { deadlineFires } from './operation.ts';
+import { stepFailure } from './steps.ts';
+import { activeRun, currentStep, hasPassed, type Turn } from './turn.ts';
+
+export function foldDeadlines(turn: Turn): void {
+  const run = activeRun(turn.status);
+  if (run === undefined) return;
+  const step = currentStep(run);
+  if (step !== undefined && deadlineFires(turn, step.deadline)) {
+    const missing = step.name === 'runner.await' ? 'no runner reported from the host' : 'no result';
+    const failure = stepFailure('deadline', `${step.name}: ${missing} before its deadline`);
+    step.error = failure.message;
+    endRun(turn, run, RunOutcome.TIMED_OUT, failure);
+    return;
+  }
+  if (hasPassed(turn, run.deadline)) {
+    const failure = stepFailure(
+      'deadline',
+      `the run waited too long, at ${step?.name ?? 'its end'}`,
+    );
+    endRun(turn, run, RunOutcome.TIMED_OUT, failure);
+  }
+}

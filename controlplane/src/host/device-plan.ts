@@ -1,0 +1,72 @@
+/** Which devices a clean erases and how, fixed by the run's first inventory (DESIGN §5, Scope). */
+import { create } from '@bufbuild/protobuf';
+import {
+  agent,
+  type Inventory,
+  RerunClass,
+  type Run,
+  type RunFailure,
+  RunKind,
+} from '@rackwright/api';
+import {
+  decideScope,
+  defaultScopePolicy,
+  describePresence,
+  deviceFactsOf,
+  methodToWire,
+  presenceDifferences,
+  rerunClassOfAll,
+  type ScopeDecision,
+  storageDeviceOf,
+} from '@rackwright/erasure';
+import { eraseMetadataStep } from '../steps/index.ts';
+import { checkMachine } from './identity.ts';
+import { isErasure, stepFailure } from './steps.ts';
+import type { Turn } from './turn.ts';
+
+/**
+ * Writes the device plan into the record, or returns why this host cannot be cleaned: not the
+ * right machine, a disk that nobody can see or erase, no disk at all.
+ */
+export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFailure | undefined {
+  if (run.kind !== RunKind.CLEAN) return undefined;
+  const wrongMachine = checkMachine(turn, inventory.system);
+  if (wrongMachine !== undefined) return wrongMachine;
+  const erasures = run.steps.filter((step) => isErasure(step.name));
+  if (erasures.length === 0) return undefined;
+  const metadataOnly = erasures.every((step) => step.name === eraseMetadataStep);
+  const unseen = presenceDifferences([], inventory.undrivenStorage, undefined)[0];
+  if (unseen !== undefined) return stepFailure('deviceRefused', describePresence(unseen));
+  const decisions = decideDevices(inventory, metadataOnly);
+  const refused = decisions.find((decision) => decision.kind === 'refused');
+  if (refused !== undefined) {
+    const name = refused.device.serial || refused.device.name;
+    return stepFailure('deviceRefused', `disk ${name} cannot be erased: it ${refused.reason}`);
+  }
+  const inScope = decisions.filter((decision) => decision.kind === 'inScope');
+  if (inScope.length === 0 && turn.spec.cleaning?.allowDiskless !== true) {
+    return stepFailure(
+      'noDevices',
+      'the runner sees no disk to erase; set cleaning.allow_diskless if the host has none',
+    );
+  }
+  turn.record.devicePlan = inScope.map((decision) =>
+    create(agent.DevicePlanSchema, {
+      device: storageDeviceOf(decision.device),
+      method: methodToWire(decision.method),
+    }),
+  );
+  const careful = rerunClassOfAll(inScope.map((decision) => decision.method)) === 'checkFirst';
+  for (const step of erasures) {
+    step.rerunClass = careful ? RerunClass.CHECK_FIRST : RerunClass.SAFE;
+  }
+  return undefined;
+}
+
+/** The decision over every device of an inventory. */
+export function decideDevices(inventory: Inventory, metadataOnly: boolean): ScopeDecision[] {
+  return decideScope(inventory.devices.map(deviceFactsOf), {
+    ...defaultScopePolicy,
+    method: metadataOnly ? 'metadataOnly' : 'strongest',
+  });
+}

@@ -1,0 +1,79 @@
+/**
+ * Which machine is it? What the BMC proved at the last verify is compared with what the runner
+ * sees in band, before any order to write (DESIGN §5, guard 0).
+ */
+import type { agent, BmcIdentity, RunFailure, SystemIdentity } from '@rackwright/api';
+import { judgeIdentity, witnessOfBmc, witnessOfSystem } from '@rackwright/erasure';
+import { invalidResult, stepFailure } from './steps.ts';
+import type { Turn } from './turn.ts';
+
+/** Hex of raw identity bytes, the form in which identities are reserved and looked up. */
+export function identityHex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
+}
+
+/** Takes in the identity that a verify proved, unless another host has it. */
+export function recordIdentity(
+  turn: Turn,
+  observations: agent.Observations | undefined,
+): RunFailure | undefined {
+  const identity = observations?.bmcIdentity;
+  if (identity === undefined) return invalidResult('the verification brought no BMC identity');
+  const owner = ownerOf(turn, identity);
+  if (owner !== undefined) {
+    return stepFailure(
+      'identityMismatch',
+      `the BMC at ${turn.spec.bmc?.address ?? '?'} is the one of ${owner}; ` +
+        `correct the BMC address of ${turn.host.name} or of ${owner}`,
+    );
+  }
+  turn.status.bmcIdentity = identity;
+  if (observations?.poweredOn !== undefined) turn.status.poweredOn = observations.poweredOn;
+  return undefined;
+}
+
+/** The other host that an identity is known to belong to. */
+export function ownerOf(turn: Turn, identity: BmcIdentity | undefined): string | undefined {
+  if (identity === undefined || identity.guid.length === 0) return undefined;
+  const owner = turn.context.identityOwners.get(identityHex(identity.guid));
+  return owner === turn.host.name ? undefined : owner;
+}
+
+/** Guard 0 seen from the control plane; the runner judges once more before its first write. */
+export function checkMachine(
+  turn: Turn,
+  system: SystemIdentity | undefined,
+): RunFailure | undefined {
+  const { bmcIdentity } = turn.status;
+  if (system === undefined || bmcIdentity === undefined) {
+    return unproven(turn, 'the inventory or the last verify says nothing of the machine');
+  }
+  const verdict = judgeIdentity(witnessOfSystem(system), witnessOfBmc(bmcIdentity));
+  switch (verdict.kind) {
+    case 'proven':
+      return undefined;
+    case 'mismatch':
+      return stepFailure(
+        'identityMismatch',
+        `the machine that booted is not the one whose BMC was switched on: its ` +
+          `${verdict.witness} is ${verdict.inBand}, the BMC says ${verdict.outOfBand}` +
+          namedOwner(turn, system),
+      );
+    case 'unproven':
+      return unproven(turn, verdict.reason);
+  }
+}
+
+function namedOwner(turn: Turn, system: SystemIdentity): string {
+  const owner = turn.context.identityOwners.get(identityHex(system.uuid));
+  return owner === undefined || owner === turn.host.name ? '' : `; it is ${owner}`;
+}
+
+function unproven(turn: Turn, reason: string): RunFailure | undefined {
+  if (turn.spec.cleaning?.allowUnprovenIdentity === true) return undefined;
+  return stepFailure(
+    'identityUnproven',
+    `nothing proves that the booted machine is ${turn.host.name}: ${reason}; ` +
+      'set cleaning.allow_unproven_identity to accept that',
+  );
+}

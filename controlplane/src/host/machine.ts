@@ -1,0 +1,388 @@
+/**
+ * The host's life: six stable states, runs that lead from one to another, and what people may ask
+ * when. Tables first, then the one pure function `step` (DESIGN §4).
+ *
+ * Invariants:
+ * H1 `step` reads nothing but its arguments and changes none of them.
+ * H2 A host has at most one run that has not ended, for it is one field of the record.
+ * H3 A run that has ended never changes again; a late report changes nothing (R7).
+ * H4 An operation is in the record before it is sent, with the journal it goes to (R3, R9).
+ * H5 A refused request changes nothing.
+ * H6 `available` is entered only by a clean whose every device is certified for this use epoch.
+ */
+import { create } from '@bufbuild/protobuf';
+import {
+  GoalBackoffSchema,
+  HoldScope,
+  HostErrorSchema,
+  HostGoal,
+  HostState,
+  type Run,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  type store,
+} from '@rackwright/api';
+import { erasesAsAsked } from './certify.ts';
+import { foldDeadlines } from './deadlines.ts';
+import { backoffMs } from './derive.ts';
+import { driveRun, startRun } from './engine.ts';
+import { clearFault, setFault } from './fault.ts';
+import { foldForgotten, foldHello, foldReport } from './fold.ts';
+import { foldRequest } from './request.ts';
+import {
+  activeRun,
+  beginTurn,
+  causedBy,
+  hasPassed,
+  later,
+  now,
+  runName,
+  type Turn,
+} from './turn.ts';
+import type {
+  HostContext,
+  HostEvent,
+  HostOutcome,
+  HostRequest,
+  Refusal,
+  Requester,
+  RequestKind,
+} from './types.ts';
+
+export type State = (typeof HostState)[Exclude<keyof typeof HostState, 'UNSPECIFIED'>];
+export type Kind = (typeof RunKind)[Exclude<keyof typeof RunKind, 'UNSPECIFIED'>];
+export type Outcome = (typeof RunOutcome)[Exclude<keyof typeof RunOutcome, 'UNSPECIFIED'>];
+
+/** Where the end of a run leaves the host. */
+export interface Landing {
+  /** `same`: where it was. `proved`: new becomes manageable. `goal`: where the goal ends. */
+  readonly to: 'same' | 'proved' | 'goal' | State;
+  /** Unset: as it was. `clean`: no longer dirty if the run erased as the policy asks. */
+  readonly disks?: 'clean' | 'dirty';
+  /** A fault of this type stands until the same kind of run succeeds. */
+  readonly fault?: string;
+}
+
+/** Run kind × outcome. A missing cell does not compile. */
+export const landings: { readonly [K in Kind]: { readonly [O in Outcome]: Landing } } = {
+  [RunKind.VERIFY]: {
+    [RunOutcome.SUCCEEDED]: { to: 'proved' },
+    [RunOutcome.FAILED]: { to: 'same', fault: 'verifyFailed' },
+    [RunOutcome.TIMED_OUT]: { to: 'same', fault: 'verifyFailed' },
+    [RunOutcome.CANCELLED]: { to: 'same' },
+  },
+  [RunKind.INSPECT]: {
+    [RunOutcome.SUCCEEDED]: { to: 'same' },
+    [RunOutcome.FAILED]: { to: 'same', fault: 'inspectFailed' },
+    [RunOutcome.TIMED_OUT]: { to: 'same', fault: 'inspectFailed' },
+    [RunOutcome.CANCELLED]: { to: 'same' },
+  },
+  [RunKind.CLEAN]: {
+    [RunOutcome.SUCCEEDED]: { to: 'goal', disks: 'clean' },
+    [RunOutcome.FAILED]: { to: HostState.MANAGEABLE, disks: 'dirty', fault: 'cleanFailed' },
+    [RunOutcome.TIMED_OUT]: { to: HostState.MANAGEABLE, disks: 'dirty', fault: 'cleanFailed' },
+    [RunOutcome.CANCELLED]: { to: HostState.MANAGEABLE, disks: 'dirty' },
+  },
+  [RunKind.DELETE]: {
+    [RunOutcome.SUCCEEDED]: { to: HostState.GONE },
+    [RunOutcome.FAILED]: { to: 'same' },
+    [RunOutcome.TIMED_OUT]: { to: 'same' },
+    [RunOutcome.CANCELLED]: { to: 'same' },
+  },
+};
+
+/** Accepted, or refused with this text. */
+type Cell = 'accept' | { readonly refuse: string };
+const accept: Cell = 'accept';
+const refuse = (text: string): Cell => ({ refuse: text });
+
+const gone = refuse('the host has been removed');
+const verifyFirst = refuse('the host is new: it must be verified before anything boots on it');
+const inUse = refuse('the host runs an image; release it first');
+const foreign = refuse('the host is in someone else’s care; it is never booted or wiped');
+
+/** Request × state, for a host without a run. */
+export const requests: { readonly [R in RequestKind]: { readonly [S in State]: Cell } } = {
+  verify: everywhere(accept),
+  inspect: { ...everywhere(accept), [HostState.NEW]: verifyFirst, [HostState.EXTERNAL]: foreign },
+  clean: {
+    ...everywhere(accept),
+    [HostState.NEW]: verifyFirst,
+    [HostState.PROVISIONED]: inUse,
+    [HostState.EXTERNAL]: foreign,
+  },
+  abort: everywhere(refuse('no run holds the host')),
+  delete: everywhere(accept),
+  update: everywhere(accept),
+};
+
+/** Request × kind of the run that holds the host. */
+export const requestsDuringRun: { readonly [R in RequestKind]: { readonly [K in Kind]: Cell } } = {
+  verify: whileAny(refuse('')),
+  inspect: whileAny(refuse('')),
+  clean: whileAny(refuse('')),
+  abort: {
+    ...whileAny(accept),
+    [RunKind.DELETE]: refuse('a removal that has begun cannot be stopped'),
+  },
+  delete: { ...whileAny(accept), [RunKind.CLEAN]: refuse('') },
+  update: { ...whileAny(accept), [RunKind.DELETE]: refuse('the host is being removed') },
+};
+
+function everywhere(cell: Cell): { readonly [S in State]: Cell } {
+  return {
+    [HostState.NEW]: cell,
+    [HostState.MANAGEABLE]: cell,
+    [HostState.AVAILABLE]: cell,
+    [HostState.PROVISIONED]: cell,
+    [HostState.EXTERNAL]: cell,
+    [HostState.GONE]: gone,
+  };
+}
+
+function whileAny(cell: Cell): { readonly [K in Kind]: Cell } {
+  return {
+    [RunKind.VERIFY]: cell,
+    [RunKind.INSPECT]: cell,
+    [RunKind.CLEAN]: cell,
+    [RunKind.DELETE]: cell,
+  };
+}
+
+/** One pass over a host: fold the event in, then deadlines, then what is wanted. */
+export function step(
+  record: store.HostRecord,
+  event: HostEvent,
+  context: HostContext,
+): HostOutcome {
+  const turn = beginTurn(record, context);
+  const refusal = fold(turn, event);
+  if (refusal !== undefined) return { kind: 'refused', refusal };
+  foldDeadlines(turn);
+  proceed(turn);
+  if (turn.removed) return { kind: 'removed', effects: turn.effects };
+  return { kind: 'kept', record: turn.record, effects: turn.effects };
+}
+
+function fold(turn: Turn, event: HostEvent): Refusal | undefined {
+  switch (event.kind) {
+    case 'tick':
+      return undefined;
+    case 'report':
+      foldReport(turn, event.report);
+      return undefined;
+    case 'hello':
+      foldHello(turn, event.journal, event.listed);
+      return undefined;
+    case 'forgotten':
+      foldForgotten(turn);
+      return undefined;
+    case 'request':
+      if (isRepeated(turn, event.by)) return undefined;
+      return refusalOf(turn, event.request) ?? foldRequest(turn, event.request, event.by);
+  }
+}
+
+/** A request id that was applied before answers the same and changes nothing. */
+function isRepeated(turn: Turn, { requestId = '' }: Requester): boolean {
+  return requestId !== '' && turn.record.requestIds.includes(requestId);
+}
+
+/** Why the tables refuse a request now, or undefined. */
+function refusalOf(turn: Turn, request: HostRequest): Refusal | undefined {
+  const run = activeRun(turn.status);
+  const cell =
+    run === undefined
+      ? requests[request.kind][turn.status.state as State]
+      : requestsDuringRun[request.kind][run.kind as Kind];
+  if (cell === accept) return undefined;
+  const reason = (cell as { refuse: string }).refuse || heldBy(run);
+  return { code: 'failedPrecondition', message: `${turn.host.name}: ${reason}` };
+}
+
+function heldBy(run: Run | undefined): string {
+  if (run === undefined) return 'not possible now';
+  const at = run.steps[run.currentStep]?.name ?? 'its end';
+  return `busy: ${runName(run)} holds the host (at ${at}); wait for its end or abort it`;
+}
+
+/** Turns that a single pass may take; more would be a loop in the tables. */
+const passesMax = 8;
+
+/** Drives the run, lands it when it ends, and starts what is wanted next. */
+function proceed(turn: Turn): void {
+  for (let pass = 0; pass < passesMax && !turn.removed; pass++) {
+    const run = activeRun(turn.status);
+    if (run !== undefined) {
+      driveRun(turn, run);
+      if (activeRun(turn.status) !== undefined) return;
+      land(turn, run);
+    } else if (!startWanted(turn)) {
+      return;
+    }
+  }
+}
+
+/** Deletion first, then holds, then the goal. Returns whether a run was started. */
+function startWanted(turn: Turn): boolean {
+  const { status } = turn;
+  if (status.deletion !== undefined) {
+    startRun(turn, RunKind.DELETE, status.deletion.by);
+    return true;
+  }
+  if (status.holds.some((hold) => hold.scope === HoldScope.WORK)) return false;
+  const kind = wantedRun(turn);
+  if (kind === undefined || !mayTryAgain(turn)) return false;
+  if (!hasWhatRunsNeed(turn)) return false;
+  startRun(turn, kind, 'goal');
+  causedBy(turn, 'system', `${runName(status.run as Run)} started towards the goal`);
+  return true;
+}
+
+/** Without its unique values or its credential a host orders nothing; a fault says so. */
+function hasWhatRunsNeed(turn: Turn): boolean {
+  const { context, spec } = turn;
+  if (!context.reservationsHeld) {
+    const message = 'another host holds one of its MAC or BMC addresses';
+    setFault(turn, 'notUnique', message, 'an update of boot_macs or bmc');
+    return false;
+  }
+  clearFault(turn, 'notUnique');
+  if (context.credentialVersion === undefined) {
+    const name = spec.bmc?.credential || 'none named';
+    setFault(turn, 'noCredential', `the credential (${name}) does not exist`, 'its creation');
+    return false;
+  }
+  clearFault(turn, 'noCredential');
+  return true;
+}
+
+/** What the goal asks for next; undefined when it is reached. */
+export function wantedRun(turn: Turn): RunKind | undefined {
+  const { status, context } = turn;
+  switch (status.state) {
+    case HostState.NEW:
+      return RunKind.VERIFY;
+    case HostState.MANAGEABLE:
+      if (!wantsAvailable(turn)) return undefined;
+      return context.facts.inventory === undefined ? RunKind.INSPECT : RunKind.CLEAN;
+    default:
+      return undefined;
+  }
+}
+
+function wantsAvailable(turn: Turn): boolean {
+  return turn.spec.goal !== HostGoal.MANAGEABLE && turn.spec.retired !== true;
+}
+
+/** A goal that failed waits for its next attempt; one that was given up waits for a person. */
+function mayTryAgain(turn: Turn): boolean {
+  const backoff = turn.status.backoff;
+  if (backoff === undefined) return true;
+  if (backoff.givenUpReason !== '') return false;
+  return backoff.nextAttemptTime === undefined || hasPassed(turn, backoff.nextAttemptTime);
+}
+
+/** Applies the landing of a run that has just ended. */
+function land(turn: Turn, run: Run): void {
+  const landing = landings[run.kind as Kind][run.outcome as Outcome];
+  const { status } = turn;
+  status.state = landingState(turn, run, landing);
+  if (landing.disks === 'dirty') status.dirty = true;
+  if (landing.disks === 'clean' && erasesAsAsked(turn, run)) status.dirty = false;
+  if (run.outcome === RunOutcome.SUCCEEDED) landWell(turn, run);
+  else landBadly(turn, run, landing);
+  if (status.state === HostState.GONE) turn.removed = true;
+}
+
+function landingState(turn: Turn, run: Run, landing: Landing): State {
+  const before = turn.status.state as State;
+  switch (landing.to) {
+    case 'same':
+      return before;
+    case 'proved':
+      return before === HostState.NEW ? HostState.MANAGEABLE : before;
+    case 'goal':
+      return wantsAvailable(turn) && !run.manual ? HostState.AVAILABLE : HostState.MANAGEABLE;
+    default:
+      return landing.to;
+  }
+}
+
+function landWell(turn: Turn, run: Run): void {
+  const { status } = turn;
+  delete status.backoff;
+  delete status.lastError;
+  for (const outcome of [RunOutcome.FAILED, RunOutcome.TIMED_OUT] as const) {
+    const { fault } = landings[run.kind as Kind][outcome];
+    if (fault !== undefined) clearFault(turn, fault);
+  }
+  causedBy(turn, 'system', `${runName(run)} succeeded`);
+}
+
+function landBadly(turn: Turn, run: Run, landing: Landing): void {
+  const { status } = turn;
+  const cause = run.error?.message ?? outcomeName(run.outcome);
+  causedBy(turn, run.abort?.by ?? 'system', `${runName(run)} ended: ${cause}`);
+  if (run.error !== undefined) {
+    status.lastError = create(HostErrorSchema, {
+      failure: run.error,
+      time: now(turn),
+      run: runName(run),
+    });
+  }
+  if (landing.fault !== undefined) {
+    setFault(turn, landing.fault, cause, `a ${runName(run).split(' ')[0]} run that succeeds`);
+  }
+  backOff(turn, run);
+}
+
+/** Failures that another try cannot mend: a person must look first. */
+const hopeless: ReadonlySet<string> = new Set([
+  'identityMismatch',
+  'identityUnproven',
+  'authentication',
+  'notErased',
+  'noDevices',
+  'deviceRefused',
+]);
+
+function backOff(turn: Turn, run: Run): void {
+  const { status, context, record } = turn;
+  const failures = (status.backoff?.failures ?? 0) + 1;
+  const backoff = create(GoalBackoffSchema, { failures });
+  if (run.outcome === RunOutcome.CANCELLED) {
+    backoff.givenUpReason = `${runName(run)} was aborted; ask for the next one`;
+  } else if (run.error !== undefined && hopeless.has(run.error.type)) {
+    backoff.givenUpReason = `${run.error.type} does not go away by itself`;
+  } else if (failures >= context.timing.goalFailuresMax) {
+    backoff.givenUpReason = `${failures} attempts in a row failed`;
+  } else {
+    const { goalDelayMs, goalDelayMaxMs } = context.timing;
+    const key = `${turn.host.uid}/${record.runCount}`;
+    backoff.nextAttemptTime = later(turn, backoffMs(failures, goalDelayMs, goalDelayMaxMs, key));
+  }
+  status.backoff = backoff;
+}
+
+export function outcomeName(outcome: RunOutcome): string {
+  switch (outcome) {
+    case RunOutcome.SUCCEEDED:
+      return 'succeeded';
+    case RunOutcome.FAILED:
+      return 'failed';
+    case RunOutcome.TIMED_OUT:
+      return 'timed out';
+    case RunOutcome.CANCELLED:
+      return 'cancelled';
+    default:
+      return 'ended';
+  }
+}
+
+/** True while a run holds the host in a phase that is not over. */
+export function isHeldByRun(record: store.HostRecord): boolean {
+  const run = record.host?.status?.run;
+  return run !== undefined && run.phase !== RunPhase.ENDED;
+}

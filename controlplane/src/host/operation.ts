@@ -1,0 +1,127 @@
+/**
+ * The slot of the exclusive operation: makes operations, decides when they may be sent, and what
+ * an agent's journal means for one that was sent before (rules R3, R5, R9).
+ */
+import { create } from '@bufbuild/protobuf';
+import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
+import { agent, type Run, RunPhase, type RunStep, store } from '@rackwright/api';
+import { hasPassed, later, now, stopWaiting, type Turn, waitFor } from './turn.ts';
+
+/** "<host uid>/<run>/<step>/<attempt>": names one attempt for ever. */
+export function operationId(turn: Turn, run: Run, stepIndex: number, attempt: number): string {
+  return `${turn.host.uid}/${run.number}/${stepIndex}/${attempt}`;
+}
+
+export interface OperationParts {
+  readonly runNumber: bigint;
+  readonly stepIndex: number;
+  readonly attempt: number;
+}
+
+/** The parts of an id of this host; undefined when it is another's or malformed. */
+export function operationParts(hostUid: string, id: string): OperationParts | undefined {
+  const [uid, run, index, attempt, ...rest] = id.split('/');
+  if (uid !== hostUid || rest.length > 0) return undefined;
+  if (![run, index, attempt].every((part) => part !== undefined && /^\d{1,15}$/.test(part))) {
+    return undefined;
+  }
+  return { runNumber: BigInt(run ?? 0), stepIndex: Number(index), attempt: Number(attempt) };
+}
+
+export interface Postponement {
+  readonly notBefore?: Timestamp;
+  readonly firstConflictTime?: Timestamp;
+  readonly transientCount?: number;
+  readonly firstTransientTime?: Timestamp;
+}
+
+/** Puts a new operation into the slot, unsent. */
+export function putOperation(
+  turn: Turn,
+  run: Run,
+  step: RunStep,
+  kind: agent.Operation['kind'],
+  postponement: Postponement = {},
+): void {
+  const id = operationId(turn, run, run.currentStep, step.attempt);
+  turn.record.operation = create(store.OperationRecordSchema, {
+    operation: create(agent.OperationSchema, {
+      id,
+      hostUid: turn.host.uid,
+      hostName: turn.host.name,
+      kind,
+    }),
+    createTime: now(turn),
+    ...postponement,
+  });
+}
+
+export type SendState =
+  /** The journal that holds it is this session's: its word will come. */
+  | 'sent'
+  /** Something must come first. */
+  | 'waiting'
+  /** It went to a journal that is lost (R9). */
+  | 'lost';
+
+/**
+ * Sends the operation of the slot if it may be sent now, or says what it waits for. The first
+ * sending fixes the deadline: the step's clock starts when it starts (R5).
+ */
+export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
+  const slot = turn.record.operation;
+  const { session } = turn.context;
+  if (slot?.operation === undefined) return 'waiting';
+  if (slot.notBefore !== undefined && !hasPassed(turn, slot.notBefore)) return 'waiting';
+  if (session === undefined) {
+    waitFor(turn, run, 'agent', 'the agent of the rack is not connected');
+    return 'waiting';
+  }
+  if (slot.sentTo !== undefined) return standing(run, slot.sentTo, session.journal);
+  slot.sentTo = session.journal;
+  slot.sendTime = now(turn);
+  slot.operation.deadline = later(turn, timeoutMs);
+  const step = run.steps[run.currentStep];
+  if (step !== undefined) step.deadline = slot.operation.deadline;
+  stopWaiting(run);
+  turn.effects.push({ kind: 'send', operation: slot.operation });
+  return 'sent';
+}
+
+/** R9: what it means that an operation went to `sentTo`, now that `journal` is there. */
+function standing(run: Run, sentTo: agent.Journal, journal: agent.Journal): SendState {
+  if (sentTo.id !== journal.id || sentTo.generation > journal.generation) return 'lost';
+  if (run.phase === RunPhase.WAITING && run.waiting?.reason === 'agent') stopWaiting(run);
+  return 'sent';
+}
+
+/**
+ * After a Hello: sends the operation again under its old id unless the agent lists it (R3). Its
+ * journal may have been raised to a new generation meanwhile.
+ */
+export function resendIfUnknown(
+  turn: Turn,
+  journal: agent.Journal,
+  listed: readonly agent.JournalledOperation[],
+): void {
+  const slot = turn.record.operation;
+  if (slot?.operation === undefined || slot.sentTo === undefined) return;
+  if (slot.sentTo.id !== journal.id || slot.sentTo.generation > journal.generation) return;
+  slot.sentTo = journal;
+  const id = slot.operation.id;
+  if (listed.some((operation) => operation.operationId === id)) return;
+  turn.effects.push({ kind: 'send', operation: slot.operation });
+}
+
+/**
+ * R5: true when the deadline has passed and silence is not the reason: either the operation was
+ * never sent, or the session has spoken since.
+ */
+export function deadlineFires(turn: Turn, deadline: Timestamp | undefined): boolean {
+  if (deadline === undefined || !hasPassed(turn, deadline)) return false;
+  const { session } = turn.context;
+  if (turn.record.operation !== undefined && turn.record.operation.sentTo === undefined)
+    return true;
+  if (session === undefined || session.awaitsReport) return false;
+  return session.lastMessageMs >= timestampMs(deadline);
+}

@@ -1,0 +1,481 @@
+/**
+ * The shell around the host machine: reads the record, lets `step` decide, writes, then acts. One
+ * queue per host, so that its events are folded in one after another.
+ *
+ * Invariants:
+ * 1. Nothing is sent or answered before the record that says so is durable (R3, R7).
+ * 2. A record is written only when it differs from the one that was read (R2).
+ * 3. A lost compare-and-set repeats the whole decision on what stands there now.
+ * 4. Nothing is kept here that the store cannot rebuild, percent of progress excepted.
+ */
+import { clone, create, equals } from '@bufbuild/protobuf';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { agent, type Progress, ProgressSchema, RunPhase, store as wire } from '@rackwright/api';
+import type { Cancel, Clock, CrashPoint, Log, Random } from '@rackwright/platform';
+import { type StateStore, storeKey } from '@rackwright/store';
+import type { SessionRegistry } from '../agents/registry.ts';
+import { deleteRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
+import { step } from './machine.ts';
+import { releaseEverything } from './removal.ts';
+import { gatherContext, reserveIdentity } from './surroundings.ts';
+import type { EngineTiming } from './timing.ts';
+import type {
+  AnswerVerdict,
+  HostEffect,
+  HostEvent,
+  HostOutcome,
+  HostRequest,
+  Refusal,
+  Requester,
+} from './types.ts';
+import { nextWakeMs } from './wake.ts';
+
+export interface HostsDependencies {
+  readonly store: StateStore;
+  readonly random: Random;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly crashPoint: CrashPoint;
+  readonly timing: EngineTiming;
+  readonly registry: SessionRegistry;
+  /** Signs the exact bytes of an erasure statement; DER. */
+  readonly signStatement: (statement: Uint8Array) => Uint8Array;
+  /** Opens a credential for the session that is about to need it. */
+  readonly openCredential: (record: wire.CredentialRecord) => {
+    username: string;
+    password: string;
+  };
+  readonly resyncIntervalMs: number;
+}
+
+export type RequestOutcome =
+  | { readonly kind: 'accepted'; readonly record: wire.HostRecord; readonly revision: number }
+  | { readonly kind: 'removed' }
+  | ({ readonly kind: 'refused' } & Refusal)
+  | { readonly kind: 'notFound' };
+
+/** What a turn over one host came to. */
+export type TurnResult =
+  | {
+      readonly kind: 'kept';
+      readonly record: wire.HostRecord;
+      readonly revision: number;
+      readonly verdict?: AnswerVerdict;
+    }
+  | { readonly kind: 'removed' }
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  | { readonly kind: 'notFound' };
+
+/** Compare-and-sets that one event may lose before it is given up with an error. */
+const roundsMax = 16;
+
+export class Hosts {
+  readonly #deps: HostsDependencies;
+  readonly #writer: RecordWriter;
+  readonly #queues = new Map<string, Promise<unknown>>();
+  readonly #wakes = new Map<string, Cancel>();
+  readonly #progress = new Map<string, { operationId: string; progress: Progress }>();
+  readonly #hostIdOfUid = new Map<string, string>();
+  readonly #rackOf = new Map<string, string>();
+  readonly #bootKeys = new Map<string, string>();
+  readonly #bootListeners: ((rackId: string) => void)[] = [];
+  readonly #stopping = new AbortController();
+
+  constructor(deps: HostsDependencies) {
+    this.#deps = deps;
+    this.#writer = { store: deps.store, random: deps.random };
+    deps.registry.onChange((rackId) => this.wakeRack(rackId));
+  }
+
+  /** Loads every host, then follows the store: other replicas and rpc write hosts too. */
+  async start(): Promise<void> {
+    const { entries, before } = await this.#deps.store.list('hosts');
+    for (const entry of entries) this.wake(hostIdOfKey(entry.key));
+    void this.#follow(before);
+    this.#resyncLater();
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+    for (const cancel of this.#wakes.values()) cancel();
+    this.#wakes.clear();
+  }
+
+  /** Applies what a person asks; refuses without writing anything. */
+  async request(
+    hostId: string,
+    request: HostRequest,
+    by: Requester,
+    expectedRevision?: number,
+  ): Promise<RequestOutcome> {
+    const result = await this.#post(hostId, { kind: 'request', request, by }, expectedRevision);
+    switch (result.kind) {
+      case 'kept':
+        return { kind: 'accepted', record: result.record, revision: result.revision };
+      case 'refused':
+        return { kind: 'refused', ...result.refusal };
+      default:
+        return result;
+    }
+  }
+
+  /** Looks at the host again soon. */
+  wake(hostId: string): void {
+    this.#wakes.get(hostId)?.();
+    this.#wakes.delete(hostId);
+    if (this.#stopping.signal.aborted) return;
+    this.#post(hostId, { kind: 'tick' }).catch((error: unknown) => {
+      this.#deps.log.warn({ host: hostId, error: String(error) }, 'a look at the host failed');
+      this.#wakeAt(hostId, this.#deps.clock.nowMs() + this.#deps.timing.retryDelayMs);
+    });
+  }
+
+  wakeRack(rackId: string): void {
+    for (const [hostId, rack] of this.#rackOf) if (rack === rackId) this.wake(hostId);
+  }
+
+  progressOf(hostId: string): Progress | undefined {
+    return this.#progress.get(hostId)?.progress;
+  }
+
+  agentConnected(rackId: string): boolean {
+    return this.#deps.registry.sessionOf(rackId) !== undefined;
+  }
+
+  /** Calls `listener` with a rack whose boot snapshot may have changed. */
+  onBootChange(listener: (rackId: string) => void): void {
+    this.#bootListeners.push(listener);
+  }
+
+  hostIdsOfRack(rackId: string): string[] {
+    return [...this.#rackOf].filter(([, rack]) => rack === rackId).map(([hostId]) => hostId);
+  }
+
+  hostIdOfUid(uid: string): string | undefined {
+    return this.#hostIdOfUid.get(uid);
+  }
+
+  /** Folds in what an agent says of a host; resolves once the answer may be given. */
+  report(hostId: string, report: agent.Report): Promise<TurnResult> {
+    return this.#post(hostId, { kind: 'report', report });
+  }
+
+  hello(
+    hostId: string,
+    journal: agent.Journal,
+    listed: readonly agent.JournalledOperation[],
+  ): Promise<TurnResult> {
+    return this.#post(hostId, { kind: 'hello', journal, listed });
+  }
+
+  forgotten(hostId: string): Promise<TurnResult> {
+    return this.#post(hostId, { kind: 'forgotten' });
+  }
+
+  #post(hostId: string, event: HostEvent, expectedRevision?: number): Promise<TurnResult> {
+    const before = this.#queues.get(hostId) ?? Promise.resolve();
+    const turn = before.then(() => this.#turn(hostId, event, expectedRevision));
+    const settled = turn.catch(() => undefined);
+    this.#queues.set(hostId, settled);
+    void settled.then(() => {
+      if (this.#queues.get(hostId) === settled) this.#queues.delete(hostId);
+    });
+    return turn;
+  }
+
+  async #turn(hostId: string, event: HostEvent, expected?: number): Promise<TurnResult> {
+    const key = storeKey('hosts', hostId);
+    for (let round = 0; round < roundsMax; round++) {
+      const found = await readRecord(this.#deps.store, wire.HostRecordSchema, key);
+      if (found === undefined) return this.#gone(hostId);
+      if (expected !== undefined && found.revision !== expected) return staleEtag(hostId);
+      this.#index(hostId, found.record);
+      const outcome = await this.#decide(found.record, event);
+      if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal };
+      const revision = await this.#write(key, found.record, found.revision, outcome, event);
+      if (revision === undefined) continue;
+      return this.#act(hostId, found.record, outcome, revision);
+    }
+    throw new Error(`host ${hostId}: lost ${roundsMax} compare-and-sets in a row`);
+  }
+
+  async #decide(record: wire.HostRecord, event: HostEvent): Promise<HostOutcome> {
+    const owners = await reserveIdentity(this.#writer, record, event);
+    const context = await gatherContext(this.#deps, record, owners);
+    return step(record, event, context);
+  }
+
+  /** Evidence first, then the record that cites it. Undefined when another writer was faster. */
+  async #write(
+    key: string,
+    before: wire.HostRecord,
+    revision: number,
+    outcome: Exclude<HostOutcome, { kind: 'refused' }>,
+    event: HostEvent,
+  ): Promise<number | undefined> {
+    await this.#writeEvidence(outcome.effects);
+    if (outcome.kind === 'removed') {
+      const gone = await deleteRecord(this.#writer, key, revision);
+      return gone.kind === 'ok' ? gone.revision : undefined;
+    }
+    if (equals(wire.HostRecordSchema, before, outcome.record)) return revision;
+    const written = await writeRecord(
+      this.#writer,
+      wire.HostRecordSchema,
+      key,
+      outcome.record,
+      revision,
+    );
+    if (written.kind === 'conflict') return undefined;
+    if (event.kind === 'report') this.#deps.crashPoint('cp.reportStored');
+    if (outcome.effects.some((effect) => effect.kind === 'send')) {
+      this.#deps.crashPoint('cp.operationStored');
+    }
+    this.#logChange(before, outcome.record);
+    return written.revision;
+  }
+
+  async #writeEvidence(effects: readonly HostEffect[]): Promise<void> {
+    for (const effect of effects) {
+      if (effect.kind !== 'certify') continue;
+      for (const { id, host, statement } of effect.certificates) {
+        const record = create(wire.CertificateRecordSchema, {
+          statement,
+          signature: this.#deps.signStatement(statement),
+          createTime: timestampFromMs(this.#deps.clock.nowMs()),
+          host,
+        });
+        // A conflict means that a turn before a crash wrote it: the same evidence, the same name.
+        const certificateKey = storeKey('erasureCertificates', id);
+        await writeRecord(
+          this.#writer,
+          wire.CertificateRecordSchema,
+          certificateKey,
+          record,
+          'absent',
+        );
+      }
+    }
+  }
+
+  async #act(
+    hostId: string,
+    before: wire.HostRecord,
+    outcome: Exclude<HostOutcome, { kind: 'refused' }>,
+    revision: number,
+  ): Promise<TurnResult> {
+    const record = outcome.kind === 'kept' ? outcome.record : before;
+    let verdict: AnswerVerdict | undefined;
+    for (const effect of outcome.effects) {
+      if (effect.kind === 'answer') verdict = effect.verdict;
+      else await this.#perform(hostId, record, effect);
+    }
+    if (outcome.kind === 'removed') {
+      await releaseEverything(this.#writer, hostId, before);
+      return this.#gone(hostId, { kind: 'removed' });
+    }
+    if (record.operation?.operation?.id !== this.#progress.get(hostId)?.operationId) {
+      this.#progress.delete(hostId);
+    }
+    this.#wakeAt(hostId, nextWakeMs(record, this.#deps.clock.nowMs()));
+    return { kind: 'kept', record, revision, ...(verdict === undefined ? {} : { verdict }) };
+  }
+
+  async #perform(hostId: string, record: wire.HostRecord, effect: HostEffect): Promise<void> {
+    const rackId = rackIdOf(record);
+    switch (effect.kind) {
+      case 'certify':
+      case 'answer':
+        return;
+      case 'facts':
+        await this.#writeFacts(hostId, effect.facts);
+        return;
+      case 'send':
+        await this.#sendOperation(rackId, effect.operation);
+        return;
+      case 'cancel':
+        this.#send(rackId, { case: 'operation', value: cancelOperation(record, effect) });
+        return;
+      case 'progress':
+        this.#keepProgress(hostId, record, effect.continuing);
+        return;
+      case 'forget':
+        this.#send(rackId, {
+          case: 'forget',
+          value: create(agent.ForgetSchema, { hostUid: record.host?.uid ?? '' }),
+        });
+    }
+  }
+
+  #send(rackId: string, message: agent.SessionResponse['message']): void {
+    this.#deps.registry.sessionOf(rackId)?.send(message);
+  }
+
+  /** The secret goes first, in a message of its own. */
+  async #sendOperation(rackId: string, operation: agent.Operation): Promise<void> {
+    const bmc = bmcOf(operation);
+    if (bmc !== undefined) {
+      const key = storeKey(...bmc.credential.split('/'));
+      const kept = await readRecord(this.#deps.store, wire.CredentialRecordSchema, key);
+      if (kept !== undefined) {
+        const { username, password } = this.#deps.openCredential(kept.record);
+        const version = kept.record.credential?.version ?? 0n;
+        const value = { name: bmc.credential, version, username, password };
+        this.#send(rackId, {
+          case: 'credentialValue',
+          value: create(agent.CredentialValueSchema, value),
+        });
+      }
+    }
+    this.#send(rackId, { case: 'operation', value: operation });
+    this.#deps.crashPoint('cp.operationSent');
+  }
+
+  async #writeFacts(hostId: string, facts: wire.HostFacts): Promise<void> {
+    const key = storeKey('facts', hostId);
+    for (let round = 0; round < roundsMax; round++) {
+      const kept = await readRecord(this.#deps.store, wire.HostFactsSchema, key);
+      const next = clone(wire.HostFactsSchema, facts);
+      if (kept !== undefined && equals(wire.HostFactsSchema, kept.record, next)) return;
+      const written = await writeRecord(
+        this.#writer,
+        wire.HostFactsSchema,
+        key,
+        next,
+        kept?.revision ?? 'absent',
+      );
+      if (written.kind === 'ok') return;
+    }
+  }
+
+  #keepProgress(hostId: string, record: wire.HostRecord, continuing: agent.Continuing): void {
+    this.#progress.set(hostId, {
+      operationId: record.operation?.operation?.id ?? '',
+      progress: create(ProgressSchema, {
+        percent: continuing.percent ?? 0,
+        text: continuing.text,
+        asOf: timestampFromMs(this.#deps.clock.nowMs()),
+      }),
+    });
+  }
+
+  #index(hostId: string, record: wire.HostRecord): void {
+    const { host } = record;
+    const rackId = rackIdOf(record);
+    this.#hostIdOfUid.set(host?.uid ?? '', hostId);
+    this.#rackOf.set(hostId, rackId);
+    const bootKey = `${host?.uid} ${host?.spec?.bootMacs.join(' ')}`;
+    if (this.#bootKeys.get(hostId) === bootKey) return;
+    this.#bootKeys.set(hostId, bootKey);
+    this.#bootChanged(rackId);
+  }
+
+  #bootChanged(rackId: string): void {
+    for (const listener of this.#bootListeners) listener(rackId);
+  }
+
+  #gone(hostId: string, result: TurnResult = { kind: 'notFound' }): TurnResult {
+    const rackId = this.#rackOf.get(hostId);
+    this.#rackOf.delete(hostId);
+    if (this.#bootKeys.delete(hostId) && rackId !== undefined) this.#bootChanged(rackId);
+    this.#progress.delete(hostId);
+    this.#wakes.get(hostId)?.();
+    this.#wakes.delete(hostId);
+    for (const [uid, id] of this.#hostIdOfUid) if (id === hostId) this.#hostIdOfUid.delete(uid);
+    return result;
+  }
+
+  #wakeAt(hostId: string, atMs: number | undefined): void {
+    this.#wakes.get(hostId)?.();
+    this.#wakes.delete(hostId);
+    if (atMs === undefined || this.#stopping.signal.aborted) return;
+    const delayMs = Math.max(0, atMs - this.#deps.clock.nowMs());
+    this.#wakes.set(
+      hostId,
+      this.#deps.clock.after(delayMs, () => this.wake(hostId)),
+    );
+  }
+
+  async #follow(from: number): Promise<void> {
+    const { store, log } = this.#deps;
+    try {
+      for await (const change of store.watch(from, 'hosts', this.#stopping.signal)) {
+        if (change.kind === 'compacted') break;
+        if (change.kind === 'put') this.wake(hostIdOfKey(change.key));
+      }
+    } catch (error) {
+      log.warn(
+        { error: String(error) },
+        'the watch over hosts broke off; the resync finds the rest',
+      );
+    }
+  }
+
+  /** The slow resync finds what a lost watch or a lost wake missed. */
+  #resyncLater(): void {
+    const { clock, resyncIntervalMs, store, log } = this.#deps;
+    if (this.#stopping.signal.aborted) return;
+    clock.after(resyncIntervalMs, () => {
+      store
+        .list('hosts')
+        .then(({ entries }) => {
+          for (const entry of entries) this.wake(hostIdOfKey(entry.key));
+        })
+        .catch((error: unknown) => log.warn({ error: String(error) }, 'the resync failed'))
+        .finally(() => this.#resyncLater());
+    });
+  }
+
+  #logChange(before: wire.HostRecord, after: wire.HostRecord): void {
+    if (before.change?.cause === after.change?.cause) return;
+    const run = after.host?.status?.run;
+    this.#deps.log.info(
+      {
+        host: after.host?.name,
+        operation: after.change?.operationId || undefined,
+        actor: after.change?.actor,
+        step: run?.phase === RunPhase.ENDED ? undefined : run?.steps[run.currentStep]?.name,
+      },
+      after.change?.cause ?? '',
+    );
+  }
+}
+
+function hostIdOfKey(key: string): string {
+  return key.slice('hosts.'.length);
+}
+
+export function rackIdOf(record: wire.HostRecord): string {
+  return (record.host?.spec?.rack ?? '').replace(/^racks\//, '');
+}
+
+function staleEtag(hostId: string): TurnResult {
+  const message = `hosts/${hostId} has changed since the etag was read; read it again`;
+  return { kind: 'refused', refusal: { code: 'aborted', message } };
+}
+
+function bmcOf(operation: agent.Operation): agent.BmcAccess | undefined {
+  switch (operation.kind.case) {
+    case 'verifyAccess':
+    case 'setPower':
+      return operation.kind.value.bmc;
+    default:
+      return undefined;
+  }
+}
+
+function cancelOperation(
+  record: wire.HostRecord,
+  effect: Extract<HostEffect, { kind: 'cancel' }>,
+): agent.Operation {
+  return create(agent.OperationSchema, {
+    id: effect.cancelId,
+    hostUid: record.host?.uid ?? '',
+    hostName: record.host?.name ?? '',
+    deadline: timestampFromMs(timestampMs(record.change?.time ?? timestampFromMs(0)) + 3_600_000),
+    kind: {
+      case: 'cancel',
+      value: create(agent.CancelSchema, { operationId: effect.operationId }),
+    },
+  });
+}

@@ -1,0 +1,31 @@
+/** What follows the removal of a host's record. A crash in between leaves only stale reservations. */
+import type { store as wire } from '@rackwright/api';
+import { keySegment, storeKey } from '@rackwright/store';
+import { deleteRecord, type RecordWriter } from '../records/index.ts';
+import { identityHex } from './identity.ts';
+import { release, releaseReservations } from './reservations.ts';
+
+export async function releaseEverything(
+  writer: RecordWriter,
+  hostId: string,
+  record: wire.HostRecord,
+): Promise<void> {
+  await releaseReservations(writer, record);
+  const guid = record.host?.status?.bmcIdentity?.guid;
+  if (record.host !== undefined && guid !== undefined && guid.length > 0) {
+    await release(writer, record.host, [identityReservation(guid)]);
+  }
+  const key = storeKey('facts', hostId);
+  const facts = await writer.store.get(key);
+  if (facts.kind === 'found') await deleteRecord(writer, key, facts.revision);
+}
+
+/** The key that makes a BMC's identity belong to one host. */
+export function identityReservation(guid: Uint8Array) {
+  const value = identityHex(guid);
+  return {
+    key: storeKey('reservations', 'guid', keySegment(value)),
+    value,
+    field: 'status.bmc_identity.guid',
+  };
+}

@@ -1,0 +1,108 @@
+/** What an accepted request writes. Whether it is accepted stands in the tables of `machine.ts`. */
+import { clone, create, equals } from '@bufbuild/protobuf';
+import {
+  AbortSchema,
+  BmcEndpointSchema,
+  DeletionSchema,
+  HostSpecSchema,
+  RunKind,
+} from '@rackwright/api';
+import { knownSteps, startRun } from './engine.ts';
+import { activeRun, causedBy, now, type Turn } from './turn.ts';
+import type { HostRequest, Refusal, RequestedStep, Requester } from './types.ts';
+
+/** How many request ids a host remembers. */
+const requestIdsMax = 32;
+
+/** Applies a request, or refuses it for what it says. */
+export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
+  const { requestId } = by;
+  if (requestId !== undefined && requestId !== '') {
+    turn.record.requestIds = [...turn.record.requestIds, requestId].slice(-requestIdsMax);
+  }
+  causedBy(turn, by.actor, `${request.kind} requested`, requestId);
+  switch (request.kind) {
+    case 'verify':
+      return start(turn, RunKind.VERIFY, by);
+    case 'inspect':
+      return start(turn, RunKind.INSPECT, by);
+    case 'clean':
+      return clean(turn, request.steps, by);
+    case 'abort':
+      return abort(turn, request.reason, by);
+    case 'delete':
+      return remove(turn, request.reason, by);
+    case 'update':
+      return update(turn, request);
+  }
+}
+
+function start(turn: Turn, kind: RunKind, by: Requester): undefined {
+  delete turn.status.backoff;
+  startRun(turn, kind, by.actor);
+}
+
+function clean(turn: Turn, steps: readonly RequestedStep[], by: Requester): Refusal | undefined {
+  delete turn.status.backoff;
+  if (steps.length === 0) {
+    startRun(turn, RunKind.CLEAN, by.actor);
+    return undefined;
+  }
+  const known = knownSteps(turn);
+  const fieldViolations = steps.flatMap((wanted, index) => {
+    const step = known.find((candidate) => candidate.name === wanted.step);
+    if (step === undefined) {
+      const names = known.map((candidate) => candidate.name).join(', ');
+      return [
+        violation(`steps[${index}].step`, `${wanted.step} is no known step; known: ${names}`),
+      ];
+    }
+    return Object.keys(wanted.arguments)
+      .filter((name) => !(name in step.arguments))
+      .map((name) => violation(`steps[${index}].arguments`, `${step.name} takes no ${name}`));
+  });
+  if (fieldViolations.length > 0) {
+    return { code: 'invalidArgument', message: 'the list of steps is not valid', fieldViolations };
+  }
+  startRun(turn, RunKind.CLEAN, by.actor, steps);
+  return undefined;
+}
+
+function violation(field: string, description: string) {
+  return { field, description };
+}
+
+function abort(turn: Turn, reason: string, by: Requester): undefined {
+  const run = activeRun(turn.status);
+  if (run !== undefined && run.abort === undefined) {
+    run.abort = create(AbortSchema, { by: by.actor, reason, at: now(turn) });
+    cancelOperation(turn);
+  }
+}
+
+function remove(turn: Turn, reason: string, by: Requester): undefined {
+  turn.status.deletion ??= create(DeletionSchema, { by: by.actor, reason, at: now(turn) });
+  const run = activeRun(turn.status);
+  if (run !== undefined && run.kind !== RunKind.DELETE) {
+    abort(turn, 'the host is to be deleted', by);
+  }
+}
+
+/** Asks the agent to stop what is under way; its answer ends the run. */
+function cancelOperation(turn: Turn): void {
+  const slot = turn.record.operation;
+  if (slot?.operation === undefined || slot.sentTo === undefined || slot.cancelId !== '') return;
+  slot.cancelId = `${slot.operation.id}/cancel`;
+  turn.effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
+}
+
+function update(turn: Turn, request: Extract<HostRequest, { kind: 'update' }>): undefined {
+  const before = turn.spec;
+  const after = clone(HostSpecSchema, request.spec);
+  turn.host.spec = after;
+  turn.host.labels = { ...request.labels };
+  delete turn.status.backoff;
+  const nothing = create(BmcEndpointSchema);
+  if (equals(BmcEndpointSchema, before.bmc ?? nothing, after.bmc ?? nothing)) return;
+  if (activeRun(turn.status) === undefined) startRun(turn, RunKind.VERIFY, 'system');
+}

@@ -1,0 +1,231 @@
+/**
+ * What each step of a run asks of the agent, how long it may take, and what its completion must
+ * show. A completion that does not show it is a failure, never a success (R8).
+ */
+import { create } from '@bufbuild/protobuf';
+import {
+  agent,
+  type Run,
+  type RunFailure,
+  RunFailureSchema,
+  type RunStep,
+  type store,
+} from '@rackwright/api';
+import { eraseMetadataStep, eraseStep } from '../steps/index.ts';
+import { certifyErasure, checkCertified } from './certify.ts';
+import { challengeSeed } from './derive.ts';
+import { planDevices } from './device-plan.ts';
+import { recordIdentity } from './identity.ts';
+import { operationId } from './operation.ts';
+import type { EngineTiming } from './timing.ts';
+import { later, type Turn } from './turn.ts';
+
+export interface OperationOptions {
+  /** The interrupted operation whose effect is to be checked instead of run again. */
+  readonly checkOf?: agent.Operation | undefined;
+  /** Where the interrupted operation was, in the runner's own words. */
+  readonly lastProgress?: string;
+}
+
+/** A step that is one operation of the agent. */
+export interface OperationStep {
+  readonly kind: 'operation';
+  timeoutMs(timing: EngineTiming): number;
+  operation(
+    turn: Turn,
+    run: Run,
+    step: RunStep,
+    options: OperationOptions,
+  ): agent.Operation['kind'];
+  /** Takes in what the completion shows; returns why it is no success, or undefined. */
+  complete(turn: Turn, run: Run, step: RunStep, result: agent.Complete): RunFailure | undefined;
+}
+
+/** A step that waits for a fact. */
+export interface ConditionStep {
+  readonly kind: 'condition';
+  timeoutMs(timing: EngineTiming): number | undefined;
+  readonly waiting: { readonly reason: string; readonly message: string };
+  begin?(turn: Turn): void;
+  met(turn: Turn, run: Run): boolean;
+}
+
+export type StepDefinition = OperationStep | ConditionStep;
+
+const operationTimeout = (timing: EngineTiming) => timing.operationTimeoutMs;
+
+const verifyAccess: OperationStep = {
+  kind: 'operation',
+  timeoutMs: operationTimeout,
+  operation: (turn) => ({
+    case: 'verifyAccess',
+    value: create(agent.VerifyAccessSchema, { bmc: bmcAccess(turn) }),
+  }),
+  complete: (turn, _run, _step, result) => recordIdentity(turn, result.observations),
+};
+
+const powerOff: OperationStep = {
+  kind: 'operation',
+  timeoutMs: operationTimeout,
+  operation: (turn) => ({ case: 'setPower', value: setPower(turn, false) }),
+  complete: (turn) => {
+    turn.status.poweredOn = false;
+    return undefined;
+  },
+};
+
+const bootRunner: OperationStep = {
+  kind: 'operation',
+  timeoutMs: operationTimeout,
+  operation: (turn) => {
+    const value = setPower(turn, true);
+    value.bootFrom = agent.BootTarget.RUNNER;
+    value.bootMacs = [...turn.spec.bootMacs];
+    value.grantExpireTime = later(turn, turn.context.timing.bootTimeoutMs);
+    return { case: 'setPower', value };
+  },
+  complete: (turn) => {
+    turn.status.poweredOn = true;
+    return undefined;
+  },
+};
+
+const awaitRunner: ConditionStep = {
+  kind: 'condition',
+  timeoutMs: (timing) => timing.bootTimeoutMs,
+  waiting: { reason: 'runner', message: 'the host is booting into the runner' },
+  met: (turn, run) => turn.record.runner?.bootOperationId === bootOperationId(turn, run),
+};
+
+/** The first inventory of a run; in a clean it also fixes which devices are erased. */
+const inspect: OperationStep = {
+  kind: 'operation',
+  timeoutMs: operationTimeout,
+  operation: (turn, run) => ({
+    case: 'inspect',
+    value: create(agent.InspectSchema, { bootOperationId: bootOperationId(turn, run) }),
+  }),
+  complete: (turn, run, _step, result) => {
+    const inventory = result.observations?.inventory;
+    if (inventory === undefined) return invalidResult('the inspection brought no inventory');
+    turn.effects.push({ kind: 'facts', facts: factsWith(turn, { inventory }) });
+    return planDevices(turn, run, inventory);
+  },
+};
+
+/** The inventory after the last erase: every device must be certified for this epoch (H6). */
+const inspectAgain: OperationStep = {
+  ...inspect,
+  complete: (turn, run, _step, result) => {
+    const inventory = result.observations?.inventory;
+    if (inventory === undefined) return invalidResult('the inspection brought no inventory');
+    turn.effects.push({ kind: 'facts', facts: factsWith(turn, { inventory }) });
+    return checkCertified(turn, run, inventory);
+  },
+};
+
+const runnerStep: OperationStep = {
+  kind: 'operation',
+  timeoutMs: (timing) => timing.cleanStepTimeoutMs,
+  operation: (turn, run, step, options) => ({
+    case: 'runStep',
+    value: runStep(turn, run, step, options),
+  }),
+  complete: (turn, run, step, result) =>
+    isErasure(step.name) ? certifyErasure(turn, run, step, result.evidence) : undefined,
+};
+
+const forget: ConditionStep = {
+  kind: 'condition',
+  timeoutMs: () => undefined,
+  waiting: { reason: 'agent', message: 'the agent has not yet dropped what it knows of the host' },
+  begin: (turn) => {
+    turn.record.forgetting = turn.context.agentRegistered;
+    if (turn.record.forgetting) turn.effects.push({ kind: 'forget' });
+  },
+  met: (turn) => !turn.record.forgetting,
+};
+
+const definitions: Readonly<Record<string, StepDefinition>> = {
+  'bmc.verifyAccess': verifyAccess,
+  'power.off': powerOff,
+  'power.bootRunner': bootRunner,
+  'runner.await': awaitRunner,
+  'runner.inspect': inspect,
+  'runner.inspectAgain': inspectAgain,
+  'host.forget': forget,
+};
+
+/** The engine's own steps by name; every other step is one of the runner. */
+export function stepDefinition(name: string): StepDefinition {
+  return definitions[name] ?? runnerStep;
+}
+
+export function isErasure(stepName: string): boolean {
+  return stepName === eraseStep || stepName === eraseMetadataStep;
+}
+
+/** The power-on that the run's runner came up from. */
+export function bootOperationId(turn: Turn, run: Run): string {
+  const index = run.steps.findIndex((step) => step.name === 'power.bootRunner');
+  return operationId(turn, run, index, run.steps[index]?.attempt ?? 0);
+}
+
+export function stepFailure(type: string, message: string, detail = ''): RunFailure {
+  return create(RunFailureSchema, { type, message, detail });
+}
+
+export function invalidResult(message: string): RunFailure {
+  return stepFailure('invalidResult', message);
+}
+
+export function factsWith(turn: Turn, change: Partial<store.HostFacts>): store.HostFacts {
+  return { ...turn.context.facts, hostUid: turn.host.uid, ...change };
+}
+
+function bmcAccess(turn: Turn): agent.BmcAccess {
+  const { bmc } = turn.spec;
+  return create(agent.BmcAccessSchema, {
+    address: bmc?.address ?? '',
+    ...(bmc?.port === undefined ? {} : { port: bmc.port }),
+    ...(bmc?.cipherSuite === undefined ? {} : { cipherSuite: bmc.cipherSuite }),
+    credential: bmc?.credential ?? '',
+    credentialVersion: turn.context.credentialVersion ?? 0n,
+  });
+}
+
+function setPower(turn: Turn, on: boolean): agent.SetPower {
+  const { bmcIdentity } = turn.status;
+  return create(agent.SetPowerSchema, {
+    bmc: bmcAccess(turn),
+    on,
+    ...(bmcIdentity === undefined ? {} : { expectedIdentity: bmcIdentity }),
+  });
+}
+
+function runStep(
+  turn: Turn,
+  run: Run,
+  step: RunStep,
+  { checkOf, lastProgress }: OperationOptions,
+): agent.RunStep {
+  const { bmcIdentity } = turn.status;
+  const checked = checkOf?.kind.case === 'runStep' ? checkOf.kind.value : undefined;
+  const id = operationId(turn, run, run.currentStep, step.attempt);
+  return create(agent.RunStepSchema, {
+    step: step.name,
+    mode: checked === undefined ? agent.StepMode.RUN : agent.StepMode.CHECK,
+    arguments: {
+      ...step.arguments,
+      ...checked?.arguments,
+      ...(lastProgress === undefined || lastProgress === '' ? {} : { lastProgress }),
+    },
+    destructive: step.destructive,
+    rerunClass: step.rerunClass,
+    bootOperationId: bootOperationId(turn, run),
+    devices: isErasure(step.name) ? [...turn.record.devicePlan] : [],
+    challengeSeed: checked?.challengeSeed ?? challengeSeed(turn.context.incarnation, id),
+    allowUnprovenIdentity: turn.spec.cleaning?.allowUnprovenIdentity ?? false,
+    ...(bmcIdentity === undefined ? {} : { expectedIdentity: bmcIdentity }),
+  });
+}

@@ -1,0 +1,125 @@
+/** Gathers the frozen surroundings in which one step is decided. */
+import { create } from '@bufbuild/protobuf';
+import { type agent, store as wire } from '@rackwright/api';
+import { meaningfulUuid } from '@rackwright/erasure';
+import { keySegment, storeKey } from '@rackwright/store';
+import { type RecordWriter, readRecord } from '../records/index.ts';
+import { identityHex } from './identity.ts';
+import type { HostsDependencies } from './reconcile.ts';
+import { identityReservation } from './removal.ts';
+import { holdsReservations, reserve } from './reservations.ts';
+import type { HostContext, HostEvent, SessionContext } from './types.ts';
+
+export async function gatherContext(
+  deps: HostsDependencies,
+  record: wire.HostRecord,
+  identityOwners: ReadonlyMap<string, string>,
+): Promise<HostContext> {
+  const { store } = deps;
+  const { host } = record;
+  const rackId = (host?.spec?.rack ?? '').replace(/^racks\//, '');
+  const hostId = (host?.name ?? '').replace(/^hosts\//, '');
+  const credential = host?.spec?.bmc?.credential ?? '';
+  const [rack, facts, secret, reservationsHeld] = await Promise.all([
+    rackId === '' ? undefined : readRecord(store, wire.RackRecordSchema, storeKey('racks', rackId)),
+    readRecord(store, wire.HostFactsSchema, storeKey('facts', hostId)),
+    credential === ''
+      ? undefined
+      : readRecord(store, wire.CredentialRecordSchema, storeKey(...credential.split('/'))),
+    host?.spec === undefined ? false : holdsReservations(store, host.uid, host.spec),
+  ]);
+  const publicKey = rack?.record.agentPublicKey;
+  const mine = facts?.record.hostUid === host?.uid ? facts?.record : undefined;
+  return {
+    nowMs: deps.clock.nowMs(),
+    timing: deps.timing,
+    session: sessionContext(deps, rackId, record),
+    agentRegistered: publicKey !== undefined && publicKey.length > 0,
+    agentPublicKey: publicKey,
+    credentialVersion: secret?.record.credential?.version,
+    facts: mine ?? create(wire.HostFactsSchema, { hostUid: host?.uid ?? '' }),
+    identityOwners,
+    reservationsHeld,
+    incarnation: store.incarnation,
+  };
+}
+
+function sessionContext(
+  { registry }: HostsDependencies,
+  rackId: string,
+  record: wire.HostRecord,
+): SessionContext | undefined {
+  const session = registry.sessionOf(rackId);
+  if (session === undefined) return undefined;
+  return {
+    journal: session.journal,
+    lastMessageMs: session.lastMessageMs(),
+    awaitsReport: session.awaitsReport(record.operation?.operation?.id ?? ''),
+  };
+}
+
+/**
+ * Before a report that names a BMC identity is judged: the identity becomes this host's, or its
+ * owner is found. Also finds the owner of a machine that came up where this host was expected.
+ */
+export async function reserveIdentity(
+  writer: RecordWriter,
+  record: wire.HostRecord,
+  event: HostEvent,
+): Promise<ReadonlyMap<string, string>> {
+  const owners = new Map<string, string>();
+  const { host } = record;
+  if (event.kind !== 'report' || host === undefined) return owners;
+  const { report } = event;
+  if (report.operationId !== record.operation?.operation?.id) return owners;
+  const observations = observationsOf(report);
+  const guid = observations?.bmcIdentity?.guid;
+  if (guid !== undefined && meaningfulUuid(guid) !== undefined) {
+    const value = identityReservation(guid);
+    if (report.result.case === 'complete') {
+      const outcome = await reserve(writer, host, [value]);
+      if (outcome.kind === 'taken') owners.set(value.value, outcome.taken[0]?.by ?? 'another host');
+    } else {
+      await findOwner(writer, guid, owners);
+    }
+  }
+  const uuid = observations?.inventory?.system?.uuid;
+  if (uuid !== undefined) await findOwner(writer, uuid, owners);
+  return owners;
+}
+
+/** Looks a raw identity up in the byte orders in which firmware and BMCs write it. */
+async function findOwner(
+  { store }: RecordWriter,
+  bytes: Uint8Array,
+  owners: Map<string, string>,
+): Promise<void> {
+  for (const order of byteOrders(bytes)) {
+    const key = storeKey('reservations', 'guid', keySegment(identityHex(order)));
+    const kept = await readRecord(store, wire.ReservationSchema, key);
+    if (kept !== undefined) owners.set(identityHex(bytes), kept.record.holder);
+  }
+}
+
+function byteOrders(bytes: Uint8Array): Uint8Array[] {
+  if (bytes.length !== 16) return [];
+  const swap = (from: Uint8Array) =>
+    Uint8Array.of(
+      ...from.subarray(0, 4).toReversed(),
+      ...from.subarray(4, 6).toReversed(),
+      ...from.subarray(6, 8).toReversed(),
+      ...from.subarray(8),
+    );
+  return [bytes, swap(bytes), bytes.toReversed()];
+}
+
+function observationsOf(report: agent.Report): agent.Observations | undefined {
+  switch (report.result.case) {
+    case 'complete':
+    case 'failed':
+    case 'hostUpdated':
+      return report.result.value.observations;
+    default:
+      return undefined;
+  }
+}

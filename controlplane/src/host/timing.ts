@@ -1,0 +1,42 @@
+/** Every waiting time of the host engine, in one frozen value that the configuration may replace. */
+export interface EngineTiming {
+  /** From the power-on order to the runner's first word. */
+  readonly bootTimeoutMs: number;
+  /** Verify, power and inspect operations, counted from when they were sent. */
+  readonly operationTimeoutMs: number;
+  /** One clean step, counted from when it was sent. */
+  readonly cleanStepTimeoutMs: number;
+  /** How long a run may wait for its turn or for an absent agent before it is given up. */
+  readonly runTimeoutMs: number;
+  /** First pause after a result that could not tell; doubles up to `retryDelayMaxMs`. */
+  readonly retryDelayMs: number;
+  readonly retryDelayMaxMs: number;
+  /** How long conflicts may last, from a step's first one (DESIGN §3, retryAfter). */
+  readonly conflictBudgetMs: number;
+  /** Transient results in a row, or their duration, that become a visible fault. */
+  readonly transientFaultCount: number;
+  readonly transientFaultMs: number;
+  /** First pause before a failed goal is tried again; doubles up to `goalDelayMaxMs`. */
+  readonly goalDelayMs: number;
+  readonly goalDelayMaxMs: number;
+  /** Failures in a row of one goal after which only a person starts it again. */
+  readonly goalFailuresMax: number;
+  /** Attempts of one step that may end `interrupted` before the run fails. */
+  readonly interruptionsMax: number;
+}
+
+export const defaultTiming: EngineTiming = Object.freeze({
+  bootTimeoutMs: 20 * 60_000,
+  operationTimeoutMs: 5 * 60_000,
+  cleanStepTimeoutMs: 24 * 3_600_000,
+  runTimeoutMs: 7 * 24 * 3_600_000,
+  retryDelayMs: 2_000,
+  retryDelayMaxMs: 60_000,
+  conflictBudgetMs: 15 * 60_000,
+  transientFaultCount: 5,
+  transientFaultMs: 10 * 60_000,
+  goalDelayMs: 60_000,
+  goalDelayMaxMs: 3_600_000,
+  goalFailuresMax: 3,
+  interruptionsMax: 5,
+});

@@ -1,0 +1,114 @@
+/**
+ * One turn of the host machine: the draft that a step works on, and small words to read and change
+ * it with. The draft is a private copy, so that `step` stays pure seen from outside.
+ */
+import { clone, create } from '@bufbuild/protobuf';
+import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  type Host,
+  type HostSpec,
+  type HostStatus,
+  type Run,
+  RunPhase,
+  type RunStep,
+  StepState,
+  store,
+  WaitingSchema,
+} from '@rackwright/api';
+import type { HostContext, HostEffect } from './types.ts';
+
+export interface Turn {
+  readonly record: store.HostRecord;
+  readonly host: Host;
+  readonly spec: HostSpec;
+  readonly status: HostStatus;
+  readonly context: HostContext;
+  readonly effects: HostEffect[];
+  /** Set when the record is to be removed. */
+  removed: boolean;
+}
+
+/** Throws when the record lacks what every host has: then the store holds something else. */
+export function beginTurn(record: store.HostRecord, context: HostContext): Turn {
+  const draft = clone(store.HostRecordSchema, record);
+  const { host } = draft;
+  if (host?.spec === undefined || host.status === undefined) {
+    throw new Error('a host record without host, spec or status is not one of ours');
+  }
+  const { spec, status } = host;
+  return { record: draft, host, spec, status, context, effects: [], removed: false };
+}
+
+export function now(turn: Turn): Timestamp {
+  return timestampFromMs(turn.context.nowMs);
+}
+
+export function later(turn: Turn, delayMs: number): Timestamp {
+  return timestampFromMs(turn.context.nowMs + delayMs);
+}
+
+/** True when `time` is set and not in the future. */
+export function hasPassed(turn: Turn, time: Timestamp | undefined): boolean {
+  return time !== undefined && timestampMs(time) <= turn.context.nowMs;
+}
+
+/** The run that holds the host, or undefined. */
+export function activeRun(status: HostStatus): Run | undefined {
+  return status.run !== undefined && status.run.phase !== RunPhase.ENDED ? status.run : undefined;
+}
+
+/** The step under way or next; undefined when all have ended. */
+export function currentStep(run: Run): RunStep | undefined {
+  return run.steps[run.currentStep];
+}
+
+/** Says who and what caused this revision; the first cause of a turn stands. */
+export function causedBy(turn: Turn, actor: string, cause: string, requestId = ''): void {
+  turn.record.change = create(store.ChangeSchema, {
+    actor,
+    cause,
+    requestId,
+    operationId: turn.record.operation?.operation?.id ?? '',
+    time: now(turn),
+  });
+}
+
+/** The run cannot go on before something comes; the moment it began to wait is kept. */
+export function waitFor(turn: Turn, run: Run, reason: string, message: string): void {
+  const since = run.waiting?.reason === reason ? run.waiting.since : undefined;
+  run.phase = RunPhase.WAITING;
+  run.waiting = create(WaitingSchema, { reason, message, since: since ?? now(turn) });
+}
+
+export function stopWaiting(run: Run): void {
+  if (run.phase !== RunPhase.WAITING) return;
+  run.phase = RunPhase.RUNNING;
+  delete run.waiting;
+}
+
+/** "clean 3", the way people and errors name a run. */
+export function runName(run: Run): string {
+  return `${runKindName(run.kind)} ${run.number}`;
+}
+
+const runKindNames: Readonly<Record<number, string>> = {
+  1: 'verify',
+  2: 'inspect',
+  3: 'clean',
+  4: 'delete',
+};
+
+export function runKindName(kind: number): string {
+  return runKindNames[kind] ?? `run kind ${kind}`;
+}
+
+export function isStepOver(step: RunStep): boolean {
+  switch (step.state) {
+    case StepState.SUCCEEDED:
+    case StepState.FAILED:
+    case StepState.SKIPPED:
+      return true;
+    default:
+      return false;
+  }
+}

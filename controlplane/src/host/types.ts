@@ -1,0 +1,125 @@
+/**
+ * What goes into and comes out of the host machine. Everything is a value: the machine decides,
+ * the shell (`reconcile.ts`) acts.
+ */
+import type { agent, HostSpec, store } from '@rackwright/api';
+import type { EngineTiming } from './timing.ts';
+
+export interface Requester {
+  /** "user:NAME" or "system". */
+  readonly actor: string;
+  /** Given again, the same request answers the same and is applied once. */
+  readonly requestId?: string;
+}
+
+/** What a person may ask of a host. */
+export type HostRequest =
+  | { readonly kind: 'verify' }
+  | { readonly kind: 'inspect' }
+  /** No steps: the automatic plan. */
+  | { readonly kind: 'clean'; readonly steps: readonly RequestedStep[] }
+  | { readonly kind: 'abort'; readonly reason: string }
+  | { readonly kind: 'delete'; readonly reason: string }
+  /** Spec and labels as they shall be: validated and merged already. */
+  | {
+      readonly kind: 'update';
+      readonly spec: HostSpec;
+      readonly labels: Readonly<Record<string, string>>;
+    };
+
+export type RequestKind = HostRequest['kind'];
+
+export interface RequestedStep {
+  /** "interface.step" */
+  readonly step: string;
+  readonly arguments: Readonly<Record<string, string>>;
+}
+
+export interface Refusal {
+  readonly code: 'failedPrecondition' | 'invalidArgument' | 'aborted';
+  readonly message: string;
+  readonly fieldViolations?: readonly { readonly field: string; readonly description: string }[];
+}
+
+export type HostEvent =
+  /** A timer, a change elsewhere, the slow resync: look again. */
+  | { readonly kind: 'tick' }
+  | { readonly kind: 'request'; readonly request: HostRequest; readonly by: Requester }
+  /** A result or facts from the rack's agent. */
+  | { readonly kind: 'report'; readonly report: agent.Report }
+  /** The agent introduced itself (rule R10); `listed` is what it knows of this host. */
+  | {
+      readonly kind: 'hello';
+      readonly journal: agent.Journal;
+      readonly listed: readonly agent.JournalledOperation[];
+    }
+  /** The agent has dropped everything of this host. */
+  | { readonly kind: 'forgotten' };
+
+/** The rack's live session, as this replica knows it. */
+export interface SessionContext {
+  readonly journal: agent.Journal;
+  /** When the last message of the session came. */
+  readonly lastMessageMs: number;
+  /** Hello announced a final report of the present operation that has not come yet. */
+  readonly awaitsReport: boolean;
+}
+
+/** Frozen surroundings of one step. */
+export interface HostContext {
+  readonly nowMs: number;
+  readonly timing: EngineTiming;
+  /** Undefined while the rack's agent is away. */
+  readonly session: SessionContext | undefined;
+  /** False when no agent of the rack has ever joined: then nobody has anything to forget. */
+  readonly agentRegistered: boolean;
+  /** The rack's registered agent key (SPKI, DER). */
+  readonly agentPublicKey: Uint8Array | undefined;
+  /** Undefined when the credential that the host names does not exist. */
+  readonly credentialVersion: bigint | undefined;
+  readonly facts: store.HostFacts;
+  /** Identities in the report → the other host that holds them ("hosts/h2"). */
+  readonly identityOwners: ReadonlyMap<string, string>;
+  /** Whether the host holds every value that must be unique; without them it starts nothing. */
+  readonly reservationsHeld: boolean;
+  /** Keeps challenge places unpredictable from outside. */
+  readonly incarnation: string;
+}
+
+export interface CertificateDraft {
+  /** Identifier below "erasureCertificates/". */
+  readonly id: string;
+  readonly host: string;
+  /** The exact bytes to sign. */
+  readonly statement: Uint8Array;
+}
+
+export type AnswerVerdict =
+  | { readonly kind: 'applied' }
+  | { readonly kind: 'duplicate' }
+  | { readonly kind: 'stale'; readonly reason: string }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+export type HostEffect =
+  /** Create-only evidence; durable before the record that cites it. */
+  | { readonly kind: 'certify'; readonly certificates: readonly CertificateDraft[] }
+  /** Observed facts; written only when they differ. */
+  | { readonly kind: 'facts'; readonly facts: store.HostFacts }
+  /** After the record is durable (rule R3). */
+  | { readonly kind: 'send'; readonly operation: agent.Operation }
+  /** Asks the agent to stop an operation; stored as an intent in the record already. */
+  | { readonly kind: 'cancel'; readonly operationId: string; readonly cancelId: string }
+  | { readonly kind: 'answer'; readonly verdict: AnswerVerdict }
+  /** Percent of the present step: memory only. */
+  | { readonly kind: 'progress'; readonly continuing: agent.Continuing }
+  /** The agent shall forget this host: a tombstone in the rack first, then the message. */
+  | { readonly kind: 'forget' };
+
+export type HostOutcome =
+  | {
+      readonly kind: 'kept';
+      readonly record: store.HostRecord;
+      readonly effects: readonly HostEffect[];
+    }
+  | { readonly kind: 'removed'; readonly effects: readonly HostEffect[] }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };

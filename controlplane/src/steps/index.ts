@@ -1,0 +1,7 @@
+export {
+  builtInSteps,
+  type CleanPlan,
+  cleanPlan,
+  eraseMetadataStep,
+  eraseStep,
+} from './plan.ts';
