@@ -1,0 +1,200 @@
+/**
+ * What the journal's records add up to. Pure.
+ *
+ * 1. `applyRecord` is total: a record about something that is not kept changes nothing.
+ * 2. Folding `recordsOf(state)` gives `state` again, so that compaction loses nothing.
+ * 3. Phases only rise: received, begun, ended, answered.
+ */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+
+/** An operation that the journal knows. */
+export type JournalledOperation =
+  | { readonly phase: 'received'; readonly operation: agent.Operation }
+  | { readonly phase: 'begun'; readonly operation: agent.Operation }
+  | {
+      readonly phase: 'ended';
+      readonly operation: agent.Operation;
+      readonly report: agent.Report;
+      /** The control plane has answered the report. */
+      readonly answered: boolean;
+    };
+
+/** A boot grant with the key that owns it, once there is one. */
+export interface JournalledGrant {
+  readonly opened: agent.GrantOpened;
+  readonly publicKey?: Uint8Array;
+}
+
+export interface JournalState {
+  /** Empty before the first JournalStarted. */
+  readonly id: string;
+  readonly generation: bigint;
+  /** By operation id, in the order they were received. */
+  readonly operations: ReadonlyMap<string, JournalledOperation>;
+  /** By the id of the operation that opened it. */
+  readonly grants: ReadonlyMap<string, JournalledGrant>;
+  /** Store incarnation and the highest revision seen in it. */
+  readonly store?: { readonly incarnation: string; readonly revision: bigint };
+  /** Highest sequence of a final report, ever. */
+  readonly lastSequence: bigint;
+  /** Latest wall time of any record, milliseconds. */
+  readonly latestTimeMs: number;
+}
+
+type RecordBody = agent.JournalRecord['record'];
+
+/** A record's content, as fields. */
+export type RecordInit = NonNullable<MessageInitShape<typeof agent.JournalRecordSchema>['record']>;
+
+export const emptyJournal: JournalState = {
+  id: '',
+  generation: 0n,
+  operations: new Map(),
+  grants: new Map(),
+  lastSequence: 0n,
+  latestTimeMs: 0,
+};
+
+/** A record of `timeMs`. */
+export function makeRecord(timeMs: number, record: RecordInit): agent.JournalRecord {
+  return create(agent.JournalRecordSchema, { time: timestampFromMs(timeMs), record });
+}
+
+/** The state after one more record. */
+export function applyRecord(state: JournalState, record: agent.JournalRecord): JournalState {
+  const timeMs = record.time === undefined ? 0 : timestampMs(record.time);
+  const latestTimeMs = Math.max(state.latestTimeMs, timeMs);
+  return { ...state, ...changeBy(state, record.record), latestTimeMs };
+}
+
+function changeBy(state: JournalState, body: RecordBody): Partial<JournalState> {
+  switch (body.case) {
+    case 'started': {
+      const { id, generation, lastSequence } = body.value;
+      return { id, generation, lastSequence: larger(state.lastSequence, lastSequence) };
+    }
+    case 'received':
+    case 'begun':
+    case 'ended':
+    case 'answered':
+    case 'forgotten':
+      return operationChange(state, body);
+    case 'grantOpened':
+    case 'grantBound':
+    case 'grantClosed':
+      return { grants: changedGrants(state.grants, body) };
+    case 'storeSeen': {
+      const { incarnation, revision } = body.value;
+      const seen = state.store?.incarnation === incarnation ? state.store.revision : 0n;
+      return { store: { incarnation, revision: larger(seen, revision) } };
+    }
+    case undefined:
+      return {};
+  }
+}
+
+type OperationBody = Extract<
+  RecordBody,
+  { case: 'received' | 'begun' | 'ended' | 'answered' | 'forgotten' }
+>;
+
+function operationChange(state: JournalState, body: OperationBody): Partial<JournalState> {
+  const operations = new Map(state.operations);
+  switch (body.case) {
+    case 'received': {
+      const { operation } = body.value;
+      if (operation === undefined || operations.has(operation.id)) return {};
+      operations.set(operation.id, { phase: 'received', operation });
+      return { operations };
+    }
+    case 'begun': {
+      const known = operations.get(body.value.operationId);
+      if (known?.phase !== 'received') return {};
+      operations.set(known.operation.id, { phase: 'begun', operation: known.operation });
+      return { operations };
+    }
+    case 'ended': {
+      const { report } = body.value;
+      if (report === undefined) return {};
+      const lastSequence = larger(state.lastSequence, report.sequence);
+      const known = operations.get(report.operationId);
+      if (known === undefined || known.phase === 'ended') return { lastSequence };
+      const { operation } = known;
+      operations.set(operation.id, { phase: 'ended', operation, report, answered: false });
+      return { operations, lastSequence };
+    }
+    case 'answered': {
+      const known = operations.get(body.value.operationId);
+      if (known?.phase !== 'ended') return {};
+      operations.set(known.operation.id, { ...known, answered: true });
+      return { operations };
+    }
+    case 'forgotten':
+      operations.delete(body.value.operationId);
+      return { operations };
+  }
+}
+
+type GrantBody = Extract<RecordBody, { case: 'grantOpened' | 'grantBound' | 'grantClosed' }>;
+
+function changedGrants(
+  before: JournalState['grants'],
+  body: GrantBody,
+): ReadonlyMap<string, JournalledGrant> {
+  const grants = new Map(before);
+  switch (body.case) {
+    case 'grantOpened':
+      grants.set(body.value.operationId, { opened: body.value });
+      return grants;
+    case 'grantBound': {
+      const { operationId, publicKey } = body.value;
+      const known = grants.get(operationId);
+      // The first key owns the boot.
+      if (known === undefined || known.publicKey !== undefined) return before;
+      grants.set(operationId, { opened: known.opened, publicKey });
+      return grants;
+    }
+    case 'grantClosed':
+      grants.delete(body.value.operationId);
+      return grants;
+  }
+}
+
+/** The fewest records that add up to `state`. */
+export function recordsOf(state: JournalState): agent.JournalRecord[] {
+  const { id, generation, lastSequence, store } = state;
+  const bodies: RecordInit[] = [
+    { case: 'started', value: { id, generation, lastSequence } },
+    ...[...state.operations.values()].flatMap(operationBodies),
+    ...[...state.grants.values()].flatMap(grantBodies),
+  ];
+  if (store !== undefined) bodies.push({ case: 'storeSeen', value: store });
+  return bodies.map((body) => makeRecord(state.latestTimeMs, body));
+}
+
+function operationBodies(known: JournalledOperation): RecordInit[] {
+  const { operation } = known;
+  const bodies: RecordInit[] = [{ case: 'received', value: { operation } }];
+  if (known.phase === 'begun') {
+    bodies.push({ case: 'begun', value: { operationId: operation.id } });
+  }
+  if (known.phase === 'ended') {
+    bodies.push({ case: 'ended', value: { report: known.report } });
+    if (known.answered) bodies.push({ case: 'answered', value: { operationId: operation.id } });
+  }
+  return bodies;
+}
+
+function grantBodies({ opened, publicKey }: JournalledGrant): RecordInit[] {
+  const bodies: RecordInit[] = [{ case: 'grantOpened', value: opened }];
+  if (publicKey !== undefined) {
+    bodies.push({ case: 'grantBound', value: { operationId: opened.operationId, publicKey } });
+  }
+  return bodies;
+}
+
+function larger(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}
