@@ -131,8 +131,10 @@ export class RackSession {
     await this.sendSnapshot();
     this.#live = live;
     this.#deps.log.info({ rack: this.#rackId, agentVersion: hello.agentVersion }, 'agent session');
-    await this.#reconcile(hello, journal);
+    // Queued before anything that the opening wakes, so that no deadline fires on old knowledge.
+    const folded = this.#reconcile(hello, journal);
     this.#deps.registry.open(live);
+    await folded;
   }
 
   /** R6: why this agent must not replace the session that stands, or undefined. */
@@ -227,16 +229,18 @@ export class RackSession {
   /** R10: each host of the rack learns what the agent knows of it. */
   async #reconcile(hello: agent.Hello, journal: agent.Journal): Promise<void> {
     const { hosts } = this.#deps;
+    const folds: Promise<unknown>[] = [];
     for (const ready of hello.runners) {
       const hostId = hosts.hostIdOfUid(ready.hostUid);
-      if (hostId !== undefined) await hosts.report(hostId, runnerFact(ready));
+      if (hostId !== undefined) folds.push(hosts.report(hostId, runnerFact(ready)));
     }
     for (const hostId of hosts.hostIdsOfRack(this.#rackId)) {
       const listed = hello.operations.filter(
         (operation) => hosts.hostIdOfUid(operation.hostUid) === hostId,
       );
-      await hosts.hello(hostId, journal, listed);
+      folds.push(hosts.hello(hostId, journal, listed));
     }
+    await Promise.all(folds);
   }
 
   async #renewLease(heartbeat: agent.Heartbeat): Promise<void> {

@@ -55,7 +55,7 @@ async function receiveAll(
   try {
     for await (const request of requests) await session.receive(request);
   } catch (error) {
-    const cut = error instanceof ApiFailure && error.kind === 'cancelled';
+    const cut = error instanceof ApiFailure && error.error.kind === 'cancelled';
     if (!cut) log.warn({ rack: session.rackId, error: String(error) }, 'agent session broke off');
   }
 }

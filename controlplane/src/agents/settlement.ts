@@ -1,7 +1,7 @@
 /** Answers to final reports (R7), and up to where everything has been answered. */
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
-import type { TurnResult } from '../host/index.ts';
+import type { AnswerVerdict, TurnResult } from '../host/index.ts';
 
 const { APPLIED, DUPLICATE, STALE, REFUSED } = agent.ReportAnswer_Verdict;
 
@@ -48,17 +48,19 @@ function verdictOf(result: TurnResult): { verdict: agent.ReportAnswer_Verdict; r
     case 'refused':
       return { verdict: REFUSED, reason: result.refusal.message };
     case 'kept':
-      switch (result.verdict?.kind) {
-        case 'applied':
-          return { verdict: APPLIED, reason: '' };
-        case 'duplicate':
-          return { verdict: DUPLICATE, reason: '' };
-        case 'stale':
-          return { verdict: STALE, reason: result.verdict.reason };
-        case 'refused':
-          return { verdict: REFUSED, reason: result.verdict.reason };
-        case undefined:
-          return { verdict: REFUSED, reason: 'no final report' };
-      }
+      return wireVerdict(result.verdict ?? { kind: 'refused', reason: 'no final report' });
+  }
+}
+
+function wireVerdict(verdict: AnswerVerdict) {
+  switch (verdict.kind) {
+    case 'applied':
+      return { verdict: APPLIED, reason: '' };
+    case 'duplicate':
+      return { verdict: DUPLICATE, reason: '' };
+    case 'stale':
+      return { verdict: STALE, reason: verdict.reason };
+    case 'refused':
+      return { verdict: REFUSED, reason: verdict.reason };
   }
 }

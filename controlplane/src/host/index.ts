@@ -1,4 +1,10 @@
 export { displayOf } from './display.ts';
-export { Hosts, type HostsDependencies, type RequestOutcome, rackIdOf } from './reconcile.ts';
+export {
+  Hosts,
+  type HostsDependencies,
+  type RequestOutcome,
+  rackIdOf,
+  type TurnResult,
+} from './reconcile.ts';
 export { defaultTiming, type EngineTiming } from './timing.ts';
-export type { HostRequest, RequestedStep, Requester } from './types.ts';
+export type { AnswerVerdict, HostRequest, RequestedStep, Requester } from './types.ts';
