@@ -1,0 +1,229 @@
+/**
+ * Erases one device: challenge, method, verdict, in this order and never another.
+ *
+ * Invariants:
+ * D1 Always answers an outcome; what the device refuses becomes the outcome's words.
+ * D2 The verdict is read after the erasing call, whatever that call said, unless it failed.
+ * D3 `mode: check` writes nothing.
+ */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+import {
+  boundDeviceLog,
+  type DeviceFacts,
+  type ErasureMethod,
+  methodToWire,
+  type RecordedVerdict,
+  storageDeviceOf,
+  verdictToWire,
+} from '@rackwright/erasure';
+import { DeviceError, type OpenRegion, transferBytesMax } from '../block-devices.ts';
+import type { StepContext } from '../step.ts';
+import type { Target } from './targets.ts';
+import {
+  planDevice,
+  type RegionChallenge,
+  readVerdict,
+  wordsOf,
+  writeChallenge,
+} from './verify.ts';
+
+export interface DeviceResult {
+  readonly identity: string;
+  readonly name: string;
+  readonly verdict: RecordedVerdict;
+  /** The device or its tool failed while it was erased, rather than in the reading after. */
+  readonly erasingFailed: boolean;
+  readonly outcome: MessageInitShape<typeof agent.DeviceOutcomeSchema>;
+}
+
+/** Told how much of the device is done, 0 to 1. */
+export type DeviceProgress = (fraction: number, what: string) => void;
+
+interface Work {
+  readonly context: StepContext;
+  readonly target: Target;
+  readonly challenges: readonly RegionChallenge[];
+  readonly method: ErasureMethod;
+  readonly log: string[];
+  readonly progress: DeviceProgress;
+}
+
+/** Erases or checks one target. `challengeProved` is for checks: an earlier attempt wrote it. */
+export async function eraseDevice(
+  context: StepContext,
+  target: Target,
+  challengeProved: boolean,
+  progress: DeviceProgress,
+): Promise<DeviceResult> {
+  const startMs = context.clock.nowMs();
+  const log: string[] = [];
+  const { plan, device, identity } = target;
+  let verdict: RecordedVerdict = { kind: 'unverified', reason: 'nothing was done' };
+  let erasingFailed = false;
+  let blocksWritten = 0;
+  if (plan.kind === 'refused') {
+    verdict = { kind: 'unverified', reason: `not erased: ${plan.reason}` };
+  } else {
+    const { method } = plan;
+    const challenges = planDevice(device, identity, method, context.order.challengeSeed);
+    const work = { context, target, challenges, method, log, progress };
+    if (context.order.mode === agent.StepMode.CHECK) {
+      verdict = await check(work, challengeProved);
+    } else {
+      const failure = await erase(work);
+      erasingFailed = failure !== undefined;
+      blocksWritten = challenges.reduce((sum, each) => sum + each.plan.challenges.length, 0);
+      verdict = failure ?? (await judge(work));
+    }
+  }
+  log.push(...(await deviceLog(context, device)));
+  return {
+    identity,
+    name: device.name,
+    verdict,
+    erasingFailed,
+    outcome: {
+      device: storageDeviceOf(device),
+      ...(plan.kind === 'erase' ? { method: methodToWire(plan.method) } : {}),
+      ...verdictToWire(verdict),
+      challengeBlocksWritten: BigInt(blocksWritten),
+      startTime: timestampFromMs(startMs),
+      endTime: timestampFromMs(context.clock.nowMs()),
+      log: boundDeviceLog(log),
+      challengeSeed: context.order.challengeSeed,
+    },
+  };
+}
+
+/** Challenge and method. Answers the failure, or undefined when the verdict may be read. */
+async function erase(work: Work): Promise<RecordedVerdict | undefined> {
+  const { context, target, log } = work;
+  const { identity } = target;
+  try {
+    await context.stage(identity, 'begun');
+    await challengeRegions(work);
+    await context.stage(identity, 'challenged');
+    context.crashPoint('runner.challenged');
+    await applyMethod(work);
+    await context.stage(identity, 'erased');
+    context.crashPoint('runner.erased');
+    return undefined;
+  } catch (error) {
+    const words = wordsOf(error);
+    log.push(words);
+    return { kind: 'unverified', reason: words };
+  }
+}
+
+async function judge(work: Work): Promise<RecordedVerdict> {
+  const { context, target, challenges, method } = work;
+  if (context.verdictSwitchedOff) {
+    context.log.warn({ device: target.identity }, 'THE VERDICT IS SWITCHED OFF: nothing is proved');
+    return { kind: 'switchedOff' };
+  }
+  work.progress(0.95, 'reading back');
+  const verdict = await readVerdict(context.devices, target.device, challenges, method, true);
+  await context.stage(target.identity, 'verified');
+  context.crashPoint('runner.verified');
+  return verdict;
+}
+
+async function check(work: Work, challengeProved: boolean): Promise<RecordedVerdict> {
+  const { context, target, challenges, method } = work;
+  const { device } = target;
+  try {
+    const busy = await context.devices.busyWith(device);
+    if (busy !== undefined) return { kind: 'unverified', reason: `the device is busy: ${busy}` };
+  } catch (error) {
+    return { kind: 'unverified', reason: wordsOf(error) };
+  }
+  return await readVerdict(context.devices, device, challenges, method, challengeProved);
+}
+
+async function challengeRegions(work: Work): Promise<void> {
+  work.progress(0, 'challenge');
+  for (const challenge of work.challenges) {
+    await withRegion(work, challenge, (open) => writeChallenge(open, challenge));
+    const count = challenge.plan.challenges.length;
+    work.log.push(`${challenge.region.name}: ${count} challenge blocks written and read back`);
+  }
+}
+
+async function applyMethod(work: Work): Promise<void> {
+  const { context, target, method, log } = work;
+  switch (method) {
+    case 'nvmeFormatCrypto':
+    case 'nvmeFormat': {
+      const mode = method === 'nvmeFormatCrypto' ? 'crypto' : 'userData';
+      work.progress(0.05, method);
+      log.push(...(await context.devices.nvmeFormat(target.device, mode)));
+      return;
+    }
+    case 'discard':
+      for (const challenge of work.challenges) await discardRegion(work, challenge);
+      return;
+    case 'overwrite':
+    case 'metadataOnly':
+      await overwriteSpans(work);
+      return;
+  }
+}
+
+async function discardRegion(work: Work, challenge: RegionChallenge): Promise<void> {
+  work.progress(0.05, 'discard');
+  stopIfCancelled(work.context);
+  await withRegion(work, challenge, async (open) => {
+    work.log.push(...(await open.discard(0, challenge.region.sizeBytes)));
+    await open.flush();
+  });
+}
+
+async function overwriteSpans(work: Work): Promise<void> {
+  const total = work.challenges
+    .flatMap(({ spans }) => spans)
+    .reduce((sum, span) => sum + span.length, 0);
+  let done = 0;
+  for (const challenge of work.challenges) {
+    await withRegion(work, challenge, async (open) => {
+      for (const span of challenge.spans) {
+        for (let at = 0; at < span.length; at += transferBytesMax) {
+          stopIfCancelled(work.context);
+          const length = Math.min(transferBytesMax, span.length - at);
+          await open.writeZeros(span.offset + at, length);
+          done += length;
+          work.progress(0.05 + (0.9 * done) / total, work.method);
+        }
+      }
+      await open.flush();
+    });
+    const bytes = challenge.spans.reduce((sum, span) => sum + span.length, 0);
+    work.log.push(`${challenge.region.name}: ${bytes} bytes overwritten with zeros`);
+  }
+}
+
+async function withRegion(
+  work: Work,
+  challenge: RegionChallenge,
+  use: (open: OpenRegion) => Promise<void>,
+): Promise<void> {
+  const open = await work.context.devices.open(work.target.device, challenge.region);
+  try {
+    await use(open);
+  } finally {
+    await open.close();
+  }
+}
+
+function stopIfCancelled(context: StepContext): void {
+  if (context.signal.aborted) throw new DeviceError('cancelled before it was done');
+}
+
+async function deviceLog(context: StepContext, device: DeviceFacts): Promise<string[]> {
+  try {
+    return await context.devices.readLog(device);
+  } catch (error) {
+    return [`the device's own log cannot be read: ${wordsOf(error)}`];
+  }
+}

@@ -1,0 +1,323 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create } from '@bufbuild/protobuf';
+import { agent, BmcIdentitySchema } from '@rackwright/api';
+import { decideScope, methodToWire, storageDeviceOf } from '@rackwright/erasure';
+import type { Log } from '@rackwright/platform';
+import { nodeClock } from '@rackwright/platform/node';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { fileDisks } from '../linux/file-disks.ts';
+import { fileMachine } from '../linux/file-machine.ts';
+import type { StepContext, StepEnd } from '../step.ts';
+import { eraseDevices, eraseDevicesMetadata } from './step.ts';
+
+const clock = nodeClock();
+const guid = '00112233445566778899aabbccddeeff';
+const mib = 1024 * 1024;
+const silent: Log = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  child: () => silent,
+};
+let folder = '';
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'rackwright-erase-'));
+  writeFileSync(join(folder, 'dmi'), JSON.stringify({ uuid: guid, serial: 'HOST-1' }));
+});
+
+afterEach(() => rmSync(folder, { recursive: true }));
+
+/** A disk full of a pattern that must be gone afterwards. */
+function addDisk(name: string, description: object = {}, regions = [name], sizeBytes = 2 * mib) {
+  const text = JSON.stringify({ serial: `S-${name}`, ...description });
+  writeFileSync(join(folder, `${name}.json`), text);
+  for (const region of regions) {
+    writeFileSync(join(folder, `${region}.img`), Buffer.alloc(sizeBytes, 'PATTERN!'));
+  }
+}
+
+function image(region: string): Buffer {
+  return readFileSync(join(folder, `${region}.img`));
+}
+
+function deviceLog(name: string): { kind: string; phase: string; outcome?: string }[] {
+  const text = readFileSync(join(folder, `${name}.log`), 'utf8');
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+function logExists(name: string): boolean {
+  try {
+    return deviceLog(name).length > 0;
+  } catch {
+    return false;
+  }
+}
+
+interface Change {
+  order?: Partial<agent.RunStep>;
+  context?: Partial<StepContext>;
+  step?: typeof eraseDevices;
+  /** What the host looks like when the step runs, after it was planned. */
+  afterPlan?: () => void;
+}
+
+async function run(change: Change = {}): Promise<StepEnd & { stages: string[] }> {
+  const devices = fileDisks(folder, clock);
+  const decisions = decideScope((await devices.list()).devices);
+  const order = create(agent.RunStepSchema, {
+    step: 'deploy.erase_devices',
+    mode: agent.StepMode.RUN,
+    challengeSeed: new Uint8Array(32).fill(9),
+    expectedIdentity: create(BmcIdentitySchema, { guid: Buffer.from(guid, 'hex') }),
+    devices: decisions
+      .filter((decision) => decision.kind !== 'listed')
+      .map((decision) => ({
+        device: storageDeviceOf(decision.device),
+        ...(decision.kind === 'inScope' ? { method: methodToWire(decision.method) } : {}),
+      })),
+  });
+  Object.assign(order, change.order);
+  change.afterPlan?.();
+  const stages: string[] = [];
+  const end = await (change.step ?? eraseDevices).run({
+    operationId: 'u/1/1/1',
+    order,
+    devices,
+    machine: fileMachine(join(folder, 'dmi'), clock),
+    clock,
+    log: silent,
+    crashPoint: () => {},
+    signal: new AbortController().signal,
+    progress: () => {},
+    stage: async (identity, stage) => {
+      stages.push(`${identity} ${stage}`);
+    },
+    verdictSwitchedOff: false,
+    runnerVersion: '0.1.0',
+    ...change.context,
+  });
+  return { ...end, stages };
+}
+
+function verdicts(end: StepEnd): (agent.VerdictKind | undefined)[] {
+  return (end.evidence?.devices ?? []).map((outcome) => outcome.verdict);
+}
+
+const nvme = { transport: 'nvme', nvme: { formatSupported: true } };
+
+test('erases by overwrite, discard and format, and proves each', async () => {
+  addDisk('sda', { transport: 'sata', discardSupported: false });
+  addDisk('vda', { transport: 'virtio' });
+  addDisk('nvme0', { ...nvme, regions: [{ name: 'nvme0n1' }, { name: 'nvme0n2' }] }, [
+    'nvme0n1',
+    'nvme0n2',
+  ]);
+  const end = await run();
+  expect(end.result).toEqual({ kind: 'complete' });
+  expect(verdicts(end)).toEqual([1, 1, 1]);
+  for (const region of ['sda', 'vda', 'nvme0n1', 'nvme0n2']) {
+    expect(image(region).every((byte) => byte === 0)).toBe(true);
+  }
+  expect(deviceLog('vda').some(({ kind }) => kind === 'discard')).toBe(true);
+  expect(end.evidence?.identityWitnesses).toEqual(['uuid']);
+  const nvmeOutcome = end.evidence?.devices?.[0];
+  expect(nvmeOutcome).toMatchObject({ placesRead: 1024n, challengeBlocksWritten: 128n });
+  expect(end.stages.filter((line) => line.startsWith('S-sda'))).toEqual([
+    'S-sda begun',
+    'S-sda challenged',
+    'S-sda erased',
+    'S-sda verified',
+  ]);
+});
+
+test('accepts the noise that a cryptographic erase leaves', async () => {
+  const crypto = { transport: 'nvme', nvme: { cryptoEraseSupported: true } };
+  addDisk('nvme0', { ...crypto, regions: [{ name: 'nvme0n1' }] }, ['nvme0n1']);
+  const end = await run();
+  expect(end.result).toEqual({ kind: 'complete' });
+  expect(end.evidence?.devices?.[0]?.method).toBe(agent.ErasureMethod.NVME_FORMAT_CRYPTO);
+});
+
+test.each<[string, object]>([
+  ['discard', { discardSupported: true }],
+  ['format', nvme],
+  ['format', { transport: 'nvme', nvme: { cryptoEraseSupported: true } }],
+])('catches a disk that lies about its %s and names it', async (operation, description) => {
+  addDisk('good');
+  addDisk('bad', { ...description, faults: [{ kind: 'lying', operation }] });
+  const end = await run();
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'notErased' });
+  expect(end.result).toMatchObject({
+    message: expect.stringMatching(/^1 of 2 devices are not proved erased: S-bad \(bad\): /),
+  });
+  expect(verdicts(end)).toEqual([agent.VerdictKind.NOT_ERASED, agent.VerdictKind.ERASED]);
+});
+
+test('lets a lying disk pass only with the verdict switched off, and says so', async () => {
+  addDisk('bad', { faults: [{ kind: 'lying', operation: 'discard' }] });
+  const end = await run({ context: { verdictSwitchedOff: true } });
+  expect(end.result).toEqual({ kind: 'complete' });
+  expect(verdicts(end)).toEqual([agent.VerdictKind.SWITCHED_OFF]);
+});
+
+test('notices a disk that drops writes before it erases anything', async () => {
+  addDisk('bad', { discardSupported: false, faults: [{ kind: 'lying', operation: 'write' }] });
+  const end = await run();
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'ioError' });
+  expect(verdicts(end)).toEqual([agent.VerdictKind.UNVERIFIED]);
+});
+
+test('names one disk of ten that fails while nine are erased', async () => {
+  for (let at = 0; at < 9; at++) addDisk(`d${at}`, {}, undefined, 64 * 1024);
+  const fault = { kind: 'ioError', operation: 'discard', offset: 0, length: 512 };
+  addDisk('d9', { faults: [fault] }, undefined, 64 * 1024);
+  const end = await run();
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'ioError' });
+  expect(end.result).toMatchObject({ message: expect.stringContaining('1 of 10') });
+  expect(end.result).toMatchObject({ message: expect.stringContaining('S-d9 (d9)') });
+  expect(verdicts(end)).toEqual([...Array.from({ length: 9 }, () => 1), 3]);
+});
+
+test('is unverified when a place cannot be read', async () => {
+  const fault = { kind: 'ioError', operation: 'read', offset: mib, length: 4096 };
+  addDisk('bad', { faults: [fault] });
+  const end = await run({ order: { mode: agent.StepMode.CHECK } });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'notErased' });
+  writeFileSync(join(folder, 'bad.img'), Buffer.alloc(2 * mib));
+  const again = await run({ order: { mode: agent.StepMode.CHECK } });
+  expect(again.result).toMatchObject({ kind: 'failed', type: 'unverified' });
+});
+
+test('fails for a read-only disk, by name, and erases the others', async () => {
+  addDisk('good');
+  addDisk('ro', { readOnly: true });
+  const end = await run();
+  expect(end.result).toMatchObject({
+    message: '1 of 2 devices are not proved erased: S-ro (ro): not erased: is read-only',
+  });
+  expect(verdicts(end)).toEqual([1, 3]);
+  expect(logExists('ro')).toBe(false);
+});
+
+test('writes nothing when this is another machine', async () => {
+  addDisk('vda');
+  const guidOfOther = Buffer.from(guid.replace('ff', '00'), 'hex');
+  const end = await run({
+    order: { expectedIdentity: create(BmcIdentitySchema, { guid: guidOfOther }) },
+  });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'identityMismatch' });
+  expect(logExists('vda')).toBe(false);
+});
+
+test('writes nothing without a witness, unless the host says otherwise', async () => {
+  addDisk('vda');
+  const nothing = { expectedIdentity: create(BmcIdentitySchema, {}) };
+  const end = await run({ order: nothing });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'identityUnproven' });
+  expect(logExists('vda')).toBe(false);
+  const waived = await run({ order: { ...nothing, allowUnprovenIdentity: true } });
+  expect(waived.result).toEqual({ kind: 'complete' });
+  expect(waived.evidence?.identityWitnesses).toEqual([]);
+});
+
+test.each<[string, () => void, RegExp]>([
+  ['is gone', () => rmSync(join(folder, 'sdb.json')), /disk S-sdb of the plan is not there/],
+  ['has appeared', () => addDisk('sdc'), /disk S-sdc \(sdc\) is not in the plan/],
+  ['is another model', () => addDisk('sdb', { model: 'X' }), /has the model "X"/],
+  ['has another size', () => addDisk('sdb', {}, ['sdb'], mib), /size "1048576", not "2097152"/],
+])('writes nothing when a disk %s since it was planned', async (_name, afterPlan, message) => {
+  addDisk('sda');
+  addDisk('sdb');
+  const end = await run({ afterPlan });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'deviceChanged' });
+  expect(end.result).toMatchObject({ message: expect.stringMatching(message) });
+  expect(logExists('sda')).toBe(false);
+});
+
+test('fails without a device, and with a malformed order', async () => {
+  expect((await run()).result).toMatchObject({ type: 'noDevices' });
+  addDisk('sda');
+  const short = { challengeSeed: new Uint8Array(4) };
+  expect((await run({ order: short })).result).toMatchObject({ type: 'invalidArgument' });
+  const mode = agent.StepMode.UNSPECIFIED;
+  expect((await run({ order: { mode } })).result).toMatchObject({ type: 'invalidArgument' });
+  expect(logExists('sda')).toBe(false);
+});
+
+test('checks without writing anything', async () => {
+  addDisk('vda');
+  expect((await run()).result.kind).toBe('complete');
+  const lines = deviceLog('vda').length;
+  const end = await run({ order: { mode: agent.StepMode.CHECK } });
+  expect(end.result).toEqual({ kind: 'complete' });
+  const after = deviceLog('vda').slice(lines);
+  expect(after.every(({ kind }) => kind === 'open')).toBe(true);
+});
+
+test('waits for a device that is still busy with itself', async () => {
+  addDisk('nvme0', { ...nvme, busyWith: 'format, 40 % left' });
+  const end = await run({ order: { mode: agent.StepMode.CHECK } });
+  expect(end.result).toMatchObject({
+    type: 'unverified',
+    message: expect.stringContaining('the device is busy: format, 40 % left'),
+  });
+});
+
+test('checks a cryptographic erase only against a challenge that was written', async () => {
+  addDisk('nvme0', { transport: 'nvme', nvme: { cryptoEraseSupported: true } });
+  const check = { mode: agent.StepMode.CHECK };
+  expect((await run({ order: check })).result).toMatchObject({ type: 'unverified' });
+  expect((await run()).result.kind).toBe('complete');
+  expect((await run({ order: check })).result).toMatchObject({ type: 'unverified' });
+  const lastProgress = '{"devices":{"S-nvme0":"challenged"}}';
+  const told = await run({ order: { ...check, arguments: { lastProgress } } });
+  expect(told.result).toEqual({ kind: 'complete' });
+});
+
+test('stops an overwrite that is cancelled', async () => {
+  addDisk('sda', { discardSupported: false });
+  const cancelled = AbortSignal.abort();
+  const end = await run({ context: { signal: cancelled } });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'cancelled' });
+  expect(image('sda').subarray(8192, 8200).toString()).toBe('PATTERN!');
+});
+
+test('erases metadata only when that is the step, and leaves the middle alone', async () => {
+  addDisk('sda', {}, ['sda'], 8 * mib);
+  const end = await run({ step: eraseDevicesMetadata });
+  expect(end.result).toEqual({ kind: 'complete' });
+  expect(end.evidence?.devices?.[0]?.method).toBe(agent.ErasureMethod.METADATA_ONLY);
+  expect(
+    image('sda')
+      .subarray(0, mib)
+      .every((byte) => byte === 0),
+  ).toBe(true);
+  expect(
+    image('sda')
+      .subarray(7 * mib)
+      .every((byte) => byte === 0),
+  ).toBe(true);
+  expect(
+    image('sda')
+      .subarray(4 * mib, 4 * mib + 8)
+      .toString(),
+  ).toBe('PATTERN!');
+});
+
+test('logs every act before and after it is done', async () => {
+  addDisk('vda');
+  await run();
+  const lines = deviceLog('vda');
+  const begins = lines.filter(({ phase }) => phase === 'begin');
+  const ends = lines.filter(({ phase }) => phase === 'end');
+  expect(begins.length).toBe(ends.length);
+  expect(ends.every(({ outcome }) => outcome === 'ok')).toBe(true);
+  expect(begins.filter(({ kind }) => kind === 'write')).toHaveLength(64);
+});

@@ -1,0 +1,194 @@
+/**
+ * The steps `deploy.erase_devices` and `deploy.erase_devices_metadata`: guards first, then the
+ * devices side by side, then one result that names every device that is not proved erased.
+ *
+ * Invariants:
+ * E1 Nothing is written before every guard has passed: the order is well-formed, this is the
+ *    right machine (guard 0), and the devices are exactly those of the order.
+ * E2 One device's failure stops no other device, and no success of others hides it.
+ * E3 `complete` needs the verdict `erased` for every device, and at least one device. Only the
+ *    lab's switch takes the verdict away, and then evidence says so.
+ */
+import { agent, RerunClass } from '@rackwright/api';
+import {
+  type ErasureMethod,
+  judgeIdentity,
+  seedBytesMax,
+  seedBytesMin,
+  witnessOfBmc,
+  witnessOfSystem,
+} from '@rackwright/erasure';
+import type { Complete, Failed } from '@rackwright/results';
+import { parseProgress, type StagesByDevice } from '../progress-text.ts';
+import type { Step, StepContext, StepEnd } from '../step.ts';
+import { type DeviceResult, eraseDevice } from './device.ts';
+import { findTargets, type Target } from './targets.ts';
+
+/** Devices erased at the same time. */
+export const erasuresAtOnceMax = 4;
+
+export const eraseDevices: Step = {
+  description: {
+    name: 'deploy.erase_devices',
+    priority: 10,
+    rerunClass: RerunClass.CHECK_FIRST,
+    destructive: true,
+    abortable: true,
+    description: 'Erases every disk of the host and proves it by reading back.',
+    arguments: {
+      lastProgress: 'for a check: what the interrupted attempt reported as its last progress',
+    },
+  },
+  run: (context) => runErase(context, undefined),
+};
+
+export const eraseDevicesMetadata: Step = {
+  description: {
+    name: 'deploy.erase_devices_metadata',
+    priority: 0,
+    rerunClass: RerunClass.SAFE,
+    destructive: true,
+    abortable: true,
+    description: 'Overwrites partition tables and signatures only: a weaker level, not an erasure.',
+    arguments: {},
+  },
+  run: (context) => runErase(context, 'metadataOnly'),
+};
+
+async function runErase(
+  context: StepContext,
+  onlyMethod: ErasureMethod | undefined,
+): Promise<StepEnd> {
+  const malformed = malformedOrder(context.order);
+  if (malformed !== undefined) return failed('invalidArgument', malformed);
+  const guard = await guardIdentity(context);
+  if (guard.kind === 'failed') return guard.end;
+  const listing = await context.devices.list();
+  const found = findTargets(context.order.devices, listing, onlyMethod);
+  if (found.kind === 'changed') return failed('deviceChanged', found.differences.join('; '));
+  if (found.kind === 'none') return failed('noDevices', 'the order names no device to erase');
+  context.log.info(
+    { operation: context.operationId, devices: found.targets.map(describeTarget).join(', ') },
+    'erasure begins',
+  );
+  context.crashPoint('runner.begun');
+  const lastProgress = parseProgress(context.order.arguments['lastProgress'] ?? '');
+  const results = await eraseAll(context, found.targets, lastProgress);
+  const evidence = {
+    operationId: context.operationId,
+    bootId: await context.machine.bootId(),
+    runnerVersion: context.runnerVersion,
+    system: guard.system,
+    devices: results.map((result) => result.outcome),
+    toolVersions: await context.machine.toolVersions(),
+    mode: context.order.mode,
+    identityWitnesses: [...guard.witnesses],
+  };
+  return { result: resultOf(context, results), evidence };
+}
+
+function malformedOrder(order: agent.RunStep): string | undefined {
+  if (order.mode !== agent.StepMode.RUN && order.mode !== agent.StepMode.CHECK) {
+    return 'mode must be RUN or CHECK';
+  }
+  const seedBytes = order.challengeSeed.length;
+  if (seedBytes < seedBytesMin || seedBytes > seedBytesMax) {
+    return `challenge_seed must have ${seedBytesMin} to ${seedBytesMax} bytes, not ${seedBytes}`;
+  }
+  return undefined;
+}
+
+type GuardResult =
+  | {
+      readonly kind: 'passed';
+      readonly witnesses: readonly string[];
+      readonly system: Awaited<ReturnType<StepContext['machine']['identity']>>;
+    }
+  | { readonly kind: 'failed'; readonly end: StepEnd };
+
+/** Guard 0: the machine must be the one whose BMC was switched on. */
+async function guardIdentity(context: StepContext): Promise<GuardResult> {
+  const system = await context.machine.identity();
+  const expected = context.order.expectedIdentity;
+  const verdict =
+    expected === undefined
+      ? { kind: 'unproven' as const, reason: 'the order says nothing of the BMC' }
+      : judgeIdentity(witnessOfSystem(system), witnessOfBmc(expected));
+  switch (verdict.kind) {
+    case 'proven':
+      return { kind: 'passed', witnesses: verdict.witnesses, system };
+    case 'mismatch': {
+      const message =
+        `not the host whose BMC was switched on: ${verdict.witness} is ${verdict.inBand} here, ` +
+        `but its BMC says ${verdict.outOfBand}`;
+      return { kind: 'failed', end: failed('identityMismatch', message) };
+    }
+    case 'unproven':
+      if (context.order.allowUnprovenIdentity === true) {
+        return { kind: 'passed', witnesses: [], system };
+      }
+      return { kind: 'failed', end: failed('identityUnproven', verdict.reason) };
+  }
+}
+
+/** Runs at most `erasuresAtOnceMax` targets at a time; results come in the order of targets. */
+async function eraseAll(
+  context: StepContext,
+  targets: readonly Target[],
+  lastProgress: StagesByDevice,
+): Promise<DeviceResult[]> {
+  const results: DeviceResult[] = [];
+  const fractions = targets.map(() => 0);
+  const weights = targets.map((target) => Math.max(target.device.sizeBytes, 1));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const waiting = [...targets.entries()];
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const [index, target] = next;
+      const tell = (fraction: number, what: string): void => {
+        fractions[index] = fraction;
+        const done = fractions.reduce((sum, each, at) => sum + each * (weights[at] ?? 0), 0);
+        const percent = Math.floor((100 * done) / total);
+        context.progress(percent, `${target.identity}: ${what} ${Math.floor(100 * fraction)} %`);
+      };
+      const stage = lastProgress.get(target.identity);
+      const challengeProved = stage !== undefined && stage !== 'begun';
+      results[index] = await eraseDevice(context, target, challengeProved, tell);
+      tell(1, 'done');
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(erasuresAtOnceMax, targets.length) }, work));
+  return results;
+}
+
+function resultOf(context: StepContext, results: readonly DeviceResult[]): Complete | Failed {
+  const bad = results.filter(({ verdict }) => {
+    return verdict.kind === 'notErased' || verdict.kind === 'unverified';
+  });
+  if (bad.length === 0) return { kind: 'complete' };
+  const named = bad.map((result) => `${result.identity} (${result.name}): ${words(result)}`);
+  const message = `${bad.length} of ${results.length} devices are not proved erased: ${named.join('; ')}`;
+  return { kind: 'failed', type: failureType(context, bad), message };
+}
+
+function failureType(context: StepContext, bad: readonly DeviceResult[]): Failed['type'] {
+  if (context.signal.aborted) return 'cancelled';
+  if (bad.some(({ verdict }) => verdict.kind === 'notErased')) return 'notErased';
+  if (bad.some(({ erasingFailed }) => erasingFailed)) return 'ioError';
+  return 'unverified';
+}
+
+function words({ verdict }: DeviceResult): string {
+  return verdict.kind === 'notErased' || verdict.kind === 'unverified'
+    ? verdict.reason
+    : verdict.kind;
+}
+
+function describeTarget(target: Target): string {
+  const how = target.plan.kind === 'erase' ? target.plan.method : 'refused';
+  return `${target.identity} (${target.device.name}) ${how}`;
+}
+
+function failed(type: Failed['type'], message: string): StepEnd {
+  return { result: { kind: 'failed', type, message } };
+}

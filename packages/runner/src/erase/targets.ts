@@ -1,0 +1,118 @@
+/**
+ * Which devices an erase step may touch: exactly those of its order that are there unchanged.
+ * Pure.
+ *
+ * Invariants:
+ * T1 A difference between the order and what is there ends the step before the first write.
+ * T2 Every ordered device becomes a target; one that cannot be erased now is a target with a
+ *    refusal, which becomes its outcome and fails the step.
+ */
+import type { agent } from '@rackwright/api';
+import {
+  type DeviceFacts,
+  decideScope,
+  describePresence,
+  deviceFactsOf,
+  deviceIdentity,
+  type ErasureMethod,
+  methodOf,
+  presenceDifferences,
+} from '@rackwright/erasure';
+import type { DeviceListing } from '../block-devices.ts';
+
+export interface Target {
+  /** As it is now: kernel names are those of this boot. */
+  readonly device: DeviceFacts;
+  readonly identity: string;
+  readonly plan: { readonly kind: 'erase'; readonly method: ErasureMethod } | RefusedPlan;
+}
+
+export interface RefusedPlan {
+  readonly kind: 'refused';
+  readonly reason: string;
+}
+
+export type Targets =
+  | { readonly kind: 'targets'; readonly targets: readonly Target[] }
+  | { readonly kind: 'changed'; readonly differences: readonly string[] }
+  | { readonly kind: 'none' };
+
+/** Matches the order's devices with those that are there. */
+export function findTargets(
+  ordered: readonly agent.DevicePlan[],
+  listing: DeviceListing,
+  /** The only method of this step, or undefined when the order says it per device. */
+  onlyMethod?: ErasureMethod,
+): Targets {
+  const plans = ordered.map((plan) => ({
+    facts: plan.device === undefined ? undefined : deviceFactsOf(plan.device),
+    method: onlyMethod ?? methodOf(plan.method),
+  }));
+  const own = ownStorage(
+    listing.devices,
+    plans.map(({ facts }) => facts),
+  );
+  const expected = plans.map(({ facts }) => (facts === undefined ? '' : deviceIdentity(facts)));
+  const differences = presenceDifferences(own, listing.undriven, expected).map(describePresence);
+  const targets: Target[] = [];
+  for (const { facts, method } of plans) {
+    const identity = facts === undefined ? '' : deviceIdentity(facts);
+    const device = own.find((each) => deviceIdentity(each) === identity);
+    if (facts === undefined || device === undefined) continue;
+    differences.push(...changes(facts, device));
+    targets.push({ device, identity, plan: planFor(device, own, method) });
+  }
+  if (differences.length > 0) return { kind: 'changed', differences };
+  return targets.length === 0 ? { kind: 'none' } : { kind: 'targets', targets };
+}
+
+/** What is there and is the host's own, or was ordered by name although it is not. */
+function ownStorage(
+  present: readonly DeviceFacts[],
+  ordered: readonly (DeviceFacts | undefined)[],
+): DeviceFacts[] {
+  const wanted = new Set(ordered.flatMap((facts) => (facts ? [deviceIdentity(facts)] : [])));
+  return decideScope(present)
+    .filter((decision) => decision.kind !== 'listed' || wanted.has(deviceIdentity(decision.device)))
+    .map((decision) => decision.device);
+}
+
+function planFor(
+  device: DeviceFacts,
+  all: readonly DeviceFacts[],
+  method: ErasureMethod | undefined,
+): Target['plan'] {
+  const policy = {
+    // That the order names the device is the permission.
+    eraseUsb: true,
+    eraseRemoteWwns: [device.wwn],
+    method: method ?? ('strongest' as const),
+  };
+  const decision = decideScope(all, policy)[all.indexOf(device)];
+  if (decision === undefined || decision.kind !== 'inScope') {
+    return { kind: 'refused', reason: decision?.reason ?? 'is not there' };
+  }
+  if (method === undefined) return { kind: 'refused', reason: 'the order names no known method' };
+  return { kind: 'erase', method };
+}
+
+/** Facts that make a device the one that was planned; names, holders and partitions may differ. */
+function changes(ordered: DeviceFacts, found: DeviceFacts): string[] {
+  const identity = deviceIdentity(ordered);
+  const pairs: [string, unknown, unknown][] = [
+    ['model', ordered.model, found.model],
+    ['serial', ordered.serial, found.serial],
+    ['WWN', ordered.wwn, found.wwn],
+    ['transport', ordered.transport, found.transport],
+    ['size', sizes(ordered), sizes(found)],
+  ];
+  return pairs
+    .filter(([, wanted, present]) => wanted !== present)
+    .map(([what, wanted, present]) => {
+      return `disk ${identity} has the ${what} "${present}", not "${wanted}" as planned`;
+    });
+}
+
+function sizes(device: DeviceFacts): string {
+  return device.regions.map((region) => region.sizeBytes).join('+');
+}

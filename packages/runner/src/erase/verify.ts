@@ -1,0 +1,128 @@
+/**
+ * Challenge and read-back of one device: writes what can be recognized again, and later asks the
+ * device, not the tool, whether it is gone. What the reading proves is decided elsewhere
+ * (`startVerdict`).
+ */
+import {
+  blockBytes,
+  type ChallengePlan,
+  challengeContent,
+  combineVerdicts,
+  type DeviceFacts,
+  type ErasureMethod,
+  metadataSpans,
+  planChallenge,
+  type Region,
+  regionLabel,
+  regionSeed,
+  type Span,
+  startVerdict,
+  type Verdict,
+} from '@rackwright/erasure';
+import { type BlockDevices, DeviceError, type OpenRegion } from '../block-devices.ts';
+
+/** What is written and read in one region of a device. */
+export interface RegionChallenge {
+  readonly region: Region;
+  readonly spans: readonly Span[];
+  readonly seed: Uint8Array;
+  readonly plan: ChallengePlan;
+}
+
+/** Plans the challenge of a device: over all of it, or over its metadata only. */
+export function planDevice(
+  device: DeviceFacts,
+  identity: string,
+  method: ErasureMethod,
+  operationSeed: Uint8Array,
+): RegionChallenge[] {
+  return device.regions.map((region) => {
+    const seed = regionSeed(operationSeed, identity, regionLabel(device, region.name));
+    const spans =
+      method === 'metadataOnly'
+        ? metadataSpans(region, device.partitions)
+        : [{ offset: 0, length: region.sizeBytes }];
+    return { region, spans, seed, plan: planChallenge(seed, spans) };
+  });
+}
+
+/**
+ * Writes the challenge blocks, flushes, and reads them back: a device that does not return what it
+ * was just given cannot be judged later. Rejects with `DeviceError`.
+ */
+export async function writeChallenge(open: OpenRegion, challenge: RegionChallenge): Promise<void> {
+  for (const offset of challenge.plan.challenges) {
+    await open.write(offset, challengeContent(challenge.seed, offset));
+  }
+  await open.flush();
+  for (const offset of challenge.plan.challenges) {
+    const found = await open.read(offset, blockBytes);
+    if (!equal(found, challengeContent(challenge.seed, offset))) {
+      throw new DeviceError(`the block just written at offset ${offset} reads back differently`);
+    }
+  }
+}
+
+/** Reads all planned places of a device and judges them. */
+export async function readVerdict(
+  devices: BlockDevices,
+  device: DeviceFacts,
+  challenges: readonly RegionChallenge[],
+  method: ErasureMethod,
+  challengeProved: boolean,
+): Promise<Verdict> {
+  const verdicts: Verdict[] = [];
+  for (const challenge of challenges) {
+    verdicts.push(await judgeRegion(devices, device, challenge, method, challengeProved));
+  }
+  return combineVerdicts(verdicts);
+}
+
+async function judgeRegion(
+  devices: BlockDevices,
+  device: DeviceFacts,
+  challenge: RegionChallenge,
+  method: ErasureMethod,
+  challengeProved: boolean,
+): Promise<Verdict> {
+  const deallocatedByte = device.nvme?.deallocatedByte;
+  const reader = startVerdict({
+    method,
+    plan: challenge.plan,
+    seed: challenge.seed,
+    challengeProved,
+    ...(deallocatedByte === undefined ? {} : { deallocatedByte }),
+  });
+  let open: OpenRegion;
+  try {
+    open = await devices.open(device, challenge.region);
+  } catch (error) {
+    return { kind: 'unverified', reason: `cannot be opened for the verdict: ${wordsOf(error)}` };
+  }
+  try {
+    for (const offset of challenge.plan.readBacks) {
+      if (!reader.add(await readBlock(open, offset))) break;
+    }
+  } finally {
+    await open.close();
+  }
+  return reader.finish();
+}
+
+async function readBlock(open: OpenRegion, offset: number) {
+  try {
+    return { kind: 'block' as const, offset, bytes: await open.read(offset, blockBytes) };
+  } catch (error) {
+    return { kind: 'ioError' as const, offset, message: wordsOf(error) };
+  }
+}
+
+/** The words of a device's error. Anything else is a fault of ours and goes on. */
+export function wordsOf(error: unknown): string {
+  if (error instanceof DeviceError) return error.message;
+  throw error;
+}
+
+function equal(left: Uint8Array, right: Uint8Array): boolean {
+  return left.length === right.length && left.every((byte, index) => byte === right[index]);
+}

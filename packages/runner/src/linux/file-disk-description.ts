@@ -1,0 +1,155 @@
+/**
+ * The description of one file disk, `<name>.json`. Everything has a default but the serial:
+ *
+ *     { "transport": "virtio", "model": "…", "serial": "…", "wwn": "", "firmware": "1",
+ *       "rotational": false, "removable": false, "readOnly": false, "discardSupported": true,
+ *       "raidVolume": false, "holders": [], "busyWith": "",
+ *       "regions": [{ "name": "nvme0n1", "logicalBlockBytes": 512 }],
+ *       "nvme": { "formatSupported": true, "cryptoEraseSupported": false,
+ *                 "formatsAllNamespaces": false, "deallocatedByte": 0 },
+ *       "faults": [{ "kind": "ioError", "operation": "write", "offset": 0, "length": 4096 },
+ *                  { "kind": "lying", "operation": "discard" },
+ *                  { "kind": "slow", "operation": "write", "delayMs": 5 }] }
+ *
+ * Each region's content is `<region>.img` in the same folder; its length is the region's size.
+ */
+import { type DeviceFacts, type NvmeFacts, type Region, transports } from '@rackwright/erasure';
+import {
+  asObject,
+  flagAt,
+  type JsonObject,
+  listAt,
+  numberAt,
+  parseObject,
+  textAt,
+} from '../json-fields.ts';
+
+/** What a fault can meet. `write` includes writing zeros. */
+export type FaultyOperation = 'read' | 'write' | 'discard' | 'format';
+
+export type Fault =
+  | {
+      /** The operation fails when it touches the range. */
+      readonly kind: 'ioError';
+      readonly operation: FaultyOperation;
+      readonly offset: number;
+      readonly length: number;
+    }
+  /** Success is reported and nothing is done. */
+  | { readonly kind: 'lying'; readonly operation: FaultyOperation }
+  | { readonly kind: 'slow'; readonly operation: FaultyOperation; readonly delayMs: number };
+
+export interface FileDiskDescription {
+  readonly facts: DeviceFacts;
+  readonly faults: readonly Fault[];
+  /** What the device says it is still doing; empty when idle. */
+  readonly busyWith: string;
+}
+
+const keys = [
+  'transport',
+  'model',
+  'serial',
+  'wwn',
+  'firmware',
+  'rotational',
+  'removable',
+  'readOnly',
+  'discardSupported',
+  'raidVolume',
+  'holders',
+  'busyWith',
+  'regions',
+  'nvme',
+  'faults',
+];
+const operations: readonly FaultyOperation[] = ['read', 'write', 'discard', 'format'];
+
+/** Reads a description. `sizeOf` answers the length of `<region>.img`. */
+export function describeFileDisk(
+  name: string,
+  text: string,
+  sizeOf: (regionName: string) => number,
+): FileDiskDescription {
+  const source = `${name}.json`;
+  const object = parseObject(text, source, keys);
+  const regions = readRegions(object, name, source, sizeOf);
+  const nvme = object['nvme'] === undefined ? undefined : readNvme(object['nvme'], source);
+  const facts: DeviceFacts = {
+    name,
+    transport: pick(transports, textAt(object, 'transport', 'virtio'), source),
+    model: textAt(object, 'model', 'file disk'),
+    serial: textAt(object, 'serial', ''),
+    wwn: textAt(object, 'wwn', ''),
+    firmware: textAt(object, 'firmware', '1'),
+    sizeBytes: regions.reduce((sum, region) => sum + region.sizeBytes, 0),
+    rotational: flagAt(object, 'rotational', false),
+    removable: flagAt(object, 'removable', false),
+    readOnly: flagAt(object, 'readOnly', false),
+    discardSupported: flagAt(object, 'discardSupported', true),
+    raidVolume: flagAt(object, 'raidVolume', false),
+    holders: listAt(object, 'holders').map(String),
+    regions,
+    partitions: [],
+    ...(nvme === undefined ? {} : { nvme }),
+  };
+  const faults = listAt(object, 'faults').map((each) => readFault(each, source));
+  return { facts, faults, busyWith: textAt(object, 'busyWith', '') };
+}
+
+function readRegions(
+  object: JsonObject,
+  name: string,
+  source: string,
+  sizeOf: (regionName: string) => number,
+): Region[] {
+  const described = object['regions'] === undefined ? [{ name }] : listAt(object, 'regions');
+  return described.map((each) => {
+    const region = asObject(each, `${source}, regions`, ['name', 'logicalBlockBytes']);
+    const regionName = textAt(region, 'name', name);
+    const logicalBlockBytes = numberAt(region, 'logicalBlockBytes', 512);
+    return { name: regionName, sizeBytes: sizeOf(regionName), logicalBlockBytes };
+  });
+}
+
+function readNvme(value: unknown, source: string): NvmeFacts {
+  const known = [
+    'formatSupported',
+    'cryptoEraseSupported',
+    'formatsAllNamespaces',
+    'deallocatedByte',
+  ];
+  const object = asObject(value, `${source}, nvme`, known);
+  const byte = object['deallocatedByte'];
+  return {
+    formatSupported: flagAt(object, 'formatSupported', true),
+    cryptoEraseSupported: flagAt(object, 'cryptoEraseSupported', false),
+    formatsAllNamespaces: flagAt(object, 'formatsAllNamespaces', false),
+    ...(byte === 0x00 || byte === 0xff ? { deallocatedByte: byte } : {}),
+  };
+}
+
+function readFault(value: unknown, source: string): Fault {
+  const known = ['kind', 'operation', 'offset', 'length', 'delayMs'];
+  const object = asObject(value, `${source}, faults`, known);
+  const kind = pick(['ioError', 'lying', 'slow'] as const, textAt(object, 'kind', ''), source);
+  const operation = pick(operations, textAt(object, 'operation', ''), source);
+  switch (kind) {
+    case 'ioError': {
+      const length = numberAt(object, 'length', Number.MAX_SAFE_INTEGER);
+      return { kind, operation, offset: numberAt(object, 'offset', 0), length };
+    }
+    case 'lying':
+      return { kind, operation };
+    case 'slow':
+      return { kind, operation, delayMs: numberAt(object, 'delayMs', 1) };
+  }
+}
+
+function pick<T extends string>(allowed: readonly T[], text: string, source: string): T {
+  const found = allowed.find((each) => each === text);
+  if (found === undefined) {
+    throw new Error(`${source}: "${text}" must be one of ${allowed.join(', ')}`);
+  }
+  return found;
+}

@@ -1,0 +1,21 @@
+/** The machine that the runner runs on, apart from its disks. */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { CpuSchema, NetworkInterfaceSchema, SystemIdentity } from '@rackwright/api';
+
+export interface Machine {
+  /** SMBIOS identity, raw, and the BMC's GUID as seen in band. */
+  identity(): Promise<SystemIdentity>;
+  hardware(): Promise<MachineHardware>;
+  /** New with every start of the kernel. */
+  bootId(): Promise<string>;
+  /** Milliseconds since the kernel started. */
+  uptimeMs(): Promise<number>;
+  /** Program name → version, for certificates: kernel, node, nvme-cli. */
+  toolVersions(): Promise<Record<string, string>>;
+}
+
+export interface MachineHardware {
+  readonly cpus: MessageInitShape<typeof CpuSchema>[];
+  readonly memoryBytes: bigint;
+  readonly interfaces: MessageInitShape<typeof NetworkInterfaceSchema>[];
+}

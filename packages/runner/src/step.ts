@@ -1,0 +1,40 @@
+/** What a step of the runner is: a description, and a function from an order to its end. */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { agent } from '@rackwright/api';
+import type { Clock, CrashPoint, Log } from '@rackwright/platform';
+import type { Complete, Failed } from '@rackwright/results';
+import type { BlockDevices } from './block-devices.ts';
+import type { Machine } from './machine.ts';
+
+/** How far one device is; what an interrupted step's `last_progress` tells. */
+export type DeviceStage = 'begun' | 'challenged' | 'erased' | 'verified';
+
+export interface StepContext {
+  readonly operationId: string;
+  readonly order: agent.RunStep;
+  readonly devices: BlockDevices;
+  readonly machine: Machine;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly crashPoint: CrashPoint;
+  /** Aborted when the step is to stop where it can. */
+  readonly signal: AbortSignal;
+  /** Shown to people; the latest wins. Percent 0–100. */
+  progress(percent: number, text: string): void;
+  /** Resolves when the stage is recorded where a restarted runner finds it. */
+  stage(deviceIdentity: string, stage: DeviceStage): Promise<void>;
+  /** True only in the lab, to show that without the verdict a lying disk passes. */
+  readonly verdictSwitchedOff: boolean;
+  readonly runnerVersion: string;
+}
+
+export interface StepEnd {
+  readonly result: Complete | Failed;
+  /** What was done to devices; the agent signs it. Host and session are added by the agent. */
+  readonly evidence?: MessageInitShape<typeof agent.StepEvidenceSchema>;
+}
+
+export interface Step {
+  readonly description: MessageInitShape<typeof agent.StepDescriptionSchema>;
+  run(context: StepContext): Promise<StepEnd>;
+}

@@ -1,0 +1,111 @@
+/**
+ * Which way imports may point (arrows only downward):
+ *
+ *   test → {agent, controlplane, cli} → packages → {bytes, platform}
+ *
+ * T1 Only the platform, and the places named in `worldly`, touch sockets, files, timers and the
+ *    process, so that everything else runs in the simulation.
+ */
+import { importsOf } from './imports.ts';
+import type { Finding, SourceFile } from './sources.ts';
+import { isTestCode } from './sources.ts';
+
+/** Places of production code that touch the world, each with its reason (T1). */
+export const worldly: readonly { place: RegExp; reason: string }[] = [
+  { place: /^packages\/platform\/src\/node\//, reason: 'the real platform' },
+  { place: /^packages\/api\/src\//, reason: 'grpc-js has sockets and timers of its own' },
+  { place: /^packages\/store\/src\/(sqlite|nats)\//, reason: 'drivers of real stores' },
+  { place: /^packages\/sim\/src\/real\//, reason: 'doubles that real clients connect to' },
+  { place: /^packages\/runner\/ramdisk\//, reason: 'a build script' },
+  { place: /^packages\/runner\/src\/linux\//, reason: 'block devices, sysfs and file disks' },
+  { place: /(^|\/)main\.ts$/, reason: 'a program: it hands the platform to the rest' },
+];
+
+export function isWorldly(path: string): boolean {
+  return worldly.some(({ place }) => place.test(path));
+}
+
+interface Layer {
+  readonly from: RegExp;
+  readonly imports: RegExp;
+  readonly message: string;
+  /** Tests may stand above their own layer. */
+  readonly testsToo: boolean;
+}
+
+const worldModules =
+  /^node:(fs|net|tls|http|https|http2|dgram|dns|child_process|worker_threads|cluster|timers|os|process|readline|perf_hooks|sqlite)(\/|$)/;
+
+const layers: readonly Layer[] = [
+  {
+    from: /^packages\//,
+    imports: /^@rackwright\/(agent|controlplane|test)(\/|$)/,
+    message: 'points upward; packages know no program',
+    testsToo: true,
+  },
+  {
+    from: /^agent\//,
+    imports: /^@rackwright\/(controlplane|store|cli)(\/|$)/,
+    message: 'is not for the agent: it holds no state and knows no control plane (R1)',
+    testsToo: true,
+  },
+  {
+    from: /^controlplane\//,
+    imports: /^@rackwright\/(agent|dhcp|tftp|bmc|runner|cli)(\/|$)/,
+    message: 'is the rack side; the control plane reaches a rack only through the session',
+    testsToo: true,
+  },
+  {
+    from: /^packages\/cli\//,
+    imports: /^@rackwright\/(store|dhcp|tftp|bmc|runner)(\/|$)/,
+    message: 'is not for the command: it speaks to the control plane only',
+    testsToo: true,
+  },
+  {
+    from: /^packages\/(bytes|platform)\//,
+    imports: /^@rackwright\/(?!platform)/,
+    message: 'points upward; this package is the bottom',
+    testsToo: false,
+  },
+  {
+    from: /^packages\/(?!sim\/)|^agent\/|^controlplane\//,
+    imports: /^@rackwright\/sim(\/|$)/,
+    message: 'is the simulation; only tests run in it',
+    testsToo: false,
+  },
+  {
+    from: /^packages\/(bytes|dhcp|tftp|results)\/|^controlplane\/src\/host\/machine/,
+    imports: /^node:(?!assert)/,
+    message: 'touches the machine; this code is pure',
+    testsToo: false,
+  },
+  {
+    from: /^packages\/erasure\//,
+    imports: /^node:(?!assert|crypto)/,
+    message: 'touches the machine; this code is pure but for node:crypto',
+    testsToo: false,
+  },
+];
+
+/** Imports of one file that its layer forbids. */
+export function findLayerFaults(file: SourceFile): Finding[] {
+  const inTest = isTestCode(file.path);
+  const rules = layers.filter(
+    ({ from, testsToo }) => from.test(file.path) && (testsToo || !inTest),
+  );
+  const free = inTest || isWorldly(file.path);
+  return importsOf(file.text).flatMap(({ specifier, line }) => {
+    const messages = rules
+      .filter(({ imports }) => imports.test(specifier))
+      .map(({ message }) => message);
+    if (!free && worldModules.test(specifier)) messages.push('touches the world; take a platform');
+    if (!free && specifier === '@rackwright/platform/node') {
+      messages.push('is the real platform; only main.ts hands it on');
+    }
+    return messages.map((message) => ({
+      path: file.path,
+      line,
+      message: `"${specifier}" ${message}`,
+    }));
+  });
+}
