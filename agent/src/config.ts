@@ -1,0 +1,200 @@
+/**
+ * The agent's configuration file: YAML or JSON. Unknown keys are refused, every default stands
+ * here, the result is frozen. It holds no secret: keys and certificates live in the state folder,
+ * BMC credentials only in memory.
+ */
+import {
+  defaultGovernorLimits,
+  defaultIpmitoolOptions,
+  defaultReadBackTimings,
+  type Firmware,
+  type GovernorLimits,
+  type IpmitoolOptions,
+  type ReadBackTimings,
+} from '@rackwright/bmc';
+import { parse } from 'yaml';
+import { ConfigError, ConfigReader } from './config-reader.ts';
+
+export interface NamedFile {
+  /** As it is asked for by TFTP or HTTP. */
+  readonly name: string;
+  /** Where it is on this machine. */
+  readonly path: string;
+}
+
+export interface AgentConfig {
+  /** Identity, journal, boot snapshot. Created owner-only when it is missing. */
+  readonly stateFolder: string;
+  /** IPv4 address that hosts on the provisioning network reach this agent at. */
+  readonly serverAddress: string;
+  readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' };
+  readonly dhcp:
+    | { readonly mode: 'off' }
+    | {
+        readonly mode: 'proxy';
+        readonly address: string;
+        readonly port: number;
+        readonly pxeAddress: string;
+        readonly pxePort: number;
+        readonly clientPort: number;
+        readonly relayPort: number;
+        readonly broadcastAddress: string;
+      };
+  readonly tftp: { readonly address: string; readonly port: number };
+  readonly http: { readonly address: string; readonly port: number };
+  /** Which file each firmware loads first. */
+  readonly loaders: {
+    readonly bios: string;
+    readonly uefiX64: string;
+    readonly uefiArm64?: string;
+  };
+  /** Kept in memory; by TFTP and HTTP. */
+  readonly loaderFiles: readonly NamedFile[];
+  /** Streamed from the disk; by HTTP. */
+  readonly files: readonly NamedFile[];
+  readonly runner: {
+    /** Names out of `files`. */
+    readonly kernel: string;
+    readonly initrd: string;
+    readonly kernelArguments: readonly string[];
+    /** Where runners dial in. */
+    readonly address: string;
+    readonly port: number;
+  };
+  readonly bmc: {
+    readonly ipmitool: IpmitoolOptions;
+    readonly readBack: ReadBackTimings;
+    readonly governor: GovernorLimits;
+    /** Whose flag a boot override carries. */
+    readonly firmware: Firmware;
+  };
+  /** For tests only: end this process by SIGKILL at a crash point. */
+  readonly crashAt?: { readonly name: string; readonly occurrence: number };
+}
+
+/** Reads the text of a configuration file; throws ConfigError. */
+export function parseConfig(text: string): AgentConfig {
+  const reader = new ConfigReader(parseYaml(text));
+  const config: AgentConfig = {
+    stateFolder: reader.text('stateFolder', '/var/lib/rackwright-agent'),
+    serverAddress: ipv4(reader.text('serverAddress'), 'serverAddress'),
+    log: reader.section('log', (log) => ({ level: log.oneOf('level', levels, 'info') })),
+    dhcp: reader.section('dhcp', readDhcp),
+    tftp: reader.section('tftp', (tftp) => readListen(tftp, 69)),
+    http: reader.section('http', (http) => readListen(http, 8080)),
+    loaders: reader.section('loaders', readLoaders),
+    loaderFiles: reader.sections('loaderFiles', readFile),
+    files: reader.sections('files', readFile),
+    runner: reader.section('runner', readRunner),
+    bmc: reader.section('bmc', readBmc),
+    ...optional('crashAt', reader.optionalSection('crashAt', readCrash)),
+  };
+  reader.end();
+  return deepFreeze(config);
+}
+
+const levels = ['debug', 'info', 'warn', 'error'] as const;
+/** 0 lets the system choose. */
+const ports = [0, 65_535] as const;
+const everywhere = '0.0.0.0';
+
+function readListen(reader: ConfigReader, port: number) {
+  return { address: reader.text('address', everywhere), port: reader.whole('port', ports, port) };
+}
+
+function readDhcp(reader: ConfigReader): AgentConfig['dhcp'] {
+  const mode = reader.oneOf('mode', ['proxy', 'off'], 'proxy');
+  if (mode === 'off') return { mode };
+  return {
+    mode,
+    ...readListen(reader, 67),
+    pxeAddress: reader.text('pxeAddress', everywhere),
+    pxePort: reader.whole('pxePort', ports, 4011),
+    clientPort: reader.whole('clientPort', ports, 68),
+    relayPort: reader.whole('relayPort', ports, 67),
+    broadcastAddress: reader.text('broadcastAddress', '255.255.255.255'),
+  };
+}
+
+function readLoaders(reader: ConfigReader): AgentConfig['loaders'] {
+  return {
+    bios: reader.text('bios', 'undionly.kpxe'),
+    uefiX64: reader.text('uefiX64', 'snponly.efi'),
+    ...optional('uefiArm64', reader.optionalText('uefiArm64')),
+  };
+}
+
+function readFile(reader: ConfigReader): NamedFile {
+  return { name: reader.text('name'), path: reader.text('path') };
+}
+
+function readRunner(reader: ConfigReader): AgentConfig['runner'] {
+  return {
+    kernel: reader.text('kernel', 'vmlinuz'),
+    initrd: reader.text('initrd', 'initrd'),
+    kernelArguments: reader.texts('kernelArguments', []),
+    ...readListen(reader, 7443),
+  };
+}
+
+function readBmc(reader: ConfigReader): AgentConfig['bmc'] {
+  const day = 86_400_000;
+  const ms = (key: string, fallback: number) => reader.whole(key, [0, day], fallback);
+  const count = (key: string, fallback: number) => reader.whole(key, [1, 10_000], fallback);
+  const governor = defaultGovernorLimits;
+  return {
+    ipmitool: {
+      path: reader.text('ipmitoolPath', defaultIpmitoolOptions.path),
+      callTimeoutMs: ms('callTimeoutMs', defaultIpmitoolOptions.callTimeoutMs),
+    },
+    readBack: {
+      windowMs: ms('readBackWindowMs', defaultReadBackTimings.windowMs),
+      pollMs: ms('readBackPollMs', defaultReadBackTimings.pollMs),
+    },
+    governor: {
+      spacingMs: ms('spacingMs', governor.spacingMs),
+      queueCallsMax: count('queueCallsMax', governor.queueCallsMax),
+      breakerAfterSilentCalls: count('breakerAfterSilentCalls', governor.breakerAfterSilentCalls),
+      breakerOpenMs: ms('breakerOpenMs', governor.breakerOpenMs),
+      breakerOpenMsMax: ms('breakerOpenMsMax', governor.breakerOpenMsMax),
+      authenticationFailuresMax: count(
+        'authenticationFailuresMax',
+        governor.authenticationFailuresMax,
+      ),
+      refusedCredentialsMax: count('refusedCredentialsMax', governor.refusedCredentialsMax),
+    },
+    firmware: reader.oneOf('firmware', ['bios', 'uefi'], 'bios'),
+  };
+}
+
+function readCrash(reader: ConfigReader) {
+  return { name: reader.text('name'), occurrence: reader.whole('occurrence', [1, 1_000_000], 1) };
+}
+
+function parseYaml(text: string): unknown {
+  try {
+    return parse(text);
+  } catch (cause) {
+    const words = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigError(`the configuration is neither YAML nor JSON: ${words}`, { cause });
+  }
+}
+
+function ipv4(text: string, key: string): string {
+  const parts = text.split('.');
+  const fits = parts.length === 4 && parts.every((part) => /^\d{1,3}$/.test(part) && +part <= 255);
+  if (!fits) throw new ConfigError(`${key} has to be an IPv4 address`);
+  return text;
+}
+
+function optional<K extends string, T>(key: K, value: T | undefined): { readonly [P in K]?: T } {
+  return value === undefined ? {} : ({ [key]: value } as { readonly [P in K]?: T });
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) {
+    for (const part of Object.values(value)) deepFreeze(part);
+    Object.freeze(value);
+  }
+  return value;
+}

@@ -1,0 +1,79 @@
+/**
+ * Carries out operations, one file per kind. Whether one may run at all, and what is written down
+ * about it, is the session's; what a runner does is the gateway's.
+ */
+import type { agent } from '@rackwright/api';
+import type { FinalResult } from '@rackwright/results';
+import type { RunnerOrders } from '../runner-gateway/index.ts';
+import type { ExecutedKind, Executor, OperationContext } from '../session/index.ts';
+import { type BmcDrivers, bmcAddress, failure } from './bmc-access.ts';
+import { inspect } from './inspect.ts';
+import { runStep } from './run-step.ts';
+import { setPower } from './set-power.ts';
+import { verifyAccess } from './verify-access.ts';
+
+export type { BmcDrivers, BmcEndpoint } from './bmc-access.ts';
+
+export interface ExecutorParts {
+  readonly drivers: BmcDrivers;
+  readonly orders: RunnerOrders;
+}
+
+const operationKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep'] as const;
+
+/** Hosts whose BMC address is remembered, so that Forget can drop its governor. */
+const bmcAddressesMax = 10_000;
+
+export function createExecutor({ drivers, orders }: ExecutorParts): Executor {
+  const bmcOfHost = new Map<string, { address: string; port: number }>();
+  const remember = (operation: agent.Operation, access: agent.BmcAccess | undefined): void => {
+    if (access === undefined || bmcOfHost.size >= bmcAddressesMax) return;
+    bmcOfHost.set(operation.hostUid, bmcAddress(access));
+  };
+  return {
+    operationKinds: operationKinds satisfies readonly ExecutedKind[],
+    execute: (operation, context) => {
+      const { kind } = operation;
+      switch (kind.case) {
+        case 'verifyAccess':
+          remember(operation, kind.value.bmc);
+          return verifyAccess(drivers, kind.value, context);
+        case 'setPower':
+          remember(operation, kind.value.bmc);
+          return setPower(drivers, kind.value, context);
+        case 'inspect':
+          return inspect(orders, operation, kind.value, context);
+        case 'runStep':
+          return runStep(orders, operation, kind.value, context);
+        case 'cancel':
+        case undefined:
+          return Promise.resolve(unsupported(operation));
+      }
+    },
+    resume: (operation, context) => resume(orders, operation, context),
+    ended: (operationId) => orders.ended(operationId),
+    forgetHost: async (hostUid) => {
+      const bmc = bmcOfHost.get(hostUid);
+      bmcOfHost.delete(hostUid);
+      if (bmc !== undefined) drivers.forget(bmc.address, bmc.port);
+      orders.forgetHost(hostUid);
+    },
+  };
+}
+
+function resume(
+  orders: RunnerOrders,
+  operation: agent.Operation,
+  context: OperationContext,
+): 'interrupted' | Promise<FinalResult | 'interrupted'> {
+  const { kind } = operation;
+  if (kind.case !== 'inspect' && kind.case !== 'runStep') return 'interrupted';
+  const { bootOperationId } = kind.value;
+  const order = kind as Extract<typeof kind, { case: 'inspect' | 'runStep' }>;
+  return orders.resume({ operation, bootOperationId, order }, context);
+}
+
+function unsupported(operation: agent.Operation): FinalResult {
+  const what = operation.kind.case ?? 'an unknown kind';
+  return failure('unsupported', `this agent does not execute ${what}`);
+}

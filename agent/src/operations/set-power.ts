@@ -1,0 +1,112 @@
+/**
+ * Asserts a power state, with a boot override when switching on.
+ *
+ * 1. Identity is read live first; a BMC that is not the expected one is never told anything.
+ * 2. An override is read back before power is switched on.
+ * 3. The boot grant is durable before power is switched on, and closed again when this fails, and
+ *    whenever the host is powered for anything but the runner.
+ * 4. A host that is on cannot be made to boot from elsewhere: that is a conflict, not a success
+ *    (off and on are two operations of the engine).
+ */
+import { create } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+import type { BmcDriver, BootDevice, PowerState } from '@rackwright/bmc';
+import type { FinalResult } from '@rackwright/results';
+import type { OperationContext } from '../session/index.ts';
+import { type BmcDrivers, failure, identityToWire, openBmc, resultOfBmc } from './bmc-access.ts';
+import { bmcIdentityDifference } from './bmc-identity.ts';
+
+/** When to ask again for a host that has to be switched off first. */
+const alreadyOnRetryMs = 10_000;
+
+export async function setPower(
+  drivers: BmcDrivers,
+  request: agent.SetPower,
+  context: OperationContext,
+): Promise<FinalResult> {
+  if (request.on === undefined) return failure('invalidArgument', 'SetPower says no state');
+  const driver = await openBmc(drivers, request.bmc, context);
+  const identity = await driver.readIdentity(context.signal);
+  if (identity.kind !== 'ok') return resultOfBmc(identity);
+  const bmcIdentity = identityToWire(identity.value);
+  const before = await driver.powerState(context.signal);
+  if (before.kind !== 'ok') return resultOfBmc(before);
+  const observed = (power: PowerState) =>
+    create(agent.ObservationsSchema, { bmcIdentity, poweredOn: power === 'on' });
+  const difference = bmcIdentityDifference(request.expectedIdentity, bmcIdentity);
+  if (difference !== undefined) {
+    const message = `another BMC answers at ${request.bmc?.address}: ${difference}`;
+    const observations = create(agent.ObservationsSchema, { bmcIdentity });
+    return { ...failure('identityMismatch', message), observations };
+  }
+  const end = request.on
+    ? await switchOn(driver, drivers, request, before.value, context)
+    : await switchOff(driver, context);
+  return end ?? { kind: 'complete', observations: observed(request.on ? 'on' : 'off') };
+}
+
+/** Undefined when the state holds. */
+async function switchOff(
+  driver: BmcDriver,
+  context: OperationContext,
+): Promise<FinalResult | undefined> {
+  await context.begin();
+  await context.closeGrants();
+  const off = await driver.setPower('off', context.signal);
+  return off.kind === 'ok' ? undefined : resultOfBmc(off);
+}
+
+async function switchOn(
+  driver: BmcDriver,
+  drivers: BmcDrivers,
+  request: agent.SetPower,
+  before: PowerState,
+  context: OperationContext,
+): Promise<FinalResult | undefined> {
+  const device = bootDevice(request.bootFrom);
+  if (device === 'unsupported') {
+    return failure('unsupported', `boot target ${request.bootFrom} is unknown to this agent`);
+  }
+  if (device === undefined) {
+    await context.begin();
+    const on = await driver.setPower('on', context.signal);
+    return on.kind === 'ok' ? undefined : resultOfBmc(on);
+  }
+  if (before === 'on') {
+    const message = 'the host is on; to boot it from elsewhere it has to be powered off first';
+    return { kind: 'retryAfter', reason: 'invalidState', message, delayMs: alreadyOnRetryMs };
+  }
+  await context.begin();
+  await prepareGrant(request, context);
+  const override = { device, firmware: drivers.firmware };
+  const set = await driver.setBootOverride(override, context.signal);
+  const on = set.kind === 'ok' ? await driver.setPower('on', context.signal) : set;
+  if (on.kind === 'ok') return undefined;
+  await context.closeGrants();
+  return resultOfBmc(on);
+}
+
+async function prepareGrant(request: agent.SetPower, context: OperationContext): Promise<void> {
+  if (request.bootFrom !== agent.BootTarget.RUNNER) {
+    await context.closeGrants();
+    return;
+  }
+  const { bootMacs: macs, grantExpireTime } = request;
+  const expiresAtMs = grantExpireTime === undefined ? 0 : timestampMs(grantExpireTime);
+  await context.openGrant({ macs, expiresAtMs });
+}
+
+/** Undefined: no override was asked for. */
+function bootDevice(target: agent.BootTarget): BootDevice | 'unsupported' | undefined {
+  switch (target) {
+    case agent.BootTarget.UNSPECIFIED:
+      return undefined;
+    case agent.BootTarget.DISK:
+      return 'disk';
+    case agent.BootTarget.RUNNER:
+      return 'network';
+    default:
+      return 'unsupported';
+  }
+}

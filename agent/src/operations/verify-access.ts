@@ -1,0 +1,23 @@
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import type { FinalResult } from '@rackwright/results';
+import type { OperationContext } from '../session/index.ts';
+import { type BmcDrivers, identityToWire, openBmc, resultOfBmc } from './bmc-access.ts';
+
+/** Proves address, credential and identity of a BMC by reading; changes nothing. */
+export async function verifyAccess(
+  drivers: BmcDrivers,
+  request: agent.VerifyAccess,
+  context: OperationContext,
+): Promise<FinalResult> {
+  const driver = await openBmc(drivers, request.bmc, context);
+  const identity = await driver.readIdentity(context.signal);
+  if (identity.kind !== 'ok') return resultOfBmc(identity);
+  const power = await driver.powerState(context.signal);
+  if (power.kind !== 'ok') return resultOfBmc(power);
+  const observations = create(agent.ObservationsSchema, {
+    bmcIdentity: identityToWire(identity.value),
+    poweredOn: power.value === 'on',
+  });
+  return { kind: 'complete', observations };
+}

@@ -1,0 +1,257 @@
+/**
+ * Who works on what: connects operations with the runners of their boots. Synchronous inside; the
+ * streams, the clock and the session are handed in.
+ *
+ * Invariants:
+ * 1. An order goes to a runner under its operation id as often as needed; the runner runs an id
+ *    once. A destructive one is sent, also again, only under a valid work lease (R11).
+ * 2. Silence never ends an order: only the runner's report, proof that its boot is over, or the
+ *    operation's own deadline (R5).
+ * 3. A runner may forget a final report only after the journal has it.
+ * 4. One live link per boot; a newer one replaces an older.
+ */
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+import type { Cancel, Clock, Log } from '@rackwright/platform';
+import { type Failed, type FinalResult, resultFromWire } from '@rackwright/results';
+import type { OperationContext } from '../session/index.ts';
+import { type EvidenceSigner, signEvidence } from './evidence.ts';
+import type { RunnerLink, RunnerOrder, RunnerOrders } from './link.ts';
+import { cancelOf, Outstanding } from './outstanding.ts';
+
+export interface DeskLimits {
+  /** How long an operation waits for its runner to be connected before it has begun. */
+  readonly runnerWaitMs: number;
+  /** How long a resumed operation waits for its runner after a restart of ours. */
+  readonly resumeWaitMs: number;
+  /** How long after the deadline the runner's answer to Cancel is waited for. */
+  readonly cancelGraceMs: number;
+  /** How often a destructive order is offered again while there is no lease. */
+  readonly leaseRetryMs: number;
+  /** Final reports kept for operations that the session has not taken up again yet. */
+  readonly unclaimedReportsMax: number;
+}
+
+export const defaultDeskLimits: DeskLimits = {
+  runnerWaitMs: 60_000,
+  resumeWaitMs: 180_000,
+  cancelGraceMs: 30_000,
+  leaseRetryMs: 2_000,
+  unclaimedReportsMax: 64,
+};
+
+export interface DeskParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly signer: EvidenceSigner;
+  readonly operationState: (id: string) => 'unknown' | 'received' | 'begun' | 'ended';
+  readonly limits: DeskLimits;
+}
+
+export class RunnerDesk implements RunnerOrders {
+  readonly #parts: DeskParts;
+  /** By boot operation id. */
+  readonly #links = new Map<string, RunnerLink>();
+  readonly #waiters = new Set<() => void>();
+  /** By operation id. */
+  readonly #outstanding = new Map<string, Outstanding>();
+  /** Final results that came before their operation was taken up again. */
+  readonly #unclaimed = new Map<string, FinalResult>();
+  /** Operation id → boot, from the runner's end until the journal has it. */
+  readonly #ending = new Map<string, string>();
+
+  constructor(parts: DeskParts) {
+    this.#parts = parts;
+  }
+
+  stepsOf(bootOperationId: string): readonly string[] | undefined {
+    return this.#links.get(bootOperationId)?.steps;
+  }
+
+  async run(order: RunnerOrder, context: OperationContext): Promise<FinalResult> {
+    const { runnerWaitMs } = this.#parts.limits;
+    const linked = await this.#linked(order, runnerWaitMs, context.signal);
+    if (linked === 'aborted') return failed('cancelled', 'cancelled before it was ordered');
+    if (linked === 'tooLate') {
+      const message = `no runner of boot ${order.bootOperationId} is connected`;
+      return { kind: 'transientError', cause: 'runnerAway', message };
+    }
+    await context.begin();
+    return this.#finish(order, context);
+  }
+
+  async resume(
+    order: RunnerOrder,
+    context: OperationContext,
+  ): Promise<FinalResult | 'interrupted'> {
+    const { id } = order.operation;
+    if (!this.#unclaimed.has(id)) {
+      const { resumeWaitMs } = this.#parts.limits;
+      const linked = await this.#linked(order, resumeWaitMs, context.signal);
+      if (linked === 'aborted') return failed('cancelled', 'cancelled while its runner was away');
+      if (linked === 'tooLate' && !this.#unclaimed.has(id)) return 'interrupted';
+    }
+    return this.#finish(order, context);
+  }
+
+  ended(operationId: string): void {
+    const bootOperationId = this.#ending.get(operationId);
+    this.#ending.delete(operationId);
+    if (bootOperationId === undefined) return;
+    const link = this.#links.get(bootOperationId);
+    if (link !== undefined) sayReceived(link, operationId);
+  }
+
+  forgetHost(hostUid: string): void {
+    for (const link of [...this.#links.values()]) {
+      if (link.hostUid === hostUid) link.close();
+    }
+  }
+
+  /** A runner has proved itself: it replaces an older link of the same boot (invariant 4). */
+  attach(link: RunnerLink): void {
+    const older = this.#links.get(link.bootOperationId);
+    this.#links.set(link.bootOperationId, link);
+    older?.close();
+    for (const outstanding of this.#outstanding.values()) {
+      if (outstanding.order.bootOperationId === link.bootOperationId) outstanding.offer();
+    }
+    for (const wake of [...this.#waiters]) wake();
+  }
+
+  /** The stream is over. True when the boot has no link any more. */
+  detach(link: RunnerLink): boolean {
+    if (this.#links.get(link.bootOperationId) !== link) return false;
+    this.#links.delete(link.bootOperationId);
+    return true;
+  }
+
+  isLinked(bootOperationId: string): boolean {
+    return this.#links.has(bootOperationId);
+  }
+
+  /** The boot is over (another key presents its token): what was ordered there is interrupted. */
+  bootOver(bootOperationId: string, why: string): void {
+    for (const outstanding of [...this.#outstanding.values()]) {
+      if (outstanding.order.bootOperationId !== bootOperationId) continue;
+      outstanding.end({ ...failed('interrupted', why), detail: outstanding.lastHeard });
+    }
+  }
+
+  /** A report of a runner; `evidence` is what it sent for the same operation just before. */
+  report(link: RunnerLink, report: agent.Report, evidence: agent.StepEvidence | undefined): void {
+    const { operationId } = report;
+    const decoded = resultFromWire(report);
+    const outstanding = this.#outstanding.get(operationId);
+    if (outstanding !== undefined && outstanding.order.bootOperationId !== link.bootOperationId) {
+      this.#parts.log.warn({ operation: operationId }, 'a runner reports the work of another boot');
+      return;
+    }
+    if (decoded.kind === 'continuing') {
+      outstanding?.heard(decoded);
+      return;
+    }
+    if (decoded.kind === 'hostUpdated') return;
+    const result =
+      decoded.kind === 'unsupported'
+        ? { ...failed('internal', "the runner's report is unusable"), detail: decoded.problem }
+        : this.#withEvidence(decoded, link, evidence);
+    if (outstanding === undefined) this.#unasked(link, operationId, result);
+    else outstanding.end(result);
+  }
+
+  #withEvidence(
+    result: FinalResult,
+    link: RunnerLink,
+    evidence: agent.StepEvidence | undefined,
+  ): FinalResult {
+    if (evidence === undefined || (result.kind !== 'complete' && result.kind !== 'failed')) {
+      return result;
+    }
+    return { ...result, evidence: signEvidence(this.#parts.signer, evidence, link) };
+  }
+
+  /** A final report that nobody waits for here. */
+  #unasked(link: RunnerLink, operationId: string, result: FinalResult): void {
+    if (this.#ending.has(operationId)) return;
+    for (const outstanding of this.#outstanding.values()) {
+      if (cancelOf(outstanding.order.operation.id) === operationId) outstanding.cancelOver();
+    }
+    if (this.#parts.operationState(operationId) !== 'begun') {
+      sayReceived(link, operationId);
+      return;
+    }
+    if (this.#unclaimed.size >= this.#parts.limits.unclaimedReportsMax) return;
+    this.#unclaimed.set(operationId, result);
+    this.#ending.set(operationId, link.bootOperationId);
+    for (const wake of [...this.#waiters]) wake();
+  }
+
+  #finish(order: RunnerOrder, context: OperationContext): Promise<FinalResult> {
+    const { id } = order.operation;
+    const unclaimed = this.#unclaimed.get(id);
+    if (unclaimed !== undefined) {
+      this.#unclaimed.delete(id);
+      return Promise.resolve(unclaimed);
+    }
+    const { clock, limits } = this.#parts;
+    return new Promise((resolve) => {
+      const outstanding = new Outstanding({
+        order,
+        context,
+        clock,
+        limits,
+        link: () => this.#links.get(order.bootOperationId),
+        onEnd: (result) => {
+          this.#outstanding.delete(id);
+          this.#ending.set(id, order.bootOperationId);
+          resolve(result);
+        },
+      });
+      this.#outstanding.set(id, outstanding);
+      outstanding.start();
+    });
+  }
+
+  /** Waits for the runner of the order's boot, or for its report. */
+  #linked(
+    order: RunnerOrder,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<'linked' | 'tooLate' | 'aborted'> {
+    const isThere = (): boolean =>
+      this.#links.has(order.bootOperationId) || this.#unclaimed.has(order.operation.id);
+    if (signal.aborted) return Promise.resolve('aborted');
+    if (isThere()) return Promise.resolve('linked');
+    return new Promise((resolve) => {
+      let cancelTimer: Cancel = () => {};
+      const settle = (how: 'linked' | 'tooLate' | 'aborted'): void => {
+        cancelTimer();
+        this.#waiters.delete(look);
+        signal.removeEventListener('abort', abort);
+        resolve(how);
+      };
+      const look = (): void => {
+        if (isThere()) settle('linked');
+      };
+      const abort = (): void => settle('aborted');
+      this.#waiters.add(look);
+      signal.addEventListener('abort', abort, { once: true });
+      const untilDeadlineMs = deadlineMs(order.operation) - this.#parts.clock.nowMs();
+      const delayMs = Math.max(0, Math.min(waitMs, untilDeadlineMs));
+      cancelTimer = this.#parts.clock.after(delayMs, () => settle('tooLate'));
+    });
+  }
+}
+
+function deadlineMs({ deadline }: agent.Operation): number {
+  return deadline === undefined ? Number.MAX_SAFE_INTEGER : timestampMs(deadline);
+}
+
+function sayReceived(link: RunnerLink, operationId: string): void {
+  link.send({ case: 'reportReceived', value: { operationId } });
+}
+
+function failed(type: Failed['type'], message: string): Failed {
+  return { kind: 'failed', type, message };
+}

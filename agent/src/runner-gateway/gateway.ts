@@ -1,0 +1,249 @@
+/**
+ * The agent's gRPC server for the runners in the ramdisks that it booted.
+ *
+ * Invariants:
+ * 1. Nothing of a stream is acted on before its Hello has been judged; who has not said Hello in
+ *    time is cut off, and only so many may wait at once.
+ * 2. A key is bound to its grant durably before the runner is accepted.
+ * 3. Facts are published only of accepted runners.
+ */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type agent,
+  type ApiFailure,
+  bind,
+  type CallContext,
+  runner,
+  serve,
+} from '@rackwright/api';
+import type { Clock, Log, Random } from '@rackwright/platform';
+import type { BootGrant } from '../session/index.ts';
+import type { BootCertificate } from './certificate.ts';
+import type { RunnerDesk } from './desk.ts';
+import { judgeHello, runnerSessionId } from './hello.ts';
+import type { RunnerLink, ToRunner } from './link.ts';
+import { MessageQueue } from './message-queue.ts';
+
+/** What the gateway asks of the session. */
+export interface RunnerGrants {
+  byToken(token: string): BootGrant | undefined;
+  bind(
+    operationId: string,
+    publicKey: Uint8Array,
+  ): Promise<'bound' | 'otherKey' | 'noGrant' | 'expired'>;
+}
+
+export interface RunnerFacts {
+  runnerReady(
+    hostUid: string,
+    ready: Omit<MessageInitShape<typeof agent.RunnerReadySchema>, '$typeName'>,
+  ): void;
+  runnerGone(hostUid: string, runnerSession: string): void;
+}
+
+export interface GatewayLimits {
+  readonly helloTimeoutMs: number;
+  /** Streams that have not said Hello yet. */
+  readonly strangersMax: number;
+  /** Messages waiting for one runner. */
+  readonly outgoingMessagesMax: number;
+}
+
+export const defaultGatewayLimits: GatewayLimits = {
+  helloTimeoutMs: 10_000,
+  strangersMax: 256,
+  outgoingMessagesMax: 64,
+};
+
+export interface GatewayParts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly grants: RunnerGrants;
+  readonly facts: RunnerFacts;
+  readonly desk: RunnerDesk;
+  readonly limits: GatewayLimits;
+}
+
+const nonceBytes = 32;
+
+export class RunnerGateway {
+  readonly #parts: GatewayParts;
+  #strangers = 0;
+
+  constructor(parts: GatewayParts) {
+    this.#parts = parts;
+  }
+
+  /** Listens; answers with the port and how to close. */
+  listen(address: string, port: number, certificate: BootCertificate) {
+    const { clock, log, random } = this.#parts;
+    return serve({
+      address,
+      port,
+      tls: {
+        privateKeyPem: certificate.privateKeyPem,
+        certificateChainPem: certificate.certificatePem,
+      },
+      services: [
+        bind(runner.RunnerService, {
+          session: (requests, context) => this.#session(requests, context),
+        }),
+      ],
+      log,
+      clock,
+      random,
+    });
+  }
+
+  async *#session(
+    requests: AsyncIterable<runner.SessionRequest>,
+    call: CallContext,
+  ): AsyncGenerator<{ message: ToRunner }, void, undefined> {
+    const { limits, random } = this.#parts;
+    if (this.#strangers >= limits.strangersMax) {
+      yield refused('too many runners are saying hello at once: try again');
+      return;
+    }
+    const incoming = requests[Symbol.asyncIterator]();
+    const nonce = random.bytes(nonceBytes);
+    yield { message: { case: 'challenge', value: { nonce } } };
+    this.#strangers += 1;
+    let admitted: Admitted | string;
+    try {
+      admitted = await this.#admit(incoming, nonce, call.signal);
+    } finally {
+      this.#strangers -= 1;
+    }
+    if (typeof admitted === 'string') {
+      this.#parts.log.warn({ peer: call.peerAddress, reason: admitted }, 'a runner was refused');
+      yield refused(admitted);
+      return;
+    }
+    yield* this.#serve(admitted, incoming);
+  }
+
+  async #admit(
+    incoming: AsyncIterator<runner.SessionRequest>,
+    nonce: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<Admitted | string> {
+    const first = await this.#firstMessage(incoming, signal);
+    if (first?.message.case !== 'hello') return 'the first message has to be Hello, in time';
+    const hello = first.message.value;
+    const { grants, desk, clock } = this.#parts;
+    const grant = grants.byToken(hello.bootToken);
+    const receivedAtMs = clock.nowMs();
+    const decision = judgeHello(hello, { nonce, grant, receivedAtMs });
+    if (decision.kind === 'refuse') return decision.message;
+    if (decision.kind === 'otherKey') {
+      const { operationId } = decision.grant;
+      // The runner that owns the boot is away and a machine presents its token with a new key:
+      // it has been rebooted.
+      if (!desk.isLinked(operationId)) desk.bootOver(operationId, 'the host was booted again');
+      return decision.message;
+    }
+    const bound = await grants.bind(decision.grant.operationId, hello.publicKey);
+    if (bound !== 'bound') return bindRefusals[bound];
+    return { hello, grant: decision.grant };
+  }
+
+  async *#serve(
+    { hello, grant }: Admitted,
+    incoming: AsyncIterator<runner.SessionRequest>,
+  ): AsyncGenerator<{ message: ToRunner }, void, undefined> {
+    const { desk, facts, limits, log } = this.#parts;
+    const { operationId: bootOperationId, hostUid, hostName } = grant;
+    const outgoing = new MessageQueue<{ message: ToRunner }>(limits.outgoingMessagesMax);
+    const runnerSession = runnerSessionId(bootOperationId, hello.publicKey);
+    const link: RunnerLink = {
+      bootOperationId,
+      hostUid,
+      runnerSession,
+      steps: hello.steps.map(({ name }) => name),
+      unreceived: new Set(hello.unreceivedOperationIds),
+      send: (message) => void outgoing.push({ message }),
+      close: () => outgoing.end(),
+    };
+    log.info({ host: hostName, operation: bootOperationId, runnerSession }, 'runner connected');
+    yield { message: { case: 'accepted', value: { runnerSession, hostName } } };
+    desk.attach(link);
+    facts.runnerReady(hostUid, readyFacts(hello, grant, runnerSession));
+    const reading = this.#read(link, incoming).finally(() => outgoing.end());
+    try {
+      yield* outgoing;
+    } finally {
+      if (desk.detach(link)) {
+        log.info({ host: hostName, runnerSession }, 'runner disconnected');
+        facts.runnerGone(hostUid, runnerSession);
+      }
+      reading.catch(() => undefined);
+    }
+  }
+
+  /** Takes reports until the stream ends; a broken stream is an end like any other. */
+  async #read(link: RunnerLink, incoming: AsyncIterator<runner.SessionRequest>): Promise<void> {
+    let evidence: agent.StepEvidence | undefined;
+    for (;;) {
+      const next = await incoming.next().catch((cause: ApiFailure) => {
+        this.#parts.log.debug({ cause: cause.message }, 'a runner stream broke');
+        return { done: true, value: undefined } as const;
+      });
+      if (next.done === true) return;
+      const { message } = next.value;
+      if (message.case === 'evidence') evidence = message.value;
+      if (message.case !== 'report') continue;
+      const report = message.value;
+      const fits = evidence?.operationId === report.operationId ? evidence : undefined;
+      this.#parts.desk.report(link, report, fits);
+      if (fits !== undefined) evidence = undefined;
+    }
+  }
+
+  /** Undefined when the time is over, the stream has ended or broken. */
+  #firstMessage(
+    incoming: AsyncIterator<runner.SessionRequest>,
+    signal: AbortSignal,
+  ): Promise<runner.SessionRequest | undefined> {
+    const { clock, limits } = this.#parts;
+    return new Promise((resolve) => {
+      const settle = (message: runner.SessionRequest | undefined): void => {
+        cancel();
+        signal.removeEventListener('abort', none);
+        resolve(message);
+      };
+      const none = (): void => settle(undefined);
+      const cancel = clock.after(limits.helloTimeoutMs, none);
+      signal.addEventListener('abort', none, { once: true });
+      incoming.next().then((next) => settle(next.done === true ? undefined : next.value), none);
+    });
+  }
+}
+
+interface Admitted {
+  readonly hello: runner.Hello;
+  readonly grant: BootGrant;
+}
+
+const bindRefusals = {
+  otherKey: 'another runner has used this boot token: boot the host again',
+  noGrant: 'the boot token is not known: boot the host again',
+  expired: 'the boot token has expired: boot the host again',
+} as const;
+
+function refused(message: string): { message: ToRunner } {
+  return { message: { case: 'refused', value: { message } } };
+}
+
+function readyFacts(hello: runner.Hello, grant: BootGrant, runnerSession: string) {
+  const { bootId, runnerVersion, steps, system } = hello;
+  return {
+    hostUid: grant.hostUid,
+    bootOperationId: grant.operationId,
+    runnerSession,
+    bootId,
+    runnerVersion,
+    steps,
+    ...(system === undefined ? {} : { system }),
+  };
+}

@@ -1,0 +1,83 @@
+import { verify } from 'node:crypto';
+import { readP256PublicKey, type runner, sha256Hex } from '@rackwright/api';
+import type { BootGrant } from '../session/index.ts';
+
+/**
+ * Decides about a runner's Hello; pure.
+ *
+ * 1. The signature over our nonce proves the key; nothing else is looked at before.
+ * 2. The first key that presents the token owns the boot: with it a runner may come back at any
+ *    time, across restarts of ours; every other key is refused.
+ * 3. A runner is taken up only when its kernel started after this grant was opened, that is after
+ *    we found the host off: a machine that has been running since before is not the one that we
+ *    powered on.
+ */
+export type HelloDecision =
+  | { readonly kind: 'bind'; readonly grant: BootGrant }
+  | { readonly kind: 'refuse'; readonly message: string }
+  /** Somebody else has the boot already: another machine, or this one after a reboot. */
+  | { readonly kind: 'otherKey'; readonly grant: BootGrant; readonly message: string };
+
+const label = new TextEncoder().encode('rackwright-runner-hello\0');
+
+export interface HelloCircumstances {
+  readonly nonce: Uint8Array;
+  readonly grant: BootGrant | undefined;
+  /** Wall time at which the Hello came. */
+  readonly receivedAtMs: number;
+}
+
+/** Longest texts of a Hello that are taken; longer ones are refused. */
+const textCharactersMax = 256;
+const stepsMax = 64;
+
+export function judgeHello(hello: runner.Hello, at: HelloCircumstances): HelloDecision {
+  if (!isSigned(hello, at.nonce)) return refuse('the signature does not prove the key');
+  if (isOversize(hello)) return refuse('a text is too long or there are too many steps');
+  const { grant } = at;
+  if (grant === undefined) return refuse('the boot token is not known: boot the host again');
+  if (grant.publicKey !== undefined) {
+    if (bytesEqual(grant.publicKey, hello.publicKey)) return { kind: 'bind', grant };
+    const message = 'another runner has used this boot token: boot the host again';
+    return { kind: 'otherKey', grant, message };
+  }
+  if (at.receivedAtMs > grant.expiresAtMs) {
+    return refuse('the boot token has expired: boot the host again');
+  }
+  const kernelStartMs = at.receivedAtMs - Number(hello.uptimeMs);
+  if (kernelStartMs < grant.openedAtMs) {
+    const earlyMs = Math.round(grant.openedAtMs - kernelStartMs);
+    return refuse(`the kernel started ${earlyMs} ms before the host was powered on`);
+  }
+  return { kind: 'bind', grant };
+}
+
+/** Names one boot of one ramdisk: the same across reconnects and restarts of ours. */
+export function runnerSessionId(bootOperationId: string, publicKey: Uint8Array): string {
+  const digits = 32;
+  return sha256Hex(`${bootOperationId}\0${Buffer.from(publicKey).toString('hex')}`).slice(
+    0,
+    digits,
+  );
+}
+
+function isSigned(hello: runner.Hello, nonce: Uint8Array): boolean {
+  const key = readP256PublicKey(hello.publicKey);
+  if (key === undefined) return false;
+  const token = new TextEncoder().encode(hello.bootToken);
+  const signed = new Uint8Array([...label, ...nonce, ...token]);
+  return verify('sha256', signed, key, hello.signature);
+}
+
+function isOversize(hello: runner.Hello): boolean {
+  const texts = [hello.bootId, hello.runnerVersion, ...hello.steps.map(({ name }) => name)];
+  return hello.steps.length > stepsMax || texts.some(({ length }) => length > textCharactersMax);
+}
+
+function refuse(message: string): HelloDecision {
+  return { kind: 'refuse', message };
+}
+
+function bytesEqual(left: Uint8Array, right: Uint8Array): boolean {
+  return left.length === right.length && left.every((byte, index) => byte === right[index]);
+}

@@ -1,0 +1,11 @@
+/** Where runners dial in: recognizes them, hands them their orders and takes their reports. */
+export { type BootCertificate, loadBootCertificate } from './certificate.ts';
+export { type DeskLimits, type DeskParts, defaultDeskLimits, RunnerDesk } from './desk.ts';
+export type { EvidenceSigner } from './evidence.ts';
+export {
+  defaultGatewayLimits,
+  type GatewayLimits,
+  type GatewayParts,
+  RunnerGateway,
+} from './gateway.ts';
+export type { RunnerOrder, RunnerOrders } from './link.ts';

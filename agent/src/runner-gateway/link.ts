@@ -1,0 +1,44 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { agent, runner } from '@rackwright/api';
+import type { FinalResult } from '@rackwright/results';
+import type { OperationContext } from '../session/index.ts';
+
+export type ToRunner = NonNullable<
+  MessageInitShape<typeof runner.SessionResponseSchema>['message']
+>;
+
+/** A live stream to a runner that has proved itself. */
+export interface RunnerLink {
+  readonly bootOperationId: string;
+  readonly hostUid: string;
+  readonly runnerSession: string;
+  /** "interface.step" of every step that it offers. */
+  readonly steps: readonly string[];
+  /** Operations whose final report the runner will send again without being asked. */
+  readonly unreceived: ReadonlySet<string>;
+  send(message: ToRunner): void;
+  /** Ends the stream. */
+  close(): void;
+}
+
+/** Work for the runner of one boot. */
+export interface RunnerOrder {
+  readonly operation: agent.Operation;
+  /** The SetPower operation whose grant the runner used. */
+  readonly bootOperationId: string;
+  readonly order: Extract<agent.Operation['kind'], { case: 'inspect' | 'runStep' }>;
+}
+
+/** What operations may ask of the runners. */
+export interface RunnerOrders {
+  /** Steps of the runner of this boot; undefined while none is connected. */
+  stepsOf(bootOperationId: string): readonly string[] | undefined;
+  /** Orders the work and waits for its end. Rejects with AttemptEnd when it may not begin. */
+  run(order: RunnerOrder, context: OperationContext): Promise<FinalResult>;
+  /** Takes up work that was ordered before a restart of ours; waits a bounded time for the runner. */
+  resume(order: RunnerOrder, context: OperationContext): Promise<FinalResult | 'interrupted'>;
+  /** The final report is durable: tells the runner so. */
+  ended(operationId: string): void;
+  /** Cuts the host's runners off. */
+  forgetHost(hostUid: string): void;
+}

@@ -1,0 +1,145 @@
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+import type { Cancel, Clock } from '@rackwright/platform';
+import type { Continuing, FinalResult } from '@rackwright/results';
+import type { OperationContext } from '../session/index.ts';
+import type { RunnerLink, RunnerOrder } from './link.ts';
+
+export interface OutstandingParts {
+  readonly order: RunnerOrder;
+  readonly context: OperationContext;
+  readonly clock: Clock;
+  readonly limits: { readonly cancelGraceMs: number; readonly leaseRetryMs: number };
+  /** The runner's live link, if there is one now. */
+  readonly link: () => RunnerLink | undefined;
+  /** Called once. */
+  readonly onEnd: (result: FinalResult) => void;
+}
+
+/** How long after the end of Cancel the step's own end is still waited for. */
+const stragglerMs = 5_000;
+
+/** Our own Cancel needs an id towards the runner; this one can be no operation's. */
+export function cancelOf(operationId: string): string {
+  return `${operationId}/cancel`;
+}
+
+/** Longest timer that is asked for: later deadlines are looked at again. */
+const timerMsMax = 24 * 3_600_000;
+
+/** One order on its way, from begun to its end. */
+export class Outstanding {
+  readonly order: RunnerOrder;
+  readonly #parts: OutstandingParts;
+  /** The runner has said something about it: it need not be offered again. */
+  #known = false;
+  #cancelling = false;
+  #over = false;
+  #cancelDeadline: Cancel = () => {};
+  #cancelOffer: Cancel = () => {};
+  /** What the runner said last, for the message of an interrupted attempt. */
+  lastHeard = 'nothing was heard of it';
+  readonly #onAbort = (): void => this.#askToStop();
+
+  constructor(parts: OutstandingParts) {
+    this.order = parts.order;
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#watchDeadline();
+    this.offer();
+    const { signal } = this.#parts.context;
+    if (signal.aborted) this.#askToStop();
+    else signal.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  /** Sends the order to the runner, if it is there and may have it. */
+  offer(): void {
+    this.#cancelOffer();
+    const link = this.#parts.link();
+    if (this.#over || link === undefined) return;
+    if (link.unreceived.has(this.order.operation.id)) return;
+    if (this.#cancelling) {
+      this.#sendCancel(link);
+      return;
+    }
+    if (!this.#known && this.#isDestructive() && !this.#parts.context.leaseValid()) {
+      const { clock, limits } = this.#parts;
+      this.#cancelOffer = clock.after(limits.leaseRetryMs, () => this.offer());
+      return;
+    }
+    const { operation, order } = this.order;
+    link.send({ case: 'order', value: { operationId: operation.id, kind: order } });
+  }
+
+  heard(progress: Continuing): void {
+    this.#known = true;
+    const percent = progress.percent === undefined ? '' : ` ${progress.percent} %`;
+    this.lastHeard = `last heard: ${progress.step}${percent} ${progress.text}`.trim();
+    const { step, text, percent: part, hintMs } = progress;
+    this.#parts.context.continuing({
+      step,
+      text,
+      ...(part === undefined ? {} : { percent: part }),
+      ...(hintMs === undefined ? {} : { hintMs }),
+    });
+  }
+
+  /**
+   * The runner says that its Cancel is over. The step's own end comes before it, unless the runner
+   * never had the step.
+   */
+  cancelOver(): void {
+    this.#cancelOffer();
+    this.#cancelOffer = this.#parts.clock.after(stragglerMs, () => {
+      const message = 'cancelled; the runner was not at work on it';
+      this.end({ kind: 'failed', type: 'cancelled', message });
+    });
+  }
+
+  end(result: FinalResult): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#cancelDeadline();
+    this.#cancelOffer();
+    this.#parts.context.signal.removeEventListener('abort', this.#onAbort);
+    this.#parts.onEnd(result);
+  }
+
+  #isDestructive(): boolean {
+    const { order } = this.order;
+    if (order.case !== 'runStep' || order.value.mode === agent.StepMode.CHECK) return false;
+    // Unset counts as destructive (R8).
+    return order.value.destructive !== false;
+  }
+
+  #askToStop(): void {
+    this.#cancelling = true;
+    const link = this.#parts.link();
+    if (link !== undefined) this.#sendCancel(link);
+  }
+
+  #sendCancel(link: RunnerLink): void {
+    const { id } = this.order.operation;
+    const kind = { case: 'cancel', value: { operationId: id } } as const;
+    link.send({ case: 'order', value: { operationId: cancelOf(id), kind } });
+  }
+
+  #watchDeadline(): void {
+    const { operation } = this.order;
+    if (operation.deadline === undefined) return;
+    const { clock } = this.#parts;
+    const remainingMs = timestampMs(operation.deadline) - clock.nowMs();
+    if (remainingMs > 0) {
+      const delayMs = Math.min(remainingMs, timerMsMax);
+      this.#cancelDeadline = clock.after(delayMs, () => this.#watchDeadline());
+      return;
+    }
+    this.#askToStop();
+    this.#cancelDeadline = clock.after(this.#parts.limits.cancelGraceMs, () => {
+      const message = 'its deadline has passed and the runner does not say that it has stopped';
+      this.end({ kind: 'failed', type: 'deadline', message, detail: this.lastHeard });
+    });
+  }
+}
