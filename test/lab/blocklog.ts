@@ -3,11 +3,14 @@
  * the kernel's dm-log-writes target (Documentation/admin-guide/device-mapper/log-writes.rst).
  *
  * 1. It is read here and nowhere written; nothing of ours has a hand in it.
- * 2. A log that is cut short (its QEMU was killed) gives the entries that are whole.
+ * 2. A log that is cut short (its QEMU was killed) gives the entries that are whole. One that makes
+ *    no sense is refused: QEMU before 9 mixes up its log when something is written while a zeroing is
+ *    being logged.
  *
  * Layout, little endian: a super block of one sector (magic, version, number of entries, sector
- * size), then for each entry one sector (first sector, sectors, flags, bytes of data) followed by the
- * data. Discards carry no data. A zeroing ("write zeroes") is a write whose data are zeros.
+ * size), then for each entry one sector (first sector, sectors, flags, and a length that QEMU leaves at
+ * zero) followed by the data of these sectors. Discards carry none. A zeroing ("write zeroes") is a
+ * write whose data are zeros.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 
@@ -33,8 +36,11 @@ export type BlockLogEntry =
   | { readonly kind: 'discard'; readonly offset: number; readonly length: number }
   | { readonly kind: 'flush' };
 
-/** Reads the whole log. An empty file (the machine never came up) has no entries. */
-export function readBlockLog(path: string): BlockLogEntry[] {
+/**
+ * Reads the whole log of a device of `deviceBytes`. An empty file (the machine never came up) has no
+ * entries.
+ */
+export function readBlockLog(path: string, deviceBytes: number): BlockLogEntry[] {
   const file = openSync(path, 'r');
   try {
     const size = fstatSync(file).size;
@@ -47,18 +53,20 @@ export function readBlockLog(path: string): BlockLogEntry[] {
       const sector = raw.readBigUInt64LE(0);
       const sectors = raw.readBigUInt64LE(8);
       const flags = raw.readBigUInt64LE(16);
-      const dataBytes = raw.readBigUInt64LE(24);
       if (sectors === 0n && flags === 0n) break; // room that was never written
       const offset = Number(sector) * sectorBytes;
       const length = Number(sectors) * sectorBytes;
       const dataAt = at + sectorBytes;
-      if ((flags & FLAG_DISCARD) !== 0n) entries.push({ kind: 'discard', offset, length });
-      else if (length > 0) {
-        if (dataAt + Number(dataBytes) > size) break; // cut short
-        entries.push({ kind: 'write', offset, length, dataAt });
+      if (offset + length > deviceBytes) {
+        throw new Error(`${path} is damaged at byte ${at}: an entry reaches beyond the device`);
       }
+      const isDiscard = (flags & FLAG_DISCARD) !== 0n;
+      const dataBytes = isDiscard ? 0 : length;
+      if (dataAt + dataBytes > size) break; // cut short
+      if (isDiscard) entries.push({ kind: 'discard', offset, length });
+      else if (length > 0) entries.push({ kind: 'write', offset, length, dataAt });
       if ((flags & FLAG_FLUSH) !== 0n) entries.push({ kind: 'flush' });
-      at = dataAt + Math.ceil(Number(dataBytes) / sectorBytes) * sectorBytes;
+      at = dataAt + dataBytes;
     }
     return entries;
   } finally {

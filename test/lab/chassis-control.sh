@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/bin/bash
 # ipmi_sim's hand on one machine: what the BMC is told about power and boot device happens to its QEMU.
 #
 #   chassis-control.sh FOLDER MC get|set power|boot|reset|shutdown|identify [VALUE]
@@ -40,6 +40,12 @@ on() {
   sed "s/@BOOT@/$boot/g" "$folder/qemu-$device.args" |
     xargs -d '\n' qemu-system-x86_64 >>"$folder/qemu.log" 2>&1
 }
+
+# ipmi_sim hands down its sockets: QEMU would keep their addresses after the simulator is gone.
+for fd in /proc/$$/fd/*; do
+  number=${fd##*/}
+  if [ "$number" -gt 2 ] && [ "$number" -ne 255 ]; then eval "exec $number>&-"; fi
+done 2>/dev/null
 
 echo "$(date +%s.%N) $verb $value" >>"$folder/chassis.log"
 case "$verb" in

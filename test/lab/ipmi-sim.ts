@@ -55,11 +55,15 @@ export async function startBmc(options: {
       logFile: join(folder, 'ipmi_sim.log'),
       namespace: network.namespace,
     });
-    await until(`an answer of the BMC of ${machine.name}`, READY_WAIT_MS, () =>
-      ipmitool(network, address, ['mc', 'guid']).then(
-        () => true,
-        () => false,
-      ),
+    await until(
+      `an answer of the BMC of ${machine.name}`,
+      READY_WAIT_MS,
+      () =>
+        ipmitool(network, address, ['mc', 'guid']).then(
+          () => true,
+          () => false,
+        ),
+      process.logFile,
     );
   };
   const stop = async (): Promise<void> => await process?.stop();

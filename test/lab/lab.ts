@@ -34,10 +34,13 @@ export interface Lab {
   stop(): Promise<readonly string[]>;
 }
 
-/** Starts a laboratory. `vmlinuz` is any bootable kernel, for the probe of KVM. */
+/**
+ * Starts a laboratory. `vmlinuz` is any bootable kernel, for the probe of KVM; without one there is
+ * no probe and QEMU emulates.
+ */
 export async function startLab(options: {
   readonly machines: readonly MachineSpec[];
-  readonly vmlinuz: string;
+  readonly vmlinuz?: string;
   readonly directBoot?: DirectBoot;
 }): Promise<Lab> {
   if (process.getuid?.() !== 0) throw new Error('the lab needs root: it makes network namespaces');
@@ -46,7 +49,8 @@ export async function startLab(options: {
   try {
     const folder = mkdtempSync(join(tmpdir(), 'rackwright-lab-'));
     undo.add('remove the folder', () => rmSync(folder, { recursive: true, force: true }));
-    const accelerator = await chooseAccelerator(options.vmlinuz, CACHE);
+    const accelerator =
+      options.vmlinuz === undefined ? 'tcg' : await chooseAccelerator(options.vmlinuz, CACHE);
     const network = await makeNetwork(undo, options.machines.length);
     startRouter(undo, network, folder);
     startDhcpServer(undo, network, folder, options.directBoot);

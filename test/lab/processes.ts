@@ -126,16 +126,21 @@ export function logTail(file: string): string {
   }
 }
 
-/** Waits until `condition` holds; throws `what` when it does not within `limitMs`. */
+/**
+ * Waits until `condition` holds; throws `what` when it does not within `limitMs`, with the end of
+ * `logFile`.
+ */
 export async function until(
   what: string,
   limitMs: number,
   condition: () => boolean | Promise<boolean>,
+  logFile?: string,
 ): Promise<void> {
   const startedAt = performance.now();
   while (!(await condition())) {
     if (performance.now() - startedAt > limitMs) {
-      throw new Error(`${what} did not happen within ${limitMs / 1000} s`);
+      const log = logFile === undefined ? '' : `; its log ends:\n${logTail(logFile)}`;
+      throw new Error(`${what} did not happen within ${limitMs / 1000} s${log}`);
     }
     await sleep(50);
   }
