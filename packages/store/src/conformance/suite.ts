@@ -37,15 +37,23 @@ export async function runCase(
   }
 }
 
-/** Declares the whole suite as tests of the store `name`. */
+/**
+ * Declares the whole suite as tests of the store `name`. `missing` says why it cannot run here;
+ * the tests then skip with that reason.
+ */
 export function storeConformance(
   name: string,
   makeSubject: () => Promise<StoreUnderTest>,
   limits: SuiteLimits = USUAL_LIMITS,
+  missing: () => string | undefined = () => undefined,
 ): void {
   describe(name, () => {
     for (const each of conformanceCases) {
-      test(each.name, { timeout: CASE_TIMEOUT_MS }, () => runCase(each, makeSubject, limits));
+      test(each.name, { timeout: CASE_TIMEOUT_MS }, async (context) => {
+        const reason = missing();
+        if (reason !== undefined) context.skip(reason);
+        await runCase(each, makeSubject, limits);
+      });
     }
   });
 }

@@ -1,0 +1,150 @@
+/**
+ * The bucket: a file stream laid out as a NATS key-value bucket, with exactly the settings that
+ * the contract needs. Settings are read back, never assumed: a server drops what it does not know.
+ *
+ *  B1 Nothing removes a live value: no age, no count, no size limit, no message deletion.
+ *  B2 Reads are answered by the stream's leader: `allow_direct` is off.
+ *  B3 The incarnation stands in the stream's settings and in the bucket. A bucket made anew has
+ *     another; values copied into another bucket do not match and are refused.
+ */
+import {
+  type JetStreamManager,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+  type StreamInfo,
+} from '@nats-io/jetstream';
+import { type Random, randomId } from '@rackwright/platform';
+import { HISTORY_PER_KEY } from '../contract.ts';
+import { StoreError } from '../errors.ts';
+import { RESERVED_FIRST_SEGMENT } from '../key.ts';
+import { decideWrite } from '../write.ts';
+import type { Channel } from './channel.ts';
+import { isNameInUse, isStreamNotFound } from './failures.ts';
+import { streamName, subjectOf } from './message.ts';
+
+const INCARNATION_METADATA = 'rackwright_incarnation';
+/** A driver's own key; `checkKey` refuses it to everyone else. */
+const INCARNATION_KEY = `${RESERVED_FIRST_SEGMENT}.incarnation`;
+
+const BUCKET_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Throws `wrongConfiguration`. */
+export function checkBucketName(bucket: string): void {
+  if (BUCKET_NAME.test(bucket)) return;
+  throw new StoreError(
+    'wrongConfiguration',
+    `bucket name ${JSON.stringify(bucket)} is not 1 to 64 of A-Z a-z 0-9 _ -`,
+  );
+}
+
+/** The settings that differ from what the contract needs, as "name is x, needs y". */
+export function wrongSettings(config: StreamConfig, bucket: string, replicas: number): string[] {
+  const needed: Partial<Record<keyof StreamConfig, unknown>> = {
+    subjects: [subjectOf(bucket, '>')],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    max_age: 0,
+    max_msgs: -1,
+    max_bytes: -1,
+    max_msgs_per_subject: HISTORY_PER_KEY,
+    num_replicas: replicas,
+    allow_direct: false,
+    deny_delete: true,
+    sealed: false,
+  };
+  const wrong: string[] = [];
+  for (const [name, need] of Object.entries(needed)) {
+    const have = config[name as keyof StreamConfig];
+    if (JSON.stringify(have) === JSON.stringify(need)) continue;
+    wrong.push(`${name} is ${JSON.stringify(have)}, needs ${JSON.stringify(need)}`);
+  }
+  for (const name of ['mirror', 'sources', 'subject_transform', 'republish'] as const) {
+    if (config[name] !== undefined && config[name] !== null) wrong.push(`${name} must not be set`);
+  }
+  return wrong;
+}
+
+/** The incarnation that a stream's settings bear, or undefined. */
+export function incarnationOf(config: StreamConfig): string | undefined {
+  return config.metadata?.[INCARNATION_METADATA];
+}
+
+/** Finds or makes the stream. Throws what the server says. */
+export async function openStream(
+  manager: JetStreamManager,
+  bucket: string,
+  replicas: number,
+  random: Random,
+): Promise<StreamInfo> {
+  const name = streamName(bucket);
+  try {
+    return await manager.streams.info(name);
+  } catch (error) {
+    if (!isStreamNotFound(error)) throw error;
+  }
+  try {
+    return await manager.streams.add({
+      name,
+      subjects: [subjectOf(bucket, '>')],
+      retention: RetentionPolicy.Limits,
+      storage: StorageType.File,
+      max_age: 0,
+      max_msgs: -1,
+      max_bytes: -1,
+      max_msgs_per_subject: HISTORY_PER_KEY,
+      num_replicas: replicas,
+      allow_direct: false,
+      deny_delete: true,
+      metadata: { [INCARNATION_METADATA]: randomId(random) },
+    });
+  } catch (error) {
+    if (!isNameInUse(error)) throw error;
+    // Another opener was faster; its incarnation counts.
+    return manager.streams.info(name);
+  }
+}
+
+/** Throws `wrongConfiguration`. */
+export function checkStream(info: StreamInfo, bucket: string, replicas: number): void {
+  const wrong = wrongSettings(info.config, bucket, replicas);
+  if (incarnationOf(info.config) === undefined) wrong.push('it bears no incarnation');
+  if (wrong.length === 0) return;
+  throw new StoreError(
+    'wrongConfiguration',
+    `bucket ${bucket} cannot be used as a store: ${wrong.join('; ')}`,
+  );
+}
+
+/**
+ * Makes sure that stream and bucket bear the same incarnation, and answers it. Throws
+ * `incarnationMismatch`, and other errors for what may be tried again.
+ */
+export async function settleIncarnation(
+  manager: JetStreamManager,
+  channel: Channel,
+  config: StreamConfig,
+  restored: { readonly random: Random } | undefined,
+): Promise<string> {
+  const inSettings = incarnationOf(config) ?? '';
+  const wanted = restored === undefined ? inSettings : randomId(restored.random);
+  const value = new TextEncoder().encode(wanted);
+  const last = await channel.last(INCARNATION_KEY);
+  if (last === undefined || restored !== undefined) {
+    const outcome = await channel.publish(INCARNATION_KEY, value, last?.revision ?? 0, wanted);
+    if (outcome.kind === 'uncertain') throw new Error(outcome.reason);
+  }
+  const stands = await channel.last(INCARNATION_KEY);
+  if (decideWrite(stands, 'absent', wanted).kind !== 'landed') {
+    const found = stands?.kind === 'put' ? new TextDecoder().decode(stands.value) : 'none';
+    throw new StoreError(
+      'incarnationMismatch',
+      `the bucket holds values of incarnation ${found}, its stream is ${inSettings}: it was ` +
+        'restored or copied; open it as restored',
+    );
+  }
+  if (wanted === inSettings) return wanted;
+  const metadata = { ...config.metadata, [INCARNATION_METADATA]: wanted };
+  await manager.streams.update(config.name, { ...config, metadata });
+  return wanted;
+}

@@ -1,0 +1,89 @@
+/**
+ * Single requests to the bucket's leader, in the driver's terms. One call here is one request;
+ * patience is the caller's (`retry.ts`, `writing.ts`).
+ */
+import type { JetStreamClient, JetStreamManager, StreamInfo } from '@nats-io/jetstream';
+import type { Revision } from '../contract.ts';
+import type { StoredChange } from '../write.ts';
+import { messageOf, publishFailure } from './failures.ts';
+import { changeHeaders, changeOf, keyOf, streamName, subjectOf } from './message.ts';
+
+export type PublishOutcome =
+  | { readonly kind: 'stored'; readonly revision: Revision }
+  /** Not stored by this request: the key's last revision was another. */
+  | { readonly kind: 'wrongRevision' }
+  | { readonly kind: 'uncertain'; readonly reason: string };
+
+export class Channel {
+  readonly bucket: string;
+  readonly #client: JetStreamClient;
+  readonly #manager: JetStreamManager;
+  readonly #attemptTimeoutMs: number;
+
+  constructor(
+    bucket: string,
+    client: JetStreamClient,
+    manager: JetStreamManager,
+    attemptTimeoutMs: number,
+  ) {
+    this.bucket = bucket;
+    this.#client = client;
+    this.#manager = manager;
+    this.#attemptTimeoutMs = attemptTimeoutMs;
+  }
+
+  /** Stores a put, or a delete when `value` is undefined, if the key's last revision is `previous`. */
+  async publish(
+    key: string,
+    value: Uint8Array | undefined,
+    previous: Revision,
+    writeId: string,
+  ): Promise<PublishOutcome> {
+    const kind = value === undefined ? 'delete' : 'put';
+    try {
+      const stored = await this.#client.publish(subjectOf(this.bucket, key), value, {
+        headers: changeHeaders(kind, writeId, previous),
+        timeout: this.#attemptTimeoutMs,
+        expect: { lastSubjectSequence: previous, streamName: streamName(this.bucket) },
+      });
+      return { kind: 'stored', revision: stored.seq };
+    } catch (error) {
+      const failure = publishFailure(error);
+      return failure === 'uncertain'
+        ? { kind: 'uncertain', reason: messageOf(error) }
+        : { kind: failure };
+    }
+  }
+
+  /** The key's last change. Throws the client's error. */
+  last(key: string): Promise<StoredChange | undefined> {
+    return this.#message({ last_by_subj: subjectOf(this.bucket, key) });
+  }
+
+  /** The change with this revision, if it is kept. Throws the client's error. */
+  at(revision: Revision): Promise<StoredChange | undefined> {
+    return this.#message({ seq: revision });
+  }
+
+  /** The stream as its leader sees it. Throws the client's error. */
+  info(): Promise<StreamInfo> {
+    return this.#manager.streams.info(streamName(this.bucket));
+  }
+
+  /** The keys ever written that match `subject`. Throws the client's error. */
+  async keysMatching(subject: string): Promise<string[]> {
+    const info = await this.#manager.streams.info(streamName(this.bucket), {
+      subjects_filter: subject,
+    });
+    return Object.keys(info.state.subjects ?? {}).map((each) => keyOf(this.bucket, each));
+  }
+
+  async #message(
+    query: { last_by_subj: string } | { seq: number },
+  ): Promise<StoredChange | undefined> {
+    const message = await this.#manager.streams.getMessage(streamName(this.bucket), query);
+    if (message === null) return undefined;
+    const { subject, seq, data, header } = message;
+    return changeOf(keyOf(this.bucket, subject), seq, data, header);
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * Real nats-servers on loopback for tests: one or three, killed and started again on their data.
+ * The program is fetched by `npm run peers`; without it tests skip and say so.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { SERVER_VERSION_FLOOR } from './server-version.ts';
+
+const PROGRAM = fileURLToPath(new URL('../../../../.cache/peers/nats-server', import.meta.url));
+/** How long a cluster may take to have a leader. */
+const READY_TIMEOUT_MS = 60_000;
+const READY_POLL_MS = 50;
+
+/** Why tests against servers cannot run here, or undefined. */
+export function serverMissing(): string | undefined {
+  if (existsSync(PROGRAM)) return undefined;
+  return `peer missing: nats-server ${SERVER_VERSION_FLOOR}: run npm run peers`;
+}
+
+interface Server {
+  readonly name: string;
+  readonly port: number;
+  readonly monitorPort: number;
+  readonly configPath: string;
+  process: ChildProcess | undefined;
+}
+
+export interface ClusterOptions {
+  readonly servers: 1 | 3;
+  /** Syncs before each acknowledgement, as production must. */
+  readonly syncAlways: boolean;
+}
+
+/** The system account's user of every cluster here. */
+export const SYSTEM_USER = { user: 'system', password: 'system' } as const;
+
+export class NatsCluster {
+  readonly #folder: string;
+  readonly #servers: readonly Server[];
+
+  private constructor(folder: string, servers: readonly Server[]) {
+    this.#folder = folder;
+    this.#servers = servers;
+  }
+
+  static async start(options: ClusterOptions): Promise<NatsCluster> {
+    const folder = await mkdtemp(join(tmpdir(), 'rackwright-nats-'));
+    const ports = await freePorts(options.servers * 3);
+    const routes = ports.slice(options.servers * 2);
+    const servers: Server[] = [];
+    for (let at = 0; at < options.servers; at += 1) {
+      const server: Server = {
+        name: `n${at + 1}`,
+        port: ports[at] as number,
+        monitorPort: ports[options.servers + at] as number,
+        configPath: join(folder, `n${at + 1}.conf`),
+        process: undefined,
+      };
+      await writeFile(server.configPath, configuration(server, folder, routes, at, options));
+      servers.push(server);
+    }
+    const cluster = new NatsCluster(folder, servers);
+    await cluster.startAll();
+    return cluster;
+  }
+
+  /** `host:port` of each server. */
+  get addresses(): string[] {
+    return this.#servers.map((server) => `127.0.0.1:${server.port}`);
+  }
+
+  get monitors(): string[] {
+    return this.#servers.map((server) => `http://127.0.0.1:${server.monitorPort}`);
+  }
+
+  get names(): string[] {
+    return this.#servers.map((server) => server.name);
+  }
+
+  /** Starts what does not run and waits until all are healthy. */
+  async startAll(): Promise<void> {
+    for (const server of this.#servers) {
+      server.process ??= spawn(PROGRAM, ['-c', server.configPath], { stdio: 'ignore' });
+    }
+    const until = performance.now() + READY_TIMEOUT_MS;
+    for (const monitor of this.monitors) {
+      while (!(await isHealthy(monitor))) {
+        if (performance.now() > until) throw new Error(`nats-server at ${monitor} is not ready`);
+        await delay(READY_POLL_MS);
+      }
+    }
+  }
+
+  /** SIGKILL to the named servers, all at once, and their end awaited. */
+  async kill(names: readonly string[] = this.names): Promise<void> {
+    const ends: Promise<unknown>[] = [];
+    for (const server of this.#servers) {
+      if (!names.includes(server.name) || server.process === undefined) continue;
+      ends.push(once(server.process, 'exit'));
+      server.process.kill('SIGKILL');
+      server.process = undefined;
+    }
+    await Promise.all(ends);
+  }
+
+  async dispose(): Promise<void> {
+    await this.kill();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}
+
+function configuration(
+  server: Server,
+  folder: string,
+  routes: readonly number[],
+  at: number,
+  options: ClusterOptions,
+): string {
+  const sync = options.syncAlways ? 'sync_interval: always' : '';
+  const peers = routes.map((port) => `nats://127.0.0.1:${port}`).join(', ');
+  const cluster = `cluster { name: rackwright, host: 127.0.0.1, port: ${routes[at]}, routes: [${peers}] }`;
+  return `
+    host: 127.0.0.1
+    port: ${server.port}
+    http: 127.0.0.1:${server.monitorPort}
+    server_name: ${server.name}
+    jetstream { store_dir: "${join(folder, server.name)}", ${sync} }
+    accounts {
+      SYS { users: [{ user: ${SYSTEM_USER.user}, password: ${SYSTEM_USER.password} }] }
+      STORE { jetstream: enabled, users: [{ user: store, password: store }] }
+    }
+    system_account: SYS
+    no_auth_user: store
+    ${options.servers > 1 ? cluster : ''}
+  `;
+}
+
+async function isHealthy(monitor: string): Promise<boolean> {
+  try {
+    const answer = await fetch(new URL('/healthz', monitor), {
+      signal: AbortSignal.timeout(1_000),
+    });
+    return answer.ok;
+  } catch {
+    return false;
+  }
+}
+
+/** Ports that were free a moment ago, all different. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  const ports: number[] = [];
+  for (const server of servers) {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    if (address !== null && typeof address === 'object') ports.push(address.port);
+  }
+  for (const server of servers) {
+    server.close();
+    await once(server, 'close');
+  }
+  return ports;
+}

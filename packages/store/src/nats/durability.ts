@@ -1,0 +1,138 @@
+/**
+ * Whether an acknowledged write is on disk. nats-server acknowledges before it syncs unless
+ * `sync_interval: always` is set, in which case it syncs the Raft log and the stream first. Each
+ * server that holds a replica must be asked; an ordinary client is not told.
+ */
+import { connect } from 'nats';
+import type { StateStore } from '../contract.ts';
+import { StoreError } from '../errors.ts';
+import { connectionOptions } from './connect.ts';
+import type { NatsStoreOptions } from './options.ts';
+import { checkServerVersion } from './server-version.ts';
+
+/** How long monitors and servers may take to answer. */
+const PROOF_TIMEOUT_MS = 3_000;
+/** Servers that answer the system account; more are not waited for. */
+const SERVERS_MAX = 64;
+
+/** What one server says of itself. */
+export interface ServerFacts {
+  readonly name: string;
+  readonly version: string;
+  readonly syncsAlways: boolean;
+}
+
+export interface DurabilityVerdict {
+  readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
+  /** For the refusal, and for a person: what is missing. */
+  readonly reason: string;
+}
+
+/** Judges the servers `holders`, by name, that hold a replica. */
+export function judgeDurability(
+  facts: readonly ServerFacts[],
+  holders: readonly string[],
+): DurabilityVerdict {
+  const byName = new Map(facts.map((each) => [each.name, each]));
+  const silent = holders.filter((name) => !byName.has(name));
+  const late = holders.filter((name) => byName.get(name)?.syncsAlways === false);
+  if (late.length > 0) {
+    return {
+      survivesPowerLoss: 'no',
+      reason: `nats-server ${late.join(', ')} acknowledges before it syncs; set sync_interval: always`,
+    };
+  }
+  if (silent.length > 0 || holders.length === 0) {
+    return {
+      survivesPowerLoss: 'unknown',
+      reason: `nobody has shown how nats-server ${silent.join(', ') || '(none known)'} syncs`,
+    };
+  }
+  return { survivesPowerLoss: 'yes', reason: 'every replica syncs before it acknowledges' };
+}
+
+/** Reads the part of a server's `varz` that matters. Undefined when it is something else. */
+export function factsOf(varz: unknown): ServerFacts | undefined {
+  if (!isRecord(varz)) return undefined;
+  const { server_name: name, version, jetstream } = varz;
+  if (typeof name !== 'string' || typeof version !== 'string') return undefined;
+  const config = isRecord(jetstream) ? jetstream['config'] : undefined;
+  return { name, version, syncsAlways: isRecord(config) && config['sync_always'] === true };
+}
+
+/** Asks by the way that the options give. Throws `serverTooOld`; other failures prove nothing. */
+export async function gatherFacts(options: NatsStoreOptions): Promise<readonly ServerFacts[]> {
+  const answers = await askServers(options);
+  const facts: ServerFacts[] = [];
+  for (const answer of answers) {
+    const each = factsOf(answer);
+    if (each === undefined) continue;
+    checkServerVersion(each.version, each.name);
+    facts.push(each);
+  }
+  return facts;
+}
+
+/** Throws `durabilityUnproven` unless proved or accepted. */
+export function checkDurability(verdict: DurabilityVerdict, accepted: boolean): void {
+  if (verdict.survivesPowerLoss === 'yes' || accepted) return;
+  throw new StoreError(
+    'durabilityUnproven',
+    `it is not proved that acknowledged writes survive a loss of power: ${verdict.reason}. Give ` +
+      'the monitors of all servers or a system account, or accept unproven durability',
+  );
+}
+
+async function askServers(options: NatsStoreOptions): Promise<readonly unknown[]> {
+  const proof = options.durability;
+  switch (proof?.kind) {
+    case undefined:
+      return [];
+    case 'monitors':
+      return Promise.all(proof.urls.map(askMonitor));
+    case 'systemAccount': {
+      const { user, password } = proof;
+      return askSystem({ ...options, authentication: { kind: 'password', user, password } });
+    }
+    case 'systemAccountCredentials': {
+      const { credentials } = proof;
+      return askSystem({ ...options, authentication: { kind: 'credentials', credentials } });
+    }
+  }
+}
+
+async function askMonitor(url: string): Promise<unknown> {
+  try {
+    const target = new URL('/varz', url);
+    const answer = await fetch(target, { signal: AbortSignal.timeout(PROOF_TIMEOUT_MS) });
+    return await answer.json();
+  } catch {
+    // A monitor that does not answer proves nothing; the verdict names its server.
+    return undefined;
+  }
+}
+
+async function askSystem(options: NatsStoreOptions): Promise<readonly unknown[]> {
+  try {
+    const connection = await connect({ ...connectionOptions(options), reconnect: false });
+    try {
+      const answers: unknown[] = [];
+      const all = await connection.requestMany('$SYS.REQ.SERVER.PING.VARZ', undefined, {
+        strategy: 'stall',
+        stall: PROOF_TIMEOUT_MS / 6,
+        maxWait: PROOF_TIMEOUT_MS,
+        maxMessages: SERVERS_MAX,
+      });
+      for await (const message of all) answers.push(message.json<{ data?: unknown }>().data);
+      return answers;
+    } finally {
+      await connection.close();
+    }
+  } catch {
+    return [];
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

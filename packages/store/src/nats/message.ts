@@ -1,0 +1,66 @@
+/**
+ * A change as a message of the bucket's stream. The layout is that of a NATS key-value bucket, so
+ * that ordinary tools can read it; two headers of ours carry what the contract needs beyond it.
+ */
+import type { MsgHdrs } from 'nats';
+import { headers } from 'nats';
+import type { Revision } from '../contract.ts';
+import type { StoredChange } from '../write.ts';
+
+const WRITE_ID_HEADER = 'Rackwright-Write-Id';
+const PREVIOUS_HEADER = 'Rackwright-Previous';
+/** Set by key-value clients for deletes. */
+const OPERATION_HEADER = 'KV-Operation';
+const DELETE_OPERATION = 'DEL';
+
+export function streamName(bucket: string): string {
+  return `KV_${bucket}`;
+}
+
+export function subjectOf(bucket: string, key: string): string {
+  return `$KV.${bucket}.${key}`;
+}
+
+export function keyOf(bucket: string, subject: string): string {
+  return subject.slice(subjectOf(bucket, '').length);
+}
+
+/** The subjects of the keys under `prefix`. */
+export function subjectsUnder(bucket: string, prefix: string): string[] {
+  if (prefix === '') return [subjectOf(bucket, '>')];
+  return [subjectOf(bucket, prefix), subjectOf(bucket, `${prefix}.>`)];
+}
+
+export function changeHeaders(
+  kind: StoredChange['kind'],
+  writeId: string,
+  previous: Revision,
+): MsgHdrs {
+  const set = headers();
+  set.set(WRITE_ID_HEADER, writeId);
+  set.set(PREVIOUS_HEADER, String(previous));
+  if (kind === 'delete') set.set(OPERATION_HEADER, DELETE_OPERATION);
+  return set;
+}
+
+/**
+ * The change that a message holds. One written by another program has no write id of ours and no
+ * known predecessor; it is shown, under an id of its own, rather than hidden.
+ */
+export function changeOf(
+  key: string,
+  revision: Revision,
+  value: Uint8Array,
+  set: MsgHdrs | undefined,
+): StoredChange {
+  const writeId = set?.get(WRITE_ID_HEADER) || `foreign-${revision}`;
+  const previous = Number(set?.get(PREVIOUS_HEADER) || '0');
+  const common = {
+    key,
+    revision,
+    writeId,
+    previous: Number.isSafeInteger(previous) ? previous : 0,
+  };
+  const operation = set?.get(OPERATION_HEADER) ?? '';
+  return operation === '' ? { kind: 'put', ...common, value } : { kind: 'delete', ...common };
+}

@@ -1,0 +1,99 @@
+/** Opening the NATS driver: connect, prove, check, and only then use. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
+import type { NatsConnection } from 'nats';
+import type { StateStore } from '../contract.ts';
+import { StoreError } from '../errors.ts';
+import { checkBucketName, checkStream, openStream, settleIncarnation } from './bucket.ts';
+import { Channel } from './channel.ts';
+import { connectToServers } from './connect.ts';
+import {
+  checkDurability,
+  type DurabilityVerdict,
+  gatherFacts,
+  judgeDurability,
+} from './durability.ts';
+import { messageOf } from './failures.ts';
+import {
+  ATTEMPT_TIMEOUT_DEFAULT_MS,
+  BUCKET_DEFAULT,
+  CALL_TIMEOUT_DEFAULT_MS,
+  type NatsStoreOptions,
+  REPLICAS_DEFAULT,
+  retryDelayMs,
+} from './options.ts';
+import { NatsStore } from './store.ts';
+
+/**
+ * Opens or creates the bucket. Throws `unavailable`, `serverTooOld`, `wrongConfiguration`,
+ * `durabilityUnproven`, `incarnationMismatch`.
+ */
+export async function openNatsStore(options: NatsStoreOptions): Promise<StateStore> {
+  checkBucketName(options.bucket ?? BUCKET_DEFAULT);
+  const connection = await connectToServers(options);
+  try {
+    return await openOn(connection, options);
+  } catch (error) {
+    await connection.close();
+    if (error instanceof StoreError) throw error;
+    throw new StoreError('unavailable', `opening the store failed: ${messageOf(error)}`, error);
+  }
+}
+
+async function openOn(connection: NatsConnection, options: NatsStoreOptions): Promise<StateStore> {
+  const bucket = options.bucket ?? BUCKET_DEFAULT;
+  const replicas = options.replicas ?? REPLICAS_DEFAULT;
+  const callTimeoutMs = options.callTimeoutMs ?? CALL_TIMEOUT_DEFAULT_MS;
+  const timeout = options.attemptTimeoutMs ?? ATTEMPT_TIMEOUT_DEFAULT_MS;
+  const client = jetstream(connection, { timeout });
+  const manager = await jetstreamManager(connection, { timeout, checkAPI: false });
+  const channel = new Channel(bucket, client, manager, timeout);
+  const patiently = <T>(ask: () => Promise<T>) => retried(ask, callTimeoutMs);
+
+  const info = await patiently(() => openStream(manager, bucket, replicas, options.random));
+  checkStream(info, bucket, replicas);
+  const verdict = await patiently(() => proveDurability(connection, channel, replicas, options));
+  checkDurability(verdict, options.acceptUnprovenDurability === true);
+  const restored = options.restored === true ? { random: options.random } : undefined;
+  const incarnation = await patiently(() =>
+    settleIncarnation(manager, channel, info.config, restored),
+  );
+  return new NatsStore({
+    connection,
+    client,
+    channel,
+    incarnation,
+    survivesPowerLoss: verdict.survivesPowerLoss,
+    callTimeoutMs,
+    random: options.random,
+  });
+}
+
+async function proveDurability(
+  connection: NatsConnection,
+  channel: Channel,
+  replicas: number,
+  options: NatsStoreOptions,
+): Promise<DurabilityVerdict> {
+  const { cluster } = await channel.info();
+  // Without a cluster the only holder is the server that we talk to.
+  const leader = cluster?.leader ?? connection.info?.server_name ?? '';
+  const holders = [leader, ...(cluster?.replicas ?? []).map((each) => each.name)];
+  if (leader === '' || holders.length < replicas) {
+    throw new Error(`the bucket has ${holders.length} of ${replicas} replicas so far`);
+  }
+  return judgeDurability(await gatherFacts(options), holders);
+}
+
+/** Repeats what fails for reasons that may pass: a cluster that has no leader yet. */
+async function retried<T>(ask: () => Promise<T>, withinMs: number): Promise<T> {
+  const until = performance.now() + withinMs;
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (error instanceof StoreError || performance.now() > until) throw error;
+      await delay(retryDelayMs(attempt));
+    }
+  }
+}

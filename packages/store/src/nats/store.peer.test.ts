@@ -1,0 +1,23 @@
+import { afterAll, beforeAll } from 'vitest';
+import { USUAL_LIMITS } from '../conformance/subject.ts';
+import { storeConformance } from '../conformance/suite.ts';
+import { NatsCluster, serverMissing } from './cluster.ts';
+import { natsSubject } from './subject.ts';
+
+let cluster: NatsCluster;
+
+beforeAll(async () => {
+  if (serverMissing() !== undefined) return;
+  cluster = await NatsCluster.start({ servers: 3, syncAlways: true });
+}, 120_000);
+
+afterAll(() => cluster?.dispose());
+
+const limits = { ...USUAL_LIMITS, patienceMs: 30_000 };
+
+storeConformance(
+  'the NATS store on three servers',
+  () => natsSubject(cluster),
+  limits,
+  serverMissing,
+);

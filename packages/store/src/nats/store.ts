@@ -1,0 +1,310 @@
+/**
+ * The NATS driver: one key-value bucket on JetStream, several control planes.
+ *
+ * Revisions are the stream's sequence numbers. Reads are answered by the stream's leader; one that
+ * was deposed and has not noticed may answer with the past, so every answer says by `asOf` as of
+ * which revision it is. Compare-and-set goes through the leader and a majority and is exact.
+ *
+ *  N1 The stream's incarnation is compared whenever its settings are at hand: at opening, after
+ *     each reconnection, on list, watch and latestRevision. Another one ends the handle.
+ *  N2 A revision that is not above the expected one means another stream under the same name: the
+ *     handle ends.
+ *
+ * Must not: read through followers, rely on expiry, retry without the write's id.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { JetStreamClient } from '@nats-io/jetstream';
+import { type Random, randomId } from '@rackwright/platform';
+import type { NatsConnection } from 'nats';
+import {
+  type Change,
+  checkRevision,
+  checkValue,
+  checkWriteId,
+  type Entry,
+  type Expected,
+  type GetResult,
+  HISTORY_PER_KEY,
+  type Listing,
+  type Revision,
+  type StateStore,
+  type WatchEvent,
+  type WriteResult,
+} from '../contract.ts';
+import { StoreError } from '../errors.ts';
+import { checkKey, checkPrefix, RESERVED_FIRST_SEGMENT } from '../key.ts';
+import { Bell } from '../pull.ts';
+import { publicChange, readResult } from '../write.ts';
+import { incarnationOf } from './bucket.ts';
+import type { Channel } from './channel.ts';
+import { checkConnectedServer } from './connect.ts';
+import { isStreamNotFound, messageOf } from './failures.ts';
+import { subjectsUnder } from './message.ts';
+import { retryDelayMs } from './options.ts';
+import { watchStream } from './watching.ts';
+import { carryWrite, changesBack, type WriteRequest } from './writing.ts';
+
+/** Values that a listing asks for at the same time. */
+const LIST_READS_MAX = 64;
+
+export interface OpenedBucket {
+  readonly connection: NatsConnection;
+  readonly client: JetStreamClient;
+  readonly channel: Channel;
+  readonly incarnation: string;
+  readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
+  readonly callTimeoutMs: number;
+  readonly random: Random;
+}
+
+export class NatsStore implements StateStore {
+  readonly driver = 'nats';
+  readonly incarnation: string;
+  readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
+  readonly #opened: OpenedBucket;
+  readonly #bell = new Bell();
+  readonly #calls = new Set<Promise<unknown>>();
+  #failure: StoreError | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(opened: OpenedBucket) {
+    this.incarnation = opened.incarnation;
+    this.survivesPowerLoss = opened.survivesPowerLoss;
+    this.#opened = opened;
+    void this.#followConnection();
+  }
+
+  async get(key: string): Promise<GetResult> {
+    checkKey(key);
+    const last = await this.#read(() => this.#opened.channel.last(key));
+    return { ...readResult(key, last), asOf: last?.revision ?? 0 };
+  }
+
+  async list(prefix: string): Promise<Listing> {
+    checkPrefix(prefix);
+    const { channel } = this.#opened;
+    const before = await this.latestRevision();
+    const keys = new Set<string>();
+    for (const subject of subjectsUnder(channel.bucket, prefix)) {
+      for (const key of await this.#read(() => channel.keysMatching(subject))) keys.add(key);
+    }
+    const wanted = [...keys].filter((key) => !key.startsWith(`${RESERVED_FIRST_SEGMENT}.`)).sort();
+    const entries: Entry[] = [];
+    for (let at = 0; at < wanted.length; at += LIST_READS_MAX) {
+      const page = wanted.slice(at, at + LIST_READS_MAX);
+      for (const last of await Promise.all(
+        page.map((key) => this.#read(() => channel.last(key))),
+      )) {
+        if (last?.kind !== 'put') continue;
+        const { key, value, revision, writeId } = last;
+        entries.push({ key, value, revision, writeId });
+      }
+    }
+    return { entries, before };
+  }
+
+  async put(
+    key: string,
+    value: Uint8Array,
+    expected: Expected,
+    writeId?: string,
+  ): Promise<WriteResult> {
+    checkKey(key);
+    checkValue(key, value);
+    return this.#write(key, Uint8Array.from(value), expected, writeId);
+  }
+
+  async delete(key: string, expected: Revision, writeId?: string): Promise<WriteResult> {
+    checkKey(key);
+    checkRevision(expected, 1);
+    return this.#write(key, undefined, expected, writeId);
+  }
+
+  watch(from: Revision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent> {
+    checkRevision(from, 0);
+    checkPrefix(prefix);
+    this.#checkOpen();
+    return this.#watch(from, prefix, signal);
+  }
+
+  async history(key: string): Promise<readonly Change[]> {
+    checkKey(key);
+    const changes: Change[] = [];
+    const last = await this.#read(() => this.#opened.channel.last(key));
+    const at = (revision: Revision) => this.#read(() => this.#opened.channel.at(revision));
+    for await (const change of changesBack({ at }, last)) {
+      changes.push(publicChange(change));
+      if (changes.length === HISTORY_PER_KEY) break;
+    }
+    return changes.reverse();
+  }
+
+  async latestRevision(): Promise<Revision> {
+    const info = await this.#read(() => this.#opened.channel.info());
+    this.#checkIncarnation(incarnationOf(info.config));
+    return info.state.last_seq;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#bell.end();
+    await Promise.allSettled(this.#calls);
+    await this.#opened.connection.close();
+  }
+
+  async #write(
+    key: string,
+    value: Uint8Array | undefined,
+    expected: Expected,
+    chosenId: string | undefined,
+  ): Promise<WriteResult> {
+    if (expected !== 'absent') checkRevision(expected, 1);
+    const writeId = chosenId ?? randomId(this.#opened.random);
+    checkWriteId(writeId);
+    this.#checkOpen();
+    const request: WriteRequest = {
+      key,
+      ...(value === undefined ? {} : { value }),
+      expected,
+      writeId,
+      mayHaveLanded: chosenId !== undefined,
+    };
+    const { channel } = this.#opened;
+    const result = await this.#accepted(
+      carryWrite(
+        {
+          publish: (...call) => channel.publish(...call),
+          last: (of) => channel.last(of),
+          at: (revision) => channel.at(revision),
+          pause: delay,
+          hasTime: this.#patience(),
+        },
+        request,
+      ),
+    );
+    if (result.kind === 'ok') this.#checkGrowth(result.revision, expected);
+    return result;
+  }
+
+  async *#watch(
+    from: Revision,
+    prefix: string,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<WatchEvent, void, undefined> {
+    const over = () => this.#bell.ended || signal?.aborted === true;
+    const path = {
+      client: this.#opened.client,
+      bucket: this.#opened.channel.bucket,
+      latest: () => this.#latestForWatch(from, over),
+      pause: delay,
+      over,
+      whenOver: (stop: () => void) => {
+        const forget = this.#bell.next(stop);
+        signal?.addEventListener('abort', stop, { once: true });
+        return () => {
+          forget();
+          signal?.removeEventListener('abort', stop);
+        };
+      },
+    };
+    yield* watchStream(path, from, prefix);
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  /** A watch outlasts every outage: it asks until it is answered or over. */
+  async #latestForWatch(from: Revision, over: () => boolean): Promise<Revision> {
+    for (;;) {
+      try {
+        return await this.latestRevision();
+      } catch (error) {
+        if (over()) return from;
+        if (!(error instanceof StoreError && error.code === 'unavailable')) throw error;
+      }
+    }
+  }
+
+  /** Asks until it is answered or the time is up. Throws `unavailable`. */
+  async #read<T>(ask: () => Promise<T>): Promise<T> {
+    this.#checkOpen();
+    const hasTime = this.#patience();
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#accepted(ask());
+      } catch (error) {
+        this.#checkOpen();
+        if (isStreamNotFound(error)) this.#checkIncarnation(undefined);
+        if (!hasTime()) {
+          throw new StoreError(
+            'unavailable',
+            `the store did not answer within ${this.#opened.callTimeoutMs} ms: ${messageOf(error)}`,
+            error,
+          );
+        }
+        await delay(retryDelayMs(attempt));
+      }
+    }
+  }
+
+  /** Lets `close` wait for what was accepted before it. */
+  async #accepted<T>(call: Promise<T>): Promise<T> {
+    this.#calls.add(call);
+    try {
+      return await call;
+    } finally {
+      this.#calls.delete(call);
+    }
+  }
+
+  #patience(): () => boolean {
+    const until = performance.now() + this.#opened.callTimeoutMs;
+    return () => performance.now() < until && !this.#bell.ended;
+  }
+
+  /** N1 and the server's version, each time that the connection reaches a server. */
+  async #followConnection(): Promise<void> {
+    const { connection } = this.#opened;
+    for await (const status of connection.status()) {
+      if (status.type !== 'reconnect') continue;
+      try {
+        checkConnectedServer(connection);
+        await this.latestRevision();
+      } catch (error) {
+        const isLasting = error instanceof StoreError && error.code !== 'unavailable';
+        if (isLasting) this.#fail(error);
+      }
+    }
+  }
+
+  #checkIncarnation(found: string | undefined): void {
+    if (found === this.incarnation) return;
+    this.#fail(
+      new StoreError(
+        'incarnationChanged',
+        `the store was incarnation ${this.incarnation} and is now ${found ?? 'gone'}: it was ` +
+          'deleted, replaced or restored; open it again',
+      ),
+    );
+    this.#checkOpen();
+  }
+
+  /** N2. */
+  #checkGrowth(revision: Revision, expected: Expected): void {
+    if (expected === 'absent' || revision > expected) return;
+    this.#checkIncarnation(`one whose revisions begin anew at ${revision}`);
+  }
+
+  #fail(failure: StoreError): void {
+    if (this.#bell.ended) return;
+    this.#failure = failure;
+    void this.close();
+  }
+
+  #checkOpen(): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#bell.ended) throw new StoreError('closed', 'this store is closed; open it again');
+  }
+}

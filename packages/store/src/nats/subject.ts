@@ -1,0 +1,47 @@
+/** The NATS driver as the conformance suite sees it: a fresh bucket on a cluster that is shared. */
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { nodeRandom } from '@rackwright/platform/node';
+import type { StoreUnderTest } from '../conformance/subject.ts';
+import type { NatsCluster } from './cluster.ts';
+import { openNatsStore } from './open.ts';
+import type { NatsStoreOptions } from './options.ts';
+
+/** Elections on a loaded machine take long; a store that needs longer has failed. */
+const CALL_TIMEOUT_MS = 40_000;
+
+export function clusterOptions(
+  cluster: NatsCluster,
+  bucket = `t-${randomBytes(6).toString('hex')}`,
+): NatsStoreOptions {
+  return {
+    servers: cluster.addresses,
+    random: nodeRandom(),
+    bucket,
+    replicas: cluster.names.length === 3 ? 3 : 1,
+    durability: { kind: 'monitors', urls: cluster.monitors },
+    callTimeoutMs: CALL_TIMEOUT_MS,
+  };
+}
+
+/** Two handles, as two control planes have; a crash kills every server. */
+export async function natsSubject(cluster: NatsCluster): Promise<StoreUnderTest> {
+  const options = clusterOptions(cluster);
+  const open = () => openNatsStore(options);
+  const subject: StoreUnderTest = {
+    first: await open(),
+    second: await open(),
+    async crash() {
+      await cluster.kill();
+      await Promise.all([subject.first.close(), subject.second.close()]);
+      await cluster.startAll();
+      subject.first = await open();
+      subject.second = await open();
+    },
+    wait: (delayMs) => delay(delayMs),
+    async dispose() {
+      await Promise.all([subject.first.close(), subject.second.close()]);
+    },
+  };
+  return subject;
+}

@@ -1,0 +1,118 @@
+/**
+ * `watch` over an ordered consumer of the stream. The consumer may be served by any replica, which
+ * can lag but never reorders; when it is lost it is made again after the last event delivered.
+ * Holes that the stream's trimming leaves are found by the predecessor that each message names.
+ */
+import {
+  type ConsumerMessages,
+  DeliverPolicy,
+  type JetStreamClient,
+  type JsMsg,
+} from '@nats-io/jetstream';
+import type { Revision, WatchEvent } from '../contract.ts';
+import { RESERVED_FIRST_SEGMENT } from '../key.ts';
+import { GapGuard, publicChange } from '../write.ts';
+import { changeOf, keyOf, streamName, subjectsUnder } from './message.ts';
+import { retryDelayMs } from './options.ts';
+
+/** Messages that the server may send ahead of a slow watcher. */
+const MESSAGES_AHEAD_MAX = 256;
+/** How long the server waits for messages in one pull; at least 1 s by the protocol. */
+const PULL_EXPIRES_MS = 5_000;
+/** Two of these without a sign, and the consumer is looked for. */
+const HEARTBEAT_MS = 1_000;
+
+export interface WatchPath {
+  readonly client: JetStreamClient;
+  readonly bucket: string;
+  /**
+   * The store's last revision, patiently; throws when the store is another one now or closed.
+   */
+  latest(): Promise<Revision>;
+  pause(delayMs: number): Promise<void>;
+  /** Whether the watch is to end. */
+  over(): boolean;
+  /** Calls `stop` when `over` becomes true; the answer takes it back. */
+  whenOver(stop: () => void): () => void;
+}
+
+export async function* watchStream(
+  path: WatchPath,
+  from: Revision,
+  prefix: string,
+): AsyncGenerator<WatchEvent, void, undefined> {
+  const guard = new GapGuard(from);
+  let position = from;
+  for (let attempt = 1; !path.over(); attempt += 1) {
+    const latest = await path.latest();
+    if (position > latest) {
+      yield { kind: 'compacted', reason: 'fromTheFuture' };
+      return;
+    }
+    for await (const message of messagesAfter(path, position, prefix)) {
+      if (path.over()) return;
+      position = message.seq;
+      attempt = 1;
+      const key = keyOf(path.bucket, message.subject);
+      if (key.startsWith(`${RESERVED_FIRST_SEGMENT}.`)) continue;
+      const change = changeOf(key, message.seq, message.data, message.headers);
+      if (!guard.follows(change)) {
+        yield { kind: 'compacted', reason: 'trimmed' };
+        return;
+      }
+      yield publicChange(change);
+    }
+    if (!path.over()) await path.pause(retryDelayMs(attempt));
+  }
+}
+
+/** Messages until the consumer is lost or the watch is over; never throws. */
+async function* messagesAfter(
+  path: WatchPath,
+  position: Revision,
+  prefix: string,
+): AsyncGenerator<JsMsg, void, undefined> {
+  let messages: ConsumerMessages | undefined;
+  let forget = () => {};
+  try {
+    const consumer = await path.client.consumers.get(streamName(path.bucket), {
+      filter_subjects: subjectsUnder(path.bucket, prefix),
+      deliver_policy: DeliverPolicy.StartSequence,
+      opt_start_seq: position + 1,
+    });
+    const opened = await consumer.consume({
+      max_messages: MESSAGES_AHEAD_MAX,
+      expires: PULL_EXPIRES_MS,
+      idle_heartbeat: HEARTBEAT_MS,
+    });
+    messages = opened;
+    if (path.over()) return;
+    forget = path.whenOver(() => void opened.close());
+    void endWhenReplaced(opened);
+    for await (const message of opened) yield message;
+  } catch {
+    // Lost: the caller asks the store how it is and starts again from its position.
+  } finally {
+    forget();
+    // Not awaited: it ends only once its queue is read to the end.
+    void messages?.close();
+  }
+}
+
+/**
+ * The client makes a lost consumer again by itself; we end instead, because the stream may be
+ * another one now and the caller must look.
+ */
+async function endWhenReplaced(messages: ConsumerMessages): Promise<void> {
+  for await (const status of messages.status()) {
+    switch (status.type) {
+      case 'reset':
+      case 'ordered_consumer_recreated':
+      case 'consumer_not_found':
+      case 'stream_not_found':
+        void messages.close();
+        return;
+      default:
+    }
+  }
+}
