@@ -266,6 +266,7 @@ export function failStep(turn: Turn, run: Run, step: RunStep, failure: RunFailur
 }
 
 export function endRun(turn: Turn, run: Run, outcome: RunOutcome, failure?: RunFailure): void {
+  turn.ended = run;
   run.phase = RunPhase.ENDED;
   run.outcome = outcome;
   run.endTime = now(turn);

@@ -214,11 +214,11 @@ const passesMax = 8;
 function proceed(turn: Turn): void {
   for (let pass = 0; pass < passesMax && !turn.removed; pass++) {
     const run = activeRun(turn.status);
-    if (run !== undefined) {
-      driveRun(turn, run);
-      if (activeRun(turn.status) !== undefined) return;
-      land(turn, run);
-    } else if (!startWanted(turn)) {
+    if (run !== undefined) driveRun(turn, run);
+    if (turn.ended !== undefined) {
+      land(turn, turn.ended);
+      turn.ended = undefined;
+    } else if (run !== undefined || !startWanted(turn)) {
       return;
     }
   }

@@ -24,6 +24,8 @@ export interface Turn {
   readonly status: HostStatus;
   readonly context: HostContext;
   readonly effects: HostEffect[];
+  /** The run that ended in this turn and has not landed yet. */
+  ended: Run | undefined;
   /** Set when the record is to be removed. */
   removed: boolean;
 }
@@ -36,7 +38,16 @@ export function beginTurn(record: store.HostRecord, context: HostContext): Turn 
     throw new Error('a host record without host, spec or status is not one of ours');
   }
   const { spec, status } = host;
-  return { record: draft, host, spec, status, context, effects: [], removed: false };
+  return {
+    record: draft,
+    host,
+    spec,
+    status,
+    context,
+    effects: [],
+    ended: undefined,
+    removed: false,
+  };
 }
 
 export function now(turn: Turn): Timestamp {

@@ -1,0 +1,466 @@
+import { create, equals } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent, HostGoal, HostState, RunKind, RunOutcome, RunPhase, store } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { type Kind, landings, requests, requestsDuringRun, type State } from './machine.ts';
+import {
+  bench,
+  done,
+  driveToErase,
+  driveToInspect,
+  erased,
+  failed,
+  inspected,
+  nvmeDisk,
+  startMs,
+  verified,
+  virtioDisk,
+} from './testing/bench.ts';
+
+const stateOf = (record: store.HostRecord) => record.host?.status?.state;
+const runOf = (record: store.HostRecord) => record.host?.status?.run;
+
+test('leads a new host to available by itself, through verify, inspect and clean', () => {
+  const host = bench();
+  driveToErase(host);
+  expect(host.operation().kind.case).toBe('runStep');
+  const effects = host.report({
+    case: 'complete',
+    value: create(agent.CompleteSchema, { evidence: host.evidence([erased(virtioDisk)]) }),
+  });
+  expect(effects.filter((effect) => effect.kind === 'certify')).toHaveLength(1);
+  host.report(inspected());
+  host.report(done);
+  expect(stateOf(host.record)).toBe(HostState.AVAILABLE);
+  expect(host.record.host?.status?.dirty).toBe(false);
+  expect(host.record.host?.status?.lastCleaned?.certificates).toEqual(['erasureCertificates/u1-1']);
+});
+
+test('a host whose goal is manageable stays there', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
+  expect(runOf(host.record)?.phase).toBe(RunPhase.ENDED);
+});
+
+test('H4: an operation is in the record with its journal when it is sent', () => {
+  const host = bench();
+  const effects = host.apply({ kind: 'tick' });
+  const sent = effects.find((effect) => effect.kind === 'send');
+  expect(sent?.kind === 'send' && sent.operation.id).toBe('u1/1/0/1');
+  expect(host.record.operation?.sentTo?.id).toBe('j1');
+});
+
+test('R2: a look that changes nothing leaves the record as it is', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  const before = host.record;
+  host.apply({ kind: 'tick' });
+  expect(equals(store.HostRecordSchema, before, host.record)).toBe(true);
+});
+
+test('R3: a Hello that does not list the operation has it sent again under its id', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  const journal = create(agent.JournalSchema, { id: 'j1', generation: 2n });
+  host.context = {
+    ...host.context,
+    session: { journal, lastMessageMs: startMs, awaitsReport: false },
+  };
+  const effects = host.apply({ kind: 'hello', journal, listed: [] });
+  expect(effects).toContainEqual(expect.objectContaining({ kind: 'send' }));
+  expect(host.operation().id).toBe('u1/1/0/1');
+  expect(host.record.operation?.sentTo?.generation).toBe(2n);
+});
+
+test('R7: a late report of an ended attempt is stale and changes nothing', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  const first = host.operation().id;
+  host.report({
+    case: 'transientError',
+    value: create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'silent' }),
+  });
+  const before = host.record;
+  const effects = host.report(verified(), first);
+  expect(effects).toEqual([
+    { kind: 'answer', verdict: { kind: 'stale', reason: expect.any(String) } },
+  ]);
+  expect(equals(store.HostRecordSchema, before, host.record)).toBe(true);
+});
+
+test('R8: a result of an unknown kind is refused and holds the host', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  const effects = host.report({ case: undefined });
+  expect(effects).toContainEqual({
+    kind: 'answer',
+    verdict: { kind: 'refused', reason: 'unsupported' },
+  });
+  expect(host.record.host?.status?.holds).toHaveLength(1);
+});
+
+test('R9: an operation sent to a journal that is lost is interrupted, not sent again', () => {
+  const host = bench();
+  driveToErase(host, [nvmeDisk]);
+  const lost = host.operation().id;
+  const journal = create(agent.JournalSchema, { id: 'j2', generation: 1n });
+  host.context = {
+    ...host.context,
+    session: { journal, lastMessageMs: startMs, awaitsReport: false },
+  };
+  const effects = host.apply({ kind: 'hello', journal, listed: [] });
+  const sent = effects.flatMap((effect) => (effect.kind === 'send' ? [effect.operation] : []));
+  expect(sent.map((operation) => operation.id)).not.toContain(lost);
+  const next = host.operation().kind;
+  expect(next.case === 'runStep' && next.value.mode).toBe(agent.StepMode.CHECK);
+});
+
+test('R4: an interrupted overwrite or discard runs again as a new operation', () => {
+  const host = bench();
+  driveToErase(host, [virtioDisk]);
+  const first = host.operation().id;
+  host.report(failed('interrupted'));
+  expect(host.operation().id).not.toBe(first);
+  const { kind } = host.operation();
+  expect(kind.case === 'runStep' && kind.value.mode).toBe(agent.StepMode.RUN);
+});
+
+test('R4: an interrupted format is checked, and runs again only when the check fails', () => {
+  const host = bench();
+  driveToErase(host, [nvmeDisk]);
+  const seed = seedOf(host.operation());
+  host.report(failed('interrupted'));
+  expect(modeOf(host.operation())).toBe(agent.StepMode.CHECK);
+  expect(seedOf(host.operation())).toEqual(seed);
+  host.report(failed('notErased'));
+  expect(modeOf(host.operation())).toBe(agent.StepMode.RUN);
+  expect(seedOf(host.operation())).not.toEqual(seed);
+});
+
+test('R5: a deadline does not fire while the agent is silent, and does once it has spoken', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.nowMs += 3_600_000;
+  host.apply({ kind: 'tick' });
+  expect(runOf(host.record)?.phase).toBe(RunPhase.RUNNING);
+  const { session } = host.context;
+  if (session !== undefined) {
+    host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  }
+  host.apply({ kind: 'tick' });
+  expect(runOf(host.record)?.outcome).toBe(RunOutcome.TIMED_OUT);
+});
+
+test('R5: a report that Hello announced is awaited beyond the deadline', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.nowMs += 3_600_000;
+  const journal = create(agent.JournalSchema, { id: 'j1', generation: 1n });
+  host.context = {
+    ...host.context,
+    session: { journal, lastMessageMs: host.nowMs, awaitsReport: true },
+  };
+  host.apply({ kind: 'tick' });
+  expect(runOf(host.record)?.phase).toBe(RunPhase.RUNNING);
+});
+
+test('with the agent away a run waits, says for what and since when, and nothing fails', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.context = { ...host.context, session: undefined };
+  host.nowMs += 1_000;
+  host.apply({ kind: 'tick' });
+  const waiting = runOf(host.record)?.waiting;
+  expect(waiting?.reason).toBe('agent');
+  expect(waiting?.since).toEqual(timestampFromMs(startMs + 1_000));
+  host.nowMs += 86_400_000;
+  host.apply({ kind: 'tick' });
+  expect(runOf(host.record)?.waiting?.since).toEqual(timestampFromMs(startMs + 1_000));
+  expect(runOf(host.record)?.phase).toBe(RunPhase.WAITING);
+});
+
+test('a conflict keeps errors and counts, and fails only after its budget', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  const conflict = () =>
+    host.report({
+      case: 'retryAfter',
+      value: create(agent.RetryAfterSchema, {
+        reason: agent.ConflictReason.LOCKED,
+        message: 'the BMC is locked',
+      }),
+    });
+  conflict();
+  expect(runOf(host.record)?.waiting?.reason).toBe('conflict');
+  expect(host.record.host?.status?.lastError).toBeUndefined();
+  host.nowMs += 16 * 60_000;
+  const { session } = host.context;
+  if (session !== undefined) {
+    host.context = { ...host.context, session: { ...session, lastMessageMs: startMs } };
+  }
+  host.apply({ kind: 'tick' });
+  conflict();
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe('conflict');
+});
+
+test('transient errors never fail a host at once, and become a visible fault in a row', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  for (let count = 1; count <= 5; count++) {
+    host.report({
+      case: 'transientError',
+      value: create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'BMC silent' }),
+    });
+    expect(runOf(host.record)?.phase).toBe(RunPhase.WAITING);
+    host.nowMs += 61_000;
+    host.apply({ kind: 'tick' });
+  }
+  expect(host.record.host?.status?.faults.map((fault) => fault.type)).toEqual(['bmcUnreachable']);
+  host.report(verified());
+  expect(host.record.host?.status?.faults).toEqual([]);
+});
+
+test('guard 0: a machine that is not the one whose BMC was switched on is never written to', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  driveToInspect(host);
+  host.report(inspected());
+  host.report(done);
+  driveToInspect(host);
+  host.report(inspected([virtioDisk], { uuid: new Uint8Array(16).fill(7), serial: 'SN-2' }));
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe('identityMismatch');
+  expect(host.record.operation).toBeUndefined();
+  expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
+  expect(host.record.host?.status?.backoff?.givenUpReason).not.toBe('');
+});
+
+test('a BMC that another host has been verified with is not accepted, and its owner is named', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.context = {
+    ...host.context,
+    identityOwners: new Map([['0102030405060708090a0b0c0d0e0f10', 'hosts/h2']]),
+  };
+  host.report(verified());
+  expect(host.record.host?.status?.lastError?.failure?.message).toContain('hosts/h2');
+  expect(stateOf(host.record)).toBe(HostState.NEW);
+});
+
+test('H6: a disk that appears after the erase keeps the host from being available', () => {
+  const host = bench();
+  driveToErase(host);
+  host.report({
+    case: 'complete',
+    value: create(agent.CompleteSchema, { evidence: host.evidence([erased(virtioDisk)]) }),
+  });
+  host.report(inspected([virtioDisk, nvmeDisk]));
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe('notCertified');
+  expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
+  expect(host.record.host?.status?.dirty).toBe(true);
+});
+
+test('H6: evidence signed by another key, or with a changed byte, certifies nothing', () => {
+  const host = bench();
+  driveToErase(host);
+  const evidence = host.evidence([erased(virtioDisk)]);
+  evidence.payload[evidence.payload.length - 1] = (evidence.payload.at(-1) ?? 0) ^ 1;
+  host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe('invalidResult');
+  expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
+});
+
+test('H6: a plan that erases less than the policy asks cannot end in available', () => {
+  const host = bench({ cleaning: { priorityOverrides: { 'deploy.erase_devices': 0 } } });
+  driveToErase(host);
+  host.report(inspected());
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe('notCertified');
+});
+
+test('a second start is refused, naming the run that holds the host', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  const before = host.record;
+  const outcome = host.try({
+    kind: 'request',
+    request: { kind: 'clean', steps: [] },
+    by: { actor: 'user:test' },
+  });
+  expect(outcome.kind === 'refused' && outcome.refusal.message).toContain('verify 1');
+  expect(host.record).toBe(before);
+});
+
+test('a delete is refused at once while a clean holds the host', () => {
+  const host = bench();
+  driveToErase(host);
+  const outcome = host.try({
+    kind: 'request',
+    request: { kind: 'delete', reason: '' },
+    by: { actor: 'user:test' },
+  });
+  expect(outcome.kind === 'refused' && outcome.refusal.message).toContain('clean 3');
+});
+
+test('a delete without a run removes the host once the agent has forgotten it', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const effects = host.request({ kind: 'delete', reason: 'sold' });
+  expect(effects).toContainEqual({ kind: 'forget' });
+  expect(host.removed).toBe(false);
+  host.apply({ kind: 'forgotten' });
+  expect(host.removed).toBe(true);
+});
+
+test('a delete during a verify cancels it and then removes the host', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  const effects = host.request({ kind: 'delete', reason: '' });
+  expect(effects).toContainEqual(expect.objectContaining({ kind: 'cancel' }));
+  host.report(failed('cancelled'));
+  expect(runOf(host.record)?.kind).toBe(RunKind.DELETE);
+  host.apply({ kind: 'forgotten' });
+  expect(host.removed).toBe(true);
+});
+
+test('an abort ends the run cancelled once the agent has stopped', () => {
+  const host = bench();
+  driveToErase(host);
+  host.request({ kind: 'abort', reason: 'wrong host' });
+  expect(runOf(host.record)?.phase).toBe(RunPhase.RUNNING);
+  host.report(failed('cancelled'));
+  expect(runOf(host.record)?.outcome).toBe(RunOutcome.CANCELLED);
+  expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
+  expect(host.record.host?.status?.backoff?.givenUpReason).toContain('aborted');
+});
+
+test('a failed goal is tried again after its back-off, and given up after three failures', () => {
+  const host = bench();
+  for (let failure = 1; failure <= 3; failure++) {
+    host.apply({ kind: 'tick' });
+    host.report(failed('notApplied'));
+    expect(host.record.host?.status?.backoff?.failures).toBe(failure);
+    host.nowMs += 3_600_000;
+  }
+  expect(host.record.host?.status?.backoff?.givenUpReason).toContain('3 attempts');
+  host.apply({ kind: 'tick' });
+  expect(runOf(host.record)?.phase).toBe(RunPhase.ENDED);
+  host.request({ kind: 'verify' });
+  expect(runOf(host.record)?.phase).toBe(RunPhase.RUNNING);
+});
+
+test('a netboot that nobody ordered makes an available host dirty again', () => {
+  const host = bench();
+  driveToErase(host);
+  host.report({
+    case: 'complete',
+    value: create(agent.CompleteSchema, { evidence: host.evidence([erased(virtioDisk)]) }),
+  });
+  host.report(inspected());
+  host.report(done);
+  host.context = { ...host.context, session: undefined };
+  const observations = { unexpectedNetboot: { hostUid: 'u1', mac: '52:54:00:00:00:01' } };
+  host.apply({
+    kind: 'report',
+    report: create(agent.ReportSchema, {
+      hostUid: 'u1',
+      result: { case: 'hostUpdated', value: create(agent.HostUpdatedSchema, { observations }) },
+    }),
+  });
+  expect(host.record.host?.status?.dirty).toBe(true);
+  expect(host.record.host?.status?.useEpoch).toBe(2n);
+});
+
+test('another host that netboots instead of this one ends the clean, naming it', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  host.report(done);
+  host.report(done);
+  const observations = {
+    unexpectedNetboot: {
+      hostUid: 'u2',
+      hostName: 'hosts/h2',
+      mac: '52:54:00:00:00:02',
+      insteadOfOperationId: 'u1/2/1/1',
+    },
+  };
+  host.apply({
+    kind: 'report',
+    report: create(agent.ReportSchema, {
+      hostUid: 'u1',
+      result: { case: 'hostUpdated', value: create(agent.HostUpdatedSchema, { observations }) },
+    }),
+  });
+  const failure = host.record.host?.status?.lastError?.failure;
+  expect(failure?.type).toBe('identityMismatch');
+  expect(failure?.message).toContain('hosts/h2');
+});
+
+test('a disk that cannot be erased fails the clean and is named', () => {
+  const host = bench();
+  driveToErase(host, [{ ...virtioDisk, readOnly: true }]);
+  const failure = host.record.host?.status?.lastError?.failure;
+  expect(failure?.type).toBe('deviceRefused');
+  expect(failure?.message).toContain('DISK-1');
+});
+
+test('a host without a disk is no success unless the policy says so', () => {
+  const host = bench();
+  driveToErase(host, []);
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe('noDevices');
+});
+
+test('a manual list with an unknown step is refused, naming the field and the known steps', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const outcome = host.try({
+    kind: 'request',
+    request: { kind: 'clean', steps: [{ step: 'deploy.erase', arguments: {} }] },
+    by: { actor: 'user:test' },
+  });
+  const violations = outcome.kind === 'refused' ? outcome.refusal.fieldViolations : [];
+  expect(violations?.[0]?.field).toBe('steps[0].step');
+  expect(violations?.[0]?.description).toContain('deploy.erase_devices');
+});
+
+test('a repeated request id is applied once', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const event = {
+    kind: 'request',
+    request: { kind: 'inspect' },
+    by: { actor: 'user:test', requestId: 'q1' },
+  } as const;
+  host.apply(event);
+  const { runCount } = host.record;
+  host.apply(event);
+  expect(host.record.runCount).toBe(runCount);
+});
+
+test('every cell of the tables has an answer that a person can read', () => {
+  for (const cells of [...Object.values(requests), ...Object.values(requestsDuringRun)]) {
+    for (const cell of Object.values(cells)) {
+      expect(cell === 'accept' || typeof cell.refuse === 'string').toBe(true);
+    }
+  }
+  const kinds = Object.keys(landings).map(Number) as Kind[];
+  for (const kind of kinds) {
+    const target = landings[kind][RunOutcome.SUCCEEDED].to;
+    expect(target === HostState.GONE || typeof target === 'string').toBe(true);
+  }
+  const states = Object.keys(requests.delete).map(Number) as State[];
+  expect(states.filter((state) => requests.delete[state] !== 'accept')).toEqual([HostState.GONE]);
+});
+
+function modeOf(operation: agent.Operation) {
+  return operation.kind.case === 'runStep' ? operation.kind.value.mode : undefined;
+}
+
+function seedOf(operation: agent.Operation) {
+  return operation.kind.case === 'runStep' ? operation.kind.value.challengeSeed : undefined;
+}

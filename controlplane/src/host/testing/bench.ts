@@ -1,0 +1,239 @@
+/**
+ * A host on the bench: drives the pure machine by hand-made events, with a real agent key and real
+ * evidence. For tests of the machine only.
+ */
+import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  agent,
+  BmcIdentitySchema,
+  type HostSpec,
+  HostSpecSchema,
+  HostState,
+  InventorySchema,
+  StorageDeviceSchema,
+  SystemIdentitySchema,
+  store,
+  Transport,
+} from '@rackwright/api';
+import { step } from '../machine.ts';
+import { defaultTiming } from '../timing.ts';
+import type { HostContext, HostEffect, HostEvent, HostOutcome, HostRequest } from '../types.ts';
+
+export const startMs = Date.UTC(2026, 0, 1);
+export const uuid = Uint8Array.from({ length: 16 }, (_, index) => index + 1);
+
+export const virtioDisk = create(StorageDeviceSchema, {
+  device: 'vda',
+  transport: Transport.VIRTIO,
+  serial: 'DISK-1',
+  sizeBytes: 67_108_864n,
+  discardSupported: true,
+  regions: [{ name: 'vda', sizeBytes: 67_108_864n, logicalBlockBytes: 512 }],
+});
+
+export const nvmeDisk = create(StorageDeviceSchema, {
+  device: 'nvme0',
+  transport: Transport.NVME,
+  serial: 'NVME-1',
+  sizeBytes: 67_108_864n,
+  regions: [{ name: 'nvme0n1', sizeBytes: 67_108_864n, logicalBlockBytes: 512 }],
+  nvme: { formatSupported: true, cryptoEraseSupported: false, formatsAllNamespaces: true },
+});
+
+export interface Bench {
+  record: store.HostRecord;
+  nowMs: number;
+  context: Omit<HostContext, 'nowMs'>;
+  /** Folds an event in; throws when it is refused. Returns the effects. */
+  apply(event: HostEvent): readonly HostEffect[];
+  /** Folds an event in and returns what came of it, without keeping it. */
+  try(event: HostEvent): HostOutcome;
+  request(request: HostRequest): readonly HostEffect[];
+  /** Reports a result of the operation in the slot. */
+  report(result: agent.Report['result'], operationId?: string): readonly HostEffect[];
+  runnerReady(): void;
+  evidence(devices: MessageInitShape<typeof agent.DeviceOutcomeSchema>[]): agent.Evidence;
+  /** The operation in the slot. */
+  operation(): agent.Operation;
+  removed: boolean;
+}
+
+export function newHost(
+  spec: Exclude<MessageInitShape<typeof HostSpecSchema>, HostSpec> = {},
+): store.HostRecord {
+  return create(store.HostRecordSchema, {
+    host: {
+      name: 'hosts/h1',
+      uid: 'u1',
+      spec: create(HostSpecSchema, {
+        rack: 'racks/r1',
+        bmc: { address: '10.0.0.1', credential: 'credentials/c1' },
+        bootMacs: ['52:54:00:00:00:01'],
+        ...spec,
+      }),
+      status: { state: HostState.NEW, dirty: true, useEpoch: 1n },
+    },
+  });
+}
+
+export function bench(
+  spec: Exclude<MessageInitShape<typeof HostSpecSchema>, HostSpec> = {},
+): Bench {
+  const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const publicKey = keys.publicKey.export({ type: 'spki', format: 'der' });
+  const self: Bench = {
+    record: newHost(spec),
+    nowMs: startMs,
+    removed: false,
+    context: {
+      timing: defaultTiming,
+      session: {
+        journal: create(agent.JournalSchema, { id: 'j1', generation: 1n }),
+        lastMessageMs: startMs,
+        awaitsReport: false,
+      },
+      agentRegistered: true,
+      agentPublicKey: publicKey,
+      credentialVersion: 1n,
+      facts: create(store.HostFactsSchema, { hostUid: 'u1' }),
+      identityOwners: new Map(),
+      reservationsHeld: true,
+      incarnation: 'i1',
+    },
+    try: (event) => step(self.record, event, { ...self.context, nowMs: self.nowMs }),
+    apply: (event) => {
+      const outcome = self.try(event);
+      if (outcome.kind === 'refused') throw new Error(outcome.refusal.message);
+      if (outcome.kind === 'kept') self.record = outcome.record;
+      else self.removed = true;
+      for (const effect of outcome.effects) {
+        if (effect.kind === 'facts') self.context = { ...self.context, facts: effect.facts };
+      }
+      return outcome.effects;
+    },
+    request: (request) => self.apply({ kind: 'request', request, by: { actor: 'user:test' } }),
+    report: (result, operationId = self.operation().id) => {
+      const report = create(agent.ReportSchema, {
+        sequence: 1n,
+        operationId,
+        hostUid: 'u1',
+        time: timestampFromMs(self.nowMs),
+        result,
+      });
+      return self.apply({ kind: 'report', report });
+    },
+    runnerReady: () => {
+      const run = self.record.host?.status?.run;
+      const index = run?.steps.findIndex((each) => each.name === 'power.bootRunner') ?? 0;
+      const bootOperationId = `u1/${run?.number}/${index}/${run?.steps[index]?.attempt}`;
+      const runnerReady = { hostUid: 'u1', bootOperationId, runnerSession: 's1', bootId: 'b1' };
+      self.apply({
+        kind: 'report',
+        report: create(agent.ReportSchema, {
+          hostUid: 'u1',
+          result: {
+            case: 'hostUpdated',
+            value: create(agent.HostUpdatedSchema, { observations: { runnerReady } }),
+          },
+        }),
+      });
+    },
+    evidence: (devices) => signedEvidence(self, keys.privateKey, publicKey, devices),
+    operation: () => {
+      const operation = self.record.operation?.operation;
+      if (operation === undefined) throw new Error('no operation in the slot');
+      return operation;
+    },
+  };
+  return self;
+}
+
+function signedEvidence(
+  self: Bench,
+  privateKey: KeyObject,
+  publicKey: Uint8Array,
+  devices: MessageInitShape<typeof agent.DeviceOutcomeSchema>[],
+): agent.Evidence {
+  const payload = toBinary(
+    agent.StepEvidenceSchema,
+    create(agent.StepEvidenceSchema, {
+      operationId: self.operation().id,
+      hostUid: 'u1',
+      runnerSession: 's1',
+      bootId: 'b1',
+      mode: agent.StepMode.RUN,
+      identityWitnesses: ['uuid'],
+      devices,
+    }),
+  );
+  const signature = sign('sha256', payload, { key: privateKey, dsaEncoding: 'der' });
+  return create(agent.EvidenceSchema, { payload, signature, publicKey });
+}
+
+/** What an agent reports of a device that was erased and read back. */
+export function erased(
+  device: agent.DevicePlan['device'],
+  method: agent.ErasureMethod = agent.ErasureMethod.DISCARD,
+): MessageInitShape<typeof agent.DeviceOutcomeSchema> {
+  return {
+    ...(device === undefined ? {} : { device }),
+    method,
+    verdict: agent.VerdictKind.ERASED,
+    placesRead: 1088n,
+    bytesRead: 4_456_448n,
+    challengeBlocksWritten: 64n,
+    startTime: timestampFromMs(startMs),
+    endTime: timestampFromMs(startMs + 1000),
+    challengeSeed: createHash('sha256').update('seed').digest(),
+  };
+}
+
+export const done: agent.Report['result'] = {
+  case: 'complete',
+  value: create(agent.CompleteSchema, {}),
+};
+
+export function verified(): agent.Report['result'] {
+  const bmcIdentity = create(BmcIdentitySchema, { guid: uuid, serial: 'SN-1' });
+  return {
+    case: 'complete',
+    value: create(agent.CompleteSchema, { observations: { bmcIdentity } }),
+  };
+}
+
+export function inspected(
+  devices = [virtioDisk],
+  system: MessageInitShape<typeof SystemIdentitySchema> = { uuid, serial: 'SN-1' },
+): agent.Report['result'] {
+  const inventory = create(InventorySchema, {
+    system: create(SystemIdentitySchema, system),
+    devices,
+    runnerSession: 's1',
+    bootId: 'b1',
+  });
+  return { case: 'complete', value: create(agent.CompleteSchema, { observations: { inventory } }) };
+}
+
+export function failed(type: string, message = type): agent.Report['result'] {
+  return { case: 'failed', value: create(agent.FailedSchema, { type, message }) };
+}
+
+/** From new to the erase step of the first clean. */
+export function driveToErase(self: Bench, devices = [virtioDisk]): void {
+  self.apply({ kind: 'tick' });
+  self.report(verified());
+  driveToInspect(self);
+  self.report(inspected(devices));
+  self.report(done);
+  driveToInspect(self);
+  self.report(inspected(devices));
+}
+
+/** From the start of an inspect or clean run to its first inspection. */
+export function driveToInspect(self: Bench): void {
+  self.report(done);
+  self.report(done);
+  self.runnerReady();
+}
