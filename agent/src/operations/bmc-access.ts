@@ -82,7 +82,7 @@ export function resultOfBmc(result: BmcFailed | BmcTransient): FinalResult {
 /** The identity as facts carry it. */
 export function identityToWire(identity: BmcIdentity): Omit<WireBmcIdentity, '$typeName'> {
   return {
-    guid: Buffer.from(identity.guidHex ?? '', 'hex'),
+    guid: new Uint8Array(Buffer.from(identity.guidHex ?? '', 'hex')),
     serial: identity.serial ?? '',
     manufacturer: identity.manufacturer ?? '',
     product: identity.product ?? '',

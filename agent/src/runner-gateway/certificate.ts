@@ -4,9 +4,7 @@
  * clock may be anywhere.
  */
 import 'reflect-metadata';
-import { webcrypto, X509Certificate as NodeCertificate } from 'node:crypto';
-import { sha256Hex } from '@rackwright/api';
-import type { Disk, Random } from '@rackwright/platform';
+import { X509Certificate as NodeCertificate, webcrypto } from 'node:crypto';
 import {
   BasicConstraintsExtension,
   ExtendedKeyUsage,
@@ -16,6 +14,8 @@ import {
   SubjectAlternativeNameExtension,
   X509CertificateGenerator,
 } from '@peculiar/x509';
+import { sha256Hex } from '@rackwright/api';
+import type { Disk, Random } from '@rackwright/platform';
 
 export interface BootCertificate {
   readonly privateKeyPem: string;

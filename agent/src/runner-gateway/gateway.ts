@@ -9,8 +9,8 @@
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
-  type agent,
   type ApiFailure,
+  type agent,
   bind,
   type CallContext,
   runner,

@@ -1,2 +1,3 @@
 export { type ImitatedBmc, imitatedBmc, imitatedIpmitool } from './imitated-ipmitool.ts';
 export { type BmcRig, bmcConformance, type ConformanceCase, type DeviceSide } from './suite.ts';
+export { VirtualClock } from './virtual-clock.ts';

@@ -1,0 +1,101 @@
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  agent,
+  connect,
+  createClient,
+  fetchPinnedCertificate,
+  parseJoinToken,
+  signCertificateProof,
+} from '@rackwright/api';
+import type { Clock, Random } from '@rackwright/platform';
+import type { AgentIdentity, AgentKey } from './identity.ts';
+
+/** What enrolment needs of the machine. */
+export interface EnrolmentParts {
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+const nonceBytes = 32;
+const probeTimeoutMs = 10_000;
+const callTimeoutMs = 15_000;
+
+/**
+ * First contact: the token's fingerprint picks the control plane's CA out of the chain that the
+ * server shows; the secret goes only over the connection that this CA then proves.
+ */
+export async function join(
+  parts: EnrolmentParts,
+  key: AgentKey,
+  enrolmentAddress: string,
+  token: string,
+): Promise<AgentIdentity> {
+  const join = parseJoinToken(token);
+  if (join === undefined) throw new Error('this is no join token: copy the whole of it');
+  const { host, port } = splitAddress(enrolmentAddress);
+  const { clock } = parts;
+  const probe = { host, port, sha256: join.caSha256, timeoutMs: probeTimeoutMs, clock };
+  const caPem = await fetchPinnedCertificate(probe);
+  return issue(parts, key, { enrolmentAddress, caPem, joinToken: join.secretPart });
+}
+
+/** A new certificate for the registered key; works after expiry as well. */
+export function renew(
+  parts: EnrolmentParts,
+  key: AgentKey,
+  identity: AgentIdentity,
+): Promise<AgentIdentity> {
+  const { enrolmentAddress, caCertificatePem: caPem } = identity;
+  return issue(parts, key, { enrolmentAddress, caPem, joinToken: '' });
+}
+
+interface Issue {
+  readonly enrolmentAddress: string;
+  readonly caPem: string;
+  readonly joinToken: string;
+}
+
+async function issue(
+  { clock, random }: EnrolmentParts,
+  key: AgentKey,
+  { enrolmentAddress, caPem, joinToken }: Issue,
+): Promise<AgentIdentity> {
+  const channel = connect({ target: enrolmentAddress, caPem });
+  try {
+    const nonce = random.bytes(nonceBytes);
+    const { publicKeyDer: publicKey, privateKey, privateKeyPem } = key;
+    const signature = signCertificateProof(privateKey, publicKey, nonce);
+    const client = createClient(agent.EnrolmentService, channel);
+    const issuedAtMs = clock.nowMs();
+    const answer = await client.issueCertificate(
+      { publicKey, nonce, signature, joinToken },
+      { deadlineMs: issuedAtMs + callTimeoutMs, waitForReady: true },
+    );
+    if (answer.expireTime === undefined || answer.agentEndpoint === '') {
+      throw new Error('the control plane gave an incomplete certificate: are versions equal?');
+    }
+    return {
+      privateKeyPem,
+      certificatePem: answer.certificatePem,
+      caCertificatePem: answer.caCertificatePem || caPem,
+      rack: answer.rack,
+      enrolmentAddress,
+      agentEndpoint: answer.agentEndpoint,
+      issuedAtMs,
+      expiresAtMs: timestampMs(answer.expireTime),
+    };
+  } finally {
+    channel.close();
+  }
+}
+
+/** "host:port", "1.2.3.4:port" or "[::1]:port". */
+export function splitAddress(address: string): { readonly host: string; readonly port: number } {
+  const match = /^(?:\[([0-9a-f:.]+)\]|([^:[\]]+)):(\d{1,5})$/i.exec(address.trim());
+  const port = Number(match?.[3] ?? 0);
+  const host = match?.[1] ?? match?.[2];
+  if (host === undefined || port < 1 || port > 65_535) {
+    throw new Error(`${JSON.stringify(address)} is no address: write host:port`);
+  }
+  return { host, port };
+}

@@ -1,0 +1,131 @@
+/**
+ * Who netboots although nobody asked for it, and who should have and did not (DESIGN §5).
+ *
+ * 1. A known host that asks the boot services without a grant is a fact about that host, told at
+ *    most once per `repeatAfterMs`.
+ * 2. When such a host shows up while a grant of another one waits, and that other one has not
+ *    shown up `missingAfterMs` later either, this is a fact about the other: its BMC's power
+ *    seems to be wired to the wrong machine.
+ */
+import type { Cancel, Clock } from '@rackwright/platform';
+
+export interface NetbootSighting {
+  readonly mac: string;
+  readonly hostUid?: string;
+  readonly permitted: boolean;
+  readonly atMs: number;
+}
+
+/** The part of the boot memory that is looked at. */
+export interface NetbootMemory {
+  readonly snapshot: {
+    readonly hosts: readonly { readonly hostUid: string; readonly hostName: string }[];
+  };
+  readonly grants: readonly {
+    readonly hostUid: string;
+    readonly operationId: string;
+    readonly openedAtMs: number;
+    readonly expiresAtMs: number;
+  }[];
+}
+
+export interface UnexpectedNetboot {
+  readonly mac: string;
+  readonly hostUid: string;
+  readonly hostName: string;
+  /** Empty when nobody else was expected. */
+  readonly insteadOfOperationId: string;
+}
+
+export interface NetbootWatchParts {
+  readonly clock: Clock;
+  readonly memory: () => NetbootMemory;
+  /** `hostUid` is the host that the fact is about. */
+  readonly publish: (hostUid: string, fact: UnexpectedNetboot) => void;
+  readonly limits: NetbootWatchLimits;
+}
+
+export interface NetbootWatchLimits {
+  readonly repeatAfterMs: number;
+  readonly missingAfterMs: number;
+  /** Hosts remembered as seen; beyond it the longest unseen is forgotten. */
+  readonly hostsMax: number;
+  /** Judgements that may wait for their time at once. */
+  readonly pendingMax: number;
+}
+
+export const defaultNetbootWatchLimits: NetbootWatchLimits = {
+  repeatAfterMs: 60_000,
+  missingAfterMs: 120_000,
+  hostsMax: 10_000,
+  pendingMax: 256,
+};
+
+export class NetbootWatch {
+  readonly #parts: NetbootWatchParts;
+  /** Host uid → wall time of its last request of any kind, oldest first. */
+  readonly #seenAtMs = new Map<string, number>();
+  /** Host uid → wall time at which its last fact was told. */
+  readonly #toldAtMs = new Map<string, number>();
+  /** "operation id of the missing, uid of the shown" → its timer. */
+  readonly #pending = new Map<string, Cancel>();
+
+  constructor(parts: NetbootWatchParts) {
+    this.#parts = parts;
+  }
+
+  /** Quick and synchronous: the boot path calls it. */
+  observe({ mac, hostUid, permitted, atMs }: NetbootSighting): void {
+    if (hostUid === undefined) return;
+    this.#remember(this.#seenAtMs, hostUid, atMs);
+    if (permitted) return;
+    const { memory, publish, limits } = this.#parts;
+    const { snapshot, grants } = memory();
+    const hostName = snapshot.hosts.find((host) => host.hostUid === hostUid)?.hostName ?? '';
+    const toldAtMs = this.#toldAtMs.get(hostUid);
+    if (toldAtMs === undefined || atMs - toldAtMs >= limits.repeatAfterMs) {
+      this.#remember(this.#toldAtMs, hostUid, atMs);
+      publish(hostUid, { mac, hostUid, hostName, insteadOfOperationId: '' });
+    }
+    for (const grant of grants) {
+      if (grant.hostUid === hostUid || atMs > grant.expiresAtMs) continue;
+      this.#judgeLater(grant, { mac, hostUid, hostName, insteadOfOperationId: grant.operationId });
+    }
+  }
+
+  stop(): void {
+    for (const cancel of this.#pending.values()) cancel();
+    this.#pending.clear();
+  }
+
+  /** Rule 2: whoever should have booted gets its time first. */
+  #judgeLater(
+    grant: { readonly hostUid: string; readonly openedAtMs: number },
+    fact: UnexpectedNetboot,
+  ): void {
+    if (this.#hasShownUp(grant)) return;
+    const { clock, memory, publish, limits } = this.#parts;
+    const key = `${fact.insteadOfOperationId} ${fact.hostUid}`;
+    if (this.#pending.has(key) || this.#pending.size >= limits.pendingMax) return;
+    const judge = (): void => {
+      this.#pending.delete(key);
+      const isOpen = memory().grants.some(
+        ({ operationId }) => operationId === fact.insteadOfOperationId,
+      );
+      if (isOpen && !this.#hasShownUp(grant)) publish(grant.hostUid, fact);
+    };
+    this.#pending.set(key, clock.after(limits.missingAfterMs, judge));
+  }
+
+  #hasShownUp({ hostUid, openedAtMs }: { hostUid: string; openedAtMs: number }): boolean {
+    return (this.#seenAtMs.get(hostUid) ?? Number.NEGATIVE_INFINITY) >= openedAtMs;
+  }
+
+  #remember(times: Map<string, number>, hostUid: string, atMs: number): void {
+    times.delete(hostUid);
+    times.set(hostUid, atMs);
+    if (times.size <= this.#parts.limits.hostsMax) return;
+    const oldest = times.keys().next().value;
+    if (oldest !== undefined) times.delete(oldest);
+  }
+}

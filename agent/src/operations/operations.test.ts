@@ -1,0 +1,228 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent, BmcIdentitySchema } from '@rackwright/api';
+import {
+  defaultGovernorLimits,
+  defaultIpmitoolOptions,
+  defaultReadBackTimings,
+  Governor,
+  IpmiDriver,
+} from '@rackwright/bmc';
+import {
+  type ImitatedBmc,
+  imitatedBmc,
+  imitatedIpmitool,
+  VirtualClock,
+} from '@rackwright/bmc/conformance';
+import type { FinalResult } from '@rackwright/results';
+import { describe, expect, test } from 'vitest';
+import { defaultDeskLimits, RunnerDesk } from '../runner-gateway/index.ts';
+import { quietLog, testSigner } from '../runner-gateway/testing.ts';
+import { AttemptEnd, type OperationContext } from '../session/index.ts';
+import { type BmcDrivers, createExecutor } from './index.ts';
+
+const guid = Array.from({ length: 16 }, (_, index) => index * 17);
+const identity = { guid: Uint8Array.from(guid), serial: 'HOST-1' };
+const fru = ' Product Serial : HOST-1\n';
+const access = { address: '192.0.2.1', credential: 'credentials/rack', credentialVersion: 3n };
+
+/** An executor with one BMC; `calls` is what it asked of the session, in order. */
+function setUp(changes: Partial<ImitatedBmc> = {}) {
+  const clock = new VirtualClock();
+  const bmc = imitatedBmc({ fru, ...changes });
+  const calls: string[] = [];
+  const drivers: BmcDrivers = {
+    firmware: 'bios',
+    forget: (address, port) => calls.push(`forget ${address}:${port}`),
+    driver: ({ credential, ...endpoint }) =>
+      new IpmiDriver({
+        target: {
+          ...endpoint,
+          user: credential.username,
+          password: credential.password,
+          credential: `${credential.name}@${credential.version}`,
+        },
+        governor: new Governor(clock, defaultGovernorLimits, () => {}),
+        exec: imitatedIpmitool(clock, bmc),
+        clock,
+        ipmitool: defaultIpmitoolOptions,
+        readBack: defaultReadBackTimings,
+      }),
+  };
+  const orders = new RunnerDesk({
+    clock,
+    log: quietLog,
+    signer: testSigner(),
+    operationState: () => 'unknown',
+    limits: defaultDeskLimits,
+  });
+  const context: OperationContext = {
+    signal: new AbortController().signal,
+    begin: async () => void calls.push(`begin ${bmc.power} ${bmc.bootFlags[1]}`),
+    continuing: () => {},
+    credential: async (name, version) => ({ name, version, username: 'u', password: 'imitated' }),
+    leaseValid: () => true,
+    openGrant: async ({ macs, expiresAtMs }) => {
+      calls.push(`open ${macs.join()} ${expiresAtMs} ${bmc.power}`);
+      const grant = { operationId: 'op', hostUid: 'uid', hostName: 'h', bootToken: 'token' };
+      return { ...grant, macs, openedAtMs: clock.nowMs(), expiresAtMs };
+    },
+    closeGrants: async () => void calls.push(`close ${bmc.power}`),
+  };
+  const executor = createExecutor({ drivers, orders });
+  const execute = (kind: Kind): Promise<FinalResult> => {
+    const operation = create(agent.OperationSchema, { id: 'op', hostUid: 'uid', kind });
+    return clock.settle(executor.execute(operation, context));
+  };
+  const setPower = (value: MessageInitShape<typeof agent.SetPowerSchema>) =>
+    execute({
+      case: 'setPower',
+      value: create(agent.SetPowerSchema, {
+        bmc: create(agent.BmcAccessSchema, access),
+        expectedIdentity: create(BmcIdentitySchema, identity),
+        ...value,
+      }),
+    });
+  return { bmc, calls, clock, context, execute, executor, setPower };
+}
+
+type Kind = NonNullable<MessageInitShape<typeof agent.OperationSchema>['kind']>;
+
+const toRunner = {
+  on: true,
+  bootFrom: agent.BootTarget.RUNNER,
+  bootMacs: ['52:54:00:00:00:01'],
+  grantExpireTime: timestampFromMs(1_200_000),
+};
+
+describe('VerifyAccess', () => {
+  test('reports identity and power without beginning anything', async () => {
+    const { execute, calls } = setUp();
+    const result = await execute({ case: 'verifyAccess', value: { bmc: access } });
+    expect(result).toMatchObject({
+      kind: 'complete',
+      observations: { bmcIdentity: identity, poweredOn: false },
+    });
+    expect(calls).toEqual([]);
+  });
+
+  test('fails for a wrong password and cannot tell for a silent BMC', async () => {
+    const wrong = setUp({ password: 'another' });
+    expect(await wrong.execute({ case: 'verifyAccess', value: { bmc: access } })).toMatchObject({
+      kind: 'failed',
+      type: 'authentication',
+    });
+    const silent = setUp({ silent: true });
+    expect(await silent.execute({ case: 'verifyAccess', value: { bmc: access } })).toMatchObject({
+      kind: 'transientError',
+      cause: 'unreachable',
+    });
+  });
+
+  test('without a BMC is an invalid argument', async () => {
+    const { execute } = setUp();
+    await expect(execute({ case: 'verifyAccess', value: {} })).rejects.toThrow(AttemptEnd);
+  });
+});
+
+describe('SetPower', () => {
+  test('opens the grant and sets the override before it switches on', async () => {
+    const { setPower, calls, bmc } = setUp();
+    expect(await setPower(toRunner)).toMatchObject({
+      kind: 'complete',
+      observations: { poweredOn: true },
+    });
+    expect(calls).toEqual(['begin off 0', 'open 52:54:00:00:00:01 1200000 off']);
+    expect(bmc).toMatchObject({ power: 'on', bootFlags: [0x80, 4] });
+  });
+
+  test('tells another BMC nothing, and says what it is', async () => {
+    for (const expectedIdentity of [
+      { ...identity, guid: new Uint8Array(16).fill(7).with(0, 1) },
+      { ...identity, serial: 'HOST-2' },
+      { ...identity, boardSerial: 'BOARD-1' },
+    ]) {
+      const { setPower, calls, bmc } = setUp();
+      const result = await setPower({ ...toRunner, expectedIdentity });
+      expect(result).toMatchObject({
+        kind: 'failed',
+        type: 'identityMismatch',
+        observations: { bmcIdentity: identity },
+      });
+      expect(calls).toEqual([]);
+      expect(bmc).toMatchObject({ power: 'off', bootFlags: [0, 0], switches: 0 });
+    }
+  });
+
+  test('does not hold filler words against a BMC', async () => {
+    const { setPower } = setUp();
+    const expectedIdentity = { guid: new Uint8Array(16), serial: 'To be filled by O.E.M.' };
+    expect(await setPower({ ...toRunner, expectedIdentity })).toMatchObject({ kind: 'complete' });
+  });
+
+  test('answers a host that is on with a conflict when it shall boot from elsewhere', async () => {
+    const { setPower, calls, bmc } = setUp({ power: 'on' });
+    expect(await setPower(toRunner)).toMatchObject({
+      kind: 'retryAfter',
+      reason: 'invalidState',
+    });
+    expect(calls).toEqual([]);
+    expect(bmc.switches).toBe(0);
+  });
+
+  test('closes the grant again when the BMC does not do it', async () => {
+    const { setPower, calls } = setUp({ lying: true });
+    expect(await setPower(toRunner)).toMatchObject({ kind: 'failed', type: 'notApplied' });
+    expect(calls.at(-1)).toBe('close off');
+  });
+
+  test('closes grants before it powers off, or on for the disk', async () => {
+    const off = setUp({ power: 'on' });
+    expect(await off.setPower({ on: false })).toMatchObject({ kind: 'complete' });
+    expect(off.calls).toEqual(['begin on 0', 'close on']);
+    expect(off.bmc.power).toBe('off');
+    const disk = setUp();
+    await disk.setPower({ on: true, bootFrom: agent.BootTarget.DISK });
+    expect(disk.calls).toEqual(['begin off 0', 'close off']);
+    expect(disk.bmc.bootFlags).toEqual([0x80, 8]);
+  });
+
+  test('asserts a state: asked again it switches nothing', async () => {
+    const { setPower, bmc } = setUp({ power: 'off' });
+    expect(await setPower({ on: false })).toMatchObject({ kind: 'complete' });
+    expect(bmc.switches).toBe(0);
+  });
+
+  test('without a state, or with an unknown boot target, does nothing', async () => {
+    const { setPower, calls } = setUp();
+    expect(await setPower({})).toMatchObject({ kind: 'failed', type: 'invalidArgument' });
+    const unknown = { on: true, bootFrom: 99 as agent.BootTarget };
+    expect(await setPower(unknown)).toMatchObject({ kind: 'failed', type: 'unsupported' });
+    expect(calls).toEqual([]);
+  });
+
+  test('touches nothing when it may not begin', async () => {
+    const { setPower, bmc, context } = setUp();
+    const refusal: FinalResult = { kind: 'failed', type: 'deadline', message: 'too late' };
+    Object.assign(context, { begin: () => Promise.reject(new AttemptEnd(refusal)) });
+    await expect(setPower(toRunner)).rejects.toThrow('too late');
+    expect(bmc).toMatchObject({ power: 'off', bootFlags: [0, 0] });
+  });
+});
+
+describe('the executor', () => {
+  test('drops what it knows of a forgotten host', async () => {
+    const { execute, executor, calls } = setUp();
+    await execute({ case: 'verifyAccess', value: { bmc: access } });
+    await executor.forgetHost('uid');
+    await executor.forgetHost('uid');
+    expect(calls).toEqual(['forget 192.0.2.1:623']);
+  });
+
+  test('leaves interrupted work on a BMC to the control plane', () => {
+    const { executor, context } = setUp();
+    const kind = { case: 'setPower', value: {} } as const;
+    const operation = create(agent.OperationSchema, { id: 'op', kind });
+    expect(executor.resume(operation, context)).toBe('interrupted');
+  });
+});
