@@ -1,1 +1,16 @@
-export {};
+/** DHCPv4 for booting: packets, options, boot clients, and the answers of a proxy. */
+export {
+  answerBootRequest,
+  type BootPermission,
+  type BootRequest,
+  type Peer,
+  type ProxyAnswer,
+  type ProxyService,
+  type ProxySettings,
+  readBootRequest,
+  type Silence,
+} from './answer.ts';
+export { type BootClient, type BootClientKind, type BootPlatform, bootClient } from './client.ts';
+export { packetBytesMax } from './limits.ts';
+export { dhcpOption, type OptionKind, readOption, writeOption } from './options.ts';
+export { type DhcpPacket, decodeDhcp, encodeDhcp } from './packet.ts';

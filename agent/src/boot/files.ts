@@ -1,0 +1,53 @@
+/**
+ * The files that are served, found once at the start: a request can only name what is listed, so
+ * no path on disk is ever made from what a client sends.
+ */
+import type { Disk } from '@rackwright/platform';
+import { type BootConfig, loaderBytesMaxDefault, type NamedFile } from './config.ts';
+
+export type ServedFile =
+  | { readonly kind: 'memory'; readonly bytes: Uint8Array }
+  | { readonly kind: 'disk'; readonly path: string; readonly sizeBytes: number };
+
+export interface ServedFiles {
+  /** For TFTP: in memory only. */
+  readonly loaders: ReadonlyMap<string, Uint8Array>;
+  /** For HTTP: everything. */
+  readonly all: ReadonlyMap<string, ServedFile>;
+}
+
+/** Throws an Error that names the file when one is missing or the loaders are too large. */
+export async function openFiles(disk: Disk, config: BootConfig): Promise<ServedFiles> {
+  const bytesMax = config.loaderBytesMax ?? loaderBytesMaxDefault;
+  const loaders = new Map<string, Uint8Array>();
+  const all = new Map<string, ServedFile>();
+  let bytesUsed = 0;
+  for (const { name, path } of config.loaderFiles) {
+    const bytes = await disk.read(path);
+    if (bytes === undefined) throw missing(name, path);
+    bytesUsed += bytes.length;
+    if (bytesUsed > bytesMax) {
+      throw new Error(`boot loaders up to ${name} have ${bytesUsed} bytes, limit ${bytesMax}`);
+    }
+    loaders.set(name, bytes);
+    all.set(name, { kind: 'memory', bytes });
+  }
+  for (const { name, path } of config.files) {
+    const found = await disk.stat(path);
+    if (found === undefined) throw missing(name, path);
+    all.set(name, { kind: 'disk', path, sizeBytes: found.sizeBytes });
+  }
+  if (all.size !== config.loaderFiles.length + config.files.length) {
+    throw new Error(`boot files with one name: ${twice([...config.loaderFiles, ...config.files])}`);
+  }
+  return { loaders, all };
+}
+
+function missing(name: string, path: string): Error {
+  return new Error(`boot file ${name} is missing at ${path}`);
+}
+
+function twice(files: readonly NamedFile[]): string {
+  const names = files.map(({ name }) => name);
+  return names.filter((name, index) => names.indexOf(name) !== index).join(', ');
+}

@@ -1,0 +1,163 @@
+/**
+ * The HTTP side of a boot: scripts and files. Answers from memory; only a file's bytes come from
+ * disk, while they are sent.
+ *
+ * Z1 Every request is answered without waiting: a refusal is as quick as an answer.
+ * Z2 A file is served by the name under which it was listed at the start, or not at all.
+ */
+import type { Clock, FileSlice, Http, HttpRequest, HttpResponse, Log } from '@rackwright/platform';
+import type { HttpLimits, RunnerBootConfig } from './config.ts';
+import type { ServedFile } from './files.ts';
+import { LineBudget } from './line-budget.ts';
+import type { Gate } from './observation.ts';
+import type { BootDecision } from './permission.ts';
+import { decideRange } from './ranges.ts';
+import { localBootScript, runnerScript } from './script.ts';
+import { type BootUrls, parseTarget } from './urls.ts';
+
+export interface BootHttpOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly gate: Gate;
+  /** Files by name; those in memory are boot loaders, which start nothing by themselves. */
+  readonly files: ReadonlyMap<string, ServedFile>;
+  readonly runner: RunnerBootConfig;
+  readonly limits: HttpLimits;
+}
+
+export interface HttpShell {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+const troubleLinesPerMinuteMax = 30;
+
+/** `urls` is asked for when the port is known, as it is part of every URL. */
+export async function startHttp(
+  http: Http,
+  listen: { readonly address: string; readonly port: number },
+  options: BootHttpOptions,
+  urls: () => BootUrls,
+): Promise<HttpShell> {
+  const pages = new BootPages(options, urls);
+  return http.listen({ ...listen, ...options.limits }, (request) => pages.answer(request));
+}
+
+class BootPages {
+  readonly #options: BootHttpOptions;
+  readonly #urls: () => BootUrls;
+  readonly #trouble: LineBudget;
+
+  constructor(options: BootHttpOptions, urls: () => BootUrls) {
+    this.#options = options;
+    this.#urls = urls;
+    this.#trouble = new LineBudget(options.clock, troubleLinesPerMinuteMax, 60_000);
+  }
+
+  answer(request: HttpRequest): HttpResponse {
+    const response = this.#decide(request);
+    if (response.status >= 400) {
+      const fields = { client: request.remoteAddress, status: response.status };
+      this.#report({ ...fields, target: request.target.slice(0, 128) }, 'HTTP request refused');
+    }
+    return response;
+  }
+
+  #decide(request: HttpRequest): HttpResponse {
+    if (request.target.length > this.#options.limits.targetBytesMax) return refusal(414);
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      return refusal(405, { allow: 'GET, HEAD' });
+    }
+    const target = parseTarget(request.target);
+    switch (target.kind) {
+      case 'script':
+        return this.#script(target.mac);
+      case 'hostFile':
+        return this.#hostFile(request, target.mac, target.name);
+      case 'file':
+        return this.#file(request, this.#options.files.get(target.name));
+      case 'malformed':
+        return refusal(400);
+      case 'nothing':
+        return refusal(404);
+    }
+  }
+
+  #script(mac: string): HttpResponse {
+    const decision = this.#options.gate(mac, 'script');
+    switch (decision.kind) {
+      case 'unknownHost':
+        return refusal(404);
+      case 'localBoot':
+        return script(localBootScript());
+      case 'runner':
+        return this.#runnerScript(mac, decision);
+    }
+  }
+
+  #runnerScript(mac: string, decision: BootDecision & { kind: 'runner' }): HttpResponse {
+    const { runner, clock, log } = this.#options;
+    const fileUrl = (name: string): string => this.#urls().hostFile(mac, name);
+    try {
+      return script(runnerScript({ mac, decision, runner, fileUrl, nowMs: clock.nowMs() }));
+    } catch (error) {
+      const { hostUid, operationId } = decision;
+      log.error({ host: hostUid, operation: operationId, error: String(error) }, 'no boot script');
+      return refusal(500);
+    }
+  }
+
+  /** UEFI HTTP boot needs a loader to run the script that sends it to its disk. */
+  #hostFile(request: HttpRequest, mac: string, name: string): HttpResponse {
+    const file = this.#options.files.get(name);
+    const decision = this.#options.gate(mac, 'file');
+    if (decision.kind === 'unknownHost' || file === undefined) return refusal(404);
+    if (decision.kind === 'localBoot' && file.kind === 'disk') return refusal(403);
+    return this.#file(request, file);
+  }
+
+  #file(request: HttpRequest, file: ServedFile | undefined): HttpResponse {
+    if (file === undefined) return refusal(404);
+    const size = file.kind === 'memory' ? file.bytes.length : file.sizeBytes;
+    const headers = { 'accept-ranges': 'bytes', 'content-type': 'application/octet-stream' };
+    // We give no validators, so nothing that If-Range could name is ours.
+    const asked = request.headers['if-range'] === undefined ? request.headers['range'] : undefined;
+    const range = decideRange(asked, size);
+    switch (range.kind) {
+      case 'unsatisfiable':
+        return refusal(416, { 'content-range': `bytes */${size}` });
+      case 'whole':
+        return { status: 200, headers, body: part(file, 0, size - 1) };
+      case 'part': {
+        const { start, end } = range;
+        const contentRange = { 'content-range': `bytes ${start}-${end}/${size}` };
+        return {
+          status: 206,
+          headers: { ...headers, ...contentRange },
+          body: part(file, start, end),
+        };
+      }
+    }
+  }
+
+  #report(fields: Record<string, string | number>, message: string): void {
+    const { log } = this.#options;
+    this.#trouble.spend((suppressed) => log.warn({ ...fields, suppressed }, message));
+  }
+}
+
+/** Bytes `start` to `end`, both inclusive; an empty file has end -1. */
+function part(file: ServedFile, start: number, end: number): Uint8Array | FileSlice {
+  if (file.kind === 'memory') return file.bytes.subarray(start, end + 1);
+  if (end < start) return new Uint8Array();
+  return { kind: 'file', path: file.path, start, end };
+}
+
+function script(text: string): HttpResponse {
+  const headers = { 'content-type': 'text/plain', 'cache-control': 'no-store' };
+  return { status: 200, headers, body: text };
+}
+
+function refusal(status: number, headers: Readonly<Record<string, string>> = {}): HttpResponse {
+  return { status, headers, body: '' };
+}

@@ -1,0 +1,59 @@
+/**
+ * What the boot path saw: every request for a boot by a known or unknown host, permitted or not.
+ *
+ * S1 Each observation reaches the observer, at once; only the log is thinned out.
+ * S2 An observer that throws costs a log line, not a boot.
+ */
+import type { Clock, Log } from '@rackwright/platform';
+import { LineBudget } from './line-budget.ts';
+import type { BootMemory } from './memory.ts';
+import { type BootDecision, bootDecision } from './permission.ts';
+
+/** How far a boot got: offered, loader fetched, script fetched, kernel or ramdisk fetched. */
+export type NetbootStage = 'dhcp' | 'tftp' | 'script' | 'file';
+
+export interface NetbootObservation {
+  /** Lower case, with colons. */
+  readonly mac: string;
+  /** Absent when no host of the snapshot has this MAC. */
+  readonly hostUid?: string;
+  readonly stage: NetbootStage;
+  /** Whether the host may boot the runner now. */
+  readonly permitted: boolean;
+  readonly atMs: number;
+}
+
+export interface GateOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Read at every request; returns at once. */
+  memory(): BootMemory;
+  /** Called synchronously; must be quick. */
+  onNetboot(observation: NetbootObservation): void;
+}
+
+/** Asks for permission and reports that it was asked: no stage can do one without the other. */
+export type Gate = (mac: string, stage: NetbootStage) => BootDecision;
+
+const observationLinesPerSecondMax = 20;
+
+export function makeGate(options: GateOptions): Gate {
+  const { clock, log } = options;
+  const budget = new LineBudget(clock, observationLinesPerSecondMax, 1_000);
+  return (mac, stage) => {
+    const atMs = clock.nowMs();
+    const decision = bootDecision(options.memory(), mac, atMs);
+    const hostUid = decision.kind === 'unknownHost' ? undefined : decision.hostUid;
+    const permitted = decision.kind === 'runner';
+    const whose = hostUid === undefined ? {} : { hostUid };
+    budget.spend((suppressed) => {
+      log.info({ mac, host: hostUid, stage, decision: decision.kind, suppressed }, 'netboot');
+    });
+    try {
+      options.onNetboot({ mac, ...whose, stage, permitted, atMs });
+    } catch (error) {
+      log.error({ mac, stage, error: String(error) }, 'observer of netboots failed');
+    }
+    return decision;
+  };
+}

@@ -1,0 +1,81 @@
+/**
+ * iPXE scripts: how the runner is started, and how a host is sent to its own disk.
+ *
+ * I1 Nothing that came from outside reaches a script unless it is a plain word: iPXE expands
+ *    `${…}` and splits lines into commands.
+ */
+import type { RunnerBootConfig } from './config.ts';
+import { hyphenatedMac } from './mac.ts';
+import type { BootDecision } from './permission.ts';
+
+type RunnerDecision = BootDecision & { kind: 'runner' };
+
+const token = /^[A-Za-z0-9._~+/=-]+$/;
+
+/** Downloads are tried this often before the host goes on to its disk. */
+const attemptsMax = 3;
+
+export interface RunnerScript {
+  readonly mac: string;
+  readonly decision: RunnerDecision;
+  readonly runner: RunnerBootConfig;
+  /** Where a file of the boot is found. */
+  fileUrl(name: string): string;
+  readonly nowMs: number;
+}
+
+/**
+ * Loads kernel and ramdisk and starts them. Throws when the token is no plain word, which is a
+ * fault of whoever made it.
+ */
+export function runnerScript(script: RunnerScript): string {
+  const { decision, runner, fileUrl } = script;
+  const kernel = [`kernel ${fileUrl(runner.kernel)}`, ...kernelCommandLine(script)].join(' ');
+  const initrd = `initrd --name initrd ${fileUrl(runner.initrd)}`;
+  return lines([
+    '#!ipxe',
+    `echo Rackwright: ${plain(decision.hostName)} starts the runner`,
+    'set attempt:int32 0',
+    ':fetch',
+    `${kernel} && ${initrd} && boot ||`,
+    'inc attempt',
+    `iseq \${attempt} ${attemptsMax} && exit 1 ||`,
+    'imgfree',
+    'sleep 2',
+    'goto fetch',
+  ]);
+}
+
+function kernelCommandLine({ decision, runner, mac, nowMs }: RunnerScript): string[] {
+  if (!token.test(decision.bootToken)) {
+    throw new Error(`the boot token of ${decision.operationId} is not a plain word`);
+  }
+  return [
+    // UEFI kernels look the ramdisk up by this name among what iPXE has loaded.
+    'initrd=initrd',
+    `rackwright.agent=${runner.agentEndpoint}`,
+    `rackwright.fingerprint=${runner.fingerprint.toLowerCase()}`,
+    `rackwright.token=${decision.bootToken}`,
+    `rackwright.mac=${mac}`,
+    // A host's clock may be years off, and certificates have a beginning.
+    `rackwright.time=${Math.floor(nowMs / 1000)}`,
+    `BOOTIF=01-${hyphenatedMac(mac)}`,
+    ...runner.kernelArguments,
+  ];
+}
+
+/**
+ * Hands the host back to its firmware. `exit 1`, not 0: UEFI takes a loader that succeeds for the
+ * end of the boot and shows its menu; one that fails makes it go on to the next boot option.
+ */
+export function localBootScript(): string {
+  return lines(['#!ipxe', 'echo Rackwright: no boot grant, booting the local disk', 'exit 1']);
+}
+
+function plain(text: string): string {
+  return text.replace(/[^A-Za-z0-9._-]/g, '_');
+}
+
+function lines(all: readonly string[]): string {
+  return `${all.join('\n')}\n`;
+}

@@ -1,0 +1,87 @@
+/**
+ * Starts the boot path: DHCP proxy, TFTP, HTTP. All of it or nothing: when one part cannot start,
+ * those before it are closed again.
+ */
+import type { Clock, Disk, Http, Log, Udp } from '@rackwright/platform';
+import { type BootConfig, checkBootConfig, httpLimitsOf, tftpLimitsOf } from './config.ts';
+import { type DhcpShell, startDhcp } from './dhcp.ts';
+import { openFiles } from './files.ts';
+import { startHttp } from './http.ts';
+import type { BootMemory } from './memory.ts';
+import { makeGate, type NetbootObservation } from './observation.ts';
+import { startTftp } from './tftp.ts';
+import { type BootUrls, bootUrls } from './urls.ts';
+
+export interface BootDependencies {
+  readonly udp: Udp;
+  readonly http: Http;
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** What is known now; read at every request, so it must return at once. */
+  readonly memory: () => BootMemory;
+  /** Told of every request for a boot, synchronously. */
+  readonly onNetboot: (observation: NetbootObservation) => void;
+}
+
+export interface BootServices {
+  readonly httpPort: number;
+  readonly tftpPort: number;
+  /** Absent when DHCP is off. */
+  readonly dhcpPort?: number;
+  readonly pxePort?: number;
+  close(): Promise<void>;
+}
+
+/** Throws an Error that names the setting, the file or the address that is in the way. */
+export async function startBoot(
+  config: BootConfig,
+  dependencies: BootDependencies,
+): Promise<BootServices> {
+  checkBootConfig(config);
+  const { udp, http, disk, clock, log } = dependencies;
+  const files = await openFiles(disk, config);
+  const gate = makeGate(dependencies);
+  const closers: (() => void | Promise<void>)[] = [];
+  const close = async (): Promise<void> => {
+    for (const one of closers.splice(0).reverse()) await one();
+  };
+  try {
+    const pages = {
+      clock,
+      log,
+      gate,
+      files: files.all,
+      runner: config.runner,
+      limits: httpLimitsOf(config),
+    };
+    const urls = (): BootUrls => bootUrls(config.serverAddress, httpShell.port);
+    const httpShell = await startHttp(http, config.http, pages, urls);
+    closers.push(() => httpShell.close());
+    const limits = tftpLimitsOf(config);
+    const { address, port } = config.tftp;
+    const loaders = files.loaders;
+    const tftpShell = await startTftp({ udp, clock, log, gate, loaders, address, port, limits });
+    closers.push(() => tftpShell.close());
+    const dhcpShell = await startDhcpIfOn(config, dependencies, gate, urls());
+    if (dhcpShell !== undefined) closers.push(() => dhcpShell.close());
+    const ports =
+      dhcpShell === undefined ? {} : { dhcpPort: dhcpShell.dhcpPort, pxePort: dhcpShell.pxePort };
+    return { httpPort: httpShell.port, tftpPort: tftpShell.port, ...ports, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function startDhcpIfOn(
+  config: BootConfig,
+  dependencies: BootDependencies,
+  gate: ReturnType<typeof makeGate>,
+  urls: BootUrls,
+): Promise<DhcpShell | undefined> {
+  const { dhcp } = config;
+  if (dhcp.mode === 'off') return undefined;
+  const { udp, clock, log } = dependencies;
+  return startDhcp({ udp, clock, log, gate, urls, config, dhcp });
+}

@@ -1,0 +1,55 @@
+/** Where things are found: the one place that knows the shape of our URLs and TFTP names. */
+import { canonicalMac, hyphenatedMac } from './mac.ts';
+
+export interface BootUrls {
+  script(mac: string): string;
+  /** A file of one host's boot; asking for it asks for permission. */
+  hostFile(mac: string, name: string): string;
+}
+
+export function bootUrls(serverAddress: string, httpPort: number): BootUrls {
+  const root = `http://${serverAddress}${httpPort === 80 ? '' : `:${httpPort}`}`;
+  return {
+    script: (mac) => `${root}/boot/${hyphenatedMac(mac)}/script.ipxe`,
+    hostFile: (mac, name) => `${root}/boot/${hyphenatedMac(mac)}/files/${name}`,
+  };
+}
+
+export type BootTarget =
+  | { readonly kind: 'script'; readonly mac: string }
+  | { readonly kind: 'hostFile'; readonly mac: string; readonly name: string }
+  /** A file without a host: loaders, kernel and ramdisk hold no secret. */
+  | { readonly kind: 'file'; readonly name: string }
+  | { readonly kind: 'malformed' }
+  | { readonly kind: 'nothing' };
+
+/** What a request's path asks for. Nothing is decoded: no name of ours needs it. */
+export function parseTarget(target: string): BootTarget {
+  if (!target.startsWith('/')) return { kind: 'malformed' };
+  const [path = ''] = target.split('?');
+  const [, first, second, third, fourth, ...more] = path.split('/');
+  if (more.length > 0) return { kind: 'nothing' };
+  if (first === 'files' && second !== undefined && third === undefined) {
+    return { kind: 'file', name: second };
+  }
+  if (first !== 'boot' || second === undefined || third === undefined) return { kind: 'nothing' };
+  const mac = canonicalMac(second);
+  if (mac === undefined) return { kind: 'malformed' };
+  if (third === 'script.ipxe' && fourth === undefined) return { kind: 'script', mac };
+  if (third === 'files' && fourth !== undefined) return { kind: 'hostFile', mac, name: fourth };
+  return { kind: 'nothing' };
+}
+
+/** The name by which TFTP serves a loader to one host. */
+export function loaderPath(mac: string, name: string): string {
+  return `${hyphenatedMac(mac)}/${name}`;
+}
+
+/** A TFTP name taken apart; without a MAC it asks for the plain file. */
+export function parseLoaderPath(fileName: string): { mac: string | undefined; name: string } {
+  // Some firmware puts a slash before the name that it was given.
+  const path = fileName.replace(/^\//, '');
+  const slash = path.indexOf('/');
+  const mac = slash < 0 ? undefined : canonicalMac(path.slice(0, slash));
+  return mac === undefined ? { mac, name: path } : { mac, name: path.slice(slash + 1) };
+}

@@ -1,0 +1,57 @@
+/**
+ * Which boot firmware a request comes from, by what it says of itself: vendor class (option 60),
+ * user class (77), architecture (93), iPXE's own option (175).
+ */
+import { dhcpOption, readOption } from './options.ts';
+import type { DhcpPacket } from './packet.ts';
+
+/** What a boot loader must be built for. `other` has none of ours. */
+export type BootPlatform = 'bios' | 'uefiX64' | 'uefiIa32' | 'uefiArm64' | 'other';
+
+/** How a client boots. `pxe` loads by TFTP, `httpBoot` by HTTP, `ipxe` runs scripts. */
+export type BootClientKind = 'pxe' | 'httpBoot' | 'ipxe';
+
+export interface BootClient {
+  readonly kind: BootClientKind;
+  readonly platform: BootPlatform;
+}
+
+/** IANA's "Processor Architecture Types"; 9 (EBC) is what early x64 firmware called itself. */
+const platforms: ReadonlyMap<number, BootPlatform> = new Map([
+  [0, 'bios'],
+  [6, 'uefiIa32'],
+  [7, 'uefiX64'],
+  [9, 'uefiX64'],
+  [11, 'uefiArm64'],
+  [15, 'uefiIa32'],
+  [16, 'uefiX64'],
+  [17, 'uefiX64'],
+  [19, 'uefiArm64'],
+]);
+
+/**
+ * The boot client behind a packet, or undefined when it is no network boot. Throws DecodeError
+ * when one of the options that it reads is malformed.
+ */
+export function bootClient(packet: DhcpPacket): BootClient | undefined {
+  const vendorClass = readOption(packet, dhcpOption.vendorClass) ?? '';
+  const platform = platformOf(packet, vendorClass);
+  // iPXE keeps the vendor class of the firmware that it replaces, so it is asked first.
+  if (isIpxe(packet)) return { kind: 'ipxe', platform };
+  if (vendorClass.startsWith('PXEClient')) return { kind: 'pxe', platform };
+  if (vendorClass.startsWith('HTTPClient')) return { kind: 'httpBoot', platform };
+  return undefined;
+}
+
+function isIpxe(packet: DhcpPacket): boolean {
+  const userClass = readOption(packet, dhcpOption.userClass);
+  return userClass?.classes.includes('iPXE') === true || packet.options.has(dhcpOption.ipxe.code);
+}
+
+function platformOf(packet: DhcpPacket, vendorClass: string): BootPlatform {
+  const listed = readOption(packet, dhcpOption.architectures)?.[0];
+  // Firmware without option 93 says it in its class: "PXEClient:Arch:00007:UNDI:003016".
+  const named = /:Arch:(\d{5})/.exec(vendorClass)?.[1];
+  const architecture = listed ?? (named === undefined ? 0 : Number(named));
+  return platforms.get(architecture) ?? 'other';
+}
