@@ -82,8 +82,8 @@ export async function createJoinToken(
   const secretText = Buffer.from(secret).toString('base64url');
   const expireTime = await changeRack(writer, rackId, (record) => {
     const nowMs = identity.issuer.clock.nowMs();
-    const { next, expireTime } = addJoinToken(record, sha256(secretText), nowMs);
-    return { next, result: expireTime };
+    const added = addJoinToken(record, sha256(secretText), nowMs);
+    return { next: added.next, result: added.expireTime };
   });
   return { token, expireTime };
 }

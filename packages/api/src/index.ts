@@ -5,6 +5,8 @@ export {
   type ApiError,
   type ApiErrorKind,
   ApiFailure,
+  aborted,
+  alreadyExists,
   type FieldViolation,
   failedPrecondition,
   invalidArgument,

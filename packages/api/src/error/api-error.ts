@@ -30,7 +30,8 @@ interface Said {
 export type ApiError =
   | (Said & { readonly kind: 'invalidArgument'; readonly violations: readonly FieldViolation[] })
   | (Said & { readonly kind: 'notFound' })
-  | (Said & { readonly kind: 'alreadyExists' })
+  /** `violations` name the values that others hold; empty when it is the resource itself. */
+  | (Said & { readonly kind: 'alreadyExists'; readonly violations: readonly FieldViolation[] })
   /** The state of the system forbids it; the same request may succeed after somebody acts. */
   | (Said & { readonly kind: 'failedPrecondition' })
   /** Somebody else changed it first (etag); read again and decide again. */
@@ -87,6 +88,19 @@ export function notFound(name: string): ApiFailure {
     reason: 'RESOURCE_NOT_FOUND',
     metadata: { resource: name },
   });
+}
+
+/** The name, or values that must be unique, are taken. */
+export function alreadyExists(
+  message: string,
+  violations: readonly FieldViolation[] = [],
+): ApiFailure {
+  return new ApiFailure({ kind: 'alreadyExists', message, reason: 'ALREADY_EXISTS', violations });
+}
+
+/** Somebody else changed it first. */
+export function aborted(reason: string, message: string): ApiFailure {
+  return new ApiFailure({ kind: 'aborted', message, reason });
 }
 
 /** A refusal by state: `reason` is UPPER_SNAKE_CASE. */

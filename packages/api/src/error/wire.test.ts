@@ -22,7 +22,6 @@ const anyError: fc.Arbitrary<ApiError> = fc.oneof(
       said,
       fc.constantFrom(
         'notFound',
-        'alreadyExists',
         'failedPrecondition',
         'aborted',
         'outOfRange',
@@ -36,8 +35,12 @@ const anyError: fc.Arbitrary<ApiError> = fc.oneof(
     )
     .map(([base, kind]): ApiError => ({ ...base, kind })),
   fc
-    .tuple(said, fc.array(fc.record({ field: text, description: text }), { maxLength: 5 }))
-    .map(([base, violations]): ApiError => ({ ...base, kind: 'invalidArgument', violations })),
+    .tuple(
+      said,
+      fc.constantFrom('invalidArgument', 'alreadyExists'),
+      fc.array(fc.record({ field: text, description: text }), { maxLength: 5 }),
+    )
+    .map(([base, kind, violations]): ApiError => ({ ...base, kind, violations })),
   fc
     .tuple(said, fc.integer({ min: 0, max: 3_600_000 }))
     .map(([base, retryAfterMs]): ApiError => ({ ...base, kind: 'unavailable', retryAfterMs })),

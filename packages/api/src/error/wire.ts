@@ -71,7 +71,7 @@ export function toStatus(error: ApiError): WireStatus {
     metadata: { ...error.metadata, ...(error.kind === 'internal' && reference(error.reference)) },
   });
   const details = [anyPack(ErrorInfoSchema, info)];
-  if (error.kind === 'invalidArgument') {
+  if ('violations' in error && error.violations.length > 0) {
     const fieldViolations = error.violations.slice(0, violationsOnWireMax).map((violation) => ({
       field: cut(violation.field),
       description: cut(violation.description),
@@ -101,6 +101,7 @@ export function fromStatus(
   const kind = kinds.get(code) ?? 'internal';
   switch (kind) {
     case 'invalidArgument':
+    case 'alreadyExists':
       return { ...said, kind, violations: violationsOf(details.badRequest) };
     case 'unavailable': {
       const retryAfterMs = milliseconds(details.retry);

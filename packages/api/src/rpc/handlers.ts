@@ -72,5 +72,6 @@ export type AnyHandler = (input: never, context: CallContext) => unknown;
 
 /** Ties handlers to their service. The types check that each method has one that fits. */
 export function bind<S extends DescService>(service: S, handlers: Handlers<S>): BoundService {
-  return { service, handlers: handlers as unknown as Record<string, AnyHandler> };
+  const byName: Readonly<Record<string, unknown>> = handlers;
+  return { service, handlers: byName as Readonly<Record<string, AnyHandler>> };
 }

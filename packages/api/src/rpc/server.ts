@@ -96,8 +96,8 @@ function register(server: Server, { service, handlers }: BoundService, shared: S
       throw new Error(`${service.typeName}.${method.name} has no handler`);
     }
     const path = `/${service.typeName}/${method.name}`;
-    const [type, serve] = serveMethod(method, handler, path, shared);
-    server.register(path, serve, asIs, asIs, type);
+    const [type, listener] = serveMethod(method, handler, path, shared);
+    server.register(path, listener, asIs, asIs, type);
   }
 }
 

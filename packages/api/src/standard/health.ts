@@ -24,23 +24,23 @@ export function createHealthBoard(services: readonly string[]): HealthBoard {
   );
   const watchers = new Set<() => void>();
   const service = bind(Health, {
-    check: ({ service }) => {
-      const status = board.get(service);
-      if (status === undefined) throw notFound(`Health of service "${service}"`);
+    check: (request) => {
+      const status = board.get(request.service);
+      if (status === undefined) throw notFound(`Health of service "${request.service}"`);
       return { status };
     },
     list: () => ({
       statuses: Object.fromEntries([...board].map(([name, status]) => [name, { status }])),
     }),
-    watch: async function* ({ service }, context) {
+    watch: async function* (request, context) {
+      const now = () => board.get(request.service) ?? ServingStatus.SERVICE_UNKNOWN;
       let sent: ServingStatus | undefined;
       while (!context.signal.aborted) {
-        const status = board.get(service) ?? ServingStatus.SERVICE_UNKNOWN;
+        const status = now();
         if (status !== sent) yield { status };
         sent = status;
-        if ((board.get(service) ?? ServingStatus.SERVICE_UNKNOWN) === sent) {
-          await changed(watchers, context);
-        }
+        // While the yield was pending it may have changed again.
+        if (now() === sent) await changed(watchers, context);
       }
     },
   });

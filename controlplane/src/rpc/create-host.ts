@@ -1,0 +1,152 @@
+/**
+ * CreateHost: checks, reservations, record, confirmation, in that order.
+ *
+ * Invariants:
+ * 1. A crash anywhere leaves either no host, or one whose reservations tell whether it may act.
+ * 2. The same request id for the same host id answers the host that it made.
+ */
+import { clone, create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  type ApiFailure,
+  alreadyExists,
+  type CreateHostRequest,
+  type Host,
+  HostSpecSchema,
+  HostState,
+  store as wire,
+} from '@rackwright/api';
+import { randomId } from '@rackwright/platform';
+import { storeKey } from '@rackwright/store';
+import {
+  confirm,
+  type ReserveOutcome,
+  release,
+  reserve,
+  reservedValues,
+} from '../host/reservations.ts';
+import { answered, deleteRecord, writeRecord } from '../records/index.ts';
+import { checkHostSpec } from './host-spec.ts';
+import { hostKey, presentHost, readHost } from './host-view.ts';
+import { idProblem, nameProblem, parseName } from './names.ts';
+import { adminActor, type RpcDependencies } from './ports.ts';
+import { checkLabels, checkRequestId } from './texts.ts';
+import { Violations } from './violations.ts';
+
+/** Handles one CreateHost. */
+export async function createHost(deps: RpcDependencies, request: CreateHostRequest): Promise<Host> {
+  await checkRequest(deps, request);
+  const before = await readHost(deps, request.hostId);
+  if (before !== undefined) return sameRequest(request, before);
+  const record = initialRecord(deps, request);
+  if (request.validateOnly) return presentHost(deps, record, 0, undefined);
+  const holder = { name: `hosts/${request.hostId}`, uid: record.host?.uid ?? '' };
+  const values = record.host?.spec === undefined ? [] : reservedValues(record.host.spec);
+  const reserved = await reserve(deps, holder, values);
+  if (reserved.kind === 'taken') throw takenFailure(reserved);
+  const key = hostKey(request.hostId);
+  const written = await writeRecord(deps, wire.HostRecordSchema, key, record, 'absent');
+  if (written.kind === 'conflict') {
+    await release(deps, holder, values);
+    const rival = await readHost(deps, request.hostId);
+    if (rival === undefined) throw alreadyExists(`${holder.name} was made and removed meanwhile.`);
+    return sameRequest(request, rival);
+  }
+  if (!(await confirm(deps, holder, values))) {
+    await deleteRecord(deps, key, written.revision);
+    await release(deps, holder, values);
+    throw alreadyExists(
+      `Another host took one of the addresses of ${holder.name} at the same moment. Try again.`,
+    );
+  }
+  deps.hosts.wake(request.hostId);
+  return presentHost(deps, record, written.revision, undefined);
+}
+
+/** The refusal that names every value that others hold. */
+export function takenFailure(outcome: Extract<ReserveOutcome, { kind: 'taken' }>): ApiFailure {
+  const violations = outcome.taken.map(({ value, by }) => ({
+    field: `host.${value.field}`,
+    description: `is ${value.value}, which belongs to ${by}; each address belongs to one host`,
+  }));
+  const [first] = violations;
+  const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : '';
+  return alreadyExists(`${first?.field} ${first?.description}${more}.`, violations);
+}
+
+/** Adds violations for a rack or credential that the spec names and that does not exist. */
+export async function checkReferences(
+  { store }: Pick<RpcDependencies, 'store'>,
+  path: string,
+  spec: { readonly rack: string; readonly bmc?: { readonly credential: string } | undefined },
+  violations: Violations,
+): Promise<void> {
+  const rackId = parseName('racks', spec.rack);
+  if (rackId !== undefined && !(await exists(store, 'racks', rackId))) {
+    const hint = `create it first: rackwright rack create ${rackId}`;
+    violations.add(`${path}.rack`, `names ${spec.rack}, which does not exist; ${hint}`);
+  }
+  const credential = spec.bmc?.credential ?? '';
+  const credentialId = parseName('credentials', credential);
+  if (credentialId !== undefined && !(await exists(store, 'credentials', credentialId))) {
+    const hint = `create it first: rackwright credential create ${credentialId}`;
+    violations.add(`${path}.bmc.credential`, `names ${credential}, which does not exist; ${hint}`);
+  }
+}
+
+async function exists(
+  store: RpcDependencies['store'],
+  collection: string,
+  id: string,
+): Promise<boolean> {
+  return (await answered(store.get(storeKey(collection, id)))).kind === 'found';
+}
+
+async function checkRequest(deps: RpcDependencies, request: CreateHostRequest): Promise<void> {
+  const violations = new Violations();
+  const { host, hostId } = request;
+  violations.addIf('host_id', idProblem(hostId));
+  checkRequestId(request.requestId, violations);
+  if (host === undefined) {
+    violations.add('host', 'is missing; give at least its spec');
+    violations.throwIfAny();
+    return;
+  }
+  if (host.name !== '' && host.name !== `hosts/${hostId}`) {
+    const problem = nameProblem('hosts', host.name) ?? `must be "hosts/${hostId}" or empty`;
+    violations.add('host.name', problem);
+  }
+  checkLabels('host.labels', host.labels, violations);
+  const spec = host.spec ?? create(HostSpecSchema);
+  checkHostSpec('host.spec', spec, violations);
+  await checkReferences(deps, 'host.spec', spec, violations);
+  violations.throwIfAny();
+}
+
+function initialRecord(deps: RpcDependencies, request: CreateHostRequest): wire.HostRecord {
+  const { host, hostId, requestId } = request;
+  const time = timestampFromMs(deps.clock.nowMs());
+  return create(wire.HostRecordSchema, {
+    host: {
+      name: `hosts/${hostId}`,
+      uid: randomId(deps.random),
+      createTime: time,
+      updateTime: time,
+      labels: { ...host?.labels },
+      ...(host?.spec === undefined ? {} : { spec: clone(HostSpecSchema, host.spec) }),
+      status: { state: HostState.NEW, dirty: true, useEpoch: 1n },
+    },
+    change: { actor: adminActor, cause: 'created', requestId, time },
+    requestIds: requestId === '' ? [] : [`create:${requestId}`],
+  });
+}
+
+/** Invariant 2. */
+function sameRequest(
+  { requestId, hostId }: CreateHostRequest,
+  existing: { host: Host; record: wire.HostRecord },
+): Host {
+  const same = requestId !== '' && existing.record.requestIds.includes(`create:${requestId}`);
+  if (same) return existing.host;
+  throw alreadyExists(`hosts/${hostId} exists already.`);
+}

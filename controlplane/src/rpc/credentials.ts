@@ -1,0 +1,204 @@
+/**
+ * CredentialService: secrets go in, sealed, and never come out.
+ *
+ * Must not: log, answer or keep a password.
+ */
+import { clone, create, fromBinary } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  alreadyExists,
+  type BoundService,
+  bind,
+  type CreateCredentialRequest,
+  type Credential,
+  CredentialSchema,
+  CredentialService,
+  failedPrecondition,
+  invalidArgument,
+  notFound,
+  type UpdateCredentialRequest,
+  store as wire,
+} from '@rackwright/api';
+import { randomId } from '@rackwright/platform';
+import { type Revision, storeKey } from '@rackwright/store';
+import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
+import { maskPaths } from './field-mask.ts';
+import { hostRecordOf } from './host-view.ts';
+import { idProblem, nameProblem, requireName } from './names.ts';
+import { listPage } from './paging.ts';
+import { adminActor, type RpcDependencies } from './ports.ts';
+import { checkEtag, etagMismatch, formatPosition } from './position.ts';
+import { checkRequestId, controlCharacters } from './texts.ts';
+import { Violations } from './violations.ts';
+
+const usernameCharsMax = 64;
+const passwordCharsMax = 256;
+const updatablePaths = ['username', 'password'];
+/** Hosts named in a refusal to delete their credential. */
+const hostsNamedMax = 5;
+
+/** The service over these dependencies. */
+export function createCredentialService(deps: RpcDependencies): BoundService {
+  return bind(CredentialService, {
+    createCredential: (request) => createCredential(deps, request),
+    getCredential: async ({ name }) => {
+      const { record, revision } = await existing(deps, name);
+      return present(deps, record, revision);
+    },
+    listCredentials: async (request) => {
+      const page = await listPage(deps.store, 'credentials', request, '', ({ value, revision }) =>
+        present(deps, fromBinary(wire.CredentialRecordSchema, value), revision),
+      );
+      return { credentials: [...page.items], nextPageToken: page.nextPageToken };
+    },
+    updateCredential: (request) => updateCredential(deps, request),
+    deleteCredential: (request) => deleteCredential(deps, request),
+  });
+}
+
+async function existing(deps: RpcDependencies, name: string) {
+  const kept = await readRecord(deps.store, wire.CredentialRecordSchema, credentialKey(name));
+  if (kept === undefined) throw notFound(name);
+  return kept;
+}
+
+function credentialKey(name: string): string {
+  return storeKey('credentials', requireName('credentials', name));
+}
+
+function present(
+  deps: RpcDependencies,
+  record: wire.CredentialRecord,
+  revision: Revision,
+): Credential {
+  const { credential } = record;
+  const shown =
+    credential === undefined ? create(CredentialSchema) : clone(CredentialSchema, credential);
+  shown.password = '';
+  shown.etag = formatPosition(deps.store, revision);
+  return shown;
+}
+
+async function createCredential(
+  deps: RpcDependencies,
+  request: CreateCredentialRequest,
+): Promise<Credential> {
+  const { credentialId, requestId } = request;
+  const given = request.credential ?? create(CredentialSchema);
+  const violations = new Violations();
+  violations.addIf('credential_id', idProblem(credentialId));
+  checkRequestId(requestId, violations);
+  if (given.name !== '') {
+    violations.addIf('credential.name', nameProblem('credentials', given.name));
+  }
+  checkUsername(given.username, violations);
+  checkPassword(given.password, violations);
+  violations.throwIfAny();
+  const name = `credentials/${credentialId}`;
+  const time = timestampFromMs(deps.clock.nowMs());
+  const record = create(wire.CredentialRecordSchema, {
+    credential: {
+      name,
+      uid: randomId(deps.random),
+      createTime: time,
+      updateTime: time,
+      username: given.username,
+      version: 1n,
+    },
+    ...deps.identity.secrets.seal(name, 1n, given.password),
+  });
+  const key = credentialKey(name);
+  if (request.validateOnly) {
+    const kept = await readRecord(deps.store, wire.CredentialRecordSchema, key);
+    if (kept !== undefined) throw alreadyExists(`${name} exists already.`);
+    return present(deps, record, 0);
+  }
+  const written = await writeRecord(deps, wire.CredentialRecordSchema, key, record, 'absent');
+  if (written.kind === 'conflict') throw alreadyExists(`${name} exists already.`);
+  deps.log.info({ credential: name, actor: adminActor }, 'credential created');
+  return present(deps, record, written.revision);
+}
+
+async function updateCredential(
+  deps: RpcDependencies,
+  request: UpdateCredentialRequest,
+): Promise<Credential> {
+  const { credential: wanted } = request;
+  if (wanted === undefined) {
+    const description = 'is missing; give its name and what changes';
+    throw invalidArgument([{ field: 'credential', description }]);
+  }
+  const { record, revision } = await existing(deps, wanted.name);
+  checkEtag(deps.store, wanted.etag, revision, wanted.name);
+  const violations = new Violations();
+  const paths = maskPaths(CredentialSchema, request.updateMask, wanted, updatablePaths, violations);
+  if (paths.includes('username')) checkUsername(wanted.username, violations);
+  if (paths.includes('password')) checkPassword(wanted.password, violations);
+  violations.throwIfAny();
+  const next = clone(wire.CredentialRecordSchema, record);
+  next.credential ??= create(CredentialSchema);
+  const version = next.credential.version + 1n;
+  // Sealed anew in any case: the version is part of what is authenticated.
+  const password = paths.includes('password')
+    ? wanted.password
+    : deps.identity.secrets.open(record).password;
+  if (paths.includes('username')) next.credential.username = wanted.username;
+  next.credential.version = version;
+  next.credential.updateTime = timestampFromMs(deps.clock.nowMs());
+  Object.assign(next, deps.identity.secrets.seal(wanted.name, version, password));
+  const key = credentialKey(wanted.name);
+  const written = await writeRecord(deps, wire.CredentialRecordSchema, key, next, revision);
+  if (written.kind === 'conflict') throw etagMismatch(wanted.name);
+  deps.log.info({ credential: wanted.name, actor: adminActor }, 'credential changed');
+  for (const hostId of await hostsWith(deps, wanted.name)) deps.hosts.wake(hostId);
+  return present(deps, next, written.revision);
+}
+
+async function deleteCredential(
+  deps: RpcDependencies,
+  { name, etag }: { name: string; etag: string },
+): Promise<Credential> {
+  const { record, revision } = await existing(deps, name);
+  checkEtag(deps.store, etag, revision, name);
+  const hosts = await hostsWith(deps, name);
+  if (hosts.length > 0) {
+    const named = hosts.slice(0, hostsNamedMax).map((hostId) => `hosts/${hostId}`);
+    const more = hosts.length > hostsNamedMax ? ', …' : '';
+    throw failedPrecondition(
+      'CREDENTIAL_IN_USE',
+      `${name} is used by ${hosts.length} host(s): ${named.join(', ')}${more}. ` +
+        'Give them another credential first.',
+    );
+  }
+  const gone = await deleteRecord(deps, credentialKey(name), revision);
+  if (gone.kind === 'conflict') throw etagMismatch(name);
+  deps.log.info({ credential: name, actor: adminActor }, 'credential deleted');
+  return present(deps, record, revision);
+}
+
+async function hostsWith(deps: RpcDependencies, credential: string): Promise<string[]> {
+  const { entries } = await answered(deps.store.list('hosts'));
+  return entries
+    .filter((entry) => hostRecordOf(entry).host?.spec?.bmc?.credential === credential)
+    .map(({ key }) => key.slice('hosts.'.length));
+}
+
+function checkUsername(username: string, violations: Violations): void {
+  const fits = username.length > 0 && username.length <= usernameCharsMax;
+  if (fits && !controlCharacters.test(username)) return;
+  violations.add(
+    'credential.username',
+    `must have 1 to ${usernameCharsMax} characters without control characters`,
+  );
+}
+
+/** Says nothing of what the password is. */
+function checkPassword(password: string, violations: Violations): void {
+  const fits = password.length > 0 && password.length <= passwordCharsMax;
+  if (fits && !controlCharacters.test(password)) return;
+  violations.add(
+    'credential.password',
+    `must have 1 to ${passwordCharsMax} characters without control characters (a line break at ` +
+      'its end, say)',
+  );
+}

@@ -1,0 +1,65 @@
+/** Following the store for a watch stream. */
+
+import { unavailable } from '@rackwright/api';
+import type { Cancel, Clock } from '@rackwright/platform';
+import { type Change, type Revision, type StateStore, StoreError } from '@rackwright/store';
+import { startOver } from './position.ts';
+
+/**
+ * Every change under `prefix` after `from`, until `signal` aborts. Throws `outOfRange` when the
+ * store cannot tell all of them, so that a stream never goes on with a gap.
+ */
+export async function* follow(
+  store: StateStore,
+  from: Revision,
+  prefix: string,
+  signal: AbortSignal,
+): AsyncGenerator<Change, void, undefined> {
+  try {
+    for await (const event of store.watch(from, prefix, signal)) {
+      if (event.kind === 'compacted') {
+        throw startOver('POSITION_COMPACTED', 'The store no longer has every change since then.');
+      }
+      yield event;
+    }
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    throw unavailable('STORE_UNAVAILABLE', 'The watch broke off; resume it.', undefined, error);
+  }
+}
+
+export type Ticked<T> = { readonly kind: 'item'; readonly item: T } | { readonly kind: 'tick' };
+
+/** The items as they come, and a tick whenever `intervalMs` have passed since the last of either. */
+export async function* withTicks<T>(
+  items: AsyncIterable<T>,
+  intervalMs: number,
+  clock: Clock,
+): AsyncGenerator<Ticked<T>, void, undefined> {
+  const iterator = items[Symbol.asyncIterator]();
+  let pending = iterator.next();
+  try {
+    for (;;) {
+      const next = await orTick(pending, intervalMs, clock);
+      if (next === 'tick') {
+        yield { kind: 'tick' };
+        continue;
+      }
+      if (next.done === true) return;
+      pending = iterator.next();
+      // Awaited in the next round; until then a rejection must not count as unhandled.
+      pending.catch(() => undefined);
+      yield { kind: 'item', item: next.value };
+    }
+  } finally {
+    iterator.return?.().catch(() => undefined);
+  }
+}
+
+function orTick<T>(promise: Promise<T>, intervalMs: number, clock: Clock): Promise<T | 'tick'> {
+  let cancel: Cancel = () => undefined;
+  const tick = new Promise<'tick'>((resolve) => {
+    cancel = clock.after(intervalMs, () => resolve('tick'));
+  });
+  return Promise.race([promise, tick]).finally(() => cancel());
+}

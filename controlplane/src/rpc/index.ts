@@ -1,0 +1,53 @@
+/** The services of the operators' port. */
+import {
+  agent,
+  type BoundService,
+  CredentialService,
+  createHealthBoard,
+  createReflection,
+  ErasureCertificateService,
+  type HealthBoard,
+  HostService,
+  RackService,
+} from '@rackwright/api';
+import { createCredentialService } from './credentials.ts';
+import { createEnrolmentService } from './enrolment.ts';
+import { createErasureService } from './erasures.ts';
+import { createHostService } from './hosts.ts';
+import type { RpcDependencies } from './ports.ts';
+import { createRackService } from './racks.ts';
+
+export type { HostsPort, RpcDependencies } from './ports.ts';
+
+const services = [
+  HostService,
+  RackService,
+  CredentialService,
+  ErasureCertificateService,
+  agent.EnrolmentService,
+];
+
+export interface OperatorServices {
+  readonly services: readonly BoundService[];
+  /** Services, by full name, that need no admin token. */
+  readonly openServices: readonly string[];
+  readonly health: HealthBoard;
+}
+
+/** Everything that the operators' port serves, health and reflection included. */
+export function createOperatorServices(deps: RpcDependencies): OperatorServices {
+  const health = createHealthBoard(services.map(({ typeName }) => typeName));
+  return {
+    services: [
+      createHostService(deps),
+      createRackService(deps),
+      createCredentialService(deps),
+      createErasureService(deps),
+      createEnrolmentService(deps),
+      health.service,
+      createReflection([...services, health.service.service]),
+    ],
+    openServices: [agent.EnrolmentService.typeName, health.service.service.typeName],
+    health,
+  };
+}

@@ -1,0 +1,46 @@
+/** Resource names ("hosts/h1") and the ids in them. */
+import { invalidArgument } from '@rackwright/api';
+import { quote } from './violations.ts';
+
+export type Collection = 'hosts' | 'racks' | 'credentials' | 'erasureCertificates';
+
+const id = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
+/** Made by the server: "<host uid>-<number>". */
+const certificateId = /^[A-Za-z0-9][A-Za-z0-9-]{0,126}$/;
+
+const examples: Record<Collection, string> = {
+  hosts: 'hosts/h1',
+  racks: 'racks/r1',
+  credentials: 'credentials/bmc-admin',
+  erasureCertificates: 'erasureCertificates/0f3c…-1',
+};
+
+/** What is wrong with an id that a person chose; undefined when it is fine. */
+export function idProblem(text: string): string | undefined {
+  if (id.test(text)) return undefined;
+  const wanted =
+    'must have 1 to 63 characters of a-z, 0-9 and "-", begin with a letter and not end with "-"';
+  return text === '' ? `is missing; it ${wanted}` : `is ${quote(text)}; it ${wanted}`;
+}
+
+/** The id in a resource name of `collection`; undefined when it is no such name. */
+export function parseName(collection: Collection, name: string): string | undefined {
+  const [first, second, ...rest] = name.split('/');
+  if (first !== collection || second === undefined || rest.length > 0) return undefined;
+  const shape = collection === 'erasureCertificates' ? certificateId : id;
+  return shape.test(second) ? second : undefined;
+}
+
+/** What is wrong with a resource name; undefined when it is one of `collection`. */
+export function nameProblem(collection: Collection, name: string): string | undefined {
+  if (parseName(collection, name) !== undefined) return undefined;
+  const wanted = `must name one of the ${collection}, as in ${quote(examples[collection])}`;
+  return name === '' ? `is missing; it ${wanted}` : `is ${quote(name)}; it ${wanted}`;
+}
+
+/** The id in `name`. Throws `invalidArgument` naming `field`. */
+export function requireName(collection: Collection, name: string, field = 'name'): string {
+  const found = parseName(collection, name);
+  if (found !== undefined) return found;
+  throw invalidArgument([{ field, description: nameProblem(collection, name) ?? '' }]);
+}

@@ -1,0 +1,43 @@
+/** What the host loop answered, as the API says it. */
+import {
+  aborted,
+  type FieldViolation,
+  failedPrecondition,
+  invalidArgument,
+  notFound,
+  type store as wire,
+} from '@rackwright/api';
+import type { Revision } from '@rackwright/store';
+import type { RequestOutcome } from './ports.ts';
+
+/** The host after an accepted request. Throws what refuses it. */
+export function answerOf(
+  outcome: RequestOutcome,
+  name: string,
+): { readonly record: wire.HostRecord; readonly revision: Revision } {
+  switch (outcome.kind) {
+    case 'accepted':
+      return outcome;
+    case 'notFound':
+    case 'removed':
+      throw notFound(name);
+    case 'refused':
+      throw refusalOf(outcome, name);
+  }
+}
+
+function refusalOf(refused: Extract<RequestOutcome, { kind: 'refused' }>, name: string) {
+  const { message } = refused;
+  switch (refused.code) {
+    case 'failedPrecondition':
+      return failedPrecondition('HOST_REFUSED', message, { resource: name });
+    case 'aborted':
+      return aborted('ETAG_MISMATCH', message);
+    case 'invalidArgument': {
+      const violations: readonly FieldViolation[] = refused.fieldViolations ?? [];
+      return invalidArgument(
+        violations.length > 0 ? violations : [{ field: 'name', description: message }],
+      );
+    }
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * What the services need of the rest of the control plane: the host loop behind one interface, so
+ * that nothing here can start work or write a host's state by itself.
+ */
+import type { Progress, store as wire } from '@rackwright/api';
+import type { Clock, Log, Random } from '@rackwright/platform';
+import type { Revision, StateStore } from '@rackwright/store';
+import type { HostRequest, Refusal, Requester } from '../host/types.ts';
+import type { Identity } from '../identity/index.ts';
+
+export type RequestOutcome =
+  /** Done, or already done by an earlier request with the same id. */
+  | { readonly kind: 'accepted'; readonly record: wire.HostRecord; readonly revision: Revision }
+  /** The host is gone: what was asked ended its record at once. */
+  | { readonly kind: 'removed' }
+  | (Refusal & { readonly kind: 'refused' })
+  | { readonly kind: 'notFound' };
+
+/** The host loop. */
+export interface HostsPort {
+  /** `hostId` as in "hosts/ID"; with `expectedRevision` a changed host refuses with `aborted`. */
+  request(
+    hostId: string,
+    request: HostRequest,
+    by: Requester,
+    expectedRevision?: Revision,
+  ): Promise<RequestOutcome>;
+  /** Something that the host depends on has changed: look again. */
+  wake(hostId: string): void;
+  /** Percent of the present step; memory only. */
+  progressOf(hostId: string): Progress | undefined;
+  agentConnected(rackId: string): boolean;
+}
+
+export interface RpcDependencies {
+  readonly store: StateStore;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly hosts: HostsPort;
+  readonly identity: Pick<
+    Identity,
+    'caCertificatePem' | 'caSha256' | 'issuer' | 'erasure' | 'secrets'
+  >;
+  /** "host:port" at which agents reach their port. */
+  readonly agentEndpoint: string;
+}
+
+/** Who calls the operators' port: there is one admin token. */
+export const adminActor = 'user:admin';
+
+/** Who asks. Request ids of different methods are kept apart, so that one cannot answer another. */
+export function requester(method: string, requestId = ''): Requester {
+  return requestId === ''
+    ? { actor: adminActor }
+    : { actor: adminActor, requestId: `${method}:${requestId}` };
+}

@@ -1,0 +1,115 @@
+/**
+ * Etags, page tokens and watch positions: texts that clients hand back unread. Each carries the
+ * store's incarnation, so that one from before a restore is recognized instead of believed.
+ */
+import { ApiFailure, aborted, invalidArgument } from '@rackwright/api';
+import type { Revision, StateStore } from '@rackwright/store';
+
+const shape = /^([A-Za-z0-9_-]{1,64})\.(\d{1,16})$/;
+
+/** "<incarnation>.<revision>": etag of a resource, or position in a watch. */
+export function formatPosition(store: StateStore, revision: Revision): string {
+  return `${store.incarnation}.${revision}`;
+}
+
+interface Position {
+  readonly incarnation: string;
+  readonly revision: Revision;
+}
+
+function parsePosition(text: string): Position | undefined {
+  const match = shape.exec(text);
+  if (match === null) return undefined;
+  const [, incarnation, digits] = match;
+  return incarnation === undefined ? undefined : { incarnation, revision: Number(digits) };
+}
+
+/**
+ * The revision that an etag stands for; undefined for the empty etag, which matches anything.
+ * Throws `aborted` when it is of another incarnation, `invalidArgument` when it is none.
+ */
+export function revisionOfEtag(store: StateStore, etag: string): Revision | undefined {
+  if (etag === '') return undefined;
+  const position = parsePosition(etag);
+  if (position === undefined) {
+    const description = 'is no etag of this API; send the one that Get answered, or none';
+    throw invalidArgument([{ field: 'etag', description }]);
+  }
+  if (position.incarnation === store.incarnation) return position.revision;
+  throw aborted(
+    'ETAG_OF_OTHER_INCARNATION',
+    'The etag is from before the state store was restored. Read the resource again and decide again.',
+  );
+}
+
+/** Throws `aborted` unless `etag` is empty or stands for `revision`. */
+export function checkEtag(store: StateStore, etag: string, revision: Revision, name: string): void {
+  const expected = revisionOfEtag(store, etag);
+  if (expected === undefined || expected === revision) return;
+  throw etagMismatch(name);
+}
+
+/** The resource has changed since its etag was read. */
+export function etagMismatch(name: string): ApiFailure {
+  return aborted(
+    'ETAG_MISMATCH',
+    `${name} has changed since this etag was read. Read it again and decide again.`,
+  );
+}
+
+/** The revision to watch from. Throws `outOfRange` when the position is of another incarnation. */
+export function revisionOfPosition(store: StateStore, position: string): Revision {
+  const parsed = parsePosition(position);
+  if (parsed === undefined) {
+    const description = 'is no position of this API; send the last one received, or none';
+    throw invalidArgument([{ field: 'position', description }]);
+  }
+  if (parsed.incarnation === store.incarnation) return parsed.revision;
+  throw startOver(
+    'POSITION_OF_OTHER_INCARNATION',
+    'The position is from before the state store was restored.',
+  );
+}
+
+/** A watch cannot go on from where it is. */
+export function startOver(reason: string, why: string): ApiFailure {
+  const message = `${why} Start again without a position: every resource is then sent anew.`;
+  return new ApiFailure({ kind: 'outOfRange', reason, message });
+}
+
+/** Where a page ends: the key of its last resource. */
+export function formatPageToken(store: StateStore, filter: string, lastKey: string): string {
+  return Buffer.from(JSON.stringify([store.incarnation, filter, lastKey])).toString('base64url');
+}
+
+/**
+ * The key after which the page begins; '' for the first page. Throws `invalidArgument` when the
+ * token is none, is of another incarnation, or was made for another filter.
+ */
+export function parsePageToken(store: StateStore, filter: string, token: string): string {
+  if (token === '') return '';
+  const [incarnation, madeFor, lastKey] = readToken(token);
+  if (typeof lastKey !== 'string') {
+    throw badToken('is no token of this API; send next_page_token unchanged, or none');
+  }
+  if (incarnation !== store.incarnation) {
+    throw badToken('is from before the state store was restored; begin again without it');
+  }
+  if (madeFor !== filter) {
+    throw badToken('belongs to a list with other filters; repeat them, or begin without it');
+  }
+  return lastKey;
+}
+
+function readToken(token: string): unknown[] {
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(token, 'base64url').toString('utf8'));
+    return Array.isArray(parsed) ? parsed : [];
+  } catch {
+    return [];
+  }
+}
+
+function badToken(description: string): ApiFailure {
+  return invalidArgument([{ field: 'page_token', description }]);
+}

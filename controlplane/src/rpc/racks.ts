@@ -1,0 +1,208 @@
+/** RackService: racks, and the join tokens of their agents. */
+import { clone, create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  alreadyExists,
+  type BoundService,
+  bind,
+  type CallContext,
+  type CreateRackRequest,
+  failedPrecondition,
+  invalidArgument,
+  WatchRacksResponse_Kind as Kind,
+  notFound,
+  type Rack,
+  RackSchema,
+  RackService,
+  RackSpecSchema,
+  RackStatusSchema,
+  type UpdateRackRequest,
+  type WatchRacksRequest,
+  type WatchRacksResponseSchema,
+  store as wire,
+} from '@rackwright/api';
+import { randomId } from '@rackwright/platform';
+import { type Revision, storeKey } from '@rackwright/store';
+import { createJoinToken } from '../identity/index.ts';
+import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
+import { applyMask, maskPaths } from './field-mask.ts';
+import { follow } from './follow.ts';
+import { hostRecordOf } from './host-view.ts';
+import { idProblem, nameProblem, parseName, requireName } from './names.ts';
+import { isDirectlyBelow, listPage } from './paging.ts';
+import { adminActor, type RpcDependencies } from './ports.ts';
+import { checkEtag, etagMismatch, formatPosition, revisionOfPosition } from './position.ts';
+import { checkLabels, checkRequestId, controlCharacters } from './texts.ts';
+import { Violations } from './violations.ts';
+
+const displayNameCharsMax = 120;
+const updatablePaths = ['labels', 'spec', 'spec.display_name'];
+/** Hosts named in a refusal to delete their rack. */
+const hostsNamedMax = 5;
+
+/** The service over these dependencies. */
+export function createRackService(deps: RpcDependencies): BoundService {
+  return bind(RackService, {
+    createRack: (request) => createRack(deps, request),
+    getRack: async ({ name }) => {
+      const { record, revision } = await existing(deps, name);
+      return present(deps, record, revision);
+    },
+    listRacks: async (request) => {
+      const page = await listPage(deps.store, 'racks', request, '', ({ value, revision }) =>
+        present(deps, fromBinary(wire.RackRecordSchema, value), revision),
+      );
+      return { racks: [...page.items], nextPageToken: page.nextPageToken };
+    },
+    updateRack: (request) => updateRack(deps, request),
+    deleteRack: (request) => deleteRack(deps, request),
+    watchRacks: (request, context) => watchRacks(deps, request, context),
+    createJoinToken: async ({ rack }) => {
+      const rackId = requireName('racks', rack, 'rack');
+      const trust = { writer: deps, identity: deps.identity };
+      const { token, expireTime } = await createJoinToken(trust, rackId);
+      deps.log.info({ rack, actor: adminActor }, 'a join token was made');
+      return { token, expireTime, caSha256: deps.identity.caSha256 };
+    },
+  });
+}
+
+async function existing(deps: RpcDependencies, name: string) {
+  const kept = await readRecord(deps.store, wire.RackRecordSchema, rackKey(name));
+  if (kept === undefined) throw notFound(name);
+  return kept;
+}
+
+function rackKey(name: string): string {
+  return storeKey('racks', requireName('racks', name));
+}
+
+function present(deps: RpcDependencies, record: wire.RackRecord, revision: Revision): Rack {
+  const rack = record.rack === undefined ? create(RackSchema) : clone(RackSchema, record.rack);
+  rack.etag = formatPosition(deps.store, revision);
+  rack.status ??= create(RackStatusSchema);
+  rack.status.agentConnected = deps.hosts.agentConnected(parseName('racks', rack.name) ?? '');
+  return rack;
+}
+
+async function createRack(deps: RpcDependencies, request: CreateRackRequest): Promise<Rack> {
+  const { rackId, rack, requestId } = request;
+  const violations = new Violations();
+  violations.addIf('rack_id', idProblem(rackId));
+  checkRequestId(requestId, violations);
+  checkRack(rack ?? create(RackSchema), violations);
+  violations.throwIfAny();
+  const name = `racks/${rackId}`;
+  const time = timestampFromMs(deps.clock.nowMs());
+  const record = create(wire.RackRecordSchema, {
+    rack: {
+      name,
+      uid: randomId(deps.random),
+      createTime: time,
+      updateTime: time,
+      labels: { ...rack?.labels },
+      spec: rack?.spec ?? create(RackSpecSchema),
+      status: {},
+    },
+  });
+  if (request.validateOnly) {
+    const kept = await readRecord(deps.store, wire.RackRecordSchema, rackKey(name));
+    if (kept !== undefined) throw alreadyExists(`${name} exists already.`);
+    return present(deps, record, 0);
+  }
+  const written = await writeRecord(deps, wire.RackRecordSchema, rackKey(name), record, 'absent');
+  if (written.kind === 'conflict') throw alreadyExists(`${name} exists already.`);
+  deps.log.info({ rack: name, actor: adminActor }, 'rack created');
+  return present(deps, record, written.revision);
+}
+
+async function updateRack(deps: RpcDependencies, request: UpdateRackRequest): Promise<Rack> {
+  const { rack: wanted } = request;
+  if (wanted === undefined) {
+    throw invalidArgument([{ field: 'rack', description: 'is missing; give its name and fields' }]);
+  }
+  const { record, revision } = await existing(deps, wanted.name);
+  checkEtag(deps.store, wanted.etag, revision, wanted.name);
+  const violations = new Violations();
+  const paths = maskPaths(RackSchema, request.updateMask, wanted, updatablePaths, violations);
+  const next = clone(wire.RackRecordSchema, record);
+  next.rack ??= create(RackSchema);
+  applyMask(RackSchema, next.rack, wanted, paths);
+  checkRack(next.rack, violations);
+  violations.throwIfAny();
+  if (request.validateOnly) return present(deps, next, revision);
+  next.rack.updateTime = timestampFromMs(deps.clock.nowMs());
+  const key = rackKey(wanted.name);
+  const written = await writeRecord(deps, wire.RackRecordSchema, key, next, revision);
+  if (written.kind === 'conflict') throw etagMismatch(wanted.name);
+  return present(deps, next, written.revision);
+}
+
+async function deleteRack(
+  deps: RpcDependencies,
+  { name, etag }: { name: string; etag: string },
+): Promise<Rack> {
+  const { record, revision } = await existing(deps, name);
+  checkEtag(deps.store, etag, revision, name);
+  const { entries } = await answered(deps.store.list('hosts'));
+  const hosts = entries
+    .map((entry) => hostRecordOf(entry).host)
+    .filter((host) => host?.spec?.rack === name)
+    .map((host) => host?.name ?? '');
+  if (hosts.length > 0) {
+    const named = hosts.slice(0, hostsNamedMax).join(', ');
+    const more = hosts.length > hostsNamedMax ? ', …' : '';
+    throw failedPrecondition(
+      'RACK_HAS_HOSTS',
+      `${name} still has ${hosts.length} host(s): ${named}${more}. Delete them first.`,
+    );
+  }
+  const gone = await deleteRecord(deps, rackKey(name), revision);
+  if (gone.kind === 'conflict') throw etagMismatch(name);
+  deps.log.info({ rack: name, actor: adminActor }, 'rack deleted');
+  return present(deps, record, revision);
+}
+
+async function* watchRacks(
+  deps: RpcDependencies,
+  { position }: WatchRacksRequest,
+  { signal }: CallContext,
+): AsyncGenerator<MessageInitShape<typeof WatchRacksResponseSchema>, void, undefined> {
+  const { store } = deps;
+  let from: Revision;
+  if (position === '') {
+    const { entries, before } = await answered(store.list('racks'));
+    for (const { key, value, revision } of entries) {
+      if (!isDirectlyBelow('racks', key)) continue;
+      const rack = present(deps, fromBinary(wire.RackRecordSchema, value), revision);
+      yield { kind: Kind.UPDATED, rack, position: '' };
+    }
+    yield { kind: Kind.SYNCED, position: formatPosition(store, before) };
+    from = before;
+  } else {
+    from = revisionOfPosition(store, position);
+  }
+  for await (const change of follow(store, from, 'racks', signal)) {
+    if (!isDirectlyBelow('racks', change.key)) continue;
+    const at = formatPosition(store, change.revision);
+    if (change.kind === 'delete') {
+      const name = change.key.replace('.', '/');
+      yield { kind: Kind.DELETED, rack: create(RackSchema, { name }), position: at };
+    } else {
+      const record = fromBinary(wire.RackRecordSchema, change.value);
+      yield { kind: Kind.UPDATED, rack: present(deps, record, change.revision), position: at };
+    }
+  }
+}
+
+function checkRack(rack: Rack, violations: Violations): void {
+  checkLabels('rack.labels', rack.labels, violations);
+  const displayName = rack.spec?.displayName ?? '';
+  if (displayName.length > displayNameCharsMax || controlCharacters.test(displayName)) {
+    violations.add(
+      'rack.spec.display_name',
+      `must have at most ${displayNameCharsMax} characters without control characters`,
+    );
+  }
+  if (rack.name !== '') violations.addIf('rack.name', nameProblem('racks', rack.name));
+}
