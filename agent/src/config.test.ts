@@ -23,7 +23,7 @@ describe('the configuration of the agent', () => {
       },
       tftp: { address: '0.0.0.0', port: 69 },
       http: { address: '0.0.0.0', port: 8080 },
-      loaders: { bios: 'undionly.kpxe', uefiX64: 'snponly.efi' },
+      loaders: {},
       loaderFiles: [],
       files: [],
       runner: {
@@ -56,10 +56,12 @@ describe('the configuration of the agent', () => {
       dhcp: { mode: 'off' },
       bmc: { ipmitoolPath: '/opt/ipmitool', spacingMs: 0 },
       files: [{ name: 'vmlinuz', path: '/boot/vmlinuz' }],
+      loaders: { bios: 'undionly.kpxe' },
       crashAt: { name: 'agent.begun' },
     });
     const config = parseConfig(text);
     expect(config.dhcp).toEqual({ mode: 'off' });
+    expect(config.loaders).toEqual({ bios: 'undionly.kpxe' });
     expect(config.bmc.ipmitool.path).toBe('/opt/ipmitool');
     expect(config.bmc.governor.spacingMs).toBe(0);
     expect(config.crashAt).toEqual({ name: 'agent.begun', occurrence: 1 });

@@ -42,12 +42,8 @@ export interface AgentConfig {
       };
   readonly tftp: { readonly address: string; readonly port: number };
   readonly http: { readonly address: string; readonly port: number };
-  /** Which file each firmware loads first. */
-  readonly loaders: {
-    readonly bios: string;
-    readonly uefiX64: string;
-    readonly uefiArm64?: string;
-  };
+  /** Which of `loaderFiles` each firmware loads first; without one it gets no offer. */
+  readonly loaders: { readonly [platform in (typeof platforms)[number]]?: string };
   /** Kept in memory; by TFTP and HTTP. */
   readonly loaderFiles: readonly NamedFile[];
   /** Streamed from the disk; by HTTP. */
@@ -93,6 +89,7 @@ export function parseConfig(text: string): AgentConfig {
   return deepFreeze(config);
 }
 
+const platforms = ['bios', 'uefiX64', 'uefiIa32', 'uefiArm64'] as const;
 const levels = ['debug', 'info', 'warn', 'error'] as const;
 /** 0 lets the system choose. */
 const ports = [0, 65_535] as const;
@@ -117,11 +114,12 @@ function readDhcp(reader: ConfigReader): AgentConfig['dhcp'] {
 }
 
 function readLoaders(reader: ConfigReader): AgentConfig['loaders'] {
-  return {
-    bios: reader.text('bios', 'undionly.kpxe'),
-    uefiX64: reader.text('uefiX64', 'snponly.efi'),
-    ...optional('uefiArm64', reader.optionalText('uefiArm64')),
-  };
+  const loaders: { [platform in (typeof platforms)[number]]?: string } = {};
+  for (const platform of platforms) {
+    const name = reader.optionalText(platform);
+    if (name !== undefined) loaders[platform] = name;
+  }
+  return loaders;
 }
 
 function readFile(reader: ConfigReader): NamedFile {

@@ -1,0 +1,313 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+import { VirtualClock } from '@rackwright/bmc/conformance';
+import type { FinalResult, Result } from '@rackwright/results';
+import { resultToWire } from '@rackwright/results';
+import { describe, expect, test } from 'vitest';
+import type { OperationContext, Progress } from '../session/index.ts';
+import { defaultDeskLimits, RunnerDesk } from './desk.ts';
+import type { RunnerLink, RunnerOrder, ToRunner } from './link.ts';
+import { quietLog, testSigner } from './testing.ts';
+
+const boot = 'boot-1';
+const complete: FinalResult = { kind: 'complete' };
+
+interface OrderOptions {
+  readonly destructive?: boolean;
+  readonly mode?: agent.StepMode;
+  readonly deadlineMs?: number;
+}
+
+function orderOf({ destructive, mode, deadlineMs }: OrderOptions = {}): RunnerOrder {
+  const value = create(agent.RunStepSchema, {
+    step: 'deploy.erase_devices',
+    bootOperationId: boot,
+    mode: mode ?? agent.StepMode.RUN,
+    ...(destructive === undefined ? {} : { destructive }),
+  });
+  const kind = { case: 'runStep', value } as const;
+  const deadline = deadlineMs === undefined ? undefined : timestampFromMs(deadlineMs);
+  const operation = create(agent.OperationSchema, {
+    id: 'op',
+    hostUid: 'uid',
+    kind,
+    ...(deadline === undefined ? {} : { deadline }),
+  });
+  return { operation, bootOperationId: boot, order: kind };
+}
+
+function setUp() {
+  const clock = new VirtualClock();
+  let state: 'unknown' | 'received' | 'begun' | 'ended' = 'begun';
+  const session = { lease: true, begun: 0, heard: [] as Progress[] };
+  const aborter = new AbortController();
+  const desk = new RunnerDesk({
+    clock,
+    log: quietLog,
+    signer: testSigner(),
+    operationState: () => state,
+    limits: defaultDeskLimits,
+  });
+  const context: OperationContext = {
+    signal: aborter.signal,
+    begin: async () => {
+      session.begun += 1;
+    },
+    continuing: (progress) => session.heard.push(progress),
+    credential: () => Promise.reject(new Error('no credential is needed')),
+    leaseValid: () => session.lease,
+    openGrant: () => Promise.reject(new Error('no grant is opened')),
+    closeGrants: async () => {},
+  };
+  /** What the runner is told, one line per message. */
+  const told: string[] = [];
+  const link = (unreceived: readonly string[] = [], bootOperationId = boot): RunnerLink => {
+    const made: RunnerLink = {
+      bootOperationId,
+      hostUid: 'uid',
+      runnerSession: 'session',
+      steps: [],
+      unreceived: new Set(unreceived),
+      send: (message) => told.push(lineOf(message)),
+      close: () => told.push('closed'),
+    };
+    return made;
+  };
+  const says = (from: RunnerLink, operationId: string, result: Result): void => {
+    const report = create(agent.ReportSchema, { operationId, result: resultToWire(result) });
+    desk.report(from, report, undefined);
+  };
+  const setState = (next: typeof state): void => {
+    state = next;
+  };
+  return { aborter, clock, context, desk, link, says, session, setState, told };
+}
+
+function lineOf(message: ToRunner): string {
+  switch (message.case) {
+    case 'order':
+      return `order ${message.value.operationId} ${message.value.kind?.case}`;
+    case 'reportReceived':
+      return `received ${message.value.operationId}`;
+    default:
+      return String(message.case);
+  }
+}
+
+/** Lets promises settle without letting time pass. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+}
+
+describe('an order to a runner', () => {
+  test('waits for its runner before it begins, and not for ever', async () => {
+    const { clock, context, desk, link, session, told } = setUp();
+    const run = desk.run(orderOf(), context);
+    await settled();
+    expect(session.begun).toBe(0);
+    const late = desk.run(orderOf(), context);
+    expect(await clock.settle(late)).toMatchObject({
+      kind: 'transientError',
+      cause: 'runnerAway',
+    });
+    expect(await run).toMatchObject({ kind: 'transientError' });
+    desk.attach(link());
+    expect(told).toEqual([]);
+    expect(session.begun).toBe(0);
+  });
+
+  test('is sent again under its id after a reconnect, until the runner ends it', async () => {
+    const { context, desk, link, says, session, told } = setUp();
+    const first = link();
+    desk.attach(first);
+    const run = desk.run(orderOf(), context);
+    await settled();
+    expect(session.begun).toBe(1);
+    expect(desk.detach(first)).toBe(true);
+    const second = link();
+    desk.attach(second);
+    expect(told).toEqual(['order op runStep', 'order op runStep']);
+    says(second, 'op', { kind: 'continuing', step: 's', percent: 40, text: 'half' });
+    expect(session.heard).toEqual([{ step: 's', percent: 40, text: 'half' }]);
+    says(second, 'op', complete);
+    expect(await run).toEqual(complete);
+    desk.ended('op');
+    expect(told.at(-1)).toBe('received op');
+  });
+
+  test('is not sent again when the runner is about to report its end', async () => {
+    const { context, desk, link, says, told } = setUp();
+    const first = link();
+    desk.attach(first);
+    const run = desk.run(orderOf(), context);
+    await settled();
+    desk.detach(first);
+    const second = link(['op']);
+    desk.attach(second);
+    says(second, 'op', complete);
+    expect(await run).toEqual(complete);
+    expect(told).toEqual(['order op runStep']);
+  });
+
+  test('that destroys is sent again only under a lease', async () => {
+    for (const [options, sentWithoutLease] of [
+      [{ destructive: true }, false],
+      [{}, false],
+      [{ destructive: false }, true],
+      [{ destructive: true, mode: agent.StepMode.CHECK }, true],
+    ] as const) {
+      const { clock, context, desk, link, session, told } = setUp();
+      session.lease = false;
+      desk.attach(link());
+      void desk.resume(orderOf(options), context);
+      await settled();
+      expect(told.length > 0).toBe(sentWithoutLease);
+      if (sentWithoutLease) continue;
+      clock.step();
+      expect(told).toEqual([]);
+      session.lease = true;
+      clock.step();
+      expect(told).toEqual(['order op runStep']);
+    }
+  });
+
+  test('is stopped by Cancel and ends with what the runner says of it', async () => {
+    const { aborter, context, desk, link, says, told } = setUp();
+    const live = link();
+    desk.attach(live);
+    const run = desk.run(orderOf(), context);
+    await settled();
+    aborter.abort();
+    expect(told).toEqual(['order op runStep', 'order op/cancel cancel']);
+    const end: FinalResult = { kind: 'failed', type: 'cancelled', message: 'stopped' };
+    says(live, 'op', end);
+    says(live, 'op/cancel', complete);
+    expect(await run).toEqual(end);
+  });
+
+  test('that the runner never had is over when the runner has answered Cancel', async () => {
+    const { aborter, clock, context, desk, link, says, session, told } = setUp();
+    session.lease = false;
+    const live = link();
+    desk.attach(live);
+    const resumed = desk.resume(orderOf({ destructive: true }), context);
+    await settled();
+    aborter.abort();
+    expect(told).toEqual(['order op/cancel cancel']);
+    session.lease = true;
+    says(live, 'op/cancel', complete);
+    expect(await clock.settle(resumed)).toMatchObject({ kind: 'failed', type: 'cancelled' });
+    expect(told).not.toContain('order op runStep');
+  });
+
+  test('ends at its deadline, after Cancel and a grace', async () => {
+    const { clock, context, desk, link, told } = setUp();
+    desk.attach(link());
+    const run = desk.run(orderOf({ deadlineMs: 100_000 }), context);
+    expect(await clock.settle(run)).toMatchObject({ kind: 'failed', type: 'deadline' });
+    expect(told).toEqual(['order op runStep', 'order op/cancel cancel']);
+    expect(clock.nowMs()).toBe(100_000 + defaultDeskLimits.cancelGraceMs);
+  });
+
+  test('never ends by silence alone', async () => {
+    const { clock, context, desk, link } = setUp();
+    const live = link();
+    desk.attach(live);
+    const run = desk.run(orderOf(), context);
+    await settled();
+    desk.detach(live);
+    await expect(clock.settle(run)).rejects.toThrow('nothing is due');
+  });
+
+  test('is interrupted when its boot is over', async () => {
+    const { context, desk, link } = setUp();
+    const live = link();
+    desk.attach(live);
+    const run = desk.run(orderOf(), context);
+    await settled();
+    desk.detach(live);
+    desk.bootOver('another boot', 'x');
+    desk.bootOver(boot, 'the host was booted again');
+    expect(await run).toMatchObject({ kind: 'failed', type: 'interrupted' });
+  });
+
+  test('is not ended by the runner of another boot', async () => {
+    const { clock, context, desk, link, says } = setUp();
+    desk.attach(link());
+    const run = desk.run(orderOf(), context);
+    await settled();
+    const stranger = link([], 'boot-2');
+    desk.attach(stranger);
+    says(stranger, 'op', complete);
+    await expect(clock.settle(run)).rejects.toThrow('nothing is due');
+  });
+
+  test('with an unusable report fails and says why', async () => {
+    const { context, desk, link } = setUp();
+    const live = link();
+    desk.attach(live);
+    const run = desk.run(orderOf(), context);
+    await settled();
+    desk.report(live, create(agent.ReportSchema, { operationId: 'op' }), undefined);
+    expect(await run).toMatchObject({
+      kind: 'failed',
+      type: 'internal',
+      detail: expect.stringContaining('missing'),
+    });
+  });
+});
+
+describe('after a restart of the agent', () => {
+  test('the report of a runner that was quicker is kept for its operation', async () => {
+    const { context, desk, link, says, told } = setUp();
+    const live = link(['op']);
+    desk.attach(live);
+    says(live, 'op', complete);
+    expect(told).toEqual([]);
+    expect(await desk.resume(orderOf(), context)).toEqual(complete);
+    desk.ended('op');
+    expect(told).toEqual(['received op']);
+  });
+
+  test('a runner that stays away leaves the work interrupted', async () => {
+    const { clock, context, desk } = setUp();
+    expect(await clock.settle(desk.resume(orderOf(), context))).toBe('interrupted');
+    expect(clock.nowMs()).toBe(defaultDeskLimits.resumeWaitMs);
+  });
+
+  test('a report that the journal has already is only acknowledged', () => {
+    for (const state of ['ended', 'unknown', 'received'] as const) {
+      const { desk, link, says, setState, told } = setUp();
+      setState(state);
+      const live = link(['op']);
+      desk.attach(live);
+      says(live, 'op', complete);
+      expect(told).toEqual(['received op']);
+    }
+  });
+});
+
+describe('the links of a boot', () => {
+  test('are one: a newer replaces an older, whose end then means nothing', () => {
+    const { desk, link, told } = setUp();
+    const older = link();
+    const newer = link();
+    desk.attach(older);
+    desk.attach(newer);
+    expect(told).toEqual(['closed']);
+    expect(desk.detach(older)).toBe(false);
+    expect(desk.isLinked(boot)).toBe(true);
+    expect(desk.detach(newer)).toBe(true);
+    expect(desk.isLinked(boot)).toBe(false);
+  });
+
+  test('are cut when their host is forgotten', () => {
+    const { desk, link, told } = setUp();
+    desk.attach(link());
+    desk.forgetHost('another');
+    expect(told).toEqual([]);
+    desk.forgetHost('uid');
+    expect(told).toEqual(['closed']);
+  });
+});

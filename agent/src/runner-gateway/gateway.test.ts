@@ -1,0 +1,276 @@
+import { generateKeyPairSync, sign, verify } from 'node:crypto';
+import { connect as connectPlain } from 'node:net';
+import { create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
+import { agent, connect, createClient, fetchPinnedCertificate, runner } from '@rackwright/api';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import type { FinalResult } from '@rackwright/results';
+import { afterEach, describe, expect, test } from 'vitest';
+import { MemoryDisk } from '../journal/testing/disk.ts';
+import type { BootGrant, OperationContext } from '../session/index.ts';
+import { loadBootCertificate } from './certificate.ts';
+import { defaultDeskLimits, RunnerDesk } from './desk.ts';
+import { defaultGatewayLimits, RunnerGateway } from './gateway.ts';
+import { MessageQueue } from './message-queue.ts';
+import { quietLog, testSigner } from './testing.ts';
+
+const clock = nodeClock();
+const random = nodeRandom();
+const memoryDisk = () => new MemoryDisk().open().disk;
+const token = 'a'.repeat(32);
+const closers: (() => Promise<void> | void)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+/** A gateway on a port of its own, with one open grant. */
+async function startGateway(helloTimeoutMs = defaultGatewayLimits.helloTimeoutMs) {
+  const signer = testSigner();
+  const grant: BootGrant = {
+    operationId: 'boot-1',
+    hostUid: 'uid-1',
+    hostName: 'h1',
+    macs: [],
+    bootToken: token,
+    openedAtMs: clock.nowMs() - 60_000,
+    expiresAtMs: clock.nowMs() + 60_000,
+  };
+  const grants = new Map([[token, grant]]);
+  const facts: string[] = [];
+  const desk = new RunnerDesk({
+    clock,
+    log: quietLog,
+    signer,
+    operationState: () => 'unknown',
+    limits: defaultDeskLimits,
+  });
+  const gateway = new RunnerGateway({
+    clock,
+    random,
+    log: quietLog,
+    desk,
+    limits: { ...defaultGatewayLimits, helloTimeoutMs },
+    grants: {
+      byToken: (asked) => grants.get(asked),
+      bind: async (_operationId, publicKey) => {
+        grants.set(token, { ...grant, publicKey });
+        return 'bound';
+      },
+    },
+    facts: {
+      runnerReady: (hostUid, { bootId }) => facts.push(`ready ${hostUid} ${bootId}`),
+      runnerGone: (hostUid) => facts.push(`gone ${hostUid}`),
+    },
+  });
+  const certificate = await loadBootCertificate(memoryDisk(), random, '/gateway.json');
+  const server = await gateway.listen('127.0.0.1', 0, certificate);
+  closers.push(() => server.close());
+  return { certificate, desk, facts, grants, port: server.port, signer };
+}
+
+type Rig = Awaited<ReturnType<typeof startGateway>>;
+type FromRunner = MessageInitShape<typeof runner.SessionRequestSchema>;
+
+/** A runner as it comes from the ramdisk: knows address, fingerprint and token. */
+async function dial({ port, certificate }: Rig) {
+  const target = { host: '127.0.0.1', port };
+  const sha256 = certificate.fingerprint;
+  const caPem = await fetchPinnedCertificate({ ...target, sha256, timeoutMs: 5_000, clock });
+  const channel = connect({ target: `127.0.0.1:${port}`, caPem, serverName: 'rackwright-agent' });
+  const outgoing = new MessageQueue<FromRunner>(16);
+  const incoming = createClient(runner.RunnerService, channel)
+    .session(outgoing)
+    [Symbol.asyncIterator]();
+  closers.push(() => channel.close());
+  const next = async (): Promise<runner.SessionResponse['message']> => {
+    const { value, done } = await incoming.next();
+    return done === true ? { case: undefined } : value.message;
+  };
+  const send = (message: NonNullable<FromRunner['message']>) => outgoing.push({ message });
+  return { next, send, hangUp: () => outgoing.end() };
+}
+
+type Runner = Awaited<ReturnType<typeof dial>>;
+
+function runnerKey() {
+  return generateKeyPairSync('ec', { namedCurve: 'P-256' });
+}
+
+/** Answers the challenge; `changes` spoil the Hello after it was signed. */
+async function sayHello(
+  link: Runner,
+  keys: ReturnType<typeof runnerKey>,
+  changes: Partial<Omit<runner.Hello, '$typeName' | '$unknown'>> = {},
+) {
+  const challenge = await link.next();
+  if (challenge.case !== 'challenge')
+    throw new Error(`expected a challenge, got ${challenge.case}`);
+  const label = Buffer.from('rackwright-runner-hello\0');
+  const signed = Buffer.concat([label, challenge.value.nonce, Buffer.from(token)]);
+  const value = create(runner.HelloSchema, {
+    bootToken: token,
+    publicKey: keys.publicKey.export({ type: 'spki', format: 'der' }),
+    signature: sign('sha256', signed, keys.privateKey),
+    bootId: 'kernel-1',
+    uptimeMs: 10_000n,
+    steps: [create(agent.StepDescriptionSchema, { name: 'deploy.erase_devices' })],
+    ...changes,
+  });
+  link.send({ case: 'hello', value });
+  return link.next();
+}
+
+const context: OperationContext = {
+  signal: new AbortController().signal,
+  begin: async () => {},
+  continuing: () => {},
+  credential: () => Promise.reject(new Error('no credential is needed')),
+  leaseValid: () => true,
+  openGrant: () => Promise.reject(new Error('no grant is opened')),
+  closeGrants: async () => {},
+};
+
+function runErase(desk: RunnerDesk, id: string): Promise<FinalResult> {
+  const value = create(agent.RunStepSchema, {
+    step: 'deploy.erase_devices',
+    destructive: true,
+    bootOperationId: 'boot-1',
+  });
+  const kind = { case: 'runStep', value } as const;
+  const operation = create(agent.OperationSchema, { id, hostUid: 'uid-1', kind });
+  return desk.run({ operation, bootOperationId: 'boot-1', order: kind }, context);
+}
+
+describe('the gateway for runners', () => {
+  test('accepts the key that presents the token first, and the same key again', async () => {
+    const rig = await startGateway();
+    const keys = runnerKey();
+    const first = await dial(rig);
+    const accepted = await sayHello(first, keys);
+    expect(accepted.case).toBe('accepted');
+    expect(rig.facts).toEqual(['ready uid-1 kernel-1']);
+    const again = await dial(rig);
+    expect(await sayHello(again, keys)).toEqual(accepted);
+    expect((await first.next()).case).toBeUndefined();
+    expect(rig.facts).toEqual(['ready uid-1 kernel-1', 'ready uid-1 kernel-1']);
+    again.hangUp();
+    expect((await again.next()).case).toBeUndefined();
+    await expect.poll(() => rig.facts.at(-1)).toBe('gone uid-1');
+  });
+
+  test('refuses every other key, unknown tokens, bad proofs and too old kernels', async () => {
+    const rig = await startGateway();
+    const answers: string[] = [];
+    const attempts: Parameters<typeof sayHello>[2][] = [
+      { bootToken: 'b'.repeat(32) },
+      { signature: new Uint8Array(70) },
+      { publicKey: new Uint8Array(91) },
+      { uptimeMs: 61_000n },
+      { bootId: 'x'.repeat(300) },
+      undefined,
+      {},
+    ];
+    for (const changes of attempts) {
+      const link = await dial(rig);
+      const answer = await sayHello(link, runnerKey(), changes);
+      answers.push(answer.case === 'refused' ? answer.value.message : String(answer.case));
+    }
+    expect(answers).toEqual([
+      'the signature does not prove the key',
+      'the signature does not prove the key',
+      'the signature does not prove the key',
+      expect.stringContaining('before the host was powered on'),
+      'a text is too long or there are too many steps',
+      'accepted',
+      'another runner has used this boot token: boot the host again',
+    ]);
+  });
+
+  test('refuses a token of nobody even when it is signed', async () => {
+    const rig = await startGateway();
+    rig.grants.clear();
+    const answer = await sayHello(await dial(rig), runnerKey());
+    expect(answer).toMatchObject({
+      case: 'refused',
+      value: { message: expect.stringContaining('not known') },
+    });
+  });
+
+  test('cuts off who does not say Hello in time, or says something else', async () => {
+    const rig = await startGateway(50);
+    const silent = await dial(rig);
+    expect((await silent.next()).case).toBe('challenge');
+    expect((await silent.next()).case).toBe('refused');
+    const other = await dial(rig);
+    await other.next();
+    other.send({ case: 'report', value: { operationId: 'x' } });
+    expect((await other.next()).case).toBe('refused');
+    expect(rig.facts).toEqual([]);
+  });
+
+  test('gives an order, signs the evidence, and says received once it is durable', async () => {
+    const rig = await startGateway();
+    const link = await dial(rig);
+    const accepted = await sayHello(link, runnerKey());
+    const ended = runErase(rig.desk, 'op-1');
+    const order = await link.next();
+    expect(order).toMatchObject({
+      case: 'order',
+      value: { operationId: 'op-1', kind: { case: 'runStep' } },
+    });
+    link.send({
+      case: 'evidence',
+      value: { operationId: 'op-1', runnerVersion: '1', hostUid: 'x' },
+    });
+    const complete = { case: 'complete', value: {} } as const;
+    link.send({ case: 'report', value: { operationId: 'op-1', result: complete } });
+    const result = await ended;
+    if (result.kind !== 'complete' || result.evidence === undefined) throw new Error(result.kind);
+    const { payload, signature } = result.evidence;
+    expect(fromBinary(agent.StepEvidenceSchema, payload)).toMatchObject({
+      operationId: 'op-1',
+      hostUid: 'uid-1',
+      runnerSession: accepted.case === 'accepted' ? accepted.value.runnerSession : '',
+    });
+    const { publicKeyDer } = rig.signer;
+    const key = { key: Buffer.from(publicKeyDer), format: 'der', type: 'spki' } as const;
+    expect(verify('sha256', payload, key, signature)).toBe(true);
+    rig.desk.ended('op-1');
+    expect(await link.next()).toMatchObject({
+      case: 'reportReceived',
+      value: { operationId: 'op-1' },
+    });
+  });
+
+  test('refuses plain text', async () => {
+    const rig = await startGateway();
+    const socket = connectPlain(rig.port, '127.0.0.1');
+    socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+    const received = await new Promise<number>((resolve) => {
+      let bytes = 0;
+      socket.on('data', (chunk) => {
+        // A TLS alert may come, 7 bytes; an HTTP/2 answer must not.
+        bytes += chunk.length;
+      });
+      socket.on('error', () => resolve(bytes));
+      socket.on('close', () => resolve(bytes));
+    });
+    expect(received).toBeLessThanOrEqual(7);
+  });
+});
+
+describe('the boot certificate', () => {
+  test('is made once and stays the same', async () => {
+    const disk = memoryDisk();
+    const made = await loadBootCertificate(disk, random, '/gateway.json');
+    expect(await loadBootCertificate(disk, random, '/gateway.json')).toEqual(made);
+    expect(made.fingerprint).toMatch(/^[0-9a-f]{64}$/);
+    expect((await disk.stat('/gateway.json'))?.mode).toBe(0o600);
+  });
+
+  test('that is damaged is an error that says what to do', async () => {
+    const disk = memoryDisk();
+    await disk.writeAtomic('/gateway.json', new TextEncoder().encode('{}'), 0o600);
+    await expect(loadBootCertificate(disk, random, '/gateway.json')).rejects.toThrow('remove it');
+  });
+});
