@@ -1,4 +1,5 @@
 /** The agent's side of the protocol (DESIGN §3). */
+export type { BootMemory } from './boot-snapshot.ts';
 export {
   AttemptEnd,
   type BootGrant,
@@ -8,4 +9,10 @@ export {
   type OperationContext,
   type Progress,
 } from './executor.ts';
+export type { ObservationsInit } from './facts.ts';
+export type { BindOutcome, Grants } from './grants.ts';
+export { grpcTransport } from './grpc.ts';
+export { defaultSessionLimits, type SessionLimits } from './limits.ts';
+export type { LinkStatus } from './link.ts';
+export { AgentSession, type SessionOptions } from './session.ts';
 export type { Connection, Transport, TransportHandlers } from './transport.ts';

@@ -1,0 +1,102 @@
+/**
+ * What an executor gets to see of the session while it carries out one operation.
+ *
+ * C1 Nothing has begun before OperationBegun is durable (R4).
+ * C2 A destructive step begins only while the work lease is valid, checked after everything that
+ *    takes time (R11).
+ */
+import type { Clock, CrashPoint, Log } from '@rackwright/platform';
+import type { Journal } from '../journal/index.ts';
+import type { Attempt } from './attempt.ts';
+import type { Credentials } from './credentials.ts';
+import { AttemptEnd, type OperationContext, type Progress } from './executor.ts';
+import type { Grants } from './grants.ts';
+import type { SessionLimits } from './limits.ts';
+import { cancelled, deadlinePassed, noCredential, noLease, notDurable } from './results.ts';
+import type { WorkLease } from './work-lease.ts';
+
+/** A step that waits for the lease looks this often whether its deadline has come. */
+const leaseLookMs = 60_000;
+
+export interface ContextDependencies {
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly crashPoint: CrashPoint;
+  readonly limits: SessionLimits;
+  readonly lease: WorkLease;
+  readonly credentials: Credentials;
+  readonly grants: Grants;
+  readonly tellProgress: (attempt: Attempt) => void;
+}
+
+/** The context of one attempt. */
+export function makeContext(attempt: Attempt, deps: ContextDependencies): OperationContext {
+  const { credentials, grants, lease, limits, tellProgress } = deps;
+  let beginning: Promise<void> | undefined;
+  return {
+    signal: attempt.signal,
+    begin: () => {
+      beginning ??= begin(attempt, deps);
+      return beginning;
+    },
+    continuing: (progress: Progress) => {
+      attempt.progress = progress;
+      tellProgress(attempt);
+    },
+    credential: async (name, version) => {
+      const { signal } = attempt;
+      const found = await credentials.wait(name, version, limits.credentialWaitMs, signal);
+      if (found !== undefined) return found;
+      throw new AttemptEnd(signal.aborted ? cancelled : noCredential(name, version));
+    },
+    leaseValid: () => lease.valid(),
+    openGrant: ({ macs, expiresAtMs }) =>
+      durably(attempt, deps, () => grants.open(attempt.operation, macs, expiresAtMs)),
+    closeGrants: () => durably(attempt, deps, () => grants.closeHost(attempt.hostUid)),
+  };
+}
+
+async function begin(attempt: Attempt, deps: ContextDependencies): Promise<void> {
+  // A step taken up again after a restart has begun in an earlier life.
+  if (attempt.begun) return;
+  const { journal, clock, crashPoint } = deps;
+  if (clock.nowMs() >= attempt.deadlineMs) throw new AttemptEnd(deadlinePassed());
+  await mayGoOn(attempt, deps);
+  const { id: operationId } = attempt;
+  await durably(attempt, deps, () => journal.append({ case: 'begun', value: { operationId } }));
+  attempt.begun = true;
+  crashPoint('agent.begun');
+  // Writing took time; nothing has been touched yet (C2).
+  await mayGoOn(attempt, deps);
+}
+
+/** Waits until it may go on; throws when it may not. */
+async function mayGoOn(attempt: Attempt, deps: ContextDependencies): Promise<void> {
+  const { signal, check, deadlineMs, id } = attempt;
+  const { lease, clock, log } = deps;
+  if (attempt.phase !== 'running') throw new Error(`${id} is over; it cannot begin`);
+  if (check.kind === 'execute' && check.destructive && !lease.valid()) {
+    log.info({ operation: id }, 'waits for the work lease');
+    await lease.whenValid(Math.min(deadlineMs - clock.nowMs(), leaseLookMs), signal);
+    // Valid is what it is now, not what it was when somebody woke us.
+    if (!signal.aborted && !lease.valid()) {
+      if (clock.nowMs() < deadlineMs) return mayGoOn(attempt, deps);
+      throw new AttemptEnd(noLease());
+    }
+  }
+  if (signal.aborted) throw new AttemptEnd(cancelled);
+}
+
+async function durably<T>(
+  { id }: Attempt,
+  { log }: ContextDependencies,
+  write: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    log.error({ operation: id, error: String(error) }, 'the journal is not durable');
+    throw new AttemptEnd(notDurable());
+  }
+}

@@ -1,0 +1,111 @@
+/** One operation in memory: how far it has come, and what came of it. */
+import { create } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+import type { JournalledOperation } from '../journal/index.ts';
+import type { Progress } from './executor.ts';
+import type { OperationCheck } from './operation-check.ts';
+
+/**
+ * receiving: its record is being written. waiting: durable, not started. running: handed to the
+ * executor. ending: over, the report is being written. ended: the report is there.
+ */
+export type AttemptPhase = 'receiving' | 'waiting' | 'running' | 'ending' | 'ended' | 'gone';
+
+export class Attempt {
+  readonly operation: agent.Operation;
+  readonly check: OperationCheck;
+  readonly #abort = new AbortController();
+  readonly #over = Promise.withResolvers<void>();
+  phase: AttemptPhase = 'receiving';
+  /** The journal knows the operation. */
+  journalled = false;
+  /** OperationBegun is durable: something outside may have been changed. */
+  begun = false;
+  /** The final report, from the phase `ending` on. */
+  report: agent.Report | undefined;
+  /** The journal knows the final report. */
+  reportJournalled = false;
+  answered = false;
+  /** The control plane is done with it: when it is over, nothing is reported. */
+  dropped = false;
+  /** The session in which the report was sent last; 0 for none. */
+  sentInSession = 0;
+  progress: Progress | undefined;
+
+  constructor(operation: agent.Operation, check: OperationCheck) {
+    this.operation = operation;
+    this.check = check;
+  }
+
+  /** What the last life of the agent left. */
+  static fromJournal(known: JournalledOperation, check: OperationCheck): Attempt {
+    const attempt = new Attempt(known.operation, check);
+    attempt.phase = 'waiting';
+    attempt.journalled = true;
+    attempt.begun = known.phase === 'begun';
+    if (known.phase === 'ended') {
+      attempt.phase = 'ended';
+      attempt.report = known.report;
+      attempt.reportJournalled = true;
+      attempt.answered = known.answered;
+      attempt.finish();
+    }
+    return attempt;
+  }
+
+  get id(): string {
+    return this.operation.id;
+  }
+
+  get hostUid(): string {
+    return this.operation.hostUid;
+  }
+
+  /** Stored by the control plane, wall time; missing where the check does not demand it. */
+  get deadlineMs(): number {
+    const { deadline } = this.operation;
+    return deadline === undefined ? Number.POSITIVE_INFINITY : timestampMs(deadline);
+  }
+
+  /** Aborted when it is to be stopped. */
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  /** Resolves when nothing of it runs any more and its report, if any, is on its way. */
+  get over(): Promise<void> {
+    return this.#over.promise;
+  }
+
+  /** Whether something of it may run, now or later (R12). */
+  get mayRun(): boolean {
+    return this.phase === 'receiving' || this.phase === 'waiting' || this.phase === 'running';
+  }
+
+  abort(): void {
+    this.#abort.abort();
+  }
+
+  finish(): void {
+    this.#over.resolve();
+  }
+
+  /** For Hello (R10). */
+  line(): agent.JournalledOperation {
+    const { id: operationId, hostUid, answered } = this;
+    return create(agent.JournalledOperationSchema, {
+      operationId,
+      hostUid,
+      answered,
+      state: this.#stateOnWire(),
+    });
+  }
+
+  #stateOnWire(): agent.JournalledOperation_State {
+    if (this.phase === 'ended') return agent.JournalledOperation_State.ENDED;
+    return this.begun
+      ? agent.JournalledOperation_State.BEGUN
+      : agent.JournalledOperation_State.JOURNALLED;
+  }
+}

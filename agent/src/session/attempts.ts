@@ -1,0 +1,302 @@
+/**
+ * Every operation that this agent keeps, from receipt until it is settled.
+ *
+ * A1 A known id is never executed again: it is answered from the journal (R3).
+ * A2 An operation is durable before anything of it starts.
+ * A3 What had begun when the last life ended is never repeated: it is taken up again with the
+ *    runner that still has it, or ends interrupted (R4).
+ * A4 What was received and not begun starts after a restart only when the control plane says so:
+ *    it may have moved on meanwhile.
+ * A5 While an exclusive operation may still run on a host, another is answered `locked` (R12).
+ */
+import { agent } from '@rackwright/api';
+import type { Clock, CrashPoint, Log } from '@rackwright/platform';
+import type { FinalResult } from '@rackwright/results';
+import type { Journal } from '../journal/index.ts';
+import { Attempt } from './attempt.ts';
+import { makeContext } from './attempt-context.ts';
+import type { Credentials } from './credentials.ts';
+import { AttemptEnd, type Executor } from './executor.ts';
+import type { Grants } from './grants.ts';
+import type { SessionLimits } from './limits.ts';
+import { checkOperation } from './operation-check.ts';
+import { type Outlet, Outbox } from './outbox.ts';
+import {
+  cancelled,
+  interrupted,
+  locked,
+  notDurable,
+  stillRunning,
+  thrown,
+  tooManyOperations,
+  unsupported,
+} from './results.ts';
+import type { WorkLease } from './work-lease.ts';
+
+/** A Cancel without a deadline, or with a far one, is answered after this at the latest. */
+const cancelWaitMaxMs = 24 * 60 * 60_000;
+
+export interface AttemptsDependencies {
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly crashPoint: CrashPoint;
+  readonly limits: SessionLimits;
+  readonly lease: WorkLease;
+  readonly credentials: Credentials;
+  readonly grants: Grants;
+  readonly outlet: Outlet;
+  readonly executor: Executor;
+}
+
+export class Attempts {
+  readonly outbox: Outbox;
+  readonly #deps: AttemptsDependencies;
+  readonly #byId = new Map<string, Attempt>();
+  readonly #forgetting = new Set<string>();
+
+  constructor(deps: AttemptsDependencies) {
+    this.#deps = deps;
+    const onSafe = (operationId: string) => deps.executor.ended(operationId);
+    this.outbox = new Outbox({ ...deps, attempts: this.#byId, onSafe });
+  }
+
+  /**
+   * Takes up what the last life left. Resolves once what was interrupted has its report, so that
+   * the first Hello tells it.
+   */
+  async recover(): Promise<void> {
+    const { journal, executor } = this.#deps;
+    for (const known of journal.state.operations.values()) {
+      const check = checkOperation(known.operation, executor.operationKinds);
+      this.#byId.set(known.operation.id, Attempt.fromJournal(known, check));
+      this.#noteCredential(known.operation);
+    }
+    const left = [...this.#byId.values()].filter(({ phase }) => phase === 'waiting');
+    await Promise.all(left.filter(({ begun }) => begun).map((attempt) => this.#resume(attempt)));
+    // To stop something never does harm, and must come before anything starts.
+    for (const attempt of left) if (attempt.check.kind === 'cancel') this.#start(attempt);
+  }
+
+  /** Takes an operation from the control plane. */
+  receive(operation: agent.Operation): void {
+    const { log, limits, executor } = this.#deps;
+    const { id } = operation;
+    if (id === '') {
+      log.warn({ host: operation.hostUid }, 'an operation without an id cannot be answered');
+      return;
+    }
+    const known = this.#byId.get(id);
+    if (known !== undefined) return this.#again(known);
+    if (this.#byId.size >= limits.operationsMax) {
+      return this.outbox.refuse(operation, tooManyOperations(limits.operationsMax));
+    }
+    const attempt = new Attempt(operation, checkOperation(operation, executor.operationKinds));
+    const refusal = this.#refusal(attempt);
+    this.#byId.set(id, attempt);
+    this.#noteCredential(operation);
+    void this.#take(attempt, refusal);
+  }
+
+  /** What the control plane says to what Hello listed (R10). */
+  direct(directives: readonly agent.Directive[]): void {
+    for (const { operationId, action } of directives) {
+      const attempt = this.#byId.get(operationId);
+      if (attempt === undefined) continue;
+      switch (action) {
+        case agent.Directive_Action.CONTINUE:
+          if (attempt.phase === 'waiting') this.#start(attempt);
+          break;
+        case agent.Directive_Action.CANCEL:
+          this.#stop(attempt);
+          break;
+        case agent.Directive_Action.FORGET:
+          void this.#discard(attempt);
+          break;
+        case agent.Directive_Action.UNSPECIFIED:
+        default:
+          this.#deps.log.warn({ operation: operationId, action }, 'a directive says nothing');
+      }
+    }
+  }
+
+  /** A session is open: tell it everything that it has not been told. */
+  tellAll(): void {
+    this.outbox.retryUnwritten();
+    this.outbox.flush();
+    for (const attempt of this.#byId.values()) this.outbox.tellProgress(attempt);
+  }
+
+  /** Ends and drops all operations of a host. False when the journal still knows one. */
+  async forgetHost(hostUid: string): Promise<boolean> {
+    this.#forgetting.add(hostUid);
+    try {
+      const its = [...this.#byId.values()].filter((attempt) => attempt.hostUid === hostUid);
+      const gone = await Promise.all(its.map((attempt) => this.#discard(attempt)));
+      return gone.every(Boolean);
+    } finally {
+      this.#forgetting.delete(hostUid);
+    }
+  }
+
+  stateOf(operationId: string): 'unknown' | 'received' | 'begun' | 'ended' {
+    const attempt = this.#byId.get(operationId);
+    if (attempt === undefined) return 'unknown';
+    if (attempt.phase === 'ended') return 'ended';
+    return attempt.begun ? 'begun' : 'received';
+  }
+
+  /** For Hello: all that the journal knows (R10). */
+  list(): readonly agent.JournalledOperation[] {
+    const known = [...this.#byId.values()].filter(({ journalled, phase }) => {
+      return journalled || phase === 'ended';
+    });
+    return known.map((attempt) => attempt.line());
+  }
+
+  /** Why an operation must not run at all. */
+  #refusal(attempt: Attempt): FinalResult | undefined {
+    const { check, hostUid, id } = attempt;
+    if (check.kind === 'unsupported') return unsupported(check.problem);
+    if (this.#forgetting.has(hostUid)) return cancelled;
+    if (check.kind === 'cancel') return undefined;
+    for (const other of this.#byId.values()) {
+      if (other.check.kind === 'cancel' && other.check.targetId === id) return cancelled;
+    }
+    if (!check.exclusive) return undefined;
+    for (const other of this.#byId.values()) {
+      const exclusive = other.check.kind === 'execute' && other.check.exclusive;
+      if (exclusive && other.hostUid === hostUid && other.mayRun) return locked(other.id);
+    }
+    return undefined;
+  }
+
+  /** A known id comes again (A1). */
+  #again(attempt: Attempt): void {
+    if (attempt.phase === 'ended') return this.outbox.flushAgain(attempt);
+    if (attempt.phase === 'waiting') this.#start(attempt);
+  }
+
+  async #take(attempt: Attempt, refusal: FinalResult | undefined): Promise<void> {
+    const { journal, crashPoint, log } = this.#deps;
+    if (refusal !== undefined) return this.outbox.end(attempt, refusal);
+    const { operation } = attempt;
+    try {
+      await journal.append({ case: 'received', value: { operation } });
+    } catch (error) {
+      log.error({ operation: attempt.id, error: String(error) }, 'an operation is not durable');
+      return this.outbox.end(attempt, notDurable());
+    }
+    attempt.journalled = true;
+    attempt.phase = 'waiting';
+    crashPoint('agent.journalled');
+    log.info({ operation: attempt.id, host: attempt.hostUid }, `received ${operation.kind.case}`);
+    if (attempt.signal.aborted) return this.outbox.end(attempt, cancelled);
+    this.#start(attempt);
+  }
+
+  #start(attempt: Attempt): void {
+    const { check } = attempt;
+    attempt.phase = 'running';
+    switch (check.kind) {
+      case 'unsupported':
+        return void this.outbox.end(attempt, unsupported(check.problem));
+      case 'cancel':
+        return void this.#cancel(attempt, check.targetId);
+      case 'execute': {
+        const { executor } = this.#deps;
+        const context = makeContext(attempt, this.#contextDependencies());
+        return void this.#run(attempt, () => executor.execute(attempt.operation, context));
+      }
+    }
+  }
+
+  async #run(attempt: Attempt, execute: () => Promise<FinalResult>): Promise<void> {
+    const result = await this.#resultOf(attempt, execute);
+    this.#deps.log.info(
+      { operation: attempt.id, host: attempt.hostUid, result: result.kind },
+      'ended',
+    );
+    await this.outbox.end(attempt, result);
+  }
+
+  async #resultOf(attempt: Attempt, execute: () => Promise<FinalResult>): Promise<FinalResult> {
+    try {
+      return await execute();
+    } catch (error) {
+      if (error instanceof AttemptEnd) return error.result;
+      this.#deps.log.error({ operation: attempt.id, error: String(error) }, 'an operation threw');
+      return thrown(error);
+    }
+  }
+
+  /** Takes up or ends what had begun in an earlier life (A3). Resolves when Hello may tell it. */
+  async #resume(attempt: Attempt): Promise<void> {
+    const { executor } = this.#deps;
+    const { operation } = attempt;
+    const ended = interrupted('begun; the agent has written down nothing later');
+    attempt.phase = 'running';
+    if (operation.kind.case !== 'runStep' && operation.kind.case !== 'inspect') {
+      return this.outbox.end(attempt, ended);
+    }
+    const context = makeContext(attempt, this.#contextDependencies());
+    const resumed = executor.resume(operation, context);
+    if (resumed === 'interrupted') return this.outbox.end(attempt, ended);
+    void this.#run(attempt, async () => {
+      const result = await resumed;
+      return result === 'interrupted' ? ended : result;
+    });
+  }
+
+  /** Stops another operation; answers when that one is over. */
+  async #cancel(attempt: Attempt, targetId: string): Promise<void> {
+    const target = this.#byId.get(targetId);
+    if (target === undefined || target === attempt) {
+      return this.outbox.end(attempt, { kind: 'complete' });
+    }
+    this.#stop(target);
+    const { clock } = this.#deps;
+    const waitMs = attempt.deadlineMs - clock.nowMs();
+    const over = await Promise.race([
+      target.over.then(() => true),
+      this.#laterThan(waitMs, attempt),
+    ]);
+    await this.outbox.end(attempt, over ? { kind: 'complete' } : stillRunning(targetId));
+  }
+
+  /** False after `waitMs`, or when the attempt is stopped itself. */
+  #laterThan(waitMs: number, { signal }: Attempt): Promise<false> {
+    if (signal.aborted) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      const later = () => resolve(false);
+      signal.addEventListener('abort', later, { once: true });
+      this.#deps.clock.after(Math.min(Math.max(waitMs, 0), cancelWaitMaxMs), later);
+    });
+  }
+
+  #stop(attempt: Attempt): void {
+    attempt.abort();
+    if (attempt.phase === 'waiting') void this.outbox.end(attempt, cancelled);
+  }
+
+  /** Stops it and drops it without a report. False when the journal still knows it. */
+  async #discard(attempt: Attempt): Promise<boolean> {
+    attempt.dropped = true;
+    this.#stop(attempt);
+    await attempt.over;
+    return attempt.phase === 'gone' || this.outbox.drop(attempt);
+  }
+
+  #noteCredential({ kind, hostUid }: agent.Operation): void {
+    if (kind.case !== 'verifyAccess' && kind.case !== 'setPower') return;
+    const name = kind.value.bmc?.credential ?? '';
+    if (name !== '') this.#deps.credentials.noteUse(name, hostUid);
+  }
+
+  #contextDependencies() {
+    return {
+      ...this.#deps,
+      tellProgress: (attempt: Attempt) => this.outbox.tellProgress(attempt),
+    };
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * What the boot path knows of the rack's hosts: in memory, with a copy on disk so that hosts boot
+ * while the control plane is away. Acknowledged once it is both in force and on disk.
+ */
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import type { Disk, Log } from '@rackwright/platform';
+import type { JournalState } from '../journal/index.ts';
+
+/** What the boot path asks (see agent/src/boot). Objects are replaced, never changed. */
+export interface BootMemory {
+  readonly snapshot: {
+    readonly generation: number;
+    readonly hosts: readonly {
+      readonly hostUid: string;
+      readonly hostName: string;
+      readonly macs: readonly string[];
+    }[];
+  };
+  readonly grants: readonly {
+    readonly hostUid: string;
+    readonly operationId: string;
+    readonly bootToken: string;
+    readonly openedAtMs: number;
+    readonly expiresAtMs: number;
+  }[];
+  /** Latest wall time written to the journal: expiry uses the later of this and the clock. */
+  readonly writtenAtMs: number;
+}
+
+const ownerOnlyMode = 0o600;
+
+export class BootSnapshots {
+  readonly #disk: Disk;
+  readonly #path: string;
+  readonly #log: Log;
+  #snapshot: BootMemory['snapshot'] = { generation: 0, hosts: [] };
+  #current: agent.BootSnapshot = create(agent.BootSnapshotSchema);
+
+  constructor(disk: Disk, path: string, log: Log) {
+    this.#disk = disk;
+    this.#path = path;
+    this.#log = log;
+  }
+
+  /** The same object until a snapshot changes something. */
+  get snapshot(): BootMemory['snapshot'] {
+    return this.#snapshot;
+  }
+
+  /** Takes up what the last life kept. A copy that is gone or unreadable is fetched again. */
+  async load(): Promise<void> {
+    try {
+      const bytes = await this.#disk.read(this.#path);
+      if (bytes !== undefined) this.#use(fromBinary(agent.BootSnapshotSchema, bytes));
+    } catch (error) {
+      this.#log.warn({ error: String(error) }, 'the kept boot snapshot cannot be read');
+    }
+  }
+
+  /** Puts a snapshot in force at once. Resolves with whether it is on disk as well. */
+  async apply(snapshot: agent.BootSnapshot): Promise<boolean> {
+    this.#use(snapshot);
+    return this.#keep();
+  }
+
+  /** Takes a host out. Resolves with whether the copy on disk has forgotten it as well. */
+  async forgetHost(hostUid: string): Promise<boolean> {
+    const hosts = this.#current.hosts.filter((host) => host.hostUid !== hostUid);
+    if (hosts.length === this.#current.hosts.length) return true;
+    return this.apply(create(agent.BootSnapshotSchema, { ...this.#current, hosts }));
+  }
+
+  #use(snapshot: agent.BootSnapshot): void {
+    this.#current = snapshot;
+    this.#snapshot = {
+      generation: Number(snapshot.generation),
+      hosts: snapshot.hosts.map(({ hostUid, hostName, macs }) => ({ hostUid, hostName, macs })),
+    };
+  }
+
+  async #keep(): Promise<boolean> {
+    try {
+      const bytes = toBinary(agent.BootSnapshotSchema, this.#current);
+      await this.#disk.writeAtomic(this.#path, bytes, ownerOnlyMode);
+      return true;
+    } catch (error) {
+      this.#log.error({ error: String(error) }, 'the boot snapshot is in force but not on disk');
+      return false;
+    }
+  }
+}
+
+/** Remembers the last answer, so that the boot path sees new objects only when something changed. */
+export function makeBootMemory(
+  snapshots: BootSnapshots,
+  state: () => JournalState,
+  grants: () => BootMemory['grants'],
+): () => BootMemory {
+  let seen: JournalState['grants'] | undefined;
+  let memory: BootMemory | undefined;
+  return () => {
+    const { grants: journalled, latestTimeMs } = state();
+    const { snapshot } = snapshots;
+    const same = memory?.snapshot === snapshot && seen === journalled;
+    if (memory !== undefined && same && memory.writtenAtMs === latestTimeMs) return memory;
+    const kept = memory !== undefined && seen === journalled ? memory.grants : grants();
+    seen = journalled;
+    memory = { snapshot, grants: kept, writtenAtMs: latestTimeMs };
+    return memory;
+  };
+}

@@ -1,0 +1,83 @@
+/**
+ * Secrets of operations, in memory only: nothing here is ever written, logged or put into an
+ * error. Each is kept until a newer version comes, the last host that uses it is forgotten, or the
+ * agent ends.
+ */
+import type { Clock, Log } from '@rackwright/platform';
+import type { Credential } from './executor.ts';
+
+interface Waiter {
+  readonly name: string;
+  readonly version: bigint;
+  give(credential: Credential): void;
+}
+
+export class Credentials {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #max: number;
+  readonly #values = new Map<string, Credential>();
+  readonly #usersByName = new Map<string, Set<string>>();
+  readonly #waiters = new Set<Waiter>();
+
+  constructor(clock: Clock, log: Log, max: number) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#max = max;
+  }
+
+  /** Keeps a secret, unless a newer version is known. */
+  keep(credential: Credential): void {
+    const { name, version } = credential;
+    const known = this.#values.get(name);
+    if (known !== undefined && known.version > version) return;
+    if (known === undefined && this.#values.size >= this.#max) {
+      this.#log.error({ credential: name, max: this.#max }, 'too many credentials; dropped one');
+      return;
+    }
+    this.#values.set(name, credential);
+    for (const waiter of [...this.#waiters]) {
+      if (waiter.name === name && version >= waiter.version) waiter.give(credential);
+    }
+  }
+
+  /** Notes that an operation of this host names the credential. */
+  noteUse(name: string, hostUid: string): void {
+    const users = this.#usersByName.get(name) ?? new Set();
+    this.#usersByName.set(name, users.add(hostUid));
+  }
+
+  /** Drops what only this host used. */
+  forgetHost(hostUid: string): void {
+    for (const [name, users] of this.#usersByName) {
+      if (!users.delete(hostUid) || users.size > 0) continue;
+      this.#usersByName.delete(name);
+      this.#values.delete(name);
+    }
+  }
+
+  /** The secret in this version or a newer one; undefined after `waitMs`, or when aborted. */
+  wait(
+    name: string,
+    version: bigint,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<Credential | undefined> {
+    const known = this.#values.get(name);
+    if (known !== undefined && known.version >= version) return Promise.resolve(known);
+    if (signal.aborted) return Promise.resolve(undefined);
+    return new Promise((resolve) => {
+      const finish = (credential?: Credential) => {
+        this.#waiters.delete(waiter);
+        signal.removeEventListener('abort', onAbort);
+        cancelTimer();
+        resolve(credential);
+      };
+      const waiter: Waiter = { name, version, give: finish };
+      const onAbort = () => finish();
+      const cancelTimer = this.#clock.after(waitMs, () => finish());
+      this.#waiters.add(waiter);
+      signal.addEventListener('abort', onAbort, { once: true });
+    });
+  }
+}

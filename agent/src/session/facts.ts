@@ -1,0 +1,75 @@
+/**
+ * Observed facts on their way up: the latest of each kind for each host. They are never
+ * acknowledged, so each session is told all of them again; what happened once (an unexpected
+ * netboot) is told once.
+ */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import type { Log } from '@rackwright/platform';
+
+export type ObservationsInit = MessageInitShape<typeof agent.ObservationsSchema>;
+
+type Observed = Pick<
+  agent.Observations,
+  'bmcIdentity' | 'poweredOn' | 'inventory' | 'unexpectedNetboot'
+>;
+
+export class Facts {
+  readonly #log: Log;
+  readonly #hostsMax: number;
+  readonly #byHost = new Map<string, Partial<Observed>>();
+  readonly #runners = new Map<string, agent.RunnerReady>();
+
+  constructor(log: Log, hostsMax: number) {
+    this.#log = log;
+    this.#hostsMax = hostsMax;
+  }
+
+  /** Keeps the fields that are given in place of those before. */
+  publish(hostUid: string, observations: agent.Observations): void {
+    const { runnerReady } = observations;
+    if (runnerReady !== undefined) this.#runners.set(hostUid, runnerReady);
+    const merged = { ...this.#byHost.get(hostUid), ...given(observations) };
+    this.#byHost.delete(hostUid);
+    this.#byHost.set(hostUid, merged);
+    const [oldest] = this.#byHost.keys();
+    if (oldest !== undefined && this.#byHost.size > this.#hostsMax) {
+      this.#log.warn({ host: oldest }, 'facts of too many hosts; dropped the oldest');
+      this.#byHost.delete(oldest);
+    }
+  }
+
+  /** What happened once at this host has been told. */
+  told(hostUid: string): void {
+    delete this.#byHost.get(hostUid)?.unexpectedNetboot;
+  }
+
+  /** The runner of this session has gone; another session of the same host stays. */
+  runnerGone(hostUid: string, runnerSession: string): void {
+    if (this.#runners.get(hostUid)?.runnerSession === runnerSession) this.#runners.delete(hostUid);
+  }
+
+  forgetHost(hostUid: string): void {
+    this.#byHost.delete(hostUid);
+    this.#runners.delete(hostUid);
+  }
+
+  /** For Hello. */
+  runners(): readonly agent.RunnerReady[] {
+    return [...this.#runners.values()];
+  }
+
+  /** Everything but runners, which Hello tells. */
+  all(): readonly (readonly [hostUid: string, observations: agent.Observations])[] {
+    return [...this.#byHost]
+      .filter(([, observed]) => Object.keys(observed).length > 0)
+      .map(([hostUid, observed]) => [hostUid, create(agent.ObservationsSchema, observed)]);
+  }
+}
+
+/** Only the fields that are set. */
+function given(observations: agent.Observations): Partial<Observed> {
+  const names = ['bmcIdentity', 'poweredOn', 'inventory', 'unexpectedNetboot'] as const;
+  const set = names.filter((name) => observations[name] !== undefined);
+  return Object.fromEntries(set.map((name) => [name, observations[name]]));
+}

@@ -1,0 +1,124 @@
+/**
+ * Boot grants: which host may boot the runner, and which key has taken the boot up. All of it
+ * stands in the journal; this is a view of it.
+ *
+ * G1 A grant counts only once it is durable, so that a restart never knows less than a host.
+ * G2 A host has at most one open grant.
+ * G3 The first key that presents the token owns the boot and may come back with that key at any
+ *    time; another key never may.
+ * G4 Expiry ends only the permission to start a runner. It is judged by the later of the clock and
+ *    the last time that was written, so that a clock that steps back reopens nothing.
+ */
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+import { type Clock, type Random, randomId } from '@rackwright/platform';
+import type { Journal, JournalledGrant, RecordInit } from '../journal/index.ts';
+import type { BootGrant } from './executor.ts';
+
+export type BindOutcome = 'bound' | 'otherKey' | 'expired' | 'noGrant';
+
+export interface GrantDependencies {
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+export class Grants {
+  readonly #deps: GrantDependencies;
+
+  constructor(deps: GrantDependencies) {
+    this.#deps = deps;
+  }
+
+  /** Every grant that has not been closed, expired ones included. */
+  all(): readonly BootGrant[] {
+    return [...this.#deps.journal.state.grants.values()].map(grantOf);
+  }
+
+  byToken(bootToken: string): BootGrant | undefined {
+    return bootToken === '' ? undefined : this.all().find((it) => it.bootToken === bootToken);
+  }
+
+  byOperation(operationId: string): BootGrant | undefined {
+    const grant = this.#deps.journal.state.grants.get(operationId);
+    return grant && grantOf(grant);
+  }
+
+  /** Opens the operation's grant and closes the host's others (G2). Rejects when not durable. */
+  async open(
+    operation: Pick<agent.Operation, 'id' | 'hostUid' | 'hostName'>,
+    macs: readonly string[],
+    expiresAtMs: number,
+  ): Promise<BootGrant> {
+    const { journal, clock, random } = this.#deps;
+    const known = this.byOperation(operation.id);
+    if (known !== undefined) return known;
+    const opened = create(agent.GrantOpenedSchema, {
+      operationId: operation.id,
+      hostUid: operation.hostUid,
+      hostName: operation.hostName,
+      macs: [...macs],
+      bootToken: randomId(random),
+      openTime: timestampFromMs(clock.nowMs()),
+      expireTime: timestampFromMs(expiresAtMs),
+    });
+    const outdated = this.all().filter(
+      (grant) => grant.hostUid === operation.hostUid || this.#deadAndUnbound(grant),
+    );
+    await journal.append(...outdated.map(closing), { case: 'grantOpened', value: opened });
+    return grantOf({ opened });
+  }
+
+  /** Gives the boot to the first key (G3). Rejects when that cannot be made durable. */
+  async bind(operationId: string, publicKey: Uint8Array): Promise<BindOutcome> {
+    const before = this.byOperation(operationId);
+    if (before === undefined) return 'noGrant';
+    if (before.publicKey !== undefined) return ownership(before.publicKey, publicKey);
+    if (this.#expired(before)) return 'expired';
+    const { journal } = this.#deps;
+    await journal.append({ case: 'grantBound', value: { operationId, publicKey } });
+    // Another key may have been quicker, or the grant was closed meanwhile.
+    const owner = this.byOperation(operationId)?.publicKey;
+    return owner === undefined ? 'noGrant' : ownership(owner, publicKey);
+  }
+
+  /** Closes every grant of a host. Rejects when that cannot be made durable. */
+  async closeHost(hostUid: string): Promise<void> {
+    const open = this.all().filter((grant) => grant.hostUid === hostUid);
+    if (open.length > 0) await this.#deps.journal.append(...open.map(closing));
+  }
+
+  #deadAndUnbound(grant: BootGrant): boolean {
+    return grant.publicKey === undefined && this.#expired(grant);
+  }
+
+  #expired(grant: BootGrant): boolean {
+    const { journal, clock } = this.#deps;
+    return Math.max(clock.nowMs(), journal.state.latestTimeMs) >= grant.expiresAtMs;
+  }
+}
+
+function closing({ operationId }: BootGrant): RecordInit {
+  return { case: 'grantClosed', value: { operationId } };
+}
+
+function ownership(owner: Uint8Array, presented: Uint8Array): BindOutcome {
+  const same =
+    owner.length === presented.length && owner.every((byte, at) => byte === presented[at]);
+  return same ? 'bound' : 'otherKey';
+}
+
+function grantOf({ opened, publicKey }: JournalledGrant): BootGrant {
+  const { operationId, hostUid, hostName, macs, bootToken, openTime, expireTime } = opened;
+  return {
+    operationId,
+    hostUid,
+    hostName,
+    macs,
+    bootToken,
+    openedAtMs: openTime === undefined ? 0 : timestampMs(openTime),
+    expiresAtMs: expireTime === undefined ? 0 : timestampMs(expireTime),
+    ...(publicKey === undefined ? {} : { publicKey }),
+  };
+}

@@ -1,0 +1,105 @@
+/**
+ * Whether an operation is one that this agent can understand (R8), and what kind of care it wants.
+ * Pure. What only the executor can judge, such as a step's own arguments, is not looked at here.
+ */
+import { agent } from '@rackwright/api';
+import type { ExecutedKind } from './executor.ts';
+
+export type OperationCheck =
+  | {
+      readonly kind: 'execute';
+      /** At most one such operation may run for a host (R12). */
+      readonly exclusive: boolean;
+      /** Destroys data: needs the work lease (R11). */
+      readonly destructive: boolean;
+    }
+  | { readonly kind: 'cancel'; readonly targetId: string }
+  | { readonly kind: 'unsupported'; readonly problem: string };
+
+/** Looks at every field that must be there. `kinds` is what the executor takes. */
+export function checkOperation(
+  operation: agent.Operation,
+  kinds: readonly ExecutedKind[],
+): OperationCheck {
+  const { id, hostUid, kind } = operation;
+  if (hostUid === '') return missing('host_uid');
+  if (!id.startsWith(`${hostUid}/`)) return bad('id', `"${id}" does not begin with host_uid`);
+  if (kind.case === undefined) return missing('kind, of those known here,');
+  if (kind.case === 'cancel') {
+    const targetId = kind.value.operationId;
+    return targetId === '' ? missing('cancel.operation_id') : { kind: 'cancel', targetId };
+  }
+  if (!kinds.includes(kind.case)) return bad('kind', `${kind.case} is not executed here`);
+  if (operation.deadline === undefined) return missing('deadline');
+  return checkKind(kind);
+}
+
+function checkKind(kind: Extract<agent.Operation['kind'], { case: ExecutedKind }>): OperationCheck {
+  switch (kind.case) {
+    case 'verifyAccess':
+      return badBmc('verify_access', kind.value.bmc) ?? execute(false, false);
+    case 'setPower':
+      return badBmc('set_power', kind.value.bmc) ?? checkSetPower(kind.value);
+    case 'inspect':
+      if (kind.value.bootOperationId === '') return missing('inspect.boot_operation_id');
+      return execute(true, false);
+    case 'runStep':
+      return checkRunStep(kind.value);
+  }
+}
+
+function checkSetPower(setPower: agent.SetPower): OperationCheck {
+  const { on, bootFrom } = setPower;
+  if (on === undefined) return missing('set_power.on');
+  switch (bootFrom) {
+    // Power alone; the boot override stays as it is.
+    case agent.BootTarget.UNSPECIFIED:
+      return execute(true, false);
+    case agent.BootTarget.DISK:
+      if (!on) return bad('set_power.boot_from', 'a host that is switched off boots nothing');
+      return execute(true, false);
+    case agent.BootTarget.RUNNER:
+      if (!on) return bad('set_power.boot_from', 'a host that is switched off boots nothing');
+      if (setPower.bootMacs.length === 0) return missing('set_power.boot_macs');
+      if (setPower.grantExpireTime === undefined) return missing('set_power.grant_expire_time');
+      return execute(true, false);
+    default:
+      return bad('set_power.boot_from', `${String(bootFrom)} is not known here`);
+  }
+}
+
+function checkRunStep(runStep: agent.RunStep): OperationCheck {
+  const { step, mode, destructive, bootOperationId } = runStep;
+  if (step === '') return missing('run_step.step');
+  if (bootOperationId === '') return missing('run_step.boot_operation_id');
+  if (destructive === undefined) return missing('run_step.destructive');
+  switch (mode) {
+    case agent.StepMode.RUN:
+      return execute(true, destructive);
+    case agent.StepMode.CHECK:
+      return execute(true, false);
+    case agent.StepMode.UNSPECIFIED:
+      return missing('run_step.mode');
+    default:
+      return bad('run_step.mode', `${String(mode)} is not known here`);
+  }
+}
+
+function badBmc(within: string, bmc: agent.BmcAccess | undefined): OperationCheck | undefined {
+  if (bmc === undefined) return missing(`${within}.bmc`);
+  if (bmc.address === '') return missing(`${within}.bmc.address`);
+  if (bmc.credential === '') return missing(`${within}.bmc.credential`);
+  return undefined;
+}
+
+function execute(exclusive: boolean, destructive: boolean): OperationCheck {
+  return { kind: 'execute', exclusive, destructive };
+}
+
+function missing(field: string): OperationCheck {
+  return { kind: 'unsupported', problem: `${field} is missing` };
+}
+
+function bad(field: string, why: string): OperationCheck {
+  return { kind: 'unsupported', problem: `${field}: ${why}` };
+}

@@ -1,0 +1,246 @@
+/**
+ * How attempts end, and how their reports reach the control plane.
+ *
+ * O1 A final report is written down before it is sent; one that cannot be written down is sent
+ *    from memory and written down when the disk takes it again.
+ * O2 Reports are sent in the order of their sequence, once for each session and once more for each
+ *    time the operation comes again, until they are answered (R3, R7).
+ * O3 An operation is forgotten only when its report is answered and settled, or when the control
+ *    plane says so.
+ */
+import { create, toBinary } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+import type { Clock, CrashPoint, Log } from '@rackwright/platform';
+import { type FinalResult, type Result, resultToWire } from '@rackwright/results';
+import type { Journal, RecordInit } from '../journal/index.ts';
+import type { Attempt } from './attempt.ts';
+import type { SessionLimits } from './limits.ts';
+import { tooLarge } from './results.ts';
+
+/** Where messages go. */
+export interface Outlet {
+  /** Counts the sessions that were welcomed; 0 while there is none. */
+  readonly session: number;
+  /** Sends into the present session; does nothing while there is none. */
+  send(message: agent.SessionRequest['message']): void;
+}
+
+export interface OutboxDependencies {
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly crashPoint: CrashPoint;
+  readonly limits: SessionLimits;
+  readonly outlet: Outlet;
+  /** Every operation that is kept, by id. */
+  readonly attempts: Map<string, Attempt>;
+  /** The report of this operation is safe: here or at the control plane. */
+  readonly onSafe: (operationId: string) => void;
+}
+
+export class Outbox {
+  readonly #deps: OutboxDependencies;
+  #lastSequence: bigint;
+
+  constructor(deps: OutboxDependencies) {
+    this.#deps = deps;
+    this.#lastSequence = deps.journal.state.lastSequence;
+  }
+
+  /** Ends an attempt with its result. The first end counts. */
+  async end(attempt: Attempt, result: FinalResult): Promise<void> {
+    if (!attempt.mayRun) return;
+    attempt.phase = 'ending';
+    if (!attempt.dropped) {
+      attempt.report = this.#finalReport(attempt.operation, result);
+      await this.#write(attempt);
+    }
+    attempt.phase = 'ended';
+    if (attempt.dropped) await this.drop(attempt);
+    attempt.finish();
+    this.flush();
+  }
+
+  /** Forgets an operation that is over without a word. False when the journal still knows it. */
+  async drop(attempt: Attempt): Promise<boolean> {
+    const { journal, log, attempts } = this.#deps;
+    attempt.dropped = true;
+    try {
+      const { id: operationId } = attempt;
+      if (attempt.journalled) {
+        await journal.append({ case: 'forgotten', value: { operationId } });
+      }
+    } catch (error) {
+      log.error({ operation: attempt.id, error: String(error) }, 'cannot forget the operation yet');
+      return false;
+    }
+    attempt.phase = 'gone';
+    attempts.delete(attempt.id);
+    return true;
+  }
+
+  /** Answers an operation without keeping either: when it comes again, it is looked at again. */
+  refuse(operation: agent.Operation, result: FinalResult): void {
+    const report = this.#finalReport(operation, result);
+    this.#deps.outlet.send({ case: 'report', value: report });
+  }
+
+  /** Sends what this session has not been told, in order (O2). */
+  flush(): void {
+    const { outlet, crashPoint, attempts } = this.#deps;
+    const { session } = outlet;
+    if (session === 0) return;
+    const unsent = [...attempts.values()].filter(
+      (attempt) =>
+        attempt.phase === 'ended' &&
+        !attempt.answered &&
+        !attempt.dropped &&
+        attempt.sentInSession !== session,
+    );
+    for (const attempt of unsent.sort(bySequence)) {
+      if (attempt.report === undefined) continue;
+      attempt.sentInSession = session;
+      outlet.send({ case: 'report', value: attempt.report });
+      crashPoint('agent.reported');
+    }
+  }
+
+  /** Sends a final report once more: its operation has come again. */
+  flushAgain(attempt: Attempt): void {
+    attempt.sentInSession = 0;
+    attempt.answered = false;
+    this.flush();
+  }
+
+  /** Tells how far an attempt is, if anybody listens. */
+  tellProgress(attempt: Attempt): void {
+    const { progress, operation } = attempt;
+    if (progress === undefined || attempt.phase !== 'running') return;
+    const value = this.#report(operation, 0n, { kind: 'continuing', ...progress });
+    this.#deps.outlet.send({ case: 'report', value });
+  }
+
+  /** Tells facts, if anybody listens. */
+  tellFacts(hostUid: string, observations: agent.Observations): void {
+    const value = this.#report({ id: '', hostUid }, 0n, { kind: 'hostUpdated', observations });
+    this.#deps.outlet.send({ case: 'report', value });
+  }
+
+  /** Writes down what the disk did not take when it was to (O1). */
+  retryUnwritten(): void {
+    for (const attempt of this.#deps.attempts.values()) {
+      const unwritten = attempt.phase === 'ended' && !attempt.reportJournalled;
+      if (unwritten && attempt.report !== undefined) void this.#write(attempt);
+    }
+  }
+
+  /** Takes the control plane's answer to a final report (R7, O3). */
+  async answered(answer: agent.ReportAnswer): Promise<void> {
+    const { attempts, journal, log } = this.#deps;
+    const records: RecordInit[] = [];
+    const attempt = attempts.get(answer.operationId);
+    if (!isVerdict(answer.verdict)) {
+      log.warn(
+        { operation: answer.operationId, verdict: answer.verdict },
+        'an answer says nothing',
+      );
+    } else if (attempt?.phase === 'ended' && attempt.report?.sequence === answer.sequence) {
+      if (!attempt.answered) records.push(...this.#takeAnswer(attempt, answer));
+    }
+    for (const settled of [...attempts.values()]) {
+      if (!isSettled(settled, answer.settledUpTo)) continue;
+      attempts.delete(settled.id);
+      settled.phase = 'gone';
+      records.push({ case: 'forgotten', value: { operationId: settled.id } });
+    }
+    if (records.length === 0) return;
+    await journal.append(...records).catch((error: unknown) => {
+      log.error(
+        { error: String(error) },
+        'an answer could not be written down; it will come again',
+      );
+    });
+  }
+
+  #takeAnswer(attempt: Attempt, answer: agent.ReportAnswer): RecordInit[] {
+    const { log, onSafe } = this.#deps;
+    const { id: operationId } = attempt;
+    const unwritten = attempt.reportJournalled ? [] : recordsOfEnd(attempt);
+    if (answer.verdict !== agent.ReportAnswer_Verdict.APPLIED) {
+      const { verdict, reason } = answer;
+      log.warn({ operation: operationId, verdict, reason }, 'a report was not applied');
+    }
+    attempt.answered = true;
+    if (!attempt.reportJournalled) onSafe(operationId);
+    return [...unwritten, { case: 'answered', value: { operationId } }];
+  }
+
+  async #write(attempt: Attempt): Promise<void> {
+    const { journal, log, crashPoint, onSafe } = this.#deps;
+    try {
+      await journal.append(...recordsOfEnd(attempt));
+    } catch (error) {
+      log.error({ operation: attempt.id, error: String(error) }, 'a report is not on disk yet');
+      return;
+    }
+    attempt.journalled = true;
+    attempt.reportJournalled = true;
+    crashPoint('agent.ended');
+    onSafe(attempt.id);
+  }
+
+  #finalReport(operation: agent.Operation, result: FinalResult): agent.Report {
+    const { reportBytesMax } = this.#deps.limits;
+    this.#lastSequence += 1n;
+    const report = this.#report(operation, this.#lastSequence, result);
+    const { length } = toBinary(agent.ReportSchema, report);
+    if (length <= reportBytesMax) return report;
+    return this.#report(operation, report.sequence, tooLarge(length, reportBytesMax));
+  }
+
+  #report(
+    of: Pick<agent.Operation, 'id' | 'hostUid'>,
+    sequence: bigint,
+    result: Result,
+  ): agent.Report {
+    return create(agent.ReportSchema, {
+      sequence,
+      operationId: of.id,
+      hostUid: of.hostUid,
+      time: timestampFromMs(this.#deps.clock.nowMs()),
+      result: resultToWire(result),
+    });
+  }
+}
+
+/** The end, and the operation itself where that could not be written down either. */
+function recordsOfEnd({ journalled, operation, report }: Attempt): RecordInit[] {
+  const received: RecordInit = { case: 'received', value: { operation } };
+  const ended: RecordInit = { case: 'ended', value: report === undefined ? {} : { report } };
+  return journalled ? [ended] : [received, ended];
+}
+
+function isSettled({ phase, answered, report }: Attempt, settledUpTo: bigint): boolean {
+  return phase === 'ended' && answered && report !== undefined && report.sequence <= settledUpTo;
+}
+
+function isVerdict(verdict: agent.ReportAnswer_Verdict): boolean {
+  switch (verdict) {
+    case agent.ReportAnswer_Verdict.APPLIED:
+    case agent.ReportAnswer_Verdict.DUPLICATE:
+    case agent.ReportAnswer_Verdict.STALE:
+    case agent.ReportAnswer_Verdict.REFUSED:
+      return true;
+    case agent.ReportAnswer_Verdict.UNSPECIFIED:
+      return false;
+    // A verdict from the future is no answer (R8).
+    default:
+      return false;
+  }
+}
+
+function bySequence(a: Attempt, b: Attempt): number {
+  const [first, second] = [a.report?.sequence ?? 0n, b.report?.sequence ?? 0n];
+  return first < second ? -1 : first > second ? 1 : 0;
+}

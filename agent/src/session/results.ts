@@ -1,0 +1,87 @@
+/** The results that the session itself gives. */
+import type { Failed, FinalResult, RetryAfter } from '@rackwright/results';
+
+/** What a locked host or a missing lease or credential is asked to wait. */
+const retryDelayMs = 10_000;
+
+export const cancelled: Failed = {
+  kind: 'failed',
+  type: 'cancelled',
+  message: 'It was cancelled.',
+};
+
+export function unsupported(problem: string): Failed {
+  return {
+    kind: 'failed',
+    type: 'unsupported',
+    message: `This agent cannot take the operation: ${problem}.`,
+  };
+}
+
+export function notDurable(): Failed {
+  return {
+    kind: 'failed',
+    type: 'internal',
+    message: 'The journal is not durable: free or replace the disk of the agent.',
+  };
+}
+
+export function interrupted(lastProgress: string): Failed {
+  return {
+    kind: 'failed',
+    type: 'interrupted',
+    message: 'The agent ended while this was under way; it is not repeated.',
+    lastProgress,
+  };
+}
+
+export function deadlinePassed(): Failed {
+  return {
+    kind: 'failed',
+    type: 'deadline',
+    message: 'Its deadline passed before anything had begun.',
+  };
+}
+
+export function thrown(error: unknown): FinalResult {
+  if (error instanceof Error && error.name === 'AbortError') return cancelled;
+  const detail = error instanceof Error ? error.message : String(error);
+  return {
+    kind: 'failed',
+    type: 'internal',
+    message: 'The agent failed in a way that it does not know; see its log.',
+    detail,
+  };
+}
+
+export function tooLarge(reportBytes: number, reportBytesMax: number): Failed {
+  return {
+    kind: 'failed',
+    type: 'internal',
+    message: `The report had ${reportBytes} bytes; ${reportBytesMax} can be delivered.`,
+  };
+}
+
+export function locked(byOperationId: string): RetryAfter {
+  return retry('locked', `${byOperationId} may still run on this host.`);
+}
+
+export function stillRunning(operationId: string): RetryAfter {
+  return retry('locked', `${operationId} could not be stopped yet.`);
+}
+
+export function tooManyOperations(operationsMax: number): RetryAfter {
+  return retry('fault', `This agent keeps ${operationsMax} operations; settle some.`);
+}
+
+export function noLease(): RetryAfter {
+  return retry('invalidState', 'The work lease did not come until the deadline.');
+}
+
+export function noCredential(name: string, version: bigint): RetryAfter {
+  return retry('invalidState', `The credential ${name} version ${version} has not come.`);
+}
+
+function retry(reason: RetryAfter['reason'], message: string): RetryAfter {
+  return { kind: 'retryAfter', reason, message, delayMs: retryDelayMs };
+}

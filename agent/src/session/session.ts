@@ -1,0 +1,262 @@
+/**
+ * The agent's side of the session with the control plane (DESIGN §3): what runs in production and
+ * in the simulation alike. All input and output goes through the platform interfaces.
+ *
+ * S1 The journal decides what is known; memory only runs ahead of it where nothing is promised.
+ * S2 Each session starts with Hello, which lists all that is kept (R10), and nothing that was
+ *    kept from an earlier life starts before it is answered.
+ * S3 Secrets stay in memory.
+ * Must not: touch BMCs, runners or sockets; decide about retries, deadlines of runs, or states.
+ */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+import type { Clock, CrashPoint, Disk, Log, Random } from '@rackwright/platform';
+import type { Journal } from '../journal/index.ts';
+import { Attempts } from './attempts.ts';
+import { type BootMemory, BootSnapshots, makeBootMemory } from './boot-snapshot.ts';
+import { Credentials } from './credentials.ts';
+import type { Executor } from './executor.ts';
+import { Facts, type ObservationsInit } from './facts.ts';
+import { Grants } from './grants.ts';
+import { defaultSessionLimits, type SessionLimits } from './limits.ts';
+import { Link, type LinkStatus } from './link.ts';
+import type { Transport } from './transport.ts';
+import { WorkLease } from './work-lease.ts';
+
+export interface SessionOptions {
+  /** Open, with its generation raised. */
+  readonly journal: Journal;
+  readonly disk: Disk;
+  /** Where the copy of the boot snapshot is kept; its folder must exist. */
+  readonly snapshotPath: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  /**
+   * Ends the process at a named place. One that returns (a simulation) must have cut off disk,
+   * clock and transport before.
+   */
+  readonly crashPoint: CrashPoint;
+  readonly transport: Transport;
+  readonly agentVersion: string;
+  readonly limits?: Partial<SessionLimits>;
+}
+
+interface Running {
+  readonly executor: Executor;
+  readonly attempts: Attempts;
+}
+
+export class AgentSession {
+  /** Boot grants: opened by operations, bound by the runner gateway, asked by the boot path. */
+  readonly grants: Grants;
+  /** What the boot path knows. The same object until something changes. */
+  readonly bootMemory: () => BootMemory;
+  readonly #options: SessionOptions;
+  readonly #limits: SessionLimits;
+  readonly #lease: WorkLease;
+  readonly #credentials: Credentials;
+  readonly #facts: Facts;
+  readonly #snapshots: BootSnapshots;
+  readonly #link: Link;
+  readonly #forgetting = new Map<string, Promise<void>>();
+  #running: Running | undefined;
+
+  constructor(options: SessionOptions) {
+    const { journal, disk, snapshotPath, clock, log, limits } = options;
+    this.#options = options;
+    this.#limits = { ...defaultSessionLimits, ...limits };
+    this.#lease = new WorkLease(clock, log, this.#limits.leaseLongestMs);
+    this.#credentials = new Credentials(clock, log, this.#limits.credentialsMax);
+    this.#facts = new Facts(log, this.#limits.factsHostsMax);
+    this.#snapshots = new BootSnapshots(disk, snapshotPath, log);
+    this.grants = new Grants(options);
+    const grants = () => this.grants.all();
+    this.bootMemory = makeBootMemory(this.#snapshots, () => journal.state, grants);
+    this.#link = new Link({
+      ...options,
+      limits: this.#limits,
+      hello: () => this.#hello(),
+      onWelcome: (welcome) => this.#welcomed(welcome),
+      onMessage: (message) => this.#take(message),
+      onHeartbeat: (sequence) => this.#lease.heartbeatSent(sequence),
+    });
+  }
+
+  /**
+   * Takes up what the last life left, then dials, for ever. Resolves when the first dial is under
+   * way. To be called once.
+   */
+  async start(executor: Executor): Promise<void> {
+    if (this.#running !== undefined) throw new Error('the session has been started before');
+    const attempts = new Attempts({
+      ...this.#options,
+      limits: this.#limits,
+      lease: this.#lease,
+      credentials: this.#credentials,
+      grants: this.grants,
+      outlet: this.#link,
+      executor,
+    });
+    this.#running = { executor, attempts };
+    await this.#snapshots.load();
+    await attempts.recover();
+    this.#link.start();
+  }
+
+  /** Closes the stream and dials no more. Operations run on; their reports stay in the journal. */
+  stop(): void {
+    this.#link.stop();
+  }
+
+  status(): LinkStatus {
+    return this.#link.status;
+  }
+
+  /** Whether something destructive may begin now (R11). */
+  leaseValid(): boolean {
+    return this.#lease.valid();
+  }
+
+  /** How far an operation is; `unknown` when it was never received or is settled. */
+  operationState(operationId: string): 'unknown' | 'received' | 'begun' | 'ended' {
+    return this.#started().attempts.stateOf(operationId);
+  }
+
+  /** Tells facts: the fields that are given replace those told before. Never acknowledged. */
+  publishFacts(hostUid: string, observations: ObservationsInit): void {
+    const message = create(agent.ObservationsSchema, observations);
+    this.#facts.publish(hostUid, message);
+    if (this.#link.session === 0) return;
+    this.#started().attempts.outbox.tellFacts(hostUid, message);
+    this.#facts.told(hostUid);
+  }
+
+  /** The runner of this session is no longer there: Hello lists it no more. */
+  runnerGone(hostUid: string, runnerSession: string): void {
+    this.#facts.runnerGone(hostUid, runnerSession);
+  }
+
+  #hello(): MessageInitShape<typeof agent.HelloSchema> {
+    const { journal, agentVersion } = this.#options;
+    const { id, generation, store } = journal.state;
+    const { attempts, executor } = this.#started();
+    return {
+      journal: { id, generation },
+      agentVersion,
+      operationKinds: [...executor.operationKinds, 'cancel'],
+      operations: [...attempts.list()],
+      runners: [...this.#facts.runners()],
+      incarnation: store?.incarnation ?? '',
+      revision: store?.revision ?? 0n,
+      grants: this.grants.all().map((grant) => ({
+        operationId: grant.operationId,
+        hostUid: grant.hostUid,
+        expireTime: timestampFromMs(grant.expiresAtMs),
+        bound: grant.publicKey !== undefined,
+      })),
+    };
+  }
+
+  #welcomed(welcome: agent.Welcome): void {
+    const { attempts } = this.#started();
+    this.#lease.reset(this.#isBehind(welcome));
+    this.#noteStore(welcome);
+    attempts.direct(welcome.directives);
+    for (const hostUid of welcome.forgetHostUids) this.#forget(hostUid);
+    attempts.tellAll();
+    for (const [hostUid, observations] of this.#facts.all()) {
+      attempts.outbox.tellFacts(hostUid, observations);
+      this.#facts.told(hostUid);
+    }
+  }
+
+  #take(message: agent.SessionResponse['message']): void {
+    const { attempts } = this.#started();
+    switch (message.case) {
+      case 'operation':
+        return attempts.receive(message.value);
+      case 'reportAnswer':
+        return void attempts.outbox.answered(message.value);
+      case 'leaseRenewal': {
+        const { heartbeatSequence, durationMs } = message.value;
+        return this.#lease.renew(heartbeatSequence, durationMs);
+      }
+      case 'credentialValue': {
+        const { name, version, username, password } = message.value;
+        return this.#credentials.keep({ name, version, username, password });
+      }
+      case 'bootSnapshot':
+        return void this.#applySnapshot(message.value);
+      case 'forget':
+        return this.#forget(message.value.hostUid);
+      case 'welcome':
+      case 'refused':
+        // The link's own.
+        return;
+      case undefined:
+        this.#options.log.warn({}, 'ignored a message of a kind that is not known here');
+    }
+  }
+
+  /** A store that has lost what this agent saw of it may be restored: no lease (R11, DESIGN §10). */
+  #isBehind({ incarnation, revision }: agent.Welcome): boolean {
+    const { store } = this.#options.journal.state;
+    const behind = store?.incarnation === incarnation && revision < store.revision;
+    if (behind) {
+      this.#options.log.error(
+        { incarnation, revision: String(revision), seen: String(store?.revision) },
+        'the control plane is behind what this agent has seen: nothing destructive will begin',
+      );
+    }
+    return behind;
+  }
+
+  #noteStore({ incarnation, revision }: agent.Welcome): void {
+    const { journal, log } = this.#options;
+    const { store } = journal.state;
+    if (store?.incarnation === incarnation && revision <= store.revision) return;
+    journal.append({ case: 'storeSeen', value: { incarnation, revision } }).catch((error) => {
+      log.error({ error: String(error) }, 'the store revision could not be written down');
+    });
+  }
+
+  async #applySnapshot(snapshot: agent.BootSnapshot): Promise<void> {
+    const { generation } = snapshot;
+    if (!(await this.#snapshots.apply(snapshot))) return;
+    const value = create(agent.SnapshotAppliedSchema, { generation });
+    this.#link.send({ case: 'snapshotApplied', value });
+  }
+
+  /** Drops everything of a host, once, and says so when nothing of it is left. */
+  #forget(hostUid: string): void {
+    if (this.#forgetting.has(hostUid)) return;
+    const forgetting = this.#forgetNow(hostUid)
+      .catch((error: unknown) => {
+        const fields = { host: hostUid, error: String(error) };
+        this.#options.log.error(fields, 'the host is not forgotten yet; it will be asked again');
+      })
+      .finally(() => this.#forgetting.delete(hostUid));
+    this.#forgetting.set(hostUid, forgetting);
+  }
+
+  async #forgetNow(hostUid: string): Promise<void> {
+    const { attempts, executor } = this.#started();
+    const operationsGone = await attempts.forgetHost(hostUid);
+    await this.grants.closeHost(hostUid);
+    const snapshotForgot = await this.#snapshots.forgetHost(hostUid);
+    this.#credentials.forgetHost(hostUid);
+    this.#facts.forgetHost(hostUid);
+    await executor.forgetHost(hostUid);
+    if (!operationsGone || !snapshotForgot) throw new Error('the disk did not take all of it');
+    this.#options.log.info({ host: hostUid }, 'forgot the host');
+    const value = create(agent.HostForgottenSchema, { hostUid });
+    this.#link.send({ case: 'hostForgotten', value });
+  }
+
+  #started(): Running {
+    if (this.#running === undefined) throw new Error('the session has not been started');
+    return this.#running;
+  }
+}
