@@ -1,3 +1,4 @@
+/** Renews the agent's certificate at half of its life. */
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { fullJitterDelayMs } from '@rackwright/results';
 import { renew } from './enrolment.ts';

@@ -1,3 +1,4 @@
+/** What operations, the desk and the streams say to each other about runners. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { agent, runner } from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
@@ -35,7 +36,7 @@ export interface RunnerOrders {
   stepsOf(bootOperationId: string): readonly string[] | undefined;
   /** Orders the work and waits for its end. Rejects with AttemptEnd when it may not begin. */
   run(order: RunnerOrder, context: OperationContext): Promise<FinalResult>;
-  /** Takes up work that was ordered before a restart of ours; waits a bounded time for the runner. */
+  /** Takes up work ordered before a restart of ours; waits a bounded time for the runner. */
   resume(order: RunnerOrder, context: OperationContext): Promise<FinalResult | 'interrupted'>;
   /** The final report is durable: tells the runner so. */
   ended(operationId: string): void;

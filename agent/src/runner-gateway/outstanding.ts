@@ -1,3 +1,4 @@
+/** One order to a runner: offered until the runner knows it, stopped by Cancel or its deadline. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
 import type { Cancel, Clock } from '@rackwright/platform';

@@ -1,3 +1,4 @@
+/** BMCs: one driver interface, IPMI behind it, and the governor that every call passes. */
 export {
   type Asserted,
   type BmcDriver,

@@ -75,7 +75,8 @@ const captured: readonly (readonly [string, string])[] = [
   ['authentication', `RAKP 2 message indicates an error : unauthorized name\n${noSession}`],
   [
     'unreachable',
-    `Get Auth Capabilities error\nError issuing Get Channel Authentication Capabilities request\n${noSession}`,
+    'Get Auth Capabilities error\n' +
+      `Error issuing Get Channel Authentication Capabilities request\n${noSession}`,
   ],
   [
     'cipherSuite',
@@ -84,11 +85,13 @@ const captured: readonly (readonly [string, string])[] = [
   ['address', `Address lookup for nosuch.invalid failed\nCould not open socket!\n${noSession}`],
   [
     'unsupported',
-    'Unable to send RAW command (channel=0x0 netfn=0x6 lun=0x0 cmd=0x8 rsp=0xc1): Invalid command\n',
+    'Unable to send RAW command (channel=0x0 netfn=0x6 lun=0x0 cmd=0x8 rsp=0xc1): ' +
+      'Invalid command\n',
   ],
   [
     'toolMissing',
-    'Unable to open file /dev/stdin: No such device or address\nUnable to open password file /dev/stdin\n',
+    'Unable to open file /dev/stdin: No such device or address\n' +
+      'Unable to open password file /dev/stdin\n',
   ],
   // By the specification's completion codes and RAKP status words; not captured.
   ['privilege', 'Unable to send RAW command (rsp=0xd4): Insufficient privilege level\n'],

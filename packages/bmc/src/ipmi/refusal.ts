@@ -27,7 +27,7 @@ const rules: readonly Rule[] = [
     (words) => failed('privilege', 'the BMC user lacks the administrator privilege', words),
   ],
   [
-    /invalid (authentication|integrity|confidentiality) algorithm|no (cipher suite match|matching)/i,
+    /invalid \w+ algorithm|no cipher suite match|no matching \w+ payload/i,
     (words) => failed('cipherSuite', 'the BMC refuses this cipher suite: choose another', words),
   ],
   [
@@ -84,7 +84,7 @@ export function refusalOf(result: ExecResult, secret: string): Refusal {
 
 /** Lines that `-v` prints on every call and that say nothing about this one. */
 const chatter =
-  /^(Loading IANA|Running Get VSO|Discovered IPMB|RAW R|Invalid completion code received| ?[0-9a-f ]+$|$)/;
+  /^(Loading IANA|Running Get VSO|Discovered IPMB|RAW R|Invalid completion code| ?[0-9a-f ]+$|$)/;
 
 function tellingWords(output: string, secret: string): string {
   const lines = output.split('\n').filter((line) => !chatter.test(line));

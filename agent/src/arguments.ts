@@ -1,0 +1,58 @@
+/** The agent's command line. Pure. */
+export type Command =
+  | { readonly kind: 'join'; readonly address: string; readonly token: string; config: string }
+  | { readonly kind: 'run'; readonly config: string }
+  | { readonly kind: 'help'; readonly problem?: string };
+
+const defaultConfig = '/etc/rackwright/agent.yaml';
+
+export const usage = `rackwright-agent: the agent on a rack's provisioning network
+
+  join ADDRESS TOKEN   make this agent the rack's; ADDRESS is the control plane's host:port,
+                       TOKEN the join token, or - to read it from standard input
+  run                  serve the rack
+
+  --config FILE        YAML or JSON; ${defaultConfig} unless given
+`;
+
+/** Reads the words after the program's name. */
+export function parseArguments(words: readonly string[]): Command {
+  const rest: string[] = [];
+  let config = defaultConfig;
+  for (let index = 0; index < words.length; index += 1) {
+    const word = words[index] ?? '';
+    if (word === '--help' || word === '-h') return { kind: 'help' };
+    if (word === '--config') {
+      index += 1;
+      const file = words[index];
+      if (file === undefined) return { kind: 'help', problem: '--config needs a file' };
+      config = file;
+    } else if (word.startsWith('--')) {
+      return { kind: 'help', problem: `${word} is no option` };
+    } else rest.push(word);
+  }
+  const [verb, address, token, ...more] = rest;
+  if (verb === 'run' && address === undefined) return { kind: 'run', config };
+  if (verb === 'join' && address !== undefined && token !== undefined && more.length === 0) {
+    return { kind: 'join', address, token, config };
+  }
+  const problem = verb === undefined ? {} : { problem: `I do not understand "${rest.join(' ')}"` };
+  return { kind: 'help', ...problem };
+}
+
+/** The oldest Node that runs TypeScript the way we write it, as [major, minor, patch]. */
+const nodeAtLeast = [24, 18, 1] as const;
+
+/** Undefined, or what is wrong with this Node and what to do. */
+export function nodeProblem(version: string): string | undefined {
+  const parts = version.split('.').map(Number);
+  for (const [index, least] of nodeAtLeast.entries()) {
+    const part = parts[index] ?? 0;
+    if (part > least) return undefined;
+    if (part < least) {
+      const wanted = nodeAtLeast.join('.');
+      return `Node ${version} is too old: start the agent with Node ${wanted} or newer`;
+    }
+  }
+  return undefined;
+}
