@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { nodeProblem, parseArguments } from './arguments.ts';
+import { parseArguments } from './arguments.ts';
 
 describe('the command line of the agent', () => {
   test('runs, joins, and takes a configuration anywhere', () => {
@@ -20,17 +20,6 @@ describe('the command line of the agent', () => {
     expect(parseArguments(['-h'])).toEqual({ kind: 'help' });
     for (const words of [['join', 'cp:7000'], ['run', 'x'], ['walk'], ['--config'], ['--fast']]) {
       expect(parseArguments(words)).toMatchObject({ kind: 'help', problem: expect.any(String) });
-    }
-  });
-});
-
-describe('the Node that starts the agent', () => {
-  test('has to be new enough', () => {
-    for (const version of ['24.18.1', '24.21.0', '26.0.0']) {
-      expect(nodeProblem(version)).toBeUndefined();
-    }
-    for (const version of ['20.20.2', '24.18.0', '24.9.9']) {
-      expect(nodeProblem(version)).toContain('too old');
     }
   });
 });

@@ -39,20 +39,3 @@ export function parseArguments(words: readonly string[]): Command {
   const problem = verb === undefined ? {} : { problem: `I do not understand "${rest.join(' ')}"` };
   return { kind: 'help', ...problem };
 }
-
-/** The oldest Node that runs TypeScript the way we write it, as [major, minor, patch]. */
-const nodeAtLeast = [24, 18, 1] as const;
-
-/** Undefined, or what is wrong with this Node and what to do. */
-export function nodeProblem(version: string): string | undefined {
-  const parts = version.split('.').map(Number);
-  for (const [index, least] of nodeAtLeast.entries()) {
-    const part = parts[index] ?? 0;
-    if (part > least) return undefined;
-    if (part < least) {
-      const wanted = nodeAtLeast.join('.');
-      return `Node ${version} is too old: start the agent with Node ${wanted} or newer`;
-    }
-  }
-  return undefined;
-}

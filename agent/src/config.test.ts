@@ -1,7 +1,7 @@
+import { nearestName } from '@rackwright/platform';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseConfig } from './config.ts';
-import { nearestName } from './config-reader.ts';
 
 const minimal = 'serverAddress: 192.0.2.1\n';
 

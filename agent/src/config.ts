@@ -12,8 +12,8 @@ import {
   type IpmitoolOptions,
   type ReadBackTimings,
 } from '@rackwright/bmc';
+import { ConfigError, ConfigReader } from '@rackwright/platform';
 import { parse } from 'yaml';
-import { ConfigError, ConfigReader } from './config-reader.ts';
 
 export interface NamedFile {
   /** As it is asked for by TFTP or HTTP. */

@@ -1,1 +1,15 @@
-export {};
+/** The agent as others start it: tests and the demonstration; its process is `main.ts`. */
+export { type AgentConfig, parseConfig } from './config.ts';
+export { type AgentIdentity, IdentityFiles, join } from './identity/index.ts';
+export { type Platform, type RunningAgent, startAgent } from './program.ts';
+export { Journal, type JournalOptions } from './journal/index.ts';
+export {
+  AgentSession,
+  AttemptEnd,
+  type Connection,
+  type Executor,
+  type OperationContext,
+  type SessionOptions,
+  type Transport,
+  type TransportHandlers,
+} from './session/index.ts';

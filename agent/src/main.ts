@@ -2,6 +2,7 @@
  * The agent's process: reads the command line and the configuration, starts the agent on the real
  * platform, and ends with the signals. Everything else is elsewhere.
  */
+import { nodeVersionProblem } from '@rackwright/platform';
 import {
   makeCrashPoint,
   nodeClock,
@@ -12,7 +13,7 @@ import {
   nodeRandom,
   nodeUdp,
 } from '@rackwright/platform/node';
-import { nodeProblem, parseArguments, usage } from './arguments.ts';
+import { parseArguments, usage } from './arguments.ts';
 import { type AgentConfig, parseConfig } from './config.ts';
 import { IdentityFiles, join } from './identity/index.ts';
 import { type Platform, startAgent } from './program.ts';
@@ -21,7 +22,7 @@ import { type Platform, startAgent } from './program.ts';
 const tokenCharactersMax = 4_096;
 
 async function main(words: readonly string[]): Promise<void> {
-  const problem = nodeProblem(process.versions.node);
+  const problem = nodeVersionProblem(process.versions.node);
   if (problem !== undefined) throw new Error(problem);
   const command = parseArguments(words);
   switch (command.kind) {
