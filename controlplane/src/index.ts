@@ -1,1 +1,16 @@
-export {};
+/** What simulations and tests need of the control plane; the program itself is `main.ts`. */
+export {
+  createSessionRegistry,
+  defaultSessionTiming,
+  RackSession,
+  type SessionDependencies,
+  type SessionSink,
+  type SessionTiming,
+} from './agents/index.ts';
+export {
+  defaultTiming,
+  type EngineTiming,
+  Hosts,
+  type HostsDependencies,
+  reservedValues,
+} from './host/index.ts';

@@ -6,5 +6,6 @@ export {
   rackIdOf,
   type TurnResult,
 } from './reconcile.ts';
+export { reservedValues } from './reservations.ts';
 export { defaultTiming, type EngineTiming } from './timing.ts';
 export type { AnswerVerdict, HostRequest, RequestedStep, Requester } from './types.ts';

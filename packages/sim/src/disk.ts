@@ -1,0 +1,89 @@
+/**
+ * A simulated disk for programs' own files. What was acknowledged as durable survives the death of
+ * the process; what was still being written may be there, partly there (torn) or missing.
+ */
+import type { AppendFile, Disk } from '@rackwright/platform';
+import type { SimProcess } from './process.ts';
+
+export interface DiskFaults {
+  /** Milliseconds that one durable write takes. */
+  latencyMs(): number;
+  /** How many bytes of a write that was cut by a crash reached the disk. */
+  tornBytes(length: number): number;
+  /** True for a write that is acknowledged and never made: a disk that lies about its cache. */
+  losesAcknowledged?(): boolean;
+}
+
+/** The platters: shared by the processes that come one after another. */
+export class SimPlatters {
+  readonly files = new Map<string, Uint8Array>();
+
+  wipe(): void {
+    this.files.clear();
+  }
+
+  /** What a copy taken now would hold. */
+  copy(): Map<string, Uint8Array> {
+    return new Map(this.files);
+  }
+}
+
+/** The disk as one process sees it. */
+export function simDisk(platters: SimPlatters, process: SimProcess, faults: DiskFaults): Disk {
+  const { files } = platters;
+  return {
+    read: (path) => process.answer(0, () => files.get(path)?.slice()),
+    writeAtomic: (path, contents) => {
+      const copy = contents.slice();
+      return process.answer(faults.latencyMs(), () => {
+        files.set(path, copy);
+      });
+    },
+    openAppend: (path) => {
+      if (!files.has(path)) files.set(path, new Uint8Array());
+      return Promise.resolve(appendFile(platters, path, process, faults));
+    },
+    stat: (path) => {
+      const file = files.get(path);
+      return Promise.resolve(
+        file === undefined ? undefined : { sizeBytes: file.length, mode: 0o600 },
+      );
+    },
+    makeFolder: () => Promise.resolve(),
+    remove: (path) =>
+      process.answer(faults.latencyMs(), () => {
+        files.delete(path);
+      }),
+  };
+}
+
+function appendFile(
+  platters: SimPlatters,
+  path: string,
+  process: SimProcess,
+  faults: DiskFaults,
+): AppendFile {
+  const grow = (bytes: Uint8Array) => {
+    const before = platters.files.get(path) ?? new Uint8Array();
+    const after = new Uint8Array(before.length + bytes.length);
+    after.set(before);
+    after.set(bytes, before.length);
+    platters.files.set(path, after);
+  };
+  let pending: Uint8Array | undefined;
+  process.whenKilled(() => {
+    if (pending !== undefined) grow(pending.slice(0, faults.tornBytes(pending.length)));
+  });
+  return {
+    append: (bytes) => {
+      const copy = bytes.slice();
+      if (faults.losesAcknowledged?.() === true) return Promise.resolve();
+      pending = copy;
+      return process.answer(faults.latencyMs(), () => {
+        pending = undefined;
+        grow(copy);
+      });
+    },
+    close: () => Promise.resolve(),
+  };
+}
