@@ -1,0 +1,49 @@
+/** The block devices of the Linux machine we run on. */
+import { join } from 'node:path';
+import type { DeviceFacts } from '@rackwright/erasure';
+import type { Exec } from '@rackwright/platform';
+import type { BlockDevices, DeviceListing } from '../block-devices.ts';
+import { openDirect } from './direct-region.ts';
+import { formatNamespaces, nvmeBusyWith, readNvmeLog } from './nvme.ts';
+import { readBlockDevice, readInUse, type SysRoots } from './sys-block.ts';
+import { namesIn, readText, resolvePath } from './sys-files.ts';
+import { isNvmeBlock, readNvmeDevices } from './sys-nvme.ts';
+
+export const realRoots: SysRoots = { sys: '/sys', proc: '/proc' };
+
+/** PCI base class 01: mass storage. */
+const storageClass = /^0x01/;
+
+export function linuxDevices(exec: Exec, roots: SysRoots = realRoots): BlockDevices {
+  const namespacesOf = (device: DeviceFacts): string[] => device.regions.map(({ name }) => name);
+  return {
+    list: () => list(exec, roots),
+    open: (_device, region) => openDirect(`/dev/${region.name}`, exec),
+    nvmeFormat: (device, mode) => formatNamespaces(exec, namespacesOf(device), mode),
+    busyWith: async (device) =>
+      device.nvme === undefined ? undefined : nvmeBusyWith(exec, device.name, namespacesOf(device)),
+    readLog: async (device) => (device.nvme === undefined ? [] : readNvmeLog(exec, device.name)),
+  };
+}
+
+async function list(exec: Exec, roots: SysRoots): Promise<DeviceListing> {
+  const inUse = await readInUse(roots);
+  const names = (await namesIn(roots.sys, 'block')).filter((name) => !isNvmeBlock(name));
+  const devices = await Promise.all(names.map((name) => readBlockDevice(roots, name, inUse)));
+  const nvme = await readNvmeDevices(roots, exec, inUse);
+  return { devices: [...devices, ...nvme], undriven: await readUndriven(roots) };
+}
+
+/** Storage functions on PCI without a driver: "0000:00:01.1 (8086:7010)". */
+async function readUndriven(roots: SysRoots): Promise<string[]> {
+  const undriven: string[] = [];
+  for (const address of await namesIn(roots.sys, 'bus/pci/devices')) {
+    const folder = join(roots.sys, 'bus/pci/devices', address);
+    if (!storageClass.test(await readText(folder, 'class'))) continue;
+    if ((await resolvePath(folder, 'driver')) !== '') continue;
+    const vendor = (await readText(folder, 'vendor')).replace('0x', '');
+    const device = (await readText(folder, 'device')).replace('0x', '');
+    undriven.push(`${address} (${vendor}:${device})`);
+  }
+  return undriven;
+}

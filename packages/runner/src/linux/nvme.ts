@@ -1,0 +1,108 @@
+/** What nvme-cli says of a controller and its namespaces, and formatting them. */
+import type { NvmeFacts } from '@rackwright/erasure';
+import type { Exec } from '@rackwright/platform';
+import type { NvmeEraseMode } from '../block-devices.ts';
+import { askTool, runTool } from './tool.ts';
+
+const askTimeoutMs = 30_000;
+/** A format with overwriting takes hours on a large device. */
+const formatTimeoutMs = 24 * 3_600_000;
+
+/** Identify Controller: OACS bit 1 is Format NVM; FNA bits 0 and 1 its reach, bit 2 crypto. */
+const formatBit = 1 << 1;
+const allNamespacesBits = (1 << 0) | (1 << 1);
+const cryptoBit = 1 << 2;
+/** Identify Namespace: DLFEAT bits 2:0 say what deallocated blocks read as. */
+const deallocatedBits = 0b111;
+/** Identify Namespace: FPI bit 7 says that bits 6:0, the percentage left to format, count. */
+const formatProgressSupported = 1 << 7;
+/** Sanitize status, bits 2:0: 2 is in progress. */
+const sanitizeStateBits = 0b111;
+const sanitizeInProgress = 2;
+
+/** Facts of a controller; without an answer it offers nothing. */
+export async function readNvmeFacts(
+  exec: Exec,
+  controller: string,
+  namespaces: readonly string[],
+): Promise<NvmeFacts> {
+  const identity = await ask(exec, ['id-ctrl', `/dev/${controller}`]);
+  const oacs = numberOf(identity, 'oacs');
+  const fna = numberOf(identity, 'fna');
+  const values = new Set<number>();
+  for (const namespace of namespaces) {
+    const dlfeat = numberOf(await ask(exec, ['id-ns', `/dev/${namespace}`]), 'dlfeat');
+    values.add(dlfeat & deallocatedBits);
+  }
+  const [value] = values.size === 1 ? values : [];
+  const deallocatedByte = value === 1 ? 0x00 : value === 2 ? 0xff : undefined;
+  return {
+    formatSupported: (oacs & formatBit) !== 0,
+    cryptoEraseSupported: (fna & cryptoBit) !== 0,
+    formatsAllNamespaces: (fna & allNamespacesBits) !== 0,
+    ...(deallocatedByte === undefined ? {} : { deallocatedByte }),
+  };
+}
+
+/** Formats each namespace, keeping its LBA format. Rejects with `DeviceError`. */
+export async function formatNamespaces(
+  exec: Exec,
+  namespaces: readonly string[],
+  mode: NvmeEraseMode,
+): Promise<string[]> {
+  const setting = mode === 'crypto' ? '2' : '1';
+  const lines: string[] = [];
+  for (const namespace of namespaces) {
+    const args = ['format', `/dev/${namespace}`, `--ses=${setting}`, '--force'];
+    const timeout = `--timeout=${formatTimeoutMs}`;
+    lines.push(...(await runTool(exec, 'nvme', [...args, timeout], formatTimeoutMs)));
+  }
+  return lines;
+}
+
+/** What a controller is still doing by itself; undefined when it is idle or cannot say. */
+export async function nvmeBusyWith(
+  exec: Exec,
+  controller: string,
+  namespaces: readonly string[],
+): Promise<string | undefined> {
+  const sanitize = await ask(exec, ['sanitize-log', `/dev/${controller}`]);
+  const status = numberOf(sanitize, 'sstat') || numberOf(nested(sanitize), 'sstat');
+  if ((status & sanitizeStateBits) === sanitizeInProgress) return 'a sanitize is in progress';
+  for (const namespace of namespaces) {
+    const fpi = numberOf(await ask(exec, ['id-ns', `/dev/${namespace}`]), 'fpi');
+    const left = fpi & ~formatProgressSupported;
+    if ((fpi & formatProgressSupported) !== 0 && left > 0) {
+      return `${namespace} has ${left} % of a format left`;
+    }
+  }
+  return undefined;
+}
+
+const smartFields = ['critical_warning', 'percent_used', 'media_errors', 'num_err_log_entries'];
+
+/** The controller's SMART log, as far as it speaks of its health and errors. */
+export async function readNvmeLog(exec: Exec, controller: string): Promise<string[]> {
+  const log = await ask(exec, ['smart-log', `/dev/${controller}`]);
+  if (log === undefined) return [];
+  return smartFields
+    .filter((field) => typeof log[field] === 'number')
+    .map((field) => `smart-log ${field}: ${String(log[field])}`);
+}
+
+function ask(exec: Exec, args: readonly string[]) {
+  return askTool(exec, 'nvme', [...args, '--output-format=json'], askTimeoutMs);
+}
+
+function numberOf(object: Readonly<Record<string, unknown>> | undefined, key: string): number {
+  const value = object?.[key];
+  return typeof value === 'number' ? value : 0;
+}
+
+/** The sanitize log is wrapped in an object that is named by the device. */
+function nested(object: Readonly<Record<string, unknown>> | undefined) {
+  const [only] = Object.values(object ?? {});
+  return typeof only === 'object' && only !== null
+    ? (only as Readonly<Record<string, unknown>>)
+    : undefined;
+}

@@ -1,0 +1,153 @@
+/**
+ * Facts of the block devices that the kernel shows in /sys. Reads only.
+ *
+ * Invariants:
+ * 1. Every entry of /sys/block is in the answer, but for namespaces and paths that belong to an
+ *    NVMe controller in the answer. How a device is attached follows from its place in /sys; when
+ *    that tells nothing, it is `unknown`, which is refused later.
+ * 2. A device that anybody uses (mount, swap, device mapper, md) names its users.
+ */
+import { join } from 'node:path';
+import type { DeviceFacts, Partition, Region, Transport } from '@rackwright/erasure';
+import { namesIn, readBytes, readNumber, readText, resolvePath } from './sys-files.ts';
+
+/** Sizes and starts in /sys are in sectors of 512 bytes, whatever the device's blocks are. */
+const sectorBytes = 512;
+const textBytesMax = 256;
+
+/** Where the kernel's files are; other places in tests. */
+export interface SysRoots {
+  readonly sys: string;
+  readonly proc: string;
+}
+
+/** Device numbers ("8:1") that are mounted or swapped on, with what for. */
+export type InUse = ReadonlyMap<string, string>;
+
+/** Facts of one entry of /sys/block that is no NVMe namespace. */
+export async function readBlockDevice(
+  roots: SysRoots,
+  name: string,
+  inUse: InUse,
+): Promise<DeviceFacts> {
+  const folder = join(roots.sys, 'block', name);
+  const region = await readRegion(roots, name);
+  const place = await resolvePath(folder);
+  const model = [await readText(folder, 'device/vendor'), await readText(folder, 'device/model')];
+  return {
+    name,
+    transport: transportOf(name, place, await readText(folder, 'dm/uuid')),
+    model: cleanText(model.join(' ')),
+    serial: cleanText(await readSerial(folder)),
+    wwn: worldWideName((await readText(folder, 'device/wwid')) || (await readText(folder, 'wwid'))),
+    firmware: cleanText(await readText(folder, 'device/rev')),
+    sizeBytes: region.sizeBytes,
+    rotational: (await readText(folder, 'queue/rotational')) === '1',
+    removable: (await readText(folder, 'removable')) === '1',
+    readOnly: (await readText(folder, 'ro')) === '1',
+    discardSupported: (await readNumber(folder, 'queue/discard_max_bytes')) > 0,
+    raidVolume: isRaidVolume(place, await readText(folder, 'device/vendor')),
+    holders: await readHolders(folder, name, inUse),
+    // A drive without a medium has no region.
+    regions: region.sizeBytes === 0 ? [] : [region],
+    partitions: await readPartitions(folder, name),
+  };
+}
+
+export async function readRegion(roots: SysRoots, name: string): Promise<Region> {
+  const folder = join(roots.sys, 'block', name);
+  return {
+    name,
+    sizeBytes: (await readNumber(folder, 'size')) * sectorBytes,
+    logicalBlockBytes: (await readNumber(folder, 'queue/logical_block_size')) || sectorBytes,
+  };
+}
+
+/** Mounts from /proc/self/mountinfo (proc(5): third field) and swaps. */
+export async function readInUse(roots: SysRoots): Promise<InUse> {
+  const found = new Map<string, string>();
+  for (const line of (await readText(roots.proc, 'self/mountinfo')).split('\n')) {
+    const fields = line.split(' ');
+    const [, , number = '', , place] = fields;
+    if (place !== undefined && !found.has(number)) found.set(number, `mount ${place}`);
+  }
+  const swaps = (await readText(roots.proc, 'swaps')).split('\n').slice(1);
+  for (const line of swaps) {
+    const path = line.split(/\s/)[0] ?? '';
+    const name = path.slice('/dev/'.length);
+    const number = await readText(roots.sys, 'class/block', name, 'dev');
+    if (number !== '') found.set(number, 'swap');
+  }
+  return found;
+}
+
+/** The device and its partitions: holders in /sys, mounts, swaps. */
+export async function readHolders(folder: string, name: string, inUse: InUse): Promise<string[]> {
+  const parts = (await namesIn(folder)).filter((each) => each.startsWith(name));
+  const holders = new Set<string>();
+  for (const place of [folder, ...parts.map((part) => join(folder, part))]) {
+    for (const holder of await namesIn(place, 'holders')) holders.add(holder);
+    const use = inUse.get(await readText(place, 'dev'));
+    if (use !== undefined) holders.add(use);
+  }
+  return [...holders];
+}
+
+export async function readPartitions(folder: string, name: string): Promise<Partition[]> {
+  const partitions: Partition[] = [];
+  for (const part of (await namesIn(folder)).filter((each) => each.startsWith(name))) {
+    if ((await readText(folder, part, 'partition')) === '') continue;
+    partitions.push({
+      region: name,
+      offsetBytes: (await readNumber(folder, part, 'start')) * sectorBytes,
+      sizeBytes: (await readNumber(folder, part, 'size')) * sectorBytes,
+    });
+  }
+  return partitions;
+}
+
+/** By the kernel name, the resolved place in /sys/devices, and what device mapper calls it. */
+export function transportOf(name: string, place: string, mapperUuid: string): Transport {
+  if (mapperUuid.startsWith('mpath-')) return 'multipath';
+  if (/^(loop|ram|zram|nbd|md|drbd|dm-)/.test(name)) return 'kernel';
+  if (/^(sr|fd)/.test(name)) return place.includes('/usb') ? 'virtualMedia' : 'optical';
+  if (name.startsWith('mmcblk')) return 'mmc';
+  if (/\/rport-[\d:-]+\//.test(place)) return 'fibreChannel';
+  if (/\/session\d+\//.test(place)) return 'iscsi';
+  if (/\/usb\d+\//.test(place)) return 'usb';
+  if (/\/ata\d+\//.test(place)) return 'sata';
+  if (/\/end_device-[\d:]+\//.test(place)) return 'sas';
+  if (/\/virtio\d+\//.test(place)) return 'virtio';
+  // Hardware RAID: a SCSI host on PCI without a transport class of its own.
+  if (/\/pci[\da-f:]+\/.*\/host\d+\/target/.test(place)) return 'sas';
+  return 'unknown';
+}
+
+const raidVendors = /^(AVAGO|LSI|DELL|PERC|HP|HPE|Lenovo|Adaptec|ASR|MSCC|BROADCOM|Intel)/i;
+
+/** SCSI disks of a RAID controller carry the controller's name where a drive has its maker's. */
+function isRaidVolume(place: string, vendor: string): boolean {
+  const plainScsi = /\/host\d+\/target/.test(place) && !/\/(ata|end_device|usb|virtio)/.test(place);
+  return plainScsi && raidVendors.test(vendor);
+}
+
+/** virtio and NVMe say it in `serial`; SCSI and ATA in vital product page 0x80. */
+async function readSerial(folder: string): Promise<string> {
+  const plain = (await readText(folder, 'serial')) || (await readText(folder, 'device/serial'));
+  if (plain !== '') return plain;
+  const page = await readBytes(folder, 'device/vpd_pg80');
+  // SPC-4 §7.8.14: page code in byte 1, length in bytes 2 and 3, then the serial.
+  if (page.length <= 4 || page[1] !== 0x80) return '';
+  return new TextDecoder('latin1').decode(page.subarray(4));
+}
+
+/** Only names that are unique in the world: not the "t10." names made of model and serial. */
+export function worldWideName(wwid: string): string {
+  return /^(naa|eui|uuid|nvme\.uuid)\./.test(wwid) ? cleanText(wwid) : '';
+}
+
+/** One line of printable ASCII, blanks folded. */
+export function cleanText(text: string): string {
+  const printable = text.replace(/[^\x20-\x7e]/g, ' ');
+  return printable.replace(/ +/g, ' ').trim().slice(0, textBytesMax);
+}

@@ -1,0 +1,122 @@
+/**
+ * NVMe controllers and their namespaces in /sys. A controller with all its namespaces is one
+ * device; controllers of one subsystem (a drive with two ports) are one device as well.
+ */
+import { join } from 'node:path';
+import type { DeviceFacts, Transport } from '@rackwright/erasure';
+import type { Exec } from '@rackwright/platform';
+import { readNvmeFacts } from './nvme.ts';
+import {
+  cleanText,
+  type InUse,
+  readHolders,
+  readPartitions,
+  readRegion,
+  type SysRoots,
+  worldWideName,
+} from './sys-block.ts';
+import { namesIn, readNumber, readText, resolvePath } from './sys-files.ts';
+
+interface Subsystem {
+  /** Kernel names; the first one speaks for all. */
+  readonly controllers: string[];
+  readonly namespaces: string[];
+}
+
+/** True for entries of /sys/block that belong to an NVMe controller. */
+export function isNvmeBlock(name: string): boolean {
+  return /^nvme\d+(c\d+)?n\d+$/.test(name);
+}
+
+export async function readNvmeDevices(
+  roots: SysRoots,
+  exec: Exec,
+  inUse: InUse,
+): Promise<DeviceFacts[]> {
+  const devices: DeviceFacts[] = [];
+  for (const subsystem of await readSubsystems(roots)) {
+    devices.push(await readController(roots, exec, subsystem, inUse));
+  }
+  return devices;
+}
+
+async function readSubsystems(roots: SysRoots): Promise<Subsystem[]> {
+  const byPlace = new Map<string, Subsystem>();
+  for (const controller of await namesIn(roots.sys, 'class/nvme')) {
+    const folder = join(roots.sys, 'class/nvme', controller);
+    // Controllers of one subsystem share its NQN; one without NQN stands alone.
+    const key = (await readText(folder, 'subsysnqn')) || controller;
+    const known = byPlace.get(key);
+    if (known === undefined) byPlace.set(key, { controllers: [controller], namespaces: [] });
+    else known.controllers.push(controller);
+  }
+  for (const name of (await namesIn(roots.sys, 'block')).filter(isNvmeBlock)) {
+    // Paths of a multipath namespace (nvme0c1n1) are hidden behind its head (nvme0n1).
+    if (/c\d+n/.test(name)) continue;
+    const owner = await ownerOf(roots, name, [...byPlace.values()]);
+    owner?.namespaces.push(name);
+  }
+  return [...byPlace.values()];
+}
+
+/** A namespace lies under its controller or, with native multipath, under its subsystem. */
+async function ownerOf(
+  roots: SysRoots,
+  name: string,
+  subsystems: readonly Subsystem[],
+): Promise<Subsystem | undefined> {
+  const parent = await resolvePath(roots.sys, 'block', name, 'device');
+  const parentName = parent.split('/').at(-1) ?? '';
+  const below = new Set([parentName, ...(await namesIn(parent))]);
+  return subsystems.find(({ controllers }) => controllers.some((each) => below.has(each)));
+}
+
+async function readController(
+  roots: SysRoots,
+  exec: Exec,
+  { controllers, namespaces }: Subsystem,
+  inUse: InUse,
+): Promise<DeviceFacts> {
+  const [controller = ''] = controllers;
+  const folder = join(roots.sys, 'class/nvme', controller);
+  const regions = await Promise.all(namespaces.map((name) => readRegion(roots, name)));
+  const perNamespace = namespaces.map((name) => join(roots.sys, 'block', name));
+  const flags = async (file: string): Promise<string[]> =>
+    Promise.all(perNamespace.map((place) => readText(place, file)));
+  const discards = await Promise.all(
+    perNamespace.map((place) => readNumber(place, 'queue/discard_max_bytes')),
+  );
+  const holders = await Promise.all(
+    perNamespace.map((place, at) => readHolders(place, namespaces[at] ?? '', inUse)),
+  );
+  const partitions = await Promise.all(
+    perNamespace.map((place, at) => readPartitions(place, namespaces[at] ?? '')),
+  );
+  const [wwid = ''] = await flags('wwid');
+  return {
+    name: controller,
+    transport: await transportOf(roots, controllers),
+    model: cleanText(await readText(folder, 'model')),
+    serial: cleanText(await readText(folder, 'serial')),
+    wwn: worldWideName(wwid),
+    firmware: cleanText(await readText(folder, 'firmware_rev')),
+    sizeBytes: regions.reduce((sum, region) => sum + region.sizeBytes, 0),
+    rotational: false,
+    removable: false,
+    readOnly: (await flags('ro')).includes('1'),
+    discardSupported: discards.length > 0 && discards.every((bytes) => bytes > 0),
+    raidVolume: false,
+    holders: holders.flat(),
+    regions,
+    partitions: partitions.flat(),
+    nvme: await readNvmeFacts(exec, controller, namespaces),
+  };
+}
+
+async function transportOf(roots: SysRoots, controllers: readonly string[]): Promise<Transport> {
+  for (const controller of controllers) {
+    const transport = await readText(roots.sys, 'class/nvme', controller, 'transport');
+    if (transport !== 'pcie') return transport === '' ? 'unknown' : 'nvmeFabrics';
+  }
+  return 'nvme';
+}

@@ -1,0 +1,55 @@
+/** Running a disk tool. Its exit code only says whether it thought it worked. */
+import type { Exec } from '@rackwright/platform';
+import { DeviceError } from '../block-devices.ts';
+
+/** Output kept of one tool, bytes. */
+export const toolOutputBytesMax = 256 * 1024;
+
+/** What the tool said, line by line. Rejects with `DeviceError` unless it ended with 0. */
+export async function runTool(
+  exec: Exec,
+  file: string,
+  args: readonly string[],
+  timeoutMs: number,
+): Promise<string[]> {
+  const result = await exec.run({ file, args, timeoutMs, outputBytesMax: toolOutputBytesMax });
+  const command = [file, ...args].join(' ');
+  switch (result.kind) {
+    case 'notStarted':
+      throw new DeviceError(`${command}: cannot be started: ${result.message}`);
+    case 'timedOut':
+      throw new DeviceError(`${command}: no end after ${timeoutMs} ms`);
+    case 'exited': {
+      const lines = linesOf(result.stdout, result.stderr);
+      if (result.code === 0) return [`${command}: exit 0`, ...lines];
+      throw new DeviceError(`${command}: exit ${result.code}: ${lines.join(' | ')}`);
+    }
+  }
+}
+
+/** The tool's output as JSON, or undefined when it failed or said none. */
+export async function askTool(
+  exec: Exec,
+  file: string,
+  args: readonly string[],
+  timeoutMs: number,
+): Promise<Readonly<Record<string, unknown>> | undefined> {
+  const result = await exec.run({ file, args, timeoutMs, outputBytesMax: toolOutputBytesMax });
+  if (result.kind !== 'exited' || result.code !== 0) return undefined;
+  try {
+    const value: unknown = JSON.parse(result.stdout);
+    return typeof value === 'object' && value !== null
+      ? (value as Readonly<Record<string, unknown>>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function linesOf(...outputs: readonly string[]): string[] {
+  return outputs
+    .join('\n')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+}

@@ -1,0 +1,133 @@
+/**
+ * The runner as a program: in the ramdisk it reads the kernel's command line and uses the machine
+ * it runs on; with `--file-disks` and `--dmi` it is a machine made of software.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock, CrashPoint, Log } from '@rackwright/platform';
+import {
+  makeCrashPoint,
+  nodeClock,
+  nodeDisk,
+  nodeExec,
+  nodeLog,
+  nodeRandom,
+} from '@rackwright/platform/node';
+import type { BlockDevices } from './block-devices.ts';
+import { type RunnerConfig, readConfig } from './config.ts';
+import { eraseDevices, eraseDevicesMetadata } from './erase/step.ts';
+import { linuxDevices } from './linux/devices.ts';
+import { fileDisks } from './linux/file-disks.ts';
+import { fileMachine } from './linux/file-machine.ts';
+import { linuxMachine } from './linux/linux-machine.ts';
+import { replacePredecessor } from './linux/predecessor.ts';
+import type { Machine } from './machine.ts';
+import { runRunner } from './runner.ts';
+import { grpcDialer } from './session/dialer.ts';
+import { runnerVersion } from './version.ts';
+
+const stateFolderMode = 0o700;
+const exitInvalid = 64;
+/** Oldest Node that the runner was tested on. */
+const nodeMajorLeast = 24;
+
+async function main(): Promise<void> {
+  const log = nodeLog('info');
+  const [nodeMajor] = process.versions.node.split('.').map(Number);
+  if ((nodeMajor ?? 0) < nodeMajorLeast) {
+    throw new Error(`Node ${nodeMajorLeast} or newer is needed, not ${process.versions.node}`);
+  }
+  const read = readConfig(process.argv.slice(2), readFileSync('/proc/cmdline', 'utf8'));
+  if (read.kind === 'invalid') {
+    for (const problem of read.problems) log.error({}, problem);
+    process.exit(exitInvalid);
+  }
+  const { config } = read;
+  const clock = nodeClock();
+  const { machine, devices } = chooseMachine(config, clock);
+  mkdirSync(config.stateFolder, { recursive: true, mode: stateFolderMode });
+  const bootId = await machine.bootId();
+  await replacePredecessor({
+    disk: nodeDisk(),
+    clock,
+    log,
+    bootId,
+    path: join(config.stateFolder, 'process.json'),
+    procRoot: '/proc',
+    ownPid: process.pid,
+    kill,
+  });
+  if (config.lab.verdictSwitchedOff) {
+    log.warn({}, 'LABORATORY: THE ERASURE VERDICT IS SWITCHED OFF. NOTHING WILL BE PROVED.');
+  }
+  const over = new AbortController();
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => over.abort());
+  await runRunner(
+    {
+      dialer: grpcDialer(
+        { host: config.agentHost, port: config.agentPort, fingerprint: config.fingerprint },
+        clock,
+      ),
+      devices,
+      machine,
+      steps: [eraseDevices, eraseDevicesMetadata],
+      clock,
+      random: nodeRandom(),
+      disk: nodeDisk(),
+      log,
+      crashPoint: armCrash(config, bootId, log),
+      stateFolder: config.stateFolder,
+      bootToken: config.bootToken,
+      runnerVersion,
+      verdictSwitchedOff: config.lab.verdictSwitchedOff,
+    },
+    over.signal,
+  );
+}
+
+function chooseMachine(
+  { software }: RunnerConfig,
+  clock: Clock,
+): { machine: Machine; devices: BlockDevices } {
+  if (software !== undefined) {
+    const machine = fileMachine(software.dmiFile, clock);
+    return { machine, devices: fileDisks(software.diskFolder, clock) };
+  }
+  const exec = nodeExec(undefined, 'ours');
+  return { machine: linuxMachine(exec), devices: linuxDevices(exec) };
+}
+
+/** Armed in the first runner of a boot only, so that its successor lives. */
+function armCrash({ lab, stateFolder }: RunnerConfig, bootId: string, log: Log): CrashPoint {
+  if (lab.crashAt === undefined) return () => {};
+  const path = join(stateFolder, 'crash-armed');
+  if (readIfThere(path) === bootId) return () => {};
+  writeFileSync(path, bootId);
+  log.warn({ point: lab.crashAt.name }, 'LABORATORY: a crash is armed');
+  return makeCrashPoint(lab.crashAt);
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+function kill(target: number): void {
+  try {
+    process.kill(target, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+main().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    const stack = error instanceof Error ? error.stack : undefined;
+    nodeLog('error').error({ stack }, error instanceof Error ? error.message : String(error));
+    process.exit(1);
+  },
+);

@@ -1,0 +1,289 @@
+/**
+ * The runner's loop: keeps a session with the agent, carries out what the session machine decides,
+ * runs steps. A thin shell; what it may and may not do is decided in `session/machine.ts`.
+ *
+ * Invariants:
+ * 1. Effects are carried out one after another, in the order of the events they follow from.
+ * 2. A record that cannot be saved ends the runner: it is restarted and reports `interrupted`.
+ * 3. A lost connection never touches a step that is at work.
+ */
+import { create } from '@bufbuild/protobuf';
+import { runner } from '@rackwright/api';
+import type { Clock, CrashPoint, Disk, Log, Random } from '@rackwright/platform';
+import { fullJitterDelayMs } from '@rackwright/results';
+import type { BlockDevices } from './block-devices.ts';
+import { takeInventory } from './inventory.ts';
+import { loadRunnerKey, type RunnerKey } from './key.ts';
+import type { Machine } from './machine.ts';
+import { formatProgress } from './progress-text.ts';
+import type { AgentConnection, AgentDialer } from './session/dialer.ts';
+import {
+  inspected,
+  RunnerSession,
+  type SessionEffect,
+  type SessionEvent,
+} from './session/machine.ts';
+import { decodeRecord, encodeRecord } from './session/record.ts';
+import type { DeviceStage, Step, StepEnd } from './step.ts';
+
+export interface RunnerParts {
+  readonly dialer: AgentDialer;
+  readonly devices: BlockDevices;
+  readonly machine: Machine;
+  readonly steps: readonly Step[];
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly disk: Disk;
+  readonly log: Log;
+  readonly crashPoint: CrashPoint;
+  /** In a ramdisk's /run; holds key and record of this boot. */
+  readonly stateFolder: string;
+  readonly bootToken: string;
+  readonly runnerVersion: string;
+  readonly verdictSwitchedOff: boolean;
+}
+
+const reconnectFirstMs = 500;
+const reconnectLongestMs = 5_000;
+/** Even a lucky draw of the jitter waits this long. */
+const reconnectLeastMs = 100;
+const stateFolderMode = 0o700;
+const ownerOnly = 0o600;
+
+/** Runs until `signal` aborts; rejects when the runner cannot go on and must be restarted. */
+export async function runRunner(parts: RunnerParts, signal: AbortSignal): Promise<void> {
+  await parts.disk.makeFolder(parts.stateFolder, stateFolderMode);
+  const bootId = await parts.machine.bootId();
+  const recordPath = `${parts.stateFolder}/record.json`;
+  const record = decodeRecord(await parts.disk.read(recordPath), bootId);
+  const interrupted = record.outstanding;
+  const names = parts.steps.map((step) => step.description.name ?? '');
+  const session = new RunnerSession(record, names, parts.clock.nowMs());
+  const key = await loadRunnerKey(parts.disk, `${parts.stateFolder}/key.json`, bootId);
+  const loop = new RunnerLoop(parts, session, key, bootId, interrupted, recordPath);
+  await loop.run(signal);
+}
+
+class RunnerLoop {
+  readonly #parts: RunnerParts;
+  readonly #session: RunnerSession;
+  readonly #key: RunnerKey;
+  readonly #bootId: string;
+  readonly #interrupted: { operationId: string; progress: string } | undefined;
+  readonly #recordPath: string;
+  readonly #failed = new AbortController();
+  readonly #steps = new Map<string, AbortController>();
+  #connection: AgentConnection | undefined;
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(
+    parts: RunnerParts,
+    session: RunnerSession,
+    key: RunnerKey,
+    bootId: string,
+    interrupted: { operationId: string; progress: string } | undefined,
+    recordPath: string,
+  ) {
+    this.#parts = parts;
+    this.#session = session;
+    this.#key = key;
+    this.#bootId = bootId;
+    this.#interrupted = interrupted;
+    this.#recordPath = recordPath;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#carryOut([{ kind: 'save', record: this.#session.record }]);
+    const stop = (): void => this.#connection?.close();
+    signal.addEventListener('abort', stop);
+    this.#failed.signal.addEventListener('abort', stop);
+    let attempt = 0;
+    while (!signal.aborted && !this.#failed.signal.aborted) {
+      attempt = (await this.#converse()) ? 1 : attempt + 1;
+      if (!signal.aborted && !this.#failed.signal.aborted) await this.#pause(attempt);
+    }
+    if (this.#failed.signal.aborted) throw this.#failed.signal.reason;
+  }
+
+  /** One connection from dial to end. True when the agent had accepted us. */
+  async #converse(): Promise<boolean> {
+    const { dialer, log } = this.#parts;
+    let accepted = false;
+    try {
+      this.#connection = await dialer.dial();
+      for await (const { message } of this.#connection.messages) {
+        if (message.case === 'accepted') accepted = true;
+        await this.#take(message);
+      }
+      log.info({}, 'the agent ended the stream');
+    } catch (error) {
+      log.warn({ cause: error instanceof Error ? error.message : String(error) }, 'no agent');
+    } finally {
+      this.#connection?.close();
+      this.#connection = undefined;
+      await this.#dispatch({ kind: 'disconnected' });
+    }
+    return accepted;
+  }
+
+  async #take(message: runner.SessionResponse['message']): Promise<void> {
+    const { log } = this.#parts;
+    switch (message.case) {
+      case 'challenge':
+        this.#connection?.send({ case: 'hello', value: await this.#hello(message.value.nonce) });
+        return;
+      case 'accepted': {
+        const { runnerSession, hostName } = message.value;
+        log.info({ host: hostName, session: runnerSession }, 'accepted by the agent');
+        await this.#dispatch({ kind: 'accepted', runnerSession });
+        return;
+      }
+      case 'refused':
+        log.error({ reason: message.value.message }, 'refused by the agent');
+        return;
+      case 'order':
+        log.info({ operation: message.value.operationId, what: message.value.kind.case }, 'order');
+        await this.#dispatch({ kind: 'order', order: message.value });
+        return;
+      case 'reportReceived':
+        await this.#dispatch({
+          kind: 'reportReceived',
+          operationId: message.value.operationId,
+        });
+        return;
+      case undefined:
+        // A message of a newer agent: nothing that we could act on.
+        log.warn({}, 'a message of an unknown kind');
+        return;
+    }
+  }
+
+  async #hello(nonce: Uint8Array): Promise<runner.Hello> {
+    const { machine, bootToken, runnerVersion, steps } = this.#parts;
+    return create(runner.HelloSchema, {
+      bootToken,
+      publicKey: this.#key.publicKeyDer,
+      signature: this.#key.proveHello(nonce, bootToken),
+      bootId: this.#bootId,
+      uptimeMs: BigInt(Math.floor(await machine.uptimeMs())),
+      runnerVersion,
+      steps: steps.map((step) => step.description),
+      system: await machine.identity(),
+      interruptedOperationId: this.#interrupted?.operationId ?? '',
+      interruptedProgress: this.#interrupted?.progress ?? '',
+      unreceivedOperationIds: this.#session.unreceivedIds,
+    });
+  }
+
+  /** Resolves when all that follows from the event has been carried out. */
+  #dispatch(event: SessionEvent): Promise<void> {
+    const effects = this.#session.handle(event, this.#parts.clock.nowMs());
+    return this.#carryOut(effects);
+  }
+
+  #carryOut(effects: readonly SessionEffect[]): Promise<void> {
+    const mine = this.#last.then(async () => {
+      for (const effect of effects) await this.#perform(effect);
+    });
+    // Invariant 2: what failed stays failed, and the runner ends.
+    this.#last = mine.catch((error: unknown) => this.#failed.abort(error));
+    return mine;
+  }
+
+  async #perform(effect: SessionEffect): Promise<void> {
+    switch (effect.kind) {
+      case 'send':
+        this.#connection?.send(effect.message);
+        return;
+      case 'save': {
+        const bytes = encodeRecord(effect.record, this.#bootId);
+        await this.#parts.disk.writeAtomic(this.#recordPath, bytes, ownerOnly);
+        return;
+      }
+      case 'crashPoint':
+        this.#parts.crashPoint(effect.name);
+        return;
+      case 'runStep':
+        void this.#runStep(effect);
+        return;
+      case 'inspect':
+        void this.#inspect(effect);
+        return;
+      case 'stop':
+        this.#steps.get(effect.operationId)?.abort();
+        return;
+    }
+  }
+
+  async #inspect(effect: SessionEffect & { readonly kind: 'inspect' }): Promise<void> {
+    const { machine, devices, clock } = this.#parts;
+    const { operationId, runnerSession } = effect;
+    const end = await takeInventory(machine, devices, clock.nowMs(), runnerSession).then(
+      (inventory) => inspected(inventory),
+      (error: unknown) => this.#internal(operationId, error).result,
+    );
+    await this.#ended(operationId, { result: end });
+  }
+
+  async #runStep(effect: SessionEffect & { readonly kind: 'runStep' }): Promise<void> {
+    const { operationId, order } = effect;
+    const { devices, machine, clock, crashPoint, verdictSwitchedOff, runnerVersion } = this.#parts;
+    const step = this.#parts.steps.find(({ description }) => description.name === order.step);
+    if (step === undefined) throw new Error(`the session began the unknown step ${order.step}`);
+    const controller = new AbortController();
+    this.#steps.set(operationId, controller);
+    const stages = new Map<string, DeviceStage>();
+    const context = {
+      operationId,
+      order,
+      devices,
+      machine,
+      clock,
+      log: this.#parts.log.child({ operation: operationId }),
+      crashPoint,
+      signal: controller.signal,
+      progress: (percent: number, text: string) => {
+        this.#dispatch({ kind: 'progressed', operationId, percent, text }).catch(() => undefined);
+      },
+      stage: (identity: string, stage: DeviceStage) => {
+        stages.set(identity, stage);
+        const progress = formatProgress(stages);
+        return this.#dispatch({ kind: 'stageReached', operationId, progress });
+      },
+      verdictSwitchedOff,
+      runnerVersion,
+    };
+    const end = await step
+      .run(context)
+      .catch((error: unknown) => this.#internal(operationId, error));
+    this.#steps.delete(operationId);
+    await this.#ended(operationId, end);
+  }
+
+  async #ended(operationId: string, end: StepEnd | { result: StepEnd['result'] }): Promise<void> {
+    const { result } = end;
+    const message = result.kind === 'failed' ? result.message : undefined;
+    this.#parts.log.info({ operation: operationId, result: result.kind, message }, 'ended');
+    // A failure to save is met by the loop (invariant 2).
+    await this.#dispatch({ kind: 'ended', operationId, ...end }).catch(() => undefined);
+  }
+
+  #internal(operationId: string, error: unknown): { result: StepEnd['result'] } {
+    const message = error instanceof Error ? error.message : String(error);
+    const stack = error instanceof Error ? error.stack : undefined;
+    this.#parts.log.error({ operation: operationId, stack }, 'the runner failed');
+    return { result: { kind: 'failed', type: 'internal', message } };
+  }
+
+  #pause(attempt: number): Promise<void> {
+    const delayMs = fullJitterDelayMs({
+      attempt,
+      firstMs: reconnectFirstMs,
+      longestMs: reconnectLongestMs,
+      fraction: this.#parts.random.fraction(),
+    });
+    return new Promise((resolve) => {
+      this.#parts.clock.after(Math.max(delayMs, reconnectLeastMs), resolve);
+    });
+  }
+}

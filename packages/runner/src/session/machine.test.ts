@@ -1,0 +1,187 @@
+import { create } from '@bufbuild/protobuf';
+import { agent, runner } from '@rackwright/api';
+import { resultFromWire } from '@rackwright/results';
+import { expect, test } from 'vitest';
+import { progressIntervalMs, RunnerSession, type SessionEffect } from './machine.ts';
+import { decodeRecord, emptyRecord, encodeRecord, type RunnerRecord } from './record.ts';
+
+const step = 'deploy.erase_devices';
+
+function session(record: RunnerRecord = emptyRecord): RunnerSession {
+  const made = new RunnerSession(record, [step], 0);
+  made.handle({ kind: 'accepted', runnerSession: 's' }, 0);
+  return made;
+}
+
+function order(operationId: string, name = step): runner.Order {
+  const value = create(agent.RunStepSchema, { step: name });
+  return create(runner.OrderSchema, { operationId, kind: { case: 'runStep', value } });
+}
+
+function cancel(operationId: string, of: string): runner.Order {
+  const value = create(agent.CancelSchema, { operationId: of });
+  return create(runner.OrderSchema, { operationId, kind: { case: 'cancel', value } });
+}
+
+/** Effects in short: what is done, and what is said of which operation. */
+function brief(effects: readonly SessionEffect[]): string[] {
+  return effects.map((effect) => {
+    switch (effect.kind) {
+      case 'send': {
+        const { message } = effect;
+        if (message.case === 'evidence') return `evidence ${message.value.operationId}`;
+        if (message.case !== 'report') return `send ${message.case}`;
+        const result = resultFromWire(message.value);
+        const detail =
+          result.kind === 'failed'
+            ? result.type
+            : result.kind === 'retryAfter'
+              ? result.reason
+              : '';
+        return `${result.kind} ${detail} ${message.value.operationId}`.replace('  ', ' ');
+      }
+      case 'crashPoint':
+        return effect.name;
+      case 'runStep':
+      case 'inspect':
+      case 'stop':
+        return `${effect.kind} ${effect.operationId}`;
+      case 'save':
+        return `save ${effect.record.outstanding?.operationId ?? 'nothing'}`;
+    }
+  });
+}
+
+const done = (operationId: string) => ({
+  kind: 'ended' as const,
+  operationId,
+  result: { kind: 'complete' as const },
+  evidence: { operationId },
+});
+
+test('saves an order before it is begun, and its end before it is reported', () => {
+  const it = session();
+  expect(brief(it.handle({ kind: 'order', order: order('a') }, 1))).toEqual([
+    'save a',
+    'runner.received',
+    'runStep a',
+  ]);
+  expect(brief(it.handle(done('a'), 2))).toEqual([
+    'save nothing',
+    'evidence a',
+    'complete a',
+    'runner.reported',
+  ]);
+});
+
+test('begins an operation id once, whatever is ordered again', () => {
+  const it = session();
+  const again = () => brief(it.handle({ kind: 'order', order: order('a') }, 1));
+  again();
+  expect(again()).toEqual(['continuing a']);
+  it.handle(done('a'), 2);
+  expect(again()).toEqual(['evidence a', 'complete a']);
+  it.handle({ kind: 'reportReceived', operationId: 'a' }, 3);
+  expect(again()).toEqual(['retryAfter duplicate a']);
+});
+
+test('works on one operation at a time', () => {
+  const it = session();
+  it.handle({ kind: 'order', order: order('a') }, 1);
+  expect(brief(it.handle({ kind: 'order', order: order('b') }, 2))).toEqual([
+    'retryAfter locked b',
+  ]);
+});
+
+test('keeps a final report and sends it on each connection until it is received', () => {
+  const it = session();
+  it.handle({ kind: 'order', order: order('a') }, 1);
+  it.handle({ kind: 'disconnected' }, 2);
+  it.handle(done('a'), 3);
+  const accepted = () => brief(it.handle({ kind: 'accepted', runnerSession: 's' }, 4));
+  expect(it.unreceivedIds).toEqual(['a']);
+  expect(accepted()).toEqual(['evidence a', 'complete a']);
+  expect(accepted()).toEqual(['evidence a', 'complete a']);
+  it.handle({ kind: 'reportReceived', operationId: 'a' }, 5);
+  expect(accepted()).toEqual([]);
+});
+
+test('reports what a predecessor had at work as interrupted, with its last progress', () => {
+  const first = session();
+  first.handle({ kind: 'order', order: order('a') }, 1);
+  const progress = '{"devices":{"S":"challenged"}}';
+  first.handle({ kind: 'stageReached', operationId: 'a', progress }, 2);
+  const stored = encodeRecord(first.record, 'boot-1');
+
+  const second = new RunnerSession(decodeRecord(stored, 'boot-1'), [step], 10);
+  expect(second.unreceivedIds).toEqual(['a']);
+  const effects = second.handle({ kind: 'accepted', runnerSession: 's' }, 11);
+  expect(brief(effects)).toEqual(['failed interrupted a']);
+  const [effect] = effects;
+  if (effect?.kind !== 'send' || effect.message.case !== 'report') throw new Error('no report');
+  expect(resultFromWire(effect.message.value)).toMatchObject({ lastProgress: progress });
+  expect(brief(second.handle({ kind: 'order', order: order('a') }, 12))).toEqual([
+    'failed interrupted a',
+  ]);
+});
+
+test('knows nothing of another boot', () => {
+  const first = session();
+  first.handle({ kind: 'order', order: order('a') }, 1);
+  expect(decodeRecord(encodeRecord(first.record, 'boot-1'), 'boot-2')).toEqual(emptyRecord);
+});
+
+test('keeps reports and evidence across a restart', () => {
+  const first = session();
+  first.handle({ kind: 'order', order: order('a') }, 1);
+  first.handle(done('a'), 2);
+  first.handle({ kind: 'order', order: order('b') }, 3);
+  first.handle(done('b'), 4);
+  first.handle({ kind: 'reportReceived', operationId: 'a' }, 5);
+  const record = decodeRecord(encodeRecord(first.record, 'boot'), 'boot');
+  expect(record).toEqual(first.record);
+  const second = session(record);
+  expect(brief(second.handle({ kind: 'order', order: order('a') }, 6))).toEqual([
+    'retryAfter duplicate a',
+  ]);
+});
+
+test('refuses to go on with a damaged record', () => {
+  expect(() => decodeRecord(new TextEncoder().encode('{'), 'boot')).toThrow('is damaged');
+});
+
+test('answers Cancel when the step is over, after the step', () => {
+  const it = session();
+  it.handle({ kind: 'order', order: order('a') }, 1);
+  expect(brief(it.handle({ kind: 'order', order: cancel('a/cancel', 'a') }, 2))).toEqual([
+    'stop a',
+  ]);
+  it.handle({ kind: 'order', order: cancel('a/cancel', 'a') }, 2);
+  expect(brief(it.handle(done('a'), 3)).slice(-3)).toEqual([
+    'complete a',
+    'runner.reported',
+    'complete a/cancel',
+  ]);
+  expect(brief(it.handle({ kind: 'order', order: cancel('x/cancel', 'x') }, 4))).toEqual([
+    'complete x/cancel',
+  ]);
+});
+
+test('never takes an unknown step or kind for success', () => {
+  const it = session();
+  expect(brief(it.handle({ kind: 'order', order: order('a', 'bios.reset') }, 1))).toEqual([
+    'failed unsupported a',
+  ]);
+  const unknown = create(runner.OrderSchema, { operationId: 'b' });
+  expect(brief(it.handle({ kind: 'order', order: unknown }, 2))).toEqual(['failed unsupported b']);
+});
+
+test('tells progress at intervals, the latest first', () => {
+  const it = session();
+  it.handle({ kind: 'order', order: order('a') }, 0);
+  const progressed = (percent: number, nowMs: number) =>
+    it.handle({ kind: 'progressed', operationId: 'a', percent, text: 't' }, nowMs).length;
+  expect(progressed(1, 1)).toBe(1);
+  expect(progressed(2, 2)).toBe(0);
+  expect(progressed(3, 1 + progressIntervalMs)).toBe(1);
+});

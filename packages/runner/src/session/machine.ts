@@ -1,0 +1,274 @@
+/**
+ * The runner's side of its session with the agent, without any input or output: events go in,
+ * effects come out, to be carried out one after another in their order.
+ *
+ * Invariants:
+ * 1. At most one operation is at work; another order meanwhile is answered `retryAfter: locked`.
+ * 2. An operation id is begun at most once in a boot, whatever is ordered, reordered or restarted
+ *    (R4). A predecessor's operation is reported `failed: interrupted`, never taken up again.
+ * 3. Whatever changes the record is saved before anything follows from it.
+ * 4. A final report is kept, and sent again on each new connection, until the agent has it;
+ *    evidence goes just before its report.
+ * 5. An order of an unknown kind or step is never success (R8).
+ */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent, type Inventory, runner } from '@rackwright/api';
+import { type Complete, type FinalResult, type Result, resultToWire } from '@rackwright/results';
+import type { FinishedOperation, RunnerRecord } from './record.ts';
+
+type RequestMessage = runner.SessionRequest['message'];
+
+export type SessionEvent =
+  | { readonly kind: 'accepted'; readonly runnerSession: string }
+  | { readonly kind: 'disconnected' }
+  | { readonly kind: 'order'; readonly order: runner.Order }
+  | { readonly kind: 'reportReceived'; readonly operationId: string }
+  | { readonly kind: 'stageReached'; readonly operationId: string; readonly progress: string }
+  | {
+      readonly kind: 'progressed';
+      readonly operationId: string;
+      readonly percent: number;
+      readonly text: string;
+    }
+  | {
+      readonly kind: 'ended';
+      readonly operationId: string;
+      readonly result: FinalResult;
+      readonly evidence?: MessageInitShape<typeof agent.StepEvidenceSchema>;
+    };
+
+export type SessionEffect =
+  | { readonly kind: 'send'; readonly message: RequestMessage }
+  | { readonly kind: 'save'; readonly record: RunnerRecord }
+  | { readonly kind: 'crashPoint'; readonly name: string }
+  | { readonly kind: 'runStep'; readonly operationId: string; readonly order: agent.RunStep }
+  | { readonly kind: 'inspect'; readonly operationId: string; readonly runnerSession: string }
+  | { readonly kind: 'stop'; readonly operationId: string };
+
+/** Between two progress messages, milliseconds. */
+export const progressIntervalMs = 500;
+/** What a second order is told to wait, milliseconds. */
+const lockedDelayMs = 5_000;
+
+interface Current {
+  readonly operationId: string;
+  readonly step: string;
+  percent: number;
+  text: string;
+  /** Ids of Cancel orders to be answered when it is over. */
+  readonly cancels: string[];
+}
+
+export class RunnerSession {
+  readonly #knownSteps: ReadonlySet<string>;
+  #record: RunnerRecord;
+  #current: Current | undefined;
+  #runnerSession: string | undefined;
+  #toldAtMs = Number.NEGATIVE_INFINITY;
+
+  /**
+   * `record` is the predecessor's. Its outstanding operation becomes a final report at once, which
+   * the caller saves with the first effects.
+   */
+  constructor(record: RunnerRecord, knownSteps: readonly string[], nowMs: number) {
+    this.#knownSteps = new Set(knownSteps);
+    this.#record = interruptOutstanding(record, nowMs);
+  }
+
+  get record(): RunnerRecord {
+    return this.#record;
+  }
+
+  /** The ids of final reports that the agent does not have yet, oldest first. */
+  get unreceivedIds(): string[] {
+    return this.#record.finished.map(({ operationId }) => operationId);
+  }
+
+  handle(event: SessionEvent, nowMs: number): SessionEffect[] {
+    switch (event.kind) {
+      case 'accepted':
+        return this.#accepted(event.runnerSession, nowMs);
+      case 'disconnected':
+        this.#runnerSession = undefined;
+        return [];
+      case 'order':
+        return this.#ordered(event.order, nowMs);
+      case 'reportReceived':
+        return this.#received(event.operationId);
+      case 'stageReached':
+        return this.#stageReached(event.operationId, event.progress);
+      case 'progressed':
+        return this.#progressed(event, nowMs);
+      case 'ended':
+        return this.#ended(event, nowMs);
+    }
+  }
+
+  #accepted(runnerSession: string, nowMs: number): SessionEffect[] {
+    this.#runnerSession = runnerSession;
+    const reports = this.#record.finished.flatMap((finished) => sendFinished(finished));
+    return [...reports, ...this.#tellProgress(nowMs)];
+  }
+
+  #ordered(order: runner.Order, nowMs: number): SessionEffect[] {
+    const { operationId, kind } = order;
+    if (kind.case === 'cancel') return this.#cancel(operationId, kind.value.operationId, nowMs);
+    if (this.#current?.operationId === operationId) return this.#tellProgress(nowMs);
+    const finished = this.#record.finished.find((each) => each.operationId === operationId);
+    if (finished !== undefined) return sendFinished(finished);
+    if (this.#record.receivedIds.includes(operationId)) {
+      return this.#answer(
+        operationId,
+        conflict('duplicate', 'was done and reported before'),
+        nowMs,
+      );
+    }
+    if (this.#current !== undefined) {
+      const message = `${this.#current.operationId} is at work`;
+      return this.#answer(operationId, conflict('locked', message), nowMs);
+    }
+    switch (kind.case) {
+      case 'inspect':
+        return this.#begin(operationId, 'inspect', [
+          { kind: 'inspect', operationId, runnerSession: this.#runnerSession ?? '' },
+        ]);
+      case 'runStep':
+        return this.#runStep(operationId, kind.value, nowMs);
+      case undefined:
+        return this.#answer(operationId, unsupported('the kind of the order is unknown'), nowMs);
+    }
+  }
+
+  #runStep(operationId: string, order: agent.RunStep, nowMs: number): SessionEffect[] {
+    if (!this.#knownSteps.has(order.step)) {
+      const known = [...this.#knownSteps].join(', ');
+      const message = `the step "${order.step}" is unknown; known are ${known}`;
+      return this.#answer(operationId, unsupported(message), nowMs);
+    }
+    return this.#begin(operationId, order.step, [{ kind: 'runStep', operationId, order }]);
+  }
+
+  #begin(operationId: string, step: string, effects: SessionEffect[]): SessionEffect[] {
+    this.#current = { operationId, step, percent: 0, text: 'begun', cancels: [] };
+    const progress = '';
+    this.#record = { ...this.#record, outstanding: { operationId, progress } };
+    return [this.#save(), { kind: 'crashPoint', name: 'runner.received' }, ...effects];
+  }
+
+  #cancel(cancelId: string, operationId: string, nowMs: number): SessionEffect[] {
+    if (this.#current?.operationId !== operationId) {
+      return this.#answer(cancelId, { kind: 'complete' }, nowMs);
+    }
+    if (!this.#current.cancels.includes(cancelId)) this.#current.cancels.push(cancelId);
+    return [{ kind: 'stop', operationId }];
+  }
+
+  #received(operationId: string): SessionEffect[] {
+    const finished = this.#record.finished.filter((each) => each.operationId !== operationId);
+    if (finished.length === this.#record.finished.length) return [];
+    const receivedIds = [...this.#record.receivedIds, operationId];
+    this.#record = { ...this.#record, finished, receivedIds };
+    return [this.#save()];
+  }
+
+  #stageReached(operationId: string, progress: string): SessionEffect[] {
+    if (this.#record.outstanding?.operationId !== operationId) return [];
+    this.#record = { ...this.#record, outstanding: { operationId, progress } };
+    return [this.#save()];
+  }
+
+  #progressed(
+    event: SessionEvent & { readonly kind: 'progressed' },
+    nowMs: number,
+  ): SessionEffect[] {
+    const current = this.#current;
+    if (current?.operationId !== event.operationId) return [];
+    current.percent = event.percent;
+    current.text = event.text;
+    if (nowMs - this.#toldAtMs < progressIntervalMs && nowMs >= this.#toldAtMs) return [];
+    return this.#tellProgress(nowMs);
+  }
+
+  #ended(event: SessionEvent & { readonly kind: 'ended' }, nowMs: number): SessionEffect[] {
+    const current = this.#current;
+    if (current?.operationId !== event.operationId) return [];
+    const finished: FinishedOperation = {
+      operationId: event.operationId,
+      report: reportOf(event.operationId, event.result, nowMs),
+      ...(event.evidence === undefined
+        ? {}
+        : { evidence: create(agent.StepEvidenceSchema, event.evidence) }),
+    };
+    this.#current = undefined;
+    const { outstanding: _, ...rest } = this.#record;
+    this.#record = { ...rest, finished: [...rest.finished, finished] };
+    return [
+      this.#save(),
+      ...sendFinished(finished),
+      { kind: 'crashPoint', name: 'runner.reported' },
+      ...current.cancels.flatMap((id) => this.#answer(id, { kind: 'complete' }, nowMs)),
+    ];
+  }
+
+  /** An answer that is not kept: whoever misses it asks again. */
+  #answer(operationId: string, result: Result, nowMs: number): SessionEffect[] {
+    const report = reportOf(operationId, result, nowMs);
+    return [{ kind: 'send', message: { case: 'report', value: report } }];
+  }
+
+  #tellProgress(nowMs: number): SessionEffect[] {
+    const current = this.#current;
+    if (current === undefined) return [];
+    this.#toldAtMs = nowMs;
+    const { step, percent, text } = current;
+    return this.#answer(current.operationId, { kind: 'continuing', step, percent, text }, nowMs);
+  }
+
+  #save(): SessionEffect {
+    return { kind: 'save', record: this.#record };
+  }
+}
+
+/** What an inspection ends with. */
+export function inspected(inventory: Inventory): Complete {
+  return { kind: 'complete', observations: create(agent.ObservationsSchema, { inventory }) };
+}
+
+/** Invariant 2: what a predecessor had at work is over, and nobody knows how far it came. */
+function interruptOutstanding(record: RunnerRecord, nowMs: number): RunnerRecord {
+  const { outstanding, ...rest } = record;
+  if (outstanding === undefined) return record;
+  const { operationId, progress } = outstanding;
+  const message = 'the runner was restarted while it was at work on it';
+  const lastProgress = progress === '' ? {} : { lastProgress: progress };
+  const report = reportOf(
+    operationId,
+    { kind: 'failed', type: 'interrupted', message, ...lastProgress },
+    nowMs,
+  );
+  return { ...rest, finished: [...rest.finished, { operationId, report }] };
+}
+
+function sendFinished(finished: FinishedOperation): SessionEffect[] {
+  const { evidence, report } = finished;
+  const sendReport: SessionEffect = { kind: 'send', message: { case: 'report', value: report } };
+  if (evidence === undefined) return [sendReport];
+  return [{ kind: 'send', message: { case: 'evidence', value: evidence } }, sendReport];
+}
+
+function reportOf(operationId: string, result: Result, nowMs: number): agent.Report {
+  return create(agent.ReportSchema, {
+    operationId,
+    time: timestampFromMs(nowMs),
+    result: resultToWire(result),
+  });
+}
+
+function conflict(reason: 'locked' | 'duplicate', message: string): Result {
+  return { kind: 'retryAfter', reason, message, delayMs: lockedDelayMs };
+}
+
+function unsupported(message: string): Result {
+  return { kind: 'failed', type: 'unsupported', message };
+}

@@ -1,0 +1,76 @@
+/**
+ * What survives a runner's own crash within one boot, as bytes for a file in /run: the operation at
+ * work and where it was, final reports that the agent does not have yet, and ids it has.
+ *
+ * Invariant: a record of another boot is no record. What it speaks of ended with that boot, and the
+ * agent knows so by the boot id.
+ */
+import { fromBinary, fromJsonString, toBinary, toJsonString } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+
+/** Ids of operations whose final report the agent has; older ones are dropped. */
+export const receivedIdsMax = 256;
+
+export interface FinishedOperation {
+  readonly operationId: string;
+  readonly report: agent.Report;
+  readonly evidence?: agent.StepEvidence;
+}
+
+export interface RunnerRecord {
+  readonly outstanding?: { readonly operationId: string; readonly progress: string };
+  readonly finished: readonly FinishedOperation[];
+  readonly receivedIds: readonly string[];
+}
+
+export const emptyRecord: RunnerRecord = { finished: [], receivedIds: [] };
+
+interface StoredRecord {
+  bootId: string;
+  outstanding?: { operationId: string; progress: string };
+  finished: { operationId: string; report: string; evidence?: string }[];
+  receivedIds: string[];
+}
+
+export function encodeRecord(record: RunnerRecord, bootId: string): Uint8Array {
+  const stored: StoredRecord = {
+    bootId,
+    ...(record.outstanding === undefined ? {} : { outstanding: record.outstanding }),
+    finished: record.finished.map(({ operationId, report, evidence }) => ({
+      operationId,
+      report: toJsonString(agent.ReportSchema, report),
+      ...(evidence === undefined
+        ? {}
+        : { evidence: base64(toBinary(agent.StepEvidenceSchema, evidence)) }),
+    })),
+    receivedIds: record.receivedIds.slice(-receivedIdsMax),
+  };
+  return new TextEncoder().encode(`${JSON.stringify(stored)}\n`);
+}
+
+/** Throws when the bytes are damaged: a runner that cannot tell what it did must not go on. */
+export function decodeRecord(bytes: Uint8Array | undefined, bootId: string): RunnerRecord {
+  if (bytes === undefined) return emptyRecord;
+  let stored: StoredRecord;
+  try {
+    stored = JSON.parse(new TextDecoder().decode(bytes));
+  } catch (cause) {
+    throw new Error('the record of this boot is damaged; restart the machine', { cause });
+  }
+  if (stored.bootId !== bootId) return emptyRecord;
+  return {
+    ...(stored.outstanding === undefined ? {} : { outstanding: stored.outstanding }),
+    finished: stored.finished.map(({ operationId, report, evidence }) => ({
+      operationId,
+      report: fromJsonString(agent.ReportSchema, report),
+      ...(evidence === undefined
+        ? {}
+        : { evidence: fromBinary(agent.StepEvidenceSchema, Buffer.from(evidence, 'base64')) }),
+    })),
+    receivedIds: stored.receivedIds,
+  };
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64');
+}

@@ -1,0 +1,168 @@
+/**
+ * The other end of the wire for tests: a gRPC server with a self-signed certificate that checks a
+ * runner's Hello and then does what the test says. It speaks the protocol, nothing of the agent.
+ */
+import 'reflect-metadata';
+import { createPublicKey, verify, webcrypto } from 'node:crypto';
+import {
+  BasicConstraintsExtension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  SubjectAlternativeNameExtension,
+  X509CertificateGenerator,
+} from '@peculiar/x509';
+import type { agent } from '@rackwright/api';
+import { bind, runner, serve, sha256Hex } from '@rackwright/api';
+import type { Log } from '@rackwright/platform';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { type Result, resultFromWire } from '@rackwright/results';
+
+export const silentLog: Log = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  child: () => silentLog,
+};
+
+export interface Heard {
+  readonly hellos: runner.Hello[];
+  readonly results: { operationId: string; result: Result | { kind: 'unsupported' } }[];
+  readonly evidence: agent.StepEvidence[];
+}
+
+export interface TestAgent {
+  readonly port: number;
+  readonly fingerprint: string;
+  readonly heard: Heard;
+  /** Sends to the connected runner; waits for one. */
+  send(message: runner.SessionResponse['message']): Promise<void>;
+  /** Ends the runner's stream. */
+  hangUp(): void;
+  /** Waits until something that was heard satisfies the test. */
+  until<T>(found: (heard: Heard) => T | undefined): Promise<T>;
+  close(): Promise<void>;
+}
+
+const waitMs = 20_000;
+const pollMs = 10;
+
+export async function startTestAgent(bootToken: string): Promise<TestAgent> {
+  const certificate = await makeCertificate();
+  const heard: Heard = { hellos: [], results: [], evidence: [] };
+  let outgoing: runner.SessionResponse['message'][] | undefined;
+  let hungUp = false;
+  const nonce = nodeRandom().bytes(32);
+
+  async function* session(requests: AsyncIterable<runner.SessionRequest>) {
+    const mine: runner.SessionResponse['message'][] = [];
+    yield { message: { case: 'challenge' as const, value: { nonce } } };
+    const incoming = requests[Symbol.asyncIterator]();
+    const first = await incoming.next();
+    const hello = first.done === true ? undefined : first.value.message;
+    if (hello?.case !== 'hello' || !isProved(hello.value, nonce, bootToken)) {
+      yield { message: { case: 'refused' as const, value: { message: 'not proved' } } };
+      return;
+    }
+    heard.hellos.push(hello.value);
+    yield { message: { case: 'accepted' as const, value: { runnerSession: 'rs', hostName: 'h' } } };
+    outgoing = mine;
+    hungUp = false;
+    let over = false;
+    // However the stream ends, it is over; a runner that is killed breaks it.
+    const end = (): void => {
+      over = true;
+    };
+    read(incoming, heard).then(end, end);
+    while (!over && !hungUp) {
+      for (const message of mine.splice(0)) yield { message };
+      await pause(pollMs);
+    }
+    outgoing = undefined;
+  }
+
+  const server = await serve({
+    address: '127.0.0.1',
+    port: 0,
+    tls: certificate,
+    services: [bind(runner.RunnerService, { session: (requests) => session(requests) })],
+    log: silentLog,
+    clock: nodeClock(),
+    random: nodeRandom(),
+    limits: { closeGraceMs: 100 },
+  });
+  const until = async <T>(found: () => T | undefined): Promise<T> => {
+    const endMs = Date.now() + waitMs;
+    for (;;) {
+      const value = found();
+      if (value !== undefined) return value;
+      if (Date.now() > endMs) throw new Error(`not within ${waitMs} ms: ${JSON.stringify(heard)}`);
+      await pause(pollMs);
+    }
+  };
+  return {
+    port: server.port,
+    fingerprint: certificate.fingerprint,
+    heard,
+    send: async (message) => {
+      (await until(() => outgoing)).push(message);
+    },
+    hangUp: () => {
+      hungUp = true;
+    },
+    until: (found) => until(() => found(heard)),
+    close: () => server.close(),
+  };
+}
+
+async function read(incoming: AsyncIterator<runner.SessionRequest>, heard: Heard): Promise<void> {
+  for (;;) {
+    const next = await incoming.next();
+    if (next.done === true) return;
+    const { message } = next.value;
+    if (message.case === 'evidence') heard.evidence.push(message.value);
+    if (message.case !== 'report') continue;
+    const { operationId } = message.value;
+    heard.results.push({ operationId, result: resultFromWire(message.value) });
+  }
+}
+
+function isProved(hello: runner.Hello, nonce: Uint8Array, bootToken: string): boolean {
+  const label = Buffer.from('rackwright-runner-hello\0');
+  const signed = Buffer.concat([label, nonce, Buffer.from(bootToken)]);
+  const der = Buffer.from(hello.publicKey);
+  const key = createPublicKey({ key: der, format: 'der', type: 'spki' });
+  return hello.bootToken === bootToken && verify('sha256', signed, key, hello.signature);
+}
+
+/** Like an agent's boot certificate: no CA, a name instead of an address, no dates to speak of. */
+async function makeCertificate() {
+  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    serialNumber: '4711',
+    name: 'CN=rackwright-agent',
+    notBefore: new Date('1970-01-01T00:00:00Z'),
+    notAfter: new Date('9999-12-31T23:59:59Z'),
+    signingAlgorithm: algorithm,
+    keys,
+    extensions: [
+      new BasicConstraintsExtension(false, undefined, true),
+      new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+      new SubjectAlternativeNameExtension([{ type: 'dns', value: 'rackwright-agent' }]),
+    ],
+  });
+  const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey));
+  const body = pkcs8.toString('base64');
+  return {
+    privateKeyPem: `-----BEGIN PRIVATE KEY-----\n${body}\n-----END PRIVATE KEY-----\n`,
+    certificateChainPem: certificate.toString('pem'),
+    fingerprint: sha256Hex(new Uint8Array(certificate.rawData)),
+  };
+}
+
+function pause(delayMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, delayMs);
+  });
+}
