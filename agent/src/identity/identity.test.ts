@@ -1,0 +1,190 @@
+import 'reflect-metadata';
+import { webcrypto } from 'node:crypto';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { SubjectAlternativeNameExtension, X509CertificateGenerator } from '@peculiar/x509';
+import {
+  agent,
+  bind,
+  checkCertificateProof,
+  formatJoinToken,
+  readP256PublicKey,
+  serve,
+  sha256Hex,
+  unauthenticated,
+} from '@rackwright/api';
+import { VirtualClock } from '@rackwright/bmc/conformance';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { afterEach, describe, expect, test } from 'vitest';
+import { MemoryDisk } from '../journal/testing/disk.ts';
+import { quietLog } from '../runner-gateway/testing.ts';
+import { join, renew, splitAddress } from './enrolment.ts';
+import { type AgentIdentity, IdentityFiles } from './identity.ts';
+import { IdentityRenewal, renewAtMs } from './renewal.ts';
+
+const clock = nodeClock();
+const random = nodeRandom();
+const parts = { clock, random };
+const closers: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+/** An issuer behind TLS that shows its certificate, checks proofs and knows one token. */
+async function startIssuer() {
+  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    name: 'CN=issuer',
+    notAfter: new Date(clock.nowMs() + 3_600_000),
+    signingAlgorithm: algorithm,
+    keys,
+    extensions: [new SubjectAlternativeNameExtension([{ type: 'ip', value: '127.0.0.1' }])],
+  });
+  const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey));
+  const body = pkcs8.toString('base64');
+  const privateKeyPem = `-----BEGIN PRIVATE KEY-----\n${body}\n-----END PRIVATE KEY-----\n`;
+  const certificateChainPem = certificate.toString('pem');
+  const asked: agent.IssueCertificateRequest[] = [];
+  const answer = { agentEndpoint: 'cp:7441' };
+  const token = formatJoinToken(
+    sha256Hex(new Uint8Array(certificate.rawData)),
+    'r1',
+    new Uint8Array(32),
+  );
+  const server = await serve({
+    address: '127.0.0.1',
+    port: 0,
+    tls: { privateKeyPem, certificateChainPem },
+    services: [
+      bind(agent.EnrolmentService, {
+        issueCertificate: (request) => {
+          const { publicKey, nonce, signature, joinToken } = request;
+          const key = readP256PublicKey(publicKey);
+          if (key === undefined || !checkCertificateProof(key, publicKey, nonce, signature)) {
+            throw unauthenticated('PROOF', 'bad proof');
+          }
+          if (joinToken !== '' && !token.endsWith(joinToken)) {
+            throw unauthenticated('TOKEN', 'unknown token');
+          }
+          asked.push(request);
+          return {
+            certificatePem: `certificate ${asked.length}`,
+            caCertificatePem: certificateChainPem,
+            rack: 'racks/r1',
+            expireTime: timestampFromMs(clock.nowMs() + 7_000_000),
+            agentEndpoint: answer.agentEndpoint,
+          };
+        },
+      }),
+    ],
+    log: quietLog,
+    clock,
+    random,
+  });
+  closers.push(() => server.close());
+  return { address: `127.0.0.1:${server.port}`, answer, asked, token };
+}
+
+describe('joining a rack', () => {
+  test('trusts the CA of the token, proves the key and keeps what it gets', async () => {
+    const issuer = await startIssuer();
+    const { disk } = new MemoryDisk().open();
+    const files = new IdentityFiles(disk, '/state');
+    expect(await files.load()).toBeUndefined();
+    const identity = await join(parts, await files.key(), issuer.address, issuer.token);
+    await files.save(identity);
+    expect(await files.load()).toEqual(identity);
+    expect(identity).toMatchObject({
+      certificatePem: 'certificate 1',
+      rack: 'racks/r1',
+      agentEndpoint: 'cp:7441',
+      enrolmentAddress: issuer.address,
+    });
+    expect((await disk.stat('/state/agent-key.pem'))?.mode).toBe(0o600);
+    expect((await disk.stat('/state/identity.json'))?.mode).toBe(0o600);
+  });
+
+  test('asks with the same key again after a lost reply', async () => {
+    const issuer = await startIssuer();
+    const { disk } = new MemoryDisk().open();
+    const files = () => new IdentityFiles(disk, '/state');
+    await join(parts, await files().key(), issuer.address, issuer.token);
+    await join(parts, await files().key(), issuer.address, issuer.token);
+    const [first, second] = issuer.asked;
+    expect(first?.publicKey).toEqual(second?.publicKey);
+    expect(first?.nonce).not.toEqual(second?.nonce);
+  });
+
+  test('renews with its key alone', async () => {
+    const issuer = await startIssuer();
+    const files = new IdentityFiles(new MemoryDisk().open().disk, '/state');
+    const key = await files.key();
+    const joined = await join(parts, key, issuer.address, issuer.token);
+    const renewed = await renew(parts, key, joined);
+    expect(renewed.certificatePem).toBe('certificate 2');
+    expect(issuer.asked.at(-1)?.joinToken).toBe('');
+  });
+
+  test('refuses another CA, half a token and half an answer', async () => {
+    const issuer = await startIssuer();
+    const files = new IdentityFiles(new MemoryDisk().open().disk, '/state');
+    const key = await files.key();
+    const foreign = formatJoinToken('0'.repeat(64), 'r1', new Uint8Array(32));
+    await expect(join(parts, key, issuer.address, foreign)).rejects.toThrow(/no certificate/);
+    await expect(join(parts, key, issuer.address, 'rwj1.x')).rejects.toThrow(/no join token/);
+    expect(issuer.asked).toEqual([]);
+    issuer.answer.agentEndpoint = '';
+    await expect(join(parts, key, issuer.address, issuer.token)).rejects.toThrow(/incomplete/);
+  });
+
+  test('says that a damaged identity needs a new join', async () => {
+    const { disk } = new MemoryDisk().open();
+    await disk.writeAtomic('/state/identity.json', new Uint8Array([123]), 0o600);
+    await expect(new IdentityFiles(disk, '/state').load()).rejects.toThrow('join again');
+  });
+});
+
+describe('the renewal', () => {
+  const identity: AgentIdentity = {
+    privateKeyPem: '',
+    certificatePem: '',
+    caCertificatePem: '',
+    rack: 'racks/r1',
+    enrolmentAddress: '127.0.0.1:1',
+    agentEndpoint: '127.0.0.1:1',
+    issuedAtMs: 1_000,
+    expiresAtMs: 3_001_000,
+  };
+
+  test('is due at half life', () => {
+    expect(renewAtMs(identity)).toBe(1_501_000);
+  });
+
+  test('is tried again and again, later and later, and stops with the agent', async () => {
+    const virtual = new VirtualClock();
+    const warnings: string[] = [];
+    const log = { ...quietLog, warn: (_fields: unknown, text: string) => warnings.push(text) };
+    const files = new IdentityFiles(new MemoryDisk().open().disk, '/state');
+    const renewal = new IdentityRenewal({ clock: virtual, random, log, files }, identity);
+    renewal.start();
+    while (warnings.length < 3) {
+      expect(virtual.step()).toBe(true);
+      await Promise.resolve();
+    }
+    expect(virtual.nowMs()).toBeGreaterThanOrEqual(1_501_000);
+    expect(renewal.current()).toBe(identity);
+    renewal.stop();
+    expect(virtual.step()).toBe(false);
+  });
+});
+
+describe('an address', () => {
+  test('is host and port', () => {
+    expect(splitAddress('cp.example:7440')).toEqual({ host: 'cp.example', port: 7440 });
+    expect(splitAddress('[::1]:1')).toEqual({ host: '::1', port: 1 });
+    for (const text of ['cp', 'cp:', ':7440', '::1:7440', 'cp:70000', 'https://cp:1']) {
+      expect(() => splitAddress(text)).toThrow('host:port');
+    }
+  });
+});
