@@ -30,13 +30,13 @@ export async function join(
   enrolmentAddress: string,
   token: string,
 ): Promise<AgentIdentity> {
-  const join = parseJoinToken(token);
-  if (join === undefined) throw new Error('this is no join token: copy the whole of it');
+  const parsed = parseJoinToken(token);
+  if (parsed === undefined) throw new Error('this is no join token: copy the whole of it');
   const { host, port } = splitAddress(enrolmentAddress);
   const { clock } = parts;
-  const probe = { host, port, sha256: join.caSha256, timeoutMs: probeTimeoutMs, clock };
+  const probe = { host, port, sha256: parsed.caSha256, timeoutMs: probeTimeoutMs, clock };
   const caPem = await fetchPinnedCertificate(probe);
-  return issue(parts, key, { enrolmentAddress, caPem, joinToken: join.secretPart });
+  return issue(parts, key, { enrolmentAddress, caPem, joinToken: parsed.secretPart });
 }
 
 /** A new certificate for the registered key; works after expiry as well. */

@@ -69,8 +69,7 @@ function resume(
   const { kind } = operation;
   if (kind.case !== 'inspect' && kind.case !== 'runStep') return 'interrupted';
   const { bootOperationId } = kind.value;
-  const order = kind as Extract<typeof kind, { case: 'inspect' | 'runStep' }>;
-  return orders.resume({ operation, bootOperationId, order }, context);
+  return orders.resume({ operation, bootOperationId, order: kind }, context);
 }
 
 function unsupported(operation: agent.Operation): FinalResult {

@@ -11,7 +11,7 @@
  * 4. One live link per boot; a newer one replaces an older.
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/api';
 import type { Cancel, Clock, Log } from '@rackwright/platform';
 import { type Failed, type FinalResult, resultFromWire } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';

@@ -78,9 +78,8 @@ async function dial({ port, certificate }: Rig) {
   const caPem = await fetchPinnedCertificate({ ...target, sha256, timeoutMs: 5_000, clock });
   const channel = connect({ target: `127.0.0.1:${port}`, caPem, serverName: 'rackwright-agent' });
   const outgoing = new MessageQueue<FromRunner>(16);
-  const incoming = createClient(runner.RunnerService, channel)
-    .session(outgoing)
-    [Symbol.asyncIterator]();
+  const responses = createClient(runner.RunnerService, channel).session(outgoing);
+  const incoming = responses[Symbol.asyncIterator]();
   closers.push(() => channel.close());
   const next = async (): Promise<runner.SessionResponse['message']> => {
     const { value, done } = await incoming.next();

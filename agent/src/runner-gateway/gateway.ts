@@ -8,14 +8,7 @@
  * 3. Facts are published only of accepted runners.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import {
-  type ApiFailure,
-  type agent,
-  bind,
-  type CallContext,
-  runner,
-  serve,
-} from '@rackwright/api';
+import { type agent, bind, type CallContext, runner, serve } from '@rackwright/api';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { BootGrant } from '../session/index.ts';
 import type { BootCertificate } from './certificate.ts';
@@ -185,8 +178,8 @@ export class RunnerGateway {
   async #read(link: RunnerLink, incoming: AsyncIterator<runner.SessionRequest>): Promise<void> {
     let evidence: agent.StepEvidence | undefined;
     for (;;) {
-      const next = await incoming.next().catch((cause: ApiFailure) => {
-        this.#parts.log.debug({ cause: cause.message }, 'a runner stream broke');
+      const next = await incoming.next().catch((cause: unknown) => {
+        this.#parts.log.debug({ cause: String(cause) }, 'a runner stream broke');
         return { done: true, value: undefined } as const;
       });
       if (next.done === true) return;
