@@ -7,7 +7,8 @@ import { AttemptEnd, type Credential, type OperationContext } from '../session/i
 export interface BmcEndpoint {
   readonly address: string;
   readonly port: number;
-  readonly cipherSuite: number;
+  /** Undefined: the best that the BMC names. */
+  readonly cipherSuite: number | undefined;
   readonly credential: Credential;
 }
 
@@ -20,9 +21,8 @@ export interface BmcDrivers {
   readonly firmware: Firmware;
 }
 
-/** RMCP+'s port and the suite that every IPMI 2.0 BMC must know. */
+/** RMCP+'s port. */
 const defaultPort = 623;
-const defaultCipherSuite = 3;
 
 /** Where the BMC of `access` is, without its secret. */
 export function bmcAddress(access: agent.BmcAccess): { address: string; port: number } {
@@ -39,7 +39,7 @@ export async function openBmc(
     throw new AttemptEnd(failure('invalidArgument', 'the operation names no BMC'));
   }
   const credential = await context.credential(access.credential, access.credentialVersion);
-  const cipherSuite = access.cipherSuite ?? defaultCipherSuite;
+  const { cipherSuite } = access;
   return drivers.driver({ ...bmcAddress(access), cipherSuite, credential });
 }
 

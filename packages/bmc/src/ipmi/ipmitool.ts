@@ -8,8 +8,11 @@ export interface IpmiTarget {
   readonly address: string;
   /** 1–65535; 623 by default in the protocol. */
   readonly port: number;
-  /** RMCP+ cipher suite: 3 (SHA-1) or 17 (SHA-256); the BMC decides which it knows. */
-  readonly cipherSuite: number;
+  /**
+   * RMCP+ cipher suite: 3 (SHA-1) or 17 (SHA-256); undefined lets ipmitool ask the BMC for its best,
+   * which takes 10 s per call with BMCs that do not know the question.
+   */
+  readonly cipherSuite: number | undefined;
   readonly user: string;
   readonly password: string;
   /** Credential name and version, for the governor and for messages. Never the secret. */
@@ -64,12 +67,13 @@ export async function callIpmitool(
 }
 
 /**
- * `-C` because ipmitool's own negotiation takes 10 s with BMCs that do not know it; `-v` because
- * only it tells a wrong password from silence; `-N 2 -R 2` bound the wait for a silent BMC.
+ * `-v` because only it tells a wrong password from silence; `-N 2 -R 2` bound the wait for a
+ * silent BMC.
  */
 function sessionArguments(target: IpmiTarget): readonly string[] {
   const { address, port, cipherSuite, user } = target;
-  const session = ['-v', '-I', 'lanplus', '-C', `${cipherSuite}`];
+  const suite = cipherSuite === undefined ? [] : ['-C', `${cipherSuite}`];
+  const session = ['-v', '-I', 'lanplus', ...suite];
   const where = ['-H', address, '-p', `${port}`, '-U', user];
   return [...session, ...where, '-N', '2', '-R', '2', '-f', '/dev/stdin'];
 }
