@@ -9,7 +9,7 @@ import type { Clock, Disk, Log, LogFields } from '@rackwright/platform';
 import { nodeDisk, nodeRandom } from '@rackwright/platform/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createTokenGuard } from './admin-token.ts';
-import { type IdentityOptions, openIdentity } from './identity.ts';
+import { type Identity, type IdentityOptions, openIdentity } from './identity.ts';
 import { createSecrets, SecretError } from './secrets.ts';
 
 const dayMs = 86_400_000;
@@ -64,23 +64,30 @@ beforeEach(async () => {
 
 afterEach(() => rm(join(folder, '..'), { recursive: true }));
 
+/** A start that came to its end. */
+async function open(given: IdentityOptions = options): Promise<Identity> {
+  const identity = await openIdentity(given);
+  if (identity.isNew) await identity.complete();
+  return identity;
+}
+
 const read = (name: string) => readFile(join(folder, name), 'utf8');
 
 describe('the first start', () => {
   test('makes everything, private files for the owner only', async () => {
-    const identity = await openIdentity(options);
+    const identity = await open();
     expect(identity.isNew).toBe(true);
     expect((await readdir(folder)).sort()).toEqual(files);
-    const open = ['ca.pem', 'server.pem', 'trust.pem', 'complete'];
+    const published = ['ca.pem', 'server.pem', 'trust.pem', 'complete'];
     for (const name of files) {
       const { mode } = await stat(join(folder, name));
-      expect([name, mode & 0o777]).toEqual([name, open.includes(name) ? 0o644 : 0o600]);
+      expect([name, mode & 0o777]).toEqual([name, published.includes(name) ? 0o644 : 0o600]);
     }
     expect((await stat(folder)).mode & 0o777).toBe(0o700);
   });
 
   test('says where the admin token is, never what it is, and keeps only its hash', async () => {
-    const identity = await openIdentity(options);
+    const identity = await open();
     const token = (await read('admin.token')).trim();
     expect(lines).toHaveLength(1);
     expect(lines[0]?.fields).toEqual({ file: join(folder, 'admin.token') });
@@ -96,7 +103,7 @@ describe('the first start', () => {
   });
 
   test('makes certificates that openssl accepts', async () => {
-    await openIdentity(options);
+    await open();
     const verify = (...args: string[]) =>
       execFileSync('openssl', ['verify', '-CAfile', 'ca.pem', ...args], { cwd: folder }).toString();
     const at = String(startMs / 1_000);
@@ -106,11 +113,11 @@ describe('the first start', () => {
   });
 
   test('that was interrupted goes on where it stopped', async () => {
-    const identity = await openIdentity(options);
+    const identity = await open();
     await rm(join(folder, 'complete'));
     await rm(join(folder, 'admin-token.sha256'));
     await rm(join(folder, 'secrets.key'));
-    const again = await openIdentity(options);
+    const again = await open();
     expect(again.caSha256).toBe(identity.caSha256);
     expect(again.isNew).toBe(true);
     const token = (await read('admin.token')).trim();
@@ -123,9 +130,9 @@ describe('the first start', () => {
 
 describe('a later start', () => {
   test('finds the same identity, also without the token’s file', async () => {
-    const first = await openIdentity(options);
+    const first = await open();
     await rm(join(folder, 'admin.token'));
-    const second = await openIdentity(options);
+    const second = await open();
     expect(second.isNew).toBe(false);
     for (const key of [
       'caCertificatePem',
@@ -142,30 +149,30 @@ describe('a later start', () => {
   test.each(['ca.key', 'server.key', 'erasure.key', 'secrets.key', 'admin-token.sha256'])(
     'refuses when others can read %s, naming it and the command',
     async (name) => {
-      await openIdentity(options);
+      await open();
       await chmod(join(folder, name), 0o640);
-      await expect(openIdentity(options)).rejects.toThrow(`run: chmod 600 ${join(folder, name)}`);
+      await expect(open()).rejects.toThrow(`run: chmod 600 ${join(folder, name)}`);
     },
   );
 
   test('refuses when others can enter the folder', async () => {
-    await openIdentity(options);
+    await open();
     await chmod(folder, 0o755);
-    await expect(openIdentity(options)).rejects.toThrow(`run: chmod 700 ${folder}`);
+    await expect(open()).rejects.toThrow(`run: chmod 700 ${folder}`);
   });
 
   test.each(['ca.key', 'ca.pem', 'server.key', 'erasure.key', 'secrets.key', 'admin-token.sha256'])(
     'refuses when %s is lost, and makes nothing anew',
     async (name) => {
-      await openIdentity(options);
+      await open();
       await rm(join(folder, name));
-      await expect(openIdentity(options)).rejects.toThrow(`${join(folder, name)} is missing`);
+      await expect(open()).rejects.toThrow(`${join(folder, name)} is missing`);
       expect(await readdir(folder)).not.toContain(name);
     },
   );
 
   test('refuses a CA key of another CA', async () => {
-    await openIdentity(options);
+    await open();
     const other = execFileSync('openssl', [
       'genpkey',
       '-algorithm',
@@ -174,33 +181,33 @@ describe('a later start', () => {
       'ec_paramgen_curve:P-256',
     ]);
     await writeFile(join(folder, 'ca.key'), other, { mode: 0o600 });
-    await expect(openIdentity(options)).rejects.toThrow('do not belong together');
+    await expect(open()).rejects.toThrow('do not belong together');
   });
 
   test('restores trust.pem, which follows from its key', async () => {
-    const { erasure } = await openIdentity(options);
+    const { erasure } = await open();
     await rm(join(folder, 'trust.pem'));
-    await openIdentity(options);
+    await open();
     expect(await read('trust.pem')).toBe(erasure.publicKeyPem);
   });
 });
 
 describe('the server certificate', () => {
   test('is renewed at a start past its half life, or under other names', async () => {
-    const first = await openIdentity(options);
+    const first = await open();
     time.nowMs += 44 * dayMs;
-    expect((await openIdentity(options)).server).toEqual(first.server);
+    expect((await open()).server).toEqual(first.server);
     time.nowMs += 2 * dayMs;
-    const second = await openIdentity(options);
+    const second = await open();
     expect(second.server).not.toEqual(first.server);
-    const third = await openIdentity({ ...options, serverNames: ['other.example'] });
+    const third = await open({ ...options, serverNames: ['other.example'] });
     expect(new X509Certificate(third.server.certificateChainPem).subjectAltName).toBe(
       'DNS:other.example',
     );
   });
 
   test('is renewed while running, and again after a failure', async () => {
-    const identity = await openIdentity(options);
+    const identity = await open();
     const renewed: KeyAndChain[] = [];
     const cancel = identity.keepServerFresh((next) => renewed.push(next));
     time.nowMs += 46 * dayMs;

@@ -64,8 +64,10 @@ export interface Identity {
   readonly adminTokenSha256: string;
   /** The certificate for both ports, as of the start. */
   readonly server: KeyAndChain;
-  /** True when this start made the identity: the store must then be empty, too. */
+  /** True until `complete` has been called once: the store must then be empty, too. */
   readonly isNew: boolean;
+  /** Ends the first start: from now on nothing is ever made anew (invariant 1). */
+  complete(): Promise<void>;
   /** Renews the server's certificate at half life for as long as it is not cancelled. */
   keepServerFresh(onRenewed: (next: KeyAndChain) => void): Cancel;
 }
@@ -88,7 +90,6 @@ export async function openIdentity(options: IdentityOptions): Promise<Identity> 
   const names = options.serverNames;
   const serverMaking = { folder, issuer, privateKeyPem: serverKeyPem, names };
   const first = await freshServerCertificate(serverMaking, options.clock.nowMs());
-  if (isNew) await writePublic(folder, completeName, 'This identity is complete.\n');
   return {
     caCertificatePem,
     caSha256: sha256Hex(new Uint8Array(issuer.caCertificate.rawData)),
@@ -98,6 +99,7 @@ export async function openIdentity(options: IdentityOptions): Promise<Identity> 
     adminTokenSha256,
     server: first.tls,
     isNew,
+    complete: () => writePublic(folder, completeName, 'This identity is complete.\n'),
     keepServerFresh: (onRenewed) =>
       renewAtHalfLife(options, halfLifeMs(first.certificate), async () => {
         const next = await freshServerCertificate(serverMaking, options.clock.nowMs());

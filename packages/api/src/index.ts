@@ -15,6 +15,7 @@ export {
   unauthenticated,
   unavailable,
 } from './error/api-error.ts';
+export { Health, HealthCheckResponse_ServingStatus } from './gen/grpc/health/v1/health_pb.ts';
 export * from './gen/rackwright/v1/credential_pb.ts';
 export * from './gen/rackwright/v1/erasure_pb.ts';
 export * from './gen/rackwright/v1/host_pb.ts';

@@ -3,10 +3,12 @@
  * real, `@rackwright/sim` does on one event heap. Code outside those two takes these as arguments.
  */
 export type { Cancel, Clock } from './clock.ts';
+export { ConfigError, ConfigReader, nearestName } from './config-reader.ts';
 export type { CrashPoint } from './crash-point.ts';
 export type { AppendFile, Disk } from './disk.ts';
 export type { Exec, ExecRequest, ExecResult } from './exec.ts';
 export type { FileSlice, Http, HttpListen, HttpRequest, HttpResponse, HttpServer } from './http.ts';
 export type { Log, LogFields } from './log.ts';
+export { nodeVersionProblem } from './node-version.ts';
 export { type Random, randomId } from './random.ts';
 export type { Udp, UdpBind, UdpHandlers, UdpPeer, UdpSocket } from './udp.ts';

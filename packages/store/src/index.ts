@@ -31,4 +31,6 @@ export {
   type MemoryStoreOptions,
   openMemoryStore,
 } from './memory/store.ts';
+export { openNatsStore } from './nats/open.ts';
+export type { NatsStoreOptions } from './nats/options.ts';
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite/store.ts';

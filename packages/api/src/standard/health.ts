@@ -15,6 +15,8 @@ export interface HealthBoard {
   readonly service: BoundService;
   /** Sets one service's health, or with '' the whole server's. */
   set(service: string, serving: boolean): void;
+  /** Sets the health of all services and of the whole server. */
+  setAll(serving: boolean): void;
 }
 
 /** A board on which `services` and the whole server are not yet serving. */
@@ -44,12 +46,16 @@ export function createHealthBoard(services: readonly string[]): HealthBoard {
       }
     },
   });
+  const set = (names: Iterable<string>, serving: boolean) => {
+    for (const name of names) {
+      board.set(name, serving ? ServingStatus.SERVING : ServingStatus.NOT_SERVING);
+    }
+    for (const wake of [...watchers]) wake();
+  };
   return {
     service,
-    set: (name, serving) => {
-      board.set(name, serving ? ServingStatus.SERVING : ServingStatus.NOT_SERVING);
-      for (const wake of [...watchers]) wake();
-    },
+    set: (name, serving) => set([name], serving),
+    setAll: (serving) => set([...board.keys()], serving),
   };
 }
 

@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'vitest';
+import { parseConfig } from './config.ts';
+
+describe('the configuration', () => {
+  test('of an empty file has every default, visibly and frozen', () => {
+    const config = parseConfig('');
+    expect(config).toMatchObject({
+      dataFolder: '/var/lib/rackwright',
+      operators: { address: '0.0.0.0', port: 7440 },
+      agents: { address: '0.0.0.0', port: 7441, advertise: 'localhost:7441' },
+      names: ['localhost', '127.0.0.1', '::1'],
+      store: { driver: 'sqlite', path: '/var/lib/rackwright/state.db' },
+      log: { level: 'info' },
+      sessions: { heartbeatIntervalMs: 3_000 },
+    });
+    expect(config.engine.bootTimeoutMs).toBeGreaterThan(0);
+    expect(Object.isFrozen(config)).toBe(true);
+    expect(Object.isFrozen(config.store)).toBe(true);
+    expect(config.crashAt).toBeUndefined();
+  });
+
+  test('is read from YAML and from JSON', () => {
+    expect(parseConfig('names: [cp.example]\nagents: {port: 1}').agents.advertise).toBe(
+      'cp.example:1',
+    );
+    expect(parseConfig('{"engine": {"bootTimeoutMs": 5}}').engine.bootTimeoutMs).toBe(5);
+    expect(parseConfig('names: ["::1"]').agents.advertise).toBe('[::1]:7441');
+  });
+
+  test('describes a NATS store', () => {
+    const text = 'store: {driver: nats, servers: ["a:4222"], monitors: ["http://a:8222"]}';
+    expect(parseConfig(text).store).toEqual({
+      driver: 'nats',
+      servers: ['a:4222'],
+      bucket: 'rackwright',
+      replicas: 3,
+      monitors: ['http://a:8222'],
+    });
+  });
+
+  test.each([
+    ['operator: {port: 1}', 'did you mean operators?'],
+    ['engine: {bootTimeout: 1}', 'did you mean bootTimeoutMs?'],
+    ['store: {driver: postgres}', 'store.driver has to be one of sqlite, nats'],
+    ['store: {driver: nats}', 'store.servers is missing'],
+    ['store: {driver: nats, servers: ["a:1"], replicas: 2}', 'store.replicas has to be 1, 3 or 5'],
+    ['agents: {port: 99999}', 'agents.port has to be a whole number from 0 to 65535'],
+    ['agents: {advertise: nowhere}', 'agents.advertise has to be "host:port"'],
+    ['crashAt: {}', 'crashAt.name is missing'],
+    ['a: [', 'neither YAML nor JSON'],
+  ])('%s is refused with what would be right', (text, message) => {
+    expect(() => parseConfig(text)).toThrow(message);
+  });
+});

@@ -1,0 +1,159 @@
+/**
+ * The control plane's configuration file: YAML or JSON. Unknown keys are refused, every default
+ * stands here, the result is frozen. It holds no secret: passwords and keys are files that it
+ * names.
+ */
+import { ConfigError, ConfigReader } from '@rackwright/platform';
+import { parse } from 'yaml';
+import { defaultSessionTiming, type SessionTiming } from './agents/index.ts';
+import { defaultTiming, type EngineTiming } from './host/index.ts';
+
+export interface Listen {
+  /** IPv4 or IPv6 address of this machine. */
+  readonly address: string;
+  /** 0 lets the system choose. */
+  readonly port: number;
+}
+
+export type StoreConfig =
+  | { readonly driver: 'sqlite'; readonly path: string }
+  | {
+      readonly driver: 'nats';
+      readonly servers: readonly string[];
+      readonly bucket: string;
+      readonly replicas: 1 | 3 | 5;
+      /** HTTP monitors of all servers, by which durability is proved. */
+      readonly monitors: readonly string[];
+      /** Files with what proves us to the servers; unset when they ask for nothing. */
+      readonly credentialsFile?: string;
+      readonly tokenFile?: string;
+      readonly caFile?: string;
+    };
+
+export interface ControlPlaneConfig {
+  /** Identity and, with SQLite, all state. Owner-only. */
+  readonly dataFolder: string;
+  readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' };
+  readonly operators: Listen;
+  readonly agents: Listen & {
+    /** "host:port" that agents are told to dial. */
+    readonly advertise: string;
+  };
+  /** DNS names and IP addresses in our certificate. */
+  readonly names: readonly string[];
+  readonly store: StoreConfig;
+  readonly engine: EngineTiming;
+  readonly sessions: SessionTiming;
+  /** How often every host is looked at, whatever has been missed. */
+  readonly resyncIntervalMs: number;
+  /** For tests only: end this process by SIGKILL at a crash point. */
+  readonly crashAt?: { readonly name: string; readonly occurrence: number };
+}
+
+const levels = ['debug', 'info', 'warn', 'error'] as const;
+const portRange = [0, 65_535] as const;
+const operatorsPortDefault = 7440;
+const agentsPortDefault = 7441;
+const yearMs = 366 * 86_400_000;
+const hostAndPort = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/;
+
+/** Reads the text of a configuration file. Throws `ConfigError`. */
+export function parseConfig(text: string): ControlPlaneConfig {
+  const reader = new ConfigReader(parseYaml(text));
+  const dataFolder = reader.text('dataFolder', '/var/lib/rackwright');
+  const agents = reader.section('agents', (section) => {
+    const listen = readListen(section, agentsPortDefault);
+    const advertise = section.text('advertise', `${bracketed(firstName(reader))}:${listen.port}`);
+    if (!hostAndPort.test(advertise)) {
+      throw new ConfigError('agents.advertise has to be "host:port", as agents dial it');
+    }
+    return { ...listen, advertise };
+  });
+  const config: ControlPlaneConfig = {
+    dataFolder,
+    log: reader.section('log', (log) => ({ level: log.oneOf('level', levels, 'info') })),
+    operators: reader.section('operators', (section) => readListen(section, operatorsPortDefault)),
+    agents,
+    names: reader.texts('names', namesDefault),
+    store: reader.section('store', (section) => readStore(section, dataFolder)),
+    engine: reader.section('engine', (section) => readTiming(section, defaultTiming)),
+    sessions: reader.section('sessions', (section) => readTiming(section, defaultSessionTiming)),
+    resyncIntervalMs: reader.whole('resyncIntervalMs', [1, yearMs], 60_000),
+    ...optional(
+      'crashAt',
+      reader.optionalSection('crashAt', (section) => ({
+        name: section.text('name'),
+        occurrence: section.whole('occurrence', [1, 1_000_000], 1),
+      })),
+    ),
+  };
+  reader.end();
+  return deepFreeze(config);
+}
+
+const namesDefault = ['localhost', '127.0.0.1', '::1'] as const;
+
+function firstName(reader: ConfigReader): string {
+  return reader.texts('names', namesDefault)[0] ?? 'localhost';
+}
+
+function bracketed(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+function readListen(reader: ConfigReader, port: number): Listen {
+  return {
+    address: reader.text('address', '0.0.0.0'),
+    port: reader.whole('port', portRange, port),
+  };
+}
+
+function readStore(reader: ConfigReader, dataFolder: string): StoreConfig {
+  const driver = reader.oneOf('driver', ['sqlite', 'nats'], 'sqlite');
+  if (driver === 'sqlite') return { driver, path: reader.text('path', `${dataFolder}/state.db`) };
+  const replicas = reader.whole('replicas', [1, 5], 3);
+  if (replicas !== 1 && replicas !== 3 && replicas !== 5) {
+    throw new ConfigError('store.replicas has to be 1, 3 or 5');
+  }
+  return {
+    driver,
+    servers: reader.texts('servers'),
+    bucket: reader.text('bucket', 'rackwright'),
+    replicas,
+    monitors: reader.texts('monitors', []),
+    ...optional('credentialsFile', reader.optionalText('credentialsFile')),
+    ...optional('tokenFile', reader.optionalText('tokenFile')),
+    ...optional('caFile', reader.optionalText('caFile')),
+  };
+}
+
+/** Every field of a timing may be replaced; all are whole numbers, times in milliseconds. */
+function readTiming<T extends { readonly [K in keyof T]: number }>(
+  reader: ConfigReader,
+  defaults: T,
+): T {
+  const names = Object.keys(defaults) as (keyof T & string)[];
+  const read = names.map((name) => [name, reader.whole(name, [1, yearMs], defaults[name])]);
+  return Object.fromEntries(read);
+}
+
+function parseYaml(text: string): unknown {
+  try {
+    return parse(text) ?? undefined;
+  } catch (cause) {
+    const words = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigError(`the configuration is neither YAML nor JSON: ${words}`, { cause });
+  }
+}
+
+function optional<K extends string, T>(key: K, value: T | undefined): { readonly [P in K]?: T } {
+  return value === undefined ? {} : ({ [key]: value } as { readonly [P in K]?: T });
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) {
+    for (const part of Object.values(value)) deepFreeze(part);
+    Object.freeze(value);
+  }
+  return value;
+}

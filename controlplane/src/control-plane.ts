@@ -1,0 +1,188 @@
+/**
+ * The whole control plane, wired: identity, store, host loop, agent sessions, two TLS ports.
+ *
+ * Invariants:
+ * 1. An identity that was just made never meets a store that has state already: the agents,
+ *    credentials and certificates in it belong to another identity.
+ * 2. Ports open last: nobody is answered by a half-started control plane.
+ * 3. Closing goes the other way round, and ends with the store.
+ */
+import {
+  agent,
+  type BoundService,
+  bind,
+  createHealthBoard,
+  type KeyAndChain,
+  type RpcServer,
+  serve,
+} from '@rackwright/api';
+import { signBytes } from '@rackwright/erasure';
+import type { Clock, CrashPoint, Disk, Log, Random } from '@rackwright/platform';
+import type { StateStore } from '@rackwright/store';
+import { createAgentService, createSessionRegistry } from './agents/index.ts';
+import type { ControlPlaneConfig } from './config.ts';
+import { Hosts } from './host/index.ts';
+import {
+  createTokenGuard,
+  type Identity,
+  IdentityError,
+  identifyAgent,
+  openIdentity,
+} from './identity/index.ts';
+import { createOperatorServices, type OperatorServices } from './rpc/index.ts';
+
+/** The world as the control plane needs it. */
+export interface Platform {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly disk: Disk;
+  readonly log: Log;
+  readonly crashPoint: CrashPoint;
+  /** Opens the store that the configuration names. */
+  readonly openStore: () => Promise<StateStore>;
+}
+
+export interface StartOptions {
+  /** Lifts invariant 1, once: a person has decided that the old identity is lost. */
+  readonly acceptNewIdentity?: boolean;
+}
+
+export interface ControlPlane {
+  readonly operatorsPort: number;
+  readonly agentsPort: number;
+  readonly identity: Identity;
+  readonly store: StateStore;
+  close(): Promise<void>;
+}
+
+/** Folder of the identity's files below the data folder. */
+export function identityFolder(config: Pick<ControlPlaneConfig, 'dataFolder'>): string {
+  return `${config.dataFolder}/identity`;
+}
+
+/** Starts everything. Rejects with a sentence that a person can act on. */
+export async function startControlPlane(
+  config: ControlPlaneConfig,
+  platform: Platform,
+  options: StartOptions = {},
+): Promise<ControlPlane> {
+  const identity = await openIdentity({
+    ...platform,
+    folder: identityFolder(config),
+    serverNames: config.names,
+  });
+  const store = await platform.openStore();
+  try {
+    await checkBelonging(config, identity, store, options);
+    if (identity.isNew) await identity.complete();
+    return await startServices(config, platform, identity, store);
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+async function startServices(
+  config: ControlPlaneConfig,
+  platform: Platform,
+  identity: Identity,
+  store: StateStore,
+): Promise<ControlPlane> {
+  const registry = createSessionRegistry();
+  const hosts = new Hosts({
+    ...platform,
+    store,
+    registry,
+    timing: config.engine,
+    resyncIntervalMs: config.resyncIntervalMs,
+    signStatement: (statement) => signBytes(statement, identity.erasure.privateKeyPem),
+    openCredential: (record) => identity.secrets.open(record),
+  });
+  const deps = { ...platform, store, hosts, identity, agentEndpoint: config.agents.advertise };
+  const operatorServices = createOperatorServices(deps);
+  const sessions = { ...platform, store, registry, hosts, timing: config.sessions };
+  const agentService = createAgentService({
+    ...sessions,
+    identify: (context) => identifyAgent(store, context),
+  });
+  const agentHealth = createHealthBoard([agent.AgentService.typeName]);
+  const agentServices = [bind(agent.AgentService, agentService), agentHealth.service];
+  await hosts.start();
+  const closing: (() => Promise<void> | void)[] = [() => store.close(), () => hosts.stop()];
+  try {
+    const operators = await serveOperators(config, platform, identity, operatorServices);
+    closing.push(() => operators.close());
+    const agents = await serveAgents(config, platform, identity, agentServices);
+    closing.push(() => agents.close());
+    const cancelRenewal = identity.keepServerFresh((next: KeyAndChain) => {
+      operators.replaceCertificate(next);
+      agents.replaceCertificate(next);
+      platform.log.info({}, 'the server certificate was renewed');
+    });
+    closing.push(cancelRenewal);
+    const boards = [operatorServices.health, agentHealth];
+    for (const board of boards) board.setAll(true);
+    closing.push(() => boards.forEach((board) => board.setAll(false)));
+    return {
+      operatorsPort: operators.port,
+      agentsPort: agents.port,
+      identity,
+      store,
+      close: () => closeAll(closing),
+    };
+  } catch (error) {
+    hosts.stop();
+    throw error;
+  }
+}
+
+function serveOperators(
+  config: ControlPlaneConfig,
+  platform: Platform,
+  identity: Identity,
+  { services, openServices }: OperatorServices,
+): Promise<RpcServer> {
+  return serve({
+    ...platform,
+    ...config.operators,
+    tls: identity.server,
+    services,
+    openServices,
+    guard: createTokenGuard(identity.adminTokenSha256),
+  });
+}
+
+function serveAgents(
+  config: ControlPlaneConfig,
+  platform: Platform,
+  identity: Identity,
+  services: readonly BoundService[],
+): Promise<RpcServer> {
+  return serve({
+    ...platform,
+    address: config.agents.address,
+    port: config.agents.port,
+    tls: { ...identity.server, clientCaPem: identity.caCertificatePem },
+    services,
+  });
+}
+
+/** Invariant 1. */
+async function checkBelonging(
+  config: ControlPlaneConfig,
+  identity: Identity,
+  store: StateStore,
+  { acceptNewIdentity = false }: StartOptions,
+): Promise<void> {
+  if (!identity.isNew || acceptNewIdentity || (await store.latestRevision()) === 0) return;
+  throw new IdentityError(
+    `${identityFolder(config)} was empty, but the ${store.driver} store has state that belongs to ` +
+      'another identity. Restore that folder from its backup. If it is lost for good, start once ' +
+      'with --accept-new-identity: every agent then needs a new join token, and every credential ' +
+      'must be set again.',
+  );
+}
+
+async function closeAll(closing: (() => Promise<void> | void)[]): Promise<void> {
+  for (const close of closing.splice(0).reverse()) await close();
+}

@@ -1,0 +1,124 @@
+/** A whole control plane on loopback ports with a store in memory, for this folder's tests. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  ApiFailure,
+  agent,
+  type Channel,
+  CredentialService,
+  connect,
+  createClient,
+  ErasureCertificateService,
+  HostService,
+  RackService,
+} from '@rackwright/api';
+import type { Log, LogFields } from '@rackwright/platform';
+import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
+import { openMemoryStore, type StateStore } from '@rackwright/store';
+import { parseConfig } from '../config.ts';
+import { type ControlPlane, startControlPlane } from '../control-plane.ts';
+
+const random = nodeRandom();
+
+export type Fixture = Awaited<ReturnType<typeof startFixture>>;
+
+/** Starts it with new folders and an empty store. */
+export async function startFixture() {
+  const dataFolder = await mkdtemp(join(tmpdir(), 'rackwright-rpc-'));
+  const lines: { fields: LogFields; message: string }[] = [];
+  const store = await openMemoryStore({ random });
+  const controlPlane = await startOn(dataFolder, store, recordingLog(lines));
+  const token = (await readFile(join(dataFolder, 'identity/admin.token'), 'utf8')).trim();
+  const channel = connect({
+    target: `127.0.0.1:${controlPlane.operatorsPort}`,
+    caPem: controlPlane.identity.caCertificatePem,
+  });
+  return {
+    controlPlane,
+    store,
+    channel,
+    token,
+    lines,
+    ...clientsOf(channel, token),
+    stop: async () => {
+      channel.close();
+      await controlPlane.close();
+      await rm(dataFolder, { recursive: true });
+    },
+  };
+}
+
+/** Starts a control plane on loopback ports over these. */
+export function startOn(
+  dataFolder: string,
+  store: StateStore,
+  log: Log = recordingLog([]),
+): Promise<ControlPlane> {
+  const config = parseConfig(
+    JSON.stringify({
+      dataFolder,
+      operators: { address: '127.0.0.1', port: 0 },
+      agents: { address: '127.0.0.1', port: 0, advertise: 'cp.example:7441' },
+    }),
+  );
+  return startControlPlane(config, {
+    clock: nodeClock(),
+    random,
+    disk: nodeDisk(),
+    log,
+    crashPoint: () => undefined,
+    openStore: async () => store,
+  });
+}
+
+function clientsOf(channel: Channel, token: string) {
+  const headers = { authorization: `Bearer ${token}` };
+  return {
+    hosts: createClient(HostService, channel, { headers }),
+    racks: createClient(RackService, channel, { headers }),
+    credentials: createClient(CredentialService, channel, { headers }),
+    erasures: createClient(ErasureCertificateService, channel, { headers }),
+    enrolment: createClient(agent.EnrolmentService, channel),
+  };
+}
+
+/** What a host needs to exist: a rack and a credential. */
+export async function addSurroundings({ racks, credentials }: Fixture): Promise<void> {
+  await racks.createRack({ rackId: 'r1' });
+  const credential = { username: 'root', password: 'calvin' };
+  await credentials.createCredential({ credentialId: 'bmc', credential });
+}
+
+/** A valid spec; `n` makes its addresses its own. */
+export function specOf(n: number) {
+  const hex = n.toString(16).padStart(2, '0');
+  return {
+    rack: 'racks/r1',
+    bmc: { address: `192.0.2.${n}`, credential: 'credentials/bmc' },
+    bootMacs: [`52:54:00:00:00:${hex}`],
+  };
+}
+
+/** The failure that a call ends with. */
+export async function failureOf(call: Promise<unknown>): Promise<ApiFailure['error']> {
+  const error = await call.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (error instanceof ApiFailure) return error.error;
+  throw new Error(`expected an ApiFailure, got ${String(error)}`);
+}
+
+/** Fields of all violations that a call ends with. */
+export async function violatedFields(call: Promise<unknown>): Promise<string[]> {
+  const error = await failureOf(call);
+  if (!('violations' in error)) throw new Error(`expected violations, got ${error.message}`);
+  return error.violations.map(({ field }) => field);
+}
+
+function recordingLog(lines: { fields: LogFields; message: string }[]): Log {
+  const write = (fields: LogFields, message: string) => void lines.push({ fields, message });
+  const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
+  return log;
+}
