@@ -158,6 +158,9 @@ async function runStep(
   order: agent.RunStep,
   context: OperationContext,
 ): Promise<FinalResult> {
+  const { process, chance } = around;
+  // Between order and begin the control plane may go away for longer than a lease lasts.
+  if (chance.happens(0.3)) await process.answer(chance.around(30_000), () => undefined);
   if (machine.runner?.bootOperationId !== order.bootOperationId) return runnerAway;
   await context.begin();
   const serials = order.devices.map((plan) => plan.device?.serial ?? '');
