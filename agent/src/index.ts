@@ -1,8 +1,8 @@
 /** The agent as others start it: tests and the demonstration; its process is `main.ts`. */
 export { type AgentConfig, parseConfig } from './config.ts';
 export { type AgentIdentity, IdentityFiles, join } from './identity/index.ts';
-export { type Platform, type RunningAgent, startAgent } from './program.ts';
 export { Journal, type JournalOptions } from './journal/index.ts';
+export { type Platform, type RunningAgent, startAgent } from './program.ts';
 export {
   AgentSession,
   AttemptEnd,

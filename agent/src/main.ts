@@ -78,7 +78,7 @@ async function run(config: AgentConfig): Promise<void> {
     random: nodeRandom(),
     disk: nodeDisk(),
     exec: nodeExec(),
-    udp: nodeUdp,
+    udp: nodeUdp(),
     http: nodeHttp(),
     log,
     crashPoint: makeCrashPoint(config.crashAt),
@@ -100,5 +100,6 @@ try {
   await main(process.argv.slice(2));
 } catch (cause) {
   process.stderr.write(`rackwright-agent: ${textOf(cause)}\n`);
-  process.exitCode = 1;
+  // Ports may be open already: only an exit ends what a failed start has begun.
+  process.exit(1);
 }
