@@ -74,31 +74,20 @@ function decideOwnDevice(device: DeviceFacts, policy: ScopePolicy): ScopeDecisio
   return { kind: 'inScope', device, method: choice.method, certifiedAs };
 }
 
+const neverOurs: Partial<Record<Transport, string>> = {
+  multipath: 'a multipath device: other hosts may use the same disk',
+  virtualMedia: 'virtual media of the BMC',
+  optical: 'an optical drive',
+  kernel: 'made by the kernel, without a medium of its own',
+};
+
 /** Why a device is none of the host's own storage, or undefined when it is. */
 function reasonOutside(device: DeviceFacts, policy: ScopePolicy): string | undefined {
-  switch (device.transport) {
-    case 'sata':
-    case 'nvme':
-    case 'sas':
-    case 'virtio':
-    case 'mmc':
-    case 'unknown':
-      return undefined;
-    case 'usb':
-      return policy.eraseUsb ? undefined : 'on USB, which the policy does not erase';
-    case 'fibreChannel':
-    case 'iscsi':
-    case 'nvmeFabrics':
-      return reasonRemote(device, policy);
-    case 'multipath':
-      return 'a multipath device: other hosts may use the same disk';
-    case 'virtualMedia':
-      return 'virtual media of the BMC';
-    case 'optical':
-      return 'an optical drive';
-    case 'kernel':
-      return 'made by the kernel, without a medium of its own';
+  if (device.transport === 'usb') {
+    return policy.eraseUsb ? undefined : 'on USB, which the policy does not erase';
   }
+  if (device.transport in remoteNames) return reasonRemote(device, policy);
+  return neverOurs[device.transport];
 }
 
 const remoteNames: Partial<Record<Transport, string>> = {
@@ -156,7 +145,7 @@ export function chooseMethod(device: DeviceFacts, wanted: ScopePolicy['method'])
   };
 }
 
-/** What the device offers, strongest first; `metadataOnly` is last, so it is never chosen unasked. */
+/** What the device offers, strongest first; `metadataOnly` last: it is never chosen unasked. */
 export function methodsOffered(device: DeviceFacts): ErasureMethod[] {
   const offered: ErasureMethod[] = [];
   if (device.nvme?.formatSupported === true) {

@@ -124,7 +124,7 @@ export function parseJson<T>(bytes: Uint8Array, shape: Shape<T>): T {
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch (cause) {
-    throw new ShapeError('', `no JSON text: ${cause instanceof Error ? cause.message : cause}`);
+    throw new ShapeError('', `no JSON text: ${cause instanceof Error ? cause.message : '?'}`);
   }
   return shape(value, '');
 }
@@ -144,6 +144,6 @@ function asObject(value: unknown, path: string): Record<string, unknown> {
 function describe(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 40));
   if (value === undefined) return 'nothing';
-  if (value === null || typeof value !== 'object') return String(value);
-  return Array.isArray(value) ? 'a list' : 'an object';
+  if (Array.isArray(value)) return 'a list';
+  return value !== null && typeof value === 'object' ? 'an object' : JSON.stringify(value);
 }

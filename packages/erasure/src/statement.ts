@@ -95,7 +95,7 @@ const statementShape = object({
   /** The kernel's boot id of the machine on which the runner ran. */
   bootId: nameText,
   operationId: nameText,
-  /** The serialized StepEvidence that the agent signed, its signature (DER), its key (SPKI, DER). */
+  /** The StepEvidence that the agent signed, serialized; its signature (DER); its key (DER). */
   evidence: base64Text,
   evidenceSignature: base64Text,
   agentPublicKey: base64Text,

@@ -80,7 +80,7 @@ export function describeProblem(problem: CertificateProblem): string {
     case 'fieldDiffers':
       return `${problem.field} says ${problem.statement}, the agent signed ${problem.evidence}`;
     case 'previous':
-      return `the previous statement is ${problem.expected ?? 'none'}, not ${problem.found ?? 'none'}`;
+      return `the previous is ${problem.expected ?? 'none'}, not ${problem.found ?? 'none'}`;
   }
 }
 

@@ -5,7 +5,7 @@
  * Words of the kernel command line that are ours:
  *   rackwright.agent=HOST:PORT  rackwright.fingerprint=SHA256  rackwright.token=TOKEN
  *   rackwright.mac=MAC (for init only)
- *   rackwright.lab.verdict=off, rackwright.lab.crash=POINT:N (laboratory only)
+ *   rackwright.lab.verdict=off, rackwright.lab.crash=POINT:N[:PIDFILE] (laboratory only)
  * Other words are left alone: a newer agent may write more.
  */
 
@@ -25,7 +25,12 @@ export interface RunnerConfig {
 export interface LabConfig {
   readonly verdictSwitchedOff: boolean;
   /** End like `kill -9` when this point is passed for the n-th time in a boot's first runner. */
-  readonly crashAt?: { readonly name: string; readonly occurrence: number };
+  readonly crashAt?: {
+    readonly name: string;
+    readonly occurrence: number;
+    /** Another process that ends instead. */
+    readonly pidFile?: string;
+  };
 }
 
 export type ConfigResult =
@@ -124,10 +129,12 @@ function readLab(words: ReadonlyMap<string, string>, problems: string[]): LabCon
   const crash = words.get('lab.crash');
   const verdictSwitchedOff = verdict === 'off';
   if (crash === undefined) return { verdictSwitchedOff };
-  const [, name = '', count = '1'] = /^([\w.]+)(?::(\d+))?$/.exec(crash) ?? [];
+  const [, name = '', count = '1', pidFile] =
+    /^([\w.]+)(?::(\d+)(?::(\S+))?)?$/.exec(crash) ?? [];
   const occurrence = Number(count);
   if (name === '' || occurrence < 1) {
-    problems.push(`rackwright.lab.crash is "${crash}"; it must be POINT or POINT:N`);
+    problems.push(`rackwright.lab.crash is "${crash}"; it must be POINT or POINT:N[:PIDFILE]`);
   }
-  return { verdictSwitchedOff, crashAt: { name, occurrence } };
+  const crashAt = { name, occurrence, ...(pidFile === undefined ? {} : { pidFile }) };
+  return { verdictSwitchedOff, crashAt };
 }

@@ -18,7 +18,7 @@ const guid = '00112233445566778899aabbccddeeff';
 const mib = 1024 * 1024;
 let folder = '';
 let testAgent: TestAgent;
-let runners: { over: AbortController; ended: Promise<void> }[] = [];
+const runners: { over: AbortController; ended: Promise<void> }[] = [];
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'rackwright-runner-'));

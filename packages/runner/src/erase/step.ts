@@ -167,7 +167,8 @@ function resultOf(context: StepContext, results: readonly DeviceResult[]): Compl
   });
   if (bad.length === 0) return { kind: 'complete' };
   const named = bad.map((result) => `${result.identity} (${result.name}): ${words(result)}`);
-  const message = `${bad.length} of ${results.length} devices are not proved erased: ${named.join('; ')}`;
+  const count = `${bad.length} of ${results.length} devices are not proved erased`;
+  const message = `${count}: ${named.join('; ')}`;
   return { kind: 'failed', type: failureType(context, bad), message };
 }
 

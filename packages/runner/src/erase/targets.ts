@@ -99,7 +99,7 @@ function planFor(
 /** Facts that make a device the one that was planned; names, holders and partitions may differ. */
 function changes(ordered: DeviceFacts, found: DeviceFacts): string[] {
   const identity = deviceIdentity(ordered);
-  const pairs: [string, unknown, unknown][] = [
+  const pairs: [string, string, string][] = [
     ['model', ordered.model, found.model],
     ['serial', ordered.serial, found.serial],
     ['WWN', ordered.wwn, found.wwn],

@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. Reads and writes bypass the kernel's cache (O_DIRECT), so a read is the device's answer.
- *    O_DIRECT wants aligned memory: the pages of a WebAssembly.Memory are, a Buffer is not (EINVAL).
+ *    O_DIRECT wants aligned memory: a WebAssembly.Memory is, a Buffer is not (EINVAL).
  * 2. On a block device O_EXCL makes `open` fail while anybody has mounted or claimed it.
  */
 import { constants } from 'node:fs';

@@ -13,7 +13,7 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type Inventory, runner } from '@rackwright/api';
+import { agent, type Inventory, type runner } from '@rackwright/api';
 import { type Complete, type FinalResult, type Result, resultToWire } from '@rackwright/results';
 import type { FinishedOperation, RunnerRecord } from './record.ts';
 

@@ -1,0 +1,215 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { DeviceFacts } from '@rackwright/erasure';
+import type { Exec } from '@rackwright/platform';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { linuxDevices } from './devices.ts';
+import { readCpus } from './linux-machine.ts';
+import { transportOf, worldWideName } from './sys-block.ts';
+
+let root = '';
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'rackwright-sys-'));
+  put('proc/self/mountinfo', '21 1 8:1 / /boot rw - ext4 /dev/sda1 rw\n');
+  put('proc/swaps', 'Filename Type Size Used Priority\n');
+});
+
+afterEach(() => rmSync(root, { recursive: true }));
+
+function put(path: string, content: string | Uint8Array): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), content);
+}
+
+function link(path: string, target: string): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  mkdirSync(join(root, target), { recursive: true });
+  symlinkSync(join(root, target), join(root, path));
+}
+
+/** A block device at its place in /sys/devices, linked from /sys/block. */
+function addBlock(name: string, place: string, files: Record<string, string | Uint8Array>): void {
+  const folder = `sys/devices/${place}/block/${name}`;
+  link(`sys/block/${name}`, folder);
+  const defaults = { size: '2048', ro: '0', removable: '0', 'queue/logical_block_size': '512' };
+  for (const [file, content] of Object.entries({ ...defaults, ...files })) {
+    put(`${folder}/${file}`, content);
+  }
+}
+
+/** Answers of nvme-cli by their first two arguments; everything else fails. */
+function nvmeCli(answers: Record<string, object>): Exec {
+  return {
+    run: async ({ args }) => {
+      const answer = answers[args.slice(0, 2).join(' ')];
+      const stdout = answer === undefined ? '' : JSON.stringify(answer);
+      return { kind: 'exited', code: answer === undefined ? 1 : 0, stdout, stderr: '' };
+    },
+  };
+}
+
+async function list(exec = nvmeCli({})) {
+  return linuxDevices(exec, { sys: join(root, 'sys'), proc: join(root, 'proc') }).list();
+}
+
+async function only(exec?: Exec): Promise<DeviceFacts> {
+  const { devices } = await list(exec);
+  const [device] = devices;
+  if (device === undefined || devices.length !== 1) throw new Error(`${devices.length} devices`);
+  return device;
+}
+
+test('reads a SATA disk with its serial from VPD page 0x80, partitions and mounts', async () => {
+  const serial = new Uint8Array([0, 0x80, 0, 8, ...Buffer.from('  AB-12 ')]);
+  addBlock('sda', 'pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0', {
+    'device/vendor': 'ATA     ',
+    'device/model': 'ACME DISK       ',
+    'device/rev': '2.5+',
+    'device/vpd_pg80': serial,
+    'device/wwid': 'naa.5000c50012345678',
+    'queue/rotational': '1',
+    'queue/discard_max_bytes': '0',
+    'sda1/partition': '1',
+    'sda1/start': '64',
+    'sda1/size': '128',
+    'sda1/dev': '8:1',
+  });
+  expect(await only()).toEqual({
+    name: 'sda',
+    transport: 'sata',
+    model: 'ATA ACME DISK',
+    serial: 'AB-12',
+    wwn: 'naa.5000c50012345678',
+    firmware: '2.5+',
+    sizeBytes: 1_048_576,
+    rotational: true,
+    removable: false,
+    readOnly: false,
+    discardSupported: false,
+    raidVolume: false,
+    holders: ['mount /boot'],
+    regions: [{ name: 'sda', sizeBytes: 1_048_576, logicalBlockBytes: 512 }],
+    partitions: [{ region: 'sda', offsetBytes: 32_768, sizeBytes: 65_536 }],
+  });
+});
+
+test('reads a virtio disk, held by device mapper', async () => {
+  addBlock('vda', 'pci0000:00/0000:00:04.0/virtio1', {
+    serial: 'V-1',
+    'queue/discard_max_bytes': '2147483136',
+  });
+  mkdirSync(join(root, 'sys/devices/pci0000:00/0000:00:04.0/virtio1/block/vda/holders/dm-0'), {
+    recursive: true,
+  });
+  expect(await only()).toMatchObject({
+    transport: 'virtio',
+    serial: 'V-1',
+    discardSupported: true,
+    holders: ['dm-0'],
+  });
+});
+
+test('reads an NVMe controller with its namespaces as one device', async () => {
+  const place = 'sys/devices/pci0000:00/0000:00:05.0/nvme/nvme0';
+  link('sys/class/nvme/nvme0', place);
+  put(`${place}/model`, 'QEMU NVMe Ctrl   ');
+  put(`${place}/serial`, 'N-1  ');
+  put(`${place}/firmware_rev`, '1.0');
+  put(`${place}/transport`, 'pcie');
+  put(`${place}/subsysnqn`, 'nqn.x');
+  for (const name of ['nvme0n1', 'nvme0n2']) {
+    addBlock(name, 'pci0000:00/0000:00:05.0/nvme/nvme0', {
+      'queue/discard_max_bytes': '4096',
+      wwid: 'eui.1',
+    });
+    symlinkSync(join(root, place), join(root, `${place}/block/${name}/device`));
+  }
+  const exec = nvmeCli({
+    'id-ctrl /dev/nvme0': { oacs: 0x10a, fna: 4 },
+    'id-ns /dev/nvme0n1': { dlfeat: 9 },
+    'id-ns /dev/nvme0n2': { dlfeat: 1 },
+  });
+  expect(await only(exec)).toMatchObject({
+    name: 'nvme0',
+    transport: 'nvme',
+    serial: 'N-1',
+    model: 'QEMU NVMe Ctrl',
+    sizeBytes: 2_097_152,
+    regions: [{ name: 'nvme0n1' }, { name: 'nvme0n2' }],
+    nvme: {
+      formatSupported: true,
+      cryptoEraseSupported: true,
+      formatsAllNamespaces: false,
+      deallocatedByte: 0,
+    },
+  });
+});
+
+test('takes two controllers of one subsystem for one device, and hides the paths', async () => {
+  for (const controller of ['nvme0', 'nvme1']) {
+    link(`sys/class/nvme/${controller}`, `sys/devices/virtual/nvme-subsystem/s0/${controller}`);
+    put(`sys/class/nvme/${controller}/transport`, 'pcie');
+    put(`sys/class/nvme/${controller}/subsysnqn`, 'nqn.two-ports');
+  }
+  addBlock('nvme0n1', 'virtual/nvme-subsystem/s0', {});
+  addBlock('nvme0c0n1', 'virtual/nvme-subsystem/s0/nvme0', {});
+  const subsystem = join(root, 'sys/devices/virtual/nvme-subsystem/s0');
+  symlinkSync(subsystem, join(subsystem, 'block/nvme0n1/device'));
+  expect(await only()).toMatchObject({ name: 'nvme0', regions: [{ name: 'nvme0n1' }] });
+});
+
+test('offers nothing of a controller that does not answer', async () => {
+  link('sys/class/nvme/nvme0', 'sys/devices/nvme0');
+  put('sys/class/nvme/nvme0/transport', 'tcp');
+  const device = await only();
+  expect(device.transport).toBe('nvmeFabrics');
+  expect(device.nvme?.formatSupported).toBe(false);
+});
+
+test('names storage controllers without a driver', async () => {
+  const add = (address: string, type: string): void => {
+    put(`sys/bus/pci/devices/${address}/class`, type);
+    put(`sys/bus/pci/devices/${address}/vendor`, '0x8086');
+    put(`sys/bus/pci/devices/${address}/device`, '0x7010');
+  };
+  add('0000:00:01.1', '0x010180');
+  add('0000:00:02.0', '0x010601');
+  add('0000:00:03.0', '0x020000');
+  link('sys/bus/pci/devices/0000:00:02.0/driver', 'sys/bus/pci/drivers/ahci');
+  expect((await list()).undriven).toEqual(['0000:00:01.1 (8086:7010)']);
+});
+
+test.each<[string, string, string, string]>([
+  ['sda', 'pci0000:00/usb1/1-1/host3/target3:0:0', '', 'usb'],
+  ['sda', 'pci0000:00/host1/rport-1:0-0/target1:0:0', '', 'fibreChannel'],
+  ['sda', 'platform/host2/session1/target2:0:0', '', 'iscsi'],
+  ['sda', 'pci0000:00/host0/port-0:0/end_device-0:0/target0:0:0', '', 'sas'],
+  ['sda', 'pci0000:00/0000:00:03.0/virtio0/host0/target0:0:0', '', 'virtio'],
+  ['sda', 'pci0000:00/0000:02:00.0/host0/target0:2:0', '', 'sas'],
+  ['sda', 'platform/mystery', '', 'unknown'],
+  ['mmcblk0', 'platform/mmc0', '', 'mmc'],
+  ['sr0', 'pci0000:00/usb1/host4', '', 'virtualMedia'],
+  ['sr0', 'pci0000:00/ata2/host1', '', 'optical'],
+  ['loop0', 'virtual', '', 'kernel'],
+  ['dm-0', 'virtual', 'LVM-abc', 'kernel'],
+  ['dm-1', 'virtual', 'mpath-3600', 'multipath'],
+])('takes %s at %s for %s%s', (name, place, mapperUuid, transport) => {
+  const path = `/sys/devices/${place}/block/${name}`;
+  expect(transportOf(name, path, mapperUuid)).toBe(transport);
+});
+
+test('takes only names that are unique in the world for a WWN', () => {
+  expect(worldWideName('naa.5000c500a')).toBe('naa.5000c500a');
+  expect(worldWideName('t10.ATA     QEMU HARDDISK  QM0001')).toBe('');
+});
+
+test('counts sockets, cores and threads', () => {
+  const cpu = (processor: number, socket: number, core: number): string =>
+    `processor\t: ${processor}\nmodel name\t: ACME\nphysical id\t: ${socket}\ncore id\t: ${core}\n`;
+  expect(readCpus([cpu(0, 0, 0), cpu(1, 0, 0), cpu(2, 1, 0)].join('\n'))).toEqual([
+    { model: 'ACME', cores: 1, threads: 2 },
+    { model: 'ACME', cores: 1, threads: 1 },
+  ]);
+});
