@@ -3,9 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { findBans } from './tidy/bans.ts';
-import { diagramBlock, diagramIn, findBrokenLinks } from './tidy/documents.ts';
+import { findBrokenLinks } from './tidy/documents.ts';
 import { findMissingHeader } from './tidy/headers.ts';
 import { describeGraph, findDead, findEscapes } from './tidy/imports.ts';
+import { findLayerFaults } from './tidy/layers.ts';
 import { findLockFaults } from './tidy/lock-file.ts';
 import { findNames } from './tidy/names.ts';
 import { findSizes } from './tidy/sizes.ts';
@@ -50,6 +51,10 @@ test('says at the top of each module what it is for', () => {
 
 test('imports other workspaces by name only', () => {
   expect(allOf(findEscapes)).toEqual([]);
+});
+
+test('imports downward only, and touches the world only where it may', () => {
+  expect(allOf(findLayerFaults)).toEqual([]);
 });
 
 test('has no file that nothing imports or starts', () => {

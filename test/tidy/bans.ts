@@ -5,6 +5,7 @@
  *    otherwise the simulation cannot replay a run.
  */
 import { codeOf } from './code-text.ts';
+import { isWorldly } from './layers.ts';
 import type { Finding, SourceFile } from './sources.ts';
 import { isTestCode } from './sources.ts';
 
@@ -12,15 +13,6 @@ interface Ban {
   readonly pattern: RegExp;
   readonly message: string;
 }
-
-/** Places of production code that touch the world, and only they (T1). */
-const worldly: readonly RegExp[] = [
-  /^packages\/platform\/src\/node\//,
-  /^packages\/store\/src\/(sqlite|nats)\//,
-  /^packages\/sim\/src\/real\//,
-  /^packages\/runner\/ramdisk\//,
-  /(^|\/)main\.ts$/,
-];
 
 /** Bans that keep runs repeatable; tests and worldly places are free of them. */
 const worldBans: readonly Ban[] = [
@@ -79,8 +71,7 @@ const textBans: readonly Ban[] = [
 
 /** Calls and words of one file that are banned where it stands. */
 export function findBans(file: SourceFile): Finding[] {
-  const bans =
-    isTestCode(file.path) || worldly.some((place) => place.test(file.path)) ? [] : worldBans;
+  const bans = isTestCode(file.path) || isWorldly(file.path) ? [] : worldBans;
   const exemptFromDefault = file.path === 'vitest.config.ts';
   return [
     ...match(file, codeOf(file.text), [...bans, ...codeBans.slice(exemptFromDefault ? 1 : 0)]),

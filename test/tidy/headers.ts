@@ -1,4 +1,4 @@
-/** Every module says what it is for before its first declaration: at the top, or after its imports. */
+/** Every module says what it is for, at the top or right after its imports. */
 import type { Finding, SourceFile } from './sources.ts';
 
 export function findMissingHeader(file: SourceFile): Finding[] {

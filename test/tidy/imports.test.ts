@@ -35,7 +35,11 @@ test('draws workspaces, tests apart, with what they import', () => {
     },
     {
       path: 'agent/src/main.ts',
-      text: "import { n } from '@rackwright/platform/node';\nimport { x } from '@a/b/c';\nimport 'node:fs';",
+      text: [
+        "import { n } from '@rackwright/platform/node';",
+        "import { x } from '@a/b/c';",
+        "import 'node:fs';",
+      ].join('\n'),
     },
     { path: 'test/lab/main.ts', text: "import { a } from '@rackwright/agent';" },
   ]);
@@ -51,11 +55,12 @@ test('finds a file that nothing imports, names or starts', () => {
     { path: 'agent/src/worker.ts', text: '' },
     { path: 'agent/src/dead.ts', text: '' },
     { path: 'agent/src/index.ts', text: '' },
+    { path: 'agent/src/other.ts', text: '' },
     { path: 'agent/src/a.test.ts', text: '' },
   ];
   const mentions = [
     { path: 'agent/package.json', text: '{"exports": {".": "./src/index.ts"}}' },
-    { path: '.ci/run', text: 'node agent/src/main.ts' },
+    { path: '.ci/run', text: 'node agent/src/other.ts' },
   ];
   expect(findDead(files, mentions).map(({ path }) => path)).toEqual(['agent/src/dead.ts']);
 });

@@ -10,6 +10,8 @@ import { isTestCode } from './sources.ts';
 export interface Import {
   readonly specifier: string;
   readonly line: number;
+  /** The whole statement, with the names that it imports. */
+  readonly statement: string;
 }
 
 const importing =
@@ -21,6 +23,7 @@ export function importsOf(text: string): Import[] {
   return [...code.matchAll(importing)].map((found) => ({
     specifier: found[1] ?? found[2] ?? found[3] ?? '',
     line: code.slice(0, found.index + found[0].length).split('\n').length,
+    statement: found[0].trim(),
   }));
 }
 
@@ -82,8 +85,8 @@ export function packageOf(specifier: string): string {
 }
 
 /**
- * Files that no file imports or names by its path. `mentions` are texts that start programs:
- * package.json files, `.ci/run`, the bootstrap.
+ * Files that no file imports or names by its path; tests and `main.ts` files start by themselves.
+ * `mentions` are texts that start programs: package.json files, `.ci/run`, the bootstrap.
  */
 export function findDead(files: readonly SourceFile[], mentions: readonly SourceFile[]): Finding[] {
   const reached = new Set<string>();
@@ -105,6 +108,6 @@ export function findDead(files: readonly SourceFile[], mentions: readonly Source
     }
   }
   return files
-    .filter(({ path }) => !path.endsWith('.test.ts') && !reached.has(path))
+    .filter(({ path }) => !/(\.test|\/main)\.ts$/.test(path) && !reached.has(path))
     .map(({ path }) => ({ path, line: 0, message: 'nothing imports or starts it; delete it' }));
 }

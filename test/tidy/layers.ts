@@ -36,6 +36,9 @@ interface Layer {
 const worldModules =
   /^node:(fs|net|tls|http|https|http2|dgram|dns|child_process|worker_threads|cluster|timers|os|process|readline|perf_hooks|sqlite)(\/|$)/;
 
+/** What only reads texts, although its module opens sockets. */
+const pureImport = /^import \{ (isIP(v[46])?(, )?)+ \} from 'node:net'$/;
+
 const layers: readonly Layer[] = [
   {
     from: /^packages\//,
@@ -94,11 +97,13 @@ export function findLayerFaults(file: SourceFile): Finding[] {
     ({ from, testsToo }) => from.test(file.path) && (testsToo || !inTest),
   );
   const free = inTest || isWorldly(file.path);
-  return importsOf(file.text).flatMap(({ specifier, line }) => {
+  return importsOf(file.text).flatMap(({ specifier, line, statement }) => {
     const messages = rules
       .filter(({ imports }) => imports.test(specifier))
       .map(({ message }) => message);
-    if (!free && worldModules.test(specifier)) messages.push('touches the world; take a platform');
+    const isPure = pureImport.test(statement);
+    if (!free && !isPure && worldModules.test(specifier))
+      messages.push('touches the world; take a platform');
     if (!free && specifier === '@rackwright/platform/node') {
       messages.push('is the real platform; only main.ts hands it on');
     }

@@ -12,8 +12,10 @@ const standardTerms: readonly { place: RegExp; words: readonly string[] }[] = [
   { place: /^packages\/api\/src\/error\//, words: ['info'] },
 ];
 
-const declaration =
-  /\b(?:const|let|function\*?|class|interface|type)\s+([A-Za-z_$][\w$]*)|^[ \t]*(?:readonly\s+)?#([A-Za-z_$][\w$]*)/gm;
+const declarations = [
+  /\b(?:const|let|function\*?|class|interface|type)\s+([A-Za-z_$][\w$]*)/g,
+  /^[ \t]*(?:readonly\s+)?#([A-Za-z_$][\w$]*)/gm,
+];
 
 /** Banned words among the names of a file. */
 export function findNames(file: SourceFile): Finding[] {
@@ -38,10 +40,12 @@ function withoutImports(code: string): string {
 }
 
 function declaredNames(code: string): { name: string; line: number }[] {
-  return [...code.matchAll(declaration)].map((found) => ({
-    name: found[1] ?? found[2] ?? '',
-    line: code.slice(0, found.index).split('\n').length,
-  }));
+  return declarations.flatMap((declaration) =>
+    [...code.matchAll(declaration)].map((found) => ({
+      name: found[1] ?? '',
+      line: code.slice(0, found.index).split('\n').length,
+    })),
+  );
 }
 
 /** `hostInfo`, `HOST_INFO` and `host-info` are host and info. */

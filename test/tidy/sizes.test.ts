@@ -22,7 +22,13 @@ test('takes a single word that cannot be broken', () => {
 
 test('finds a test of one line too many', () => {
   const ofLines = (lines: number): string =>
-    `describe('d', () => {\n  test('t', async () => {\n${'    a();\n'.repeat(lines - 2)}  });\n});\n`;
+    [
+      "describe('d', () => {",
+      "  test('t', async () => {",
+      ...Array.from({ length: lines - 2 }, () => '    a();'),
+      '  });',
+      '});',
+    ].join('\n');
   expect(findSizes({ path, text: ofLines(testLinesMax) })).toEqual([]);
   expect(findSizes({ path, text: ofLines(testLinesMax + 1) })).toMatchObject([{ line: 2 }]);
 });

@@ -1,3 +1,4 @@
+/** One run of a program, bounded in time and output. */
 export interface ExecRequest {
   readonly file: string;
   readonly args: readonly string[];

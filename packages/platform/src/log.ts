@@ -1,3 +1,4 @@
+/** What a line says beside its message; fields that are undefined are left out. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** Structured log. Info is for state changes and results only; secrets never reach it. */
