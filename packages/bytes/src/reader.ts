@@ -1,5 +1,7 @@
 import { DecodeError } from './errors.ts';
 
+/** Reading: the side that meets what others sent, so every access is checked. */
+
 const latin1 = new TextDecoder('latin1');
 
 /**

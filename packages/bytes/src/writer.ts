@@ -1,5 +1,7 @@
 import { EncodeError } from './errors.ts';
 
+/** Writing: the side that meets our own faults, so nothing is cut to fit. */
+
 const initialBytes = 64;
 
 /**
