@@ -1,0 +1,355 @@
+/** What the session does beside operations: secrets, grants, snapshots, forgetting, facts. */
+import { describe, expect, test } from 'vitest';
+import type { Executor } from './executor.ts';
+import { journalPath, snapshotPath, World } from './testing/world.ts';
+
+const password = 'correct horse battery';
+
+async function connected(): Promise<World> {
+  const world = new World();
+  await world.bootAndConnect();
+  return world;
+}
+
+function sendCredential(world: World, version: bigint, text = password): void {
+  const value = { name: 'credentials/bmc', version, username: 'admin', password: text };
+  world.controlPlane.send({ case: 'credentialValue', value });
+}
+
+describe('credentials', () => {
+  /** Work that fetches the secret and notes what it got. */
+  function asking(world: World, version: bigint): string[] {
+    const got: string[] = [];
+    world.work = async (_operation, context) => {
+      const credential = await context.credential('credentials/bmc', version);
+      got.push(`${credential.version} ${credential.username} ${credential.password}`);
+      return { kind: 'complete' };
+    };
+    return got;
+  }
+
+  test('are waited for, and a newer version serves as well', async () => {
+    const world = await connected();
+    const got = asking(world, 2n);
+    await world.issue(world.verify('h/1/1/1'), 1000);
+    sendCredential(world, 1n, 'old');
+    await world.run(1000);
+    expect(got).toEqual([]);
+    sendCredential(world, 3n);
+    await world.run(100);
+    sendCredential(world, 2n, 'late');
+    await world.issue(world.verify('h/1/1/2'));
+    expect(got).toEqual([`3 admin ${password}`, `3 admin ${password}`]);
+  });
+
+  test('that do not come end the attempt with retryAfter', async () => {
+    const world = await connected();
+    asking(world, 1n);
+    await world.issue(world.verify('h/1/1/1'), 31_000);
+    expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({
+      kind: 'retryAfter',
+      reason: 'invalidState',
+    });
+  });
+
+  test('do not hold up a cancel', async () => {
+    const world = await connected();
+    asking(world, 1n);
+    await world.issue(world.verify('h/1/1/1'));
+    await world.issue(world.cancel('h/1/1/cancel', 'h/1/1/1'));
+    expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({ type: 'cancelled' });
+  });
+
+  test('never reach the disk or the log, and end with the agent', async () => {
+    const world = await connected();
+    const got = asking(world, 1n);
+    sendCredential(world, 1n);
+    await world.issue(world.verify('h/1/1/1'));
+    expect(got).toHaveLength(1);
+    for (const path of [journalPath, snapshotPath]) {
+      const text = Buffer.from(world.disk.bytes(path) ?? []).toString('latin1');
+      expect(text).not.toContain(password);
+    }
+    expect(world.logged.join('\n')).not.toContain(password);
+    await world.restart();
+    await world.issue(world.verify('h/1/1/2'));
+    expect(got).toHaveLength(1);
+  });
+
+  test('are dropped with the last host that uses them', async () => {
+    const world = await connected();
+    const got = asking(world, 1n);
+    sendCredential(world, 1n);
+    await world.issue(world.verify('a/1/1/1'));
+    await world.issue(world.verify('b/1/1/1'));
+    world.controlPlane.send({ case: 'forget', value: { hostUid: 'a' } });
+    await world.issue(world.verify('b/1/1/2'));
+    expect(got).toHaveLength(3);
+    world.controlPlane.send({ case: 'forget', value: { hostUid: 'b' } });
+    await world.issue(world.verify('c/1/1/1'));
+    expect(got).toHaveLength(3);
+  });
+});
+
+describe('boot grants', () => {
+  const macs = ['52:54:00:00:00:01'];
+
+  /** A world in which SetPower opens the grant of its host. */
+  async function granting(): Promise<World> {
+    const world = await connected();
+    world.work = async (_operation, context, touch) => {
+      await context.begin();
+      const expiresAtMs = world.clock.wallAheadMs + world.clock.nowMs + 60_000;
+      await context.openGrant({ macs, expiresAtMs });
+      touch();
+      return { kind: 'complete' };
+    };
+    await world.issue(world.power('h/1/1/1', { on: true }));
+    return world;
+  }
+
+  /** Binds while the clock runs. */
+  async function bind(world: World, operationId: string, key: number): Promise<string> {
+    const binding = world.session?.grants.bind(operationId, Uint8Array.of(key, key));
+    await world.run(10);
+    return (await binding) ?? 'no session';
+  }
+
+  test('stand in the boot memory, with a token that differs each time', async () => {
+    const world = await granting();
+    await world.issue(world.power('g/1/1/1', { on: true }));
+    const grants = world.session?.bootMemory().grants ?? [];
+    expect(grants.map(({ operationId }) => operationId)).toEqual(['h/1/1/1', 'g/1/1/1']);
+    for (const { bootToken } of grants) expect(bootToken).toMatch(/^[0-9a-f]{32}$/);
+    expect(new Set(grants.map(({ bootToken }) => bootToken)).size).toBe(2);
+    const token = grants[0]?.bootToken ?? '';
+    expect(world.session?.grants.byToken(token)?.operationId).toBe('h/1/1/1');
+    expect(world.session?.grants.byToken('')).toBeUndefined();
+  });
+
+  test('belong to the first key, which may come back after a restart and after expiry', async () => {
+    const world = await granting();
+    expect(await bind(world, 'h/1/1/1', 1)).toBe('bound');
+    expect(await bind(world, 'h/1/1/1', 2)).toBe('otherKey');
+    await world.restart();
+    await world.run(120_000);
+    expect(await bind(world, 'h/1/1/1', 1)).toBe('bound');
+    expect(await bind(world, 'h/1/1/1', 2)).toBe('otherKey');
+  });
+
+  test('have one owner when two keys come at once', async () => {
+    const world = await granting();
+    const grants = world.session?.grants;
+    const binding = [1, 2].map((key) => grants?.bind('h/1/1/1', Uint8Array.of(key)));
+    await world.run(10);
+    expect(await Promise.all(binding)).toEqual(['bound', 'otherKey']);
+  });
+
+  test('let no new runner start once expired, whatever the clock says later', async () => {
+    const world = await granting();
+    await world.run(61_000);
+    world.work = async () => ({ kind: 'complete' });
+    await world.issue(world.verify('g/1/1/1'));
+    expect(await bind(world, 'h/1/1/1', 1)).toBe('expired');
+    world.clock.wallAheadMs -= 3_600_000;
+    expect(await bind(world, 'h/1/1/1', 1)).toBe('expired');
+    expect(await bind(world, 'h/9/9/9', 1)).toBe('noGrant');
+  });
+
+  test('are closed by the next one of the host, by its power, and by Forget', async () => {
+    const world = await granting();
+    await world.issue(world.power('h/2/1/1', { on: true }));
+    const ids = () => world.session?.grants.all().map(({ operationId }) => operationId);
+    expect(ids()).toEqual(['h/2/1/1']);
+    const opening = world.work;
+    world.work = async (_operation, context) => {
+      await context.begin();
+      await context.closeGrants();
+      return { kind: 'complete' };
+    };
+    await world.issue(world.power('h/3/1/1'));
+    expect(ids()).toEqual([]);
+    world.work = opening;
+    await world.issue(world.power('h/4/1/1', { on: true }));
+    world.controlPlane.send({ case: 'forget', value: { hostUid: 'h' } });
+    await world.run(100);
+    await world.restart();
+    expect(ids()).toEqual([]);
+  });
+
+  test('are not given when they cannot be written down', async () => {
+    const world = await connected();
+    world.work = async (_operation, context, touch) => {
+      await context.begin();
+      world.disk.failing = true;
+      world.disk.keptFraction = 0;
+      await context.openGrant({ macs, expiresAtMs: 2_000_000_000_000 });
+      touch();
+      return { kind: 'complete' };
+    };
+    await world.issue(world.power('h/1/1/1', { on: true }));
+    expect(world.touched).toEqual([]);
+    expect(world.session?.bootMemory().grants).toEqual([]);
+    expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({ type: 'internal' });
+  });
+});
+
+describe('the boot snapshot', () => {
+  const hosts = [{ hostUid: 'h', hostName: 'h1', macs: ['52:54:00:00:00:01'] }];
+
+  test('is in force at once, acknowledged once it is on disk, and there after a restart', async () => {
+    const world = await connected();
+    const before = world.session?.bootMemory();
+    world.controlPlane.send({ case: 'bootSnapshot', value: { generation: 7n, hosts } });
+    await world.run(100);
+    expect(world.session?.bootMemory().snapshot).toEqual({ generation: 7, hosts });
+    expect(world.session?.bootMemory().snapshot).not.toBe(before?.snapshot);
+    expect(world.session?.bootMemory()).toBe(world.session?.bootMemory());
+    expect(world.controlPlane.others).toMatchObject([
+      { case: 'snapshotApplied', value: { generation: 7n } },
+    ]);
+    world.controlPlane.reachable = false;
+    await world.restart();
+    expect(world.session?.bootMemory().snapshot).toEqual({ generation: 7, hosts });
+  });
+
+  test('is not acknowledged while the disk does not take it', async () => {
+    const world = await connected();
+    world.disk.failing = true;
+    world.controlPlane.send({ case: 'bootSnapshot', value: { generation: 7n, hosts } });
+    await world.run(100);
+    expect(world.session?.bootMemory().snapshot.generation).toBe(7);
+    expect(world.controlPlane.others).toEqual([]);
+  });
+
+  test('that cannot be read counts as none', async () => {
+    const world = new World();
+    world.disk.replace(snapshotPath, Uint8Array.of(255, 255, 255));
+    await world.bootAndConnect();
+    expect(world.session?.bootMemory().snapshot).toEqual({ generation: 0, hosts: [] });
+  });
+});
+
+describe('Forget', () => {
+  test('stops what runs, drops everything without a report, and says so', async () => {
+    const world = await connected();
+    const { controlPlane } = world;
+    const hosts = ['h', 'g'].map((hostUid) => ({ hostUid, hostName: hostUid, macs: [] }));
+    controlPlane.send({ case: 'bootSnapshot', value: { generation: 1n, hosts } });
+    controlPlane.answers = false;
+    await world.issue(world.verify('h/1/1/1'));
+    world.work = (_operation, context) =>
+      new Promise((resolve) => {
+        const stopped = { kind: 'failed', type: 'cancelled', message: 'stopped' } as const;
+        context.signal.addEventListener('abort', () => resolve(stopped), { once: true });
+      });
+    await world.issue(world.erase('h/1/2/1'));
+    await world.issue(world.erase('g/1/1/1'));
+    const before = controlPlane.reports.length;
+    controlPlane.send({ case: 'forget', value: { hostUid: 'h' } });
+    controlPlane.send({ case: 'forget', value: { hostUid: 'h' } });
+    await world.run(100);
+    const acknowledged = { case: 'hostForgotten', value: { hostUid: 'h' } };
+    expect(controlPlane.others.slice(1)).toMatchObject([acknowledged]);
+    expect(controlPlane.reports).toHaveLength(before);
+    expect(world.forgotten).toEqual(['h']);
+    expect(world.session?.bootMemory().snapshot.hosts).toMatchObject([{ hostUid: 'g' }]);
+    await world.restart();
+    const kept = controlPlane.hellos[1]?.operations.map(({ operationId }) => operationId);
+    expect(kept).toEqual(['g/1/1/1']);
+  });
+
+  test('comes in Welcome too, and is acknowledged each time', async () => {
+    const world = new World();
+    world.controlPlane.forgetHostUids = ['h'];
+    await world.bootAndConnect();
+    await world.restart();
+    const acknowledged = { case: 'hostForgotten', value: { hostUid: 'h' } };
+    expect(world.controlPlane.others).toMatchObject([acknowledged, acknowledged]);
+  });
+
+  test('is not acknowledged while the journal still knows an operation', async () => {
+    const world = await connected();
+    const { controlPlane } = world;
+    controlPlane.answers = false;
+    await world.issue(world.verify('h/1/1/1'));
+    world.disk.failing = true;
+    controlPlane.send({ case: 'forget', value: { hostUid: 'h' } });
+    await world.run(100);
+    expect(controlPlane.others).toEqual([]);
+    world.disk.failing = false;
+    controlPlane.forgetHostUids = ['h'];
+    controlPlane.cut();
+    await world.run(5000);
+    expect(controlPlane.others).toMatchObject([{ case: 'hostForgotten' }]);
+    await world.restart();
+    expect(controlPlane.hellos.at(-1)?.operations).toEqual([]);
+  });
+});
+
+describe('facts', () => {
+  const told = (world: World) =>
+    world.controlPlane.facts.map(({ hostUid, sequence, result }) => {
+      if (result.case !== 'hostUpdated') throw new Error(result.case);
+      const { poweredOn, unexpectedNetboot, runnerReady } = result.value.observations ?? {};
+      const seen = { poweredOn, mac: unexpectedNetboot?.mac, runner: runnerReady?.runnerSession };
+      return [hostUid, sequence, JSON.stringify(seen)];
+    });
+
+  test('are told at once, the latest again to each session, what happened once only once', async () => {
+    const world = await connected();
+    world.session?.publishFacts('h', { poweredOn: true });
+    world.session?.publishFacts('h', { unexpectedNetboot: { mac: '52:54:00:00:00:01' } });
+    world.controlPlane.cut();
+    await world.run(10);
+    world.session?.publishFacts('h', { poweredOn: false });
+    world.session?.publishFacts('g', { unexpectedNetboot: { mac: '52:54:00:00:00:02' } });
+    await world.run(5000);
+    world.controlPlane.cut();
+    await world.run(5000);
+    expect(told(world)).toEqual([
+      ['h', 0n, '{"poweredOn":false}'],
+      ['g', 0n, '{"mac":"52:54:00:00:00:02"}'],
+      ['h', 0n, '{"poweredOn":false}'],
+    ]);
+  });
+
+  test('of a runner stand in every Hello until that runner has gone', async () => {
+    const world = await connected();
+    const runnerReady = { hostUid: 'h', bootOperationId: 'h/1/1/1', runnerSession: 's1' };
+    world.session?.publishFacts('h', { runnerReady });
+    await world.run(100);
+    expect(told(world)).toEqual([['h', 0n, '{"runner":"s1"}']]);
+    world.session?.runnerGone('h', 'another');
+    world.controlPlane.cut();
+    await world.run(5000);
+    expect(world.controlPlane.hellos[1]?.runners).toMatchObject([runnerReady]);
+    world.session?.runnerGone('h', 's1');
+    world.controlPlane.cut();
+    await world.run(5000);
+    expect(world.controlPlane.hellos[2]?.runners).toEqual([]);
+  });
+
+  test('are kept for a bounded number of hosts', async () => {
+    const world = new World();
+    world.limits = { factsHostsMax: 2 };
+    world.controlPlane.reachable = false;
+    await world.bootAndConnect();
+    for (const host of ['a', 'b', 'a', 'c']) world.session?.publishFacts(host, { poweredOn: true });
+    world.controlPlane.reachable = true;
+    await world.run(31_000);
+    expect(world.controlPlane.facts.map(({ hostUid }) => hostUid)).toEqual(['a', 'c']);
+  });
+});
+
+test('refuses to be started a second time', async () => {
+  const world = await connected();
+  const executor: Executor = {
+    operationKinds: [],
+    execute: async () => ({ kind: 'complete' }),
+    resume: () => 'interrupted',
+    ended: () => undefined,
+    forgetHost: async () => undefined,
+  };
+  await expect(world.session?.start(executor)).rejects.toThrow('started before');
+});

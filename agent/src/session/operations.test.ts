@@ -1,0 +1,408 @@
+/** R3, R4, R12 and Cancel: an operation from receipt to its answered report. */
+import { agent } from '@rackwright/api';
+import { describe, expect, test } from 'vitest';
+import { AttemptEnd } from './executor.ts';
+import { type Work, World } from './testing/world.ts';
+
+/** A world whose agent is connected. */
+async function connected(): Promise<World> {
+  const world = new World();
+  await world.bootAndConnect();
+  return world;
+}
+
+/** Work that begins, and ends when the test says so or when it is stopped. */
+function workUntilReleased(world: World): { release: () => void; aborted: string[] } {
+  const aborted: string[] = [];
+  const released = Promise.withResolvers<void>();
+  world.work = async ({ id }, context, touch) => {
+    await context.begin();
+    touch();
+    const stopped = new Promise<'stopped'>((resolve) => {
+      context.signal.addEventListener('abort', () => resolve('stopped'), { once: true });
+    });
+    if ((await Promise.race([released.promise, stopped])) !== 'stopped')
+      return { kind: 'complete' };
+    aborted.push(id);
+    return { kind: 'failed', type: 'cancelled', message: 'stopped' };
+  };
+  return { release: released.resolve, aborted };
+}
+
+test('runs an operation, writes each stage down and delivers the result', async () => {
+  const world = await connected();
+  await world.issue(world.erase('h/1/1/1'));
+  expect(world.controlPlane.outcome('h/1/1/1')).toEqual({ kind: 'complete' });
+  expect(world.touched).toEqual(['h/1/1/1']);
+  expect(world.passed).toEqual([
+    'agent.journalled',
+    'agent.begun',
+    'agent.ended',
+    'agent.reported',
+  ]);
+  expect(world.endedHooks).toEqual(['h/1/1/1']);
+  expect(world.session?.operationState('h/1/1/1')).toBe('unknown');
+});
+
+describe('R3: a known id is answered from the journal', () => {
+  test('and never executed again while it runs', async () => {
+    const world = await connected();
+    const { release } = workUntilReleased(world);
+    const operation = world.erase('h/1/1/1');
+    await world.issue(operation);
+    world.controlPlane.send({ case: 'operation', value: operation });
+    await world.run(100);
+    expect(world.session?.operationState('h/1/1/1')).toBe('begun');
+    release();
+    await world.run(100);
+    expect(world.touched).toEqual(['h/1/1/1']);
+    expect(world.controlPlane.reports).toHaveLength(1);
+  });
+
+  test('nor after it has ended, nor in a later life', async () => {
+    const world = await connected();
+    world.controlPlane.settles = false;
+    const operation = world.erase('h/1/1/1');
+    await world.issue(operation);
+    world.controlPlane.send({ case: 'operation', value: operation });
+    await world.run(100);
+    world.controlPlane.direct = () => agent.Directive_Action.CONTINUE;
+    await world.restart();
+    world.controlPlane.send({ case: 'operation', value: operation });
+    await world.run(100);
+    expect(world.touched).toEqual(['h/1/1/1']);
+    const results = world.controlPlane.reports.map(({ sequence, result }) => [
+      sequence,
+      result.case,
+    ]);
+    expect(results).toEqual([
+      [1n, 'complete'],
+      [1n, 'complete'],
+      [1n, 'complete'],
+    ]);
+  });
+
+  test('also when the same operation comes twice at once', async () => {
+    const world = await connected();
+    const operation = world.erase('h/1/1/1');
+    world.controlPlane.issue(operation);
+    world.controlPlane.issue(operation);
+    await world.run(100);
+    expect(world.touched).toEqual(['h/1/1/1']);
+  });
+
+  test('starts what was received before a crash only when the control plane says continue', async () => {
+    const world = await connected();
+    world.crashAt = { name: 'agent.journalled', occurrence: 1 };
+    await world.issue(world.erase('h/1/1/1'));
+    expect(world.alive).toBe(false);
+    const { issued } = world.controlPlane;
+    const kept = [...issued.values()];
+    issued.clear();
+    world.controlPlane.direct = () => undefined;
+    await world.bootAndConnect();
+    expect(world.session?.operationState('h/1/1/1')).toBe('received');
+    expect(world.touched).toEqual([]);
+    world.controlPlane.direct = () => agent.Directive_Action.CONTINUE;
+    for (const each of kept) issued.set(each.operation.id, each);
+    await world.restart();
+    await world.run(100);
+    expect(world.touched).toEqual(['h/1/1/1']);
+    expect(world.controlPlane.outcome('h/1/1/1')).toEqual({ kind: 'complete' });
+  });
+
+  test('cannot answer an operation without an id, and goes on', async () => {
+    const world = await connected();
+    world.controlPlane.send({ case: 'operation', value: {} });
+    await world.issue(world.erase('h/1/1/1'));
+    expect(world.touched).toEqual(['h/1/1/1']);
+  });
+});
+
+describe('R4: no destructive step without a durable intent', () => {
+  test('touches nothing when the intent cannot be written, and says why', async () => {
+    const world = await connected();
+    world.work = async (_operation, context, touch) => {
+      world.disk.failing = true;
+      await context.begin();
+      touch();
+      return { kind: 'complete' };
+    };
+    await world.issue(world.erase('h/1/1/1'));
+    expect(world.touched).toEqual([]);
+    expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({
+      kind: 'failed',
+      type: 'internal',
+      message: expect.stringContaining('not durable'),
+    });
+  });
+
+  test('does not even accept what it cannot write down', async () => {
+    const world = await connected();
+    world.disk.failing = true;
+    await world.issue(world.erase('h/1/1/1'));
+    expect(world.touched).toEqual([]);
+    expect(world.passed).not.toContain('agent.journalled');
+    expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({ type: 'internal' });
+  });
+
+  test('writes a report down later that the disk did not take', async () => {
+    const world = await connected();
+    world.controlPlane.answers = false;
+    world.work = async (_operation, context) => {
+      await context.begin();
+      world.disk.failing = true;
+      return { kind: 'complete' };
+    };
+    await world.issue(world.erase('h/1/1/1'));
+    expect(world.endedHooks).toEqual([]);
+    world.disk.failing = false;
+    world.controlPlane.cut();
+    await world.run(5000);
+    expect(world.endedHooks).toEqual(['h/1/1/1']);
+    world.controlPlane.answers = true;
+    await world.restart();
+    expect(world.controlPlane.outcome('h/1/1/1')).toEqual({ kind: 'complete' });
+  });
+
+  test('ends what had begun before a crash interrupted, without repeating it', async () => {
+    const world = await connected();
+    world.crashAt = { name: 'agent.begun', occurrence: 1 };
+    await world.issue(world.power('h/1/1/1'));
+    await world.bootAndConnect();
+    await world.run(100);
+    expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({
+      kind: 'failed',
+      type: 'interrupted',
+      lastProgress: expect.stringContaining('begun'),
+    });
+    expect(world.touched).toEqual([]);
+    expect(world.controlPlane.hellos[1]?.operations).toMatchObject([
+      { operationId: 'h/1/1/1', state: agent.JournalledOperation_State.ENDED, answered: false },
+    ]);
+  });
+
+  test('takes an in-band step up again with the runner that still works on it', async () => {
+    const world = await connected();
+    const { aborted } = workUntilReleased(world);
+    await world.issue(world.erase('h/1/1/1'));
+    const runner = Promise.withResolvers<void>();
+    const asked: string[] = [];
+    world.resume = async ({ id }, context) => {
+      asked.push(id);
+      await context.begin();
+      await runner.promise;
+      return { kind: 'complete' };
+    };
+    await world.restart();
+    expect(world.controlPlane.hellos[1]?.operations).toMatchObject([
+      { operationId: 'h/1/1/1', state: agent.JournalledOperation_State.BEGUN },
+    ]);
+    await world.issue(world.erase('h/1/2/1'));
+    expect(world.controlPlane.outcome('h/1/2/1')).toMatchObject({ reason: 'locked' });
+    runner.resolve();
+    await world.run(100);
+    expect(world.controlPlane.outcome('h/1/1/1')).toEqual({ kind: 'complete' });
+    expect([asked, world.touched, aborted]).toEqual([['h/1/1/1'], ['h/1/1/1'], []]);
+  });
+
+  test('ends an in-band step interrupted when its runner does not come back', async () => {
+    const world = await connected();
+    workUntilReleased(world);
+    await world.issue(world.erase('h/1/1/1'));
+    world.resume = async () => {
+      await world.clock.sleep(500);
+      return 'interrupted' as const;
+    };
+    await world.restart();
+    expect(world.controlPlane.outcome('h/1/1/1')).toBeUndefined();
+    await world.run(1000);
+    expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({ type: 'interrupted' });
+  });
+
+  test('reports what a failing executor threw, and its own end as it is', async () => {
+    const world = await connected();
+    const thrown: unknown[] = [
+      new Error('odd'),
+      new AttemptEnd({ kind: 'transientError', cause: 'network', message: 'no route' }),
+    ];
+    world.work = async () => {
+      throw thrown.shift();
+    };
+    await world.issue(world.verify('h/1/1/1'));
+    await world.issue(world.verify('h/1/1/2'));
+    expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({
+      type: 'internal',
+      detail: 'odd',
+    });
+    expect(world.controlPlane.outcome('h/1/1/2')).toMatchObject({ cause: 'network' });
+  });
+
+  test('begins nothing after the deadline', async () => {
+    const world = await connected();
+    world.work = async (_operation, context, touch) => {
+      await world.clock.sleep(200);
+      await context.begin();
+      touch();
+      return { kind: 'complete' };
+    };
+    const kind = world.erase('h/1/1/1').kind;
+    await world.issue(world.operation('h/1/1/1', kind, 100), 1000);
+    expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({ type: 'deadline' });
+    expect(world.touched).toEqual([]);
+  });
+});
+
+describe('R12: one exclusive operation for a host', () => {
+  test('answers a second one locked while the first may run', async () => {
+    const world = await connected();
+    const { release } = workUntilReleased(world);
+    await world.issue(world.power('h/1/1/1'));
+    await world.issue(world.erase('h/1/2/1'));
+    expect(world.controlPlane.outcome('h/1/2/1')).toMatchObject({
+      kind: 'retryAfter',
+      reason: 'locked',
+      message: expect.stringContaining('h/1/1/1'),
+    });
+    expect(world.touched).toEqual(['h/1/1/1']);
+    release();
+    await world.run(100);
+    await world.issue(world.erase('h/1/2/2'));
+    expect(world.touched).toEqual(['h/1/1/1', 'h/1/2/2']);
+  });
+
+  test('lets other hosts and what is not exclusive run meanwhile', async () => {
+    const world = await connected();
+    workUntilReleased(world);
+    await world.issue(world.power('h/1/1/1'));
+    await world.issue(world.verify('h/2/1/1'));
+    await world.issue(world.power('g/1/1/1'));
+    expect(world.touched).toEqual(['h/1/1/1', 'h/2/1/1', 'g/1/1/1']);
+  });
+
+  test('counts one that waits for its restart as one that may run', async () => {
+    const world = await connected();
+    world.crashAt = { name: 'agent.journalled', occurrence: 1 };
+    await world.issue(world.power('h/1/1/1'));
+    world.controlPlane.issued.clear();
+    world.controlPlane.direct = () => undefined;
+    await world.bootAndConnect();
+    await world.issue(world.power('h/1/2/1'));
+    expect(world.controlPlane.outcome('h/1/2/1')).toMatchObject({ reason: 'locked' });
+  });
+});
+
+describe('Cancel', () => {
+  test('is answered when what it stopped is over, after its report', async () => {
+    const world = await connected();
+    const { aborted } = workUntilReleased(world);
+    await world.issue(world.erase('h/1/1/1'));
+    await world.issue(world.cancel('h/1/1/cancel', 'h/1/1/1'));
+    expect(aborted).toEqual(['h/1/1/1']);
+    const ids = world.controlPlane.reports.map(({ operationId }) => operationId);
+    expect(ids).toEqual(['h/1/1/1', 'h/1/1/cancel']);
+    expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({ type: 'cancelled' });
+    expect(world.controlPlane.outcome('h/1/1/cancel')).toEqual({ kind: 'complete' });
+  });
+
+  test('stops what waits for the lease before it begins', async () => {
+    const world = await connected();
+    world.controlPlane.leaseMs = 0;
+    await world.run(10_000);
+    await world.issue(world.erase('h/1/1/1'));
+    await world.issue(world.cancel('h/1/1/cancel', 'h/1/1/1'));
+    world.controlPlane.leaseMs = 5000;
+    await world.run(5000);
+    expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({ type: 'cancelled' });
+    expect(world.touched).toEqual([]);
+  });
+
+  test('of something unknown is complete, and the id can never begin later', async () => {
+    const world = await connected();
+    world.controlPlane.settles = false;
+    await world.issue(world.cancel('h/1/1/cancel', 'h/1/1/1'));
+    expect(world.controlPlane.outcome('h/1/1/cancel')).toEqual({ kind: 'complete' });
+    world.controlPlane.direct = () => agent.Directive_Action.CONTINUE;
+    await world.restart();
+    await world.issue(world.erase('h/1/1/1'));
+    expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({ type: 'cancelled' });
+    expect(world.touched).toEqual([]);
+  });
+
+  test('is taken up again after a crash, before its target can start', async () => {
+    const world = await connected();
+    const { controlPlane } = world;
+    const target = world.erase('h/1/1/1');
+    world.crashAt = { name: 'agent.journalled', occurrence: 2 };
+    world.work = () => new Promise(() => undefined);
+    controlPlane.issue(target);
+    await world.issue(world.cancel('h/1/1/cancel', 'h/1/1/1'));
+    expect(world.alive).toBe(false);
+    await world.bootAndConnect();
+    await world.run(100);
+    expect(controlPlane.outcome('h/1/1/1')).toMatchObject({ type: 'cancelled' });
+    expect(controlPlane.outcome('h/1/1/cancel')).toEqual({ kind: 'complete' });
+    expect(world.touched).toEqual([]);
+  });
+
+  test('says after its deadline that the other still runs', async () => {
+    const world = await connected();
+    world.work = () => new Promise(() => undefined);
+    await world.issue(world.verify('h/1/1/1'));
+    const { kind } = world.cancel('h/1/1/cancel', 'h/1/1/1');
+    await world.issue(world.operation('h/1/1/cancel', kind, 1000), 2000);
+    expect(world.controlPlane.outcome('h/1/1/cancel')).toMatchObject({
+      kind: 'retryAfter',
+      reason: 'locked',
+    });
+  });
+});
+
+test('tells progress while it runs, and again to the next session, never afterwards', async () => {
+  const world = await connected();
+  const work: Work = async (_operation, context) => {
+    await context.begin();
+    context.continuing({ step: 'deploy.erase_devices', percent: 40, text: 'overwriting' });
+    await world.clock.sleep(20_000);
+    return { kind: 'complete' };
+  };
+  world.work = work;
+  await world.issue(world.erase('h/1/1/1'));
+  world.controlPlane.cut();
+  await world.run(5000);
+  const progress = world.controlPlane.facts.map(({ sequence, result }) => [sequence, result.case]);
+  expect(progress).toEqual([
+    [0n, 'continuing'],
+    [0n, 'continuing'],
+  ]);
+  await world.run(20_000);
+  world.controlPlane.cut();
+  await world.run(5000);
+  expect(world.controlPlane.facts).toHaveLength(2);
+});
+
+test('ends an operation whose report is too large to be delivered as failed', async () => {
+  const world = new World();
+  world.limits = { reportBytesMax: 1000 };
+  await world.bootAndConnect();
+  world.work = async () => ({
+    kind: 'failed',
+    type: 'ioError',
+    message: 'x',
+    detail: 'y'.repeat(2000),
+  });
+  await world.issue(world.verify('h/1/1/1'));
+  expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({ type: 'internal' });
+});
+
+test('refuses more operations than it can keep, without forgetting any', async () => {
+  const world = new World();
+  world.limits = { operationsMax: 2 };
+  await world.bootAndConnect();
+  world.controlPlane.settles = false;
+  await world.issue(world.verify('h/1/1/1'));
+  await world.issue(world.verify('h/1/1/2'));
+  await world.issue(world.verify('h/1/1/3'));
+  expect(world.controlPlane.outcome('h/1/1/3')).toMatchObject({ reason: 'fault' });
+  expect(world.touched).toEqual(['h/1/1/1', 'h/1/1/2']);
+});

@@ -1,0 +1,225 @@
+/**
+ * One agent with its disk, the devices it works on, and a control plane, on one clock. The agent
+ * can be killed anywhere and started again; only disk, devices and control plane outlive it.
+ */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+import type { Log, Random } from '@rackwright/platform';
+import type { FinalResult } from '@rackwright/results';
+import { Journal } from '../../journal/index.ts';
+import { MemoryDisk } from '../../journal/testing/disk.ts';
+import { AgentSession, type Executor, type OperationContext } from '../index.ts';
+import { TestClock } from './clock.ts';
+import { ControlPlane } from './control-plane.ts';
+
+/** What a device was told to do; `touch` is the moment something outside changes. */
+export type Work = (
+  operation: agent.Operation,
+  context: OperationContext,
+  touch: () => void,
+) => Promise<FinalResult>;
+
+export const journalPath = '/state/journal';
+export const snapshotPath = '/state/boot-snapshot';
+
+/** A long time for any deadline in these tests. */
+const deadlineMsDefault = 3_600_000;
+
+export class World {
+  readonly clock = new TestClock();
+  readonly disk = new MemoryDisk();
+  readonly controlPlane = new ControlPlane(this.clock);
+  /** Operation ids, each time a device was touched for it: what the devices' own logs would say. */
+  readonly touched: string[] = [];
+  readonly forgotten: string[] = [];
+  readonly endedHooks: string[] = [];
+  readonly logged: string[] = [];
+  /** Kills the agent at the n-th time it passes this place. */
+  crashAt: { name: string; occurrence: number } | undefined;
+  readonly passed: string[] = [];
+  work: Work = async (_operation, context, touch) => {
+    await context.begin();
+    touch();
+    await this.clock.sleep(20);
+    return { kind: 'complete' };
+  };
+  resume: Executor['resume'] = () => 'interrupted';
+  kinds: Executor['operationKinds'] = ['verifyAccess', 'setPower', 'inspect', 'runStep'];
+  limits: ConstructorParameters<typeof AgentSession>[0]['limits'] = {};
+  /** The present life's session. */
+  session: AgentSession | undefined;
+  #kill: () => void = () => undefined;
+  #lives = 0;
+  #seed: number;
+
+  constructor(seed = 1) {
+    this.#seed = seed;
+    this.disk.delay = () => this.clock.sleep(1);
+  }
+
+  get alive(): boolean {
+    return this.session !== undefined;
+  }
+
+  /** Starts a life of the agent. It is up after some milliseconds. */
+  boot(): void {
+    this.#lives += 1;
+    const life = this.#openLife();
+    const { clock, disk, transport } = life;
+    this.#kill = () => {
+      life.kill();
+      this.session = undefined;
+    };
+    const log = this.#log();
+    const random = this.#random();
+    const crashPoint = (name: string) => this.#passCrashPoint(name);
+    const starting = async () => {
+      const journal = await Journal.open({ disk, path: journalPath, clock, random, log });
+      this.session = new AgentSession({
+        journal,
+        disk,
+        snapshotPath,
+        clock,
+        random,
+        log,
+        crashPoint,
+        transport,
+        agentVersion: '0.0.0',
+        limits: this.limits ?? {},
+      });
+      await this.session.start(this.#executor(life.alive));
+    };
+    // Without a journal the program does not start.
+    starting().catch(() => life.kill());
+  }
+
+  /** kill -9 */
+  kill(): void {
+    this.#kill();
+  }
+
+  async restart(): Promise<void> {
+    this.kill();
+    await this.bootAndConnect();
+  }
+
+  async bootAndConnect(): Promise<void> {
+    this.boot();
+    await this.clock.run(100);
+  }
+
+  run(durationMs: number): Promise<void> {
+    return this.clock.run(durationMs);
+  }
+
+  /** Issues an operation and lets time pass. */
+  async issue(operation: agent.Operation, runMs = 100): Promise<void> {
+    this.controlPlane.issue(operation);
+    await this.run(runMs);
+  }
+
+  /** A clean step that destroys data. */
+  erase(id: string, fields: MessageInitShape<typeof agent.RunStepSchema> = {}): agent.Operation {
+    return this.operation(id, {
+      case: 'runStep',
+      value: {
+        step: 'deploy.erase_devices',
+        mode: agent.StepMode.RUN,
+        destructive: true,
+        bootOperationId: `${id}-boot`,
+        ...fields,
+      },
+    });
+  }
+
+  power(id: string, fields: { on?: boolean; bootFrom?: agent.BootTarget } = {}): agent.Operation {
+    const bmc = { address: '192.0.2.7', credential: 'credentials/bmc', credentialVersion: 1n };
+    return this.operation(id, { case: 'setPower', value: { bmc, on: false, ...fields } });
+  }
+
+  verify(id: string): agent.Operation {
+    const bmc = { address: '192.0.2.7', credential: 'credentials/bmc', credentialVersion: 1n };
+    return this.operation(id, { case: 'verifyAccess', value: { bmc } });
+  }
+
+  cancel(id: string, operationId: string): agent.Operation {
+    return this.operation(id, { case: 'cancel', value: { operationId } });
+  }
+
+  operation(
+    id: string,
+    kind: NonNullable<MessageInitShape<typeof agent.OperationSchema>['kind']>,
+    deadlineInMs = deadlineMsDefault,
+  ): agent.Operation {
+    const hostUid = id.slice(0, id.indexOf('/'));
+    const nowMs = this.clock.wallAheadMs + this.clock.nowMs;
+    const deadline = timestampFromMs(nowMs + deadlineInMs);
+    return create(agent.OperationSchema, { id, hostUid, hostName: 'h1', deadline, kind });
+  }
+
+  #openLife() {
+    const clock = this.clock.open();
+    const disk = this.disk.open();
+    const transport = this.controlPlane.open();
+    let alive = true;
+    return {
+      clock: clock.clock,
+      disk: disk.disk,
+      transport: transport.transport,
+      alive: () => alive,
+      kill: () => {
+        alive = false;
+        clock.kill();
+        disk.kill();
+        transport.kill();
+      },
+    };
+  }
+
+  #executor(alive: () => boolean): Executor {
+    return {
+      operationKinds: this.kinds,
+      execute: (operation, context) =>
+        this.work(operation, context, () => alive() && this.touched.push(operation.id)),
+      resume: (operation, context) => this.resume(operation, context),
+      ended: (operationId) => alive() && this.endedHooks.push(operationId),
+      forgetHost: async (hostUid) => {
+        if (alive()) this.forgotten.push(hostUid);
+      },
+    };
+  }
+
+  #passCrashPoint(name: string): void {
+    if (!this.alive) return;
+    this.passed.push(name);
+    if (this.crashAt === undefined || this.crashAt.name !== name) return;
+    this.crashAt.occurrence -= 1;
+    if (this.crashAt.occurrence > 0) return;
+    this.crashAt = undefined;
+    this.kill();
+  }
+
+  #random(): Random {
+    // xorshift32: a different sequence for each seed and life.
+    let state = (this.#seed * 7919 + this.#lives * 104_729) | 1;
+    const next = () => {
+      state ^= state << 13;
+      state ^= state >>> 17;
+      state ^= state << 5;
+      return state >>> 0;
+    };
+    return {
+      bytes: (count) => Uint8Array.from({ length: count }, () => next() & 0xff),
+      fraction: () => next() / 2 ** 32,
+    };
+  }
+
+  #log(): Log {
+    const note = (fields: object, message: string) => {
+      this.logged.push(`${message} ${JSON.stringify(fields)}`);
+    };
+    const log: Log = { debug: note, info: note, warn: note, error: note, child: () => log };
+    return log;
+  }
+}
