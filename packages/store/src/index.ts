@@ -31,6 +31,13 @@ export {
   type MemoryStoreOptions,
   openMemoryStore,
 } from './memory/store.ts';
+export {
+  type Authentication,
+  type DurabilityProof,
+  type NatsStoreOptions,
+  openNatsStore,
+  type TlsFiles,
+} from './nats/index.ts';
 export { openNatsStore } from './nats/open.ts';
 export type { NatsStoreOptions } from './nats/options.ts';
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite/store.ts';

@@ -14,7 +14,11 @@ export type WriteDecision =
   | { readonly kind: 'landed'; readonly revision: Revision }
   | { readonly kind: 'conflict' };
 
-/** Decides a put or delete, given the last change of its key. */
+/**
+ * Decides a put or delete, given the last change of its key. A write that may have landed before
+ * must first be looked for among all kept changes: others may have followed it, and after a delete
+ * a repeated creation would otherwise be made twice.
+ */
 export function decideWrite(
   last: Change | undefined,
   expected: Expected,

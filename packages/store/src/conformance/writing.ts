@@ -77,7 +77,7 @@ const deleteAndRecreate: ConformanceCase = {
 };
 
 const repetitionIsOk: ConformanceCase = {
-  name: 'answers the repetition of a write by its write id with the same revision',
+  name: 'answers the repetition of a write by its id with the same revision, also when others followed',
   async run({ first, second }) {
     const created = await first.put('hosts.a', bytes('one'), 'absent', 'write-1');
     const repeated = await second.put('hosts.a', bytes('one'), 'absent', 'write-1');
@@ -87,7 +87,9 @@ const repetitionIsOk: ConformanceCase = {
     assert.deepEqual(await first.put('hosts.a', bytes('two'), revision, 'write-2'), updated);
     const deleted = await first.delete('hosts.a', revisionOf(updated), 'write-3');
     assert.deepEqual(await second.delete('hosts.a', revisionOf(updated), 'write-3'), deleted);
+    assert.deepEqual(await first.put('hosts.a', bytes('one'), 'absent', 'write-1'), created);
     assert.equal((await first.history('hosts.a')).length, 3);
+    assert.equal((await second.get('hosts.a')).kind, 'absent');
   },
 };
 

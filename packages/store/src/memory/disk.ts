@@ -59,6 +59,8 @@ export class MemoryDisk implements ChangeLog {
   /** Decides and, if it may happen, makes one write. The answer to `write` bears its revision. */
   write(write: DiskWrite): Exclude<WriteDecision, { kind: 'write' }> {
     const kept = this.#byKey.get(write.key) ?? [];
+    const earlier = kept.find((change) => change.writeId === write.writeId);
+    if (earlier !== undefined) return { kind: 'landed', revision: earlier.revision };
     const decision = decideWrite(kept.at(-1), write.expected, write.writeId);
     if (decision.kind !== 'write') return decision;
     this.#latest += 1;

@@ -19,7 +19,7 @@ import { retryDelayMs } from './options.ts';
 const MESSAGES_AHEAD_MAX = 256;
 /** How long the server waits for messages in one pull; at least 1 s by the protocol. */
 const PULL_EXPIRES_MS = 5_000;
-/** Two of these without a sign, and the consumer is looked for. */
+/** Two of these without a sign, and the consumer is given up for a new one. */
 const HEARTBEAT_MS = 1_000;
 
 export interface WatchPath {
@@ -106,6 +106,8 @@ async function* messagesAfter(
 async function endWhenReplaced(messages: ConsumerMessages): Promise<void> {
   for await (const status of messages.status()) {
     switch (status.type) {
+      // The server that held the consumer may be gone for good, and nobody would say so.
+      case 'heartbeats_missed':
       case 'reset':
       case 'ordered_consumer_recreated':
       case 'consumer_not_found':

@@ -3,8 +3,8 @@
  *
  *  W1 Every attempt of a write carries the same write id and a revision to compare with, so that
  *     at most one of them is ever stored, late ones included.
- *  W2 `conflict` is answered only after a read by the leader has shown that the key moved on and,
- *     if an attempt was uncertain, that the write is not among the key's kept changes.
+ *  W2 A repetition is made, and `conflict` answered, only after a read by the leader; if an attempt
+ *     was uncertain, only when the write is not among the key's kept changes.
  *  W3 What is uncertain when the time is up is `unknown`.
  */
 import type { Expected, Revision, WriteResult } from '../contract.ts';
@@ -74,18 +74,15 @@ async function reread(
   try {
     const last = await path.last(key);
     const decision = decideWrite(last, expected, writeId);
-    switch (decision.kind) {
-      case 'write':
-        return { kind: 'open', previous: decision.previous };
-      case 'landed':
-        return settled({ kind: 'ok', revision: decision.revision, writeId });
-      case 'conflict': {
-        const earlier = mayHaveLanded ? await findBack(path, last, writeId) : undefined;
-        if (earlier !== undefined) return settled({ kind: 'ok', revision: earlier, writeId });
-        const current = { ...readResult(key, last), asOf: last?.revision ?? 0 };
-        return settled({ kind: 'conflict', current });
-      }
-    }
+    if (decision.kind === 'landed')
+      return settled({ kind: 'ok', revision: decision.revision, writeId });
+    const earlier = mayHaveLanded ? await findBack(path, last, writeId) : undefined;
+    if (earlier !== undefined) return settled({ kind: 'ok', revision: earlier, writeId });
+    if (decision.kind === 'write') return { kind: 'open', previous: decision.previous };
+    return settled({
+      kind: 'conflict',
+      current: { ...readResult(key, last), asOf: last?.revision ?? 0 },
+    });
   } catch (error) {
     return { kind: 'unread', reason: messageOf(error) };
   }

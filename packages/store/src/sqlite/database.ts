@@ -28,6 +28,7 @@ export class SqliteDatabase implements ChangeLog {
   readonly #live: StatementSync;
   readonly #after: StatementSync;
   readonly #ofKey: StatementSync;
+  readonly #byWriteId: StatementSync;
   readonly #insert: StatementSync;
   readonly #newest: StatementSync;
   readonly #trim: StatementSync;
@@ -46,6 +47,9 @@ export class SqliteDatabase implements ChangeLog {
     );
     this.#ofKey = database.prepare(
       `SELECT ${COLUMNS} FROM changes AS c WHERE c.key = ? ORDER BY c.revision`,
+    );
+    this.#byWriteId = database.prepare(
+      'SELECT revision FROM changes WHERE key = ? AND write_id = ?',
     );
     this.#insert = database.prepare(
       `INSERT INTO changes (revision, key, live, value, write_id, previous)
@@ -81,6 +85,12 @@ export class SqliteDatabase implements ChangeLog {
 
   changesOf(key: string): readonly StoredChange[] {
     return this.#ofKey.all(key).map(asChange);
+  }
+
+  /** The revision of the write with this id among the kept changes of `key`. */
+  revisionOf(key: string, writeId: string): Revision | undefined {
+    const row = this.#byWriteId.get(key, writeId);
+    return row === undefined ? undefined : Number(row['revision']);
   }
 
   /** Only inside `transaction`. */

@@ -20,9 +20,9 @@ export const SCHEMA = `
     revision INTEGER PRIMARY KEY,
     key TEXT NOT NULL,
     live INTEGER NOT NULL CHECK (live IN (0, 1)),
-    value BLOB NOT NULL,
     write_id TEXT NOT NULL,
-    previous INTEGER NOT NULL
+    previous INTEGER NOT NULL,
+    value BLOB NOT NULL
   ) STRICT;
   CREATE INDEX changes_by_key ON changes (key, revision);
   CREATE TABLE newest (

@@ -55,6 +55,8 @@ interface PendingWrite {
   readonly value?: Uint8Array;
   readonly expected: Expected;
   readonly writeId: string;
+  /** The caller chose the id, and may have sent it before. */
+  readonly mayHaveLanded: boolean;
   readonly answer: (result: WriteResult) => void;
 }
 
@@ -99,22 +101,18 @@ class SqliteStore implements StateStore {
     key: string,
     value: Uint8Array,
     expected: Expected,
-    writeId = randomId(this.#random),
+    writeId?: string,
   ): Promise<WriteResult> {
     checkKey(key);
     checkValue(key, value);
     if (expected !== 'absent') checkRevision(expected, 1);
-    return this.#accept({ key, value: Uint8Array.from(value), expected, writeId });
+    return this.#accept({ key, value: Uint8Array.from(value), expected }, writeId);
   }
 
-  async delete(
-    key: string,
-    expected: Revision,
-    writeId = randomId(this.#random),
-  ): Promise<WriteResult> {
+  async delete(key: string, expected: Revision, writeId?: string): Promise<WriteResult> {
     checkKey(key);
     checkRevision(expected, 1);
-    return this.#accept({ key, expected, writeId });
+    return this.#accept({ key, expected }, writeId);
   }
 
   watch(from: Revision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent> {
@@ -138,11 +136,16 @@ class SqliteStore implements StateStore {
     this.#end();
   }
 
-  #accept(write: Omit<PendingWrite, 'answer'>): Promise<WriteResult> {
-    checkWriteId(write.writeId);
+  #accept(
+    write: Pick<PendingWrite, 'key' | 'value' | 'expected'>,
+    chosenId: string | undefined,
+  ): Promise<WriteResult> {
+    const writeId = chosenId ?? randomId(this.#random);
+    checkWriteId(writeId);
     this.#checkOpen();
+    const mayHaveLanded = chosenId !== undefined;
     return new Promise((answer) => {
-      this.#pending.push({ ...write, answer });
+      this.#pending.push({ ...write, writeId, mayHaveLanded, answer });
       if (this.#pending.length === 1) setImmediate(() => this.#commitGroup());
     });
   }
@@ -172,6 +175,8 @@ class SqliteStore implements StateStore {
   /** Inside a transaction. */
   #write(write: PendingWrite, latest: Revision): WriteResult {
     const { key, value, expected, writeId } = write;
+    const earlier = write.mayHaveLanded ? this.#database.revisionOf(key, writeId) : undefined;
+    if (earlier !== undefined) return { kind: 'ok', revision: earlier, writeId };
     const last = this.#database.last(key);
     const decision = decideWrite(last, expected, writeId);
     switch (decision.kind) {

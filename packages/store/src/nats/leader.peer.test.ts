@@ -1,0 +1,89 @@
+/** The loss of the bucket's leader, by SIGKILL, under writers and a watcher. */
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { bytes, eventsUntil, text, USUAL_LIMITS, withoutRepeats } from '../conformance/subject.ts';
+import type { StateStore, WriteResult } from '../contract.ts';
+import { NatsCluster, serverMissing } from './cluster.ts';
+import { natsSubject } from './subject.ts';
+
+const ROUNDS = 120;
+/** The leader dies in the middle of the writing. */
+const KILL_AT_ROUND = 40;
+const KEYS = 4;
+
+let cluster: NatsCluster;
+
+beforeAll(async () => {
+  if (serverMissing() !== undefined) return;
+  cluster = await NatsCluster.start({ servers: 3, syncAlways: true });
+}, 120_000);
+
+afterAll(() => cluster?.dispose());
+
+/** Name of the server that leads the only bucket's stream, by any server's monitor. */
+async function leader(): Promise<string> {
+  const answer = await fetch(new URL('/jsz?accounts=1&streams=1', cluster.monitors[0]));
+  const jsz = (await answer.json()) as {
+    account_details: { stream_detail?: { cluster?: { leader?: string } }[] }[];
+  };
+  for (const account of jsz.account_details) {
+    const name = account.stream_detail?.[0]?.cluster?.leader;
+    if (name !== undefined) return name;
+  }
+  return assert.fail('no leader is known');
+}
+
+/** Writes under one id until the outcome is certain. */
+async function certain(
+  store: StateStore,
+  key: string,
+  value: string,
+  expected: number | 'absent',
+): Promise<Exclude<WriteResult, { kind: 'unknown' }>> {
+  let result = await store.put(key, bytes(value), expected);
+  while (result.kind === 'unknown') {
+    result = await store.put(key, bytes(value), expected, result.writeId);
+  }
+  return result;
+}
+
+test('loses no acknowledged write and has no second winner when the leader is killed', async (context) => {
+  const reason = serverMissing();
+  if (reason !== undefined) context.skip(reason);
+  const subject = await natsSubject(cluster);
+  const start = await subject.first.latestRevision();
+  const watch = subject.second.watch(start, 'races');
+  const acknowledged = new Map<number, string>();
+  let killed = false;
+
+  const race = async (key: string) => {
+    let revision = 0;
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const expected = round === 0 ? 'absent' : revision;
+      if (round === KILL_AT_ROUND && !killed) {
+        killed = true;
+        await cluster.kill([await leader()]);
+      }
+      const results = await Promise.all([
+        certain(subject.first, key, `left ${round}`, expected),
+        certain(subject.second, key, `right ${round}`, expected),
+      ]);
+      const winners = results.filter((result) => result.kind === 'ok');
+      assert.equal(winners.length, 1, `round ${round} of ${key} has ${winners.length} winners`);
+      revision = winners[0]?.revision ?? 0;
+      acknowledged.set(revision, `${key} ${results[0].kind === 'ok' ? 'left' : 'right'} ${round}`);
+    }
+  };
+  const racing = Promise.all(Array.from({ length: KEYS }, (_, at) => race(`races.k${at}`)));
+  const limits = { ...USUAL_LIMITS, patienceMs: 120_000 };
+  const seen = eventsUntil(watch, start + ROUNDS * KEYS, subject, limits);
+  await racing;
+  const shown = withoutRepeats(await seen).flatMap((event) =>
+    event.kind === 'put' ? [[event.revision, `${event.key} ${text(event.value)}`] as const] : [],
+  );
+  expect(killed).toBe(true);
+  expect(shown).toHaveLength(ROUNDS * KEYS);
+  expect(new Map(shown)).toEqual(new Map([...acknowledged].sort(([a], [b]) => a - b)));
+  await cluster.startAll();
+  await subject.dispose();
+}, 240_000);
