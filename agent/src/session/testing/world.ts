@@ -50,6 +50,7 @@ export class World {
   /** The present life's session. */
   session: AgentSession | undefined;
   #kill: () => void = () => undefined;
+  #alive = false;
   #lives = 0;
   #seed: number;
 
@@ -58,19 +59,25 @@ export class World {
     this.disk.delay = () => this.clock.sleep(1);
   }
 
+  /** Whether a life of the agent is under way, its start included. */
   get alive(): boolean {
-    return this.session !== undefined;
+    return this.#alive;
   }
 
   /** Starts a life of the agent. It is up after some milliseconds. */
   boot(): void {
+    if (this.#alive) throw new Error('the agent is running');
+    this.#alive = true;
     this.#lives += 1;
     const life = this.#openLife();
     const { clock, disk, transport } = life;
     this.#kill = () => {
+      if (!life.alive()) return;
       life.kill();
+      this.#alive = false;
       this.session = undefined;
     };
+    const kill = this.#kill;
     const log = this.#log();
     const random = this.#random();
     const crashPoint = (name: string) => this.#passCrashPoint(name);
@@ -91,7 +98,7 @@ export class World {
       await this.session.start(this.#executor(life.alive));
     };
     // Without a journal the program does not start.
-    starting().catch(() => life.kill());
+    starting().catch(kill);
   }
 
   /** kill -9 */
