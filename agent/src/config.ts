@@ -64,8 +64,12 @@ export interface AgentConfig {
     /** Whose flag a boot override carries. */
     readonly firmware: Firmware;
   };
-  /** For tests only: end this process by SIGKILL at a crash point. */
-  readonly crashAt?: { readonly name: string; readonly occurrence: number };
+  /** For tests only: SIGKILL at a crash point, to this process or the one in `pidFile`. */
+  readonly crashAt?: {
+    readonly name: string;
+    readonly occurrence: number;
+    readonly pidFile?: string;
+  };
 }
 
 /** Reads the text of a configuration file; throws ConfigError. */
@@ -166,7 +170,11 @@ function readBmc(reader: ConfigReader): AgentConfig['bmc'] {
 }
 
 function readCrash(reader: ConfigReader) {
-  return { name: reader.text('name'), occurrence: reader.whole('occurrence', [1, 1_000_000], 1) };
+  return {
+    name: reader.text('name'),
+    occurrence: reader.whole('occurrence', [1, 1_000_000], 1),
+    ...optional('pidFile', reader.optionalText('pidFile')),
+  };
 }
 
 function parseYaml(text: string): unknown {

@@ -46,8 +46,12 @@ export interface ControlPlaneConfig {
   readonly sessions: SessionTiming;
   /** How often every host is looked at, whatever has been missed. */
   readonly resyncIntervalMs: number;
-  /** For tests only: end this process by SIGKILL at a crash point. */
-  readonly crashAt?: { readonly name: string; readonly occurrence: number };
+  /** For tests only: SIGKILL at a crash point, to this process or the one in `pidFile`. */
+  readonly crashAt?: {
+    readonly name: string;
+    readonly occurrence: number;
+    readonly pidFile?: string;
+  };
 }
 
 const levels = ['debug', 'info', 'warn', 'error'] as const;
@@ -84,6 +88,7 @@ export function parseConfig(text: string): ControlPlaneConfig {
       reader.optionalSection('crashAt', (section) => ({
         name: section.text('name'),
         occurrence: section.whole('occurrence', [1, 1_000_000], 1),
+        ...optional('pidFile', section.optionalText('pidFile')),
       })),
     ),
   };

@@ -1,4 +1,7 @@
-/** Ends this process as `kill -9` from outside would, at a place chosen beforehand. */
+/**
+ * Ends this process, or another one, as `kill -9` from outside would, at a place chosen beforehand.
+ */
+import { readFileSync } from 'node:fs';
 import type { CrashPoint } from '../crash-point.ts';
 
 /** Which passing of which named place is deadly. */
@@ -6,6 +9,8 @@ export interface ArmedCrash {
   readonly name: string;
   /** 1 for the first time that the place is passed. */
   readonly occurrence: number;
+  /** Kills the process whose pid stands in this file instead of ourselves, and goes on. */
+  readonly pidFile?: string;
 }
 
 /**
@@ -21,6 +26,13 @@ export function makeCrashPoint(armed: ArmedCrash | undefined): CrashPoint {
   return (name) => {
     if (name !== armed.name) return;
     passed += 1;
-    if (passed === armed.occurrence) process.kill(process.pid, 'SIGKILL');
+    if (passed === armed.occurrence) process.kill(victimOf(armed), 'SIGKILL');
   };
+}
+
+function victimOf({ pidFile }: ArmedCrash): number {
+  if (pidFile === undefined) return process.pid;
+  const pid = Number(readFileSync(pidFile, 'utf8'));
+  if (!Number.isInteger(pid) || pid < 2) throw new RangeError(`${pidFile} holds no process id`);
+  return pid;
 }
