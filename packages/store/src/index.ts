@@ -38,6 +38,4 @@ export {
   openNatsStore,
   type TlsFiles,
 } from './nats/index.ts';
-export { openNatsStore } from './nats/open.ts';
-export type { NatsStoreOptions } from './nats/options.ts';
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite/store.ts';
