@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { bootClient } from './client.ts';
 import { dhcpOption, writeOption } from './options.ts';
 import { type DhcpPacket, decodeDhcp } from './packet.ts';
-import * as captures from './test-captures.ts';
+import { captures } from './test-captures.ts';
 
 const bare = { ...decodeDhcp(captures.edk2PxeDiscover), options: new Map() };
 

@@ -5,11 +5,9 @@ import { packetBytesMax } from './limits.ts';
 import { anyAddress } from './option/test-codec.ts';
 import { dhcpOption, readOption } from './options.ts';
 import { type DhcpPacket, decodeDhcp, encodeDhcp } from './packet.ts';
-import * as captures from './test-captures.ts';
+import { captures } from './test-captures.ts';
 
-const captured = Object.entries(captures).flatMap(([name, bytes]) =>
-  bytes instanceof Uint8Array ? [{ name, bytes }] : [],
-);
+const captured = Object.entries(captures).map(([name, bytes]) => ({ name, bytes }));
 
 describe.each(captured)('$name', ({ bytes }) => {
   test('is encoded to the same bytes again', () => {
@@ -18,7 +16,7 @@ describe.each(captured)('$name', ({ bytes }) => {
 
   test('is refused at every length before its end', () => {
     for (let length = 0; length < bytes.length; length += 1) {
-      expect(() => decodeDhcp(bytes.subarray(0, length)), `cut to ${length}`).toThrow(DecodeError);
+      expect(() => decodeDhcp(bytes.subarray(0, length))).toThrow(DecodeError);
     }
   });
 });
@@ -102,7 +100,10 @@ test.each([
   ['another cookie', packetBytes([], [], [255]).with(236, 0)],
   ['another op', packetBytes([], [], [255]).with(0, 3)],
   ['a hardware address beyond its field', packetBytes([], [], [255]).with(2, 17)],
-  ['a packet larger than any', packetBytes([], [], [255, ...new Array(packetBytesMax).fill(0)])],
+  [
+    'a packet larger than any',
+    packetBytes([], [], [255, ...Array.from({ length: packetBytesMax }, () => 0)]),
+  ],
 ])('refuses %s', (_name, bytes) => {
   expect(() => decodeDhcp(bytes)).toThrow(DecodeError);
 });

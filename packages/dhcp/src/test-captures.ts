@@ -4,7 +4,7 @@
  */
 
 /** Bytes from hex, a comment after `#`; `00*64` is 64 zero bytes. */
-export function capture(text: string): Uint8Array {
+function capture(text: string): Uint8Array {
   const words = text.split('\n').flatMap((line) => line.replace(/#.*/, '').trim().split(/\s+/));
   return Uint8Array.from(
     words
@@ -16,8 +16,9 @@ export function capture(text: string): Uint8Array {
   );
 }
 
-/** Debian's iPXE 1.0.0 as the ROM of a BIOS machine: DISCOVER. */
-export const ipxeRomDiscover = capture(`
+export const captures = {
+  /** Debian's iPXE 1.0.0 as the ROM of a BIOS machine: DISCOVER. */
+  ipxeRomDiscover: capture(`
   01                        # op: request
   01                        # hardware type: Ethernet
   06                        # hardware address length
@@ -59,10 +60,10 @@ export const ipxeRomDiscover = capture(`
   61 11                     # option 97, 17 bytes: machine identifier
   00*17
   ff                        # end
-`);
+`),
 
-/** EDK2 (OVMF 2022.11) booting by PXE: DISCOVER. */
-export const edk2PxeDiscover = capture(`
+  /** EDK2 (OVMF 2022.11) booting by PXE: DISCOVER. */
+  edk2PxeDiscover: capture(`
   01                        # op: request
   01                        # hardware type: Ethernet
   06                        # hardware address length
@@ -97,10 +98,10 @@ export const edk2PxeDiscover = capture(`
   50 58 45 43 6c 69 65 6e 74 3a 41 72 63 68 3a 30
   30 30 30 37 3a 55 4e 44 49 3a 30 30 33 30 30 30
   ff                        # end
-`);
+`),
 
-/** EDK2 after it chose our entry of the PXE menu: REQUEST to port 4011. */
-export const edk2PxeRequest = capture(`
+  /** EDK2 after it chose our entry of the PXE menu: REQUEST to port 4011. */
+  edk2PxeRequest: capture(`
   01                        # op: request
   01                        # hardware type: Ethernet
   06                        # hardware address length
@@ -137,10 +138,10 @@ export const edk2PxeRequest = capture(`
   61 11                     # option 97, 17 bytes: machine identifier
   00*17
   ff                        # end
-`);
+`),
 
-/** EDK2 booting by HTTP: DISCOVER. */
-export const edk2HttpDiscover = capture(`
+  /** EDK2 booting by HTTP: DISCOVER. */
+  edk2HttpDiscover: capture(`
   01                        # op: request
   01                        # hardware type: Ethernet
   06                        # hardware address length
@@ -175,10 +176,10 @@ export const edk2HttpDiscover = capture(`
   30 30 30 31 36 3a 55 4e 44 49 3a 30 30 33 30 30
   30
   ff                        # end
-`);
+`),
 
-/** snponly.efi, started by EDK2 through HTTP: DISCOVER. */
-export const chainedIpxeDiscover = capture(`
+  /** snponly.efi, started by EDK2 through HTTP: DISCOVER. */
+  chainedIpxeDiscover: capture(`
   01                        # op: request
   01                        # hardware type: Ethernet
   06                        # hardware address length
@@ -220,4 +221,5 @@ export const chainedIpxeDiscover = capture(`
   61 11                     # option 97, 17 bytes: machine identifier
   00*17
   ff                        # end
-`);
+`),
+};

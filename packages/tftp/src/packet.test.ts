@@ -81,7 +81,7 @@ describe.each(Object.entries(golden))('%s', (_name, { bytes, packet }) => {
     for (let length = 0; length < bytes.length; length += 1) {
       const cut = bytes.subarray(0, length);
       if (isWhole(packet, length)) continue;
-      expect(() => decodePacket(cut), `cut to ${length}`).toThrow(DecodeError);
+      expect(() => decodePacket(cut)).toThrow(DecodeError);
     }
   });
 });

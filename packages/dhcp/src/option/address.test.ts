@@ -22,6 +22,6 @@ test('refuses to write what is no dotted address', () => {
     'a.b.c.d',
     '::1',
   ]) {
-    expect(() => address.encode(text), text).toThrow(EncodeError);
+    expect(() => address.encode(text)).toThrow(EncodeError);
   }
 });

@@ -32,19 +32,13 @@ testCodec(pxe, {
     // What EDK2 sends to port 4011: boot item, type 0x8000, layer 0, end.
     ['470480000000ff', { bootItem: { type: 0x8000, layer: 0 }, others: [] }],
     [
-      '06010b' + // discovery control
-        '0807' +
-        '8000' +
-        '01' +
-        '0a4d0001' + // boot servers: type, count, address
-        '0905' +
-        '8000' +
-        '02' +
-        '5277' + // menu: type, length, "Rw"
-        '0a03' +
-        '00' +
-        '5277' + // prompt: timeout, "Rw"
+      [
+        '06010b', // discovery control
+        '0807 8000 01 0a4d0001', // boot servers: type, count, address
+        '0905 8000 02 5277', // menu: type, length, "Rw"
+        '0a03 00 5277', // prompt: timeout, "Rw"
         'ff',
+      ].join(' '),
       {
         discoveryControl: 11,
         bootServers: [{ type: 0x8000, addresses: ['10.77.0.1'] }],

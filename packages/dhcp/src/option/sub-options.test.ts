@@ -10,7 +10,7 @@ describe('relay agent', () => {
   testCodec(relayAgent, {
     golden: [
       [
-        '0104000a0102' + '0206525400780001',
+        '0104000a0102 0206525400780001',
         [
           [1, hexBytes('000a0102')],
           [2, hexBytes('525400780001')],
@@ -27,7 +27,7 @@ describe('iPXE', () => {
   testCodec(ipxe, {
     golden: [
       [
-        'eb03010000' + 'b00101' + 'ff',
+        'eb03010000 b00101 ff',
         [
           [0xeb, hexBytes('010000')],
           [176, hexBytes('01')],
