@@ -19,6 +19,7 @@ import {
   root,
   type SourceFile,
 } from './tidy/sources.ts';
+import { tiersOf } from './tiers.ts';
 
 const paths = repositoryPaths();
 const code = readSources(paths.filter(isTypeScript));
@@ -61,6 +62,14 @@ test('has no file that nothing imports or starts', () => {
   const starting = ['package.json', '.ci/run', 'test/bootstrap.mjs'];
   const mentions = paths.filter((path) => starting.some((name) => path.endsWith(name)));
   expect(findDead(code, readSources(mentions)).map(describeFinding)).toEqual([]);
+});
+
+test('runs every test file in exactly one tier', () => {
+  const tests = code.filter(({ path }) => path.endsWith('.test.ts'));
+  const misplaced = tests.filter(({ path }) => tiersOf(path).length !== 1);
+  expect(misplaced.map(({ path }) => path)).toEqual([]);
+  expect(tiersOf('test/elsewhere/a.test.ts')).toEqual([]);
+  expect(tiersOf('test/lab/a.peer.test.ts')).toEqual(['peer']);
 });
 
 test('has the dependencies that the golden graph shows', async () => {

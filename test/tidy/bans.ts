@@ -32,10 +32,14 @@ const worldBans: readonly Ban[] = [
   },
   { pattern: /\bconsole\./, message: 'writes to the terminal; take a Log' },
   {
-    pattern: /(?<![\w.])process\.(?!versions)/,
+    pattern:
+      /(?<![\w.])process\.(env|argv|exit|exitCode|on|once|kill|pid|stdin|stdout|stderr|cwd)\b/,
     message: 'is the process; only main.ts and the platform know it',
   },
-  { pattern: /(?<![\w.])fetch\(/, message: 'opens a socket; take it from the platform' },
+  {
+    pattern: /\bglobalThis\.fetch\b|\bawait fetch\(/,
+    message: 'opens a socket; take it from the platform',
+  },
 ];
 
 /** Bans for all code, tests included. */

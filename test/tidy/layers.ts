@@ -15,6 +15,7 @@ export const worldly: readonly { place: RegExp; reason: string }[] = [
   { place: /^packages\/platform\/src\/node\//, reason: 'the real platform' },
   { place: /^packages\/api\/src\//, reason: 'grpc-js has sockets and timers of its own' },
   { place: /^packages\/store\/src\/(sqlite|nats)\//, reason: 'drivers of real stores' },
+  { place: /^packages\/sim\/src\/heap\.ts$/, reason: 'lets promises settle between events' },
   { place: /^packages\/sim\/src\/real\//, reason: 'doubles that real clients connect to' },
   { place: /^packages\/runner\/ramdisk\//, reason: 'a build script' },
   { place: /^packages\/runner\/src\/linux\//, reason: 'block devices, sysfs and file disks' },

@@ -8,6 +8,8 @@ const banned = new Set(['manager', 'helper', 'helpers', 'util', 'utils', 'common
 const standardTerms: readonly { place: RegExp; words: readonly string[] }[] = [
   // RFC 1350 calls its packet DATA.
   { place: /^(packages\/(tftp|sim)|agent\/src\/boot|test)\//, words: ['data'] },
+  // JetStream's own words: its manager, a stream's info, a message's data.
+  { place: /^packages\/store\/src\/nats\//, words: ['manager', 'info', 'data'] },
   // google.rpc calls its details ErrorInfo and RetryInfo.
   { place: /^packages\/api\/src\/error\//, words: ['info'] },
 ];

@@ -49,13 +49,13 @@ export function isTypeScript(path: string): boolean {
 }
 
 /**
- * Tests and what only tests use (a `conformance` folder, a `test-….ts` beside the code): bans
- * that protect determinism do not hold there.
+ * Tests and what only tests use: a `conformance` or `testing` folder, `test-….ts` and
+ * `….fixture.ts` beside the code. Bans that protect determinism do not hold there.
  */
 export function isTestCode(path: string): boolean {
   return (
     path.startsWith('test/') ||
     path === 'vitest.config.ts' ||
-    /(\.test\.ts$|\/conformance\/|\/test-[^/]+\.ts$)/.test(path)
+    /(\.(test|fixture)\.ts$|\/(conformance|testing)\/|\/test-[^/]+\.ts$)/.test(path)
   );
 }
