@@ -1,0 +1,327 @@
+/**
+ * One rack on loopback: the real control plane and agent as processes of their own, software
+ * machines behind a BMC stand-in, and a client of the operators' API. Everything lives in one
+ * temporary folder and ends, by pid, with `stop`.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { chmodSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import {
+  CredentialService,
+  connect,
+  createClient,
+  ErasureCertificateService,
+  type Host,
+  HostGoal,
+  HostService,
+  RackService,
+} from '@rackwright/api';
+import { bmcPassword, type MachineFolder, type MachinePlan, makeMachine } from './machines.ts';
+
+const run = promisify(execFile);
+const here = import.meta.dirname;
+const controlPlaneProgram = join(here, '../../controlplane/src/main.ts');
+const agentProgram = join(here, '../../agent/src/main.ts');
+
+export interface Crash {
+  readonly name: string;
+  readonly occurrence: number;
+  /** Which process ends. */
+  readonly victim: 'controlplane' | 'agent' | 'runner';
+}
+
+export interface RackOptions {
+  readonly machines: readonly MachinePlan[];
+  /** Armed in the first life of the process that passes the boundary. */
+  readonly crash?: Crash;
+  readonly goal?: HostGoal;
+}
+
+type Ports = Readonly<Record<'operators' | 'agents' | 'http' | 'tftp' | 'runner', number>>;
+
+type Role = 'controlplane' | 'agent';
+
+export class Rack {
+  readonly folder: string;
+  readonly machines: MachineFolder[] = [];
+  /** How often each program was started. */
+  readonly starts = { controlplane: 0, agent: 0 };
+  readonly #options: RackOptions;
+  readonly #ports: Ports;
+  readonly #children = new Map<Role, ChildProcess>();
+  #stopping = false;
+  #clients: ReturnType<typeof clientsOf> | undefined;
+
+  private constructor(options: RackOptions, ports: Ports) {
+    this.#options = options;
+    this.#ports = ports;
+    this.folder = mkdtempSync(join(tmpdir(), 'rackwright-e2e-'));
+  }
+
+  /** Starts everything and enrols the machines. */
+  static async start(options: RackOptions): Promise<Rack> {
+    const [operators = 0, agents = 0, http = 0, tftp = 0, runner = 0] = await freePorts(5);
+    const rack = new Rack(options, { operators, agents, http, tftp, runner });
+    try {
+      await rack.#prepare();
+      return rack;
+    } catch (error) {
+      const text = rack.logs();
+      await rack.stop();
+      throw new Error(`the rack did not start: ${String(error)}\n${text}`, { cause: error });
+    }
+  }
+
+  get clients(): ReturnType<typeof clientsOf> {
+    if (this.#clients === undefined) throw new Error('the rack has not been started');
+    return this.#clients;
+  }
+
+  async #prepare(): Promise<void> {
+    for (const plan of this.#options.machines) {
+      const url = `http://127.0.0.1:${this.#ports.http}`;
+      this.machines.push(makeMachine(join(this.folder, 'machines'), this.#withCrash(plan), url));
+    }
+    this.#writeConfigurations();
+    await this.#startProgram('controlplane');
+    await this.#connect();
+    await this.#enrolAgent();
+    await this.#startProgram('agent');
+    await this.#enrolHosts();
+  }
+
+  #withCrash(plan: MachinePlan): MachinePlan {
+    const { crash } = this.#options;
+    if (crash === undefined || !crash.name.startsWith('runner.')) return plan;
+    const target = crash.victim === 'runner' ? '' : `:${this.#pidFile(crash.victim)}`;
+    const word = `rackwright.lab.crash=${crash.name}:${crash.occurrence}${target}`;
+    return { ...plan, extraArguments: `${plan.extraArguments ?? ''} ${word}` };
+  }
+
+  #pidFile(role: Crash['victim']): string {
+    if (role !== 'runner') return join(this.folder, `${role}.pid`);
+    return join(this.machines[0]?.folder ?? '', 'runner.pid');
+  }
+
+  /** The crash of a first life only: a restarted program is not armed. */
+  #crashAt(role: Role): object {
+    const { crash } = this.#options;
+    const prefix = role === 'controlplane' ? 'cp.' : 'agent.';
+    if (crash === undefined || !crash.name.startsWith(prefix)) return {};
+    const pidFile = crash.victim === role ? {} : { pidFile: this.#pidFile(crash.victim) };
+    return { crashAt: { name: crash.name, occurrence: crash.occurrence, ...pidFile } };
+  }
+
+  #writeConfigurations(): void {
+    const { operators, agents, http, tftp, runner } = this.#ports;
+    const address = '127.0.0.1';
+    const controlplane = {
+      dataFolder: join(this.folder, 'controlplane'),
+      operators: { address, port: operators },
+      agents: { address, port: agents, advertise: `127.0.0.1:${agents}` },
+      names: ['127.0.0.1', 'localhost'],
+      engine: { retryDelayMs: 200, retryDelayMaxMs: 1_000, goalDelayMs: 500, goalFailuresMax: 2 },
+      sessions: { heartbeatIntervalMs: 250, leaseDurationMs: 3_000 },
+      resyncIntervalMs: 2_000,
+    };
+    const tool = join(this.folder, 'ipmitool');
+    const standIn = join(here, 'ipmitool-stand-in.ts');
+    const words = [process.execPath, standIn, join(this.folder, 'machines')];
+    writeFileSync(tool, `#!/bin/sh\nexec ${words.join(' ')} "$@"\n`);
+    chmodSync(tool, 0o755);
+    for (const name of ['vmlinuz', 'initrd']) writeFileSync(join(this.folder, name), name);
+    const agent = {
+      stateFolder: join(this.folder, 'agent'),
+      serverAddress: address,
+      dhcp: { mode: 'off' },
+      tftp: { address, port: tftp },
+      http: { address, port: http },
+      files: ['vmlinuz', 'initrd'].map((name) => ({ name, path: join(this.folder, name) })),
+      runner: { address, port: runner },
+      bmc: { ipmitoolPath: tool, spacingMs: 10, readBackPollMs: 100 },
+    };
+    for (const [role, config] of Object.entries({ controlplane, agent })) {
+      const armed = { ...config, ...this.#crashAt(role as Role) };
+      writeFileSync(join(this.folder, `${role}.json`), JSON.stringify(config));
+      writeFileSync(join(this.folder, `${role}.armed.json`), JSON.stringify(armed));
+    }
+  }
+
+  async #startProgram(role: Role): Promise<void> {
+    this.starts[role] += 1;
+    const armed = this.starts[role] === 1;
+    const config = join(this.folder, armed ? `${role}.armed.json` : `${role}.json`);
+    const log = openSync(join(this.folder, `${role}.log`), 'a');
+    const args = role === 'agent' ? [agentProgram, 'run'] : [controlPlaneProgram];
+    const child = spawn(process.execPath, [...args, '--config', config], {
+      stdio: ['ignore', log, log],
+    });
+    writeFileSync(join(this.folder, `${role}.pid`), String(child.pid));
+    this.#children.set(role, child);
+    child.once('exit', () => {
+      if (this.#stopping || this.#paused.has(role)) return;
+      setTimeout(() => void this.#restart(role), 200);
+    });
+  }
+
+  readonly #paused = new Set<Role>();
+
+  async #restart(role: Role): Promise<void> {
+    if (!this.#stopping) await this.#startProgram(role);
+  }
+
+  /** Ends a program by SIGKILL and keeps it away until `resume`. */
+  pause(role: Role): void {
+    this.#paused.add(role);
+    this.#children.get(role)?.kill('SIGKILL');
+  }
+
+  async resume(role: Role): Promise<void> {
+    this.#paused.delete(role);
+    await this.#startProgram(role);
+  }
+
+  async #connect(): Promise<void> {
+    const identity = join(this.folder, 'controlplane/identity');
+    const caPem = await eventually('the control plane to make its identity', () => {
+      return readFileSync(join(identity, 'ca.pem'), 'utf8');
+    });
+    const token = await eventually('the admin token', () => {
+      return readFileSync(join(identity, 'admin.token'), 'utf8').trim();
+    });
+    this.#clients = clientsOf(`127.0.0.1:${this.#ports.operators}`, caPem, token);
+    await eventually('the control plane to answer', () => this.clients.racks.listRacks({}));
+  }
+
+  async #enrolAgent(): Promise<void> {
+    const { racks } = this.clients;
+    await racks.createRack({ rackId: 'r1' });
+    const { token } = await racks.createJoinToken({ rack: 'racks/r1' });
+    const address = `127.0.0.1:${this.#ports.operators}`;
+    const config = join(this.folder, 'agent.json');
+    await run(process.execPath, [agentProgram, 'join', address, token, '--config', config]);
+  }
+
+  async #enrolHosts(): Promise<void> {
+    const { credentials, hosts } = this.clients;
+    await credentials.createCredential({
+      credentialId: 'bmc',
+      credential: { username: 'admin', password: bmcPassword },
+    });
+    for (const { plan } of this.machines) {
+      await hosts.createHost({
+        hostId: plan.name,
+        host: {
+          spec: {
+            rack: 'racks/r1',
+            bmc: { address: plan.bmcAddress, credential: 'credentials/bmc' },
+            bootMacs: [plan.mac],
+            goal: this.#options.goal ?? HostGoal.AVAILABLE,
+          },
+        },
+      });
+    }
+  }
+
+  /** The host once `holds` says so; throws with the logs' ends when it takes too long. */
+  async untilHost(
+    name: string,
+    what: string,
+    holds: (host: Host) => boolean,
+    timeoutMs = 60_000,
+  ): Promise<Host> {
+    const endMs = Date.now() + timeoutMs;
+    let last: Host | undefined;
+    while (Date.now() < endMs) {
+      try {
+        last = await this.clients.hosts.getHost({ name: `hosts/${name}` });
+        if (holds(last)) return last;
+      } catch {
+        // The control plane may just have been killed: that is the test.
+      }
+      await sleep(100);
+    }
+    const status = last?.status;
+    const run = status?.run;
+    const at = `${status?.display} at ${run?.steps[run.currentStep]?.name}`;
+    const error = status?.lastError?.failure?.message ?? 'no error';
+    throw new Error(`${name} is not ${what}: ${at}, ${error}\n${this.logs()}`);
+  }
+
+  logs(): string {
+    const files = ['controlplane.log', 'agent.log'].map((name) => join(this.folder, name));
+    const machineLogs = this.machines.map(({ folder }) => join(folder, 'machine.log'));
+    return [...files, ...machineLogs].map((file) => `--- ${file}\n${tail(file)}`).join('\n');
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#clients?.close();
+    for (const child of this.#children.values()) child.kill('SIGKILL');
+    for (const { folder } of this.machines) killMachine(folder);
+    await sleep(50);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+function clientsOf(target: string, caPem: string, token: string) {
+  const channel = connect({ target, caPem, serverName: 'localhost' });
+  const headers = { authorization: `Bearer ${token}` };
+  return {
+    hosts: createClient(HostService, channel, { headers }),
+    racks: createClient(RackService, channel, { headers }),
+    credentials: createClient(CredentialService, channel, { headers }),
+    erasures: createClient(ErasureCertificateService, channel, { headers }),
+    close: () => channel.close(),
+  };
+}
+
+function killMachine(folder: string): void {
+  try {
+    process.kill(-Number(readFileSync(join(folder, 'machine.pid'), 'utf8')), 'SIGKILL');
+  } catch {
+    // It is off.
+  }
+}
+
+function tail(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').split('\n').slice(-25).join('\n');
+  } catch {
+    return '(none)';
+  }
+}
+
+async function eventually<T>(what: string, attempt: () => T | Promise<T>): Promise<T> {
+  const endMs = Date.now() + 20_000;
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (Date.now() > endMs) throw new Error(`waited in vain for ${what}`, { cause: error });
+      await sleep(50);
+    }
+  }
+}
+
+/** Ports that nobody listens on now; they may be taken before we use them, which fails the start. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  const ports = await Promise.all(
+    servers.map(
+      (server) =>
+        new Promise<number>((resolve) => {
+          server.listen(0, '127.0.0.1', () => {
+            const address = server.address();
+            resolve(typeof address === 'object' && address !== null ? address.port : 0);
+          });
+        }),
+    ),
+  );
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
