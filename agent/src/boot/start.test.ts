@@ -1,0 +1,198 @@
+import { dhcpOption, readOption } from '@rackwright/dhcp';
+import { afterEach, describe, expect, test } from 'vitest';
+import {
+  discover,
+  fetchByTftp,
+  type Mailbox,
+  openMailbox,
+  relayedDiscover,
+} from './test-clients.ts';
+import { type BootRig, grantedMac, knownMac, startRig, unknownMac } from './test-rig.ts';
+
+const closers: (() => void | Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+async function rigWithMailbox(): Promise<{ rig: BootRig; mailbox: Mailbox; dhcpPort: number }> {
+  const mailbox = await openMailbox();
+  const rig = await startRig({ relayPort: mailbox.port });
+  closers.push(() => mailbox.close(), rig.close);
+  const { dhcpPort } = rig.services;
+  if (dhcpPort === undefined) throw new Error('DHCP is off');
+  return { rig, mailbox, dhcpPort };
+}
+
+async function rigOnly(options: Parameters<typeof startRig>[0] = {}): Promise<BootRig> {
+  const rig = await startRig(options);
+  closers.push(rig.close);
+  return rig;
+}
+
+function sameBytes(found: Uint8Array, wanted: Uint8Array | undefined): boolean {
+  return wanted !== undefined && Buffer.compare(found, wanted) === 0;
+}
+
+test('boots a granted host from the offer to the last byte of the ramdisk', async () => {
+  const { rig, mailbox, dhcpPort } = await rigWithMailbox();
+  const offer = await discover(mailbox, dhcpPort, relayedDiscover(grantedMac, 7));
+  expect(offer.bootFile).toBe('52-54-00-77-00-02/snponly.efi');
+  const loader = await fetchByTftp(rig.services.tftpPort, offer.bootFile);
+  expect(sameBytes(loader, rig.contents['snponly.efi'])).toBe(true);
+  const script = await (await fetch(rig.url(`/boot/${grantedMac}/script.ipxe`))).text();
+  expect(script).toContain('rackwright.token=token-2');
+  for (const [, url = ''] of script.matchAll(/(http:\S+\/files\/\S+)/g)) {
+    const name = url.split('/').at(-1) ?? '';
+    const bytes = await (await fetch(url)).bytes();
+    expect(sameBytes(bytes, rig.contents[name])).toBe(true);
+  }
+  expect(rig.observed).toMatchObject([
+    { mac: grantedMac, hostUid: 'u2', stage: 'dhcp', permitted: true },
+    { stage: 'tftp', permitted: true },
+    { stage: 'script', permitted: true },
+    { stage: 'file', permitted: true },
+    { stage: 'file', permitted: true },
+  ]);
+});
+
+describe('a host without a grant', () => {
+  test('hears nothing as plain PXE firmware, and is observed', async () => {
+    const { rig, mailbox, dhcpPort } = await rigWithMailbox();
+    mailbox.send(relayedDiscover(knownMac, 7), dhcpPort);
+    // The answer to another host proves that this one has been decided on.
+    await discover(mailbox, dhcpPort, relayedDiscover(grantedMac, 7));
+    expect(await mailbox.next(50)).toBeUndefined();
+    expect(rig.observed[0]).toMatchObject({ mac: knownMac, hostUid: 'u1', permitted: false });
+  });
+
+  test('is offered a loader by URL as UEFI HTTP firmware, and sent to its disk', async () => {
+    const { rig, mailbox, dhcpPort } = await rigWithMailbox();
+    const offer = await discover(mailbox, dhcpPort, relayedDiscover(knownMac, 16));
+    const url = readOption(offer, dhcpOption.bootFileName) ?? '';
+    const loader = await (await fetch(url)).bytes();
+    expect(sameBytes(loader, rig.contents['snponly.efi'])).toBe(true);
+    const script = await (await fetch(rig.url(`/boot/${knownMac}/script.ipxe`))).text();
+    expect(script).toMatch(/exit 1\n$/);
+    expect(script).not.toContain('kernel');
+    expect(rig.observed.map(({ permitted }) => permitted)).toEqual([false, false, false]);
+  });
+
+  test('gets neither kernel nor loader by TFTP', async () => {
+    const rig = await rigOnly();
+    const kernel = await fetch(rig.url(`/boot/${knownMac}/files/vmlinuz`));
+    expect(kernel.status).toBe(403);
+    const loader = fetchByTftp(rig.services.tftpPort, '52-54-00-77-00-01/snponly.efi');
+    await expect(loader).rejects.toThrow('TFTP error 2: no boot grant');
+  });
+});
+
+test('an unknown MAC is refused on every path and observed on each', async () => {
+  const { rig, mailbox, dhcpPort } = await rigWithMailbox();
+  mailbox.send(relayedDiscover(unknownMac, 7), dhcpPort);
+  await discover(mailbox, dhcpPort, relayedDiscover(grantedMac, 7));
+  expect(await mailbox.next(50)).toBeUndefined();
+  expect((await fetch(rig.url(`/boot/${unknownMac}/script.ipxe`))).status).toBe(404);
+  expect((await fetch(rig.url(`/boot/${unknownMac}/files/vmlinuz`))).status).toBe(404);
+  const loader = fetchByTftp(rig.services.tftpPort, '52-54-00-77-00-99/snponly.efi');
+  await expect(loader).rejects.toThrow('TFTP error 1: unknown host');
+  const unknown = rig.observed.filter(({ mac }) => mac === unknownMac);
+  expect(unknown.map(({ stage, permitted }) => [stage, permitted])).toEqual([
+    ['dhcp', false],
+    ['script', false],
+    ['file', false],
+    ['tftp', false],
+  ]);
+  expect(unknown.every((observation) => !('hostUid' in observation))).toBe(true);
+});
+
+test.each([
+  ['/files/none', 'GET', 404],
+  ['/', 'GET', 404],
+  ['/files/..%2f..%2fetc%2fpasswd', 'GET', 404],
+  ['/boot/everyone/script.ipxe', 'GET', 400],
+  ['/files/vmlinuz', 'POST', 405],
+  [`/files/${'x'.repeat(2_000)}`, 'GET', 414],
+  [`/files/${'x'.repeat(20_000)}`, 'GET', 431],
+])('refuses %s by %s at once with %i', async (path, method, status) => {
+  const rig = await rigOnly();
+  await fetch(rig.url('/files/none')); // The first connection of a process is slow for its client.
+  const tooks: number[] = [];
+  for (let round = 0; round < 5; round += 1) {
+    const before = performance.now();
+    const response = await fetch(rig.url(path), { method });
+    tooks.push(performance.now() - before);
+    expect(response.status).toBe(status);
+  }
+  // The best of five: what we decide, and not what else this machine was busy with.
+  expect(Math.min(...tooks)).toBeLessThan(50);
+});
+
+test.each([
+  ['none', 'TFTP error 1: no such file'],
+  ['../../etc/passwd', 'TFTP error 1: no such file'],
+  ['/etc/passwd', 'TFTP error 1: no such file'],
+  ['vmlinuz', 'TFTP error 1: no such file'],
+])('refuses %s by TFTP at once', async (fileName, words) => {
+  const rig = await rigOnly();
+  const tooks: number[] = [];
+  for (let round = 0; round < 5; round += 1) {
+    const before = performance.now();
+    await expect(fetchByTftp(rig.services.tftpPort, fileName)).rejects.toThrow(words);
+    tooks.push(performance.now() - before);
+  }
+  expect(Math.min(...tooks)).toBeLessThan(50);
+});
+
+test('answers ranges and HEAD, from memory and from disk alike', async () => {
+  const rig = await rigOnly();
+  for (const name of ['snponly.efi', 'vmlinuz']) {
+    const url = rig.url(`/files/${name}`);
+    const whole = rig.contents[name] ?? new Uint8Array();
+    const part = await fetch(url, { headers: { range: 'bytes=1000-1999' } });
+    expect(part.status).toBe(206);
+    expect(part.headers.get('content-range')).toBe(`bytes 1000-1999/${whole.length}`);
+    expect(sameBytes(await part.bytes(), whole.subarray(1_000, 2_000))).toBe(true);
+    const beyond = await fetch(url, { headers: { range: `bytes=${whole.length}-` } });
+    expect(beyond.status).toBe(416);
+    expect(beyond.headers.get('content-range')).toBe(`bytes */${whole.length}`);
+    const head = await fetch(url, { method: 'HEAD' });
+    expect(head.headers.get('content-length')).toBe(String(whole.length));
+    const changed = { range: 'bytes=0-9', 'if-range': '"etag"' };
+    expect((await fetch(url, { headers: changed })).status).toBe(200);
+  }
+});
+
+test('serves an empty file', async () => {
+  const rig = await rigOnly({ loaders: { nothing: 0 }, files: { void: 0 } });
+  for (const name of ['nothing', 'void']) {
+    const response = await fetch(rig.url(`/files/${name}`));
+    expect([response.status, (await response.bytes()).length]).toEqual([200, 0]);
+  }
+  expect(await fetchByTftp(rig.services.tftpPort, 'nothing')).toHaveLength(0);
+});
+
+test('writes few log lines about many strangers, and says how many it left out', async () => {
+  const rig = await rigOnly();
+  for (let round = 0; round < 200; round += 1) await fetch(rig.url('/files/none'));
+  const refusals = rig.lines.filter((line) => line.startsWith('HTTP request refused'));
+  expect(refusals).toHaveLength(30);
+});
+
+test('does not start without a file that it shall serve, and leaves no port open', async () => {
+  const taken = await rigOnly();
+  const missing = [{ name: 'gone', path: '/nonexistent/gone' }];
+  const loaders = { bios: 'gone' };
+  await expect(startRig({ config: { loaderFiles: missing, loaders } })).rejects.toThrow(
+    'boot file gone is missing at /nonexistent/gone',
+  );
+  const tftp = { address: '127.0.0.1', port: taken.services.tftpPort };
+  const http = { address: '127.0.0.1', port: 0 };
+  await expect(startRig({ config: { tftp, http } })).rejects.toThrow('EADDRINUSE');
+});
+
+test('does not read loaders beyond its memory', async () => {
+  await expect(startRig({ config: { loaderBytesMax: 100_000 } })).rejects.toThrow(
+    'boot loaders up to snponly.efi have 240000 bytes, limit 100000',
+  );
+});

@@ -1,0 +1,125 @@
+/** A boot path on loopback with real sockets and files, and what it saw. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Log } from '@rackwright/platform';
+import { nodeClock, nodeDisk, nodeHttp, nodeUdp } from '@rackwright/platform/node';
+import type { BootConfig } from './config.ts';
+import type { BootMemory } from './memory.ts';
+import type { NetbootObservation } from './observation.ts';
+import { type BootServices, startBoot } from './start.ts';
+
+export const knownMac = '52:54:00:77:00:01';
+export const grantedMac = '52:54:00:77:00:02';
+export const unknownMac = '52:54:00:77:00:99';
+
+export interface BootRig {
+  readonly services: BootServices;
+  readonly observed: NetbootObservation[];
+  readonly lines: string[];
+  readonly contents: Readonly<Record<string, Uint8Array>>;
+  url(path: string): string;
+  close(): Promise<void>;
+}
+
+/** Two hosts, the second with an open grant; loaders and files by name, of the given sizes. */
+export async function startRig(options: {
+  readonly loaders?: Readonly<Record<string, number>>;
+  readonly files?: Readonly<Record<string, number>>;
+  readonly relayPort?: number;
+  readonly config?: Partial<BootConfig>;
+}): Promise<BootRig> {
+  const folder = await mkdtemp(join(tmpdir(), 'rackwright-boot-'));
+  const loaderSizes = { 'undionly.kpxe': 70_000, 'snponly.efi': 170_000, ...options.loaders };
+  const fileSizes = { vmlinuz: 300_000, initrd: 500_000, ...options.files };
+  const contents: Record<string, Uint8Array> = {};
+  for (const [name, size] of Object.entries({ ...loaderSizes, ...fileSizes })) {
+    contents[name] = Uint8Array.from({ length: size }, (_, at) => (at * 31 + (at >> 8)) & 0xff);
+    await writeFile(join(folder, name), contents[name]);
+  }
+  const named = (name: string) => ({ name, path: join(folder, name) });
+  const observed: NetbootObservation[] = [];
+  const lines: string[] = [];
+  const config: BootConfig = {
+    serverAddress: '127.0.0.1',
+    dhcp: loopbackDhcp(options.relayPort ?? 67),
+    tftp: { address: '127.0.0.1', port: 0 },
+    http: { address: '127.0.0.1', port: 0 },
+    loaders: { bios: 'undionly.kpxe', uefiX64: 'snponly.efi' },
+    loaderFiles: Object.keys(loaderSizes).map(named),
+    files: Object.keys(fileSizes).map(named),
+    runner: {
+      kernel: 'vmlinuz',
+      initrd: 'initrd',
+      agentEndpoint: '127.0.0.1:7443',
+      fingerprint: 'ab'.repeat(32),
+      kernelArguments: ['console=ttyS0'],
+    },
+    ...options.config,
+  };
+  const services = await startBoot(config, {
+    udp: nodeUdp(),
+    http: nodeHttp(),
+    disk: nodeDisk(),
+    clock: nodeClock(),
+    log: logInto(lines),
+    memory: rigMemory,
+    onNetboot: (observation) => observed.push(observation),
+  });
+  const close = async () => {
+    await services.close();
+    await rm(folder, { recursive: true });
+  };
+  const url = (path: string) => `http://127.0.0.1:${services.httpPort}${path}`;
+  return { services, observed, lines, contents, url, close };
+}
+
+function loopbackDhcp(relayPort: number): BootConfig['dhcp'] {
+  return {
+    mode: 'proxy',
+    address: '127.0.0.1',
+    port: 0,
+    pxeAddress: '127.0.0.1',
+    pxePort: 0,
+    clientPort: 68,
+    relayPort,
+    broadcastAddress: '255.255.255.255',
+  };
+}
+
+const memory: BootMemory = {
+  snapshot: {
+    generation: 1,
+    hosts: [
+      { hostUid: 'u1', hostName: 'one', macs: [knownMac] },
+      { hostUid: 'u2', hostName: 'two', macs: [grantedMac] },
+    ],
+  },
+  grants: [
+    {
+      hostUid: 'u2',
+      operationId: 'u2/1/1/1',
+      bootToken: 'token-2',
+      openedAtMs: 0,
+      expiresAtMs: Number.MAX_SAFE_INTEGER,
+    },
+  ],
+};
+
+function rigMemory(): BootMemory {
+  return memory;
+}
+
+function logInto(lines: string[]): Log {
+  const write = (fields: object, message: string): void => {
+    lines.push(`${message} ${JSON.stringify(fields)}`);
+  };
+  const log: Log = {
+    debug: () => {},
+    info: write,
+    warn: write,
+    error: write,
+    child: () => log,
+  };
+  return log;
+}

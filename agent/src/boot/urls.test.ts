@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { bootUrls, loaderPath, parseLoaderPath, parseTarget } from './urls.ts';
+
+const mac = '52:54:00:77:00:01';
+
+test('understands the URLs that it makes', () => {
+  const urls = bootUrls('10.77.0.1', 8080);
+  const script = new URL(urls.script(mac));
+  expect(script.origin).toBe('http://10.77.0.1:8080');
+  expect(parseTarget(script.pathname)).toEqual({ kind: 'script', mac });
+  const file = new URL(urls.hostFile(mac, 'vmlinuz'));
+  expect(parseTarget(file.pathname)).toEqual({ kind: 'hostFile', mac, name: 'vmlinuz' });
+  expect(bootUrls('10.77.0.1', 80).script(mac)).toMatch(/^http:\/\/10\.77\.0\.1\/boot\//);
+});
+
+test('understands the TFTP names that it makes, and names without a host', () => {
+  expect(parseLoaderPath(loaderPath(mac, 'snponly.efi'))).toEqual({ mac, name: 'snponly.efi' });
+  expect(parseLoaderPath(`/${loaderPath(mac, 'a')}`)).toEqual({ mac, name: 'a' });
+  expect(parseLoaderPath('snponly.efi')).toEqual({ mac: undefined, name: 'snponly.efi' });
+  expect(parseLoaderPath('../etc/passwd')).toEqual({ mac: undefined, name: '../etc/passwd' });
+});
+
+test.each([
+  ['/files/initrd', { kind: 'file', name: 'initrd' }],
+  ['/files/initrd?x=1', { kind: 'file', name: 'initrd' }],
+  ['/boot/52:54:00:77:00:01/script.ipxe', { kind: 'script', mac }],
+  ['/files/../../etc/passwd', { kind: 'nothing' }],
+  ['/files/a/b', { kind: 'nothing' }],
+  ['/files', { kind: 'nothing' }],
+  ['/', { kind: 'nothing' }],
+  ['/boot/52-54-00-77-00-01', { kind: 'nothing' }],
+  ['/boot/52-54-00-77-00-01/files', { kind: 'nothing' }],
+  ['/boot/52-54-00-77-00-01/other', { kind: 'nothing' }],
+  ['/boot/everyone/script.ipxe', { kind: 'malformed' }],
+  ['http://elsewhere/files/initrd', { kind: 'malformed' }],
+  ['*', { kind: 'malformed' }],
+  ['', { kind: 'malformed' }],
+])('takes %j apart', (target, parsed) => {
+  expect(parseTarget(target)).toEqual(parsed);
+});
