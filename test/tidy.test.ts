@@ -1,11 +1,13 @@
 /** The style of the repository as tests; `test/tidy/` holds the checks and their own tests. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { stateDiagram } from '@rackwright/controlplane';
 import { expect, test } from 'vitest';
 import { findBans } from './tidy/bans.ts';
-import { findBrokenLinks } from './tidy/documents.ts';
+import { findLooseVersions, findUndeclared, type Manifest, needsOf } from './tidy/dependencies.ts';
+import { diagramBlock, diagramIn, findBrokenLinks } from './tidy/documents.ts';
 import { findMissingHeader } from './tidy/headers.ts';
-import { describeGraph, findDead, findEscapes } from './tidy/imports.ts';
+import { describeGraph, findDead, findEscapes, workspaceOf } from './tidy/imports.ts';
 import { findLayerFaults } from './tidy/layers.ts';
 import { findLockFaults } from './tidy/lock-file.ts';
 import { findNames } from './tidy/names.ts';
@@ -76,9 +78,25 @@ test('has the dependencies that the golden graph shows', async () => {
   await expect(describeGraph(code)).toMatchFileSnapshot('dependency-graph.txt');
 });
 
+test('declares in each workspace what it imports, in one version', () => {
+  const read = (path: string): Manifest => JSON.parse(readFileSync(join(root, path), 'utf8'));
+  const top = read('package.json');
+  const manifestPaths = paths.filter((path) => path.endsWith('/package.json'));
+  const faults = manifestPaths.flatMap((path) =>
+    findUndeclared(read(path), needsOf(workspaceOf(path), code), top),
+  );
+  expect(faults).toEqual([]);
+  expect(findLooseVersions([top, ...manifestPaths.map(read)])).toEqual([]);
+});
+
 test('has no link in a README that leads nowhere', () => {
   const readmes = readSources(paths.filter((path) => path.endsWith('.md')));
   expect(allOf((file) => findBrokenLinks(file, paths), readmes)).toEqual([]);
+});
+
+test('shows in the README the diagram of the machine that runs', () => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+  expect(diagramIn(readme)).toBe(diagramBlock(stateDiagram()));
 });
 
 test('locks packages without install scripts and registry addresses', () => {

@@ -7,6 +7,7 @@ export {
   type SessionSink,
   type SessionTiming,
 } from './agents/index.ts';
+export { stateDiagram } from './host/diagram.ts';
 export {
   defaultTiming,
   type EngineTiming,

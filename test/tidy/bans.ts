@@ -37,7 +37,7 @@ const worldBans: readonly Ban[] = [
     message: 'is the process; only main.ts and the platform know it',
   },
   {
-    pattern: /\bglobalThis\.fetch\b|\bawait fetch\(/,
+    pattern: /\bglobalThis\.fetch\b|\bfetch\((['"`]|url|new URL)/,
     message: 'opens a socket; take it from the platform',
   },
 ];

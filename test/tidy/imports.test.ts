@@ -11,6 +11,7 @@ test('finds imports of every form', () => {
     "// import { f } from 'f';",
     " * import { g } from 'g';",
     "const h = 'import from elsewhere';",
+    'const i = "await import(\'i\')";',
   ].join('\n');
   expect(importsOf(text).map(({ specifier }) => specifier)).toEqual(['a', 'b', 'c', './d.ts', 'e']);
   expect(importsOf(text)[1]?.line).toBe(4);

@@ -4,6 +4,7 @@
  * I1 A relative import stays inside its workspace: others are reached by name, through `exports`.
  */
 import { posix } from 'node:path';
+import { codeOf } from './code-text.ts';
 import type { Finding, SourceFile } from './sources.ts';
 import { isTestCode } from './sources.ts';
 
@@ -19,17 +20,19 @@ const importing =
 
 /** Imports, re-exports and dynamic imports with a literal specifier. */
 export function importsOf(text: string): Import[] {
-  const code = withoutComments(text);
-  return [...code.matchAll(importing)].map((found) => ({
-    specifier: found[1] ?? found[2] ?? found[3] ?? '',
-    line: code.slice(0, found.index + found[0].length).split('\n').length,
-    statement: found[0].trim(),
-  }));
-}
-
-/** Whole-line comments only: enough to keep prose from looking like an import. */
-function withoutComments(text: string): string {
-  return text.replace(/^\s*(\*|\/\*|\/\/).*$/gm, '');
+  const code = codeOf(text);
+  return [...text.matchAll(importing)].flatMap((found) => {
+    const start = found.index + found[0].search(/\S/);
+    // What the code does not say at this place stood in a comment or a text.
+    if (!/^(import|export)\b/.test(code.slice(start))) return [];
+    return [
+      {
+        specifier: found[1] ?? found[2] ?? found[3] ?? '',
+        line: text.slice(0, found.index + found[0].length).split('\n').length,
+        statement: found[0].trim(),
+      },
+    ];
+  });
 }
 
 /** `packages/dhcp/src/x.ts` stands in `dhcp`, `agent/src/x.ts` in `agent`. */
