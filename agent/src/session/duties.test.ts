@@ -259,6 +259,25 @@ describe('Forget', () => {
     expect(kept).toEqual(['g/1/1/1']);
   });
 
+  test('lets nothing more of the host start while it is under way', async () => {
+    const world = await connected();
+    world.work = async (_operation, context, touch) => {
+      touch();
+      await world.clock.sleep(1000);
+      return context.signal.aborted
+        ? { kind: 'failed', type: 'cancelled', message: 'stopped late' }
+        : { kind: 'complete' };
+    };
+    await world.issue(world.verify('h/1/1/1'));
+    world.controlPlane.send({ case: 'forget', value: { hostUid: 'h' } });
+    await world.issue(world.verify('h/1/2/1'));
+    expect(world.controlPlane.outcome('h/1/2/1')).toMatchObject({ type: 'cancelled' });
+    expect(world.controlPlane.others).toEqual([]);
+    await world.run(2000);
+    expect(world.controlPlane.others).toMatchObject([{ case: 'hostForgotten' }]);
+    expect(world.touched).toEqual(['h/1/1/1']);
+  });
+
   test('comes in Welcome too, and is acknowledged each time', async () => {
     const world = new World();
     world.controlPlane.forgetHostUids = ['h'];

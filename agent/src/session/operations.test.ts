@@ -165,6 +165,18 @@ describe('R4: no destructive step without a durable intent', () => {
     expect(world.controlPlane.outcome('h/1/1/1')).toEqual({ kind: 'complete' });
   });
 
+  test('counts a report that the control plane has as safe, though the disk has it not', async () => {
+    const world = await connected();
+    world.work = async () => {
+      world.disk.failing = true;
+      return { kind: 'complete' };
+    };
+    await world.issue(world.erase('h/1/1/1'));
+    expect(world.passed).not.toContain('agent.ended');
+    expect(world.controlPlane.outcome('h/1/1/1')).toEqual({ kind: 'complete' });
+    expect(world.endedHooks).toEqual(['h/1/1/1']);
+  });
+
   test('ends what had begun before a crash interrupted, without repeating it', async () => {
     const world = await connected();
     world.crashAt = { name: 'agent.begun', occurrence: 1 };

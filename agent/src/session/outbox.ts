@@ -48,7 +48,7 @@ export class Outbox {
     this.#lastSequence = deps.journal.state.lastSequence;
   }
 
-  /** Ends an attempt with its result. The first end counts. */
+  /** Ends an attempt with its result; without a report when it is dropped. The first end counts. */
   async end(attempt: Attempt, result: FinalResult): Promise<void> {
     if (!attempt.mayRun) return;
     attempt.phase = 'ending';
@@ -57,7 +57,6 @@ export class Outbox {
       await this.#write(attempt);
     }
     attempt.phase = 'ended';
-    if (attempt.dropped) await this.drop(attempt);
     attempt.finish();
     this.flush();
   }

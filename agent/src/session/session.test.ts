@@ -24,10 +24,13 @@ describe('R6: one session at a time', () => {
     const world = await connected();
     const { controlPlane } = world;
     controlPlane.latencyMs = 50;
+    controlPlane.lateMessages = true;
     controlPlane.send({ case: 'operation', value: world.erase('h/1/1/1') });
+    controlPlane.latencyMs = 2;
     controlPlane.cut();
     await world.run(10_000);
     expect(world.touched).toEqual([]);
+    expect(world.logged.join('\n')).not.toContain('before Welcome');
     expect(controlPlane.connected).toBe(true);
   });
 
@@ -135,6 +138,36 @@ describe('R7: every answer lets the agent drop the report', () => {
     await world.restart();
     await world.restart();
     expect(controlPlane.reports).toHaveLength(12);
+  });
+
+  test('come in the order in which they ended, not in which they began', async () => {
+    const world = await connected();
+    const { controlPlane } = world;
+    controlPlane.answers = false;
+    world.work = async ({ id }) => {
+      await world.clock.sleep(id.startsWith('slow') ? 50 : 5);
+      return { kind: 'complete' };
+    };
+    controlPlane.issue(world.verify('slow/1/1/1'));
+    await world.issue(world.verify('quick/1/1/1'));
+    controlPlane.cut();
+    await world.run(5000);
+    const told = controlPlane.reports.map(({ operationId }) => operationId);
+    expect(told.slice(2)).toEqual(['quick/1/1/1', 'slow/1/1/1']);
+  });
+
+  test('what is settled beyond an unanswered report does not settle it', async () => {
+    const world = await connected();
+    const { controlPlane } = world;
+    controlPlane.answers = false;
+    await world.issue(world.verify('a/1/1/1'));
+    controlPlane.answers = true;
+    await world.issue(world.verify('b/1/1/1'));
+    expect(world.session?.operationState('a/1/1/1')).toBe('ended');
+    expect(world.session?.operationState('b/1/1/1')).toBe('unknown');
+    controlPlane.cut();
+    await world.run(5000);
+    expect(controlPlane.outcome('a/1/1/1')).toEqual({ kind: 'complete' });
   });
 
   test('an id is kept until it is settled, and sequences never start again', async () => {
@@ -368,6 +401,17 @@ describe('R11: no work lease, nothing destructive begins', () => {
     await world.run(2000);
     expect(world.touched).toEqual(['h/1/1/1']);
     await world.run(4000);
+    expect(world.session?.leaseValid()).toBe(false);
+  });
+
+  test('is not carried from one session into the next', async () => {
+    const world = await connected();
+    world.controlPlane.leaseMs = 100_000;
+    await world.run(1000);
+    world.controlPlane.leaseMs = 0;
+    world.controlPlane.cut();
+    await world.run(5000);
+    expect(world.session?.status()).toMatchObject({ kind: 'connected' });
     expect(world.session?.leaseValid()).toBe(false);
   });
 

@@ -34,6 +34,8 @@ export class ControlPlane {
   readonly hellos: agent.Hello[] = [];
   readonly others: agent.SessionRequest['message'][] = [];
   reachable = true;
+  /** A stream that was cut still delivers what is under way. */
+  lateMessages = false;
   latencyMs = 2;
   heartbeatIntervalMs = 1000;
   /** 0 renews nothing. */
@@ -131,7 +133,8 @@ export class ControlPlane {
     const init = message === undefined ? {} : { message };
     const bytes = toBinary(agent.SessionResponseSchema, create(agent.SessionResponseSchema, init));
     this.#clock.at(this.latencyMs, () => {
-      if (stream.open) stream.handlers.onMessage(fromBinary(agent.SessionResponseSchema, bytes));
+      if (!stream.open && !this.lateMessages) return;
+      stream.handlers.onMessage(fromBinary(agent.SessionResponseSchema, bytes));
     });
   }
 
