@@ -129,8 +129,7 @@ function readLab(words: ReadonlyMap<string, string>, problems: string[]): LabCon
   const crash = words.get('lab.crash');
   const verdictSwitchedOff = verdict === 'off';
   if (crash === undefined) return { verdictSwitchedOff };
-  const [, name = '', count = '1', pidFile] =
-    /^([\w.]+)(?::(\d+)(?::(\S+))?)?$/.exec(crash) ?? [];
+  const [, name = '', count = '1', pidFile] = /^([\w.]+)(?::(\d+)(?::(\S+))?)?$/.exec(crash) ?? [];
   const occurrence = Number(count);
   if (name === '' || occurrence < 1) {
     problems.push(`rackwright.lab.crash is "${crash}"; it must be POINT or POINT:N[:PIDFILE]`);

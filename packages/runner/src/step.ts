@@ -2,7 +2,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { agent } from '@rackwright/api';
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
-import type { Complete, Failed } from '@rackwright/results';
+import type { Complete, Failed, RetryAfter } from '@rackwright/results';
 import type { BlockDevices } from './block-devices.ts';
 import type { Machine } from './machine.ts';
 
@@ -29,7 +29,7 @@ export interface StepContext {
 }
 
 export interface StepEnd {
-  readonly result: Complete | Failed;
+  readonly result: Complete | Failed | RetryAfter;
   /** What was done to devices; the agent signs it. Host and session are added by the agent. */
   readonly evidence?: MessageInitShape<typeof agent.StepEvidenceSchema>;
 }

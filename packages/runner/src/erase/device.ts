@@ -132,14 +132,7 @@ async function judge(work: Work): Promise<RecordedVerdict> {
 
 async function check(work: Work, challengeProved: boolean): Promise<RecordedVerdict> {
   const { context, target, challenges, method } = work;
-  const { device } = target;
-  try {
-    const busy = await context.devices.busyWith(device);
-    if (busy !== undefined) return { kind: 'unverified', reason: `the device is busy: ${busy}` };
-  } catch (error) {
-    return { kind: 'unverified', reason: wordsOf(error) };
-  }
-  return await readVerdict(context.devices, device, challenges, method, challengeProved);
+  return await readVerdict(context.devices, target.device, challenges, method, challengeProved);
 }
 
 async function challengeRegions(work: Work): Promise<void> {

@@ -265,8 +265,9 @@ test('waits for a device that is still busy with itself', async () => {
   addDisk('nvme0', { ...nvme, busyWith: 'format, 40 % left' });
   const end = await run({ order: { mode: agent.StepMode.CHECK } });
   expect(end.result).toMatchObject({
-    type: 'unverified',
-    message: expect.stringContaining('the device is busy: format, 40 % left'),
+    kind: 'retryAfter',
+    reason: 'locked',
+    message: 'devices are busy: S-nvme0 (nvme0): format, 40 % left',
   });
 });
 

@@ -18,7 +18,7 @@ import {
   witnessOfBmc,
   witnessOfSystem,
 } from '@rackwright/erasure';
-import type { Complete, Failed } from '@rackwright/results';
+import type { Complete, Failed, RetryAfter } from '@rackwright/results';
 import { parseProgress, type StagesByDevice } from '../progress-text.ts';
 import type { Step, StepContext, StepEnd } from '../step.ts';
 import { type DeviceResult, eraseDevice } from './device.ts';
@@ -26,6 +26,8 @@ import { findTargets, type Target } from './targets.ts';
 
 /** Devices erased at the same time. */
 export const erasuresAtOnceMax = 4;
+/** When to check again a device that is still formatting, milliseconds. */
+const busyDelayMs = 30_000;
 
 export const eraseDevices: Step = {
   description: {
@@ -67,10 +69,11 @@ async function runErase(
   const found = findTargets(context.order.devices, listing, onlyMethod);
   if (found.kind === 'changed') return failed('deviceChanged', found.differences.join('; '));
   if (found.kind === 'none') return failed('noDevices', 'the order names no device to erase');
-  context.log.info(
-    { operation: context.operationId, devices: found.targets.map(describeTarget).join(', ') },
-    'erasure begins',
-  );
+  if (context.order.mode === agent.StepMode.CHECK) {
+    const busy = await busyTargets(context, found.targets);
+    if (busy.length > 0) return { result: waitFor(busy) };
+  }
+  context.log.info({ devices: found.targets.map(describeTarget).join(', ') }, 'erasure begins');
   context.crashPoint('runner.begun');
   const lastProgress = parseProgress(context.order.arguments['lastProgress'] ?? '');
   const results = await eraseAll(context, found.targets, lastProgress);
@@ -85,6 +88,21 @@ async function runErase(
     identityWitnesses: [...guard.witnesses],
   };
   return { result: resultOf(context, results), evidence };
+}
+
+/** Devices that are still at work on their own, with what they do: nothing can be read yet. */
+async function busyTargets(context: StepContext, targets: readonly Target[]): Promise<string[]> {
+  const busy: string[] = [];
+  for (const { device, identity } of targets) {
+    const work = await context.devices.busyWith(device);
+    if (work !== undefined) busy.push(`${identity} (${device.name}): ${work}`);
+  }
+  return busy;
+}
+
+function waitFor(busy: readonly string[]): RetryAfter {
+  const message = `devices are busy: ${busy.join('; ')}`;
+  return { kind: 'retryAfter', reason: 'locked', message, delayMs: busyDelayMs };
 }
 
 function malformedOrder(order: agent.RunStep): string | undefined {

@@ -51,13 +51,13 @@ export function planDevice(
  * was just given cannot be judged later. Rejects with `DeviceError`.
  */
 export async function writeChallenge(open: OpenRegion, challenge: RegionChallenge): Promise<void> {
-  for (const offset of challenge.plan.challenges) {
-    await open.write(offset, challengeContent(challenge.seed, offset));
-  }
+  const blocks = challenge.plan.challenges.map((offset) => {
+    return { offset, content: challengeContent(challenge.seed, offset) };
+  });
+  for (const { offset, content } of blocks) await open.write(offset, content);
   await open.flush();
-  for (const offset of challenge.plan.challenges) {
-    const found = await open.read(offset, blockBytes);
-    if (!equal(found, challengeContent(challenge.seed, offset))) {
+  for (const { offset, content } of blocks) {
+    if (!equal(await open.read(offset, blockBytes), content)) {
       throw new DeviceError(`the block just written at offset ${offset} reads back differently`);
     }
   }

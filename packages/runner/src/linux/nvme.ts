@@ -86,8 +86,9 @@ export async function readNvmeLog(exec: Exec, controller: string): Promise<strin
   const log = await ask(exec, ['smart-log', `/dev/${controller}`]);
   if (log === undefined) return [];
   return smartFields
-    .filter((field) => typeof log[field] === 'number')
-    .map((field) => `smart-log ${field}: ${String(log[field])}`);
+    .map((field) => [field, log[field]] as const)
+    .filter(([, value]) => typeof value === 'number' || typeof value === 'string')
+    .map(([field, value]) => `smart-log ${field}: ${String(value)}`);
 }
 
 function ask(exec: Exec, args: readonly string[]) {

@@ -1,0 +1,67 @@
+import type { Exec, ExecResult } from '@rackwright/platform';
+import { expect, test } from 'vitest';
+import { formatNamespaces, nvmeBusyWith, readNvmeLog } from './nvme.ts';
+
+/** nvme-cli with fixed answers; keeps what it was asked. */
+function nvmeCli(answers: Record<string, object | ExecResult>): Exec & { asked: string[] } {
+  const asked: string[] = [];
+  return {
+    asked,
+    run: async ({ args }) => {
+      asked.push(args.join(' '));
+      const answer = answers[args.slice(0, 2).join(' ')];
+      if (answer === undefined) return { kind: 'exited', code: 1, stdout: '', stderr: 'no such' };
+      if ('kind' in answer) return answer;
+      return { kind: 'exited', code: 0, stdout: JSON.stringify(answer), stderr: '' };
+    },
+  };
+}
+
+test('formats each namespace with the setting that was asked for', async () => {
+  const done: ExecResult = { kind: 'exited', code: 0, stdout: 'Success\n', stderr: '' };
+  const exec = nvmeCli({ 'format /dev/nvme0n1': done, 'format /dev/nvme0n2': done });
+  const lines = await formatNamespaces(exec, ['nvme0n1', 'nvme0n2'], 'crypto');
+  expect(exec.asked.map((each) => each.split(' ').slice(0, 3).join(' '))).toEqual([
+    'format /dev/nvme0n1 --ses=2',
+    'format /dev/nvme0n2 --ses=2',
+  ]);
+  expect(lines.filter((line) => line === 'Success')).toHaveLength(2);
+});
+
+test("gives the tool's words when a format fails", async () => {
+  const failed: ExecResult = { kind: 'exited', code: 1, stdout: '', stderr: 'INTERNAL(0x6)\n' };
+  const exec = nvmeCli({ 'format /dev/nvme0n1': failed });
+  await expect(formatNamespaces(exec, ['nvme0n1'], 'userData')).rejects.toThrow(
+    /exit 1: INTERNAL\(0x6\)/,
+  );
+});
+
+test.each<[string, Record<string, object>, string | undefined]>([
+  ['an idle device', { 'id-ns /dev/nvme0n1': { fpi: 0x80 } }, undefined],
+  ['a device that cannot say', {}, undefined],
+  [
+    'a format under way',
+    { 'id-ns /dev/nvme0n1': { fpi: 0x80 | 40 } },
+    'nvme0n1 has 40 % of a format left',
+  ],
+  [
+    'a sanitize under way',
+    { 'sanitize-log /dev/nvme0': { nvme0: { sprog: 1, sstat: 2 } } },
+    'a sanitize is in progress',
+  ],
+  [
+    'a sanitize that is over',
+    { 'sanitize-log /dev/nvme0': { nvme0: { sstat: 0x101 } } },
+    undefined,
+  ],
+])('knows %s', async (_name, answers, busy) => {
+  expect(await nvmeBusyWith(nvmeCli(answers), 'nvme0', ['nvme0n1'])).toBe(busy);
+});
+
+test('reads health and errors from the SMART log', async () => {
+  const exec = nvmeCli({ 'smart-log /dev/nvme0': { media_errors: '0', critical_warning: 4 } });
+  expect(await readNvmeLog(exec, 'nvme0')).toEqual([
+    'smart-log critical_warning: 4',
+    'smart-log media_errors: 0',
+  ]);
+});
