@@ -34,7 +34,7 @@ function logOf(context: TestContext, commands: readonly string[]): string {
   return log;
 }
 
-test('writes, zeroings, discards and flushes come back in the order in which QEMU saw them', (context) => {
+test('writes, zeroings, discards and flushes come back in the order of QEMU', (context) => {
   const log = logOf(context, [
     'write -P 0xaa 8192 4096',
     'flush',

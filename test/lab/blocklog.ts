@@ -4,12 +4,12 @@
  *
  * 1. It is read here and nowhere written; nothing of ours has a hand in it.
  * 2. A log that is cut short (its QEMU was killed) gives the entries that are whole. One that makes
- *    no sense is refused: QEMU before 9 mixes up its log when something is written while a zeroing is
- *    being logged.
+ *    no sense is refused: QEMU before 9 mixes up its log when something is written while a zeroing
+ *    is being logged.
  *
  * Layout, little endian: a super block of one sector (magic, version, number of entries, sector
- * size), then for each entry one sector (first sector, sectors, flags, and a length that QEMU leaves at
- * zero) followed by the data of these sectors. Discards carry none. A zeroing ("write zeroes") is a
+ * size), then for each entry one sector (first sector, sectors, flags, and a length that QEMU leaves
+ * at zero) followed by the data of these sectors. Discards carry none. A zeroing ("write zeroes") is a
  * write whose data are zeros.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
@@ -37,8 +37,8 @@ export type BlockLogEntry =
   | { readonly kind: 'flush' };
 
 /**
- * Reads the whole log of a device of `deviceBytes`. An empty file (the machine never came up) has no
- * entries.
+ * Reads the whole log of a device of `deviceBytes`. An empty file (the machine never came up) has
+ * no entries.
  */
 export function readBlockLog(path: string, deviceBytes: number): BlockLogEntry[] {
   const file = openSync(path, 'r');
@@ -88,7 +88,7 @@ export function isZeroWrite(path: string, entry: BlockLogEntry & { kind: 'write'
   }
 }
 
-/** How many bytes of a device of `deviceBytes` the entries of `kinds` have touched at least once. */
+/** How many bytes of a device of `deviceBytes` the entries of `kinds` have touched. */
 export function touchedBytes(
   entries: readonly BlockLogEntry[],
   kinds: readonly ('write' | 'discard')[],

@@ -20,7 +20,7 @@ export interface DiskVerdict {
   readonly other: number;
 }
 
-/** Makes the file `path` of `bytes` (a multiple of 4096) and fills it with the pattern of `disk`. */
+/** Makes the file `path` of `bytes` (a multiple of 4096) and fills it with `disk`'s pattern. */
 export function writePattern(path: string, disk: string, bytes: number): void {
   if (bytes % PATTERN_BLOCK_BYTES !== 0) {
     throw new Error(`a disk of ${bytes} bytes is no multiple of ${PATTERN_BLOCK_BYTES}`);

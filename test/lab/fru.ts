@@ -1,6 +1,6 @@
 /**
- * The inventory that a BMC keeps about its machine: IPMI Platform Management FRU Information Storage
- * Definition 1.0, common header (section 8) and product area (section 12).
+ * The inventory that a BMC keeps about its machine: IPMI Platform Management FRU Information
+ * Storage Definition 1.0, common header (section 8) and product area (section 12).
  */
 
 const FORMAT = 1;

@@ -1,7 +1,7 @@
 /**
  * A BMC that nobody here wrote: OpenIPMI's simulator, one process for each machine. It answers IPMI
- * over the network, shows itself to its own machine in band, and switches the machine's QEMU through
- * `chassis-control.sh`.
+ * over the network, shows itself to its own machine in band, and switches the machine's QEMU
+ * through `chassis-control.sh`.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Does hardware virtualisation work here? `/dev/kvm` may exist and open and still boot no guest, so a
- * tiny system is started under it and must say a word within five seconds. Otherwise QEMU emulates
+ * Does hardware virtualisation work here? `/dev/kvm` may exist and open and still boot no guest, so
+ * a tiny system is started under it and must say a word within five seconds. Otherwise QEMU emulates
  * (TCG), which is fast enough for everything in the lab.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ const BOOT_LIMIT_MS = 5_000;
 const WORD = 'virtualisation-works';
 const BUSYBOX = '/bin/busybox';
 
-/** `kvm` when it really boots a guest. The answer is kept in `cacheFolder` for this running kernel. */
+/** `kvm` when it really boots a guest. The answer is kept in `cacheFolder` until a reboot. */
 export async function chooseAccelerator(
   vmlinuz: string,
   cacheFolder: string,

@@ -6,6 +6,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Lab } from './lab.ts';
 import { LAB_ADDRESS } from './netns.ts';
 import { runProgram, type Started, startProcess, until } from './processes.ts';
@@ -55,7 +56,7 @@ export async function startStack(
   const identity = join(lab.folder, 'control-plane/identity');
   const callCommand = (method: string): readonly string[] => [
     process.execPath,
-    join(import.meta.dirname, 'operator.ts'),
+    fileURLToPath(import.meta.resolve('./operator.ts')),
     `${LAB_ADDRESS.agent}:${OPERATORS_PORT}`,
     join(identity, 'ca.pem'),
     join(identity, 'admin.token'),

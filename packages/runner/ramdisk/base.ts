@@ -1,6 +1,6 @@
 /**
- * The part of the ramdisk that changes seldom: kernel, modules, tools, Node. It takes half a minute to
- * make, so it is kept under a hash of all that it is made of.
+ * The part of the ramdisk that changes seldom: kernel, modules, tools, Node. It takes half a minute
+ * to make, so it is kept under a hash of all that it is made of.
  *
  * 1. Every library in the image comes from the unpacked packages, never from the build machine.
  */
@@ -37,7 +37,7 @@ export interface BaseFacts {
   readonly modulesWithoutFile: readonly string[];
 }
 
-/** Makes the base in `folder` under `key`, unless it is there. Bases under other keys are removed. */
+/** Makes the base in `folder` under `key`, unless it is there. Bases of other keys are removed. */
 export async function makeBase(options: {
   readonly archive: DebianArchive;
   readonly packages: readonly DebianPackage[];

@@ -2,7 +2,7 @@
  * Writes the archive format that the kernel unpacks at boot ("newc", Linux
  * Documentation/driver-api/early-userspace/buffer-format.rst).
  *
- * 1. The same entries always give the same bytes: inode numbers count up, times are zero, everything
+ * 1. The same entries always give the same bytes: inode numbers count up, times are zero, all
  *    belongs to 0:0. So the build needs no root, and equal content is recognised by its hash.
  */
 

@@ -2,8 +2,8 @@
  * Fetches Debian packages without installing them, from the sources that this machine already
  * trusts, and unpacks them into a folder.
  *
- * 1. The repository address is the machine's own: it comes from `apt-get indextargets`. No mirror is
- *    named here.
+ * 1. The repository address is the machine's own: it comes from `apt-get indextargets`. No mirror
+ *    is named here.
  * 2. Lists and caches live in a folder of ours: the machine's own apt state is neither needed nor
  *    changed, and no root is needed.
  * 3. The installed key ring verifies the lists, and the lists verify every package.
@@ -108,8 +108,8 @@ export async function machineSources(): Promise<DebianSource[]> {
 }
 
 /**
- * Opens an archive whose lists and packages are kept in `folder`. With `suite`, the machine's source
- * with that suite instead of its own. `now` is in milliseconds since 1970.
+ * Opens an archive whose lists and packages are kept in `folder`. With `suite`, the machine's
+ * source with that suite instead of its own. `now` is in milliseconds since 1970.
  */
 export async function openArchive(options: {
   readonly folder: string;

@@ -1,4 +1,4 @@
-/** `node packages/runner/ramdisk/main.ts`: builds `.cache/ramdisk/{vmlinuz,initrd.zst,manifest.json}`. */
+/** Builds vmlinuz, initrd.zst and manifest.json of the ramdisk into `.cache/ramdisk`. */
 import { join } from 'node:path';
 import { buildRamdisk } from './build.ts';
 

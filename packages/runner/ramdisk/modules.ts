@@ -15,7 +15,7 @@ export function parseModulesDep(text: string): ModuleDependencies {
   return found;
 }
 
-/** Paths of the modules called `names` and of all that they need, and the names that do not exist. */
+/** Paths of the modules called `names` and of all that they need, and the names without a file. */
 export function moduleClosure(
   dependencies: ModuleDependencies,
   names: readonly string[],
