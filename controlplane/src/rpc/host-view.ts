@@ -2,6 +2,7 @@
 import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import { type Host, HostSchema, HostStatusSchema, store as wire } from '@rackwright/api';
 import { type Entry, type Revision, storeKey } from '@rackwright/store';
+import { displayOf } from '../host/index.ts';
 import { answered, readRecord } from '../records/index.ts';
 import { parseName } from './names.ts';
 import type { RpcDependencies } from './ports.ts';
@@ -35,6 +36,7 @@ export function presentHost(
   if (rackId !== undefined) host.status.agentConnected = deps.hosts.agentConnected(rackId);
   const progress = deps.hosts.progressOf(parseName('hosts', host.name) ?? '');
   if (progress !== undefined) host.status.progress = progress;
+  host.status.display = displayOf(host.status);
   return host;
 }
 

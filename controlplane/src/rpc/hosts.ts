@@ -16,6 +16,7 @@ import {
   type ListHostsRequest,
   notFound,
 } from '@rackwright/api';
+import { displayOf } from '../host/index.ts';
 import type { HostRequest } from '../host/types.ts';
 import { answered } from '../records/index.ts';
 import { builtInSteps, cleanPlan } from '../steps/index.ts';
@@ -173,6 +174,7 @@ async function listHostRevisions(deps: RpcDependencies, request: ListHostRevisio
     .map((change): MessageInitShape<typeof HostRevisionSchema> => {
       const { host, change: cause } = hostRecordOf(change);
       if (host !== undefined) host.etag = formatPosition(deps.store, change.revision);
+      if (host?.status !== undefined) host.status.display = displayOf(host.status);
       return {
         revision: BigInt(change.revision),
         actor: cause?.actor ?? '',

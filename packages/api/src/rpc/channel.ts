@@ -8,6 +8,7 @@
  */
 import { isIP } from 'node:net';
 import { checkServerIdentity } from 'node:tls';
+import './quiet.ts';
 import { type ChannelOptions, credentials, Client as GrpcClient } from '@grpc/grpc-js';
 import { defaultRpcLimits, type RpcLimits } from './limits.ts';
 import type { KeyAndChain } from './tls.ts';

@@ -3,7 +3,12 @@
  * cause; a stream that is left early is cancelled.
  */
 import type { DescMethod, DescService, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
-import { type CallOptions as GrpcCallOptions, Metadata, type ServiceError } from '@grpc/grpc-js';
+import {
+  status as Code,
+  type CallOptions as GrpcCallOptions,
+  Metadata,
+  type ServiceError,
+} from '@grpc/grpc-js';
 import { ApiFailure } from '../error/api-error.ts';
 import { fromStatus, statusDetailsKey } from '../error/wire.ts';
 import type { Channel } from './channel.ts';
@@ -214,10 +219,19 @@ function grpcOptions({ deadlineMs }: CallOptions): GrpcCallOptions {
 
 function failureOf(error: Partial<ServiceError> & Error): ApiFailure {
   const [details] = error.metadata?.get(statusDetailsKey) ?? [];
-  return new ApiFailure(
-    fromStatus(error.code ?? -1, error.details ?? error.message, details),
-    error,
-  );
+  const code = error.code ?? Code.UNKNOWN;
+  const message = error.details ?? error.message;
+  // Without details it is grpc-js that speaks, of its own innards.
+  const said = details === undefined ? inOurWords(code, message) : message;
+  return new ApiFailure(fromStatus(code, said, details), error);
+}
+
+function inOurWords(code: Code, message: string): string {
+  if (code === Code.DEADLINE_EXCEEDED) return 'There was no answer in time.';
+  if (code !== Code.UNAVAILABLE) return message;
+  const [, lastError = message] =
+    /Last error: (.*?)(?:\. Resolution note:.*)?$/s.exec(message) ?? [];
+  return `There is no connection: ${lastError}`;
 }
 
 function cancelled(): ApiFailure {

@@ -9,6 +9,7 @@
  * 4. Every call's signal is aborted when the call is over, whatever ended it.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
+import './quiet.ts';
 import {
   Metadata,
   Server,

@@ -1,0 +1,198 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent, StorageDeviceSchema, Transport } from '@rackwright/api';
+import { buildStatement, publicKeyOf, signBytes } from '@rackwright/erasure';
+import { describe, expect, test } from 'vitest';
+import { exitCodes } from './failure.ts';
+import { runOver } from './world.fixture.ts';
+
+describe('the command line', () => {
+  test('explains itself, on every level', async () => {
+    for (const args of [['--help'], ['host', '--help'], ['host', 'create', '--help']]) {
+      const { code, out } = await runOver(args);
+      expect(code).toBe(exitCodes.done);
+      expect(out).toContain('USAGE');
+    }
+  });
+
+  test.each([
+    [['host', 'lst'], 'did you mean `list`?'],
+    [['host', 'get'], 'Expected argument for host'],
+    [['host', 'create', 'h1'], '--rack'],
+    [['host', 'list', '-o', 'yaml'], 'yaml'],
+    [['host', 'watch', '--until', 'available'], '--until needs the host'],
+    [['host', 'update', 'h1'], 'give at least one flag'],
+    [
+      ['host', 'create', 'h1', '--rack', 'r1', '--label', 'x'],
+      '--label is "x"; it must be NAME=VALUE',
+    ],
+    [['host', 'update', 'h1', '--priority', 'a'], 'INTERFACE.STEP=NUMBER'],
+  ])('%j ends with exit code 2 and says what is right', async (args, message) => {
+    const { code, err, out } = await runOver(args);
+    expect(err).toContain(message);
+    expect(out).toBe('');
+    expect(code).toBe(exitCodes.usage);
+  });
+});
+
+describe('the settings', () => {
+  test('that are missing are named with every place where they may stand', async () => {
+    const { code, err } = await runOver(['host', 'list'], {
+      environment: { RACKWRIGHT_SERVER: 'a:1' },
+    });
+    expect(code).toBe(exitCodes.usage);
+    expect(err).not.toContain('--server');
+    for (const place of ['--token-file', 'RACKWRIGHT_TOKEN_FILE', 'caFile in the file']) {
+      expect(err).toContain(place);
+    }
+    expect(err).toContain('/home/me/.config/rackwright/config.yaml');
+  });
+
+  test('come from flags before the environment before the file', async () => {
+    const files = {
+      '/home/me/.config/rackwright/config.yaml': 'server: file:1\ntokenFile: /t\ncaFile: /ca',
+    };
+    const missing = async (args: string[], environment: Record<string, string>) =>
+      (await runOver(['rack', 'list', ...args], { files, environment })).err;
+    expect(await missing([], {})).toContain('--token-file names /t, which');
+    expect(await missing([], { RACKWRIGHT_TOKEN_FILE: '/e' })).toContain('names /e, which');
+    expect(await missing(['--token-file', '/f'], { RACKWRIGHT_TOKEN_FILE: '/e' })).toContain(
+      'names /f, which',
+    );
+  });
+
+  test('with an unknown key, a file that is missing and a token that is none are refused', async () => {
+    const run = (files: Record<string, string>, args: string[] = []) =>
+      runOver(['rack', 'list', '--config', '/c', ...args], { files });
+    expect((await run({ '/c': 'servr: a:1' })).err).toContain('did you mean server?');
+    expect((await run({})).err).toContain('/c does not exist');
+    const config = 'server: a:1\ntokenFile: /t\ncaFile: /ca';
+    const secret = 'secret: here\nand: there';
+    const { err, code } = await run({ '/c': config, '/t': secret, '/ca': '' });
+    expect(err).toContain('holds no token');
+    expect(err).not.toContain('here');
+    expect(code).toBe(exitCodes.usage);
+    const bad = await run({ '/c': config.replace('a:1', 'a'), '/t': 'x', '/ca': '' });
+    expect(bad.err).toContain('it must be HOST:PORT');
+  });
+
+  test('to a server that is not there end with exit code 6', async () => {
+    const files = { '/c': 'server: 127.0.0.1:1\ntokenFile: /t\ncaFile: /ca', '/t': 'x', '/ca': '' };
+    const { code, err } = await runOver(['rack', 'list', '--config', '/c'], { files });
+    expect(err).toContain('There is no connection');
+    expect(code).toBe(exitCodes.unreachable);
+  });
+});
+
+describe('a password', () => {
+  test('is not read from a terminal, and has no flag', async () => {
+    const args = ['credential', 'create', 'c1', '--username', 'root'];
+    const typed = await runOver(args);
+    expect(typed.err).toContain('standard input, which is a terminal');
+    expect(typed.code).toBe(exitCodes.usage);
+    expect((await runOver([...args, '--password', 'x'])).code).toBe(exitCodes.usage);
+    const { out } = await runOver(['credential', 'create', '--help']);
+    expect(out).not.toMatch(/--password[^-]/);
+    const missing = await runOver([...args, '--password-file', '/p']);
+    expect(missing.err).toContain('/p does not exist');
+  });
+});
+
+describe('erasure verify', () => {
+  const trust = privatePem();
+  const agentKey = privatePem();
+
+  test('accepts what was signed and refuses every changed byte, offline', async () => {
+    const statement = makeStatement();
+    const files = {
+      '/1.json': statement,
+      '/1.json.sig': signBytes(statement, trust),
+      '/trust.pem': publicKeyOf(trust),
+    };
+    const args = ['erasure', 'verify', '/1.json', '--trust', '/trust.pem'];
+    const good = await runOver(args, { files });
+    expect(good).toMatchObject({ code: exitCodes.done, err: '' });
+    expect(good.out).toContain('verified: Model SER-1 of hosts/h1: erased by overwrite');
+    for (const at of [0, Math.floor(statement.length / 2), statement.length - 1]) {
+      const changed = statement.slice();
+      changed[at] = (changed[at] ?? 0) ^ 1;
+      const bad = await runOver(args, { files: { ...files, '/1.json': changed } });
+      expect(bad.code).toBe(exitCodes.notVerified);
+      expect(bad.out).toContain('DOES NOT VERIFY');
+    }
+  });
+
+  test('refuses another key and goes on to the next file', async () => {
+    const statement = makeStatement();
+    const files = {
+      '/1.json': statement,
+      '/1.json.sig': signBytes(statement, privatePem()),
+      '/2.json': statement,
+      '/2.json.sig': signBytes(statement, trust),
+      '/trust.pem': publicKeyOf(trust),
+    };
+    const args = ['erasure', 'verify', '/1.json', '/2.json', '--trust', '/trust.pem'];
+    const { code, out, err } = await runOver(args, { files });
+    expect(code).toBe(exitCodes.notVerified);
+    expect(out).toMatch(/\/1\.json: DOES NOT VERIFY[\s\S]*\/2\.json: verified/);
+    expect(err).toContain('1 of 2 do not verify');
+  });
+
+  test('names a file that is missing', async () => {
+    const args = ['erasure', 'verify', '/1.json', '--trust', '/trust.pem'];
+    expect(await runOver(args)).toMatchObject({ code: exitCodes.usage });
+    const { code } = await runOver(['erasure', 'verify', '--trust', '/trust.pem']);
+    expect(code).toBe(exitCodes.usage);
+  });
+
+  function makeStatement(): Uint8Array {
+    const outcome = create(agent.DeviceOutcomeSchema, {
+      device: create(StorageDeviceSchema, {
+        device: 'sda',
+        transport: Transport.SATA,
+        model: 'Model',
+        serial: 'SER-1',
+        sizeBytes: 1_000_000n,
+      }),
+      method: agent.ErasureMethod.OVERWRITE,
+      verdict: agent.VerdictKind.ERASED,
+      placesRead: 1088n,
+      bytesRead: 4_456_448n,
+      challengeBlocksWritten: 64n,
+      startTime: timestampFromMs(1_700_000_000_000),
+      endTime: timestampFromMs(1_700_000_009_000),
+      challengeSeed: new Uint8Array(32).fill(1),
+    });
+    const payload = toBinary(
+      agent.StepEvidenceSchema,
+      create(agent.StepEvidenceSchema, {
+        operationId: 'uid-1/1/2/1',
+        hostUid: 'uid-1',
+        runnerSession: 'session',
+        bootId: 'boot',
+        runnerVersion: '0.1.0',
+        devices: [outcome],
+        toolVersions: { node: '24.21.0' },
+        mode: agent.StepMode.RUN,
+        identityWitnesses: ['uuid'],
+      }),
+    );
+    const publicKey = Buffer.from(
+      publicKeyOf(agentKey).replaceAll(/-----[A-Z ]+-----|\s/g, ''),
+      'base64',
+    );
+    return buildStatement({
+      host: { name: 'hosts/h1', uid: 'uid-1' },
+      operationId: 'uid-1/1/2/1',
+      useEpoch: 3,
+      evidence: { payload, signature: signBytes(payload, agentKey), publicKey },
+      deviceIndex: 0,
+    });
+  }
+});
+
+function privatePem(): string {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+}

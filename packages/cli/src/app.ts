@@ -1,0 +1,52 @@
+/** The command as a whole: its routes, its help, its words for errors. */
+import { buildApplication, buildRouteMap, run, type StricliProcess, text_en } from '@stricli/core';
+import { credentialRoutes } from './commands/credential.ts';
+import { erasureRoutes } from './commands/erasure.ts';
+import { hostRoutes } from './commands/host.ts';
+import { rackRoutes } from './commands/rack.ts';
+import { describeFailure, exitCodeOf, exitCodes } from './failure.ts';
+import type { CliContext, World } from './world.ts';
+
+const routes = buildRouteMap({
+  routes: {
+    rack: rackRoutes,
+    host: hostRoutes,
+    credential: credentialRoutes,
+    erasure: erasureRoutes,
+  },
+  docs: {
+    brief: 'Bare-metal hosts from racked and cabled to provably wiped',
+    fullDescription:
+      'Bare-metal hosts from racked and cabled to provably wiped.\n\n' +
+      'The control plane is found by --server, --token-file and --ca-file, or RACKWRIGHT_SERVER,\n' +
+      'RACKWRIGHT_TOKEN_FILE and RACKWRIGHT_CA_FILE, or a file with server, tokenFile and caFile\n' +
+      '(--config, RACKWRIGHT_CONFIG, ~/.config/rackwright/config.yaml).\n\n' +
+      'Exit codes: 0 done, 1 refused, 2 wrong arguments, 3 not found, 4 conflict, 5 not allowed,\n' +
+      '6 not reachable, 7 a certificate does not verify, 70 an internal error.',
+  },
+});
+
+const app = buildApplication<CliContext>(routes, {
+  name: 'rackwright',
+  scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
+  documentation: { disableAnsiColor: true },
+  determineExitCode: exitCodeOf,
+  localization: {
+    text: {
+      ...text_en,
+      exceptionWhileRunningCommand: describeFailure,
+      exceptionWhileParsingArguments: (error, ansiColor) =>
+        `rackwright: ${text_en.exceptionWhileParsingArguments(error, ansiColor)}`,
+    },
+  },
+});
+
+/** Runs one command line; resolves with the exit code. */
+export async function runCli(args: readonly string[], world: World): Promise<number> {
+  const process: StricliProcess = { stdout: world.out, stderr: world.err, env: {} };
+  await run(app, args, { process, world });
+  const code = Number(process.exitCode ?? exitCodes.done);
+  if (code >= 0) return code;
+  // Stricli's own codes: -4 and -5 are wrong arguments, the others are errors in here.
+  return code === -4 || code === -5 ? exitCodes.usage : exitCodes.internal;
+}

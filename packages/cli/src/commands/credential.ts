@@ -1,0 +1,189 @@
+/**
+ * rackwright credential …
+ *
+ * Must not: take a password as an argument or from the environment, where others can read it.
+ */
+import { create } from '@bufbuild/protobuf';
+import {
+  type Credential,
+  CredentialSchema,
+  CredentialService,
+  createClient,
+  ListCredentialsResponseSchema,
+} from '@rackwright/api';
+import { buildCommand, buildRouteMap } from '@stricli/core';
+import { UsageError } from '../failure.ts';
+import {
+  connectionFlags,
+  idArgument,
+  outputFlag,
+  resourceName,
+  type SharedFlags,
+} from '../flags.ts';
+import { printFields, printJson, printLines, printTable } from '../output/show.ts';
+import type { Column } from '../output/table.ts';
+import { ago, instant } from '../output/time.ts';
+import { type Connection, openConnection } from '../settings.ts';
+import type { CliContext, World } from '../world.ts';
+import { allPages, withClient } from './calls.ts';
+
+const shared = { ...connectionFlags, ...outputFlag };
+const aliases = { o: 'output' } as const;
+const positional = idArgument('credential', 'Id of the credential');
+const passwordFile = {
+  kind: 'parsed',
+  parse: String,
+  optional: true,
+  brief: 'File with the password; without it, standard input',
+  placeholder: 'file',
+} as const;
+
+function client({ channel, defaults }: Connection) {
+  return createClient(CredentialService, channel, defaults);
+}
+
+function withCredentials<T>(
+  world: World,
+  flags: SharedFlags,
+  work: (credentials: ReturnType<typeof client>) => Promise<T>,
+): Promise<T> {
+  return withClient(openConnection(world, flags), client, work);
+}
+
+const createCredential = buildCommand({
+  docs: { brief: 'Keep user name and password of BMCs; the password comes from standard input' },
+  parameters: {
+    flags: {
+      ...shared,
+      username: { kind: 'parsed', parse: String, brief: 'User name' },
+      passwordFile,
+    },
+    positional,
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & { username: string; passwordFile?: string },
+    credentialId: string,
+  ) {
+    const password = await readPassword(this.world, flags.passwordFile);
+    const credential = { username: flags.username, password };
+    const made = await withCredentials(this.world, flags, (credentials) =>
+      credentials.createCredential({ credentialId, credential }),
+    );
+    show(this.world, flags, made);
+  },
+});
+
+const updateCredential = buildCommand({
+  docs: { brief: 'Change user name or password' },
+  parameters: {
+    flags: {
+      ...shared,
+      username: { kind: 'parsed', parse: String, optional: true, brief: 'New user name' },
+      passwordFile,
+      keepPassword: { kind: 'boolean', default: false, brief: 'Change the user name only' },
+    },
+    positional,
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & { username?: string; passwordFile?: string; keepPassword: boolean },
+    id: string,
+  ) {
+    const { username = '', keepPassword } = flags;
+    const password = keepPassword ? '' : await readPassword(this.world, flags.passwordFile);
+    const paths = [...(keepPassword ? [] : ['password']), ...(username === '' ? [] : ['username'])];
+    if (paths.length === 0) throw new UsageError('nothing to change: give --username');
+    const credential = { name: resourceName('credentials', id), username, password };
+    const updated = await withCredentials(this.world, flags, (credentials) =>
+      credentials.updateCredential({ credential, updateMask: { paths } }),
+    );
+    show(this.world, flags, updated);
+  },
+});
+
+const listCredentials = buildCommand({
+  docs: { brief: 'List credentials, without their passwords' },
+  parameters: { flags: shared, aliases },
+  async func(this: CliContext, flags: SharedFlags) {
+    const credentials = await withCredentials(this.world, flags, (service) =>
+      allPages(
+        (pageToken) => service.listCredentials({ pageToken }),
+        (page) => page.credentials,
+      ),
+    );
+    if (flags.output === 'json') {
+      const answer = create(ListCredentialsResponseSchema, { credentials });
+      printJson(this.world, ListCredentialsResponseSchema, answer);
+      return;
+    }
+    const { clock } = this.world;
+    const columns: Column<Credential>[] = [
+      { title: 'NAME', value: ({ name }) => name },
+      { title: 'USER NAME', value: ({ username }) => username, widthMin: 10 },
+      { title: 'VERSION', value: ({ version }) => String(version), dropOrder: 1 },
+      { title: 'CHANGED', value: ({ updateTime }) => ago(clock, updateTime), dropOrder: 2 },
+    ];
+    printTable(this.world, columns, credentials);
+  },
+});
+
+const deleteCredential = buildCommand({
+  docs: { brief: 'Remove a credential that no host uses' },
+  parameters: { flags: shared, positional, aliases },
+  async func(this: CliContext, flags: SharedFlags, id: string) {
+    const name = resourceName('credentials', id);
+    const gone = await withCredentials(this.world, flags, (credentials) =>
+      credentials.deleteCredential({ name }),
+    );
+    if (flags.output === 'json') printJson(this.world, CredentialSchema, gone);
+    else printLines(this.world, [`${name} deleted`]);
+  },
+});
+
+/** All commands on credentials. */
+export const credentialRoutes = buildRouteMap({
+  routes: {
+    create: createCredential,
+    update: updateCredential,
+    list: listCredentials,
+    delete: deleteCredential,
+  },
+  docs: { brief: 'User names and passwords of BMCs' },
+});
+
+/** The password without the line break that editors and echo put at its end. */
+async function readPassword(world: World, file: string | undefined): Promise<string> {
+  if (file === undefined) {
+    const input = await world.readInput();
+    if (input === undefined) {
+      throw new UsageError(
+        'the password is read from standard input, which is a terminal: pipe it in, or give ' +
+          '--password-file',
+      );
+    }
+    return withoutLineEnd(input);
+  }
+  const bytes = await world.readFile(file);
+  if (bytes === undefined) throw new UsageError(`--password-file ${file} does not exist`);
+  return withoutLineEnd(new TextDecoder().decode(bytes));
+}
+
+function withoutLineEnd(text: string): string {
+  return text.replace(/\r?\n$/, '');
+}
+
+function show(world: World, { output }: SharedFlags, credential: Credential): void {
+  if (output === 'json') {
+    printJson(world, CredentialSchema, credential);
+    return;
+  }
+  printFields(world, [
+    ['name', credential.name],
+    ['user name', credential.username],
+    ['version', String(credential.version)],
+    ['changed', instant(credential.updateTime)],
+  ]);
+}

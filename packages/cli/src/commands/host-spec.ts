@@ -1,0 +1,142 @@
+/** Flags that say what a host is, for `host create` and `host update`. */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { HostSpecSchema } from '@rackwright/api';
+import { UsageError } from '../failure.ts';
+import { parseWhole, resourceName } from '../flags.ts';
+import { enumValue } from '../output/enum-name.ts';
+
+const text = { kind: 'parsed', parse: String, optional: true } as const;
+const yesNo = { kind: 'boolean', optional: true } as const;
+
+/** Flags of the spec. */
+export const specFlags = {
+  bmc: { ...text, brief: 'BMC: ADDRESS, ADDRESS:PORT or [IPV6]:PORT', placeholder: 'address' },
+  credential: { ...text, brief: 'Credential of the BMC', placeholder: 'id' },
+  cipherSuite: {
+    kind: 'parsed',
+    parse: parseWhole,
+    optional: true,
+    brief: 'IPMI cipher suite, usually 3 or 17',
+    placeholder: 'number',
+  },
+  mac: {
+    kind: 'parsed',
+    parse: String,
+    variadic: true,
+    optional: true,
+    brief: 'MAC address that the host boots from; may be repeated',
+    placeholder: 'mac',
+  },
+  goal: {
+    kind: 'enum',
+    values: ['available', 'manageable'],
+    optional: true,
+    brief: 'State that it is led to by itself',
+  },
+  erasure: {
+    kind: 'enum',
+    values: ['full', 'metadata-only'],
+    optional: true,
+    brief: 'How much a clean removes',
+  },
+  priority: {
+    kind: 'parsed',
+    parse: String,
+    variadic: true,
+    optional: true,
+    brief: 'INTERFACE.STEP=NUMBER in place of the step’s own; 0 disables; may be repeated',
+    placeholder: 'step=number',
+  },
+  allowDiskless: { ...yesNo, brief: 'Accept a host without any disk as clean' },
+  allowUnprovenIdentity: { ...yesNo, brief: 'Accept a host without any proof of its identity' },
+  retired: { ...yesNo, brief: 'End every clean in manageable' },
+  label: {
+    kind: 'parsed',
+    parse: String,
+    variadic: true,
+    optional: true,
+    brief: 'NAME=VALUE; may be repeated',
+    placeholder: 'name=value',
+  },
+} as const;
+
+export interface SpecFlags {
+  readonly bmc?: string;
+  readonly credential?: string;
+  readonly cipherSuite?: number;
+  readonly mac?: readonly string[];
+  readonly goal?: 'available' | 'manageable';
+  readonly erasure?: 'full' | 'metadata-only';
+  readonly priority?: readonly string[];
+  readonly allowDiskless?: boolean;
+  readonly allowUnprovenIdentity?: boolean;
+  readonly retired?: boolean;
+  readonly label?: readonly string[];
+}
+
+type SpecInit = MessageInitShape<typeof HostSpecSchema>;
+
+/** The spec that the flags describe, and the paths of what they set. Throws `UsageError`. */
+export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: string[] } {
+  const endpoint = flags.bmc === undefined ? {} : parseEndpoint(flags.bmc);
+  const bmc = {
+    ...endpoint,
+    ...set('credential', flags.credential && resourceName('credentials', flags.credential)),
+    ...set('cipherSuite', flags.cipherSuite),
+  };
+  const cleaning = {
+    ...set('level', flags.erasure && enumValue('ErasureLevel', flags.erasure)),
+    ...set('priorityOverrides', flags.priority && parsePriorities(flags.priority)),
+    ...set('allowDiskless', flags.allowDiskless),
+    ...set('allowUnprovenIdentity', flags.allowUnprovenIdentity),
+  };
+  const spec = {
+    ...(Object.keys(bmc).length > 0 ? { bmc } : {}),
+    ...set(
+      'bootMacs',
+      flags.mac?.map((mac) => mac.toLowerCase().replaceAll('-', ':')),
+    ),
+    ...set('goal', flags.goal && enumValue('HostGoal', flags.goal)),
+    ...(Object.keys(cleaning).length > 0 ? { cleaning } : {}),
+    ...set('retired', flags.retired),
+  };
+  // A new address without a port means the usual port, so the old one must go.
+  const paths = [
+    ...Object.keys(bmc).map((key) => `spec.bmc.${snake(key)}`),
+    ...(flags.bmc !== undefined && !('port' in endpoint) ? ['spec.bmc.port'] : []),
+    ...Object.keys(cleaning).map((key) => `spec.cleaning.${snake(key)}`),
+    ...Object.keys(spec)
+      .filter((key) => key !== 'bmc' && key !== 'cleaning')
+      .map((key) => `spec.${snake(key)}`),
+    ...(flags.label === undefined ? [] : ['labels']),
+  ];
+  return { spec: spec as SpecInit & object, paths };
+}
+
+/** Address and port of "10.0.0.1", "10.0.0.1:623", "[fe80::1]:623" or "fe80::1". */
+export function parseEndpoint(given: string): { address: string; port?: number } {
+  const bracketed = /^\[(.+)\](?::(\d{1,5}))?$/.exec(given);
+  const plain = bracketed ?? /^([^:]*)(?::(\d{1,5}))?$/.exec(given);
+  const [, address = given, port] = plain ?? [];
+  return port === undefined ? { address } : { address, port: Number(port) };
+}
+
+function parsePriorities(texts: readonly string[]): Record<string, number> {
+  return Object.fromEntries(
+    texts.map((each) => {
+      const match = /^([^=]+)=(\d{1,6})$/.exec(each);
+      if (match === null) {
+        throw new UsageError(`--priority is "${each}"; it must be INTERFACE.STEP=NUMBER`);
+      }
+      return [match[1] ?? '', Number(match[2])];
+    }),
+  );
+}
+
+function set<K extends string, T>(key: K, value: T | undefined | ''): { [P in K]?: T } {
+  return value === undefined || value === '' ? {} : ({ [key]: value } as { [P in K]?: T });
+}
+
+function snake(key: string): string {
+  return key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

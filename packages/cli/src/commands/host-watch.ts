@@ -1,0 +1,147 @@
+/**
+ * rackwright host watch: what changes, as it changes.
+ *
+ * Invariants:
+ * 1. A connection that breaks is opened again and resumed where it ended; only when the server no
+ *    longer has that position does everything come anew.
+ * 2. A line is printed when what it says differs from the host's last one.
+ */
+import {
+  ApiFailure,
+  type Host,
+  HostState,
+  WatchHostsResponse_Kind as Kind,
+  type WatchHostsResponse,
+  WatchHostsResponseSchema,
+} from '@rackwright/api';
+import { buildCommand } from '@stricli/core';
+import { UsageError } from '../failure.ts';
+import { parseWhole, resourceName, type SharedFlags } from '../flags.ts';
+import { changeText } from '../output/host.ts';
+import { printJsonLine, printLines } from '../output/show.ts';
+import type { CliContext, World } from '../world.ts';
+import { type HostClient, hostAliases, hostFlags, withHosts } from './host-client.ts';
+
+/** Pause before a broken watch is resumed, milliseconds. */
+const resumeAfterMs = 1_000;
+
+const untilStates = {
+  manageable: HostState.MANAGEABLE,
+  available: HostState.AVAILABLE,
+  deleted: undefined,
+} as const;
+
+interface WatchFlags extends SharedFlags {
+  readonly until?: keyof typeof untilStates;
+  readonly timeout?: number;
+}
+
+/** The command. */
+export const watchHost = buildCommand({
+  docs: { brief: 'Print changes of one host, or of all' },
+  parameters: {
+    flags: {
+      ...hostFlags,
+      until: {
+        kind: 'enum',
+        values: ['manageable', 'available', 'deleted'],
+        optional: true,
+        brief: 'End when the one host has come there',
+      },
+      timeout: {
+        kind: 'parsed',
+        parse: parseWhole,
+        optional: true,
+        brief: 'Give up after this many seconds',
+        placeholder: 'seconds',
+      },
+    },
+    positional: {
+      kind: 'tuple',
+      parameters: [{ parse: String, optional: true, brief: 'Id of the host', placeholder: 'host' }],
+    },
+    aliases: hostAliases,
+  },
+  async func(this: CliContext, flags: WatchFlags, id?: string) {
+    if (flags.until !== undefined && id === undefined) {
+      throw new UsageError('--until needs the host that is waited for');
+    }
+    const name = id === undefined ? '' : resourceName('hosts', id);
+    await withHosts(this.world, flags, (hosts) => watchAll(this.world, flags, hosts, name));
+  },
+});
+
+interface Watch {
+  readonly world: World;
+  readonly flags: WatchFlags;
+  /** The one host that is watched; empty for all. */
+  readonly name: string;
+  readonly lastLines: Map<string, string>;
+  /** Where to resume. */
+  position: string;
+}
+
+async function watchAll(
+  world: World,
+  flags: WatchFlags,
+  hosts: HostClient,
+  name: string,
+): Promise<void> {
+  const watch: Watch = { world, flags, name, lastLines: new Map(), position: '' };
+  const deadlineMs =
+    flags.timeout === undefined ? undefined : world.clock.nowMs() + flags.timeout * 1_000;
+  const options = deadlineMs === undefined ? {} : { deadlineMs };
+  while (!world.signal.aborted) {
+    try {
+      const events = hosts.watchHosts({ name, position: watch.position }, options);
+      for await (const event of events) if (isOver(watch, event)) return;
+    } catch (error) {
+      if (world.signal.aborted) return;
+      await recover(watch, error);
+    }
+  }
+}
+
+/** Prints an event; true when it is what `--until` waits for. */
+function isOver(watch: Watch, event: WatchHostsResponse): boolean {
+  const { world, flags, lastLines } = watch;
+  if (event.position !== '') watch.position = event.position;
+  if (event.kind === Kind.SYNCED) return isAbsent(watch);
+  if (event.host === undefined) return false;
+  const { host } = event;
+  const deleted = event.kind === Kind.DELETED;
+  const line = deleted ? `${host.name}  deleted` : changeText(host);
+  if (flags.output === 'json') {
+    printJsonLine(world, WatchHostsResponseSchema, event);
+  } else if (lastLines.get(host.name) !== line) {
+    printLines(world, [`${timeOfDay(world)}  ${line}`]);
+  }
+  if (deleted) lastLines.delete(host.name);
+  else lastLines.set(host.name, line);
+  return isReached(flags, host, deleted);
+}
+
+/** All present hosts have been sent: says when the one that is watched was not among them. */
+function isAbsent({ world, flags, lastLines, name }: Watch): boolean {
+  if (name === '' || lastLines.has(name)) return false;
+  world.err.write(`${name} does not exist now.\n`);
+  return flags.until === 'deleted';
+}
+
+function isReached({ until }: WatchFlags, host: Host, deleted: boolean): boolean {
+  if (until === undefined) return false;
+  if (until === 'deleted') return deleted;
+  return !deleted && host.status?.state === untilStates[until];
+}
+
+/** Invariant 1. Throws what repeating cannot mend. */
+async function recover(watch: Watch, error: unknown): Promise<void> {
+  const kind = error instanceof ApiFailure ? error.error.kind : undefined;
+  if (kind === 'outOfRange') watch.position = '';
+  else if (kind !== 'unavailable' || watch.position === '') throw error;
+  await new Promise<void>((resolve) => watch.world.clock.after(resumeAfterMs, resolve));
+}
+
+function timeOfDay({ clock }: World): string {
+  return new Date(clock.nowMs()).toISOString().slice(11, 19);
+}

@@ -1,0 +1,291 @@
+/** rackwright host … */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type CleanStep,
+  type HostRevision,
+  type HostSchema,
+  ListCleanStepsResponseSchema,
+  ListHostRevisionsResponseSchema,
+  ListHostsResponseSchema,
+} from '@rackwright/api';
+import { buildCommand, buildRouteMap } from '@stricli/core';
+import { UsageError } from '../failure.ts';
+import { parseLabels, parsePair, resourceName, type SharedFlags } from '../flags.ts';
+import { enumName } from '../output/enum-name.ts';
+import { hostColumns, stateText } from '../output/host.ts';
+import { printJson, printLines, printTable } from '../output/show.ts';
+import type { Column } from '../output/table.ts';
+import { ago } from '../output/time.ts';
+import type { CliContext } from '../world.ts';
+import { allPages } from './calls.ts';
+import {
+  type HostClient,
+  hostAliases,
+  hostArgument,
+  hostFlags,
+  showHost,
+  withHosts,
+} from './host-client.ts';
+import { type SpecFlags, specFlags, specFrom } from './host-spec.ts';
+import { watchHost } from './host-watch.ts';
+
+const aliases = hostAliases;
+const reasonFlag = {
+  reason: { kind: 'parsed', parse: String, default: '', brief: 'Why, one line' },
+} as const;
+const requestFlag = {
+  requestId: {
+    kind: 'parsed',
+    parse: String,
+    default: '',
+    brief: 'Id under which the request may be repeated safely',
+    placeholder: 'id',
+  },
+} as const;
+
+const createHost = buildCommand({
+  docs: { brief: 'Make a host known' },
+  parameters: {
+    flags: {
+      ...hostFlags,
+      ...specFlags,
+      ...requestFlag,
+      rack: { kind: 'parsed', parse: String, brief: 'Rack of the host', placeholder: 'id' },
+      dryRun: { kind: 'boolean', default: false, brief: 'Check only' },
+    },
+    positional: hostArgument,
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & SpecFlags & { rack: string; dryRun: boolean; requestId: string },
+    hostId: string,
+  ) {
+    const { spec } = specFrom(flags);
+    const rack = resourceName('racks', flags.rack);
+    const host = { labels: parseLabels(flags.label ?? []), spec: { ...spec, rack } };
+    const { requestId, dryRun: validateOnly } = flags;
+    const request = { hostId, host: host as MessageInitShape<typeof HostSchema>, requestId };
+    const made = await withHosts(this.world, flags, (hosts) =>
+      hosts.createHost({ ...request, validateOnly }),
+    );
+    showHost(this.world, flags, made);
+  },
+});
+
+const updateHost = buildCommand({
+  docs: { brief: 'Change what a host is' },
+  parameters: {
+    flags: { ...hostFlags, ...specFlags, ...requestFlag },
+    positional: hostArgument,
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags & SpecFlags & { requestId: string }, id: string) {
+    const { spec, paths } = specFrom(flags);
+    if (paths.length === 0) throw new UsageError('nothing to change: give at least one flag');
+    const name = resourceName('hosts', id);
+    const host = { name, spec, labels: parseLabels(flags.label ?? []) };
+    const updated = await withHosts(this.world, flags, (hosts) =>
+      hosts.updateHost({ host, updateMask: { paths }, requestId: flags.requestId }),
+    );
+    showHost(this.world, flags, updated);
+  },
+});
+
+const listHosts = buildCommand({
+  docs: { brief: 'List hosts' },
+  parameters: {
+    flags: {
+      ...hostFlags,
+      rack: { kind: 'parsed', parse: String, optional: true, brief: 'Only of this rack' },
+    },
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags & { rack?: string }) {
+    const rack = flags.rack === undefined ? '' : resourceName('racks', flags.rack);
+    const hosts = await withHosts(this.world, flags, (client) =>
+      allPages(
+        (pageToken) => client.listHosts({ pageToken, rack }),
+        (page) => page.hosts,
+      ),
+    );
+    if (flags.output === 'json') {
+      printJson(this.world, ListHostsResponseSchema, create(ListHostsResponseSchema, { hosts }));
+    } else {
+      printTable(this.world, hostColumns(this.world.clock), hosts);
+    }
+  },
+});
+
+const getHost = hostCommand('Show one host', (hosts, name) => hosts.getHost({ name }));
+const verifyHost = hostCommand('Verify BMC access and identity', (hosts, name, requestId) =>
+  hosts.verifyHost({ name, requestId }),
+);
+const inspectHost = hostCommand('Take the inventory in the runner', (hosts, name, requestId) =>
+  hosts.inspectHost({ name, requestId }),
+);
+
+/** A command that takes a host and shows it as it then is. */
+function hostCommand(
+  brief: string,
+  ask: (hosts: HostClient, name: string, requestId: string) => ReturnType<HostClient['getHost']>,
+) {
+  return buildCommand({
+    docs: { brief },
+    parameters: { flags: { ...hostFlags, ...requestFlag }, positional: hostArgument, aliases },
+    async func(this: CliContext, flags: SharedFlags & { requestId: string }, id: string) {
+      const name = resourceName('hosts', id);
+      const host = await withHosts(this.world, flags, (hosts) => ask(hosts, name, flags.requestId));
+      showHost(this.world, flags, host);
+    },
+  });
+}
+
+const cleanHost = buildCommand({
+  docs: { brief: 'Clean a host: automatically, or by the steps given' },
+  parameters: {
+    flags: {
+      ...hostFlags,
+      ...requestFlag,
+      step: {
+        kind: 'parsed',
+        parse: String,
+        variadic: true,
+        optional: true,
+        brief: 'INTERFACE.STEP or INTERFACE.STEP,NAME=VALUE…; may be repeated, in this order',
+        placeholder: 'step',
+      },
+    },
+    positional: hostArgument,
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & { step?: readonly string[]; requestId: string },
+    id: string,
+  ) {
+    const steps = (flags.step ?? []).map((given) => {
+      const [step = '', ...given_] = given.split(',');
+      return {
+        step,
+        arguments: Object.fromEntries(given_.map((each) => parsePair('--step', each))),
+      };
+    });
+    const name = resourceName('hosts', id);
+    const host = await withHosts(this.world, flags, (hosts) =>
+      hosts.cleanHost({ name, steps, requestId: flags.requestId }),
+    );
+    showHost(this.world, flags, host);
+  },
+});
+
+const abortRun = buildCommand({
+  docs: { brief: 'End the run under way' },
+  parameters: { flags: { ...hostFlags, ...reasonFlag }, positional: hostArgument, aliases },
+  async func(this: CliContext, flags: SharedFlags & { reason: string }, id: string) {
+    const name = resourceName('hosts', id);
+    const { reason } = flags;
+    const host = await withHosts(this.world, flags, (hosts) => hosts.abortRun({ name, reason }));
+    showHost(this.world, flags, host);
+  },
+});
+
+const deleteHost = buildCommand({
+  docs: { brief: 'Ask for a host to be deleted; refused while it is busy' },
+  parameters: {
+    flags: { ...hostFlags, ...reasonFlag, ...requestFlag },
+    positional: hostArgument,
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & { reason: string; requestId: string },
+    id: string,
+  ) {
+    const name = resourceName('hosts', id);
+    const { reason, requestId } = flags;
+    const host = await withHosts(this.world, flags, (hosts) =>
+      hosts.deleteHost({ name, reason, requestId }),
+    );
+    if (flags.output === 'json') showHost(this.world, flags, host);
+    else printLines(this.world, [`${name} ${stateText(host)}`]);
+  },
+});
+
+const cleanSteps = buildCommand({
+  docs: { brief: 'List the clean steps: what runs, in order, and what does not' },
+  parameters: { flags: hostFlags, positional: hostArgument, aliases },
+  async func(this: CliContext, flags: SharedFlags, id: string) {
+    const name = resourceName('hosts', id);
+    const answer = await withHosts(this.world, flags, (hosts) => hosts.listCleanSteps({ name }));
+    if (flags.output === 'json') {
+      printJson(this.world, ListCleanStepsResponseSchema, answer);
+      return;
+    }
+    printTable(this.world, stepColumns, answer.steps);
+    for (const warning of answer.warnings) this.world.err.write(`warning: ${warning}\n`);
+    if (answer.complete) return;
+    this.world.err.write('No runner has reported its steps yet: these are the built-in ones.\n');
+  },
+});
+
+const history = buildCommand({
+  docs: { brief: 'Show what happened to a host, newest first' },
+  parameters: { flags: hostFlags, positional: hostArgument, aliases },
+  async func(this: CliContext, flags: SharedFlags, id: string) {
+    const name = resourceName('hosts', id);
+    const answer = await withHosts(this.world, flags, (hosts) => hosts.listHostRevisions({ name }));
+    if (flags.output === 'json') {
+      printJson(this.world, ListHostRevisionsResponseSchema, answer);
+      return;
+    }
+    const { clock } = this.world;
+    const columns: Column<HostRevision>[] = [
+      { title: 'WHEN', value: ({ time }) => ago(clock, time) },
+      { title: 'WHO', value: ({ actor }) => actor, dropOrder: 1 },
+      {
+        title: 'STATE',
+        value: ({ host }) => (host === undefined ? '' : stateText(host)),
+        dropOrder: 2,
+      },
+      { title: 'WHY', value: ({ cause }) => cause, widthMin: 20 },
+    ];
+    printTable(this.world, columns, answer.revisions);
+  },
+});
+
+const stepColumns: Column<CleanStep>[] = [
+  { title: 'STEP', value: ({ name }) => name },
+  { title: 'PRIORITY', value: ({ priority }) => String(priority) },
+  {
+    title: 'RUNS',
+    value: ({ enabled, disabledReason }) => (enabled ? 'yes' : `no: ${disabledReason}`),
+    widthMin: 10,
+  },
+  {
+    title: 'AFTER A CRASH',
+    value: ({ rerunClass }) => enumName('RerunClass', rerunClass),
+    dropOrder: 2,
+  },
+  { title: 'DESTRUCTIVE', value: ({ destructive }) => (destructive ? 'yes' : 'no'), dropOrder: 1 },
+  { title: 'DESCRIPTION', value: ({ description }) => description, dropOrder: 3, widthMin: 20 },
+];
+
+/** All commands on hosts. */
+export const hostRoutes = buildRouteMap({
+  routes: {
+    create: createHost,
+    list: listHosts,
+    get: getHost,
+    watch: watchHost,
+    update: updateHost,
+    verify: verifyHost,
+    inspect: inspectHost,
+    clean: cleanHost,
+    steps: cleanSteps,
+    history,
+    abort: abortRun,
+    delete: deleteHost,
+  },
+  docs: { brief: 'Bare-metal hosts' },
+});

@@ -1,0 +1,175 @@
+/** rackwright rack … */
+
+import { create } from '@bufbuild/protobuf';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import {
+  createClient,
+  JoinTokenSchema,
+  ListRacksResponseSchema,
+  type Rack,
+  RackSchema,
+  RackService,
+} from '@rackwright/api';
+import { buildCommand, buildRouteMap } from '@stricli/core';
+import {
+  connectionFlags,
+  idArgument,
+  outputFlag,
+  parseLabels,
+  resourceName,
+  type SharedFlags,
+} from '../flags.ts';
+import { printFields, printJson, printLines, printTable } from '../output/show.ts';
+import type { Column } from '../output/table.ts';
+import { ago } from '../output/time.ts';
+import { openConnection } from '../settings.ts';
+import type { CliContext, World } from '../world.ts';
+import { allPages, withClient } from './calls.ts';
+
+const shared = { ...connectionFlags, ...outputFlag };
+const aliases = { o: 'output' } as const;
+
+const withRacks = <T>(
+  world: World,
+  flags: SharedFlags,
+  work: (racks: ReturnType<typeof client>) => Promise<T>,
+) => withClient(openConnection(world, flags), client, work);
+
+function client({ channel, defaults }: Awaited<ReturnType<typeof openConnection>>) {
+  return createClient(RackService, channel, defaults);
+}
+
+const createRack = buildCommand({
+  docs: { brief: 'Make a rack known' },
+  parameters: {
+    flags: {
+      ...shared,
+      displayName: { kind: 'parsed', parse: String, optional: true, brief: 'Name for people' },
+      label: { kind: 'parsed', parse: String, variadic: true, optional: true, brief: 'NAME=VALUE' },
+    },
+    positional: idArgument('rack', 'Id of the rack'),
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & { displayName?: string; label?: readonly string[] },
+    rackId: string,
+  ) {
+    const spec = { displayName: flags.displayName ?? '' };
+    const rack = { spec, labels: parseLabels(flags.label ?? []) };
+    const made = await withRacks(this.world, flags, (racks) => racks.createRack({ rackId, rack }));
+    showRack(this.world, flags, made);
+    if (flags.output === 'table') {
+      this.world.err.write(`Next: rackwright rack join-token ${rackId}\n`);
+    }
+  },
+});
+
+const getRack = buildCommand({
+  docs: { brief: 'Show one rack' },
+  parameters: { flags: shared, positional: idArgument('rack', 'Id of the rack'), aliases },
+  async func(this: CliContext, flags: SharedFlags, id: string) {
+    const name = resourceName('racks', id);
+    const rack = await withRacks(this.world, flags, (racks) => racks.getRack({ name }));
+    showRack(this.world, flags, rack);
+  },
+});
+
+const listRacks = buildCommand({
+  docs: { brief: 'List all racks' },
+  parameters: { flags: shared, aliases },
+  async func(this: CliContext, flags: SharedFlags) {
+    const racks = await withRacks(this.world, flags, (client) =>
+      allPages(
+        (pageToken) => client.listRacks({ pageToken }),
+        (page) => page.racks,
+      ),
+    );
+    if (flags.output === 'json') {
+      printJson(this.world, ListRacksResponseSchema, create(ListRacksResponseSchema, { racks }));
+    } else {
+      printTable(this.world, columns(this.world), racks);
+    }
+  },
+});
+
+const deleteRack = buildCommand({
+  docs: { brief: 'Remove a rack that has no hosts' },
+  parameters: { flags: shared, positional: idArgument('rack', 'Id of the rack'), aliases },
+  async func(this: CliContext, flags: SharedFlags, id: string) {
+    const name = resourceName('racks', id);
+    const gone = await withRacks(this.world, flags, (racks) => racks.deleteRack({ name }));
+    if (flags.output === 'json') printJson(this.world, RackSchema, gone);
+    else printLines(this.world, [`${name} deleted`]);
+  },
+});
+
+const joinToken = buildCommand({
+  docs: { brief: 'Make a join token for the rack’s agent: one use, 15 minutes' },
+  parameters: { flags: shared, positional: idArgument('rack', 'Id of the rack'), aliases },
+  async func(this: CliContext, flags: SharedFlags, id: string) {
+    const rack = resourceName('racks', id);
+    const made = await withRacks(this.world, flags, (racks) => racks.createJoinToken({ rack }));
+    if (flags.output === 'json') {
+      printJson(this.world, JoinTokenSchema, made);
+      return;
+    }
+    printLines(this.world, [made.token]);
+    const until = made.expireTime && timestampDate(made.expireTime).toISOString();
+    this.world.err.write(`For one agent of ${rack}, until ${until}. It is shown only now.\n`);
+  },
+});
+
+/** All commands on racks. */
+export const rackRoutes = buildRouteMap({
+  routes: {
+    create: createRack,
+    get: getRack,
+    list: listRacks,
+    delete: deleteRack,
+    'join-token': joinToken,
+  },
+  docs: { brief: 'Racks and their agents' },
+});
+
+function columns({ clock }: World): Column<Rack>[] {
+  return [
+    { title: 'NAME', value: ({ name }) => name },
+    { title: 'AGENT', value: agentState },
+    {
+      title: 'LAST SEEN',
+      value: ({ status }) => ago(clock, status?.lastSeenTime),
+      dropOrder: 1,
+    },
+    { title: 'VERSION', value: ({ status }) => status?.agentVersion ?? '', dropOrder: 2 },
+    { title: 'DISPLAY NAME', value: ({ spec }) => spec?.displayName ?? '', widthMin: 12 },
+  ];
+}
+
+function agentState({ status }: Rack): string {
+  if (status?.agentConnected === true) return 'connected';
+  return status?.agentKeySha256 === '' ? 'never joined' : 'away';
+}
+
+function showRack(world: World, { output }: SharedFlags, rack: Rack): void {
+  if (output === 'json') {
+    printJson(world, RackSchema, rack);
+    return;
+  }
+  printFields(world, [
+    ['name', rack.name],
+    ['display name', rack.spec?.displayName ?? ''],
+    ['labels', labelText(rack.labels)],
+    ['agent', agentState(rack)],
+    ['agent version', rack.status?.agentVersion ?? ''],
+    ['last seen', ago(world.clock, rack.status?.lastSeenTime)],
+    ['agent key', rack.status?.agentKeySha256 ?? ''],
+    ['refused agent', rack.status?.duplicateAgent ?? ''],
+  ]);
+}
+
+function labelText(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(' ');
+}

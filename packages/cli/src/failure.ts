@@ -1,0 +1,82 @@
+/**
+ * What a person sees when something goes wrong, and the exit code that a script sees.
+ *
+ *     0 done            2 wrong arguments      3 not found         4 conflict
+ *     1 refused         5 not allowed          6 not reachable     7 a certificate does not verify
+ *     70 an error of the control plane or of this command
+ */
+import { type ApiError, ApiFailure } from '@rackwright/api';
+import { clean } from './output/text.ts';
+
+export const exitCodes = {
+  done: 0,
+  refused: 1,
+  usage: 2,
+  notFound: 3,
+  conflict: 4,
+  notAllowed: 5,
+  unreachable: 6,
+  notVerified: 7,
+  internal: 70,
+} as const;
+
+/** Wrong arguments or settings, found by the command itself. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** At least one certificate does not verify; what is wrong has been printed. */
+export class NotVerified extends Error {
+  override readonly name = 'NotVerified';
+}
+
+/** The exit code for what a command threw. */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof UsageError) return exitCodes.usage;
+  if (error instanceof NotVerified) return exitCodes.notVerified;
+  return error instanceof ApiFailure ? exitCodeOfApi(error.error) : exitCodes.internal;
+}
+
+/** What is printed on standard error, several lines without the last line break. */
+export function describeFailure(error: unknown): string {
+  if (error instanceof ApiFailure) return describeApi(error.error);
+  const message = error instanceof Error ? error.message : String(error);
+  return `rackwright: ${clean(message)}`;
+}
+
+function exitCodeOfApi(error: ApiError): number {
+  switch (error.kind) {
+    case 'invalidArgument':
+    case 'unimplemented':
+      return exitCodes.usage;
+    case 'notFound':
+      return exitCodes.notFound;
+    case 'alreadyExists':
+    case 'aborted':
+      return exitCodes.conflict;
+    case 'unauthenticated':
+    case 'permissionDenied':
+      return exitCodes.notAllowed;
+    case 'unavailable':
+    case 'deadlineExceeded':
+    case 'cancelled':
+      return exitCodes.unreachable;
+    case 'failedPrecondition':
+    case 'outOfRange':
+    case 'resourceExhausted':
+      return exitCodes.refused;
+    case 'internal':
+      return exitCodes.internal;
+  }
+}
+
+function describeApi(error: ApiError): string {
+  const violations = 'violations' in error ? error.violations : [];
+  if (violations.length === 0) return `rackwright: ${clean(error.message)}`;
+  const count =
+    violations.length === 1 ? '1 field is wrong' : `${violations.length} fields are wrong`;
+  const lines = violations.map(
+    ({ field, description }) => `  ${clean(field)} ${clean(description)}`,
+  );
+  return [`rackwright: ${count}:`, ...lines].join('\n');
+}

@@ -1,0 +1,32 @@
+/** Names of enum values as people write them: RUN_KIND_CLEAN is "clean". */
+import {
+  ErasureLevelSchema,
+  HostGoalSchema,
+  RerunClassSchema,
+  RunKindSchema,
+  RunOutcomeSchema,
+  StepStateSchema,
+} from '@rackwright/api';
+
+const enums = {
+  ErasureLevel: ErasureLevelSchema,
+  HostGoal: HostGoalSchema,
+  RerunClass: RerunClassSchema,
+  RunKind: RunKindSchema,
+  RunOutcome: RunOutcomeSchema,
+  StepState: StepStateSchema,
+} as const;
+
+/** The value's name in lower case; '' for 0 (unspecified), the number for one we do not know. */
+export function enumName(name: keyof typeof enums, value: number): string {
+  if (value === 0) return '';
+  const desc = enums[name];
+  const found = desc.values.find(({ number }) => number === value);
+  return found === undefined ? String(value) : found.localName.toLowerCase().replaceAll('_', '-');
+}
+
+/** The value that a person means by `text`; undefined when there is none. */
+export function enumValue(name: keyof typeof enums, text: string): number | undefined {
+  return enums[name].values.find(({ number }) => number !== 0 && enumName(name, number) === text)
+    ?.number;
+}

@@ -1,0 +1,141 @@
+/** How a host is shown: a row of a table, a block of fields, a line of a watch. */
+import { type Host, HostState, type Run, RunOutcome, RunPhase } from '@rackwright/api';
+import type { Clock } from '@rackwright/platform';
+import { enumName } from './enum-name.ts';
+import type { Column } from './table.ts';
+import { ago, instant } from './time.ts';
+
+/** Columns of `host list`. */
+export function hostColumns(clock: Clock): Column<Host>[] {
+  return [
+    { title: 'NAME', value: ({ name }) => name, widthMin: 12 },
+    { title: 'STATE', value: stateText, widthMin: 12 },
+    { title: 'RUN', value: (host) => runText(host), widthMin: 12 },
+    { title: 'RACK', value: ({ spec }) => spec?.rack ?? '', dropOrder: 2 },
+    { title: 'BMC', value: ({ spec }) => spec?.bmc?.address ?? '', dropOrder: 3 },
+    { title: 'POWER', value: powerText, dropOrder: 4 },
+    {
+      title: 'CHANGED',
+      value: ({ updateTime }) => ago(clock, updateTime),
+      dropOrder: 1,
+    },
+    { title: 'PROBLEM', value: problemText, widthMin: 10, dropOrder: 5 },
+  ];
+}
+
+/** "available", "manageable, dirty". */
+export function stateText({ status }: Host): string {
+  const display = status?.display ?? '';
+  const dirty = status?.dirty === true && status.state === HostState.MANAGEABLE;
+  return dirty ? `${display}, dirty` : display;
+}
+
+/** "clean 3: 2/5 deploy.erase_devices 42%"; '' without a run under way. */
+export function runText({ status }: Host): string {
+  const run = status?.run;
+  if (run === undefined || run.phase === RunPhase.ENDED) return '';
+  const step = run.steps[run.currentStep];
+  const at = step === undefined ? '' : ` ${run.currentStep + 1}/${run.steps.length} ${step.name}`;
+  const percent = status?.progress === undefined ? '' : ` ${status.progress.percent}%`;
+  return `${runName(run)}:${at}${percent}`;
+}
+
+/** One line for a host that changed. */
+export function changeText(host: Host): string {
+  const parts = [host.name, stateText(host), runText(host), problemText(host)];
+  return parts.filter((part) => part !== '').join('  ');
+}
+
+/** All that `host get` shows. */
+export function hostFields(host: Host, clock: Clock): [string, string][] {
+  const { spec, status } = host;
+  const bmc = spec?.bmc;
+  return [
+    ['name', host.name],
+    ['uid', host.uid],
+    ['state', stateText(host)],
+    ['run', runText(host)],
+    ...waitingFields(status?.run, clock),
+    ['problem', problemText(host)],
+    ...stepFields(status?.run),
+    ['rack', spec?.rack ?? ''],
+    ['agent', status?.agentConnected === true ? 'connected' : 'away'],
+    ['bmc', bmc === undefined ? '' : `${bmc.address}:${bmc.port ?? 623} ${bmc.credential}`],
+    ['boot macs', spec?.bootMacs.join(' ') ?? ''],
+    ['power', powerText(host)],
+    ['goal', enumName('HostGoal', spec?.goal ?? 0) || 'available'],
+    ['labels', labelText(host.labels)],
+    ['last cleaned', ago(clock, status?.lastCleaned?.at)],
+    ...(status?.lastCleaned?.certificates ?? []).map((name): [string, string] => ['', name]),
+    ...inventoryFields(host),
+    ['created', instant(host.createTime)],
+    ['changed', instant(host.updateTime)],
+    ['etag', host.etag],
+  ];
+}
+
+function waitingFields(run: Run | undefined, clock: Clock): [string, string][] {
+  const waiting = run?.phase === RunPhase.WAITING ? run.waiting : undefined;
+  if (waiting === undefined) return [];
+  const text = `${waiting.reason}: ${waiting.message} (since ${ago(clock, waiting.since)})`;
+  return [['waiting for', text]];
+}
+
+function stepFields(run: Run | undefined): [string, string][] {
+  if (run === undefined) return [];
+  const outcome = run.phase === RunPhase.ENDED ? ` ${enumName('RunOutcome', run.outcome)}` : '';
+  return run.steps.map((step, index): [string, string] => {
+    const attempt = step.attempt > 1 ? ` (attempt ${step.attempt})` : '';
+    const error = step.error === '' ? '' : `: ${step.error}`;
+    const text = `${enumName('StepState', step.state)} ${step.name}${attempt}${error}`;
+    return [index === 0 ? `${runName(run)}${outcome}` : '', text];
+  });
+}
+
+function inventoryFields({ status }: Host): [string, string][] {
+  const inventory = status?.inventory;
+  if (inventory === undefined) return [];
+  const { system } = inventory;
+  const memoryGib = Number(inventory.memoryBytes / 2n ** 20n) / 1_024;
+  return [
+    ['machine', [system?.manufacturer, system?.product, system?.serial].filter(Boolean).join(' ')],
+    ['memory', `${memoryGib.toFixed(1)} GiB`],
+    ...inventory.cpus.map((cpu): [string, string] => ['cpu', `${cpu.model} (${cpu.cores} cores)`]),
+    ...inventory.devices.map((device): [string, string] => [
+      'disk',
+      `${device.device} ${device.model} ${device.serial}`,
+    ]),
+    ...inventory.interfaces.map((each): [string, string] => [
+      'interface',
+      `${each.name} ${each.mac}`,
+    ]),
+  ];
+}
+
+/** The worst that is to be said of a host. */
+export function problemText({ status }: Host): string {
+  const [fault] = status?.faults ?? [];
+  const [hold] = status?.holds ?? [];
+  if (hold !== undefined) return `held: ${hold.reason}`;
+  if (fault !== undefined) return `${fault.type}: ${fault.message}`;
+  const failure = status?.lastError?.failure;
+  if (failure !== undefined) return `${failure.type}: ${failure.message}`;
+  const ended = status?.run?.phase === RunPhase.ENDED ? status.run : undefined;
+  const failed = ended !== undefined && ended.outcome !== RunOutcome.SUCCEEDED;
+  return failed ? `${runName(ended)} ${enumName('RunOutcome', ended.outcome)}` : '';
+}
+
+function runName(run: Run): string {
+  return `${enumName('RunKind', run.kind)} ${run.number}`;
+}
+
+function powerText({ status }: Host): string {
+  if (status?.poweredOn === undefined) return '';
+  return status.poweredOn ? 'on' : 'off';
+}
+
+function labelText(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(' ');
+}

@@ -1,0 +1,168 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { type Host, HostSchema, HostState, RunKind, RunPhase, StepState } from '@rackwright/api';
+import type { Clock } from '@rackwright/platform';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { parseEndpoint, specFrom } from '../commands/host-spec.ts';
+import { enumName, enumValue } from './enum-name.ts';
+import { changeText, hostColumns } from './host.ts';
+import { formatFields, formatTable } from './table.ts';
+import { clean, fit, pad, widthOf } from './text.ts';
+import { ago, duration } from './time.ts';
+
+const clock: Clock = { nowMs: () => 1_000_000, suspendAwareMs: () => 0, after: () => () => {} };
+
+function cleaningHost(id: string): Host {
+  return create(HostSchema, {
+    name: `hosts/${id}`,
+    updateTime: timestampFromMs(900_000),
+    spec: { rack: 'racks/hall-1-row-2', bmc: { address: 'bmc-of-a-host.rack2.dc.example' } },
+    status: {
+      state: HostState.MANAGEABLE,
+      display: 'cleaning, waiting for runner',
+      dirty: true,
+      poweredOn: true,
+      progress: { percent: 42 },
+      run: {
+        kind: RunKind.CLEAN,
+        number: 3n,
+        phase: RunPhase.RUNNING,
+        currentStep: 1,
+        steps: [
+          { name: 'power.bootRunner', state: StepState.SUCCEEDED },
+          { name: 'deploy.erase_devices', state: StepState.RUNNING },
+        ],
+      },
+      lastError: { failure: { type: 'unverified', message: 'the disk lies about its zeroes' } },
+    },
+  });
+}
+
+describe('a table of hosts', () => {
+  const rows = [cleaningHost('h1'), cleaningHost('a-host-with-a-rather-long-name-of-its-own')];
+
+  test.each([80, 100, 120, 200])('fits %i columns and shows names, states and runs', (columns) => {
+    const lines = formatTable(hostColumns(clock), rows, columns);
+    for (const line of lines) expect(widthOf(line)).toBeLessThanOrEqual(columns);
+    expect(lines[0]).toMatch(/^NAME +STATE +RUN/);
+    expect(lines[1]).toMatch(/^hosts\/h1 /);
+  });
+
+  test('uses 200 columns for everything', () => {
+    const [heading, row] = formatTable(hostColumns(clock), rows.slice(0, 1), 200);
+    for (const title of ['RACK', 'BMC', 'POWER', 'CHANGED', 'PROBLEM']) {
+      expect(heading).toContain(title);
+    }
+    expect(row).toContain('clean 3: 2/2 deploy.erase_devices 42%');
+  });
+
+  test('is whole when nobody’s terminal limits it', () => {
+    const text = formatTable(hostColumns(clock), rows, undefined).join('\n');
+    expect(text).not.toContain('…');
+    expect(text).toContain('bmc-of-a-host.rack2.dc.example');
+    expect(text).toContain('unverified: the disk lies about its zeroes');
+  });
+
+  test('never exceeds the terminal, whatever the hosts are called', () => {
+    const text = fc.string({ unit: 'grapheme', maxLength: 60 });
+    fc.assert(
+      fc.property(
+        fc.array(text, { maxLength: 5 }),
+        fc.integer({ min: 80, max: 200 }),
+        (names, columns) => {
+          const hosts = names.map((name) =>
+            create(HostSchema, { name, status: { display: name } }),
+          );
+          for (const line of formatTable(hostColumns(clock), hosts, columns)) {
+            expect(widthOf(line)).toBeLessThanOrEqual(columns);
+          }
+        },
+      ),
+    );
+  });
+});
+
+describe('text from elsewhere', () => {
+  test('cannot act on the terminal', () => {
+    expect(clean('a\u001b[31mb\nc\u009bd\u202ee\u2028f')).toBe('a�[31mb�c�d�e�f');
+    const [, line] = formatTable([{ title: 'T', value: (row: string) => row }], ['a\nb'], 80);
+    expect(line).toBe('a�b');
+    expect(formatFields([['name', '\u001b]0;x\u0007']])[0]).toBe('name  �]0;x�');
+  });
+
+  test('is cut and filled by its width on the screen', () => {
+    expect(fit('abcdef', 4)).toBe('abc…');
+    expect(fit('abcd', 4)).toBe('abcd');
+    expect(fit('日本語', 5)).toBe('日本…');
+    expect(widthOf(pad('日本', 6))).toBe(6);
+  });
+});
+
+describe('words', () => {
+  test('for times are short', () => {
+    expect(duration(0)).toBe('0s');
+    expect(duration(59_999)).toBe('59s');
+    expect(duration(3_661_000)).toBe('1h 1m');
+    expect(duration(90_000_000)).toBe('1d 1h');
+    expect(ago(clock, timestampFromMs(940_000))).toBe('1m ago');
+    expect(ago(clock, timestampFromMs(1_005_000))).toBe('in 5s');
+    expect(ago(clock, undefined)).toBe('');
+  });
+
+  test('for enum values come from the API, and unknown values stay numbers', () => {
+    expect(enumName('RunKind', RunKind.CLEAN)).toBe('clean');
+    expect(enumName('RunOutcome', 4)).toBe('cancelled');
+    expect(enumName('ErasureLevel', 2)).toBe('metadata-only');
+    expect(enumName('RunKind', 0)).toBe('');
+    expect(enumName('RunKind', 99)).toBe('99');
+    expect(enumValue('ErasureLevel', 'metadata-only')).toBe(2);
+    expect(enumValue('ErasureLevel', 'unspecified')).toBeUndefined();
+  });
+
+  test('for a change say host, state, run and problem', () => {
+    expect(changeText(cleaningHost('h1'))).toBe(
+      'hosts/h1  cleaning, waiting for runner, dirty  clean 3: 2/2 deploy.erase_devices 42%  ' +
+        'unverified: the disk lies about its zeroes',
+    );
+  });
+});
+
+describe('flags of a host', () => {
+  test.each([
+    ['10.0.0.1', { address: '10.0.0.1' }],
+    ['10.0.0.1:6230', { address: '10.0.0.1', port: 6230 }],
+    ['bmc.example:623', { address: 'bmc.example', port: 623 }],
+    ['fe80::1', { address: 'fe80::1' }],
+    ['[fe80::1]', { address: 'fe80::1' }],
+    ['[fe80::1]:623', { address: 'fe80::1', port: 623 }],
+    ['https://x', { address: 'https://x' }],
+  ])('the BMC %s is %j', (given, expected) => {
+    expect(parseEndpoint(given)).toEqual(expected);
+  });
+
+  test('become a spec, and the paths of exactly what was given', () => {
+    expect(specFrom({})).toEqual({ spec: {}, paths: [] });
+    const { spec, paths } = specFrom({
+      bmc: '10.0.0.1',
+      mac: ['52-54-00-AB-00-01'],
+      retired: false,
+      allowDiskless: false,
+      label: ['a=b'],
+    });
+    expect(spec).toEqual({
+      bmc: { address: '10.0.0.1' },
+      bootMacs: ['52:54:00:ab:00:01'],
+      retired: false,
+      cleaning: { allowDiskless: false },
+    });
+    expect([...paths].sort()).toEqual([
+      'labels',
+      'spec.bmc.address',
+      'spec.bmc.port',
+      'spec.boot_macs',
+      'spec.cleaning.allow_diskless',
+      'spec.retired',
+    ]);
+  });
+});

@@ -1,0 +1,43 @@
+/**
+ * Texts for a terminal.
+ *
+ * Invariant: nothing that came from elsewhere can move the cursor, change colours or forge lines.
+ */
+
+const control = /\p{Cc}|\p{Cf}|\p{Zl}|\p{Zp}/gu;
+
+/** The text without characters that a terminal would act on; each becomes "�". */
+export function clean(text: string): string {
+  return text.replaceAll(control, '�');
+}
+
+/** How many columns a text takes; wide East Asian characters take two. */
+export function widthOf(text: string): number {
+  let width = 0;
+  for (const character of text) width += isWide(character) ? 2 : 1;
+  return width;
+}
+
+/** The text, cut to `width` columns with "…" when it is longer. */
+export function fit(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  let kept = '';
+  let used = 1;
+  for (const character of text) {
+    used += widthOf(character);
+    if (used > width) break;
+    kept += character;
+  }
+  return `${kept}…`;
+}
+
+/** The text filled with blanks to `width` columns. */
+export function pad(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - widthOf(text)));
+}
+
+function isWide(character: string): boolean {
+  return /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u.test(
+    character,
+  );
+}

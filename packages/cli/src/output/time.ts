@@ -1,0 +1,38 @@
+/** Times for people. */
+import { type Timestamp, timestampDate, timestampMs } from '@bufbuild/protobuf/wkt';
+import type { Clock } from '@rackwright/platform';
+
+const units = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const;
+
+/** "3m ago", or "in 3m"; '' when unset. */
+export function ago(clock: Clock, time: Timestamp | undefined): string {
+  if (time === undefined) return '';
+  const distanceMs = clock.nowMs() - timestampMs(time);
+  return distanceMs < 0 ? `in ${duration(-distanceMs)}` : `${duration(distanceMs)} ago`;
+}
+
+/** The two largest units of a duration: "1h 5m". */
+export function duration(durationMs: number): string {
+  const parts: string[] = [];
+  let restMs = durationMs;
+  for (const [name, unitMs] of units) {
+    const count = Math.floor(restMs / unitMs);
+    restMs -= count * unitMs;
+    if (count > 0 || (name === 's' && parts.length === 0)) parts.push(`${count}${name}`);
+  }
+  return parts.slice(0, 2).join(' ');
+}
+
+/** "2026-11-20T07:00:00Z"; '' when unset. */
+export function instant(time: Timestamp | undefined): string {
+  return time === undefined
+    ? ''
+    : timestampDate(time)
+        .toISOString()
+        .replace(/\.\d+Z$/, 'Z');
+}

@@ -1,0 +1,52 @@
+/** A world in memory for this package's tests. */
+import { nodeClock } from '@rackwright/platform/node';
+import { runCli } from './app.ts';
+import type { World } from './world.ts';
+
+export interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs a command line over these files. */
+export async function runOver(
+  args: readonly string[],
+  given: {
+    readonly files?: Record<string, Uint8Array | string>;
+    readonly input?: string;
+    readonly environment?: Record<string, string>;
+    readonly columns?: number;
+  } = {},
+): Promise<Ran> {
+  const written = { out: '', err: '' };
+  const { files = {} } = given;
+  const world: World = {
+    environment: given.environment ?? {},
+    homeFolder: '/home/me',
+    clock: nodeClock(),
+    readFile: async (path) => {
+      const contents = files[path];
+      return typeof contents === 'string' ? new TextEncoder().encode(contents) : contents;
+    },
+    writeFile: async (path, contents) => {
+      files[path] = contents;
+    },
+    readInput: async () => given.input,
+    out: {
+      write: (text) => {
+        written.out += text;
+      },
+      columns: given.columns,
+    },
+    err: {
+      write: (text) => {
+        written.err += text;
+      },
+      columns: given.columns,
+    },
+    signal: new AbortController().signal,
+  };
+  const code = await runCli(args, world);
+  return { code, ...written };
+}

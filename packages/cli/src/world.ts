@@ -1,0 +1,32 @@
+/** What the command needs of the machine; `main.ts` gives the real one, tests their own. */
+
+import type { Clock } from '@rackwright/platform';
+import type { CommandContext } from '@stricli/core';
+
+export interface World {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly homeFolder: string;
+  readonly clock: Clock;
+  /** Whole contents; undefined when the file does not exist. */
+  readFile(path: string): Promise<Uint8Array | undefined>;
+  writeFile(path: string, contents: Uint8Array): Promise<void>;
+  /** All of standard input; undefined when it is a terminal, where nobody would see why we wait. */
+  readInput(): Promise<string | undefined>;
+  /** Standard output. */
+  readonly out: Output;
+  /** Standard error. */
+  readonly err: Output;
+  /** Aborted when the person presses Ctrl-C. */
+  readonly signal: AbortSignal;
+}
+
+export interface Output {
+  write(text: string): void;
+  /** Width of the terminal in characters; undefined when it is none. */
+  readonly columns: number | undefined;
+}
+
+/** What every command runs in. */
+export interface CliContext extends CommandContext {
+  readonly world: World;
+}
