@@ -1,4 +1,5 @@
 /** The agent as others start it: tests and the demonstration; its process is `main.ts`. */
+export { type BootConfig, type BootServices, startBoot } from './boot/index.ts';
 export { type AgentConfig, parseConfig } from './config.ts';
 export { type AgentIdentity, IdentityFiles, join } from './identity/index.ts';
 export { Journal, type JournalOptions } from './journal/index.ts';

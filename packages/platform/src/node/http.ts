@@ -13,7 +13,7 @@
 import { once } from 'node:events';
 import { type FileHandle, open } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type {
@@ -160,7 +160,7 @@ function readRequest(request: IncomingMessage): HttpRequest {
   return {
     method: request.method ?? '',
     target: request.url ?? '',
-    remoteAddress: (request.socket as Socket).remoteAddress ?? '',
+    remoteAddress: request.socket.remoteAddress ?? '',
     headers,
   };
 }

@@ -1,0 +1,115 @@
+/** Our TFTP server and the clients of curl, tftp-hpa and atftp. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { peer, runPeer } from '../peer.ts';
+import { type Served, serve } from './served.ts';
+
+const sizes = [0, 511, 512, 513, 4 * 1024 * 1024];
+
+/** 65,540 blocks of 8 bytes and a bit: the block number rolls over. */
+const rollingBytes = 8 * 65_540 + 3;
+
+let served: Served;
+
+beforeAll(async () => {
+  served = await serve([...sizes, rollingBytes]);
+});
+
+afterAll(async () => {
+  await served.close();
+});
+
+interface Client {
+  readonly name: string;
+  readonly program: string;
+  args(fileName: string, target: string, port: string): string[];
+}
+
+const clients: readonly Client[] = [
+  {
+    name: 'curl',
+    program: 'curl',
+    args: (name, target, port) => ['-sS', '-o', target, `tftp://127.0.0.1:${port}/${name}`],
+  },
+  {
+    name: 'curl with blocks of 1428 bytes',
+    program: 'curl',
+    args: (name, target, port) => [
+      ...['-sS', '--tftp-blksize', '1428'],
+      ...['-o', target, `tftp://127.0.0.1:${port}/${name}`],
+    ],
+  },
+  {
+    name: 'curl without options',
+    program: 'curl',
+    args: (name, target, port) => [
+      ...['-sS', '--tftp-no-options'],
+      ...['-o', target, `tftp://127.0.0.1:${port}/${name}`],
+    ],
+  },
+  {
+    name: 'tftp-hpa',
+    program: 'tftp',
+    args: (name, target, port) => ['-m', 'binary', '127.0.0.1', port, '-c', 'get', name, target],
+  },
+  {
+    name: 'atftp',
+    program: 'atftp',
+    args: (name, target, port) => ['-g', '-r', name, '-l', target, '127.0.0.1', port],
+  },
+  {
+    name: 'atftp with windows of 4 blocks',
+    program: 'atftp',
+    args: (name, target, port) => [
+      ...['--option', 'blksize 1428', '--option', 'windowsize 4', '--option', 'tsize 0'],
+      ...['-g', '-r', name, '-l', target, '127.0.0.1', port],
+    ],
+  },
+];
+
+/** What the client stored, or its own words when it stored nothing. */
+async function fetchWith(client: Client, path: string, name: string): Promise<Uint8Array> {
+  const target = join(served.folder, `got-${client.name.replaceAll(' ', '-')}-${name}`);
+  const port = String(served.services.tftpPort);
+  const { code, output } = await runPeer(path, client.args(name, target, port));
+  return readFile(target).catch(() => {
+    throw new Error(`${client.name} stored nothing (code ${code}): ${output}`);
+  });
+}
+
+describe.each(clients)('$name', (client) => {
+  test.for(sizes)('fetches %i bytes unchanged', async (size, context) => {
+    const found = peer(client.program);
+    if (found.kind === 'missing') return context.skip(found.reason);
+    const bytes = await fetchWith(client, found.path, `f${size}`);
+    const wanted = served.contents.get(`f${size}`) ?? new Uint8Array();
+    expect(Buffer.compare(bytes, wanted)).toBe(0);
+  });
+});
+
+test('curl follows block numbers that roll over', async (context) => {
+  const found = peer('curl');
+  if (found.kind === 'missing') return context.skip(found.reason);
+  const small: Client = {
+    name: 'curl with blocks of 8 bytes',
+    program: 'curl',
+    args: (name, target, port) => [
+      ...['-sS', '--tftp-blksize', '8'],
+      ...['-o', target, `tftp://127.0.0.1:${port}/${name}`],
+    ],
+  };
+  const bytes = await fetchWith(small, found.path, `f${rollingBytes}`);
+  expect(Buffer.compare(bytes, served.contents.get(`f${rollingBytes}`) ?? new Uint8Array())).toBe(
+    0,
+  );
+});
+
+test('curl tells its user that a file is not there', async (context) => {
+  const found = peer('curl');
+  if (found.kind === 'missing') return context.skip(found.reason);
+  const url = `tftp://127.0.0.1:${served.services.tftpPort}/none`;
+  const { code } = await runPeer(found.path, ['-sS', '-o', '/dev/null', url]);
+  // curl's "file not found on TFTP server".
+  expect(code).toBe(68);
+});
