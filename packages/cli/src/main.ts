@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /** The rackwright program. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
