@@ -37,7 +37,7 @@ const worldBans: readonly Ban[] = [
     message: 'is the process; only main.ts and the platform know it',
   },
   {
-    pattern: /\bglobalThis\.fetch\b|\bfetch\((['"`]|url|new URL)/,
+    pattern: /\bglobalThis\.fetch\b|(?<![\w.])fetch\((['"`]|url|new URL)/,
     message: 'opens a socket; take it from the platform',
   },
 ];

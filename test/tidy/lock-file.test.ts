@@ -29,3 +29,20 @@ test('finds a package without a hash', () => {
   const packages = { 'node_modules/a': { version: '1.0.0' } };
   expect(faultsOf(packages)).toEqual(['a has no integrity hash']);
 });
+
+test('takes a package for another system without a hash, but not one for ours', () => {
+  const optional = { version: '1.0.0', optional: true };
+  const packages = {
+    'node_modules/a-darwin-arm64': { ...optional, os: ['darwin'], cpu: ['arm64'] },
+    'node_modules/a-linux-x64-musl': { ...optional, os: ['linux'], cpu: ['x64'], libc: ['musl'] },
+    'node_modules/a-linux-arm64': { ...optional, os: ['linux'], cpu: ['arm64'] },
+  };
+  expect(faultsOf(packages)).toEqual(['a-linux-arm64 has no integrity hash']);
+});
+
+test('finds an optional package without an entry', () => {
+  const a = { ...sound, optionalDependencies: { 'a-darwin': '1.0.0' } };
+  expect(faultsOf({ 'node_modules/a': a })).toEqual([expect.stringContaining('a-darwin, which a')]);
+  const nested = { 'node_modules/a': a, 'node_modules/a/node_modules/a-darwin': sound };
+  expect(faultsOf(nested)).toEqual([]);
+});
