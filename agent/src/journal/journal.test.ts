@@ -96,7 +96,7 @@ describe('R9: identity', () => {
     expect(second.journal.state.generation).toBe(1n);
   });
 
-  test('takes a new id when what had been durable is damaged, and keeps the damaged file', async () => {
+  test('takes a new id when what had been durable is damaged, and keeps that file', async () => {
     const disk = new MemoryDisk();
     const first = await start(disk);
     await first.journal.append(received('h/1/1/1'));

@@ -91,7 +91,7 @@ export class BootSnapshots {
   }
 }
 
-/** Remembers the last answer, so that the boot path sees new objects only when something changed. */
+/** Remembers the last answer: the boot path sees new objects only when something has changed. */
 export function makeBootMemory(
   snapshots: BootSnapshots,
   state: () => JournalState,

@@ -2,7 +2,7 @@
  * The agent killed at every boundary, and anywhere at all. The judge is what the devices saw and
  * what the control plane was told.
  */
-import { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/api';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { World } from './testing/world.ts';
@@ -114,7 +114,7 @@ const events: fc.Arbitrary<Event> = fc.oneof(
 class Story {
   readonly world: World;
   #attempts = 0;
-  #ids: string[] = [];
+  readonly #ids: string[] = [];
 
   constructor(seed: number) {
     this.world = new World(seed);

@@ -127,7 +127,7 @@ describe('boot grants', () => {
     expect(world.session?.grants.byToken('')).toBeUndefined();
   });
 
-  test('belong to the first key, which may come back after a restart and after expiry', async () => {
+  test('belong to the first key, which may come back after restart and expiry', async () => {
     const world = await granting();
     expect(await bind(world, 'h/1/1/1', 1)).toBe('bound');
     expect(await bind(world, 'h/1/1/1', 2)).toBe('otherKey');
@@ -140,9 +140,10 @@ describe('boot grants', () => {
   test('have one owner when two keys come at once', async () => {
     const world = await granting();
     const grants = world.session?.grants;
-    const binding = [1, 2].map((key) => grants?.bind('h/1/1/1', Uint8Array.of(key)));
+    const first = grants?.bind('h/1/1/1', Uint8Array.of(1));
+    const second = grants?.bind('h/1/1/1', Uint8Array.of(2));
     await world.run(10);
-    expect(await Promise.all(binding)).toEqual(['bound', 'otherKey']);
+    expect([await first, await second]).toEqual(['bound', 'otherKey']);
   });
 
   test('let no new runner start once expired, whatever the clock says later', async () => {
@@ -197,7 +198,7 @@ describe('boot grants', () => {
 describe('the boot snapshot', () => {
   const hosts = [{ hostUid: 'h', hostName: 'h1', macs: ['52:54:00:00:00:01'] }];
 
-  test('is in force at once, acknowledged once it is on disk, and there after a restart', async () => {
+  test('is in force at once, acknowledged once on disk, and there after a restart', async () => {
     const world = await connected();
     const before = world.session?.bootMemory();
     world.controlPlane.send({ case: 'bootSnapshot', value: { generation: 7n, hosts } });
@@ -315,7 +316,7 @@ describe('facts', () => {
       return [hostUid, sequence, JSON.stringify(seen)];
     });
 
-  test('are told at once, the latest again to each session, what happened once only once', async () => {
+  test('are told at once and again to each session, what happened once only once', async () => {
     const world = await connected();
     world.session?.publishFacts('h', { poweredOn: true });
     world.session?.publishFacts('h', { unexpectedNetboot: { mac: '52:54:00:00:00:01' } });

@@ -1,8 +1,11 @@
 /** R3, R4, R12 and Cancel: an operation from receipt to its answered report. */
 import { agent } from '@rackwright/api';
+import type { Log } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
+import { Journal } from '../journal/index.ts';
 import { AttemptEnd } from './executor.ts';
-import { type Work, World } from './testing/world.ts';
+import { AgentSession } from './session.ts';
+import { journalPath, snapshotPath, type Work, World } from './testing/world.ts';
 
 /** A world whose agent is connected. */
 async function connected(): Promise<World> {
@@ -91,7 +94,7 @@ describe('R3: a known id is answered from the journal', () => {
     expect(world.touched).toEqual(['h/1/1/1']);
   });
 
-  test('starts what was received before a crash only when the control plane says continue', async () => {
+  test('starts what was received before a crash only when it is told to continue', async () => {
     const world = await connected();
     world.crashAt = { name: 'agent.journalled', occurrence: 1 };
     await world.issue(world.erase('h/1/1/1'));
@@ -109,6 +112,25 @@ describe('R3: a known id is answered from the journal', () => {
     await world.run(100);
     expect(world.touched).toEqual(['h/1/1/1']);
     expect(world.controlPlane.outcome('h/1/1/1')).toEqual({ kind: 'complete' });
+  });
+
+  test('is known by its state before the session has started', async () => {
+    const world = await connected();
+    workUntilReleased(world);
+    await world.issue(world.erase('h/1/1/1'));
+    world.kill();
+    const { clock } = world.clock.open();
+    const { disk } = world.disk.open();
+    const { transport } = world.controlPlane.open();
+    const note = () => undefined;
+    const log: Log = { debug: note, info: note, warn: note, error: note, child: () => log };
+    const random = { bytes: (count: number) => new Uint8Array(count), fraction: () => 0 };
+    const opening = Journal.open({ disk, path: journalPath, clock, random, log });
+    await world.run(10);
+    const parts = { journal: await opening, disk, snapshotPath, clock, random, log, transport };
+    const session = new AgentSession({ ...parts, crashPoint: note, agentVersion: '0.0.0' });
+    expect(session.operationState('h/1/1/1')).toBe('begun');
+    expect(session.operationState('h/1/1/2')).toBe('unknown');
   });
 
   test('cannot answer an operation without an id, and goes on', async () => {
@@ -165,7 +187,7 @@ describe('R4: no destructive step without a durable intent', () => {
     expect(world.controlPlane.outcome('h/1/1/1')).toEqual({ kind: 'complete' });
   });
 
-  test('counts a report that the control plane has as safe, though the disk has it not', async () => {
+  test('counts a report that the control plane has as safe, even if no disk has it', async () => {
     const world = await connected();
     world.work = async () => {
       world.disk.failing = true;

@@ -121,7 +121,10 @@ export class AgentSession {
 
   /** How far an operation is; `unknown` when it was never received or is settled. */
   operationState(operationId: string): 'unknown' | 'received' | 'begun' | 'ended' {
-    return this.#started().attempts.stateOf(operationId);
+    const attempts = this.#running?.attempts;
+    if (attempts !== undefined) return attempts.stateOf(operationId);
+    // Runners may come back before the session starts.
+    return this.#options.journal.state.operations.get(operationId)?.phase ?? 'unknown';
   }
 
   /** Tells facts: the fields that are given replace those told before. Never acknowledged. */
@@ -200,7 +203,7 @@ export class AgentSession {
     }
   }
 
-  /** A store that has lost what this agent saw of it may be restored: no lease (R11, DESIGN §10). */
+  /** A store that has lost what this agent saw of it may be restored: no lease (DESIGN §10). */
   #isBehind({ incarnation, revision }: agent.Welcome): boolean {
     const { store } = this.#options.journal.state;
     const behind = store?.incarnation === incarnation && revision < store.revision;
@@ -217,9 +220,11 @@ export class AgentSession {
     const { journal, log } = this.#options;
     const { store } = journal.state;
     if (store?.incarnation === incarnation && revision <= store.revision) return;
-    journal.append({ case: 'storeSeen', value: { incarnation, revision } }).catch((error) => {
-      log.error({ error: String(error) }, 'the store revision could not be written down');
-    });
+    journal
+      .append({ case: 'storeSeen', value: { incarnation, revision } })
+      .catch((error: unknown) => {
+        log.error({ error: String(error) }, 'the store revision could not be written down');
+      });
   }
 
   async #applySnapshot(snapshot: agent.BootSnapshot): Promise<void> {

@@ -52,7 +52,7 @@ export class World {
   #kill: () => void = () => undefined;
   #alive = false;
   #lives = 0;
-  #seed: number;
+  readonly #seed: number;
 
   constructor(seed = 1) {
     this.#seed = seed;
