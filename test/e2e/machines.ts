@@ -37,8 +37,9 @@ export function makeMachine(root: string, plan: MachinePlan, bootUrl: string): M
   const { mac, uuid, serial } = plan;
   const machine = { mac, uuid, serial, bootUrl, extraArguments: plan.extraArguments ?? '' };
   writeFileSync(join(folder, 'machine.json'), JSON.stringify(machine));
-  const bmc = { guid: uuid, serial, password: bmcPassword };
-  writeFileSync(join(folder, 'bmc.json'), JSON.stringify(bmc));
+  writeFileSync(join(folder, 'guid'), `${uuid.replaceAll(/../g, ' $&')}\n`);
+  writeFileSync(join(folder, 'serial'), serial);
+  writeFileSync(join(folder, 'password'), bmcPassword);
   for (const disk of plan.disks) makeDisk(join(folder, 'disks'), disk);
   return { plan, folder };
 }
@@ -99,4 +100,9 @@ export function diskLog({ folder }: MachineFolder, disk: DiskPlan): DiskAct[] {
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as DiskAct);
+}
+
+/** How many runners the machine has started, over all its boots. */
+export function runnerStarts({ folder }: MachineFolder): number {
+  return readFileSync(join(folder, 'runner.starts'), 'utf8').trim().split('\n').length;
 }

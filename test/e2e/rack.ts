@@ -129,8 +129,8 @@ export class Rack {
       resyncIntervalMs: 2_000,
     };
     const tool = join(this.folder, 'ipmitool');
-    const standIn = join(here, 'ipmitool-stand-in.ts');
-    const words = [process.execPath, standIn, join(this.folder, 'machines')];
+    const standIn = join(here, 'ipmitool-stand-in.sh');
+    const words = [standIn, process.execPath, join(this.folder, 'machines')];
     writeFileSync(tool, `#!/bin/sh\nexec ${words.join(' ')} "$@"\n`);
     chmodSync(tool, 0o755);
     for (const name of ['vmlinuz', 'initrd']) writeFileSync(join(this.folder, name), name);

@@ -10,7 +10,7 @@
  */
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -76,6 +76,7 @@ async function runForEver(words: string): Promise<never> {
   for (;;) {
     const child = spawn(process.execPath, [runnerProgram, ...args, ...disks], { stdio: 'inherit' });
     writeFileSync(join(folder, 'runner.pid'), String(child.pid));
+    appendFileSync(join(folder, 'runner.starts'), `${child.pid}\n`);
     await new Promise((resolve) => child.once('exit', resolve));
     await sleep(restartDelayMs);
   }

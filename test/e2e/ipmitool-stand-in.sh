@@ -1,0 +1,55 @@
+#!/bin/sh
+# Stands in for `ipmitool` where none is installed: answers the few raw commands that the driver
+# sends (packages/bmc/src/ipmi), and switches a software machine on and off. The driver itself is
+# tested against the real tool and a real BMC simulator elsewhere.
+#
+#   ipmitool-stand-in.sh NODE FOLDER … -H ADDRESS … -f /dev/stdin COMMAND…
+#
+# FOLDER/ADDRESS holds the machine behind that BMC: guid (as hex bytes), serial, password, and
+# machine.pid while it is on.
+node=$1 folder=$2
+shift 2
+while [ $# -gt 0 ]; do
+  case $1 in
+    -H) machine="$folder/$2"; shift 2 ;;
+    -f) shift 2; break ;;
+    *) shift ;;
+  esac
+done
+read -r given || [ -n "$given" ]
+if [ "$given" != "$(cat "$machine/password")" ]; then
+  echo '> RAKP 2 HMAC is invalid' >&2
+  exit 1
+fi
+is_on() { [ -f "$machine/machine.pid" ] && kill -0 "$(cat "$machine/machine.pid")" 2>/dev/null; }
+
+case "$*" in
+  'fru print 0')
+    echo ' Product Manufacturer  : Software'
+    echo " Product Serial        : $(cat "$machine/serial")"
+    ;;
+  'raw 0x06 0x01') echo ' 00 03 09 08 02 9f 91 12 00 02 0f 00 00 00 00' ;;
+  'raw 0x06 0x37') cat "$machine/guid" ;;
+  'raw 0x00 0x01') if is_on; then echo ' 01 00 00'; else echo ' 00 00 00'; fi ;;
+  'raw 0x00 0x02 0x01')
+    is_on || {
+      rm -f "$machine/machine.pid"
+      # In a session of its own, and only then announced: our group is killed when we end.
+      setsid -f sh -c 'echo $$ >"$2/machine.pid"; exec "$0" "$1" "$2" >>"$2/machine.log" 2>&1' \
+        "$node" "${0%/*}/software-machine.ts" "$machine" </dev/null >/dev/null 2>&1
+      while [ ! -s "$machine/machine.pid" ]; do sleep 0.01; done
+    }
+    ;;
+  'raw 0x00 0x02 0x00')
+    if is_on; then
+      kill -KILL "-$(cat "$machine/machine.pid")"
+      rm -f "$machine/machine.pid"
+    fi
+    ;;
+  'raw 0x00 0x08 0x05 '*) echo "$5 $6" | sed 's/0x/ /g' >"$machine/boot-flags" ;;
+  'raw 0x00 0x09 0x05 0x00 0x00') echo " 01 05$(cat "$machine/boot-flags" 2>/dev/null || echo ' 00 00') 00 00 00" ;;
+  *)
+    echo 'Unable to send RAW command (rsp=0xc1): Invalid command' >&2
+    exit 1
+    ;;
+esac

@@ -1,0 +1,58 @@
+/**
+ * The golden kill table: at each boundary that an erase step passes, each process is ended by
+ * SIGKILL, and this is how the clean ends. `formats` is how often the NVMe disk saw a format begin:
+ * a format that was cut short is checked before anything else, and repeated only if the check
+ * cannot prove it.
+ *
+ * Boundaries in the order in which an operation passes them; `occurrence` is the erase step's
+ * passing of it: verify, power off, boot and inspect pass most of them before.
+ */
+export const boundaries = [
+  { name: 'cp.operationStored', occurrence: 5 },
+  { name: 'cp.operationSent', occurrence: 5 },
+  { name: 'agent.journalled', occurrence: 5 },
+  { name: 'agent.begun', occurrence: 4 },
+  { name: 'runner.received', occurrence: 2 },
+  { name: 'runner.begun', occurrence: 1 },
+  { name: 'runner.challenged', occurrence: 1 },
+  { name: 'runner.erased', occurrence: 1 },
+  { name: 'runner.verified', occurrence: 1 },
+  { name: 'runner.reported', occurrence: 2 },
+  { name: 'agent.ended', occurrence: 5 },
+  { name: 'agent.reported', occurrence: 5 },
+  { name: 'cp.reportStored', occurrence: 5 },
+  { name: 'cp.reportAcknowledged', occurrence: 5 },
+] as const;
+
+export const victims = ['controlplane', 'agent', 'runner'] as const;
+
+export type Boundary = (typeof boundaries)[number]['name'];
+export type Victim = (typeof victims)[number];
+
+export interface KillEnd {
+  readonly end: 'clean' | 'failed: interrupted';
+  readonly formats: 1 | 2;
+}
+
+const undisturbed: KillEnd = { end: 'clean', formats: 1 };
+
+export const killTable: { readonly [B in Boundary]: { readonly [V in Victim]: KillEnd } } = {
+  'cp.operationStored': everybody(undisturbed),
+  'cp.operationSent': everybody(undisturbed),
+  'agent.journalled': everybody(undisturbed),
+  'agent.begun': everybody(undisturbed),
+  'runner.received': everybody(undisturbed),
+  'runner.begun': everybody(undisturbed),
+  'runner.challenged': everybody(undisturbed),
+  'runner.erased': everybody(undisturbed),
+  'runner.verified': everybody(undisturbed),
+  'runner.reported': everybody(undisturbed),
+  'agent.ended': everybody(undisturbed),
+  'agent.reported': everybody(undisturbed),
+  'cp.reportStored': everybody(undisturbed),
+  'cp.reportAcknowledged': everybody(undisturbed),
+};
+
+function everybody(end: KillEnd): { readonly [V in Victim]: KillEnd } {
+  return { controlplane: end, agent: end, runner: end };
+}
