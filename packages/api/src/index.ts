@@ -1,4 +1,4 @@
-/** Messages of rackwright.v1 by their own names; those of the inner packages in a namespace each. */
+/** Messages of rackwright.v1 by their own names; of the inner packages in a namespace each. */
 export * as agent from './agent.ts';
 /** What calls end with, and the transport: services and clients over gRPC with TLS. */
 export {
@@ -18,6 +18,7 @@ export {
 export { Health, HealthCheckResponse_ServingStatus } from './gen/grpc/health/v1/health_pb.ts';
 export * from './gen/rackwright/v1/credential_pb.ts';
 export * from './gen/rackwright/v1/erasure_pb.ts';
+export * from './gen/rackwright/v1/explanation_pb.ts';
 export * from './gen/rackwright/v1/host_pb.ts';
 export * from './gen/rackwright/v1/inventory_pb.ts';
 export * from './gen/rackwright/v1/rack_pb.ts';

@@ -71,7 +71,7 @@ export function invalidArgument(violations: readonly FieldViolation[]): ApiFailu
       ? 'The request is invalid.'
       : violations.length === 1
         ? `${first.field}: ${first.description}`
-        : `${violations.length} fields are invalid; the first: ${first.field}: ${first.description}`;
+        : `${violations.length} fields are invalid; first ${first.field}: ${first.description}`;
   return new ApiFailure({
     kind: 'invalidArgument',
     message,

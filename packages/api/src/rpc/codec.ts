@@ -18,7 +18,7 @@ export function encodeMessage<D extends DescMessage>(
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** The message in `bytes`; unknown fields are kept. Throws `invalidArgument` for malformed bytes. */
+/** The message in `bytes`; unknown fields are kept. Throws `invalidArgument` for other bytes. */
 export function decodeMessage<D extends DescMessage>(
   schema: D,
   bytes: Uint8Array,

@@ -240,7 +240,7 @@ describe('who may call', () => {
     expect(seen?.fingerprintSha256).not.toBe(seen?.publicKeySha256);
   });
 
-  test('no certificate, an expired one and a forged one are refused, others undisturbed', async () => {
+  test('no certificate, an expired and a forged one are refused, others undisturbed', async () => {
     let calls = 0;
     const count = health(() => {
       calls += 1;

@@ -76,9 +76,10 @@ async function issueFrom(
     notAfter: new Date(Date.now() + validForMs),
     extensions,
   });
-  const pkcs8 = Buffer.from(await crypto.subtle.exportKey('pkcs8', keys.privateKey));
+  const pkcs8 = await crypto.subtle.exportKey('pkcs8', keys.privateKey);
+  const base64 = Buffer.from(pkcs8).toString('base64');
   return {
-    privateKeyPem: `-----BEGIN PRIVATE KEY-----\n${pkcs8.toString('base64')}\n-----END PRIVATE KEY-----\n`,
+    privateKeyPem: `-----BEGIN PRIVATE KEY-----\n${base64}\n-----END PRIVATE KEY-----\n`,
     certificateChainPem: `${certificate.toString('pem')}\n${ca.toString('pem')}\n`,
   };
 }

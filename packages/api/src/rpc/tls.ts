@@ -11,7 +11,7 @@
 import type { SecureContextOptions } from 'node:tls';
 import { ServerCredentials } from '@grpc/grpc-js';
 
-/** A private key with its certificate chain, both PEM; the chain starts with the own certificate. */
+/** A private key with its certificate chain, both PEM; the chain starts with its certificate. */
 export interface KeyAndChain {
   readonly privateKeyPem: string;
   readonly certificateChainPem: string;

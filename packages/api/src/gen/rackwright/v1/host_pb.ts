@@ -6,6 +6,8 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { ExplanationSchema } from "./explanation_pb.ts";
+import { file_rackwright_v1_explanation } from "./explanation_pb.ts";
 import type { BmcIdentity, Inventory } from "./inventory_pb.ts";
 import { file_rackwright_v1_inventory } from "./inventory_pb.ts";
 import type { CleanStep, Run, RunFailure } from "./run_pb.ts";
@@ -16,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/host.proto.
  */
 export const file_rackwright_v1_host: GenFile = /*@__PURE__*/
-  fileDesc("ChhyYWNrd3JpZ2h0L3YxL2hvc3QucHJvdG8SDXJhY2t3cmlnaHQudjEiwwIKBEhvc3QSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxhYmVscxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuSG9zdC5MYWJlbHNFbnRyeRIlCgRzcGVjGAcgASgLMhcucmFja3dyaWdodC52MS5Ib3N0U3BlYxIpCgZzdGF0dXMYCCABKAsyGS5yYWNrd3JpZ2h0LnYxLkhvc3RTdGF0dXMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJ6CgtCbWNFbmRwb2ludBIPCgdhZGRyZXNzGAEgASgJEhEKBHBvcnQYAiABKA1IAIgBARISCgpjcmVkZW50aWFsGAMgASgJEhkKDGNpcGhlcl9zdWl0ZRgEIAEoDUgBiAEBQgcKBV9wb3J0Qg8KDV9jaXBoZXJfc3VpdGUiugIKDkNsZWFuaW5nUG9saWN5EioKBWxldmVsGAEgASgOMhsucmFja3dyaWdodC52MS5FcmFzdXJlTGV2ZWwSUAoScHJpb3JpdHlfb3ZlcnJpZGVzGAIgAygLMjQucmFja3dyaWdodC52MS5DbGVhbmluZ1BvbGljeS5Qcmlvcml0eU92ZXJyaWRlc0VudHJ5EhsKDmFsbG93X2Rpc2tsZXNzGAMgASgISACIAQESJAoXYWxsb3dfdW5wcm92ZW5faWRlbnRpdHkYBCABKAhIAYgBARo4ChZQcmlvcml0eU92ZXJyaWRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAFCEQoPX2FsbG93X2Rpc2tsZXNzQhoKGF9hbGxvd191bnByb3Zlbl9pZGVudGl0eSLOAQoISG9zdFNwZWMSDAoEcmFjaxgBIAEoCRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50EhEKCWJvb3RfbWFjcxgDIAMoCRIlCgRnb2FsGAQgASgOMhcucmFja3dyaWdodC52MS5Ib3N0R29hbBIvCghjbGVhbmluZxgFIAEoCzIdLnJhY2t3cmlnaHQudjEuQ2xlYW5pbmdQb2xpY3kSFAoHcmV0aXJlZBgGIAEoCEgAiAEBQgoKCF9yZXRpcmVkIm4KCUhvc3RFcnJvchIqCgdmYWlsdXJlGAEgASgLMhkucmFja3dyaWdodC52MS5SdW5GYWlsdXJlEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA3J1bhgDIAEoCSJ2CgRIb2xkEicKBXNjb3BlGAEgASgOMhgucmFja3dyaWdodC52MS5Ib2xkU2NvcGUSCgoCYnkYAiABKAkSDgoGcmVhc29uGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJlCgVGYXVsdBIMCgR0eXBlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmNsZWFyZWRfYnkYBCABKAkidwoLTGFzdENsZWFuZWQSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKBWxldmVsGAIgASgOMhsucmFja3dyaWdodC52MS5FcmFzdXJlTGV2ZWwSFAoMY2VydGlmaWNhdGVzGAMgAygJIk4KCERlbGV0aW9uEgoKAmJ5GAEgASgJEg4KBnJlYXNvbhgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAibwoLR29hbEJhY2tvZmYSEAoIZmFpbHVyZXMYASABKA0SNQoRbmV4dF9hdHRlbXB0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKD2dpdmVuX3VwX3JlYXNvbhgDIAEoCSLvBAoKSG9zdFN0YXR1cxInCgVzdGF0ZRgBIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWRpcnR5GAIgASgIEg8KB2Rpc3BsYXkYAyABKAkSHwoDcnVuGAQgASgLMhIucmFja3dyaWdodC52MS5SdW4SLAoKbGFzdF9lcnJvchgFIAEoCzIYLnJhY2t3cmlnaHQudjEuSG9zdEVycm9yEiIKBWhvbGRzGAYgAygLMhMucmFja3dyaWdodC52MS5Ib2xkEiQKBmZhdWx0cxgHIAMoCzIULnJhY2t3cmlnaHQudjEuRmF1bHQSMAoMbGFzdF9jbGVhbmVkGAggASgLMhoucmFja3dyaWdodC52MS5MYXN0Q2xlYW5lZBIpCghkZWxldGlvbhgJIAEoCzIXLnJhY2t3cmlnaHQudjEuRGVsZXRpb24SKwoHYmFja29mZhgKIAEoCzIaLnJhY2t3cmlnaHQudjEuR29hbEJhY2tvZmYSEQoJdXNlX2Vwb2NoGAsgASgEEjAKDGJtY19pZGVudGl0eRgMIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkSFwoKcG93ZXJlZF9vbhgNIAEoCEgAiAEBEhwKD2FnZW50X2Nvbm5lY3RlZBgOIAEoCEgBiAEBEikKCHByb2dyZXNzGA8gASgLMhcucmFja3dyaWdodC52MS5Qcm9ncmVzcxIrCglpbnZlbnRvcnkYECABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeUINCgtfcG93ZXJlZF9vbkISChBfYWdlbnRfY29ubmVjdGVkIlQKCFByb2dyZXNzEg8KB3BlcmNlbnQYASABKA0SDAoEdGV4dBgCIAEoCRIpCgVhc19vZhgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiiQEKEUNyZWF0ZUhvc3RSZXF1ZXN0Eg8KB2hvc3RfaWQYASABKAkSIQoEaG9zdBgCIAEoCzITLnJhY2t3cmlnaHQudjEuSG9zdBIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQESEgoKcmVxdWVzdF9pZBgEIAEoCUIQCg5fdmFsaWRhdGVfb25seSIeCg5HZXRIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJIloKEExpc3RIb3N0c1JlcXVlc3QSFgoJcGFnZV9zaXplGAEgASgNSACIAQESEgoKcGFnZV90b2tlbhgCIAEoCRIMCgRyYWNrGAMgASgJQgwKCl9wYWdlX3NpemUiUAoRTGlzdEhvc3RzUmVzcG9uc2USIgoFaG9zdHMYASADKAsyEy5yYWNrd3JpZ2h0LnYxLkhvc3QSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqkBChFVcGRhdGVIb3N0UmVxdWVzdBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0Ei8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQESEgoKcmVxdWVzdF9pZBgEIAEoCUIQCg5fdmFsaWRhdGVfb25seSJTChFEZWxldGVIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEgwKBGV0YWcYAiABKAkSDgoGcmVhc29uGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkiMwoRV2F0Y2hIb3N0c1JlcXVlc3QSEAoIcG9zaXRpb24YASABKAkSDAoEbmFtZRgCIAEoCSLSAQoSV2F0Y2hIb3N0c1Jlc3BvbnNlEjQKBGtpbmQYASABKA4yJi5yYWNrd3JpZ2h0LnYxLldhdGNoSG9zdHNSZXNwb25zZS5LaW5kEiEKBGhvc3QYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLkhvc3QSEAoIcG9zaXRpb24YAyABKAkiUQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEAoMS0lORF9VUERBVEVEEAESEAoMS0lORF9ERUxFVEVEEAISDwoLS0lORF9TWU5DRUQQAyI1ChFWZXJpZnlIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkiNgoSSW5zcGVjdEhvc3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCSJkChBDbGVhbkhvc3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSLgoFc3RlcHMYAiADKAsyHy5yYWNrd3JpZ2h0LnYxLkNsZWFuU3RlcFJlcXVlc3QSEgoKcmVxdWVzdF9pZBgDIAEoCSKVAQoQQ2xlYW5TdGVwUmVxdWVzdBIMCgRzdGVwGAEgASgJEkEKCWFyZ3VtZW50cxgCIAMoCzIuLnJhY2t3cmlnaHQudjEuQ2xlYW5TdGVwUmVxdWVzdC5Bcmd1bWVudHNFbnRyeRowCg5Bcmd1bWVudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIi8KD0Fib3J0UnVuUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIlChVMaXN0Q2xlYW5TdGVwc1JlcXVlc3QSDAoEbmFtZRgBIAEoCSKXAQoWTGlzdENsZWFuU3RlcHNSZXNwb25zZRInCgVzdGVwcxgBIAMoCzIYLnJhY2t3cmlnaHQudjEuQ2xlYW5TdGVwEjAKDGNvbGxlY3RlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIY29tcGxldGUYAyABKAgSEAoId2FybmluZ3MYBCADKAkiTgoYTGlzdEhvc3RSZXZpc2lvbnNSZXF1ZXN0EgwKBG5hbWUYASABKAkSFgoJcGFnZV9zaXplGAIgASgNSACIAQFCDAoKX3BhZ2Vfc2l6ZSJLChlMaXN0SG9zdFJldmlzaW9uc1Jlc3BvbnNlEi4KCXJldmlzaW9ucxgBIAMoCzIbLnJhY2t3cmlnaHQudjEuSG9zdFJldmlzaW9uIosBCgxIb3N0UmV2aXNpb24SEAoIcmV2aXNpb24YASABKAQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYAyABKAkSDQoFY2F1c2UYBCABKAkSIQoEaG9zdBgFIAEoCzITLnJhY2t3cmlnaHQudjEuSG9zdCq6AQoJSG9zdFN0YXRlEhoKFkhPU1RfU1RBVEVfVU5TUEVDSUZJRUQQABISCg5IT1NUX1NUQVRFX05FVxABEhkKFUhPU1RfU1RBVEVfTUFOQUdFQUJMRRACEhgKFEhPU1RfU1RBVEVfQVZBSUxBQkxFEAMSGgoWSE9TVF9TVEFURV9QUk9WSVNJT05FRBAEEhcKE0hPU1RfU1RBVEVfRVhURVJOQUwQBRITCg9IT1NUX1NUQVRFX0dPTkUQBipYCghIb3N0R29hbBIZChVIT1NUX0dPQUxfVU5TUEVDSUZJRUQQABIYChRIT1NUX0dPQUxfTUFOQUdFQUJMRRABEhcKE0hPU1RfR09BTF9BVkFJTEFCTEUQAipmCgxFcmFzdXJlTGV2ZWwSHQoZRVJBU1VSRV9MRVZFTF9VTlNQRUNJRklFRBAAEhYKEkVSQVNVUkVfTEVWRUxfRlVMTBABEh8KG0VSQVNVUkVfTEVWRUxfTUVUQURBVEFfT05MWRACKmoKCUhvbGRTY29wZRIaChZIT0xEX1NDT1BFX1VOU1BFQ0lGSUVEEAASEwoPSE9MRF9TQ09QRV9XT1JLEAESFAoQSE9MRF9TQ09QRV9QT1dFUhACEhYKEkhPTERfU0NPUEVfUkVMRUFTRRADMpcHCgtIb3N0U2VydmljZRJDCgpDcmVhdGVIb3N0EiAucmFja3dyaWdodC52MS5DcmVhdGVIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBI9CgdHZXRIb3N0Eh0ucmFja3dyaWdodC52MS5HZXRIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJOCglMaXN0SG9zdHMSHy5yYWNrd3JpZ2h0LnYxLkxpc3RIb3N0c1JlcXVlc3QaIC5yYWNrd3JpZ2h0LnYxLkxpc3RIb3N0c1Jlc3BvbnNlEkMKClVwZGF0ZUhvc3QSIC5yYWNrd3JpZ2h0LnYxLlVwZGF0ZUhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkMKCkRlbGV0ZUhvc3QSIC5yYWNrd3JpZ2h0LnYxLkRlbGV0ZUhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0ElMKCldhdGNoSG9zdHMSIC5yYWNrd3JpZ2h0LnYxLldhdGNoSG9zdHNSZXF1ZXN0GiEucmFja3dyaWdodC52MS5XYXRjaEhvc3RzUmVzcG9uc2UwARJDCgpWZXJpZnlIb3N0EiAucmFja3dyaWdodC52MS5WZXJpZnlIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJFCgtJbnNwZWN0SG9zdBIhLnJhY2t3cmlnaHQudjEuSW5zcGVjdEhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkEKCUNsZWFuSG9zdBIfLnJhY2t3cmlnaHQudjEuQ2xlYW5Ib3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBI/CghBYm9ydFJ1bhIeLnJhY2t3cmlnaHQudjEuQWJvcnRSdW5SZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0El0KDkxpc3RDbGVhblN0ZXBzEiQucmFja3dyaWdodC52MS5MaXN0Q2xlYW5TdGVwc1JlcXVlc3QaJS5yYWNrd3JpZ2h0LnYxLkxpc3RDbGVhblN0ZXBzUmVzcG9uc2USZgoRTGlzdEhvc3RSZXZpc2lvbnMSJy5yYWNrd3JpZ2h0LnYxLkxpc3RIb3N0UmV2aXNpb25zUmVxdWVzdBooLnJhY2t3cmlnaHQudjEuTGlzdEhvc3RSZXZpc2lvbnNSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_inventory, file_rackwright_v1_run]);
+  fileDesc("ChhyYWNrd3JpZ2h0L3YxL2hvc3QucHJvdG8SDXJhY2t3cmlnaHQudjEiwwIKBEhvc3QSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxhYmVscxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuSG9zdC5MYWJlbHNFbnRyeRIlCgRzcGVjGAcgASgLMhcucmFja3dyaWdodC52MS5Ib3N0U3BlYxIpCgZzdGF0dXMYCCABKAsyGS5yYWNrd3JpZ2h0LnYxLkhvc3RTdGF0dXMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLEAQoLQm1jRW5kcG9pbnQSDwoHYWRkcmVzcxgBIAEoCRIRCgRwb3J0GAIgASgNSACIAQESEgoKY3JlZGVudGlhbBgDIAEoCRIZCgxjaXBoZXJfc3VpdGUYBCABKA1IAYgBARIsCghwcm90b2NvbBgFIAEoDjIaLnJhY2t3cmlnaHQudjEuQm1jUHJvdG9jb2wSGgoSY2VydGlmaWNhdGVfc2hhMjU2GAYgASgJQgcKBV9wb3J0Qg8KDV9jaXBoZXJfc3VpdGUiugIKDkNsZWFuaW5nUG9saWN5EioKBWxldmVsGAEgASgOMhsucmFja3dyaWdodC52MS5FcmFzdXJlTGV2ZWwSUAoScHJpb3JpdHlfb3ZlcnJpZGVzGAIgAygLMjQucmFja3dyaWdodC52MS5DbGVhbmluZ1BvbGljeS5Qcmlvcml0eU92ZXJyaWRlc0VudHJ5EhsKDmFsbG93X2Rpc2tsZXNzGAMgASgISACIAQESJAoXYWxsb3dfdW5wcm92ZW5faWRlbnRpdHkYBCABKAhIAYgBARo4ChZQcmlvcml0eU92ZXJyaWRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAFCEQoPX2FsbG93X2Rpc2tsZXNzQhoKGF9hbGxvd191bnByb3Zlbl9pZGVudGl0eSLOAQoISG9zdFNwZWMSDAoEcmFjaxgBIAEoCRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50EhEKCWJvb3RfbWFjcxgDIAMoCRIlCgRnb2FsGAQgASgOMhcucmFja3dyaWdodC52MS5Ib3N0R29hbBIvCghjbGVhbmluZxgFIAEoCzIdLnJhY2t3cmlnaHQudjEuQ2xlYW5pbmdQb2xpY3kSFAoHcmV0aXJlZBgGIAEoCEgAiAEBQgoKCF9yZXRpcmVkIm4KCUhvc3RFcnJvchIqCgdmYWlsdXJlGAEgASgLMhkucmFja3dyaWdodC52MS5SdW5GYWlsdXJlEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA3J1bhgDIAEoCSJ2CgRIb2xkEicKBXNjb3BlGAEgASgOMhgucmFja3dyaWdodC52MS5Ib2xkU2NvcGUSCgoCYnkYAiABKAkSDgoGcmVhc29uGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJlCgVGYXVsdBIMCgR0eXBlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmNsZWFyZWRfYnkYBCABKAkidwoLTGFzdENsZWFuZWQSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKBWxldmVsGAIgASgOMhsucmFja3dyaWdodC52MS5FcmFzdXJlTGV2ZWwSFAoMY2VydGlmaWNhdGVzGAMgAygJIk4KCERlbGV0aW9uEgoKAmJ5GAEgASgJEg4KBnJlYXNvbhgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAibwoLR29hbEJhY2tvZmYSEAoIZmFpbHVyZXMYASABKA0SNQoRbmV4dF9hdHRlbXB0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKD2dpdmVuX3VwX3JlYXNvbhgDIAEoCSLvBAoKSG9zdFN0YXR1cxInCgVzdGF0ZRgBIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWRpcnR5GAIgASgIEg8KB2Rpc3BsYXkYAyABKAkSHwoDcnVuGAQgASgLMhIucmFja3dyaWdodC52MS5SdW4SLAoKbGFzdF9lcnJvchgFIAEoCzIYLnJhY2t3cmlnaHQudjEuSG9zdEVycm9yEiIKBWhvbGRzGAYgAygLMhMucmFja3dyaWdodC52MS5Ib2xkEiQKBmZhdWx0cxgHIAMoCzIULnJhY2t3cmlnaHQudjEuRmF1bHQSMAoMbGFzdF9jbGVhbmVkGAggASgLMhoucmFja3dyaWdodC52MS5MYXN0Q2xlYW5lZBIpCghkZWxldGlvbhgJIAEoCzIXLnJhY2t3cmlnaHQudjEuRGVsZXRpb24SKwoHYmFja29mZhgKIAEoCzIaLnJhY2t3cmlnaHQudjEuR29hbEJhY2tvZmYSEQoJdXNlX2Vwb2NoGAsgASgEEjAKDGJtY19pZGVudGl0eRgMIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkSFwoKcG93ZXJlZF9vbhgNIAEoCEgAiAEBEhwKD2FnZW50X2Nvbm5lY3RlZBgOIAEoCEgBiAEBEikKCHByb2dyZXNzGA8gASgLMhcucmFja3dyaWdodC52MS5Qcm9ncmVzcxIrCglpbnZlbnRvcnkYECABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeUINCgtfcG93ZXJlZF9vbkISChBfYWdlbnRfY29ubmVjdGVkIlQKCFByb2dyZXNzEg8KB3BlcmNlbnQYASABKA0SDAoEdGV4dBgCIAEoCRIpCgVhc19vZhgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiiQEKEUNyZWF0ZUhvc3RSZXF1ZXN0Eg8KB2hvc3RfaWQYASABKAkSIQoEaG9zdBgCIAEoCzITLnJhY2t3cmlnaHQudjEuSG9zdBIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQESEgoKcmVxdWVzdF9pZBgEIAEoCUIQCg5fdmFsaWRhdGVfb25seSIeCg5HZXRIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJIloKEExpc3RIb3N0c1JlcXVlc3QSFgoJcGFnZV9zaXplGAEgASgNSACIAQESEgoKcGFnZV90b2tlbhgCIAEoCRIMCgRyYWNrGAMgASgJQgwKCl9wYWdlX3NpemUiUAoRTGlzdEhvc3RzUmVzcG9uc2USIgoFaG9zdHMYASADKAsyEy5yYWNrd3JpZ2h0LnYxLkhvc3QSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqkBChFVcGRhdGVIb3N0UmVxdWVzdBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0Ei8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQESEgoKcmVxdWVzdF9pZBgEIAEoCUIQCg5fdmFsaWRhdGVfb25seSJTChFEZWxldGVIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEgwKBGV0YWcYAiABKAkSDgoGcmVhc29uGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkiMwoRV2F0Y2hIb3N0c1JlcXVlc3QSEAoIcG9zaXRpb24YASABKAkSDAoEbmFtZRgCIAEoCSLSAQoSV2F0Y2hIb3N0c1Jlc3BvbnNlEjQKBGtpbmQYASABKA4yJi5yYWNrd3JpZ2h0LnYxLldhdGNoSG9zdHNSZXNwb25zZS5LaW5kEiEKBGhvc3QYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLkhvc3QSEAoIcG9zaXRpb24YAyABKAkiUQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEAoMS0lORF9VUERBVEVEEAESEAoMS0lORF9ERUxFVEVEEAISDwoLS0lORF9TWU5DRUQQAyI1ChFWZXJpZnlIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkiNgoSSW5zcGVjdEhvc3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCSJkChBDbGVhbkhvc3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSLgoFc3RlcHMYAiADKAsyHy5yYWNrd3JpZ2h0LnYxLkNsZWFuU3RlcFJlcXVlc3QSEgoKcmVxdWVzdF9pZBgDIAEoCSKVAQoQQ2xlYW5TdGVwUmVxdWVzdBIMCgRzdGVwGAEgASgJEkEKCWFyZ3VtZW50cxgCIAMoCzIuLnJhY2t3cmlnaHQudjEuQ2xlYW5TdGVwUmVxdWVzdC5Bcmd1bWVudHNFbnRyeRowCg5Bcmd1bWVudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIi8KD0Fib3J0UnVuUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCSKBAQoTU2V0SG9zdFBvd2VyUmVxdWVzdBIMCgRuYW1lGAEgASgJEioKBmFjdGlvbhgCIAEoDjIaLnJhY2t3cmlnaHQudjEuUG93ZXJBY3Rpb24SHAoUYm9vdF9vbGRfZGlza19yZWFzb24YAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCSIiChJFeHBsYWluSG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCSIlChVMaXN0Q2xlYW5TdGVwc1JlcXVlc3QSDAoEbmFtZRgBIAEoCSKXAQoWTGlzdENsZWFuU3RlcHNSZXNwb25zZRInCgVzdGVwcxgBIAMoCzIYLnJhY2t3cmlnaHQudjEuQ2xlYW5TdGVwEjAKDGNvbGxlY3RlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIY29tcGxldGUYAyABKAgSEAoId2FybmluZ3MYBCADKAkiTgoYTGlzdEhvc3RSZXZpc2lvbnNSZXF1ZXN0EgwKBG5hbWUYASABKAkSFgoJcGFnZV9zaXplGAIgASgNSACIAQFCDAoKX3BhZ2Vfc2l6ZSJLChlMaXN0SG9zdFJldmlzaW9uc1Jlc3BvbnNlEi4KCXJldmlzaW9ucxgBIAMoCzIbLnJhY2t3cmlnaHQudjEuSG9zdFJldmlzaW9uIosBCgxIb3N0UmV2aXNpb24SEAoIcmV2aXNpb24YASABKAQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYAyABKAkSDQoFY2F1c2UYBCABKAkSIQoEaG9zdBgFIAEoCzITLnJhY2t3cmlnaHQudjEuSG9zdCq6AQoJSG9zdFN0YXRlEhoKFkhPU1RfU1RBVEVfVU5TUEVDSUZJRUQQABISCg5IT1NUX1NUQVRFX05FVxABEhkKFUhPU1RfU1RBVEVfTUFOQUdFQUJMRRACEhgKFEhPU1RfU1RBVEVfQVZBSUxBQkxFEAMSGgoWSE9TVF9TVEFURV9QUk9WSVNJT05FRBAEEhcKE0hPU1RfU1RBVEVfRVhURVJOQUwQBRITCg9IT1NUX1NUQVRFX0dPTkUQBipYCghIb3N0R29hbBIZChVIT1NUX0dPQUxfVU5TUEVDSUZJRUQQABIYChRIT1NUX0dPQUxfTUFOQUdFQUJMRRABEhcKE0hPU1RfR09BTF9BVkFJTEFCTEUQAipmCgxFcmFzdXJlTGV2ZWwSHQoZRVJBU1VSRV9MRVZFTF9VTlNQRUNJRklFRBAAEhYKEkVSQVNVUkVfTEVWRUxfRlVMTBABEh8KG0VSQVNVUkVfTEVWRUxfTUVUQURBVEFfT05MWRACKlwKC0JtY1Byb3RvY29sEhwKGEJNQ19QUk9UT0NPTF9VTlNQRUNJRklFRBAAEhUKEUJNQ19QUk9UT0NPTF9JUE1JEAESGAoUQk1DX1BST1RPQ09MX1JFREZJU0gQAipqCglIb2xkU2NvcGUSGgoWSE9MRF9TQ09QRV9VTlNQRUNJRklFRBAAEhMKD0hPTERfU0NPUEVfV09SSxABEhQKEEhPTERfU0NPUEVfUE9XRVIQAhIWChJIT0xEX1NDT1BFX1JFTEVBU0UQAypuCgtQb3dlckFjdGlvbhIcChhQT1dFUl9BQ1RJT05fVU5TUEVDSUZJRUQQABITCg9QT1dFUl9BQ1RJT05fT04QARIUChBQT1dFUl9BQ1RJT05fT0ZGEAISFgoSUE9XRVJfQUNUSU9OX1JFU0VUEAMyrggKC0hvc3RTZXJ2aWNlEkMKCkNyZWF0ZUhvc3QSIC5yYWNrd3JpZ2h0LnYxLkNyZWF0ZUhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0Ej0KB0dldEhvc3QSHS5yYWNrd3JpZ2h0LnYxLkdldEhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0Ek4KCUxpc3RIb3N0cxIfLnJhY2t3cmlnaHQudjEuTGlzdEhvc3RzUmVxdWVzdBogLnJhY2t3cmlnaHQudjEuTGlzdEhvc3RzUmVzcG9uc2USQwoKVXBkYXRlSG9zdBIgLnJhY2t3cmlnaHQudjEuVXBkYXRlSG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSQwoKRGVsZXRlSG9zdBIgLnJhY2t3cmlnaHQudjEuRGVsZXRlSG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSUwoKV2F0Y2hIb3N0cxIgLnJhY2t3cmlnaHQudjEuV2F0Y2hIb3N0c1JlcXVlc3QaIS5yYWNrd3JpZ2h0LnYxLldhdGNoSG9zdHNSZXNwb25zZTABEkMKClZlcmlmeUhvc3QSIC5yYWNrd3JpZ2h0LnYxLlZlcmlmeUhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkUKC0luc3BlY3RIb3N0EiEucmFja3dyaWdodC52MS5JbnNwZWN0SG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSQQoJQ2xlYW5Ib3N0Eh8ucmFja3dyaWdodC52MS5DbGVhbkhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0Ej8KCEFib3J0UnVuEh4ucmFja3dyaWdodC52MS5BYm9ydFJ1blJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSRwoMU2V0SG9zdFBvd2VyEiIucmFja3dyaWdodC52MS5TZXRIb3N0UG93ZXJSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkwKC0V4cGxhaW5Ib3N0EiEucmFja3dyaWdodC52MS5FeHBsYWluSG9zdFJlcXVlc3QaGi5yYWNrd3JpZ2h0LnYxLkV4cGxhbmF0aW9uEl0KDkxpc3RDbGVhblN0ZXBzEiQucmFja3dyaWdodC52MS5MaXN0Q2xlYW5TdGVwc1JlcXVlc3QaJS5yYWNrd3JpZ2h0LnYxLkxpc3RDbGVhblN0ZXBzUmVzcG9uc2USZgoRTGlzdEhvc3RSZXZpc2lvbnMSJy5yYWNrd3JpZ2h0LnYxLkxpc3RIb3N0UmV2aXNpb25zUmVxdWVzdBooLnJhY2t3cmlnaHQudjEuTGlzdEhvc3RSZXZpc2lvbnNSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_explanation, file_rackwright_v1_inventory, file_rackwright_v1_run]);
 
 /**
  * @generated from message rackwright.v1.Host
@@ -88,7 +90,7 @@ export type BmcEndpoint = Message<"rackwright.v1.BmcEndpoint"> & {
   address: string;
 
   /**
-   * UDP port; unset means 623.
+   * Unset means the protocol's default.
    *
    * @generated from field: optional uint32 port = 2;
    */
@@ -107,6 +109,19 @@ export type BmcEndpoint = Message<"rackwright.v1.BmcEndpoint"> & {
    * @generated from field: optional uint32 cipher_suite = 4;
    */
   cipherSuite?: number | undefined;
+
+  /**
+   * @generated from field: rackwright.v1.BmcProtocol protocol = 5;
+   */
+  protocol: BmcProtocol;
+
+  /**
+   * Redfish: SHA-256 of the BMC's certificate (DER), lower-case hex. The one pinned at the first
+   * verify when empty.
+   *
+   * @generated from field: string certificate_sha256 = 6;
+   */
+  certificateSha256: string;
 };
 
 /**
@@ -918,6 +933,57 @@ export const AbortRunRequestSchema: GenMessage<AbortRunRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 24);
 
 /**
+ * @generated from message rackwright.v1.SetHostPowerRequest
+ */
+export type SetHostPowerRequest = Message<"rackwright.v1.SetHostPowerRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: rackwright.v1.PowerAction action = 2;
+   */
+  action: PowerAction;
+
+  /**
+   * Why a host that may hold old data is booted from its disk; needed for that.
+   *
+   * @generated from field: string boot_old_disk_reason = 3;
+   */
+  bootOldDiskReason: string;
+
+  /**
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.SetHostPowerRequest.
+ * Use `create(SetHostPowerRequestSchema)` to create a new message.
+ */
+export const SetHostPowerRequestSchema: GenMessage<SetHostPowerRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 25);
+
+/**
+ * @generated from message rackwright.v1.ExplainHostRequest
+ */
+export type ExplainHostRequest = Message<"rackwright.v1.ExplainHostRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message rackwright.v1.ExplainHostRequest.
+ * Use `create(ExplainHostRequestSchema)` to create a new message.
+ */
+export const ExplainHostRequestSchema: GenMessage<ExplainHostRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 26);
+
+/**
  * @generated from message rackwright.v1.ListCleanStepsRequest
  */
 export type ListCleanStepsRequest = Message<"rackwright.v1.ListCleanStepsRequest"> & {
@@ -932,7 +998,7 @@ export type ListCleanStepsRequest = Message<"rackwright.v1.ListCleanStepsRequest
  * Use `create(ListCleanStepsRequestSchema)` to create a new message.
  */
 export const ListCleanStepsRequestSchema: GenMessage<ListCleanStepsRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 25);
+  messageDesc(file_rackwright_v1_host, 27);
 
 /**
  * @generated from message rackwright.v1.ListCleanStepsResponse
@@ -970,7 +1036,7 @@ export type ListCleanStepsResponse = Message<"rackwright.v1.ListCleanStepsRespon
  * Use `create(ListCleanStepsResponseSchema)` to create a new message.
  */
 export const ListCleanStepsResponseSchema: GenMessage<ListCleanStepsResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 26);
+  messageDesc(file_rackwright_v1_host, 28);
 
 /**
  * @generated from message rackwright.v1.ListHostRevisionsRequest
@@ -992,7 +1058,7 @@ export type ListHostRevisionsRequest = Message<"rackwright.v1.ListHostRevisionsR
  * Use `create(ListHostRevisionsRequestSchema)` to create a new message.
  */
 export const ListHostRevisionsRequestSchema: GenMessage<ListHostRevisionsRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 27);
+  messageDesc(file_rackwright_v1_host, 29);
 
 /**
  * @generated from message rackwright.v1.ListHostRevisionsResponse
@@ -1009,7 +1075,7 @@ export type ListHostRevisionsResponse = Message<"rackwright.v1.ListHostRevisions
  * Use `create(ListHostRevisionsResponseSchema)` to create a new message.
  */
 export const ListHostRevisionsResponseSchema: GenMessage<ListHostRevisionsResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 28);
+  messageDesc(file_rackwright_v1_host, 30);
 
 /**
  * @generated from message rackwright.v1.HostRevision
@@ -1050,7 +1116,7 @@ export type HostRevision = Message<"rackwright.v1.HostRevision"> & {
  * Use `create(HostRevisionSchema)` to create a new message.
  */
 export const HostRevisionSchema: GenMessage<HostRevision> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 29);
+  messageDesc(file_rackwright_v1_host, 31);
 
 /**
  * HostState is one of the six stable states (the table in the README is generated).
@@ -1194,6 +1260,43 @@ export const ErasureLevelSchema: GenEnum<ErasureLevel> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_host, 2);
 
 /**
+ * @generated from enum rackwright.v1.BmcProtocol
+ */
+export const BmcProtocol = {
+  /**
+   * Means IPMI.
+   *
+   * @generated from enum value: BMC_PROTOCOL_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * IPMI over LAN, RMCP+ (default port 623).
+   *
+   * @generated from enum value: BMC_PROTOCOL_IPMI = 1;
+   */
+  IPMI: 1,
+
+  /**
+   * Redfish over HTTPS (default port 443).
+   *
+   * @generated from enum value: BMC_PROTOCOL_REDFISH = 2;
+   */
+  REDFISH: 2,
+} as const;
+
+/**
+ * @generated from enum rackwright.v1.BmcProtocol
+ */
+export type BmcProtocol = (typeof BmcProtocol)[keyof typeof BmcProtocol] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.BmcProtocol.
+ */
+export const BmcProtocolSchema: GenEnum<BmcProtocol> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_host, 3);
+
+/**
  * @generated from enum rackwright.v1.HoldScope
  */
 export const HoldScope = {
@@ -1227,7 +1330,43 @@ export type HoldScope = (typeof HoldScope)[keyof typeof HoldScope] | UnknownEnum
  * Describes the enum rackwright.v1.HoldScope.
  */
 export const HoldScopeSchema: GenEnum<HoldScope> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_host, 3);
+  enumDesc(file_rackwright_v1_host, 4);
+
+/**
+ * @generated from enum rackwright.v1.PowerAction
+ */
+export const PowerAction = {
+  /**
+   * @generated from enum value: POWER_ACTION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: POWER_ACTION_ON = 1;
+   */
+  ON: 1,
+
+  /**
+   * @generated from enum value: POWER_ACTION_OFF = 2;
+   */
+  OFF: 2,
+
+  /**
+   * @generated from enum value: POWER_ACTION_RESET = 3;
+   */
+  RESET: 3,
+} as const;
+
+/**
+ * @generated from enum rackwright.v1.PowerAction
+ */
+export type PowerAction = (typeof PowerAction)[keyof typeof PowerAction] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.PowerAction.
+ */
+export const PowerActionSchema: GenEnum<PowerAction> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_host, 5);
 
 /**
  * HostService manages bare-metal hosts: their records, and what people ask of them.
@@ -1330,6 +1469,27 @@ export const HostService: GenService<{
     methodKind: "unary";
     input: typeof AbortRunRequestSchema;
     output: typeof HostSchema;
+  },
+  /**
+   * SetHostPower switches a host on, off, or off and on. Refused at once while a run other than
+   * verify holds the host: then no command reaches the BMC.
+   *
+   * @generated from rpc rackwright.v1.HostService.SetHostPower
+   */
+  setHostPower: {
+    methodKind: "unary";
+    input: typeof SetHostPowerRequestSchema;
+    output: typeof HostSchema;
+  },
+  /**
+   * ExplainHost says what the host waits for, since when, and what would make it move.
+   *
+   * @generated from rpc rackwright.v1.HostService.ExplainHost
+   */
+  explainHost: {
+    methodKind: "unary";
+    input: typeof ExplainHostRequestSchema;
+    output: typeof ExplanationSchema;
   },
   /**
    * ListCleanSteps always answers, whether or not the agent is connected.
