@@ -308,7 +308,9 @@ async function eventually<T>(what: string, attempt: () => T | Promise<T>): Promi
   }
 }
 
-/** Ports that nobody listens on now; they may be taken before we use them, which fails the start. */
+/**
+ * Ports that nobody listens on now; they may be taken before we use them, which fails the start.
+ */
 async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer());
   const ports = await Promise.all(

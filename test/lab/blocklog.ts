@@ -8,9 +8,9 @@
  *    is being logged.
  *
  * Layout, little endian: a super block of one sector (magic, version, number of entries, sector
- * size), then for each entry one sector (first sector, sectors, flags, and a length that QEMU leaves
- * at zero) followed by the data of these sectors. Discards carry none. A zeroing ("write zeroes") is a
- * write whose data are zeros.
+ * size), then for each entry one sector (first sector, sectors, flags, and a length that QEMU
+ * leaves at zero) followed by the data of these sectors. Discards carry none. A zeroing ("write
+ * zeroes") is a write whose data are zeros.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 

@@ -1,7 +1,7 @@
 /**
  * Does hardware virtualisation work here? `/dev/kvm` may exist and open and still boot no guest, so
- * a tiny system is started under it and must say a word within five seconds. Otherwise QEMU emulates
- * (TCG), which is fast enough for everything in the lab.
+ * a tiny system is started under it and must say a word within five seconds. Otherwise QEMU
+ * emulates (TCG), which is fast enough for everything in the lab.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { arch, release } from 'node:os';

@@ -1,3 +1,4 @@
+/** The agents' sessions: what the control plane hears from racks and sends to them. */
 export {
   defaultSessionTiming,
   RackSession,

@@ -1,4 +1,6 @@
-/** A bounded queue that one reader drains as it can; beyond its bound it ends instead of growing. */
+/**
+ * A bounded queue that one reader drains as it can; beyond its bound it ends instead of growing.
+ */
 export class Outbox<T> implements AsyncIterable<T> {
   readonly #messagesMax: number;
   readonly #waiting: T[] = [];

@@ -255,7 +255,9 @@ export class RackSession {
     });
   }
 
-  /** Reports of one host are folded in order; those of several hosts need not wait for each other. */
+  /**
+   * Reports of one host are folded in order; those of several hosts need not wait for each other.
+   */
   #fold(report: agent.Report): void {
     const { hosts, log, crashPoint } = this.#deps;
     if (report.sequence > 0n) this.#settlement.received(report.sequence);

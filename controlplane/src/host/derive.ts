@@ -1,4 +1,6 @@
-/** Values that two replicas must derive alike: seeds and jitter come from hashes, never from chance. */
+/**
+ * Values that two replicas must derive alike: seeds and jitter come from hashes, never from chance.
+ */
 import { createHash } from 'node:crypto';
 
 /** 32 bytes from which an operation's challenge places follow. */

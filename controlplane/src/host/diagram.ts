@@ -22,7 +22,9 @@ const drawnKinds: readonly Kind[] = [
   RunKind.DELETE,
 ];
 
-/** A Mermaid state diagram: every move between stable states, labelled with the run that makes it. */
+/**
+ * A Mermaid state diagram: every move between stable states, labelled with the run that makes it.
+ */
 export function stateDiagram(): string {
   const lines = drawnStates.flatMap((from) => drawnKinds.flatMap((kind) => edges(from, kind)));
   return ['stateDiagram-v2', '  [*] --> new: create', ...lines, '  gone --> [*]'].join('\n');

@@ -1,4 +1,6 @@
-/** Faults: what is wrong with a host for longer than one try. Set and cleared only by the system. */
+/**
+ * Faults: what is wrong with a host for longer than one try. Set and cleared only by the system.
+ */
 import { create } from '@bufbuild/protobuf';
 import { FaultSchema } from '@rackwright/api';
 import { now, type Turn } from './turn.ts';

@@ -1,3 +1,4 @@
+/** The hosts' machine and the shell that runs it; others ask through `Hosts` only. */
 export { displayOf } from './display.ts';
 export {
   Hosts,

@@ -1,4 +1,6 @@
-/** What follows the removal of a host's record. A crash in between leaves only stale reservations. */
+/**
+ * What follows the removal of a host's record. A crash in between leaves only stale reservations.
+ */
 import type { store as wire } from '@rackwright/api';
 import { keySegment, storeKey } from '@rackwright/store';
 import { deleteRecord, type RecordWriter } from '../records/index.ts';

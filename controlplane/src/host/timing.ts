@@ -1,4 +1,6 @@
-/** Every waiting time of the host engine, in one frozen value that the configuration may replace. */
+/**
+ * Every waiting time of the host engine, in one frozen value that the configuration may replace.
+ */
 export interface EngineTiming {
   /** From the power-on order to the runner's first word. */
   readonly bootTimeoutMs: number;

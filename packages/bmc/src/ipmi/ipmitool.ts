@@ -9,8 +9,8 @@ export interface IpmiTarget {
   /** 1–65535; 623 by default in the protocol. */
   readonly port: number;
   /**
-   * RMCP+ cipher suite: 3 (SHA-1) or 17 (SHA-256); undefined lets ipmitool ask the BMC for its best,
-   * which takes 10 s per call with BMCs that do not know the question.
+   * RMCP+ cipher suite: 3 (SHA-1) or 17 (SHA-256); undefined lets ipmitool ask the BMC for its
+   * best, which takes 10 s per call with BMCs that do not know the question.
    */
   readonly cipherSuite: number | undefined;
   readonly user: string;

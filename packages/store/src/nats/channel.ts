@@ -32,7 +32,9 @@ export class Channel {
     this.#attemptTimeoutMs = attemptTimeoutMs;
   }
 
-  /** Stores a put, or a delete when `value` is undefined, if the key's last revision is `previous`. */
+  /**
+   * Stores a put, or a delete when `value` is undefined, if the key's last revision is `previous`.
+   */
   async publish(
     key: string,
     value: Uint8Array | undefined,
