@@ -84,18 +84,26 @@ export class NatsCluster {
     return this.#servers.map((server) => server.name);
   }
 
-  /** Starts what does not run and waits until all are healthy. */
+  /** Starts what does not run and waits until all are healthy and one leads all. */
   async startAll(): Promise<void> {
     for (const server of this.#servers) {
       server.process ??= spawn(PROGRAM, ['-c', server.configPath], { stdio: 'ignore' });
     }
     const until = performance.now() + READY_TIMEOUT_MS;
-    for (const monitor of this.monitors) {
-      while (!(await isHealthy(monitor))) {
-        if (performance.now() > until) throw new Error(`nats-server at ${monitor} is not ready`);
-        await delay(READY_POLL_MS);
-      }
+    while (!(await this.#isReady())) {
+      if (performance.now() > until)
+        throw new Error(`${this.monitors.join(', ')} do not get ready`);
+      await delay(READY_POLL_MS);
     }
+  }
+
+  async #isReady(): Promise<boolean> {
+    for (const monitor of this.monitors) if (!(await isHealthy(monitor))) return false;
+    if (this.#servers.length === 1) return true;
+    for (const monitor of this.monitors) {
+      if (await leadsAll(monitor, this.#servers.length)) return true;
+    }
+    return false;
   }
 
   /** SIGKILL to the named servers, all at once, and their end awaited. */
@@ -151,6 +159,16 @@ async function isHealthy(monitor: string): Promise<boolean> {
   } catch {
     return false;
   }
+}
+
+/** Whether the server leads the cluster and has all others at hand. */
+async function leadsAll(monitor: string, servers: number): Promise<boolean> {
+  const answer = await fetch(new URL('/jsz', monitor), { signal: AbortSignal.timeout(1_000) });
+  const { meta_cluster: meta } = (await answer.json()) as {
+    meta_cluster?: { replicas?: { current: boolean; offline?: boolean }[] };
+  };
+  const followers = meta?.replicas?.filter((each) => each.current && each.offline !== true) ?? [];
+  return followers.length === servers - 1;
 }
 
 /** Ports that were free a moment ago, all different. */

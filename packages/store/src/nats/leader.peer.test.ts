@@ -2,14 +2,15 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bytes, eventsUntil, text, USUAL_LIMITS, withoutRepeats } from '../conformance/subject.ts';
-import type { StateStore, WriteResult } from '../contract.ts';
+import { HISTORY_PER_KEY, type StateStore, type WriteResult } from '../contract.ts';
 import { NatsCluster, serverMissing } from './cluster.ts';
 import { natsSubject } from './subject.ts';
 
-const ROUNDS = 120;
+/** Fewer than the history keeps, so that a watcher that is late still sees every change. */
+const ROUNDS = HISTORY_PER_KEY - 4;
 /** The leader dies in the middle of the writing. */
-const KILL_AT_ROUND = 40;
-const KEYS = 4;
+const KILL_AT_ROUND = 20;
+const KEYS = 9;
 
 let cluster: NatsCluster;
 

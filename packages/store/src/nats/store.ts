@@ -62,6 +62,7 @@ export class NatsStore implements StateStore {
   readonly incarnation: string;
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
   readonly #opened: OpenedBucket;
+  /** Rings for watches: at each reconnection and at the end. */
   readonly #bell = new Bell();
   readonly #calls = new Set<Promise<unknown>>();
   #failure: StoreError | undefined;
@@ -199,10 +200,10 @@ export class NatsStore implements StateStore {
     const path = {
       client: this.#opened.client,
       bucket: this.#opened.channel.bucket,
-      latest: () => this.#latestForWatch(from, over),
+      look: () => this.#lookForWatch(from, over),
       pause: delay,
       over,
-      whenOver: (stop: () => void) => {
+      whenDisturbed: (stop: () => void) => {
         const forget = this.#bell.next(stop);
         signal?.addEventListener('abort', stop, { once: true });
         return () => {
@@ -216,7 +217,7 @@ export class NatsStore implements StateStore {
   }
 
   /** A watch outlasts every outage: it asks until it is answered or over. */
-  async #latestForWatch(from: Revision, over: () => boolean): Promise<Revision> {
+  async #lookForWatch(from: Revision, over: () => boolean): Promise<Revision> {
     for (;;) {
       try {
         return await this.latestRevision();
@@ -269,6 +270,7 @@ export class NatsStore implements StateStore {
     const { connection } = this.#opened;
     for await (const status of connection.status()) {
       if (status.type !== 'reconnect') continue;
+      this.#bell.ring();
       try {
         checkConnectedServer(connection);
         await this.latestRevision();

@@ -22,18 +22,25 @@ const PULL_EXPIRES_MS = 5_000;
 /** Two of these without a sign, and the consumer is given up for a new one. */
 const HEARTBEAT_MS = 1_000;
 
+/** How often the store is asked before a revision counts as never reached: about 2.5 s. */
+const FUTURE_LOOKS = 8;
+
 export interface WatchPath {
   readonly client: JetStreamClient;
   readonly bucket: string;
   /**
-   * The store's last revision, patiently; throws when the store is another one now or closed.
+   * The store's last revision as its leader knows it, asked for until it answers. Throws when the
+   * store is another one now.
    */
-  latest(): Promise<Revision>;
+  look(): Promise<Revision>;
   pause(delayMs: number): Promise<void>;
   /** Whether the watch is to end. */
   over(): boolean;
-  /** Calls `stop` when `over` becomes true; the answer takes it back. */
-  whenOver(stop: () => void): () => void;
+  /**
+   * Calls `stop` once when `over` becomes true or the connection was made anew; the answer takes
+   * it back.
+   */
+  whenDisturbed(stop: () => void): () => void;
 }
 
 export async function* watchStream(
@@ -43,12 +50,11 @@ export async function* watchStream(
 ): AsyncGenerator<WatchEvent, void, undefined> {
   const guard = new GapGuard(from);
   let position = from;
+  if (await isFuture(path, from)) {
+    yield { kind: 'compacted', reason: 'fromTheFuture' };
+    return;
+  }
   for (let attempt = 1; !path.over(); attempt += 1) {
-    const latest = await path.latest();
-    if (position > latest) {
-      yield { kind: 'compacted', reason: 'fromTheFuture' };
-      return;
-    }
     for await (const message of messagesAfter(path, position, prefix)) {
       if (path.over()) return;
       position = message.seq;
@@ -62,8 +68,19 @@ export async function* watchStream(
       }
       yield publicChange(change);
     }
-    if (!path.over()) await path.pause(retryDelayMs(attempt));
+    if (path.over()) return;
+    await path.pause(retryDelayMs(attempt));
+    await path.look();
   }
+}
+
+/** Whether the store has never been at `from`. A new leader may take a moment to be there again. */
+async function isFuture(path: WatchPath, from: Revision): Promise<boolean> {
+  for (let attempt = 1; attempt <= FUTURE_LOOKS; attempt += 1) {
+    if (path.over() || from <= (await path.look())) return false;
+    await path.pause(retryDelayMs(attempt));
+  }
+  return !path.over();
 }
 
 /** Messages until the consumer is lost or the watch is over; never throws. */
@@ -87,7 +104,9 @@ async function* messagesAfter(
     });
     messages = opened;
     if (path.over()) return;
-    forget = path.whenOver(() => void opened.close());
+    // After a reconnection the client asks for its consumer for ever, in silence, if the server
+    // that held it is the one that died.
+    forget = path.whenDisturbed(() => void opened.close());
     void endWhenReplaced(opened);
     for await (const message of opened) yield message;
   } catch {
