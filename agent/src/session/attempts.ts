@@ -255,22 +255,25 @@ export class Attempts {
       return this.outbox.end(attempt, { kind: 'complete' });
     }
     this.#stop(target);
-    const { clock } = this.#deps;
-    const waitMs = attempt.deadlineMs - clock.nowMs();
-    const over = await Promise.race([
-      target.over.then(() => true),
-      this.#laterThan(waitMs, attempt),
-    ]);
+    const over = await this.#isOverInTime(target, attempt);
     await this.outbox.end(attempt, over ? { kind: 'complete' } : stillRunning(targetId));
   }
 
-  /** False after `waitMs`, or when the attempt is stopped itself. */
-  #laterThan(waitMs: number, { signal }: Attempt): Promise<false> {
-    if (signal.aborted) return Promise.resolve(false);
+  /** Waits for the target until the Cancel's own deadline, or until that is stopped itself. */
+  #isOverInTime(target: Attempt, { deadlineMs, signal }: Attempt): Promise<boolean> {
+    const { clock } = this.#deps;
+    const waitMs = Math.min(Math.max(deadlineMs - clock.nowMs(), 0), cancelWaitMaxMs);
     return new Promise((resolve) => {
-      const later = () => resolve(false);
-      signal.addEventListener('abort', later, { once: true });
-      this.#deps.clock.after(Math.min(Math.max(waitMs, 0), cancelWaitMaxMs), later);
+      const finish = (over: boolean) => {
+        cancelTimer();
+        signal.removeEventListener('abort', onAbort);
+        resolve(over);
+      };
+      const onAbort = () => finish(false);
+      const cancelTimer = clock.after(waitMs, () => finish(false));
+      signal.addEventListener('abort', onAbort, { once: true });
+      void target.over.then(() => finish(true));
+      if (signal.aborted) finish(false);
     });
   }
 
