@@ -64,7 +64,7 @@ const hostAndPort = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/;
 /** Reads the text of a configuration file. Throws `ConfigError`. */
 export function parseConfig(text: string): ControlPlaneConfig {
   const reader = new ConfigReader(parseYaml(text));
-  const dataFolder = reader.text('dataFolder', '/var/lib/rackwright');
+  const folder = reader.text('dataFolder', '/var/lib/rackwright');
   const agents = reader.section('agents', (section) => {
     const listen = readListen(section, agentsPortDefault);
     const advertise = section.text('advertise', `${bracketed(firstName(reader))}:${listen.port}`);
@@ -74,12 +74,12 @@ export function parseConfig(text: string): ControlPlaneConfig {
     return { ...listen, advertise };
   });
   const config: ControlPlaneConfig = {
-    dataFolder,
+    dataFolder: folder,
     log: reader.section('log', (log) => ({ level: log.oneOf('level', levels, 'info') })),
     operators: reader.section('operators', (section) => readListen(section, operatorsPortDefault)),
     agents,
     names: reader.texts('names', namesDefault),
-    store: reader.section('store', (section) => readStore(section, dataFolder)),
+    store: reader.section('store', (section) => readStore(section, folder)),
     engine: reader.section('engine', (section) => readTiming(section, defaultTiming)),
     sessions: reader.section('sessions', (section) => readTiming(section, defaultSessionTiming)),
     resyncIntervalMs: reader.whole('resyncIntervalMs', [1, yearMs], 60_000),
@@ -113,9 +113,9 @@ function readListen(reader: ConfigReader, port: number): Listen {
   };
 }
 
-function readStore(reader: ConfigReader, dataFolder: string): StoreConfig {
+function readStore(reader: ConfigReader, folder: string): StoreConfig {
   const driver = reader.oneOf('driver', ['sqlite', 'nats'], 'sqlite');
-  if (driver === 'sqlite') return { driver, path: reader.text('path', `${dataFolder}/state.db`) };
+  if (driver === 'sqlite') return { driver, path: reader.text('path', `${folder}/state.db`) };
   const replicas = reader.whole('replicas', [1, 5], 3);
   if (replicas !== 1 && replicas !== 3 && replicas !== 5) {
     throw new ConfigError('store.replicas has to be 1, 3 or 5');

@@ -112,15 +112,15 @@ describe('an agent', () => {
 
 describe('a new identity', () => {
   test('is refused beside a store that has state, at this start and at the next', async () => {
-    const dataFolder = await mkdtemp(join(tmpdir(), 'rackwright-cp-'));
+    const folder = await mkdtemp(join(tmpdir(), 'rackwright-cp-'));
     const disk = new MemoryDisk();
     const open = () => openMemoryStore({ random: nodeRandom(), disk });
     const before = await open();
     await before.put('racks.r1', new Uint8Array(0), 'absent');
     await before.close();
     for (let start = 1; start <= 2; start += 1) {
-      await expect(startOn(dataFolder, await open())).rejects.toThrow('--accept-new-identity');
+      await expect(startOn(folder, await open())).rejects.toThrow('--accept-new-identity');
     }
-    await rm(dataFolder, { recursive: true });
+    await rm(folder, { recursive: true });
   });
 });

@@ -176,9 +176,9 @@ async function checkBelonging(
 ): Promise<void> {
   if (!identity.isNew || acceptNewIdentity || (await store.latestRevision()) === 0) return;
   throw new IdentityError(
-    `${identityFolder(config)} was empty, but the ${store.driver} store has state that belongs to ` +
-      'another identity. Restore that folder from its backup. If it is lost for good, start once ' +
-      'with --accept-new-identity: every agent then needs a new join token, and every credential ' +
+    `${identityFolder(config)} was empty, but the ${store.driver} store has state that belongs ` +
+      'to another identity. Restore that folder from its backup. If it is lost for good, start ' +
+      'once with --accept-new-identity: every agent then needs a new join token, and every credential ' +
       'must be set again.',
   );
 }

@@ -19,7 +19,8 @@ import { type ControlPlane, identityFolder, startControlPlane } from './control-
 import { openStore } from './open-store.ts';
 
 const usage =
-  'usage: main.ts --config FILE [--restored] [--accept-new-identity] [--accept-unproven-durability]';
+  'usage: main.ts --config FILE [--restored] [--accept-new-identity] ' +
+  '[--accept-unproven-durability]';
 
 function readArguments(argv: string[]) {
   const { values } = parseArgs({

@@ -90,7 +90,7 @@ async function refusalOf(promise: Promise<unknown>): Promise<{ reason: string; m
 }
 
 describe('a join token', () => {
-  test('gives its agent a certificate of seven days for its rack and registers the key', async () => {
+  test('gives its agent a certificate of seven days and registers the key', async () => {
     const key = newKey();
     const issued = await issueCertificate(trust, ask(key, await tokenFor('r1')));
     const certificate = new X509Certificate(issued.certificatePem);

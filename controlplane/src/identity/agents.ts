@@ -173,7 +173,8 @@ function checkRequest(request: CertificateRequest): AgentKey {
   }
   const { length } = request.nonce;
   if (length < proofNonceBytesMin || length > proofNonceBytesMax) {
-    const description = `must have ${proofNonceBytesMin} to ${proofNonceBytesMax} random bytes, has ${length}`;
+    const range = `${proofNonceBytesMin} to ${proofNonceBytesMax}`;
+    const description = `must have ${range} random bytes, has ${length}`;
     violations.push({ field: 'nonce', description });
   }
   if (publicKey === undefined || violations.length > 0) throw invalidArgument(violations);

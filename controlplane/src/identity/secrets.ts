@@ -63,8 +63,8 @@ export function createSecrets(key: Uint8Array, random: Random): Secrets {
       const name = credential?.name ?? '';
       if (neededKeyId !== keyId) {
         throw new SecretError(
-          `${name} was sealed with secrets key ${neededKeyId || '(none)'}, but this control plane ` +
-            `has ${keyId}. Restore the secrets key from its backup, or set the password again.`,
+          `${name} was sealed with secrets key ${neededKeyId || '(none)'}, but this control ` +
+            `plane has ${keyId}. Restore the secrets key from its backup, or set the password anew.`,
         );
       }
       const aad = associated(name, credential?.version ?? 0n);

@@ -102,7 +102,7 @@ async function settle(
   }
   throw unavailable(
     'OUTCOME_UNKNOWN',
-    'The state store did not confirm the change: it may or may not have been made. Read and decide.',
+    'The state store did not confirm the change: it may or may not have been made. Read again.',
     undefined,
     new Error(`write ${writeId} of ${key}: ${reason}`),
   );

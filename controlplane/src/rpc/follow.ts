@@ -30,7 +30,7 @@ export async function* follow(
 
 export type Ticked<T> = { readonly kind: 'item'; readonly item: T } | { readonly kind: 'tick' };
 
-/** The items as they come, and a tick whenever `intervalMs` have passed since the last of either. */
+/** The items as they come, and a tick whenever `intervalMs` have passed without one. */
 export async function* withTicks<T>(
   items: AsyncIterable<T>,
   intervalMs: number,

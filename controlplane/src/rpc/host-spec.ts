@@ -1,4 +1,4 @@
-/** What a host's spec may say, checked whole: every problem is reported, each with what is right. */
+/** What a host's spec may say, checked whole: every problem is reported, with what is right. */
 import { isIPv4, isIPv6 } from 'node:net';
 import {
   type BmcEndpoint,

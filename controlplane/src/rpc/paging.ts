@@ -53,7 +53,8 @@ export async function listPage<T>(
 export function checkPageSize(pageSize: number | undefined): number {
   const size = pageSize ?? pageSizeDefault;
   if (size >= 1 && size <= pageSizeMax) return size;
-  const description = `is ${size}; it must be from 1 to ${pageSizeMax}, or unset for ${pageSizeDefault}`;
+  const wanted = `from 1 to ${pageSizeMax}, or unset for ${pageSizeDefault}`;
+  const description = `is ${size}; it must be ${wanted}`;
   throw invalidArgument([{ field: 'page_size', description }]);
 }
 

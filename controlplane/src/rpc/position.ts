@@ -38,7 +38,7 @@ export function revisionOfEtag(store: StateStore, etag: string): Revision | unde
   if (position.incarnation === store.incarnation) return position.revision;
   throw aborted(
     'ETAG_OF_OTHER_INCARNATION',
-    'The etag is from before the state store was restored. Read the resource again and decide again.',
+    'The etag is from before the state store was restored. Read the resource and decide again.',
   );
 }
 

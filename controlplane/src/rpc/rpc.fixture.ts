@@ -25,11 +25,11 @@ export type Fixture = Awaited<ReturnType<typeof startFixture>>;
 
 /** Starts it with new folders and an empty store. */
 export async function startFixture() {
-  const dataFolder = await mkdtemp(join(tmpdir(), 'rackwright-rpc-'));
+  const folder = await mkdtemp(join(tmpdir(), 'rackwright-rpc-'));
   const lines: { fields: LogFields; message: string }[] = [];
   const store = await openMemoryStore({ random });
-  const controlPlane = await startOn(dataFolder, store, recordingLog(lines));
-  const token = (await readFile(join(dataFolder, 'identity/admin.token'), 'utf8')).trim();
+  const controlPlane = await startOn(folder, store, recordingLog(lines));
+  const token = (await readFile(join(folder, 'identity/admin.token'), 'utf8')).trim();
   const channel = connect({
     target: `127.0.0.1:${controlPlane.operatorsPort}`,
     caPem: controlPlane.identity.caCertificatePem,
@@ -44,20 +44,20 @@ export async function startFixture() {
     stop: async () => {
       channel.close();
       await controlPlane.close();
-      await rm(dataFolder, { recursive: true });
+      await rm(folder, { recursive: true });
     },
   };
 }
 
 /** Starts a control plane on loopback ports over these. */
 export function startOn(
-  dataFolder: string,
+  folder: string,
   store: StateStore,
   log: Log = recordingLog([]),
 ): Promise<ControlPlane> {
   const config = parseConfig(
     JSON.stringify({
-      dataFolder,
+      dataFolder: folder,
       operators: { address: '127.0.0.1', port: 0 },
       agents: { address: '127.0.0.1', port: 0, advertise: 'cp.example:7441' },
     }),

@@ -62,7 +62,7 @@ describe('the settings', () => {
     );
   });
 
-  test('with an unknown key, a file that is missing and a token that is none are refused', async () => {
+  test('with an unknown key, no file or a token that is none are refused', async () => {
     const run = (files: Record<string, string>, args: string[] = []) =>
       runOver(['rack', 'list', '--config', '/c', ...args], { files });
     expect((await run({ '/c': 'servr: a:1' })).err).toContain('did you mean server?');

@@ -18,11 +18,12 @@ const routes = buildRouteMap({
     brief: 'Bare-metal hosts from racked and cabled to provably wiped',
     fullDescription:
       'Bare-metal hosts from racked and cabled to provably wiped.\n\n' +
-      'The control plane is found by --server, --token-file and --ca-file, or RACKWRIGHT_SERVER,\n' +
-      'RACKWRIGHT_TOKEN_FILE and RACKWRIGHT_CA_FILE, or a file with server, tokenFile and caFile\n' +
-      '(--config, RACKWRIGHT_CONFIG, ~/.config/rackwright/config.yaml).\n\n' +
-      'Exit codes: 0 done, 1 refused, 2 wrong arguments, 3 not found, 4 conflict, 5 not allowed,\n' +
-      '6 not reachable, 7 a certificate does not verify, 70 an internal error.',
+      'The control plane is found by --server, --token-file and --ca-file, or by\n' +
+      'RACKWRIGHT_SERVER, RACKWRIGHT_TOKEN_FILE and RACKWRIGHT_CA_FILE, or by a file with\n' +
+      'server, tokenFile and caFile (--config, RACKWRIGHT_CONFIG or\n' +
+      '~/.config/rackwright/config.yaml).\n\n' +
+      'Exit codes: 0 done, 1 refused, 2 wrong arguments, 3 not found, 4 conflict,\n' +
+      '5 not allowed, 6 not reachable, 7 a certificate does not verify, 70 an internal error.',
   },
 });
 
@@ -43,9 +44,9 @@ const app = buildApplication<CliContext>(routes, {
 
 /** Runs one command line; resolves with the exit code. */
 export async function runCli(args: readonly string[], world: World): Promise<number> {
-  const process: StricliProcess = { stdout: world.out, stderr: world.err, env: {} };
-  await run(app, args, { process, world });
-  const code = Number(process.exitCode ?? exitCodes.done);
+  const stricli: StricliProcess = { stdout: world.out, stderr: world.err, env: {} };
+  await run(app, args, { process: stricli, world });
+  const code = Number(stricli.exitCode ?? exitCodes.done);
   if (code >= 0) return code;
   // Stricli's own codes: -4 and -5 are wrong arguments, the others are errors in here.
   return code === -4 || code === -5 ? exitCodes.usage : exitCodes.internal;

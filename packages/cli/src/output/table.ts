@@ -2,7 +2,7 @@
  * Tables that fit the terminal; pure.
  *
  * Invariants:
- * 1. On a terminal no line is wider than it, as long as the columns that must stay can be cut to fit.
+ * 1. On a terminal no line is wider than it, as long as the columns that stay can be cut to fit.
  * 2. Without a terminal nothing is left out or cut: what reads it is a program or a file.
  */
 import { clean, fit, pad, widthOf } from './text.ts';

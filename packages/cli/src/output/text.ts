@@ -4,6 +4,9 @@
  * Invariant: nothing that came from elsewhere can move the cursor, change colours or forge lines.
  */
 
+/** East Asian wide and full-width blocks (UAX #11). */
+const wide =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/;
 const control = /\p{Cc}|\p{Cf}|\p{Zl}|\p{Zp}/gu;
 
 /** The text without characters that a terminal would act on; each becomes "�". */
@@ -37,7 +40,5 @@ export function pad(text: string, width: number): string {
 }
 
 function isWide(character: string): boolean {
-  return /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u.test(
-    character,
-  );
+  return wide.test(character) || /\p{Emoji_Presentation}/u.test(character);
 }
