@@ -27,7 +27,7 @@ import {
 } from '@rackwright/erasure';
 import { eraseMetadataStep, eraseStep } from '../steps/index.ts';
 import { decideDevices } from './device-plan.ts';
-import { invalidResult, isErasure, stepFailure } from './steps.ts';
+import { invalidResult, isErasure, stepFailure } from './step-failure.ts';
 import { now, type Turn } from './turn.ts';
 import type { CertificateDraft } from './types.ts';
 

@@ -2,7 +2,7 @@
 import { RunOutcome } from '@rackwright/api';
 import { endRun } from './engine.ts';
 import { deadlineFires } from './operation.ts';
-import { stepFailure } from './steps.ts';
+import { stepFailure } from './step-failure.ts';
 import { activeRun, currentStep, hasPassed, type Turn } from './turn.ts';
 
 export function foldDeadlines(turn: Turn): void {

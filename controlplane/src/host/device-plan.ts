@@ -21,7 +21,7 @@ import {
 } from '@rackwright/erasure';
 import { eraseMetadataStep } from '../steps/index.ts';
 import { checkMachine } from './identity.ts';
-import { isErasure, stepFailure } from './steps.ts';
+import { isErasure, stepFailure } from './step-failure.ts';
 import type { Turn } from './turn.ts';
 
 /**

@@ -10,7 +10,8 @@ import { completeStep, failStep, interruptStep, leaveAvailable, retryStep } from
 import { clearFault, setFault } from './fault.ts';
 import { ownerOf } from './identity.ts';
 import { operationParts, resendIfUnknown } from './operation.ts';
-import { factsWith, stepDefinition, stepFailure } from './steps.ts';
+import { stepFailure } from './step-failure.ts';
+import { factsWith, stepDefinition } from './steps.ts';
 import { activeRun, causedBy, currentStep, later, now, type Turn, waitFor } from './turn.ts';
 import type { AnswerVerdict } from './types.ts';
 

@@ -4,7 +4,7 @@
  */
 import type { agent, BmcIdentity, RunFailure, SystemIdentity } from '@rackwright/api';
 import { judgeIdentity, witnessOfBmc, witnessOfSystem } from '@rackwright/erasure';
-import { invalidResult, stepFailure } from './steps.ts';
+import { invalidResult, stepFailure } from './step-failure.ts';
 import type { Turn } from './turn.ts';
 
 /** Hex of raw identity bytes, the form in which identities are reserved and looked up. */
