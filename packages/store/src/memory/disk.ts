@@ -65,11 +65,11 @@ export class MemoryDisk implements ChangeLog {
     if (decision.kind !== 'write') return decision;
     this.#latest += 1;
     const { key, writeId } = write;
-    const common = { key, writeId, revision: this.#latest, previous: decision.previous };
+    const written = { key, writeId, revision: this.#latest, previous: decision.previous };
     const change: StoredChange =
       write.value === undefined
-        ? { kind: 'delete', ...common }
-        : { kind: 'put', ...common, value: Uint8Array.from(write.value) };
+        ? { kind: 'delete', ...written }
+        : { kind: 'put', ...written, value: Uint8Array.from(write.value) };
     this.#log.push(change);
     kept.push(change);
     this.#byKey.set(key, kept);

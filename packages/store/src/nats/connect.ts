@@ -35,7 +35,11 @@ export async function connectToServers(options: NatsStoreOptions): Promise<NatsC
     connection = await connect(connectionOptions(options));
   } catch (error) {
     const servers = options.servers.join(', ');
-    throw new StoreError('unavailable', `no nats-server answers at ${servers}: ${error}`, error);
+    throw new StoreError(
+      'unavailable',
+      `no nats-server answers at ${servers}: ${String(error)}`,
+      error,
+    );
   }
   try {
     checkConnectedServer(connection);

@@ -55,12 +55,12 @@ export function changeOf(
 ): StoredChange {
   const writeId = set?.get(WRITE_ID_HEADER) || `foreign-${revision}`;
   const previous = Number(set?.get(PREVIOUS_HEADER) || '0');
-  const common = {
+  const fields = {
     key,
     revision,
     writeId,
     previous: Number.isSafeInteger(previous) ? previous : 0,
   };
   const operation = set?.get(OPERATION_HEADER) ?? '';
-  return operation === '' ? { kind: 'put', ...common, value } : { kind: 'delete', ...common };
+  return operation === '' ? { kind: 'put', ...fields, value } : { kind: 'delete', ...fields };
 }

@@ -12,14 +12,15 @@ const COLUMNS = 'c.revision, c.key, c.live, c.value, c.write_id, c.previous';
 const UNDER = `(:prefix = '' OR KEY = :prefix OR (KEY > :prefix || '.' AND KEY < :prefix || '/'))`;
 const NOTHING = new Uint8Array(0);
 
-interface Row {
+/** A row of `changes`; an alias, because only aliases compare with what node:sqlite answers. */
+type Row = {
   readonly revision: number;
   readonly key: string;
   readonly live: number;
   readonly value: Uint8Array;
   readonly write_id: string;
   readonly previous: number;
-}
+};
 
 export class SqliteDatabase implements ChangeLog {
   readonly #database: DatabaseSync;
@@ -124,10 +125,10 @@ function under(column: string): string {
 }
 
 function asChange(record: Record<string, unknown>): StoredChange {
-  const row = record as unknown as Row;
+  const row = record as Row;
   const { revision, key, previous } = row;
-  const common = { key, revision, writeId: row.write_id, previous };
+  const written = { key, revision, writeId: row.write_id, previous };
   return row.live === 1
-    ? { kind: 'put', ...common, value: row.value }
-    : { kind: 'delete', ...common };
+    ? { kind: 'put', ...written, value: row.value }
+    : { kind: 'delete', ...written };
 }

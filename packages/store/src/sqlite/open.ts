@@ -82,7 +82,7 @@ function makeDurable(database: DatabaseSync, path: string): void {
     throw new StoreError(
       'notWritable',
       `the store ${path} needs journal mode wal and synchronous 2 to be durable; this file ` +
-        `system gives ${mode} and ${synchronous}`,
+        `system gives ${String(mode)} and ${String(synchronous)}`,
     );
   }
 }
@@ -142,6 +142,10 @@ function asStoreError(error: unknown, path: string): unknown {
     case undefined:
       return error;
     default:
-      return new StoreError('notWritable', `cannot open the store ${path}: ${error}`, error);
+      return new StoreError(
+        'notWritable',
+        `cannot open the store ${path}: ${String(error)}`,
+        error,
+      );
   }
 }

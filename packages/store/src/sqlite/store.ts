@@ -67,7 +67,7 @@ class SqliteStore implements StateStore {
   readonly #database: SqliteDatabase;
   readonly #random: Random;
   readonly #bell = new Bell();
-  #pending: PendingWrite[] = [];
+  readonly #pending: PendingWrite[] = [];
 
   constructor(opened: OpenedDatabase, random: Random) {
     this.incarnation = opened.incarnation;
@@ -185,9 +185,9 @@ class SqliteStore implements StateStore {
       case 'landed':
         return { kind: 'ok', revision: decision.revision, writeId };
       case 'write': {
-        const common = { key, revision: latest + 1, writeId, previous: decision.previous };
+        const written = { key, revision: latest + 1, writeId, previous: decision.previous };
         const change: StoredChange =
-          value === undefined ? { kind: 'delete', ...common } : { kind: 'put', ...common, value };
+          value === undefined ? { kind: 'delete', ...written } : { kind: 'put', ...written, value };
         this.#database.add(change);
         return { kind: 'ok', revision: change.revision, writeId };
       }
