@@ -49,13 +49,13 @@ export function isTypeScript(path: string): boolean {
 }
 
 /**
- * Tests and what only tests use: a `conformance` or `testing` folder, `test-….ts` and
- * `….fixture.ts` beside the code. Bans that protect determinism do not hold there.
+ * Tests and what only tests use: a `conformance` or `testing` folder, and beside the code
+ * `test-….ts`, `….fixture.ts`, and `subject.ts`, what a conformance suite judges. Bans that protect determinism do not hold there.
  */
 export function isTestCode(path: string): boolean {
   return (
     path.startsWith('test/') ||
     path === 'vitest.config.ts' ||
-    /(\.(test|fixture)\.ts$|\/(conformance|testing)\/|\/test-[^/]+\.ts$)/.test(path)
+    /(\.(test|fixture)\.ts$|\/(conformance|testing)\/|\/subject\.ts$|\/test-[^/]+\.ts$)/.test(path)
   );
 }
