@@ -14,6 +14,7 @@ const execFileAsync = promisify(execFile);
 const RUN_TIMEOUT_MS = 120_000;
 const STOP_GRACE_MS = 5_000;
 const LOG_TAIL_LINES = 15;
+const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 
 /** A program that runs in the background. */
 export interface Started {
@@ -99,7 +100,7 @@ export async function runProgram(
     const running = execFileAsync(head, rest, {
       timeout: options.timeoutMs ?? RUN_TIMEOUT_MS,
       killSignal: 'SIGKILL',
-      maxBuffer: 64 * 1024 * 1024,
+      maxBuffer: OUTPUT_BYTES_MAX,
     });
     running.child.stdin?.on('error', () => {}); // it may end without reading; its exit code tells
     running.child.stdin?.end(options.input ?? '');
@@ -110,6 +111,29 @@ export async function runProgram(
       cause: error,
     });
   }
+}
+
+/** Runs a program to its end, whatever that is. Code -1: it was ended by a signal. */
+export function tryProgram(
+  command: readonly string[],
+  options: { readonly environment?: Readonly<Record<string, string>>; readonly input?: string },
+): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
+  const [file = '', ...args] = command;
+  const environment = { ...process.env, ...options.environment };
+  return new Promise((resolve, reject) => {
+    const limits = {
+      timeout: RUN_TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+      maxBuffer: OUTPUT_BYTES_MAX,
+    } as const;
+    const child = execFile(file, args, { ...limits, env: environment }, (error, out, err) => {
+      if (child.pid === undefined)
+        reject(new Error(`${file} could not be started`, { cause: error }));
+      else resolve({ code: child.exitCode ?? -1, out, err });
+    });
+    child.stdin?.on('error', () => {}); // it may end without reading; its exit code tells
+    child.stdin?.end(options.input ?? '');
+  });
 }
 
 /** The command that runs `command` inside a network namespace, in the same process. */

@@ -6,10 +6,9 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Lab } from './lab.ts';
 import { LAB_ADDRESS } from './netns.ts';
-import { runProgram, type Started, startProcess, until } from './processes.ts';
+import { runProgram, type Started, startProcess, tryProgram, until, within } from './processes.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const OPERATORS_PORT = 7440;
@@ -23,16 +22,25 @@ export interface CrashAt {
   readonly occurrence: number;
 }
 
+/** What a run of the command-line program gave. */
+export interface CliResult {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
 /** The programs under test. */
 export interface Stack {
   readonly controlPlane: Program;
   readonly agent: Program;
-  /** One call of the operators' API; answers the responses, already parsed. */
-  call(method: string, request: unknown): Promise<readonly unknown[]>;
-  /** The command that `call` runs, for a stream that goes on. */
-  callCommand(method: string): readonly string[];
-  /** Where `trust.pem` lies. */
-  readonly trustFile: string;
+  /** Runs `rackwright ARGS` in the lab, whatever it ends with. */
+  tryCli(args: readonly string[], input?: string): Promise<CliResult>;
+  /** Runs `rackwright ARGS` and answers what it printed; throws when it fails. */
+  cli(args: readonly string[], input?: string): Promise<string>;
+  /** The command that `rackwright` stands for. */
+  readonly program: readonly string[];
+  /** Starts `rackwright ARGS` and lets it run; its output is in the log file. */
+  startCli(name: string, args: readonly string[]): Started;
 }
 
 /** A program that can be ended and started again, with its state kept. */
@@ -42,41 +50,53 @@ export interface Program {
   stop(): Promise<void>;
 }
 
+/** What the agent hands to hosts that boot. */
+export interface RunnerFiles {
+  readonly vmlinuz: string;
+  readonly initrd: string;
+  /** Further words for the runner's kernel. */
+  readonly kernelArguments: readonly string[];
+}
+
 /** Starts control plane and agent, joined, in the lab. */
-export async function startStack(
-  lab: Lab,
-  options: {
-    readonly vmlinuz: string;
-    readonly initrd: string;
-    readonly kernelArguments?: readonly string[];
-  },
-): Promise<Stack> {
+export async function startStack(lab: Lab, files: RunnerFiles): Promise<Stack> {
   const controlPlane = controlPlaneProgram(lab);
   await controlPlane.start();
-  const identity = join(lab.folder, 'control-plane/identity');
-  const callCommand = (method: string): readonly string[] => [
-    process.execPath,
-    fileURLToPath(import.meta.resolve('./operator.ts')),
-    `${LAB_ADDRESS.agent}:${OPERATORS_PORT}`,
-    join(identity, 'ca.pem'),
-    join(identity, 'admin.token'),
-    method,
-  ];
-  const call = async (method: string, request: unknown): Promise<readonly unknown[]> => {
-    const [file = '', ...args] = callCommand(method);
-    const input = JSON.stringify(request);
-    const answer = await runProgram(file, args, { namespace: lab.network.namespace, input });
-    return answer
-      .split('\n')
-      .filter(Boolean)
-      .map((line): unknown => JSON.parse(line));
-  };
-  await call('RackService.CreateRack', { rackId: RACK, rack: {} });
-  const [token] = await call('RackService.CreateJoinToken', { rack: `racks/${RACK}` });
-  const agent = agentProgram(lab, options);
-  await joinAgent(lab, (token as { token: string }).token);
+  const agent = agentProgram(lab, files);
+  const stack: Stack = { controlPlane, agent, ...commandLine(lab) };
+  await stack.cli(['rack', 'create', RACK]);
+  const token = await stack.cli(['rack', 'join-token', RACK]);
+  await joinAgent(lab, token.trim());
   await agent.start();
-  return { controlPlane, agent, call, callCommand, trustFile: join(identity, 'trust.pem') };
+  return stack;
+}
+
+function commandLine(lab: Lab): Pick<Stack, 'tryCli' | 'cli' | 'program' | 'startCli'> {
+  const identity = join(lab.folder, 'control-plane/identity');
+  const environment = {
+    RACKWRIGHT_SERVER: `${LAB_ADDRESS.agent}:${OPERATORS_PORT}`,
+    RACKWRIGHT_CA_FILE: join(identity, 'ca.pem'),
+    RACKWRIGHT_TOKEN_FILE: join(identity, 'admin.token'),
+  };
+  const program = [process.execPath, join(ROOT, 'packages/cli/src/main.ts')];
+  const { namespace } = lab.network;
+  const tryCli: Stack['tryCli'] = async (args, input = '') =>
+    await tryProgram(within(namespace, [...program, ...args]), { environment, input });
+  return {
+    tryCli,
+    program,
+    cli: async (args, input) => {
+      const { code, out, err } = await tryCli(args, input);
+      if (code !== 0) throw new Error(`rackwright ${args.join(' ')}: ${code}: ${err.trim()}`);
+      return out;
+    },
+    startCli: (name, args) => {
+      const [file = '', ...words] = [...program, ...args];
+      const logFile = join(lab.folder, `${name}.log`);
+      writeFileSync(logFile, '');
+      return startProcess(lab.undo, { name, file, args: words, logFile, namespace, environment });
+    },
+  };
 }
 
 function controlPlaneProgram(lab: Lab): Program {
@@ -91,25 +111,18 @@ function controlPlaneProgram(lab: Lab): Program {
   });
 }
 
-function agentProgram(
-  lab: Lab,
-  options: {
-    readonly vmlinuz: string;
-    readonly initrd: string;
-    readonly kernelArguments?: readonly string[];
-  },
-): Program {
+function agentProgram(lab: Lab, files: RunnerFiles): Program {
   return program(lab, 'agent', join(ROOT, 'agent/src/main.ts'), ['run', '--config'], {
     config: {
       stateFolder: join(lab.folder, 'agent'),
       serverAddress: LAB_ADDRESS.agent,
       dhcp: { mode: 'proxy' },
       files: [
-        { name: 'vmlinuz', path: options.vmlinuz },
-        { name: 'initrd', path: options.initrd },
+        { name: 'vmlinuz', path: files.vmlinuz },
+        { name: 'initrd', path: files.initrd },
       ],
       runner: {
-        kernelArguments: ['console=ttyS0', 'quiet', ...(options.kernelArguments ?? [])],
+        kernelArguments: ['console=ttyS0', 'quiet', ...files.kernelArguments],
         address: LAB_ADDRESS.agent,
       },
     },

@@ -1,0 +1,92 @@
+/**
+ * What every scenario works with: the laboratory, the programs under test in it, the watch, and the
+ * list of what was found out.
+ */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type HostView, type HostWatch, watchHosts } from './host-watch.ts';
+import { BMC_PASSWORD, BMC_USER, ipmitool, type LabBmc } from './ipmi-sim.ts';
+import type { Lab } from './lab.ts';
+import { RACK, type RunnerFiles, type Stack, startStack } from './stack.ts';
+
+const CREDENTIAL = 'bmc';
+/** From power-on to the end of a run; a boot takes a minute when the machine is busy. */
+export const RUN_LIMIT_MS = 600_000;
+
+/** What was found out, line by line. */
+export interface Findings {
+  /** Writes down whether what `title` says is so. */
+  check(title: string, holds: boolean, detail?: string): void;
+  say(text: string): void;
+  readonly passed: () => number;
+  readonly failed: () => number;
+}
+
+/** A laboratory with everything in it. */
+export interface Site {
+  readonly lab: Lab;
+  readonly stack: Stack;
+  readonly watch: HostWatch;
+  readonly findings: Findings;
+}
+
+/** A scenario: machines, and what is to be seen. */
+export interface Scenario {
+  readonly machines: Parameters<typeof import('./lab.ts').startLab>[0]['machines'];
+  /** Further words for the runner's kernel. */
+  readonly kernelArguments?: readonly string[];
+  run(site: Site): Promise<void>;
+}
+
+/** Prints findings as they come. */
+export function createFindings(): Findings {
+  const count = { passed: 0, failed: 0 };
+  const say = (text: string): void => void process.stdout.write(`${text}\n`);
+  return {
+    say,
+    check: (title, holds, detail = '') => {
+      count[holds ? 'passed' : 'failed'] += 1;
+      say(`${holds ? '  ok  ' : '  FAIL'} ${title}${holds || detail === '' ? '' : `: ${detail}`}`);
+    },
+    passed: () => count.passed,
+    failed: () => count.failed,
+  };
+}
+
+/** Starts the programs under test and makes the BMCs' credential known. */
+export async function openSite(lab: Lab, files: RunnerFiles, findings: Findings): Promise<Site> {
+  const stack = await startStack(lab, files);
+  const password = join(lab.folder, 'bmc-password');
+  writeFileSync(password, BMC_PASSWORD, { mode: 0o600 });
+  const secret = ['--username', BMC_USER, '--password-file', password];
+  await stack.cli(['credential', 'create', CREDENTIAL, ...secret]);
+  return { lab, stack, watch: watchHosts(stack), findings };
+}
+
+/** Makes a machine known under its own name, to be led to `goal`. */
+export async function createHost(
+  site: Site,
+  bmc: LabBmc,
+  goal: 'available' | 'manageable',
+): Promise<void> {
+  const { name, mac } = bmc.machine;
+  const bmcWords = ['--bmc', bmc.address(), '--credential', CREDENTIAL, '--cipher-suite', '3'];
+  const words = ['--rack', RACK, ...bmcWords, '--mac', mac, '--goal', goal];
+  await site.stack.cli(['host', 'create', name, ...words]);
+}
+
+/** Switches a machine off through its BMC, so that its disk files rest. */
+export async function powerOff(site: Site, bmc: LabBmc): Promise<void> {
+  await ipmitool(site.lab.network, bmc.address(), ['chassis', 'power', 'off']);
+}
+
+/** True when this view shows the end of run `kind` with `outcome`. */
+export function isEnded(host: HostView, kind: string, outcome: string): boolean {
+  const { run } = host.status;
+  return run?.kind === `RUN_KIND_${kind}` && run.outcome === `RUN_OUTCOME_${outcome}`;
+}
+
+/** True when the host is free and, for all that was seen, was never `available`. */
+export function wasNeverAvailable(views: readonly HostView[]): boolean {
+  return views.every((view) => view.status.state !== 'HOST_STATE_AVAILABLE');
+}

@@ -1,0 +1,79 @@
+/** How long each stage of a scenario took, from what the programs themselves wrote down. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { HostView } from './host-watch.ts';
+import type { LabMachine } from './qemu.ts';
+import type { Site } from './site.ts';
+
+interface AgentLine {
+  readonly time: string;
+  readonly message?: string;
+  readonly stage?: string;
+  readonly mac?: string;
+}
+
+/** Prints the stages of every run of the host, and what the boots were made of. */
+export function printStages({ lab, watch, findings }: Site, machine: LabMachine): void {
+  findings.say('stage                                     begun at        took');
+  const views = watch.history(machine.name);
+  const origin = Date.parse(views[0]?.createTime ?? '');
+  const row = (name: string, from: number, to: number): void => {
+    const begun = `${((from - origin) / 1000).toFixed(1)} s`;
+    findings.say(
+      `${name.padEnd(38)} ${begun.padStart(11)} ${`${((to - from) / 1000).toFixed(1)} s`.padStart(11)}`,
+    );
+  };
+  const agentLines = readAgentLines(join(lab.folder, 'agent.log'));
+  for (const run of lastViewOfRuns(views)) {
+    const kind = run.kind.replace('RUN_KIND_', '').toLowerCase();
+    for (const step of run.steps ?? []) {
+      if (step.startTime === undefined || step.endTime === undefined) continue;
+      const [from, to] = [Date.parse(step.startTime), Date.parse(step.endTime)];
+      row(`${kind}: ${step.name}`, from, to);
+      if (step.name !== 'runner.await') continue;
+      let before = from;
+      for (const [name, at] of bootStages(agentLines, from, to)) {
+        row(`    ${name}`, before, at);
+        before = at;
+      }
+    }
+  }
+  const ends = lastViewOfRuns(views).map((run) => Date.parse(run.endTime ?? run.startTime));
+  row('all', origin, Math.max(origin, ...ends));
+}
+
+type Run = NonNullable<HostView['status']['run']>;
+
+function lastViewOfRuns(views: readonly HostView[]): Run[] {
+  const runs = new Map<string, Run>();
+  for (const { status } of views)
+    if (status.run !== undefined) runs.set(status.run.number, status.run);
+  return [...runs.values()];
+}
+
+/** Moments of a boot between `from` and `to`, from the log of the agent. */
+function bootStages(lines: readonly AgentLine[], from: number, to: number): [string, number][] {
+  const NAMES: Readonly<Record<string, string>> = {
+    dhcp: 'firmware to its first DHCP message',
+    script: 'to the boot script',
+    file: 'to the last file asked for',
+  };
+  const stages = new Map<string, number>();
+  for (const line of lines) {
+    const at = Date.parse(line.time);
+    if (at < from || at > to + 1000) continue;
+    if (line.message === 'netboot' && line.stage !== undefined) {
+      const name = NAMES[line.stage] ?? line.stage;
+      if (line.stage === 'file' || !stages.has(name)) stages.set(name, at);
+    }
+    if (line.message === 'runner connected') stages.set('load, kernel, runner connected', at);
+  }
+  return [...stages].sort((a, b) => a[1] - b[1]);
+}
+
+function readAgentLines(path: string): AgentLine[] {
+  return readFileSync(path, 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as AgentLine);
+}
