@@ -211,7 +211,7 @@ class World {
   async #serve(process: SimProcess): Promise<void> {
     const inner = await openMemoryStore({ random: this.#random, disk: this.#storeDisk });
     const store = slowStore(inner, process, this.#chance);
-    const common = {
+    const shared = {
       store,
       random: this.#random,
       clock: process.clock,
@@ -220,7 +220,7 @@ class World {
     };
     const registry = createSessionRegistry();
     const hosts = new Hosts({
-      ...common,
+      ...shared,
       timing,
       registry,
       signStatement: (bytes) => sign('sha256', bytes, { key: signer, dsaEncoding: 'der' }),
@@ -231,7 +231,7 @@ class World {
     if (!process.alive) return;
     const sessionHosts =
       this.#options.planted === 'answersEarly' ? answersEarly(hosts, process) : hosts;
-    const deps = { ...common, registry, hosts: sessionHosts, timing: defaultSessionTiming };
+    const deps = { ...shared, registry, hosts: sessionHosts, timing: defaultSessionTiming };
     this.#accept = (connecting) => this.#acceptSession(deps, process, connecting);
     process.whenKilled(() => {
       this.#accept = undefined;
@@ -288,14 +288,14 @@ class World {
       losesAcknowledged: () =>
         this.#options.planted === 'journalLosesWrites' && this.#random.fraction() < 0.2,
     });
-    const common = { disk, random: this.#random, log: this.#log('agent') };
-    const journal = await Journal.open({ ...common, path: '/journal', clock: process.clock });
+    const shared = { disk, random: this.#random, log: this.#log('agent') };
+    const journal = await Journal.open({ ...shared, path: '/journal', clock: process.clock });
     const clock =
       this.#options.planted === 'leaseNeverEnds'
         ? { ...process.clock, suspendAwareMs: () => 0 }
         : process.clock;
     const session = new AgentSession({
-      ...common,
+      ...shared,
       journal,
       snapshotPath: '/snapshot',
       clock,
