@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { HostSpecSchema, store as wire } from '@rackwright/api';
+import { BmcProtocol, HostSpecSchema, store as wire } from '@rackwright/api';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, storeKey } from '@rackwright/store';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -45,6 +45,10 @@ describe('reservations', () => {
     const other = create(HostSpecSchema, { bmc: { address: '192.0.2.7', port: 6230 } });
     expect(reservedValues(other)[0]?.key).not.toBe(values[2]?.key);
     expect(reservedValues(create(HostSpecSchema))).toEqual([]);
+    const redfish = { address: '192.0.2.7', protocol: BmcProtocol.REDFISH };
+    expect(reservedValues(create(HostSpecSchema, { bmc: redfish }))[0]?.value).toBe(
+      '192.0.2.7:443',
+    );
   });
 
   test('are refused to a second host, which then holds nothing of what it added', async () => {

@@ -11,7 +11,7 @@
  * 4. Only reservations of one's own uid are released.
  */
 import { create, fromBinary } from '@bufbuild/protobuf';
-import { type HostSpec, store as wire } from '@rackwright/api';
+import { type BmcEndpoint, BmcProtocol, type HostSpec, store as wire } from '@rackwright/api';
 import { keySegment, type StateStore, storeKey } from '@rackwright/store';
 import {
   answered,
@@ -22,8 +22,13 @@ import {
   writeRecord,
 } from '../records/index.ts';
 
-/** UDP port of a BMC that names none. */
-export const bmcPortDefault = 623;
+const ipmiPort = 623;
+const redfishPort = 443;
+
+/** The port of a BMC: its own, or the usual one of its protocol. */
+export function bmcPort({ port, protocol }: BmcEndpoint): number {
+  return port ?? (protocol === BmcProtocol.REDFISH ? redfishPort : ipmiPort);
+}
 
 /** One value that must be unique, and where the request had it. */
 export interface ReservedValue {
@@ -57,7 +62,7 @@ export function reservedValues(spec: HostSpec): ReservedValue[] {
     field: `spec.boot_macs[${index}]`,
   }));
   if (spec.bmc === undefined) return macs;
-  const endpoint = `${spec.bmc.address}:${spec.bmc.port ?? bmcPortDefault}`;
+  const endpoint = `${spec.bmc.address}:${bmcPort(spec.bmc)}`;
   const bmc = {
     key: storeKey('reservations', 'bmc', keySegment(endpoint)),
     value: endpoint,

@@ -2,6 +2,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import {
   type BmcEndpoint,
+  BmcProtocol,
   type CleaningPolicy,
   ErasureLevel,
   HostGoal,
@@ -64,16 +65,29 @@ function checkBmc(path: string, bmc: BmcEndpoint, violations: Violations): void 
   violations.addIf(`${path}.address`, addressProblem(bmc.address));
   violations.addIf(`${path}.credential`, nameProblem('credentials', bmc.credential));
   if (bmc.port !== undefined && (bmc.port < 1 || bmc.port > portMax)) {
-    violations.add(
-      `${path}.port`,
-      `is ${bmc.port}; it must be from 1 to ${portMax}, or unset for 623`,
-    );
+    violations.add(`${path}.port`, `is ${bmc.port}; it must be from 1 to ${portMax}, or unset`);
   }
   if (bmc.cipherSuite !== undefined && bmc.cipherSuite > cipherSuiteMax) {
     violations.add(
       `${path}.cipher_suite`,
       `is ${bmc.cipherSuite}; it must be an IPMI cipher suite number, usually 3 or 17, or unset`,
     );
+  }
+  checkProtocol(path, bmc, violations);
+}
+
+/** What belongs to one protocol is not silently ignored with the other. */
+function checkProtocol(path: string, bmc: BmcEndpoint, violations: Violations): void {
+  checkEnum(`${path}.protocol`, BmcProtocol, bmc.protocol, violations);
+  const isRedfish = bmc.protocol === BmcProtocol.REDFISH;
+  if (isRedfish && bmc.cipherSuite !== undefined) {
+    violations.add(`${path}.cipher_suite`, 'belongs to IPMI; leave it unset for Redfish');
+  }
+  if (bmc.certificateSha256 === '') return;
+  const field = `${path}.certificate_sha256`;
+  if (!isRedfish) violations.add(field, 'belongs to Redfish; leave it empty for IPMI');
+  if (!/^[0-9a-f]{64}$/.test(bmc.certificateSha256)) {
+    violations.add(field, 'must be the SHA-256 of the BMC’s certificate, 64 lower-case hex digits');
   }
 }
 

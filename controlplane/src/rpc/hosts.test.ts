@@ -1,4 +1,5 @@
 import {
+  BmcProtocol,
   type ErasureLevel,
   HostGoal,
   HostState,
@@ -388,5 +389,29 @@ describe('requests to a host', () => {
     const one = await hosts.listHostRevisions({ name: 'hosts/h1', pageSize: 1 });
     expect(one.revisions).toHaveLength(1);
     expect((await failureOf(hosts.listHostRevisions({ name: 'hosts/h9' }))).kind).toBe('notFound');
+  });
+});
+
+describe('a BMC', () => {
+  test('by Redfish has no cipher suite, and by IPMI no certificate', async () => {
+    const fieldsOf = (bmc: object) =>
+      violatedFields(
+        hosts.createHost({
+          hostId: 'h1',
+          host: { spec: { ...specOf(1), bmc: { ...specOf(1).bmc, ...bmc } } },
+        }),
+      );
+    const certificateSha256 = 'ab'.repeat(32);
+    expect(await fieldsOf({ protocol: BmcProtocol.REDFISH, cipherSuite: 3 })).toEqual([
+      'host.spec.bmc.cipher_suite',
+    ]);
+    expect(await fieldsOf({ certificateSha256 })).toEqual(['host.spec.bmc.certificate_sha256']);
+    expect(await fieldsOf({ protocol: BmcProtocol.REDFISH, certificateSha256: 'AB' })).toEqual([
+      'host.spec.bmc.certificate_sha256',
+    ]);
+    expect(await fieldsOf({ protocol: 9 })).toEqual(['host.spec.bmc.protocol']);
+    await create(1, {
+      bmc: { ...specOf(1).bmc, protocol: BmcProtocol.REDFISH, certificateSha256 },
+    });
   });
 });

@@ -33,6 +33,8 @@ const updatablePaths = [
   'spec.bmc.port',
   'spec.bmc.credential',
   'spec.bmc.cipher_suite',
+  'spec.bmc.protocol',
+  'spec.bmc.certificate_sha256',
   'spec.boot_macs',
   'spec.goal',
   'spec.cleaning',

@@ -1,6 +1,6 @@
 /** Peers that know our API only from proto/ or from reflection: Debian's Python, and buf. */
 import { execFile, spawnSync } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -66,13 +66,15 @@ describe('a Python client that was generated from proto/', () => {
   });
 
   async function generate(folder: string): Promise<void> {
-    const names = ['credential', 'erasure', 'host', 'inventory', 'rack', 'run'];
+    const files = (await readdir(join(proto, 'rackwright/v1'))).filter((name) =>
+      name.endsWith('.proto'),
+    );
     const args = [
       `--proto_path=${proto}`,
       `--plugin=protoc-gen-grpc_python=${plugin}`,
       `--python_out=${folder}`,
       `--grpc_python_out=${folder}`,
-      ...names.map((name) => `rackwright/v1/${name}.proto`),
+      ...files.map((name) => `rackwright/v1/${name}`),
     ];
     await run('protoc', args, { timeout: callTimeoutMs });
   }

@@ -19,6 +19,17 @@ export const specFlags = {
     brief: 'IPMI cipher suite, usually 3 or 17',
     placeholder: 'number',
   },
+  bmcProtocol: {
+    kind: 'enum',
+    values: ['ipmi', 'redfish'],
+    optional: true,
+    brief: 'Protocol of the BMC; without it IPMI',
+  },
+  bmcCertificate: {
+    ...text,
+    brief: 'Redfish: SHA-256 of the BMC’s certificate, in hex; without it the first one seen',
+    placeholder: 'sha256',
+  },
   mac: {
     kind: 'parsed',
     parse: String,
@@ -64,6 +75,8 @@ export interface SpecFlags {
   readonly bmc?: string;
   readonly credential?: string;
   readonly cipherSuite?: number;
+  readonly bmcProtocol?: 'ipmi' | 'redfish';
+  readonly bmcCertificate?: string;
   readonly mac?: readonly string[];
   readonly goal?: 'available' | 'manageable';
   readonly erasure?: 'full' | 'metadata-only';
@@ -83,6 +96,8 @@ export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: st
     ...endpoint,
     ...set('credential', flags.credential && resourceName('credentials', flags.credential)),
     ...set('cipherSuite', flags.cipherSuite),
+    ...set('protocol', flags.bmcProtocol && enumValue('BmcProtocol', flags.bmcProtocol)),
+    ...set('certificateSha256', flags.bmcCertificate?.toLowerCase().replaceAll(':', '')),
   };
   const cleaning = {
     ...set('level', flags.erasure && enumValue('ErasureLevel', flags.erasure)),

@@ -1,5 +1,6 @@
 /** Names of enum values as people write them: RUN_KIND_CLEAN is "clean". */
 import {
+  BmcProtocolSchema,
   ErasureLevelSchema,
   HostGoalSchema,
   RerunClassSchema,
@@ -9,6 +10,7 @@ import {
 } from '@rackwright/api';
 
 const enums = {
+  BmcProtocol: BmcProtocolSchema,
   ErasureLevel: ErasureLevelSchema,
   HostGoal: HostGoalSchema,
   RerunClass: RerunClassSchema,

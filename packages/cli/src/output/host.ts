@@ -1,5 +1,12 @@
 /** How a host is shown: a row of a table, a block of fields, a line of a watch. */
-import { type Host, HostState, type Run, RunOutcome, RunPhase } from '@rackwright/api';
+import {
+  type BmcEndpoint,
+  type Host,
+  HostState,
+  type Run,
+  RunOutcome,
+  RunPhase,
+} from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
 import type { Column } from './table.ts';
@@ -60,7 +67,7 @@ export function hostFields(host: Host, clock: Clock): [string, string][] {
     ...stepFields(status?.run),
     ['rack', spec?.rack ?? ''],
     ['agent', status?.agentConnected === true ? 'connected' : 'away'],
-    ['bmc', bmc === undefined ? '' : `${bmc.address}:${bmc.port ?? 623} ${bmc.credential}`],
+    ['bmc', bmc === undefined ? '' : bmcText(bmc)],
     ['boot macs', spec?.bootMacs.join(' ') ?? ''],
     ['power', powerText(host)],
     ['goal', enumName('HostGoal', spec?.goal ?? 0) || 'available'],
@@ -72,6 +79,11 @@ export function hostFields(host: Host, clock: Clock): [string, string][] {
     ['changed', instant(host.updateTime)],
     ['etag', host.etag],
   ];
+}
+
+function bmcText({ address, port, protocol, credential }: BmcEndpoint): string {
+  const at = port === undefined ? address : `${address} port ${port}`;
+  return `${at} by ${enumName('BmcProtocol', protocol) || 'ipmi'} with ${credential}`;
 }
 
 function waitingFields(run: Run | undefined, clock: Clock): [string, string][] {
