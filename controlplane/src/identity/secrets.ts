@@ -64,7 +64,7 @@ export function createSecrets(key: Uint8Array, random: Random): Secrets {
       if (neededKeyId !== keyId) {
         throw new SecretError(
           `${name} was sealed with secrets key ${neededKeyId || '(none)'}, but this control ` +
-            `plane has ${keyId}. Restore the secrets key from its backup, or set the password anew.`,
+            `plane has ${keyId}. Restore the secrets key from its backup, or set a new password.`,
         );
       }
       const aad = associated(name, credential?.version ?? 0n);
