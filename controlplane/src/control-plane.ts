@@ -178,8 +178,8 @@ async function checkBelonging(
   throw new IdentityError(
     `${identityFolder(config)} was empty, but the ${store.driver} store has state that belongs ` +
       'to another identity. Restore that folder from its backup. If it is lost for good, start ' +
-      'once with --accept-new-identity: every agent then needs a new join token, and every credential ' +
-      'must be set again.',
+      'once with --accept-new-identity: every agent then needs a new join token, and every ' +
+      'credential must be set again.',
   );
 }
 
