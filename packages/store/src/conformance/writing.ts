@@ -77,7 +77,7 @@ const deleteAndRecreate: ConformanceCase = {
 };
 
 const repetitionIsOk: ConformanceCase = {
-  name: 'answers the repetition of a write by its id with the same revision, also when others followed',
+  name: 'answers the repetition of a write by its id with its revision, also when others followed',
   async run({ first, second }) {
     const created = await first.put('hosts.a', bytes('one'), 'absent', 'write-1');
     const repeated = await second.put('hosts.a', bytes('one'), 'absent', 'write-1');

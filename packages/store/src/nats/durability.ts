@@ -39,7 +39,7 @@ export function judgeDurability(
   if (late.length > 0) {
     return {
       survivesPowerLoss: 'no',
-      reason: `nats-server ${late.join(', ')} acknowledges before it syncs; set sync_interval: always`,
+      reason: `nats-server ${late.join(', ')} syncs too late; set sync_interval: always`,
     };
   }
   if (silent.length > 0 || holders.length === 0) {

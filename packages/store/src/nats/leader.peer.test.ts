@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bytes, eventsUntil, text, USUAL_LIMITS, withoutRepeats } from '../conformance/subject.ts';
 import { HISTORY_PER_KEY, type StateStore, type WriteResult } from '../contract.ts';
-import { NatsCluster, serverMissing } from './cluster.ts';
 import { natsSubject } from './subject.ts';
+import { NatsCluster, serverMissing } from './testing/cluster.ts';
 
 /** Fewer than the history keeps, so that a watcher that is late still sees every change. */
 const ROUNDS = HISTORY_PER_KEY - 4;
@@ -48,7 +48,7 @@ async function certain(
   return result;
 }
 
-test('loses no acknowledged write and has no second winner when the leader is killed', async (context) => {
+test('loses no acknowledged write, has one winner, when the leader is killed', async (context) => {
   const reason = serverMissing();
   if (reason !== undefined) context.skip(reason);
   const subject = await natsSubject(cluster);

@@ -5,10 +5,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { bytes } from '../conformance/subject.ts';
 import { findWrite, type StateStore } from '../contract.ts';
-import { NatsCluster, serverMissing } from './cluster.ts';
 import { openNatsStore } from './open.ts';
 import type { NatsStoreOptions } from './options.ts';
 import { clusterOptions } from './subject.ts';
+import { NatsCluster, serverMissing } from './testing/cluster.ts';
 
 /** Relays to one server; while `deaf`, requests get through and answers are thrown away. */
 class Relay {
@@ -85,7 +85,7 @@ async function landed(key: string): Promise<void> {
   while ((await direct.get(key)).kind === 'absent') await delay(20);
 }
 
-test('a write whose acknowledgement is lost is ok by its id once the server answers again', async () => {
+test('a write whose acknowledgement is lost is ok by its id once the server answers', async () => {
   const store = await openNatsStore({ ...options, callTimeoutMs: 20_000 });
   relay.deaf = true;
   const write = store.put('hosts.a', bytes('one'), 'absent');

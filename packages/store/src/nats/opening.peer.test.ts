@@ -7,10 +7,10 @@ import { nodeRandom } from '@rackwright/platform/node';
 import { connect } from 'nats';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { bytes } from '../conformance/subject.ts';
-import { NatsCluster, SYSTEM_USER, serverMissing } from './cluster.ts';
 import { streamName } from './message.ts';
 import { openNatsStore } from './open.ts';
 import { clusterOptions } from './subject.ts';
+import { NatsCluster, SYSTEM_USER, serverMissing } from './testing/cluster.ts';
 
 let durable: NatsCluster;
 let late: NatsCluster;
@@ -51,7 +51,7 @@ test('proves durability by the system account', async () => {
   await store.close();
 });
 
-test('refuses servers whose durability nobody proves, and opens them as unknown if accepted', async () => {
+test('refuses servers whose durability nobody proves, or opens them as unknown', async () => {
   const { durability: _unused, ...unproved } = clusterOptions(durable);
   const refused = openNatsStore(unproved);
   await expect(refused).rejects.toMatchObject({
@@ -164,7 +164,7 @@ test('gives two openers at once one and the same incarnation', async () => {
   for (const store of stores) await store.close();
 });
 
-test('is a new incarnation when the bucket was deleted and made again, and old handles end', async () => {
+test('is a new incarnation when the bucket was made again, and old handles end', async () => {
   const options = clusterOptions(durable);
   const before = await openNatsStore(options);
   await before.put('hosts.a', bytes('one'), 'absent');

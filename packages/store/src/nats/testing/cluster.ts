@@ -11,9 +11,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { SERVER_VERSION_FLOOR } from './server-version.ts';
+import { SERVER_VERSION_FLOOR } from '../server-version.ts';
 
-const PROGRAM = fileURLToPath(new URL('../../../../.cache/peers/nats-server', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../../../../../.cache/peers/nats-server', import.meta.url));
 /** How long a cluster may take to have a leader. */
 const READY_TIMEOUT_MS = 60_000;
 const READY_POLL_MS = 50;
@@ -133,7 +133,8 @@ function configuration(
 ): string {
   const sync = options.syncAlways ? 'sync_interval: always' : '';
   const peers = routes.map((port) => `nats://127.0.0.1:${port}`).join(', ');
-  const cluster = `cluster { name: rackwright, host: 127.0.0.1, port: ${routes[at]}, routes: [${peers}] }`;
+  const own = `name: rackwright, host: 127.0.0.1, port: ${routes[at]}`;
+  const cluster = `cluster { ${own}, routes: [${peers}] }`;
   return `
     host: 127.0.0.1
     port: ${server.port}
