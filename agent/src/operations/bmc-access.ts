@@ -89,5 +89,6 @@ export function identityToWire(identity: BmcIdentity): Omit<WireBmcIdentity, '$t
     firmwareVersion: '',
     chassisSerial: identity.chassisSerial ?? '',
     boardSerial: identity.boardSerial ?? '',
+    certificateSha256: '',
   };
 }

@@ -52,7 +52,7 @@ const outcomes = [
 ] as const;
 
 function requestOf(kind: Kind): keyof typeof requests {
-  const names = { 1: 'verify', 2: 'inspect', 3: 'clean', 4: 'delete' } as const;
+  const names = { 1: 'verify', 2: 'inspect', 3: 'clean', 4: 'delete', 5: 'powerOff' } as const;
   return names[kind];
 }
 

@@ -16,6 +16,7 @@ const runNames: Readonly<Record<number, string>> = {
   [RunKind.INSPECT]: 'inspecting',
   [RunKind.CLEAN]: 'cleaning',
   [RunKind.DELETE]: 'deleting',
+  [RunKind.POWER]: 'switching power',
 };
 
 /** "cleaning", "cleaning, waiting for agent", "pending delete", "manageable". */

@@ -22,12 +22,15 @@ import {
 } from '@rackwright/api';
 import { builtInSteps, cleanPlan } from '../steps/index.ts';
 import { ensureSent, type Postponement, putOperation } from './operation.ts';
-import { type OperationOptions, stepDefinition, stepFailure } from './steps.ts';
+import { stepFailure } from './step-failure.ts';
+import { type OperationOptions, stepDefinition } from './steps.ts';
 import { currentStep, later, now, stopWaiting, type Turn, waitFor } from './turn.ts';
 import type { RequestedStep } from './types.ts';
 
-/** The fixed steps of each run; the clean steps of a clean stand where `cleanSteps` is. */
-const cleanSteps = 'cleanSteps';
+/** Stands for the steps that the request or the cleaning plan brings. */
+const variableSteps = 'variableSteps';
+
+/** The fixed steps of each run. */
 const skeletons: Readonly<Record<number, readonly string[]>> = {
   [RunKind.VERIFY]: ['bmc.verifyAccess'],
   [RunKind.INSPECT]: [
@@ -42,14 +45,15 @@ const skeletons: Readonly<Record<number, readonly string[]>> = {
     'power.bootRunner',
     'runner.await',
     'runner.inspect',
-    cleanSteps,
+    variableSteps,
     'runner.inspectAgain',
     'power.off',
   ],
+  [RunKind.POWER]: [variableSteps],
   [RunKind.DELETE]: ['host.forget'],
 };
 
-/** Starts a run. `requested` is the explicit list of a manual clean; undefined means automatic. */
+/** Starts a run. `requested` are the steps that somebody listed; undefined means automatic. */
 export function startRun(
   turn: Turn,
   kind: RunKind,
@@ -59,7 +63,7 @@ export function startRun(
   const { record, status, context } = turn;
   record.runCount += 1n;
   const names = (skeletons[kind] ?? []).flatMap((name) =>
-    name === cleanSteps ? cleanStepsOf(turn, requested) : [{ step: name, arguments: {} }],
+    name === variableSteps ? cleanStepsOf(turn, requested) : [{ step: name, arguments: {} }],
   );
   status.run = create(RunSchema, {
     kind,

@@ -9,7 +9,7 @@ import { backoffMs } from './derive.ts';
 import { completeStep, failStep, interruptStep, leaveAvailable, retryStep } from './engine.ts';
 import { clearFault, setFault } from './fault.ts';
 import { ownerOf } from './identity.ts';
-import { operationParts, resendIfUnknown } from './operation.ts';
+import { operationParts, resend } from './operation.ts';
 import { stepFailure } from './step-failure.ts';
 import { factsWith, stepDefinition } from './steps.ts';
 import { activeRun, causedBy, currentStep, later, now, type Turn, waitFor } from './turn.ts';
@@ -108,6 +108,11 @@ function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete
 /** A conflict keeps errors and counts; it only waits, and not for ever. */
 function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAfter): void {
   const slot = turn.record.operation;
+  const isOn = result.reason === agent.ConflictReason.INVALID_STATE;
+  if (step.name === 'power.bootRunner' && isOn) {
+    interruptStep(turn, run, step, result.message);
+    return;
+  }
   const first = slot?.firstConflictTime ?? now(turn);
   if (turn.context.nowMs - timestampMs(first) > turn.context.timing.conflictBudgetMs) {
     const text = `${step.name}: still in conflict after 15 minutes: ${result.message}`;
@@ -240,7 +245,7 @@ export function foldHello(
   journal: agent.Journal,
   listed: readonly agent.JournalledOperation[],
 ): void {
-  resendIfUnknown(turn, journal, listed);
+  resend(turn, journal);
   for (const operation of listed) {
     const parts = operationParts(turn.host.uid, operation.operationId);
     if (parts === undefined || parts.runNumber <= turn.record.runCount) continue;

@@ -1,5 +1,6 @@
 /** The hosts' machine and the shell that runs it; others ask through `Hosts` only. */
 export { displayOf } from './display.ts';
+export { explainRack } from './explain-rack.ts';
 export {
   Hosts,
   type HostsDependencies,

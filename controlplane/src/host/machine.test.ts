@@ -464,3 +464,43 @@ function modeOf(operation: agent.Operation) {
 function seedOf(operation: agent.Operation) {
   return operation.kind.case === 'runStep' ? operation.kind.value.challengeSeed : undefined;
 }
+
+test('a power request during a clean is refused and orders nothing', () => {
+  const host = bench();
+  driveToErase(host);
+  const before = host.record;
+  const request = { kind: 'powerOff' } as const;
+  const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });
+  expect(outcome.kind === 'refused' && outcome.refusal.message).toContain('clean 3');
+  expect(host.record).toBe(before);
+});
+
+test('a power request during a verify waits for its end', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  host.request({ kind: 'verify' });
+  host.request({ kind: 'powerOff' });
+  expect(runOf(host.record)?.kind).toBe(RunKind.VERIFY);
+  host.report(verified());
+  expect(runOf(host.record)?.kind).toBe(RunKind.POWER);
+  host.report(done);
+  expect(host.record.host?.status?.poweredOn).toBe(false);
+});
+
+test('a dirty host boots its old disk only for a reason, which raises the use epoch', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const by = { actor: 'user:test' };
+  const refused = host.try({
+    kind: 'request',
+    request: { kind: 'powerOn', bootOldDiskReason: '' },
+    by,
+  });
+  expect(refused.kind === 'refused' && refused.refusal.message).toContain('boot_old_disk_reason');
+  host.request({ kind: 'powerOn', bootOldDiskReason: 'forensics' });
+  expect(host.record.host?.status?.useEpoch).toBe(2n);
+  const { kind } = host.operation();
+  expect(kind.case === 'setPower' && kind.value.bootFrom).toBe(agent.BootTarget.DISK);
+});

@@ -84,6 +84,12 @@ export const landings: { readonly [K in Kind]: { readonly [O in Outcome]: Landin
     [RunOutcome.TIMED_OUT]: { to: HostState.MANAGEABLE, disks: 'dirty', fault: 'cleanFailed' },
     [RunOutcome.CANCELLED]: { to: HostState.MANAGEABLE, disks: 'dirty' },
   },
+  [RunKind.POWER]: {
+    [RunOutcome.SUCCEEDED]: { to: 'same' },
+    [RunOutcome.FAILED]: { to: 'same', fault: 'powerFailed' },
+    [RunOutcome.TIMED_OUT]: { to: 'same', fault: 'powerFailed' },
+    [RunOutcome.CANCELLED]: { to: 'same' },
+  },
   [RunKind.DELETE]: {
     [RunOutcome.SUCCEEDED]: { to: HostState.GONE },
     [RunOutcome.FAILED]: { to: 'same' },
@@ -101,6 +107,12 @@ const gone = refuse('the host has been removed');
 const verifyFirst = refuse('the host is new: it must be verified before anything boots on it');
 const inUse = refuse('the host runs an image; release it first');
 const foreign = refuse('the host is in someone else’s care; it is never booted or wiped');
+const unproved = refuse('its BMC has not been proved yet: no power command is sent to it');
+const keepClean = refuse(
+  'an available host stays off, for powering it on from its disk would make it dirty; ' +
+    'set its goal to manageable first',
+);
+const noPower = refuse('no power command while a run holds the host');
 
 /** Request × state, for a host without a run. */
 export const requests: { readonly [R in RequestKind]: { readonly [S in State]: Cell } } = {
@@ -112,6 +124,13 @@ export const requests: { readonly [R in RequestKind]: { readonly [S in State]: C
     [HostState.PROVISIONED]: inUse,
     [HostState.EXTERNAL]: foreign,
   },
+  powerOn: { ...everywhere(accept), [HostState.NEW]: unproved, [HostState.AVAILABLE]: keepClean },
+  powerOff: { ...everywhere(accept), [HostState.NEW]: unproved },
+  powerReset: {
+    ...everywhere(accept),
+    [HostState.NEW]: unproved,
+    [HostState.AVAILABLE]: keepClean,
+  },
   abort: everywhere(refuse('no run holds the host')),
   delete: everywhere(accept),
   update: everywhere(accept),
@@ -122,6 +141,9 @@ export const requestsDuringRun: { readonly [R in RequestKind]: { readonly [K in 
   verify: whileAny(refuse('')),
   inspect: whileAny(refuse('')),
   clean: whileAny(refuse('')),
+  powerOn: { ...whileAny(noPower), [RunKind.VERIFY]: accept },
+  powerOff: { ...whileAny(noPower), [RunKind.VERIFY]: accept },
+  powerReset: { ...whileAny(noPower), [RunKind.VERIFY]: accept },
   abort: {
     ...whileAny(accept),
     [RunKind.DELETE]: refuse('a removal that has begun cannot be stopped'),
@@ -146,6 +168,7 @@ function whileAny(cell: Cell): { readonly [K in Kind]: Cell } {
     [RunKind.VERIFY]: cell,
     [RunKind.INSPECT]: cell,
     [RunKind.CLEAN]: cell,
+    [RunKind.POWER]: cell,
     [RunKind.DELETE]: cell,
   };
 }
@@ -192,17 +215,17 @@ function isRepeated(turn: Turn, { requestId = '' }: Requester): boolean {
 /** Why the tables refuse a request now, or undefined. */
 function refusalOf(turn: Turn, request: HostRequest): Refusal | undefined {
   const run = activeRun(turn.status);
-  const cell =
-    run === undefined
-      ? requests[request.kind][turn.status.state as State]
-      : requestsDuringRun[request.kind][run.kind as Kind];
+  const byState = requests[request.kind][turn.status.state as State];
+  const byRun = run === undefined ? accept : requestsDuringRun[request.kind][run.kind as Kind];
+  const abortsRun = run !== undefined && request.kind === 'abort';
+  const cell = byRun === accept && !abortsRun ? byState : byRun;
   if (cell === accept) return undefined;
-  const reason = (cell as { refuse: string }).refuse || heldBy(run);
+  const text = (cell as { refuse: string }).refuse;
+  const reason = run === undefined ? text : [heldBy(run), text].filter((part) => part).join('; ');
   return { code: 'failedPrecondition', message: `${turn.host.name}: ${reason}` };
 }
 
-function heldBy(run: Run | undefined): string {
-  if (run === undefined) return 'not possible now';
+function heldBy(run: Run): string {
   const at = run.steps[run.currentStep]?.name ?? 'its end';
   return `busy: ${runName(run)} holds the host (at ${at}); wait for its end or abort it`;
 }
@@ -224,11 +247,22 @@ function proceed(turn: Turn): void {
   }
 }
 
-/** Deletion first, then holds, then the goal. Returns whether a run was started. */
+/** Deletion first, then a power request, then holds, then the goal. Whether a run was started. */
 function startWanted(turn: Turn): boolean {
-  const { status } = turn;
+  const { status, record } = turn;
   if (status.deletion !== undefined) {
     startRun(turn, RunKind.DELETE, status.deletion.by);
+    return true;
+  }
+  if (record.pendingPower !== undefined) {
+    const { by, steps } = record.pendingPower;
+    delete record.pendingPower;
+    startRun(
+      turn,
+      RunKind.POWER,
+      by,
+      steps.map((step) => ({ step, arguments: {} })),
+    );
     return true;
   }
   if (status.holds.some((hold) => hold.scope === HoldScope.WORK)) return false;
@@ -276,10 +310,14 @@ function wantsAvailable(turn: Turn): boolean {
   return turn.spec.goal !== HostGoal.MANAGEABLE && turn.spec.retired !== true;
 }
 
-/** A goal that failed waits for its next attempt; one that was given up waits for a person. */
+/**
+ * A goal that failed waits for its next attempt, one that was given up for a person; a changed
+ * credential is a reason to try again at once.
+ */
 function mayTryAgain(turn: Turn): boolean {
   const backoff = turn.status.backoff;
   if (backoff === undefined) return true;
+  if (turn.context.credentialVersion !== turn.record.failedCredentialVersion) return true;
   if (backoff.givenUpReason !== '') return false;
   return backoff.nextAttemptTime === undefined || hasPassed(turn, backoff.nextAttemptTime);
 }
@@ -312,8 +350,10 @@ function landingState(turn: Turn, run: Run, landing: Landing): State {
 
 function landWell(turn: Turn, run: Run): void {
   const { status } = turn;
-  delete status.backoff;
-  delete status.lastError;
+  if (run.kind !== RunKind.POWER) {
+    delete status.backoff;
+    delete status.lastError;
+  }
   for (const outcome of [RunOutcome.FAILED, RunOutcome.TIMED_OUT] as const) {
     const { fault } = landings[run.kind as Kind][outcome];
     if (fault !== undefined) clearFault(turn, fault);
@@ -335,7 +375,7 @@ function landBadly(turn: Turn, run: Run, landing: Landing): void {
   if (landing.fault !== undefined) {
     setFault(turn, landing.fault, cause, `a ${runName(run).split(' ')[0]} run that succeeds`);
   }
-  backOff(turn, run);
+  if (run.kind !== RunKind.POWER) backOff(turn, run);
 }
 
 /** Failures that another try cannot mend: a person must look first. */
@@ -364,6 +404,9 @@ function backOff(turn: Turn, run: Run): void {
     backoff.nextAttemptTime = later(turn, backoffMs(failures, goalDelayMs, goalDelayMaxMs, key));
   }
   status.backoff = backoff;
+  if (context.credentialVersion !== undefined) {
+    record.failedCredentialVersion = context.credentialVersion;
+  }
 }
 
 export function outcomeName(outcome: RunOutcome): string {

@@ -96,20 +96,15 @@ function standing(run: Run, sentTo: agent.Journal, journal: agent.Journal): Send
 }
 
 /**
- * After a Hello: sends the operation again under its old id unless the agent lists it (R3). Its
- * journal may have been raised to a new generation meanwhile.
+ * After a Hello of the journal that holds the operation: sends it again under its old id (R3). The
+ * agent answers a known id from its journal; with the operation goes the secret, which a restarted
+ * agent no longer has. The journal may have been raised to a new generation meanwhile.
  */
-export function resendIfUnknown(
-  turn: Turn,
-  journal: agent.Journal,
-  listed: readonly agent.JournalledOperation[],
-): void {
+export function resend(turn: Turn, journal: agent.Journal): void {
   const slot = turn.record.operation;
   if (slot?.operation === undefined || slot.sentTo === undefined) return;
   if (slot.sentTo.id !== journal.id || slot.sentTo.generation > journal.generation) return;
   slot.sentTo = journal;
-  const id = slot.operation.id;
-  if (listed.some((operation) => operation.operationId === id)) return;
   turn.effects.push({ kind: 'send', operation: slot.operation });
 }
 

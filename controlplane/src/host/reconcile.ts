@@ -10,11 +10,19 @@
  */
 import { clone, create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, type Progress, ProgressSchema, RunPhase, store as wire } from '@rackwright/api';
+import {
+  agent,
+  type Explanation,
+  type Progress,
+  ProgressSchema,
+  RunPhase,
+  store as wire,
+} from '@rackwright/api';
 import type { Cancel, Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { SessionRegistry } from '../agents/registry.ts';
 import { deleteRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
+import { explainHost } from './explain.ts';
 import { step } from './machine.ts';
 import { releaseEverything } from './removal.ts';
 import { gatherContext, reserveIdentity } from './surroundings.ts';
@@ -132,6 +140,14 @@ export class Hosts {
 
   wakeRack(rackId: string): void {
     for (const [hostId, rack] of this.#rackOf) if (rack === rackId) this.wake(hostId);
+  }
+
+  /** What the host waits for, computed from what its next turn would be decided by. */
+  async explain(hostId: string): Promise<Explanation | undefined> {
+    const key = storeKey('hosts', hostId);
+    const found = await readRecord(this.#deps.store, wire.HostRecordSchema, key);
+    if (found === undefined) return undefined;
+    return explainHost(found.record, await gatherContext(this.#deps, found.record, new Map()));
   }
 
   progressOf(hostId: string): Progress | undefined {

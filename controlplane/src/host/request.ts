@@ -6,6 +6,7 @@ import {
   DeletionSchema,
   HostSpecSchema,
   RunKind,
+  store,
 } from '@rackwright/api';
 import { knownSteps, startRun } from './engine.ts';
 import { activeRun, causedBy, now, type Turn } from './turn.ts';
@@ -28,6 +29,11 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
       return start(turn, RunKind.INSPECT, by);
     case 'clean':
       return clean(turn, request.steps, by);
+    case 'powerOff':
+      return power(turn, ['power.off'], by);
+    case 'powerOn':
+    case 'powerReset':
+      return bootFromDisk(turn, request, by);
     case 'abort':
       return abort(turn, request.reason, by);
     case 'delete':
@@ -66,6 +72,35 @@ function clean(turn: Turn, steps: readonly RequestedStep[], by: Requester): Refu
   }
   startRun(turn, RunKind.CLEAN, by.actor, steps);
   return undefined;
+}
+
+/**
+ * Old data must not come to life unnoticed: a dirty host boots from its disk only for a reason
+ * that stands in its timeline, and from then on its certificates count no more.
+ */
+function bootFromDisk(
+  turn: Turn,
+  request: Extract<HostRequest, { bootOldDiskReason: string }>,
+  by: Requester,
+): Refusal | undefined {
+  const reason = request.bootOldDiskReason;
+  if (turn.status.dirty && reason === '') {
+    const message =
+      `${turn.host.name} may hold data of its last use, and would boot it; ` +
+      'clean it first, or give boot_old_disk_reason';
+    return { code: 'failedPrecondition', message };
+  }
+  turn.status.useEpoch += 1n;
+  turn.status.dirty = true;
+  const steps = request.kind === 'powerReset' ? ['power.off', 'power.on'] : ['power.on'];
+  power(turn, steps, by);
+  if (reason !== '') causedBy(turn, by.actor, `${request.kind} from the old disk: ${reason}`);
+  return undefined;
+}
+
+/** Starts as soon as no run holds the host: at once, or after the verify that does. */
+function power(turn: Turn, steps: string[], by: Requester): undefined {
+  turn.record.pendingPower = create(store.PendingPowerSchema, { steps, by: by.actor });
 }
 
 function violation(field: string, description: string) {

@@ -5,18 +5,18 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  BmcProtocol,
   type Run,
   type RunFailure,
-  RunFailureSchema,
   type RunStep,
   type store,
 } from '@rackwright/api';
-import { eraseMetadataStep, eraseStep } from '../steps/index.ts';
 import { certifyErasure, checkCertified } from './certify.ts';
 import { challengeSeed } from './derive.ts';
 import { planDevices } from './device-plan.ts';
 import { recordIdentity } from './identity.ts';
 import { operationId } from './operation.ts';
+import { invalidResult, isErasure } from './step-failure.ts';
 import type { EngineTiming } from './timing.ts';
 import { later, type Turn } from './turn.ts';
 
@@ -70,6 +70,20 @@ const powerOff: OperationStep = {
   operation: (turn) => ({ case: 'setPower', value: setPower(turn, false) }),
   complete: (turn) => {
     turn.status.poweredOn = false;
+    return undefined;
+  },
+};
+
+const powerOn: OperationStep = {
+  kind: 'operation',
+  timeoutMs: operationTimeout,
+  operation: (turn) => {
+    const value = setPower(turn, true);
+    value.bootFrom = agent.BootTarget.DISK;
+    return { case: 'setPower', value };
+  },
+  complete: (turn) => {
+    turn.status.poweredOn = true;
     return undefined;
   },
 };
@@ -149,6 +163,7 @@ const forget: ConditionStep = {
 const definitions: Readonly<Record<string, StepDefinition>> = {
   'bmc.verifyAccess': verifyAccess,
   'power.off': powerOff,
+  'power.on': powerOn,
   'power.bootRunner': bootRunner,
   'runner.await': awaitRunner,
   'runner.inspect': inspect,
@@ -161,22 +176,10 @@ export function stepDefinition(name: string): StepDefinition {
   return definitions[name] ?? runnerStep;
 }
 
-export function isErasure(stepName: string): boolean {
-  return stepName === eraseStep || stepName === eraseMetadataStep;
-}
-
 /** The power-on that the run's runner came up from. */
 export function bootOperationId(turn: Turn, run: Run): string {
   const index = run.steps.findIndex((step) => step.name === 'power.bootRunner');
   return operationId(turn, run, index, run.steps[index]?.attempt ?? 0);
-}
-
-export function stepFailure(type: string, message: string, detail = ''): RunFailure {
-  return create(RunFailureSchema, { type, message, detail });
-}
-
-export function invalidResult(message: string): RunFailure {
-  return stepFailure('invalidResult', message);
 }
 
 export function factsWith(turn: Turn, change: Partial<store.HostFacts>): store.HostFacts {
@@ -191,6 +194,8 @@ function bmcAccess(turn: Turn): agent.BmcAccess {
     ...(bmc?.cipherSuite === undefined ? {} : { cipherSuite: bmc.cipherSuite }),
     credential: bmc?.credential ?? '',
     credentialVersion: turn.context.credentialVersion ?? 0n,
+    protocol: bmc?.protocol === BmcProtocol.REDFISH ? 'redfish' : 'ipmi',
+    certificateSha256: bmc?.certificateSha256 || (turn.status.bmcIdentity?.certificateSha256 ?? ''),
   });
 }
 

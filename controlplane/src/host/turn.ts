@@ -107,6 +107,7 @@ const runKindNames: Readonly<Record<number, string>> = {
   2: 'inspect',
   3: 'clean',
   4: 'delete',
+  5: 'power',
 };
 
 export function runKindName(kind: number): string {

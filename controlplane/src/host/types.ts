@@ -18,6 +18,9 @@ export type HostRequest =
   | { readonly kind: 'inspect' }
   /** No steps: the automatic plan. */
   | { readonly kind: 'clean'; readonly steps: readonly RequestedStep[] }
+  /** Boots from the disk; a dirty host needs a reason for that. */
+  | { readonly kind: 'powerOn' | 'powerReset'; readonly bootOldDiskReason: string }
+  | { readonly kind: 'powerOff' }
   | { readonly kind: 'abort'; readonly reason: string }
   | { readonly kind: 'delete'; readonly reason: string }
   /** Spec and labels as they shall be: validated and merged already. */

@@ -15,6 +15,8 @@ import {
   type ListHostRevisionsRequest,
   type ListHostsRequest,
   notFound,
+  PowerAction,
+  type SetHostPowerRequest,
 } from '@rackwright/api';
 import { displayOf } from '../host/index.ts';
 import type { HostRequest } from '../host/types.ts';
@@ -64,9 +66,38 @@ export function createHostService(deps: RpcDependencies): BoundService {
       violations.throwIfAny();
       return ask(deps, name, { kind: 'abort', reason });
     },
+    setHostPower: (request) => setHostPower(deps, request),
+    explainHost: async ({ name }) => {
+      const explanation = await deps.hosts.explain(requireName('hosts', name));
+      if (explanation === undefined) throw notFound(name);
+      return explanation;
+    },
     listCleanSteps: ({ name }) => listCleanSteps(deps, name),
     listHostRevisions: (request) => listHostRevisions(deps, request),
   });
+}
+
+async function setHostPower(deps: RpcDependencies, request: SetHostPowerRequest): Promise<Host> {
+  const { name, action, bootOldDiskReason, requestId } = request;
+  const violations = new Violations();
+  checkReason('boot_old_disk_reason', bootOldDiskReason, violations);
+  const wanted = powerRequest(action, bootOldDiskReason);
+  if (wanted === undefined) violations.add('action', 'must be on, off or reset');
+  violations.throwIfAny();
+  return ask(deps, name, wanted ?? { kind: 'powerOff' }, requestId);
+}
+
+function powerRequest(action: PowerAction, bootOldDiskReason: string): HostRequest | undefined {
+  switch (action) {
+    case PowerAction.ON:
+      return { kind: 'powerOn', bootOldDiskReason };
+    case PowerAction.RESET:
+      return { kind: 'powerReset', bootOldDiskReason };
+    case PowerAction.OFF:
+      return { kind: 'powerOff' };
+    default:
+      return undefined;
+  }
 }
 
 async function existing(deps: RpcDependencies, name: string) {

@@ -2,7 +2,7 @@
  * What the services need of the rest of the control plane: the host loop behind one interface, so
  * that nothing here can start work or write a host's state by itself.
  */
-import type { Progress, store as wire } from '@rackwright/api';
+import type { Explanation, Progress, store as wire } from '@rackwright/api';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
 import type { HostRequest, Refusal, Requester } from '../host/types.ts';
@@ -27,6 +27,8 @@ export interface HostsPort {
   ): Promise<RequestOutcome>;
   /** Something that the host depends on has changed: look again. */
   wake(hostId: string): void;
+  /** What the host waits for; undefined when there is no such host. */
+  explain(hostId: string): Promise<Explanation | undefined>;
   /** Percent of the present step; memory only. */
   progressOf(hostId: string): Progress | undefined;
   agentConnected(rackId: string): boolean;

@@ -23,6 +23,7 @@ import {
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey } from '@rackwright/store';
+import { explainRack } from '../host/index.ts';
 import { createJoinToken } from '../identity/index.ts';
 import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
 import { applyMask, maskPaths } from './field-mask.ts';
@@ -57,6 +58,14 @@ export function createRackService(deps: RpcDependencies): BoundService {
     updateRack: (request) => updateRack(deps, request),
     deleteRack: (request) => deleteRack(deps, request),
     watchRacks: (request, context) => watchRacks(deps, request, context),
+    explainRack: async ({ name }) => {
+      const { record } = await existing(deps, name);
+      const { entries } = await answered(deps.store.list('hosts'));
+      const hosts = entries
+        .map(({ value }) => fromBinary(wire.HostRecordSchema, value))
+        .filter((host) => host.host?.spec?.rack === name);
+      return explainRack(record, deps.hosts.agentConnected(parseName('racks', name) ?? ''), hosts);
+    },
     createJoinToken: async ({ rack }) => {
       const rackId = requireName('racks', rack, 'rack');
       const trust = { writer: deps, identity: deps.identity };

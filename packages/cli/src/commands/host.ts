@@ -7,6 +7,7 @@ import {
   ListCleanStepsResponseSchema,
   ListHostRevisionsResponseSchema,
   ListHostsResponseSchema,
+  PowerAction,
 } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../failure.ts';
@@ -18,6 +19,7 @@ import type { Column } from '../output/table.ts';
 import { ago } from '../output/time.ts';
 import type { CliContext } from '../world.ts';
 import { allPages } from './calls.ts';
+import { showExplanation } from './explain.ts';
 import {
   type HostClient,
   hostAliases,
@@ -212,6 +214,59 @@ const deleteHost = buildCommand({
   },
 });
 
+const explainHost = buildCommand({
+  docs: { brief: 'Say what a host waits for, and what would make it move' },
+  parameters: { flags: hostFlags, positional: hostArgument, aliases },
+  async func(this: CliContext, flags: SharedFlags, id: string) {
+    const name = resourceName('hosts', id);
+    const answer = await withHosts(this.world, flags, (hosts) => hosts.explainHost({ name }));
+    showExplanation(this.world, flags, answer);
+  },
+});
+
+/** `host power on|off|reset`. */
+function powerCommand(action: PowerAction, brief: string) {
+  return buildCommand({
+    docs: { brief },
+    parameters: {
+      flags: {
+        ...hostFlags,
+        ...requestFlag,
+        bootOldDisk: {
+          kind: 'parsed',
+          parse: String,
+          default: '',
+          brief: 'Why a host that may hold old data is booted from its disk',
+          placeholder: 'reason',
+        },
+      },
+      positional: hostArgument,
+      aliases,
+    },
+    async func(
+      this: CliContext,
+      flags: SharedFlags & { bootOldDisk: string; requestId: string },
+      id: string,
+    ) {
+      const name = resourceName('hosts', id);
+      const { bootOldDisk: bootOldDiskReason, requestId } = flags;
+      const host = await withHosts(this.world, flags, (hosts) =>
+        hosts.setHostPower({ name, action, bootOldDiskReason, requestId }),
+      );
+      showHost(this.world, flags, host);
+    },
+  });
+}
+
+const powerRoutes = buildRouteMap({
+  routes: {
+    on: powerCommand(PowerAction.ON, 'Switch a host on, from its disk'),
+    off: powerCommand(PowerAction.OFF, 'Switch a host off'),
+    reset: powerCommand(PowerAction.RESET, 'Switch a host off and on, from its disk'),
+  },
+  docs: { brief: 'Power of a host; refused while a run holds it' },
+});
+
 const cleanSteps = buildCommand({
   docs: { brief: 'List the clean steps: what runs, in order, and what does not' },
   parameters: { flags: hostFlags, positional: hostArgument, aliases },
@@ -285,6 +340,8 @@ export const hostRoutes = buildRouteMap({
     steps: cleanSteps,
     history,
     abort: abortRun,
+    power: powerRoutes,
+    explain: explainHost,
     delete: deleteHost,
   },
   docs: { brief: 'Bare-metal hosts' },

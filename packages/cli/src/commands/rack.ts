@@ -25,6 +25,7 @@ import { ago } from '../output/time.ts';
 import { openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
 import { allPages, withClient } from './calls.ts';
+import { showExplanation } from './explain.ts';
 
 const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
@@ -93,6 +94,16 @@ const listRacks = buildCommand({
   },
 });
 
+const explainRack = buildCommand({
+  docs: { brief: 'Say whether a rack’s agent works, and what its hosts wait for' },
+  parameters: { flags: shared, positional: idArgument('rack', 'Id of the rack'), aliases },
+  async func(this: CliContext, flags: SharedFlags, id: string) {
+    const name = resourceName('racks', id);
+    const answer = await withRacks(this.world, flags, (client) => client.explainRack({ name }));
+    showExplanation(this.world, flags, answer);
+  },
+});
+
 const deleteRack = buildCommand({
   docs: { brief: 'Remove a rack that has no hosts' },
   parameters: { flags: shared, positional: idArgument('rack', 'Id of the rack'), aliases },
@@ -128,6 +139,7 @@ export const rackRoutes = buildRouteMap({
     list: listRacks,
     delete: deleteRack,
     'join-token': joinToken,
+    explain: explainRack,
   },
   docs: { brief: 'Racks and their agents' },
 });

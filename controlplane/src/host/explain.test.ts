@@ -1,0 +1,82 @@
+import { create } from '@bufbuild/protobuf';
+import { agent, HostGoal, store } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { explainHost } from './explain.ts';
+import { explainRack } from './explain-rack.ts';
+import { type Bench, bench, failed, verified } from './testing/bench.ts';
+
+const explain = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+
+test('a wrong password is named, with the command that corrects it, and correcting it helps', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(failed('authentication', 'the BMC refused user admin'));
+  const told = explain(host);
+  expect(told.headline).toContain('given up');
+  expect(told.causes.map((cause) => cause.text)).toContain('the BMC refused user admin');
+  expect(told.unblock[0]).toContain('rackwright credential update c1');
+  host.context = { ...host.context, credentialVersion: 2n };
+  host.apply({ kind: 'tick' });
+  expect(host.operation().id).toBe('u1/2/0/1');
+});
+
+test('a silent BMC is waited for, with the next attempt and since when', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  const silent = create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'no answer' });
+  host.report({ case: 'transientError', value: silent });
+  const told = explain(host);
+  expect(told.blocker).toBe('the BMC');
+  expect(told.nextAttemptTime).toBeDefined();
+  expect(told.since).toBeDefined();
+  expect(told.unblock.join(' ')).toContain('10.0.0.1:623');
+});
+
+test('a BMC that says yes and does nothing is named, and asking again starts a run', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  host.request({ kind: 'inspect' });
+  host.report(failed('notApplied', 'power stayed on for 15 s'));
+  const told = explain(host);
+  expect(told.unblock.at(-1)).toContain('rackwright host inspect h1');
+  host.request({ kind: 'inspect' });
+  expect(host.operation().kind.case).toBe('setPower');
+});
+
+test('with the agent away the rack is named, and how to start it', () => {
+  const host = bench();
+  host.context = { ...host.context, session: undefined };
+  host.apply({ kind: 'tick' });
+  const told = explain(host);
+  expect(told.blocker).toBe('the agent of the rack');
+  expect(told.unblock[0]).toContain('racks/r1');
+});
+
+test('a missing credential is named with the command that creates it', () => {
+  const host = bench();
+  host.context = { ...host.context, credentialVersion: undefined };
+  host.apply({ kind: 'tick' });
+  expect(explain(host).unblock[0]).toContain('rackwright credential create c1');
+});
+
+test('a host that is where its goal wants it waits for nothing', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const told = explain(host);
+  expect(told.blocker).toBe('');
+  expect(told.unblock).toEqual([]);
+});
+
+test('a rack says whether its agent works, and names the hosts that need a person', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(failed('authentication'));
+  const agentPublicKey = Uint8Array.of(1);
+  const record = create(store.RackRecordSchema, { rack: { name: 'racks/r1' }, agentPublicKey });
+  const told = explainRack(record, false, [host.record]);
+  expect(told.headline).toContain('not connected');
+  expect(told.unblock[0]).toContain('rackwright-agent run');
+  expect(told.causes.map((cause) => cause.text).join('\n')).toContain('hosts/h1 needs a person');
+});

@@ -1,0 +1,188 @@
+/**
+ * Explains a host from the record and the surroundings that the machine decides by: what it waits
+ * for, since when, what comes next by itself, and what a person can do. Pure.
+ *
+ * Invariant: what stands under `unblock` names a command or an action that makes the host move.
+ */
+import { create } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import {
+  CauseSchema,
+  type Explanation,
+  ExplanationSchema,
+  HoldScope,
+  HostGoal,
+  type Run,
+  RunPhase,
+  type store,
+} from '@rackwright/api';
+import { adviceFor } from './advice.ts';
+import { displayOf } from './display.ts';
+import { activeRun, currentStep, runName } from './turn.ts';
+import type { HostContext } from './types.ts';
+
+interface Told {
+  readonly headline: string;
+  readonly causes?: readonly { readonly text: string; readonly since?: Timestamp | undefined }[];
+  readonly blocker?: string;
+  readonly since?: Timestamp | undefined;
+  readonly nextAttemptTime?: Timestamp | undefined;
+  readonly deadline?: Timestamp | undefined;
+  readonly unblock?: readonly string[];
+}
+
+/** `undefined` fields of the answer mean: does not apply. */
+export function explainHost(record: store.HostRecord, context: HostContext): Explanation {
+  const told = tell(record, context);
+  return create(ExplanationSchema, {
+    subject: record.host?.name ?? '',
+    headline: told.headline,
+    causes: (told.causes ?? []).map(({ text, since }) =>
+      create(CauseSchema, since === undefined ? { text } : { text, since }),
+    ),
+    blocker: told.blocker ?? '',
+    ...(told.since === undefined ? {} : { since: told.since }),
+    ...(told.nextAttemptTime === undefined ? {} : { nextAttemptTime: told.nextAttemptTime }),
+    ...(told.deadline === undefined ? {} : { deadline: told.deadline }),
+    unblock: [...(told.unblock ?? [])],
+    lastEvidence: lastEvidence(record),
+  });
+}
+
+function tell(record: store.HostRecord, context: HostContext): Told {
+  const status = record.host?.status;
+  if (status === undefined) return { headline: 'the record has no status' };
+  const run = activeRun(status);
+  if (run !== undefined) return tellRun(record, run, context);
+  const hold = status.holds.find(({ scope }) => scope === HoldScope.WORK);
+  if (hold !== undefined) {
+    return {
+      headline: `held by ${hold.by}: nothing new starts`,
+      causes: [{ text: hold.reason, since: hold.since }],
+      blocker: 'the hold',
+      since: hold.since,
+      unblock: ['find out what the reason means, then delete and create the host again'],
+    };
+  }
+  return tellMissing(record, context) ?? tellGoal(record, context);
+}
+
+function tellRun(record: store.HostRecord, run: Run, context: HostContext): Told {
+  const { host } = record;
+  const step = currentStep(run);
+  const at = `${runName(run)}, step ${step?.name ?? 'end'} (${run.currentStep + 1} of ${run.steps.length})`;
+  const display = host?.status === undefined ? '' : displayOf(host.status);
+  if (run.phase !== RunPhase.WAITING || run.waiting === undefined) {
+    return { headline: `${display}: ${at}`, since: step?.startTime, deadline: step?.deadline };
+  }
+  const { reason, message, since } = run.waiting;
+  return {
+    headline: `${display}: ${at}`,
+    causes: [{ text: message, since }],
+    blocker: blockers[reason] ?? reason,
+    since,
+    nextAttemptTime: record.operation?.notBefore,
+    deadline: step?.deadline ?? run.deadline,
+    unblock: waitingAdvice(record, reason, context),
+  };
+}
+
+const blockers: Readonly<Record<string, string>> = {
+  agent: 'the agent of the rack',
+  bmc: 'the BMC',
+  runner: 'the runner on the host',
+  conflict: 'a conflict on the host or its BMC',
+};
+
+function waitingAdvice(record: store.HostRecord, reason: string, context: HostContext): string[] {
+  const rack = record.host?.spec?.rack ?? '';
+  switch (reason) {
+    case 'agent':
+      return context.agentRegistered
+        ? [`start the agent of ${rack} again (rackwright-agent run); the work goes on by itself`]
+        : [`join an agent: rackwright rack join-token ${rack.replace(/^racks\//, '')}`];
+    case 'bmc':
+      return adviceFor('unreachable', record);
+    case 'runner':
+      return [
+        `look at the console of ${record.host?.name}: it should be booting from the network card ` +
+          `${record.host?.spec?.bootMacs.join(', ')}`,
+      ];
+    default:
+      return ['nothing: it is tried again by itself'];
+  }
+}
+
+/** What keeps the control plane from ordering anything at all. */
+function tellMissing(record: store.HostRecord, context: HostContext): Told | undefined {
+  const { host } = record;
+  const name = host?.name.replace(/^hosts\//, '') ?? '';
+  if (!context.reservationsHeld) {
+    return {
+      headline: 'nothing starts: another host holds one of its MAC or BMC addresses',
+      blocker: 'an address that is not unique',
+      unblock: [`correct boot MACs or BMC address: rackwright host update ${name}`],
+    };
+  }
+  if (context.credentialVersion === undefined) {
+    const credential = host?.spec?.bmc?.credential.replace(/^credentials\//, '') || 'CREDENTIAL';
+    return {
+      headline: 'nothing starts: its credential does not exist',
+      blocker: `the credential ${credential}`,
+      unblock: [`create it: rackwright credential create ${credential} --username USER`],
+    };
+  }
+  return undefined;
+}
+
+function tellGoal(record: store.HostRecord, context: HostContext): Told {
+  const status = record.host?.status;
+  const { backoff, lastError } = status ?? {};
+  const goal = goalName(record);
+  if (status === undefined || backoff === undefined) {
+    if (!context.agentRegistered) return tellNoAgent(record);
+    return { headline: `${displayed(record)}: it is where its goal (${goal}) wants it` };
+  }
+  const type = lastError?.failure?.type ?? '';
+  const causes = [
+    { text: `${lastError?.run ?? 'the last run'} failed: ${type}`, since: lastError?.time },
+    { text: lastError?.failure?.message ?? 'no reason was recorded' },
+    ...(lastError?.failure?.detail ? [{ text: lastError.failure.detail }] : []),
+  ];
+  const givenUp = backoff.givenUpReason !== '';
+  return {
+    headline: givenUp
+      ? `${displayed(record)}: the way to ${goal} has been given up: ${backoff.givenUpReason}`
+      : `${displayed(record)}: the way to ${goal} is tried again after a pause`,
+    causes,
+    blocker: givenUp ? 'a person must act' : 'the pause after a failure',
+    since: lastError?.time,
+    nextAttemptTime: backoff.nextAttemptTime,
+    unblock: adviceFor(type, record),
+  };
+}
+
+function tellNoAgent(record: store.HostRecord): Told {
+  const rack = record.host?.spec?.rack ?? '';
+  return {
+    headline: `${displayed(record)}: no agent has ever joined ${rack}`,
+    blocker: 'the agent of the rack',
+    unblock: [`join one: rackwright rack join-token ${rack.replace(/^racks\//, '')}`],
+  };
+}
+
+function displayed(record: store.HostRecord): string {
+  return record.host?.status === undefined ? 'unknown' : displayOf(record.host.status);
+}
+
+function goalName(record: store.HostRecord): string {
+  const spec = record.host?.spec;
+  return spec?.goal === HostGoal.MANAGEABLE || spec?.retired === true ? 'manageable' : 'available';
+}
+
+function lastEvidence(record: store.HostRecord): string {
+  const { change, host } = record;
+  const power = host?.status?.poweredOn;
+  const observed = power === undefined ? '' : `; power last seen ${power ? 'on' : 'off'}`;
+  return `${change?.cause ?? 'created'}${observed}`;
+}
