@@ -51,6 +51,10 @@ const commands = {
     [api('api code', 'generate')],
   ],
   format: () => [[format(true)], [api('api format', 'format', '-w')]],
+  lock: () => [
+    [{ name: 'lock', argv: ['npm', 'install', '--package-lock-only', '--ignore-scripts'] }],
+    [program('test/complete-lock.ts', [])],
+  ],
   peers: (args) => [[program('test/peers.ts', args)]],
   lab: (args) => [[program('test/lab/main.ts', args)]],
   sim: (args) => [[program('test/sim/main.ts', args)]],
@@ -126,7 +130,7 @@ function run(step, shown) {
   const start = Date.now();
   const [bin = '', ...args] = step.argv;
   return new Promise((resolve) => {
-    const child = spawn(join(binFolder, bin), args, {
+    const child = spawn(bin === 'npm' ? bin : join(binFolder, bin), args, {
       cwd: join(root, step.cwd ?? '.'),
       env: childEnvironment(),
       stdio: shown ? 'inherit' : ['ignore', 'pipe', 'pipe'],

@@ -58,7 +58,7 @@ function bootstrap(args: string[], environment: Record<string, string> = {}) {
 test('names its commands when it is given another', () => {
   const { code, output } = bootstrap(['nonsense']);
   expect(code).toBe(1);
-  expect(output).toContain('test, check, gen, format, peers, lab, sim');
+  expect(output).toContain('test, check, gen, format, lock, peers, lab, sim');
 });
 
 test('runs a program with the pinned Node, its arguments and its exit code', () => {

@@ -32,7 +32,7 @@ test('draws workspaces, tests apart, with what they import', () => {
     },
     {
       path: 'packages/dhcp/src/a.test.ts',
-      text: "import { a } from '@rackwright/dhcp';\nimport { test } from 'vitest';",
+      text: "import { a } from '@rackwright/dhcp';\nimport 'vitest';\nimport 'node:os';",
     },
     {
       path: 'agent/src/main.ts',

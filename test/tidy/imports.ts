@@ -55,17 +55,18 @@ export function findEscapes(file: SourceFile): Finding[] {
 
 /**
  * The golden text: one line per workspace and kind of code, with all that it imports: workspaces
- * by their short name, packages of others by theirs, Node's modules with `node:`.
+ * by their short name, packages of others by theirs, and, but for tests, Node's own modules.
  */
 export function describeGraph(files: readonly SourceFile[]): string {
   const edges = new Map<string, Set<string>>();
   for (const file of files) {
     const own = workspaceOf(file.path);
-    const tests = isTestCode(file.path) && own !== 'test' ? ' (tests)' : '';
-    const from = `${own}${tests}`;
+    const isTest = isTestCode(file.path);
+    const from = isTest && own !== 'test' ? `${own} (tests)` : own;
     for (const { specifier } of importsOf(file.text)) {
       const target = targetOf(specifier);
       if (target === undefined || target === own) continue;
+      if (isTest && target.startsWith('node:')) continue;
       edges.set(from, (edges.get(from) ?? new Set()).add(target));
     }
   }

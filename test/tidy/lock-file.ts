@@ -56,7 +56,7 @@ export function findLockFaults(text: string): string[] {
     for (const optional of Object.keys(entry.optionalDependencies ?? {})) {
       if (packages[`node_modules/${optional}`] !== undefined) continue;
       if (packages[`${path}/node_modules/${optional}`] !== undefined) continue;
-      faults.push(`${optional}, which ${name} may use, has no entry: npm ci would refuse`);
+      faults.push(`${optional}, which ${name} may use, has no entry: npm run lock adds it`);
     }
     return faults;
   });

@@ -53,9 +53,13 @@ export function isTypeScript(path: string): boolean {
  * `test-….ts`, `….fixture.ts`, and `subject.ts`, what a conformance suite judges. Bans that protect determinism do not hold there.
  */
 export function isTestCode(path: string): boolean {
-  return (
-    path.startsWith('test/') ||
-    path === 'vitest.config.ts' ||
-    /(\.(test|fixture)\.ts$|\/(conformance|testing)\/|\/subject\.ts$|\/test-[^/]+\.ts$)/.test(path)
-  );
+  return testPlaces.some((place) => place.test(path));
 }
+
+const testPlaces: readonly RegExp[] = [
+  /^test\//,
+  /^vitest\.config\.ts$/,
+  /\.(test|fixture)\.ts$/,
+  /\/(conformance|testing)\//,
+  /\/(subject|test-[^/]+)\.ts$/,
+];
