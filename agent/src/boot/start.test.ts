@@ -1,4 +1,5 @@
 import { dhcpOption, readOption } from '@rackwright/dhcp';
+import { decodePacket, encodePacket, type TftpOption } from '@rackwright/tftp';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
   discover,
@@ -142,6 +143,24 @@ test.each([
     tooks.push(performance.now() - before);
   }
   expect(Math.min(...tooks)).toBeLessThan(50);
+});
+
+test('serves firmware that was reset and asks again from the port that it used before', async () => {
+  const rig = await rigOnly();
+  const firmware = await openMailbox();
+  closers.push(() => firmware.close());
+  const { tftpPort } = rig.services;
+  const options: TftpOption[] = [['blksize', '1468']];
+  const request = { kind: 'readRequest', fileName: 'snponly.efi', mode: 'octet', options } as const;
+  firmware.send(encodePacket(request), tftpPort);
+  const first = await firmware.next(10_000);
+  const firstPort = first?.from.port ?? 0;
+  firmware.send(encodePacket({ kind: 'ack', block: 0 }), firstPort);
+  await firmware.next(10_000);
+  firmware.send(encodePacket(request), tftpPort);
+  const again = await firmware.next(10_000);
+  expect(again?.from.port).not.toBe(firstPort);
+  expect(decodePacket(again?.datagram ?? new Uint8Array())).toMatchObject({ kind: 'optionAck' });
 });
 
 test('answers ranges and HEAD, from memory and from disk alike', async () => {

@@ -13,6 +13,7 @@ import {
   decodePacket,
   encodePacket,
   type Lookup,
+  type RequestDecision,
   type TftpLimits,
   type Transfer,
   type TransferEnd,
@@ -67,8 +68,9 @@ export async function startTftp(options: TftpShellOptions): Promise<TftpShell> {
 class TftpServer {
   readonly #options: TftpShellOptions;
   readonly #trouble: LineBudget;
-  /** Transfers by the client's address and port, and how many each address has. */
-  readonly #active = new Map<string, ActiveTransfer>();
+  readonly #active = new Set<ActiveTransfer>();
+  /** The latest transfer of each client's address and port, and how many each address has. */
+  readonly #latest = new Map<string, ActiveTransfer>();
   readonly #perClient = new Map<string, number>();
   #closed = false;
 
@@ -86,13 +88,13 @@ class TftpServer {
     const load = {
       all: this.#active.size,
       ofThisClient: this.#perClient.get(from.address) ?? 0,
-      toThisPort: this.#active.has(key),
+      unanswered: this.#latest.get(key)?.unansweredRequest,
     };
     const { limits } = this.#options;
     const decision = decideRequest(datagram, load, limits, (name) => this.#lookUp(name));
     switch (decision.kind) {
       case 'start':
-        this.#start(key, decision.transfer, decision.fileName, from);
+        this.#start(key, decision, datagram, from);
         return;
       case 'refuse':
         socket.send(decision.reply, from);
@@ -110,7 +112,7 @@ class TftpServer {
 
   close(): void {
     this.#closed = true;
-    for (const transfer of this.#active.values()) transfer.close();
+    for (const active of this.#active) active.close();
     this.#active.clear();
   }
 
@@ -131,15 +133,22 @@ class TftpServer {
       : { kind: 'file', bytes };
   }
 
-  #start(key: string, transfer: Transfer, fileName: string, client: UdpPeer): void {
+  #start(
+    key: string,
+    { transfer, fileName }: RequestDecision & { kind: 'start' },
+    request: Uint8Array,
+    client: UdpPeer,
+  ): void {
     const { clock, log, udp, address } = this.#options;
     const onEnd = (end: TransferEnd): void => {
-      this.#active.delete(key);
+      this.#active.delete(active);
+      if (this.#latest.get(key) === active) this.#latest.delete(key);
       this.#count(client.address, -1);
       log.debug({ client: client.address, file: fileName, end: end.kind }, 'TFTP transfer ended');
     };
-    const active = new ActiveTransfer(transfer, client, clock, onEnd);
-    this.#active.set(key, active);
+    const active = new ActiveTransfer({ transfer, request: request.slice(), client, clock, onEnd });
+    this.#active.add(active);
+    this.#latest.set(key, active);
     this.#count(client.address, 1);
     active.open(udp, address).catch((error: unknown) => {
       this.report({ error: String(error) }, 'TFTP transfer has no socket');
@@ -156,9 +165,18 @@ class TftpServer {
   }
 }
 
+interface ActiveTransferOptions {
+  readonly transfer: Transfer;
+  readonly request: Uint8Array;
+  readonly client: UdpPeer;
+  readonly clock: Clock;
+  readonly onEnd: (end: TransferEnd) => void;
+}
+
 /** One transfer with its socket and its timer (Y3). */
 class ActiveTransfer {
   readonly #transfer: Transfer;
+  readonly #request: Uint8Array;
   readonly #client: UdpPeer;
   readonly #clock: Clock;
   readonly #onEnd: (end: TransferEnd) => void;
@@ -166,16 +184,17 @@ class ActiveTransfer {
   #cancelTimer: Cancel | undefined;
   #closed = false;
 
-  constructor(
-    transfer: Transfer,
-    client: UdpPeer,
-    clock: Clock,
-    onEnd: (end: TransferEnd) => void,
-  ) {
+  constructor({ transfer, request, client, clock, onEnd }: ActiveTransferOptions) {
     this.#transfer = transfer;
+    this.#request = request;
     this.#client = client;
     this.#clock = clock;
     this.#onEnd = onEnd;
+  }
+
+  /** The request that began this, until the client has acknowledged anything. */
+  get unansweredRequest(): Uint8Array | undefined {
+    return this.#transfer.answered ? undefined : this.#request;
   }
 
   async open(udp: Udp, address: string): Promise<void> {

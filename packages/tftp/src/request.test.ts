@@ -1,8 +1,13 @@
 import { expect, test } from 'vitest';
 import { decodePacket, encodePacket, type TftpPacket } from './packet.ts';
-import { decideRequest, type RequestDecision, tftpLimitsDefault } from './request.ts';
+import {
+  decideRequest,
+  type RequestDecision,
+  type TransferLoad,
+  tftpLimitsDefault,
+} from './request.ts';
 
-const idle = { all: 0, ofThisClient: 0, toThisPort: false };
+const idle = { all: 0, ofThisClient: 0, unanswered: undefined };
 
 function lookUp(fileName: string) {
   return fileName === 'undionly.kpxe'
@@ -10,7 +15,7 @@ function lookUp(fileName: string) {
     : ({ kind: 'refused', code: 1, message: 'no such file' } as const);
 }
 
-function decide(packet: TftpPacket | Uint8Array, load = idle): RequestDecision {
+function decide(packet: TftpPacket | Uint8Array, load: TransferLoad = idle): RequestDecision {
   const datagram = packet instanceof Uint8Array ? packet : encodePacket(packet);
   return decideRequest(datagram, load, tftpLimitsDefault, lookUp);
 }
@@ -47,8 +52,14 @@ test('says nothing to errors and strays, so that two servers cannot talk for eve
   expect(decide({ kind: 'optionAck', options: [] }).kind).toBe('ignore');
 });
 
-test('starts no second transfer for a repeated request', () => {
-  expect(decide(read('undionly.kpxe'), { ...idle, toThisPort: true }).kind).toBe('ignore');
+test('starts no second transfer for a request that was repeated before it was answered', () => {
+  const unanswered = encodePacket(read('undionly.kpxe'));
+  expect(decide(read('undionly.kpxe'), { ...idle, unanswered }).kind).toBe('ignore');
+});
+
+test('starts a transfer for another request from the same port', () => {
+  const unanswered = encodePacket(read('snponly.efi'));
+  expect(decide(read('undionly.kpxe'), { ...idle, unanswered }).kind).toBe('start');
 });
 
 test('refuses a client that has too many transfers, and is silent when all are taken', () => {

@@ -2,8 +2,10 @@
  * What to do with a datagram on the well-known port: start a transfer, refuse, or say nothing.
  *
  * Q1 Nothing is ever written: a write request is an access violation.
- * Q2 A client has one transfer per port of its own. A repeated request from that port is the
- *    client's retransmission and starts no second one.
+ * Q2 The same request from the same port, while the first answer to it is unacknowledged, is the
+ *    client's retransmission and starts no second transfer. After an acknowledgement it is a client
+ *    that has begun anew (firmware uses its ports again after a reset) and gets a new transfer; the
+ *    old one ends by itself.
  * Q3 Over the limit of one client: refused, so that its user sees why. Over the limit of all:
  *    silence, because firmware asks again after silence but gives up on an error.
  */
@@ -33,8 +35,8 @@ export const tftpLimitsDefault: TftpLimits = {
 export interface TransferLoad {
   readonly all: number;
   readonly ofThisClient: number;
-  /** Whether one goes to the very port that this datagram came from. */
-  readonly toThisPort: boolean;
+  /** The latest request from this very port, while nothing of its answer is acknowledged. */
+  readonly unanswered: Uint8Array | undefined;
 }
 
 /** What a name stands for. `refused` carries a {@link tftpError} code. */
@@ -55,7 +57,9 @@ export function decideRequest(
 ): RequestDecision {
   const request = readRequest(datagram);
   if (request.kind === 'ignore' || request.kind === 'refuse') return request;
-  if (load.toThisPort) return { kind: 'ignore', reason: 'repeated request' };
+  if (load.unanswered !== undefined && sameBytes(load.unanswered, datagram)) {
+    return { kind: 'ignore', reason: 'repeated request' };
+  }
   if (load.all >= limits.transfersMax) {
     return { kind: 'ignore', reason: `${limits.transfersMax} transfers under way` };
   }
@@ -101,6 +105,10 @@ function decodeOrReason(datagram: Uint8Array): ReturnType<typeof decodePacket> |
     if (error instanceof DecodeError) return error.message;
     throw error;
   }
+}
+
+function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
+  return one.length === other.length && one.every((byte, index) => byte === other[index]);
 }
 
 function refuse(code: number, message: string): RequestDecision & { kind: 'refuse' } {

@@ -77,7 +77,9 @@ test('waits for block 0 to be acknowledged after an option acknowledgement', () 
     options: [['blksize', '8']],
   });
   expect(transfer.receive(ack(1)).sends).toEqual([]);
+  expect(transfer.answered).toBe(false);
   expect(blocks(transfer.receive(ack(0)))).toEqual([1]);
+  expect(transfer.answered).toBe(true);
 });
 
 test('repeats what is unanswered, ever more slowly, and then gives up', () => {

@@ -57,6 +57,7 @@ export class Transfer {
   #attempts = 0;
   #awaitsOptionAck: boolean;
   #heedsDuplicate = true;
+  #answered = false;
   #ended = false;
 
   constructor(file: Uint8Array, negotiated: Negotiated, retry: RetryLimits) {
@@ -65,6 +66,11 @@ export class Transfer {
     this.#retry = retry;
     this.#blocks = Math.floor(file.length / negotiated.blockBytes) + 1;
     this.#awaitsOptionAck = negotiated.answer.length > 0;
+  }
+
+  /** Whether the client has acknowledged anything, be it only the options. */
+  get answered(): boolean {
+    return this.#answered;
   }
 
   /** The first packets; call once. */
@@ -103,6 +109,7 @@ export class Transfer {
     if (this.#awaitsOptionAck) {
       if (block !== 0) return nothing;
       this.#awaitsOptionAck = false;
+      this.#answered = true;
       this.#attempts = 0;
       return this.#sendUnanswered('ack');
     }
@@ -110,6 +117,7 @@ export class Transfer {
     const inFlight = this.#sent - this.#acknowledged;
     if (advance > inFlight) return nothing;
     this.#heedsDuplicate = this.#attempts === 1 && advance === inFlight;
+    this.#answered = true;
     this.#acknowledged += advance;
     this.#attempts = 0;
     return this.#acknowledged === this.#blocks

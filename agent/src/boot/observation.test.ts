@@ -1,0 +1,50 @@
+import type { Clock, Log } from '@rackwright/platform';
+import { expect, test } from 'vitest';
+import type { BootMemory } from './memory.ts';
+import { makeGate, type NetbootObservation } from './observation.ts';
+
+const mac = '52:54:00:77:00:01';
+const clock: Clock = { nowMs: () => 5_000, suspendAwareMs: () => 5_000, after: () => () => {} };
+
+function logInto(lines: string[]): Log {
+  const write = (_fields: object, message: string): void => {
+    lines.push(message);
+  };
+  const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
+  return log;
+}
+
+function memoryWith(expiresAtMs: number): BootMemory {
+  const grant = { hostUid: 'u1', operationId: 'o', bootToken: 't', openedAtMs: 1, expiresAtMs };
+  const hosts = [{ hostUid: 'u1', hostName: 'one', macs: [mac] }];
+  return { snapshot: { generation: 1, hosts }, grants: [grant] };
+}
+
+test('tells the observer of every request, permitted or not, however few lines the log gets', () => {
+  const observed: NetbootObservation[] = [];
+  const lines: string[] = [];
+  let memory = memoryWith(6_000);
+  const onNetboot = (one: NetbootObservation) => observed.push(one);
+  const gate = makeGate({ clock, log: logInto(lines), memory: () => memory, onNetboot });
+  expect(gate(mac, 'dhcp').kind).toBe('runner');
+  memory = memoryWith(4_000);
+  expect(gate(mac, 'script').kind).toBe('localBoot');
+  expect(observed).toEqual([
+    { mac, hostUid: 'u1', stage: 'dhcp', permitted: true, atMs: 5_000 },
+    { mac, hostUid: 'u1', stage: 'script', permitted: false, atMs: 5_000 },
+  ]);
+  for (let round = 0; round < 1_000; round += 1) gate('52:54:00:77:00:99', 'dhcp');
+  expect(observed).toHaveLength(1_002);
+  expect(observed.at(-1)).not.toHaveProperty('hostUid');
+  expect(lines).toHaveLength(20);
+});
+
+test('an observer that throws costs a log line, not a boot', () => {
+  const lines: string[] = [];
+  const onNetboot = () => {
+    throw new Error('planted');
+  };
+  const gate = makeGate({ clock, log: logInto(lines), memory: () => memoryWith(6_000), onNetboot });
+  expect(gate(mac, 'dhcp').kind).toBe('runner');
+  expect(lines).toEqual(['netboot', 'observer of netboots failed']);
+});

@@ -1,0 +1,82 @@
+/** A TFTP client for measurements: many transfers at once, as little work for each as possible. */
+import { createSocket } from 'node:dgram';
+import { decodePacket, encodePacket } from '@rackwright/tftp';
+
+export interface FetchOrder {
+  readonly port: number;
+  readonly fileName: string;
+  readonly transfers: number;
+  readonly blockBytes: number;
+  readonly windowBlocks: number;
+}
+
+/** Silence after which a client sends its last packet again. */
+const retryMs = 500;
+const retriesMax = 60;
+
+/** Fetches the file `transfers` times at once; returns the sum of the bytes. */
+export async function fetchTogether(order: FetchOrder): Promise<number> {
+  const all = Array.from({ length: order.transfers }, () => fetchOnce(order));
+  return (await Promise.all(all)).reduce((sum, bytes) => sum + bytes, 0);
+}
+
+function fetchOnce({ port, fileName, blockBytes, windowBlocks }: FetchOrder): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const socket = createSocket('udp4');
+    // What we asked for, until an option acknowledgement grants it.
+    let granted = { blockBytes: 512, windowBlocks: 1 };
+    let bytes = 0;
+    let expected = 1;
+    let sinceAck = 0;
+    let peerPort = port;
+    let retries = 0;
+    const options: (readonly [string, string])[] = [['blksize', String(blockBytes)]];
+    if (windowBlocks > 1) options.push(['windowsize', String(windowBlocks)]);
+    const request = { kind: 'readRequest', fileName, mode: 'octet', options } as const;
+    let last = encodePacket(request);
+    const send = (sent?: () => void): void => {
+      socket.send(last, peerPort, '127.0.0.1', sent);
+    };
+    const timer = setInterval(() => {
+      retries += 1;
+      if (retries > retriesMax) finish(new Error(`silence after ${bytes} bytes`));
+      else send();
+    }, retryMs);
+    const finish = (error?: Error | null): void => {
+      clearInterval(timer);
+      socket.close();
+      if (error === undefined || error === null) resolve(bytes);
+      else reject(error);
+    };
+    const acknowledge = (block: number, sent?: () => void): void => {
+      sinceAck = 0;
+      last = encodePacket({ kind: 'ack', block: block & 0xffff });
+      send(sent);
+    };
+    socket.on('error', finish);
+    socket.on('message', (datagram, from) => {
+      timer.refresh();
+      peerPort = from.port;
+      const packet = decodePacket(datagram);
+      if (packet.kind === 'error') finish(new Error(packet.message));
+      if (packet.kind === 'optionAck') {
+        const value = (name: string, otherwise: number): number =>
+          Number(packet.options.find(([one]) => one === name)?.[1] ?? otherwise);
+        granted = { blockBytes: value('blksize', 512), windowBlocks: value('windowsize', 1) };
+        acknowledge(0);
+      }
+      if (packet.kind !== 'data') return;
+      if (packet.block !== (expected & 0xffff)) {
+        acknowledge(expected - 1);
+        return;
+      }
+      expected += 1;
+      sinceAck += 1;
+      bytes += packet.bytes.length;
+      // The socket may close only when the last acknowledgement has left it.
+      if (packet.bytes.length < granted.blockBytes) acknowledge(packet.block, finish);
+      else if (sinceAck >= granted.windowBlocks) acknowledge(packet.block);
+    });
+    send();
+  });
+}
