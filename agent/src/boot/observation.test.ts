@@ -20,7 +20,7 @@ function memoryWith(expiresAtMs: number): BootMemory {
   return { snapshot: { generation: 1, hosts }, grants: [grant] };
 }
 
-test('tells the observer of every request, permitted or not, however few lines the log gets', () => {
+test('tells the observer of every request, permitted or not, and the log of few', () => {
   const observed: NetbootObservation[] = [];
   const lines: string[] = [];
   let memory = memoryWith(6_000);

@@ -145,7 +145,7 @@ test.each([
   expect(Math.min(...tooks)).toBeLessThan(50);
 });
 
-test('serves firmware that was reset and asks again from the port that it used before', async () => {
+test('serves firmware that was reset and asks again from the same port', async () => {
   const rig = await rigOnly();
   const firmware = await openMailbox();
   closers.push(() => firmware.close());

@@ -1,0 +1,14 @@
+/** `npm run bench -- NAME [ARGUMENTS]`: runs one benchmark. */
+const benches: Readonly<Record<string, string>> = {
+  lifecycle: './lifecycle/main.ts',
+  tftp: './tftp/main.ts',
+};
+
+const name = process.argv[2] ?? '';
+const program = benches[name];
+if (program === undefined) {
+  console.error(`bench "${name}": one of ${Object.keys(benches).join(', ')}`);
+  process.exit(2);
+}
+process.argv.splice(2, 1);
+await import(program);
