@@ -5,7 +5,7 @@
  *
  * The client is ours, the same for every server; what is compared is the servers' CPU time as the
  * kernel counts it, children included (sampled every 10 ms). A server that is not installed is
- * named and left out (packages tftpd-hpa and atftpd; unpacked copies count when PATH leads to them).
+ * named and left out (packages tftpd-hpa and atftpd; unpacked copies count when PATH finds them).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
