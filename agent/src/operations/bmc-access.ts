@@ -38,6 +38,11 @@ export async function openBmc(
   if (access === undefined || access.address === '') {
     throw new AttemptEnd(failure('invalidArgument', 'the operation names no BMC'));
   }
+  // Operations of before the field existed meant IPMI.
+  if (access.protocol !== '' && access.protocol !== 'ipmi') {
+    const message = `this agent does not speak ${access.protocol} with BMCs`;
+    throw new AttemptEnd(failure('unsupported', message));
+  }
   const credential = await context.credential(access.credential, access.credentialVersion);
   const { cipherSuite } = access;
   return drivers.driver({ ...bmcAddress(access), cipherSuite, credential });

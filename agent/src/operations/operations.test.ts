@@ -119,6 +119,12 @@ describe('VerifyAccess', () => {
     });
   });
 
+  test('over a protocol that this agent does not speak is unsupported', async () => {
+    const { execute } = setUp();
+    const bmc = { ...access, protocol: 'telepathy' };
+    await expect(execute({ case: 'verifyAccess', value: { bmc } })).rejects.toThrow(/unsupported/);
+  });
+
   test('without a BMC is an invalid argument', async () => {
     const { execute } = setUp();
     await expect(execute({ case: 'verifyAccess', value: {} })).rejects.toThrow(AttemptEnd);

@@ -11,7 +11,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
-import type { BmcDriver, BootDevice, PowerState } from '@rackwright/bmc';
+import type { BmcDriver, BootDevice } from '@rackwright/bmc';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type BmcDrivers, failure, identityToWire, openBmc, resultOfBmc } from './bmc-access.ts';
@@ -30,10 +30,6 @@ export async function setPower(
   const identity = await driver.readIdentity(context.signal);
   if (identity.kind !== 'ok') return resultOfBmc(identity);
   const bmcIdentity = identityToWire(identity.value);
-  const before = await driver.powerState(context.signal);
-  if (before.kind !== 'ok') return resultOfBmc(before);
-  const observed = (power: PowerState) =>
-    create(agent.ObservationsSchema, { bmcIdentity, poweredOn: power === 'on' });
   const difference = bmcIdentityDifference(request.expectedIdentity, bmcIdentity);
   if (difference !== undefined) {
     const message = `another BMC answers at ${request.bmc?.address}: ${difference}`;
@@ -41,9 +37,11 @@ export async function setPower(
     return { ...failure('identityMismatch', message), observations };
   }
   const end = request.on
-    ? await switchOn(driver, drivers, request, before.value, context)
+    ? await switchOn(driver, drivers, request, context)
     : await switchOff(driver, context);
-  return end ?? { kind: 'complete', observations: observed(request.on ? 'on' : 'off') };
+  if (end !== undefined) return end;
+  const observations = create(agent.ObservationsSchema, { bmcIdentity, poweredOn: request.on });
+  return { kind: 'complete', observations };
 }
 
 /** Undefined when the state holds. */
@@ -61,7 +59,6 @@ async function switchOn(
   driver: BmcDriver,
   drivers: BmcDrivers,
   request: agent.SetPower,
-  before: PowerState,
   context: OperationContext,
 ): Promise<FinalResult | undefined> {
   const device = bootDevice(request.bootFrom);
@@ -73,7 +70,9 @@ async function switchOn(
     const on = await driver.setPower('on', context.signal);
     return on.kind === 'ok' ? undefined : resultOfBmc(on);
   }
-  if (before === 'on') {
+  const before = await driver.powerState(context.signal);
+  if (before.kind !== 'ok') return resultOfBmc(before);
+  if (before.value === 'on') {
     const message = 'the host is on; to boot it from elsewhere it has to be powered off first';
     return { kind: 'retryAfter', reason: 'invalidState', message, delayMs: alreadyOnRetryMs };
   }
