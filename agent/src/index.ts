@@ -1,7 +1,7 @@
 /** The agent as others start it: tests and the demonstration; its process is `main.ts`. */
 export { type BootConfig, type BootServices, startBoot } from './boot/index.ts';
 export { type AgentConfig, parseConfig } from './config.ts';
-export { type AgentIdentity, IdentityFiles, join } from './identity/index.ts';
+export { type AgentIdentity, IdentityFiles, join, readKey } from './identity/index.ts';
 export { Journal, type JournalOptions } from './journal/index.ts';
 export { type Platform, type RunningAgent, startAgent } from './program.ts';
 export {
@@ -9,6 +9,7 @@ export {
   AttemptEnd,
   type Connection,
   type Executor,
+  grpcTransport,
   type OperationContext,
   type SessionOptions,
   type Transport,

@@ -5,7 +5,6 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,6 +19,8 @@ import {
   HostService,
   RackService,
 } from '@rackwright/api';
+import { type BootNetwork, type LeaseGiver, startLeaseGiver } from '@rackwright/sim/firmware';
+import { freePorts } from '../free-ports.ts';
 import { bmcPassword, type MachineFolder, type MachinePlan, makeMachine } from './machines.ts';
 
 const run = promisify(execFile);
@@ -41,9 +42,19 @@ export interface RackOptions {
   readonly goal?: HostGoal;
 }
 
-type Ports = Readonly<Record<'operators' | 'agents' | 'http' | 'tftp' | 'runner', number>>;
+type Ports = Readonly<
+  Record<'operators' | 'agents' | 'http' | 'tftp' | 'runner' | 'dhcp' | 'client' | 'pxe', number>
+>;
 
 type Role = 'controlplane' | 'agent';
+
+/** What machines fetch on their way to the runner: contents do not matter, sizes do. */
+const fileSizes = {
+  'undionly.kpxe': 70_000,
+  'snponly.efi': 170_000,
+  vmlinuz: 300_000,
+  initrd: 500_000,
+} as const;
 
 export class Rack {
   readonly folder: string;
@@ -55,6 +66,7 @@ export class Rack {
   readonly #children = new Map<Role, ChildProcess>();
   #stopping = false;
   #clients: ReturnType<typeof clientsOf> | undefined;
+  #leaseGiver: LeaseGiver | undefined;
 
   private constructor(options: RackOptions, ports: Ports) {
     this.#options = options;
@@ -65,7 +77,9 @@ export class Rack {
   /** Starts everything and enrols the machines. */
   static async start(options: RackOptions): Promise<Rack> {
     const [operators = 0, agents = 0, http = 0, tftp = 0, runner = 0] = await freePorts(5);
-    const rack = new Rack(options, { operators, agents, http, tftp, runner });
+    const [dhcp = 0, client = 0, pxe = 0] = await freePorts(3);
+    const ports = { operators, agents, http, tftp, runner, dhcp, client, pxe };
+    const rack = new Rack(options, ports);
     try {
       await rack.#prepare();
       return rack;
@@ -82,9 +96,15 @@ export class Rack {
   }
 
   async #prepare(): Promise<void> {
+    const network = this.#network();
+    this.#leaseGiver = await startLeaseGiver({
+      ...network,
+      serverAddress: '127.0.0.1',
+      prefix: '127.77.1',
+    });
     for (const plan of this.#options.machines) {
-      const url = `http://127.0.0.1:${this.#ports.http}`;
-      this.machines.push(makeMachine(join(this.folder, 'machines'), this.#withCrash(plan), url));
+      const root = join(this.folder, 'machines');
+      this.machines.push(makeMachine(root, this.#withCrash(plan), network));
     }
     this.#writeConfigurations();
     await this.#startProgram('controlplane');
@@ -92,6 +112,17 @@ export class Rack {
     await this.#enrolAgent();
     await this.#startProgram('agent');
     await this.#enrolHosts();
+  }
+
+  #network(): BootNetwork {
+    const { dhcp, client, pxe, tftp } = this.#ports;
+    return {
+      broadcastAddress: '127.255.255.255',
+      dhcpPort: dhcp,
+      clientPort: client,
+      pxePort: pxe,
+      tftpPort: tftp,
+    };
   }
 
   #withCrash(plan: MachinePlan): MachinePlan {
@@ -133,14 +164,19 @@ export class Rack {
     const words = [standIn, process.execPath, join(this.folder, 'machines')];
     writeFileSync(tool, `#!/bin/sh\nexec ${words.join(' ')} "$@"\n`);
     chmodSync(tool, 0o755);
-    for (const name of ['vmlinuz', 'initrd']) writeFileSync(join(this.folder, name), name);
+    const named = (name: string) => ({ name, path: join(this.folder, name) });
+    for (const [name, size] of Object.entries(fileSizes)) {
+      writeFileSync(join(this.folder, name), Buffer.alloc(size, name));
+    }
     const agent = {
       stateFolder: join(this.folder, 'agent'),
       serverAddress: address,
-      dhcp: { mode: 'off' },
+      dhcp: this.#agentDhcp(),
       tftp: { address, port: tftp },
       http: { address, port: http },
-      files: ['vmlinuz', 'initrd'].map((name) => ({ name, path: join(this.folder, name) })),
+      loaders: { bios: 'undionly.kpxe', uefiX64: 'snponly.efi' },
+      loaderFiles: ['undionly.kpxe', 'snponly.efi'].map(named),
+      files: ['vmlinuz', 'initrd'].map(named),
       runner: { address, port: runner },
       bmc: { ipmitoolPath: tool, spacingMs: 10, readBackPollMs: 100 },
     };
@@ -149,6 +185,13 @@ export class Rack {
       writeFileSync(join(this.folder, `${role}.json`), JSON.stringify(config));
       writeFileSync(join(this.folder, `${role}.armed.json`), JSON.stringify(armed));
     }
+  }
+
+  #agentDhcp(): object {
+    const { broadcastAddress, dhcpPort, clientPort, pxePort } = this.#network();
+    const listen = { address: broadcastAddress, port: dhcpPort };
+    const pxe = { pxeAddress: '127.0.0.1', pxePort };
+    return { mode: 'proxy', ...listen, ...pxe, clientPort, broadcastAddress };
   }
 
   async #startProgram(role: Role): Promise<void> {
@@ -261,6 +304,7 @@ export class Rack {
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#clients?.close();
+    this.#leaseGiver?.close();
     for (const child of this.#children.values()) child.kill('SIGKILL');
     for (const { folder } of this.machines) killMachine(folder);
     await sleep(50);
@@ -306,24 +350,4 @@ async function eventually<T>(what: string, attempt: () => T | Promise<T>): Promi
       await sleep(50);
     }
   }
-}
-
-/**
- * Ports that nobody listens on now; they may be taken before we use them, which fails the start.
- */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports = await Promise.all(
-    servers.map(
-      (server) =>
-        new Promise<number>((resolve) => {
-          server.listen(0, '127.0.0.1', () => {
-            const address = server.address();
-            resolve(typeof address === 'object' && address !== null ? address.port : 0);
-          });
-        }),
-    ),
-  );
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
 }

@@ -18,11 +18,11 @@ import {
   RackService,
   WatchHostsResponse_Kind,
 } from '@rackwright/api';
+import { freePorts } from '../../free-ports.ts';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '../../..');
-const operatorsPort = 17_440;
-const agentsPort = 17_441;
+const [operatorsPort = 0, agentsPort = 0] = await freePorts(2);
 /** Creations under way at once. */
 const creationsAtOnce = 64;
 
