@@ -122,7 +122,9 @@ describe('VerifyAccess', () => {
   test('over a protocol that this agent does not speak is unsupported', async () => {
     const { execute } = setUp();
     const bmc = { ...access, protocol: 'telepathy' };
-    await expect(execute({ case: 'verifyAccess', value: { bmc } })).rejects.toThrow(/does not speak/);
+    await expect(execute({ case: 'verifyAccess', value: { bmc } })).rejects.toThrow(
+      /does not speak/,
+    );
   });
 
   test('without a BMC is an invalid argument', async () => {
