@@ -35,8 +35,8 @@ case "$*" in
     is_on || {
       rm -f "$machine/machine.pid"
       # In a session of its own, and only then announced: our group is killed when we end.
-      setsid -f sh -c 'echo $$ >"$2/machine.pid"; exec "$0" "$1" "$2" >>"$2/machine.log" 2>&1' \
-        "$node" "${0%/*}/software-machine.ts" "$machine" </dev/null >/dev/null 2>&1
+      setsid -f sh -c 'echo $$ >"$2/machine.pid"; exec "$0" "$1" "$2" network >>"$2/machine.log" 2>&1' \
+        "$node" "${0%/*}/../../packages/sim/src/machine/main.ts" "$machine" </dev/null >/dev/null 2>&1
       while [ ! -s "$machine/machine.pid" ]; do sleep 0.01; done
     }
     ;;

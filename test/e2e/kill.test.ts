@@ -1,7 +1,8 @@
 import { HostGoal, HostState, RunPhase } from '@rackwright/api';
+import { holdsPattern } from '@rackwright/sim/machine';
 import { describe, expect, test } from 'vitest';
 import { boundaries, killTable, victims } from './kill-table.ts';
-import { diskLog, holdsPattern, type MachinePlan, runnerStarts } from './machines.ts';
+import { diskLog, type MachinePlan, runnerStarts } from './machines.ts';
 import { Rack } from './rack.ts';
 
 const discardDisk = { name: 'vda', serial: 'DISK-1', kind: 'discard' } as const;
@@ -36,7 +37,7 @@ describe.concurrent('the kill table', () => {
         const formats = diskLog(folder, formatDisk).filter(
           (act) => act.kind === 'format' && act.phase === 'begin',
         );
-        expect(machine.disks.filter((disk) => holdsPattern(folder, disk))).toEqual([]);
+        expect(machine.disks.filter((disk) => holdsPattern(folder.folder, disk))).toEqual([]);
         expect(formats).toHaveLength(expected.formats);
       } finally {
         await rack.stop();

@@ -1,6 +1,7 @@
 import { HostState } from '@rackwright/api';
+import { holdsPattern } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
-import { holdsPattern, type MachinePlan } from './machines.ts';
+import type { MachinePlan } from './machines.ts';
 import { Rack } from './rack.ts';
 
 const machine: MachinePlan = {
@@ -15,8 +16,10 @@ const machine: MachinePlan = {
   ],
 };
 
-test('a host goes from power-on to available, and its disks hold nothing of before', async () => {
-  const rack = await Rack.start({ machines: [machine] });
+const title = 'a host that boots by %s becomes available, and its disks hold nothing of before';
+
+test.for(['bios', 'uefi', 'uefiHttp'] as const)(title, { timeout: 120_000 }, async (form) => {
+  const rack = await Rack.start({ machines: [{ ...machine, form }] });
   try {
     const host = await rack.untilHost('h1', 'available', ({ status }) => {
       return status?.state === HostState.AVAILABLE;
@@ -24,9 +27,9 @@ test('a host goes from power-on to available, and its disks hold nothing of befo
     expect(host.status?.lastCleaned?.certificates).toHaveLength(2);
     const [folder] = rack.machines;
     for (const disk of machine.disks) {
-      expect(folder !== undefined && holdsPattern(folder, disk)).toBe(false);
+      expect(folder !== undefined && holdsPattern(folder.folder, disk)).toBe(false);
     }
   } finally {
     await rack.stop();
   }
-}, 120_000);
+});

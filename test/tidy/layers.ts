@@ -17,6 +17,10 @@ export const worldly: readonly { place: RegExp; reason: string }[] = [
   { place: /^packages\/store\/src\/(sqlite|nats)\//, reason: 'drivers of real stores' },
   { place: /^packages\/sim\/src\/heap\.ts$/, reason: 'lets promises settle between events' },
   { place: /^packages\/sim\/src\/real\//, reason: 'doubles that real clients connect to' },
+  {
+    place: /^packages\/sim\/src\/(firmware|machine)\//,
+    reason: 'machines on real sockets, as processes',
+  },
   { place: /^packages\/runner\/ramdisk\//, reason: 'a build script' },
   { place: /^packages\/runner\/src\/linux\//, reason: 'block devices, sysfs and file disks' },
   { place: /(^|\/)main\.ts$/, reason: 'a program: it hands the platform to the rest' },

@@ -1,0 +1,65 @@
+/** File disks of software machines, filled with a pattern that a clean has to remove. */
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export interface DiskPlan {
+  readonly name: string;
+  readonly serial: string;
+  /** How it can be erased: by discard, by overwriting only, or by NVMe format. */
+  readonly kind: 'discard' | 'overwrite' | 'format';
+  readonly model?: string;
+  /** As the runner's file disks read them. */
+  readonly faults?: readonly object[];
+}
+
+export const diskBytes = 2 * 1024 * 1024;
+const blockBytes = 4_096;
+
+/** Makes the disk below the machine's folder. */
+export function makeDisk(machineFolder: string, disk: DiskPlan): void {
+  const folder = join(machineFolder, 'disks');
+  mkdirSync(folder, { recursive: true });
+  describeDisk(machineFolder, disk);
+  const image = Buffer.alloc(diskBytes);
+  for (let offset = 0; offset < diskBytes; offset += blockBytes) {
+    patternOf(disk.serial, offset).copy(image, offset);
+  }
+  writeFileSync(join(folder, `${regionOf(disk)}.img`), image);
+}
+
+/** Writes only the disk's description: what it says of itself, and its faults from now on. */
+export function describeDisk(machineFolder: string, disk: DiskPlan): void {
+  const { name, serial, kind, model, faults = [] } = disk;
+  const format = kind === 'format';
+  const description = {
+    transport: format ? 'nvme' : 'virtio',
+    serial,
+    ...(model === undefined ? {} : { model }),
+    discardSupported: kind === 'discard',
+    regions: [{ name: regionOf(disk) }],
+    ...(format ? { nvme: { formatSupported: true } } : {}),
+    faults,
+  };
+  writeFileSync(join(machineFolder, 'disks', `${name}.json`), JSON.stringify(description));
+}
+
+/** Whether any block of the disk still holds its pattern, as read from outside. */
+export function holdsPattern(machineFolder: string, disk: DiskPlan): boolean {
+  const image = readFileSync(join(machineFolder, 'disks', `${regionOf(disk)}.img`));
+  for (let offset = 0; offset < image.length; offset += blockBytes) {
+    const pattern = patternOf(disk.serial, offset);
+    if (image.subarray(offset, offset + blockBytes).equals(pattern)) return true;
+  }
+  return false;
+}
+
+function regionOf({ name, kind }: DiskPlan): string {
+  return kind === 'format' ? `${name}n1` : name;
+}
+
+/** What stands in a block before anybody cleans: different in every block of every disk. */
+function patternOf(serial: string, offset: number): Buffer {
+  const digest = createHash('sha256').update(`pattern ${serial} ${offset}`).digest();
+  return Buffer.alloc(blockBytes, digest);
+}
