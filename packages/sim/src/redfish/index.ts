@@ -1,0 +1,19 @@
+/**
+ * A Redfish BMC that really switches a machine, with the habits of real ones and faults on demand;
+ * `startRedfishBmc` serves it over TLS on a socket of this machine.
+ */
+export {
+  type RecordedCall,
+  type RedfishBmc,
+  type RedfishBmcOptions,
+  startRedfishBmc,
+} from '../real/redfish-bmc.ts';
+export {
+  type BootChoice,
+  defaultHabits,
+  type RedfishFault,
+  type RedfishHabits,
+  type RedfishIdentity,
+  type RedfishInventory,
+  type SwitchedMachine,
+} from './options.ts';

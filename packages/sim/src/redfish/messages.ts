@@ -1,0 +1,59 @@
+/** One request and one answer of a Redfish service, and how refusals are worded (DSP0266 §8.6). */
+
+export interface RedfishCall {
+  readonly method: string;
+  /** Path and query as sent. */
+  readonly target: string;
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface RedfishAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Sent as it is. */
+  readonly body: string;
+}
+
+/** A resource, or the body of an answer. */
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+export interface JsonObject {
+  readonly [key: string]: Json | undefined;
+}
+
+const always = { 'odata-version': '4.0', 'cache-control': 'no-cache' };
+
+export function json(status: number, body: JsonObject, headers = {}): RedfishAnswer {
+  return {
+    status,
+    headers: { ...always, 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  };
+}
+
+export function noContent(): RedfishAnswer {
+  return { status: 204, headers: always, body: '' };
+}
+
+/** `key` is a message of DMTF's Base registry; `words` are what a person reads. */
+export function refusal(
+  status: number,
+  key: string,
+  words: string,
+  headers: Readonly<Record<string, string>> = {},
+): RedfishAnswer {
+  const told = {
+    '@odata.type': '#Message.v1_1_2.Message',
+    MessageId: `Base.1.8.${key}`,
+    Message: words,
+    MessageSeverity: 'Critical',
+    Resolution: 'None.',
+  };
+  const error = {
+    code: `Base.1.8.${key}`,
+    message: words,
+    '@Message.ExtendedInfo': [told],
+  };
+  return json(status, { error }, headers);
+}

@@ -1,0 +1,128 @@
+/** What a simulated Redfish BMC is, how it behaves, and what may be wrong with it. */
+
+/** What the machine is told when it is switched on. */
+export interface BootChoice {
+  /** `none`: as its firmware is set up. */
+  readonly device: 'none' | 'pxe' | 'uefiHttp' | 'disk';
+  readonly mode: 'legacy' | 'uefi';
+}
+
+/**
+ * The machine behind the BMC: it is really switched, and `PowerState` is what it says. A call that
+ * throws or rejects leaves the machine as it is; `onMachineError` hears of it.
+ */
+export interface SwitchedMachine {
+  powerOn(boot: BootChoice): void | Promise<void>;
+  /** At once, without asking the system. */
+  powerOff(): void | Promise<void>;
+  isOn(): boolean;
+}
+
+export interface RedfishIdentity {
+  /** Canonical form, as SMBIOS type 1 of the same machine. */
+  readonly uuid: string;
+  readonly serial: string;
+  readonly manufacturer: string;
+  readonly model: string;
+  /** The chassis' own; left out when unset. */
+  readonly chassisSerial?: string;
+  /** Dell keeps the service tag here. */
+  readonly sku?: string;
+}
+
+export interface RedfishInventory {
+  readonly processors?: readonly {
+    readonly model: string;
+    readonly manufacturer: string;
+    readonly cores: number;
+    readonly threads: number;
+  }[];
+  readonly memory?: readonly { readonly capacityMiB: number; readonly serial: string }[];
+  readonly drives?: readonly {
+    readonly serial: string;
+    readonly model: string;
+    readonly manufacturer: string;
+    readonly capacityBytes: number;
+    readonly media: 'SSD' | 'HDD';
+    readonly protocol: 'NVMe' | 'SATA' | 'SAS';
+  }[];
+}
+
+export const bootTargets = ['None', 'Pxe', 'Hdd', 'UefiHttp'] as const;
+export type BootTarget = (typeof bootTargets)[number];
+
+/** How this BMC differs from others that are just as right. */
+export interface RedfishHabits {
+  /** A switch is carried out, and seen, this long after it was accepted: least and most, ms. */
+  readonly powerDelayMs: readonly [number, number];
+  /** Some say `Continuous` although they boot from it once. */
+  readonly onceReadsBackAs: 'Once' | 'Continuous';
+  /** Which boot sources it offers. */
+  readonly bootTargets: readonly BootTarget[];
+  /** The mode that its firmware is set up for; undefined: it does not say. */
+  readonly mode: 'Legacy' | 'UEFI' | undefined;
+  /** What it does with values that it does not know: refuse them, or answer 204 for nothing. */
+  readonly unknownValues: 'refused' | 'ignored';
+  readonly etags: 'strong' | 'weak' | 'none';
+  /** PATCH without If-Match is refused (428). */
+  readonly needsIfMatch: boolean;
+  /** Weak tags are handed out, and only their strong form is accepted. */
+  readonly comparesStrongly: boolean;
+  /** Without sessions only basic authentication works. */
+  readonly sessionsMax: number;
+  readonly sessionIdleMs: number;
+  /** Where the values of ResetType are told: in the system, or in a resource of their own. */
+  readonly resetTypesIn: 'system' | 'actionInfo';
+  readonly resetTypes: readonly string[];
+  /** After so many refused sign-ins in a row nobody gets in for a while. */
+  readonly lockOut: { readonly failuresMax: number; readonly forMs: number };
+  /** Power on is refused with 409 for so long after power off. */
+  readonly restMs: number;
+}
+
+export const defaultHabits: RedfishHabits = {
+  powerDelayMs: [500, 2_000],
+  onceReadsBackAs: 'Once',
+  bootTargets,
+  mode: 'UEFI',
+  unknownValues: 'refused',
+  etags: 'strong',
+  needsIfMatch: false,
+  comparesStrongly: false,
+  sessionsMax: 8,
+  sessionIdleMs: 300_000,
+  resetTypesIn: 'system',
+  resetTypes: ['On', 'ForceOff', 'GracefulShutdown', 'ForceRestart', 'PowerCycle', 'Nmi'],
+  lockOut: { failuresMax: 5, forMs: 30_000 },
+  restMs: 0,
+};
+
+/** What is wrong with it, on demand. */
+export type RedfishFault =
+  | { readonly kind: 'none' }
+  /** It no longer knows the password that it was started with. */
+  | { readonly kind: 'wrongPassword' }
+  /** `hang`: accepts and never answers; `drop`: closes each connection at once. */
+  | { readonly kind: 'silent'; readonly how: 'hang' | 'drop' }
+  /** Every answer is a page for browsers. */
+  | { readonly kind: 'rubbish' }
+  /** Accepts every command and carries out none. */
+  | { readonly kind: 'yesButNothing' }
+  /** Every answer comes this much later. */
+  | { readonly kind: 'slow'; readonly delayMs: number }
+  /** Nobody gets in for this long. */
+  | { readonly kind: 'lockedOut'; readonly forMs: number };
+
+export interface RedfishServiceOptions {
+  readonly user: string;
+  readonly password: string;
+  readonly identity: RedfishIdentity;
+  readonly machine: SwitchedMachine;
+  readonly inventory?: RedfishInventory;
+  /** Habits that are not named are `defaultHabits`. */
+  readonly habits?: Partial<RedfishHabits>;
+  readonly fault?: RedfishFault;
+  /** Seeds delays, tags and tokens. */
+  readonly seed?: number;
+  readonly onMachineError?: (error: unknown) => void;
+}

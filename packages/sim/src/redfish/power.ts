@@ -1,0 +1,101 @@
+/**
+ * Switches the machine some time after it was told to.
+ *
+ * 1. What is seen is the machine, never a wish.
+ * 2. A newer command takes the place of one that waits.
+ * 3. A boot source that was asked for once is used up when the machine is switched on.
+ */
+import type { Cancel, Clock, Random } from '@rackwright/platform';
+import type { BootChoice, BootTarget, RedfishHabits, SwitchedMachine } from './options.ts';
+
+export interface BootOverride {
+  enabled: 'Disabled' | 'Once' | 'Continuous';
+  target: BootTarget;
+  mode: RedfishHabits['mode'];
+}
+
+const devices: Readonly<Record<BootTarget, BootChoice['device']>> = {
+  None: 'none',
+  Pxe: 'pxe',
+  Hdd: 'disk',
+  UefiHttp: 'uefiHttp',
+};
+
+export interface PowerParts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly habits: RedfishHabits;
+  readonly machine: SwitchedMachine;
+  readonly onMachineError: (error: unknown) => void;
+}
+
+export class Power {
+  readonly #parts: PowerParts;
+  readonly boot: BootOverride;
+  #cancel: Cancel | undefined;
+  /** Acts on the machine, one after another. */
+  #acting: Promise<void> = Promise.resolve();
+  #switchedOffAtMs = Number.NEGATIVE_INFINITY;
+  #switches = 0;
+
+  constructor(parts: PowerParts) {
+    this.#parts = parts;
+    this.boot = { enabled: 'Disabled', target: 'None', mode: parts.habits.mode };
+  }
+
+  isOn(): boolean {
+    return this.#parts.machine.isOn();
+  }
+
+  /** How often the machine was told to switch. */
+  switches(): number {
+    return this.#switches;
+  }
+
+  /** Whether it still refuses to be switched on again. */
+  isResting(): boolean {
+    const sinceMs = this.#parts.clock.suspendAwareMs() - this.#switchedOffAtMs;
+    return sinceMs < this.#parts.habits.restMs;
+  }
+
+  /** Carries `states` out, in this order, after the BMC's delay. */
+  switchLater(...states: readonly ('on' | 'off')[]): void {
+    const { clock, random, habits } = this.#parts;
+    const [leastMs, mostMs] = habits.powerDelayMs;
+    this.stop();
+    this.#cancel = clock.after(leastMs + random.fraction() * (mostMs - leastMs), () => {
+      for (const state of states) {
+        this.#acting = this.#acting.then(() => this.#switch(state));
+      }
+    });
+  }
+
+  /** Gives up what waits. */
+  stop(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+  }
+
+  async #switch(state: 'on' | 'off'): Promise<void> {
+    const { machine, clock, onMachineError } = this.#parts;
+    if (machine.isOn() === (state === 'on')) return;
+    this.#switches += 1;
+    try {
+      if (state === 'on') await machine.powerOn(this.#takeBoot());
+      else await machine.powerOff();
+    } catch (error) {
+      onMachineError(error);
+    }
+    if (state === 'off') this.#switchedOffAtMs = clock.suspendAwareMs();
+  }
+
+  #takeBoot(): BootChoice {
+    const { enabled, target, mode } = this.boot;
+    const device = enabled === 'Disabled' ? 'none' : devices[target];
+    if (enabled === 'Once') {
+      this.boot.enabled = 'Disabled';
+      this.boot.target = 'None';
+    }
+    return { device, mode: mode === 'Legacy' ? 'legacy' : 'uefi' };
+  }
+}

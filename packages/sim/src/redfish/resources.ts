@@ -1,0 +1,285 @@
+/** The resources of the simulated BMC, by path. Schemas: DMTF DSP0268, the parts that clients read. */
+import type { Session } from './accounts.ts';
+import type { JsonObject } from './messages.ts';
+import {
+  bootTargets,
+  type RedfishHabits,
+  type RedfishIdentity,
+  type RedfishInventory,
+} from './options.ts';
+import type { BootOverride } from './power.ts';
+
+export const root = '/redfish/v1';
+export const systemPath = `${root}/Systems/1`;
+export const resetPath = `${systemPath}/Actions/ComputerSystem.Reset`;
+export const sessionsPath = `${root}/SessionService/Sessions`;
+
+const chassisPath = `${root}/Chassis/1`;
+const managerPath = `${root}/Managers/1`;
+const resetInfoPath = `${systemPath}/ResetActionInfo`;
+const storagePath = `${systemPath}/Storage`;
+
+export interface ServiceState {
+  readonly identity: RedfishIdentity;
+  readonly inventory: RedfishInventory;
+  readonly habits: RedfishHabits;
+  readonly isOn: boolean;
+  readonly boot: Readonly<BootOverride>;
+  readonly assetTag: string;
+  readonly sessions: readonly Session[];
+}
+
+/** The one resource that needs no sign-in. */
+export function serviceRoot({ identity }: ServiceState): JsonObject {
+  return {
+    ...resource('ServiceRoot.v1_5_0.ServiceRoot', `${root}/`, 'RootService', 'Root Service'),
+    RedfishVersion: '1.6.0',
+    UUID: identity.uuid,
+    Systems: link(`${root}/Systems`),
+    Chassis: link(`${root}/Chassis`),
+    Managers: link(`${root}/Managers`),
+    SessionService: link(`${root}/SessionService`),
+    Links: { Sessions: link(sessionsPath) },
+  };
+}
+
+/** Everything but the root; undefined: there is no such resource. */
+export function resourceAt(path: string, state: ServiceState): JsonObject | undefined {
+  const { sessions } = state;
+  switch (path) {
+    case `${root}/Systems`:
+      return collection('ComputerSystem', path, [systemPath]);
+    case systemPath:
+      return system(state);
+    case resetInfoPath:
+      return state.habits.resetTypesIn === 'actionInfo' ? resetInfo(state.habits) : undefined;
+    case `${root}/Chassis`:
+      return collection('Chassis', path, [chassisPath]);
+    case chassisPath:
+      return chassis(state);
+    case `${root}/Managers`:
+      return collection('Manager', path, [managerPath]);
+    case managerPath:
+      return manager();
+    case `${root}/SessionService`:
+      return sessionService(state.habits);
+    case sessionsPath:
+      return collection(
+        'Session',
+        path,
+        sessions.map(({ id }) => `${path}/${id}`),
+      );
+    default:
+      return sessionAt(path, sessions) ?? partAt(path, state.inventory);
+  }
+}
+
+function system(state: ServiceState): JsonObject {
+  const { identity, habits, isOn, boot, inventory } = state;
+  const { uuid, serial, manufacturer, model, sku } = identity;
+  const { processors = [], memory = [] } = inventory;
+  const memoryMiB = memory.reduce((sum, { capacityMiB }) => sum + capacityMiB, 0);
+  return {
+    ...resource('ComputerSystem.v1_10_0.ComputerSystem', systemPath, '1', 'System'),
+    SystemType: 'Physical',
+    UUID: uuid,
+    SerialNumber: serial,
+    Manufacturer: manufacturer,
+    Model: model,
+    SKU: sku,
+    AssetTag: state.assetTag,
+    BiosVersion: '1.0.0',
+    Status: working,
+    PowerState: isOn ? 'On' : 'Off',
+    Boot: bootResource(boot, habits),
+    ProcessorSummary: {
+      Count: processors.length,
+      Model: processors[0]?.model ?? null,
+      Status: working,
+    },
+    MemorySummary: { TotalSystemMemoryGiB: memoryMiB / 1024, Status: working },
+    Processors: link(`${systemPath}/Processors`),
+    Memory: link(`${systemPath}/Memory`),
+    Storage: link(storagePath),
+    Links: { Chassis: [link(chassisPath)], ManagedBy: [link(managerPath)] },
+    Actions: {
+      '#ComputerSystem.Reset': {
+        target: resetPath,
+        ...(habits.resetTypesIn === 'system'
+          ? { 'ResetType@Redfish.AllowableValues': habits.resetTypes }
+          : { '@Redfish.ActionInfo': resetInfoPath }),
+      },
+    },
+  };
+}
+
+function bootResource(boot: Readonly<BootOverride>, habits: RedfishHabits): JsonObject {
+  const { enabled, target } = boot;
+  return {
+    BootSourceOverrideEnabled: enabled === 'Once' ? habits.onceReadsBackAs : enabled,
+    'BootSourceOverrideEnabled@Redfish.AllowableValues': ['Disabled', 'Once', 'Continuous'],
+    BootSourceOverrideTarget: target,
+    'BootSourceOverrideTarget@Redfish.AllowableValues': bootTargets.filter((one) =>
+      habits.bootTargets.includes(one),
+    ),
+    ...(boot.mode === undefined ? {} : { BootSourceOverrideMode: boot.mode }),
+  };
+}
+
+function resetInfo(habits: RedfishHabits): JsonObject {
+  return {
+    ...resource('ActionInfo.v1_1_2.ActionInfo', resetInfoPath, 'ResetActionInfo', 'Reset'),
+    Parameters: [
+      {
+        Name: 'ResetType',
+        Required: true,
+        DataType: 'String',
+        AllowableValues: habits.resetTypes,
+      },
+    ],
+  };
+}
+
+function chassis({ identity, isOn }: ServiceState): JsonObject {
+  return {
+    ...resource('Chassis.v1_10_0.Chassis', chassisPath, '1', 'Chassis'),
+    ChassisType: 'RackMount',
+    Manufacturer: identity.manufacturer,
+    Model: identity.model,
+    SerialNumber: identity.chassisSerial,
+    PowerState: isOn ? 'On' : 'Off',
+    Status: working,
+    Links: { ComputerSystems: [link(systemPath)], ManagedBy: [link(managerPath)] },
+  };
+}
+
+function manager(): JsonObject {
+  return {
+    ...resource('Manager.v1_5_0.Manager', managerPath, '1', 'BMC'),
+    ManagerType: 'BMC',
+    FirmwareVersion: '1.0.0',
+    Status: working,
+    PowerState: 'On',
+    Links: { ManagerForServers: [link(systemPath)], ManagerForChassis: [link(chassisPath)] },
+  };
+}
+
+function sessionService(habits: RedfishHabits): JsonObject {
+  const path = `${root}/SessionService`;
+  return {
+    ...resource('SessionService.v1_1_6.SessionService', path, 'SessionService', 'Sessions'),
+    ServiceEnabled: habits.sessionsMax > 0,
+    SessionTimeout: Math.ceil(habits.sessionIdleMs / 1_000),
+    Sessions: link(sessionsPath),
+  };
+}
+
+function sessionAt(path: string, sessions: readonly Session[]): JsonObject | undefined {
+  const found = sessions.find(({ id }) => path === `${sessionsPath}/${id}`);
+  return found === undefined ? undefined : sessionResource(found);
+}
+
+export function sessionResource({ id, user }: Session): JsonObject {
+  const path = `${sessionsPath}/${id}`;
+  return { ...resource('Session.v1_2_1.Session', path, id, 'Session'), UserName: user };
+}
+
+/** Processors, memory modules, storage and its drives. */
+function partAt(path: string, inventory: RedfishInventory): JsonObject | undefined {
+  if (!path.startsWith(`${systemPath}/`)) return undefined;
+  const [kind, id, below, drive] = path.slice(systemPath.length + 1).split('/');
+  const { processors = [], memory = [], drives = [] } = inventory;
+  const members = (count: number): string[] =>
+    Array.from({ length: count }, (_, index) => `${path}/${index + 1}`);
+  switch (kind) {
+    case 'Processors':
+      if (id === undefined) return collection('Processor', path, members(processors.length));
+      return processor(path, id, processors[Number(id) - 1]);
+    case 'Memory':
+      if (id === undefined) return collection('Memory', path, members(memory.length));
+      return memoryModule(path, id, memory[Number(id) - 1]);
+    case 'Storage':
+      if (id === undefined) return collection('Storage', path, members(1));
+      if (id !== '1') return undefined;
+      if (below === undefined) return storage(drives.length);
+      return below === 'Drives' && drive !== undefined
+        ? driveResource(path, drive, drives[Number(drive) - 1])
+        : undefined;
+    default:
+      return undefined;
+  }
+}
+
+type Part<K extends keyof RedfishInventory> = NonNullable<RedfishInventory[K]>[number] | undefined;
+
+function processor(path: string, id: string, part: Part<'processors'>): JsonObject | undefined {
+  if (part === undefined) return undefined;
+  return {
+    ...resource('Processor.v1_7_0.Processor', path, id, `CPU ${id}`),
+    ProcessorType: 'CPU',
+    ProcessorArchitecture: 'x86',
+    InstructionSet: 'x86-64',
+    Manufacturer: part.manufacturer,
+    Model: part.model,
+    TotalCores: part.cores,
+    TotalThreads: part.threads,
+    Status: working,
+  };
+}
+
+function memoryModule(path: string, id: string, part: Part<'memory'>): JsonObject | undefined {
+  if (part === undefined) return undefined;
+  return {
+    ...resource('Memory.v1_9_0.Memory', path, id, `DIMM ${id}`),
+    CapacityMiB: part.capacityMiB,
+    SerialNumber: part.serial,
+    MemoryDeviceType: 'DDR4',
+    Status: working,
+  };
+}
+
+function storage(drives: number): JsonObject {
+  const path = `${storagePath}/1`;
+  return {
+    ...resource('Storage.v1_8_0.Storage', path, '1', 'Storage'),
+    StorageControllers: [],
+    Drives: Array.from({ length: drives }, (_, index) => link(`${path}/Drives/${index + 1}`)),
+    'Drives@odata.count': drives,
+    Status: working,
+  };
+}
+
+function driveResource(path: string, id: string, part: Part<'drives'>): JsonObject | undefined {
+  if (part === undefined) return undefined;
+  return {
+    ...resource('Drive.v1_9_0.Drive', path, id, `Drive ${id}`),
+    Manufacturer: part.manufacturer,
+    Model: part.model,
+    SerialNumber: part.serial,
+    CapacityBytes: part.capacityBytes,
+    MediaType: part.media,
+    Protocol: part.protocol,
+    BlockSizeBytes: 512,
+    Status: working,
+  };
+}
+
+const working = { State: 'Enabled', Health: 'OK' };
+
+function resource(type: string, path: string, id: string, name: string): JsonObject {
+  return { '@odata.type': `#${type}`, '@odata.id': path, Id: id, Name: name };
+}
+
+function collection(of: string, path: string, members: readonly string[]): JsonObject {
+  return {
+    '@odata.type': `#${of}Collection.${of}Collection`,
+    '@odata.id': path,
+    Name: `${of} Collection`,
+    Members: members.map(link),
+    'Members@odata.count': members.length,
+  };
+}
+
+function link(path: string): JsonObject {
+  return { '@odata.id': path };
+}

@@ -1,0 +1,315 @@
+/**
+ * A Redfish service (DSP0266) for one machine, without sockets: a call in, an answer out.
+ *
+ * 1. It says what the machine is, not what was asked of it.
+ * 2. A fault that was asked for shows to every client in the same way, and ends when told to.
+ *
+ * It must not know the programs that will speak to it: it satisfies clients that others wrote.
+ */
+import { createHash } from 'node:crypto';
+import type { Clock } from '@rackwright/platform';
+import { seededRandom } from '../random.ts';
+import { Accounts } from './accounts.ts';
+import {
+  type Json,
+  type JsonObject,
+  json,
+  noContent,
+  type RedfishAnswer,
+  type RedfishCall,
+  refusal,
+} from './messages.ts';
+import {
+  type BootTarget,
+  bootTargets,
+  defaultHabits,
+  type RedfishFault,
+  type RedfishHabits,
+  type RedfishServiceOptions,
+} from './options.ts';
+import { Power } from './power.ts';
+import {
+  resetPath,
+  resourceAt,
+  root,
+  type ServiceState,
+  serviceRoot,
+  sessionResource,
+  sessionsPath,
+  systemPath,
+} from './resources.ts';
+
+const assetTagCharactersMax = 64;
+
+export class RedfishService {
+  readonly #options: RedfishServiceOptions;
+  readonly #habits: RedfishHabits;
+  readonly #accounts: Accounts;
+  readonly #power: Power;
+  #fault: RedfishFault = { kind: 'none' };
+  #assetTag = '';
+
+  constructor(clock: Clock, options: RedfishServiceOptions) {
+    const random = seededRandom(options.seed ?? 0);
+    this.#options = options;
+    this.#habits = { ...defaultHabits, ...options.habits };
+    this.#accounts = new Accounts(clock, random, this.#habits, options);
+    this.#power = new Power({
+      clock,
+      random,
+      habits: this.#habits,
+      machine: options.machine,
+      onMachineError: options.onMachineError ?? (() => {}),
+    });
+    this.setFault(options.fault ?? { kind: 'none' });
+  }
+
+  fault(): RedfishFault {
+    return this.#fault;
+  }
+
+  setFault(fault: RedfishFault): void {
+    this.#fault = fault;
+    if (fault.kind === 'lockedOut') this.#accounts.lockOut(fault.forMs);
+    else this.#accounts.unlock();
+  }
+
+  /** As somebody at the BMC's own page would; ends all sessions. */
+  setPassword(password: string): void {
+    this.#accounts.setPassword(password);
+  }
+
+  switches(): number {
+    return this.#power.switches();
+  }
+
+  /** Gives up a switch that waits for its time. */
+  stop(): void {
+    this.#power.stop();
+  }
+
+  answer(call: RedfishCall): RedfishAnswer {
+    if (this.#fault.kind === 'rubbish') return rubbish;
+    const path = plainPath(call.target);
+    if (path === '/redfish') return this.#read(call, { v1: `${root}/` });
+    if (path === root) return this.#read(call, serviceRoot(this.#state()));
+    if (path === sessionsPath && call.method === 'POST') return this.#signIn(call);
+    const refused = this.#refuseStranger(call);
+    if (refused !== undefined) return refused;
+    if (path === resetPath) return this.#reset(call);
+    if (path === systemPath && call.method === 'PATCH') return this.#patch(call);
+    const session = path.startsWith(`${sessionsPath}/`) && call.method === 'DELETE';
+    if (session && this.#accounts.signOut(path.slice(sessionsPath.length + 1))) return noContent();
+    const found = resourceAt(path, this.#state());
+    if (found === undefined) return refusal(404, 'ResourceMissingAtURI', `nothing is at ${path}`);
+    return this.#read(call, found);
+  }
+
+  #read({ method }: RedfishCall, resource: JsonObject): RedfishAnswer {
+    if (method !== 'GET' && method !== 'HEAD') {
+      const words = `${method} is not for this resource`;
+      return refusal(405, 'OperationNotAllowed', words, { allow: 'GET, HEAD' });
+    }
+    const { etags } = this.#habits;
+    if (etags === 'none') return json(200, resource);
+    const etag = this.#etagOf(resource);
+    return json(200, { ...resource, '@odata.etag': etag }, { etag });
+  }
+
+  #etagOf(resource: JsonObject): string {
+    const digest = createHash('sha256').update(JSON.stringify(resource)).digest('hex');
+    const strong = `"${digest.slice(0, 16)}"`;
+    return this.#habits.etags === 'weak' ? `W/${strong}` : strong;
+  }
+
+  #state(): ServiceState {
+    return {
+      identity: this.#options.identity,
+      inventory: this.#options.inventory ?? {},
+      habits: this.#habits,
+      isOn: this.#power.isOn(),
+      boot: this.#power.boot,
+      assetTag: this.#assetTag,
+      sessions: this.#accounts.sessions(),
+    };
+  }
+
+  #signIn(call: RedfishCall): RedfishAnswer {
+    if (this.#habits.sessionsMax === 0) {
+      return refusal(404, 'ResourceMissingAtURI', 'this service has no sessions');
+    }
+    const body = parseObject(call.body);
+    const { UserName: user, Password: password } = body ?? {};
+    if (typeof user !== 'string' || typeof password !== 'string') {
+      return refusal(400, 'PropertyMissing', 'UserName and Password are required');
+    }
+    const signIn = this.#accounts.signIn(user, password, this.#fault.kind);
+    switch (signIn.kind) {
+      case 'session': {
+        const { session } = signIn;
+        const headers = {
+          location: `${sessionsPath}/${session.id}`,
+          'x-auth-token': session.token,
+        };
+        return json(201, sessionResource(session), headers);
+      }
+      case 'full':
+        return refusal(503, 'SessionLimitExceeded', 'all sessions are in use');
+      case 'refused':
+      case 'lockedOut':
+        return deny(signIn);
+    }
+  }
+
+  /** Undefined: the caller may go on. */
+  #refuseStranger({ headers }: RedfishCall): RedfishAnswer | undefined {
+    const token = headers['x-auth-token'];
+    if (token !== undefined) {
+      return this.#accounts.hasSession(token)
+        ? undefined
+        : refusal(401, 'NoValidSession', 'there is no such session');
+    }
+    const basic = /^Basic ([A-Za-z0-9+/=]+)$/.exec(headers['authorization'] ?? '')?.[1];
+    if (basic === undefined) {
+      const challenge = { 'www-authenticate': 'Basic realm="Redfish"' };
+      return refusal(401, 'NoValidSession', 'a session is needed', challenge);
+    }
+    const text = Buffer.from(basic, 'base64').toString('utf8');
+    const colon = text.indexOf(':');
+    const [user, password] = [text.slice(0, colon), text.slice(colon + 1)];
+    const admission = this.#accounts.check(user, password, this.#fault.kind);
+    return admission.kind === 'admitted' ? undefined : deny(admission);
+  }
+
+  #reset(call: RedfishCall): RedfishAnswer {
+    if (call.method !== 'POST') {
+      const words = 'an action is called by POST';
+      return refusal(405, 'OperationNotAllowed', words, { allow: 'POST' });
+    }
+    const type = parseObject(call.body)?.['ResetType'];
+    if (typeof type !== 'string') {
+      return refusal(400, 'ActionParameterMissing', 'ResetType is required');
+    }
+    if (!this.#habits.resetTypes.includes(type)) {
+      if (this.#habits.unknownValues === 'ignored') return noContent();
+      return refusal(400, 'ActionParameterNotSupported', `ResetType ${type} is not supported`);
+    }
+    const power = this.#power;
+    if (power.isResting() && !power.isOn()) {
+      return refusal(409, 'ResourceInUse', 'power is still going down');
+    }
+    if (this.#fault.kind === 'yesButNothing') return noContent();
+    switch (type) {
+      case 'On':
+      case 'ForceOn':
+        power.switchLater('on');
+        break;
+      case 'ForceOff':
+      case 'GracefulShutdown':
+        power.switchLater('off');
+        break;
+      case 'ForceRestart':
+      case 'GracefulRestart':
+      case 'PowerCycle':
+        if (power.isOn()) power.switchLater('off', 'on');
+        break;
+      default:
+        break;
+    }
+    return noContent();
+  }
+
+  #patch(call: RedfishCall): RedfishAnswer {
+    const refused = this.#refusePrecondition(call);
+    if (refused !== undefined) return refused;
+    const body = parseObject(call.body);
+    if (body === undefined) return refusal(400, 'MalformedJSON', 'the body is no JSON object');
+    const { Boot: boot, AssetTag: assetTag, ...others } = body;
+    const [unknown] = Object.keys(others);
+    if (unknown !== undefined) {
+      return refusal(400, 'PropertyNotWritable', `${unknown} cannot be written`);
+    }
+    if (this.#fault.kind === 'yesButNothing') return noContent();
+    if (typeof assetTag === 'string') this.#assetTag = assetTag.slice(0, assetTagCharactersMax);
+    if (boot === undefined) return noContent();
+    const isObject = typeof boot === 'object' && boot !== null && !Array.isArray(boot);
+    if (!isObject) return refusal(400, 'PropertyValueTypeError', 'Boot is no object');
+    return this.#patchBoot(boot as JsonObject);
+  }
+
+  #refusePrecondition({ headers }: RedfishCall): RedfishAnswer | undefined {
+    const ifMatch = headers['if-match'];
+    const { needsIfMatch, comparesStrongly } = this.#habits;
+    if (ifMatch === undefined || this.#habits.etags === 'none') {
+      if (!needsIfMatch) return undefined;
+      return refusal(428, 'PreconditionRequired', 'If-Match is required');
+    }
+    const resource = resourceAt(systemPath, this.#state());
+    const current = resource === undefined ? '' : this.#etagOf(resource);
+    const wanted = comparesStrongly ? current.replace(/^W\//, '') : current;
+    if (ifMatch === '*' || ifMatch === wanted) return undefined;
+    return refusal(412, 'PreconditionFailed', 'the resource has another ETag');
+  }
+
+  #patchBoot(wanted: JsonObject): RedfishAnswer {
+    const { boot } = this.#power;
+    const target = wanted['BootSourceOverrideTarget'] ?? boot.target;
+    const enabled = wanted['BootSourceOverrideEnabled'] ?? boot.enabled;
+    const mode = wanted['BootSourceOverrideMode'] ?? boot.mode;
+    const problem = this.#bootProblem(target, enabled, mode);
+    if (problem !== undefined) {
+      if (this.#habits.unknownValues === 'ignored') return noContent();
+      return refusal(400, 'PropertyValueNotInList', problem);
+    }
+    const isOff = enabled === 'Disabled' || target === 'None';
+    boot.target = isOff ? 'None' : (target as BootTarget);
+    boot.enabled = isOff ? 'Disabled' : (enabled as typeof boot.enabled);
+    boot.mode = mode as RedfishHabits['mode'];
+    return noContent();
+  }
+
+  #bootProblem(target: Json, enabled: Json, mode: Json | undefined): string | undefined {
+    const offered: readonly Json[] = bootTargets.filter((one) =>
+      this.#habits.bootTargets.includes(one),
+    );
+    const say = (value: unknown): string => JSON.stringify(value);
+    if (!offered.includes(target)) return `BootSourceOverrideTarget may not be ${say(target)}`;
+    if (enabled !== 'Disabled' && enabled !== 'Once' && enabled !== 'Continuous') {
+      return `BootSourceOverrideEnabled may not be ${say(enabled)}`;
+    }
+    const knowsMode = mode === 'Legacy' || mode === 'UEFI' || mode === undefined;
+    if (!knowsMode || (mode !== undefined && this.#habits.mode === undefined)) {
+      return `BootSourceOverrideMode may not be ${say(mode)}`;
+    }
+    return undefined;
+  }
+}
+
+const rubbish: RedfishAnswer = {
+  status: 200,
+  headers: { 'content-type': 'text/html; charset=utf-8' },
+  body: '<!DOCTYPE html><html><head><title>Management Console</title></head><body></body></html>',
+};
+
+function deny(
+  why: { readonly kind: 'refused' } | { readonly kind: 'lockedOut'; readonly remainingMs: number },
+): RedfishAnswer {
+  if (why.kind === 'refused') return refusal(401, 'NoValidSession', 'user or password is wrong');
+  const seconds = Math.ceil(why.remainingMs / 1_000);
+  return refusal(401, 'AccountLocked', `the account is locked for ${seconds} s`);
+}
+
+/** Without query and closing slashes: Redfish clients are free in both. */
+function plainPath(target: string): string {
+  return target.replace(/[?#].*$/, '').replace(/\/+$/, '');
+}
+
+function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isObject ? (value as JsonObject) : undefined;
+  } catch {
+    return undefined;
+  }
+}
