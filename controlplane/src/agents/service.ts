@@ -11,6 +11,9 @@ export interface AgentServiceDependencies extends SessionDependencies {
 /** Messages that may wait for a slow agent; a session beyond that is ended. */
 const outboxMessagesMax = 10_000;
 
+/** Changes of many hosts that come together make one snapshot. */
+const snapshotDelayMs = 100;
+
 export interface AgentService {
   session(
     requests: AsyncIterable<agent.SessionRequest>,
@@ -21,10 +24,16 @@ export interface AgentService {
 /** Handlers of `AgentService`, to be bound to the agents' port. */
 export function createAgentService(deps: AgentServiceDependencies): AgentService {
   const sessions = new Set<RackSession>();
+  const changed = new Set<string>();
   deps.hosts.onBootChange((rackId) => {
-    for (const session of sessions) {
-      if (session.rackId === rackId) void session.sendSnapshot().catch(() => undefined);
-    }
+    if (changed.has(rackId)) return;
+    changed.add(rackId);
+    deps.clock.after(snapshotDelayMs, () => {
+      changed.delete(rackId);
+      for (const session of sessions) {
+        if (session.rackId === rackId) void session.sendSnapshot().catch(() => undefined);
+      }
+    });
   });
   return {
     async *session(requests, context) {

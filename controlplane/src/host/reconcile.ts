@@ -85,6 +85,8 @@ export class Hosts {
   readonly #progress = new Map<string, { operationId: string; progress: Progress }>();
   readonly #hostIdOfUid = new Map<string, string>();
   readonly #rackOf = new Map<string, string>();
+  /** The newest revision of each host that this replica has decided on. */
+  readonly #decided = new Map<string, number>();
   readonly #bootKeys = new Map<string, string>();
   readonly #bootListeners: ((rackId: string) => void)[] = [];
   readonly #stopping = new AbortController();
@@ -189,8 +191,12 @@ export class Hosts {
   }
 
   #post(hostId: string, event: HostEvent, expectedRevision?: number): Promise<TurnResult> {
+    return this.#enqueue(hostId, () => this.#turn(hostId, event, expectedRevision));
+  }
+
+  #enqueue<T>(hostId: string, work: () => Promise<T>): Promise<T> {
     const before = this.#queues.get(hostId) ?? Promise.resolve();
-    const turn = before.then(() => this.#turn(hostId, event, expectedRevision));
+    const turn = before.then(work);
     const settled = turn.catch(() => undefined);
     this.#queues.set(hostId, settled);
     void settled.then(() => {
@@ -206,10 +212,12 @@ export class Hosts {
       if (found === undefined) return this.#gone(hostId);
       if (expected !== undefined && found.revision !== expected) return staleEtag(hostId);
       this.#index(hostId, found.record);
+      this.#decided.set(hostId, found.revision);
       const outcome = await this.#decide(found.record, event);
       if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal };
       const revision = await this.#write(key, found.record, found.revision, outcome, event);
       if (revision === undefined) continue;
+      this.#decided.set(hostId, revision);
       return this.#act(hostId, found.record, outcome, revision);
     }
     throw new Error(`host ${hostId}: lost ${roundsMax} compare-and-sets in a row`);
@@ -395,6 +403,7 @@ export class Hosts {
     this.#rackOf.delete(hostId);
     if (this.#bootKeys.delete(hostId) && rackId !== undefined) this.#bootChanged(rackId);
     this.#progress.delete(hostId);
+    this.#decided.delete(hostId);
     this.#wakes.get(hostId)?.();
     this.#wakes.delete(hostId);
     for (const [uid, id] of this.#hostIdOfUid) if (id === hostId) this.#hostIdOfUid.delete(uid);
@@ -417,7 +426,7 @@ export class Hosts {
     try {
       for await (const change of store.watch(from, 'hosts', this.#stopping.signal)) {
         if (change.kind === 'compacted') break;
-        if (change.kind === 'put') this.wake(hostIdOfKey(change.key));
+        if (change.kind === 'put') this.#changed(hostIdOfKey(change.key), change.revision);
       }
     } catch (error) {
       log.warn(
@@ -425,6 +434,13 @@ export class Hosts {
         'the watch over hosts broke off; the resync finds the rest',
       );
     }
+  }
+
+  /** Somebody wrote the host; what we wrote ourselves has been decided on already. */
+  #changed(hostId: string, revision: number): void {
+    void this.#enqueue(hostId, async () => {
+      if ((this.#decided.get(hostId) ?? 0) < revision) this.wake(hostId);
+    });
   }
 
   /** The slow resync finds what a lost watch or a lost wake missed. */

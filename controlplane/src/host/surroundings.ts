@@ -8,6 +8,7 @@ import { identityHex } from './identity.ts';
 import type { HostsDependencies } from './reconcile.ts';
 import { identityReservation } from './removal.ts';
 import { holdsReservations, reserve } from './reservations.ts';
+import { activeRun } from './turn.ts';
 import type { HostContext, HostEvent, SessionContext } from './types.ts';
 
 export async function gatherContext(
@@ -26,7 +27,8 @@ export async function gatherContext(
     credential === ''
       ? undefined
       : readRecord(store, wire.CredentialRecordSchema, storeKey(...credential.split('/'))),
-    host?.spec === undefined ? false : holdsReservations(store, host.uid, host.spec),
+    startsNothingNow(record) ||
+      (host?.spec !== undefined && holdsReservations(store, host.uid, host.spec)),
   ]);
   const publicKey = rack?.record.agentPublicKey;
   const mine = facts?.record.hostUid === host?.uid ? facts?.record : undefined;
@@ -42,6 +44,12 @@ export async function gatherContext(
     reservationsHeld,
     incarnation: store.incarnation,
   };
+}
+
+/** Unique values are looked up only when a run could start: under way they stay the host's. */
+function startsNothingNow(record: wire.HostRecord): boolean {
+  const status = record.host?.status;
+  return status !== undefined && activeRun(status) !== undefined;
 }
 
 function sessionContext(

@@ -38,7 +38,7 @@ const children: ChildProcess[] = [];
 try {
   await bench();
 } finally {
-  for (const child of children) child.kill('SIGKILL');
+  await Promise.all(children.map(stop));
   rmSync(folder, { recursive: true, force: true });
 }
 
@@ -88,6 +88,15 @@ function start(args: string[]): ChildProcess {
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
   children.push(child);
   return child;
+}
+
+/** Asks it to end, so that a profile can be written, and insists after a while. */
+async function stop(child: ChildProcess): Promise<void> {
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  const insist = setTimeout(() => child.kill('SIGKILL'), 5_000);
+  if (child.exitCode === null && child.signalCode === null) await ended;
+  clearTimeout(insist);
 }
 
 async function connectClients() {
