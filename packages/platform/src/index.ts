@@ -8,6 +8,14 @@ export type { CrashPoint } from './crash-point.ts';
 export type { AppendFile, Disk } from './disk.ts';
 export type { Exec, ExecRequest, ExecResult } from './exec.ts';
 export type { FileSlice, Http, HttpListen, HttpRequest, HttpResponse, HttpServer } from './http.ts';
+export type {
+  HttpClient,
+  HttpsLimits,
+  HttpsOutcome,
+  HttpsPeer,
+  HttpsRequest,
+  HttpsTarget,
+} from './https-client.ts';
 export type { Log, LogFields } from './log.ts';
 export { nodeVersionProblem } from './node-version.ts';
 export { type Random, randomId } from './random.ts';

@@ -1,4 +1,4 @@
-/** The resources of the simulated BMC, by path. Schemas: DMTF DSP0268, the parts that clients read. */
+/** The resources of the simulated BMC by path (schemas: DMTF DSP0268, what clients read of them). */
 import type { Session } from './accounts.ts';
 import type { JsonObject } from './messages.ts';
 import {
@@ -15,8 +15,8 @@ export const resetPath = `${systemPath}/Actions/ComputerSystem.Reset`;
 export const sessionsPath = `${root}/SessionService/Sessions`;
 
 const chassisPath = `${root}/Chassis/1`;
-const managerPath = `${root}/Managers/1`;
-const resetInfoPath = `${systemPath}/ResetActionInfo`;
+const bmcPath = `${root}/Managers/1`;
+const resetChoicesPath = `${systemPath}/ResetActionInfo`;
 const storagePath = `${systemPath}/Storage`;
 
 export interface ServiceState {
@@ -51,16 +51,16 @@ export function resourceAt(path: string, state: ServiceState): JsonObject | unde
       return collection('ComputerSystem', path, [systemPath]);
     case systemPath:
       return system(state);
-    case resetInfoPath:
-      return state.habits.resetTypesIn === 'actionInfo' ? resetInfo(state.habits) : undefined;
+    case resetChoicesPath:
+      return state.habits.resetTypesIn === 'actionInfo' ? resetChoices(state.habits) : undefined;
     case `${root}/Chassis`:
       return collection('Chassis', path, [chassisPath]);
     case chassisPath:
       return chassis(state);
     case `${root}/Managers`:
-      return collection('Manager', path, [managerPath]);
-    case managerPath:
-      return manager();
+      return collection('Manager', path, [bmcPath]);
+    case bmcPath:
+      return bmcResource();
     case `${root}/SessionService`:
       return sessionService(state.habits);
     case sessionsPath:
@@ -101,13 +101,13 @@ function system(state: ServiceState): JsonObject {
     Processors: link(`${systemPath}/Processors`),
     Memory: link(`${systemPath}/Memory`),
     Storage: link(storagePath),
-    Links: { Chassis: [link(chassisPath)], ManagedBy: [link(managerPath)] },
+    Links: { Chassis: [link(chassisPath)], ManagedBy: [link(bmcPath)] },
     Actions: {
       '#ComputerSystem.Reset': {
         target: resetPath,
         ...(habits.resetTypesIn === 'system'
           ? { 'ResetType@Redfish.AllowableValues': habits.resetTypes }
-          : { '@Redfish.ActionInfo': resetInfoPath }),
+          : { '@Redfish.ActionInfo': resetChoicesPath }),
       },
     },
   };
@@ -126,9 +126,9 @@ function bootResource(boot: Readonly<BootOverride>, habits: RedfishHabits): Json
   };
 }
 
-function resetInfo(habits: RedfishHabits): JsonObject {
+function resetChoices(habits: RedfishHabits): JsonObject {
   return {
-    ...resource('ActionInfo.v1_1_2.ActionInfo', resetInfoPath, 'ResetActionInfo', 'Reset'),
+    ...resource('ActionInfo.v1_1_2.ActionInfo', resetChoicesPath, 'ResetActionInfo', 'Reset'),
     Parameters: [
       {
         Name: 'ResetType',
@@ -149,13 +149,13 @@ function chassis({ identity, isOn }: ServiceState): JsonObject {
     SerialNumber: identity.chassisSerial,
     PowerState: isOn ? 'On' : 'Off',
     Status: working,
-    Links: { ComputerSystems: [link(systemPath)], ManagedBy: [link(managerPath)] },
+    Links: { ComputerSystems: [link(systemPath)], ManagedBy: [link(bmcPath)] },
   };
 }
 
-function manager(): JsonObject {
+function bmcResource(): JsonObject {
   return {
-    ...resource('Manager.v1_5_0.Manager', managerPath, '1', 'BMC'),
+    ...resource('Manager.v1_5_0.Manager', bmcPath, '1', 'BMC'),
     ManagerType: 'BMC',
     FirmwareVersion: '1.0.0',
     Status: working,
