@@ -5,7 +5,7 @@
  * 1. All that is started or made is on `undo`; after `stop()` nothing is left, on the machine or in
  *    its file system.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DirectBoot, startDhcpServer } from './dhcp-server.ts';
@@ -42,6 +42,8 @@ export async function startLab(options: {
   readonly machines: readonly MachineSpec[];
   readonly vmlinuz?: string;
   readonly directBoot?: DirectBoot;
+  /** Folder that gets a copy of all logs at the end, however it comes. */
+  readonly keep?: string;
 }): Promise<Lab> {
   if (process.getuid?.() !== 0) throw new Error('the lab needs root: it makes network namespaces');
   const undo = createUndo();
@@ -49,6 +51,8 @@ export async function startLab(options: {
   try {
     const folder = mkdtempSync(join(tmpdir(), 'rackwright-lab-'));
     undo.add('remove the folder', () => rmSync(folder, { recursive: true, force: true }));
+    const { keep } = options;
+    if (keep !== undefined) undo.add('keep the logs', () => keepLogs(folder, keep));
     const accelerator =
       options.vmlinuz === undefined ? 'tcg' : await chooseAccelerator(options.vmlinuz, CACHE);
     const network = await makeNetwork(undo, options.machines.length);
@@ -81,6 +85,11 @@ export async function crossBmcs(a: LabBmc, b: LabBmc): Promise<void> {
   await a.stop();
   await b.moveTo(addressOfA);
   await a.moveTo(addressOfB);
+}
+
+/** Copies everything but disks and sockets, for whoever wants to know what happened. */
+function keepLogs(folder: string, to: string): void {
+  cpSync(folder, to, { recursive: true, filter: (path) => !/\.(raw|sock|blocklog)$/.test(path) });
 }
 
 /** Takes everything back when the lab is told to end. Answers how to stop listening. */

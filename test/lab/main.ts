@@ -5,7 +5,6 @@
  * nothing behind. The exit code is 0 only when everything holds; the last line is
  * `N passed, N failed, N skipped`.
  */
-import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { buildRamdisk } from '@rackwright/runner/ramdisk';
@@ -55,21 +54,16 @@ async function runScenario(scenario: Scenario, findings: Findings, keep?: string
     now: Date.now(),
   });
   const { vmlinuz, initrd } = ramdisk;
-  const lab = await startLab({ machines: scenario.machines, vmlinuz });
+  const kept = keep === undefined ? {} : { keep };
+  const lab = await startLab({ machines: scenario.machines, vmlinuz, ...kept });
   findings.say(`laboratory ${lab.folder}, ${lab.accelerator}`);
   try {
     const kernelArguments = scenario.kernelArguments ?? [];
     await scenario.run(await openSite(lab, { vmlinuz, initrd, kernelArguments }, findings));
   } finally {
-    if (keep !== undefined) keepLogs(lab.folder, keep);
     const left = await lab.stop();
     findings.check('the laboratory leaves nothing behind', left.length === 0, left.join('; '));
   }
-}
-
-/** Copies everything but disks and sockets, for whoever wants to know what happened. */
-function keepLogs(folder: string, to: string): void {
-  cpSync(folder, to, { recursive: true, filter: (path) => !/\.(raw|sock|blocklog)$/.test(path) });
 }
 
 function parseOptions(words: readonly string[]): Options {

@@ -86,6 +86,11 @@ export function isEnded(host: HostView, kind: string, outcome: string): boolean 
   return run?.kind === `RUN_KIND_${kind}` && run.outcome === `RUN_OUTCOME_${outcome}`;
 }
 
+/** True when this view shows the end of a run of this kind, whatever its outcome. */
+export function hasEnded({ status }: HostView, kind: string): boolean {
+  return status.run?.kind === `RUN_KIND_${kind}` && status.run.phase === 'RUN_PHASE_ENDED';
+}
+
 /** True when the host is free and, for all that was seen, was never `available`. */
 export function wasNeverAvailable(views: readonly HostView[]): boolean {
   return views.every((view) => view.status.state !== 'HOST_STATE_AVAILABLE');

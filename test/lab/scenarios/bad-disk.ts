@@ -4,7 +4,14 @@
  */
 import { isUntouched } from '../disk-image.ts';
 import { type DiskSpec, usualDisks } from '../qemu.ts';
-import { createHost, RUN_LIMIT_MS, type Scenario, type Site, wasNeverAvailable } from '../site.ts';
+import {
+  createHost,
+  hasEnded,
+  RUN_LIMIT_MS,
+  type Scenario,
+  type Site,
+  wasNeverAvailable,
+} from '../site.ts';
 
 const FAILING: Pick<DiskSpec, 'failing'> = { failing: ['write', 'write-zeroes', 'discard'] };
 
@@ -35,9 +42,9 @@ export async function cleanFailsNaming(
   const [bmc] = lab.bmcs;
   if (bmc === undefined) throw new Error('the scenario has one machine');
   await createHost(site, bmc, 'available');
-  const ended = await watch.waitFor('h1', 'the end of the clean', RUN_LIMIT_MS, ({ status }) => {
-    return status.run?.kind === 'RUN_KIND_CLEAN' && status.run.outcome !== undefined;
-  });
+  const ended = await watch.waitFor('h1', 'the end of the clean', RUN_LIMIT_MS, (host) =>
+    hasEnded(host, 'CLEAN'),
+  );
   const { status } = ended;
   findings.check(
     'the clean has failed',

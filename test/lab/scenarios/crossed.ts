@@ -8,7 +8,7 @@ import { isUntouched } from '../disk-image.ts';
 import type { HostView } from '../host-watch.ts';
 import { crossBmcs } from '../lab.ts';
 import { usualDisks } from '../qemu.ts';
-import { createHost, isEnded, RUN_LIMIT_MS, type Scenario, type Site } from '../site.ts';
+import { createHost, hasEnded, isEnded, RUN_LIMIT_MS, type Scenario, type Site } from '../site.ts';
 
 /** The scenario. */
 export const crossedScenario: Scenario = {
@@ -46,11 +46,13 @@ async function cleanEndsWithMismatch(
   const before = pairs.map(([id]) => runNumber(watch.latest(id)));
   await Promise.all(pairs.map(([id]) => stack.cli(['host', 'clean', id])));
   for (const [index, [id, other]] of pairs.entries()) {
-    const ended = await watch.waitFor(id, `the end of the ${title}`, RUN_LIMIT_MS, (host) => {
-      const { run } = host.status;
-      const isNew = runNumber(host) > (before[index] ?? 0);
-      return isNew && run?.kind === 'RUN_KIND_CLEAN' && run.outcome !== undefined;
-    });
+    const isNew = (host: HostView): boolean => runNumber(host) > (before[index] ?? 0);
+    const ended = await watch.waitFor(
+      id,
+      `the end of the ${title}`,
+      RUN_LIMIT_MS,
+      (host) => isNew(host) && hasEnded(host, 'CLEAN'),
+    );
     const failure = ended.status.lastError?.failure;
     const words = `${failure?.type}: ${failure?.message} ${failure?.detail ?? ''}`;
     findings.say(`       ${id}: ${words}`);
