@@ -13,36 +13,44 @@ import { agentAwayScenario } from './scenarios/agent-away.ts';
 import { badDiskScenario } from './scenarios/bad-disk.ts';
 import { checkScenario } from './scenarios/check.ts';
 import { crossedScenario } from './scenarios/crossed.ts';
+import { killScenarios } from './scenarios/kill.ts';
 import { lyingDiskScenario } from './scenarios/lying-disk.ts';
 import { createFindings, type Findings, openSite, type Scenario } from './site.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const CACHE = join(ROOT, '.cache');
 
-type Name = 'check' | 'crossed' | 'bad-disk' | 'lying-disk' | 'agent-away';
-const names: readonly Name[] = ['check', 'crossed', 'bad-disk', 'lying-disk', 'agent-away'];
+const names = ['check', 'crossed', 'bad-disk', 'lying-disk', 'agent-away', 'kill'] as const;
+type Name = (typeof names)[number];
+
 const usage = `usage: npm run lab -- ${names.map((name) => `[--${name}]`).join(' ')}
+  --kill all      every kill that the lab can do, not one for each process
   --verdict-off   with --lying-disk: the runner does not read back, so the scenario must fail
-  --keep FOLDER   copy all logs there at the end`;
+  --keep FOLDER   copy all logs there at the end
+`;
 
 interface Options {
   readonly chosen: readonly Name[];
   readonly verdict: 'on' | 'off';
+  readonly kills: 'one' | 'all';
   readonly keep?: string;
 }
 
-function scenarioOf(name: Name, { verdict }: Options): Scenario {
+/** The scenarios behind a name, by title. */
+function scenariosOf(name: Name, { verdict, kills }: Options): ReadonlyMap<string, Scenario> {
   switch (name) {
     case 'check':
-      return checkScenario;
+      return new Map([[name, checkScenario]]);
     case 'crossed':
-      return crossedScenario;
+      return new Map([[name, crossedScenario]]);
     case 'bad-disk':
-      return badDiskScenario;
+      return new Map([[name, badDiskScenario]]);
     case 'lying-disk':
-      return lyingDiskScenario(verdict);
+      return new Map([[name, lyingDiskScenario(verdict)]]);
     case 'agent-away':
-      return agentAwayScenario;
+      return new Map([[name, agentAwayScenario]]);
+    case 'kill':
+      return killScenarios(kills);
   }
 }
 
@@ -59,7 +67,8 @@ async function runScenario(scenario: Scenario, findings: Findings, keep?: string
   findings.say(`laboratory ${lab.folder}, ${lab.accelerator}`);
   try {
     const kernelArguments = scenario.kernelArguments ?? [];
-    await scenario.run(await openSite(lab, { vmlinuz, initrd, kernelArguments }, findings));
+    const files = { vmlinuz, initrd, kernelArguments };
+    await scenario.run(await openSite(lab, files, findings, scenario.crash));
   } finally {
     const left = await lab.stop();
     findings.check('the laboratory leaves nothing behind', left.length === 0, left.join('; '));
@@ -68,35 +77,50 @@ async function runScenario(scenario: Scenario, findings: Findings, keep?: string
 
 function parseOptions(words: readonly string[]): Options {
   const flags = Object.fromEntries(names.map((name) => [name, { type: 'boolean' }] as const));
-  const { values } = parseArgs({
+  const { values, positionals } = parseArgs({
     args: [...words],
     options: { ...flags, 'verdict-off': { type: 'boolean' }, keep: { type: 'string' } },
+    allowPositionals: true,
   });
   const set = new Map<string, unknown>(Object.entries(values));
   const keep = set.get('keep');
+  const all = positionals.length === 1 && positionals[0] === 'all' && set.get('kill') === true;
+  if (positionals.length > 0 && !all)
+    throw new Error(`"${positionals.join(' ')}" is not understood`);
   return {
     chosen: names.filter((name) => set.get(name) === true),
     verdict: set.get('verdict-off') === true ? 'off' : 'on',
+    kills: all ? 'all' : 'one',
     ...(typeof keep === 'string' ? { keep } : {}),
   };
 }
 
 async function main(options: Options): Promise<number> {
-  if (options.chosen.length === 0) {
-    process.stderr.write(`${usage}\n`);
-    return 2;
-  }
   const findings = createFindings();
-  for (const name of options.chosen) {
-    findings.say(`--${name}`);
+  for (const [title, scenario] of options.chosen.flatMap((name) => [
+    ...scenariosOf(name, options),
+  ])) {
+    findings.say(`--- ${title}`);
     try {
-      await runScenario(scenarioOf(name, options), findings, options.keep);
+      await runScenario(scenario, findings, options.keep);
     } catch (error) {
-      findings.check(name, false, error instanceof Error ? (error.stack ?? '') : String(error));
+      findings.check(title, false, error instanceof Error ? (error.stack ?? '') : String(error));
     }
   }
   findings.say(`${findings.passed()} passed, ${findings.failed()} failed, 0 skipped`);
   return findings.failed() === 0 ? 0 : 1;
 }
 
-process.exitCode = await main(parseOptions(process.argv.slice(2)));
+function readOptions(words: readonly string[]): Options | undefined {
+  try {
+    const options = parseOptions(words);
+    if (options.chosen.length > 0) return options;
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  }
+  process.stderr.write(usage);
+  return undefined;
+}
+
+const options = readOptions(process.argv.slice(2));
+process.exitCode = options === undefined ? 2 : await main(options);

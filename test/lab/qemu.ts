@@ -47,6 +47,8 @@ export interface LabMachine {
   readonly serial: string;
   readonly disks: readonly LabDisk[];
   readonly serialLog: string;
+  /** All that it has written to its serial port. */
+  console(): string;
   /** How often it was powered on. */
   boots(): number;
   /** The disk's own log of each power-on, in order. */
@@ -101,6 +103,7 @@ export function makeMachine(options: {
     serial: `RWLAB-${two.toUpperCase()}`,
     disks,
     serialLog: join(folder, 'console.log'),
+    console: () => readFileSync(join(folder, 'console.log'), 'latin1'),
     boots,
     blockLogs: (disk) => Array.from({ length: boots() }, (_, n) => blockLog(disk, n + 1)),
   };

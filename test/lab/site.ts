@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { type HostView, type HostWatch, watchHosts } from './host-watch.ts';
 import { BMC_PASSWORD, BMC_USER, ipmitool, type LabBmc } from './ipmi-sim.ts';
 import type { Lab } from './lab.ts';
-import { RACK, type RunnerFiles, type Stack, startStack } from './stack.ts';
+import type { MachineSpec } from './qemu.ts';
+import { type Crash, RACK, type RunnerFiles, type Stack, startStack } from './stack.ts';
 
 const CREDENTIAL = 'bmc';
 /** From power-on to the end of a run; a boot takes a minute when the machine is busy. */
@@ -32,9 +33,11 @@ export interface Site {
 
 /** A scenario: machines, and what is to be seen. */
 export interface Scenario {
-  readonly machines: Parameters<typeof import('./lab.ts').startLab>[0]['machines'];
+  readonly machines: readonly MachineSpec[];
   /** Further words for the runner's kernel. */
   readonly kernelArguments?: readonly string[];
+  /** Who is to be killed, and where; not for the runner, which its kernel's words kill. */
+  readonly crash?: Crash;
   run(site: Site): Promise<void>;
 }
 
@@ -54,8 +57,13 @@ export function createFindings(): Findings {
 }
 
 /** Starts the programs under test and makes the BMCs' credential known. */
-export async function openSite(lab: Lab, files: RunnerFiles, findings: Findings): Promise<Site> {
-  const stack = await startStack(lab, files);
+export async function openSite(
+  lab: Lab,
+  files: RunnerFiles,
+  findings: Findings,
+  crash?: Crash,
+): Promise<Site> {
+  const stack = await startStack(lab, files, crash);
   const password = join(lab.folder, 'bmc-password');
   writeFileSync(password, BMC_PASSWORD, { mode: 0o600 });
   const secret = ['--username', BMC_USER, '--password-file', password];

@@ -16,10 +16,15 @@ const AGENTS_PORT = 7441;
 const START_WAIT_MS = 30_000;
 export const RACK = 'r1';
 
-/** A crash point at which a process is to kill itself. */
-export interface CrashAt {
+/** Which process dies. */
+export type Victim = 'control-plane' | 'agent' | 'runner';
+
+/** A crash point of control plane or agent, and who dies when it is passed. */
+export interface Crash {
   readonly name: string;
+  /** 1 for the first time that it is passed. */
   readonly occurrence: number;
+  readonly victim: Victim;
 }
 
 /** What a run of the command-line program gave. */
@@ -45,9 +50,12 @@ export interface Stack {
 
 /** A program that can be ended and started again, with its state kept. */
 export interface Program {
-  start(crashAt?: CrashAt): Promise<void>;
+  start(): Promise<void>;
   process(): Started | undefined;
-  stop(): Promise<void>;
+  /** How often it was started. */
+  starts(): number;
+  /** Starts it again when it has died; does not wait until it is ready. */
+  reviveIfDead(): void;
 }
 
 /** What the agent hands to hosts that boot. */
@@ -59,10 +67,10 @@ export interface RunnerFiles {
 }
 
 /** Starts control plane and agent, joined, in the lab. */
-export async function startStack(lab: Lab, files: RunnerFiles): Promise<Stack> {
-  const controlPlane = controlPlaneProgram(lab);
+export async function startStack(lab: Lab, files: RunnerFiles, crash?: Crash): Promise<Stack> {
+  const controlPlane = controlPlaneProgram(lab, crash);
   await controlPlane.start();
-  const agent = agentProgram(lab, files);
+  const agent = agentProgram(lab, files, crash);
   const stack: Stack = { controlPlane, agent, ...commandLine(lab) };
   await stack.cli(['rack', 'create', RACK]);
   const token = await stack.cli(['rack', 'join-token', RACK]);
@@ -99,8 +107,11 @@ function commandLine(lab: Lab): Pick<Stack, 'tryCli' | 'cli' | 'program' | 'star
   };
 }
 
-function controlPlaneProgram(lab: Lab): Program {
-  return program(lab, 'control-plane', join(ROOT, 'controlplane/src/main.ts'), ['--config'], {
+function controlPlaneProgram(lab: Lab, crash: Crash | undefined): Program {
+  return program(lab, {
+    name: 'control-plane',
+    words: [join(ROOT, 'controlplane/src/main.ts'), '--config'],
+    crashAt: crashAt(lab, 'control-plane', 'cp.', crash),
     config: {
       dataFolder: join(lab.folder, 'control-plane'),
       operators: { address: LAB_ADDRESS.agent, port: OPERATORS_PORT },
@@ -111,8 +122,11 @@ function controlPlaneProgram(lab: Lab): Program {
   });
 }
 
-function agentProgram(lab: Lab, files: RunnerFiles): Program {
-  return program(lab, 'agent', join(ROOT, 'agent/src/main.ts'), ['run', '--config'], {
+function agentProgram(lab: Lab, files: RunnerFiles, crash: Crash | undefined): Program {
+  return program(lab, {
+    name: 'agent',
+    words: [join(ROOT, 'agent/src/main.ts'), 'run', '--config'],
+    crashAt: crashAt(lab, 'agent', 'agent.', crash),
     config: {
       stateFolder: join(lab.folder, 'agent'),
       serverAddress: LAB_ADDRESS.agent,
@@ -139,43 +153,53 @@ async function joinAgent(lab: Lab, token: string): Promise<void> {
   );
 }
 
+/** The part of a program's configuration that arms its crash point, if it is the one. */
+function crashAt(lab: Lab, name: Victim, prefix: string, crash: Crash | undefined): object {
+  if (crash === undefined || !crash.name.startsWith(prefix)) return {};
+  const pidFile = crash.victim === name ? {} : { pidFile: join(lab.folder, `${crash.victim}.pid`) };
+  return { crashAt: { name: crash.name, occurrence: crash.occurrence, ...pidFile } };
+}
+
+/** A program of ours. Only its first life is armed with `crashAt`. */
 function program(
   lab: Lab,
-  name: string,
-  file: string,
-  words: readonly string[],
-  options: { readonly config: object; readonly readyText: string },
+  options: {
+    readonly name: string;
+    readonly words: readonly string[];
+    readonly config: object;
+    readonly crashAt: object;
+    readonly readyText: string;
+  },
 ): Program {
+  const { name, words, config, readyText } = options;
   const configFile = join(lab.folder, `${name}.json`);
   const logFile = join(lab.folder, `${name}.log`);
-  const writeConfig = (crashAt?: CrashAt): void =>
-    writeFileSync(configFile, JSON.stringify({ ...options.config, ...(crashAt && { crashAt }) }));
+  const lives: Started[] = [];
+  const launch = (): Started => {
+    const armed = lives.length === 0 ? options.crashAt : {};
+    writeFileSync(configFile, JSON.stringify({ ...config, ...armed }));
+    const [file, args] = [process.execPath, [...words, configFile]];
+    const { namespace } = lab.network;
+    const started = startProcess(lab.undo, { name, file, args, logFile, namespace });
+    writeFileSync(join(lab.folder, `${name}.pid`), `${started.pid}\n`);
+    lives.push(started);
+    return started;
+  };
   writeFileSync(logFile, '');
-  writeConfig();
-  let current: Started | undefined;
+  writeFileSync(configFile, JSON.stringify(config)); // joining reads it before the first start
   return {
-    process: () => current,
-    stop: async () => await current?.stop(),
-    start: async (crashAt) => {
-      writeConfig(crashAt);
+    process: () => lives.at(-1),
+    starts: () => lives.length,
+    reviveIfDead: () => {
+      if (lives.at(-1)?.isRunning() === false) launch();
+    },
+    start: async () => {
       const before = readFileSync(logFile, 'utf8').length;
-      const started = startProcess(lab.undo, {
-        name,
-        file: process.execPath,
-        args: [file, ...words, configFile],
-        logFile,
-        namespace: lab.network.namespace,
-      });
-      current = started;
-      const isReady = (): boolean =>
-        !started.isRunning() ||
-        readFileSync(logFile, 'utf8').slice(before).includes(options.readyText);
+      const started = launch();
+      const said = (): string => readFileSync(logFile, 'utf8').slice(before);
+      const isReady = (): boolean => !started.isRunning() || said().includes(readyText);
       await until(`the start of the ${name}`, START_WAIT_MS, isReady, logFile);
-      if (!started.isRunning() && crashAt === undefined) {
-        throw new Error(
-          `the ${name} ended at its start; its log: ${readFileSync(logFile, 'utf8')}`,
-        );
-      }
+      if (!started.isRunning()) throw new Error(`the ${name} ended at its start: ${said()}`);
     },
   };
 }

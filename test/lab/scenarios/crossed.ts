@@ -22,11 +22,11 @@ export const crossedScenario: Scenario = {
     if (a === undefined || b === undefined) throw new Error('the scenario has two machines');
     for (const bmc of [a, b]) await createHost(site, bmc, 'manageable');
     for (const id of ['h1', 'h2']) {
-      await watch.waitFor(id, 'the inspection', RUN_LIMIT_MS, (host) =>
-        isEnded(host, 'INSPECT', 'SUCCEEDED'),
+      await watch.waitFor(id, 'its verification', RUN_LIMIT_MS, (host) =>
+        isEnded(host, 'VERIFY', 'SUCCEEDED'),
       );
     }
-    findings.check('both hosts are known and inspected', true);
+    findings.check('both hosts are known and proved', true);
     await crossBmcs(a, b);
     await cleanEndsWithMismatch(site, [['h1', 'h2']]);
     await cleanEndsWithMismatch(site, [
