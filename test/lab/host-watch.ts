@@ -1,6 +1,6 @@
 /**
- * What the control plane says about hosts, as it says it: `rackwright host watch -o json` runs beside
- * a scenario and writes down every change.
+ * What the control plane says about hosts, as it says it: `rackwright host watch -o json` runs
+ * beside a scenario and writes down every change.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';

@@ -17,11 +17,9 @@ export function printStages({ lab, watch, findings }: Site, machine: LabMachine)
   findings.say('stage                                     begun at        took');
   const views = watch.history(machine.name);
   const origin = Date.parse(views[0]?.createTime ?? '');
+  const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`.padStart(11);
   const row = (name: string, from: number, to: number): void => {
-    const begun = `${((from - origin) / 1000).toFixed(1)} s`;
-    findings.say(
-      `${name.padEnd(38)} ${begun.padStart(11)} ${`${((to - from) / 1000).toFixed(1)} s`.padStart(11)}`,
-    );
+    findings.say(`${name.padEnd(38)} ${seconds(from - origin)} ${seconds(to - from)}`);
   };
   const agentLines = readAgentLines(join(lab.folder, 'agent.log'));
   for (const run of lastViewOfRuns(views)) {

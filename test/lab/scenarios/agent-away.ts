@@ -1,7 +1,7 @@
 /**
  * `--agent-away`: the agent dies in the middle of a clean and stays away. The host shows that it
- * waits, for whom and since when; nothing fails. The agent comes back: the clean goes on to its end,
- * each step once and in order.
+ * waits, for whom and since when; nothing fails. The agent comes back: the clean goes on to its
+ * end, each step once and in order.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeHost, type HostView } from '../host-watch.ts';

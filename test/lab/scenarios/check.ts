@@ -1,6 +1,6 @@
 /**
- * `--check`: a machine that nobody has touched comes up through its BMC, is cleaned in our ramdisk and
- * shown as available, and every claim about it holds when looked at from outside.
+ * `--check`: a machine that nobody has touched comes up through its BMC, is cleaned in our ramdisk
+ * and shown as available, and every claim about it holds when looked at from outside.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * `--kill`: a process is ended by SIGKILL at a boundary of the erase step, on real firmware and real
- * block devices. The clean ends as the golden table says; what the disks saw is read from their own
+ * `--kill`: a process is ended by SIGKILL at a boundary of the erase step, on real firmware and
+ * real block devices. The clean ends as the golden table says; what the disks saw is read from their own
  * logs alone.
  *
  * From outside a machine only its own crash point can end the runner in it, so a runner dies at the
