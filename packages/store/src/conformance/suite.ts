@@ -3,6 +3,7 @@
  * for the broken stores that prove that the cases can fail.
  */
 import { describe, test } from 'vitest';
+import { modellingCases } from './modelling.ts';
 import { readingCases } from './reading.ts';
 import {
   type ConformanceCase,
@@ -17,6 +18,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...writingCases,
   ...readingCases,
   ...watchingCases,
+  ...modellingCases,
   ...lastingCases,
 ];
 

@@ -1,0 +1,132 @@
+/** Random calls against a model that anyone can check by eye: one array of changes per key. */
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { Change, Expected, StateStore, WriteResult } from '../contract.ts';
+import { isUnder } from '../key.ts';
+import { bytes, type ConformanceCase, eventsUntil, line, withoutRepeats } from './subject.ts';
+
+/** Few keys and ids, so that calls meet; one key lies below another. */
+const KEYS = ['a', 'a.b', 'ab', 'c'] as const;
+const CALLS_MAX = 40;
+const RUNS = 12;
+
+interface Call {
+  readonly kind: 'put' | 'delete';
+  readonly key: (typeof KEYS)[number];
+  /** How many changes of the key ago its last one was, as the caller believes; −1: absent. */
+  readonly behind: number;
+  /** Which of the ids used before is used again, counted back; beyond them a new one is made. */
+  readonly idBack: number;
+}
+
+const anyCall: fc.Arbitrary<Call> = fc.record({
+  kind: fc.constantFrom('put', 'put', 'delete'),
+  key: fc.constantFrom(...KEYS),
+  behind: fc.constantFrom(-1, 0, 0, 0, 1, 2),
+  idBack: fc.integer({ min: 1, max: 30 }),
+});
+
+class Model {
+  readonly #changes = new Map<string, Change[]>();
+  highest: number;
+
+  constructor(highest: number) {
+    this.highest = highest;
+  }
+
+  of(key: string): readonly Change[] {
+    return this.#changes.get(key) ?? [];
+  }
+
+  all(): Change[] {
+    return [...this.#changes.values()].flat().sort((a, b) => a.revision - b.revision);
+  }
+
+  expectedOf(key: string, behind: number): Expected {
+    return behind < 0 ? 'absent' : (this.of(key).at(-1 - behind)?.revision ?? 'absent');
+  }
+
+  /** Checks the answer to a write and takes over what it says. */
+  fold(change: Change, expected: Expected, result: WriteResult): void {
+    const earlier = this.of(change.key).find((each) => each.writeId === change.writeId);
+    const last = this.of(change.key).at(-1);
+    const isFree = last === undefined || last.kind === 'delete';
+    const fits = expected === 'absent' ? isFree : last?.revision === expected;
+    if (earlier !== undefined) {
+      assert.deepEqual(result, {
+        kind: 'ok',
+        revision: earlier.revision,
+        writeId: earlier.writeId,
+      });
+    } else if (!fits) {
+      assert.equal(result.kind, 'conflict');
+    } else {
+      assert.ok(result.kind === 'ok' && result.revision > this.highest, JSON.stringify(result));
+      this.highest = result.revision;
+      const changes = [...this.of(change.key), { ...change, revision: result.revision }];
+      this.#changes.set(change.key, changes);
+    }
+  }
+}
+
+async function make(store: StateStore, model: Model, root: string, call: Call, ids: string[]) {
+  const key = `${root}.${call.key}`;
+  const expected = model.expectedOf(key, call.behind);
+  if (call.kind === 'delete' && expected === 'absent') return;
+  const writeId = ids.at(-call.idBack) ?? `id-${ids.length}`;
+  // An id names one write for ever: only that very key may see it again.
+  const isOthers = model.all().some((each) => each.writeId === writeId && each.key !== key);
+  if (isOthers) return;
+  if (!ids.includes(writeId)) ids.push(writeId);
+  const value = bytes(writeId);
+  const common = { key, revision: 0, writeId };
+  if (call.kind === 'put') {
+    const result = await store.put(key, value, expected, writeId);
+    model.fold({ kind: 'put', ...common, value }, expected, result);
+  } else if (expected !== 'absent') {
+    const result = await store.delete(key, expected, writeId);
+    model.fold({ kind: 'delete', ...common }, expected, result);
+  }
+}
+
+const likeTheModel: ConformanceCase = {
+  name: 'answers any sequence of calls as a plain model of the contract does',
+  async run(subject, limits) {
+    let run = 0;
+    const property = fc.asyncProperty(
+      fc.array(anyCall, { maxLength: CALLS_MAX }),
+      async (calls) => {
+        run += 1;
+        const root = `model${run}`;
+        const start = await subject.first.latestRevision();
+        const model = new Model(start);
+        const ids: string[] = [];
+        for (const [at, call] of calls.entries()) {
+          const store = at % 2 === 0 ? subject.first : subject.second;
+          await make(store, model, root, call, ids);
+        }
+        for (const key of KEYS.map((each) => `${root}.${each}`)) {
+          const changes = model.of(key);
+          assert.deepEqual((await subject.first.history(key)).map(line), changes.map(line));
+          const { asOf: _asOf, ...now } = await subject.second.get(key);
+          assert.equal(now.revision, changes.at(-1)?.revision);
+          assert.equal(now.kind, changes.at(-1)?.kind === 'put' ? 'found' : 'absent');
+          const under = KEYS.map((each) => `${root}.${each}`).filter((each) => isUnder(key, each));
+          const live = under.filter((each) => model.of(each).at(-1)?.kind === 'put').sort();
+          const { entries } = await subject.first.list(key);
+          assert.deepEqual(
+            entries.map((entry) => entry.key),
+            live,
+          );
+        }
+        if (model.highest === start) return;
+        const watch = subject.second.watch(start, root);
+        const seen = withoutRepeats(await eventsUntil(watch, model.highest, subject, limits));
+        assert.deepEqual(seen.map(line), model.all().map(line));
+      },
+    );
+    await fc.assert(property, { numRuns: RUNS });
+  },
+};
+
+export const modellingCases: readonly ConformanceCase[] = [likeTheModel];
