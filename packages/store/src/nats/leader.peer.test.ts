@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bytes, eventsUntil, text, USUAL_LIMITS, withoutRepeats } from '../conformance/subject.ts';
 import { HISTORY_PER_KEY, type StateStore, type WriteResult } from '../contract.ts';
+import { NatsCluster, serverMissing } from '../testing/nats-cluster.ts';
 import { natsSubject } from './subject.ts';
-import { NatsCluster, serverMissing } from './testing/cluster.ts';
 
 /** Fewer than the history keeps, so that a watcher that is late still sees every change. */
 const ROUNDS = HISTORY_PER_KEY - 4;

@@ -5,10 +5,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { bytes } from '../conformance/subject.ts';
 import { findWrite, type StateStore } from '../contract.ts';
+import { NatsCluster, serverMissing } from '../testing/nats-cluster.ts';
 import { openNatsStore } from './open.ts';
 import type { NatsStoreOptions } from './options.ts';
 import { clusterOptions } from './subject.ts';
-import { NatsCluster, serverMissing } from './testing/cluster.ts';
 
 /** Relays to one server; while `deaf`, requests get through and answers are thrown away. */
 class Relay {

@@ -7,10 +7,10 @@ import { nodeRandom } from '@rackwright/platform/node';
 import { connect } from 'nats';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { bytes } from '../conformance/subject.ts';
+import { NatsCluster, SYSTEM_USER, serverMissing } from '../testing/nats-cluster.ts';
 import { streamName } from './message.ts';
 import { openNatsStore } from './open.ts';
 import { clusterOptions } from './subject.ts';
-import { NatsCluster, SYSTEM_USER, serverMissing } from './testing/cluster.ts';
 
 let durable: NatsCluster;
 let late: NatsCluster;

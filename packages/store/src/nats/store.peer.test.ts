@@ -1,8 +1,8 @@
 import { afterAll, beforeAll } from 'vitest';
 import { USUAL_LIMITS } from '../conformance/subject.ts';
 import { storeConformance } from '../conformance/suite.ts';
+import { NatsCluster, serverMissing } from '../testing/nats-cluster.ts';
 import { natsSubject } from './subject.ts';
-import { NatsCluster, serverMissing } from './testing/cluster.ts';
 
 let cluster: NatsCluster;
 

@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { nodeRandom } from '@rackwright/platform/node';
 import type { StoreUnderTest } from '../conformance/subject.ts';
+import type { NatsCluster } from '../testing/nats-cluster.ts';
 import { openNatsStore } from './open.ts';
 import type { NatsStoreOptions } from './options.ts';
-import type { NatsCluster } from './testing/cluster.ts';
 
 /** Elections on a loaded machine take long; a store that needs longer has failed. */
 const CALL_TIMEOUT_MS = 40_000;

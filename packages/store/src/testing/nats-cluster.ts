@@ -11,9 +11,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { SERVER_VERSION_FLOOR } from '../server-version.ts';
+import { SERVER_VERSION_FLOOR } from '../nats/server-version.ts';
 
-const PROGRAM = fileURLToPath(new URL('../../../../../.cache/peers/nats-server', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../../../../.cache/peers/nats-server', import.meta.url));
 /** How long a cluster may take to have a leader. */
 const READY_TIMEOUT_MS = 60_000;
 const READY_POLL_MS = 50;

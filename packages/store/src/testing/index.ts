@@ -1,0 +1,2 @@
+/** For tests and benchmarks of what stands on the store. */
+export { type ClusterOptions, NatsCluster, SYSTEM_USER, serverMissing } from './nats-cluster.ts';
