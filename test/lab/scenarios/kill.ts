@@ -1,7 +1,7 @@
 /**
  * `--kill`: a process is ended by SIGKILL at a boundary of the erase step, on real firmware and
- * real block devices. The clean ends as the golden table says; what the disks saw is read from their own
- * logs alone.
+ * real block devices. The clean ends as the golden table says; what the disks saw is read from
+ * their own logs alone.
  *
  * From outside a machine only its own crash point can end the runner in it, so a runner dies at the
  * runner's boundaries, control plane and agent at those of both.
