@@ -5,15 +5,20 @@
  *    of a proxy have `yiaddr` 0 and the vendor class of the client).
  * A2 A discover is answered on the DHCP port, a request or inform on the PXE port, nothing else
  *    anywhere: requests on the DHCP port belong to the address server.
- * A3 iPXE gets its script, whatever else it claims to be; a boot loader would load itself for ever.
- * A4 Who may not start the runner: plain PXE firmware gets silence and so goes on to its disk, the
- *    others a script that exits to local boot. Hosts that nobody told us about get silence: their
- *    boot belongs to someone else on this network.
- * A5 Pure and total over decoded packets: a malformed option is silence with a reason.
+ * A3 Who has nothing to boot gets silence, and so waits no longer than for other offers.
+ * A4 Pure and total over decoded packets: a malformed option is silence with a reason.
  */
 import { DecodeError } from '@rackwright/bytes';
-import { type BootClient, type BootPlatform, bootClient } from './client.ts';
-import { discoveryControl, type PxeOptions } from './option/pxe.ts';
+import {
+  type BootAsker,
+  type BootParts,
+  type BootPermission,
+  bootParts,
+  type BootSettings,
+  readPxe,
+} from './boot-parts.ts';
+import { bootClient } from './client.ts';
+import { isEthernet, macOf, repeatedOptions } from './identifiers.ts';
 import type { MessageType } from './option/message-type.ts';
 import { dhcpOption, readOption, writeOption } from './options.ts';
 import type { DhcpPacket } from './packet.ts';
@@ -27,14 +32,10 @@ export interface Peer {
 }
 
 /** A request that a boot server has to think about. */
-export interface BootRequest {
+export interface BootRequest extends BootAsker {
   readonly packet: DhcpPacket;
   readonly service: ProxyService;
   readonly from: Peer;
-  readonly client: BootClient;
-  /** Lower case, with colons. */
-  readonly mac: string;
-  readonly pxe: PxeOptions | undefined;
 }
 
 export interface Silence {
@@ -42,19 +43,8 @@ export interface Silence {
   readonly reason: string;
 }
 
-export type BootPermission = 'runner' | 'localBoot' | 'unknownHost';
-
-export interface ProxySettings {
-  /** Our IPv4 address on the hosts' network. */
-  readonly serverAddress: string;
-  /** Name of the boot loader for each platform that has one. */
-  readonly loaders: Readonly<Partial<Record<BootPlatform, string>>>;
-  /** Where iPXE finds its script. */
-  scriptUrl(mac: string): string;
-  /** Where UEFI HTTP boot finds a loader. */
-  loaderUrl(mac: string, loader: string): string;
-  /** The name by which TFTP serves a loader. */
-  loaderPath(mac: string, loader: string): string;
+/** Where answers go. */
+export interface AnswerPaths {
   /** Where limited broadcasts go: 255.255.255.255; EDK2 ignores a subnet's own broadcast. */
   readonly broadcastAddress: string;
   /** 68, where clients listen, and 67, where relays do. */
@@ -62,15 +52,11 @@ export interface ProxySettings {
   readonly relayPort: number;
 }
 
+export interface ProxySettings extends BootSettings, AnswerPaths {}
+
 export type ProxyAnswer =
   | { readonly kind: 'reply'; readonly packet: DhcpPacket; readonly to: Peer }
   | Silence;
-
-/** The one server in the list and menu of plain PXE; numbers from 0x8000 on are free to use. */
-const bootServerType = 0x8000;
-
-/** Identifiers beyond this are not repeated but refused, so that every answer fits a frame. */
-const echoBytesMax = 512;
 
 /** Whether a packet asks us for a boot at all, before anyone's permission is looked up (A2). */
 export function readBootRequest(
@@ -79,9 +65,7 @@ export function readBootRequest(
   from: Peer,
 ): { readonly kind: 'asked'; readonly request: BootRequest } | Silence {
   if (packet.op !== 'request') return silence('a reply');
-  if (packet.hardwareType !== 1 || packet.hardwareAddress.length !== 6) {
-    return silence('not Ethernet');
-  }
+  if (!isEthernet(packet)) return silence('not Ethernet');
   try {
     const messageType = readOption(packet, dhcpOption.messageType);
     if (!isAsked(service, messageType)) {
@@ -89,9 +73,8 @@ export function readBootRequest(
     }
     const client = bootClient(packet);
     if (client === undefined) return silence('no boot client');
-    const pxe = client.kind === 'httpBoot' ? undefined : readOption(packet, dhcpOption.pxe);
-    const request = { packet, service, from, client, mac: macOf(packet), pxe };
-    return { kind: 'asked', request };
+    const pxe = readPxe(packet, client);
+    return { kind: 'asked', request: { packet, service, from, client, mac: macOf(packet), pxe } };
   } catch (error) {
     if (error instanceof DecodeError) return silence(error.message);
     throw error;
@@ -104,26 +87,8 @@ export function answerBootRequest(
   permission: BootPermission,
   settings: ProxySettings,
 ): ProxyAnswer {
-  if (permission === 'unknownHost') return silence('unknown host');
-  const { client, mac } = request;
-  if (client.kind === 'ipxe') {
-    return reply(request, settings, 'PXEClient', settings.scriptUrl(mac), {
-      discoveryControl: discoveryControl.bootFileAtOnce,
-      others: [],
-    });
-  }
-  if (client.kind === 'pxe' && permission === 'localBoot') return silence('no boot grant');
-  const loader = settings.loaders[client.platform];
-  if (loader === undefined) return silence(`no boot loader for ${client.platform}`);
-  if (client.kind === 'httpBoot') {
-    return reply(request, settings, 'HTTPClient', settings.loaderUrl(mac, loader), undefined);
-  }
-  const item = request.pxe?.bootItem;
-  if (item !== undefined && item.type !== bootServerType) {
-    return silence(`boot server type ${item.type}, ours is ${bootServerType}`);
-  }
-  const path = settings.loaderPath(mac, loader);
-  return reply(request, settings, 'PXEClient', path, pxeOptions(item, settings.serverAddress));
+  const told = bootParts(request, permission, settings);
+  return told.kind === 'nothing' ? silence(told.reason) : reply(request, settings, told.parts);
 }
 
 function isAsked(service: ProxyService, messageType: MessageType | undefined): boolean {
@@ -132,41 +97,15 @@ function isAsked(service: ProxyService, messageType: MessageType | undefined): b
     : messageType === 'request' || messageType === 'inform';
 }
 
-/**
- * The full form of PXE: firmware that does not take the boot file at once finds the same server
- * in the list and the menu, chooses it without a prompt, and asks the PXE port with its number.
- */
-function pxeOptions(bootItem: PxeOptions['bootItem'], serverAddress: string): PxeOptions {
-  const { noBroadcast, noMulticast, bootFileAtOnce } = discoveryControl;
-  return {
-    discoveryControl: noBroadcast | noMulticast | bootFileAtOnce,
-    bootServers: [{ type: bootServerType, addresses: [serverAddress] }],
-    bootMenu: [{ type: bootServerType, description: 'Rackwright' }],
-    menuPrompt: { timeoutSeconds: 0, prompt: 'Rackwright' },
-    ...(bootItem === undefined ? {} : { bootItem }),
-    others: [],
-  };
-}
-
-function reply(
-  request: BootRequest,
-  settings: ProxySettings,
-  vendorClass: 'PXEClient' | 'HTTPClient',
-  bootFile: string,
-  pxe: PxeOptions | undefined,
-): ProxyAnswer {
+function reply(request: BootRequest, settings: ProxySettings, parts: BootParts): ProxyAnswer {
   const asked = request.packet;
-  const repeated = echoed(asked);
-  const repeatedBytes = repeated.reduce((sum, [, value]) => sum + value.length, 0);
-  if (repeatedBytes > echoBytesMax) return silence(`identifiers of ${repeatedBytes} bytes`);
+  const repeated = repeatedOptions(asked);
+  if (typeof repeated === 'number') return silence(`identifiers of ${repeated} bytes`);
   const messageType = request.service === 'dhcp' ? 'offer' : 'ack';
   const options = new Map([
     writeOption(dhcpOption.messageType, messageType),
     writeOption(dhcpOption.serverIdentifier, settings.serverAddress),
-    writeOption(dhcpOption.vendorClass, vendorClass),
-    // EDK2's HTTP boot reads the URL from the option, PXE firmware the name from the field.
-    ...(vendorClass === 'HTTPClient' ? [writeOption(dhcpOption.bootFileName, bootFile)] : []),
-    ...(pxe === undefined ? [] : [writeOption(dhcpOption.pxe, pxe)]),
+    ...parts.options,
     ...repeated,
   ]);
   const packet: DhcpPacket = {
@@ -178,19 +117,10 @@ function reply(
     yourAddress: '0.0.0.0',
     nextServerAddress: settings.serverAddress,
     serverName: '',
-    bootFile,
+    bootFile: parts.bootFile,
     options,
   };
   return { kind: 'reply', packet, to: replyTo(request, settings) };
-}
-
-/** Identifiers that answers repeat: PXE 2.1 (97), RFC 6842 (61), RFC 3046 (82, which ends them). */
-function echoed(asked: DhcpPacket): [number, Uint8Array][] {
-  const kinds = [dhcpOption.machineIdentifier, dhcpOption.clientIdentifier, dhcpOption.relayAgent];
-  return kinds.flatMap(({ code }): [number, Uint8Array][] => {
-    const value = asked.options.get(code);
-    return value === undefined ? [] : [[code, value]];
-  });
 }
 
 /** A relay if there is one; else broadcast, or on the PXE port to the client's own address. */
@@ -200,10 +130,6 @@ function replyTo({ packet, service, from }: BootRequest, settings: ProxySettings
   }
   if (service === 'pxe' && from.address !== '0.0.0.0') return from;
   return { address: settings.broadcastAddress, port: settings.clientPort };
-}
-
-function macOf(packet: DhcpPacket): string {
-  return Array.from(packet.hardwareAddress, (byte) => byte.toString(16).padStart(2, '0')).join(':');
 }
 
 function silence(reason: string): Silence {

@@ -1,7 +1,7 @@
-/** DHCPv4 for booting: packets, options, boot clients, and the answers of a proxy. */
+/** DHCPv4 for booting: packets, options, boot clients, and the answers of proxy and server. */
 export {
+  type AnswerPaths,
   answerBootRequest,
-  type BootPermission,
   type BootRequest,
   type Peer,
   type ProxyAnswer,
@@ -10,6 +10,7 @@ export {
   readBootRequest,
   type Silence,
 } from './answer.ts';
+export type { BootAsker, BootPermission, BootSettings } from './boot-parts.ts';
 export { type BootClient, type BootClientKind, type BootPlatform, bootClient } from './client.ts';
 export { packetBytesMax } from './limits.ts';
 export { dhcpOption, type OptionKind, readOption, writeOption } from './options.ts';

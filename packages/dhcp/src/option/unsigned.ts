@@ -14,7 +14,7 @@ export const unsigned16: OptionCodec<number> = {
   },
 };
 
-/** A number of 32 bits (option 51, seconds; 0xffffffff means for ever). */
+/** A number of 32 bits (options 51, 58, 59, seconds; 0xffffffff means for ever). */
 export const unsigned32: OptionCodec<number> = {
   decode(bytes) {
     const reader = new ByteReader(bytes, 'option of 32 bits');

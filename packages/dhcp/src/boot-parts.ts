@@ -1,0 +1,111 @@
+/**
+ * What is said about booting to a client, whoever gives its address: the proxy says only this, the
+ * server says it along with the address.
+ *
+ * B1 iPXE gets its script, whatever else it claims to be; a boot loader would load itself for ever.
+ * B2 Who may not start the runner: plain PXE firmware is told of no boot and so goes on to its
+ *    disk, the others get a script that exits to local boot. Hosts that nobody told us about are
+ *    told of no boot: theirs belongs to someone else on this network.
+ */
+import type { BootClient, BootPlatform } from './client.ts';
+import { discoveryControl, type PxeOptions } from './option/pxe.ts';
+import { dhcpOption, readOption, writeOption } from './options.ts';
+import type { DhcpPacket } from './packet.ts';
+
+export type BootPermission = 'runner' | 'localBoot' | 'unknownHost';
+
+export interface BootSettings {
+  /** Our IPv4 address on the hosts' network. */
+  readonly serverAddress: string;
+  /** Name of the boot loader for each platform that has one. */
+  readonly loaders: Readonly<Partial<Record<BootPlatform, string>>>;
+  /** Where iPXE finds its script. */
+  scriptUrl(mac: string): string;
+  /** Where UEFI HTTP boot finds a loader. */
+  loaderUrl(mac: string, loader: string): string;
+  /** The name by which TFTP serves a loader. */
+  loaderPath(mac: string, loader: string): string;
+}
+
+/** Who asks, as far as booting is concerned. */
+export interface BootAsker {
+  readonly client: BootClient;
+  /** Lower case, with colons. */
+  readonly mac: string;
+  /** Option 43 of the request; absent where there is none or it means something else. */
+  readonly pxe: PxeOptions | undefined;
+}
+
+export interface BootParts {
+  readonly bootFile: string;
+  readonly options: readonly (readonly [code: number, value: Uint8Array])[];
+}
+
+/** The one server in the list and menu of plain PXE; numbers from 0x8000 on are free to use. */
+const bootServerType = 0x8000;
+
+/** Throws DecodeError when an option that says what asks is malformed. */
+export function readPxe(packet: DhcpPacket, client: BootClient): PxeOptions | undefined {
+  return client.kind === 'httpBoot' ? undefined : readOption(packet, dhcpOption.pxe);
+}
+
+/** What the client is told of booting, or why it is told nothing. */
+export function bootParts(
+  { client, mac, pxe }: BootAsker,
+  permission: BootPermission,
+  settings: BootSettings,
+):
+  | { readonly kind: 'boot'; readonly parts: BootParts }
+  | { readonly kind: 'nothing'; readonly reason: string } {
+  if (permission === 'unknownHost') return nothing('unknown host');
+  if (client.kind === 'ipxe') {
+    const control = { discoveryControl: discoveryControl.bootFileAtOnce, others: [] };
+    return boot('PXEClient', settings.scriptUrl(mac), control);
+  }
+  if (client.kind === 'pxe' && permission === 'localBoot') return nothing('no boot grant');
+  const loader = settings.loaders[client.platform];
+  if (loader === undefined) return nothing(`no boot loader for ${client.platform}`);
+  if (client.kind === 'httpBoot') {
+    return boot('HTTPClient', settings.loaderUrl(mac, loader), undefined);
+  }
+  const item = pxe?.bootItem;
+  if (item !== undefined && item.type !== bootServerType) {
+    return nothing(`boot server type ${item.type}, ours is ${bootServerType}`);
+  }
+  const path = settings.loaderPath(mac, loader);
+  return boot('PXEClient', path, pxeOptions(item, settings.serverAddress));
+}
+
+function boot(
+  vendorClass: 'PXEClient' | 'HTTPClient',
+  bootFile: string,
+  pxe: PxeOptions | undefined,
+): { readonly kind: 'boot'; readonly parts: BootParts } {
+  const options = [
+    writeOption(dhcpOption.vendorClass, vendorClass),
+    // EDK2's HTTP boot reads the URL from the option, PXE firmware the name from the field.
+    ...(vendorClass === 'HTTPClient' ? [writeOption(dhcpOption.bootFileName, bootFile)] : []),
+    ...(pxe === undefined ? [] : [writeOption(dhcpOption.pxe, pxe)]),
+  ];
+  return { kind: 'boot', parts: { bootFile, options } };
+}
+
+/**
+ * The full form of PXE: firmware that does not take the boot file at once finds the same server
+ * in the list and the menu, chooses it without a prompt, and asks the PXE port with its number.
+ */
+function pxeOptions(bootItem: PxeOptions['bootItem'], serverAddress: string): PxeOptions {
+  const { noBroadcast, noMulticast, bootFileAtOnce } = discoveryControl;
+  return {
+    discoveryControl: noBroadcast | noMulticast | bootFileAtOnce,
+    bootServers: [{ type: bootServerType, addresses: [serverAddress] }],
+    bootMenu: [{ type: bootServerType, description: 'Rackwright' }],
+    menuPrompt: { timeoutSeconds: 0, prompt: 'Rackwright' },
+    ...(bootItem === undefined ? {} : { bootItem }),
+    others: [],
+  };
+}
+
+function nothing(reason: string): { readonly kind: 'nothing'; readonly reason: string } {
+  return { kind: 'nothing', reason };
+}
