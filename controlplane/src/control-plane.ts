@@ -17,7 +17,14 @@ import {
   serve,
 } from '@rackwright/api';
 import { signBytes } from '@rackwright/erasure';
-import type { Clock, CrashPoint, Disk, Log, Random } from '@rackwright/platform';
+import {
+  type Clock,
+  type CrashPoint,
+  type Disk,
+  type Log,
+  type Random,
+  randomId,
+} from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import { createAgentService, createSessionRegistry } from './agents/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
@@ -89,10 +96,13 @@ async function startServices(
   store: StateStore,
 ): Promise<ControlPlane> {
   const registry = createSessionRegistry();
+  // A store that one process owns has one replica, whatever restarted it.
+  const replicaId = store.driver === 'nats' ? randomId(platform.random) : 'single';
   const hosts = new Hosts({
     ...platform,
     store,
     registry,
+    replicaId,
     timing: config.engine,
     resyncIntervalMs: config.resyncIntervalMs,
     signStatement: (statement) => signBytes(statement, identity.erasure.privateKeyPem),
@@ -100,7 +110,14 @@ async function startServices(
   });
   const deps = { ...platform, store, hosts, identity, agentEndpoint: config.agents.advertise };
   const operatorServices = createOperatorServices(deps);
-  const sessions = { ...platform, store, registry, hosts, timing: config.sessions };
+  const sessions = {
+    ...platform,
+    store,
+    registry,
+    hosts,
+    replicaId,
+    timing: config.sessions,
+  };
   const agentService = createAgentService({
     ...sessions,
     identify: (context) => identifyAgent(store, context),

@@ -217,6 +217,7 @@ class World {
       clock: process.clock,
       log: this.#log('cp'),
       crashPoint: process.crashPoint,
+      replicaId: 'single',
     };
     const registry = createSessionRegistry();
     const hosts = new Hosts({

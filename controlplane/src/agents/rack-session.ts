@@ -10,7 +10,7 @@
  *
  * Must not: decide anything about a host; `Hosts` does.
  */
-import { create, equals, fromBinary } from '@bufbuild/protobuf';
+import { clone, create, equals, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, type RackStatus, RackStatusSchema, store as wire } from '@rackwright/api';
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
@@ -42,6 +42,8 @@ export interface SessionDependencies {
   readonly registry: SessionRegistry;
   readonly hosts: Hosts;
   readonly timing: SessionTiming;
+  /** As in `HostsDependencies`. */
+  readonly replicaId: string;
 }
 
 export interface SessionSink {
@@ -100,8 +102,23 @@ export class RackSession {
   closed(): void {
     if (this.#live === undefined) return;
     this.#deps.log.info({ rack: this.#rackId }, 'agent session ended');
+    const stood = this.#deps.registry.sessionOf(this.#rackId) === this.#live;
     this.#deps.registry.close(this.#live);
     this.#live = undefined;
+    if (stood) void this.#withdrawHint();
+  }
+
+  /** So that every replica may say that the agent is away. */
+  async #withdrawHint(): Promise<void> {
+    const { log, replicaId, registry } = this.#deps;
+    try {
+      await this.#updateRack((record) => {
+        const replaced = registry.sessionOf(this.#rackId) !== undefined;
+        if (record.sessionReplica === replicaId && !replaced) record.sessionReplica = '';
+      });
+    } catch (error) {
+      log.warn({ rack: this.#rackId, error: String(error) }, 'the session hint stays');
+    }
   }
 
   #refuse(reason: string, message: string): void {
@@ -168,6 +185,7 @@ export class RackSession {
       status.agentVersion = hello.agentVersion;
       status.lastSeenTime = timestampFromMs(this.#deps.clock.nowMs());
       status.duplicateAgent = '';
+      record.sessionReplica = this.#deps.replicaId;
     });
   }
 
@@ -185,9 +203,11 @@ export class RackSession {
     for (let round = 0; round < 8; round++) {
       const kept = await readRecord(this.#deps.store, wire.RackRecordSchema, key);
       if (kept?.record.rack === undefined) return false;
-      const { record } = kept;
-      kept.record.rack.status ??= create(RackStatusSchema);
-      change(record, kept.record.rack.status);
+      const record = clone(wire.RackRecordSchema, kept.record);
+      if (record.rack === undefined) return false;
+      record.rack.status ??= create(RackStatusSchema);
+      change(record, record.rack.status);
+      if (equals(wire.RackRecordSchema, kept.record, record)) return true;
       const written = await writeRecord(
         this.#deps,
         wire.RackRecordSchema,

@@ -24,7 +24,7 @@ import { builtInSteps, cleanPlan } from '../steps/index.ts';
 import { ensureSent, type Postponement, putOperation } from './operation.ts';
 import { stepFailure } from './step-failure.ts';
 import { type OperationOptions, stepDefinition } from './steps.ts';
-import { currentStep, later, now, stopWaiting, type Turn, waitFor } from './turn.ts';
+import { currentStep, later, now, stopWaiting, type Turn, waitFor, waitForAgent } from './turn.ts';
 import type { RequestedStep } from './types.ts';
 
 /** Stands for the steps that the request or the cleaning plan brings. */
@@ -195,9 +195,8 @@ function driveStep(turn: Turn, run: Run, step: RunStep): boolean {
   if (definition.kind === 'condition') {
     const met = definition.met(turn, run);
     if (met) completeStep(turn, run, step);
-    else if (turn.context.session === undefined) {
-      waitFor(turn, run, 'agent', 'the agent of the rack is not connected');
-    } else waitFor(turn, run, definition.waiting.reason, definition.waiting.message);
+    else if (turn.context.session === undefined) waitForAgent(turn, run);
+    else waitFor(turn, run, definition.waiting.reason, definition.waiting.message);
     return met;
   }
   if (turn.record.operation === undefined) return false;

@@ -2,7 +2,16 @@
  * Which machine is it? What the BMC proved at the last verify is compared with what the runner
  * sees in band, before any order to write (DESIGN §5, guard 0).
  */
-import type { agent, BmcIdentity, RunFailure, SystemIdentity } from '@rackwright/api';
+import { clone, equals } from '@bufbuild/protobuf';
+import {
+  type agent,
+  BmcEndpointSchema,
+  type BmcIdentity,
+  BmcIdentitySchema,
+  HostState,
+  type RunFailure,
+  type SystemIdentity,
+} from '@rackwright/api';
 import { judgeIdentity, witnessOfBmc, witnessOfSystem } from '@rackwright/erasure';
 import { invalidResult, stepFailure } from './step-failure.ts';
 import type { Turn } from './turn.ts';
@@ -27,9 +36,27 @@ export function recordIdentity(
         `correct the BMC address of ${turn.host.name} or of ${owner}`,
     );
   }
+  noticeReplacement(turn, identity);
   turn.status.bmcIdentity = identity;
+  if (turn.spec.bmc !== undefined)
+    turn.record.verifiedBmc = clone(BmcEndpointSchema, turn.spec.bmc);
   if (observations?.poweredOn !== undefined) turn.status.poweredOn = observations.poweredOn;
   return undefined;
+}
+
+/** Another machine behind the host's name: what was certified for the old one says nothing of it. */
+function noticeReplacement(turn: Turn, identity: BmcIdentity): void {
+  const before = turn.status.bmcIdentity;
+  if (before === undefined || equals(BmcIdentitySchema, before, identity)) return;
+  if (
+    identityHex(before.guid) === identityHex(identity.guid) &&
+    before.serial === identity.serial
+  ) {
+    return;
+  }
+  turn.status.useEpoch += 1n;
+  turn.status.dirty = true;
+  if (turn.status.state === HostState.AVAILABLE) turn.status.state = HostState.MANAGEABLE;
 }
 
 /** The other host that an identity is known to belong to. */

@@ -1,6 +1,15 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostGoal, HostState, RunKind, RunOutcome, RunPhase, store } from '@rackwright/api';
+import {
+  agent,
+  BmcIdentitySchema,
+  HostGoal,
+  HostState,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  store,
+} from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { type Kind, landings, requests, requestsDuringRun, type State } from './machine.ts';
 import {
@@ -503,4 +512,45 @@ test('a dirty host boots its old disk only for a reason, which raises the use ep
   expect(host.record.host?.status?.useEpoch).toBe(2n);
   const { kind } = host.operation();
   expect(kind.case === 'setPower' && kind.value.bootFrom).toBe(agent.BootTarget.DISK);
+});
+
+test('a changed BMC endpoint is verified before anything else', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const spec = host.record.host?.spec;
+  const bmc = spec?.bmc;
+  if (spec === undefined || bmc === undefined) throw new Error('no spec');
+  host.request({ kind: 'update', spec: { ...spec, bmc: { ...bmc, port: 6230 } }, labels: {} });
+  expect(runOf(host.record)?.number).toBe(2n);
+  expect(host.operation().kind.case).toBe('verifyAccess');
+  host.report(verified());
+  expect(runOf(host.record)?.phase).toBe(RunPhase.ENDED);
+});
+
+test('another machine behind the name of an available host is not available', () => {
+  const host = bench();
+  driveToErase(host);
+  host.report({
+    case: 'complete',
+    value: create(agent.CompleteSchema, { evidence: host.evidence([erased(virtioDisk)]) }),
+  });
+  host.report(inspected());
+  host.report(done);
+  host.request({ kind: 'verify' });
+  const bmcIdentity = create(BmcIdentitySchema, { guid: new Uint8Array(16).fill(9) });
+  const value = create(agent.CompleteSchema, { observations: { bmcIdentity } });
+  host.report({ case: 'complete', value });
+  expect(stateOf(host.record)).not.toBe(HostState.AVAILABLE);
+  expect(host.record.host?.status?.useEpoch).toBe(2n);
+  expect(host.record.host?.status?.dirty).toBe(true);
+});
+
+test('a replica without the stream says nothing of an agent that another replica holds', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.context = { ...host.context, session: undefined, sessionElsewhere: true };
+  const before = host.record;
+  host.apply({ kind: 'tick' });
+  expect(equals(store.HostRecordSchema, before, host.record)).toBe(true);
 });

@@ -10,8 +10,9 @@
  * H5 A refused request changes nothing.
  * H6 `available` is entered only by a clean whose every device is certified for this use epoch.
  */
-import { create } from '@bufbuild/protobuf';
+import { create, equals } from '@bufbuild/protobuf';
 import {
+  BmcEndpointSchema,
   GoalBackoffSchema,
   HoldScope,
   HostErrorSchema,
@@ -295,15 +296,21 @@ function hasWhatRunsNeed(turn: Turn): boolean {
 /** What the goal asks for next; undefined when it is reached. */
 export function wantedRun(turn: Turn): RunKind | undefined {
   const { status, context } = turn;
+  if (status.state === HostState.NEW || !isVerified(turn)) return RunKind.VERIFY;
   switch (status.state) {
-    case HostState.NEW:
-      return RunKind.VERIFY;
     case HostState.MANAGEABLE:
       if (!wantsAvailable(turn)) return undefined;
       return context.facts.inventory === undefined ? RunKind.INSPECT : RunKind.CLEAN;
     default:
       return undefined;
   }
+}
+
+/** Whether the last successful verify was of the BMC that the spec names now. */
+function isVerified({ spec, record }: Turn): boolean {
+  const proved = record.verifiedBmc;
+  if (spec.bmc === undefined || proved === undefined) return false;
+  return equals(BmcEndpointSchema, spec.bmc, proved);
 }
 
 function wantsAvailable(turn: Turn): boolean {

@@ -5,7 +5,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, type Run, RunPhase, type RunStep, store } from '@rackwright/api';
-import { hasPassed, later, now, stopWaiting, type Turn, waitFor } from './turn.ts';
+import { hasPassed, later, now, stopWaiting, type Turn, waitForAgent } from './turn.ts';
 
 /** "<host uid>/<run>/<step>/<attempt>": names one attempt for ever. */
 export function operationId(turn: Turn, run: Run, stepIndex: number, attempt: number): string {
@@ -74,7 +74,7 @@ export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
   if (slot?.operation === undefined) return 'waiting';
   if (slot.notBefore !== undefined && !hasPassed(turn, slot.notBefore)) return 'waiting';
   if (session === undefined) {
-    waitFor(turn, run, 'agent', 'the agent of the rack is not connected');
+    waitForAgent(turn, run);
     return 'waiting';
   }
   if (slot.sentTo !== undefined) return standing(run, slot.sentTo, session.journal);

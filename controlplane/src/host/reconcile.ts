@@ -54,6 +54,8 @@ export interface HostsDependencies {
     password: string;
   };
   readonly resyncIntervalMs: number;
+  /** Names this replica; the same at each start where there can be only one. */
+  readonly replicaId: string;
 }
 
 export type RequestOutcome =

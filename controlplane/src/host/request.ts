@@ -1,13 +1,6 @@
 /** What an accepted request writes. Whether it is accepted stands in the tables of `machine.ts`. */
-import { clone, create, equals } from '@bufbuild/protobuf';
-import {
-  AbortSchema,
-  BmcEndpointSchema,
-  DeletionSchema,
-  HostSpecSchema,
-  RunKind,
-  store,
-} from '@rackwright/api';
+import { clone, create } from '@bufbuild/protobuf';
+import { AbortSchema, DeletionSchema, HostSpecSchema, RunKind, store } from '@rackwright/api';
 import { knownSteps, startRun } from './engine.ts';
 import { activeRun, causedBy, now, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from './types.ts';
@@ -131,13 +124,9 @@ function cancelOperation(turn: Turn): void {
   turn.effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
 }
 
+/** A changed BMC is verified as soon as no run holds the host: that is what the goal wants first. */
 function update(turn: Turn, request: Extract<HostRequest, { kind: 'update' }>): undefined {
-  const before = turn.spec;
-  const after = clone(HostSpecSchema, request.spec);
-  turn.host.spec = after;
+  turn.host.spec = clone(HostSpecSchema, request.spec);
   turn.host.labels = { ...request.labels };
   delete turn.status.backoff;
-  const nothing = create(BmcEndpointSchema);
-  if (equals(BmcEndpointSchema, before.bmc ?? nothing, after.bmc ?? nothing)) return;
-  if (activeRun(turn.status) === undefined) startRun(turn, RunKind.VERIFY, 'system');
 }

@@ -36,6 +36,7 @@ export async function gatherContext(
     nowMs: deps.clock.nowMs(),
     timing: deps.timing,
     session: sessionContext(deps, rackId, record),
+    sessionElsewhere: isElsewhere(rack?.record.sessionReplica, deps.replicaId),
     agentRegistered: publicKey !== undefined && publicKey.length > 0,
     agentPublicKey: publicKey,
     credentialVersion: secret?.record.credential?.version,
@@ -44,6 +45,10 @@ export async function gatherContext(
     reservationsHeld,
     incarnation: store.incarnation,
   };
+}
+
+function isElsewhere(holder: string | undefined, replicaId: string): boolean {
+  return holder !== undefined && holder !== '' && holder !== replicaId;
 }
 
 /** Unique values are looked up only when a run could start: under way they stay the host's. */

@@ -20,6 +20,7 @@ import type { HostContext, HostEffect } from './types.ts';
 export interface Turn {
   readonly record: store.HostRecord;
   readonly host: Host;
+  /** Always the host's present one, also after an update in the same turn. */
   readonly spec: HostSpec;
   readonly status: HostStatus;
   readonly context: HostContext;
@@ -89,6 +90,12 @@ export function waitFor(turn: Turn, run: Run, reason: string, message: string): 
   const since = run.waiting?.reason === reason ? run.waiting.since : undefined;
   run.phase = RunPhase.WAITING;
   run.waiting = create(WaitingSchema, { reason, message, since: since ?? now(turn) });
+}
+
+/** The replica that holds the agent's stream says so itself: two must not write against each other. */
+export function waitForAgent(turn: Turn, run: Run): void {
+  if (turn.context.sessionElsewhere) return;
+  waitFor(turn, run, 'agent', 'the agent of the rack is not connected');
 }
 
 export function stopWaiting(run: Run): void {

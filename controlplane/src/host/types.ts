@@ -74,6 +74,8 @@ export interface HostContext {
   readonly timing: EngineTiming;
   /** Undefined while the rack's agent is away. */
   readonly session: SessionContext | undefined;
+  /** Another replica says that it holds the agent's stream: then nothing is said of its absence. */
+  readonly sessionElsewhere: boolean;
   /** False when no agent of the rack has ever joined: then nobody has anything to forget. */
   readonly agentRegistered: boolean;
   /** The rack's registered agent key (SPKI, DER). */

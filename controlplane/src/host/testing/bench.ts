@@ -94,6 +94,7 @@ export function bench(
         lastMessageMs: startMs,
         awaitsReport: false,
       },
+      sessionElsewhere: false,
       agentRegistered: true,
       agentPublicKey: publicKey,
       credentialVersion: 1n,
