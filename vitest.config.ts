@@ -13,9 +13,14 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     reporters: ['default', skippedReporter, ...json],
-    projects: tiers.map(({ name, include, exclude }) => ({
+    projects: tiers.map(({ name, include, exclude, order }) => ({
       extends: true as const,
-      test: { name, include: [...include], exclude: ['**/node_modules/**', ...exclude] },
+      test: {
+        name,
+        include: [...include],
+        exclude: ['**/node_modules/**', ...exclude],
+        sequence: { groupOrder: order },
+      },
     })),
   },
 });

@@ -10,6 +10,8 @@ export interface Tier {
   readonly name: string;
   readonly include: readonly string[];
   readonly exclude: readonly string[];
+  /** Tiers of one number run together; those that start programs after the rest, undisturbed. */
+  readonly order: 1 | 2;
 }
 
 const slowOrPeer = '**/*.{peer,slow}.test.ts';
@@ -20,15 +22,22 @@ export const tiers: readonly Tier[] = [
     name: 'unit',
     include: ['{packages/*,agent,controlplane}/**/*.test.ts', 'test/*.test.ts'],
     exclude: [slowOrPeer, 'test/tidy*.test.ts'],
+    order: 1,
   },
-  { name: 'tidy', include: ['test/tidy*.test.ts', 'test/tidy/**/*.test.ts'], exclude: [] },
-  { name: 'slow', include: [`${workspaces}/**/*.slow.test.ts`], exclude: [] },
-  { name: 'peer', include: [`${workspaces}/**/*.peer.test.ts`], exclude: [] },
-  { name: 'sim', include: ['test/sim/**/*.test.ts'], exclude: [slowOrPeer] },
+  {
+    name: 'tidy',
+    include: ['test/tidy*.test.ts', 'test/tidy/**/*.test.ts'],
+    exclude: [],
+    order: 1,
+  },
+  { name: 'slow', include: [`${workspaces}/**/*.slow.test.ts`], exclude: [], order: 2 },
+  { name: 'peer', include: [`${workspaces}/**/*.peer.test.ts`], exclude: [], order: 2 },
+  { name: 'sim', include: ['test/sim/**/*.test.ts'], exclude: [slowOrPeer], order: 1 },
   {
     name: 'system',
     include: ['test/{scenarios,lab,e2e,captures}/**/*.test.ts'],
     exclude: [slowOrPeer],
+    order: 2,
   },
 ];
 
