@@ -50,7 +50,8 @@ export function isTypeScript(path: string): boolean {
 
 /**
  * Tests and what only tests use: a `conformance` or `testing` folder, and beside the code
- * `test-….ts`, `….fixture.ts`, and `subject.ts`, what a conformance suite judges. Bans that protect determinism do not hold there.
+ * `test-….ts`, `….fixture.ts`, and `subject.ts`, what a conformance suite judges. Bans that protect
+ * determinism do not hold there.
  */
 export function isTestCode(path: string): boolean {
   return testPlaces.some((place) => place.test(path));

@@ -1,4 +1,6 @@
-/** What a person can do about each kind of failure. Each line names an action that frees the host. */
+/**
+ * What a person can do about each kind of failure. Each line names an action that frees the host.
+ */
 import { BmcProtocol, type store } from '@rackwright/api';
 
 /** Lines for a failure's type; never empty. */

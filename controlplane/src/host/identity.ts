@@ -44,7 +44,9 @@ export function recordIdentity(
   return undefined;
 }
 
-/** Another machine behind the host's name: what was certified for the old one says nothing of it. */
+/**
+ * Another machine behind the host's name: what was certified for the old one says nothing of it.
+ */
 function noticeReplacement(turn: Turn, identity: BmcIdentity): void {
   const before = turn.status.bmcIdentity;
   if (before === undefined || equals(BmcIdentitySchema, before, identity)) return;

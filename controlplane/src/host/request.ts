@@ -124,7 +124,9 @@ function cancelOperation(turn: Turn): void {
   turn.effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
 }
 
-/** A changed BMC is verified as soon as no run holds the host: that is what the goal wants first. */
+/**
+ * A changed BMC is verified as soon as no run holds the host: that is what the goal wants first.
+ */
 function update(turn: Turn, request: Extract<HostRequest, { kind: 'update' }>): undefined {
   turn.host.spec = clone(HostSpecSchema, request.spec);
   turn.host.labels = { ...request.labels };

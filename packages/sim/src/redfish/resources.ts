@@ -1,4 +1,6 @@
-/** The resources of the simulated BMC by path (schemas: DMTF DSP0268, what clients read of them). */
+/**
+ * The resources of the simulated BMC by path (schemas: DMTF DSP0268, what clients read of them).
+ */
 import type { Session } from './accounts.ts';
 import type { JsonObject } from './messages.ts';
 import {
