@@ -1,5 +1,5 @@
 /** The firmware's side of a boot, as far as a test on loopback needs it. */
-import { dhcpOption, type DhcpPacket, decodeDhcp, encodeDhcp, writeOption } from '@rackwright/dhcp';
+import { type DhcpPacket, decodeDhcp, dhcpOption, encodeDhcp, writeOption } from '@rackwright/dhcp';
 import type { UdpPeer } from '@rackwright/platform';
 import { nodeUdp } from '@rackwright/platform/node';
 import { decodePacket, encodePacket, type TftpOption, type TftpPacket } from '@rackwright/tftp';

@@ -20,7 +20,7 @@ import { AttemptEnd, type Executor } from './executor.ts';
 import type { Grants } from './grants.ts';
 import type { SessionLimits } from './limits.ts';
 import { checkOperation } from './operation-check.ts';
-import { type Outlet, Outbox } from './outbox.ts';
+import { Outbox, type Outlet } from './outbox.ts';
 import {
   cancelled,
   interrupted,

@@ -13,8 +13,8 @@ import {
   type BootAsker,
   type BootParts,
   type BootPermission,
-  bootParts,
   type BootSettings,
+  bootParts,
   readPxe,
 } from './boot-parts.ts';
 import { bootClient } from './client.ts';

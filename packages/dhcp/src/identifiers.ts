@@ -1,6 +1,7 @@
 /** Who a packet is about, and what of it every answer repeats. */
-import type { DhcpPacket } from './packet.ts';
+
 import { dhcpOption } from './options.ts';
+import type { DhcpPacket } from './packet.ts';
 
 /** Identifiers beyond this are not repeated but refused, so that every answer fits a frame. */
 const repeatedBytesMax = 512;

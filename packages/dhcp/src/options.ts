@@ -1,5 +1,5 @@
 /** The options that we read or write, by name: their codes and how their values are coded. */
-import type { DhcpPacket } from './packet.ts';
+
 import { address } from './option/address.ts';
 import { addresses } from './option/addresses.ts';
 import { architectures } from './option/architectures.ts';
@@ -13,6 +13,7 @@ import { text } from './option/text.ts';
 import { clientIdentifier, machineIdentifier } from './option/typed-bytes.ts';
 import { unsigned16, unsigned32 } from './option/unsigned.ts';
 import { userClass } from './option/user-class.ts';
+import type { DhcpPacket } from './packet.ts';
 
 export interface OptionKind<Value> {
   readonly code: number;

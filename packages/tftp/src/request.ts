@@ -10,7 +10,7 @@
  *    silence, because firmware asks again after silence but gives up on an error.
  */
 import { DecodeError } from '@rackwright/bytes';
-import { type OptionLimits, negotiate } from './options.ts';
+import { negotiate, type OptionLimits } from './options.ts';
 import { decodePacket, encodePacket, type TftpRequest, tftpError } from './packet.ts';
 import { type RetryLimits, Transfer } from './transfer.ts';
 
