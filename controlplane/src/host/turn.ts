@@ -29,6 +29,8 @@ export interface Turn {
   ended: Run | undefined;
   /** Set when the record is to be removed. */
   removed: boolean;
+  /** Whether this turn has said what caused it. */
+  caused: boolean;
 }
 
 /** Throws when the record lacks what every host has: then the store holds something else. */
@@ -38,16 +40,19 @@ export function beginTurn(record: store.HostRecord, context: HostContext): Turn 
   if (host?.spec === undefined || host.status === undefined) {
     throw new Error('a host record without host, spec or status is not one of ours');
   }
-  const { spec, status } = host;
+  const { status } = host;
   return {
     record: draft,
     host,
-    spec,
+    get spec() {
+      return host.spec as HostSpec;
+    },
     status,
     context,
     effects: [],
     ended: undefined,
     removed: false,
+    caused: false,
   };
 }
 
@@ -74,13 +79,18 @@ export function currentStep(run: Run): RunStep | undefined {
   return run.steps[run.currentStep];
 }
 
-/** Says who and what caused this revision; the first cause of a turn stands. */
+/**
+ * Says who and what caused this revision. Of several causes in one turn the first says who, and by
+ * which request or operation; what happened is told one after the other.
+ */
 export function causedBy(turn: Turn, actor: string, cause: string, requestId = ''): void {
+  const first = turn.caused ? turn.record.change : undefined;
+  turn.caused = true;
   turn.record.change = create(store.ChangeSchema, {
-    actor,
-    cause,
-    requestId,
-    operationId: turn.record.operation?.operation?.id ?? '',
+    actor: first?.actor ?? actor,
+    cause: first === undefined ? cause : `${first.cause}; ${cause}`,
+    requestId: first?.requestId || requestId,
+    operationId: first?.operationId || (turn.record.operation?.operation?.id ?? ''),
     time: now(turn),
   });
 }
