@@ -1,32 +1,64 @@
-import { type BmcHealth, Governor, Governors, IpmiDriver } from '@rackwright/bmc';
-import type { Clock, Exec, Log } from '@rackwright/platform';
+import {
+  type BmcDriver,
+  type BmcHealth,
+  Governor,
+  Governors,
+  IpmiDriver,
+  RedfishDriver,
+} from '@rackwright/bmc';
+import type { Clock, Exec, HttpClient, Log } from '@rackwright/platform';
 import type { AgentConfig } from './config.ts';
-import type { BmcDrivers } from './operations/index.ts';
+import type { BmcDrivers, BmcEndpoint } from './operations/index.ts';
+
+/** What the drivers need of the machine. */
+export interface BmcPlatform {
+  readonly clock: Clock;
+  readonly exec: Exec;
+  readonly httpClient: HttpClient;
+  readonly log: Log;
+}
 
 /** The drivers of a rack's BMCs: one governor per address for whoever speaks to it. */
-export function createBmcDrivers(
-  config: AgentConfig['bmc'],
-  { clock, exec, log }: { readonly clock: Clock; readonly exec: Exec; readonly log: Log },
-): BmcDrivers {
+export function createBmcDrivers(config: AgentConfig['bmc'], platform: BmcPlatform): BmcDrivers {
+  const { clock, log } = platform;
   const governors = new Governors(
     (at) => new Governor(clock, config.governor, (health) => logHealth(log, at, health)),
   );
   return {
     firmware: config.firmware,
-    driver: ({ address, port, cipherSuite, credential }) => {
-      const { username: user, password } = credential;
-      const name = `${credential.name}@${credential.version}`;
-      return new IpmiDriver({
-        target: { address, port, cipherSuite, user, password, credential: name },
-        governor: governors.at(`${address}:${port}`),
-        exec,
-        clock,
-        ipmitool: config.ipmitool,
-        readBack: config.readBack,
-      });
+    driver: (endpoint) => {
+      const governor = governors.at(`${endpoint.address}:${endpoint.port}`);
+      return createDriver(config, platform, endpoint, governor);
     },
     forget: (address, port) => governors.forget(`${address}:${port}`),
   };
+}
+
+function createDriver(
+  config: AgentConfig['bmc'],
+  { clock, exec, httpClient: client }: BmcPlatform,
+  endpoint: BmcEndpoint,
+  governor: Governor,
+): BmcDriver {
+  const { address, port, credential } = endpoint;
+  const { username: user, password } = credential;
+  const name = `${credential.name}@${credential.version}`;
+  const target = { address, port, user, password, credential: name };
+  const { readBack } = config;
+  switch (endpoint.protocol) {
+    case 'ipmi': {
+      const { cipherSuite } = endpoint;
+      const { ipmitool } = config;
+      const own = { ...target, cipherSuite };
+      return new IpmiDriver({ target: own, governor, exec, clock, ipmitool, readBack });
+    }
+    case 'redfish': {
+      const { certificateSha256, expected } = endpoint;
+      const own = { ...target, certificateSha256 };
+      const parts = { target: own, governor, client, clock, options: config.redfish, readBack };
+      return new RedfishDriver({ ...parts, ...(expected === undefined ? {} : { expected }) });
+    }
+  }
 }
 
 function logHealth(log: Log, bmc: string, health: BmcHealth): void {

@@ -35,6 +35,16 @@ describe('the configuration of the agent', () => {
       },
       bmc: {
         ipmitool: { path: 'ipmitool', callTimeoutMs: 20_000 },
+        redfish: {
+          networkBoot: 'pxe',
+          bootMode: 'asFound',
+          limits: {
+            connectTimeoutMs: 5_000,
+            requestTimeoutMs: 25_000,
+            bodyBytesMax: 1_048_576,
+            headerBytesMax: 16_384,
+          },
+        },
         readBack: { windowMs: 16_000, pollMs: 1_000 },
         governor: {
           spacingMs: 500,

@@ -7,10 +7,12 @@ import {
   defaultGovernorLimits,
   defaultIpmitoolOptions,
   defaultReadBackTimings,
+  defaultRedfishOptions,
   type Firmware,
   type GovernorLimits,
   type IpmitoolOptions,
   type ReadBackTimings,
+  type RedfishOptions,
 } from '@rackwright/bmc';
 import { ConfigError, ConfigReader } from '@rackwright/platform';
 import { parse } from 'yaml';
@@ -59,6 +61,7 @@ export interface AgentConfig {
   };
   readonly bmc: {
     readonly ipmitool: IpmitoolOptions;
+    readonly redfish: RedfishOptions;
     readonly readBack: ReadBackTimings;
     readonly governor: GovernorLimits;
     /** Whose flag a boot override carries. */
@@ -149,6 +152,7 @@ function readBmc(reader: ConfigReader): AgentConfig['bmc'] {
       path: reader.text('ipmitoolPath', defaultIpmitoolOptions.path),
       callTimeoutMs: ms('callTimeoutMs', defaultIpmitoolOptions.callTimeoutMs),
     },
+    redfish: readRedfish(reader),
     readBack: {
       windowMs: ms('readBackWindowMs', defaultReadBackTimings.windowMs),
       pollMs: ms('readBackPollMs', defaultReadBackTimings.pollMs),
@@ -166,6 +170,21 @@ function readBmc(reader: ConfigReader): AgentConfig['bmc'] {
       refusedCredentialsMax: count('refusedCredentialsMax', governor.refusedCredentialsMax),
     },
     firmware: reader.oneOf('firmware', ['bios', 'uefi'], 'bios'),
+  };
+}
+
+function readRedfish(reader: ConfigReader): RedfishOptions {
+  const minute = 60_000;
+  const { limits, networkBoot, bootMode } = defaultRedfishOptions;
+  const ms = (key: string, fallback: number) => reader.whole(key, [1, minute], fallback);
+  return {
+    networkBoot: reader.oneOf('redfishNetworkBoot', ['pxe', 'http'], networkBoot),
+    bootMode: reader.oneOf('redfishBootMode', ['asFound', 'asAsked'], bootMode),
+    limits: {
+      ...limits,
+      connectTimeoutMs: ms('redfishConnectTimeoutMs', limits.connectTimeoutMs),
+      requestTimeoutMs: ms('redfishRequestTimeoutMs', limits.requestTimeoutMs),
+    },
   };
 }
 

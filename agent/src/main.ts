@@ -9,6 +9,7 @@ import {
   nodeDisk,
   nodeExec,
   nodeHttp,
+  nodeHttpClient,
   nodeLog,
   nodeRandom,
   nodeUdp,
@@ -80,6 +81,7 @@ async function run(config: AgentConfig): Promise<void> {
     exec: nodeExec(),
     udp: nodeUdp(),
     http: nodeHttp(),
+    httpClient: nodeHttpClient(),
     log,
     crashPoint: makeCrashPoint(config.crashAt),
   };

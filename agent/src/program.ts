@@ -5,7 +5,17 @@
  * 1. The runners' door is open before anything can boot.
  * 2. The boot path serves from memory before the control plane is reached.
  */
-import type { Clock, CrashPoint, Disk, Exec, Http, Log, Random, Udp } from '@rackwright/platform';
+import type {
+  Clock,
+  CrashPoint,
+  Disk,
+  Exec,
+  Http,
+  HttpClient,
+  Log,
+  Random,
+  Udp,
+} from '@rackwright/platform';
 import { createBmcDrivers } from './bmc-drivers.ts';
 import { type BootServices, startBoot } from './boot/index.ts';
 import type { AgentConfig } from './config.ts';
@@ -32,6 +42,7 @@ export interface Platform {
   readonly exec: Exec;
   readonly udp: Udp;
   readonly http: Http;
+  readonly httpClient: HttpClient;
   readonly log: Log;
   readonly crashPoint: CrashPoint;
 }

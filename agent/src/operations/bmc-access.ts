@@ -1,5 +1,12 @@
 import type { agent, BmcIdentity as WireBmcIdentity } from '@rackwright/api';
-import type { BmcDriver, BmcFailed, BmcIdentity, BmcTransient, Firmware } from '@rackwright/bmc';
+import type {
+  BmcDriver,
+  BmcFailed,
+  BmcIdentity,
+  BmcTransient,
+  ExpectedSystem,
+  Firmware,
+} from '@rackwright/bmc';
 import type { Failed, FailureType, FinalResult } from '@rackwright/results';
 import { AttemptEnd, type Credential, type OperationContext } from '../session/index.ts';
 
@@ -7,10 +14,17 @@ import { AttemptEnd, type Credential, type OperationContext } from '../session/i
 export interface BmcEndpoint {
   readonly address: string;
   readonly port: number;
-  /** Undefined: the best that the BMC names. */
+  readonly protocol: BmcProtocol;
+  /** IPMI; undefined: the best that the BMC names. */
   readonly cipherSuite: number | undefined;
+  /** Redfish: the certificate to accept; undefined before the first verify. */
+  readonly certificateSha256: string | undefined;
+  /** Redfish: which of several systems is meant. */
+  readonly expected: ExpectedSystem | undefined;
   readonly credential: Credential;
 }
+
+export type BmcProtocol = 'ipmi' | 'redfish';
 
 /** The BMCs of the rack: drivers share one governor per address. */
 export interface BmcDrivers {
@@ -21,12 +35,26 @@ export interface BmcDrivers {
   readonly firmware: Firmware;
 }
 
-/** RMCP+'s port. */
-const defaultPort = 623;
+/** RMCP+ and HTTPS. */
+const defaultPorts: Readonly<Record<BmcProtocol, number>> = { ipmi: 623, redfish: 443 };
 
 /** Where the BMC of `access` is, without its secret. */
 export function bmcAddress(access: agent.BmcAccess): { address: string; port: number } {
+  const defaultPort = defaultPorts[bmcProtocol(access) ?? 'ipmi'];
   return { address: access.address.toLowerCase(), port: access.port ?? defaultPort };
+}
+
+/** Operations of before the field existed meant IPMI. Undefined: one that we do not know. */
+function bmcProtocol({ protocol }: agent.BmcAccess): BmcProtocol | undefined {
+  switch (protocol) {
+    case '':
+    case 'ipmi':
+      return 'ipmi';
+    case 'redfish':
+      return 'redfish';
+    default:
+      return undefined;
+  }
 }
 
 /** The driver for `access`; waits for the credential. Rejects with AttemptEnd. */
@@ -34,18 +62,35 @@ export async function openBmc(
   drivers: BmcDrivers,
   access: agent.BmcAccess | undefined,
   context: OperationContext,
+  expected?: WireBmcIdentity,
 ): Promise<BmcDriver> {
   if (access === undefined || access.address === '') {
     throw new AttemptEnd(failure('invalidArgument', 'the operation names no BMC'));
   }
-  // Operations of before the field existed meant IPMI.
-  if (access.protocol !== '' && access.protocol !== 'ipmi') {
-    const message = `this agent does not speak ${access.protocol} with BMCs`;
+  const protocol = bmcProtocol(access);
+  if (protocol === undefined) {
+    const message = `this agent does not speak "${access.protocol}" to BMCs`;
     throw new AttemptEnd(failure('unsupported', message));
   }
   const credential = await context.credential(access.credential, access.credentialVersion);
-  const { cipherSuite } = access;
-  return drivers.driver({ ...bmcAddress(access), cipherSuite, credential });
+  const { cipherSuite, certificateSha256: pin } = access;
+  return drivers.driver({
+    ...bmcAddress(access),
+    protocol,
+    cipherSuite,
+    certificateSha256: pin === '' ? undefined : pin,
+    expected: expectedSystem(expected),
+    credential,
+  });
+}
+
+function expectedSystem(expected: WireBmcIdentity | undefined): ExpectedSystem | undefined {
+  if (expected === undefined) return undefined;
+  const { guid, serial } = expected;
+  return {
+    ...(guid.length === 0 ? {} : { guidHex: Buffer.from(guid).toString('hex') }),
+    ...(serial === '' ? {} : { serial }),
+  };
 }
 
 export function failure(type: FailureType, message: string, detail = ''): Failed {
@@ -62,6 +107,9 @@ const failureTypes: Readonly<Record<BmcFailed['type'], FailureType>> = {
   unsupported: 'unsupported',
   rejected: 'notApplied',
   malformed: 'notApplied',
+  protocol: 'protocol',
+  certificate: 'certificateMismatch',
+  ambiguous: 'invalidArgument',
   toolMissing: 'internal',
 };
 
@@ -94,6 +142,6 @@ export function identityToWire(identity: BmcIdentity): Omit<WireBmcIdentity, '$t
     firmwareVersion: '',
     chassisSerial: identity.chassisSerial ?? '',
     boardSerial: identity.boardSerial ?? '',
-    certificateSha256: '',
+    certificateSha256: identity.certificateSha256 ?? '',
   };
 }

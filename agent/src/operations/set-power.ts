@@ -26,7 +26,7 @@ export async function setPower(
   context: OperationContext,
 ): Promise<FinalResult> {
   if (request.on === undefined) return failure('invalidArgument', 'SetPower says no state');
-  const driver = await openBmc(drivers, request.bmc, context);
+  const driver = await openBmc(drivers, request.bmc, context, request.expectedIdentity);
   const identity = await driver.readIdentity(context.signal);
   if (identity.kind !== 'ok') return resultOfBmc(identity);
   const bmcIdentity = identityToWire(identity.value);

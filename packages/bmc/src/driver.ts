@@ -13,7 +13,10 @@
 
 export type PowerState = 'on' | 'off';
 
-/** Which firmware reads the override: IPMI carries it as a flag, Redfish as a mode. */
+/**
+ * Which firmware reads the override: IPMI carries it as a flag. Redfish has a mode, which a driver
+ * may leave as it finds it, because the BMC knows how its firmware is set up.
+ */
 export type Firmware = 'bios' | 'uefi';
 
 /**
@@ -44,6 +47,8 @@ export interface BmcIdentity {
   /** Further serials, for the record and for a witness when `serial` is missing. */
   readonly boardSerial?: string;
   readonly chassisSerial?: string;
+  /** Redfish: SHA-256 of the certificate that it showed (DER), lower-case hex. */
+  readonly certificateSha256?: string;
 }
 
 /** Why a call is refused for good: repeating it unchanged would fail in the same way. */
@@ -66,6 +71,12 @@ export type BmcFailureType =
   | 'rejected'
   /** The BMC's answer could not be read. */
   | 'malformed'
+  /** What answers there does not speak this protocol. */
+  | 'protocol'
+  /** It shows another certificate than the pinned one; no credential was sent. */
+  | 'certificate'
+  /** It manages several systems, and nothing says which of them is meant. */
+  | 'ambiguous'
   /** The program that speaks the protocol is missing on this agent. */
   | 'toolMissing';
 

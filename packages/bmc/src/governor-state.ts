@@ -151,6 +151,8 @@ function saysBmcAnswered(result: BmcFailed): boolean {
     case 'address':
     case 'invalidCredential':
     case 'toolMissing':
+    case 'certificate':
+    case 'protocol':
       return false;
     case 'authentication':
     case 'privilege':
@@ -159,6 +161,7 @@ function saysBmcAnswered(result: BmcFailed): boolean {
     case 'unsupported':
     case 'rejected':
     case 'malformed':
+    case 'ambiguous':
       return true;
   }
 }

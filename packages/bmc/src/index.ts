@@ -1,4 +1,4 @@
-/** BMCs: one driver interface, IPMI behind it, and the governor that every call passes. */
+/** BMCs: one driver interface, IPMI and Redfish behind it, and the governor that every call passes. */
 export {
   type Asserted,
   type BmcDriver,
@@ -18,3 +18,17 @@ export { type BmcHealth, defaultGovernorLimits, type GovernorLimits } from './go
 export { IpmiDriver, type IpmiDriverParts } from './ipmi/driver.ts';
 export { defaultIpmitoolOptions, type IpmiTarget, type IpmitoolOptions } from './ipmi/ipmitool.ts';
 export { defaultReadBackTimings, type ReadBackTimings } from './read-back.ts';
+export type { RedfishTarget } from './redfish/conversation.ts';
+export {
+  defaultRedfishOptions,
+  RedfishDriver,
+  type RedfishDriverParts,
+  type RedfishOptions,
+} from './redfish/driver.ts';
+export type {
+  BmcDrive,
+  BmcInventory,
+  BmcMemoryModule,
+  BmcProcessor,
+} from './redfish/inventory.ts';
+export type { ExpectedSystem } from './redfish/system.ts';

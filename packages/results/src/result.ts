@@ -11,6 +11,10 @@ export type ConflictReason = (typeof conflictReasons)[number];
 /** Every type that a failure may have; the list is closed (R8). */
 export const failureTypes = [
   'authentication',
+  /** What answers does not speak the protocol that was expected. */
+  'protocol',
+  /** Another certificate was shown than the pinned one. */
+  'certificateMismatch',
   'identityMismatch',
   'identityUnproven',
   'notApplied',

@@ -100,7 +100,7 @@ export class IpmiDriver implements BmcDriver {
     if (difference === 'flags') {
       const maker = await this.#raw(commands.deviceId, manufacturerId, signal);
       if (maker.kind !== 'ok') return maker;
-      const vendor = vendorDifference(maker.value);
+      const vendor = vendorDifference({ enterprise: maker.value });
       if (vendor.bootFlagsReadBack === 'selectorOnly') {
         return ok({ changed: true, notes: [`${vendor.maker}: ${words}`] });
       }

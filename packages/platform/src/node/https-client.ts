@@ -179,7 +179,7 @@ class PinningAgent extends Agent {
     this.#connecting.add(socket);
     const end = (): void => {
       this.#connecting.delete(socket);
-      socket.removeAllListeners('error').removeAllListeners('close').setTimeout(0);
+      socket.off('error', onError).off('close', onClose).setTimeout(0, onTimeout);
     };
     const fail = (outcome: HttpsOutcome): void => {
       end();
@@ -188,18 +188,20 @@ class PinningAgent extends Agent {
       callback?.(new ConnectFailure(outcome), noSocket);
     };
     let isConnected = false;
-    socket.setTimeout(connectTimeoutMs, () => {
+    const onTimeout = (): void => {
       const message = `no connection in ${connectTimeoutMs / 1_000} s`;
       fail({ kind: 'timedOut', message, mayHaveArrived: false });
-    });
+    };
+    socket.setTimeout(connectTimeoutMs, onTimeout);
     socket.on('connect', () => {
       isConnected = true;
     });
-    socket.on('error', (error) => fail(connectOutcome(error, isConnected)));
-    socket.on('close', () => {
+    const onError = (error: Error): void => fail(connectOutcome(error, isConnected));
+    const onClose = (): void => {
       const message = 'the connection was closed before TLS was up';
       fail({ kind: 'broken', message, mayHaveArrived: false });
-    });
+    };
+    socket.on('error', onError).on('close', onClose);
     socket.on('secureConnect', () => {
       const refused = this.#judge(socket);
       if (refused !== undefined) {

@@ -1,0 +1,100 @@
+/** What to ask for, out of what the BMC offers, and whether it did as it was asked. */
+import { type BmcResult, type BootOverride, failed, ok, type PowerState } from '../driver.ts';
+import { vendorDifference } from '../vendors.ts';
+import type { JsonObject } from './json.ts';
+import type { BootFacts } from './system.ts';
+
+export interface BootPreferences {
+  /** Which way a machine that offers both boots from the network. */
+  readonly networkBoot: 'pxe' | 'http';
+  /**
+   * `asFound` leaves legacy or UEFI as the machine is set up: to change it is to set up its
+   * firmware anew. `asAsked` sets what the override says.
+   */
+  readonly bootMode: 'asFound' | 'asAsked';
+}
+
+/** What a boot override is to read as. */
+export interface WantedBoot {
+  /** `None` stands for no override at all. */
+  readonly target: string;
+  readonly mode: string | undefined;
+}
+
+const networkTargets = { pxe: ['Pxe', 'UefiHttp'], http: ['UefiHttp', 'Pxe'] } as const;
+
+export function wantedBoot(
+  { device, firmware }: BootOverride,
+  facts: BootFacts,
+  { networkBoot, bootMode }: BootPreferences,
+): BmcResult<WantedBoot> {
+  if (device === 'none') return ok({ target: 'None', mode: undefined });
+  const mode = firmware === 'uefi' ? 'UEFI' : 'Legacy';
+  if (bootMode === 'asAsked' && facts.mode === undefined) {
+    return failed('unsupported', `the BMC lets nobody choose between legacy and UEFI boot`);
+  }
+  const candidates = device === 'disk' ? (['Hdd'] as const) : networkTargets[networkBoot];
+  const target = candidates.find((one) => facts.targets?.includes(one) ?? true);
+  if (target === undefined) {
+    const offered = facts.targets?.join(', ') ?? '';
+    const message = `the BMC cannot boot the system from ${device}`;
+    return failed('unsupported', message, `it offers ${offered === '' ? 'nothing' : offered}`);
+  }
+  return ok({ target, mode: bootMode === 'asAsked' ? mode : undefined });
+}
+
+/** The body of the PATCH: all of it in one request, as some BMCs take only that. */
+export function bootPatch({ target, mode }: WantedBoot): JsonObject {
+  if (target === 'None') return { Boot: { BootSourceOverrideEnabled: 'Disabled' } };
+  const Boot = {
+    BootSourceOverrideEnabled: 'Once',
+    BootSourceOverrideTarget: target,
+    ...(mode === undefined ? {} : { BootSourceOverrideMode: mode }),
+  };
+  return { Boot };
+}
+
+export type BootReading =
+  | { readonly kind: 'same' }
+  /** Not the same, and allowed. */
+  | { readonly kind: 'allowed'; readonly note: string }
+  | { readonly kind: 'different'; readonly words: string };
+
+/** Whether what was read back is what was asked for. */
+export function judgeBoot(
+  wanted: WantedBoot,
+  facts: BootFacts,
+  manufacturer: string | undefined,
+): BootReading {
+  const { target, enabled, mode } = facts;
+  const read = `${enabled ?? 'nothing'} ${target ?? ''} ${mode ?? ''}`.trim();
+  if (wanted.target === 'None') {
+    const isOff = enabled === 'Disabled' || target === 'None';
+    return isOff ? { kind: 'same' } : { kind: 'different', words: `set Disabled, read ${read}` };
+  }
+  const words = `set Once ${wanted.target} ${wanted.mode ?? ''}`.trim();
+  const isTarget = target === wanted.target && (wanted.mode ?? mode) === mode;
+  if (isTarget && enabled === 'Once') return { kind: 'same' };
+  const { maker, onceMayReadContinuous } = vendorDifference({ manufacturer });
+  if (isTarget && enabled === 'Continuous' && onceMayReadContinuous) {
+    return { kind: 'allowed', note: `${maker}: ${words}, read ${read}` };
+  }
+  return { kind: 'different', words: `${words}, read ${read}` };
+}
+
+const resetTypesFor: Readonly<Record<PowerState, readonly string[]>> = {
+  on: ['On', 'ForceOn'],
+  // Not GracefulShutdown, which asks the system; not PushPowerButton, which turns either way.
+  off: ['ForceOff'],
+};
+
+/** `offered` undefined: the BMC does not say, and the usual one has to do. */
+export function resetTypeFor(
+  state: PowerState,
+  offered: readonly string[] | undefined,
+): BmcResult<string> {
+  const type = resetTypesFor[state].find((one) => offered?.includes(one) ?? true);
+  if (type !== undefined) return ok(type);
+  const words = `it offers ${offered?.join(', ') ?? ''}`;
+  return failed('unsupported', `the BMC cannot switch the system ${state} at once`, words);
+}

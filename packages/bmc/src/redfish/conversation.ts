@@ -1,0 +1,307 @@
+/**
+ * One conversation with a Redfish service: sign in, a few requests, sign out.
+ *
+ * 1. Signs in by a session, and by basic authentication where there are none or none is free. A
+ *    sign-in that was refused is not repeated in another form, because BMCs count them.
+ * 2. A session is given back: BMCs have few, and keep forgotten ones for half an hour.
+ * 3. Redirects are followed to the same BMC only.
+ * 4. The password goes into the sign-in and into nothing else.
+ */
+import type { Clock, HttpClient, HttpsLimits, HttpsPeer, HttpsRequest } from '@rackwright/platform';
+import { type BmcResult, failed, ok } from '../driver.ts';
+import { type JsonObject, objectAt, parseObject, pathOf } from './json.ts';
+import {
+  type Answered,
+  type Asked,
+  namesMessage,
+  refusalOfNonsense,
+  refusalOfOutcome,
+  refusalOfStatus,
+} from './refusal.ts';
+
+/** One BMC and the credential to reach it with. Lives in memory only. */
+export interface RedfishTarget {
+  /** IPv4 or IPv6 address, or a name. */
+  readonly address: string;
+  /** 1–65535; 443 by default in the protocol. */
+  readonly port: number;
+  /** The only certificate to accept, SHA-256 of the DER; undefined before the first one is known. */
+  readonly certificateSha256: string | undefined;
+  readonly user: string;
+  readonly password: string;
+  /** Credential name and version, for the governor and for messages. Never the secret. */
+  readonly credential: string;
+}
+
+export interface ConversationParts {
+  readonly client: HttpClient;
+  readonly clock: Clock;
+  readonly target: RedfishTarget;
+  readonly limits: HttpsLimits;
+}
+
+/** A resource as it was read. */
+export interface Resource {
+  readonly path: string;
+  readonly body: JsonObject;
+  readonly etag: string | undefined;
+}
+
+/** DSP0266 §6.2: the same for every service. */
+const rootPath = '/redfish/v1/';
+const usualSessionsPath = '/redfish/v1/SessionService/Sessions';
+const redirectsMax = 3;
+/** Signing out must not hold up whoever waits for the answer. */
+const signOutTimeoutMs = 3_000;
+
+type Authorization =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'basic'; readonly value: string }
+  | { readonly kind: 'session'; readonly token: string; readonly path: string | undefined };
+
+export class Conversation {
+  readonly #parts: ConversationParts;
+  readonly #peer: HttpsPeer;
+  #authorization: Authorization = { kind: 'none' };
+  #root: JsonObject | undefined;
+  #certificateSha256: string | undefined;
+  /** The last request found nobody: what is left to say goes unsaid. */
+  #isSilent = false;
+
+  constructor(parts: ConversationParts) {
+    this.#parts = parts;
+    this.#peer = parts.client.peer(parts.target, parts.limits);
+  }
+
+  /** The certificate that the BMC showed. */
+  certificateSha256(): string | undefined {
+    return this.#certificateSha256;
+  }
+
+  /** The service root; signs in when that has not been done. */
+  async open(signal: AbortSignal | undefined): Promise<BmcResult<JsonObject>> {
+    if (this.#root !== undefined) return ok(this.#root);
+    const unfit = unfitTarget(this.#parts.target);
+    if (unfit !== undefined) return unfit;
+    const root = await this.#readRoot(signal);
+    if (root.kind !== 'ok') return root;
+    const signedIn = await this.#signIn(root.value, signal);
+    if (signedIn.kind !== 'ok') return signedIn;
+    this.#root = root.value;
+    return root;
+  }
+
+  async get(path: string, signal: AbortSignal | undefined): Promise<BmcResult<Resource>> {
+    const answer = await this.#succeed({ method: 'GET', path }, signal);
+    if (answer.kind !== 'ok') return answer;
+    const body = parseObject(answer.value.body);
+    if (body === undefined) return refusalOfNonsense(answer.value, this.#asked('GET', path));
+    const tag = answer.value.headers['etag'] ?? body['@odata.etag'];
+    return ok({ path, body, etag: typeof tag === 'string' ? tag : undefined });
+  }
+
+  async post(
+    path: string,
+    body: JsonObject,
+    signal: AbortSignal | undefined,
+  ): Promise<BmcResult<void>> {
+    const answer = await this.#succeed({ method: 'POST', path, body }, signal);
+    return answer.kind === 'ok' ? ok(undefined) : answer;
+  }
+
+  /**
+   * Changes a resource. The tag that was read goes along; services disagree about its form
+   * (DSP0266 §6.5 wants the tag as it was given; some compare strongly, some quote twice), and
+   * our change is an assertion: so the strong form is tried next, then none.
+   */
+  async patch(
+    { path, etag }: Resource,
+    body: JsonObject,
+    signal: AbortSignal | undefined,
+  ): Promise<BmcResult<void>> {
+    const strong = etag?.startsWith('W/') === true ? etag.slice(2) : undefined;
+    const tags = [...new Set([etag, strong, undefined, '*'])];
+    const asked = this.#asked('PATCH', path);
+    for (const tag of tags) {
+      const headers = tag === undefined ? {} : { 'if-match': tag };
+      const answer = await this.#send({ method: 'PATCH', path, body, headers }, signal);
+      if (answer.kind !== 'ok') return answer;
+      const { status } = answer.value;
+      if (status === 412 || status === 428) continue;
+      if (status < 400) return ok(undefined);
+      return refusalOfStatus(answer.value, asked, this.hasSession());
+    }
+    return failed('rejected', `the BMC accepts none of the ETags that it gives for ${path}`);
+  }
+
+  hasSession(): boolean {
+    return this.#authorization.kind === 'session';
+  }
+
+  /** Signs out and closes the connection. A session that stays after all ends by itself. */
+  async end(): Promise<BmcResult<void>> {
+    const authorization = this.#authorization;
+    const path = authorization.kind === 'session' ? authorization.path : undefined;
+    let result: BmcResult<void> = ok(undefined);
+    if (path !== undefined && !this.#isSilent) {
+      const late = new AbortController();
+      const cancel = this.#parts.clock.after(signOutTimeoutMs, () => late.abort());
+      const answer = await this.#send({ method: 'DELETE', path }, late.signal);
+      cancel();
+      if (answer.kind !== 'ok') result = answer;
+    }
+    this.close();
+    return result;
+  }
+
+  /** Closes the connection without a word. */
+  close(): void {
+    this.#authorization = { kind: 'none' };
+    this.#root = undefined;
+    this.#peer.close();
+  }
+
+  /** Without signing in, as the standard wants it; with basic authentication where it is asked. */
+  async #readRoot(signal: AbortSignal | undefined): Promise<BmcResult<JsonObject>> {
+    const answer = await this.#send({ method: 'GET', path: rootPath }, signal);
+    if (answer.kind !== 'ok') return answer;
+    const { status, body } = answer.value;
+    // A service that guards its root too (against DSP0266 §9.2): its usual places have to do.
+    if (status === 401) return ok({});
+    const root = status < 400 ? parseObject(body) : undefined;
+    const looksRight = root !== undefined && ('RedfishVersion' in root || 'Systems' in root);
+    if (looksRight) return ok(root);
+    const asked = this.#asked('GET', rootPath);
+    const isNonsense = status < 400 || status === 404;
+    return isNonsense
+      ? refusalOfNonsense(answer.value, asked)
+      : refusalOfStatus(answer.value, asked, false);
+  }
+
+  async #signIn(root: JsonObject, signal: AbortSignal | undefined): Promise<BmcResult<void>> {
+    const { user, password } = this.#parts.target;
+    const path = pathOf(objectAt(objectAt(root, 'Links'), 'Sessions')) ?? usualSessionsPath;
+    const body = { UserName: user, Password: password };
+    const answer = await this.#send({ method: 'POST', path, body }, signal);
+    if (answer.kind !== 'ok') return answer;
+    const { status, headers } = answer.value;
+    const token = headers['x-auth-token'];
+    if (status < 400 && token !== undefined) {
+      const given = parseObject(answer.value.body) ?? {};
+      const at = this.#ownPath(headers['location']) ?? pathOf(given);
+      this.#authorization = { kind: 'session', token, path: at };
+      return ok(undefined);
+    }
+    const noSessions = status < 400 || [404, 405, 501].includes(status);
+    if (noSessions || namesMessage(answer.value, 'SessionLimitExceeded')) {
+      const value = Buffer.from(`${user}:${password}`).toString('base64');
+      this.#authorization = { kind: 'basic', value };
+      return ok(undefined);
+    }
+    return refusalOfStatus(answer.value, this.#asked('POST', path), false);
+  }
+
+  async #succeed(request: Sent, signal: AbortSignal | undefined): Promise<BmcResult<Answered>> {
+    const answer = await this.#send(request, signal);
+    if (answer.kind !== 'ok' || answer.value.status < 400) return answer;
+    const asked = this.#asked(request.method, request.path);
+    return refusalOfStatus(answer.value, asked, this.hasSession());
+  }
+
+  /** One request and its redirects; every answer below 300 and from 400 on is `ok` here. */
+  async #send(
+    { method, path, body, headers = {} }: Sent,
+    signal: AbortSignal | undefined,
+  ): Promise<BmcResult<Answered>> {
+    const request: HttpsRequest = {
+      method,
+      path,
+      headers: { ...baseHeaders, ...(body && withBody), ...this.#credentials(), ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    };
+    let at = path;
+    for (let hops = 0; hops <= redirectsMax; hops += 1) {
+      const outcome = await this.#peer.request({ ...request, path: at }, signal);
+      const asked = this.#asked(method, at);
+      if (outcome.kind !== 'answered') {
+        this.#isSilent = true;
+        return refusalOfOutcome(outcome, asked);
+      }
+      this.#isSilent = false;
+      this.#certificateSha256 = outcome.certificateSha256;
+      const { status } = outcome;
+      if (status >= 200 && status < 300) return ok(outcome);
+      if (status >= 400 && status < 600) return ok(outcome);
+      const mayFollow = method === 'GET' ? status >= 300 : status === 307 || status === 308;
+      const next = mayFollow ? this.#ownPath(outcome.headers['location']) : undefined;
+      if (next === undefined) return strangeStatus(outcome, asked);
+      at = next;
+    }
+    return failed('protocol', `the BMC redirects ${method} ${path} in a circle`);
+  }
+
+  /** The path of a reference to this very BMC, absolute or not. */
+  #ownPath(location: string | undefined): string | undefined {
+    if (location === undefined) return undefined;
+    const { address, port } = this.#parts.target;
+    const host = address.includes(':') ? `[${address}]` : address;
+    const origin = `https://${host}:${port}`;
+    const url = URL.parse(location, origin);
+    if (url === null || url.origin !== new URL(origin).origin) return undefined;
+    return `${url.pathname}${url.search}`;
+  }
+
+  #credentials(): Readonly<Record<string, string>> {
+    const authorization = this.#authorization;
+    switch (authorization.kind) {
+      case 'none':
+        return {};
+      case 'basic':
+        return { authorization: `Basic ${authorization.value}` };
+      case 'session':
+        return { 'x-auth-token': authorization.token };
+    }
+  }
+
+  #asked(method: string, path: string): Asked {
+    const { password } = this.#parts.target;
+    const authorization = this.#authorization;
+    const secrets = [password];
+    if (authorization.kind === 'session') secrets.push(authorization.token);
+    if (authorization.kind === 'basic') secrets.push(authorization.value);
+    return { method, path, secrets };
+  }
+}
+
+interface Sent {
+  readonly method: HttpsRequest['method'];
+  readonly path: string;
+  readonly body?: JsonObject;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const baseHeaders = { accept: 'application/json', 'odata-version': '4.0' };
+const withBody = { 'content-type': 'application/json' };
+
+function strangeStatus({ status, headers }: Answered, { method, path }: Asked): BmcResult<never> {
+  const to = headers['location'];
+  if (to === undefined) return failed('protocol', `the BMC answers ${status} to ${method} ${path}`);
+  const message = 'the BMC redirects to another place, which is not followed: use that address';
+  // Without what a query may carry.
+  return failed('protocol', message, `${status} to ${to.replace(/\?.*$/, '').slice(0, 200)}`);
+}
+
+/** Refuses here what would be cut short or misread. */
+function unfitTarget(target: RedfishTarget): BmcResult<never> | undefined {
+  const { address, user, password, credential } = target;
+  if (!/^[0-9a-z.:_-]{1,253}$/i.test(address)) {
+    const form = 'an IPv4 or IPv6 address or a host name';
+    return failed('address', `BMC address ${JSON.stringify(address)} is not ${form}`);
+  }
+  const isUnfit = (text: string): boolean => text === '' || /\p{Cc}/u.test(text);
+  if (isUnfit(user) || isUnfit(password) || user.includes(':')) {
+    const form = 'a user without ":" and a password, both without control characters';
+    return failed('invalidCredential', `Redfish needs ${form}: ${credential} has not`);
+  }
+  return undefined;
+}

@@ -1,0 +1,144 @@
+/**
+ * What an answer that is no success means (DSP0266 §7.11, §8.6).
+ *
+ * 1. 401 and 403 are failures of the credential; what may pass is transient; what is no Redfish at
+ *    all is named as what it is.
+ * 2. The BMC's own words are kept, bounded, with every secret of the conversation taken out.
+ */
+import type { HttpsOutcome } from '@rackwright/platform';
+import { type BmcFailed, type BmcTransient, failed, transient } from '../driver.ts';
+import { objectAt, objectsAt, parseObject, textAt } from './json.ts';
+
+export type Refusal = BmcFailed | BmcTransient;
+export type Answered = Extract<HttpsOutcome, { kind: 'answered' }>;
+
+const wordsCharactersMax = 512;
+const excerptCharactersMax = 80;
+const messagesMax = 4;
+
+/** Where a request went: for messages. */
+export interface Asked {
+  readonly method: string;
+  readonly path: string;
+  /** Taken out of the BMC's words, should they appear. */
+  readonly secrets: readonly string[];
+}
+
+/** No answer came. */
+export function refusalOfOutcome(
+  outcome: Exclude<HttpsOutcome, { kind: 'answered' }>,
+  { secrets }: Asked,
+): Refusal {
+  switch (outcome.kind) {
+    case 'certificateRefused': {
+      const { pinned, shown } = outcome;
+      const remedy = 'if its certificate was replaced on purpose, pin the new one';
+      const message = `the BMC shows another certificate than the pinned one: ${remedy}`;
+      return failed('certificate', message, `pinned SHA-256 ${pinned}, shown ${shown}`);
+    }
+    case 'noTls': {
+      const message = 'what answers does not speak TLS: correct the address or the port';
+      return failed('protocol', message, safeWords(outcome.message, secrets));
+    }
+    case 'noHttp': {
+      const message = 'what answers does not speak HTTP as a Redfish service does';
+      return failed('protocol', message, safeWords(outcome.message, secrets));
+    }
+    case 'unknownName': {
+      const message = 'the BMC address cannot be resolved: correct it';
+      return failed('address', message, safeWords(outcome.message, secrets));
+    }
+    case 'broken':
+    case 'timedOut': {
+      const words = safeWords(outcome.message, secrets);
+      return transient('unreachable', 'the BMC does not answer', words);
+    }
+    case 'cancelled':
+      return transient('cancelled', 'the call was given up');
+  }
+}
+
+const busyStatuses: ReadonlySet<number> = new Set([409, 423, 429, 503]);
+const unsureStatuses: ReadonlySet<number> = new Set([408, 500, 502, 504]);
+const unknownStatuses: ReadonlySet<number> = new Set([404, 405, 410, 501]);
+
+/** An answer of 400 and above. `signedIn`: by a session that the BMC had granted. */
+export function refusalOfStatus(answer: Answered, asked: Asked, signedIn: boolean): Refusal {
+  const { status } = answer;
+  const { method, path } = asked;
+  const words = safeWords(`${status}: ${wordsOf(answer)}`, asked.secrets);
+  if (status === 401 && signedIn) {
+    return transient('busy', 'the BMC ended the session before its time', words);
+  }
+  if (status === 403 && signedIn) {
+    const remedy = 'give it the administrator role';
+    return failed('privilege', `the BMC user may not ${method} ${path}: ${remedy}`, words);
+  }
+  if (status === 401 || status === 403) return failed('authentication', signInWords(words), words);
+  if (busyStatuses.has(status)) return transient('busy', `the BMC is busy (${status})`, words);
+  if (unsureStatuses.has(status)) {
+    return transient('busy', `the BMC has trouble of its own (${status})`, words);
+  }
+  if (unknownStatuses.has(status)) {
+    return failed('unsupported', `the BMC does not know ${method} ${path}`, words);
+  }
+  return failed('rejected', `the BMC refused ${method} ${path}`, words);
+}
+
+function signInWords(words: string): string {
+  if (/lock(ed|out)/i.test(words)) {
+    return (
+      'the BMC has locked the account: wait until it lets it in again, or unlock it there; ' +
+      'then store the credential again'
+    );
+  }
+  return 'the BMC does not accept user and password: correct the credential';
+}
+
+/** A success that says nothing that a Redfish service would say. */
+export function refusalOfNonsense(answer: Answered, asked: Asked): BmcFailed {
+  const what = `${answer.status}: ${excerpt(answer)}`;
+  const message = 'what answers is no Redfish service: correct the address, or restart the BMC';
+  return failed('protocol', message, safeWords(what, asked.secrets));
+}
+
+/** The messages of an error, or what came instead of one. */
+export function wordsOf(answer: Answered): string {
+  const body = parseObject(answer.body);
+  if (body === undefined) return excerpt(answer);
+  const error = objectAt(body, 'error');
+  const told = [
+    ...objectsAt(error, '@Message.ExtendedInfo'),
+    ...objectsAt(body, '@Message.ExtendedInfo'),
+  ];
+  const messages = told
+    .slice(0, messagesMax)
+    .map((one) => textAt(one, 'Message') ?? textAt(one, 'MessageId'))
+    .filter((text) => text !== undefined);
+  if (messages.length > 0) return messages.join('; ');
+  return textAt(error, 'message') ?? textAt(error, 'code') ?? 'no words';
+}
+
+/** Whether an error names one of DMTF's messages, in whichever version of its registry. */
+export function namesMessage(answer: Answered, key: string): boolean {
+  const error = objectAt(parseObject(answer.body) ?? {}, 'error');
+  const ids = objectsAt(error, '@Message.ExtendedInfo').map((one) => textAt(one, 'MessageId'));
+  return [...ids, textAt(error, 'code')].some((id) => id?.endsWith(`.${key}`) === true);
+}
+
+function excerpt({ headers, body }: Answered): string {
+  const type = headers['content-type'] ?? 'without a content type';
+  if (body.length === 0) return `nothing (${type})`;
+  const text = new TextDecoder().decode(body.subarray(0, excerptCharactersMax * 4));
+  const line = text.replaceAll(/\s+/g, ' ').trim().slice(0, excerptCharactersMax);
+  return `${type}, beginning ${JSON.stringify(line)}`;
+}
+
+/** Bounded, printable, and without any of `secrets`. */
+export function safeWords(text: string, secrets: readonly string[]): string {
+  let safe = text.replaceAll(/\p{Cc}/gu, ' ');
+  for (const secret of secrets) {
+    if (secret !== '') safe = safe.replaceAll(secret, '***');
+  }
+  return safe.slice(0, wordsCharactersMax);
+}

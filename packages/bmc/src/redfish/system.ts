@@ -1,0 +1,112 @@
+/** What the driver reads out of a ComputerSystem (DSP0268), and which of several is meant. */
+import type { BmcIdentity, PowerState } from '../driver.ts';
+import { vendorDifference } from '../vendors.ts';
+import type { Resource } from './conversation.ts';
+import { type JsonObject, objectAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
+
+export interface BootFacts {
+  readonly target: string | undefined;
+  readonly enabled: string | undefined;
+  readonly mode: string | undefined;
+  /** Undefined: it does not say what it offers. */
+  readonly targets: readonly string[] | undefined;
+}
+
+export interface ResetFacts {
+  /** Where the action is called. */
+  readonly path: string;
+  readonly types: readonly string[] | undefined;
+  /** Where the types are told instead. */
+  readonly actionPath: string | undefined;
+}
+
+export function bootFacts({ body }: Resource): BootFacts {
+  const boot = objectAt(body, 'Boot');
+  return {
+    target: textAt(boot, 'BootSourceOverrideTarget'),
+    enabled: textAt(boot, 'BootSourceOverrideEnabled'),
+    mode: textAt(boot, 'BootSourceOverrideMode'),
+    targets: textsAt(boot, 'BootSourceOverrideTarget@Redfish.AllowableValues'),
+  };
+}
+
+/** Undefined: the system cannot be reset. */
+export function resetFacts({ body }: Resource): ResetFacts | undefined {
+  const action = objectAt(objectAt(body, 'Actions'), '#ComputerSystem.Reset');
+  const path = pathOf(action, 'target');
+  if (path === undefined) return undefined;
+  return {
+    path,
+    types: textsAt(action, 'ResetType@Redfish.AllowableValues'),
+    actionPath: pathOf(action, '@Redfish.ActionInfo'),
+  };
+}
+
+/** The reset types of an ActionInfo. */
+export function resetTypes(choices: JsonObject): readonly string[] | undefined {
+  const parameters = choices['Parameters'];
+  if (!Array.isArray(parameters)) return undefined;
+  const found = parameters.find((one: JsonObject | null) => one?.['Name'] === 'ResetType');
+  return found === undefined ? undefined : textsAt(found as JsonObject, 'AllowableValues');
+}
+
+/** While it goes on or off it is still what it was. Undefined: it does not say. */
+export function powerOf(body: JsonObject): PowerState | undefined {
+  switch (textAt(body, 'PowerState')) {
+    case 'On':
+    case 'PoweringOff':
+    case 'Paused':
+      return 'on';
+    case 'Off':
+    case 'PoweringOn':
+      return 'off';
+    default:
+      return undefined;
+  }
+}
+
+export function identityOf({ body }: Resource, chassis: JsonObject | undefined): BmcIdentity {
+  const manufacturer = textAt(body, 'Manufacturer');
+  const { serialProperty } = vendorDifference({ manufacturer });
+  const serialNumber = textAt(body, 'SerialNumber');
+  const guidHex = guidHexOf(textAt(body, 'UUID'));
+  const product = textAt(body, 'Model');
+  const serial = textAt(body, serialProperty) ?? serialNumber;
+  const chassisSerial = chassis === undefined ? undefined : textAt(chassis, 'SerialNumber');
+  const boardSerial =
+    serialProperty === 'SKU' && serial !== serialNumber ? serialNumber : undefined;
+  return {
+    ...(guidHex === undefined ? {} : { guidHex }),
+    ...(manufacturer === undefined ? {} : { manufacturer }),
+    ...(product === undefined ? {} : { product }),
+    ...(serial === undefined ? {} : { serial }),
+    ...(boardSerial === undefined ? {} : { boardSerial }),
+    ...(chassisSerial === undefined ? {} : { chassisSerial }),
+  };
+}
+
+/** The hex digits of a UUID in the order of its text; undefined: it is none. */
+export function guidHexOf(text: string | undefined): string | undefined {
+  const digits = text?.replaceAll('-', '').toLowerCase();
+  return digits !== undefined && /^[0-9a-f]{32}$/.test(digits) ? digits : undefined;
+}
+
+export function chassisPathOf({ body }: Resource): string | undefined {
+  return pathsAt(objectAt(body, 'Links'), 'Chassis')[0];
+}
+
+/** What is known of the system that is meant. */
+export interface ExpectedSystem {
+  readonly guidHex?: string;
+  readonly serial?: string;
+}
+
+/** Whether this is the one: something that is known must be equal, and nothing different. */
+export function isExpected(system: Resource, { guidHex, serial }: ExpectedSystem): boolean {
+  const identity = identityOf(system, undefined);
+  const pairs = [
+    [guidHex, identity.guidHex],
+    [serial, identity.serial],
+  ].filter(([wanted, seen]) => wanted !== undefined && seen !== undefined);
+  return pairs.length > 0 && pairs.every(([wanted, seen]) => wanted === seen);
+}
