@@ -8,8 +8,8 @@
  * 3. A lost compare-and-set repeats the whole decision on what stands there now.
  * 4. Nothing is kept here that the store cannot rebuild, percent of progress excepted.
  */
-import { clone, create, equals } from '@bufbuild/protobuf';
-import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { create, equals } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   type Explanation,
@@ -22,6 +22,7 @@ import type { Cancel, Clock, CrashPoint, Log, Random } from '@rackwright/platfor
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { SessionRegistry } from '../agents/registry.ts';
 import { deleteRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
+import { sendCancel, sendForget, sendOperation, writeEvidence, writeFacts } from './effects.ts';
 import { explainHost } from './explain.ts';
 import { step } from './machine.ts';
 import { releaseEverything } from './removal.ts';
@@ -239,7 +240,7 @@ export class Hosts {
     outcome: Exclude<HostOutcome, { kind: 'refused' }>,
     event: HostEvent,
   ): Promise<number | undefined> {
-    await this.#writeEvidence(outcome.effects);
+    await writeEvidence(this.#deps, outcome.effects);
     if (outcome.kind === 'removed') {
       const gone = await deleteRecord(this.#writer, key, revision);
       return gone.kind === 'ok' ? gone.revision : undefined;
@@ -259,29 +260,6 @@ export class Hosts {
     }
     this.#logChange(before, outcome.record);
     return written.revision;
-  }
-
-  async #writeEvidence(effects: readonly HostEffect[]): Promise<void> {
-    for (const effect of effects) {
-      if (effect.kind !== 'certify') continue;
-      for (const { id, host, statement } of effect.certificates) {
-        const record = create(wire.CertificateRecordSchema, {
-          statement,
-          signature: this.#deps.signStatement(statement),
-          createTime: timestampFromMs(this.#deps.clock.nowMs()),
-          host,
-        });
-        // A conflict means that a turn before a crash wrote it: the same evidence, the same name.
-        const certificateKey = storeKey('erasureCertificates', id);
-        await writeRecord(
-          this.#writer,
-          wire.CertificateRecordSchema,
-          certificateKey,
-          record,
-          'absent',
-        );
-      }
-    }
   }
 
   async #act(
@@ -314,63 +292,19 @@ export class Hosts {
       case 'answer':
         return;
       case 'facts':
-        await this.#writeFacts(hostId, effect.facts);
+        await writeFacts(this.#deps, hostId, effect.facts);
         return;
       case 'send':
-        await this.#sendOperation(rackId, effect.operation);
+        await sendOperation(this.#deps, rackId, effect.operation);
         return;
       case 'cancel':
-        this.#send(rackId, { case: 'operation', value: cancelOperation(record, effect) });
+        sendCancel(this.#deps, rackId, record, effect);
         return;
       case 'progress':
         this.#keepProgress(hostId, record, effect.continuing);
         return;
       case 'forget':
-        this.#send(rackId, {
-          case: 'forget',
-          value: create(agent.ForgetSchema, { hostUid: record.host?.uid ?? '' }),
-        });
-    }
-  }
-
-  #send(rackId: string, message: agent.SessionResponse['message']): void {
-    this.#deps.registry.sessionOf(rackId)?.send(message);
-  }
-
-  /** The secret goes first, in a message of its own. */
-  async #sendOperation(rackId: string, operation: agent.Operation): Promise<void> {
-    const bmc = bmcOf(operation);
-    if (bmc !== undefined) {
-      const key = storeKey(...bmc.credential.split('/'));
-      const kept = await readRecord(this.#deps.store, wire.CredentialRecordSchema, key);
-      if (kept !== undefined) {
-        const { username, password } = this.#deps.openCredential(kept.record);
-        const version = kept.record.credential?.version ?? 0n;
-        const value = { name: bmc.credential, version, username, password };
-        this.#send(rackId, {
-          case: 'credentialValue',
-          value: create(agent.CredentialValueSchema, value),
-        });
-      }
-    }
-    this.#send(rackId, { case: 'operation', value: operation });
-    this.#deps.crashPoint('cp.operationSent');
-  }
-
-  async #writeFacts(hostId: string, facts: wire.HostFacts): Promise<void> {
-    const key = storeKey('facts', hostId);
-    for (let round = 0; round < roundsMax; round++) {
-      const kept = await readRecord(this.#deps.store, wire.HostFactsSchema, key);
-      const next = clone(wire.HostFactsSchema, facts);
-      if (kept !== undefined && equals(wire.HostFactsSchema, kept.record, next)) return;
-      const written = await writeRecord(
-        this.#writer,
-        wire.HostFactsSchema,
-        key,
-        next,
-        kept?.revision ?? 'absent',
-      );
-      if (written.kind === 'ok') return;
+        sendForget(this.#deps, rackId, record);
     }
   }
 
@@ -486,30 +420,4 @@ export function rackIdOf(record: wire.HostRecord): string {
 function staleEtag(hostId: string): TurnResult {
   const message = `hosts/${hostId} has changed since the etag was read; read it again`;
   return { kind: 'refused', refusal: { code: 'aborted', message } };
-}
-
-function bmcOf(operation: agent.Operation): agent.BmcAccess | undefined {
-  switch (operation.kind.case) {
-    case 'verifyAccess':
-    case 'setPower':
-      return operation.kind.value.bmc;
-    default:
-      return undefined;
-  }
-}
-
-function cancelOperation(
-  record: wire.HostRecord,
-  effect: Extract<HostEffect, { kind: 'cancel' }>,
-): agent.Operation {
-  return create(agent.OperationSchema, {
-    id: effect.cancelId,
-    hostUid: record.host?.uid ?? '',
-    hostName: record.host?.name ?? '',
-    deadline: timestampFromMs(timestampMs(record.change?.time ?? timestampFromMs(0)) + 3_600_000),
-    kind: {
-      case: 'cancel',
-      value: create(agent.CancelSchema, { operationId: effect.operationId }),
-    },
-  });
 }

@@ -1,0 +1,119 @@
+/**
+ * Carries out what a turn decided. The order is the caller's: evidence before the record that cites
+ * it, everything else after the record is durable.
+ */
+import { clone, create, equals } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent, store as wire } from '@rackwright/api';
+import { storeKey } from '@rackwright/store';
+import { readRecord, writeRecord } from '../records/index.ts';
+import type { HostsDependencies } from './reconcile.ts';
+import type { HostEffect } from './types.ts';
+
+/** Compare-and-sets on one host's facts that may be lost in a row. */
+const factsRoundsMax = 16;
+/** A cancel that an agent has not begun by then is of no use any more. */
+const cancelDeadlineMs = 3_600_000;
+
+/** Signs and writes the certificates of a turn; create-only, under deterministic names. */
+export async function writeEvidence(
+  deps: HostsDependencies,
+  effects: readonly HostEffect[],
+): Promise<void> {
+  for (const effect of effects) {
+    if (effect.kind !== 'certify') continue;
+    for (const { id, host, statement } of effect.certificates) {
+      const record = create(wire.CertificateRecordSchema, {
+        statement,
+        signature: deps.signStatement(statement),
+        createTime: timestampFromMs(deps.clock.nowMs()),
+        host,
+      });
+      // A conflict means that a turn before a crash wrote it: the same evidence, the same name.
+      const key = storeKey('erasureCertificates', id);
+      await writeRecord(deps, wire.CertificateRecordSchema, key, record, 'absent');
+    }
+  }
+}
+
+/** Observed facts, only when they differ from what is known (R2). */
+export async function writeFacts(
+  deps: HostsDependencies,
+  hostId: string,
+  facts: wire.HostFacts,
+): Promise<void> {
+  const key = storeKey('facts', hostId);
+  const schema = wire.HostFactsSchema;
+  const next = clone(schema, facts);
+  for (let round = 0; round < factsRoundsMax; round++) {
+    const kept = await readRecord(deps.store, schema, key);
+    if (kept !== undefined && equals(schema, kept.record, next)) return;
+    const written = await writeRecord(deps, schema, key, next, kept?.revision ?? 'absent');
+    if (written.kind === 'ok') return;
+  }
+}
+
+/** The secret goes first, in a message of its own. */
+export async function sendOperation(
+  deps: HostsDependencies,
+  rackId: string,
+  operation: agent.Operation,
+): Promise<void> {
+  const credential = bmcOf(operation)?.credential;
+  if (credential !== undefined) await sendCredential(deps, rackId, credential);
+  send(deps, rackId, { case: 'operation', value: operation });
+  deps.crashPoint('cp.operationSent');
+}
+
+async function sendCredential(
+  deps: HostsDependencies,
+  rackId: string,
+  name: string,
+): Promise<void> {
+  const key = storeKey(...name.split('/'));
+  const kept = await readRecord(deps.store, wire.CredentialRecordSchema, key);
+  if (kept === undefined) return;
+  const { username, password } = deps.openCredential(kept.record);
+  const version = kept.record.credential?.version ?? 0n;
+  const value = create(agent.CredentialValueSchema, { name, version, username, password });
+  send(deps, rackId, { case: 'credentialValue', value });
+}
+
+export function sendCancel(
+  deps: HostsDependencies,
+  rackId: string,
+  record: wire.HostRecord,
+  { cancelId, operationId }: Extract<HostEffect, { kind: 'cancel' }>,
+): void {
+  const value = create(agent.OperationSchema, {
+    id: cancelId,
+    hostUid: record.host?.uid ?? '',
+    hostName: record.host?.name ?? '',
+    deadline: timestampFromMs(deps.clock.nowMs() + cancelDeadlineMs),
+    kind: { case: 'cancel', value: create(agent.CancelSchema, { operationId }) },
+  });
+  send(deps, rackId, { case: 'operation', value });
+}
+
+export function sendForget(deps: HostsDependencies, rackId: string, record: wire.HostRecord): void {
+  const value = create(agent.ForgetSchema, { hostUid: record.host?.uid ?? '' });
+  send(deps, rackId, { case: 'forget', value });
+}
+
+function send(
+  { registry }: HostsDependencies,
+  rackId: string,
+  message: agent.SessionResponse['message'],
+): void {
+  registry.sessionOf(rackId)?.send(message);
+}
+
+function bmcOf(operation: agent.Operation): agent.BmcAccess | undefined {
+  switch (operation.kind.case) {
+    case 'verifyAccess':
+    case 'setPower':
+      return operation.kind.value.bmc;
+    default:
+      return undefined;
+  }
+}
