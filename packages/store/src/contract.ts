@@ -105,8 +105,9 @@ export interface StateStore {
   /**
    * Writes `value` (at most `VALUE_BYTES_MAX` bytes) if the key is as `expected`. The answer comes
    * once the outcome is durable (S4). `writeId` names this write (1–64 of `A–Z a–z 0–9 _ -`) and
-   * must never be used for another; without it the store makes one. The repetition of a write
-   * that is among the key's kept changes is `ok` with its revision, even if others followed. Throws
+   * must never be used for another; without it the store makes one. The repetition of a write,
+   * with all its arguments, is `ok` with its revision while that is among the key's kept changes,
+   * even if others followed. Throws
    * `invalidKey`, `valueTooLarge`, `invalidWriteId`, `invalidRevision`, `closed`,
    * `incarnationChanged`; what cannot be decided is `unknown`, never thrown.
    */

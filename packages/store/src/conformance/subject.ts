@@ -26,6 +26,8 @@ export interface SuiteLimits {
   readonly patienceMs: number;
   /** Size of the fill in cases that write much. */
   readonly manyWrites: number;
+  /** For random calls; without it each run makes others, and makes a failing one small. */
+  readonly seed?: number;
 }
 
 export const USUAL_LIMITS: SuiteLimits = { racesMin: 500, patienceMs: 10_000, manyWrites: 400 };
