@@ -240,14 +240,15 @@ export class RedfishService {
   #refusePrecondition({ headers }: RedfishCall): RedfishAnswer | undefined {
     const ifMatch = headers['if-match'];
     const { needsIfMatch, comparesStrongly } = this.#habits;
-    if (ifMatch === undefined || this.#habits.etags === 'none') {
+    if (ifMatch === undefined) {
       if (!needsIfMatch) return undefined;
       return refusal(428, 'PreconditionRequired', 'If-Match is required');
     }
+    if (ifMatch === '*' || this.#habits.etags === 'none') return undefined;
     const resource = resourceAt(systemPath, this.#state());
     const current = resource === undefined ? '' : this.#etagOf(resource);
     const wanted = comparesStrongly ? current.replace(/^W\//, '') : current;
-    if (ifMatch === '*' || ifMatch === wanted) return undefined;
+    if (ifMatch === wanted) return undefined;
     return refusal(412, 'PreconditionFailed', 'the resource has another ETag');
   }
 

@@ -1,0 +1,177 @@
+/** Services that are odd or hostile, as answers by path; no sockets. */
+import type { HttpClient, HttpsOutcome, HttpsRequest } from '@rackwright/platform';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { BmcResult } from '../driver.ts';
+import type { ExpectedSystem } from './system.ts';
+import { driverFor, password } from './rig.fixture.ts';
+
+const readBack = { windowMs: 0, pollMs: 0 };
+
+interface Given {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+}
+
+/** Answers by "METHOD path"; what is not listed is 404. */
+function serviceOf(answers: Readonly<Record<string, Given>>): {
+  readonly client: HttpClient;
+  readonly requests: HttpsRequest[];
+} {
+  const requests: HttpsRequest[] = [];
+  const answer = (request: HttpsRequest): HttpsOutcome => {
+    requests.push(request);
+    const given = answers[`${request.method} ${request.path}`] ?? { status: 404, body: {} };
+    const { status = 200, headers = {}, body } = given;
+    const text = typeof body === 'string' ? body : JSON.stringify(body ?? {});
+    const bytes = new TextEncoder().encode(text);
+    return { kind: 'answered', status, headers, body: bytes, certificateSha256: '00'.repeat(32) };
+  };
+  const request = async (one: HttpsRequest) => answer(one);
+  return { client: { peer: () => ({ request, close: () => {} }) }, requests };
+}
+
+function systemAt(path: string, UUID: string, SerialNumber: string) {
+  return { [`GET ${path}`]: { body: { UUID, SerialNumber, PowerState: 'On' } } };
+}
+
+const token = 'token-that-hides';
+const basics: Readonly<Record<string, Given>> = {
+  'GET /redfish/v1/': { body: { RedfishVersion: '1.6.0', Systems: { '@odata.id': '/s' } } },
+  'POST /redfish/v1/SessionService/Sessions': {
+    status: 201,
+    headers: { 'x-auth-token': token, location: '/session/1' },
+  },
+  'DELETE /session/1': { status: 204 },
+  'GET /s': { body: { Members: [{ '@odata.id': '/s/1' }] } },
+  ...systemAt('/s/1', '00000000-0000-0000-0000-000000000001', 'ONE'),
+};
+
+function driverOf(answers: Readonly<Record<string, Given>>, expected?: ExpectedSystem) {
+  const { client, requests } = serviceOf({ ...basics, ...answers });
+  const parts = { client, readBack, ...(expected === undefined ? {} : { expected }) };
+  return { driver: driverFor({ address: '192.0.2.1', port: 443 }, { parts }), requests };
+}
+
+function kindOf(result: BmcResult<unknown>): string {
+  if (result.kind === 'failed') return result.type;
+  return result.kind === 'transient' ? result.reason : 'ok';
+}
+
+describe('of several systems', () => {
+  const two = {
+    'GET /s': { body: { Members: [{ '@odata.id': '/s/1' }, { '@odata.id': '/s/2' }] } },
+    ...systemAt('/s/2', '00000000-0000-0000-0000-000000000002', 'TWO'),
+  };
+
+  test('the one is taken whose UUID or serial fits', async () => {
+    const guidHex = '00000000000000000000000000000002';
+    const byGuid = await driverOf(two, { guidHex }).driver.readIdentity();
+    expect(byGuid).toMatchObject({ value: { serial: 'TWO' } });
+    const bySerial = await driverOf(two, { serial: 'ONE' }).driver.readIdentity();
+    expect(bySerial).toMatchObject({ value: { serial: 'ONE' } });
+  });
+
+  test('none is guessed', async () => {
+    const cases = [
+      undefined,
+      { serial: 'THREE' },
+      { serial: 'ONE', guidHex: '0'.repeat(31) + '2' },
+    ];
+    for (const expected of cases) {
+      expect(kindOf(await driverOf(two, expected).driver.powerState())).toBe('ambiguous');
+    }
+  });
+});
+
+describe('redirects', () => {
+  test('are followed on the same BMC', async () => {
+    const { driver } = driverOf({
+      'GET /s/1': { status: 308, headers: { location: 'https://192.0.2.1/s/1/' } },
+      ...systemAt('/s/1/', '', 'ONE'),
+    });
+    expect(await driver.powerState()).toEqual({ kind: 'ok', value: 'on' });
+  });
+
+  test('to another place are not followed, and get no credential', async () => {
+    for (const location of ['https://192.0.2.2/s/1', '//evil/s', 'http://192.0.2.1/s/1']) {
+      const { driver, requests } = driverOf({ 'GET /s/1': { status: 302, headers: { location } } });
+      expect(kindOf(await driver.powerState())).toBe('protocol');
+      expect(requests.map(({ path }) => path)).not.toContain(location);
+    }
+  });
+
+  test('in a circle end', async () => {
+    const { driver } = driverOf({ 'GET /s/1': { status: 307, headers: { location: '/s/1' } } });
+    expect(kindOf(await driver.powerState())).toBe('protocol');
+  });
+});
+
+describe('an answer', () => {
+  const statuses: readonly (readonly [number, string])[] = [
+    [400, 'rejected'],
+    [401, 'busy'],
+    [403, 'privilege'],
+    [404, 'unsupported'],
+    [409, 'busy'],
+    [500, 'busy'],
+    [503, 'busy'],
+  ];
+  for (const [status, kind] of statuses) {
+    test(`of ${status} after signing in is ${kind}`, async () => {
+      const { driver } = driverOf({ 'GET /s/1': { status } });
+      expect(kindOf(await driver.powerState())).toBe(kind);
+    });
+  }
+
+  test('carries the words of the BMC, and none of our secrets', async () => {
+    const Message = `no ${password}, no ${token}, try later`;
+    const error = { '@Message.ExtendedInfo': [{ Message }] };
+    const { driver } = driverOf({ 'GET /s/1': { status: 503, body: { error } } });
+    const result = await driver.powerState();
+    expect(result).toMatchObject({ backendWords: '503: no ***, no ***, try later' });
+  });
+
+  test('that leads elsewhere by its references is not followed', async () => {
+    for (const at of ['https://192.0.2.9/s/1', '//192.0.2.9/s/1', 's/1', '/s/1\r\nX: y', 7]) {
+      const { driver } = driverOf({ 'GET /s': { body: { Members: [{ '@odata.id': at }] } } });
+      expect(kindOf(await driver.powerState())).toBe('malformed');
+    }
+  });
+
+  test('that says no power state is malformed', async () => {
+    const { driver } = driverOf({ 'GET /s/1': { body: { PowerState: null } } });
+    expect(kindOf(await driver.powerState())).toBe('malformed');
+  });
+
+  test('of any JSON at all ends in a result', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.jsonValue(), fc.jsonValue(), async (root, system) => {
+        const { driver } = driverOf({
+          'GET /redfish/v1/': { body: root },
+          'GET /redfish/v1/Systems': { body: system },
+          'GET /s/1': { body: system },
+        });
+        for (const result of [
+          await driver.readIdentity(),
+          await driver.setPower('off'),
+          await driver.setBootOverride({ device: 'disk', firmware: 'bios' }),
+          await driver.readInventory(),
+        ]) {
+          expect(JSON.stringify(result)).not.toContain(password);
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
+
+test('a credential that cannot be sent is refused before anything is', async () => {
+  for (const target of [{ user: 'a:b' }, { password: '' }, { password: 'x\ny' }]) {
+    const { client, requests } = serviceOf(basics);
+    const driver = driverFor({ address: '192.0.2.1', port: 443 }, { target, parts: { client } });
+    expect(kindOf(await driver.powerState())).toBe('invalidCredential');
+    expect(requests).toEqual([]);
+  }
+});
