@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   answerBootRequest,
-  type BootPermission,
   type ProxyAnswer,
   type ProxyService,
   type ProxySettings,
   readBootRequest,
 } from './answer.ts';
+import type { BootPermission } from './boot-parts.ts';
 import { dhcpOption, readOption, writeOption } from './options.ts';
 import { type DhcpPacket, decodeDhcp, encodeDhcp } from './packet.ts';
 import { captures } from './test-captures.ts';

@@ -15,3 +15,29 @@ export { type BootClient, type BootClientKind, type BootPlatform, bootClient } f
 export { packetBytesMax } from './limits.ts';
 export { dhcpOption, type OptionKind, readOption, writeOption } from './options.ts';
 export { type DhcpPacket, decodeDhcp, encodeDhcp } from './packet.ts';
+export {
+  type AddressPlan,
+  type AddressPlanSettings,
+  isInPlan,
+  makeAddressPlan,
+  type Reservation,
+  type TakenAddress,
+} from './server/address-plan.ts';
+export {
+  type Lease,
+  LeaseBook,
+  type LeaseChange,
+  type LeaseRecords,
+  type SetAside,
+} from './server/lease-book.ts';
+export { afterSighting, isQuiet, type Quiet, serving } from './server/other-server.ts';
+export type { SubnetSettings } from './server/reply.ts';
+export { type OtherAnswer, readServerRequest, type ServerRequest } from './server/request.ts';
+export {
+  serve,
+  type ServerDecision,
+  type ServerNotice,
+  type ServerSettings,
+  type ServerState,
+} from './server/serve.ts';
+export { type AddressRange, addressNumber, parseSubnet, type Subnet, subnetHas } from './subnet.ts';

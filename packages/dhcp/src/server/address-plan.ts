@@ -1,0 +1,148 @@
+/**
+ * Which addresses a server may give, and to whom. Settings are checked once, at the start.
+ *
+ * P1 Every address is one that a host of the subnet can have and nobody else is known to have.
+ * P2 Ranges do not overlap. A reservation may lie in a range; the range then skips it.
+ */
+import {
+  type AddressRange,
+  isHostAddress,
+  parseSubnet,
+  rangeHas,
+  rangeNumbers,
+  type Subnet,
+  subnetHas,
+} from '../subnet.ts';
+
+export interface Reservation {
+  /** Lower case, with colons. */
+  readonly mac: string;
+  readonly address: string;
+}
+
+export interface AddressPlanSettings {
+  /** `10.77.0.0/24`. */
+  readonly network: string;
+  readonly reservations: readonly Reservation[];
+  /** For hosts that are known and have no reservation. */
+  readonly range?: AddressRange;
+  /** For anybody; without it who is not known gets no answer. */
+  readonly discovery?: AddressRange;
+}
+
+export interface AddressPlan {
+  readonly subnet: Subnet;
+  readonly reservedFor: ReadonlyMap<string, string>;
+  readonly reservedBy: ReadonlyMap<string, string>;
+  readonly range: AddressRange | undefined;
+  readonly discovery: AddressRange | undefined;
+}
+
+/** An address that hosts must not get, and whose it is. */
+export interface TakenAddress {
+  readonly whose: string;
+  readonly address: string;
+}
+
+/** So that looking for a free address takes microseconds; a rack has tens of hosts. */
+export const rangeAddressesMax = 4_096;
+export const reservationsMax = 4_096;
+
+/** The plan, or the words that say which setting is wrong and what would be right. */
+export function makeAddressPlan(
+  settings: AddressPlanSettings,
+  taken: readonly TakenAddress[],
+): AddressPlan | string {
+  const subnet = parseSubnet(settings.network);
+  if (subnet === undefined) {
+    return `subnet.network ${settings.network} must be a network like 10.77.0.0/24`;
+  }
+  const { reservations, range, discovery } = settings;
+  const problem =
+    reservationProblem(settings, subnet, taken) ??
+    rangeProblem('range', range, settings.network, subnet, taken) ??
+    rangeProblem('discovery', discovery, settings.network, subnet, taken) ??
+    overlapProblem(range, discovery);
+  if (problem !== undefined) return problem;
+  if (reservations.length === 0 && range === undefined && discovery === undefined) {
+    return 'reservations, range or discovery must give at least one address';
+  }
+  return {
+    subnet,
+    reservedFor: new Map(reservations.map(({ mac, address }) => [mac, address])),
+    reservedBy: new Map(reservations.map(({ mac, address }) => [address, mac])),
+    range,
+    discovery,
+  };
+}
+
+/** Whether the plan still lets this MAC have this address, known host or not. */
+export function isInPlan(plan: AddressPlan, mac: string, address: string): boolean {
+  const owner = plan.reservedBy.get(address);
+  if (owner !== undefined) return owner === mac;
+  return [plan.range, plan.discovery].some(
+    (range) => range !== undefined && rangeHas(range, address),
+  );
+}
+
+function reservationProblem(
+  { reservations, network }: AddressPlanSettings,
+  subnet: Subnet,
+  taken: readonly TakenAddress[],
+): string | undefined {
+  if (reservations.length > reservationsMax) {
+    return `reservations must be at most ${reservationsMax}, not ${reservations.length}`;
+  }
+  const macs = new Set<string>();
+  const addresses = new Set<string>();
+  for (const { mac, address } of reservations) {
+    const which = `the reservation of ${address} for ${mac}`;
+    if (!/^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(mac)) return `${which} must name a MAC`;
+    if (!isHostAddress(subnet, address)) return `${which} must be a host's address in ${network}`;
+    const owner = taken.find((one) => one.address === address);
+    if (owner !== undefined) return `${which} must not be the address of ${owner.whose}`;
+    if (macs.has(mac)) return `${which} must be the only one for this MAC`;
+    if (addresses.has(address)) return `${which} must be the only one for this address`;
+    macs.add(mac);
+    addresses.add(address);
+  }
+  return undefined;
+}
+
+function rangeProblem(
+  name: string,
+  range: AddressRange | undefined,
+  network: string,
+  subnet: Subnet,
+  taken: readonly TakenAddress[],
+): string | undefined {
+  if (range === undefined) return undefined;
+  for (const end of ['first', 'last'] as const) {
+    if (!isHostAddress(subnet, range[end])) {
+      return `${name}.${end} ${range[end]} must be a host's address in ${network}`;
+    }
+  }
+  const { from, to } = rangeNumbers(range);
+  if (from > to) return `${name}.last must not be before ${name}.first`;
+  if (to - from >= rangeAddressesMax) {
+    return `${name} must have at most ${rangeAddressesMax} addresses`;
+  }
+  const inside = taken.find(({ address }) => rangeHas(range, address));
+  return inside && `${name} must not contain ${inside.address}, the address of ${inside.whose}`;
+}
+
+function overlapProblem(
+  range: AddressRange | undefined,
+  discovery: AddressRange | undefined,
+): string | undefined {
+  if (range === undefined || discovery === undefined) return undefined;
+  const one = rangeNumbers(range);
+  const other = rangeNumbers(discovery);
+  const apart = one.to < other.from || other.to < one.from;
+  return apart ? undefined : 'range and discovery must not overlap';
+}
+
+/** Whether packets from behind this relay are about our subnet. */
+export function isOurRelay(plan: AddressPlan, relayAddress: string): boolean {
+  return relayAddress === '0.0.0.0' || subnetHas(plan.subnet, relayAddress);
+}

@@ -1,0 +1,125 @@
+/**
+ * Which address a client gets. Pure: plan, book and time in, address and changes out.
+ *
+ * C1 An address is taken only when nobody else holds it: never while another's lease runs, nor
+ *    while a known host has it, although switched off.
+ * C2 The order is: reservation, the address it has, the address it asks for, and then one that
+ *    its MAC points to, so that even a book that was lost gives most hosts the same address again.
+ * C3 When a client leaves an address before its lease has ended, that address is set aside until
+ *    then: whoever still uses it uses it alone.
+ */
+import { type AddressRange, dottedAddress, rangeHas, rangeNumbers } from '../subnet.ts';
+import { type AddressPlan, isInPlan } from './address-plan.ts';
+import type { Lease, LeaseChange, LeaseView } from './lease-book.ts';
+
+/** What a choice rests on. */
+export interface Standing {
+  readonly plan: AddressPlan;
+  readonly book: LeaseView;
+  readonly nowMs: number;
+  /** Whether a MAC is that of a known host: it keeps its address while it is away. */
+  readonly isKnown: (mac: string) => boolean;
+}
+
+/** Whether this server has addresses for a client at all. */
+export function isServed({ plan, isKnown }: Standing, mac: string): boolean {
+  return plan.reservedFor.has(mac) || isKnown(mac) || plan.discovery !== undefined;
+}
+
+/** The address for a client that asks for any, or undefined when there is none left. */
+export function chooseAddress(
+  standing: Standing,
+  mac: string,
+  wish: string | undefined,
+): string | undefined {
+  const reserved = standing.plan.reservedFor.get(mac);
+  if (reserved !== undefined && canHave(standing, mac, reserved)) return reserved;
+  const own = standing.book.leaseOf(mac)?.address;
+  for (const range of rangesFor(standing, mac)) {
+    for (const address of [own, wish]) {
+      if (address === undefined || !rangeHas(range, address)) continue;
+      if (canHave(standing, mac, address)) return address;
+    }
+    const found = search(standing, mac, range);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/**
+ * Whether a client may have this address, now that it names it: the one it has, its reservation,
+ * or, when it has none, one in its ranges that is nobody's.
+ */
+export function mayHave(standing: Standing, mac: string, address: string): boolean {
+  const reserved = standing.plan.reservedFor.get(mac) === address;
+  const own = standing.book.leaseOf(mac)?.address;
+  if (own !== undefined && own !== address && !reserved) return false;
+  const inRange = rangesFor(standing, mac).some((range) => rangeHas(range, address));
+  return (reserved || inRange) && canHave(standing, mac, address);
+}
+
+/** What changes in the book when `mac` gets `lease`, whatever it and others had before. */
+export function changesFor(
+  { book, nowMs }: Standing,
+  kind: 'offered' | 'leased',
+  lease: Lease,
+): LeaseChange[] {
+  const changes: LeaseChange[] = [];
+  const before = book.leaseOf(lease.mac);
+  if (before !== undefined && before.address !== lease.address) {
+    changes.push({ kind: 'forgotten', mac: lease.mac });
+    if (before.bound && before.untilMs > nowMs) {
+      changes.push({ kind: 'setAside', ...before });
+    }
+  }
+  const holder = book.holderOf(lease.address);
+  if (holder !== undefined && holder.mac !== lease.mac) {
+    changes.push({ kind: 'forgotten', mac: holder.mac });
+  }
+  return [...changes, { kind, lease }];
+}
+
+/** Known hosts have their own range first, and take from that of strangers when it is full. */
+function rangesFor({ plan, isKnown }: Standing, mac: string): AddressRange[] {
+  const ranges = isKnown(mac) ? [plan.range, plan.discovery] : [plan.discovery];
+  return ranges.filter((range) => range !== undefined);
+}
+
+/** C1 */
+function canHave(standing: Standing, mac: string, address: string): boolean {
+  const { plan, book, nowMs } = standing;
+  if (!isInPlan(plan, mac, address) || book.isSetAside(address, nowMs)) return false;
+  const holder = book.holderOf(address);
+  return holder === undefined || holder.mac === mac || hasLost(standing, holder);
+}
+
+/** Whether the holder's time is over, and it has no claim to be remembered. */
+function hasLost({ plan, isKnown, nowMs }: Standing, holder: Lease): boolean {
+  if (holder.untilMs > nowMs) return false;
+  return !isKnown(holder.mac) || !isInPlan(plan, holder.mac, holder.address);
+}
+
+/** An address that nobody ever had, or else the one whose lease ended first. */
+function search(standing: Standing, mac: string, range: AddressRange): string | undefined {
+  const { from, to } = rangeNumbers(range);
+  const count = to - from + 1;
+  const start = spread(mac) % count;
+  let oldest: Lease | undefined;
+  for (let step = 0; step < count; step += 1) {
+    const address = dottedAddress(from + ((start + step) % count));
+    if (!canHave(standing, mac, address)) continue;
+    const holder = standing.book.holderOf(address);
+    if (holder === undefined || holder.mac === mac) return address;
+    if (oldest === undefined || holder.untilMs < oldest.untilMs) oldest = holder;
+  }
+  return oldest?.address;
+}
+
+/** FNV-1a over the text, 32 bits: the same MAC always points to the same place. */
+function spread(mac: string): number {
+  let hash = 0x811c_9dc5;
+  for (let index = 0; index < mac.length; index += 1) {
+    hash = Math.imul(hash ^ mac.charCodeAt(index), 0x0100_0193) >>> 0;
+  }
+  return hash;
+}

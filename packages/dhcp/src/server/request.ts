@@ -1,0 +1,117 @@
+/**
+ * What a client asks an address server for (RFC 2131 §4.3, §4.4). Requests of four states look
+ * alike but for which fields are filled; they are told apart here, once.
+ */
+import { DecodeError } from '@rackwright/bytes';
+import type { Peer, Silence } from '../answer.ts';
+import { type BootAsker, readPxe } from '../boot-parts.ts';
+import { bootClient } from '../client.ts';
+import { isEthernet, macOf } from '../identifiers.ts';
+import { dhcpOption, readOption } from '../options.ts';
+import type { DhcpPacket } from '../packet.ts';
+
+const unset = '0.0.0.0';
+
+/** Table 4 of RFC 2131, and the messages that are no request. */
+export type Asked =
+  | { readonly kind: 'discover'; readonly wish: string | undefined }
+  | { readonly kind: 'selecting'; readonly server: string; readonly address: string }
+  | { readonly kind: 'initReboot'; readonly address: string }
+  /** Renewing or rebinding: the client uses the address. */
+  | { readonly kind: 'extending'; readonly address: string }
+  | { readonly kind: 'decline'; readonly server: string; readonly address: string }
+  | { readonly kind: 'release'; readonly server: string; readonly address: string }
+  | { readonly kind: 'inform'; readonly address: string };
+
+export interface ServerRequest {
+  readonly packet: DhcpPacket;
+  readonly from: Peer;
+  /** Lower case, with colons. */
+  readonly mac: string;
+  readonly asked: Asked;
+  /** Absent when it is no boot firmware. */
+  readonly boot: BootAsker | undefined;
+}
+
+/** Where another server was seen: what it said to us, for example to a probe of ours. */
+export interface OtherAnswer {
+  readonly kind: 'otherAnswer';
+  readonly packet: DhcpPacket;
+  readonly server: string;
+  /** The address that it gives. */
+  readonly address: string;
+}
+
+/** Sorts a packet that came to the server's port. Total: a malformed option is silence. */
+export function readServerRequest(
+  packet: DhcpPacket,
+  from: Peer,
+): { readonly kind: 'asked'; readonly request: ServerRequest } | OtherAnswer | Silence {
+  if (!isEthernet(packet)) return silence('not Ethernet');
+  try {
+    if (packet.op === 'reply') return otherAnswer(packet);
+    const asked = readAsked(packet, from);
+    if (typeof asked === 'string') return silence(asked);
+    const mac = macOf(packet);
+    const client = bootClient(packet);
+    const boot = client && { client, mac, pxe: readPxe(packet, client) };
+    return { kind: 'asked', request: { packet, from, mac, asked, boot } };
+  } catch (error) {
+    if (error instanceof DecodeError) return silence(error.message);
+    throw error;
+  }
+}
+
+function readAsked(packet: DhcpPacket, from: Peer): Asked | string {
+  const messageType = readOption(packet, dhcpOption.messageType);
+  const server = readOption(packet, dhcpOption.serverIdentifier);
+  const requested = readOption(packet, dhcpOption.requestedAddress);
+  const inUse = packet.clientAddress === unset ? undefined : packet.clientAddress;
+  switch (messageType) {
+    case 'discover':
+      return { kind: 'discover', wish: requested };
+    case 'request':
+      return readRequest(server, requested, inUse);
+    case 'decline':
+      if (server === undefined || requested === undefined) return 'a decline of nothing';
+      return { kind: 'decline', server, address: requested };
+    case 'release':
+      if (server === undefined || inUse === undefined) return 'a release of nothing';
+      return { kind: 'release', server, address: inUse };
+    case 'inform': {
+      const address = inUse ?? (from.address === unset ? undefined : from.address);
+      return address === undefined ? 'an inform without an address' : { kind: 'inform', address };
+    }
+    case 'offer':
+    case 'ack':
+    case 'nak':
+    case undefined:
+      return `${messageType ?? 'BOOTP'} from a client`;
+  }
+}
+
+function readRequest(
+  server: string | undefined,
+  requested: string | undefined,
+  inUse: string | undefined,
+): Asked | string {
+  const address = requested ?? inUse;
+  if (address === undefined) return 'a request for no address';
+  if (server !== undefined) return { kind: 'selecting', server, address };
+  return requested === undefined || inUse !== undefined
+    ? { kind: 'extending', address: inUse ?? address }
+    : { kind: 'initReboot', address };
+}
+
+/** Offers of proxies give no address: they are no other server. */
+function otherAnswer(packet: DhcpPacket): OtherAnswer | Silence {
+  const messageType = readOption(packet, dhcpOption.messageType);
+  const server = readOption(packet, dhcpOption.serverIdentifier);
+  const gives = messageType === 'offer' || messageType === 'ack';
+  if (!gives || server === undefined || packet.yourAddress === unset) return silence('a reply');
+  return { kind: 'otherAnswer', packet, server, address: packet.yourAddress };
+}
+
+function silence(reason: string): Silence {
+  return { kind: 'silence', reason };
+}

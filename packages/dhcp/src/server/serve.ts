@@ -1,0 +1,248 @@
+/**
+ * What an address server does with a packet (RFC 2131 §4.3): known hosts, reservations and, where
+ * a range is set aside for them, strangers. Pure: what is known goes in, the answer and what
+ * changes in the book come out.
+ *
+ * V1 Clients are told apart by MAC alone: firmware, boot loader and ramdisk of one host name
+ *    themselves differently, and it shall keep one address through all of them.
+ * V2 Who is not served hears nothing, not even a refusal: it is somebody else's.
+ * V3 An offer waits for nothing. Whether an address is in use is learnt by the client, which
+ *    declines it then.
+ * V4 While another server is at work only leases that run are extended: nothing is offered,
+ *    nothing refused, nobody new gets an address.
+ * V5 What is said of booting is what the proxy says; an address is given with it or without.
+ */
+import { type BootPermission, bootParts, type BootSettings } from '../boot-parts.ts';
+import { type AddressPlan, isOurRelay } from './address-plan.ts';
+import { changesFor, chooseAddress, isServed, mayHave, type Standing } from './choose-address.ts';
+import type { LeaseChange, LeaseView } from './lease-book.ts';
+import {
+  grantReply,
+  refusalReply,
+  type Reply,
+  type ReplyPaths,
+  type SubnetSettings,
+} from './reply.ts';
+import type { Asked, ServerRequest } from './request.ts';
+import { subnetHas } from '../subnet.ts';
+
+export interface ServerSettings extends BootSettings, ReplyPaths {
+  readonly plan: AddressPlan;
+  readonly subnet: SubnetSettings;
+  /** How long an address is kept out of use after a client found another one using it. */
+  readonly declinedMs: number;
+}
+
+/** What a decision rests on beside the packet. */
+export interface ServerState {
+  readonly book: LeaseView;
+  /** Wall time, milliseconds; must not go back. */
+  readonly nowMs: number;
+  /** True while another server is at work. */
+  readonly quiet: boolean;
+  /** Whether a MAC is that of a known host. */
+  readonly isKnown: (mac: string) => boolean;
+  /** Whether the client may boot the runner. */
+  readonly permission: BootPermission;
+}
+
+/** What should be told beside the answer. */
+export type ServerNotice =
+  | { readonly kind: 'otherServer'; readonly serverAddress: string }
+  | { readonly kind: 'declined'; readonly mac: string; readonly address: string }
+  | { readonly kind: 'noAddressLeft'; readonly mac: string };
+
+export interface ServerDecision {
+  readonly reply: Reply | undefined;
+  readonly changes: readonly LeaseChange[];
+  readonly notice: ServerNotice | undefined;
+  /** Why there is no reply, or what it is. */
+  readonly reason: string;
+}
+
+/** How long an address waits for the client that it was offered to. */
+const offerHoldMs = 60_000;
+
+/** The client's clock and ours may differ by this much over one lease. */
+const graceMs = 60_000;
+
+/** Addresses that are out of use at once because one client declined them. */
+const setAsideByOneMax = 4;
+
+/** The decision about one packet; total over everything that `readServerRequest` lets through. */
+export function serve(
+  request: ServerRequest,
+  state: ServerState,
+  settings: ServerSettings,
+): ServerDecision {
+  const { plan } = settings;
+  if (!isOurRelay(plan, request.packet.relayAddress)) return nothing('a relay of another network');
+  const { book, nowMs, isKnown } = state;
+  const desk: Desk = { request, state, settings, standing: { plan, book, nowMs, isKnown } };
+  const other = otherServer(desk);
+  if (other !== undefined) return other;
+  if (!isServed(desk.standing, request.mac)) return nothing('unknown host');
+  if (state.quiet && !isRunning(desk)) return nothing('another server is at work');
+  return decide(desk, request.asked);
+}
+
+interface Desk {
+  readonly request: ServerRequest;
+  readonly state: ServerState;
+  readonly settings: ServerSettings;
+  readonly standing: Standing;
+}
+
+function decide(desk: Desk, asked: Asked): ServerDecision {
+  switch (asked.kind) {
+    case 'discover':
+      return offer(desk, asked.wish);
+    case 'selecting':
+      return mayHave(desk.standing, desk.request.mac, asked.address)
+        ? bind(desk, asked.address)
+        : refuse(desk, asked.address);
+    case 'initReboot':
+    case 'extending':
+      return confirm(desk, asked.address);
+    case 'decline':
+      return decline(desk, asked.address);
+    case 'release':
+      return release(desk, asked.address);
+    case 'inform':
+      return answer(desk, 'ack', undefined, []);
+  }
+}
+
+/**
+ * A client that names another server took its offer: the only trace of that server that reaches
+ * us, as answers go to the clients' port. It counts when the client is one of ours, or the
+ * address is.
+ */
+function otherServer({ request, settings, standing }: Desk): ServerDecision | undefined {
+  const { asked, mac } = request;
+  if (!('server' in asked) || asked.server === settings.serverAddress) return undefined;
+  const ours = isServed(standing, mac) || subnetHas(settings.plan.subnet, asked.address);
+  if (asked.kind !== 'selecting' || !ours) return nothing('meant for another server');
+  const held = standing.book.leaseOf(mac);
+  const changes: LeaseChange[] =
+    held === undefined || held.bound || standing.isKnown(mac) ? [] : [{ kind: 'forgotten', mac }];
+  const notice = { kind: 'otherServer', serverAddress: asked.server } as const;
+  return { reply: undefined, changes, notice, reason: 'chose another server' };
+}
+
+/** V4: what may go on beside another server. */
+function isRunning({ request, standing }: Desk): boolean {
+  const { asked, mac } = request;
+  if (asked.kind === 'decline' || asked.kind === 'release') return true;
+  const lease = standing.book.leaseOf(mac);
+  if (asked.kind !== 'extending' || lease?.address !== asked.address) return false;
+  return lease.bound && lease.untilMs > standing.nowMs && mayHave(standing, mac, asked.address);
+}
+
+function offer(desk: Desk, wish: string | undefined): ServerDecision {
+  const { request, standing } = desk;
+  const { mac } = request;
+  const address = chooseAddress(standing, mac, wish);
+  if (address === undefined) {
+    const notice = { kind: 'noAddressLeft', mac } as const;
+    return { reply: undefined, changes: [], notice, reason: 'no address left' };
+  }
+  const before = standing.book.leaseOf(mac);
+  const heldUntilMs = standing.nowMs + offerHoldMs;
+  // A lease that runs goes on: the client may come back to it without taking this offer.
+  const lease =
+    before?.address === address
+      ? { ...before, untilMs: Math.max(before.untilMs, heldUntilMs) }
+      : { mac, address, bound: false, untilMs: heldUntilMs };
+  return answer(desk, 'offer', address, changesFor(standing, 'offered', lease));
+}
+
+function bind(desk: Desk, address: string): ServerDecision {
+  const { standing, settings, request } = desk;
+  const untilMs = standing.nowMs + settings.subnet.leaseSeconds * 1_000 + graceMs;
+  const lease = { mac: request.mac, address, bound: true, untilMs };
+  return answer(desk, 'ack', address, changesFor(standing, 'leased', lease));
+}
+
+/**
+ * A client that believes to have an address already. A known host is on record even when its
+ * lease is not (a file that was lost): it keeps what nobody else has. Of a stranger without a
+ * lease we know nothing and stay silent, unless the address is of another network.
+ */
+function confirm(desk: Desk, address: string): ServerDecision {
+  const { standing, request, settings } = desk;
+  const { mac } = request;
+  const lease = standing.book.leaseOf(mac);
+  const onRecord =
+    lease !== undefined || standing.isKnown(mac) || settings.plan.reservedFor.has(mac);
+  if (!onRecord) {
+    return subnetHas(settings.plan.subnet, address)
+      ? nothing('no record of this client')
+      : refuse(desk, address);
+  }
+  return mayHave(standing, mac, address) ? bind(desk, address) : refuse(desk, address);
+}
+
+/**
+ * Only the client's own address, and few of them: a client that believes every address to be in
+ * use (a switch that answers for all of them) must not use up the range.
+ */
+function decline({ request, standing, settings }: Desk, address: string): ServerDecision {
+  const { mac } = request;
+  const { book, nowMs } = standing;
+  if (book.leaseOf(mac)?.address !== address) return nothing('declines what it has not');
+  const changes: LeaseChange[] = [{ kind: 'forgotten', mac }];
+  if (book.setAsideBy(mac, nowMs) < setAsideByOneMax) {
+    changes.push({ kind: 'setAside', address, mac, untilMs: nowMs + settings.declinedMs });
+  }
+  return {
+    reply: undefined,
+    changes,
+    notice: { kind: 'declined', mac, address },
+    reason: 'declined',
+  };
+}
+
+/** The address stays with the MAC until somebody needs it (RFC 2131 §4.3.4). */
+function release({ request, standing }: Desk, address: string): ServerDecision {
+  const { mac } = request;
+  const lease = standing.book.leaseOf(mac);
+  if (lease?.address !== address) return nothing('releases what it has not');
+  const released = { ...lease, bound: false, untilMs: standing.nowMs };
+  return {
+    reply: undefined,
+    changes: [{ kind: 'leased', lease: released }],
+    notice: undefined,
+    reason: 'released',
+  };
+}
+
+function answer(
+  { request, state, settings }: Desk,
+  messageType: 'offer' | 'ack',
+  address: string | undefined,
+  changes: readonly LeaseChange[],
+): ServerDecision {
+  const { packet, boot } = request;
+  const told = boot && bootParts(boot, state.permission, settings);
+  const granted = {
+    messageType,
+    address,
+    subnet: settings.plan.subnet,
+    settings: settings.subnet,
+    boot: told?.kind === 'boot' ? told.parts : undefined,
+  };
+  const reply = grantReply(packet, granted, settings);
+  if (reply === undefined) return nothing('identifiers that do not fit the answer');
+  const reason = told?.kind === 'nothing' ? told.reason : messageType;
+  return { reply, changes, notice: undefined, reason };
+}
+
+function refuse({ request, settings }: Desk, address: string): ServerDecision {
+  const reply = refusalReply(request.packet, `${address} is not yours here`, settings);
+  return { reply, changes: [], notice: undefined, reason: `${address} refused` };
+}
+
+function nothing(reason: string): ServerDecision {
+  return { reply: undefined, changes: [], notice: undefined, reason };
+}
