@@ -3,7 +3,7 @@ import { RunOutcome } from '@rackwright/api';
 import { endRun } from './engine.ts';
 import { deadlineFires } from './operation.ts';
 import { stepFailure } from './step-failure.ts';
-import { activeRun, currentStep, hasPassed, type Turn } from './turn.ts';
+import { activeRun, currentStep, type Turn } from './turn.ts';
 
 export function foldDeadlines(turn: Turn): void {
   const run = activeRun(turn.status);
@@ -16,7 +16,7 @@ export function foldDeadlines(turn: Turn): void {
     endRun(turn, run, RunOutcome.TIMED_OUT, failure);
     return;
   }
-  if (hasPassed(turn, run.deadline)) {
+  if (deadlineFires(turn, run.deadline)) {
     const failure = stepFailure(
       'deadline',
       `the run waited too long, at ${step?.name ?? 'its end'}`,
