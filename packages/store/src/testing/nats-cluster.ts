@@ -3,9 +3,10 @@
  * The program is fetched by `npm run peers`; without it tests skip and say so.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,8 +16,13 @@ import { SERVER_VERSION_FLOOR } from '../nats/server-version.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../../../.cache/peers/nats-server', import.meta.url));
 /** How long a cluster may take to have a leader. */
-const READY_TIMEOUT_MS = 60_000;
+const READY_TIMEOUT_MS = 90_000;
 const READY_POLL_MS = 50;
+/** How much of each server's log is shown when it is not. */
+const LOG_LINES = 12;
+/** Ports below those that the kernel gives to outgoing connections, so that none is taken away
+ * while a server is down. */
+const PORTS = { first: 12_000, count: 20_000 } as const;
 
 /** Why tests against servers cannot run here, or undefined. */
 export function serverMissing(): string | undefined {
@@ -91,10 +97,18 @@ export class NatsCluster {
     }
     const until = performance.now() + READY_TIMEOUT_MS;
     while (!(await this.#isReady())) {
-      if (performance.now() > until)
-        throw new Error(`${this.monitors.join(', ')} do not get ready`);
+      if (performance.now() > until) throw new Error(await this.#whyNotReady());
       await delay(READY_POLL_MS);
     }
+  }
+
+  async #whyNotReady(): Promise<string> {
+    const ends = this.#servers.map(async (server) => {
+      const log = await readFile(`${server.configPath}.log`, 'utf8');
+      const code = server.process?.exitCode ?? 'none, it runs';
+      return `${server.name}, exit code ${code}:\n${log.split('\n').slice(-LOG_LINES).join('\n')}`;
+    });
+    return `the servers do not get ready; ${(await Promise.all(ends)).join('\n')}`;
   }
 
   async #isReady(): Promise<boolean> {
@@ -140,6 +154,7 @@ function configuration(
     port: ${server.port}
     http: 127.0.0.1:${server.monitorPort}
     server_name: ${server.name}
+    log_file: "${server.configPath}.log"
     jetstream { store_dir: "${join(folder, server.name)}", ${sync} }
     accounts {
       SYS { users: [{ user: ${SYSTEM_USER.user}, password: ${SYSTEM_USER.password} }] }
@@ -174,17 +189,18 @@ async function leadsAll(monitor: string, servers: number): Promise<boolean> {
 
 /** Ports that were free a moment ago, all different. */
 async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports: number[] = [];
-  for (const server of servers) {
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const address = server.address();
-    if (address !== null && typeof address === 'object') ports.push(address.port);
+  const ports = new Set<number>();
+  while (ports.size < count) {
+    const port = PORTS.first + randomInt(PORTS.count);
+    if (await isFree(port)) ports.add(port);
   }
-  for (const server of servers) {
-    server.close();
-    await once(server, 'close');
-  }
-  return ports;
+  return [...ports];
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+  });
 }
