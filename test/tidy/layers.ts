@@ -21,6 +21,7 @@ export const worldly: readonly { place: RegExp; reason: string }[] = [
     place: /^packages\/sim\/src\/(firmware|machine)\//,
     reason: 'machines on real sockets, as processes',
   },
+  { place: /^packages\/demo\/src\//, reason: 'starts and ends the real programs' },
   { place: /^packages\/runner\/ramdisk\//, reason: 'a build script' },
   { place: /^packages\/runner\/src\/linux\//, reason: 'block devices, sysfs and file disks' },
   { place: /(^|\/)main\.ts$/, reason: 'a program: it hands the platform to the rest' },
@@ -76,7 +77,7 @@ const layers: readonly Layer[] = [
     testsToo: false,
   },
   {
-    from: /^packages\/(?!sim\/)|^agent\/|^controlplane\//,
+    from: /^packages\/(?!(sim|demo)\/)|^agent\/|^controlplane\//,
     imports: /^@rackwright\/sim(\/|$)/,
     message: 'is the simulation; only tests run in it',
     testsToo: false,

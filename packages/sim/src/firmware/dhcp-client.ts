@@ -41,6 +41,8 @@ export interface BootOffer {
 
 /** How long offers are collected, at each attempt; PXE firmware doubles its waits as well. */
 const discoverWaitsMs = [400, 800, 1_600, 3_200, 6_400] as const;
+/** From the first offer of an address to the last one of a boot; iPXE waits about as long. */
+const proxyWaitMs = 2_000;
 const answerWaitMs = 1_000;
 const requestAttemptsMax = 4;
 /** Broadcasts of neighbours fill a queue too; only the newest count. */
@@ -127,20 +129,23 @@ export class DhcpClient {
   async #discover(stage: BootStage): Promise<{ lease: DhcpPacket; boot: DhcpPacket | undefined }> {
     let lease: DhcpPacket | undefined;
     let boot: DhcpPacket | undefined;
+    let giveUpAtMs = Number.POSITIVE_INFINITY;
     this.#transaction = (this.#transaction + 1) >>> 0;
     const request = this.#packet(stage, 'discover', []);
     for (const waitMs of discoverWaitsMs) {
       this.#send(request, this.#network.broadcastAddress, this.#network.dhcpPort);
-      const endMs = Date.now() + waitMs;
-      while ((lease === undefined || boot === undefined) && Date.now() < endMs) {
-        const offer = await this.#await(endMs - Date.now(), isOffer);
+      const askAgainAtMs = Date.now() + waitMs;
+      while (lease === undefined || boot === undefined) {
+        const leftMs = Math.min(askAgainAtMs, giveUpAtMs) - Date.now();
+        const offer = await this.#await(leftMs, isOffer);
         if (offer === undefined) break;
-        if (offer.yourAddress !== '0.0.0.0') lease ??= offer;
-        if (offer.bootFile !== '' || offer.options.has(dhcpOption.bootFileName.code)) {
-          boot ??= offer;
+        if (offer.yourAddress !== '0.0.0.0' && lease === undefined) {
+          lease = offer;
+          giveUpAtMs = Date.now() + proxyWaitMs;
         }
+        if (offersBoot(offer)) boot ??= offer;
       }
-      if (lease !== undefined && boot !== undefined) break;
+      if (lease !== undefined && (boot !== undefined || Date.now() >= giveUpAtMs)) break;
     }
     if (lease === undefined) throw new Error('no DHCP server offered an address');
     return { lease, boot };
@@ -241,6 +246,10 @@ async function boundSocket(address: string, port: number): Promise<Socket> {
 
 function isOffer(packet: DhcpPacket): boolean {
   return readOption(packet, dhcpOption.messageType) === 'offer';
+}
+
+function offersBoot(packet: DhcpPacket): boolean {
+  return packet.bootFile !== '' || packet.options.has(dhcpOption.bootFileName.code);
 }
 
 function isAcknowledgement(packet: DhcpPacket): boolean {

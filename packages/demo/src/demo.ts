@@ -1,0 +1,144 @@
+/**
+ * The demo from its first line to its last: builds the machine room, shows it, tells the story or
+ * runs a script, stays up when wanted, and takes everything down again.
+ */
+import { readFileSync } from 'node:fs';
+import { planFleet } from './fleet.ts';
+import type { DemoOptions } from './options.ts';
+import { makeFolder, removeStaleFolders } from './site/folder.ts';
+import { Site } from './site/site.ts';
+import { type Command, parseScript, runScript } from './story/script.ts';
+import { announce, type Stage } from './story/stage.ts';
+import { tellStory } from './story/story.ts';
+import { seconds } from './view/paint.ts';
+import { Screen, type Terminal } from './view/screen.ts';
+import { Watcher } from './view/watcher.ts';
+
+const footerUp = 'Ctrl-C ends the demo and removes everything of it.';
+
+export class Demo {
+  readonly #options: DemoOptions;
+  readonly #terminal: Terminal;
+  readonly #screen: Screen;
+  readonly #startedAtMs: number;
+  readonly #interrupted = Promise.withResolvers<void>();
+  #site: Site | undefined;
+  #watcher: Watcher | undefined;
+
+  constructor(options: DemoOptions, terminal: Terminal, startedAtMs: number) {
+    this.#options = options;
+    this.#terminal = terminal;
+    this.#screen = new Screen(terminal);
+    this.#startedAtMs = startedAtMs;
+  }
+
+  /** Ends it early; `run` then takes everything down. */
+  interrupt(): void {
+    this.#interrupted.resolve();
+  }
+
+  /** Resolves with the exit code when nothing is left. */
+  async run(): Promise<number> {
+    try {
+      return await Promise.race([this.#play(), this.#interrupted.promise.then(() => 130)]);
+    } catch (error) {
+      this.#screen.say(`\nThis did not hold: ${wordsOf(error)}`);
+      const last = this.#site?.lastWords();
+      if (last !== undefined) this.#screen.say(`The ends of the logs:\n${last}`);
+      return 1;
+    } finally {
+      await this.#takeDown();
+    }
+  }
+
+  async #play(): Promise<number> {
+    const { check, script, hosts, racks } = this.#options;
+    const commands = script === undefined ? undefined : readScript(script);
+    this.#say(`Rackwright: ${count(racks, 'rack')}, ${count(hosts, 'machine')}, on loopback`);
+    const stage = await this.#build();
+    await this.#perform(stage, commands);
+    announce(stage, `All of it held, after ${seconds(stage.elapsedMs()).trim()}.`);
+    if (check || commands !== undefined) return 0;
+    this.#invite(stage.site);
+    return await new Promise<never>(() => {});
+  }
+
+  async #build(): Promise<Stage> {
+    const removed = await removeStaleFolders();
+    if (removed > 0) this.#say(`Removed what ${count(removed, 'killed demo')} had left behind`);
+    const fleet = planFleet(this.#options);
+    const site = new Site(makeFolder(), fleet);
+    this.#site = site;
+    this.#say('Bundling control plane, agent, runner and command');
+    await site.bundle();
+    this.#say('Starting the control plane on its embedded store');
+    await site.startControlPlane();
+    this.#say(`Agents join ${fleet.racks.join(', ')} by their tokens`);
+    await site.startRacks();
+    await site.enrolHosts();
+    this.#say(
+      `${count(fleet.machines.length, 'host')} created: each is verified, inspected, cleaned`,
+    );
+    this.#watcher = new Watcher(site, this.#screen, this.#startedAtMs);
+    this.#watcher.start();
+    return {
+      site,
+      fleet,
+      columns: () => Math.min(this.#terminal.size().columns, 100),
+      elapsedMs: () => Date.now() - this.#startedAtMs,
+      print: (text) => this.#screen.say(text),
+    };
+  }
+
+  async #perform(stage: Stage, commands: readonly Command[] | undefined): Promise<void> {
+    if (commands === undefined) await tellStory(stage);
+    else await runScript(stage, commands);
+  }
+
+  #invite({ folder }: Site): void {
+    this.#screen.say(
+      [
+        '',
+        'It stays up. In another terminal, in this folder:',
+        '',
+        `  export RACKWRIGHT_CONFIG=${folder}/rackwright.json`,
+        '  npx rackwright host list',
+        '  npx rackwright host clean h1',
+        '  npx rackwright host watch h1',
+        '',
+        `Logs of all programs and screens of all machines: ${folder}`,
+      ].join('\n'),
+    );
+    if (this.#watcher !== undefined) this.#watcher.footer = footerUp;
+  }
+
+  #say(text: string): void {
+    this.#screen.say(`${seconds(Date.now() - this.#startedAtMs)}  ${text}`);
+  }
+
+  async #takeDown(): Promise<void> {
+    await this.#watcher?.stop();
+    this.#screen.close();
+    await this.#site?.stop();
+  }
+}
+
+function readScript(path: string): Command[] {
+  try {
+    return parseScript(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new Error(`the script ${path}: ${wordsOf(error)}`, { cause: error });
+  }
+}
+
+/** An error with its causes, each after a colon. */
+function wordsOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error && !error.message.includes(error.cause.message)
+    ? `${error.message}: ${wordsOf(error.cause)}`
+    : error.message;
+}
+
+function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,47 @@
+/** What can be wrong with a machine on demand, by the names that the command line takes. */
+import type { RedfishFault } from '@rackwright/sim/redfish';
+
+/** A fault of the BMC, of the password that the control plane was given, or of a disk. */
+export type Fault =
+  | { readonly kind: 'bmc'; readonly bmc: RedfishFault }
+  | { readonly kind: 'credential' }
+  | { readonly kind: 'disk'; readonly disk: object };
+
+export const faultNames = [
+  'wrong-password',
+  'silent',
+  'rubbish',
+  'yes-but-nothing',
+  'slow',
+  'locked-out',
+  'disk-io-error',
+  'disk-lies',
+] as const;
+
+export type FaultName = (typeof faultNames)[number];
+
+const slowAnswerMs = 1_500;
+const lockOutMs = 60_000;
+
+export const faults: Readonly<Record<FaultName, Fault>> = {
+  'wrong-password': { kind: 'credential' },
+  silent: { kind: 'bmc', bmc: { kind: 'silent', how: 'hang' } },
+  rubbish: { kind: 'bmc', bmc: { kind: 'rubbish' } },
+  'yes-but-nothing': { kind: 'bmc', bmc: { kind: 'yesButNothing' } },
+  slow: { kind: 'bmc', bmc: { kind: 'slow', delayMs: slowAnswerMs } },
+  'locked-out': { kind: 'bmc', bmc: { kind: 'lockedOut', forMs: lockOutMs } },
+  'disk-io-error': {
+    kind: 'disk',
+    disk: { kind: 'ioError', operation: 'write', offset: 1_048_576, length: 4_096 },
+  },
+  'disk-lies': { kind: 'disk', disk: { kind: 'lying', operation: 'write' } },
+};
+
+export function isFaultName(text: string): text is FaultName {
+  return faultNames.some((name) => name === text);
+}
+
+/** Whether a host with it can become available all the same. */
+export function isBearable(name: FaultName): boolean {
+  return name === 'slow';
+}

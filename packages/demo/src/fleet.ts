@@ -1,0 +1,119 @@
+/**
+ * What the demo is made of, decided from the options alone: racks, machines, their disks and what
+ * is wrong with them.
+ *
+ * F1 The same options make the same fleet.
+ */
+
+import { seededRandom } from '@rackwright/sim';
+import type { FirmwareForm } from '@rackwright/sim/firmware';
+import type { DiskPlan } from '@rackwright/sim/machine';
+import { type FaultName, faults, isBearable } from './faults.ts';
+import type { DemoOptions } from './options.ts';
+
+export interface Fleet {
+  /** Ids: "r1", "r2". */
+  readonly racks: readonly string[];
+  readonly machines: readonly PlannedMachine[];
+}
+
+export interface PlannedMachine {
+  /** The host's id in the control plane. */
+  readonly name: string;
+  readonly rack: string;
+  readonly form: FirmwareForm;
+  readonly mac: string;
+  /** As a BMC says it: canonical form. */
+  readonly uuid: string;
+  readonly serial: string;
+  readonly disks: readonly DiskPlan[];
+  readonly fault: FaultName | undefined;
+  /** Whether it is one of those whose trouble the story explains. */
+  readonly isExample: boolean;
+  readonly seed: number;
+}
+
+/** The four ways in which BMCs are broken in the field; the story explains a host of each. */
+export const examples: readonly FaultName[] = [
+  'wrong-password',
+  'silent',
+  'rubbish',
+  'yes-but-nothing',
+];
+
+const forms: readonly FirmwareForm[] = ['bios', 'uefi', 'uefiHttp'];
+
+/** How long each write to a disk takes, so that a person can see it happen. */
+const writeDelayMs = 40;
+
+export function planFleet(options: DemoOptions): Fleet {
+  const random = seededRandom(options.seed);
+  const racks = Array.from({ length: options.racks }, (_, index) => `r${index + 1}`);
+  const faultOf = new Map<string, FaultName>();
+  for (const { name, host } of options.faults) {
+    faultOf.set(host ?? `h${random.below(options.hosts) + 1}`, name);
+  }
+  const names = Array.from({ length: options.hosts }, (_, index) => `h${index + 1}`);
+  const plan = (name: string, index: number): PlannedMachine => {
+    const isExample = index >= options.hosts;
+    return {
+      name,
+      rack: racks[index % racks.length] ?? '',
+      form: forms[index % forms.length] ?? 'bios',
+      mac: ['52', '54', '00', ...hexPairs(random.bytes(2)), hexPairs([index])[0]].join(':'),
+      uuid: uuidOf(random.bytes(16)),
+      serial: `SW-${String(options.seed)}-${index + 1}`,
+      disks: disksOf(name, faultOf.get(name)),
+      fault: isExample ? examples[index - options.hosts] : faultOf.get(name),
+      isExample,
+      seed: random.below(2 ** 31),
+    };
+  };
+  const wanted = options.script === undefined ? [...names, ...examples] : names;
+  return { racks, machines: wanted.map(plan) };
+}
+
+/** Machines that have to become available for the story to be told. */
+export function soundMachines({ machines }: Fleet): readonly PlannedMachine[] {
+  return machines.filter(({ fault }) => fault === undefined || isBearable(fault));
+}
+
+/** One disk for each way of erasing; a fault of disks is the first one's. */
+function disksOf(host: string, faultName: FaultName | undefined): DiskPlan[] {
+  const fault = faultName === undefined ? undefined : faults[faultName];
+  const slow = { kind: 'slow', operation: 'write', delayMs: writeDelayMs };
+  const broken = fault?.kind === 'disk' ? [fault.disk] : [];
+  return [
+    {
+      name: 'vda',
+      serial: `${host}-DISK`,
+      model: 'Spinning 8',
+      kind: 'overwrite',
+      faults: [slow, ...broken],
+    },
+    { name: 'nvme0', serial: `${host}-NVME`, model: 'Flash 2', kind: 'format' },
+  ];
+}
+
+/** Version 4, so that it looks like one of the field's. */
+function uuidOf(bytes: Uint8Array): string {
+  const digits = Buffer.from(bytes).toString('hex').split('');
+  digits[12] = '4';
+  digits[16] = '8';
+  const text = digits.join('');
+  return text.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
+
+/**
+ * The bytes of a UUID as SMBIOS holds them: the first three fields with their low byte first
+ * (SMBIOS 2.6, §7.2.1).
+ */
+export function smbiosBytes(uuid: string): string {
+  const swap = (field: string) => (field.match(/../g) ?? []).reverse().join('');
+  const [a = '', b = '', c = '', ...rest] = uuid.split('-');
+  return [swap(a), swap(b), swap(c), ...rest].join('');
+}
+
+function hexPairs(bytes: Iterable<number>): string[] {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0'));
+}

@@ -1,0 +1,24 @@
+/** Waiting for what comes by itself, with an end and with words for when it does not come. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const pollMs = 50;
+
+/** The first result of `attempt` that is not undefined; throws when there is none in time. */
+export async function eventually<T>(
+  what: string,
+  timeoutMs: number,
+  attempt: () => T | undefined | Promise<T | undefined>,
+): Promise<T> {
+  const endMs = Date.now() + timeoutMs;
+  let cause: unknown;
+  while (Date.now() < endMs) {
+    try {
+      const result = await attempt();
+      if (result !== undefined) return result;
+    } catch (error) {
+      cause = error;
+    }
+    await sleep(pollMs);
+  }
+  throw new Error(`waited ${timeoutMs / 1_000} s in vain for ${what}`, { cause });
+}

@@ -1,0 +1,104 @@
+/**
+ * The one folder of a demo, and how it goes away whatever happens to the demo.
+ *
+ * L1 Everything that the demo writes is in this folder, and every process that it starts runs a
+ *    program out of it: by that, and by nothing else, processes are known as the demo's.
+ * L2 A demo that is killed is cleaned up by its guard; if that is killed too, by the next demo.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const prefix = 'rackwright-demo-';
+/** A folder without an owner's name is one that is just being made, unless it is older. */
+const unnamedAgeMs = 60_000;
+const goneAttemptsMax = 50;
+const goneWaitMs = 20;
+
+/** Where the programs of a demo stand in its folder. */
+export function programPath(folder: string, name: string): string {
+  return join(folder, 'programs', `${name}.mjs`);
+}
+
+/** A new folder that says whose it is. Throws when there is no room for temporary files. */
+export function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), prefix));
+  const owner = { pid: process.pid, startedAt: startOf(process.pid) };
+  writeFileSync(join(folder, 'owner.json'), JSON.stringify(owner));
+  return folder;
+}
+
+/** Ends the processes of a demo and removes its folder. Resolves when both are gone. */
+export async function removeFolder(folder: string): Promise<void> {
+  for (let attempt = 0; attempt < goneAttemptsMax; attempt += 1) {
+    const left = processesOf(folder).filter((pid) => pid !== process.pid);
+    if (left.length === 0) break;
+    for (const pid of left) kill(pid);
+    await sleep(goneWaitMs);
+  }
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+}
+
+/** Removes what demos left behind that are no more. Answers how many there were. */
+export async function removeStaleFolders(): Promise<number> {
+  const parent = tmpdir();
+  const found = readdirSync(parent).filter((name) => name.startsWith(prefix));
+  let removed = 0;
+  for (const folder of found.map((name) => join(parent, name))) {
+    if (!isOurs(folder) || isOwned(folder)) continue;
+    await removeFolder(folder);
+    removed += 1;
+  }
+  return removed;
+}
+
+/** Pids of processes that run a program of this folder (L1). */
+export function processesOf(folder: string): number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.map(Number).filter((pid) => programOf(pid).startsWith(join(folder, 'programs/')));
+}
+
+/** The file that a Node process runs: the word after Node itself. Empty for other processes. */
+function programOf(pid: number): string {
+  const [executable = '', program = ''] = readText(`/proc/${pid}/cmdline`)?.split('\0') ?? [];
+  return /(^|\/)node$/.test(executable) ? program : '';
+}
+
+/** When a process began, in ticks since the machine's start: a pid may come again, this not. */
+function startOf(pid: number): string | undefined {
+  // The program's name, in brackets, may hold spaces; the start is the 20th word after it.
+  return readText(`/proc/${pid}/stat`)
+    ?.replace(/^.*\) /s, '')
+    .split(' ')[19];
+}
+
+function isOwned(folder: string): boolean {
+  const text = readText(join(folder, 'owner.json'));
+  if (text === undefined || text === '') {
+    return Date.now() - statSync(folder).mtimeMs < unnamedAgeMs;
+  }
+  const { pid, startedAt } = JSON.parse(text) as { pid: number; startedAt: string };
+  return startOf(pid) === startedAt;
+}
+
+function isOurs(folder: string): boolean {
+  const stat = statSync(folder, { throwIfNoEntry: false });
+  return stat?.isDirectory() === true && stat.uid === process.getuid?.();
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}

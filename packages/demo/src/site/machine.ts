@@ -1,0 +1,101 @@
+/** A machine of the demo with its BMC, which is what really switches it. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BootNetwork } from '@rackwright/sim/firmware';
+import {
+  type DiskPlan,
+  describeDisk,
+  holdsPattern,
+  makeDisk,
+  SoftwareMachine,
+  writeDescription,
+} from '@rackwright/sim/machine';
+import { type RedfishBmc, startRedfishBmc } from '@rackwright/sim/redfish';
+import { type FaultName, faults } from '../faults.ts';
+import { type PlannedMachine, smbiosBytes } from '../fleet.ts';
+import { loopback } from './configuration.ts';
+import { programPath } from './folder.ts';
+
+/** What every BMC of the demo takes. */
+export const bmcUser = 'admin';
+export const bmcPassword = 'correct horse';
+
+export interface HousedMachine {
+  readonly plan: PlannedMachine;
+  readonly folder: string;
+  readonly power: SoftwareMachine;
+  readonly bmc: RedfishBmc;
+}
+
+/** How long switching takes to be seen: shorter than in the field, but never at once. */
+const powerDelayMs = [200, 900] as const;
+
+export async function houseMachine(
+  siteFolder: string,
+  plan: PlannedMachine,
+  network: BootNetwork,
+): Promise<HousedMachine> {
+  const folder = join(siteFolder, 'machines', plan.name);
+  mkdirSync(folder, { recursive: true });
+  const { mac, serial, form } = plan;
+  writeDescription(folder, {
+    mac,
+    uuid: smbiosBytes(plan.uuid),
+    serial,
+    form,
+    network,
+    runnerProgram: programPath(siteFolder, 'runner'),
+    extraArguments: '',
+  });
+  for (const disk of plan.disks) makeDisk(folder, disk);
+  const power = new SoftwareMachine({ folder, program: programPath(siteFolder, 'machine') });
+  const bmc = await startRedfishBmc({
+    address: loopback,
+    user: bmcUser,
+    password: bmcPassword,
+    identity: { uuid: plan.uuid, serial, manufacturer: 'Rackwright', model: 'Software Machine' },
+    machine: {
+      powerOn: ({ device }) => {
+        const isNetwork = device === 'pxe' || device === 'uefiHttp';
+        power.powerOn(isNetwork ? 'network' : 'disk');
+      },
+      powerOff: () => power.powerOff(),
+      isOn: () => power.isOn(),
+    },
+    habits: {
+      powerDelayMs,
+      mode: form === 'bios' ? 'Legacy' : 'UEFI',
+      bootTargets: form === 'uefiHttp' ? ['None', 'UefiHttp', 'Hdd'] : ['None', 'Pxe', 'Hdd'],
+      onceReadsBackAs: plan.seed % 2 === 0 ? 'Once' : 'Continuous',
+    },
+    seed: plan.seed,
+  });
+  const housed = { plan, folder, power, bmc };
+  if (plan.fault !== undefined) setFault(housed, plan.fault);
+  return housed;
+}
+
+/** Breaks the machine, or with "none" mends all of it. A wrong credential is not the machine's. */
+export function setFault({ plan, folder, bmc }: HousedMachine, name: FaultName | 'none'): void {
+  const fault = name === 'none' ? undefined : faults[name];
+  if (fault?.kind === 'bmc') bmc.setFault(fault.bmc);
+  if (fault?.kind === 'credential') bmc.setFault({ kind: 'none' });
+  if (fault === undefined) bmc.setFault({ kind: 'none' });
+  const [first] = plan.disks;
+  if (first === undefined || (fault !== undefined && fault.kind !== 'disk')) return;
+  const own = (first.faults ?? []).filter((each) => 'delayMs' in each);
+  describeDisk(folder, { ...first, faults: fault === undefined ? own : [...own, fault.disk] });
+}
+
+/** Disks of the machine that still hold what was on them before, read from outside. */
+export function dirtyDisks({ folder, plan }: HousedMachine): readonly DiskPlan[] {
+  return plan.disks.filter((disk) => holdsPattern(folder, disk));
+}
+
+/** What the BMC was told to do, as its own log has it: everything but questions and sign-ins. */
+export function commandsOf({ bmc }: HousedMachine): string[] {
+  return bmc
+    .calls()
+    .filter(({ method, path }) => method !== 'GET' && !path.includes('/Sessions'))
+    .map(({ method, path, status }) => `${method} ${path} ${status}`);
+}

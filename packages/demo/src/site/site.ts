@@ -1,0 +1,268 @@
+/**
+ * The whole of the demo's machine room: a control plane, racks with an agent each, machines with
+ * BMCs, all in one folder and on loopback.
+ *
+ * S1 Agent, control plane, runner and command are the real programs, started as processes; this
+ *    speaks to them by their API and their files only.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { BmcProtocol, type Host, type Rack } from '@rackwright/api';
+import { type LeaseGiver, startLeaseGiver } from '@rackwright/sim/firmware';
+import { faults } from '../faults.ts';
+import type { Fleet } from '../fleet.ts';
+import { type Clients, openClients } from './clients.ts';
+import {
+  agentConfig,
+  bootFileBytes,
+  controlPlaneConfig,
+  loopback,
+  networkOf,
+  type RackPorts,
+  writeJson,
+} from './configuration.ts';
+import { eventually } from './eventually.ts';
+import { programPath, removeFolder } from './folder.ts';
+import { bmcPassword, bmcUser, type HousedMachine, houseMachine } from './machine.ts';
+import { freePorts } from './ports.ts';
+import { Program } from './program.ts';
+import { bundlePrograms } from './programs.ts';
+
+export interface CommandResult {
+  readonly code: number;
+  /** What it said, on both streams. */
+  readonly output: string;
+}
+
+interface RackSite {
+  readonly agent: Program;
+  readonly leaseGiver: LeaseGiver;
+}
+
+const startTimeoutMs = 30_000;
+const commandTimeoutMs = 60_000;
+/** Kept in place of the right one where the story wants a wrong one. */
+const stalePassword = 'changeme';
+
+export class Site {
+  readonly folder: string;
+  readonly fleet: Fleet;
+  readonly machines = new Map<string, HousedMachine>();
+  readonly #environment: Readonly<Record<string, string>>;
+  readonly #racks = new Map<string, RackSite>();
+  #operatorsPort = 0;
+  #guard: ChildProcess | undefined;
+  #controlPlane: Program | undefined;
+  #clients: Clients | undefined;
+
+  constructor(folder: string, fleet: Fleet) {
+    this.folder = folder;
+    this.fleet = fleet;
+    this.#environment = {
+      PATH: process.env['PATH'] ?? '',
+      HOME: folder,
+      RACKWRIGHT_CONFIG: join(folder, 'rackwright.json'),
+      NODE_COMPILE_CACHE: join(folder, 'compiled'),
+    };
+  }
+
+  get clients(): Clients {
+    if (this.#clients === undefined) throw new Error('the control plane has not been started');
+    return this.#clients;
+  }
+
+  /** Programs and guard: from here on nothing is left behind. */
+  async bundle(): Promise<void> {
+    await bundlePrograms(this.folder);
+    this.#guard = spawn(process.execPath, [programPath(this.folder, 'guard'), this.folder], {
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
+      env: this.#environment,
+    });
+  }
+
+  async startControlPlane(): Promise<void> {
+    const [operators = 0, agents = 0] = await freePorts(2);
+    this.#operatorsPort = operators;
+    const config = join(this.folder, 'controlplane.json');
+    writeJson(config, controlPlaneConfig(this.folder, { operators, agents }));
+    this.#controlPlane = this.#program('controlplane', ['--config', config], 'controlplane');
+    this.#controlPlane.start();
+    const identity = join(this.folder, 'controlplane/identity');
+    const read = (name: string) =>
+      eventually(`the control plane's ${name}`, startTimeoutMs, () => {
+        return readFileSync(join(identity, name), 'utf8');
+      });
+    const caPem = await read('ca.pem');
+    const token = (await read('admin.token')).trim();
+    const target = `${loopback}:${operators}`;
+    const clients = openClients({ target, caPem, token });
+    this.#clients = clients;
+    await eventually('the control plane', startTimeoutMs, () => clients.racks.listRacks({}));
+    writeJson(join(this.folder, 'rackwright.json'), {
+      server: target,
+      tokenFile: join(identity, 'admin.token'),
+      caFile: join(identity, 'ca.pem'),
+    });
+  }
+
+  /** Racks with their networks and agents, and the machines in them. */
+  async startRacks(): Promise<void> {
+    this.#writeBootFiles();
+    for (const [index, rack] of this.fleet.racks.entries()) await this.#startRack(rack, index);
+    await Promise.all(this.fleet.racks.map((rack) => this.untilRack(rack, true)));
+  }
+
+  #writeBootFiles(): void {
+    mkdirSync(join(this.folder, 'boot'));
+    for (const [name, size] of Object.entries(bootFileBytes)) {
+      writeFileSync(join(this.folder, 'boot', name), Buffer.alloc(size, `${name} `));
+    }
+  }
+
+  async #startRack(rack: string, index: number): Promise<void> {
+    const [dhcp = 0, client = 0, pxe = 0, tftp = 0, http = 0, runner = 0] = await freePorts(6);
+    const ports: RackPorts = { dhcp, client, pxe, tftp, http, runner };
+    const network = networkOf(ports);
+    const prefix = `127.77.${index + 1}`;
+    const leaseGiver = await startLeaseGiver({ ...network, serverAddress: loopback, prefix });
+    const config = join(this.folder, `agent-${rack}.json`);
+    writeJson(config, agentConfig(this.folder, rack, ports));
+    const agent = this.#program('agent', ['run', '--config', config], `agent-${rack}`);
+    this.#racks.set(rack, { agent, leaseGiver });
+    const inRack = this.fleet.machines.filter((machine) => machine.rack === rack);
+    const housing = inRack.map((plan) => houseMachine(this.folder, plan, network));
+    const { racks } = this.clients;
+    await racks.createRack({ rackId: rack });
+    const { token } = await racks.createJoinToken({ rack: `racks/${rack}` });
+    const address = `${loopback}:${this.#operatorsPort}`;
+    const joined = await this.#run('agent', ['join', address, '-', '--config', config], token);
+    if (joined.code !== 0) throw new Error(`the agent of ${rack} could not join: ${joined.output}`);
+    agent.start();
+    for (const housed of await Promise.all(housing)) this.machines.set(housed.plan.name, housed);
+  }
+
+  /** Makes the hosts known; their goal does the rest. */
+  async enrolHosts(): Promise<void> {
+    const { credentials, hosts } = this.clients;
+    const good = { username: bmcUser, password: bmcPassword };
+    await credentials.createCredential({ credentialId: 'bmc', credential: good });
+    for (const { plan, bmc } of this.machines.values()) {
+      let credential = 'bmc';
+      if (plan.fault !== undefined && faults[plan.fault].kind === 'credential') {
+        credential = `bmc-of-${plan.name}`;
+        const stale = { username: bmcUser, password: stalePassword };
+        await credentials.createCredential({ credentialId: credential, credential: stale });
+      }
+      await hosts.createHost({
+        hostId: plan.name,
+        host: {
+          labels: { firmware: plan.form },
+          spec: {
+            rack: `racks/${plan.rack}`,
+            bmc: {
+              address: bmc.address,
+              port: bmc.port,
+              protocol: BmcProtocol.REDFISH,
+              certificateSha256: bmc.certificateSha256,
+              credential: `credentials/${credential}`,
+            },
+            bootMacs: [plan.mac],
+          },
+        },
+      });
+    }
+  }
+
+  async listHosts(): Promise<Host[]> {
+    return (await this.clients.hosts.listHosts({ pageSize: 1_000 })).hosts;
+  }
+
+  async listRacks(): Promise<Rack[]> {
+    return (await this.clients.racks.listRacks({ pageSize: 1_000 })).racks;
+  }
+
+  async untilRack(rack: string, connected: boolean): Promise<void> {
+    const what = `the agent of ${rack} to be ${connected ? 'connected' : 'away'}`;
+    await eventually(what, startTimeoutMs, async () => {
+      const { status } = await this.clients.racks.getRack({ name: `racks/${rack}` });
+      return (status?.agentConnected === true) === connected ? true : undefined;
+    });
+  }
+
+  agentOf(rack: string): Program {
+    const site = this.#racks.get(rack);
+    if (site === undefined) throw new Error(`there is no rack ${rack}`);
+    return site.agent;
+  }
+
+  machine(host: string): HousedMachine {
+    const machine = this.machines.get(host);
+    if (machine === undefined) throw new Error(`there is no host ${host}`);
+    return machine;
+  }
+
+  /** Runs the rackwright command as a person would. */
+  rackwright(args: readonly string[], input = ''): Promise<CommandResult> {
+    return this.#run('rackwright', args, input);
+  }
+
+  #run(program: 'agent' | 'rackwright', args: readonly string[], input: string) {
+    return new Promise<CommandResult>((resolve) => {
+      const child = execFile(
+        process.execPath,
+        [programPath(this.folder, program), ...args],
+        { env: this.#environment, timeout: commandTimeoutMs, cwd: this.folder },
+        (_, out, err) => resolve({ code: child.exitCode ?? 1, output: `${out}${err}`.trimEnd() }),
+      );
+      child.stdin?.on('error', () => {});
+      child.stdin?.end(input);
+    });
+  }
+
+  #program(name: 'controlplane' | 'agent', args: readonly string[], log: string): Program {
+    return new Program({
+      program: programPath(this.folder, name),
+      args,
+      log: join(this.folder, `${log}.log`),
+      environment: this.#environment,
+    });
+  }
+
+  /** The ends of the programs' logs, for when something went wrong. */
+  lastWords(): string {
+    const programs: [string, Program][] = [...this.#racks].map(([id, { agent }]) => {
+      return [`the agent of ${id}`, agent];
+    });
+    if (this.#controlPlane !== undefined)
+      programs.unshift(['the control plane', this.#controlPlane]);
+    return programs.map(([name, each]) => `--- ${name}\n${each.lastWords()}`).join('\n');
+  }
+
+  /** Ends everything that was started and removes the folder; the guard sees to the rest. */
+  async stop(): Promise<void> {
+    this.#clients?.close();
+    const programs = [...this.#racks.values()].map(({ agent }) => agent);
+    if (this.#controlPlane !== undefined) programs.push(this.#controlPlane);
+    await Promise.all(programs.map((program) => program.kill()));
+    for (const { leaseGiver } of this.#racks.values()) leaseGiver.close();
+    await Promise.all(
+      [...this.machines.values()].map(async ({ power, bmc }) => {
+        power.powerOff();
+        await bmc.close();
+      }),
+    );
+    await this.#dismissGuard();
+    await removeFolder(this.folder);
+  }
+
+  async #dismissGuard(): Promise<void> {
+    const guard = this.#guard;
+    if (guard === undefined || guard.exitCode !== null || guard.signalCode !== null) return;
+    const ended = once(guard, 'exit');
+    guard.stdin?.end();
+    await ended;
+  }
+}

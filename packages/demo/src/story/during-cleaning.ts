@@ -1,0 +1,92 @@
+/** What is shown while the machines are being cleaned. */
+import { HostState, RunPhase, StepState } from '@rackwright/api';
+import { soundMachines } from '../fleet.ts';
+import { eventually } from '../site/eventually.ts';
+import { commandsOf, dirtyDisks } from '../site/machine.ts';
+import {
+  announce,
+  expectThat,
+  type Stage,
+  StoryFailure,
+  tell,
+  tellCommand,
+  untilHost,
+} from './stage.ts';
+
+const cleaningTimeoutMs = 120_000;
+const availableTimeoutMs = 240_000;
+const awayMs = 1_000;
+const attemptsMax = 5;
+
+/** A power request for a host that is being erased is refused, and its BMC never hears of it. */
+export async function refusePower(stage: Stage): Promise<void> {
+  const [rack = ''] = stage.fleet.racks;
+  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+    const host = await firstErasing(stage, rack);
+    const machine = stage.site.machine(host);
+    const before = commandsOf(machine);
+    const args = ['host', 'power', 'off', host];
+    const { code, output } = await stage.site.rackwright(args);
+    const after = commandsOf(machine);
+    // Before and after the erase the clean itself switches the power: that would not be ours.
+    if ((await erasingStep(stage, host)) === undefined) continue;
+    announce(stage, `${host} is being erased; somebody wants to switch it off.`);
+    tellCommand(stage, args);
+    tell(stage, output);
+    expectThat(code !== 0, `${host} was being erased, and yet its power could be switched`);
+    const commands = after.slice(before.length);
+    expectThat(commands.length === 0, `its BMC was told all the same: ${commands.join(', ')}`);
+    tell(stage, `Refused at once: the log of its BMC shows ${before.length} commands as before.`);
+    return;
+  }
+  throw new StoryFailure(`no erase in ${rack} lasted as long as one command takes`);
+}
+
+/** The agent of a rack dies in mid-clean and comes back: nothing is lost, nothing done twice. */
+export async function loseAgent(stage: Stage): Promise<void> {
+  const rack = stage.fleet.racks.at(-1) ?? '';
+  const host = await firstErasing(stage, rack);
+  const agent = stage.site.agentOf(rack);
+  announce(stage, `The agent of ${rack} is killed (kill -9 ${agent.pid}) while ${host} is erased.`);
+  await agent.kill();
+  await stage.site.untilRack(rack, false);
+  const { code, output } = await stage.site.rackwright(['rack', 'explain', rack]);
+  tellCommand(stage, ['rack', 'explain', rack]);
+  tell(stage, output);
+  expectThat(code === 0, 'the command could not explain the rack');
+  await new Promise((resolve) => setTimeout(resolve, awayMs));
+  agent.start();
+  await stage.site.untilRack(rack, true);
+  announce(stage, `The agent of ${rack} is back; its hosts go on where they were.`);
+}
+
+/** Every sound machine becomes available, and its disks, read from outside, hold nothing. */
+export async function awaitAvailable(stage: Stage): Promise<void> {
+  const machines = soundMachines(stage.fleet);
+  for (const { name } of machines) {
+    await untilHost(stage, name, 'available', availableTimeoutMs, ({ status }) => {
+      return status?.state === HostState.AVAILABLE;
+    });
+    const dirty = dirtyDisks(stage.site.machine(name)).map(({ serial }) => serial);
+    expectThat(dirty.length === 0, `${name} is available, but ${dirty.join(', ')} is not clean`);
+  }
+  announce(stage, `All ${machines.length} sound machines are available.`);
+  tell(stage, 'Read from outside, no block of their disks holds what was there before.');
+}
+
+async function firstErasing(stage: Stage, rack: string): Promise<string> {
+  const inRack = soundMachines(stage.fleet).filter((machine) => machine.rack === rack);
+  return await eventually(`a host of ${rack} to be erased`, cleaningTimeoutMs, async () => {
+    for (const { name } of inRack) if ((await erasingStep(stage, name)) !== undefined) return name;
+    return undefined;
+  });
+}
+
+/** The destructive step that the host is at, if it is. */
+async function erasingStep({ site }: Stage, id: string): Promise<string | undefined> {
+  const { status } = await site.clients.hosts.getHost({ name: `hosts/${id}` });
+  const run = status?.run;
+  const step = run?.phase === RunPhase.ENDED ? undefined : run?.steps[run.currentStep];
+  const isErasing = step?.destructive === true && step.state === StepState.RUNNING;
+  return isErasing ? step.name : undefined;
+}

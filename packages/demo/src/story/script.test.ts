@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { parseScript } from './script.ts';
+
+test('reads every command of the header of this module', () => {
+  const text = `
+    # a test of a user's own
+    wait h1 available 60
+    wait all available
+    wait r1 away
+    kill r1
+    start r1
+    fault h3 silent
+    fault h3 none
+    run host clean h1
+    fail host delete h1 --reason "wrong address"
+    sleep 0.5
+    say All is  well
+  `;
+  expect(parseScript(text)).toEqual([
+    { kind: 'waitHost', host: 'h1', state: 'available', seconds: 60 },
+    { kind: 'waitHost', host: 'all', state: 'available', seconds: 120 },
+    { kind: 'waitRack', rack: 'r1', connected: false },
+    { kind: 'kill', rack: 'r1' },
+    { kind: 'start', rack: 'r1' },
+    { kind: 'fault', host: 'h3', fault: 'silent' },
+    { kind: 'fault', host: 'h3', fault: 'none' },
+    { kind: 'run', args: ['host', 'clean', 'h1'] },
+    { kind: 'fail', args: ['host', 'delete', 'h1', '--reason', 'wrong address'] },
+    { kind: 'sleep', seconds: 0.5 },
+    { kind: 'say', text: 'All is  well' },
+  ]);
+});
+
+test.for([
+  ['reboot h1', 'it must begin with wait'],
+  ['wait r1 gone', 'wait RACK connected, or away'],
+  ['kill h1', 'kill RACK'],
+  ['fault h1 sleepy', 'fault HOST KIND'],
+  ['sleep long', 'a number of seconds'],
+  ['run', 'a rackwright command'],
+])('refuses "%s" with its line and what would be right', ([line = '', right = '']) => {
+  expect(() => parseScript(`# first\n${line}`)).toThrow(/^line 2/);
+  expect(() => parseScript(line)).toThrow(right);
+});

@@ -1,0 +1,145 @@
+/**
+ * Scripts for users' own tests: one command a line, `#` begins a comment.
+ *
+ *     wait h1 available 60      until the host is shown so (or "all"); seconds, 120 unless given
+ *     wait r1 away              until the rack's agent is "connected" or "away"
+ *     kill r1                   the rack's agent, by SIGKILL
+ *     start r1                  the rack's agent
+ *     fault h3 silent           break a machine; "none" mends it
+ *     run host clean h1         a rackwright command that has to succeed
+ *     fail host power off h1    a rackwright command that has to be refused
+ *     sleep 2                   seconds
+ *     say All is well
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type FaultName, isFaultName } from '../faults.ts';
+import { soundMachines } from '../fleet.ts';
+import { setFault } from '../site/machine.ts';
+import { announce, expectThat, type Stage, tell, tellCommand, untilHost } from './stage.ts';
+
+export type Command =
+  | {
+      readonly kind: 'waitHost';
+      readonly host: string;
+      readonly state: string;
+      readonly seconds: number;
+    }
+  | { readonly kind: 'waitRack'; readonly rack: string; readonly connected: boolean }
+  | { readonly kind: 'kill' | 'start'; readonly rack: string }
+  | { readonly kind: 'fault'; readonly host: string; readonly fault: FaultName | 'none' }
+  | { readonly kind: 'run' | 'fail'; readonly args: readonly string[] }
+  | { readonly kind: 'sleep'; readonly seconds: number }
+  | { readonly kind: 'say'; readonly text: string };
+
+const waitSeconds = 120;
+
+/** Reads a script. Throws with the line's number for one that it does not understand. */
+export function parseScript(text: string): Command[] {
+  return text.split('\n').flatMap((line, index) => {
+    const command = line.trim();
+    if (command === '' || command.startsWith('#')) return [];
+    try {
+      return [parseCommand(command)];
+    } catch (error) {
+      const words = error instanceof Error ? error.message : String(error);
+      throw new Error(`line ${index + 1}, "${command}": ${words}`, { cause: error });
+    }
+  });
+}
+
+/** Reads one command. Throws with what would be right. */
+export function parseCommand(line: string): Command {
+  const [verb = '', ...words] = wordsOf(line);
+  const [first = '', second = '', third] = words;
+  switch (verb) {
+    case 'wait': {
+      if (/^r\d+$/.test(first)) {
+        demand(second === 'connected' || second === 'away', 'wait RACK connected, or away');
+        return { kind: 'waitRack', rack: first, connected: second === 'connected' };
+      }
+      demand(first !== '' && second !== '', 'wait HOST STATE [SECONDS]');
+      return { kind: 'waitHost', host: first, state: second, seconds: secondsOf(third) };
+    }
+    case 'kill':
+    case 'start':
+      demand(/^r\d+$/.test(first), `${verb} RACK`);
+      return { kind: verb, rack: first };
+    case 'fault': {
+      demand(first !== '' && (second === 'none' || isFaultName(second)), 'fault HOST KIND or none');
+      return { kind: 'fault', host: first, fault: isFaultName(second) ? second : 'none' };
+    }
+    case 'run':
+    case 'fail':
+      demand(words.length > 0, `${verb} and a rackwright command without its name`);
+      return { kind: verb, args: words };
+    case 'sleep':
+      demand(first !== '', 'sleep SECONDS');
+      return { kind: 'sleep', seconds: secondsOf(first) };
+    case 'say':
+      return { kind: 'say', text: line.replace(/^say\s*/, '') };
+    default:
+      throw new Error('it must begin with wait, kill, start, fault, run, fail, sleep or say');
+  }
+}
+
+/** Carries out a script. Throws at the first command that does not hold. */
+export async function runScript(stage: Stage, commands: readonly Command[]): Promise<void> {
+  for (const command of commands) await runCommand(stage, command);
+}
+
+export async function runCommand(stage: Stage, command: Command): Promise<void> {
+  const { site } = stage;
+  switch (command.kind) {
+    case 'waitHost':
+      return await waitHosts(stage, command);
+    case 'waitRack':
+      return await site.untilRack(command.rack, command.connected);
+    case 'kill':
+      return await site.agentOf(command.rack).kill();
+    case 'start':
+      return site.agentOf(command.rack).start();
+    case 'fault':
+      return setFault(site.machine(command.host), command.fault);
+    case 'run':
+    case 'fail': {
+      tellCommand(stage, command.args);
+      const { code, output } = await site.rackwright(command.args);
+      if (output !== '') tell(stage, output);
+      const line = command.args.join(' ');
+      if (command.kind === 'run') expectThat(code === 0, `"${line}" ended with exit code ${code}`);
+      else expectThat(code !== 0, `"${line}" was not refused`);
+      return;
+    }
+    case 'sleep':
+      return await sleep(command.seconds * 1_000);
+    case 'say':
+      return announce(stage, command.text);
+  }
+}
+
+async function waitHosts(
+  stage: Stage,
+  { host, state, seconds }: Command & { kind: 'waitHost' },
+): Promise<void> {
+  const all = soundMachines(stage.fleet).map(({ name }) => name);
+  for (const name of host === 'all' ? all : [host]) {
+    await untilHost(stage, name, state, seconds * 1_000, ({ status }) => {
+      return status?.display.startsWith(state) === true;
+    });
+  }
+}
+
+/** Words at spaces; double quotes keep them together. */
+function wordsOf(line: string): string[] {
+  return Array.from(line.matchAll(/"([^"]*)"|(\S+)/g), ([, quoted, bare]) => quoted ?? bare ?? '');
+}
+
+function secondsOf(text: string | undefined): number {
+  if (text === undefined) return waitSeconds;
+  demand(/^\d{1,5}(\.\d+)?$/.test(text), 'a number of seconds');
+  return Number(text);
+}
+
+function demand(holds: boolean, right: string): void {
+  if (!holds) throw new Error(`it must be: ${right}`);
+}

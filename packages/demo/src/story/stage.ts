@@ -1,0 +1,57 @@
+/** What every act of the story has at hand. */
+import type { Host } from '@rackwright/api';
+import type { Fleet } from '../fleet.ts';
+import { eventually } from '../site/eventually.ts';
+import type { Site } from '../site/site.ts';
+import { seconds } from '../view/paint.ts';
+import { wrap } from '../view/wrap.ts';
+
+export interface Stage {
+  readonly site: Site;
+  readonly fleet: Fleet;
+  /** Columns to write in. */
+  columns(): number;
+  elapsedMs(): number;
+  /** Shows text as it is, above the picture. */
+  print(text: string): void;
+}
+
+/** What did not hold; the demo fails with it. */
+export class StoryFailure extends Error {}
+
+export function expectThat(holds: boolean, otherwise: string): void {
+  if (!holds) throw new StoryFailure(otherwise);
+}
+
+/** The heading of an act. */
+export function announce(stage: Stage, text: string): void {
+  stage.print(`\n${seconds(stage.elapsedMs())}  ${text}`);
+}
+
+/** A few lines below a heading. */
+export function tell(stage: Stage, text: string): void {
+  stage.print(wrap(text, stage.columns() - 1, ' '.repeat(9)));
+}
+
+/** A command line as a person types it. */
+export function tellCommand(stage: Stage, args: readonly string[]): void {
+  stage.print(`${' '.repeat(9)}$ rackwright ${args.map(quoted).join(' ')}`);
+}
+
+function quoted(word: string): string {
+  return /^[\w./:=@-]+$/.test(word) ? word : `'${word}'`;
+}
+
+/** The host once `holds` says so. */
+export async function untilHost(
+  { site }: Stage,
+  id: string,
+  what: string,
+  timeoutMs: number,
+  holds: (host: Host) => boolean,
+): Promise<Host> {
+  return await eventually(`${id} to be ${what}`, timeoutMs, async () => {
+    const host = await site.clients.hosts.getHost({ name: `hosts/${id}` });
+    return holds(host) ? host : undefined;
+  });
+}

@@ -1,0 +1,73 @@
+/** What a person wants to see of a host: how far it is, what it does, what is wrong. Pure. */
+import { type Host, HostState, type Rack, RunKind, RunPhase } from '@rackwright/api';
+
+export interface HostProgress {
+  readonly name: string;
+  readonly rack: string;
+  /** 0 to 1, from unknown to available. */
+  readonly fraction: number;
+  /** "cleaning", "available". */
+  readonly state: string;
+  /** The step under way, or what is wrong. */
+  readonly detail: string;
+  readonly mood: 'busy' | 'done' | 'troubled';
+}
+
+export interface RackProgress {
+  readonly name: string;
+  readonly isConnected: boolean;
+}
+
+/** Where on its way each run begins and ends. */
+const shares: { readonly [kind in RunKind]?: readonly [from: number, to: number] } = {
+  [RunKind.VERIFY]: [0, 0.1],
+  [RunKind.INSPECT]: [0.1, 0.4],
+  [RunKind.CLEAN]: [0.4, 1],
+};
+/** What is known of a host that is proved and rests. */
+const provedShare = 0.1;
+const almost = 0.99;
+
+export function hostProgress(host: Host): HostProgress {
+  const { status, spec } = host;
+  const error = status?.lastError?.failure?.message ?? status?.faults[0]?.message;
+  const isDone = status?.state === HostState.AVAILABLE;
+  const step = stepText(host);
+  return {
+    name: host.name.replace('hosts/', ''),
+    rack: (spec?.rack ?? '').replace('racks/', ''),
+    fraction: isDone ? 1 : Math.min(fractionOf(host), almost),
+    state: status?.display ?? '',
+    detail: isDone ? certificatesText(host) : (error ?? step),
+    mood: isDone ? 'done' : error === undefined ? 'busy' : 'troubled',
+  };
+}
+
+export function rackProgress({ name, status }: Rack): RackProgress {
+  return { name: name.replace('racks/', ''), isConnected: status?.agentConnected === true };
+}
+
+function fractionOf({ status }: Host): number {
+  const run = status?.run;
+  const rest = status?.state === HostState.NEW ? 0 : provedShare;
+  const share = run === undefined ? undefined : shares[run.kind];
+  if (run === undefined || share === undefined || run.phase === RunPhase.ENDED) return rest;
+  const percent = status?.progress?.percent ?? 0;
+  const done = (run.currentStep + percent / 100) / Math.max(run.steps.length, 1);
+  const [from, to] = share;
+  return from + (to - from) * Math.min(done, 1);
+}
+
+function stepText({ status }: Host): string {
+  const run = status?.run;
+  if (run === undefined || run.phase === RunPhase.ENDED) return '';
+  const step = run.steps[run.currentStep];
+  if (step === undefined) return '';
+  const percent = status?.progress === undefined ? '' : ` ${status.progress.percent} %`;
+  return `${run.currentStep + 1}/${run.steps.length} ${step.name}${percent}`;
+}
+
+function certificatesText({ status }: Host): string {
+  const count = status?.lastCleaned?.certificates.length ?? 0;
+  return `clean, ${count} ${count === 1 ? 'certificate' : 'certificates'}`;
+}

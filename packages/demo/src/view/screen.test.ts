@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import type { Picture } from './paint.ts';
+import { Screen } from './screen.ts';
+
+function terminal(isTerminal: boolean, columns: number, rows = 24) {
+  let written = '';
+  return {
+    isTerminal,
+    inColour: false,
+    size: () => ({ columns, rows }),
+    write: (text: string) => {
+      written += text;
+    },
+    written: () => written,
+  };
+}
+
+const picture = (detail: string): Picture => ({
+  racks: [],
+  hosts: [{ name: 'h1', rack: 'r1', fraction: 0.2, state: 'cleaning', detail, mood: 'busy' }],
+  elapsedMs: 1_000,
+  footer: '',
+});
+
+test('paints over its own picture on a terminal, and leaves what was said above it', () => {
+  const screen80 = terminal(true, 80);
+  const screen = new Screen(screen80);
+  screen.show(picture('1/2 a 5 %'));
+  screen.say('An act');
+  const text = screen80.written();
+  expect(text.match(/░/g)?.length).toBeGreaterThan(0);
+  expect(text).toContain('\x1b[3F\x1b[JAn act\n');
+  screen.close();
+  expect(screen80.written().endsWith('\x1b[?25h')).toBe(true);
+});
+
+test('says that a narrow terminal is narrow, once, and goes on with lines', () => {
+  const narrow = terminal(true, 59);
+  const screen = new Screen(narrow);
+  screen.show(picture('1/2 a'));
+  screen.show(picture('2/2 b'));
+  const text = narrow.written();
+  expect(text.match(/59 columns/g)).toHaveLength(1);
+  expect(text).not.toContain('░');
+  expect(text).toContain('1/2 a');
+  expect(text).toContain('2/2 b');
+});
+
+test('says the same of one with too few rows', () => {
+  const low = terminal(true, 80, 5);
+  new Screen(low).show(picture('1/2 a'));
+  expect(low.written()).toContain('5 rows');
+});
+
+test('writes a line for a change of step and none for a percent where there is no terminal', () => {
+  const pipe = terminal(false, 80);
+  const screen = new Screen(pipe);
+  for (const percent of [1, 2, 3]) screen.show(picture(`1/2 a ${percent} %`));
+  screen.show(picture('2/2 b'));
+  expect(pipe.written().split('\n')).toHaveLength(3);
+  expect(pipe.written()).not.toContain('\x1b');
+});

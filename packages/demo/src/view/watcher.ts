@@ -1,0 +1,63 @@
+/** Looks at the control plane over and over and shows what it sees. */
+import type { Host } from '@rackwright/api';
+import type { Site } from '../site/site.ts';
+import type { Picture } from './paint.ts';
+import { hostProgress, rackProgress } from './progress.ts';
+import type { Screen } from './screen.ts';
+
+const periodMs = 250;
+
+export class Watcher {
+  readonly #site: Site;
+  readonly #screen: Screen;
+  readonly #startedAtMs: number;
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+  #hosts: readonly Host[] = [];
+  #picture: Picture | undefined;
+  footer = '';
+
+  constructor(site: Site, screen: Screen, startedAtMs: number) {
+    this.#site = site;
+    this.#screen = screen;
+    this.#startedAtMs = startedAtMs;
+  }
+
+  /** As last seen. */
+  get hosts(): readonly Host[] {
+    return this.#hosts;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => {
+      this.#looking ??= this.#look().finally(() => {
+        this.#looking = undefined;
+      });
+    }, periodMs);
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#looking;
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const [hosts, racks] = await Promise.all([this.#site.listHosts(), this.#site.listRacks()]);
+      const order = [...this.#site.machines.keys()];
+      const at = ({ name }: Host) => order.indexOf(name.replace('hosts/', ''));
+      this.#hosts = hosts.toSorted((one, other) => at(one) - at(other));
+      this.#picture = {
+        hosts: this.#hosts.map(hostProgress),
+        racks: racks.map(rackProgress),
+        elapsedMs: 0,
+        footer: '',
+      };
+    } catch {
+      // The control plane is busy or gone: what was seen last stands, its clock goes on.
+    }
+    if (this.#picture === undefined) return;
+    const elapsedMs = Date.now() - this.#startedAtMs;
+    this.#screen.show({ ...this.#picture, elapsedMs, footer: this.footer });
+  }
+}
