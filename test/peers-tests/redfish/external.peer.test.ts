@@ -1,0 +1,119 @@
+/**
+ * The contract of BmcDriver with a Redfish service that we did not write, given by
+ * RACKWRIGHT_REDFISH_URL=https://USER:PASSWORD@HOST:PORT (sushy-tools, DMTF's mockup server, a real
+ * BMC that may be switched). Cases that need a broken BMC run on ours only.
+ */
+import {
+  type BmcDriver,
+  defaultGovernorLimits,
+  defaultReadBackTimings,
+  defaultRedfishOptions,
+  Governor,
+  RedfishDriver,
+} from '@rackwright/bmc';
+import { type BmcRig, bmcConformance, type DeviceSide } from '@rackwright/bmc/conformance';
+import { nodeClock, nodeHttpClient } from '@rackwright/platform/node';
+import { describe, test } from 'vitest';
+
+const given = process.env['RACKWRIGHT_REDFISH_URL'];
+const clock = nodeClock();
+const timeout = 180_000;
+
+/** Those that a working service alone can show, looked at from its own side. */
+const cases = [
+  'reads the power state that the device has',
+  'switches on and off, and the device is switched when it says so',
+  'sets the boot override to network',
+  'sets the boot override to disk',
+  'sets the boot override to none',
+  'calls a wrong password an authentication failure',
+  'gives up at once when its caller has',
+];
+
+const devices: Readonly<Record<string, DeviceSide['bootDevice']>> = {
+  Pxe: 'network',
+  UefiHttp: 'network',
+  Hdd: 'disk',
+};
+
+class External {
+  readonly #url: URL;
+
+  constructor(url: string) {
+    this.#url = new URL(url);
+    if (this.#url.protocol !== 'https:') throw new Error('a BMC is spoken to by https:// only');
+  }
+
+  driver(password = decodeURIComponent(this.#url.password)): BmcDriver {
+    const limits = { ...defaultGovernorLimits, spacingMs: 50, authenticationFailuresMax: 100 };
+    return new RedfishDriver({
+      target: {
+        address: this.#url.hostname.replaceAll(/[[\]]/g, ''),
+        port: Number(this.#url.port === '' ? '443' : this.#url.port),
+        certificateSha256: undefined,
+        user: decodeURIComponent(this.#url.username),
+        password,
+        credential: 'credentials/external@1',
+      },
+      governor: new Governor(clock, limits, () => {}),
+      client: nodeHttpClient(),
+      clock,
+      options: defaultRedfishOptions,
+      readBack: defaultReadBackTimings,
+    });
+  }
+
+  /** The first system, by a bare request beside the driver. */
+  async device(): Promise<DeviceSide> {
+    const systems = await this.#get('/redfish/v1/Systems');
+    const [first] = systems['Members'] as { '@odata.id': string }[];
+    const system = await this.#get(first?.['@odata.id'] ?? '');
+    const boot = system['Boot'] as Record<string, string>;
+    const isSet = boot['BootSourceOverrideEnabled'] !== 'Disabled';
+    const target = isSet ? (boot['BootSourceOverrideTarget'] ?? '') : '';
+    const power = system['PowerState'] === 'On' ? 'on' : 'off';
+    return { power, bootDevice: devices[target] ?? 'none', switches: 0 };
+  }
+
+  async #get(path: string): Promise<Record<string, unknown>> {
+    const { hostname, port, username, password } = this.#url;
+    const address = hostname.replaceAll(/[[\]]/g, '');
+    const target = { address, port: Number(port || '443'), certificateSha256: undefined };
+    const peer = nodeHttpClient().peer(target, defaultRedfishOptions.limits);
+    const account = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+    const headers = { authorization: `Basic ${Buffer.from(account).toString('base64')}` };
+    const answer = await peer.request({ method: 'GET', path, headers });
+    peer.close();
+    if (answer.kind !== 'answered') throw new Error(`${path}: ${answer.kind}`);
+    return JSON.parse(Buffer.from(answer.body).toString());
+  }
+}
+
+async function makeRig(external: External): Promise<BmcRig> {
+  const honest = external.driver();
+  await honest.setPower('off');
+  return {
+    honest,
+    wrongPassword: external.driver('something else'),
+    // The cases above ask nothing of these.
+    silent: honest,
+    lying: honest,
+    slow: honest,
+    identity: {},
+    password: 'not asked for',
+    device: () => external.device(),
+    nowMs: () => clock.suspendAwareMs(),
+    close: async () => {},
+  };
+}
+
+describe('RedfishDriver with a service given by its URL', () => {
+  for (const name of cases) {
+    test(name, { timeout }, async (context) => {
+      if (given === undefined) context.skip('no RACKWRIGHT_REDFISH_URL is set');
+      const found = bmcConformance.find((one) => one.name === name);
+      if (found === undefined) throw new Error(`no case is named ${name}`);
+      await found.run(await makeRig(new External(given ?? '')));
+    });
+  }
+});
