@@ -49,7 +49,6 @@ export interface Resource {
 
 /** DSP0266 §6.2: the same for every service. */
 const rootPath = '/redfish/v1/';
-const usualSessionsPath = '/redfish/v1/SessionService/Sessions';
 const redirectsMax = 3;
 /** Signing out must not hold up whoever waits for the answer. */
 const signOutTimeoutMs = 3_000;
@@ -161,13 +160,18 @@ export class Conversation {
     this.#peer.close();
   }
 
-  /** Without signing in, as the standard wants it; with basic authentication where it is asked. */
+  /**
+   * Without signing in, as the standard wants it (DSP0266 §9.2). A service that guards its root,
+   * too, knows no sessions (seen: sushy-tools): it gets basic authentication.
+   */
   async #readRoot(signal: AbortSignal | undefined): Promise<BmcResult<JsonObject>> {
-    const answer = await this.#send({ method: 'GET', path: rootPath }, signal);
+    const bare = await this.#send({ method: 'GET', path: rootPath }, signal);
+    if (bare.kind !== 'ok') return bare;
+    const isGuarded = bare.value.status === 401;
+    if (isGuarded) this.#useBasic();
+    const answer = isGuarded ? await this.#send({ method: 'GET', path: rootPath }, signal) : bare;
     if (answer.kind !== 'ok') return answer;
     const { status, body } = answer.value;
-    // A service that guards its root too (against DSP0266 §9.2): its usual places have to do.
-    if (status === 401) return ok({});
     const root = status < 400 ? parseObject(body) : undefined;
     const looksRight = root !== undefined && ('RedfishVersion' in root || 'Systems' in root);
     if (looksRight) return ok(root);
@@ -178,9 +182,17 @@ export class Conversation {
       : refusalOfStatus(answer.value, asked, false);
   }
 
-  async #signIn(root: JsonObject, signal: AbortSignal | undefined): Promise<BmcResult<void>> {
+  #useBasic(): void {
     const { user, password } = this.#parts.target;
-    const path = pathOf(objectAt(objectAt(root, 'Links'), 'Sessions')) ?? usualSessionsPath;
+    const value = Buffer.from(`${user}:${password}`).toString('base64');
+    this.#authorization = { kind: 'basic', value };
+  }
+
+  async #signIn(root: JsonObject, signal: AbortSignal | undefined): Promise<BmcResult<void>> {
+    const path = pathOf(objectAt(objectAt(root, 'Links'), 'Sessions'));
+    if (path === undefined) this.#useBasic();
+    if (path === undefined || this.#authorization.kind === 'basic') return ok(undefined);
+    const { user, password } = this.#parts.target;
     const body = { UserName: user, Password: password };
     const answer = await this.#send({ method: 'POST', path, body }, signal);
     if (answer.kind !== 'ok') return answer;
@@ -194,8 +206,7 @@ export class Conversation {
     }
     const noSessions = status < 400 || [404, 405, 501].includes(status);
     if (noSessions || namesMessage(answer.value, 'SessionLimitExceeded')) {
-      const value = Buffer.from(`${user}:${password}`).toString('base64');
-      this.#authorization = { kind: 'basic', value };
+      this.#useBasic();
       return ok(undefined);
     }
     return refusalOfStatus(answer.value, this.#asked('POST', path), false);

@@ -61,6 +61,16 @@ describe('signing in', () => {
     expect(gist(await driver.setPower('on'))).toBe('ok');
   });
 
+  test('is by basic authentication where even the root is guarded', async () => {
+    const { driver, bmc } = await setUp({ guardsRoot: true, sessionsMax: 0 });
+    expect(gist(await driver.setPower('on'))).toBe('ok');
+    expect(bmc.calls().filter(({ method }) => method === 'POST')).toHaveLength(1);
+    const wrong = driverFor(bmc, { target: { password: 'something else' } });
+    const before = bmc.calls().length;
+    expect(gist(await wrong.powerState())).toContain('authentication');
+    expect(bmc.calls()).toHaveLength(before + 2);
+  });
+
   test('falls back to basic authentication when all sessions are taken', async () => {
     const { driver, bmc } = await setUp({ sessionsMax: 1 });
     const { address, port } = bmc;

@@ -38,7 +38,13 @@ function systemAt(path: string, UUID: string, SerialNumber: string) {
 
 const token = 'token-that-hides';
 const basics: Readonly<Record<string, Given>> = {
-  'GET /redfish/v1/': { body: { RedfishVersion: '1.6.0', Systems: { '@odata.id': '/s' } } },
+  'GET /redfish/v1/': {
+    body: {
+      RedfishVersion: '1.6.0',
+      Systems: { '@odata.id': '/s' },
+      Links: { Sessions: { '@odata.id': '/redfish/v1/SessionService/Sessions' } },
+    },
+  },
   'POST /redfish/v1/SessionService/Sessions': {
     status: 201,
     headers: { 'x-auth-token': token, location: '/session/1' },
@@ -82,6 +88,24 @@ describe('of several systems', () => {
     for (const expected of cases) {
       expect(kindOf(await driverOf(two, expected).driver.powerState())).toBe('ambiguous');
     }
+  });
+});
+
+describe('signing in', () => {
+  test('falls back to basic authentication where sessions cannot be made', async () => {
+    for (const status of [404, 405, 501]) {
+      const answers = { 'POST /redfish/v1/SessionService/Sessions': { status } };
+      const { driver, requests } = driverOf(answers);
+      expect(kindOf(await driver.powerState())).toBe('ok');
+      expect(requests.at(-1)?.headers).toHaveProperty('authorization');
+    }
+  });
+
+  test('is not tried in another form once it was refused', async () => {
+    const answers = { 'POST /redfish/v1/SessionService/Sessions': { status: 401 } };
+    const { driver, requests } = driverOf(answers);
+    expect(kindOf(await driver.powerState())).toBe('authentication');
+    expect(requests).toHaveLength(2);
   });
 });
 

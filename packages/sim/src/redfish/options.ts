@@ -68,7 +68,9 @@ export interface RedfishHabits {
   readonly needsIfMatch: boolean;
   /** Weak tags are handed out, and only their strong form is accepted. */
   readonly comparesStrongly: boolean;
-  /** Without sessions only basic authentication works. */
+  /** Against the standard, some want a sign-in even for the service root. */
+  readonly guardsRoot: boolean;
+  /** 0: there are no sessions, and only basic authentication works. */
   readonly sessionsMax: number;
   readonly sessionIdleMs: number;
   /** Where the values of ResetType are told: in the system, or in a resource of their own. */
@@ -89,6 +91,7 @@ export const defaultHabits: RedfishHabits = {
   etags: 'strong',
   needsIfMatch: false,
   comparesStrongly: false,
+  guardsRoot: false,
   sessionsMax: 8,
   sessionIdleMs: 300_000,
   resetTypesIn: 'system',

@@ -31,8 +31,8 @@ export interface ServiceState {
   readonly sessions: readonly Session[];
 }
 
-/** The one resource that needs no sign-in. */
-export function serviceRoot({ identity }: ServiceState): JsonObject {
+/** The one resource that usually needs no sign-in. */
+export function serviceRoot({ identity, habits }: ServiceState): JsonObject {
   return {
     ...resource('ServiceRoot.v1_5_0.ServiceRoot', `${root}/`, 'RootService', 'Root Service'),
     RedfishVersion: '1.6.0',
@@ -40,8 +40,9 @@ export function serviceRoot({ identity }: ServiceState): JsonObject {
     Systems: link(`${root}/Systems`),
     Chassis: link(`${root}/Chassis`),
     Managers: link(`${root}/Managers`),
-    SessionService: link(`${root}/SessionService`),
-    Links: { Sessions: link(sessionsPath) },
+    ...(habits.sessionsMax > 0
+      ? { SessionService: link(`${root}/SessionService`), Links: { Sessions: link(sessionsPath) } }
+      : { Links: {} }),
   };
 }
 

@@ -92,10 +92,13 @@ export class RedfishService {
     if (this.#fault.kind === 'rubbish') return rubbish;
     const path = plainPath(call.target);
     if (path === '/redfish') return this.#read(call, { v1: `${root}/` });
-    if (path === root) return this.#read(call, serviceRoot(this.#state()));
+    if (path === root && !this.#habits.guardsRoot) {
+      return this.#read(call, serviceRoot(this.#state()));
+    }
     if (path === sessionsPath && call.method === 'POST') return this.#signIn(call);
     const refused = this.#refuseStranger(call);
     if (refused !== undefined) return refused;
+    if (path === root) return this.#read(call, serviceRoot(this.#state()));
     if (path === resetPath) return this.#reset(call);
     if (path === systemPath && call.method === 'PATCH') return this.#patch(call);
     const session = path.startsWith(`${sessionsPath}/`) && call.method === 'DELETE';
