@@ -38,6 +38,7 @@ import {
   hasPassed,
   later,
   now,
+  runKindName,
   runName,
   type Turn,
 } from './turn.ts';
@@ -357,10 +358,10 @@ function landingState(turn: Turn, run: Run, landing: Landing): State {
 
 function landWell(turn: Turn, run: Run): void {
   const { status } = turn;
-  if (run.kind !== RunKind.POWER) {
-    delete status.backoff;
-    delete status.lastError;
-  }
+  const towardsGoal = run.kind !== RunKind.POWER;
+  const sameWork = status.lastError?.run.startsWith(`${runKindName(run.kind)} `) === true;
+  if (towardsGoal) delete status.backoff;
+  if (towardsGoal || sameWork) delete status.lastError;
   for (const outcome of [RunOutcome.FAILED, RunOutcome.TIMED_OUT] as const) {
     const { fault } = landings[run.kind as Kind][outcome];
     if (fault !== undefined) clearFault(turn, fault);
