@@ -1,4 +1,4 @@
-/** BMCs: one driver interface, IPMI and Redfish behind it, and the governor that every call passes. */
+/** BMCs: one driver interface, IPMI and Redfish behind it, and the governor of every call. */
 export {
   type Asserted,
   type BmcDriver,

@@ -25,7 +25,7 @@ export interface RedfishTarget {
   readonly address: string;
   /** 1–65535; 443 by default in the protocol. */
   readonly port: number;
-  /** The only certificate to accept, SHA-256 of the DER; undefined before the first one is known. */
+  /** The only certificate to accept, SHA-256 of the DER; undefined before one is known. */
   readonly certificateSha256: string | undefined;
   readonly user: string;
   readonly password: string;

@@ -139,7 +139,8 @@ export class RedfishDriver implements BmcDriver {
       if (after.value === state) return ok({ changed: true, notes: [] });
       if (told.kind !== 'ok') return told;
       const seconds = Math.round(readBack.windowMs / 1_000);
-      const message = `the BMC accepted power ${state} and still says ${after.value} ${seconds} s later`;
+      const late = `still says ${after.value} ${seconds} s later`;
+      const message = `the BMC accepted power ${state} and ${late}`;
       return failed('notApplied', message, `PowerState is ${after.value}`);
     }, signal);
   }
