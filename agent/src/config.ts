@@ -16,6 +16,7 @@ import {
 } from '@rackwright/bmc';
 import { ConfigError, ConfigReader } from '@rackwright/platform';
 import { parse } from 'yaml';
+import { type AgentDhcpConfig, readDhcp } from './dhcp-config.ts';
 
 export interface NamedFile {
   /** As it is asked for by TFTP or HTTP. */
@@ -30,18 +31,7 @@ export interface AgentConfig {
   /** IPv4 address that hosts on the provisioning network reach this agent at. */
   readonly serverAddress: string;
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' };
-  readonly dhcp:
-    | { readonly mode: 'off' }
-    | {
-        readonly mode: 'proxy';
-        readonly address: string;
-        readonly port: number;
-        readonly pxeAddress: string;
-        readonly pxePort: number;
-        readonly clientPort: number;
-        readonly relayPort: number;
-        readonly broadcastAddress: string;
-      };
+  readonly dhcp: AgentDhcpConfig;
   readonly tftp: { readonly address: string; readonly port: number };
   readonly http: { readonly address: string; readonly port: number };
   /** Which of `loaderFiles` each firmware loads first; without one it gets no offer. */
@@ -104,20 +94,6 @@ const everywhere = '0.0.0.0';
 
 function readListen(reader: ConfigReader, port: number) {
   return { address: reader.text('address', everywhere), port: reader.whole('port', ports, port) };
-}
-
-function readDhcp(reader: ConfigReader): AgentConfig['dhcp'] {
-  const mode = reader.oneOf('mode', ['proxy', 'off'], 'proxy');
-  if (mode === 'off') return { mode };
-  return {
-    mode,
-    ...readListen(reader, 67),
-    pxeAddress: reader.text('pxeAddress', everywhere),
-    pxePort: reader.whole('pxePort', ports, 4011),
-    clientPort: reader.whole('clientPort', ports, 68),
-    relayPort: reader.whole('relayPort', ports, 67),
-    broadcastAddress: reader.text('broadcastAddress', '255.255.255.255'),
-  };
 }
 
 function readLoaders(reader: ConfigReader): AgentConfig['loaders'] {

@@ -154,7 +154,9 @@ function startBootPath(
   certificate: BootCertificate,
   gatewayPort: number,
 ): Promise<BootServices> {
-  const { serverAddress, dhcp, tftp, loaders, loaderFiles, files, runner } = config;
+  const { serverAddress, tftp, loaders, loaderFiles, files, runner } = config;
+  const leasesPath = `${config.stateFolder}/dhcp-leases`;
+  const dhcp = config.dhcp.mode === 'reservation' ? { ...config.dhcp, leasesPath } : config.dhcp;
   const { kernel, initrd, kernelArguments } = runner;
   const agentEndpoint = `${serverAddress}:${gatewayPort}`;
   const { fingerprint } = certificate;

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { type BootConfig, checkBootConfig, proxyDhcpDefault } from './config.ts';
+import { type BootConfig, checkBootConfig } from './config.ts';
+import { proxyDhcpDefault } from './dhcp-config.ts';
 
 const good: BootConfig = {
   serverAddress: '10.77.0.1',

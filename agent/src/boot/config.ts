@@ -3,23 +3,7 @@
  * Checked once at the start, so that no request can meet a setting that makes no sense.
  */
 import { type TftpLimits, tftpLimitsDefault } from '@rackwright/tftp';
-
-export interface ProxyDhcpConfig {
-  readonly mode: 'proxy';
-  /** 0.0.0.0: Linux gives broadcasts to no socket that is bound to one address. */
-  readonly address: string;
-  /** 67. */
-  readonly port: number;
-  readonly pxeAddress: string;
-  /** 4011. */
-  readonly pxePort: number;
-  /** 68, where clients listen. */
-  readonly clientPort: number;
-  /** 67, where relays listen. */
-  readonly relayPort: number;
-  /** 255.255.255.255; EDK2 ignores a subnet's own broadcast address. */
-  readonly broadcastAddress: string;
-}
+import { addressPlanOf, type DhcpConfig, subnetProblem } from './dhcp-config.ts';
 
 export interface HttpLimits {
   readonly headerBytesMax: number;
@@ -56,7 +40,7 @@ export interface RunnerBootConfig {
 export interface BootConfig {
   /** Our IPv4 address as hosts reach it: in offers and URLs. */
   readonly serverAddress: string;
-  readonly dhcp: ProxyDhcpConfig | { readonly mode: 'off' };
+  readonly dhcp: DhcpConfig;
   readonly tftp: {
     readonly address: string;
     /** 69. */
@@ -85,18 +69,6 @@ export interface BootConfig {
 }
 
 export const loaderBytesMaxDefault = 32 * 1024 * 1024;
-
-/** The ports and addresses that standards fix; everything else of proxy mode is derived. */
-export const proxyDhcpDefault: ProxyDhcpConfig = {
-  mode: 'proxy',
-  address: '0.0.0.0',
-  port: 67,
-  pxeAddress: '0.0.0.0',
-  pxePort: 4011,
-  clientPort: 68,
-  relayPort: 67,
-  broadcastAddress: '255.255.255.255',
-};
 
 export function tftpLimitsOf(config: BootConfig): TftpLimits {
   return { ...tftpLimitsDefault, ...config.tftp.limits };
@@ -130,6 +102,11 @@ export function checkBootConfig(config: BootConfig): void {
   demand(/^[0-9a-f]{64}$/i.test(runner.fingerprint), 'runner.fingerprint', '64 hex digits');
   for (const argument of runner.kernelArguments) {
     demand(safeArgument.test(argument), `kernel argument ${JSON.stringify(argument)}`, 'one word');
+  }
+  if (config.dhcp.mode === 'reservation') {
+    const plan = addressPlanOf(config.dhcp, config.serverAddress);
+    const problem = typeof plan === 'string' ? plan : subnetProblem(config.dhcp.subnet, plan);
+    if (problem !== undefined) throw new Error(`boot configuration: dhcp.${problem}`);
   }
 }
 

@@ -1,5 +1,7 @@
 /**
- * The DHCP proxy on real sockets: two ports, one decision each packet, an answer at once.
+ * DHCP on real sockets: two ports, one decision each packet, an answer at once. The DHCP port is
+ * the proxy's or the server's; the PXE port always belongs to the proxy's half, as what is said
+ * there gives no address.
  *
  * X1 Nothing is awaited between a request and its answer, and no packet can stop the next.
  */
@@ -12,42 +14,57 @@ import {
   type ProxySettings,
   readBootRequest,
 } from '@rackwright/dhcp';
-import type { Clock, Log, Udp, UdpPeer, UdpSocket } from '@rackwright/platform';
-import type { BootConfig, ProxyDhcpConfig } from './config.ts';
+import type { Clock, Disk, Log, Udp, UdpPeer, UdpSocket } from '@rackwright/platform';
+import type { BootConfig } from './config.ts';
+import { addressPlanOf, type ProxyDhcpConfig, type ReservationDhcpConfig } from './dhcp-config.ts';
+import { type DhcpFault, DhcpServer } from './dhcp-server.ts';
 import { LineBudget } from './line-budget.ts';
+import type { BootMemory } from './memory.ts';
 import type { Gate } from './observation.ts';
 import { type BootUrls, loaderPath } from './urls.ts';
 
 export interface DhcpShell {
   readonly dhcpPort: number;
   readonly pxePort: number;
-  close(): void;
+  close(): Promise<void>;
 }
 
 export interface DhcpShellOptions {
   readonly udp: Udp;
+  readonly disk: Disk;
   readonly clock: Clock;
   readonly log: Log;
   readonly gate: Gate;
+  readonly memory: () => BootMemory;
+  readonly onFault: (fault: DhcpFault) => void;
   readonly urls: BootUrls;
   readonly config: BootConfig;
-  readonly dhcp: ProxyDhcpConfig;
+  readonly dhcp: ProxyDhcpConfig | ReservationDhcpConfig;
 }
 
 const troubleLinesPerMinuteMax = 30;
 
 export async function startDhcp(options: DhcpShellOptions): Promise<DhcpShell> {
-  const shell = new ProxyShell(options);
   const { dhcp, udp } = options;
-  const dhcpSocket = await shell.open(udp, 'dhcp', dhcp.address, dhcp.port);
+  const shell = new Shell(options);
+  const proxy = new ProxyAnswers(options);
+  const server = dhcp.mode === 'reservation' ? await openServer(options, dhcp) : undefined;
+  const onDhcp: Receive =
+    server === undefined
+      ? (...arrived) => proxy.receive('dhcp', ...arrived)
+      : (...arrived) => server.receive(...arrived);
+  const dhcpSocket = await shell.open(udp, 'dhcp', dhcp.address, dhcp.port, onDhcp);
   try {
-    const pxeSocket = await shell.open(udp, 'pxe', dhcp.pxeAddress, dhcp.pxePort);
+    const onPxe: Receive = (...arrived) => proxy.receive('pxe', ...arrived);
+    const pxeSocket = await shell.open(udp, 'pxe', dhcp.pxeAddress, dhcp.pxePort, onPxe);
+    server?.probe(dhcpSocket);
     return {
       dhcpPort: dhcpSocket.local.port,
       pxePort: pxeSocket.local.port,
-      close() {
+      async close() {
         dhcpSocket.close();
         pxeSocket.close();
+        await server?.close();
       },
     };
   } catch (error) {
@@ -56,58 +73,98 @@ export async function startDhcp(options: DhcpShellOptions): Promise<DhcpShell> {
   }
 }
 
-class ProxyShell {
+type Receive = (socket: UdpSocket, datagram: Uint8Array, from: UdpPeer) => void;
+
+function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Promise<DhcpServer> {
+  const { disk, clock, log, gate, memory, onFault, config } = options;
+  const plan = addressPlanOf(dhcp, config.serverAddress);
+  if (typeof plan === 'string') throw new Error(`boot configuration: dhcp.${plan}`);
+  const { leaseSeconds, routers, dnsServers, domainName } = dhcp.subnet;
+  const subnet = { leaseSeconds, routers, nameServers: dnsServers };
+  const settings = {
+    ...proxySettings(options),
+    plan,
+    subnet: domainName === undefined ? subnet : { ...subnet, domainName },
+    declinedMs: dhcp.declinedMs,
+  };
+  const path = dhcp.leasesPath;
+  return DhcpServer.open({ disk, clock, log, path, gate, memory, onFault, settings, dhcp });
+}
+
+function proxySettings({ urls, config, dhcp }: DhcpShellOptions): ProxySettings {
+  return {
+    serverAddress: config.serverAddress,
+    loaders: config.loaders,
+    scriptUrl: urls.script,
+    loaderUrl: urls.hostFile,
+    loaderPath,
+    broadcastAddress: dhcp.broadcastAddress,
+    clientPort: dhcp.clientPort,
+    relayPort: dhcp.relayPort,
+  };
+}
+
+class Shell {
   readonly #log: Log;
-  readonly #gate: Gate;
-  readonly #settings: ProxySettings;
   readonly #trouble: LineBudget;
 
-  constructor({ log, gate, clock, urls, config, dhcp }: DhcpShellOptions) {
+  constructor({ log, clock }: DhcpShellOptions) {
     this.#log = log;
-    this.#gate = gate;
     this.#trouble = new LineBudget(clock, troubleLinesPerMinuteMax, 60_000);
-    this.#settings = {
-      serverAddress: config.serverAddress,
-      loaders: config.loaders,
-      scriptUrl: urls.script,
-      loaderUrl: urls.hostFile,
-      loaderPath,
-      broadcastAddress: dhcp.broadcastAddress,
-      clientPort: dhcp.clientPort,
-      relayPort: dhcp.relayPort,
-    };
   }
 
-  async open(udp: Udp, service: ProxyService, address: string, port: number): Promise<UdpSocket> {
+  async open(
+    udp: Udp,
+    service: ProxyService,
+    address: string,
+    port: number,
+    receive: Receive,
+  ): Promise<UdpSocket> {
     const socket = await udp.bind(
       { address, port, broadcast: true },
       {
-        onDatagram: (datagram, from) => this.#receive(socket, service, datagram, from),
+        onDatagram: (datagram, from) => {
+          try {
+            receive(socket, datagram, from);
+          } catch (error) {
+            if (!(error instanceof DecodeError)) throw error;
+            const fields = { service, from: from.address, error: error.message };
+            this.#report(fields, 'malformed packet');
+          }
+        },
         onError: (error) => this.#report({ service, error: error.message }, 'socket error'),
       },
     );
     return socket;
   }
 
-  #receive(socket: UdpSocket, service: ProxyService, datagram: Uint8Array, from: UdpPeer): void {
-    try {
-      const asked = readBootRequest(decodeDhcp(datagram), service, from);
-      if (asked.kind === 'silence') return;
-      const { mac } = asked.request;
-      const decision = this.#gate(mac, 'dhcp');
-      const answer = answerBootRequest(asked.request, decision.kind, this.#settings);
-      if (answer.kind === 'silence') {
-        this.#log.debug({ mac, reason: answer.reason }, 'boot request not answered');
-        return;
-      }
-      socket.send(encodeDhcp(answer.packet), answer.to);
-    } catch (error) {
-      if (!(error instanceof DecodeError)) throw error;
-      this.#report({ service, from: from.address, error: error.message }, 'malformed packet');
-    }
-  }
-
   #report(fields: Record<string, string>, message: string): void {
     this.#trouble.spend((suppressed) => this.#log.warn({ ...fields, suppressed }, message));
+  }
+}
+
+class ProxyAnswers {
+  readonly #log: Log;
+  readonly #gate: Gate;
+  readonly #settings: ProxySettings;
+
+  constructor(options: DhcpShellOptions) {
+    this.#log = options.log;
+    this.#gate = options.gate;
+    this.#settings = proxySettings(options);
+  }
+
+  /** Throws DecodeError when the datagram is no DHCP packet. */
+  receive(service: ProxyService, socket: UdpSocket, datagram: Uint8Array, from: UdpPeer): void {
+    const asked = readBootRequest(decodeDhcp(datagram), service, from);
+    if (asked.kind === 'silence') return;
+    const { mac } = asked.request;
+    const decision = this.#gate(mac, 'dhcp');
+    const answer = answerBootRequest(asked.request, decision.kind, this.#settings);
+    if (answer.kind === 'silence') {
+      this.#log.debug({ mac, reason: answer.reason }, 'boot request not answered');
+      return;
+    }
+    socket.send(encodeDhcp(answer.packet), answer.to);
   }
 }

@@ -5,10 +5,18 @@ export {
   httpLimitsDefault,
   loaderBytesMaxDefault,
   type NamedFile,
-  type ProxyDhcpConfig,
-  proxyDhcpDefault,
   type RunnerBootConfig,
 } from './config.ts';
+export {
+  declinedMsDefault,
+  dhcpListenDefault,
+  leaseSecondsDefault,
+  leaseSecondsLimits,
+  otherServerDefault,
+  type ProxyDhcpConfig,
+  type ReservationDhcpConfig,
+} from './dhcp-config.ts';
+export type { DhcpFault } from './dhcp-server.ts';
 export { canonicalMac } from './mac.ts';
 export type { BootGrant, BootHost, BootMemory } from './memory.ts';
 export type { NetbootObservation, NetbootStage } from './observation.ts';

@@ -1,10 +1,11 @@
 /**
- * Starts the boot path: DHCP proxy, TFTP, HTTP. All of it or nothing: when one part cannot start,
+ * Starts the boot path: DHCP, TFTP, HTTP. All of it or nothing: when one part cannot start,
  * those before it are closed again.
  */
 import type { Clock, Disk, Http, Log, Udp } from '@rackwright/platform';
 import { type BootConfig, checkBootConfig, httpLimitsOf, tftpLimitsOf } from './config.ts';
 import { type DhcpShell, startDhcp } from './dhcp.ts';
+import type { DhcpFault } from './dhcp-server.ts';
 import { openFiles } from './files.ts';
 import { startHttp } from './http.ts';
 import type { BootMemory } from './memory.ts';
@@ -22,6 +23,8 @@ export interface BootDependencies {
   readonly memory: () => BootMemory;
   /** Told of every request for a boot, synchronously. */
   readonly onNetboot: (observation: NetbootObservation) => void;
+  /** Told, synchronously, of what keeps hosts from their addresses; all of it is logged as well. */
+  readonly onDhcpFault?: (fault: DhcpFault) => void;
 }
 
 export interface BootServices {
@@ -82,6 +85,6 @@ async function startDhcpIfOn(
 ): Promise<DhcpShell | undefined> {
   const { dhcp } = config;
   if (dhcp.mode === 'off') return undefined;
-  const { udp, clock, log } = dependencies;
-  return startDhcp({ udp, clock, log, gate, urls, config, dhcp });
+  const { udp, disk, clock, log, memory, onDhcpFault: onFault = () => {} } = dependencies;
+  return startDhcp({ udp, disk, clock, log, gate, memory, onFault, urls, config, dhcp });
 }

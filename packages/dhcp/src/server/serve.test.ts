@@ -389,7 +389,7 @@ test('sees in an offer that somebody else gives addresses', () => {
 });
 
 test('every answer to anything fits a frame, and carries no foreign address', () => {
-  const types = fc.constantFrom('discover', 'request', 'decline', 'release', 'inform');
+  const types = fc.constantFrom('discover', 'request', 'decline', 'release', 'inform' as const);
   const last = fc.constantFrom(
     '10.77.0.51',
     '10.77.0.201',
@@ -413,7 +413,7 @@ test('every answer to anything fits a frame, and carries no foreign address', ()
         site.permission = 'runner';
         for (const [whose, type, requested, clientAddress, more] of messages) {
           const asked = packetOf(whose, {
-            type: type as 'discover',
+            type,
             ...(requested === undefined ? {} : { requested }),
             clientAddress,
           });

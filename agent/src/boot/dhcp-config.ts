@@ -1,0 +1,125 @@
+/** How DHCP is spoken: not at all, beside another server (proxy), or as the only server. */
+import {
+  type AddressPlan,
+  type AddressRange,
+  addressNumber,
+  makeAddressPlan,
+  subnetHas,
+} from '@rackwright/dhcp';
+import { canonicalMac } from './mac.ts';
+
+export interface DhcpListen {
+  /** 0.0.0.0: Linux gives broadcasts to no socket that is bound to one address. */
+  readonly address: string;
+  /** 67. */
+  readonly port: number;
+  readonly pxeAddress: string;
+  /** 4011. */
+  readonly pxePort: number;
+  /** 68, where clients listen. */
+  readonly clientPort: number;
+  /** 67, where relays and other servers listen. */
+  readonly relayPort: number;
+  /** 255.255.255.255; EDK2 ignores a subnet's own broadcast address. */
+  readonly broadcastAddress: string;
+}
+
+export interface ProxyDhcpConfig extends DhcpListen {
+  readonly mode: 'proxy';
+}
+
+export interface SubnetConfig {
+  /** `10.77.0.0/24`. */
+  readonly network: string;
+  /** Addresses in the network, the preferred one first; may be empty. */
+  readonly routers: readonly string[];
+  readonly dnsServers: readonly string[];
+  readonly domainName?: string;
+  readonly leaseSeconds: number;
+}
+
+export interface ReservationDhcpConfig extends DhcpListen {
+  readonly mode: 'reservation';
+  readonly subnet: SubnetConfig;
+  /** These MACs get these addresses, also when they are no host of the rack (a BMC). */
+  readonly reservations: readonly { readonly mac: string; readonly address: string }[];
+  /** For hosts of the rack without a reservation; each keeps its address. */
+  readonly range?: AddressRange;
+  /** For anybody else; without it strangers get no answer. */
+  readonly discovery?: AddressRange;
+  /** How long an address that a client found in use is not given to anyone. */
+  readonly declinedMs: number;
+  readonly otherServer: {
+    /** How long the agent stays silent after the last trace of another server. */
+    readonly quietMs: number;
+    /** How often it asks whether there is one; 0 is never. */
+    readonly probeMs: number;
+  };
+  /** Where leases outlive a restart. */
+  readonly leasesPath: string;
+}
+
+export type DhcpConfig = ProxyDhcpConfig | ReservationDhcpConfig | { readonly mode: 'off' };
+
+/** The ports and addresses that standards fix. */
+export const dhcpListenDefault: DhcpListen = {
+  address: '0.0.0.0',
+  port: 67,
+  pxeAddress: '0.0.0.0',
+  pxePort: 4011,
+  clientPort: 68,
+  relayPort: 67,
+  broadcastAddress: '255.255.255.255',
+};
+
+/** Everything else of proxy mode is derived. */
+export const proxyDhcpDefault: ProxyDhcpConfig = { mode: 'proxy', ...dhcpListenDefault };
+
+/** So that a runner outlives a restart of its agent, and a host that left frees its address. */
+export const leaseSecondsDefault = 3_600;
+export const leaseSecondsLimits = [60, 31_536_000] as const;
+export const declinedMsDefault = 3_600_000;
+export const otherServerDefault = { quietMs: 300_000, probeMs: 60_000 } as const;
+
+/** More would be of no use to a client and might not fit the answer. */
+const serversMax = 8;
+
+/** The addresses to give, or the words that say which setting is wrong, without "dhcp.". */
+export function addressPlanOf(
+  { subnet, reservations, range, discovery }: ReservationDhcpConfig,
+  serverAddress: string,
+): AddressPlan | string {
+  const settings = {
+    network: subnet.network,
+    reservations: reservations.map(({ mac, address }) => {
+      return { mac: canonicalMac(mac) ?? mac, address };
+    }),
+    ...(range === undefined ? {} : { range }),
+    ...(discovery === undefined ? {} : { discovery }),
+  };
+  return makeAddressPlan(settings, [
+    { whose: 'this agent', address: serverAddress },
+    ...subnet.routers.map((address) => ({ whose: 'a router', address })),
+    ...subnet.dnsServers.map((address) => ({ whose: 'a DNS server', address })),
+  ]);
+}
+
+/** What is wrong with the rest of the subnet, without "dhcp.". */
+export function subnetProblem(
+  { routers, dnsServers, domainName, leaseSeconds }: SubnetConfig,
+  plan: AddressPlan,
+): string | undefined {
+  const stranger = routers.find((router) => !subnetHas(plan.subnet, router));
+  if (stranger !== undefined) return `subnet.routers ${stranger} must be in the network`;
+  const noAddress = dnsServers.find((server) => addressNumber(server) === undefined);
+  if (noAddress !== undefined) return `subnet.dnsServers ${noAddress} must be an IPv4 address`;
+  if (Math.max(routers.length, dnsServers.length) > serversMax) {
+    return `subnet.routers and subnet.dnsServers must be at most ${serversMax} each`;
+  }
+  if (domainName !== undefined && !/^[A-Za-z0-9][A-Za-z0-9.-]{0,252}$/.test(domainName)) {
+    return `subnet.domainName ${JSON.stringify(domainName)} must be a domain name`;
+  }
+  const [least, most] = leaseSecondsLimits;
+  const fits = Number.isInteger(leaseSeconds) && leaseSeconds >= least && leaseSeconds <= most;
+  return fits ? undefined : `subnet.leaseSeconds must be from ${least} to ${most}`;
+}

@@ -1,0 +1,176 @@
+/**
+ * The DHCP server on a real socket: one decision each packet, the answer at once, the leases on
+ * disk soon after.
+ *
+ * X1 Nothing is awaited between a request and its answer, and no packet can stop the next.
+ * X2 While another server is at work this one is silent and says so; it comes back by itself.
+ *    Two traces are visible here: a client that names the other server in its request, and the
+ *    other's answer to our own question, which we ask as a relay would so that it comes to us.
+ */
+import {
+  afterSighting,
+  decodeDhcp,
+  encodeDhcp,
+  isQuiet,
+  LeaseBook,
+  type OtherAnswer,
+  type Quiet,
+  readServerRequest,
+  serve,
+  type ServerDecision,
+  type ServerNotice,
+  type ServerRequest,
+  type ServerSettings,
+  serving,
+  subnetHas,
+} from '@rackwright/dhcp';
+import type { Cancel, UdpPeer, UdpSocket } from '@rackwright/platform';
+import type { ReservationDhcpConfig } from './dhcp-config.ts';
+import { LeaseFile, type LeaseFileParts, readLeases, steadyTime } from './lease-file.ts';
+import { LineBudget } from './line-budget.ts';
+import type { BootMemory } from './memory.ts';
+import type { Gate } from './observation.ts';
+import { type BootDecision, bootDecision } from './permission.ts';
+import { probeMac, probePacket } from './probe.ts';
+
+/** What somebody should know of: it keeps hosts from their addresses. */
+export type DhcpFault = ServerNotice & {
+  /** Wall time, milliseconds since the Unix epoch. */
+  readonly atMs: number;
+};
+
+export interface DhcpServerParts extends LeaseFileParts {
+  readonly gate: Gate;
+  /** Read at every request; returns at once. */
+  memory(): BootMemory;
+  /** Called synchronously; must be quick. */
+  onFault(fault: DhcpFault): void;
+  readonly settings: ServerSettings;
+  readonly dhcp: ReservationDhcpConfig;
+}
+
+const faultLinesPerMinuteMax = 30;
+
+export class DhcpServer {
+  readonly #parts: DhcpServerParts;
+  readonly #book: LeaseBook;
+  readonly #file: LeaseFile;
+  readonly #nowMs: () => number;
+  readonly #faultLines: LineBudget;
+  readonly #ownProbe: string;
+  #quiet: Quiet = serving;
+  #probeTimer: Cancel | undefined;
+
+  /** Takes up the leases of the last life. */
+  static async open(parts: DhcpServerParts): Promise<DhcpServer> {
+    const { records, writtenAtMs } = await readLeases(parts, parts.settings.plan);
+    const nowMs = steadyTime(parts.clock, writtenAtMs);
+    return new DhcpServer(parts, LeaseBook.from(records), nowMs);
+  }
+
+  private constructor(parts: DhcpServerParts, book: LeaseBook, nowMs: () => number) {
+    this.#parts = parts;
+    this.#book = book;
+    this.#nowMs = nowMs;
+    this.#file = new LeaseFile(parts, book, nowMs);
+    this.#faultLines = new LineBudget(parts.clock, faultLinesPerMinuteMax, 60_000);
+    this.#ownProbe = probeMac(parts.settings.serverAddress);
+  }
+
+  /** Throws DecodeError when the datagram is no DHCP packet. */
+  receive(socket: UdpSocket, datagram: Uint8Array, from: UdpPeer): void {
+    const read = readServerRequest(decodeDhcp(datagram), from);
+    switch (read.kind) {
+      case 'silence':
+        return;
+      case 'otherAnswer':
+        return this.#hearOther(read);
+      case 'asked': {
+        // Our own broadcasts come back to us.
+        if (read.request.mac === this.#ownProbe) return;
+        const { reply } = this.#decide(read.request);
+        if (reply !== undefined) socket.send(encodeDhcp(reply.packet), reply.to);
+      }
+    }
+  }
+
+  /** Asks again and again whether there is another server, from now on. */
+  probe(socket: UdpSocket): void {
+    const { clock, dhcp, settings } = this.#parts;
+    const { probeMs } = dhcp.otherServer;
+    if (probeMs === 0) return;
+    const to = { address: dhcp.broadcastAddress, port: dhcp.relayPort };
+    socket.send(encodeDhcp(probePacket(settings.serverAddress, this.#nowMs())), to);
+    this.#isQuiet();
+    this.#probeTimer = clock.after(probeMs, () => this.probe(socket));
+  }
+
+  /** Writes the last leases down. */
+  async close(): Promise<void> {
+    this.#probeTimer?.();
+    await this.#file.close();
+  }
+
+  #decide(request: ServerRequest): ServerDecision {
+    const { gate, log, settings } = this.#parts;
+    const { mac, asked, boot } = request;
+    // A boot is observed when it begins; the request that follows is part of it.
+    const isBoot = boot !== undefined && asked.kind === 'discover';
+    const { kind: permission } = isBoot ? gate(mac, 'dhcp') : this.#decisionOn(mac);
+    const isKnown = (one: string): boolean => this.#decisionOn(one).kind !== 'unknownHost';
+    const quiet = this.#isQuiet();
+    const state = { book: this.#book, nowMs: this.#nowMs(), quiet, permission, isKnown };
+    const decision = serve(request, state, settings);
+    this.#book.apply(decision.changes);
+    if (decision.changes.some(({ kind }) => kind !== 'offered')) this.#file.changed();
+    if (decision.notice !== undefined) this.#notice(decision.notice);
+    log.debug({ mac, asked: asked.kind, reason: decision.reason }, 'address request');
+    return decision;
+  }
+
+  #decisionOn(mac: string): BootDecision {
+    return bootDecision(this.#parts.memory(), mac, this.#parts.clock.nowMs());
+  }
+
+  #hearOther({ server, address }: OtherAnswer): void {
+    const { plan, serverAddress } = this.#parts.settings;
+    if (server === serverAddress || !subnetHas(plan.subnet, address)) return;
+    this.#notice({ kind: 'otherServer', serverAddress: server });
+  }
+
+  #notice(notice: ServerNotice): void {
+    const { clock, dhcp, log, onFault } = this.#parts;
+    if (notice.kind === 'otherServer') {
+      const { quietMs } = dhcp.otherServer;
+      const seen = afterSighting(this.#quiet, notice.serverAddress, this.#nowMs(), quietMs);
+      this.#quiet = seen.quiet;
+      if (!seen.isNews) return;
+    }
+    const { kind, ...fields } = notice;
+    this.#faultLines.spend((suppressed) => {
+      log.error({ ...fields, suppressed }, faultMessages[kind]);
+    });
+    try {
+      onFault({ ...notice, atMs: clock.nowMs() });
+    } catch (error) {
+      log.error({ error: String(error) }, 'observer of DHCP faults failed');
+    }
+  }
+
+  /** Also says when it is over. */
+  #isQuiet(): boolean {
+    const quiet = isQuiet(this.#quiet, this.#nowMs());
+    if (!quiet && this.#quiet.kind === 'quiet') {
+      const { serverAddress } = this.#quiet;
+      this.#quiet = serving;
+      this.#parts.log.info({ serverAddress }, 'no trace of the other DHCP server: serving again');
+    }
+    return quiet;
+  }
+}
+
+const faultMessages: Readonly<Record<ServerNotice['kind'], string>> = {
+  otherServer: 'another DHCP server gives addresses here: silent until it is gone',
+  declined: 'a client found its address in use by somebody else: put aside for a time',
+  noAddressLeft: 'no address is left for a client: its range is too small',
+};

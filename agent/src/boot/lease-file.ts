@@ -1,0 +1,167 @@
+/**
+ * The leases on disk, so that hosts keep their addresses when the agent starts again.
+ *
+ * F1 Nothing waits for the disk: a change is in force at once and written soon after. What a
+ *    power cut takes is harmless: hosts keep what they use, and decline what is in use.
+ * F2 A file that is gone or unreadable is an empty book and a line in the log, never a failure.
+ * F3 Time in it never runs backwards, whatever the machine's clock does (`steadyTime`).
+ */
+import {
+  type AddressPlan,
+  addressNumber,
+  isInPlan,
+  type Lease,
+  LeaseBook,
+  type LeaseRecords,
+  type SetAside,
+} from '@rackwright/dhcp';
+import { type Cancel, type Clock, ConfigReader, type Disk, type Log } from '@rackwright/platform';
+import { canonicalMac } from './mac.ts';
+
+/** At most one write in this time, however many clients there are. */
+const writeSpacingMs = 1_000;
+const retryMs = 30_000;
+const ownerOnlyMode = 0o600;
+const formatVersion = 1;
+
+export interface LeaseFileParts {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly path: string;
+}
+
+/** What the last life wrote down. */
+export interface WrittenLeases {
+  readonly records: LeaseRecords;
+  readonly writtenAtMs: number;
+}
+
+/** The leases of the last life, as far as the plan still allows them. */
+export async function readLeases(
+  { disk, log, path }: LeaseFileParts,
+  plan: AddressPlan,
+): Promise<WrittenLeases> {
+  try {
+    const bytes = await disk.read(path);
+    if (bytes === undefined) return nothingWritten;
+    const { records, writtenAtMs } = parseLeases(new TextDecoder().decode(bytes));
+    const leases = records.leases.filter(({ mac, address }) => isInPlan(plan, mac, address));
+    return { records: { ...records, leases }, writtenAtMs };
+  } catch (error) {
+    log.warn({ path, error: String(error) }, 'the kept leases cannot be read');
+    return nothingWritten;
+  }
+}
+
+const nothingWritten: WrittenLeases = { records: { leases: [], setAside: [] }, writtenAtMs: 0 };
+
+/** Wall time as it was at the start, and from then on as a clock that nobody sets. */
+export function steadyTime(clock: Clock, notBeforeMs: number): () => number {
+  const startMs = Math.max(clock.nowMs(), notBeforeMs);
+  const startSuspendAwareMs = clock.suspendAwareMs();
+  return () => startMs + clock.suspendAwareMs() - startSuspendAwareMs;
+}
+
+export class LeaseFile {
+  readonly #parts: LeaseFileParts;
+  readonly #book: LeaseBook;
+  readonly #nowMs: () => number;
+  #timer: Cancel | undefined;
+  #writing: Promise<void> = Promise.resolve();
+  #dirty = false;
+
+  constructor(parts: LeaseFileParts, book: LeaseBook, nowMs: () => number) {
+    this.#parts = parts;
+    this.#book = book;
+    this.#nowMs = nowMs;
+  }
+
+  /** The book is no longer what is written. Returns at once. */
+  changed(): void {
+    this.#dirty = true;
+    if (this.#timer === undefined) this.#writeAfter(0);
+  }
+
+  /** Writes what is not written yet. */
+  async close(): Promise<void> {
+    this.#timer?.();
+    this.#timer = undefined;
+    await this.#writing;
+    if (this.#dirty) await this.#write();
+  }
+
+  #writeAfter(delayMs: number): void {
+    this.#timer = this.#parts.clock.after(delayMs, () => {
+      this.#writing = this.#write().then((written) => {
+        // Gone when the file was closed meanwhile.
+        if (this.#timer !== undefined) this.#rest(written);
+      });
+    });
+  }
+
+  /** What changed while the last write was under way is written after a pause. */
+  #rest(written: boolean): void {
+    this.#timer = this.#parts.clock.after(written ? writeSpacingMs : retryMs, () => {
+      this.#timer = undefined;
+      if (this.#dirty) this.#writeAfter(0);
+    });
+  }
+
+  /** Resolves with whether it is on disk. */
+  async #write(): Promise<boolean> {
+    const { disk, log, path } = this.#parts;
+    const nowMs = this.#nowMs();
+    this.#dirty = false;
+    try {
+      const text = formatLeases(this.#book.records(nowMs), nowMs);
+      await disk.writeAtomic(path, new TextEncoder().encode(text), ownerOnlyMode);
+      return true;
+    } catch (error) {
+      this.#dirty = true;
+      log.error({ path, error: String(error) }, 'leases are in force but not on disk');
+      return false;
+    }
+  }
+}
+
+export function formatLeases({ leases, setAside }: LeaseRecords, writtenAtMs: number): string {
+  const lines = {
+    version: formatVersion,
+    writtenAtMs,
+    leases: leases.map(({ mac, address, bound, untilMs }) => {
+      return { mac, address, state: bound ? 'bound' : 'free', untilMs };
+    }),
+    setAside,
+  };
+  return `${JSON.stringify(lines, null, 1)}\n`;
+}
+
+/** Throws an Error that says what is wrong. */
+export function parseLeases(text: string): WrittenLeases {
+  const reader = new ConfigReader(JSON.parse(text));
+  reader.whole('version', [formatVersion, formatVersion]);
+  const writtenAtMs = readTime(reader, 'writtenAtMs');
+  const leases = reader.sections('leases', (one): Lease => {
+    const bound = one.oneOf('state', ['bound', 'free']) === 'bound';
+    return { ...readOwner(one), bound, untilMs: readTime(one, 'untilMs') };
+  });
+  const setAside = reader.sections('setAside', (one): SetAside => {
+    return { ...readOwner(one), untilMs: readTime(one, 'untilMs') };
+  });
+  reader.end();
+  return { records: { leases, setAside }, writtenAtMs };
+}
+
+function readOwner(reader: ConfigReader): { readonly mac: string; readonly address: string } {
+  const mac = canonicalMac(reader.text('mac'));
+  const address = reader.text('address');
+  if (mac === undefined || addressNumber(address) === undefined) {
+    throw new Error('a lease without a MAC and an address');
+  }
+  return { mac, address };
+}
+
+function readTime(reader: ConfigReader, key: string): number {
+  return reader.whole(key, [0, Number.MAX_SAFE_INTEGER]);
+}
