@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { blockBytes, challengeContent, planChallenge } from './challenge.ts';
-import type { ErasureMethod } from './method.ts';
+import { type ErasureMethod, erasureMethods } from './method.ts';
 import { type BlockRead, combineVerdicts, startVerdict, type Verdict } from './verdict.ts';
 
 const seed = new Uint8Array(32).fill(3);
@@ -103,10 +103,14 @@ test('after a cryptographic erase accepts noise but no sector of the challenge',
   expect(left).toMatchObject({ kind: 'notErased', offset: challenged + 512 });
 });
 
-test('proves nothing by a challenge that nobody saw written', () => {
-  const options = { method: 'nvmeFormatCrypto', challengeProved: false } as const;
-  expect(judge(() => noise, options).kind).toBe('unverified');
-  expect(judge(() => zeros, options).kind).toBe('erased');
+test.each(erasureMethods)('proves nothing by %s without a challenge seen written', (method) => {
+  for (const content of [zeros, ones, noise]) {
+    const verdict = judge(() => content, { method, deallocatedByte: 255, challengeProved: false });
+    expect(verdict).toMatchObject({
+      kind: 'unverified',
+      reason: expect.stringMatching(/nothing proves that a challenge was written/),
+    });
+  }
 });
 
 test('combines regions to the worst verdict or to sums', () => {

@@ -7,8 +7,9 @@
  *    read twice instead of another, or a short block is `unverified`.
  * V2 Proof that bytes are left outranks an I/O error elsewhere: `notErased` wins.
  * V3 After a cryptographic erase any content is fine but the challenge; one equal sector of 512
- *    bytes is enough to say `notErased`, and a challenge that nobody proved to have been written
- *    proves nothing, so then the places must all read as erased.
+ *    bytes is enough to say `notErased`.
+ * V4 By whatever method: without a challenge that was proved to have been written, nothing can be
+ *    told. A disk that nobody touched is mostly zeros as well, so its places prove nothing.
  */
 import { blockBytes, type ChallengePlan, challengeContent } from './challenge.ts';
 import type { ErasureMethod } from './method.ts';
@@ -41,8 +42,7 @@ export interface VerdictReader {
 }
 
 const sectorBytes = 512;
-const challengeMissing =
-  'the device holds content, and nothing proves that a challenge was written before the erasure';
+const challengeMissing = 'nothing proves that a challenge was written before the erasure';
 
 /** Starts judging one region. */
 export function startVerdict(question: VerdictQuestion): VerdictReader {
@@ -51,8 +51,7 @@ export function startVerdict(question: VerdictQuestion): VerdictReader {
   let proof: Verdict | undefined;
   let doubt: Verdict | undefined;
   let bytesRead = 0;
-  const isCrypto = question.method === 'nvmeFormatCrypto';
-  const contentAllowed = isCrypto && question.challengeProved;
+  const contentAllowed = question.method === 'nvmeFormatCrypto';
 
   function judgeBlock(offset: number, bytes: Uint8Array): void {
     if (!planned.delete(offset)) return;
@@ -65,19 +64,18 @@ export function startVerdict(question: VerdictQuestion): VerdictReader {
       proof ??= judgeChallenge(challenges.has(offset), question.seed, offset, bytes);
       return;
     }
-    const left = judgeFill(offset, bytes, question.deallocatedByte);
-    // Content after a cryptographic erase may be noise: without a proved challenge, who knows.
-    if (left !== undefined && isCrypto) doubt ??= unverified(challengeMissing);
-    else proof ??= left;
+    proof ??= judgeFill(offset, bytes, question.deallocatedByte);
   }
 
   return {
     add(read) {
+      if (!question.challengeProved) return false;
       if (read.kind === 'block') judgeBlock(read.offset, read.bytes);
       else doubt ??= unverified(`I/O error at ${read.offset}: ${read.message}`);
       return proof === undefined;
     },
     finish() {
+      if (!question.challengeProved) return unverified(challengeMissing);
       if (proof !== undefined) return proof;
       if (doubt !== undefined) return doubt;
       if (planned.size > 0) return unverified(`${planned.size} planned places were never read`);

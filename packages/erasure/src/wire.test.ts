@@ -61,9 +61,18 @@ test('carries verdicts, and reads what it does not know as unverified', () => {
     { kind: 'switchedOff' },
   ];
   for (const verdict of verdicts) {
-    const outcome = create(agent.DeviceOutcomeSchema, verdictToWire(verdict));
-    expect(verdictOf(outcome)).toEqual(verdict);
+    const fields = { ...verdictToWire(verdict), challengeBlocksWritten: 64n };
+    expect(verdictOf(create(agent.DeviceOutcomeSchema, fields))).toEqual(verdict);
   }
   const newer = create(agent.DeviceOutcomeSchema, { verdict: 99 as agent.VerdictKind });
   expect(verdictOf(newer).kind).toBe('unverified');
+});
+
+test('does not believe an erasure without places read or without a challenge', () => {
+  const erased = verdictToWire({ kind: 'erased', placesRead: 1, bytesRead: 4096 });
+  const read = (fields: object) =>
+    verdictOf(create(agent.DeviceOutcomeSchema, { ...erased, ...fields })).kind;
+  expect(read({ challengeBlocksWritten: 64n })).toBe('erased');
+  expect(read({ challengeBlocksWritten: 0n })).toBe('unverified');
+  expect(read({ challengeBlocksWritten: 64n, placesRead: 0n })).toBe('unverified');
 });

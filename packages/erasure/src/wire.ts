@@ -156,14 +156,22 @@ export type RecordedVerdict =
   | { readonly kind: 'unverified'; readonly reason: string }
   | { readonly kind: 'switchedOff' };
 
-/** Anything but a known verdict, and `erased` without a place read, is `unverified`. */
+/**
+ * Anything but a known verdict is `unverified`, and so is `erased` without a place read or without
+ * a challenge that was there before: zeros alone are no evidence of an erasure.
+ */
 export function verdictOf(outcome: agent.DeviceOutcome): RecordedVerdict {
   switch (outcome.verdict) {
     case agent.VerdictKind.ERASED: {
       const placesRead = Number(outcome.placesRead);
       const bytesRead = Number(outcome.bytesRead);
-      if (placesRead > 0 && bytesRead > 0) return { kind: 'erased', placesRead, bytesRead };
-      return { kind: 'unverified', reason: 'said to be erased, but no place was read' };
+      if (placesRead === 0 || bytesRead === 0) {
+        return { kind: 'unverified', reason: 'said to be erased, but no place was read' };
+      }
+      if (outcome.challengeBlocksWritten === 0n) {
+        return { kind: 'unverified', reason: 'said to be erased, but no challenge was written' };
+      }
+      return { kind: 'erased', placesRead, bytesRead };
     }
     case agent.VerdictKind.NOT_ERASED:
       return { kind: 'notErased', reason: outcome.verdictReason };

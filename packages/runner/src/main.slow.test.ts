@@ -16,6 +16,7 @@ import { startTestAgent, type TestAgent } from './test-agent.ts';
 
 const guid = '00112233445566778899aabbccddeeff';
 const mib = 1024 * 1024;
+const seed = new Uint8Array(32).fill(9);
 let folder = '';
 let testAgent: TestAgent;
 let child: ChildProcess | undefined;
@@ -55,13 +56,12 @@ function start(words = ''): Promise<{ signal: string | null; code: number | null
   });
 }
 
-async function order(operationId: string, mode = agent.StepMode.RUN, lastProgress = '') {
+async function order(operationId: string, mode: agent.StepMode = agent.StepMode.RUN) {
   const { devices } = await fileDisks(folder, nodeClock()).list();
   const value = create(agent.RunStepSchema, {
     step: 'deploy.erase_devices',
     mode,
-    arguments: lastProgress === '' ? {} : { lastProgress },
-    challengeSeed: new Uint8Array(32).fill(9),
+    challengeSeed: seed,
     expectedIdentity: create(BmcIdentitySchema, { guid: Buffer.from(guid, 'hex') }),
     devices: decideScope(devices).flatMap((decision) =>
       decision.kind === 'inScope'
@@ -97,7 +97,9 @@ function seen(): string[] {
 }
 
 const isBlank = (): boolean => readFileSync(join(folder, 'sda.img')).every((byte) => byte === 0);
-const stages = (stage: string): string => JSON.stringify({ devices: { 'S-sda': stage } });
+
+const stages = (stage: string): string =>
+  JSON.stringify({ seed: Buffer.from(seed).toString('hex'), devices: { 'S-sda': stage } });
 
 /** Point → what the disk has seen by then, and what the successor says of it. */
 test.each<[string, string[], string | undefined]>([
@@ -133,6 +135,22 @@ test.each<[string, string[], string | undefined]>([
     expect(isBlank()).toBe(true);
   },
 );
+
+test('killed before the challenge of a sparse disk, no check can prove an erasure', async () => {
+  const sparse = Buffer.alloc(64 * mib);
+  sparse.write('SECRET', 5 * mib);
+  writeFileSync(join(folder, 'sda.img'), sparse);
+  const killed = start('rackwright.lab.crash=runner.begun');
+  await order('a');
+  await killed;
+  void start();
+  expect(await finalOf('a')).toMatchObject({ type: 'interrupted' });
+  const value = create(runner.ReportReceivedSchema, { operationId: 'a' });
+  await testAgent.send({ case: 'reportReceived', value });
+  await order('b', agent.StepMode.CHECK);
+  expect(await finalOf('b')).toMatchObject({ kind: 'failed', type: 'unverified' });
+  expect(seen()).toEqual([]);
+});
 
 test('killed at runner.reported, its successor gives the same report again', async () => {
   const killed = start('rackwright.lab.crash=runner.reported');

@@ -247,7 +247,7 @@ class RunnerLoop {
       },
       stage: (identity: string, stage: DeviceStage) => {
         stages.set(identity, stage);
-        const progress = formatProgress(stages);
+        const progress = formatProgress(stages, order.challengeSeed);
         return this.#dispatch({ kind: 'stageReached', operationId, progress });
       },
       verdictSwitchedOff,

@@ -4,7 +4,8 @@
  * Invariants:
  * D1 Always answers an outcome; what the device refuses becomes the outcome's words.
  * D2 The verdict is read after the erasing call, whatever that call said, unless it failed.
- * D3 `mode: check` writes nothing.
+ * D3 `mode: check` writes nothing, and proves nothing without an earlier attempt's challenge.
+ * D4 The outcome counts challenge blocks only when they were read back as written.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -48,6 +49,8 @@ interface Work {
   readonly method: ErasureMethod;
   readonly log: string[];
   readonly progress: DeviceProgress;
+  /** The challenge has been read back as written, by this attempt or the one that is checked. */
+  challenged: boolean;
 }
 
 /** Erases or checks one target. `challengeProved` is for checks: an earlier attempt wrote it. */
@@ -68,15 +71,16 @@ export async function eraseDevice(
   } else {
     const { method } = plan;
     const challenges = planDevice(device, identity, method, context.order.challengeSeed);
-    const work = { context, target, challenges, method, log, progress };
+    const work = { context, target, challenges, method, log, progress, challenged: false };
     if (context.order.mode === agent.StepMode.CHECK) {
-      verdict = await check(work, challengeProved);
+      work.challenged = challengeProved;
+      verdict = await check(work);
     } else {
       const failure = await erase(work);
       erasingFailed = failure !== undefined;
-      blocksWritten = challenges.reduce((sum, each) => sum + each.plan.challenges.length, 0);
       verdict = failure ?? (await judge(work));
     }
+    if (work.challenged) blocksWritten = challengeBlocks(challenges);
   }
   log.push(...(await deviceLog(context, device)));
   return {
@@ -104,6 +108,7 @@ async function erase(work: Work): Promise<RecordedVerdict | undefined> {
   try {
     await context.stage(identity, 'begun');
     await challengeRegions(work);
+    work.challenged = true;
     await context.stage(identity, 'challenged');
     context.crashPoint('runner.challenged');
     await applyMethod(work);
@@ -130,9 +135,13 @@ async function judge(work: Work): Promise<RecordedVerdict> {
   return verdict;
 }
 
-async function check(work: Work, challengeProved: boolean): Promise<RecordedVerdict> {
-  const { context, target, challenges, method } = work;
-  return await readVerdict(context.devices, target.device, challenges, method, challengeProved);
+async function check(work: Work): Promise<RecordedVerdict> {
+  const { context, target, challenges, method, challenged } = work;
+  return await readVerdict(context.devices, target.device, challenges, method, challenged);
+}
+
+function challengeBlocks(challenges: readonly RegionChallenge[]): number {
+  return challenges.reduce((sum, each) => sum + each.plan.challenges.length, 0);
 }
 
 async function challengeRegions(work: Work): Promise<void> {

@@ -9,7 +9,8 @@ import { nodeClock } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';
 import { fileMachine } from '../linux/file-machine.ts';
-import type { StepContext, StepEnd } from '../step.ts';
+import { formatProgress } from '../progress-text.ts';
+import type { DeviceStage, StepContext, StepEnd } from '../step.ts';
 import { eraseDevices, eraseDevicesMetadata } from './step.ts';
 
 const clock = nodeClock();
@@ -110,6 +111,16 @@ function verdicts(end: StepEnd): (agent.VerdictKind | undefined)[] {
   return (end.evidence?.devices ?? []).map((outcome) => outcome.verdict);
 }
 
+/** What an interrupted attempt of `run` leaves behind as its last progress. */
+function progressText(stage: DeviceStage, identity: string): string {
+  return formatProgress(new Map([[identity, stage]]), new Uint8Array(32).fill(9));
+}
+
+function checkAfter(stage: DeviceStage, identity: string): Partial<agent.RunStep> {
+  const lastProgress = progressText(stage, identity);
+  return { mode: agent.StepMode.CHECK, arguments: { lastProgress } };
+}
+
 const nvme = { transport: 'nvme', nvme: { formatSupported: true } };
 
 test('erases by overwrite, discard and format, and proves each', async () => {
@@ -188,11 +199,9 @@ test('names one disk of ten that fails while nine are erased', async () => {
 test('is unverified when a place cannot be read', async () => {
   const fault = { kind: 'ioError', operation: 'read', offset: mib, length: 4096 };
   addDisk('bad', { faults: [fault] });
-  const end = await run({ order: { mode: agent.StepMode.CHECK } });
-  expect(end.result).toMatchObject({ kind: 'failed', type: 'notErased' });
   writeFileSync(join(folder, 'bad.img'), Buffer.alloc(2 * mib));
-  const again = await run({ order: { mode: agent.StepMode.CHECK } });
-  expect(again.result).toMatchObject({ kind: 'failed', type: 'unverified' });
+  const end = await run({ order: checkAfter('erased', 'S-bad') });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'unverified' });
 });
 
 test('fails for a read-only disk, by name, and erases the others', async () => {
@@ -255,10 +264,32 @@ test('checks without writing anything', async () => {
   addDisk('vda');
   expect((await run()).result.kind).toBe('complete');
   const lines = deviceLog('vda').length;
-  const end = await run({ order: { mode: agent.StepMode.CHECK } });
+  const end = await run({ order: checkAfter('erased', 'S-vda') });
   expect(end.result).toEqual({ kind: 'complete' });
+  expect(end.evidence?.devices?.[0]?.challengeBlocksWritten).toBe(64n);
   const after = deviceLog('vda').slice(lines);
   expect(after.every(({ kind }) => kind === 'open')).toBe(true);
+});
+
+const otherSeed = JSON.stringify({ seed: '00'.repeat(32), devices: { 'S-disk': 'erased' } });
+test.each<[string, object, string[]]>([
+  ['overwrite', { transport: 'sata', discardSupported: false }, ['disk']],
+  ['discard', { transport: 'virtio' }, ['disk']],
+  ['format', nvme, ['disk']],
+  ['crypto format', { transport: 'nvme', nvme: { cryptoEraseSupported: true } }, ['disk']],
+])('never takes a mostly empty disk for erased by %s', async (_name, description, regions) => {
+  const sizeBytes = 64 * mib;
+  addDisk('disk', description, regions, sizeBytes);
+  // A secret that no sampled place meets: the disk looks like one that has been erased.
+  const sparse = Buffer.alloc(sizeBytes);
+  sparse.write('SECRET', 5 * mib);
+  writeFileSync(join(folder, 'disk.img'), sparse);
+  for (const lastProgress of ['', 'noise', otherSeed, progressText('begun', 'S-disk')]) {
+    const check = { mode: agent.StepMode.CHECK, arguments: { lastProgress } };
+    const end = await run({ order: check });
+    expect(end.result).toMatchObject({ kind: 'failed', type: 'unverified' });
+    expect(end.evidence?.devices?.[0]?.challengeBlocksWritten).toBe(0n);
+  }
 });
 
 test('waits for a device that is still busy with itself', async () => {
@@ -277,8 +308,7 @@ test('checks a cryptographic erase only against a challenge that was written', a
   expect((await run({ order: check })).result).toMatchObject({ type: 'unverified' });
   expect((await run()).result.kind).toBe('complete');
   expect((await run({ order: check })).result).toMatchObject({ type: 'unverified' });
-  const lastProgress = '{"devices":{"S-nvme0":"challenged"}}';
-  const told = await run({ order: { ...check, arguments: { lastProgress } } });
+  const told = await run({ order: checkAfter('challenged', 'S-nvme0') });
   expect(told.result).toEqual({ kind: 'complete' });
 });
 

@@ -75,7 +75,8 @@ async function runErase(
   }
   context.log.info({ devices: found.targets.map(describeTarget).join(', ') }, 'erasure begins');
   context.crashPoint('runner.begun');
-  const lastProgress = parseProgress(context.order.arguments['lastProgress'] ?? '');
+  const { arguments: asked, challengeSeed } = context.order;
+  const lastProgress = parseProgress(asked['lastProgress'] ?? '', challengeSeed);
   const results = await eraseAll(context, found.targets, lastProgress);
   const evidence = {
     operationId: context.operationId,

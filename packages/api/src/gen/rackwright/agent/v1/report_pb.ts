@@ -592,6 +592,9 @@ export type DeviceOutcome = Message<"rackwright.agent.v1.DeviceOutcome"> & {
   bytesRead: bigint;
 
   /**
+   * Only those that were read back as written before the erasure, by this attempt or, for a check,
+   * by the attempt that it checks; without them no verdict of erasure counts.
+   *
    * @generated from field: uint64 challenge_blocks_written = 7;
    */
   challengeBlocksWritten: bigint;
