@@ -1,5 +1,7 @@
+import { nodeHttpClient } from '@rackwright/platform/node';
 import { describe, test } from 'vitest';
 import { type BmcRig, bmcConformance } from '../conformance/suite.ts';
+import { defaultRedfishOptions } from './driver.ts';
 import {
   bootDevices,
   clock,
@@ -9,8 +11,6 @@ import {
   startHost,
   user,
 } from './rig.fixture.ts';
-import { nodeHttpClient } from '@rackwright/platform/node';
-import { defaultRedfishOptions } from './driver.ts';
 
 /** The device's own side, read past the driver: by a bare request with basic authentication. */
 async function readSystem(address: string, port: number): Promise<Record<string, unknown>> {

@@ -25,8 +25,8 @@ import {
   bootPatch,
   judgeBoot,
   resetTypeFor,
-  wantedBoot,
   type WantedBoot,
+  wantedBoot,
 } from './choices.ts';
 import { Conversation, type RedfishTarget, type Resource } from './conversation.ts';
 import { type BmcInventory, readInventory } from './inventory.ts';

@@ -3,8 +3,8 @@ import type { HttpClient, HttpsOutcome, HttpsRequest } from '@rackwright/platfor
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { BmcResult } from '../driver.ts';
-import type { ExpectedSystem } from './system.ts';
 import { driverFor, password } from './rig.fixture.ts';
+import type { ExpectedSystem } from './system.ts';
 
 const readBack = { windowMs: 0, pollMs: 0 };
 
