@@ -106,6 +106,7 @@ async function erase(work: Work): Promise<RecordedVerdict | undefined> {
   const { context, target, log } = work;
   const { identity } = target;
   try {
+    stopIfCancelled(context);
     await context.stage(identity, 'begun');
     await challengeRegions(work);
     work.challenged = true;
@@ -160,6 +161,7 @@ async function applyMethod(work: Work): Promise<void> {
     case 'nvmeFormat': {
       const mode = method === 'nvmeFormatCrypto' ? 'crypto' : 'userData';
       work.progress(0.05, method);
+      stopIfCancelled(context);
       log.push(...(await context.devices.nvmeFormat(target.device, mode)));
       return;
     }

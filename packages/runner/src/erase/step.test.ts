@@ -314,10 +314,39 @@ test('checks a cryptographic erase only against a challenge that was written', a
 
 test('stops an overwrite that is cancelled', async () => {
   addDisk('sda', { discardSupported: false });
-  const cancelled = AbortSignal.abort();
-  const end = await run({ context: { signal: cancelled } });
+  const cancel = new AbortController();
+  const stage = async (_identity: string, reached: DeviceStage) => {
+    if (reached === 'challenged') cancel.abort();
+  };
+  const end = await run({ context: { signal: cancel.signal, stage } });
   expect(end.result).toMatchObject({ kind: 'failed', type: 'cancelled' });
-  expect(image('sda').subarray(8192, 8200).toString()).toBe('PATTERN!');
+  expect(image('sda').includes('PATTERN!')).toBe(true);
+  expect(deviceLog('sda').some(({ kind }) => kind === 'zero')).toBe(false);
+});
+
+test('writes nothing at all when it is cancelled before it began', async () => {
+  addDisk('sda');
+  addDisk('nvme0', nvme);
+  const end = await run({ context: { signal: AbortSignal.abort() } });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'cancelled' });
+  expect([logExists('sda'), logExists('nvme0')]).toEqual([false, false]);
+});
+
+test('writes nothing any more when it has ended by a fault that is no device’s', async () => {
+  const slow = { kind: 'slow', operation: 'write', delayMs: 20 };
+  addDisk('sda', { discardSupported: false, faults: [slow] }, undefined, 8 * mib);
+  addDisk('sdb', { discardSupported: false }, undefined, 64 * 1024);
+  addDisk('sdc', {}, undefined, 64 * 1024);
+  const stage = async (identity: string, reached: DeviceStage) => {
+    if (identity === 'S-sdb' && reached === 'challenged') throw new Error('the record is not safe');
+  };
+  await expect(run({ context: { stage } })).rejects.toThrow('the record is not safe');
+  const acts = deviceLog('sda').length;
+  await new Promise((resolve) => {
+    setTimeout(resolve, 200);
+  });
+  expect(deviceLog('sda')).toHaveLength(acts);
+  expect(image('sda').includes('PATTERN!')).toBe(true);
 });
 
 test('erases metadata only when that is the step, and leaves the middle alone', async () => {

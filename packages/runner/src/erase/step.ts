@@ -8,6 +8,7 @@
  * E2 One device's failure stops no other device, and no success of others hides it.
  * E3 `complete` needs the verdict `erased` for every device, and at least one device. Only the
  *    lab's switch takes the verdict away, and then evidence says so.
+ * E4 When the step has ended, however it ended, nothing of it writes any more.
  */
 import { agent, RerunClass } from '@rackwright/api';
 import {
@@ -150,13 +151,18 @@ async function guardIdentity(context: StepContext): Promise<GuardResult> {
   }
 }
 
-/** Runs at most `erasuresAtOnceMax` targets at a time; results come in the order of targets. */
+/**
+ * Runs at most `erasuresAtOnceMax` targets at a time; results come in the order of targets. Rejects
+ * for what is no device's failure, after everything else has stopped (E4).
+ */
 async function eraseAll(
-  context: StepContext,
+  step: StepContext,
   targets: readonly Target[],
   lastProgress: StagesByDevice,
 ): Promise<DeviceResult[]> {
   const results: DeviceResult[] = [];
+  const broken = new AbortController();
+  const context = { ...step, signal: AbortSignal.any([step.signal, broken.signal]) };
   const fractions = targets.map(() => 0);
   const weights = targets.map((target) => Math.max(target.device.sizeBytes, 1));
   const total = weights.reduce((sum, weight) => sum + weight, 0);
@@ -176,7 +182,11 @@ async function eraseAll(
       tell(1, 'done');
     }
   };
-  await Promise.all(Array.from({ length: Math.min(erasuresAtOnceMax, targets.length) }, work));
+  const workers = Array.from({ length: Math.min(erasuresAtOnceMax, targets.length) }, () =>
+    work().catch((error: unknown) => broken.abort(error)),
+  );
+  await Promise.all(workers);
+  if (broken.signal.aborted) throw broken.signal.reason;
   return results;
 }
 
