@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type BootConfig, checkBootConfig } from './config.ts';
-import { proxyDhcpDefault } from './dhcp-config.ts';
+import { dhcpListenDefault, proxyDhcpDefault } from './dhcp-config.ts';
 
 const good: BootConfig = {
   serverAddress: '10.77.0.1',
@@ -55,4 +55,25 @@ test.each<[string, Partial<BootConfig>, string]>([
   ],
 ])('refuses %s, naming it', (_name, change, words) => {
   expect(() => checkBootConfig({ ...good, ...change })).toThrow(words);
+});
+
+test('refuses ranges in which its own address lies, and leases that cannot be', () => {
+  const subnet = { network: '10.77.0.0/24', routers: [], dnsServers: [], leaseSeconds: 3_600 };
+  const dhcp = {
+    mode: 'reservation',
+    ...dhcpListenDefault,
+    subnet,
+    reservations: [],
+    range: { first: '10.77.0.1', last: '10.77.0.9' },
+    declinedMs: 1,
+    otherServer: { quietMs: 1, probeMs: 0 },
+    leasesPath: '/state/dhcp-leases',
+  } as const;
+  expect(() => checkBootConfig({ ...good, dhcp })).toThrow(
+    'boot configuration: dhcp.range must not contain 10.77.0.1, the address of this agent',
+  );
+  const elsewhere = { ...dhcp, range: { first: '10.77.0.2', last: '10.77.0.9' } };
+  expect(() => checkBootConfig({ ...good, dhcp: elsewhere })).not.toThrow();
+  const short = { ...elsewhere, subnet: { ...subnet, leaseSeconds: 1 } };
+  expect(() => checkBootConfig({ ...good, dhcp: short })).toThrow('dhcp.subnet.leaseSeconds');
 });

@@ -11,7 +11,7 @@ import {
   addressNumber,
   isInPlan,
   type Lease,
-  LeaseBook,
+  type LeaseBook,
   type LeaseRecords,
   type SetAside,
 } from '@rackwright/dhcp';
@@ -56,11 +56,11 @@ export async function readLeases(
 
 const nothingWritten: WrittenLeases = { records: { leases: [], setAside: [] }, writtenAtMs: 0 };
 
-/** Wall time as it was at the start, and from then on as a clock that nobody sets. */
+/** Wall time as it was at the start, from then on as a clock that nobody sets; milliseconds. */
 export function steadyTime(clock: Clock, notBeforeMs: number): () => number {
   const startMs = Math.max(clock.nowMs(), notBeforeMs);
   const startSuspendAwareMs = clock.suspendAwareMs();
-  return () => startMs + clock.suspendAwareMs() - startSuspendAwareMs;
+  return () => Math.floor(startMs + clock.suspendAwareMs() - startSuspendAwareMs);
 }
 
 export class LeaseFile {

@@ -1,0 +1,221 @@
+import {
+  dhcpOption,
+  type DhcpPacket,
+  decodeDhcp,
+  encodeDhcp,
+  readOption,
+  writeOption,
+} from '@rackwright/dhcp';
+import type { Log, UdpPeer, UdpSocket } from '@rackwright/platform';
+import { describe, expect, test } from 'vitest';
+import { MemoryDisk } from '../journal/testing/disk.ts';
+import { TestClock } from '../session/testing/clock.ts';
+import { addressPlanOf, dhcpListenDefault, type ReservationDhcpConfig } from './dhcp-config.ts';
+import { type DhcpFault, DhcpServer } from './dhcp-server.ts';
+import { makeGate, type NetbootObservation } from './observation.ts';
+import { probeMac } from './probe.ts';
+
+const serverAddress = '10.77.0.1';
+const mac = '52:54:00:77:00:01';
+const anywhere: UdpPeer = { address: '0.0.0.0', port: 68 };
+
+const dhcp: ReservationDhcpConfig = {
+  mode: 'reservation',
+  ...dhcpListenDefault,
+  subnet: { network: '10.77.0.0/24', routers: [], dnsServers: [], leaseSeconds: 3_600 },
+  reservations: [],
+  range: { first: '10.77.0.10', last: '10.77.0.20' },
+  declinedMs: 600_000,
+  otherServer: { quietMs: 300_000, probeMs: 60_000 },
+  leasesPath: '/state/dhcp-leases',
+};
+
+interface Sent {
+  readonly packet: DhcpPacket;
+  readonly to: UdpPeer;
+}
+
+class Rig {
+  readonly time = new TestClock();
+  readonly disk = new MemoryDisk();
+  readonly lines: string[] = [];
+  readonly faults: DhcpFault[] = [];
+  readonly observed: NetbootObservation[] = [];
+  readonly sent: Sent[] = [];
+  readonly socket: UdpSocket = {
+    local: { address: '0.0.0.0', port: 67 },
+    send: (datagram, to) => this.sent.push({ packet: decodeDhcp(datagram), to }),
+    close: () => {},
+  };
+
+  async open(): Promise<DhcpServer> {
+    const { clock } = this.time.open();
+    const write = (_fields: object, message: string): void => void this.lines.push(message);
+    const log: Log = { debug: () => {}, info: write, warn: write, error: write, child: () => log };
+    const hosts = [{ hostUid: 'u1', hostName: 'one', macs: [mac] }];
+    const memory = () => ({ snapshot: { generation: 1, hosts }, grants: [] });
+    const onNetboot = (one: NetbootObservation) => void this.observed.push(one);
+    const plan = addressPlanOf(dhcp, serverAddress);
+    if (typeof plan === 'string') throw new Error(plan);
+    return DhcpServer.open({
+      ...{ disk: this.disk.open().disk, clock, log, path: dhcp.leasesPath, memory, dhcp },
+      gate: makeGate({ clock, log, memory, onNetboot }),
+      onFault: (fault) => void this.faults.push(fault),
+      settings: {
+        ...dhcpListenDefault,
+        serverAddress,
+        plan,
+        subnet: { leaseSeconds: 3_600, routers: [], nameServers: [] },
+        declinedMs: dhcp.declinedMs,
+        loaders: {},
+        scriptUrl: () => 'http://10.77.0.1/script.ipxe',
+        loaderUrl: () => '',
+        loaderPath: () => '',
+      },
+    });
+  }
+
+  /** What the server answers, if anything. */
+  say(server: DhcpServer, packet: DhcpPacket, from = anywhere): Sent | undefined {
+    const before = this.sent.length;
+    server.receive(this.socket, encodeDhcp(packet), from);
+    return this.sent[before];
+  }
+}
+
+type Options = readonly (readonly [number, Uint8Array])[];
+
+function message(type: 'discover' | 'request' | 'offer', more: Options = []): DhcpPacket {
+  return {
+    op: type === 'offer' ? 'reply' : 'request',
+    hardwareType: 1,
+    hops: 0,
+    transactionId: 7,
+    seconds: 0,
+    flags: 0,
+    clientAddress: '0.0.0.0',
+    yourAddress: type === 'offer' ? '10.77.0.120' : '0.0.0.0',
+    nextServerAddress: '0.0.0.0',
+    relayAddress: '0.0.0.0',
+    hardwareAddress: Uint8Array.from(mac.split(':'), (pair) => Number.parseInt(pair, 16)),
+    serverName: '',
+    bootFile: '',
+    options: new Map([writeOption(dhcpOption.messageType, type), ...more]),
+  };
+}
+
+function request(address: string, server: string): DhcpPacket {
+  return message('request', [
+    writeOption(dhcpOption.requestedAddress, address),
+    writeOption(dhcpOption.serverIdentifier, server),
+  ]);
+}
+
+const ipxe = [writeOption(dhcpOption.userClass, { form: 'plain', classes: ['iPXE'] })];
+const foreign = request('10.77.0.120', '10.77.0.2');
+
+test('a host has the same address in the next life of the agent', async () => {
+  const rig = new Rig();
+  const server = await rig.open();
+  const offer = rig.say(server, message('discover'));
+  const address = offer?.packet.yourAddress ?? '';
+  expect(rig.say(server, request(address, serverAddress))?.packet.yourAddress).toBe(address);
+  await rig.time.run(10);
+  const next = await rig.open();
+  const renewal = { ...message('request'), clientAddress: address };
+  const ack = rig.say(next, renewal);
+  expect(ack && readOption(ack.packet, dhcpOption.messageType)).toBe('ack');
+});
+
+test('a boot is observed once, when it begins, and a plain client never', async () => {
+  const rig = new Rig();
+  const server = await rig.open();
+  const offer = rig.say(server, message('discover', ipxe));
+  const address = offer?.packet.yourAddress ?? '';
+  const chosen = request(address, serverAddress);
+  const ack = rig.say(server, { ...chosen, options: new Map([...chosen.options, ...ipxe]) });
+  expect(ack?.packet.bootFile).toBe('http://10.77.0.1/script.ipxe');
+  rig.say(server, message('discover'));
+  expect(rig.observed).toMatchObject([{ mac, hostUid: 'u1', stage: 'dhcp', permitted: false }]);
+});
+
+describe('beside another server', () => {
+  test('is silent for as long as there are traces of it, and tells so once', async () => {
+    const rig = new Rig();
+    const server = await rig.open();
+    rig.say(server, foreign);
+    for (let minute = 0; minute < 10; minute += 1) {
+      await rig.time.run(60_000);
+      expect(rig.say(server, message('discover'))).toBeUndefined();
+      rig.say(server, foreign);
+    }
+    expect(rig.faults).toMatchObject([{ kind: 'otherServer', serverAddress: '10.77.0.2' }]);
+    await rig.time.run(299_999);
+    expect(rig.say(server, message('discover'))).toBeUndefined();
+    await rig.time.run(2);
+    expect(rig.say(server, message('discover'))).toBeDefined();
+    expect(rig.lines).toEqual([
+      'another DHCP server gives addresses here: silent until it is gone',
+      'no trace of the other DHCP server: serving again',
+    ]);
+  });
+
+  test('finds it by asking as a relay would, and does not answer itself', async () => {
+    const rig = new Rig();
+    const server = await rig.open();
+    server.probe(rig.socket);
+    const [probe] = rig.sent;
+    expect(probe?.to).toEqual({ address: '255.255.255.255', port: 67 });
+    expect(probe?.packet).toMatchObject({ relayAddress: serverAddress, hops: 1 });
+    expect(rig.say(server, probe?.packet ?? message('discover'))).toBeUndefined();
+    const offer = message('offer', [writeOption(dhcpOption.serverIdentifier, '10.77.0.2')]);
+    rig.say(server, offer, { address: '10.77.0.2', port: 67 });
+    expect(rig.faults).toMatchObject([{ kind: 'otherServer', serverAddress: '10.77.0.2' }]);
+    expect(rig.say(server, message('discover'))).toBeUndefined();
+  });
+
+  test('asks every minute until it is closed, each time with another number', async () => {
+    const rig = new Rig();
+    const server = await rig.open();
+    server.probe(rig.socket);
+    await rig.time.run(180_000);
+    const numbers = new Set(rig.sent.map(({ packet }) => packet.transactionId));
+    expect([rig.sent.length, numbers.size]).toEqual([4, 4]);
+    await server.close();
+    await rig.time.run(180_000);
+    expect(rig.sent).toHaveLength(4);
+  });
+
+  test('takes no offer for one that is its own or of another network', async () => {
+    const rig = new Rig();
+    const server = await rig.open();
+    const own = message('offer', [writeOption(dhcpOption.serverIdentifier, serverAddress)]);
+    const other = message('offer', [writeOption(dhcpOption.serverIdentifier, '10.77.0.2')]);
+    rig.say(server, own);
+    rig.say(server, { ...other, yourAddress: '192.0.2.9' });
+    rig.say(server, { ...other, yourAddress: '0.0.0.0' });
+    expect(rig.faults).toEqual([]);
+  });
+});
+
+test('tells of an address that is declined, and an observer that fails costs a line', async () => {
+  const rig = new Rig();
+  const server = await rig.open();
+  const address = rig.say(server, message('discover'))?.packet.yourAddress ?? '';
+  rig.say(server, request(address, serverAddress));
+  rig.faults.push = () => {
+    throw new Error('full');
+  };
+  const declined = request(address, serverAddress);
+  const options = new Map([...declined.options, writeOption(dhcpOption.messageType, 'decline')]);
+  rig.say(server, { ...declined, options });
+  expect(rig.lines).toEqual([
+    'a client found its address in use by somebody else: put aside for a time',
+    'observer of DHCP faults failed',
+  ]);
+  expect(rig.say(server, message('discover'))?.packet.yourAddress).not.toBe(address);
+});
+
+test('the probe has a MAC of its own for each server', () => {
+  expect(probeMac('10.77.0.1')).toBe('02:52:0a:4d:00:01');
+});

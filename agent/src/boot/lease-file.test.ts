@@ -1,0 +1,153 @@
+import { type AddressPlan, LeaseBook, makeAddressPlan } from '@rackwright/dhcp';
+import type { Log } from '@rackwright/platform';
+import { expect, test } from 'vitest';
+import { MemoryDisk } from '../journal/testing/disk.ts';
+import { TestClock } from '../session/testing/clock.ts';
+import { formatLeases, LeaseFile, parseLeases, readLeases, steadyTime } from './lease-file.ts';
+
+const path = '/state/dhcp-leases';
+const mac = '52:54:00:77:00:01';
+const lease = { mac, address: '10.77.0.10', bound: true, untilMs: 5_000 };
+const setAside = { mac, address: '10.77.0.11', untilMs: 6_000 };
+
+class Rig {
+  readonly time = new TestClock();
+  readonly disk = new MemoryDisk();
+  readonly lines: string[] = [];
+  readonly parts = {
+    disk: this.disk.open().disk,
+    clock: this.time.open().clock,
+    path,
+    log: this.log(),
+  };
+  readonly book = new LeaseBook();
+  writes = 0;
+
+  /** A file that counts how often it is written. */
+  file(): LeaseFile {
+    const { disk } = this.parts;
+    const writeAtomic: typeof disk.writeAtomic = (...written) => {
+      this.writes += 1;
+      return disk.writeAtomic(...written);
+    };
+    return new LeaseFile({ ...this.parts, disk: { ...disk, writeAtomic } }, this.book, () => 77);
+  }
+
+  written() {
+    const bytes = this.disk.bytes(path);
+    return bytes && parseLeases(new TextDecoder().decode(bytes));
+  }
+
+  log(): Log {
+    const write = (_fields: object, message: string): void => void this.lines.push(message);
+    const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
+    return log;
+  }
+}
+
+function plan(): AddressPlan {
+  const range = { first: '10.77.0.10', last: '10.77.0.20' };
+  const made = makeAddressPlan({ network: '10.77.0.0/24', reservations: [], range }, []);
+  if (typeof made === 'string') throw new Error(made);
+  return made;
+}
+
+test('writes leases soon after they change, and reads them again', async () => {
+  const rig = new Rig();
+  const file = rig.file();
+  rig.book.apply([
+    { kind: 'leased', lease },
+    { kind: 'setAside', ...setAside },
+  ]);
+  file.changed();
+  await rig.time.run(1);
+  const found = await readLeases(rig.parts, plan());
+  expect(found).toEqual({ records: { leases: [lease], setAside: [setAside] }, writtenAtMs: 77 });
+});
+
+test('writes at most once a second however much changes, and the last change at last', async () => {
+  const rig = new Rig();
+  const file = rig.file();
+  for (let round = 0; round < 500; round += 1) {
+    rig.book.apply([{ kind: 'leased', lease: { ...lease, untilMs: round } }]);
+    file.changed();
+    await rig.time.run(10);
+  }
+  await rig.time.run(2_000);
+  expect(rig.writes).toBeGreaterThan(3);
+  expect(rig.writes).toBeLessThan(9);
+  expect(rig.written()?.records.leases).toEqual([{ ...lease, untilMs: 499 }]);
+});
+
+test('writes what is missing when it is closed, and nothing when nothing is', async () => {
+  const rig = new Rig();
+  await rig.file().close();
+  expect(rig.writes).toBe(0);
+  const file = rig.file();
+  rig.book.apply([{ kind: 'leased', lease }]);
+  file.changed();
+  await file.close();
+  expect(rig.written()?.records.leases).toEqual([lease]);
+  await rig.time.run(100_000);
+  expect(rig.writes).toBe(1);
+});
+
+test('says that the disk fails, and tries again', async () => {
+  const rig = new Rig();
+  const file = rig.file();
+  rig.disk.failing = true;
+  rig.disk.keptFraction = 0;
+  rig.book.apply([{ kind: 'leased', lease }]);
+  file.changed();
+  await rig.time.run(20_000);
+  expect(rig.lines).toEqual(['leases are in force but not on disk']);
+  expect(rig.written()).toBeUndefined();
+  rig.disk.failing = false;
+  await rig.time.run(20_000);
+  expect(rig.written()?.records.leases).toEqual([lease]);
+});
+
+test('begins with an empty book without a file, and after the words about one it cannot read', async () => {
+  const rig = new Rig();
+  const nothing = { records: { leases: [], setAside: [] }, writtenAtMs: 0 };
+  expect(await readLeases(rig.parts, plan())).toEqual(nothing);
+  expect(rig.lines).toEqual([]);
+  for (const text of ['', '{"version":1', '{"version":2}', 'null', '[]']) {
+    rig.disk.replace(path, new TextEncoder().encode(text));
+    expect(await readLeases(rig.parts, plan())).toEqual(nothing);
+  }
+  expect(rig.lines).toHaveLength(5);
+});
+
+test('leaves out leases that the configuration no longer allows', async () => {
+  const rig = new Rig();
+  const elsewhere = { ...lease, address: '10.77.0.99' };
+  const text = formatLeases({ leases: [elsewhere], setAside: [] }, 1);
+  rig.disk.replace(path, new TextEncoder().encode(text));
+  expect((await readLeases(rig.parts, plan())).records.leases).toEqual([]);
+});
+
+test.each([
+  ['a MAC that is none', { mac: 'x' }],
+  ['an address that is none', { address: '10.77.0' }],
+  ['a time that is none', { untilMs: -1 }],
+  ['a field that nobody knows', { extra: 1 }],
+])('refuses a file with %s', (_name, change) => {
+  const text = formatLeases({ leases: [lease], setAside: [] }, 1);
+  const parsed = JSON.parse(text);
+  const broken = { ...parsed, leases: [{ ...parsed.leases[0], ...change }] };
+  expect(() => parseLeases(JSON.stringify(broken))).toThrow(Error);
+  expect(() => parseLeases(text)).not.toThrow();
+});
+
+test('time does not run backwards, neither with the clock nor with a restart', async () => {
+  const time = new TestClock();
+  const { clock } = time.open();
+  const nowMs = steadyTime(clock, 0);
+  const startMs = nowMs();
+  expect(startMs).toBe(clock.nowMs());
+  time.wallAheadMs -= 86_400_000;
+  await time.run(1_000.7);
+  expect(nowMs()).toBe(startMs + 1_000);
+  expect(steadyTime(clock, nowMs())()).toBe(startMs + 1_000);
+});
