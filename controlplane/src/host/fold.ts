@@ -3,7 +3,7 @@
  * in the slot moves the run, and the six kinds do what DESIGN §3 lets them do, no more.
  */
 import { create } from '@bufbuild/protobuf';
-import { durationMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, HoldSchema, HoldScope, HostState, type Run, type RunStep } from '@rackwright/api';
 import { backoffMs } from './derive.ts';
 import { completeStep, failStep, interruptStep, leaveAvailable, retryStep } from './engine.ts';
@@ -146,9 +146,16 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
     notBefore: later(turn, delayMs),
     transientCount: count,
     firstTransientTime: first,
+    ...conflictSince(turn),
   };
   retryStep(turn, run, step, checkAgain(turn), postponement);
   waitFor(turn, run, result.cause === 'runnerAway' ? 'runner' : 'bmc', result.message);
+}
+
+/** A step's conflicts share one budget, whatever comes between them. */
+function conflictSince({ record }: Turn): { readonly firstConflictTime?: Timestamp } {
+  const firstConflictTime = record.operation?.firstConflictTime;
+  return firstConflictTime === undefined ? {} : { firstConflictTime };
 }
 
 /** A check that could not be made stays a check. */
@@ -168,7 +175,8 @@ function foldFailed(turn: Turn, { run, step }: Attempt, result: agent.Failed): v
     retryStep(turn, run, step, {}, {});
     return;
   }
-  const message = `${result.message}${namedOther(turn, result)}`;
+  const words = result.message || `${step.name} failed; the agent did not say why`;
+  const message = `${words}${namedOther(turn, result)}`;
   failStep(turn, run, step, stepFailure(result.type || 'failed', message, result.detail));
 }
 

@@ -66,12 +66,14 @@ export interface Landing {
   readonly fault?: string;
 }
 
+const verifyFailed = 'verifyFailed';
+
 /** Run kind × outcome. A missing cell does not compile. */
 export const landings: { readonly [K in Kind]: { readonly [O in Outcome]: Landing } } = {
   [RunKind.VERIFY]: {
     [RunOutcome.SUCCEEDED]: { to: 'proved' },
-    [RunOutcome.FAILED]: { to: 'same', fault: 'verifyFailed' },
-    [RunOutcome.TIMED_OUT]: { to: 'same', fault: 'verifyFailed' },
+    [RunOutcome.FAILED]: { to: 'same', fault: verifyFailed },
+    [RunOutcome.TIMED_OUT]: { to: 'same', fault: verifyFailed },
     [RunOutcome.CANCELLED]: { to: 'same' },
   },
   [RunKind.INSPECT]: {
@@ -298,6 +300,8 @@ function hasWhatRunsNeed(turn: Turn): boolean {
 export function wantedRun(turn: Turn): RunKind | undefined {
   const { status, context } = turn;
   if (status.state === HostState.NEW || !isVerified(turn)) return RunKind.VERIFY;
+  // Asked for and refused: the BMC is not what the last verify proved.
+  if (status.faults.some(({ type }) => type === verifyFailed)) return RunKind.VERIFY;
   switch (status.state) {
     case HostState.MANAGEABLE:
       if (!wantsAvailable(turn)) return undefined;
