@@ -57,6 +57,12 @@ describe('the configuration of the agent', () => {
         },
         firmware: 'bios',
       },
+      netboots: {
+        repeatAfterMs: 60_000,
+        missingAfterMs: 120_000,
+        hostsMax: 10_000,
+        pendingMax: 256,
+      },
     });
   });
 

@@ -17,6 +17,7 @@ import {
 import { ConfigError, ConfigReader } from '@rackwright/platform';
 import { parse } from 'yaml';
 import { type AgentDhcpConfig, readDhcp } from './dhcp-config.ts';
+import { defaultNetbootWatchLimits, type NetbootWatchLimits } from './netboot-watch.ts';
 
 export interface NamedFile {
   /** As it is asked for by TFTP or HTTP. */
@@ -57,6 +58,8 @@ export interface AgentConfig {
     /** Whose flag a boot override carries. */
     readonly firmware: Firmware;
   };
+  /** What is told of hosts that netboot without an order. */
+  readonly netboots: NetbootWatchLimits;
   /** For tests only: SIGKILL at a crash point, to this process or the one in `pidFile`. */
   readonly crashAt?: {
     readonly name: string;
@@ -80,6 +83,7 @@ export function parseConfig(text: string): AgentConfig {
     files: reader.sections('files', readFile),
     runner: reader.section('runner', readRunner),
     bmc: reader.section('bmc', readBmc),
+    netboots: reader.section('netboots', readNetboots),
     ...optional('crashAt', reader.optionalSection('crashAt', readCrash)),
   };
   reader.end();
@@ -146,6 +150,19 @@ function readBmc(reader: ConfigReader): AgentConfig['bmc'] {
       refusedCredentialsMax: count('refusedCredentialsMax', governor.refusedCredentialsMax),
     },
     firmware: reader.oneOf('firmware', ['bios', 'uefi'], 'bios'),
+  };
+}
+
+function readNetboots(reader: ConfigReader): NetbootWatchLimits {
+  const limits = defaultNetbootWatchLimits;
+  const ms = (key: 'repeatAfterMs' | 'missingAfterMs') =>
+    reader.whole(key, [1, 3_600_000], limits[key]);
+  const count = (key: 'hostsMax' | 'pendingMax') => reader.whole(key, [1, 100_000], limits[key]);
+  return {
+    repeatAfterMs: ms('repeatAfterMs'),
+    missingAfterMs: ms('missingAfterMs'),
+    hostsMax: count('hostsMax'),
+    pendingMax: count('pendingMax'),
   };
 }
 

@@ -21,7 +21,7 @@ import { type BootServices, startBoot } from './boot/index.ts';
 import type { AgentConfig } from './config.ts';
 import { type AgentIdentity, IdentityFiles, IdentityRenewal, readKey } from './identity/index.ts';
 import { Journal } from './journal/index.ts';
-import { defaultNetbootWatchLimits, NetbootWatch } from './netboot-watch.ts';
+import { NetbootWatch } from './netboot-watch.ts';
 import { createExecutor } from './operations/index.ts';
 import {
   type BootCertificate,
@@ -65,7 +65,7 @@ export async function startAgent(config: AgentConfig, platform: Platform): Promi
   const session = await makeSession(config, platform, renewal);
   const desk = makeDesk(platform, session, identity);
   const { gateway, certificate } = await openGateway(config, platform, session, desk);
-  const watch = watchNetboots(platform, session);
+  const watch = watchNetboots(config, platform, session);
   const boot = await startBootPath(config, platform, session, watch, certificate, gateway.port);
   const drivers = createBmcDrivers(config.bmc, platform);
   await session.start(createExecutor({ drivers, orders: desk }));
@@ -137,12 +137,16 @@ async function openGateway(
   return { certificate, gateway: await gateway.listen(address, port, certificate) };
 }
 
-function watchNetboots({ clock }: Platform, session: AgentSession): NetbootWatch {
+function watchNetboots(
+  { netboots: limits }: AgentConfig,
+  { clock }: Platform,
+  session: AgentSession,
+): NetbootWatch {
   return new NetbootWatch({
     clock,
     memory: session.bootMemory,
     publish: (hostUid, unexpectedNetboot) => session.publishFacts(hostUid, { unexpectedNetboot }),
-    limits: defaultNetbootWatchLimits,
+    limits,
   });
 }
 

@@ -5,8 +5,8 @@
 #
 #   ipmitool-stand-in.sh NODE FOLDER … -H ADDRESS … -f /dev/stdin COMMAND…
 #
-# FOLDER/ADDRESS holds the machine behind that BMC: guid (as hex bytes), serial, password, and
-# machine.pid while it is on.
+# FOLDER/ADDRESS holds the machine behind that BMC: guid (as hex bytes) and serial, which a BMC may
+# lack, password, machine.pid while it is on, and commands, which says what the BMC was told.
 node=$1 folder=$2
 shift 2
 while [ $# -gt 0 ]; do
@@ -21,15 +21,27 @@ if [ "$given" != "$(cat "$machine/password")" ]; then
   echo '> RAKP 2 HMAC is invalid' >&2
   exit 1
 fi
+echo "$*" >>"$machine/commands"
 is_on() { [ -f "$machine/machine.pid" ] && kill -0 "$(cat "$machine/machine.pid")" 2>/dev/null; }
 
 case "$*" in
   'fru print 0')
+    [ -f "$machine/serial" ] || {
+      echo 'FRU Device Description : Builtin FRU Device (ID 0)'
+      echo ' Device not present (Requested sensor, data, or record not found)' >&2
+      exit 1
+    }
     echo ' Product Manufacturer  : Software'
     echo " Product Serial        : $(cat "$machine/serial")"
     ;;
   'raw 0x06 0x01') echo ' 00 03 09 08 02 9f 91 12 00 02 0f 00 00 00 00' ;;
-  'raw 0x06 0x37') cat "$machine/guid" ;;
+  'raw 0x06 0x37')
+    [ -f "$machine/guid" ] || {
+      echo 'Unable to send RAW command (channel=0x0 netfn=0x6 lun=0x0 cmd=0x37 rsp=0xc1): Invalid command' >&2
+      exit 1
+    }
+    cat "$machine/guid"
+    ;;
   'raw 0x00 0x01') if is_on; then echo ' 01 00 00'; else echo ' 00 00 00'; fi ;;
   'raw 0x00 0x02 0x01')
     is_on || {

@@ -1,5 +1,5 @@
 /** Folders of software machines: their identity, their BMC's, and disks filled with a pattern. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BootNetwork, FirmwareForm } from '@rackwright/sim/firmware';
 import { type DiskPlan, makeDisk, writeDescription } from '@rackwright/sim/machine';
@@ -38,6 +38,34 @@ export function makeMachine(root: string, plan: MachinePlan, network: BootNetwor
   return { plan, folder };
 }
 
+/** The BMC has neither a GUID nor a FRU inventory, as cheap boards have them. */
+export function takeWitnessesAway({ folder }: MachineFolder): void {
+  for (const name of ['guid', 'serial']) rmSync(join(folder, name));
+}
+
+/** Somebody swaps the cables of two BMCs: each machine answers at the other's address from now. */
+export function crossBmcs(a: MachineFolder, b: MachineFolder): [MachineFolder, MachineFolder] {
+  const between = `${a.folder}.crossed`;
+  renameSync(a.folder, between);
+  renameSync(b.folder, a.folder);
+  renameSync(between, b.folder);
+  return [
+    { plan: a.plan, folder: b.folder },
+    { plan: b.plan, folder: a.folder },
+  ];
+}
+
+/** Every command that the BMC was given, oldest first, as ipmitool's arguments. */
+export function bmcCommands({ folder }: MachineFolder): string[] {
+  return linesOf(join(folder, 'commands'));
+}
+
+/** What a disk was told that changes it, as its own log says. */
+export function diskChanges(machine: MachineFolder, disk: DiskPlan): DiskAct[] {
+  const kinds: readonly string[] = ['write', 'zero', 'discard', 'format'];
+  return diskLog(machine, disk).filter((act) => kinds.includes(act.kind));
+}
+
 /** One line of a disk's own log. */
 export interface DiskAct {
   readonly phase: 'begin' | 'end';
@@ -49,19 +77,19 @@ export interface DiskAct {
 }
 
 export function diskLog({ folder }: MachineFolder, disk: DiskPlan): DiskAct[] {
-  let text = '';
-  try {
-    text = readFileSync(join(folder, 'disks', `${disk.name}.log`), 'utf8');
-  } catch {
-    return [];
-  }
-  return text
+  const lines = linesOf(join(folder, 'disks', `${disk.name}.log`));
+  return lines.map((line) => JSON.parse(line) as DiskAct);
+}
+
+/** None when the file does not exist yet. */
+function linesOf(file: string): string[] {
+  if (!existsSync(file)) return [];
+  return readFileSync(file, 'utf8')
     .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as DiskAct);
+    .filter((line) => line !== '');
 }
 
 /** How many runners the machine has started, over all its boots. */
 export function runnerStarts({ folder }: MachineFolder): number {
-  return readFileSync(join(folder, 'runner.starts'), 'utf8').trim().split('\n').length;
+  return linesOf(join(folder, 'runner.starts')).length;
 }

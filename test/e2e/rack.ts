@@ -4,12 +4,22 @@
  * temporary folder and ends, by pid, with `stop`.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { chmodSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
+  type CleaningPolicySchema,
   CredentialService,
   connect,
   createClient,
@@ -40,13 +50,33 @@ export interface RackOptions {
   /** Armed in the first life of the process that passes the boundary. */
   readonly crash?: Crash;
   readonly goal?: HostGoal;
+  readonly cleaning?: MessageInitShape<typeof CleaningPolicySchema>;
+  /** Changes a machine before anybody knows of it. */
+  readonly prepareMachine?: (machine: MachineFolder) => void;
+  /** Sections that replace those of the programs' configurations. */
+  readonly controlplane?: Readonly<Record<string, unknown>>;
+  readonly agent?: Readonly<Record<string, unknown>>;
+  /** A second control plane on the same store; the agent knows only the first. */
+  readonly replica?: boolean;
 }
 
 type Ports = Readonly<
-  Record<'operators' | 'agents' | 'http' | 'tftp' | 'runner' | 'dhcp' | 'client' | 'pxe', number>
+  Record<
+    | 'operators'
+    | 'agents'
+    | 'http'
+    | 'tftp'
+    | 'runner'
+    | 'dhcp'
+    | 'client'
+    | 'pxe'
+    | 'replicaOperators'
+    | 'replicaAgents',
+    number
+  >
 >;
 
-type Role = 'controlplane' | 'agent';
+type Role = 'controlplane' | 'agent' | 'replica';
 
 /** What machines fetch on their way to the runner: contents do not matter, sizes do. */
 const fileSizes = {
@@ -60,12 +90,13 @@ export class Rack {
   readonly folder: string;
   readonly machines: MachineFolder[] = [];
   /** How often each program was started. */
-  readonly starts = { controlplane: 0, agent: 0 };
+  readonly starts = { controlplane: 0, agent: 0, replica: 0 };
   readonly #options: RackOptions;
   readonly #ports: Ports;
   readonly #children = new Map<Role, ChildProcess>();
   #stopping = false;
   #clients: ReturnType<typeof clientsOf> | undefined;
+  #replicaClients: ReturnType<typeof clientsOf> | undefined;
   #leaseGiver: LeaseGiver | undefined;
 
   private constructor(options: RackOptions, ports: Ports) {
@@ -78,7 +109,9 @@ export class Rack {
   static async start(options: RackOptions): Promise<Rack> {
     const [operators = 0, agents = 0, http = 0, tftp = 0, runner = 0] = await freePorts(5);
     const [dhcp = 0, client = 0, pxe = 0] = await freePorts(3);
-    const ports = { operators, agents, http, tftp, runner, dhcp, client, pxe };
+    const [replicaOperators = 0, replicaAgents = 0] = await freePorts(2);
+    const replica = { replicaOperators, replicaAgents };
+    const ports = { operators, agents, http, tftp, runner, dhcp, client, pxe, ...replica };
     const rack = new Rack(options, ports);
     try {
       await rack.#prepare();
@@ -95,6 +128,12 @@ export class Rack {
     return this.#clients;
   }
 
+  /** The same API, asked of the second control plane. */
+  get replicaClients(): ReturnType<typeof clientsOf> {
+    if (this.#replicaClients === undefined) throw new Error('the rack has no replica');
+    return this.#replicaClients;
+  }
+
   async #prepare(): Promise<void> {
     const network = this.#network();
     this.#leaseGiver = await startLeaseGiver({
@@ -104,14 +143,17 @@ export class Rack {
     });
     for (const plan of this.#options.machines) {
       const root = join(this.folder, 'machines');
-      this.machines.push(makeMachine(root, this.#withCrash(plan), network));
+      const machine = makeMachine(root, this.#withCrash(plan), network);
+      this.machines.push(machine);
+      this.#options.prepareMachine?.(machine);
     }
     this.#writeConfigurations();
     await this.#startProgram('controlplane');
     await this.#connect();
-    await this.#enrolAgent();
+    if (this.#options.replica === true) await this.#startReplica();
+    await this.enrolAgent();
     await this.#startProgram('agent');
-    await this.#enrolHosts();
+    await this.enrolHosts();
   }
 
   #network(): BootNetwork {
@@ -141,24 +183,18 @@ export class Rack {
   /** The crash of a first life only: a restarted program is not armed. */
   #crashAt(role: Role): object {
     const { crash } = this.#options;
-    const prefix = role === 'controlplane' ? 'cp.' : 'agent.';
-    if (crash === undefined || !crash.name.startsWith(prefix)) return {};
+    const prefix = role === 'agent' ? 'agent.' : 'cp.';
+    if (role === 'replica' || crash === undefined || !crash.name.startsWith(prefix)) return {};
     const pidFile = crash.victim === role ? {} : { pidFile: this.#pidFile(crash.victim) };
     return { crashAt: { name: crash.name, occurrence: crash.occurrence, ...pidFile } };
   }
 
   #writeConfigurations(): void {
     const { operators, agents, http, tftp, runner } = this.#ports;
+    const { replicaOperators, replicaAgents } = this.#ports;
     const address = '127.0.0.1';
-    const controlplane = {
-      dataFolder: join(this.folder, 'controlplane'),
-      operators: { address, port: operators },
-      agents: { address, port: agents, advertise: `127.0.0.1:${agents}` },
-      names: ['127.0.0.1', 'localhost'],
-      engine: { retryDelayMs: 200, retryDelayMaxMs: 1_000, goalDelayMs: 500, goalFailuresMax: 2 },
-      sessions: { heartbeatIntervalMs: 250, leaseDurationMs: 3_000 },
-      resyncIntervalMs: 2_000,
-    };
+    const controlplane = this.#controlPlaneConfiguration('controlplane', operators, agents);
+    const replica = this.#controlPlaneConfiguration('replica', replicaOperators, replicaAgents);
     const tool = join(this.folder, 'ipmitool');
     const standIn = join(here, 'ipmitool-stand-in.sh');
     const words = [standIn, process.execPath, join(this.folder, 'machines')];
@@ -179,12 +215,27 @@ export class Rack {
       files: ['vmlinuz', 'initrd'].map(named),
       runner: { address, port: runner },
       bmc: { ipmitoolPath: tool, spacingMs: 10, readBackPollMs: 100 },
+      ...this.#options.agent,
     };
-    for (const [role, config] of Object.entries({ controlplane, agent })) {
+    for (const [role, config] of Object.entries({ controlplane, agent, replica })) {
       const armed = { ...config, ...this.#crashAt(role as Role) };
       writeFileSync(join(this.folder, `${role}.json`), JSON.stringify(config));
       writeFileSync(join(this.folder, `${role}.armed.json`), JSON.stringify(armed));
     }
+  }
+
+  #controlPlaneConfiguration(role: Role, operators: number, agents: number): object {
+    const address = '127.0.0.1';
+    return {
+      dataFolder: join(this.folder, role),
+      operators: { address, port: operators },
+      agents: { address, port: agents, advertise: `127.0.0.1:${agents}` },
+      names: ['127.0.0.1', 'localhost'],
+      engine: { retryDelayMs: 200, retryDelayMaxMs: 1_000, goalDelayMs: 500, goalFailuresMax: 2 },
+      sessions: { heartbeatIntervalMs: 250, leaseDurationMs: 3_000 },
+      resyncIntervalMs: 2_000,
+      ...this.#options.controlplane,
+    };
   }
 
   #agentDhcp(): object {
@@ -217,6 +268,16 @@ export class Rack {
     if (!this.#stopping) await this.#startProgram(role);
   }
 
+  /** Ends programs by SIGKILL, all at once; each is started again at once. */
+  kill(...roles: Role[]): void {
+    for (const role of roles) this.#children.get(role)?.kill('SIGKILL');
+  }
+
+  /** The process that a program is now. */
+  pidOf(role: Role): number {
+    return this.#children.get(role)?.pid ?? 0;
+  }
+
   /** Ends a program by SIGKILL and keeps it away until `resume`. */
   pause(role: Role): void {
     this.#paused.add(role);
@@ -229,18 +290,32 @@ export class Rack {
   }
 
   async #connect(): Promise<void> {
-    const identity = join(this.folder, 'controlplane/identity');
+    this.#clients = await this.#connectTo('controlplane', this.#ports.operators);
+  }
+
+  /** Replicas share one identity: whoever sets one up copies its folder. */
+  async #startReplica(): Promise<void> {
+    const [from, to] = ['controlplane', 'replica'].map((role) => join(this.folder, role));
+    cpSync(join(from ?? '', 'identity'), join(to ?? '', 'identity'), { recursive: true });
+    await this.#startProgram('replica');
+    this.#replicaClients = await this.#connectTo('replica', this.#ports.replicaOperators);
+  }
+
+  async #connectTo(role: Role, port: number): Promise<ReturnType<typeof clientsOf>> {
+    const identity = join(this.folder, role, 'identity');
     const caPem = await eventually('the control plane to make its identity', () => {
       return readFileSync(join(identity, 'ca.pem'), 'utf8');
     });
     const token = await eventually('the admin token', () => {
       return readFileSync(join(identity, 'admin.token'), 'utf8').trim();
     });
-    this.#clients = clientsOf(`127.0.0.1:${this.#ports.operators}`, caPem, token);
-    await eventually('the control plane to answer', () => this.clients.racks.listRacks({}));
+    const clients = clientsOf(`127.0.0.1:${port}`, caPem, token);
+    await eventually(`the ${role} to answer`, () => clients.racks.listRacks({}));
+    return clients;
   }
 
-  async #enrolAgent(): Promise<void> {
+  /** Makes the rack, and lets the agent join it: not while it runs. */
+  async enrolAgent(): Promise<void> {
     const { racks } = this.clients;
     await racks.createRack({ rackId: 'r1' });
     const { token } = await racks.createJoinToken({ rack: 'racks/r1' });
@@ -249,8 +324,10 @@ export class Rack {
     await run(process.execPath, [agentProgram, 'join', address, token, '--config', config]);
   }
 
-  async #enrolHosts(): Promise<void> {
+  /** Makes the credential and a host for each machine. */
+  async enrolHosts(): Promise<void> {
     const { credentials, hosts } = this.clients;
+    const { cleaning } = this.#options;
     await credentials.createCredential({
       credentialId: 'bmc',
       credential: { username: 'admin', password: bmcPassword },
@@ -264,6 +341,7 @@ export class Rack {
             bmc: { address: plan.bmcAddress, credential: 'credentials/bmc' },
             bootMacs: [plan.mac],
             goal: this.#options.goal ?? HostGoal.AVAILABLE,
+            ...(cleaning === undefined ? {} : { cleaning }),
           },
         },
       });
@@ -296,7 +374,8 @@ export class Rack {
   }
 
   logs(): string {
-    const files = ['controlplane.log', 'agent.log'].map((name) => join(this.folder, name));
+    const names = ['controlplane.log', 'replica.log', 'agent.log'];
+    const files = names.map((name) => join(this.folder, name));
     const machineLogs = this.machines.map(({ folder }) => join(folder, 'machine.log'));
     return [...files, ...machineLogs].map((file) => `--- ${file}\n${tail(file)}`).join('\n');
   }
@@ -304,6 +383,7 @@ export class Rack {
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#clients?.close();
+    this.#replicaClients?.close();
     this.#leaseGiver?.close();
     for (const child of this.#children.values()) child.kill('SIGKILL');
     for (const { folder } of this.machines) killMachine(folder);
@@ -340,7 +420,7 @@ function tail(file: string): string {
   }
 }
 
-async function eventually<T>(what: string, attempt: () => T | Promise<T>): Promise<T> {
+export async function eventually<T>(what: string, attempt: () => T | Promise<T>): Promise<T> {
   const endMs = Date.now() + 20_000;
   for (;;) {
     try {
