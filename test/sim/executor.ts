@@ -196,7 +196,9 @@ function evidence(
   end: Extract<StepEnd, { kind: 'done' }>,
   nowMs: number,
 ): agent.Evidence {
-  const plans = operation.kind.case === 'runStep' ? operation.kind.value.devices : [];
+  const order = operation.kind.case === 'runStep' ? operation.kind.value : undefined;
+  const plans = order?.devices ?? [];
+  const seed = order?.challengeSeed ?? new Uint8Array();
   const payload = toBinary(
     agent.StepEvidenceSchema,
     create(agent.StepEvidenceSchema, {
@@ -214,7 +216,8 @@ function evidence(
         bytesRead: 262_144n,
         startTime: timestampFromMs(nowMs),
         endTime: timestampFromMs(nowMs),
-        challengeSeed: new Uint8Array(32),
+        challengeBlocksWritten: 64n,
+        challengeSeed: seed,
       })),
     }),
   );

@@ -12,7 +12,13 @@
  */
 import { clone, create, equals, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type RackStatus, RackStatusSchema, store as wire } from '@rackwright/api';
+import {
+  ApiFailure,
+  agent,
+  type RackStatus,
+  RackStatusSchema,
+  store as wire,
+} from '@rackwright/api';
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
@@ -46,6 +52,11 @@ export interface SessionDependencies {
   readonly replicaId: string;
 }
 
+/** How often the hint which replica holds the stream is renewed. */
+const hintIntervalMs = 60_000;
+/** Pause before a boot snapshot that could not be made is tried again. */
+const snapshotRetryMs = 1_000;
+
 export interface SessionSink {
   send(message: agent.SessionResponse['message']): void;
   /** Ends the stream after what was sent. */
@@ -61,6 +72,10 @@ export class RackSession {
   #live: LiveSession | undefined;
   #lastMessageMs = 0;
   #snapshot: agent.BootSnapshot | undefined;
+  #snapshotting: Promise<void> = Promise.resolve();
+  /** The rack's registered key when the session began. */
+  #key: Uint8Array = new Uint8Array();
+  #hintedMs = 0;
 
   constructor(deps: SessionDependencies, rackId: string, sink: SessionSink) {
     this.#deps = deps;
@@ -74,8 +89,12 @@ export class RackSession {
 
   /** Takes one message. Resolves when what must precede the next message has been done. */
   async receive(request: agent.SessionRequest): Promise<void> {
-    this.#lastMessageMs = this.#deps.clock.nowMs();
     const { message } = request;
+    if (this.#live !== undefined && !this.#stands()) {
+      this.#sink.end();
+      return;
+    }
+    this.#lastMessageMs = this.#deps.clock.nowMs();
     if (this.#live === undefined) {
       if (message.case === 'hello') await this.#welcome(message.value);
       else this.#refuse('badHello', 'the first message of a session must be Hello');
@@ -96,6 +115,11 @@ export class RackSession {
       default:
         this.#deps.log.warn({ rack: this.#rackId, message: message.case }, 'unexpected message');
     }
+  }
+
+  /** Whether this session is still the rack's; a replaced one has no powers left (R6). */
+  #stands(): boolean {
+    return this.#deps.registry.sessionOf(this.#rackId) === this.#live;
   }
 
   /** The stream is over, for whatever reason. */
@@ -176,6 +200,7 @@ export class RackSession {
       lastMessageMs: () => this.#lastMessageMs,
       awaitsReport: (operationId) => this.#awaited.has(operationId),
       send: (message) => this.#sink.send(message),
+      end: () => this.#sink.end(),
     };
   }
 
@@ -185,7 +210,8 @@ export class RackSession {
       status.agentVersion = hello.agentVersion;
       status.lastSeenTime = timestampFromMs(this.#deps.clock.nowMs());
       status.duplicateAgent = '';
-      record.sessionReplica = this.#deps.replicaId;
+      this.#key = record.agentPublicKey;
+      this.#hint(record);
     });
   }
 
@@ -224,7 +250,7 @@ export class RackSession {
     const { store, hosts, timing, random } = this.#deps;
     const directives: agent.Directive[] = [];
     for (const operation of hello.operations) {
-      const hostId = hosts.hostIdOfUid(operation.hostUid);
+      const hostId = hosts.hostIdOfUid(operation.hostUid, this.#rackId);
       const kept =
         hostId === undefined
           ? undefined
@@ -251,21 +277,32 @@ export class RackSession {
     const { hosts } = this.#deps;
     const folds: Promise<unknown>[] = [];
     for (const ready of hello.runners) {
-      const hostId = hosts.hostIdOfUid(ready.hostUid);
+      const hostId = hosts.hostIdOfUid(ready.hostUid, this.#rackId);
       if (hostId !== undefined) folds.push(hosts.report(hostId, runnerFact(ready)));
     }
     for (const hostId of hosts.hostIdsOfRack(this.#rackId)) {
       const listed = hello.operations.filter(
-        (operation) => hosts.hostIdOfUid(operation.hostUid) === hostId,
+        (operation) => hosts.hostIdOfUid(operation.hostUid, this.#rackId) === hostId,
       );
       folds.push(hosts.hello(hostId, journal, listed));
     }
-    await Promise.all(folds);
+    // One host that cannot be folded in is not a reason to lose the rack.
+    for (const outcome of await Promise.allSettled(folds)) {
+      if (outcome.status === 'fulfilled') continue;
+      this.#deps.log.warn({ rack: this.#rackId, error: String(outcome.reason) }, 'a host of Hello');
+    }
   }
 
   async #renewLease(heartbeat: agent.Heartbeat): Promise<void> {
     const { store, timing } = this.#deps;
-    await readRecord(store, wire.RackRecordSchema, storeKey('racks', this.#rackId));
+    const key = storeKey('racks', this.#rackId);
+    const rack = await readRecord(store, wire.RackRecordSchema, key);
+    const registered = rack?.record.agentPublicKey ?? new Uint8Array();
+    if (!this.#stands() || !Buffer.from(registered).equals(this.#key)) {
+      this.#deps.log.warn({ rack: this.#rackId }, 'the session’s key is no longer the rack’s');
+      this.#sink.end();
+      return;
+    }
     this.#sink.send({
       case: 'leaseRenewal',
       value: create(agent.LeaseRenewalSchema, {
@@ -273,15 +310,29 @@ export class RackSession {
         durationMs: timing.leaseDurationMs,
       }),
     });
+    await this.#renewHint();
+  }
+
+  #hint(record: wire.RackRecord): void {
+    const nowMs = this.#deps.clock.nowMs();
+    record.sessionReplica = this.#deps.replicaId;
+    record.sessionTime = timestampFromMs(nowMs);
+    this.#hintedMs = nowMs;
+  }
+
+  /** Other replicas believe the hint only for a while. */
+  async #renewHint(): Promise<void> {
+    if (this.#deps.clock.nowMs() - this.#hintedMs < hintIntervalMs) return;
+    await this.#updateRack((record) => this.#hint(record));
   }
 
   /**
    * Reports of one host are folded in order; those of several hosts need not wait for each other.
    */
   #fold(report: agent.Report): void {
-    const { hosts, log, crashPoint } = this.#deps;
+    const { hosts, crashPoint } = this.#deps;
     if (report.sequence > 0n) this.#settlement.received(report.sequence);
-    const hostId = hosts.hostIdOfUid(report.hostUid);
+    const hostId = hosts.hostIdOfUid(report.hostUid, this.#rackId);
     const folding =
       hostId === undefined
         ? Promise.resolve({ kind: 'notFound' as const })
@@ -294,23 +345,54 @@ export class RackSession {
         this.#sink.send({ case: 'reportAnswer', value: answerOf(report, result, settledUpTo) });
         crashPoint('cp.reportAcknowledged');
       })
-      .catch((error: unknown) => {
-        // Without an answer the agent keeps the report; a new session brings it again.
-        log.warn(
-          { rack: this.#rackId, operation: report.operationId, error: String(error) },
-          'a report could not be folded in',
-        );
-        this.#sink.end();
-      });
+      .catch((error: unknown) => this.#couldNotFold(report, hostId, error));
+  }
+
+  /**
+   * A store that is away leaves the report unanswered: the agent brings it again. What no repetition
+   * can mend ends the attempt instead, or it would come back for ever and take the rack with it.
+   */
+  async #couldNotFold(
+    report: agent.Report,
+    hostId: string | undefined,
+    error: unknown,
+  ): Promise<void> {
+    const { log, hosts } = this.#deps;
+    const text = error instanceof Error ? error.message : String(error);
+    const fields = { rack: this.#rackId, operation: report.operationId, error: text };
+    const away = error instanceof ApiFailure && error.error.kind === 'unavailable';
+    if (away || hostId === undefined || report.operationId === '') {
+      log.warn(fields, 'a report could not be folded in; it will come again');
+      this.#sink.end();
+      return;
+    }
+    log.error(fields, 'a report cannot be folded in');
+    const message = `the result could not be taken in: ${text.slice(0, 500)}`;
+    const { operationId: id, hostUid } = report;
+    const result = await hosts.fail(hostId, { id, hostUid }, 'invalidResult', message);
+    const settledUpTo = this.#settlement.answered(report.sequence);
+    this.#sink.send({ case: 'reportAnswer', value: answerOf(report, result, settledUpTo) });
   }
 
   async #forgotten(hostUid: string): Promise<void> {
-    const hostId = this.#deps.hosts.hostIdOfUid(hostUid);
+    const hostId = this.#deps.hosts.hostIdOfUid(hostUid, this.#rackId);
     if (hostId !== undefined) await this.#deps.hosts.forgotten(hostId);
   }
 
+  /** One after another, so that an older list is never sent after a newer one. */
+  sendSnapshot(): Promise<void> {
+    this.#snapshotting = this.#snapshotting
+      .then(() => this.#sendSnapshot())
+      .catch((error: unknown) => {
+        const { clock, log } = this.#deps;
+        log.warn({ rack: this.#rackId, error: String(error) }, 'no boot snapshot; tried again');
+        clock.after(snapshotRetryMs, () => void this.sendSnapshot());
+      });
+    return this.#snapshotting;
+  }
+
   /** Sends what the boot path must know of the rack's hosts, if it differs from the last time. */
-  async sendSnapshot(): Promise<void> {
+  async #sendSnapshot(): Promise<void> {
     const { store } = this.#deps;
     const { entries, before } = await store.list('hosts');
     const records = entries.map((entry) => fromBinary(wire.HostRecordSchema, entry.value));

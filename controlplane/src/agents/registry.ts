@@ -14,6 +14,8 @@ export interface LiveSession {
   awaitsReport(operationId: string): boolean;
   /** Never throws: what cannot be sent now is sent again after the next Hello. */
   send(message: agent.SessionResponse['message']): void;
+  /** Another session has taken its place: nothing it says counts any more. */
+  end(): void;
 }
 
 export interface SessionRegistry {
@@ -35,7 +37,9 @@ export function createSessionRegistry(): SessionRegistry {
   return {
     sessionOf: (rackId) => sessions.get(rackId),
     open: (session) => {
+      const replaced = sessions.get(session.rackId);
       sessions.set(session.rackId, session);
+      replaced?.end();
       changed(session.rackId);
     },
     close: (session) => {

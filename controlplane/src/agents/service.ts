@@ -31,7 +31,7 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
     deps.clock.after(snapshotDelayMs, () => {
       changed.delete(rackId);
       for (const session of sessions) {
-        if (session.rackId === rackId) void session.sendSnapshot().catch(() => undefined);
+        if (session.rackId === rackId) void session.sendSnapshot();
       }
     });
   });

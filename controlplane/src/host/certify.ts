@@ -5,9 +5,10 @@
  */
 import { create } from '@bufbuild/protobuf';
 import {
-  type agent,
+  agent,
   ErasureLevel,
   type Inventory,
+  type LastCleaned,
   LastCleanedSchema,
   type Run,
   type RunFailure,
@@ -21,6 +22,7 @@ import {
   parseEvidence,
   pemOfPublicKey,
   ShapeError,
+  sha256Hex,
   signatureFits,
   statementSha256,
   verdictOf,
@@ -42,7 +44,7 @@ export function certifyErasure(
   const problem = signatureProblem(turn, evidence);
   if (problem !== undefined) return invalidResult(problem);
   try {
-    return certifyDevices(turn, step, evidence);
+    return certifyDevices(turn, evidence);
   } catch (error) {
     if (!(error instanceof ShapeError)) throw error;
     return invalidResult(`${step.name}: ${error.message}`);
@@ -59,30 +61,59 @@ function signatureProblem(turn: Turn, evidence: agent.Evidence): string | undefi
   return fits ? undefined : 'the signature of the evidence does not fit';
 }
 
-function certifyDevices(
-  turn: Turn,
-  step: RunStep,
-  evidence: agent.Evidence,
-): RunFailure | undefined {
-  const { devices } = parseEvidence(evidence.payload);
+function certifyDevices(turn: Turn, evidence: agent.Evidence): RunFailure | undefined {
+  const parsed = parseEvidence(evidence.payload);
   for (const plan of turn.record.devicePlan) {
-    const key = deviceKey(plan.device);
-    const outcome = devices.find((candidate) => deviceKey(candidate.device) === key);
-    if (outcome === undefined) return invalidResult(`the evidence says nothing of disk ${key}`);
-    const verdict = verdictOf(outcome);
-    if (verdict.kind !== 'erased') {
-      const reason = 'reason' in verdict ? verdict.reason : 'the verdict was switched off';
-      return stepFailure('notErased', `disk ${key} is not proven erased: ${reason}`);
-    }
+    const problem = deviceProblem(turn, parsed, plan);
+    if (problem !== undefined) return problem;
   }
-  const certificates = devices.map((device, index) => draft(turn, evidence, device, index));
+  const certificates = parsed.devices.map((device, index) => draft(turn, evidence, device, index));
   turn.effects.push({ kind: 'certify', certificates });
-  turn.status.lastCleaned = create(LastCleanedSchema, {
-    at: now(turn),
-    level: step.name === eraseStep ? ErasureLevel.FULL : ErasureLevel.METADATA_ONLY,
-    certificates: certificates.map(({ id }) => `erasureCertificates/${id}`),
-  });
   return undefined;
+}
+
+/** Why the evidence does not prove that a device of the plan was erased as planned. */
+function deviceProblem(
+  turn: Turn,
+  { devices, mode }: agent.StepEvidence,
+  plan: agent.DevicePlan,
+): RunFailure | undefined {
+  const key = deviceKey(plan.device);
+  const outcome = devices.find((candidate) => deviceKey(candidate.device) === key);
+  if (outcome === undefined) return invalidResult(`the evidence says nothing of disk ${key}`);
+  const verdict = verdictOf(outcome);
+  if (verdict.kind !== 'erased') {
+    const reason = 'reason' in verdict ? verdict.reason : 'the verdict was switched off';
+    return stepFailure('notErased', `disk ${key} is not proven erased: ${reason}`);
+  }
+  if (mode === agent.StepMode.CHECK && outcome.challengeBlocksWritten === 0n) {
+    return stepFailure('unverified', `disk ${key}: nothing shows that its erasure had begun`);
+  }
+  const ordered = turn.record.operation?.operation?.kind;
+  const seed = ordered?.case === 'runStep' ? ordered.value.challengeSeed : new Uint8Array();
+  const asOrdered = outcome.method === plan.method && sameBytes(outcome.challengeSeed, seed);
+  return asOrdered ? undefined : invalidResult(`disk ${key} was not erased as it was ordered`);
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.from(a).equals(b);
+}
+
+/** What a clean that has succeeded leaves to be read: level, certificates, what was left alone. */
+export function lastCleaned(turn: Turn, run: Run): LastCleaned | undefined {
+  const { certified } = turn.record;
+  if (!run.steps.some((step) => isErasure(step.name))) return undefined;
+  const full = run.steps.some((step) => step.name === eraseStep);
+  const inventory = turn.context.facts.inventory;
+  const decisions = inventory === undefined ? [] : decideDevices(inventory, !full);
+  return create(LastCleanedSchema, {
+    at: now(turn),
+    level: full ? ErasureLevel.FULL : ErasureLevel.METADATA_ONLY,
+    certificates: certified.map(({ certificate }) => certificate),
+    skipped: decisions
+      .filter((decision) => decision.kind === 'listed')
+      .map(({ device, reason }) => `${device.serial || device.name}: ${reason}`),
+  });
 }
 
 /** One statement; the record remembers its hash, so that the next one names it. */
@@ -105,9 +136,8 @@ function draft(
       ? { identityWaivedBy: 'cleaning.allow_unproven_identity' }
       : {}),
   });
-  record.certificateCount += 1n;
   record.lastStatementSha256 = Buffer.from(statementSha256(statement), 'hex');
-  const id = `${host.uid}-${record.certificateCount}`;
+  const id = certificateId(turn, evidence, deviceIndex);
   record.certified.push(
     create(store.CertifiedDeviceSchema, {
       deviceKey: deviceKey(outcome.device),
@@ -116,6 +146,12 @@ function draft(
     }),
   );
   return { id, host: host.name, statement };
+}
+
+/** Named by what it certifies, so that other evidence can never stand under the same name. */
+function certificateId(turn: Turn, { payload }: agent.Evidence, deviceIndex: number): string {
+  const attempt = (turn.record.operation?.operation?.id ?? '').replaceAll('/', '-');
+  return `${attempt}-${deviceIndex + 1}-${sha256Hex(payload).slice(0, 8)}`;
 }
 
 /** Whether the run has an erasure at the level of the policy; a weaker one does not count. */
@@ -141,8 +177,13 @@ export function checkCertified(turn: Turn, run: Run, inventory: Inventory): RunF
   if (inventory.runnerSession !== turn.record.runner?.runnerSession) {
     return stepFailure('interrupted', 'the runner was replaced between erasing and looking again');
   }
-  const metadataOnly = turn.status.lastCleaned?.level === ErasureLevel.METADATA_ONLY;
-  for (const decision of decideDevices(inventory, metadataOnly)) {
+  return uncertifiedDevice(turn, inventory);
+}
+
+/** Why not every device in scope has a certificate of this use epoch, or undefined. */
+export function uncertifiedDevice(turn: Turn, inventory: Inventory): RunFailure | undefined {
+  const weakEnough = turn.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
+  for (const decision of decideDevices(inventory, weakEnough)) {
     if (decision.kind === 'listed') continue;
     const key = deviceIdentity(decision.device);
     if (decision.kind === 'refused') {
@@ -151,8 +192,9 @@ export function checkCertified(turn: Turn, run: Run, inventory: Inventory): RunF
     const certified = turn.record.certified.some(
       (device) => device.deviceKey === key && device.useEpoch === turn.status.useEpoch,
     );
-    if (!certified)
-      return stepFailure('notCertified', `disk ${key} has no certificate of this run`);
+    if (!certified) {
+      return stepFailure('notCertified', `disk ${key} has no certificate of this use`);
+    }
   }
   return undefined;
 }

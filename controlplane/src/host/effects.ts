@@ -29,11 +29,22 @@ export async function writeEvidence(
         createTime: timestampFromMs(deps.clock.nowMs()),
         host,
       });
-      // A conflict means that a turn before a crash wrote it: the same evidence, the same name.
       const key = storeKey('erasureCertificates', id);
-      await writeRecord(deps, wire.CertificateRecordSchema, key, record, 'absent');
+      const written = await writeRecord(deps, wire.CertificateRecordSchema, key, record, 'absent');
+      if (written.kind === 'conflict') await mustBeSame(deps, key, statement);
     }
   }
+}
+
+/** A turn before a crash may have written the certificate already: then it says the same. */
+async function mustBeSame(
+  deps: HostsDependencies,
+  key: string,
+  statement: Uint8Array,
+): Promise<void> {
+  const kept = await readRecord(deps.store, wire.CertificateRecordSchema, key);
+  if (kept !== undefined && Buffer.from(kept.record.statement).equals(statement)) return;
+  throw new Error(`${key} holds another statement than the one to be certified`);
 }
 
 /** Observed facts, only when they differ from what is known (R2). */

@@ -24,7 +24,16 @@ import { builtInSteps, cleanPlan } from '../steps/index.ts';
 import { ensureSent, type Postponement, putOperation } from './operation.ts';
 import { stepFailure } from './step-failure.ts';
 import { type OperationOptions, stepDefinition } from './steps.ts';
-import { currentStep, later, now, stopWaiting, type Turn, waitFor, waitForAgent } from './turn.ts';
+import {
+  currentStep,
+  later,
+  leaveAvailable,
+  now,
+  stopWaiting,
+  type Turn,
+  waitFor,
+  waitForAgent,
+} from './turn.ts';
 import type { RequestedStep } from './types.ts';
 
 /** Stands for the steps that the request or the cleaning plan brings. */
@@ -78,15 +87,8 @@ export function startRun(
   delete record.operation;
   delete record.runner;
   record.devicePlan = [];
-  record.certified = [];
+  if (kind === RunKind.CLEAN) record.certified = [];
   if (kind === RunKind.CLEAN && status.state === HostState.AVAILABLE) leaveAvailable(turn);
-}
-
-/** Data may come onto the disks from here on: earlier certificates no longer speak for them. */
-export function leaveAvailable(turn: Turn): void {
-  turn.status.state = HostState.MANAGEABLE;
-  turn.status.dirty = true;
-  turn.status.useEpoch += 1n;
 }
 
 function cleanStepsOf(

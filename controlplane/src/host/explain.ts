@@ -61,7 +61,9 @@ function tell(record: store.HostRecord, context: HostContext): Told {
       causes: [{ text: hold.reason, since: hold.since }],
       blocker: 'the hold',
       since: hold.since,
-      unblock: ['find out what the reason means, then delete and create the host again'],
+      unblock: [
+        `see to the reason, then: rackwright host release-hold ${record.host?.name.replace(/^hosts\//, '')}`,
+      ],
     };
   }
   return tellMissing(record, context) ?? tellGoal(record, context);

@@ -4,18 +4,32 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, HoldSchema, HoldScope, HostState, type Run, type RunStep } from '@rackwright/api';
+import { agent, HoldSchema, HoldScope, type Run, type RunStep } from '@rackwright/api';
 import { backoffMs } from './derive.ts';
-import { completeStep, failStep, interruptStep, leaveAvailable, retryStep } from './engine.ts';
+import { completeStep, failStep, interruptStep, retryStep } from './engine.ts';
 import { clearFault, setFault } from './fault.ts';
 import { ownerOf } from './identity.ts';
-import { operationParts, resend } from './operation.ts';
-import { stepFailure } from './step-failure.ts';
-import { factsWith, stepDefinition } from './steps.ts';
-import { activeRun, causedBy, currentStep, later, now, type Turn, waitFor } from './turn.ts';
+import { foldFacts } from './observe.ts';
+import { operationParts, resend, wentTo } from './operation.ts';
+import { cut, stepFailure } from './step-failure.ts';
+import { stepDefinition } from './steps.ts';
+import {
+  activeRun,
+  causedBy,
+  currentStep,
+  hasPassed,
+  later,
+  now,
+  type Turn,
+  waitFor,
+} from './turn.ts';
 import type { AnswerVerdict } from './types.ts';
 
 const bmcFault = 'bmcUnreachable';
+const unknownWork = 'unknownWork: the agent has';
+const { JOURNALLED } = agent.JournalledOperation_State;
+/** Longest progress of an interrupted step that is kept, in characters. */
+const progressMax = 16_384;
 
 /** What the present attempt is: the run, its step and the operation in the slot. */
 interface Attempt {
@@ -59,7 +73,7 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
       foldTransient(turn, attempt, result.value);
       return { kind: 'applied' };
     case undefined:
-      return foldUnsupported(turn);
+      return foldUnsupported(turn, attempt);
   }
 }
 
@@ -86,12 +100,13 @@ function resultText(report: agent.Report, step: RunStep): string {
   return `${step.name} attempt ${step.attempt}: ${kind}`;
 }
 
-/** R8: what we do not understand is never success; a person must look. */
-function foldUnsupported(turn: Turn): AnswerVerdict {
+/** R8: what we do not understand is never success; the attempt is over, and a person must look. */
+function foldUnsupported(turn: Turn, { run, step }: Attempt): AnswerVerdict {
   const reason = 'the agent sent a result of a kind that this control plane does not know';
   turn.status.holds.push(
     create(HoldSchema, { scope: HoldScope.WORK, by: 'system', reason, since: now(turn) }),
   );
+  failStep(turn, run, step, stepFailure('unsupported', `${step.name}: ${reason}`));
   return { kind: 'refused', reason: 'unsupported' };
 }
 
@@ -101,6 +116,7 @@ function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete
   if (definition.kind !== 'operation') return;
   const failure = definition.complete(turn, run, step, result);
   if (failure === undefined) completeStep(turn, run, step);
+  else if ('checkOf' in checkAgain(turn)) retryStep(turn, run, step, {}, {});
   else if (failure.type === 'interrupted') interruptStep(turn, run, step, failure.message);
   else failStep(turn, run, step, failure);
 }
@@ -168,7 +184,7 @@ function checkAgain(turn: Turn): { readonly checkOf?: agent.Operation } {
 
 function foldFailed(turn: Turn, { run, step }: Attempt, result: agent.Failed): void {
   if (result.type === 'interrupted') {
-    interruptStep(turn, run, step, result.message, result.lastProgress);
+    interruptStep(turn, run, step, result.message, cut(result.lastProgress, progressMax));
     return;
   }
   if ('checkOf' in checkAgain(turn) && run.abort === undefined) {
@@ -189,82 +205,57 @@ function namedOther(turn: Turn, result: agent.Failed): string {
   return owner === undefined || result.message.includes(owner) ? '' : `; it is ${owner}`;
 }
 
-/** Observed facts: never desired state, progress or errors. */
-function foldFacts(turn: Turn, observations: agent.Observations | undefined): void {
-  if (observations === undefined) return;
-  const { status } = turn;
-  if (observations.poweredOn !== undefined) status.poweredOn = observations.poweredOn;
-  if (observations.runnerReady !== undefined) foldRunnerReady(turn, observations.runnerReady);
-  if (observations.inventory !== undefined) {
-    const facts = factsWith(turn, { inventory: observations.inventory });
-    turn.effects.push({ kind: 'facts', facts });
-  }
-  if (observations.unexpectedNetboot !== undefined) {
-    foldNetboot(turn, observations.unexpectedNetboot);
-  }
-}
-
-function foldRunnerReady(turn: Turn, ready: agent.RunnerReady): void {
-  const run = activeRun(turn.status);
-  const parts = operationParts(turn.host.uid, ready.bootOperationId);
-  if (run === undefined || parts === undefined || parts.runNumber !== run.number) return;
-  turn.record.runner = ready;
-  if (ready.steps.length === 0) return;
-  const facts = factsWith(turn, {
-    runnerSteps: ready.steps,
-    runnerVersion: ready.runnerVersion,
-    runnerStepsAt: now(turn),
-  });
-  const same =
-    turn.context.facts.runnerVersion === ready.runnerVersion &&
-    turn.context.facts.runnerSteps.length === ready.steps.length;
-  if (!same) turn.effects.push({ kind: 'facts', facts });
-}
-
-/**
- * A netboot that nobody ordered. Of this host: data may have come onto its disks. Of another host
- * instead of this one: the BMCs are crossed, and the run ends before anything is written.
- */
-function foldNetboot(turn: Turn, netboot: agent.UnexpectedNetboot): void {
-  const { status, host } = turn;
-  if (netboot.hostUid === host.uid) {
-    if (activeRun(status) !== undefined) return;
-    if (status.state === HostState.AVAILABLE) {
-      leaveAvailable(turn);
-      causedBy(turn, 'agent', `netbooted from ${netboot.mac} without an order`);
-    }
-    return;
-  }
-  const run = activeRun(status);
-  const step = run === undefined ? undefined : currentStep(run);
-  if (run === undefined || step === undefined) return;
-  const ordered = operationParts(host.uid, netboot.insteadOfOperationId);
-  if (ordered?.runNumber !== run.number || step.name !== 'runner.await') return;
-  const message =
-    `the BMC at ${turn.spec.bmc?.address ?? '?'} switched on ${netboot.hostName} ` +
-    `(${netboot.mac}) instead of ${host.name}: the two BMC addresses are crossed`;
-  causedBy(turn, 'agent', message);
-  failStep(turn, run, step, stepFailure('identityMismatch', message));
-}
-
 /** R10: the agent's journal against the slot of this host. */
 export function foldHello(
   turn: Turn,
   journal: agent.Journal,
   listed: readonly agent.JournalledOperation[],
 ): void {
-  resend(turn, journal);
-  for (const operation of listed) {
-    const parts = operationParts(turn.host.uid, operation.operationId);
-    if (parts === undefined || parts.runNumber <= turn.record.runCount) continue;
-    const reason = `the agent works on ${operation.operationId}, which was never ordered from here`;
-    if (turn.status.holds.some((hold) => hold.reason === reason)) continue;
-    turn.status.holds.push(
+  foldSlot(turn, journal, listed);
+  holdUnknownWork(turn, listed);
+  if (turn.record.forgetting) turn.effects.push({ kind: 'forget' });
+}
+
+/**
+ * What has not begun and whose time is over gets a new attempt, for waiting was not its fault; what
+ * has not begun and was aborted never begins. Everything else goes on under its id.
+ */
+function foldSlot(
+  turn: Turn,
+  journal: agent.Journal,
+  listed: readonly agent.JournalledOperation[],
+): void {
+  const slot = turn.record.operation;
+  const run = activeRun(turn.status);
+  const step = run === undefined ? undefined : currentStep(run);
+  if (slot?.operation === undefined || run === undefined || step === undefined) return;
+  const known = listed.find(({ operationId }) => operationId === slot.operation?.id);
+  const notBegun = known === undefined || known.state === JOURNALLED;
+  if (!wentTo(slot, journal) || !notBegun) resend(turn, journal);
+  else if (run.abort !== undefined && known === undefined) delete slot.sentTo;
+  else if (hasPassed(turn, slot.operation.deadline)) {
+    retryStep(turn, run, step, checkAgain(turn), {});
+  } else resend(turn, journal);
+}
+
+/** Work that was never ordered from here holds the host, for as long as the agent lists it. */
+function holdUnknownWork(turn: Turn, listed: readonly agent.JournalledOperation[]): void {
+  const { status, host, record } = turn;
+  const unknown = listed.filter(({ operationId }) => {
+    const parts = operationParts(host.uid, operationId);
+    return parts !== undefined && parts.runNumber > record.runCount;
+  });
+  const reasons = unknown.map(({ operationId }) => `${unknownWork} ${operationId}`);
+  status.holds = status.holds.filter(
+    ({ reason }) => !reason.startsWith(unknownWork) || reasons.includes(reason),
+  );
+  for (const reason of reasons) {
+    if (status.holds.some((hold) => hold.reason === reason)) continue;
+    status.holds.push(
       create(HoldSchema, { scope: HoldScope.WORK, by: 'system', reason, since: now(turn) }),
     );
-    causedBy(turn, 'agent', 'unknownWork');
+    causedBy(turn, 'agent', 'the agent works on what was never ordered from here');
   }
-  if (turn.record.forgetting) turn.effects.push({ kind: 'forget' });
 }
 
 /** The agent has dropped everything of this host. */

@@ -13,6 +13,7 @@ import {
   type SystemIdentity,
 } from '@rackwright/api';
 import { judgeIdentity, witnessOfBmc, witnessOfSystem } from '@rackwright/erasure';
+import { observePower } from './observe.ts';
 import { invalidResult, stepFailure } from './step-failure.ts';
 import type { Turn } from './turn.ts';
 
@@ -40,7 +41,7 @@ export function recordIdentity(
   turn.status.bmcIdentity = identity;
   if (turn.spec.bmc !== undefined)
     turn.record.verifiedBmc = clone(BmcEndpointSchema, turn.spec.bmc);
-  if (observations?.poweredOn !== undefined) turn.status.poweredOn = observations.poweredOn;
+  if (observations?.poweredOn !== undefined) observePower(turn, observations.poweredOn);
   return undefined;
 }
 
@@ -56,6 +57,7 @@ function noticeReplacement(turn: Turn, identity: BmcIdentity): void {
   ) {
     return;
   }
+  if (before.guid.length > 0) turn.effects.push({ kind: 'releaseIdentity', guid: before.guid });
   turn.status.useEpoch += 1n;
   turn.status.dirty = true;
   if (turn.status.state === HostState.AVAILABLE) turn.status.state = HostState.MANAGEABLE;

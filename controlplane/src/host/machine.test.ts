@@ -32,7 +32,9 @@ test('leads a new host to available by itself, through verify, inspect and clean
   host.report(done);
   expect(stateOf(host.record)).toBe(HostState.AVAILABLE);
   expect(host.record.host?.status?.dirty).toBe(false);
-  expect(host.record.host?.status?.lastCleaned?.certificates).toEqual(['erasureCertificates/u1-1']);
+  expect(host.record.host?.status?.lastCleaned?.certificates).toEqual([
+    expect.stringMatching(/^erasureCertificates\/u1-3-4-1-1-[0-9a-f]{8}$/),
+  ]);
 });
 
 test('a host whose goal is manageable stays there', () => {

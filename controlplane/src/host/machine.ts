@@ -14,6 +14,7 @@ import { create, equals } from '@bufbuild/protobuf';
 import {
   BmcEndpointSchema,
   GoalBackoffSchema,
+  type Hold,
   HoldScope,
   HostErrorSchema,
   HostGoal,
@@ -24,7 +25,7 @@ import {
   RunPhase,
   type store,
 } from '@rackwright/api';
-import { erasesAsAsked } from './certify.ts';
+import { erasesAsAsked, lastCleaned } from './certify.ts';
 import { foldDeadlines } from './deadlines.ts';
 import { backoffMs } from './derive.ts';
 import { driveRun, startRun } from './engine.ts';
@@ -136,6 +137,7 @@ export const requests: { readonly [R in RequestKind]: { readonly [S in State]: C
     [HostState.AVAILABLE]: keepClean,
   },
   abort: everywhere(refuse('no run holds the host')),
+  releaseHold: everywhere(accept),
   delete: everywhere(accept),
   update: everywhere(accept),
 };
@@ -152,6 +154,7 @@ export const requestsDuringRun: { readonly [R in RequestKind]: { readonly [K in 
     ...whileAny(accept),
     [RunKind.DELETE]: refuse('a removal that has begun cannot be stopped'),
   },
+  releaseHold: whileAny(accept),
   delete: { ...whileAny(accept), [RunKind.CLEAN]: refuse('') },
   update: { ...whileAny(accept), [RunKind.DELETE]: refuse('the host is being removed') },
 };
@@ -223,10 +226,33 @@ function refusalOf(turn: Turn, request: HostRequest): Refusal | undefined {
   const byRun = run === undefined ? accept : requestsDuringRun[request.kind][run.kind as Kind];
   const abortsRun = run !== undefined && request.kind === 'abort';
   const cell = byRun === accept && !abortsRun ? byState : byRun;
-  if (cell === accept) return undefined;
+  if (cell === accept) return refusalToOrder(turn, request.kind);
   const text = (cell as { refuse: string }).refuse;
   const reason = run === undefined ? text : [heldBy(run), text].filter((part) => part).join('; ');
   return { code: 'failedPrecondition', message: `${turn.host.name}: ${reason}` };
+}
+
+/** Requests that order something of the agent. */
+const ordering: ReadonlySet<RequestKind> = new Set([
+  'verify',
+  'inspect',
+  'clean',
+  'powerOn',
+  'powerOff',
+  'powerReset',
+]);
+
+/** A host that is held, not unique, or without its credential orders nothing, whoever asks. */
+function refusalToOrder(turn: Turn, kind: RequestKind): Refusal | undefined {
+  if (!ordering.has(kind)) return undefined;
+  const hold = workHold(turn);
+  const reason = hold === undefined ? missing(turn)?.message : `held by ${hold.by}: ${hold.reason}`;
+  if (reason === undefined) return undefined;
+  return { code: 'failedPrecondition', message: `${turn.host.name}: ${reason}` };
+}
+
+function workHold({ status }: Turn): Hold | undefined {
+  return status.holds.find((hold) => hold.scope === HoldScope.WORK);
 }
 
 function heldBy(run: Run): string {
@@ -245,10 +271,22 @@ function proceed(turn: Turn): void {
     if (turn.ended !== undefined) {
       land(turn, turn.ended);
       turn.ended = undefined;
-    } else if (run !== undefined || !startWanted(turn)) {
+    } else if (run !== undefined) {
       return;
+    } else {
+      leaveUnwanted(turn);
+      if (!startWanted(turn)) return;
     }
   }
+}
+
+/** An available host whose goal is less is kept ready no longer; what was erased stays erased. */
+function leaveUnwanted(turn: Turn): void {
+  const { status } = turn;
+  if (status.state !== HostState.AVAILABLE || wantsAvailable(turn)) return;
+  status.state = HostState.MANAGEABLE;
+  status.useEpoch += 1n;
+  causedBy(turn, 'system', 'no longer available: its goal is manageable');
 }
 
 /** Deletion first, then a power request, then holds, then the goal. Whether a run was started. */
@@ -269,7 +307,7 @@ function startWanted(turn: Turn): boolean {
     );
     return true;
   }
-  if (status.holds.some((hold) => hold.scope === HoldScope.WORK)) return false;
+  if (workHold(turn) !== undefined) return false;
   const kind = wantedRun(turn);
   if (kind === undefined || !mayTryAgain(turn)) return false;
   if (!hasWhatRunsNeed(turn)) return false;
@@ -280,20 +318,27 @@ function startWanted(turn: Turn): boolean {
 
 /** Without its unique values or its credential a host orders nothing; a fault says so. */
 function hasWhatRunsNeed(turn: Turn): boolean {
-  const { context, spec } = turn;
+  const lack = missing(turn);
+  for (const type of ['notUnique', 'noCredential']) if (type !== lack?.type) clearFault(turn, type);
+  if (lack !== undefined) setFault(turn, lack.type, lack.message, lack.clearedBy);
+  return lack === undefined;
+}
+
+interface Lack {
+  readonly type: 'notUnique' | 'noCredential';
+  readonly message: string;
+  readonly clearedBy: string;
+}
+
+function missing({ context, spec }: Turn): Lack | undefined {
   if (!context.reservationsHeld) {
     const message = 'another host holds one of its MAC or BMC addresses';
-    setFault(turn, 'notUnique', message, 'an update of boot_macs or bmc');
-    return false;
+    return { type: 'notUnique', message, clearedBy: 'an update of boot_macs or bmc' };
   }
-  clearFault(turn, 'notUnique');
-  if (context.credentialVersion === undefined) {
-    const name = spec.bmc?.credential || 'none named';
-    setFault(turn, 'noCredential', `the credential (${name}) does not exist`, 'its creation');
-    return false;
-  }
-  clearFault(turn, 'noCredential');
-  return true;
+  if (context.credentialVersion !== undefined) return undefined;
+  const name = spec.bmc?.credential || 'none named';
+  const message = `the credential (${name}) does not exist`;
+  return { type: 'noCredential', message, clearedBy: 'its creation' };
 }
 
 /** What the goal asks for next; undefined when it is reached. */
@@ -362,6 +407,8 @@ function landingState(turn: Turn, run: Run, landing: Landing): State {
 
 function landWell(turn: Turn, run: Run): void {
   const { status } = turn;
+  const cleaned = run.kind === RunKind.CLEAN ? lastCleaned(turn, run) : undefined;
+  if (cleaned !== undefined) status.lastCleaned = cleaned;
   const towardsGoal = run.kind !== RunKind.POWER;
   const sameWork = status.lastError?.run.startsWith(`${runKindName(run.kind)} `) === true;
   if (towardsGoal) delete status.backoff;

@@ -81,11 +81,18 @@ export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
   slot.sentTo = session.journal;
   slot.sendTime = now(turn);
   slot.operation.deadline = later(turn, timeoutMs);
+  openGrantFromNow(turn, slot.operation);
   const step = run.steps[run.currentStep];
   if (step !== undefined) step.deadline = slot.operation.deadline;
   stopWaiting(run);
   turn.effects.push({ kind: 'send', operation: slot.operation });
   return 'sent';
+}
+
+/** A boot grant counts from when the order goes out, however long that had to wait. */
+function openGrantFromNow(turn: Turn, { kind }: agent.Operation): void {
+  if (kind.case !== 'setPower' || kind.value.grantExpireTime === undefined) return;
+  kind.value.grantExpireTime = later(turn, turn.context.timing.bootTimeoutMs);
 }
 
 /** R9: what it means that an operation went to `sentTo`, now that `journal` is there. */
@@ -95,16 +102,25 @@ function standing(run: Run, sentTo: agent.Journal, journal: agent.Journal): Send
   return 'sent';
 }
 
+/** Whether the slot's operation went to this journal, or to an earlier generation of it (R9). */
+export function wentTo(slot: store.OperationRecord, journal: agent.Journal): boolean {
+  const { sentTo } = slot;
+  return sentTo?.id === journal.id && sentTo.generation <= journal.generation;
+}
+
 /**
  * After a Hello of the journal that holds the operation: sends it again under its old id (R3). The
  * agent answers a known id from its journal; with the operation goes the secret, which a restarted
- * agent no longer has. The journal may have been raised to a new generation meanwhile.
+ * agent no longer has. An abort goes first: what it names can never begin afterwards.
  */
 export function resend(turn: Turn, journal: agent.Journal): void {
   const slot = turn.record.operation;
-  if (slot?.operation === undefined || slot.sentTo === undefined) return;
-  if (slot.sentTo.id !== journal.id || slot.sentTo.generation > journal.generation) return;
+  if (slot?.operation === undefined || !wentTo(slot, journal)) return;
   slot.sentTo = journal;
+  if (slot.cancelId !== '') {
+    const { id } = slot.operation;
+    turn.effects.push({ kind: 'cancel', operationId: id, cancelId: slot.cancelId });
+  }
   turn.effects.push({ kind: 'send', operation: slot.operation });
 }
 

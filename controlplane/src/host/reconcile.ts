@@ -8,7 +8,7 @@
  * 3. A lost compare-and-set repeats the whole decision on what stands there now.
  * 4. Nothing is kept here that the store cannot rebuild, percent of progress excepted.
  */
-import { create, equals } from '@bufbuild/protobuf';
+import { create, equals, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
@@ -25,7 +25,8 @@ import { deleteRecord, type RecordWriter, readRecord, writeRecord } from '../rec
 import { sendCancel, sendForget, sendOperation, writeEvidence, writeFacts } from './effects.ts';
 import { explainHost } from './explain.ts';
 import { step } from './machine.ts';
-import { releaseEverything } from './removal.ts';
+import { identityReservation, releaseEverything } from './removal.ts';
+import { release } from './reservations.ts';
 import { gatherContext, reserveIdentity } from './surroundings.ts';
 import type { EngineTiming } from './timing.ts';
 import type {
@@ -102,10 +103,18 @@ export class Hosts {
 
   /** Loads every host, then follows the store: other replicas and rpc write hosts too. */
   async start(): Promise<void> {
-    const { entries, before } = await this.#deps.store.list('hosts');
-    for (const entry of entries) this.wake(hostIdOfKey(entry.key));
-    void this.#follow(before);
+    void this.#follow(await this.#lookAtAll());
     this.#resyncLater();
+  }
+
+  /** Indexes and wakes every host; whoever asks for a host by its uid afterwards finds it. */
+  async #lookAtAll(): Promise<number> {
+    const { entries, before } = await this.#deps.store.list('hosts');
+    for (const { key, value } of entries) {
+      this.#index(hostIdOfKey(key), fromBinary(wire.HostRecordSchema, value));
+    }
+    for (const { key } of entries) this.wake(hostIdOfKey(key));
+    return before;
   }
 
   stop(): void {
@@ -172,8 +181,10 @@ export class Hosts {
     return [...this.#rackOf].filter(([, rack]) => rack === rackId).map(([hostId]) => hostId);
   }
 
-  hostIdOfUid(uid: string): string | undefined {
-    return this.#hostIdOfUid.get(uid);
+  /** The host with this uid, if it is one of the rack's. */
+  hostIdOfUid(uid: string, rackId: string): string | undefined {
+    const hostId = this.#hostIdOfUid.get(uid);
+    return hostId !== undefined && this.#rackOf.get(hostId) === rackId ? hostId : undefined;
   }
 
   /** Folds in what an agent says of a host; resolves once the answer may be given. */
@@ -213,7 +224,8 @@ export class Hosts {
     for (let round = 0; round < roundsMax; round++) {
       const found = await readRecord(this.#deps.store, wire.HostRecordSchema, key);
       if (found === undefined) return this.#gone(hostId);
-      if (expected !== undefined && found.revision !== expected) return staleEtag(hostId);
+      const stale = expected !== undefined && found.revision !== expected;
+      if (stale && !isRepeated(found.record, event)) return staleEtag(hostId);
       this.#index(hostId, found.record);
       this.#decided.set(hostId, found.revision);
       const outcome = await this.#decide(found.record, event);
@@ -244,6 +256,9 @@ export class Hosts {
     if (outcome.kind === 'removed') {
       const gone = await deleteRecord(this.#writer, key, revision);
       return gone.kind === 'ok' ? gone.revision : undefined;
+    }
+    for (const effect of outcome.effects) {
+      if (effect.kind === 'facts') await writeFacts(this.#deps, hostIdOfKey(key), effect.facts);
     }
     if (equals(wire.HostRecordSchema, before, outcome.record)) return revision;
     const written = await writeRecord(
@@ -292,10 +307,14 @@ export class Hosts {
       case 'answer':
         return;
       case 'facts':
-        await writeFacts(this.#deps, hostId, effect.facts);
         return;
       case 'send':
-        await sendOperation(this.#deps, rackId, effect.operation);
+        await this.#sendOrFail(hostId, rackId, effect.operation);
+        return;
+      case 'releaseIdentity':
+        if (record.host !== undefined) {
+          await release(this.#writer, record.host, [identityReservation(effect.guid)]);
+        }
         return;
       case 'cancel':
         sendCancel(this.#deps, rackId, record, effect);
@@ -306,6 +325,29 @@ export class Hosts {
       case 'forget':
         sendForget(this.#deps, rackId, record);
     }
+  }
+
+  /** What cannot be sent at all ends as a failure of its host, and is nobody else's matter. */
+  async #sendOrFail(hostId: string, rackId: string, operation: agent.Operation): Promise<void> {
+    try {
+      await sendOperation(this.#deps, rackId, operation);
+    } catch (error) {
+      this.#deps.log.error({ host: hostId, error: String(error) }, 'an operation cannot be sent');
+      const message = `its credential cannot be opened: ${String(error)}`;
+      void this.fail(hostId, operation, 'credentialUnusable', message).catch(() => undefined);
+    }
+  }
+
+  /** Ends an attempt that went wrong on our side, as the agent would have reported it. */
+  fail(
+    hostId: string,
+    { id, hostUid }: { readonly id: string; readonly hostUid: string },
+    type: string,
+    message: string,
+  ): Promise<TurnResult> {
+    const value = create(agent.FailedSchema, { type, message });
+    const result = { case: 'failed' as const, value };
+    return this.report(hostId, create(agent.ReportSchema, { operationId: id, hostUid, result }));
   }
 
   #keepProgress(hostId: string, record: wire.HostRecord, continuing: agent.Continuing): void {
@@ -357,19 +399,25 @@ export class Hosts {
     );
   }
 
+  /** Follows the store for ever; a watch that breaks off or has gaps starts again with a look. */
   async #follow(from: number): Promise<void> {
-    const { store, log } = this.#deps;
+    const { store, log, clock, timing } = this.#deps;
+    const { signal } = this.#stopping;
     try {
-      for await (const change of store.watch(from, 'hosts', this.#stopping.signal)) {
+      for await (const change of store.watch(from, 'hosts', signal)) {
         if (change.kind === 'compacted') break;
         if (change.kind === 'put') this.#changed(hostIdOfKey(change.key), change.revision);
       }
     } catch (error) {
-      log.warn(
-        { error: String(error) },
-        'the watch over hosts broke off; the resync finds the rest',
-      );
+      log.warn({ error: String(error) }, 'the watch over hosts broke off; it starts again');
     }
+    if (signal.aborted) return;
+    clock.after(timing.retryDelayMs, () => {
+      this.#lookAtAll().then(
+        (before) => this.#follow(before),
+        () => this.#follow(from),
+      );
+    });
   }
 
   /** Somebody wrote the host; what we wrote ourselves has been decided on already. */
@@ -381,14 +429,10 @@ export class Hosts {
 
   /** The slow resync finds what a lost watch or a lost wake missed. */
   #resyncLater(): void {
-    const { clock, resyncIntervalMs, store, log } = this.#deps;
+    const { clock, resyncIntervalMs, log } = this.#deps;
     if (this.#stopping.signal.aborted) return;
     clock.after(resyncIntervalMs, () => {
-      store
-        .list('hosts')
-        .then(({ entries }) => {
-          for (const entry of entries) this.wake(hostIdOfKey(entry.key));
-        })
+      this.#lookAtAll()
         .catch((error: unknown) => log.warn({ error: String(error) }, 'the resync failed'))
         .finally(() => this.#resyncLater());
     });
@@ -415,6 +459,12 @@ function hostIdOfKey(key: string): string {
 
 export function rackIdOf(record: wire.HostRecord): string {
   return (record.host?.spec?.rack ?? '').replace(/^racks\//, '');
+}
+
+/** A request that was applied before answers the same, also to its old etag. */
+function isRepeated(record: wire.HostRecord, event: HostEvent): boolean {
+  const requestId = event.kind === 'request' ? (event.by.requestId ?? '') : '';
+  return requestId !== '' && record.requestIds.includes(requestId);
 }
 
 function staleEtag(hostId: string): TurnResult {

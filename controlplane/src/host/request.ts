@@ -29,6 +29,8 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
       return bootFromDisk(turn, request, by);
     case 'abort':
       return abort(turn, request.reason, by);
+    case 'releaseHold':
+      return releaseHold(turn, request, by);
     case 'delete':
       return remove(turn, request.reason, by);
     case 'update':
@@ -106,6 +108,24 @@ function abort(turn: Turn, reason: string, by: Requester): undefined {
     run.abort = create(AbortSchema, { by: by.actor, reason, at: now(turn) });
     cancelOperation(turn);
   }
+}
+
+function releaseHold(
+  turn: Turn,
+  { hold, reason }: Extract<HostRequest, { kind: 'releaseHold' }>,
+  by: Requester,
+): Refusal | undefined {
+  const { status } = turn;
+  const kept = status.holds.filter((each) => hold !== '' && each.reason !== hold);
+  if (kept.length === status.holds.length) {
+    const held = status.holds.map((each) => each.reason).join('; ') || 'none';
+    const message = `${turn.host.name} has no such hold; it has: ${held}`;
+    return { code: 'failedPrecondition', message };
+  }
+  status.holds = kept;
+  delete status.backoff;
+  causedBy(turn, by.actor, `hold released: ${reason}`);
+  return undefined;
 }
 
 function remove(turn: Turn, reason: string, by: Requester): undefined {

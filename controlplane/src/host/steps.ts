@@ -2,23 +2,27 @@
  * What each step of a run asks of the agent, how long it may take, and what its completion must
  * show. A completion that does not show it is a failure, never a success (R8).
  */
-import { create } from '@bufbuild/protobuf';
+import { create, toBinary } from '@bufbuild/protobuf';
 import {
   agent,
   BmcProtocol,
+  HostState,
+  type Inventory,
+  InventorySchema,
   type Run,
   type RunFailure,
+  RunKind,
   type RunStep,
   type store,
 } from '@rackwright/api';
-import { certifyErasure, checkCertified } from './certify.ts';
+import { certifyErasure, checkCertified, uncertifiedDevice } from './certify.ts';
 import { challengeSeed } from './derive.ts';
 import { planDevices } from './device-plan.ts';
 import { recordIdentity } from './identity.ts';
 import { operationId } from './operation.ts';
 import { invalidResult, isErasure } from './step-failure.ts';
 import type { EngineTiming } from './timing.ts';
-import { later, type Turn } from './turn.ts';
+import { later, leaveAvailable, type Turn } from './turn.ts';
 
 export interface OperationOptions {
   /** The interrupted operation whose effect is to be checked instead of run again. */
@@ -122,10 +126,32 @@ const inspect: OperationStep = {
   complete: (turn, run, _step, result) => {
     const inventory = result.observations?.inventory;
     if (inventory === undefined) return invalidResult('the inspection brought no inventory');
-    turn.effects.push({ kind: 'facts', facts: factsWith(turn, { inventory }) });
+    const tooLarge = keepInventory(turn, inventory);
+    if (tooLarge !== undefined) return tooLarge;
+    if (run.kind === RunKind.INSPECT) leaveIfUncertified(turn, inventory);
     return planDevices(turn, run, inventory);
   },
 };
+
+/** Largest inventory that is kept, in bytes on the wire: facts are one bounded record. */
+const inventoryBytesMax = 128 * 1024;
+
+function keepInventory(turn: Turn, inventory: Inventory): RunFailure | undefined {
+  const { length } = toBinary(InventorySchema, inventory);
+  if (length > inventoryBytesMax) {
+    return invalidResult(
+      `the inventory has ${length} bytes; at most ${inventoryBytesMax} are kept`,
+    );
+  }
+  turn.effects.push({ kind: 'facts', facts: factsWith(turn, { inventory }) });
+  return undefined;
+}
+
+/** A disk that nobody erased has come into an available host: it is available no more. */
+function leaveIfUncertified(turn: Turn, inventory: Inventory): void {
+  if (turn.status.state !== HostState.AVAILABLE) return;
+  if (uncertifiedDevice(turn, inventory) !== undefined) leaveAvailable(turn);
+}
 
 /** The inventory after the last erase: every device must be certified for this epoch (H6). */
 const inspectAgain: OperationStep = {
@@ -133,8 +159,7 @@ const inspectAgain: OperationStep = {
   complete: (turn, run, _step, result) => {
     const inventory = result.observations?.inventory;
     if (inventory === undefined) return invalidResult('the inspection brought no inventory');
-    turn.effects.push({ kind: 'facts', facts: factsWith(turn, { inventory }) });
-    return checkCertified(turn, run, inventory);
+    return keepInventory(turn, inventory) ?? checkCertified(turn, run, inventory);
   },
 };
 

@@ -1,5 +1,6 @@
 /** Gathers the frozen surroundings in which one step is decided. */
 import { create } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type agent, store as wire } from '@rackwright/api';
 import { meaningfulUuid } from '@rackwright/erasure';
 import { keySegment, storeKey } from '@rackwright/store';
@@ -36,7 +37,7 @@ export async function gatherContext(
     nowMs: deps.clock.nowMs(),
     timing: deps.timing,
     session: sessionContext(deps, rackId, record),
-    sessionElsewhere: isElsewhere(rack?.record.sessionReplica, deps.replicaId),
+    sessionElsewhere: isElsewhere(deps, rack?.record),
     agentRegistered: publicKey !== undefined && publicKey.length > 0,
     agentPublicKey: publicKey,
     credentialVersion: secret?.record.credential?.version,
@@ -47,8 +48,16 @@ export async function gatherContext(
   };
 }
 
-function isElsewhere(holder: string | undefined, replicaId: string): boolean {
-  return holder !== undefined && holder !== '' && holder !== replicaId;
+/** A hint that its holder has not renewed for this long counts for nothing. */
+const sessionHintMs = 150_000;
+
+function isElsewhere(
+  { replicaId, clock }: HostsDependencies,
+  rack: wire.RackRecord | undefined,
+): boolean {
+  const { sessionReplica: holder = '', sessionTime } = rack ?? {};
+  if (holder === '' || holder === replicaId || sessionTime === undefined) return false;
+  return timestampMs(sessionTime) + sessionHintMs > clock.nowMs();
 }
 
 /** Unique values are looked up only when a run could start: under way they stay the host's. */

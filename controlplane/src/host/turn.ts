@@ -7,6 +7,7 @@ import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf
 import {
   type Host,
   type HostSpec,
+  HostState,
   type HostStatus,
   type Run,
   RunPhase,
@@ -140,4 +141,11 @@ export function isStepOver(step: RunStep): boolean {
     default:
       return false;
   }
+}
+
+/** Data may come onto the disks from here on: earlier certificates no longer speak for them. */
+export function leaveAvailable(turn: Turn): void {
+  turn.status.state = HostState.MANAGEABLE;
+  turn.status.dirty = true;
+  turn.status.useEpoch += 1n;
 }

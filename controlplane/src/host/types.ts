@@ -22,6 +22,8 @@ export type HostRequest =
   | { readonly kind: 'powerOn' | 'powerReset'; readonly bootOldDiskReason: string }
   | { readonly kind: 'powerOff' }
   | { readonly kind: 'abort'; readonly reason: string }
+  /** `hold`: the hold's own reason; empty lifts all. */
+  | { readonly kind: 'releaseHold'; readonly hold: string; readonly reason: string }
   | { readonly kind: 'delete'; readonly reason: string }
   /** Spec and labels as they shall be: validated and merged already. */
   | {
@@ -117,7 +119,9 @@ export type HostEffect =
   | { readonly kind: 'answer'; readonly verdict: AnswerVerdict }
   /** Percent of the present step: memory only. */
   | { readonly kind: 'progress'; readonly continuing: agent.Continuing }
-  /** The agent shall forget this host: a tombstone in the rack first, then the message. */
+  /** The host is another machine now: the old one's identity may be somebody else's. */
+  | { readonly kind: 'releaseIdentity'; readonly guid: Uint8Array }
+  /** The agent shall forget this host; the record waits for its answer. */
   | { readonly kind: 'forget' };
 
 export type HostOutcome =

@@ -9,12 +9,22 @@ export function nextWakeMs(record: store.HostRecord, nowMs: number): number | un
   if (status === undefined) return undefined;
   const run = activeRun(status);
   const times: (Timestamp | undefined)[] = [status.backoff?.nextAttemptTime];
+  const deadlines: (Timestamp | undefined)[] = [];
   if (run !== undefined) {
-    times.push(run.deadline, run.steps[run.currentStep]?.deadline, record.operation?.notBefore);
+    times.push(record.operation?.notBefore);
+    deadlines.push(run.deadline, run.steps[run.currentStep]?.deadline);
   }
-  const future = times
-    .filter((time) => time !== undefined)
-    .map((time) => timestampMs(time))
-    .filter((timeMs) => timeMs > nowMs);
+  const future = [
+    ...inMs(times),
+    ...inMs(deadlines),
+    ...inMs(deadlines).map((at) => at + settleMs),
+  ].filter((timeMs) => timeMs > nowMs);
   return future.length === 0 ? undefined : Math.min(...future);
+}
+
+/** A deadline fires once the agent has spoken after it, which may be a heartbeat later (R5). */
+const settleMs = 5_000;
+
+function inMs(times: readonly (Timestamp | undefined)[]): number[] {
+  return times.filter((time) => time !== undefined).map((time) => timestampMs(time));
 }

@@ -66,6 +66,12 @@ export function createHostService(deps: RpcDependencies): BoundService {
       violations.throwIfAny();
       return ask(deps, name, { kind: 'abort', reason });
     },
+    releaseHold: ({ name, hold, reason, requestId }) => {
+      const violations = new Violations();
+      checkReason('reason', reason, violations);
+      violations.throwIfAny();
+      return ask(deps, name, { kind: 'releaseHold', hold, reason }, requestId);
+    },
     setHostPower: (request) => setHostPower(deps, request),
     explainHost: async ({ name }) => {
       const explanation = await deps.hosts.explain(requireName('hosts', name));

@@ -2,7 +2,7 @@
  * A host on the bench: drives the pure machine by hand-made events, with a real agent key and real
  * evidence. For tests of the machine only.
  */
-import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -166,11 +166,16 @@ function signedEvidence(
       bootId: 'b1',
       mode: agent.StepMode.RUN,
       identityWitnesses: ['uuid'],
-      devices,
+      devices: devices.map((device) => ({ ...device, challengeSeed: orderedSeed(self) })),
     }),
   );
   const signature = sign('sha256', payload, { key: privateKey, dsaEncoding: 'der' });
   return create(agent.EvidenceSchema, { payload, signature, publicKey });
+}
+
+function orderedSeed(self: Bench): Uint8Array {
+  const { kind } = self.operation();
+  return kind.case === 'runStep' ? kind.value.challengeSeed : new Uint8Array();
 }
 
 /** What an agent reports of a device that was erased and read back. */
@@ -187,7 +192,6 @@ export function erased(
     challengeBlocksWritten: 64n,
     startTime: timestampFromMs(startMs),
     endTime: timestampFromMs(startMs + 1000),
-    challengeSeed: createHash('sha256').update('seed').digest(),
   };
 }
 

@@ -192,6 +192,32 @@ const abortRun = buildCommand({
   },
 });
 
+const releaseHold = buildCommand({
+  docs: { brief: 'Lift a hold once its reason has been seen to' },
+  parameters: {
+    flags: {
+      ...hostFlags,
+      ...reasonFlag,
+      hold: {
+        kind: 'parsed',
+        parse: String,
+        default: '',
+        brief: 'The hold’s reason; without, all',
+      },
+    },
+    positional: hostArgument,
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags & { reason: string; hold: string }, id: string) {
+    const name = resourceName('hosts', id);
+    const { reason, hold } = flags;
+    const host = await withHosts(this.world, flags, (hosts) =>
+      hosts.releaseHold({ name, hold, reason }),
+    );
+    showHost(this.world, flags, host);
+  },
+});
+
 const deleteHost = buildCommand({
   docs: { brief: 'Ask for a host to be deleted; refused while it is busy' },
   parameters: {
@@ -340,6 +366,7 @@ export const hostRoutes = buildRouteMap({
     steps: cleanSteps,
     history,
     abort: abortRun,
+    'release-hold': releaseHold,
     power: powerRoutes,
     explain: explainHost,
     delete: deleteHost,

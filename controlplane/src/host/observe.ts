@@ -1,0 +1,94 @@
+/**
+ * Takes in what was observed of a host without an order: power, netboots, inventories, runners.
+ * Facts never change what is wanted; but a host that may have been used is not clean any more.
+ */
+import type { agent } from '@rackwright/api';
+import { HostState, RunKind } from '@rackwright/api';
+import { failStep } from './engine.ts';
+import { operationParts } from './operation.ts';
+import { stepFailure } from './step-failure.ts';
+import { factsWith } from './steps.ts';
+import { activeRun, causedBy, currentStep, now, type Turn } from './turn.ts';
+
+/** Observed facts: never desired state, progress or errors. */
+export function foldFacts(turn: Turn, observations: agent.Observations | undefined): void {
+  if (observations === undefined) return;
+  if (observations.poweredOn !== undefined) observePower(turn, observations.poweredOn);
+  if (observations.runnerReady !== undefined) foldRunnerReady(turn, observations.runnerReady);
+  if (observations.inventory !== undefined) {
+    const facts = factsWith(turn, { inventory: observations.inventory });
+    turn.effects.push({ kind: 'facts', facts });
+  }
+  if (observations.unexpectedNetboot !== undefined) {
+    foldNetboot(turn, observations.unexpectedNetboot);
+  }
+}
+
+function foldRunnerReady(turn: Turn, ready: agent.RunnerReady): void {
+  const run = activeRun(turn.status);
+  const parts = operationParts(turn.host.uid, ready.bootOperationId);
+  if (run === undefined || parts === undefined || parts.runNumber !== run.number) return;
+  turn.record.runner = ready;
+  if (ready.steps.length === 0) return;
+  const facts = factsWith(turn, {
+    runnerSteps: ready.steps,
+    runnerVersion: ready.runnerVersion,
+    runnerStepsAt: now(turn),
+  });
+  const same =
+    turn.context.facts.runnerVersion === ready.runnerVersion &&
+    turn.context.facts.runnerSteps.length === ready.steps.length;
+  if (!same) turn.effects.push({ kind: 'facts', facts });
+}
+
+/**
+ * A netboot that nobody ordered. Of this host: data may have come onto its disks. Of another host
+ * instead of this one: the BMCs are crossed, and the run ends before anything is written.
+ */
+function foldNetboot(turn: Turn, netboot: agent.UnexpectedNetboot): void {
+  const { status, host } = turn;
+  if (netboot.hostUid === host.uid) {
+    if (!bootsByOrder(turn)) suspectUse(turn, `netbooted from ${netboot.mac} without an order`);
+    return;
+  }
+  const run = activeRun(status);
+  const step = run === undefined ? undefined : currentStep(run);
+  if (run === undefined || step === undefined) return;
+  const ordered = operationParts(host.uid, netboot.insteadOfOperationId);
+  if (ordered?.runNumber !== run.number || step.name !== 'runner.await') return;
+  const message =
+    `the BMC at ${turn.spec.bmc?.address ?? '?'} switched on ${netboot.hostName} ` +
+    `(${netboot.mac}) instead of ${host.name}: the two BMC addresses are crossed`;
+  causedBy(turn, 'agent', message);
+  failStep(turn, run, step, stepFailure('identityMismatch', message));
+}
+
+/** A host that is on although nobody here switched it on may have booted anything. */
+export function observePower(turn: Turn, on: boolean): void {
+  const { status } = turn;
+  const wasOff = status.poweredOn === false || status.state === HostState.AVAILABLE;
+  status.poweredOn = on;
+  if (on && wasOff && !switchesPower(turn)) suspectUse(turn, 'seen switched on without an order');
+}
+
+/** Whether the run under way switches the host by itself. */
+function switchesPower(turn: Turn): boolean {
+  const kind = activeRun(turn.status)?.kind;
+  return kind !== undefined && kind !== RunKind.VERIFY && kind !== RunKind.DELETE;
+}
+
+/** Whether a netboot may be the one that the run under way has ordered. */
+function bootsByOrder(turn: Turn): boolean {
+  const kind = activeRun(turn.status)?.kind;
+  return kind === RunKind.INSPECT || kind === RunKind.CLEAN;
+}
+
+/** Data may have come onto the disks: certificates of before no longer speak for them. */
+function suspectUse(turn: Turn, cause: string): void {
+  const { status } = turn;
+  if (status.dirty && status.state !== HostState.AVAILABLE) return;
+  status.useEpoch += 1n;
+  status.dirty = true;
+  if (status.state === HostState.AVAILABLE) status.state = HostState.MANAGEABLE;
+  causedBy(turn, 'agent', cause);
+}
