@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent, InventorySchema } from '@rackwright/api';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import type { FinalResult, Result } from '@rackwright/results';
 import { resultToWire } from '@rackwright/results';
@@ -309,5 +309,37 @@ describe('the links of a boot', () => {
     expect(told).toEqual([]);
     desk.forgetHost('uid');
     expect(told).toEqual(['closed']);
+  });
+});
+
+describe('what a runner says is bounded', () => {
+  test('its words are cut, and what they lose is in the detail', async () => {
+    const { desk, context, link, says } = setUp();
+    const runner = link();
+    desk.attach(runner);
+    const end = desk.run(orderOf(), context);
+    await Promise.resolve();
+    const message = `disks: ${'S-1 '.repeat(10_000)}`;
+    says(runner, 'op', { kind: 'failed', type: 'notErased', message });
+    const result = await end;
+    expect(JSON.stringify(result).length).toBeLessThan(6 * 1024);
+    expect(result).toMatchObject({ message: expect.stringMatching(/^disks: .*\(cut\)$/) });
+  });
+
+  test('an inventory too large to be kept is a failure that says so', async () => {
+    const { desk, context, link, says } = setUp();
+    const runner = link();
+    desk.attach(runner);
+    const end = desk.run(orderOf(), context);
+    await Promise.resolve();
+    const devices = Array.from({ length: 3000 }, () => ({ device: 'sda', model: 'M'.repeat(100) }));
+    const inventory = create(InventorySchema, { devices });
+    const observations = create(agent.ObservationsSchema, { inventory });
+    says(runner, 'op', { kind: 'complete', observations });
+    expect(await end).toMatchObject({
+      kind: 'failed',
+      type: 'unsupported',
+      message: expect.stringMatching(/observations has \d+ bytes; at most 262144 can be kept/),
+    });
   });
 });

@@ -10,10 +10,11 @@
  * 3. A runner may forget a final report only after the journal has it.
  * 4. One live link per boot; a newer one replaces an older.
  */
+import { toBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import type { agent } from '@rackwright/api';
+import { agent } from '@rackwright/api';
 import type { Cancel, Clock, Log } from '@rackwright/platform';
-import { type Failed, type FinalResult, resultFromWire } from '@rackwright/results';
+import { boundResult, type Failed, type FinalResult, resultFromWire } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type EvidenceSigner, signEvidence } from './evidence.ts';
 import type { RunnerLink, RunnerOrder, RunnerOrders } from './link.ts';
@@ -47,6 +48,9 @@ export interface DeskParts {
   readonly operationState: (id: string) => 'unknown' | 'received' | 'begun' | 'ended';
   readonly limits: DeskLimits;
 }
+
+/** Largest inventory or evidence that is taken from a runner: both become parts of records. */
+const runnerPartBytesMax = 256 * 1024;
 
 export class RunnerDesk implements RunnerOrders {
   readonly #parts: DeskParts;
@@ -141,7 +145,7 @@ export class RunnerDesk implements RunnerOrders {
   /** A report of a runner; `evidence` is what it sent for the same operation just before. */
   report(link: RunnerLink, report: agent.Report, evidence: agent.StepEvidence | undefined): void {
     const { operationId } = report;
-    const decoded = resultFromWire(report);
+    const decoded = decodeReport(report);
     const outstanding = this.#outstanding.get(operationId);
     if (outstanding !== undefined && outstanding.order.bootOperationId !== link.bootOperationId) {
       this.#parts.log.warn({ operation: operationId }, 'a runner reports the work of another boot');
@@ -155,7 +159,7 @@ export class RunnerDesk implements RunnerOrders {
     const result =
       decoded.kind === 'unsupported'
         ? { ...failed('internal', "the runner's report is unusable"), detail: decoded.problem }
-        : this.#withEvidence(decoded, link, evidence);
+        : (oversize(decoded, evidence) ?? this.#withEvidence(decoded, link, evidence));
     if (outstanding === undefined) this.#unasked(link, operationId, result);
     else outstanding.end(result);
   }
@@ -242,6 +246,30 @@ export class RunnerDesk implements RunnerOrders {
       cancelTimer = this.#parts.clock.after(delayMs, () => settle('tooLate'));
     });
   }
+}
+
+/** What a runner says is cut before it is kept, whoever wrote that runner. */
+function decodeReport(report: agent.Report): ReturnType<typeof resultFromWire> {
+  const decoded = resultFromWire(report);
+  return decoded.kind === 'unsupported' ? decoded : boundResult(decoded);
+}
+
+/** A failure in place of what could not be stored. */
+function oversize(
+  result: FinalResult,
+  evidence: agent.StepEvidence | undefined,
+): Failed | undefined {
+  const { observations } = 'observations' in result ? result : { observations: undefined };
+  const parts = {
+    observations: observations && toBinary(agent.ObservationsSchema, observations),
+    evidence: evidence && toBinary(agent.StepEvidenceSchema, evidence),
+  };
+  for (const [what, bytes] of Object.entries(parts)) {
+    if (bytes === undefined || bytes.length <= runnerPartBytesMax) continue;
+    const size = `${bytes.length} bytes; at most ${runnerPartBytesMax} can be kept`;
+    return failed('unsupported', `the runner's ${what} has ${size}`);
+  }
+  return undefined;
 }
 
 function deadlineMs({ deadline }: agent.Operation): number {

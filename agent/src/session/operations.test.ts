@@ -440,3 +440,20 @@ test('refuses more operations than it can keep, without forgetting any', async (
   expect(world.controlPlane.outcome('h/1/1/3')).toMatchObject({ reason: 'fault' });
   expect(world.touched).toEqual(['h/1/1/1', 'h/1/1/2']);
 });
+
+test('cuts the words of whoever failed before they are written down', async () => {
+  const world = await connected();
+  world.work = async () => ({
+    kind: 'failed',
+    type: 'internal',
+    message: 'm'.repeat(100_000),
+    detail: '€'.repeat(100_000),
+  });
+  await world.issue(world.power('h/1/1/1'));
+  const outcome = world.controlPlane.outcome('h/1/1/1');
+  expect(outcome).toMatchObject({
+    kind: 'failed',
+    message: expect.stringMatching(/^m+ … \(cut\)$/),
+  });
+  expect(new TextEncoder().encode(JSON.stringify(outcome)).length).toBeLessThan(6 * 1024);
+});

@@ -5,14 +5,15 @@
  *    from memory and written down when the disk takes it again.
  * O2 Reports are sent in the order of their sequence, once for each session and once more for each
  *    time the operation comes again, until they are answered (R3, R7).
- * O3 An operation is forgotten only when its report is answered and settled, or when the control
+ * O3 The words of a BMC, a tool or a runner are cut before they are written down or sent.
+ * O4 An operation is forgotten only when its report is answered and settled, or when the control
  *    plane says so.
  */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
-import { type FinalResult, type Result, resultToWire } from '@rackwright/results';
+import { boundResult, type FinalResult, type Result, resultToWire } from '@rackwright/results';
 import type { Journal, RecordInit } from '../journal/index.ts';
 import type { Attempt } from './attempt.ts';
 import type { SessionLimits } from './limits.ts';
@@ -134,7 +135,7 @@ export class Outbox {
     }
   }
 
-  /** Takes the control plane's answer to a final report (R7, O3). */
+  /** Takes the control plane's answer to a final report (R7, O4). */
   async answered(answer: agent.ReportAnswer): Promise<void> {
     const { attempts, journal, log } = this.#deps;
     const records: RecordInit[] = [];
@@ -208,7 +209,7 @@ export class Outbox {
       operationId: of.id,
       hostUid: of.hostUid,
       time: timestampFromMs(this.#deps.clock.nowMs()),
-      result: resultToWire(result),
+      result: resultToWire(boundResult(result)),
     });
   }
 }

@@ -137,14 +137,22 @@ export function provesErasure(statement: ErasureStatement): boolean {
   return statement.level === 'clear' || statement.level === 'purge';
 }
 
-/** Cuts a device's log to what a statement carries: the first lines and the last ones. */
-export function boundDeviceLog(lines: readonly string[]): string[] {
-  const cut = lines.map((line) => line.slice(0, deviceLogLineCharactersMax));
-  if (cut.length <= deviceLogLinesMax) return cut;
-  const head = deviceLogLinesMax / 2;
-  const tail = deviceLogLinesMax - head - 1;
+/**
+ * Cuts a device's log to what a statement carries: the first lines and the last ones. `linesMax`
+ * is less where many devices share one evidence.
+ */
+export function boundDeviceLog(
+  lines: readonly string[],
+  linesMax: number = deviceLogLinesMax,
+): string[] {
+  // A cut through a pair of surrogates would leave a text that cannot be written down.
+  const cut = lines.map((line) => line.slice(0, deviceLogLineCharactersMax).toWellFormed());
+  const most = Math.min(linesMax, deviceLogLinesMax);
+  if (cut.length <= most) return cut;
+  const head = Math.floor(most / 2);
+  const tail = most - head - 1;
   const left = cut.length - head - tail;
-  return [...cut.slice(0, head), `(${left} lines left out)`, ...cut.slice(-tail)];
+  return [...cut.slice(0, head), `(${left} lines left out)`, ...cut.slice(cut.length - tail)];
 }
 
 function tooLarge(length: number): ShapeError {

@@ -1,12 +1,22 @@
-/** What the machine is made of, as one message. Takes facts, decides nothing. */
-import { create } from '@bufbuild/protobuf';
+/** What the machine is made of, as one message. Takes facts, decides nothing about them. */
+import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Inventory, InventorySchema } from '@rackwright/api';
 import { storageDeviceOf } from '@rackwright/erasure';
 import type { BlockDevices } from './block-devices.ts';
 import type { Machine } from './machine.ts';
 
-/** `nowMs` is wall time; `runnerSession` is the one that the agent gave. */
+/** Entries of each list of an inventory. */
+export const inventoryEntriesMax = 256;
+/** Of the whole inventory: it is stored as one record. */
+export const inventoryBytesMax = 160 * 1024;
+
+/** The machine has more than an inventory holds; nothing is left out silently. */
+export class InventoryTooLarge extends Error {
+  override readonly name = 'InventoryTooLarge';
+}
+
+/** `nowMs` is wall time; `runnerSession` is the one that the agent gave. Rejects with `InventoryTooLarge`. */
 export async function takeInventory(
   machine: Machine,
   devices: BlockDevices,
@@ -19,7 +29,7 @@ export async function takeInventory(
     machine.bootId(),
     devices.list(),
   ]);
-  return create(InventorySchema, {
+  const inventory = create(InventorySchema, {
     collectedAt: timestampFromMs(nowMs),
     system,
     cpus: hardware.cpus,
@@ -30,4 +40,24 @@ export async function takeInventory(
     bootId,
     undrivenStorage: [...listing.undriven],
   });
+  mustFit(inventory);
+  return inventory;
+}
+
+function mustFit(inventory: Inventory): void {
+  const { devices, interfaces, cpus, undrivenStorage } = inventory;
+  const lists = { 'block devices': devices, 'network cards': interfaces, processors: cpus };
+  const all = { ...lists, 'storage controllers without a driver': undrivenStorage };
+  for (const [what, { length }] of Object.entries(all)) {
+    if (length <= inventoryEntriesMax) continue;
+    throw new InventoryTooLarge(
+      `the machine has ${length} ${what}; at most ${inventoryEntriesMax} are supported`,
+    );
+  }
+  const { length } = toBinary(InventorySchema, inventory);
+  if (length <= inventoryBytesMax) return;
+  throw new InventoryTooLarge(
+    `the inventory has ${length} bytes; at most ${inventoryBytesMax} are supported: ` +
+      'look for disks with very many partitions or namespaces',
+  );
 }

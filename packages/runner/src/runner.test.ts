@@ -220,3 +220,45 @@ test('ends when its record cannot be saved, rather than going on without one', a
   await expect(only?.ended).rejects.toThrow('no space');
   expect(testAgent.heard.results).toEqual([]);
 });
+
+test('says so when the machine has more than an inventory holds', async () => {
+  const devices = fileDisks(folder, clock);
+  addDisk('vda');
+  const { devices: found, undriven } = await devices.list();
+  const [vda] = found;
+  if (vda === undefined) throw new Error('no disk');
+  const many = Array.from({ length: 257 }, (_, at) => ({ ...vda, name: `vd${at}` }));
+  startRunner({ devices: { ...devices, list: async () => ({ devices: many, undriven }) } });
+  const value = create(agent.InspectSchema, {});
+  const order = { operationId: 'i', kind: { case: 'inspect' as const, value } };
+  await testAgent.send({ case: 'order', value: create(runner.OrderSchema, order) });
+  expect(await finalOf('i')).toEqual({
+    kind: 'failed',
+    type: 'unsupported',
+    message: 'the machine has 257 block devices; at most 256 are supported',
+  });
+});
+
+test('keeps reports and evidence small when many disks fail with many words', async () => {
+  const fault = { kind: 'ioError', operation: 'discard' };
+  for (let at = 0; at < 60; at++) {
+    writeFileSync(
+      join(folder, `d${at}.json`),
+      JSON.stringify({ serial: `S-${at}-${'x'.repeat(200)}`, faults: [fault] }),
+    );
+    writeFileSync(join(folder, `d${at}.img`), Buffer.alloc(64 * 1024, 'PATTERN!'));
+  }
+  startRunner();
+  await testAgent.send(await eraseOrder('a'));
+  const result = await finalOf('a');
+  expect(result).toMatchObject({
+    kind: 'failed',
+    type: 'ioError',
+    message: expect.stringMatching(/^60 of 60 devices are not proved erased: S-0-x.*\(cut\)$/),
+    detail: expect.stringMatching(/\(cut\)$/),
+  });
+  expect(JSON.stringify(result).length).toBeLessThan(6 * 1024);
+  const [evidence] = testAgent.heard.evidence;
+  const lines = evidence?.devices.flatMap(({ log }) => log) ?? [];
+  expect(lines.length).toBeLessThanOrEqual(160);
+});

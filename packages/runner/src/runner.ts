@@ -12,7 +12,7 @@ import { runner } from '@rackwright/api';
 import type { Clock, CrashPoint, Disk, Log, Random } from '@rackwright/platform';
 import { fullJitterDelayMs } from '@rackwright/results';
 import type { BlockDevices } from './block-devices.ts';
-import { takeInventory } from './inventory.ts';
+import { InventoryTooLarge, takeInventory } from './inventory.ts';
 import { loadRunnerKey, type RunnerKey } from './key.ts';
 import type { Machine } from './machine.ts';
 import { formatProgress } from './progress-text.ts';
@@ -220,7 +220,10 @@ class RunnerLoop {
     const { operationId, runnerSession } = effect;
     const end = await takeInventory(machine, devices, clock.nowMs(), runnerSession).then(
       (inventory) => inspected(inventory),
-      (error: unknown) => this.#internal(operationId, error).result,
+      (error: unknown) =>
+        error instanceof InventoryTooLarge
+          ? { kind: 'failed' as const, type: 'unsupported' as const, message: error.message }
+          : this.#internal(operationId, error).result,
     );
     await this.#ended(operationId, { result: end });
   }

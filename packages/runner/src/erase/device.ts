@@ -19,6 +19,7 @@ import {
   storageDeviceOf,
   verdictToWire,
 } from '@rackwright/erasure';
+import { boundText } from '@rackwright/results';
 import { DeviceError, type OpenRegion, transferBytesMax } from '../block-devices.ts';
 import type { StepContext } from '../step.ts';
 import type { Target } from './targets.ts';
@@ -29,6 +30,9 @@ import {
   wordsOf,
   writeChallenge,
 } from './verify.ts';
+
+/** Of a verdict's reason, in evidence. */
+const reasonBytesMax = 512;
 
 export interface DeviceResult {
   readonly identity: string;
@@ -53,12 +57,19 @@ interface Work {
   challenged: boolean;
 }
 
-/** Erases or checks one target. `challengeProved` is for checks: an earlier attempt wrote it. */
+export interface DeviceTask {
+  readonly target: Target;
+  /** For checks: an earlier attempt wrote the challenge. */
+  readonly challengeProved: boolean;
+  /** The device's share of the log lines that one step's evidence may hold. */
+  readonly logLinesMax: number;
+  readonly progress: DeviceProgress;
+}
+
+/** Erases or checks one target. */
 export async function eraseDevice(
   context: StepContext,
-  target: Target,
-  challengeProved: boolean,
-  progress: DeviceProgress,
+  { target, challengeProved, logLinesMax, progress }: DeviceTask,
 ): Promise<DeviceResult> {
   const startMs = context.clock.nowMs();
   const log: string[] = [];
@@ -91,14 +102,21 @@ export async function eraseDevice(
     outcome: {
       device: storageDeviceOf(device),
       ...(plan.kind === 'erase' ? { method: methodToWire(plan.method) } : {}),
-      ...verdictToWire(verdict),
+      ...verdictToWire(bounded(verdict)),
       challengeBlocksWritten: BigInt(blocksWritten),
       startTime: timestampFromMs(startMs),
       endTime: timestampFromMs(context.clock.nowMs()),
-      log: boundDeviceLog(log),
+      log: boundDeviceLog(log, logLinesMax),
       challengeSeed: context.order.challengeSeed,
     },
   };
+}
+
+/** What evidence and certificates carry of a verdict. */
+function bounded(verdict: RecordedVerdict): RecordedVerdict {
+  return 'reason' in verdict
+    ? { ...verdict, reason: boundText(verdict.reason, reasonBytesMax) }
+    : verdict;
 }
 
 /** Challenge and method. Answers the failure, or undefined when the verdict may be read. */

@@ -27,6 +27,8 @@ import { findTargets, type Target } from './targets.ts';
 
 /** Devices erased at the same time. */
 export const erasuresAtOnceMax = 4;
+/** Log lines of all devices of a step together: every certificate holds its whole evidence. */
+const evidenceLogLinesMax = 160;
 /** When to check again a device that is still formatting, milliseconds. */
 const busyDelayMs = 30_000;
 
@@ -163,6 +165,7 @@ async function eraseAll(
   const results: DeviceResult[] = [];
   const broken = new AbortController();
   const context = { ...step, signal: AbortSignal.any([step.signal, broken.signal]) };
+  const logLinesMax = Math.max(1, Math.floor(evidenceLogLinesMax / targets.length));
   const fractions = targets.map(() => 0);
   const weights = targets.map((target) => Math.max(target.device.sizeBytes, 1));
   const total = weights.reduce((sum, weight) => sum + weight, 0);
@@ -178,7 +181,8 @@ async function eraseAll(
       };
       const stage = lastProgress.get(target.identity);
       const challengeProved = stage !== undefined && stage !== 'begun';
-      results[index] = await eraseDevice(context, target, challengeProved, tell);
+      const task = { target, challengeProved, logLinesMax, progress: tell };
+      results[index] = await eraseDevice(context, task);
       tell(1, 'done');
     }
   };

@@ -36,6 +36,14 @@ test("gives the tool's words when a format fails", async () => {
   );
 });
 
+test('keeps only so much of what a failed tool said', async () => {
+  const stderr = 'the same complaint again\n'.repeat(10_000);
+  const exec = nvmeCli({ 'format /dev/nvme0n1': { kind: 'exited', code: 1, stdout: '', stderr } });
+  const error = await formatNamespaces(exec, ['nvme0n1'], 'crypto').catch(String);
+  expect(String(error).length).toBeLessThan(1024);
+  expect(error).toContain('exit 1: the same complaint again');
+});
+
 test.each<[string, Record<string, object>, string | undefined]>([
   ['an idle device', { 'id-ns /dev/nvme0n1': { fpi: 0x80 } }, undefined],
   ['a device that cannot say', {}, undefined],

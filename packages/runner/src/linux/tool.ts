@@ -1,9 +1,12 @@
 /** Running a disk tool. Its exit code only says whether it thought it worked. */
 import type { Exec } from '@rackwright/platform';
+import { boundText } from '@rackwright/results';
 import { DeviceError } from '../block-devices.ts';
 
 /** Output kept of one tool, bytes. */
 export const toolOutputBytesMax = 256 * 1024;
+/** Of what a failed tool said, in the words of its failure; outcomes and certificates hold them. */
+const wordsBytesMax = 768;
 
 /** What the tool said, line by line. Rejects with `DeviceError` unless it ended with 0. */
 export async function runTool(
@@ -22,7 +25,8 @@ export async function runTool(
     case 'exited': {
       const lines = linesOf(result.stdout, result.stderr);
       if (result.code === 0) return [`${command}: exit 0`, ...lines];
-      throw new DeviceError(`${command}: exit ${result.code}: ${lines.join(' | ')}`);
+      const words = boundText(lines.join(' | '), wordsBytesMax);
+      throw new DeviceError(`${command}: exit ${result.code}: ${words}`);
     }
   }
 }

@@ -9,12 +9,19 @@
  * 3. Whatever changes the record is saved before anything follows from it.
  * 4. A final report is kept, and sent again on each new connection, until the agent has it;
  *    evidence goes just before its report.
- * 5. An order of an unknown kind or step is never success (R8).
+ * 5. What tools and devices say is cut before it becomes a report.
+ * 6. An order of an unknown kind or step is never success (R8).
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, type Inventory, type runner } from '@rackwright/api';
-import { type Complete, type FinalResult, type Result, resultToWire } from '@rackwright/results';
+import {
+  boundResult,
+  type Complete,
+  type FinalResult,
+  type Result,
+  resultToWire,
+} from '@rackwright/results';
 import type { FinishedOperation, RunnerRecord } from './record.ts';
 
 type RequestMessage = runner.SessionRequest['message'];
@@ -261,7 +268,7 @@ function reportOf(operationId: string, result: Result, nowMs: number): agent.Rep
   return create(agent.ReportSchema, {
     operationId,
     time: timestampFromMs(nowMs),
-    result: resultToWire(result),
+    result: resultToWire(boundResult(result)),
   });
 }
 

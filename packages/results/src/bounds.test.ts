@@ -1,0 +1,53 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { boundResult, boundText } from './bounds.ts';
+import type { Failed, Result } from './result.ts';
+import { resultToWire } from './wire.ts';
+
+const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
+
+test('leaves a text alone that fits, and says where it has cut one', () => {
+  expect(boundText('a'.repeat(1024), 1024)).toBe('a'.repeat(1024));
+  const cut = boundText('a'.repeat(1025), 1024);
+  expect(cut).toMatch(/^a+ … \(cut\)$/);
+  expect(bytesOf(cut)).toBeLessThanOrEqual(1024);
+});
+
+test('cuts by bytes and never inside a character', () => {
+  const text = fc.string({ unit: 'binary', maxLength: 200 });
+  fc.assert(
+    fc.property(text, fc.integer({ min: 16, max: 200 }), (whole, bytesMax) => {
+      const cut = boundText(whole, bytesMax);
+      expect(bytesOf(cut)).toBeLessThanOrEqual(bytesMax);
+      expect(cut.isWellFormed()).toBe(true);
+    }),
+  );
+});
+
+test('keeps what a cut message said in the detail, unless there is one', () => {
+  const message = `names: ${'disk '.repeat(1000)}`;
+  const long: Failed = { kind: 'failed', type: 'notErased', message };
+  const bounded = boundResult(long);
+  expect(bytesOf(bounded.message)).toBeLessThanOrEqual(1024);
+  expect(bytesOf(bounded.detail ?? '')).toBeGreaterThan(4000);
+  const own: Failed = { kind: 'failed', type: 'ioError', message, detail: 'the words' };
+  expect(boundResult(own).detail).toBe('the words');
+});
+
+test.each<Result>([
+  {
+    kind: 'failed',
+    type: 'interrupted',
+    message: 'm'.repeat(1e6),
+    detail: '€'.repeat(1e6),
+    lastProgress: 'p'.repeat(1e6),
+  },
+  { kind: 'retryAfter', reason: 'locked', message: '€'.repeat(1e6), delayMs: 1 },
+  { kind: 'transientError', cause: 'network', message: 'x'.repeat(1e6) },
+  { kind: 'continuing', step: 's'.repeat(1e6), text: 't'.repeat(1e6) },
+])('lets no report of $kind exceed 16 KiB', (result) => {
+  const report = create(agent.ReportSchema, { result: resultToWire(boundResult(result)) });
+  expect(toBinary(agent.ReportSchema, report).length).toBeLessThan(16 * 1024);
+});

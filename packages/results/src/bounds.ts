@@ -1,0 +1,62 @@
+/**
+ * How much text a result may carry. Tools, devices and BMCs write as much as they like; records,
+ * journals and people's screens take only so much. Whoever takes a result in cuts it here, so that
+ * all texts of one report stay below 16 KiB together.
+ */
+import type { Failed, Result } from './result.ts';
+
+/** UTF-8 bytes. */
+export const messageBytesMax = 1024;
+export const detailBytesMax = 4 * 1024;
+/** Progress is read by programs: a longer one is dropped, for a cut one would say nothing. */
+export const lastProgressBytesMax = 8 * 1024;
+export const progressTextBytesMax = 512;
+
+const cutMark = ' … (cut)';
+
+/** The text, well-formed, in at most `bytesMax` bytes; one that is cut says so at its end. */
+export function boundText(text: string, bytesMax: number): string {
+  const whole = text.toWellFormed();
+  const encoder = new TextEncoder();
+  // A UTF-16 unit takes at most three bytes.
+  if (whole.length * 3 <= bytesMax || encoder.encode(whole).length <= bytesMax) return whole;
+  const room = new Uint8Array(bytesMax - encoder.encode(cutMark).length);
+  const { read } = encoder.encodeInto(whole, room);
+  return `${whole.slice(0, read)}${cutMark}`;
+}
+
+/** The result with its texts cut. What a failure's message loses is in its detail. */
+export function boundResult<R extends Result>(result: R): R;
+export function boundResult(result: Result): Result {
+  switch (result.kind) {
+    case 'complete':
+    case 'hostUpdated':
+      return result;
+    case 'continuing': {
+      const { step, text } = result;
+      return {
+        ...result,
+        step: boundText(step, progressTextBytesMax),
+        text: boundText(text, progressTextBytesMax),
+      };
+    }
+    case 'retryAfter':
+    case 'transientError':
+      return { ...result, message: boundText(result.message, messageBytesMax) };
+    case 'failed':
+      return boundFailed(result);
+  }
+}
+
+function boundFailed({ message, detail, lastProgress, ...rest }: Failed): Failed {
+  const cut = boundText(message, messageBytesMax);
+  const words = detail ?? (cut === message.toWellFormed() ? undefined : message);
+  const progressBytes = new TextEncoder().encode(lastProgress ?? '').length;
+  const kept = progressBytes <= lastProgressBytesMax ? lastProgress : undefined;
+  return {
+    ...rest,
+    message: cut,
+    ...(words === undefined ? {} : { detail: boundText(words, detailBytesMax) }),
+    ...(kept === undefined ? {} : { lastProgress: kept.toWellFormed() }),
+  };
+}
