@@ -91,7 +91,7 @@ test('ironic-3: an override of an unknown step warns in the plan and stops nothi
   expect(statusOf(host).state).toBe(HostState.AVAILABLE);
 });
 
-test('ironic-5: a step that may not run is refused in a list and skipped with a reason by plan', () => {
+test('ironic-5: a step that may not run is refused in a list, and skipped with a reason', () => {
   const host = manageable({ cleaning: { priorityOverrides: { 'deploy.burn_in': 0 } } });
   runnerOffers(host, mixed);
   const refusal = refusalOf(host, manual('deploy.erase_devices', 'power.bootRunner'));
@@ -115,7 +115,7 @@ test('ironic-7: a manual list runs in the order in which it was written', () => 
   expect(orderOf(host.operation())?.step).toBe('deploy.burn_in');
 });
 
-test('ironic-13: the end of a step sends the next at once, and its repetition sends nothing', () => {
+test('ironic-13: the end of a step sends the next at once, and told again sends nothing', () => {
   const host = manageable();
   host.request({ kind: 'clean', steps: manual('deploy.erase_devices').steps });
   driveToInspect(host);
@@ -151,7 +151,7 @@ test('ironic-15: a busy agent delays a step; it is neither failed nor skipped', 
   expect(statusOf(host).state).toBe(HostState.AVAILABLE);
 });
 
-test('ironic-17: a runner that is away is waited for, and given up after its time to boot', () => {
+test('ironic-17: a runner that is away is waited for, and given up after its boot time', () => {
   const afterBoot = bench({ goal: HostGoal.MANAGEABLE });
   afterBoot.apply({ kind: 'tick' });
   afterBoot.report(verified());
@@ -175,7 +175,7 @@ test('ironic-17: a runner that is away is waited for, and given up after its tim
   expect(statusOf(midway).lastError?.failure?.type).toBe('runnerLost');
 });
 
-test('ironic-19: a completion that does not show what its step owes is an invalid result', () => {
+test('ironic-19: a completion that does not show what it owes is an invalid result', () => {
   const cases: [agent.Report['result'], string][] = [
     [done, 'invalidResult'],
     [failed('notErased'), 'notErased'],
@@ -197,7 +197,7 @@ test('ironic-19: a completion that does not show what its step owes is an invali
   expect(statusOf(unknown).state).not.toBe(HostState.AVAILABLE);
 });
 
-test('ironic-21: a step in the runner follows one that the agent polled outside of it', () => {
+test('ironic-21: a step in the runner follows one that the agent polled outside it', () => {
   const host = manageable();
   host.request(automatic);
   host.report(done);
@@ -212,7 +212,7 @@ test('ironic-21: a step in the runner follows one that the agent polled outside 
   expect(sent.map((operation) => orderOf(operation)?.step)).toEqual(['deploy.erase_devices']);
 });
 
-test('ironic-23: an aborted step stops, and the run says during which step and by whom', () => {
+test('ironic-23: an aborted step stops, and the run says during which step, by whom', () => {
   const host = bench();
   driveToErase(host);
   const { id } = host.operation();
@@ -226,7 +226,7 @@ test('ironic-23: an aborted step stops, and the run says during which step and b
   expect(faultsOf(host)).toEqual([]);
 });
 
-test('ironic-25: an abort during the last step ends the clean aborted, even when it completes', () => {
+test('ironic-25: an abort during the last step ends the clean aborted, even if it completes', () => {
   const host = bench();
   driveToErase(host);
   host.report(erasedWell(host));
@@ -238,7 +238,7 @@ test('ironic-25: an abort during the last step ends the clean aborted, even when
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
 });
 
-test('ironic-29: after a failed clean a host boots its own disk only by name and for a reason', () => {
+test('ironic-29: after a failed clean a host boots its own disk only for a reason', () => {
   const host = bench();
   driveToErase(host);
   host.report(failed('notErased'));
@@ -251,7 +251,7 @@ test('ironic-29: after a failed clean a host boots its own disk only by name and
   expect(statusOf(host)).toMatchObject({ dirty: true, useEpoch: 2n });
 });
 
-test('ironic-31: power that is seen to differ during a clean is noted and not corrected', () => {
+test('ironic-31: power that differs during a clean is noted, not corrected', () => {
   const host = bench();
   driveToErase(host);
   const spec = host.record.host?.spec;
@@ -264,7 +264,7 @@ test('ironic-31: power that is seen to differ during a clean is noted and not co
   expect(sentBy(pass(host, 3_600_000))).toEqual([]);
 });
 
-test('ironic-35: a failed step fails the clean, with the step, a fault and a line of history', () => {
+test('ironic-35: a failed step fails the clean, with the step, a fault and its history', () => {
   const host = bench();
   driveToErase(host);
   host.report(failed('ioError', 'disk DISK-1 gave an error at byte 0'));
@@ -286,7 +286,7 @@ test('ironic-35: a failed step fails the clean, with the step, a fault and a lin
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
 });
 
-test('ironic-37: a step beyond its deadline fails although the agent is heard all the time', () => {
+test('ironic-37: a step beyond its deadline fails, although the agent is heard', () => {
   const host = bench();
   driveToErase(host);
   pass(host, 24 * 3_600_000 - 1_000);
@@ -307,7 +307,7 @@ test('ironic-41: a retired host ends its clean manageable, and clean', () => {
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: false });
 });
 
-test('ironic-63: a run that is over still shows when each of its steps began and ended', () => {
+test('ironic-63: a run that is over still shows when each step began and ended', () => {
   const host = bench();
   driveToErase(host);
   host.nowMs += 90_000;

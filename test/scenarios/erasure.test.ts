@@ -73,7 +73,7 @@ test('ironic-57: a host that shows no disk is not clean unless its policy says s
   expect(diskless.operation().kind.case).toBe('runStep');
 });
 
-test('ironic-59: of ten disks, four at a time, one fails and is named, nine are erased', async () => {
+test('ironic-59: of ten disks, four at a time, nine are erased and one is named', async () => {
   const bad = 'd7';
   for (let index = 0; index < 10; index++) {
     const name = `d${index}`;

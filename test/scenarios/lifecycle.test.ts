@@ -81,7 +81,7 @@ test('metal3-3: a host whose inventory is known goes from verify straight to cle
   expect(statusOf(known).backoff).toBeUndefined();
 });
 
-test('metal3-11: a failed inspection is a fault, counted, and tried again after a minute', () => {
+test('metal3-11: a failed inspection is a fault, counted, and tried again in a minute', () => {
   const host = inspecting();
   host.report(failed('internal', 'the runner could not read its disks'));
   expect(statusOf(host).state).toBe(HostState.MANAGEABLE);
@@ -98,7 +98,7 @@ test('metal3-11: a failed inspection is a fault, counted, and tried again after 
   expect(sentBy(pass(host, 1)).map(({ id }) => id)).toEqual(['u1/3/0/1']);
 });
 
-test('metal3-19: an inspection that succeeds clears count and error, and stores what it saw', () => {
+test('metal3-19: an inspection that succeeds clears count and error, and is stored', () => {
   const host = inspecting();
   host.report(failed('internal'));
   pass(host, minuteMs);
@@ -122,7 +122,7 @@ test('metal3-21: progress is shown and writes nothing', () => {
   expect(equals(store.HostRecordSchema, before, host.record)).toBe(true);
 });
 
-test('metal3-23: a conflict keeps error and count, and the same work is ordered again later', () => {
+test('metal3-23: a conflict keeps error and count, and the work is ordered again later', () => {
   const host = erasingAgain(2);
   const before = host.operation();
   const { lastError } = statusOf(host);
@@ -148,7 +148,7 @@ test('metal3-23: conflicts share one budget, whatever came between them', () => 
   expect(host.nowMs - startMs).toBeLessThanOrEqual(18 * minuteMs);
 });
 
-test('metal3-25: a corrected credential is tried at once, and success takes the error away', () => {
+test('metal3-25: a corrected credential is tried at once, and success clears the error', () => {
   const host = bench();
   host.apply({ kind: 'tick' });
   host.report(verified());
@@ -226,7 +226,7 @@ test.each<[string, (host: Bench) => void]>([
   expect(host.removed).toBe(true);
 });
 
-test('metal3-59: a delete ends an inspection that waits, and cancels one that is under way', () => {
+test('metal3-59: a delete ends an inspection that waits, and cancels one under way', () => {
   const waiting = bench();
   waiting.apply({ kind: 'tick' });
   waiting.report(verified());
@@ -261,7 +261,7 @@ test.each<['automatic' | 'manual']>([['automatic'], ['manual']])(
   },
 );
 
-test('metal3-63: an inspection is over only with an inventory, and starts anew when cut short', () => {
+test('metal3-63: an inspection ends well only with an inventory, and anew when cut short', () => {
   const empty = inspecting();
   empty.report(done);
   expect(statusOf(empty).lastError?.failure).toMatchObject({ type: 'invalidResult' });

@@ -10,7 +10,7 @@ const powerOn = { kind: 'powerOn', bootOldDiskReason: 'a test' } as const;
 const powerReset = { kind: 'powerReset', bootOldDiskReason: 'a test' } as const;
 
 // That a Redfish BMC's 409 is `busy` too, is shown with its driver.
-test('ironic-33: a BMC that is busy for 50 s after off is asked again, and the host ends on', async () => {
+test('ironic-33: a BMC that is busy for 50 s after off is asked again until it is on', async () => {
   const powered = await PoweredHost.open({ power: 'on' });
   await powered.play();
   powered.restMs = 50_000;
@@ -72,7 +72,7 @@ test('metal3-15: a power-on that fails is a fault, and the host stays where it w
   expect(refusalOf(available, powerOn).message).toContain('set its goal to manageable first');
 });
 
-test('metal3-55: while work holds a host a power request is refused, and nothing is sent', async () => {
+test('metal3-55: while work holds a host, power is refused and no command sent', async () => {
   const host = bench();
   driveToErase(host);
   for (const kind of ['powerOn', 'powerOff', 'powerReset'] as const) {
@@ -99,7 +99,7 @@ test('metal3-55: while work holds a host a power request is refused, and nothing
   expect(world.touched).toEqual(['u1/3/4/1']);
 });
 
-test('metal3-57: after a failed power-on the next request commands anew, and clears the error', async () => {
+test('metal3-57: after a failed power-on the next request commands anew', async () => {
   const powered = await PoweredHost.open();
   await powered.play();
   powered.bmc.lying = true;
@@ -116,7 +116,7 @@ test('metal3-57: after a failed power-on the next request commands anew, and cle
   expect(statusOf(powered.host).lastError).toBeUndefined();
 });
 
-test('metal3-75: a verify that finds all as it was writes nothing to the BMC, nor later', async () => {
+test('metal3-75: a verify that finds all as it was writes nothing', async () => {
   const powered = await PoweredHost.open({ power: 'on', bootFlags: [0x80, 8] });
   await powered.play();
   const before = statusOf(powered.host);

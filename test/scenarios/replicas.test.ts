@@ -16,7 +16,7 @@ const ended = (operations: readonly agent.Operation[]) =>
 
 const runIn = (site: Site, hostId: string) => site.record(hostId)?.host?.status?.run;
 
-test('ironic-39: hosts whose agent falls silent all wait at once, and none fails by silence', async () => {
+test('ironic-39: hosts whose agent falls silent all wait, and none fails by silence', async () => {
   const site = await Site.open({ hosts: 500, resyncIntervalMs: 24 * 3_600_000 });
   const replica = await Replica.start(site, 'a');
   await replica.hello();
@@ -44,7 +44,7 @@ test('ironic-39: hosts whose agent falls silent all wait at once, and none fails
   expect(new Set(states)).toEqual(new Set([HostState.MANAGEABLE]));
 });
 
-test('ironic-43: a killed control plane fails nothing; a peer takes the reports, no step is new', async () => {
+test('ironic-43: a killed control plane fails nothing, and a peer goes on', async () => {
   const site = await Site.open({ hosts: 20 });
   const first = await Replica.start(site, 'a');
   const second = await Replica.start(site, 'b');
@@ -68,7 +68,7 @@ test('ironic-43: a killed control plane fails nothing; a peer takes the reports,
   expect(later.filter(({ id }) => !ids.has(id))).toEqual([]);
 });
 
-test('ironic-45: with a control plane gone for good, another serves its hosts at once', async () => {
+test('ironic-45: a control plane gone for good is replaced by another at once', async () => {
   const site = await Site.open({ hosts: 1 });
   const first = await Replica.start(site, 'a');
   await first.hello();
@@ -86,7 +86,7 @@ test('ironic-45: with a control plane gone for good, another serves its hosts at
   expect(second.operations().map(({ id }) => id)).toEqual(['u1/2/0/1']);
 });
 
-test('ironic-51: of two deletes at once both are accepted, and the host is removed once', async () => {
+test('ironic-51: two deletes at once are accepted, and the host is removed once', async () => {
   const site = await Site.open({ hosts: 1 });
   const replica = await Replica.start(site, 'a');
   await replica.hello();
@@ -110,7 +110,7 @@ test('ironic-51: of two deletes at once both are accepted, and the host is remov
   expect(await replica.hosts.request('h1', request, by)).toEqual({ kind: 'notFound' });
 });
 
-test('metal3-33: without an agent a host says so once, and then nothing more is written', async () => {
+test('metal3-33: without an agent a host says so once, and nothing more is written', async () => {
   const site = await Site.open({ hosts: 3, resyncIntervalMs: 30_000 });
   await Replica.start(site, 'a');
   const revision = site.disk.latest();
@@ -119,7 +119,7 @@ test('metal3-33: without an agent a host says so once, and then nothing more is 
   expect(site.disk.latest()).toBe(revision);
 });
 
-test('metal3-71: the agent is asked to forget until it has, and only then is the host gone', async () => {
+test('metal3-71: the host is gone once the agent has forgotten it, not before', async () => {
   const site = await Site.open({ hosts: 1 });
   const replica = await Replica.start(site, 'a');
   await replica.hello();
@@ -149,7 +149,7 @@ test('metal3-71: the agent is asked to forget until it has, and only then is the
   });
 });
 
-test('metal3-77: a change by others is looked at, what the control plane wrote itself is not', async () => {
+test('metal3-77: a change by others is looked at, its own writes are not', async () => {
   const site = await Site.open({ hosts: 1, resyncIntervalMs: 3_600_000 });
   const replica = await Replica.start(site, 'a');
   await replica.hello();

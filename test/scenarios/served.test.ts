@@ -6,7 +6,7 @@ import { addSurroundings, specOf, startFixture } from '@rackwright/controlplane/
 import { expect, test } from 'vitest';
 import { runnerStep } from './words.ts';
 
-test('ironic-11: the steps of a clean are listed without an agent, and as last seen after it', async () => {
+test('ironic-11: steps are listed without an agent, and as last seen once it is gone', async () => {
   const fixture = await startFixture();
   try {
     await addSurroundings(fixture);

@@ -1,0 +1,25 @@
+/**
+ * Every row of the scenarios that this folder answers for, by the name its test carries. A row
+ * without a test stands in the README with its reason; `rows.test.ts` compares.
+ */
+const rows: readonly { readonly of: string; readonly numbers: readonly number[] }[] = [
+  {
+    of: 'ironic',
+    numbers: [
+      1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43, 45, 47, 49,
+      51, 53, 55, 57, 59, 61, 63,
+    ],
+  },
+  {
+    of: 'metal3',
+    numbers: [
+      1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43, 45, 47, 49,
+      51, 53, 55, 57, 59, 61, 63, 65, 67, 69, 71, 73, 75, 77, 79,
+    ],
+  },
+];
+
+/** "ironic-1", "metal3-23": as tests and README name them. */
+export const scenarioIds: readonly string[] = rows.flatMap(({ of, numbers }) =>
+  numbers.map((number) => `${of}-${number}`),
+);
