@@ -1,6 +1,6 @@
 /** What must hold before a host counts as erased: the right machine, every disk, every proof. */
 import { create } from '@bufbuild/protobuf';
-import { agent, BmcIdentitySchema, HostState, store } from '@rackwright/api';
+import { agent, BmcIdentitySchema, HostState, type store } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import {
   bench,

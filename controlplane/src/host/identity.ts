@@ -13,9 +13,9 @@ import {
   type SystemIdentity,
 } from '@rackwright/api';
 import { judgeIdentity, witnessOfBmc, witnessOfSystem } from '@rackwright/erasure';
-import { observePower } from './observe.ts';
 import { invalidResult, stepFailure } from './step-failure.ts';
 import type { Turn } from './turn.ts';
+import { observePower } from './use.ts';
 
 /** Hex of raw identity bytes, the form in which identities are reserved and looked up. */
 export function identityHex(bytes: Uint8Array): string {

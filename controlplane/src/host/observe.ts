@@ -3,12 +3,12 @@
  * Facts never change what is wanted; but a host that may have been used is not clean any more.
  */
 import type { agent } from '@rackwright/api';
-import { HostState, RunKind } from '@rackwright/api';
 import { failStep } from './engine.ts';
 import { operationParts } from './operation.ts';
 import { stepFailure } from './step-failure.ts';
 import { factsWith } from './steps.ts';
 import { activeRun, causedBy, currentStep, now, type Turn } from './turn.ts';
+import { bootsByOrder, observePower, suspectUse } from './use.ts';
 
 /** Observed facts: never desired state, progress or errors. */
 export function foldFacts(turn: Turn, observations: agent.Observations | undefined): void {
@@ -61,34 +61,4 @@ function foldNetboot(turn: Turn, netboot: agent.UnexpectedNetboot): void {
     `(${netboot.mac}) instead of ${host.name}: the two BMC addresses are crossed`;
   causedBy(turn, 'agent', message);
   failStep(turn, run, step, stepFailure('identityMismatch', message));
-}
-
-/** A host that is on although nobody here switched it on may have booted anything. */
-export function observePower(turn: Turn, on: boolean): void {
-  const { status } = turn;
-  const wasOff = status.poweredOn === false || status.state === HostState.AVAILABLE;
-  status.poweredOn = on;
-  if (on && wasOff && !switchesPower(turn)) suspectUse(turn, 'seen switched on without an order');
-}
-
-/** Whether the run under way switches the host by itself. */
-function switchesPower(turn: Turn): boolean {
-  const kind = activeRun(turn.status)?.kind;
-  return kind !== undefined && kind !== RunKind.VERIFY && kind !== RunKind.DELETE;
-}
-
-/** Whether a netboot may be the one that the run under way has ordered. */
-function bootsByOrder(turn: Turn): boolean {
-  const kind = activeRun(turn.status)?.kind;
-  return kind === RunKind.INSPECT || kind === RunKind.CLEAN;
-}
-
-/** Data may have come onto the disks: certificates of before no longer speak for them. */
-function suspectUse(turn: Turn, cause: string): void {
-  const { status } = turn;
-  if (status.dirty && status.state !== HostState.AVAILABLE) return;
-  status.useEpoch += 1n;
-  status.dirty = true;
-  if (status.state === HostState.AVAILABLE) status.state = HostState.MANAGEABLE;
-  causedBy(turn, 'agent', cause);
 }

@@ -1,0 +1,36 @@
+/**
+ * Signs that a host has been used without an order of ours: then data may have come onto its disks,
+ * and what was certified before says nothing of them (DESIGN §5, `useEpoch`).
+ */
+import { HostState, RunKind } from '@rackwright/api';
+import { activeRun, causedBy, type Turn } from './turn.ts';
+
+/** A host that is on although nobody here switched it on may have booted anything. */
+export function observePower(turn: Turn, on: boolean): void {
+  const { status } = turn;
+  const wasOff = status.poweredOn === false || status.state === HostState.AVAILABLE;
+  status.poweredOn = on;
+  if (on && wasOff && !switchesPower(turn)) suspectUse(turn, 'seen switched on without an order');
+}
+
+/** Whether the run under way switches the host by itself. */
+function switchesPower(turn: Turn): boolean {
+  const kind = activeRun(turn.status)?.kind;
+  return kind !== undefined && kind !== RunKind.VERIFY && kind !== RunKind.DELETE;
+}
+
+/** Whether a netboot may be the one that the run under way has ordered. */
+export function bootsByOrder(turn: Turn): boolean {
+  const kind = activeRun(turn.status)?.kind;
+  return kind === RunKind.INSPECT || kind === RunKind.CLEAN;
+}
+
+/** Data may have come onto the disks: certificates of before no longer speak for them. */
+export function suspectUse(turn: Turn, cause: string): void {
+  const { status } = turn;
+  if (status.dirty && status.state !== HostState.AVAILABLE) return;
+  status.useEpoch += 1n;
+  status.dirty = true;
+  if (status.state === HostState.AVAILABLE) status.state = HostState.MANAGEABLE;
+  causedBy(turn, 'agent', cause);
+}
