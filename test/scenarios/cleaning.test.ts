@@ -226,7 +226,7 @@ test('ironic-23: an aborted step stops, and the run says during which step, by w
   expect(faultsOf(host)).toEqual([]);
 });
 
-test('ironic-25: an abort during the last step ends the clean aborted, even if it completes', () => {
+test('ironic-25: an abort during the last step ends the clean aborted, completed or not', () => {
   const host = bench();
   driveToErase(host);
   host.report(erasedWell(host));
