@@ -66,7 +66,8 @@ export class Judge {
     for (const [key, { record }] of this.#records) {
       if (record.host?.status?.state === HostState.AVAILABLE) continue;
       const run = record.host?.status?.run;
-      const text = `${key} is not available at the end: ${run?.waiting?.message ?? run?.error?.message}`;
+      const why = run?.waiting?.message ?? run?.error?.message;
+      const text = `${key} is not available at the end: ${why}`;
       this.#found('J7', atMs, text);
     }
   }

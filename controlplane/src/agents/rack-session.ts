@@ -349,8 +349,8 @@ export class RackSession {
   }
 
   /**
-   * A store that is away leaves the report unanswered: the agent brings it again. What no repetition
-   * can mend ends the attempt instead, or it would come back for ever and take the rack with it.
+   * A store that is away leaves the report unanswered: the agent brings it again. What no
+   * repetition can mend ends the attempt, or it would come back for ever and take the rack along.
    */
   async #couldNotFold(
     report: agent.Report,

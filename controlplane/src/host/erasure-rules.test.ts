@@ -31,7 +31,7 @@ test('guard 0: a machine that is not the one whose BMC was switched on is never 
   expect(host.record.host?.status?.backoff?.givenUpReason).not.toBe('');
 });
 
-test('a BMC that another host has been verified with is not accepted, and its owner is named', () => {
+test('a BMC that another host was verified with is not accepted, and its owner is named', () => {
   const host = bench();
   host.apply({ kind: 'tick' });
   host.context = {

@@ -7,7 +7,7 @@ import { type Bench, bench, failed, verified } from './testing/bench.ts';
 
 const explain = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
 
-test('a wrong password is named, with the command that corrects it, and correcting it helps', () => {
+test('a wrong password is named with the command that corrects it, and correcting it helps', () => {
   const host = bench();
   host.apply({ kind: 'tick' });
   host.report(failed('authentication', 'the BMC refused user admin'));

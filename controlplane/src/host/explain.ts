@@ -56,14 +56,13 @@ function tell(record: store.HostRecord, context: HostContext): Told {
   if (run !== undefined) return tellRun(record, run, context);
   const hold = status.holds.find(({ scope }) => scope === HoldScope.WORK);
   if (hold !== undefined) {
+    const id = record.host?.name.replace(/^hosts\//, '') ?? 'HOST';
     return {
       headline: `held by ${hold.by}: nothing new starts`,
       causes: [{ text: hold.reason, since: hold.since }],
       blocker: 'the hold',
       since: hold.since,
-      unblock: [
-        `see to the reason, then: rackwright host release-hold ${record.host?.name.replace(/^hosts\//, '')}`,
-      ],
+      unblock: [`see to the reason, then: rackwright host release-hold ${id}`],
     };
   }
   return tellMissing(record, context) ?? tellGoal(record, context);
@@ -72,7 +71,8 @@ function tell(record: store.HostRecord, context: HostContext): Told {
 function tellRun(record: store.HostRecord, run: Run, context: HostContext): Told {
   const { host } = record;
   const step = currentStep(run);
-  const at = `${runName(run)}, step ${step?.name ?? 'end'} (${run.currentStep + 1} of ${run.steps.length})`;
+  const place = `${run.currentStep + 1} of ${run.steps.length}`;
+  const at = `${runName(run)}, step ${step?.name ?? 'end'} (${place})`;
   const display = host?.status === undefined ? '' : displayOf(host.status);
   if (run.phase !== RunPhase.WAITING || run.waiting === undefined) {
     return { headline: `${display}: ${at}`, since: step?.startTime, deadline: step?.deadline };

@@ -103,7 +103,9 @@ export function waitFor(turn: Turn, run: Run, reason: string, message: string): 
   run.waiting = create(WaitingSchema, { reason, message, since: since ?? now(turn) });
 }
 
-/** The replica that holds the agent's stream says so itself: two must not write against each other. */
+/**
+ * The replica that holds the agent's stream says so itself: two must not write against each other.
+ */
 export function waitForAgent(turn: Turn, run: Run): void {
   if (turn.context.sessionElsewhere) return;
   waitFor(turn, run, 'agent', 'the agent of the rack is not connected');

@@ -52,7 +52,7 @@ async function bench(): Promise<void> {
   await run(process.execPath, [join(root, 'agent/src/main.ts'), ...join_]);
   const credential = { username: 'admin', password: 'secret' };
   await clients.credentials.createCredential({ credentialId: 'c1', credential });
-  const agentProcess = start([join(import.meta.dirname, 'agent.ts'), file('agent')]);
+  const agentProcess = start([join(import.meta.dirname, './agent.ts'), file('agent')]);
   await until(async () => {
     const rack = await clients.racks.getRack({ name: 'racks/r1' });
     return rack.status?.agentConnected === true;
