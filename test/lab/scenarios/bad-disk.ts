@@ -33,11 +33,14 @@ export const badDiskScenario: Scenario = {
   },
 };
 
-/** The first clean of `h1` fails, its error names the serials of the disks that are `guilty`. */
+/**
+ * The first clean of `h1` fails, its error names the serials of the disks that are `guilty`. Answers
+ * the words of the error.
+ */
 export async function cleanFailsNaming(
   site: Site,
   guilty: (disk: DiskSpec) => boolean,
-): Promise<void> {
+): Promise<string> {
   const { lab, stack, watch, findings } = site;
   const [bmc] = lab.bmcs;
   if (bmc === undefined) throw new Error('the scenario has one machine');
@@ -64,4 +67,5 @@ export async function cleanFailsNaming(
   findings.check('the host is dirty', dirty === true);
   findings.check('the host was never available', wasNeverAvailable(watch.history('h1')));
   await stack.cli(['host', 'update', 'h1', '--goal', 'manageable']);
+  return words;
 }

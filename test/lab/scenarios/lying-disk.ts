@@ -1,6 +1,7 @@
 /**
  * `--lying-disk`: a disk reports success for every discard and keeps the data. Only the read-back
- * verdict can tell; with `--verdict-off` the runner skips it, and the scenario must go red.
+ * verdict can tell. With `--verdict-off` the runner skips it, and the scenario must go red; the host
+ * stays dirty even so, because the control plane certifies nothing without a verdict.
  */
 import { inspectDisk } from '../disk-image.ts';
 import { usualDisks } from '../qemu.ts';
@@ -18,7 +19,13 @@ export function lyingDiskScenario(verdict: 'on' | 'off'): Scenario {
     ],
     kernelArguments: verdict === 'off' ? ['rackwright.lab.verdict=off'] : [],
     run: async (site) => {
-      await cleanFailsNaming(site, (disk) => disk.lies === true);
+      const words = await cleanFailsNaming(site, (disk) => disk.lies === true);
+      // Without a read-back nothing but the missing proof can be said.
+      site.findings.check(
+        'the read-back saw the data',
+        /0x[0-9a-f]{2} is left at offset/.test(words),
+        words,
+      );
       const [machine] = site.lab.machines;
       for (const disk of machine?.disks.filter((one) => one.lies === true) ?? []) {
         const { withPattern, blocks } = inspectDisk(disk.image, disk.patternName);
