@@ -8,6 +8,8 @@ dhcp:
   range: {first: 10.77.0.100, last: 10.77.0.199}
 `;
 
+const withSubnet = 'dhcp: {mode: reservation, subnet: {network: 10.77.0.0/24}';
+
 describe('reservation mode', () => {
   test('needs a network and has a visible default for the rest', () => {
     expect(parseConfig(reservation).dhcp).toEqual({
@@ -59,7 +61,7 @@ describe('reservation mode', () => {
     ['no subnet', 'dhcp: {mode: reservation}', 'dhcp.subnet.network is missing'],
     [
       'a MAC that is none',
-      'dhcp: {mode: reservation, subnet: {network: 10.77.0.0/24}, reservations: [{mac: x, address: y}]}',
+      `${withSubnet}, reservations: [{mac: x, address: y}]}`,
       'x has to be a MAC',
     ],
     [
@@ -67,11 +69,7 @@ describe('reservation mode', () => {
       'dhcp: {mode: reservation, subnet: {network: 10.77.0.0/24, leaseSeconds: 1}}',
       'dhcp.subnet.leaseSeconds has to be a whole number from 60',
     ],
-    [
-      'half a range',
-      'dhcp: {mode: reservation, subnet: {network: 10.77.0.0/24}, range: {first: 10.77.0.9}}',
-      'dhcp.range.last is missing',
-    ],
+    ['half a range', `${withSubnet}, range: {first: 10.77.0.9}}`, 'dhcp.range.last is missing'],
     ['a range in proxy mode', 'dhcp: {range: {first: a, last: b}}', 'dhcp.range is no key'],
   ])('is refused with %s', (_name, text, words) => {
     expect(() => parseConfig(`serverAddress: 10.77.0.1\n${text}\n`)).toThrow(words);

@@ -107,7 +107,7 @@ test('says that the disk fails, and tries again', async () => {
   expect(rig.written()?.records.leases).toEqual([lease]);
 });
 
-test('begins with an empty book without a file, and after the words about one it cannot read', async () => {
+test('begins with an empty book without a file, and says so about one it cannot read', async () => {
   const rig = new Rig();
   const nothing = { records: { leases: [], setAside: [] }, writtenAtMs: 0 };
   expect(await readLeases(rig.parts, plan())).toEqual(nothing);

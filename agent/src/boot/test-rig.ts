@@ -57,7 +57,7 @@ export async function startRig(options: {
     },
     ...options.config,
   };
-  const services = await startBoot(config, {
+  const started = startBoot(config, {
     udp: nodeUdp(),
     http: nodeHttp(),
     disk: nodeDisk(),
@@ -65,6 +65,10 @@ export async function startRig(options: {
     log: logInto(lines),
     memory: rigMemory,
     onNetboot: (observation) => observed.push(observation),
+  });
+  const services = await started.catch(async (error: unknown) => {
+    await rm(folder, { recursive: true });
+    throw error;
   });
   const close = async () => {
     await services.close();

@@ -148,7 +148,7 @@ test('no address is ever in use by two clients, whatever they do and whenever we
   );
 });
 
-test('a known host keeps its address through restarts and years, whoever else comes and goes', () => {
+test('a known host keeps its address through restarts and years, whoever comes and goes', () => {
   const host = macs[1] ?? '';
   const others = macs.filter((one) => one !== host);
   const acts = fc.array(fc.tuple(fc.constantFrom(...others), act), { maxLength: 60 });

@@ -82,7 +82,7 @@ describe('a discover', () => {
     expect(site.book.leaseOf(mac.stranger)?.untilMs).toBeGreaterThan(site.nowMs + 60_000);
   });
 
-  test('that leads to another address keeps the one before from others until its lease ends', () => {
+  test('that leads to another address keeps the old one from others until its lease ends', () => {
     const one = { first: '10.77.0.200', last: '10.77.0.200' };
     const site = new TestSite({ ...usualPlan, discovery: one });
     site.lease(mac.stranger);
