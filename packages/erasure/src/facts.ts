@@ -53,10 +53,16 @@ export interface NvmeFacts {
   readonly formatSupported: boolean;
   /** FNA bit 2: cryptographic erase is offered as part of Format NVM. */
   readonly cryptoEraseSupported: boolean;
-  /** FNA bit 0 or 1: a format applies to all namespaces at once. */
+  /** FNA bit 1: a secure erase by format reaches all namespaces, attached or not. */
   readonly formatsAllNamespaces: boolean;
   /** DLFEAT: the byte that deallocated blocks are declared to read as, when it is declared. */
   readonly deallocatedByte?: 0x00 | 0xff;
+  /** Ids of namespaces without a block device here: detached, or of a kind the kernel skips. */
+  readonly hiddenNamespaces?: readonly number[];
+  /** True when it manages namespaces (OACS bit 3) and does not say which ones there are. */
+  readonly namespacesUnlisted?: boolean;
+  /** UNVMCAP: capacity of no namespace; it cannot be addressed, so nothing reads or erases it. */
+  readonly unallocatedBytes?: number;
 }
 
 /** A partition inside a region, used by metadata erasure only. */

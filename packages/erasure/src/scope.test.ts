@@ -98,6 +98,18 @@ test.each<[string, Partial<DeviceFacts>, RegExp]>([
   expect(brief(decision)).toMatch(reason);
 });
 
+test('refuses a controller with namespaces that it cannot see, unless its format reaches them', () => {
+  const hidden = { ...nvme, hiddenNamespaces: [2, 5] };
+  const reason = 'refused: has namespaces that are not attached (2, 5): attach or delete them';
+  expect(brief(decide({ transport: 'nvme', nvme: hidden }))).toBe(reason);
+  const noFormat = { ...hidden, formatSupported: false, formatsAllNamespaces: true };
+  expect(brief(decide({ transport: 'nvme', nvme: noFormat }))).toBe(reason);
+  const reaching = { ...hidden, formatsAllNamespaces: true };
+  expect(brief(decide({ transport: 'nvme', nvme: reaching }))).toBe('nvmeFormat');
+  const silent = { ...nvme, namespacesUnlisted: true };
+  expect(brief(decide({ transport: 'nvme', nvme: silent }))).toMatch(/does not say which/);
+});
+
 test('refuses two devices that say they are the same disk', () => {
   const decisions = decideScope([
     disk({ name: 'sda', serial: 'X' }),

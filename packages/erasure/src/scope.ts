@@ -70,9 +70,34 @@ function decideOwnDevice(device: DeviceFacts, policy: ScopePolicy): ScopeDecisio
   if (refusal !== undefined) return { kind: 'refused', device, reason: refusal };
   const choice = chooseMethod(device, policy.method);
   if (choice.kind === 'none') return { kind: 'refused', device, reason: choice.reason };
+  const hidden = reasonOfHiddenNamespaces(device, choice.method);
+  if (hidden !== undefined) return { kind: 'refused', device, reason: hidden };
   const certifiedAs = device.raidVolume ? 'volume' : 'disk';
   return { kind: 'inScope', device, method: choice.method, certifiedAs };
 }
+
+/** A namespace that nobody sees is data that nobody erases, unless the format reaches it too. */
+function reasonOfHiddenNamespaces(
+  { nvme }: DeviceFacts,
+  method: ErasureMethod,
+): string | undefined {
+  if (nvme === undefined) return undefined;
+  const isFormat = method === 'nvmeFormat' || method === 'nvmeFormatCrypto';
+  if (isFormat && nvme.formatsAllNamespaces) return undefined;
+  const hidden = nvme.hiddenNamespaces ?? [];
+  if (hidden.length > 0) {
+    const shown = hidden.slice(0, hiddenNamedMax).join(', ');
+    const more =
+      hidden.length > hiddenNamedMax ? ` and ${hidden.length - hiddenNamedMax} more` : '';
+    return `has namespaces that are not attached (${shown}${more}): attach or delete them`;
+  }
+  return nvme.namespacesUnlisted === true
+    ? 'does not say which namespaces it has, so some may not be attached'
+    : undefined;
+}
+
+/** Hidden namespaces that a refusal names. */
+const hiddenNamedMax = 16;
 
 const neverOurs: Partial<Record<Transport, string>> = {
   multipath: 'a multipath device: other hosts may use the same disk',

@@ -35,6 +35,9 @@ const nvme: DeviceFacts = {
     cryptoEraseSupported: false,
     formatsAllNamespaces: true,
     deallocatedByte: 0xff,
+    hiddenNamespaces: [3, 7],
+    namespacesUnlisted: true,
+    unallocatedBytes: 2 ** 40,
   },
 };
 

@@ -6,6 +6,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   agent,
   type BmcIdentity,
+  type NvmeControllerSchema,
   type StorageDevice,
   StorageDeviceSchema,
   type SystemIdentity,
@@ -92,6 +93,11 @@ function nvmeFactsOf(nvme: NonNullable<StorageDevice['nvme']>): NvmeFacts {
     cryptoEraseSupported: nvme.cryptoEraseSupported,
     formatsAllNamespaces: nvme.formatsAllNamespaces,
     ...(byte === 0x00 || byte === 0xff ? { deallocatedByte: byte } : {}),
+    ...(nvme.hiddenNamespaces.length > 0 ? { hiddenNamespaces: nvme.hiddenNamespaces } : {}),
+    ...(nvme.namespacesUnlisted ? { namespacesUnlisted: true } : {}),
+    ...(nvme.unallocatedBytes === undefined
+      ? {}
+      : { unallocatedBytes: Number(nvme.unallocatedBytes) }),
   };
 }
 
@@ -123,8 +129,17 @@ export function storageDeviceOf(facts: DeviceFacts): StorageDevice {
   };
   return create(StorageDeviceSchema, {
     ...init,
-    ...(facts.nvme === undefined ? {} : { nvme: { ...facts.nvme } }),
+    ...(facts.nvme === undefined ? {} : { nvme: nvmeOnWire(facts.nvme) }),
   });
+}
+
+function nvmeOnWire(facts: NvmeFacts): MessageInitShape<typeof NvmeControllerSchema> {
+  const { hiddenNamespaces, unallocatedBytes, ...rest } = facts;
+  return {
+    ...rest,
+    hiddenNamespaces: [...(hiddenNamespaces ?? [])],
+    ...(unallocatedBytes === undefined ? {} : { unallocatedBytes: BigInt(unallocatedBytes) }),
+  };
 }
 
 /** What the machine says of itself, for guard 0. */

@@ -8,9 +8,13 @@ const askTimeoutMs = 30_000;
 /** A format with overwriting takes hours on a large device. */
 const formatTimeoutMs = 24 * 3_600_000;
 
-/** Identify Controller: OACS bit 1 is Format NVM; FNA bits 0 and 1 its reach, bit 2 crypto. */
+/**
+ * Identify Controller: OACS bit 1 is Format NVM, bit 3 namespace management; FNA bit 1 says that a
+ * secure erase reaches all namespaces, bit 2 that there is a cryptographic one.
+ */
 const formatBit = 1 << 1;
-const allNamespacesBits = (1 << 0) | (1 << 1);
+const managementBit = 1 << 3;
+const eraseReachesAllBit = 1 << 1;
 const cryptoBit = 1 << 2;
 /** Identify Namespace: DLFEAT bits 2:0 say what deallocated blocks read as. */
 const deallocatedBits = 0b111;
@@ -20,13 +24,18 @@ const formatProgressSupported = 1 << 7;
 const sanitizeStateBits = 0b111;
 const sanitizeInProgress = 2;
 
-/** Facts of a controller; without an answer it offers nothing. */
+/**
+ * Facts of a controller; without an answer it offers nothing. `shownIds` are the ids of the
+ * namespaces that have a block device.
+ */
 export async function readNvmeFacts(
   exec: Exec,
   controller: string,
   namespaces: readonly string[],
+  shownIds: readonly number[],
 ): Promise<NvmeFacts> {
   const identity = await ask(exec, ['id-ctrl', `/dev/${controller}`]);
+  const unallocatedBytes = Number(identity?.['unvmcap']);
   const oacs = numberOf(identity, 'oacs');
   const fna = numberOf(identity, 'fna');
   const values = new Set<number>();
@@ -39,9 +48,31 @@ export async function readNvmeFacts(
   return {
     formatSupported: (oacs & formatBit) !== 0,
     cryptoEraseSupported: (fna & cryptoBit) !== 0,
-    formatsAllNamespaces: (fna & allNamespacesBits) !== 0,
+    formatsAllNamespaces: (fna & eraseReachesAllBit) !== 0,
     ...(deallocatedByte === undefined ? {} : { deallocatedByte }),
+    ...(await readHidden(exec, controller, (oacs & managementBit) !== 0, shownIds)),
+    ...(Number.isSafeInteger(unallocatedBytes) ? { unallocatedBytes } : {}),
   };
+}
+
+/**
+ * Namespaces that the controller has and the kernel does not show. One that manages none answers
+ * no list, and then has no other namespaces.
+ */
+async function readHidden(
+  exec: Exec,
+  controller: string,
+  manages: boolean,
+  shownIds: readonly number[],
+): Promise<Pick<NvmeFacts, 'hiddenNamespaces' | 'namespacesUnlisted'>> {
+  const answer = await ask(exec, ['list-ns', `/dev/${controller}`, '--all']);
+  const listed: unknown = answer?.['nsid_list'];
+  if (!Array.isArray(listed)) return manages ? { namespacesUnlisted: true } : {};
+  const ids = listed.map((each: unknown) =>
+    typeof each === 'object' && each !== null && 'nsid' in each ? Number(each.nsid) : Number(each),
+  );
+  const hidden = ids.filter((id) => Number.isSafeInteger(id) && !shownIds.includes(id));
+  return hidden.length === 0 ? {} : { hiddenNamespaces: hidden };
 }
 
 /** Formats each namespace, keeping its LBA format. Rejects with `DeviceError`. */

@@ -147,6 +147,25 @@ test('reads an NVMe controller with its namespaces as one device', async () => {
   });
 });
 
+test('sees namespaces that have no block device, and a controller that does not list them', async () => {
+  const place = 'sys/devices/pci0000:00/0000:00:05.0/nvme/nvme0';
+  link('sys/class/nvme/nvme0', place);
+  put(`${place}/transport`, 'pcie');
+  addBlock('nvme0n1', 'pci0000:00/0000:00:05.0/nvme/nvme0', { nsid: '4' });
+  symlinkSync(join(root, place), join(root, `${place}/block/nvme0n1/device`));
+  const asked = async (answers: Record<string, object>) => (await only(nvmeCli(answers))).nvme;
+  const identity = { 'id-ctrl /dev/nvme0': { oacs: 0xa, fna: 1, unvmcap: 4096 } };
+  const nsids = [{ nsid: 1 }, { nsid: 4 }, { nsid: 9 }];
+  const hidden = await asked({ ...identity, 'list-ns /dev/nvme0': { nsid_list: nsids } });
+  expect(hidden).toMatchObject({ hiddenNamespaces: [1, 9], unallocatedBytes: 4096 });
+  expect(hidden?.formatsAllNamespaces).toBe(false);
+  expect(await asked(identity)).toMatchObject({ namespacesUnlisted: true });
+  const all = await asked({ ...identity, 'list-ns /dev/nvme0': { nsid_list: [{ nsid: 4 }] } });
+  expect([all?.hiddenNamespaces, all?.namespacesUnlisted]).toEqual([undefined, undefined]);
+  const plain = await asked({ 'id-ctrl /dev/nvme0': { oacs: 2 } });
+  expect([plain?.hiddenNamespaces, plain?.namespacesUnlisted]).toEqual([undefined, undefined]);
+});
+
 test('takes two controllers of one subsystem for one device, and hides the paths', async () => {
   for (const controller of ['nvme0', 'nvme1']) {
     link(`sys/class/nvme/${controller}`, `sys/devices/virtual/nvme-subsystem/s0/${controller}`);

@@ -92,6 +92,9 @@ async function readController(
   const partitions = await Promise.all(
     perNamespace.map((place, at) => readPartitions(place, namespaces[at] ?? '')),
   );
+  const shownIds = await Promise.all(
+    perNamespace.map((place, at) => readNamespaceId(place, namespaces[at] ?? '')),
+  );
   const [wwid = ''] = await flags('wwid');
   return {
     name: controller,
@@ -109,8 +112,13 @@ async function readController(
     holders: holders.flat(),
     regions,
     partitions: partitions.flat(),
-    nvme: await readNvmeFacts(exec, controller, namespaces),
+    nvme: await readNvmeFacts(exec, controller, namespaces, shownIds),
   };
+}
+
+/** Older kernels do not say it; their names end with it. */
+async function readNamespaceId(place: string, name: string): Promise<number> {
+  return (await readNumber(place, 'nsid')) || Number(/n(\d+)$/.exec(name)?.[1] ?? 0);
 }
 
 async function transportOf(roots: SysRoots, controllers: readonly string[]): Promise<Transport> {
