@@ -34,8 +34,8 @@ export const badDiskScenario: Scenario = {
 };
 
 /**
- * The first clean of `h1` fails, its error names the serials of the disks that are `guilty`. Answers
- * the words of the error.
+ * The first clean of `h1` fails, its error names the serials of the disks that are `guilty`.
+ * Answers the words of the error.
  */
 export async function cleanFailsNaming(
   site: Site,

@@ -1,7 +1,7 @@
 /**
  * `--lying-disk`: a disk reports success for every discard and keeps the data. Only the read-back
- * verdict can tell. With `--verdict-off` the runner skips it, and the scenario must go red; the host
- * stays dirty even so, because the control plane certifies nothing without a verdict.
+ * verdict can tell. With `--verdict-off` the runner skips it, and the scenario must go red; the
+ * host stays dirty even so, because the control plane certifies nothing without a verdict.
  */
 import { inspectDisk } from '../disk-image.ts';
 import { usualDisks } from '../qemu.ts';
