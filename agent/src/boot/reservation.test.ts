@@ -71,7 +71,7 @@ function typeOf(packet: DhcpPacket): string | undefined {
   return readOption(packet, dhcpOption.messageType);
 }
 
-test('gives a granted host address and loader in one answer, the same after a restart', async () => {
+test('gives a granted host address and loader in one answer, also after a restart', async () => {
   const asked = relayedDiscover(grantedMac, 7);
   const first = await startRack();
   const offer = await discover(first.relay, first.dhcpPort, asked);
