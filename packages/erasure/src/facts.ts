@@ -10,6 +10,7 @@ export type Transport =
   | 'sas'
   | 'virtio'
   | 'mmc'
+  | 'mmcBoot'
   | 'usb'
   | 'fibreChannel'
   | 'iscsi'
@@ -26,6 +27,7 @@ export const transports: readonly Transport[] = [
   'sas',
   'virtio',
   'mmc',
+  'mmcBoot',
   'usb',
   'fibreChannel',
   'iscsi',

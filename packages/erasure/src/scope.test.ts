@@ -65,6 +65,7 @@ test.each<[Transport, RegExp]>([
   ['multipath', /multipath/],
   ['virtualMedia', /virtual media/],
   ['optical', /optical/],
+  ['mmcBoot', /firmware/],
   ['kernel', /kernel/],
 ])('lists %s with the reason and does not touch it', (transport, reason) => {
   const decision = decide({ transport });

@@ -103,6 +103,8 @@ const neverOurs: Partial<Record<Transport, string>> = {
   multipath: 'a multipath device: other hosts may use the same disk',
   virtualMedia: 'virtual media of the BMC',
   optical: 'an optical drive',
+  // JESD84-B51 §6.2: apart from the user area, read-only to Linux, and what the board boots from.
+  mmcBoot: 'a boot partition of an eMMC device: it holds firmware of the board, not user data',
   kernel: 'made by the kernel, without a medium of its own',
 };
 

@@ -22,6 +22,7 @@ const transportsOnWire: Readonly<Record<Transport, WireTransport>> = {
   sas: WireTransport.SAS,
   virtio: WireTransport.VIRTIO,
   mmc: WireTransport.MMC,
+  mmcBoot: WireTransport.MMC_BOOT,
   usb: WireTransport.USB,
   fibreChannel: WireTransport.FIBRE_CHANNEL,
   iscsi: WireTransport.ISCSI,

@@ -5,7 +5,7 @@ import type { Exec } from '@rackwright/platform';
 import type { BlockDevices, DeviceListing } from '../block-devices.ts';
 import { openDirect } from './direct-region.ts';
 import { formatNamespaces, nvmeBusyWith, readNvmeLog } from './nvme.ts';
-import { readBlockDevice, readInUse, type SysRoots } from './sys-block.ts';
+import { isReplayProtected, readBlockDevice, readInUse, type SysRoots } from './sys-block.ts';
 import { namesIn, readText, resolvePath } from './sys-files.ts';
 import { isNvmeBlock, readNvmeDevices } from './sys-nvme.ts';
 
@@ -28,7 +28,9 @@ export function linuxDevices(exec: Exec, roots: SysRoots = realRoots): BlockDevi
 
 async function list(exec: Exec, roots: SysRoots): Promise<DeviceListing> {
   const inUse = await readInUse(roots);
-  const names = (await namesIn(roots.sys, 'block')).filter((name) => !isNvmeBlock(name));
+  const names = (await namesIn(roots.sys, 'block')).filter(
+    (name) => !isNvmeBlock(name) && !isReplayProtected(name),
+  );
   const devices = await Promise.all(names.map((name) => readBlockDevice(roots, name, inUse)));
   const nvme = await readNvmeDevices(roots, exec, inUse);
   return { devices: [...devices, ...nvme], undriven: await readUndriven(roots) };

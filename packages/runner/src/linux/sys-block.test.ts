@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { DeviceFacts } from '@rackwright/erasure';
+import { type DeviceFacts, decideScope } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { linuxDevices } from './devices.ts';
@@ -179,6 +179,18 @@ test('takes two controllers of one subsystem for one device, and hides the paths
   expect(await only()).toMatchObject({ name: 'nvme0', regions: [{ name: 'nvme0n1' }] });
 });
 
+test('erases an eMMC device without its boot partitions standing in the way', async () => {
+  const place = 'platform/soc/mmc_host/mmc0/mmc0:0001';
+  const serial = { 'device/serial': '0x1234' };
+  addBlock('mmcblk0', place, serial);
+  for (const name of ['mmcblk0boot0', 'mmcblk0boot1'])
+    addBlock(name, place, { ...serial, ro: '1' });
+  addBlock('mmcblk0rpmb', place, serial);
+  const { devices } = await list();
+  const decisions = decideScope(devices).map(({ kind, device }) => `${device.name} ${kind}`);
+  expect(decisions).toEqual(['mmcblk0 inScope', 'mmcblk0boot0 listed', 'mmcblk0boot1 listed']);
+});
+
 test('offers nothing of a controller that does not answer', async () => {
   link('sys/class/nvme/nvme0', 'sys/devices/nvme0');
   put('sys/class/nvme/nvme0/transport', 'tcp');
@@ -209,6 +221,7 @@ test.each<[string, string, string, string]>([
   ['sda', 'pci0000:00/0000:02:00.0/host0/target0:2:0', '', 'sas'],
   ['sda', 'platform/mystery', '', 'unknown'],
   ['mmcblk0', 'platform/mmc0', '', 'mmc'],
+  ['mmcblk0boot1', 'platform/mmc0', '', 'mmcBoot'],
   ['sr0', 'pci0000:00/usb1/host4', '', 'virtualMedia'],
   ['sr0', 'pci0000:00/ata2/host1', '', 'optical'],
   ['loop0', 'virtual', '', 'kernel'],

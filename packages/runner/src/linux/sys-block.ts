@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. Every entry of /sys/block is in the answer, but for namespaces and paths that belong to an
- *    NVMe controller in the answer. How a device is attached follows from its place in /sys; when
+ *    NVMe controller in the answer, and replay-protected blocks, which hold no data of ours. How a device is attached follows from its place in /sys; when
  *    that tells nothing, it is `unknown`, which is refused later.
  * 2. A device that anybody uses (mount, swap, device mapper, md) names its users.
  */
@@ -38,7 +38,8 @@ export async function readBlockDevice(
     name,
     transport: transportOf(name, place, await readText(folder, 'dm/uuid')),
     model: cleanText(model.join(' ')),
-    serial: cleanText(await readSerial(folder)),
+    // A boot partition answers with the serial of its device, and is none.
+    serial: isMmcBoot(name) ? '' : cleanText(await readSerial(folder)),
     wwn: worldWideName((await readText(folder, 'device/wwid')) || (await readText(folder, 'wwid'))),
     firmware: cleanText(await readText(folder, 'device/rev')),
     sizeBytes: region.sizeBytes,
@@ -106,11 +107,24 @@ export async function readPartitions(folder: string, name: string): Promise<Part
   return partitions;
 }
 
+function isMmcBoot(name: string): boolean {
+  return /^mmcblk\d+boot\d+$/.test(name);
+}
+
+/**
+ * The replay-protected block of an eMMC device: keyed counters and secrets of firmware, which only
+ * its key holder may write; the kernel refuses ordinary reads and writes.
+ */
+export function isReplayProtected(name: string): boolean {
+  return /^mmcblk\d+rpmb$/.test(name);
+}
+
 /** By the kernel name, the resolved place in /sys/devices, and what device mapper calls it. */
 export function transportOf(name: string, place: string, mapperUuid: string): Transport {
   if (mapperUuid.startsWith('mpath-')) return 'multipath';
   if (/^(loop|ram|zram|nbd|md|drbd|dm-)/.test(name)) return 'kernel';
   if (/^(sr|fd)/.test(name)) return place.includes('/usb') ? 'virtualMedia' : 'optical';
+  if (isMmcBoot(name)) return 'mmcBoot';
   if (name.startsWith('mmcblk')) return 'mmc';
   if (/\/rport-[\d:-]+\//.test(place)) return 'fibreChannel';
   if (/\/session\d+\//.test(place)) return 'iscsi';
