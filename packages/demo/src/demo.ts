@@ -44,7 +44,7 @@ export class Demo {
     } catch (error) {
       this.#screen.say(`\nThis did not hold: ${wordsOf(error)}`);
       const last = this.#site?.lastWords();
-      if (last !== undefined) this.#screen.say(`The ends of the logs:\n${last}`);
+      if (last !== undefined && last !== '') this.#screen.say(`The ends of the logs:\n${last}`);
       return 1;
     } finally {
       await this.#takeDown();
@@ -119,7 +119,9 @@ export class Demo {
   async #takeDown(): Promise<void> {
     await this.#watcher?.stop();
     this.#screen.close();
-    await this.#site?.stop();
+    if (this.#site === undefined) return;
+    await this.#site.stop();
+    this.#screen.say('The demo has ended; nothing of it is left.');
   }
 }
 

@@ -44,7 +44,7 @@ export const examples: readonly FaultName[] = [
 const forms: readonly FirmwareForm[] = ['bios', 'uefi', 'uefiHttp'];
 
 /** How long each write to a disk takes, so that a person can see it happen. */
-const writeDelayMs = 40;
+const writeDelayMs = 60;
 
 export function planFleet(options: DemoOptions): Fleet {
   const random = seededRandom(options.seed);

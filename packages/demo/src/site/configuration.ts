@@ -32,7 +32,13 @@ export function controlPlaneConfig(folder: string, ports: ControlPlanePorts): ob
     operators: { address: loopback, port: ports.operators },
     agents: { address: loopback, port: ports.agents, advertise: `${loopback}:${ports.agents}` },
     names: ['localhost', loopback],
-    engine: { retryDelayMs: 500, retryDelayMaxMs: 4_000, goalDelayMs: 20_000 },
+    engine: {
+      retryDelayMs: 500,
+      retryDelayMaxMs: 3_000,
+      goalDelayMs: 8_000,
+      goalDelayMaxMs: 8_000,
+      goalFailuresMax: 100,
+    },
     sessions: { heartbeatIntervalMs: 500, leaseDurationMs: 5_000 },
     resyncIntervalMs: 5_000,
   };
@@ -63,6 +69,8 @@ export function agentConfig(folder: string, rack: string, ports: RackPorts): obj
       spacingMs: 20,
       redfishConnectTimeoutMs: 2_000,
       redfishRequestTimeoutMs: 3_000,
+      breakerOpenMs: 3_000,
+      breakerOpenMsMax: 6_000,
       readBackWindowMs: 6_000,
       readBackPollMs: 200,
     },

@@ -1,5 +1,5 @@
 /** What is shown while the machines are being cleaned. */
-import { HostState, RunPhase, StepState } from '@rackwright/api';
+import { type Host, HostState, RunPhase, StepState } from '@rackwright/api';
 import { soundMachines } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
 import { commandsOf, dirtyDisks } from '../site/machine.ts';
@@ -20,7 +20,7 @@ const attemptsMax = 5;
 
 /** A power request for a host that is being erased is refused, and its BMC never hears of it. */
 export async function refusePower(stage: Stage): Promise<void> {
-  const [rack = ''] = stage.fleet.racks;
+  const rack = soundMachines(stage.fleet)[0]?.rack ?? '';
   for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
     const host = await firstErasing(stage, rack);
     const machine = stage.site.machine(host);
@@ -44,7 +44,7 @@ export async function refusePower(stage: Stage): Promise<void> {
 
 /** The agent of a rack dies in mid-clean and comes back: nothing is lost, nothing done twice. */
 export async function loseAgent(stage: Stage): Promise<void> {
-  const rack = stage.fleet.racks.at(-1) ?? '';
+  const rack = soundMachines(stage.fleet).at(-1)?.rack ?? '';
   const host = await firstErasing(stage, rack);
   const agent = stage.site.agentOf(rack);
   announce(stage, `The agent of ${rack} is killed (kill -9 ${agent.pid}) while ${host} is erased.`);
@@ -74,8 +74,18 @@ export async function awaitAvailable(stage: Stage): Promise<void> {
   tell(stage, 'Read from outside, no block of their disks holds what was there before.');
 }
 
+/** A host of the rack that is being erased; when all of them are through, one begins anew. */
 async function firstErasing(stage: Stage, rack: string): Promise<string> {
   const inRack = soundMachines(stage.fleet).filter((machine) => machine.rack === rack);
+  const { hosts } = await stage.site.clients.hosts.listHosts({ rack: `racks/${rack}` });
+  const rests = ({ status }: Host) => status?.state === HostState.AVAILABLE;
+  const isOver = inRack.every(({ name }) =>
+    hosts.some((host) => host.name === `hosts/${name}` && rests(host)),
+  );
+  const [first] = inRack;
+  if (isOver && first !== undefined) {
+    await stage.site.clients.hosts.cleanHost({ name: `hosts/${first.name}` });
+  }
   return await eventually(`a host of ${rack} to be erased`, cleaningTimeoutMs, async () => {
     for (const { name } of inRack) if ((await erasingStep(stage, name)) !== undefined) return name;
     return undefined;

@@ -23,19 +23,22 @@ export function expectThat(holds: boolean, otherwise: string): void {
   if (!holds) throw new StoryFailure(otherwise);
 }
 
+const indent = ' '.repeat(9);
+
 /** The heading of an act. */
 export function announce(stage: Stage, text: string): void {
-  stage.print(`\n${seconds(stage.elapsedMs())}  ${text}`);
+  const lines = wrap(text, stage.columns() - 1, indent).slice(indent.length);
+  stage.print(`\n${seconds(stage.elapsedMs())}  ${lines}`);
 }
 
 /** A few lines below a heading. */
 export function tell(stage: Stage, text: string): void {
-  stage.print(wrap(text, stage.columns() - 1, ' '.repeat(9)));
+  stage.print(wrap(text, stage.columns() - 1, indent));
 }
 
 /** A command line as a person types it. */
 export function tellCommand(stage: Stage, args: readonly string[]): void {
-  stage.print(`${' '.repeat(9)}$ rackwright ${args.map(quoted).join(' ')}`);
+  stage.print(`${indent}$ rackwright ${args.map(quoted).join(' ')}`);
 }
 
 function quoted(word: string): string {

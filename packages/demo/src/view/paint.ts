@@ -76,7 +76,7 @@ function barOf(fraction: number, columns: number): string {
 }
 
 /** Exactly so many columns: padded, or cut with an ellipsis. */
-function fit(text: string, columns: number): string {
+export function fit(text: string, columns: number): string {
   const line = text.replace(/\s+/g, ' ');
   if (line.length <= columns) return line.padEnd(columns);
   return columns < 2 ? line.slice(0, columns) : `${line.slice(0, columns - 1)}…`;

@@ -37,7 +37,7 @@ export function hostProgress(host: Host): HostProgress {
     name: host.name.replace('hosts/', ''),
     rack: (spec?.rack ?? '').replace('racks/', ''),
     fraction: isDone ? 1 : Math.min(fractionOf(host), almost),
-    state: status?.display ?? '',
+    state: stateText(status?.display ?? ''),
     detail: isDone ? certificatesText(host) : (error ?? step),
     mood: isDone ? 'done' : error === undefined ? 'busy' : 'troubled',
   };
@@ -45,6 +45,11 @@ export function hostProgress(host: Host): HostProgress {
 
 export function rackProgress({ name, status }: Rack): RackProgress {
   return { name: name.replace('racks/', ''), isConnected: status?.agentConnected === true };
+}
+
+/** "cleaning, waiting for runner" is a column too wide. */
+function stateText(display: string): string {
+  return display.replace(/^.*, waiting for /, 'waits for ');
 }
 
 function fractionOf({ status }: Host): number {
@@ -64,7 +69,9 @@ function stepText({ status }: Host): string {
   const step = run.steps[run.currentStep];
   if (step === undefined) return '';
   const percent = status?.progress === undefined ? '' : ` ${status.progress.percent} %`;
-  return `${run.currentStep + 1}/${run.steps.length} ${step.name}${percent}`;
+  // "deploy.erase_devices 50 %" is wider than what 80 columns leave.
+  const name = step.name.replace(/^deploy\./, '');
+  return `${run.currentStep + 1}/${run.steps.length} ${name}${percent}`;
 }
 
 function certificatesText({ status }: Host): string {

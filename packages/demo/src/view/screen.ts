@@ -5,8 +5,9 @@
  * V1 A picture is only painted where it fits, in columns and rows; else it says so, once.
  * V2 After `close` the terminal is as it was: cursor shown, picture left as text.
  */
-import { columnsMin, lineOf, type Picture, paint } from './paint.ts';
+import { columnsMin, fit, lineOf, type Picture, paint } from './paint.ts';
 import type { HostProgress } from './progress.ts';
+import { wrap } from './wrap.ts';
 
 /** What the screen needs of standard output. */
 export interface Terminal {
@@ -21,6 +22,7 @@ const clearBelow = '\x1b[J';
 const hideCursor = '\x1b[?25l';
 const showCursor = '\x1b[?25h';
 const rowsSpare = 2;
+const keysRemembered = 3;
 
 export class Screen {
   readonly #terminal: Terminal;
@@ -29,7 +31,8 @@ export class Screen {
   #painted = 0;
   #hasSaidWhy = false;
   #isClosed = false;
-  readonly #said = new Map<string, string>();
+  /** What was said of each host last, and before that. */
+  readonly #said = new Map<string, readonly string[]>();
 
   constructor(terminal: Terminal) {
     this.#terminal = terminal;
@@ -71,18 +74,25 @@ export class Screen {
     if (this.#hasSaidWhy || !this.#terminal.isTerminal) return;
     this.#hasSaidWhy = true;
     const { columns, rows } = this.#terminal.size();
-    this.#terminal.write(
+    const words =
       `This terminal has ${columns} columns and ${rows} rows; the bars need ${columnsMin} and ` +
-        `${hosts.length + rowsSpare + 3}. Here are plain lines instead.\n`,
-    );
+      `${hosts.length + rowsSpare + 3}. Here are plain lines instead.`;
+    this.#terminal.write(`${wrap(words, columns - 1, '')}\n`);
   }
 
   #sayChange(host: HostProgress, elapsedMs: number): void {
     // Percents would be a line each; a change of state or step is what counts.
-    const key = `${host.state} ${host.detail.replace(/ \d+ %$/, '')}`;
-    if (this.#said.get(host.name) === key) return;
-    this.#said.set(host.name, key);
-    this.#terminal.write(`${lineOf(host, elapsedMs)}\n`);
+    // Numbers in messages are times and counts: another one is no news either.
+    const key = `${host.state} ${host.detail.replace(/ \d+ %$/, '').replace(/\d+/g, '#')}`;
+    const said = this.#said.get(host.name) ?? [];
+    // Waiting and trying again in turn is said once, until something else happens.
+    if (said.includes(key)) return;
+    this.#said.set(host.name, [...said, key].slice(-keysRemembered));
+    const line = lineOf(host, elapsedMs);
+    const { isTerminal } = this.#terminal;
+    // A terminal would break it in the middle of a word.
+    const shown = isTerminal ? fit(line, this.#terminal.size().columns - 1).trimEnd() : line;
+    this.#terminal.write(`${shown}\n`);
   }
 
   #paint(): void {

@@ -44,7 +44,7 @@ export class Watcher {
   async #look(): Promise<void> {
     try {
       const [hosts, racks] = await Promise.all([this.#site.listHosts(), this.#site.listRacks()]);
-      const order = [...this.#site.machines.keys()];
+      const order = this.#site.fleet.machines.map(({ name }) => name);
       const at = ({ name }: Host) => order.indexOf(name.replace('hosts/', ''));
       this.#hosts = hosts.toSorted((one, other) => at(one) - at(other));
       this.#picture = {

@@ -9,6 +9,8 @@ export interface DiskPlan {
   /** How it can be erased: by discard, by overwriting only, or by NVMe format. */
   readonly kind: 'discard' | 'overwrite' | 'format';
   readonly model?: string;
+  /** Write-protected, as a switch or the controller makes it. */
+  readonly readOnly?: boolean;
   /** As the runner's file disks read them. */
   readonly faults?: readonly object[];
 }
@@ -30,12 +32,13 @@ export function makeDisk(machineFolder: string, disk: DiskPlan): void {
 
 /** Writes only the disk's description: what it says of itself, and its faults from now on. */
 export function describeDisk(machineFolder: string, disk: DiskPlan): void {
-  const { name, serial, kind, model, faults = [] } = disk;
+  const { name, serial, kind, model, readOnly = false, faults = [] } = disk;
   const format = kind === 'format';
   const description = {
     transport: format ? 'nvme' : 'virtio',
     serial,
     ...(model === undefined ? {} : { model }),
+    readOnly,
     discardSupported: kind === 'discard',
     regions: [{ name: regionOf(disk) }],
     ...(format ? { nvme: { formatSupported: true } } : {}),

@@ -16,19 +16,18 @@ import { netboot } from '../firmware/index.ts';
 import { type MachineDescription, readDescription } from './description.ts';
 
 const runnerRestartDelayMs = 300;
-/** Firmware that cannot boot from anything begins again with the network. */
 const bootRetryDelayMs = 500;
 const longestTimerMs = 2 ** 31 - 1;
 
 const [folder = '', source = 'network'] = process.argv.slice(2);
 const machine = readDescription(folder);
 powerOn(machine);
-const commandLine = source === 'disk' ? undefined : await bootUntilDecided();
-if (commandLine === undefined) {
+if (source === 'disk') {
   print('boots from its own disk');
   // An operating system would run from here on.
   for (;;) await sleep(longestTimerMs);
 }
+const commandLine = await bootUntilRunner();
 await runForEver(`${commandLine} ${machine.extraArguments}`);
 
 /** A new boot: /run is empty, the boot id is new. */
@@ -41,8 +40,11 @@ function powerOn({ mac, uuid, serial }: MachineDescription): void {
   writeFileSync(join(folder, 'dmi.json'), JSON.stringify({ ...identity, ...boot }));
 }
 
-/** The kernel's command line, or undefined when the machine is sent to its own disk. */
-async function bootUntilDecided(): Promise<string | undefined> {
+/**
+ * The kernel's command line. No disk here has an operating system: firmware that is sent to its
+ * disk finds nothing there and begins again with the network, as servers do.
+ */
+async function bootUntilRunner(): Promise<string> {
   const { form, network, mac, uuid } = machine;
   for (;;) {
     try {
@@ -52,11 +54,10 @@ async function bootUntilDecided(): Promise<string | undefined> {
         return end.commandLine;
       }
       print(end.reason);
-      return undefined;
     } catch (error) {
       print(error instanceof Error ? error.message : String(error));
-      await sleep(bootRetryDelayMs);
     }
+    await sleep(bootRetryDelayMs);
   }
 }
 
