@@ -47,6 +47,8 @@ export interface Region {
   readonly sizeBytes: number;
   /** Smallest unit of direct access: 512 or 4096. */
   readonly logicalBlockBytes: number;
+  /** Only whole units of this size are discarded; what is left at the end keeps its content. */
+  readonly discardGranularityBytes?: number;
 }
 
 /** What an NVMe controller says about erasing itself (NVMe base specification, Identify). */
@@ -91,6 +93,11 @@ export interface DeviceFacts {
   readonly removable: boolean;
   readonly readOnly: boolean;
   readonly discardSupported: boolean;
+  /**
+   * Whether the device declares that discarded blocks read as zero (ATA: DZAT, SCSI: LBPRZ, NVMe:
+   * DLFEAT). Undefined when nothing says so either way, as for virtio: then the verdict tells.
+   */
+  readonly discardZeroes?: boolean;
   /** A logical volume of a RAID controller: the disks behind it are not seen. */
   readonly raidVolume: boolean;
   /** Who uses the device now (mounts, device mapper, swap); empty when nobody does. */

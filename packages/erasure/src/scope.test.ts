@@ -46,6 +46,8 @@ const nvme = {
 test.each<[string, Partial<DeviceFacts>, string]>([
   ['a plain disk', {}, 'overwrite'],
   ['a disk with discard', { discardSupported: true }, 'discard'],
+  ['discard to zeros', { discardSupported: true, discardZeroes: true }, 'discard'],
+  ['discard to whatever', { discardSupported: true, discardZeroes: false }, 'overwrite'],
   ['NVMe without format', { transport: 'nvme', discardSupported: true }, 'discard'],
   ['NVMe with format', { transport: 'nvme', discardSupported: true, nvme }, 'nvmeFormat'],
   [

@@ -172,14 +172,17 @@ export function chooseMethod(device: DeviceFacts, wanted: ScopePolicy['method'])
   };
 }
 
-/** What the device offers, strongest first; `metadataOnly` last: it is never chosen unasked. */
+/**
+ * What the device offers, strongest first; `metadataOnly` last: it is never chosen unasked. A
+ * discard after which blocks may read as anything cannot be verified and is none of them.
+ */
 export function methodsOffered(device: DeviceFacts): ErasureMethod[] {
   const offered: ErasureMethod[] = [];
   if (device.nvme?.formatSupported === true) {
     if (device.nvme.cryptoEraseSupported) offered.push('nvmeFormatCrypto');
     offered.push('nvmeFormat');
   }
-  if (device.discardSupported) offered.push('discard');
+  if (device.discardSupported && device.discardZeroes !== false) offered.push('discard');
   offered.push('overwrite', 'metadataOnly');
   return offered;
 }

@@ -26,9 +26,17 @@ const nvme: DeviceFacts = {
   removable: false,
   readOnly: true,
   discardSupported: true,
+  discardZeroes: false,
   raidVolume: false,
   holders: ['md0'],
-  regions: [{ name: 'nvme0n1', sizeBytes: 2 ** 41, logicalBlockBytes: 4096 }],
+  regions: [
+    {
+      name: 'nvme0n1',
+      sizeBytes: 2 ** 41,
+      logicalBlockBytes: 4096,
+      discardGranularityBytes: 65_536,
+    },
+  ],
   partitions: [{ region: 'nvme0n1', offsetBytes: 1_048_576, sizeBytes: 4096 }],
   nvme: {
     formatSupported: true,

@@ -71,12 +71,16 @@ export function deviceFactsOf(device: StorageDevice): DeviceFacts {
     removable: device.removable,
     readOnly: device.readOnly,
     discardSupported: device.discardSupported,
+    ...(device.discardZeroes === undefined ? {} : { discardZeroes: device.discardZeroes }),
     raidVolume: device.raidVolume,
     holders: device.holders,
     regions: device.regions.map((region) => ({
       name: region.name,
       sizeBytes: Number(region.sizeBytes),
       logicalBlockBytes: region.logicalBlockBytes,
+      ...(region.discardGranularityBytes === 0n
+        ? {}
+        : { discardGranularityBytes: Number(region.discardGranularityBytes) }),
     })),
     partitions: device.partitions.map((partition) => ({
       region: partition.region,
@@ -115,12 +119,14 @@ export function storageDeviceOf(facts: DeviceFacts): StorageDevice {
     readOnly: facts.readOnly,
     removable: facts.removable,
     discardSupported: facts.discardSupported,
+    ...(facts.discardZeroes === undefined ? {} : { discardZeroes: facts.discardZeroes }),
     raidVolume: facts.raidVolume,
     holders: [...facts.holders],
     regions: facts.regions.map((region) => ({
       name: region.name,
       sizeBytes: BigInt(region.sizeBytes),
       logicalBlockBytes: region.logicalBlockBytes,
+      discardGranularityBytes: BigInt(region.discardGranularityBytes ?? 0),
     })),
     partitions: facts.partitions.map((partition) => ({
       region: partition.region,

@@ -16,6 +16,7 @@ import {
   type ErasureMethod,
   methodToWire,
   type RecordedVerdict,
+  type Span,
   storageDeviceOf,
   verdictToWire,
 } from '@rackwright/erasure';
@@ -197,9 +198,30 @@ async function discardRegion(work: Work, challenge: RegionChallenge): Promise<vo
   work.progress(0.05, 'discard');
   stopIfCancelled(work.context);
   await withRegion(work, challenge, async (open) => {
-    work.log.push(...(await open.discard(0, challenge.region.sizeBytes)));
+    const { sizeBytes, discardGranularityBytes = 1 } = challenge.region;
+    work.log.push(...(await open.discard(0, sizeBytes)));
+    const tailBytes = sizeBytes % discardGranularityBytes;
+    if (tailBytes > 0) {
+      await writeZeros(work, open, { offset: sizeBytes - tailBytes, length: tailBytes });
+      work.log.push(`${challenge.region.name}: ${tailBytes} bytes at its end overwritten`);
+    }
     await open.flush();
   });
+}
+
+/** Stops between two transfers when it is cancelled. `tell` gets what one transfer wrote. */
+async function writeZeros(
+  work: Work,
+  open: OpenRegion,
+  span: Span,
+  tell: (bytes: number) => void = () => {},
+): Promise<void> {
+  for (let at = 0; at < span.length; at += transferBytesMax) {
+    stopIfCancelled(work.context);
+    const length = Math.min(transferBytesMax, span.length - at);
+    await open.writeZeros(span.offset + at, length);
+    tell(length);
+  }
 }
 
 async function overwriteSpans(work: Work): Promise<void> {
@@ -210,13 +232,10 @@ async function overwriteSpans(work: Work): Promise<void> {
   for (const challenge of work.challenges) {
     await withRegion(work, challenge, async (open) => {
       for (const span of challenge.spans) {
-        for (let at = 0; at < span.length; at += transferBytesMax) {
-          stopIfCancelled(work.context);
-          const length = Math.min(transferBytesMax, span.length - at);
-          await open.writeZeros(span.offset + at, length);
-          done += length;
+        await writeZeros(work, open, span, (bytes) => {
+          done += bytes;
           work.progress(0.05 + (0.9 * done) / total, work.method);
-        }
+        });
       }
       await open.flush();
     });

@@ -178,6 +178,18 @@ test('lets a lying disk pass only with the verdict switched off, and says so', a
   expect(verdicts(end)).toEqual([agent.VerdictKind.SWITCHED_OFF]);
 });
 
+test('overwrites the end that a discard by whole units leaves, and says so', async () => {
+  const regions = [{ name: 'vda', discardGranularity: 64 * 1024 }];
+  addDisk('vda', { regions }, ['vda'], 2 * mib + 12 * 1024);
+  const end = await run();
+  expect(end.result).toEqual({ kind: 'complete' });
+  expect(image('vda').every((byte) => byte === 0)).toBe(true);
+  const zeroed = deviceLog('vda').filter(({ kind }) => kind === 'zero');
+  expect(zeroed[0]).toMatchObject({ offset: 2 * mib, length: 12 * 1024 });
+  expect(end.evidence?.devices?.[0]?.method).toBe(agent.ErasureMethod.DISCARD);
+  expect(end.evidence?.devices?.[0]?.log).toContainEqual('vda: 12288 bytes at its end overwritten');
+});
+
 test('notices a disk that drops writes before it erases anything', async () => {
   addDisk('bad', { discardSupported: false, faults: [{ kind: 'lying', operation: 'write' }] });
   const end = await run();

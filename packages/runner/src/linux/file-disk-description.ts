@@ -4,13 +4,14 @@
  *     { "transport": "virtio", "model": "…", "serial": "…", "wwn": "", "firmware": "1",
  *       "rotational": false, "removable": false, "readOnly": false, "discardSupported": true,
  *       "raidVolume": false, "holders": [], "busyWith": "",
- *       "regions": [{ "name": "nvme0n1", "logicalBlockBytes": 512 }],
+ *       "regions": [{ "name": "nvme0n1", "logicalBlockBytes": 512, "discardGranularity": 0 }],
  *       "nvme": { "formatSupported": true, "cryptoEraseSupported": false,
  *                 "formatsAllNamespaces": false, "deallocatedByte": 0 },
  *       "faults": [{ "kind": "ioError", "operation": "write", "offset": 0, "length": 4096 },
  *                  { "kind": "lying", "operation": "discard" },
  *                  { "kind": "slow", "operation": "write", "delayMs": 5 }] }
  *
+ * A disk with a discardGranularity keeps what does not fill a whole unit of it at its end.
  * Each region's content is `<region>.img` in the same folder; its length is the region's size.
  */
 import { type DeviceFacts, type NvmeFacts, type Region, transports } from '@rackwright/erasure';
@@ -105,10 +106,17 @@ function readRegions(
 ): Region[] {
   const described = object['regions'] === undefined ? [{ name }] : listAt(object, 'regions');
   return described.map((each) => {
-    const region = asObject(each, `${source}, regions`, ['name', 'logicalBlockBytes']);
+    const known = ['name', 'logicalBlockBytes', 'discardGranularity'];
+    const region = asObject(each, `${source}, regions`, known);
     const regionName = textAt(region, 'name', name);
     const logicalBlockBytes = numberAt(region, 'logicalBlockBytes', 512);
-    return { name: regionName, sizeBytes: sizeOf(regionName), logicalBlockBytes };
+    const discardGranularityBytes = numberAt(region, 'discardGranularity', 0);
+    return {
+      name: regionName,
+      sizeBytes: sizeOf(regionName),
+      logicalBlockBytes,
+      ...(discardGranularityBytes === 0 ? {} : { discardGranularityBytes }),
+    };
   });
 }
 

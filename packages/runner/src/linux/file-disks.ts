@@ -151,7 +151,10 @@ class FileDisk {
       discard: async (offset, length) => {
         await this.#slow('discard');
         const act = { kind: 'discard' as const, region: name, offset, length };
-        this.#logged(act, 'discard', () => fill(fd, offset, length, undefined));
+        // What does not fill a unit stays as it is, and the disk says nothing about it.
+        const { discardGranularityBytes: unit = 1 } = region;
+        const reached = Math.floor((offset + length) / unit) * unit - offset;
+        this.#logged(act, 'discard', () => fill(fd, offset, reached, undefined));
         return [`discarded ${length} bytes from ${offset}`];
       },
       flush: async () => {

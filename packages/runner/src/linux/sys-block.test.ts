@@ -111,6 +111,22 @@ test('reads a virtio disk, held by device mapper', async () => {
   });
 });
 
+test.each<[string, boolean | undefined]>([
+  ['writesame_16_unmap', true],
+  ['writesame', false],
+  ['', undefined],
+])('takes the zeroing mode "%s" for what a discard leaves', async (mode, zeroes) => {
+  const place = 'pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0';
+  addBlock('sda', place, {
+    'queue/discard_max_bytes': '2147450880',
+    'queue/discard_granularity': '4096',
+    ...(mode === '' ? {} : { 'device/scsi_disk/0:0:0:0/zeroing_mode': mode }),
+  });
+  const device = await only();
+  expect(device.discardZeroes).toBe(zeroes);
+  expect(device.regions).toMatchObject([{ discardGranularityBytes: 4096 }]);
+});
+
 test('reads an NVMe controller with its namespaces as one device', async () => {
   const place = 'sys/devices/pci0000:00/0000:00:05.0/nvme/nvme0';
   link('sys/class/nvme/nvme0', place);

@@ -46,6 +46,7 @@ export async function readBlockDevice(
     rotational: (await readText(folder, 'queue/rotational')) === '1',
     removable: (await readText(folder, 'removable')) === '1',
     readOnly: (await readText(folder, 'ro')) === '1',
+    ...(await readDiscardZeroes(folder)),
     discardSupported: (await readNumber(folder, 'queue/discard_max_bytes')) > 0,
     raidVolume: isRaidVolume(place, await readText(folder, 'device/vendor')),
     holders: await readHolders(folder, name, inUse),
@@ -55,12 +56,25 @@ export async function readBlockDevice(
   };
 }
 
+/**
+ * The SCSI layer (ATA included) writes zeros by discarding only where the device declares that
+ * discarded blocks read as zero: LBPRZ, which libata sets for DZAT drives that keep the promise.
+ */
+async function readDiscardZeroes(folder: string): Promise<Pick<DeviceFacts, 'discardZeroes'>> {
+  const [disk = ''] = await namesIn(folder, 'device/scsi_disk');
+  if (disk === '') return {};
+  const mode = await readText(folder, 'device/scsi_disk', disk, 'zeroing_mode');
+  return mode === '' ? {} : { discardZeroes: mode.endsWith('_unmap') };
+}
+
 export async function readRegion(roots: SysRoots, name: string): Promise<Region> {
   const folder = join(roots.sys, 'block', name);
+  const discardGranularityBytes = await readNumber(folder, 'queue/discard_granularity');
   return {
     name,
     sizeBytes: (await readNumber(folder, 'size')) * sectorBytes,
     logicalBlockBytes: (await readNumber(folder, 'queue/logical_block_size')) || sectorBytes,
+    ...(discardGranularityBytes === 0 ? {} : { discardGranularityBytes }),
   };
 }
 

@@ -96,6 +96,7 @@ async function readController(
     perNamespace.map((place, at) => readNamespaceId(place, namespaces[at] ?? '')),
   );
   const [wwid = ''] = await flags('wwid');
+  const nvme = await readNvmeFacts(exec, controller, namespaces, shownIds);
   return {
     name: controller,
     transport: await transportOf(roots, controllers),
@@ -108,11 +109,12 @@ async function readController(
     removable: false,
     readOnly: (await flags('ro')).includes('1'),
     discardSupported: discards.length > 0 && discards.every((bytes) => bytes > 0),
+    discardZeroes: nvme.deallocatedByte !== undefined,
     raidVolume: false,
     holders: holders.flat(),
     regions,
     partitions: partitions.flat(),
-    nvme: await readNvmeFacts(exec, controller, namespaces, shownIds),
+    nvme,
   };
 }
 
