@@ -112,7 +112,8 @@ function newStep(turn: Turn, wanted: RequestedStep): RunStep {
     name: wanted.step,
     state: StepState.PENDING,
     rerunClass: known?.rerunClass ?? RerunClass.SAFE,
-    destructive: known?.destructive ?? false,
+    // R8: a runner's step that does not say counts as destructive.
+    destructive: known !== undefined && known.destructive !== false,
     arguments: { ...wanted.arguments },
   });
 }

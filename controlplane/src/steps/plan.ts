@@ -78,7 +78,8 @@ function plannedStep(step: agent.StepDescription, policy: CleaningPolicy | undef
     disabledReason: priority > 0 ? '' : disabledReason(override, level.reason),
     source: 'runner',
     rerunClass: step.rerunClass,
-    destructive: step.destructive,
+    // R8: who does not say counts as destructive.
+    destructive: step.destructive !== false,
     abortable: step.abortable,
     description: step.description,
     arguments: { ...step.arguments },
