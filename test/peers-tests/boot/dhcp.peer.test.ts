@@ -64,7 +64,12 @@ interface Server {
   leases(): { mac: string; address: string; state: string }[];
 }
 
-async function startServer({ undo, folder, wire }: Site): Promise<Server> {
+const probing = { quietMs: 600_000, probeMs: 1_000 };
+
+async function startServer(
+  { undo, folder, wire }: Site,
+  otherServer: { quietMs: number; probeMs: number } = probing,
+): Promise<Server> {
   const leasesPath = join(folder, 'dhcp-leases');
   const logFile = join(folder, 'server.log');
   const config: BootConfig = {
@@ -88,7 +93,7 @@ async function startServer({ undo, folder, wire }: Site): Promise<Server> {
       reservations: [{ mac: mac.reserved, address: '10.77.0.50' }],
       range: { first: '10.77.0.100', last: '10.77.0.109' },
       declinedMs: 600_000,
-      otherServer: { quietMs: 600_000, probeMs: 1_000 },
+      otherServer,
       leasesPath,
     },
     tftp: { address: serverAddress, port: 69 },
@@ -282,5 +287,26 @@ describe('dnsmasq as another server', () => {
     const output = await client.dhclient(dhclient.path, [], 'timeout 3;');
     expect(output).toContain('No DHCPOFFERS received');
     expect(server.leases()).toEqual([]);
+  });
+
+  test('is found by its client’s choice, and we come back when it has gone', async (context) => {
+    const here = siteWith('dnsmasq', context);
+    const dhclient = siteWith('dhclient', context);
+    const server = await startServer(here, { quietMs: 8_000, probeMs: 0 });
+    const namespace = await here.wire.plug('other', '52:54:00:77:00:98');
+    await runProgram('ip', ['-n', namespace, 'addr', 'add', '10.77.0.2/24', 'dev', 'eth0']);
+    const other = startOther(here, here.path, namespace);
+    const stranger = await plugIn(here, 'stranger', mac.stranger);
+    expect(addressIn(await stranger.dhclient(dhclient.path))).toMatch(/^10\.77\.0\.2\d\d$/);
+    await stranger.dhclient(dhclient.path, ['-x']);
+    const isFound = () => server.told('otherServer').length > 0;
+    await until('the discovery', waitMs, isFound, other.logFile);
+    await other.stop();
+    const client = await plugIn(here, 'one', mac.one);
+    expect(await client.dhclient(dhclient.path, [], 'timeout 2;')).toContain('No DHCPOFFERS');
+    const lease = async () => addressIn(await client.dhclient(dhclient.path)) !== undefined;
+    await until('the return', 2 * waitMs, lease);
+    await client.dhclient(dhclient.path, ['-x']);
+    expect(server.told('otherServer')).toHaveLength(1);
   });
 });
