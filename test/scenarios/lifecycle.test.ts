@@ -261,6 +261,32 @@ test.each<['automatic' | 'manual']>([['automatic'], ['manual']])(
   },
 );
 
+test('metal3-61: a clean whose agent is gone, or whose BMC is silent, stops no delete', () => {
+  const host = bench();
+  driveToErase(host);
+  agentLeaves(host);
+  host.apply({ kind: 'tick' });
+  host.nowMs += 89_000;
+  host.apply({ kind: 'tick' });
+  expect(refusalOf(host, deletion).message).toContain('clean 3 holds the host');
+  host.nowMs += 1_000;
+  host.request(deletion);
+  expect(statusOf(host).deletion).toBeDefined();
+  expect(runOf(host).phase).toBe(RunPhase.WAITING);
+  const { id } = host.operation();
+  expect(cancelsIn(agentReturns(host, [id]))).toEqual([id]);
+  host.report(failed('cancelled'));
+  expect(runOf(host).kind).toBe(RunKind.DELETE);
+
+  const silent = bench({ goal: HostGoal.MANAGEABLE });
+  silent.apply({ kind: 'tick' });
+  silent.report(verified());
+  silent.request({ kind: 'clean', steps: [] });
+  expect(refusalOf(silent, deletion).message).toContain('clean 2 holds the host');
+  silent.report(transient('unreachable', 'the BMC does not answer'));
+  expect(silent.request(deletion)).toContainEqual({ kind: 'forget' });
+});
+
 test('metal3-63: an inspection ends well only with an inventory, and anew when cut short', () => {
   const empty = inspecting();
   empty.report(done);

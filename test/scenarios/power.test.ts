@@ -1,10 +1,19 @@
 /** Power as people ask for it, down to a BMC that is slow, busy or lies. */
 import { World } from '@rackwright/agent/testing';
 import { HostState, RunKind, RunOutcome } from '@rackwright/api';
-import { bench, done, driveToErase } from '@rackwright/controlplane/testing';
+import { bench, done, driveToErase, failed } from '@rackwright/controlplane/testing';
 import { expect, test } from 'vitest';
 import { PoweredHost } from './powered.ts';
-import { driveToAvailable, faultsOf, pass, refusalOf, runOf, sentBy, statusOf } from './words.ts';
+import {
+  driveToAvailable,
+  explained,
+  faultsOf,
+  pass,
+  refusalOf,
+  runOf,
+  sentBy,
+  statusOf,
+} from './words.ts';
 
 const powerOn = { kind: 'powerOn', bootOldDiskReason: 'a test' } as const;
 const powerReset = { kind: 'powerReset', bootOldDiskReason: 'a test' } as const;
@@ -70,6 +79,18 @@ test('metal3-15: a power-on that fails is a fault, and the host stays where it w
   const available = bench();
   driveToAvailable(available);
   expect(refusalOf(available, powerOn).message).toContain('set its goal to manageable first');
+});
+
+test('metal3-15: a power command that fails hides nothing of why the goal waits', () => {
+  const host = bench();
+  driveToErase(host);
+  host.report(failed('notErased', 'disk DISK-1 still holds old data'));
+  const before = explained(host);
+  host.request({ kind: 'powerOff' });
+  host.report(failed('notApplied', 'the BMC did nothing'));
+  expect(faultsOf(host)).toEqual(['cleanFailed', 'powerFailed']);
+  expect(explained(host).causes).toEqual(before.causes);
+  expect(explained(host).unblock).toEqual(before.unblock);
 });
 
 test('metal3-55: while work holds a host, power is refused and no command sent', async () => {

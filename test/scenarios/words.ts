@@ -74,12 +74,16 @@ export function agentLeaves(host: Bench): void {
   host.context = { ...host.context, session: undefined };
 }
 
-/** The agent is back with the same journal, as after a cut. */
-export function agentReturns(host: Bench): Effects {
+/** The agent is back with the same journal, as after a cut; `begun` are operations it works on. */
+export function agentReturns(host: Bench, begun: readonly string[] = []): Effects {
   const journal = create(agent.JournalSchema, { id: 'j1', generation: 1n });
   const session = { journal, lastMessageMs: host.nowMs, awaitsReport: false };
   host.context = { ...host.context, session };
-  return host.apply({ kind: 'hello', journal, listed: [] });
+  const state = agent.JournalledOperation_State.BEGUN;
+  const listed = begun.map((operationId) =>
+    create(agent.JournalledOperationSchema, { operationId, hostUid: 'u1', state }),
+  );
+  return host.apply({ kind: 'hello', journal, listed });
 }
 
 /** Facts without an operation, as the agent observes them by itself. */

@@ -32,6 +32,7 @@ import { driveRun, startRun } from './engine.ts';
 import { clearFault, setFault } from './fault.ts';
 import { foldForgotten, foldHello, foldReport } from './fold.ts';
 import { foldRequest } from './request.ts';
+import { isStuck } from './stuck.ts';
 import {
   activeRun,
   beginTurn,
@@ -227,6 +228,7 @@ function refusalOf(turn: Turn, request: HostRequest): Refusal | undefined {
   const abortsRun = run !== undefined && request.kind === 'abort';
   const cell = byRun === accept && !abortsRun ? byState : byRun;
   if (cell === accept) return refusalToOrder(turn, request.kind);
+  if (request.kind === 'delete' && run !== undefined && isStuck(turn, run)) return undefined;
   const text = (cell as { refuse: string }).refuse;
   const reason = run === undefined ? text : [heldBy(run), text].filter((part) => part).join('; ');
   return { code: 'failedPrecondition', message: `${turn.host.name}: ${reason}` };
@@ -424,7 +426,9 @@ function landBadly(turn: Turn, run: Run, landing: Landing): void {
   const { status } = turn;
   const cause = run.error?.message ?? outcomeName(run.outcome);
   causedBy(turn, run.abort?.by ?? 'system', `${runName(run)} ended: ${cause}`);
-  if (run.error !== undefined) {
+  // A power command that fails is a fault of its own; why the goal waits must stay to be read.
+  const hidesGoal = run.kind === RunKind.POWER && status.backoff !== undefined;
+  if (run.error !== undefined && !hidesGoal) {
     status.lastError = create(HostErrorSchema, {
       failure: run.error,
       time: now(turn),

@@ -10,6 +10,8 @@ export interface EngineTiming {
   readonly cleanStepTimeoutMs: number;
   /** How long a run may wait for its turn or for an absent agent before it is given up. */
   readonly runTimeoutMs: number;
+  /** After its agent was last there, work holds a host against its deletion for so long. */
+  readonly contactDeadlineMs: number;
   /** First pause after a result that could not tell; doubles up to `retryDelayMaxMs`. */
   readonly retryDelayMs: number;
   readonly retryDelayMaxMs: number;
@@ -32,6 +34,7 @@ export const defaultTiming: EngineTiming = Object.freeze({
   operationTimeoutMs: 5 * 60_000,
   cleanStepTimeoutMs: 24 * 3_600_000,
   runTimeoutMs: 7 * 24 * 3_600_000,
+  contactDeadlineMs: 90_000,
   retryDelayMs: 2_000,
   retryDelayMaxMs: 60_000,
   conflictBudgetMs: 15 * 60_000,
