@@ -28,7 +28,7 @@ const runnerProgram = join(import.meta.dirname, '../../packages/runner/src/main.
 /** Makes the machine's folder below `root`, which is the folder that the BMC stand-in gets. */
 export function makeMachine(root: string, plan: MachinePlan, network: BootNetwork): MachineFolder {
   const folder = join(root, plan.bmcAddress);
-  mkdirSync(folder, { recursive: true });
+  mkdirSync(join(folder, 'disks'), { recursive: true });
   const { mac, uuid, serial, form = 'bios', extraArguments = '' } = plan;
   writeDescription(folder, { mac, uuid, serial, form, network, runnerProgram, extraArguments });
   writeFileSync(join(folder, 'guid'), `${uuid.replaceAll(/../g, ' $&')}\n`);

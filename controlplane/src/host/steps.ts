@@ -201,6 +201,10 @@ export function stepDefinition(name: string): StepDefinition {
   return definitions[name] ?? runnerStep;
 }
 
+export function isEngineStep(name: string): boolean {
+  return name in definitions;
+}
+
 /** The power-on that the run's runner came up from. */
 export function bootOperationId(turn: Turn, run: Run): string {
   const index = run.steps.findIndex((step) => step.name === 'power.bootRunner');
@@ -256,6 +260,7 @@ function runStep(
     devices: isErasure(step.name) ? [...turn.record.devicePlan] : [],
     challengeSeed: checked?.challengeSeed ?? challengeSeed(turn.context.incarnation, id),
     allowUnprovenIdentity: turn.spec.cleaning?.allowUnprovenIdentity ?? false,
+    allowDiskless: turn.spec.cleaning?.allowDiskless ?? false,
     ...(bmcIdentity === undefined ? {} : { expectedIdentity: bmcIdentity }),
   });
 }

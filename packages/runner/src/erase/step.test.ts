@@ -272,6 +272,16 @@ test('fails without a device, and with a malformed order', async () => {
   expect(logExists('sda')).toBe(false);
 });
 
+test('has nothing to do where the policy accepts that there is no disk', async () => {
+  const allowed = { allowDiskless: true };
+  const end = await run({ order: allowed });
+  expect(end.result).toEqual({ kind: 'complete' });
+  expect(end.evidence?.devices).toEqual([]);
+  const late = await run({ order: allowed, afterPlan: () => addDisk('sda') });
+  expect(late.result).toMatchObject({ kind: 'failed', type: 'deviceChanged' });
+  expect(logExists('sda')).toBe(false);
+});
+
 test('checks without writing anything', async () => {
   addDisk('vda');
   expect((await run()).result.kind).toBe('complete');

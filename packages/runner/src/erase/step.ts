@@ -71,16 +71,19 @@ async function runErase(
   const listing = await context.devices.list();
   const found = findTargets(context.order.devices, listing, onlyMethod);
   if (found.kind === 'changed') return failed('deviceChanged', found.differences.join('; '));
-  if (found.kind === 'none') return failed('noDevices', 'the order names no device to erase');
+  if (found.kind === 'none' && context.order.allowDiskless !== true) {
+    return failed('noDevices', 'the order names no device to erase');
+  }
+  const targets = found.kind === 'none' ? [] : found.targets;
   if (context.order.mode === agent.StepMode.CHECK) {
-    const busy = await busyTargets(context, found.targets);
+    const busy = await busyTargets(context, targets);
     if (busy.length > 0) return { result: waitFor(busy) };
   }
-  context.log.info({ devices: found.targets.map(describeTarget).join(', ') }, 'erasure begins');
+  context.log.info({ devices: targets.map(describeTarget).join(', ') }, 'erasure begins');
   context.crashPoint('runner.begun');
   const { arguments: asked, challengeSeed } = context.order;
   const lastProgress = parseProgress(asked['lastProgress'] ?? '', challengeSeed);
-  const results = await eraseAll(context, found.targets, lastProgress);
+  const results = await eraseAll(context, targets, lastProgress);
   const evidence = {
     operationId: context.operationId,
     bootId: await context.machine.bootId(),

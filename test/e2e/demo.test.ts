@@ -1,0 +1,170 @@
+/** The demo as its users start it, in a temporary folder of its own: what it tells and leaves. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+const program = join(import.meta.dirname, '../../packages/demo/src/main.ts');
+const storyTimeoutMs = 240_000;
+const script = `
+say A rack that lives
+wait h1 available
+fail host power on h1 --reason nobody
+kill r1
+wait r1 away
+start r1
+wait r1 connected
+run host list
+`;
+
+let folder: string;
+const running = new Set<ChildProcess>();
+
+beforeEach(() => {
+  folder = mkdtempSync(join(realpathSync(tmpdir()), 'rackwright-demo-test-'));
+});
+afterEach(() => {
+  for (const child of running) child.kill('SIGTERM');
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function startDemo(...args: string[]) {
+  const child = spawn(process.execPath, [program, ...args], {
+    env: { PATH: process.env['PATH'], TMPDIR: folder },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  running.add(child);
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+    });
+  }
+  const ended = once(child, 'close').then(([code]) => {
+    running.delete(child);
+    return code as number | null;
+  });
+  return { child, ended, said: () => said };
+}
+
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (const endMs = Date.now() + 60_000; Date.now() < endMs; ) {
+    if (await holds()) return;
+    await sleep(50);
+  }
+  throw new Error('waited in vain');
+}
+
+/** Processes with the test's folder anywhere among their words. */
+function processes(): string[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.flatMap((pid) => {
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+      return words.includes(folder) ? [words] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** Every port that the configuration files of the running demo name. */
+function ports(): number[] {
+  const [demo = ''] = readdirSync(folder).filter((name) => name.startsWith('rackwright-demo-'));
+  const files = readdirSync(join(folder, demo)).filter((name) => name.endsWith('.json'));
+  const text = files.map((name) => readFileSync(join(folder, demo, name), 'utf8')).join('\n');
+  return Array.from(text.matchAll(/"port": (\d+)/g), ([, port]) => Number(port));
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, '127.0.0.1');
+  const outcome = await Promise.race([
+    once(server, 'listening').then(() => true),
+    once(server, 'error').then(() => false),
+  ]);
+  server.close();
+  return outcome;
+}
+
+async function expectNothingLeft(used: readonly number[]): Promise<void> {
+  expect(processes()).toEqual([]);
+  expect(readdirSync(folder)).toEqual([]);
+  expect(used.length).toBeGreaterThan(4);
+  for (const port of used) expect(await isFree(port), `port ${port}`).toBe(true);
+}
+
+test(
+  'tells its story to the end, and leaves nothing behind',
+  async () => {
+    const demo = startDemo('--check', '--hosts', '2');
+    await until(() => demo.said().includes('hosts created'));
+    const used = ports();
+    const code = await demo.ended;
+    expect(demo.said()).toContain('All 2 sound machines are available.');
+    expect(demo.said()).toContain('no power command');
+    expect(demo.said()).toContain('DOES NOT VERIFY');
+    expect(demo.said()).toContain('All of it held');
+    expect(code).toBe(0);
+    await expectNothingLeft(used);
+  },
+  storyTimeoutMs,
+);
+
+test(
+  'runs a script, and fails where it does not hold',
+  async () => {
+    const path = join(folder, 'script');
+    writeFileSync(path, script);
+    const demo = startDemo('--hosts', '1', '--racks', '1', '--script', path);
+    expect(await demo.ended, demo.said()).toBe(0);
+    expect(demo.said()).toContain('A rack that lives');
+    expect(demo.said()).toContain('hosts/h1');
+    writeFileSync(path, 'run host get nobody\n');
+    const failing = startDemo('--hosts', '1', '--racks', '1', '--script', path);
+    expect(await failing.ended).toBe(1);
+    expect(failing.said()).toContain('"host get nobody" ended with exit code 3');
+    rmSync(path);
+    expect(processes()).toEqual([]);
+    expect(readdirSync(folder)).toEqual([]);
+  },
+  storyTimeoutMs,
+);
+
+test(
+  'is cleaned up after kill -9, and says goodbye to Ctrl-C',
+  async () => {
+    const killed = startDemo('--check', '--hosts', '1', '--racks', '1');
+    await until(() => killed.said().includes('inspecting'));
+    const used = ports();
+    killed.child.kill('SIGKILL');
+    await killed.ended;
+    await until(() => processes().length === 0 && readdirSync(folder).length === 0);
+    await expectNothingLeft(used);
+
+    const interrupted = startDemo('--hosts', '1', '--racks', '1');
+    await until(() => interrupted.said().includes('inspecting'));
+    interrupted.child.kill('SIGINT');
+    expect(await interrupted.ended).toBe(130);
+    expect(interrupted.said()).toContain('nothing of it is left');
+    expect(processes()).toEqual([]);
+    expect(readdirSync(folder)).toEqual([]);
+  },
+  storyTimeoutMs,
+);
+
+test('says in a line what is wrong with its arguments', async () => {
+  const demo = startDemo('--hosts', 'many');
+  expect(await demo.ended).toBe(2);
+  expect(demo.said()).toContain('--hosts is "many"; it must be a whole number from 1 to 64');
+});
