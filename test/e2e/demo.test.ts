@@ -20,7 +20,7 @@ const storyTimeoutMs = 240_000;
 const script = `
 say A rack that lives
 wait h1 available
-fail host power on h1 --reason nobody
+fail host get h9
 kill r1
 wait r1 away
 start r1

@@ -8,7 +8,7 @@ import type { DemoOptions } from './options.ts';
 import { makeFolder, removeStaleFolders } from './site/folder.ts';
 import { Site } from './site/site.ts';
 import { type Command, parseScript, runScript } from './story/script.ts';
-import { announce, type Stage } from './story/stage.ts';
+import { announce, type Stage, StoryFailure } from './story/stage.ts';
 import { tellStory } from './story/story.ts';
 import { seconds } from './view/paint.ts';
 import { Screen, type Terminal } from './view/screen.ts';
@@ -42,7 +42,8 @@ export class Demo {
     try {
       return await Promise.race([this.#play(), this.#interrupted.promise.then(() => 130)]);
     } catch (error) {
-      this.#screen.say(`\nThis did not hold: ${wordsOf(error)}`);
+      const what = error instanceof StoryFailure ? 'This did not hold' : 'The demo cannot go on';
+      this.#screen.say(`\n${what}: ${wordsOf(error)}`);
       const last = this.#site?.lastWords();
       if (last !== undefined && last !== '') this.#screen.say(`The ends of the logs:\n${last}`);
       return 1;

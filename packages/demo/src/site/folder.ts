@@ -21,9 +21,9 @@ export function programPath(folder: string, name: string): string {
   return join(folder, 'programs', `${name}.mjs`);
 }
 
-/** A new folder that says whose it is. Throws when there is no room for temporary files. */
+/** A new folder that says whose it is. Throws with what to do when none can be made. */
 export function makeFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), prefix));
+  const folder = makeTemporary();
   const owner = { pid: process.pid, startedAt: startOf(process.pid) };
   writeFileSync(join(folder, 'owner.json'), JSON.stringify(owner));
   return folder;
@@ -43,7 +43,7 @@ export async function removeFolder(folder: string): Promise<void> {
 /** Removes what demos left behind that are no more. Answers how many there were. */
 export async function removeStaleFolders(): Promise<number> {
   const parent = tmpdir();
-  const found = readdirSync(parent).filter((name) => name.startsWith(prefix));
+  const found = listed(parent).filter((name) => name.startsWith(prefix));
   let removed = 0;
   for (const folder of found.map((name) => join(parent, name))) {
     if (!isOurs(folder) || isOwned(folder)) continue;
@@ -51,6 +51,24 @@ export async function removeStaleFolders(): Promise<number> {
     removed += 1;
   }
   return removed;
+}
+
+function makeTemporary(): string {
+  try {
+    return mkdtempSync(join(tmpdir(), prefix));
+  } catch (cause) {
+    const words = `nothing can be written to ${tmpdir()}: set TMPDIR to a folder of yours`;
+    throw new Error(words, { cause });
+  }
+}
+
+/** The names in a folder; none in one that cannot be read. */
+function listed(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
 }
 
 /** Pids of processes that run a program of this folder (L1). */
