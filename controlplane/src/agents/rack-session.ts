@@ -22,7 +22,7 @@ import {
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
-import { type Hosts, rackIdOf } from '../host/index.ts';
+import { type Hosts, rackIdOf, settleMs } from '../host/index.ts';
 import { readRecord, writeRecord } from '../records/index.ts';
 import { directiveFor } from './directives.ts';
 import type { LiveSession, SessionRegistry } from './registry.ts';
@@ -94,12 +94,15 @@ export class RackSession {
       this.#sink.end();
       return;
     }
-    this.#lastMessageMs = this.#deps.clock.nowMs();
+    const silentMs = this.#deps.clock.nowMs() - this.#lastMessageMs;
+    this.#lastMessageMs += silentMs;
     if (this.#live === undefined) {
       if (message.case === 'hello') await this.#welcome(message.value);
       else this.#refuse('badHello', 'the first message of a session must be Hello');
       return;
     }
+    // Deadlines that passed meanwhile could not fire (R5).
+    if (silentMs >= settleMs) this.#deps.hosts.wakeRack(this.#rackId);
     switch (message.case) {
       case 'heartbeat':
         await this.#renewLease(message.value);
@@ -369,7 +372,7 @@ export class RackSession {
     log.error(fields, 'a report cannot be folded in');
     const message = `the result could not be taken in: ${text.slice(0, 500)}`;
     const { operationId: id, hostUid } = report;
-    const result = await hosts.fail(hostId, { id, hostUid }, 'invalidResult', message);
+    const result = await hosts.fail(hostId, { id, hostUid }, 'internal', message);
     const settledUpTo = this.#settlement.answered(report.sequence);
     this.#sink.send({ case: 'reportAnswer', value: answerOf(report, result, settledUpTo) });
   }

@@ -11,3 +11,4 @@ export {
 export { reservedValues } from './reservations.ts';
 export { defaultTiming, type EngineTiming } from './timing.ts';
 export type { AnswerVerdict, HostRequest, RequestedStep, Requester } from './types.ts';
+export { settleMs } from './wake.ts';

@@ -20,7 +20,7 @@ import {
 } from '@rackwright/api';
 import type { Cancel, Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
-import type { SessionRegistry } from '../agents/registry.ts';
+import type { LiveSession, SessionRegistry } from '../agents/registry.ts';
 import { deleteRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
 import { sendCancel, sendForget, sendOperation, writeEvidence, writeFacts } from './effects.ts';
 import { explainHost } from './explain.ts';
@@ -161,7 +161,9 @@ export class Hosts {
     const key = storeKey('hosts', hostId);
     const found = await readRecord(this.#deps.store, wire.HostRecordSchema, key);
     if (found === undefined) return undefined;
-    return explainHost(found.record, await gatherContext(this.#deps, found.record, new Map()));
+    const { record } = found;
+    const context = await gatherContext(this.#deps, record, new Map(), this.#session(record));
+    return explainHost(record, context);
   }
 
   progressOf(hostId: string): Progress | undefined {
@@ -221,6 +223,9 @@ export class Hosts {
 
   async #turn(hostId: string, event: HostEvent, expected?: number): Promise<TurnResult> {
     const key = storeKey('hosts', hostId);
+    // One that opens while this turn reads has its Hello behind it in the queue: not before that.
+    const knownRack = this.#rackOf.get(hostId);
+    const before = this.#deps.registry.sessionOf(knownRack ?? '');
     for (let round = 0; round < roundsMax; round++) {
       const found = await readRecord(this.#deps.store, wire.HostRecordSchema, key);
       if (found === undefined) return this.#gone(hostId);
@@ -228,7 +233,8 @@ export class Hosts {
       if (stale && !isRepeated(found.record, event)) return staleEtag(hostId);
       this.#index(hostId, found.record);
       this.#decided.set(hostId, found.revision);
-      const outcome = await this.#decide(found.record, event);
+      const session = knownRack === rackIdOf(found.record) ? before : this.#session(found.record);
+      const outcome = await this.#decide(found.record, event, session);
       if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal };
       const revision = await this.#write(key, found.record, found.revision, outcome, event);
       if (revision === undefined) continue;
@@ -238,10 +244,18 @@ export class Hosts {
     throw new Error(`host ${hostId}: lost ${roundsMax} compare-and-sets in a row`);
   }
 
-  async #decide(record: wire.HostRecord, event: HostEvent): Promise<HostOutcome> {
+  async #decide(
+    record: wire.HostRecord,
+    event: HostEvent,
+    session: LiveSession | undefined,
+  ): Promise<HostOutcome> {
     const owners = await reserveIdentity(this.#writer, record, event);
-    const context = await gatherContext(this.#deps, record, owners);
+    const context = await gatherContext(this.#deps, record, owners, session);
     return step(record, event, context);
+  }
+
+  #session(record: wire.HostRecord): LiveSession | undefined {
+    return this.#deps.registry.sessionOf(rackIdOf(record));
   }
 
   /** Evidence first, then the record that cites it. Undefined when another writer was faster. */

@@ -4,6 +4,7 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type agent, store as wire } from '@rackwright/api';
 import { meaningfulUuid } from '@rackwright/erasure';
 import { keySegment, storeKey } from '@rackwright/store';
+import type { LiveSession } from '../agents/registry.ts';
 import { type RecordWriter, readRecord } from '../records/index.ts';
 import { identityHex } from './identity.ts';
 import type { HostsDependencies } from './reconcile.ts';
@@ -16,6 +17,7 @@ export async function gatherContext(
   deps: HostsDependencies,
   record: wire.HostRecord,
   identityOwners: ReadonlyMap<string, string>,
+  session: LiveSession | undefined,
 ): Promise<HostContext> {
   const { store } = deps;
   const { host } = record;
@@ -36,7 +38,7 @@ export async function gatherContext(
   return {
     nowMs: deps.clock.nowMs(),
     timing: deps.timing,
-    session: sessionContext(deps, rackId, record),
+    session: session === undefined ? undefined : sessionContext(session, record),
     sessionElsewhere: isElsewhere(deps, rack?.record),
     agentRegistered: publicKey !== undefined && publicKey.length > 0,
     agentPublicKey: publicKey,
@@ -66,13 +68,7 @@ function startsNothingNow(record: wire.HostRecord): boolean {
   return status !== undefined && activeRun(status) !== undefined;
 }
 
-function sessionContext(
-  { registry }: HostsDependencies,
-  rackId: string,
-  record: wire.HostRecord,
-): SessionContext | undefined {
-  const session = registry.sessionOf(rackId);
-  if (session === undefined) return undefined;
+function sessionContext(session: LiveSession, record: wire.HostRecord): SessionContext {
   return {
     journal: session.journal,
     lastMessageMs: session.lastMessageMs(),

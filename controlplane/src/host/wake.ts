@@ -22,8 +22,11 @@ export function nextWakeMs(record: store.HostRecord, nowMs: number): number | un
   return future.length === 0 ? undefined : Math.min(...future);
 }
 
-/** A deadline fires once the agent has spoken after it, which may be a heartbeat later (R5). */
-const settleMs = 5_000;
+/**
+ * A deadline fires once the agent has spoken after it, which may be a heartbeat later (R5). Whoever
+ * hears an agent that was silent for longer wakes its hosts.
+ */
+export const settleMs = 5_000;
 
 function inMs(times: readonly (Timestamp | undefined)[]): number[] {
   return times.filter((time) => time !== undefined).map((time) => timestampMs(time));

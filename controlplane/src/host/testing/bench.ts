@@ -54,7 +54,10 @@ export interface Bench {
   /** Reports a result of the operation in the slot. */
   report(result: agent.Report['result'], operationId?: string): readonly HostEffect[];
   runnerReady(): void;
-  evidence(devices: MessageInitShape<typeof agent.DeviceOutcomeSchema>[]): agent.Evidence;
+  evidence(
+    devices: MessageInitShape<typeof agent.DeviceOutcomeSchema>[],
+    changes?: EvidenceChanges,
+  ): agent.Evidence;
   /** The operation in the slot. */
   operation(): agent.Operation;
   removed: boolean;
@@ -141,7 +144,7 @@ export function bench(
         }),
       });
     },
-    evidence: (devices) => signedEvidence(self, keys.privateKey, publicKey, devices),
+    evidence: (devices, changes) => signEvidence(keys, self.operation(), devices, changes),
     operation: () => {
       const operation = self.record.operation?.operation;
       if (operation === undefined) throw new Error('no operation in the slot');
@@ -151,31 +154,37 @@ export function bench(
   return self;
 }
 
-function signedEvidence(
-  self: Bench,
-  privateKey: KeyObject,
-  publicKey: Uint8Array,
+/** What evidence says of itself, where it shall differ from what was ordered. */
+export type EvidenceChanges = Exclude<
+  MessageInitShape<typeof agent.StepEvidenceSchema>,
+  agent.StepEvidence
+>;
+
+/** What an agent signs of a step on host u1. Devices bear the ordered seed unless they name one. */
+export function signEvidence(
+  keys: { readonly privateKey: KeyObject; readonly publicKey: KeyObject },
+  { id, kind }: agent.Operation,
   devices: MessageInitShape<typeof agent.DeviceOutcomeSchema>[],
+  changes: EvidenceChanges = {},
 ): agent.Evidence {
+  const ordered = kind.case === 'runStep' ? kind.value : undefined;
+  const challengeSeed = ordered?.challengeSeed ?? new Uint8Array();
   const payload = toBinary(
     agent.StepEvidenceSchema,
     create(agent.StepEvidenceSchema, {
-      operationId: self.operation().id,
+      operationId: id,
       hostUid: 'u1',
       runnerSession: 's1',
       bootId: 'b1',
-      mode: agent.StepMode.RUN,
+      mode: ordered?.mode ?? agent.StepMode.RUN,
       identityWitnesses: ['uuid'],
-      devices: devices.map((device) => ({ ...device, challengeSeed: orderedSeed(self) })),
+      devices: devices.map((device) => ({ challengeSeed, ...device })),
+      ...changes,
     }),
   );
-  const signature = sign('sha256', payload, { key: privateKey, dsaEncoding: 'der' });
+  const signature = sign('sha256', payload, { key: keys.privateKey, dsaEncoding: 'der' });
+  const publicKey = keys.publicKey.export({ type: 'spki', format: 'der' });
   return create(agent.EvidenceSchema, { payload, signature, publicKey });
-}
-
-function orderedSeed(self: Bench): Uint8Array {
-  const { kind } = self.operation();
-  return kind.case === 'runStep' ? kind.value.challengeSeed : new Uint8Array();
 }
 
 /** What an agent reports of a device that was erased and read back. */

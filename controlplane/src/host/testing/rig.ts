@@ -1,0 +1,264 @@
+/**
+ * Whole replicas of the control plane on a bench: real `Hosts`, sessions and stores in memory, on
+ * a clock that the test moves. The agents' side are plain messages (`plain-agent.ts`).
+ */
+import { generateKeyPairSync, sign } from 'node:crypto';
+import {
+  create,
+  type DescMessage,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from '@bufbuild/protobuf';
+import {
+  type HostSpec,
+  type HostSpecSchema,
+  HostStatusSchema,
+  store as wire,
+} from '@rackwright/api';
+import type { Clock, Log } from '@rackwright/platform';
+import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
+import {
+  MemoryDisk,
+  type MemoryStoreOptions,
+  openMemoryStore,
+  type StateStore,
+  storeKey,
+} from '@rackwright/store';
+import { defaultSessionTiming, type SessionTiming } from '../../agents/rack-session.ts';
+import { createSessionRegistry, type SessionRegistry } from '../../agents/registry.ts';
+import { type AgentService, createAgentService } from '../../agents/service.ts';
+import { Hosts, type HostsDependencies, type RequestOutcome } from '../reconcile.ts';
+import { reservedValues } from '../reservations.ts';
+import { defaultTiming } from '../timing.ts';
+import type { HostRequest } from '../types.ts';
+import { newHost, startMs } from './bench.ts';
+
+export interface ReplicaOptions {
+  readonly id?: string;
+  readonly faults?: MemoryStoreOptions['faults'];
+  readonly openCredential?: HostsDependencies['openCredential'];
+  readonly resyncIntervalMs?: number;
+  readonly sessionTiming?: SessionTiming;
+}
+
+export interface Replica {
+  readonly hosts: Hosts;
+  readonly registry: SessionRegistry;
+  readonly service: AgentService;
+  /** Lets the store's watches fail, as a lost connection does. */
+  breakWatches(): void;
+  request(request: HostRequest, hostId?: string): Promise<RequestOutcome>;
+  /** Nothing of it runs any more; what it wrote stays. */
+  kill(): void;
+}
+
+const noFault = { kind: 'none' } as const;
+
+export class Rig {
+  readonly disk = new MemoryDisk();
+  /** What was logged, one text per line. */
+  readonly lines: string[] = [];
+  readonly keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  readonly publicKey = this.keys.publicKey.export({ type: 'spki', format: 'der' });
+  readonly #heap = new EventHeap();
+  readonly #random = seededRandom(1);
+  readonly #own = this.#process('rig');
+
+  get clock(): Clock {
+    return this.#own.clock;
+  }
+
+  /** Lets time pass, and with it everything that is due. */
+  async advance(ms: number): Promise<void> {
+    const untilMs = this.#heap.nowMs + ms;
+    this.#heap.after(ms, () => {});
+    await this.#heap.run(untilMs, () => false);
+  }
+
+  /** Lets time pass while `work` goes on, and returns what it came to. */
+  async during<T>(work: Promise<T>, ms = 1_000): Promise<T> {
+    await this.advance(ms);
+    return work;
+  }
+
+  async replica(options: ReplicaOptions = {}): Promise<Replica> {
+    const { id = 'single', faults } = options;
+    const process = this.#process(id);
+    const inner = await openMemoryStore({
+      random: this.#random,
+      disk: this.disk,
+      faults: (call) => faults?.(call) ?? noFault,
+    });
+    const watched = breakable(inner);
+    const registry = createSessionRegistry();
+    const shared = {
+      store: watched.store,
+      random: this.#random,
+      clock: process.clock,
+      log: this.#log(id),
+      crashPoint: process.crashPoint,
+      replicaId: id,
+      registry,
+    };
+    const signStatement = (bytes: Uint8Array) =>
+      sign('sha256', bytes, { key: this.keys.privateKey, dsaEncoding: 'der' });
+    const hosts = new Hosts({
+      ...shared,
+      timing: defaultTiming,
+      signStatement,
+      openCredential: options.openCredential ?? (() => ({ username: 'admin', password: 'x' })),
+      resyncIntervalMs: options.resyncIntervalMs ?? 3_600_000,
+    });
+    const service = createAgentService({
+      ...shared,
+      hosts,
+      timing: options.sessionTiming ?? defaultSessionTiming,
+      identify: ({ peerAddress }) => Promise.resolve(peerAddress),
+    });
+    await this.during(hosts.start());
+    return {
+      hosts,
+      registry,
+      service,
+      breakWatches: watched.breakOff,
+      request: (request, hostId = 'h1') =>
+        this.during(hosts.request(hostId, request, { actor: 'user:test' }), 1),
+      kill: () => {
+        process.kill();
+        hosts.stop();
+        void inner.close();
+      },
+    };
+  }
+
+  /** Writes a rack with its agent's key, and the credential that every host names. */
+  addRack(rackId = 'r1'): void {
+    const rack = { name: `racks/${rackId}` };
+    this.put(storeKey('racks', rackId), wire.RackRecordSchema, {
+      rack,
+      agentPublicKey: this.publicKey,
+    });
+    const credential = { name: 'credentials/c1', version: 1n };
+    this.put(storeKey('credentials', 'c1'), wire.CredentialRecordSchema, { credential });
+  }
+
+  /** Writes a host as the operators' API would: `hosts/hN` with uid `uN`. */
+  addHost(n = 1, spec: Exclude<MessageInitShape<typeof HostSpecSchema>, HostSpec> = {}): void {
+    const record = newHost({
+      bmc: { address: `10.0.0.${n}`, credential: 'credentials/c1' },
+      bootMacs: [`52:54:00:00:00:0${n}`],
+      ...spec,
+    });
+    const { host } = record;
+    if (host?.spec === undefined) throw new Error('a new host has a spec');
+    host.name = `hosts/h${n}`;
+    host.uid = `u${n}`;
+    for (const { key } of reservedValues(host.spec)) {
+      this.put(key, wire.ReservationSchema, { holder: host.name, holderUid: host.uid });
+    }
+    this.put(storeKey('hosts', `h${n}`), wire.HostRecordSchema, record);
+  }
+
+  /** Writes a record past every replica, whatever stands there. */
+  put<D extends DescMessage>(key: string, schema: D, message: MessageInitShape<D>): void {
+    const last = this.disk.changesOf(key).at(-1);
+    const expected = last === undefined || last.kind === 'delete' ? 'absent' : last.revision;
+    const writeId = `rig-${this.disk.latest()}`;
+    const value = toBinary(schema, create(schema, message));
+    const outcome = this.disk.write({ key, value, expected, writeId });
+    if (outcome.kind !== 'landed') throw new Error(`${key} was not written`);
+  }
+
+  remove(key: string): void {
+    const expected = this.disk.changesOf(key).at(-1)?.revision ?? 0;
+    this.disk.write({ key, expected, writeId: `rig-${this.disk.latest()}` });
+  }
+
+  read<D extends DescMessage>(key: string, schema: D): MessageShape<D> | undefined {
+    const last = this.disk.changesOf(key).at(-1);
+    return last?.kind === 'put' ? fromBinary(schema, last.value) : undefined;
+  }
+
+  record(hostId = 'h1'): wire.HostRecord {
+    const record = this.read(storeKey('hosts', hostId), wire.HostRecordSchema);
+    if (record === undefined) throw new Error(`there is no host ${hostId}`);
+    return record;
+  }
+
+  /** What the host's status says; never undefined here. */
+  status(hostId = 'h1') {
+    return this.record(hostId).host?.status ?? create(HostStatusSchema, {});
+  }
+
+  rack(rackId = 'r1'): wire.RackRecord | undefined {
+    return this.read(storeKey('racks', rackId), wire.RackRecordSchema);
+  }
+
+  /** The revision of the last write under a prefix. */
+  lastRevision(prefix = ''): number {
+    return Math.max(0, ...this.disk.lastChanges(prefix).map(({ revision }) => revision));
+  }
+
+  #process(name: string): SimProcess {
+    return new SimProcess(name, this.#heap, startMs, () => false);
+  }
+
+  #log(name: string): Log {
+    const write = (level: string) => (fields: object, message: string) =>
+      void this.lines.push(`${name} ${level} ${message} ${JSON.stringify(fields)}`);
+    const log: Log = {
+      debug: () => {},
+      info: write('info'),
+      warn: write('warn'),
+      error: write('error'),
+      child: () => log,
+    };
+    return log;
+  }
+}
+
+/** A rig with one rack and its hosts. */
+export function rigWith(...specs: Exclude<MessageInitShape<typeof HostSpecSchema>, HostSpec>[]) {
+  const rig = new Rig();
+  rig.addRack();
+  for (const [index, spec] of specs.entries()) rig.addHost(index + 1, spec);
+  return rig;
+}
+
+/** The store, with watches that can be made to fail. */
+function breakable(inner: StateStore): { store: StateStore; breakOff: () => void } {
+  const breaks = new Set<(error: Error) => void>();
+  const store: StateStore = {
+    driver: inner.driver,
+    incarnation: inner.incarnation,
+    survivesPowerLoss: inner.survivesPowerLoss,
+    get: (key) => inner.get(key),
+    list: (prefix) => inner.list(prefix),
+    put: (key, value, expected, writeId) => inner.put(key, value, expected, writeId),
+    delete: (key, expected, writeId) => inner.delete(key, expected, writeId),
+    history: (key) => inner.history(key),
+    latestRevision: () => inner.latestRevision(),
+    close: () => inner.close(),
+    async *watch(from, prefix, signal) {
+      const own = new AbortController();
+      const broken = new Promise<never>((_resolve, reject) => {
+        breaks.add(reject);
+      });
+      broken.catch(() => own.abort());
+      const both = signal === undefined ? own.signal : AbortSignal.any([signal, own.signal]);
+      const changes = inner.watch(from, prefix, both)[Symbol.asyncIterator]();
+      for (;;) {
+        const next = await Promise.race([changes.next(), broken]);
+        if (next.done === true) return;
+        yield next.value;
+      }
+    },
+  };
+  const breakOff = () => {
+    for (const reject of breaks) reject(new Error('the connection to the store broke'));
+    breaks.clear();
+  };
+  return { store, breakOff };
+}
