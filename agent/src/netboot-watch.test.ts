@@ -1,3 +1,4 @@
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import { describe, expect, test } from 'vitest';
 import {
@@ -32,8 +33,9 @@ function setUp(grants: NetbootMemory['grants'] = [grant]) {
   return { clock, facts, watch, sees, closeGrants };
 }
 
-const ownFact = { mac: macB, hostUid: 'uid-b', hostName: 'b', insteadOfOperationId: '' };
-const insteadFact = { ...ownFact, insteadOfOperationId: 'op-a' };
+const seen = { mac: macB, hostUid: 'uid-b', hostName: 'b', time: timestampFromMs(0) };
+const ownFact = { ...seen, insteadOfOperationId: '' };
+const insteadFact = { ...seen, insteadOfOperationId: 'op-a' };
 
 describe('the watch over netboots', () => {
   test('tells of a known host that boots without a grant, once a minute', () => {

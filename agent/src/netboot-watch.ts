@@ -7,6 +7,7 @@
  *    shown up `missingAfterMs` later either, this is a fact about the other: its BMC's power
  *    seems to be wired to the wrong machine.
  */
+import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Cancel, Clock } from '@rackwright/platform';
 
 export interface NetbootSighting {
@@ -35,6 +36,8 @@ export interface UnexpectedNetboot {
   readonly hostName: string;
   /** Empty when nobody else was expected. */
   readonly insteadOfOperationId: string;
+  /** When it was seen, wall time. */
+  readonly time: Timestamp;
 }
 
 export interface NetbootWatchParts {
@@ -82,14 +85,16 @@ export class NetbootWatch {
     const { memory, publish, limits } = this.#parts;
     const { snapshot, grants } = memory();
     const hostName = snapshot.hosts.find((host) => host.hostUid === hostUid)?.hostName ?? '';
+    const time = timestampFromMs(atMs);
     const toldAtMs = this.#toldAtMs.get(hostUid);
     if (toldAtMs === undefined || atMs - toldAtMs >= limits.repeatAfterMs) {
       this.#remember(this.#toldAtMs, hostUid, atMs);
-      publish(hostUid, { mac, hostUid, hostName, insteadOfOperationId: '' });
+      publish(hostUid, { mac, hostUid, hostName, insteadOfOperationId: '', time });
     }
     for (const grant of grants) {
       if (grant.hostUid === hostUid || atMs > grant.expiresAtMs) continue;
-      this.#judgeLater(grant, { mac, hostUid, hostName, insteadOfOperationId: grant.operationId });
+      const insteadOfOperationId = grant.operationId;
+      this.#judgeLater(grant, { mac, hostUid, hostName, insteadOfOperationId, time });
     }
   }
 

@@ -316,7 +316,7 @@ describe('facts', () => {
       return [hostUid, sequence, JSON.stringify(seen)];
     });
 
-  test('are told at once and again to each session, what happened once only once', async () => {
+  test('are told at once and again to each session, for the link may have been dead', async () => {
     const world = await connected();
     world.session?.publishFacts('h', { poweredOn: true });
     world.session?.publishFacts('h', { unexpectedNetboot: { mac: '52:54:00:00:00:01' } });
@@ -325,13 +325,34 @@ describe('facts', () => {
     world.session?.publishFacts('h', { poweredOn: false });
     world.session?.publishFacts('g', { unexpectedNetboot: { mac: '52:54:00:00:00:02' } });
     await world.run(5000);
+    const both = [
+      ['h', 0n, '{"poweredOn":false,"mac":"52:54:00:00:00:01"}'],
+      ['g', 0n, '{"mac":"52:54:00:00:00:02"}'],
+    ];
+    expect(told(world)).toEqual(both);
     world.controlPlane.cut();
     await world.run(5000);
-    expect(told(world)).toEqual([
-      ['h', 0n, '{"poweredOn":false}'],
-      ['g', 0n, '{"mac":"52:54:00:00:00:02"}'],
-      ['h', 0n, '{"poweredOn":false}'],
-    ]);
+    expect(told(world)).toEqual([...both, ...both]);
+  });
+
+  test('of a netboot are over with a newer one, and with the next boot by order', async () => {
+    const world = await connected();
+    const netboot = (mac: string) =>
+      world.session?.publishFacts('h', { unexpectedNetboot: { mac } });
+    const toldAnew = async () => {
+      world.controlPlane.facts.length = 0;
+      world.controlPlane.cut();
+      await world.run(5000);
+      return told(world).map(([, , seen]) => seen);
+    };
+    netboot('52:54:00:00:00:01');
+    netboot('52:54:00:00:00:02');
+    expect(await toldAnew()).toEqual(['{"mac":"52:54:00:00:00:02"}']);
+    const operation = { id: 'h/1/1/1', hostUid: 'h', hostName: 'h' };
+    const opened = world.session?.grants.open(operation, ['52:54:00:00:00:02'], 1e15);
+    await world.run(100);
+    await opened;
+    expect(await toldAnew()).toEqual([]);
   });
 
   test('of a runner stand in every Hello until that runner has gone', async () => {

@@ -1,7 +1,8 @@
 /**
  * Observed facts on their way up: the latest of each kind for each host. They are never
- * acknowledged, so each session is told all of them again; what happened once (an unexpected
- * netboot) is told once.
+ * acknowledged and a link may have been dead when they were told, so each session is told all of
+ * them again. An unexpected netboot carries its time and is over with the host's next boot grant:
+ * from then on the host boots what it is told to.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
@@ -39,8 +40,8 @@ export class Facts {
     }
   }
 
-  /** What happened once at this host has been told. */
-  told(hostUid: string): void {
+  /** The host is about to be booted by order: netboots of before say nothing any more. */
+  bootOrdered(hostUid: string): void {
     delete this.#byHost.get(hostUid)?.unexpectedNetboot;
   }
 

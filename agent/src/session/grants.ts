@@ -22,6 +22,8 @@ export interface GrantDependencies {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly random: Random;
+  /** A grant of this host has become durable. */
+  readonly onOpened: (hostUid: string) => void;
 }
 
 export class Grants {
@@ -67,6 +69,7 @@ export class Grants {
       (grant) => grant.hostUid === operation.hostUid || this.#deadAndUnbound(grant),
     );
     await journal.append(...outdated.map(closing), { case: 'grantOpened', value: opened });
+    this.#deps.onOpened(operation.hostUid);
     return grantOf({ opened });
   }
 

@@ -71,7 +71,8 @@ export class AgentSession {
     this.#credentials = new Credentials(clock, log, this.#limits.credentialsMax);
     this.#facts = new Facts(log, this.#limits.factsHostsMax);
     this.#snapshots = new BootSnapshots(disk, snapshotPath, log);
-    this.grants = new Grants(options);
+    const onOpened = (hostUid: string) => this.#facts.bootOrdered(hostUid);
+    this.grants = new Grants({ ...options, onOpened });
     const grants = () => this.grants.all();
     this.bootMemory = makeBootMemory(this.#snapshots, () => journal.state, grants);
     this.#link = new Link({
@@ -133,7 +134,6 @@ export class AgentSession {
     this.#facts.publish(hostUid, message);
     if (this.#link.session === 0) return;
     this.#started().attempts.outbox.tellFacts(hostUid, message);
-    this.#facts.told(hostUid);
   }
 
   /** The runner of this session is no longer there: Hello lists it no more. */
@@ -171,7 +171,6 @@ export class AgentSession {
     attempts.tellAll();
     for (const [hostUid, observations] of this.#facts.all()) {
       attempts.outbox.tellFacts(hostUid, observations);
-      this.#facts.told(hostUid);
     }
   }
 
