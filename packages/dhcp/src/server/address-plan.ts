@@ -6,6 +6,7 @@
  */
 import {
   type AddressRange,
+  dottedAddress,
   isHostAddress,
   parseSubnet,
   rangeHas,
@@ -34,8 +35,14 @@ export interface AddressPlan {
   readonly subnet: Subnet;
   readonly reservedFor: ReadonlyMap<string, string>;
   readonly reservedBy: ReadonlyMap<string, string>;
-  readonly range: AddressRange | undefined;
-  readonly discovery: AddressRange | undefined;
+  readonly range: AddressPool | undefined;
+  readonly discovery: AddressPool | undefined;
+}
+
+/** The addresses of a range without those that are reserved, in order. */
+export interface AddressPool {
+  readonly addresses: readonly string[];
+  readonly has: (address: string) => boolean;
 }
 
 /** An address that hosts must not get, and whose it is. */
@@ -45,7 +52,7 @@ export interface TakenAddress {
 }
 
 /** So that looking for a free address takes microseconds; a rack has tens of hosts. */
-export const rangeAddressesMax = 4_096;
+export const rangeAddressesMax = 1_024;
 export const reservationsMax = 4_096;
 
 /** The plan, or the words that say which setting is wrong and what would be right. */
@@ -67,12 +74,13 @@ export function makeAddressPlan(
   if (reservations.length === 0 && range === undefined && discovery === undefined) {
     return 'reservations, range or discovery must give at least one address';
   }
+  const reservedBy = new Map(reservations.map(({ mac, address }) => [address, mac]));
   return {
     subnet,
     reservedFor: new Map(reservations.map(({ mac, address }) => [mac, address])),
-    reservedBy: new Map(reservations.map(({ mac, address }) => [address, mac])),
-    range,
-    discovery,
+    reservedBy,
+    range: range && poolOf(range, reservedBy),
+    discovery: discovery && poolOf(discovery, reservedBy),
   };
 }
 
@@ -80,9 +88,15 @@ export function makeAddressPlan(
 export function isInPlan(plan: AddressPlan, mac: string, address: string): boolean {
   const owner = plan.reservedBy.get(address);
   if (owner !== undefined) return owner === mac;
-  return [plan.range, plan.discovery].some(
-    (range) => range !== undefined && rangeHas(range, address),
-  );
+  return plan.range?.has(address) === true || plan.discovery?.has(address) === true;
+}
+
+function poolOf(range: AddressRange, reservedBy: ReadonlyMap<string, string>): AddressPool {
+  const { from, to } = rangeNumbers(range);
+  const all = Array.from({ length: to - from + 1 }, (_, index) => dottedAddress(from + index));
+  const addresses = all.filter((address) => !reservedBy.has(address));
+  const set = new Set(addresses);
+  return { addresses, has: (address) => set.has(address) };
 }
 
 function reservationProblem(

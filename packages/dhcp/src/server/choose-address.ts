@@ -8,8 +8,7 @@
  * C3 When a client leaves an address before its lease has ended, that address is set aside until
  *    then: whoever still uses it uses it alone.
  */
-import { type AddressRange, dottedAddress, rangeHas, rangeNumbers } from '../subnet.ts';
-import { type AddressPlan, isInPlan } from './address-plan.ts';
+import { type AddressPlan, type AddressPool, isInPlan } from './address-plan.ts';
 import type { Lease, LeaseChange, LeaseView } from './lease-book.ts';
 
 /** What a choice rests on. */
@@ -35,12 +34,12 @@ export function chooseAddress(
   const reserved = standing.plan.reservedFor.get(mac);
   if (reserved !== undefined && canHave(standing, mac, reserved)) return reserved;
   const own = standing.book.leaseOf(mac)?.address;
-  for (const range of rangesFor(standing, mac)) {
+  for (const pool of poolsFor(standing, mac)) {
     for (const address of [own, wish]) {
-      if (address === undefined || !rangeHas(range, address)) continue;
+      if (address === undefined || !pool.has(address)) continue;
       if (canHave(standing, mac, address)) return address;
     }
-    const found = search(standing, mac, range);
+    const found = search(standing, mac, pool);
     if (found !== undefined) return found;
   }
   return undefined;
@@ -54,8 +53,8 @@ export function mayHave(standing: Standing, mac: string, address: string): boole
   const reserved = standing.plan.reservedFor.get(mac) === address;
   const own = standing.book.leaseOf(mac)?.address;
   if (own !== undefined && own !== address && !reserved) return false;
-  const inRange = rangesFor(standing, mac).some((range) => rangeHas(range, address));
-  return (reserved || inRange) && canHave(standing, mac, address);
+  const inPool = poolsFor(standing, mac).some((pool) => pool.has(address));
+  return (reserved || inPool) && canHave(standing, mac, address);
 }
 
 /** What changes in the book when `mac` gets `lease`, whatever it and others had before. */
@@ -80,9 +79,9 @@ export function changesFor(
 }
 
 /** Known hosts have their own range first, and take from that of strangers when it is full. */
-function rangesFor({ plan, isKnown }: Standing, mac: string): AddressRange[] {
-  const ranges = isKnown(mac) ? [plan.range, plan.discovery] : [plan.discovery];
-  return ranges.filter((range) => range !== undefined);
+function poolsFor({ plan, isKnown }: Standing, mac: string): AddressPool[] {
+  const pools = isKnown(mac) ? [plan.range, plan.discovery] : [plan.discovery];
+  return pools.filter((pool) => pool !== undefined);
 }
 
 /** C1 */
@@ -100,15 +99,16 @@ function hasLost({ plan, isKnown, nowMs }: Standing, holder: Lease): boolean {
 }
 
 /** An address that nobody ever had, or else the one whose lease ended first. */
-function search(standing: Standing, mac: string, range: AddressRange): string | undefined {
-  const { from, to } = rangeNumbers(range);
-  const count = to - from + 1;
-  const start = spread(mac) % count;
+function search(standing: Standing, mac: string, { addresses }: AddressPool): string | undefined {
+  const { book, nowMs } = standing;
+  const start = spread(mac) % addresses.length;
   let oldest: Lease | undefined;
-  for (let step = 0; step < count; step += 1) {
-    const address = dottedAddress(from + ((start + step) % count));
+  for (let step = 0; step < addresses.length; step += 1) {
+    const address = addresses[(start + step) % addresses.length] as string;
+    const holder = book.holderOf(address);
+    // The common case of a full pool, and quick: strangers may ask as often as they like.
+    if (holder !== undefined && holder.mac !== mac && holder.untilMs > nowMs) continue;
     if (!canHave(standing, mac, address)) continue;
-    const holder = standing.book.holderOf(address);
     if (holder === undefined || holder.mac === mac) return address;
     if (oldest === undefined || holder.untilMs < oldest.untilMs) oldest = holder;
   }
