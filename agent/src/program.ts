@@ -21,7 +21,7 @@ import { type BootServices, startBoot } from './boot/index.ts';
 import type { AgentConfig } from './config.ts';
 import { type AgentIdentity, IdentityFiles, IdentityRenewal, readKey } from './identity/index.ts';
 import { Journal } from './journal/index.ts';
-import { NetbootWatch } from './netboot-watch.ts';
+import { type NetbootSighting, NetbootWatch } from './netboot-watch.ts';
 import { createExecutor } from './operations/index.ts';
 import {
   type BootCertificate,
@@ -66,7 +66,11 @@ export async function startAgent(config: AgentConfig, platform: Platform): Promi
   const desk = makeDesk(platform, session, identity);
   const { gateway, certificate } = await openGateway(config, platform, session, desk);
   const watch = watchNetboots(config, platform, session);
-  const boot = await startBootPath(config, platform, session, watch, certificate, gateway.port);
+  const onNetboot = (sighting: NetbootSighting): void => {
+    watch.observe(sighting);
+    if (sighting.hostUid !== undefined) desk.sawNetboot(sighting.hostUid);
+  };
+  const boot = await startBootPath(config, platform, session, onNetboot, certificate, gateway.port);
   const drivers = createBmcDrivers(config.bmc, platform);
   await session.start(createExecutor({ drivers, orders: desk }));
   renewal.start();
@@ -154,7 +158,7 @@ function startBootPath(
   config: AgentConfig,
   { clock, disk, http, log, udp }: Platform,
   session: AgentSession,
-  watch: NetbootWatch,
+  onNetboot: (sighting: NetbootSighting) => void,
   certificate: BootCertificate,
   gatewayPort: number,
 ): Promise<BootServices> {
@@ -171,7 +175,7 @@ function startBootPath(
     },
     {
       ...{ udp, http, disk, clock, log, memory: session.bootMemory },
-      onNetboot: (sighting) => watch.observe(sighting),
+      onNetboot,
     },
   );
 }

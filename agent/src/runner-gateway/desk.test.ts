@@ -210,14 +210,56 @@ describe('an order to a runner', () => {
     expect(clock.nowMs()).toBe(100_000 + defaultDeskLimits.cancelGraceMs);
   });
 
-  test('never ends by silence alone', async () => {
-    const { clock, context, desk, link } = setUp();
+  test('never ends by silence alone, and says since when the runner is away', async () => {
+    const { clock, context, desk, link, says, session } = setUp();
+    const live = link();
+    desk.attach(live);
+    const run = desk.run(orderOf(), context);
+    await settled();
+    says(live, 'op', { kind: 'continuing', step: 's', percent: 40, text: 'half' });
+    desk.detach(live);
+    await expect(clock.settle(run)).rejects.toThrow('nothing is due');
+    expect(clock.nowMs()).toBe(defaultDeskLimits.awayToldAfterMs);
+    expect(session.heard.at(-1)).toEqual({
+      step: 'deploy.erase_devices',
+      text:
+        'the runner is not connected since 1970-01-01T00:00:00.000Z; ' + 'last heard: s 40 % half',
+    });
+  });
+
+  test('says nothing of a runner that comes back soon', async () => {
+    const { clock, context, desk, link, session } = setUp();
     const live = link();
     desk.attach(live);
     const run = desk.run(orderOf(), context);
     await settled();
     desk.detach(live);
+    desk.attach(link());
     await expect(clock.settle(run)).rejects.toThrow('nothing is due');
+    expect(session.heard).toEqual([]);
+  });
+
+  test('is interrupted when its host netboots while its runner is away, and only then', async () => {
+    const { context, desk, link } = setUp();
+    const live = link();
+    desk.attach(live);
+    const run = desk.run(orderOf(), context);
+    let over = false;
+    void run.then(() => {
+      over = true;
+    });
+    await settled();
+    desk.sawNetboot('uid');
+    desk.detach(live);
+    desk.sawNetboot('another');
+    await settled();
+    expect(over).toBe(false);
+    desk.sawNetboot('uid');
+    expect(await run).toMatchObject({
+      kind: 'failed',
+      type: 'interrupted',
+      message: 'the host has netbooted while it was at work',
+    });
   });
 
   test('is interrupted when its boot is over', async () => {

@@ -9,6 +9,7 @@
  *    operation's own deadline (R5).
  * 3. A runner may forget a final report only after the journal has it.
  * 4. One live link per boot; a newer one replaces an older.
+ * 5. A runner that is away is never silent for people: after a while its work says since when.
  */
 import { toBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
@@ -29,6 +30,8 @@ export interface DeskLimits {
   readonly cancelGraceMs: number;
   /** How often a destructive order is offered again while there is no lease. */
   readonly leaseRetryMs: number;
+  /** How long a runner may be away before its work says so. */
+  readonly awayToldAfterMs: number;
   /** Final reports kept for operations that the session has not taken up again yet. */
   readonly unclaimedReportsMax: number;
 }
@@ -38,6 +41,7 @@ export const defaultDeskLimits: DeskLimits = {
   resumeWaitMs: 180_000,
   cancelGraceMs: 30_000,
   leaseRetryMs: 2_000,
+  awayToldAfterMs: 30_000,
   unclaimedReportsMax: 64,
 };
 
@@ -56,6 +60,8 @@ export class RunnerDesk implements RunnerOrders {
   readonly #parts: DeskParts;
   /** By boot operation id. */
   readonly #links = new Map<string, RunnerLink>();
+  /** By boot operation id: until the runner's absence is told. */
+  readonly #absences = new Map<string, Cancel>();
   readonly #waiters = new Set<() => void>();
   /** By operation id. */
   readonly #outstanding = new Map<string, Outstanding>();
@@ -116,6 +122,7 @@ export class RunnerDesk implements RunnerOrders {
   attach(link: RunnerLink): void {
     const older = this.#links.get(link.bootOperationId);
     this.#links.set(link.bootOperationId, link);
+    this.#absenceOver(link.bootOperationId);
     older?.close();
     for (const outstanding of this.#outstanding.values()) {
       if (outstanding.order.bootOperationId === link.bootOperationId) outstanding.offer();
@@ -127,7 +134,20 @@ export class RunnerDesk implements RunnerOrders {
   detach(link: RunnerLink): boolean {
     if (this.#links.get(link.bootOperationId) !== link) return false;
     this.#links.delete(link.bootOperationId);
+    this.#watchAbsence(link.bootOperationId);
     return true;
+  }
+
+  /**
+   * The host asked the boot services. When its runner is not connected, the machine has been
+   * started anew, and what was ordered there is interrupted.
+   */
+  sawNetboot(hostUid: string): void {
+    for (const { order } of [...this.#outstanding.values()]) {
+      const { bootOperationId, operation } = order;
+      if (operation.hostUid !== hostUid || this.#links.has(bootOperationId)) continue;
+      this.bootOver(bootOperationId, 'the host has netbooted while it was at work');
+    }
   }
 
   isLinked(bootOperationId: string): boolean {
@@ -162,6 +182,28 @@ export class RunnerDesk implements RunnerOrders {
         : (oversize(decoded, evidence) ?? this.#withEvidence(decoded, link, evidence));
     if (outstanding === undefined) this.#unasked(link, operationId, result);
     else outstanding.end(result);
+  }
+
+  /** Invariant 5. One timer per boot that has work left. */
+  #watchAbsence(bootOperationId: string): void {
+    const { clock, limits } = this.#parts;
+    const sinceMs = clock.nowMs();
+    const left = (): Outstanding[] =>
+      [...this.#outstanding.values()].filter(
+        ({ order }) => order.bootOperationId === bootOperationId,
+      );
+    this.#absenceOver(bootOperationId);
+    if (left().length === 0) return;
+    const tell = (): void => {
+      this.#absences.delete(bootOperationId);
+      for (const outstanding of left()) outstanding.runnerAway(sinceMs);
+    };
+    this.#absences.set(bootOperationId, clock.after(limits.awayToldAfterMs, tell));
+  }
+
+  #absenceOver(bootOperationId: string): void {
+    this.#absences.get(bootOperationId)?.();
+    this.#absences.delete(bootOperationId);
   }
 
   #withEvidence(

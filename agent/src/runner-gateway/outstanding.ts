@@ -87,6 +87,16 @@ export class Outstanding {
     });
   }
 
+  /** Tells people that nothing is heard of it, and since when (wall time). */
+  runnerAway(sinceMs: number): void {
+    const { order } = this.order;
+    const since = new Date(sinceMs).toISOString();
+    this.#parts.context.continuing({
+      step: order.case === 'runStep' ? order.value.step : order.case,
+      text: `the runner is not connected since ${since}; ${this.lastHeard}`,
+    });
+  }
+
   /**
    * The runner says that its Cancel is over. The step's own end comes before it, unless the runner
    * never had the step.
