@@ -13,6 +13,7 @@ import {
 } from '@rackwright/controlplane/testing';
 import { expect, test } from 'vitest';
 import {
+  agentSpeaks,
   cancelsIn,
   conflict,
   continuing,
@@ -291,7 +292,11 @@ test('ironic-37: a step beyond its deadline fails, although the agent is heard',
   driveToErase(host);
   pass(host, 24 * 3_600_000 - 1_000);
   expect(runOf(host).phase).toBe(RunPhase.RUNNING);
-  pass(host, 1_000);
+  host.nowMs += 1_000;
+  host.apply({ kind: 'tick' });
+  expect(runOf(host).phase, 'not heard since the deadline').toBe(RunPhase.RUNNING);
+  agentSpeaks(host);
+  host.apply({ kind: 'tick' });
   expect(runOf(host).outcome).toBe(RunOutcome.TIMED_OUT);
   expect(runOf(host).error?.type).toBe('deadline');
 });

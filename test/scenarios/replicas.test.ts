@@ -54,6 +54,11 @@ test('ironic-43: a killed control plane fails nothing, and a peer goes on', asyn
   expect(sent).toHaveLength(20);
   first.kill();
   await second.hello(ended(sent));
+  const directives = second.told.flatMap((message) =>
+    message.case === 'welcome' ? message.value.directives : [],
+  );
+  const { CONTINUE } = agent.Directive_Action;
+  expect(directives.map(({ action }) => action)).toEqual(sent.map(() => CONTINUE));
   for (const operation of sent) await second.report(operation, verifiedAs(operation.hostUid));
   await site.run(1_000);
   expect(second.verdicts()).toEqual(sent.map(() => APPLIED));
