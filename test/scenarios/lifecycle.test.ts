@@ -232,8 +232,10 @@ test('metal3-59: a delete ends an inspection that waits, and cancels one under w
   waiting.report(verified());
   waiting.report(done);
   waiting.report(done);
-  expect(waiting.request(deletion)).toContainEqual({ kind: 'forget' });
+  waiting.request(deletion);
   expect(runOf(waiting).kind).toBe(RunKind.DELETE);
+  expectPowerOff(waiting);
+  expect(waiting.report(done)).toContainEqual({ kind: 'forget' });
 
   const working = inspecting();
   const { id } = working.operation();
@@ -257,7 +259,9 @@ test.each<['automatic' | 'manual']>([['automatic'], ['manual']])(
     expect(refusalOf(host, deletion).message).toContain('clean 2 holds the host');
     host.request({ kind: 'abort', reason: 'to be sold' });
     host.report(failed('cancelled'));
-    expect(host.request(deletion)).toContainEqual({ kind: 'forget' });
+    host.request(deletion);
+    expectPowerOff(host);
+    expect(host.report(done)).toContainEqual({ kind: 'forget' });
   },
 );
 
@@ -339,3 +343,9 @@ test('an agent that was away is asked again, and what it waits for is told meanw
   expect(sentBy(agentReturns(host)).map((operation) => operation.id)).toEqual([id]);
   expect(runOf(host)).toMatchObject({ phase: RunPhase.RUNNING, outcome: RunOutcome.UNSPECIFIED });
 });
+
+/** A host that is on is switched off before it is forgotten. */
+function expectPowerOff(host: Bench): void {
+  const { kind } = host.operation();
+  expect(kind.case === 'setPower' && kind.value.on).toBe(false);
+}

@@ -23,7 +23,7 @@ import {
 import { builtInSteps, cleanPlan } from '../steps/index.ts';
 import { ensureSent, type Postponement, putOperation } from './operation.ts';
 import { stepFailure } from './step-failure.ts';
-import { type OperationOptions, stepDefinition } from './steps.ts';
+import { isEngineStep, type OperationOptions, stepDefinition } from './steps.ts';
 import {
   currentStep,
   later,
@@ -59,7 +59,7 @@ const skeletons: Readonly<Record<number, readonly string[]>> = {
     'power.off',
   ],
   [RunKind.POWER]: [variableSteps],
-  [RunKind.DELETE]: ['host.forget'],
+  [RunKind.DELETE]: [variableSteps, 'host.forget'],
 };
 
 /** Starts a run. `requested` are the steps that somebody listed; undefined means automatic. */
@@ -100,9 +100,12 @@ function cleanStepsOf(
   return plan.enabled.map((step) => ({ step: step.name, arguments: {} }));
 }
 
-/** What the host's last runner said it can do, or what the runner that we ship can. */
+/**
+ * What the host's last runner said it can do, or what the runner that we ship can. The engine's own
+ * names mean the engine's steps, whatever a runner says.
+ */
 export function knownSteps(turn: Turn): readonly agent.StepDescription[] {
-  const reported = turn.context.facts.runnerSteps;
+  const reported = turn.context.facts.runnerSteps.filter((step) => !isEngineStep(step.name));
   return reported.length > 0 ? reported : builtInSteps;
 }
 

@@ -5,6 +5,7 @@
 import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, HoldSchema, HoldScope, type Run, type RunStep } from '@rackwright/api';
+import { resultFromWire } from '@rackwright/results';
 import { backoffMs } from './derive.ts';
 import { completeStep, failStep, interruptStep, retryStep } from './engine.ts';
 import { clearFault, setFault } from './fault.ts';
@@ -53,6 +54,8 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
   const attempt = attemptOf(turn, report.operationId);
   if (attempt === undefined) return verdictOfStranger(turn, report.operationId);
   if (result.case !== 'continuing') causedBy(turn, 'agent', resultText(report, attempt.step));
+  const read = resultFromWire(report);
+  if (read.kind === 'unsupported') return foldUnsupported(turn, attempt, read.problem);
   switch (result.case) {
     case 'complete':
       foldComplete(turn, attempt, result.value);
@@ -73,7 +76,7 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
       foldTransient(turn, attempt, result.value);
       return { kind: 'applied' };
     case undefined:
-      return foldUnsupported(turn, attempt);
+      return foldUnsupported(turn, attempt, 'no result');
   }
 }
 
@@ -101,8 +104,8 @@ function resultText(report: agent.Report, step: RunStep): string {
 }
 
 /** R8: what we do not understand is never success; the attempt is over, and a person must look. */
-function foldUnsupported(turn: Turn, { run, step }: Attempt): AnswerVerdict {
-  const reason = 'the agent sent a result of a kind that this control plane does not know';
+function foldUnsupported(turn: Turn, { run, step }: Attempt, problem: string): AnswerVerdict {
+  const reason = `the agent sent a result that this control plane does not understand: ${problem}`;
   turn.status.holds.push(
     create(HoldSchema, { scope: HoldScope.WORK, by: 'system', reason, since: now(turn) }),
   );
@@ -131,7 +134,8 @@ function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAft
   }
   const first = slot?.firstConflictTime ?? now(turn);
   if (turn.context.nowMs - timestampMs(first) > turn.context.timing.conflictBudgetMs) {
-    const text = `${step.name}: still in conflict after 15 minutes: ${result.message}`;
+    const budget = Math.round(turn.context.timing.conflictBudgetMs / 60_000);
+    const text = `${step.name}: still in conflict after ${budget} minutes: ${result.message}`;
     failStep(turn, run, step, stepFailure('conflict', text));
     return;
   }

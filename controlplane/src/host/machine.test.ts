@@ -1,5 +1,5 @@
 import { create, equals } from '@bufbuild/protobuf';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, HostGoal, HostState, RunKind, RunOutcome, RunPhase, store } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { type Kind, landings, requests, requestsDuringRun, type State } from './machine.ts';
@@ -191,6 +191,7 @@ test('a conflict keeps errors and counts, and fails only after its budget', () =
       value: create(agent.RetryAfterSchema, {
         reason: agent.ConflictReason.LOCKED,
         message: 'the BMC is locked',
+        delay: durationFromMs(1_000),
       }),
     });
   conflict();

@@ -50,6 +50,7 @@ import type {
   HostOutcome,
   HostRequest,
   Refusal,
+  RequestedStep,
   Requester,
   RequestKind,
 } from './types.ts';
@@ -282,6 +283,20 @@ function proceed(turn: Turn): void {
   }
 }
 
+/** A host that is known to be on, and whose BMC we know, is switched off before it is forgotten. */
+function stepsBeforeRemoval({ status, context }: Turn): RequestedStep[] {
+  const mayBeOn = status.poweredOn === true && status.bmcIdentity !== undefined;
+  const ours = status.state !== HostState.EXTERNAL && status.state !== HostState.PROVISIONED;
+  const can = context.agentRegistered && context.credentialVersion !== undefined;
+  return mayBeOn && ours && can ? [{ step: 'power.off', arguments: {} }] : [];
+}
+
+/** Whether the pause after a failure is over. */
+function isDue(turn: Turn): boolean {
+  const next = turn.status.backoff?.nextAttemptTime;
+  return next === undefined || hasPassed(turn, next);
+}
+
 /** An available host whose goal is less is kept ready no longer; what was erased stays erased. */
 function leaveUnwanted(turn: Turn): void {
   const { status } = turn;
@@ -295,7 +310,8 @@ function leaveUnwanted(turn: Turn): void {
 function startWanted(turn: Turn): boolean {
   const { status, record } = turn;
   if (status.deletion !== undefined) {
-    startRun(turn, RunKind.DELETE, status.deletion.by);
+    if (!isDue(turn)) return false;
+    startRun(turn, RunKind.DELETE, status.deletion.by, stepsBeforeRemoval(turn));
     return true;
   }
   if (record.pendingPower !== undefined) {
@@ -378,7 +394,7 @@ function mayTryAgain(turn: Turn): boolean {
   if (backoff === undefined) return true;
   if (turn.context.credentialVersion !== turn.record.failedCredentialVersion) return true;
   if (backoff.givenUpReason !== '') return false;
-  return backoff.nextAttemptTime === undefined || hasPassed(turn, backoff.nextAttemptTime);
+  return isDue(turn);
 }
 
 /** Applies the landing of a run that has just ended. */
@@ -451,17 +467,28 @@ const hopeless: ReadonlySet<string> = new Set([
   'deviceRefused',
 ]);
 
+/** Why a goal is not tried again by itself; a removal is never given up. */
+function reasonToGiveUp({ context }: Turn, run: Run, failures: number): string | undefined {
+  if (run.outcome === RunOutcome.CANCELLED) {
+    return `${runName(run)} was aborted; ask for the next one`;
+  }
+  const type = run.error?.type ?? '';
+  if (hopeless.has(type)) return `${type} does not go away by itself`;
+  const tooOften = failures >= context.timing.goalFailuresMax;
+  return tooOften ? `${failures} attempts in a row failed` : undefined;
+}
+
 function backOff(turn: Turn, run: Run): void {
   const { status, context, record } = turn;
+  if (status.deletion !== undefined && run.kind !== RunKind.DELETE) {
+    delete status.backoff;
+    return;
+  }
   const failures = (status.backoff?.failures ?? 0) + 1;
   const backoff = create(GoalBackoffSchema, { failures });
-  if (run.outcome === RunOutcome.CANCELLED) {
-    backoff.givenUpReason = `${runName(run)} was aborted; ask for the next one`;
-  } else if (run.error !== undefined && hopeless.has(run.error.type)) {
-    backoff.givenUpReason = `${run.error.type} does not go away by itself`;
-  } else if (failures >= context.timing.goalFailuresMax) {
-    backoff.givenUpReason = `${failures} attempts in a row failed`;
-  } else {
+  const reason = run.kind === RunKind.DELETE ? undefined : reasonToGiveUp(turn, run, failures);
+  if (reason !== undefined) backoff.givenUpReason = reason;
+  else {
     const { goalDelayMs, goalDelayMaxMs } = context.timing;
     const key = `${turn.host.uid}/${record.runCount}`;
     backoff.nextAttemptTime = later(turn, backoffMs(failures, goalDelayMs, goalDelayMaxMs, key));

@@ -8,7 +8,7 @@ import { operationParts } from './operation.ts';
 import { stepFailure } from './step-failure.ts';
 import { factsWith } from './steps.ts';
 import { activeRun, causedBy, currentStep, now, type Turn } from './turn.ts';
-import { bootsByOrder, observePower, suspectUse } from './use.ts';
+import { hasOrdered, observePower, suspectUse } from './use.ts';
 
 /** Observed facts: never desired state, progress or errors. */
 export function foldFacts(turn: Turn, observations: agent.Observations | undefined): void {
@@ -48,7 +48,8 @@ function foldRunnerReady(turn: Turn, ready: agent.RunnerReady): void {
 function foldNetboot(turn: Turn, netboot: agent.UnexpectedNetboot): void {
   const { status, host } = turn;
   if (netboot.hostUid === host.uid) {
-    if (!bootsByOrder(turn)) suspectUse(turn, `netbooted from ${netboot.mac} without an order`);
+    if (!hasOrdered(turn, 'power.bootRunner'))
+      suspectUse(turn, `netbooted from ${netboot.mac} without an order`);
     return;
   }
   const run = activeRun(status);

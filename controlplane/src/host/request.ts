@@ -129,6 +129,7 @@ function releaseHold(
 }
 
 function remove(turn: Turn, reason: string, by: Requester): undefined {
+  delete turn.status.backoff;
   turn.status.deletion ??= create(DeletionSchema, { by: by.actor, reason, at: now(turn) });
   const run = activeRun(turn.status);
   if (run !== undefined && run.kind !== RunKind.DELETE) {

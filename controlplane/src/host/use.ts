@@ -10,19 +10,8 @@ export function observePower(turn: Turn, on: boolean): void {
   const { status } = turn;
   const wasOff = status.poweredOn === false || status.state === HostState.AVAILABLE;
   status.poweredOn = on;
-  if (on && wasOff && !switchesPower(turn)) suspectUse(turn, 'seen switched on without an order');
-}
-
-/** Whether the run under way switches the host by itself. */
-function switchesPower(turn: Turn): boolean {
-  const kind = activeRun(turn.status)?.kind;
-  return kind !== undefined && kind !== RunKind.VERIFY && kind !== RunKind.DELETE;
-}
-
-/** Whether a netboot may be the one that the run under way has ordered. */
-export function bootsByOrder(turn: Turn): boolean {
-  const kind = activeRun(turn.status)?.kind;
-  return kind === RunKind.INSPECT || kind === RunKind.CLEAN;
+  const ordered = hasOrdered(turn, 'power.on', 'power.bootRunner');
+  if (on && wasOff && !ordered) suspectUse(turn, 'seen switched on without an order');
 }
 
 /** Data may have come onto the disks: certificates of before no longer speak for them. */
@@ -33,4 +22,10 @@ export function suspectUse(turn: Turn, cause: string): void {
   status.dirty = true;
   if (status.state === HostState.AVAILABLE) status.state = HostState.MANAGEABLE;
   causedBy(turn, 'agent', cause);
+}
+
+/** Whether the run under way has come as far as to order one of these steps. */
+export function hasOrdered(turn: Turn, ...names: readonly string[]): boolean {
+  const steps = activeRun(turn.status)?.steps ?? [];
+  return steps.some(({ name, attempt }) => names.includes(name) && attempt > 0);
 }

@@ -28,6 +28,8 @@ export const failureTypes = [
   'cancelled',
   'deadline',
   'invalidArgument',
+  /** The control plane cannot open the credential that the operation needs. */
+  'credentialUnusable',
   'internal',
 ] as const;
 export type FailureType = (typeof failureTypes)[number];

@@ -163,9 +163,9 @@ export const complete = (
 });
 
 /** What a verify of host N proves; the first host is the one that `inspected` finds. */
-export function proved(n = 1): Result {
+export function proved(n = 1, seen: { readonly poweredOn?: boolean } = {}): Result {
   const guid = n === 1 ? uuid : new Uint8Array(16).fill(n);
-  return complete({ bmcIdentity: { guid, serial: `SN-${n}` } });
+  return complete({ bmcIdentity: { guid, serial: `SN-${n}` }, ...seen });
 }
 
 export async function runnerUp(rig: Rig, plain: PlainAgent): Promise<void> {
