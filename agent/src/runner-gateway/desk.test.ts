@@ -166,6 +166,8 @@ describe('an order to a runner', () => {
       if (sentWithoutLease) continue;
       clock.step();
       expect(told).toEqual([]);
+      const text = 'waits for the work lease';
+      expect(session.heard).toEqual([{ step: 'deploy.erase_devices', text }]);
       session.lease = true;
       clock.step();
       expect(told).toEqual(['order op runStep']);

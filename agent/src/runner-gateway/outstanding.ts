@@ -35,6 +35,7 @@ export class Outstanding {
   /** The runner has said something about it: it need not be offered again. */
   #known = false;
   #cancelling = false;
+  #toldWaiting = false;
   #over = false;
   #cancelDeadline: Cancel = () => {};
   #cancelOffer: Cancel = () => {};
@@ -67,6 +68,7 @@ export class Outstanding {
     }
     if (!this.#known && this.#isDestructive() && !this.#parts.context.leaseValid()) {
       const { clock, limits } = this.#parts;
+      this.#tellWaiting();
       this.#cancelOffer = clock.after(limits.leaseRetryMs, () => this.offer());
       return;
     }
@@ -89,10 +91,9 @@ export class Outstanding {
 
   /** Tells people that nothing is heard of it, and since when (wall time). */
   runnerAway(sinceMs: number): void {
-    const { order } = this.order;
     const since = new Date(sinceMs).toISOString();
     this.#parts.context.continuing({
-      step: order.case === 'runStep' ? order.value.step : order.case,
+      step: this.#step(),
       text: `the runner is not connected since ${since}; ${this.lastHeard}`,
     });
   }
@@ -116,6 +117,18 @@ export class Outstanding {
     this.#cancelOffer();
     this.#parts.context.signal.removeEventListener('abort', this.#onAbort);
     this.#parts.onEnd(result);
+  }
+
+  #step(): string {
+    const { order } = this.order;
+    return order.case === 'runStep' ? order.value.step : order.case;
+  }
+
+  /** Once: nothing changes while it waits. */
+  #tellWaiting(): void {
+    if (this.#toldWaiting) return;
+    this.#toldWaiting = true;
+    this.#parts.context.continuing({ step: this.#step(), text: 'waits for the work lease' });
   }
 
   #isDestructive(): boolean {

@@ -17,6 +17,7 @@ import type { WorkLease } from './work-lease.ts';
 
 /** A step that waits for the lease looks this often whether its deadline has come. */
 const leaseLookMs = 60_000;
+const waitsForLease = 'waits for the work lease';
 
 export interface ContextDependencies {
   readonly journal: Journal;
@@ -77,7 +78,11 @@ async function mayGoOn(attempt: Attempt, deps: ContextDependencies): Promise<voi
   const { lease, clock, log } = deps;
   if (attempt.phase !== 'running') throw new Error(`${id} is over; it cannot begin`);
   if (check.kind === 'execute' && check.destructive && !lease.valid()) {
-    log.info({ operation: id }, 'waits for the work lease');
+    if (attempt.progress?.text !== waitsForLease) {
+      log.info({ operation: id }, waitsForLease);
+      attempt.progress = { step: check.step, text: waitsForLease };
+      deps.tellProgress(attempt);
+    }
     await lease.whenValid(Math.min(deadlineMs - clock.nowMs(), leaseLookMs), signal);
     // Valid is what it is now, not what it was when somebody woke us.
     if (!signal.aborted && !lease.valid()) {

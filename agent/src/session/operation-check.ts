@@ -12,6 +12,8 @@ export type OperationCheck =
       readonly exclusive: boolean;
       /** Destroys data: needs the work lease (R11). */
       readonly destructive: boolean;
+      /** What its progress is told of: "interface.step", or the kind. */
+      readonly step: string;
     }
   | { readonly kind: 'cancel'; readonly targetId: string }
   | { readonly kind: 'unsupported'; readonly problem: string };
@@ -37,12 +39,12 @@ export function checkOperation(
 function checkKind(kind: Extract<agent.Operation['kind'], { case: ExecutedKind }>): OperationCheck {
   switch (kind.case) {
     case 'verifyAccess':
-      return badBmc('verify_access', kind.value.bmc) ?? execute(false, false);
+      return badBmc('verify_access', kind.value.bmc) ?? execute(kind.case, false, false);
     case 'setPower':
       return badBmc('set_power', kind.value.bmc) ?? checkSetPower(kind.value);
     case 'inspect':
       if (kind.value.bootOperationId === '') return missing('inspect.boot_operation_id');
-      return execute(true, false);
+      return execute(kind.case, true, false);
     case 'runStep':
       return checkRunStep(kind.value);
   }
@@ -54,15 +56,15 @@ function checkSetPower(setPower: agent.SetPower): OperationCheck {
   switch (bootFrom) {
     // Power alone; the boot override stays as it is.
     case agent.BootTarget.UNSPECIFIED:
-      return execute(true, false);
+      return execute('setPower', true, false);
     case agent.BootTarget.DISK:
       if (!on) return bad('set_power.boot_from', 'a host that is switched off boots nothing');
-      return execute(true, false);
+      return execute('setPower', true, false);
     case agent.BootTarget.RUNNER:
       if (!on) return bad('set_power.boot_from', 'a host that is switched off boots nothing');
       if (setPower.bootMacs.length === 0) return missing('set_power.boot_macs');
       if (setPower.grantExpireTime === undefined) return missing('set_power.grant_expire_time');
-      return execute(true, false);
+      return execute('setPower', true, false);
     default:
       return bad('set_power.boot_from', `${String(bootFrom)} is not known here`);
   }
@@ -75,9 +77,9 @@ function checkRunStep(runStep: agent.RunStep): OperationCheck {
   if (destructive === undefined) return missing('run_step.destructive');
   switch (mode) {
     case agent.StepMode.RUN:
-      return execute(true, destructive);
+      return execute(step, true, destructive);
     case agent.StepMode.CHECK:
-      return execute(true, false);
+      return execute(step, true, false);
     case agent.StepMode.UNSPECIFIED:
       return missing('run_step.mode');
     default:
@@ -92,8 +94,8 @@ function badBmc(within: string, bmc: agent.BmcAccess | undefined): OperationChec
   return undefined;
 }
 
-function execute(exclusive: boolean, destructive: boolean): OperationCheck {
-  return { kind: 'execute', exclusive, destructive };
+function execute(step: string, exclusive: boolean, destructive: boolean): OperationCheck {
+  return { kind: 'execute', exclusive, destructive, step };
 }
 
 function missing(field: string): OperationCheck {

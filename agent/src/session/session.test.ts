@@ -313,6 +313,9 @@ describe('R11: no work lease, nothing destructive begins', () => {
     expect(world.session?.leaseValid()).toBe(false);
     await world.issue(world.erase('h/1/1/1'), 10_000);
     expect(world.touched).toEqual([]);
+    const told = world.controlPlane.facts.map(({ operationId, result }) => [operationId, result]);
+    const value = { step: 'deploy.erase_devices', text: 'waits for the work lease' };
+    expect(told).toMatchObject([['h/1/1/1', { case: 'continuing', value }]]);
     world.controlPlane.leaseMs = 5000;
     await world.run(3000);
     expect(world.touched).toEqual(['h/1/1/1']);
