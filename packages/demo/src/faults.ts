@@ -20,7 +20,8 @@ export const faultNames = [
 
 export type FaultName = (typeof faultNames)[number];
 
-const slowAnswerMs = 1_500;
+/** An order to a BMC is some ten requests. */
+const slowAnswerMs = 300;
 const lockOutMs = 60_000;
 
 export const faults: Readonly<Record<FaultName, Fault>> = {

@@ -1,6 +1,6 @@
 /** What is shown while the machines are being cleaned. */
 import { type Host, HostState, RunPhase, StepState } from '@rackwright/api';
-import { soundMachines } from '../fleet.ts';
+import { type PlannedMachine, soundMachines } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
 import { commandsOf, dirtyDisks } from '../site/machine.ts';
 import {
@@ -20,7 +20,8 @@ const attemptsMax = 5;
 
 /** A power request for a host that is being erased is refused, and its BMC never hears of it. */
 export async function refusePower(stage: Stage): Promise<void> {
-  const rack = soundMachines(stage.fleet)[0]?.rack ?? '';
+  const rack = quickMachines(stage)[0]?.rack;
+  if (rack === undefined) return;
   for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
     const host = await firstErasing(stage, rack);
     const machine = stage.site.machine(host);
@@ -44,7 +45,8 @@ export async function refusePower(stage: Stage): Promise<void> {
 
 /** The agent of a rack dies in mid-clean and comes back: nothing is lost, nothing done twice. */
 export async function loseAgent(stage: Stage): Promise<void> {
-  const rack = soundMachines(stage.fleet).at(-1)?.rack ?? '';
+  const rack = quickMachines(stage).at(-1)?.rack;
+  if (rack === undefined) return;
   const host = await firstErasing(stage, rack);
   const agent = stage.site.agentOf(rack);
   announce(stage, `The agent of ${rack} is killed (kill -9 ${agent.pid}) while ${host} is erased.`);
@@ -74,9 +76,14 @@ export async function awaitAvailable(stage: Stage): Promise<void> {
   tell(stage, 'Read from outside, no block of their disks holds what was there before.');
 }
 
+/** Those that have no fault at all, not even one that they can bear. */
+function quickMachines({ fleet }: Stage): readonly PlannedMachine[] {
+  return fleet.machines.filter(({ fault }) => fault === undefined);
+}
+
 /** A host of the rack that is being erased; when all of them are through, one begins anew. */
 async function firstErasing(stage: Stage, rack: string): Promise<string> {
-  const inRack = soundMachines(stage.fleet).filter((machine) => machine.rack === rack);
+  const inRack = quickMachines(stage).filter((machine) => machine.rack === rack);
   const { hosts } = await stage.site.clients.hosts.listHosts({ rack: `racks/${rack}` });
   const rests = ({ status }: Host) => status?.state === HostState.AVAILABLE;
   const isOver = inRack.every(({ name }) =>
