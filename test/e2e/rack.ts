@@ -273,6 +273,11 @@ export class Rack {
     for (const role of roles) this.#children.get(role)?.kill('SIGKILL');
   }
 
+  /** SIGSTOP makes a program hang, SIGCONT lets it go on. */
+  signal(role: Role, signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#children.get(role)?.kill(signal);
+  }
+
   /** The process that a program is now. */
   pidOf(role: Role): number {
     return this.#children.get(role)?.pid ?? 0;
