@@ -9,7 +9,7 @@
  * B3 What is installed equals package-lock.json before any command runs.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { accessSync, existsSync, constants as fileModes, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -89,9 +89,25 @@ function readPackages(path) {
   return JSON.parse(readFileSync(path, 'utf8')).packages ?? {};
 }
 
+/** True when this user may change what is in the folder. */
+function isWritable(folder) {
+  try {
+    accessSync(folder, fileModes.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Brings node_modules to what package-lock.json says (B3). */
 function install() {
   if (isInstalled()) return;
+  if (!isWritable(root)) {
+    stop(
+      `What package-lock.json lists is not installed, and you cannot write to ${root}.\n` +
+        `Take a clone of your own: git clone ${root} FOLDER, and start the command there.`,
+    );
+  }
   console.error('Installing what package-lock.json lists (npm ci)…');
   const npm = process.env.npm_execpath;
   const [file, before] = npm === undefined ? ['npm', []] : [process.execPath, [npm]];
