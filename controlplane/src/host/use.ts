@@ -2,7 +2,7 @@
  * Signs that a host has been used without an order of ours: then data may have come onto its disks,
  * and what was certified before says nothing of them (DESIGN §5, `useEpoch`).
  */
-import { HostState, RunKind } from '@rackwright/api';
+import { HostState } from '@rackwright/api';
 import { activeRun, causedBy, type Turn } from './turn.ts';
 
 /** A host that is on although nobody here switched it on may have booted anything. */
