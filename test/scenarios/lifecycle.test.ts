@@ -195,6 +195,59 @@ test('metal3-29: a goal that was given up is taken up at once when the spec is e
   expect(statusOf(host).backoff).toBeUndefined();
 });
 
+test.each<[string, () => Bench]>([
+  ['being inspected', inspecting],
+  [
+    'manageable and on',
+    () => {
+      const host = bench({ goal: HostGoal.MANAGEABLE });
+      host.apply({ kind: 'tick' });
+      host.report(verified());
+      host.request({ kind: 'powerOn', bootOldDiskReason: 'a test' });
+      host.report(done);
+      return host;
+    },
+  ],
+])('metal3-35: a host that is %s is switched off before it is forgotten', (_what, open) => {
+  const host = open();
+  const effects = host.request(deletion);
+  if (cancelsIn(effects).length > 0) host.report(failed('cancelled'));
+  expectPowerOff(host);
+  expect(host.removed).toBe(false);
+  expect(host.report(done)).toContainEqual({ kind: 'forget' });
+  host.apply({ kind: 'forgotten' });
+  expect(host.removed).toBe(true);
+});
+
+test('metal3-35: an available host, which is off, is forgotten without a power command', () => {
+  const host = bench();
+  driveToAvailable(host);
+  expect(host.request(deletion)).toContainEqual({ kind: 'forget' });
+});
+
+test('metal3-39: a power-off that fails delays a delete with growing pauses, and is told', () => {
+  const host = inspecting();
+  host.request(deletion);
+  host.report(failed('cancelled'));
+  const pausesMs: number[] = [];
+  for (let attempt = 1; attempt <= 5; attempt++) {
+    expectPowerOff(host);
+    host.report(failed('notApplied', 'the BMC did nothing'));
+    expect(statusOf(host).deletion).toBeDefined();
+    expect(statusOf(host).lastError?.failure?.message).toBe('the BMC did nothing');
+    expect(explained(host).headline).toContain('pending delete: the deletion is tried again');
+    expect(explained(host).causes.map(({ text }) => text)).toContain('the BMC did nothing');
+    const next = statusOf(host).backoff?.nextAttemptTime;
+    pausesMs.push(next === undefined ? 0 : timestampMs(next) - host.nowMs);
+    expect(sentBy(pass(host, (pausesMs.at(-1) ?? 0) - 1))).toEqual([]);
+    pass(host, 1);
+  }
+  expect(pausesMs).toEqual(pausesMs.toSorted((a, b) => a - b));
+  expect(pausesMs.every((pauseMs) => pauseMs > 0 && pauseMs <= 60 * minuteMs)).toBe(true);
+  expect(host.removed).toBe(false);
+  expect(host.report(done)).toContainEqual({ kind: 'forget' });
+});
+
 test('metal3-41: a host whose credential is gone can still be deleted', () => {
   const host = bench();
   host.context = { ...host.context, credentialVersion: undefined };

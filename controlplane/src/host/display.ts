@@ -22,7 +22,11 @@ const runNames: Readonly<Record<number, string>> = {
 /** "cleaning", "cleaning, waiting for agent", "pending delete", "manageable". */
 export function displayOf(status: HostStatus): string {
   const run = activeRun(status);
-  if (run === undefined) return stateNames[status.state] ?? 'unknown';
+  if (run === undefined) {
+    return status.deletion === undefined
+      ? (stateNames[status.state] ?? 'unknown')
+      : 'pending delete';
+  }
   const name = runNames[run.kind] ?? 'working';
   const pending = status.deletion !== undefined && run.kind !== RunKind.DELETE;
   const base = pending ? `pending delete, ${name}` : name;

@@ -152,10 +152,11 @@ function tellGoal(record: store.HostRecord, context: HostContext): Told {
     ...(lastError?.failure?.detail ? [{ text: lastError.failure.detail }] : []),
   ];
   const givenUp = backoff.givenUpReason !== '';
+  const way = status.deletion === undefined ? `the way to ${goal}` : 'the deletion';
   return {
     headline: givenUp
-      ? `${displayed(record)}: the way to ${goal} has been given up: ${backoff.givenUpReason}`
-      : `${displayed(record)}: the way to ${goal} is tried again after a pause`,
+      ? `${displayed(record)}: ${way} has been given up: ${backoff.givenUpReason}`
+      : `${displayed(record)}: ${way} is tried again after a pause`,
     causes,
     blocker: givenUp ? 'a person must act' : 'the pause after a failure',
     since: lastError?.time,
