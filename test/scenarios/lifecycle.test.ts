@@ -386,6 +386,22 @@ test('metal3-67: a fault behind the agent delays the step and changes no state',
   expect(sentBy(pass(host, 1_000))).toHaveLength(1);
 });
 
+test('metal3-67: a hold for work that nobody ordered goes away with that work', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  agentReturns(host, ['u1/9/0/1']);
+  expect(
+    statusOf(host)
+      .holds.map(({ reason }) => reason)
+      .join(),
+  ).toContain('u1/9/0/1');
+  expect(refusalOf(host, { kind: 'inspect' }).message).toContain('held by system');
+  agentReturns(host);
+  expect(statusOf(host).holds).toEqual([]);
+  expect(sentBy(host.request({ kind: 'inspect' }))).toHaveLength(1);
+});
+
 test('an agent that was away is asked again, and what it waits for is told meanwhile', () => {
   const host = inspecting();
   const { id } = host.operation();
