@@ -128,6 +128,11 @@ export class Rack {
     return this.#clients;
   }
 
+  /** Where machines fetch scripts and files, in plain text. */
+  get bootHttpPort(): number {
+    return this.#ports.http;
+  }
+
   /** The same API, asked of the second control plane. */
   get replicaClients(): ReturnType<typeof clientsOf> {
     if (this.#replicaClients === undefined) throw new Error('the rack has no replica');

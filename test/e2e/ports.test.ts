@@ -1,0 +1,52 @@
+/** Every listening port but the boot path's refuses plain text. */
+import { HostState } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { listeningPorts, plainAnswer } from './listening.ts';
+import type { MachinePlan } from './machines.ts';
+import { Rack } from './rack.ts';
+
+const timeout = 180_000;
+const waitMs = 15_000;
+const machine: MachinePlan = {
+  name: 'h1',
+  bmcAddress: '127.0.0.21',
+  mac: '52:54:00:00:00:01',
+  uuid: '0102030405060708090a0b0c0d0e0f10',
+  serial: 'SN-1',
+  disks: [{ name: 'vda', serial: 'DISK-1', kind: 'discard' }],
+};
+
+const http1 = Buffer.from('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+/** RFC 9113 §3.4: the client's preface and an empty SETTINGS frame, without TLS before it. */
+const http2 = Buffer.concat([
+  Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+  Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]),
+]);
+/** RFC 8446 §5.1: all that a TLS server may say to this. */
+const alertRecord = 21;
+
+test('every port but the boot path’s refuses plain text', { timeout }, async () => {
+  const rack = await Rack.start({ machines: [machine] });
+  try {
+    await rack.untilHost('h1', 'available', ({ status }) => {
+      return status?.state === HostState.AVAILABLE;
+    });
+    const boot = rack.bootHttpPort;
+    const controlPlane = listeningPorts(rack.pidOf('controlplane'));
+    const agent = listeningPorts(rack.pidOf('agent'));
+    expect(controlPlane, 'operators and agents').toHaveLength(2);
+    expect(agent, 'HTTP boot and runners').toHaveLength(2);
+    expect(agent).toContain(boot);
+    for (const text of [http1, http2]) {
+      for (const port of [...controlPlane, ...agent.filter((each) => each !== boot)]) {
+        const { bytes, closed } = await plainAnswer(port, text, waitMs);
+        expect(closed, `port ${port} hangs up`).toBe(true);
+        expect([undefined, alertRecord]).toContain(bytes.at(0));
+      }
+    }
+    const { bytes } = await plainAnswer(boot, http1, waitMs);
+    expect(bytes.toString('latin1')).toMatch(/^HTTP\/1\.1 4/);
+  } finally {
+    await rack.stop();
+  }
+});
