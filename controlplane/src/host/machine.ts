@@ -306,7 +306,7 @@ function leaveUnwanted(turn: Turn): void {
   causedBy(turn, 'system', 'no longer available: its goal is manageable');
 }
 
-/** Deletion first, then a power request, then holds, then the goal. Whether a run was started. */
+/** Deletion first, then holds, then a power request, then the goal. Whether a run was started. */
 function startWanted(turn: Turn): boolean {
   const { status, record } = turn;
   if (status.deletion !== undefined) {
@@ -314,7 +314,9 @@ function startWanted(turn: Turn): boolean {
     startRun(turn, RunKind.DELETE, status.deletion.by, stepsBeforeRemoval(turn));
     return true;
   }
+  if (workHold(turn) !== undefined) return false;
   if (record.pendingPower !== undefined) {
+    if (!hasWhatRunsNeed(turn)) return false;
     const { by, steps } = record.pendingPower;
     delete record.pendingPower;
     startRun(
@@ -325,7 +327,6 @@ function startWanted(turn: Turn): boolean {
     );
     return true;
   }
-  if (workHold(turn) !== undefined) return false;
   const kind = wantedRun(turn);
   if (kind === undefined || !mayTryAgain(turn)) return false;
   if (!hasWhatRunsNeed(turn)) return false;
