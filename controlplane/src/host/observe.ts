@@ -6,7 +6,7 @@ import type { agent } from '@rackwright/api';
 import { failStep } from './engine.ts';
 import { operationParts } from './operation.ts';
 import { stepFailure } from './step-failure.ts';
-import { factsWith } from './steps.ts';
+import { factsWith, isEngineStep } from './steps.ts';
 import { activeRun, causedBy, currentStep, now, type Turn } from './turn.ts';
 import { hasOrdered, observePower, suspectUse } from './use.ts';
 
@@ -29,15 +29,17 @@ function foldRunnerReady(turn: Turn, ready: agent.RunnerReady): void {
   const parts = operationParts(turn.host.uid, ready.bootOperationId);
   if (run === undefined || parts === undefined || parts.runNumber !== run.number) return;
   turn.record.runner = ready;
-  if (ready.steps.length === 0) return;
+  // What is listed is what runs: neither knows a runner's step under an engine step's name.
+  const runnerSteps = ready.steps.filter(({ name }) => !isEngineStep(name));
+  if (runnerSteps.length === 0) return;
   const facts = factsWith(turn, {
-    runnerSteps: ready.steps,
+    runnerSteps,
     runnerVersion: ready.runnerVersion,
     runnerStepsAt: now(turn),
   });
   const same =
     turn.context.facts.runnerVersion === ready.runnerVersion &&
-    turn.context.facts.runnerSteps.length === ready.steps.length;
+    turn.context.facts.runnerSteps.length === runnerSteps.length;
   if (!same) turn.effects.push({ kind: 'facts', facts });
 }
 
