@@ -63,7 +63,7 @@ export function planFleet(options: DemoOptions): Fleet {
       mac: ['52', '54', '00', ...hexPairs(random.bytes(2)), hexPairs([index])[0]].join(':'),
       uuid: uuidOf(random.bytes(16)),
       serial: `SW-${String(options.seed)}-${index + 1}`,
-      disks: disksOf(name, faultOf.get(name)),
+      disks: disksOf(name, faultOf.get(name), isExample ? 0 : writeDelayMs),
       fault: isExample ? examples[index - options.hosts] : faultOf.get(name),
       isExample,
       seed: random.below(2 ** 31),
@@ -79,9 +79,9 @@ export function soundMachines({ machines }: Fleet): readonly PlannedMachine[] {
 }
 
 /** One disk for each way of erasing; a fault of disks is the first one's. */
-function disksOf(host: string, faultName: FaultName | undefined): DiskPlan[] {
+function disksOf(host: string, faultName: FaultName | undefined, delayMs: number): DiskPlan[] {
   const fault = faultName === undefined ? undefined : faults[faultName];
-  const slow = { kind: 'slow', operation: 'write', delayMs: writeDelayMs };
+  const slow = { kind: 'slow', operation: 'write', delayMs };
   const broken = fault?.kind === 'disk' ? [fault.disk] : [];
   return [
     {

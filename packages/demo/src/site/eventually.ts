@@ -3,7 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const pollMs = 50;
 
-/** The first result of `attempt` that is not undefined; throws when there is none in time. */
+/**
+ * The first result of `attempt` that is not undefined; throws when there is none in time. An
+ * attempt that throws is one that failed: what cannot be reached now may be reached later.
+ */
 export async function eventually<T>(
   what: string,
   timeoutMs: number,

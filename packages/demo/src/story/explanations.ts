@@ -66,8 +66,15 @@ async function follow(stage: Stage, { name, fault }: PlannedMachine): Promise<vo
     if (command === undefined) continue;
     const args = command.split(' ');
     tellCommand(stage, args);
-    const { code, output } = await site.rackwright(args);
-    expectThat(code === 0, output);
+    const refusal = await eventually(`"${command}" to be accepted`, mendedTimeoutMs, async () => {
+      const { code, output } = await site.rackwright(args);
+      if (code === 0) return '';
+      if (!output.includes('busy')) return output;
+      // It has just been tried again by itself, and may get through this time.
+      const host = await site.clients.hosts.getHost({ name: `hosts/${name}` });
+      return isTroubled(host) ? undefined : '';
+    });
+    expectThat(refusal === '', refusal);
   }
 }
 
