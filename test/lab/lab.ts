@@ -68,13 +68,14 @@ export async function startLab(options: {
       machines.push(machine);
     }
     const stop = async (): Promise<readonly string[]> => {
-      forgetSignals();
-      return await undo.run();
+      const failures = await undo.run();
+      forgetSignals(); // not before: a signal while we tidy up must not stop that
+      return failures;
     };
     return { folder, network, accelerator, machines, bmcs, undo, stop };
   } catch (error) {
-    forgetSignals();
     await undo.run();
+    forgetSignals();
     throw error;
   }
 }
@@ -95,7 +96,11 @@ function keepLogs(folder: string, to: string): void {
 /** Takes everything back when the lab is told to end. Answers how to stop listening. */
 function stopOnSignals(undo: Undo): () => void {
   const listeners = Object.entries(SIGNAL_EXIT_CODE).map(([signal, code]) => {
-    const listener = (): void => void undo.run().then(() => process.exit(code));
+    const listener = (): void =>
+      void undo.run().then((failures) => {
+        for (const failure of failures) process.stderr.write(`lab: ${failure}\n`);
+        process.exit(code);
+      });
     process.on(signal, listener);
     return () => void process.off(signal, listener);
   });

@@ -12,7 +12,7 @@ import { runProgram, until } from './processes.ts';
 import type { Undo } from './undo.ts';
 
 const NAME = /^rwlab-(\d+)-[0-9a-f]+(-site)?$/;
-const KILL_WAIT_MS = 5_000;
+const KILL_WAIT_MS = 30_000;
 
 /** The addresses of the lab. All of them are in 10.77.0.0/24. */
 export const LAB_ADDRESS = {
