@@ -139,7 +139,8 @@ export class RackSession {
   async #withdrawHint(): Promise<void> {
     const { log, replicaId, registry } = this.#deps;
     try {
-      await this.#updateRack((record) => {
+      await this.#updateRack((record, status) => {
+        status.lastSeenTime = timestampFromMs(this.#lastMessageMs);
         const replaced = registry.sessionOf(this.#rackId) !== undefined;
         if (record.sessionReplica === replicaId && !replaced) record.sessionReplica = '';
       });
@@ -348,12 +349,20 @@ export class RackSession {
         this.#sink.send({ case: 'reportAnswer', value: answerOf(report, result, settledUpTo) });
         crashPoint('cp.reportAcknowledged');
       })
-      .catch((error: unknown) => this.#couldNotFold(report, hostId, error));
+      .catch((error: unknown) => this.#couldNotFold(report, hostId, error))
+      .catch((error: unknown) => this.#breakOff(report, error));
+  }
+
+  /** Left unanswered: the agent brings it again in its next session. */
+  #breakOff({ operationId }: agent.Report, error: unknown): void {
+    const fields = { rack: this.#rackId, operation: operationId, error: textOf(error) };
+    this.#deps.log.warn(fields, 'a report could not be folded in; it will come again');
+    this.#sink.end();
   }
 
   /**
-   * A store that is away leaves the report unanswered: the agent brings it again. What no
-   * repetition can mend ends the attempt, or it would come back for ever and take the rack along.
+   * A store that is away leaves the report unanswered. What no repetition can mend ends the attempt
+   * instead, or it would come back for ever and take the rack with it; facts are dropped.
    */
   async #couldNotFold(
     report: agent.Report,
@@ -361,16 +370,12 @@ export class RackSession {
     error: unknown,
   ): Promise<void> {
     const { log, hosts } = this.#deps;
-    const text = error instanceof Error ? error.message : String(error);
-    const fields = { rack: this.#rackId, operation: report.operationId, error: text };
     const away = error instanceof ApiFailure && error.error.kind === 'unavailable';
-    if (away || hostId === undefined || report.operationId === '') {
-      log.warn(fields, 'a report could not be folded in; it will come again');
-      this.#sink.end();
-      return;
-    }
+    if (away || hostId === undefined) throw error;
+    const fields = { rack: this.#rackId, operation: report.operationId, error: textOf(error) };
     log.error(fields, 'a report cannot be folded in');
-    const message = `the result could not be taken in: ${text.slice(0, 500)}`;
+    if (report.operationId === '') return;
+    const message = `the result could not be taken in: ${textOf(error).slice(0, 500)}`;
     const { operationId: id, hostUid } = report;
     const result = await hosts.fail(hostId, { id, hostUid }, 'internal', message);
     const settledUpTo = this.#settlement.answered(report.sequence);
@@ -411,6 +416,10 @@ export class RackSession {
     this.#snapshot = snapshot;
     this.#sink.send({ case: 'bootSnapshot', value: snapshot });
   }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function bootHost(record: wire.HostRecord): agent.BootHost {

@@ -158,7 +158,7 @@ function tellGoal(record: store.HostRecord, context: HostContext): Told {
       ? `${displayed(record)}: ${way} has been given up: ${backoff.givenUpReason}`
       : `${displayed(record)}: ${way} is tried again after a pause`,
     causes,
-    blocker: givenUp ? 'a person must act' : 'the pause after a failure',
+    blocker: givenUp ? 'a person' : 'the pause after a failure',
     since: lastError?.time,
     nextAttemptTime: backoff.nextAttemptTime,
     unblock: adviceFor(type, record),

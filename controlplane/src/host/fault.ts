@@ -3,11 +3,13 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { FaultSchema } from '@rackwright/api';
+import { cut, messageMax } from './step-failure.ts';
 import { now, type Turn } from './turn.ts';
 
 /** Sets a fault, or replaces the text of one that stands; since when it stands is kept. */
-export function setFault(turn: Turn, type: string, message: string, clearedBy: string): void {
+export function setFault(turn: Turn, type: string, text: string, clearedBy: string): void {
   const { faults } = turn.status;
+  const message = cut(text, messageMax);
   const standing = faults.find((fault) => fault.type === type);
   if (standing !== undefined) {
     standing.message = message;

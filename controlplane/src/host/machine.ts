@@ -10,14 +10,11 @@
  * H5 A refused request changes nothing.
  * H6 `available` is entered only by a clean whose every device is certified for this use epoch.
  */
-import { create, equals } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import {
-  BmcEndpointSchema,
-  GoalBackoffSchema,
   type Hold,
   HoldScope,
   HostErrorSchema,
-  HostGoal,
   HostState,
   type Run,
   RunKind,
@@ -27,23 +24,22 @@ import {
 } from '@rackwright/api';
 import { erasesAsAsked, lastCleaned } from './certify.ts';
 import { foldDeadlines } from './deadlines.ts';
-import { backoffMs } from './derive.ts';
 import { driveRun, startRun } from './engine.ts';
 import { clearFault, setFault } from './fault.ts';
 import { foldForgotten, foldHello, foldReport } from './fold.ts';
+import {
+  backOff,
+  hasWhatRunsNeed,
+  isDue,
+  mayTryAgain,
+  missing,
+  verifyFailed,
+  wantedRun,
+  wantsAvailable,
+} from './goal.ts';
 import { foldRequest } from './request.ts';
 import { isStuck } from './stuck.ts';
-import {
-  activeRun,
-  beginTurn,
-  causedBy,
-  hasPassed,
-  later,
-  now,
-  runKindName,
-  runName,
-  type Turn,
-} from './turn.ts';
+import { activeRun, beginTurn, causedBy, now, runKindName, runName, type Turn } from './turn.ts';
 import type {
   HostContext,
   HostEvent,
@@ -68,8 +64,6 @@ export interface Landing {
   /** A fault of this type stands until the same kind of run succeeds. */
   readonly fault?: string;
 }
-
-const verifyFailed = 'verifyFailed';
 
 /** Run kind × outcome. A missing cell does not compile. */
 export const landings: { readonly [K in Kind]: { readonly [O in Outcome]: Landing } } = {
@@ -291,12 +285,6 @@ function stepsBeforeRemoval({ status, context }: Turn): RequestedStep[] {
   return mayBeOn && ours && can ? [{ step: 'power.off', arguments: {} }] : [];
 }
 
-/** Whether the pause after a failure is over. */
-function isDue(turn: Turn): boolean {
-  const next = turn.status.backoff?.nextAttemptTime;
-  return next === undefined || hasPassed(turn, next);
-}
-
 /** An available host whose goal is less is kept ready no longer; what was erased stays erased. */
 function leaveUnwanted(turn: Turn): void {
   const { status } = turn;
@@ -333,69 +321,6 @@ function startWanted(turn: Turn): boolean {
   startRun(turn, kind, 'goal');
   causedBy(turn, 'system', `${runName(status.run as Run)} started towards the goal`);
   return true;
-}
-
-/** Without its unique values or its credential a host orders nothing; a fault says so. */
-function hasWhatRunsNeed(turn: Turn): boolean {
-  const lack = missing(turn);
-  for (const type of ['notUnique', 'noCredential']) if (type !== lack?.type) clearFault(turn, type);
-  if (lack !== undefined) setFault(turn, lack.type, lack.message, lack.clearedBy);
-  return lack === undefined;
-}
-
-interface Lack {
-  readonly type: 'notUnique' | 'noCredential';
-  readonly message: string;
-  readonly clearedBy: string;
-}
-
-function missing({ context, spec }: Turn): Lack | undefined {
-  if (!context.reservationsHeld) {
-    const message = 'another host holds one of its MAC or BMC addresses';
-    return { type: 'notUnique', message, clearedBy: 'an update of boot_macs or bmc' };
-  }
-  if (context.credentialVersion !== undefined) return undefined;
-  const name = spec.bmc?.credential || 'none named';
-  const message = `the credential (${name}) does not exist`;
-  return { type: 'noCredential', message, clearedBy: 'its creation' };
-}
-
-/** What the goal asks for next; undefined when it is reached. */
-export function wantedRun(turn: Turn): RunKind | undefined {
-  const { status, context } = turn;
-  if (status.state === HostState.NEW || !isVerified(turn)) return RunKind.VERIFY;
-  // Asked for and refused: the BMC is not what the last verify proved.
-  if (status.faults.some(({ type }) => type === verifyFailed)) return RunKind.VERIFY;
-  switch (status.state) {
-    case HostState.MANAGEABLE:
-      if (!wantsAvailable(turn)) return undefined;
-      return context.facts.inventory === undefined ? RunKind.INSPECT : RunKind.CLEAN;
-    default:
-      return undefined;
-  }
-}
-
-/** Whether the last successful verify was of the BMC that the spec names now. */
-function isVerified({ spec, record }: Turn): boolean {
-  const proved = record.verifiedBmc;
-  if (spec.bmc === undefined || proved === undefined) return false;
-  return equals(BmcEndpointSchema, spec.bmc, proved);
-}
-
-function wantsAvailable(turn: Turn): boolean {
-  return turn.spec.goal !== HostGoal.MANAGEABLE && turn.spec.retired !== true;
-}
-
-/**
- * A goal that failed waits for its next attempt, one that was given up for a person; a changed
- * credential is a reason to try again at once.
- */
-function mayTryAgain(turn: Turn): boolean {
-  const backoff = turn.status.backoff;
-  if (backoff === undefined) return true;
-  if (turn.context.credentialVersion !== turn.record.failedCredentialVersion) return true;
-  if (backoff.givenUpReason !== '') return false;
-  return isDue(turn);
 }
 
 /** Applies the landing of a run that has just ended. */
@@ -458,49 +383,7 @@ function landBadly(turn: Turn, run: Run, landing: Landing): void {
   if (run.kind !== RunKind.POWER) backOff(turn, run);
 }
 
-/** Failures that another try cannot mend: a person must look first. */
-const hopeless: ReadonlySet<string> = new Set([
-  'identityMismatch',
-  'identityUnproven',
-  'authentication',
-  'notErased',
-  'noDevices',
-  'deviceRefused',
-]);
-
-/** Why a goal is not tried again by itself; a removal is never given up. */
-function reasonToGiveUp({ context }: Turn, run: Run, failures: number): string | undefined {
-  if (run.outcome === RunOutcome.CANCELLED) {
-    return `${runName(run)} was aborted; ask for the next one`;
-  }
-  const type = run.error?.type ?? '';
-  if (hopeless.has(type)) return `${type} does not go away by itself`;
-  const tooOften = failures >= context.timing.goalFailuresMax;
-  return tooOften ? `${failures} attempts in a row failed` : undefined;
-}
-
-function backOff(turn: Turn, run: Run): void {
-  const { status, context, record } = turn;
-  if (status.deletion !== undefined && run.kind !== RunKind.DELETE) {
-    delete status.backoff;
-    return;
-  }
-  const failures = (status.backoff?.failures ?? 0) + 1;
-  const backoff = create(GoalBackoffSchema, { failures });
-  const reason = run.kind === RunKind.DELETE ? undefined : reasonToGiveUp(turn, run, failures);
-  if (reason !== undefined) backoff.givenUpReason = reason;
-  else {
-    const { goalDelayMs, goalDelayMaxMs } = context.timing;
-    const key = `${turn.host.uid}/${record.runCount}`;
-    backoff.nextAttemptTime = later(turn, backoffMs(failures, goalDelayMs, goalDelayMaxMs, key));
-  }
-  status.backoff = backoff;
-  if (context.credentialVersion !== undefined) {
-    record.failedCredentialVersion = context.credentialVersion;
-  }
-}
-
-export function outcomeName(outcome: RunOutcome): string {
+function outcomeName(outcome: RunOutcome): string {
   switch (outcome) {
     case RunOutcome.SUCCEEDED:
       return 'succeeded';
@@ -513,10 +396,4 @@ export function outcomeName(outcome: RunOutcome): string {
     default:
       return 'ended';
   }
-}
-
-/** True while a run holds the host in a phase that is not over. */
-export function isHeldByRun(record: store.HostRecord): boolean {
-  const run = record.host?.status?.run;
-  return run !== undefined && run.phase !== RunPhase.ENDED;
 }

@@ -9,7 +9,7 @@ export function isErasure(stepName: string): boolean {
 
 /** Longest texts of a failure that a record keeps, in characters: records are bounded. */
 const typeMax = 64;
-const messageMax = 1_024;
+export const messageMax = 1_024;
 const detailMax = 4_096;
 
 /** A text of at most `charactersMax`; what was cut off is said. */

@@ -16,6 +16,7 @@ import {
   store,
   WaitingSchema,
 } from '@rackwright/api';
+import { cut, messageMax } from './step-failure.ts';
 import type { HostContext, HostEffect } from './types.ts';
 
 export interface Turn {
@@ -100,7 +101,8 @@ export function causedBy(turn: Turn, actor: string, cause: string, requestId = '
 export function waitFor(turn: Turn, run: Run, reason: string, message: string): void {
   const since = run.waiting?.reason === reason ? run.waiting.since : undefined;
   run.phase = RunPhase.WAITING;
-  run.waiting = create(WaitingSchema, { reason, message, since: since ?? now(turn) });
+  const said = cut(message, messageMax);
+  run.waiting = create(WaitingSchema, { reason, message: said, since: since ?? now(turn) });
 }
 
 /**

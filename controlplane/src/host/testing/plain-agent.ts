@@ -37,6 +37,7 @@ export class PlainAgent {
   readonly #abort = new AbortController();
   #sequence = 0n;
   #heartbeats = 0n;
+  #stalled = false;
 
   constructor(rig: Rig, { service }: Replica, rackId: string) {
     this.#rig = rig;
@@ -52,8 +53,16 @@ export class PlainAgent {
   }
 
   async #receive(responses: AsyncIterable<{ message: agent.SessionResponse['message'] }>) {
-    for await (const { message } of responses) this.received.push(message);
+    for await (const { message } of responses) {
+      this.received.push(message);
+      if (this.#stalled) return new Promise<void>(() => {});
+    }
     this.ended = true;
+  }
+
+  /** Reads one more message, and nothing after it: the stream does not learn of its end. */
+  stall(): void {
+    this.#stalled = true;
   }
 
   /** Sends a message and lets what follows from it happen. */

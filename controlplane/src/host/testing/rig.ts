@@ -26,7 +26,7 @@ import {
   type StateStore,
   storeKey,
 } from '@rackwright/store';
-import { defaultSessionTiming, type SessionTiming } from '../../agents/rack-session.ts';
+import { defaultSessionTiming } from '../../agents/rack-session.ts';
 import { createSessionRegistry, type SessionRegistry } from '../../agents/registry.ts';
 import { type AgentService, createAgentService } from '../../agents/service.ts';
 import { Hosts, type HostsDependencies, type RequestOutcome } from '../reconcile.ts';
@@ -40,7 +40,10 @@ export interface ReplicaOptions {
   readonly faults?: MemoryStoreOptions['faults'];
   readonly openCredential?: HostsDependencies['openCredential'];
   readonly resyncIntervalMs?: number;
-  readonly sessionTiming?: SessionTiming;
+  /** How long the start may take; less than it needs leaves it under way. */
+  readonly startForMs?: number;
+  /** Its watches see nothing. */
+  readonly deaf?: boolean;
 }
 
 export interface Replica {
@@ -91,7 +94,7 @@ export class Rig {
       disk: this.disk,
       faults: (call) => faults?.(call) ?? noFault,
     });
-    const watched = breakable(inner);
+    const watched = breakable(inner, options.deaf === true);
     const registry = createSessionRegistry();
     const shared = {
       store: watched.store,
@@ -114,10 +117,10 @@ export class Rig {
     const service = createAgentService({
       ...shared,
       hosts,
-      timing: options.sessionTiming ?? defaultSessionTiming,
+      timing: defaultSessionTiming,
       identify: ({ peerAddress }) => Promise.resolve(peerAddress),
     });
-    await this.during(hosts.start());
+    await this.during(hosts.start(), options.startForMs);
     return {
       hosts,
       registry,
@@ -228,7 +231,7 @@ export function rigWith(...specs: Exclude<MessageInitShape<typeof HostSpecSchema
 }
 
 /** The store, with watches that can be made to fail. */
-function breakable(inner: StateStore): { store: StateStore; breakOff: () => void } {
+function breakable(inner: StateStore, deaf: boolean): { store: StateStore; breakOff: () => void } {
   const breaks = new Set<(error: Error) => void>();
   const store: StateStore = {
     driver: inner.driver,
@@ -252,7 +255,7 @@ function breakable(inner: StateStore): { store: StateStore; breakOff: () => void
       for (;;) {
         const next = await Promise.race([changes.next(), broken]);
         if (next.done === true) return;
-        yield next.value;
+        if (!deaf) yield next.value;
       }
     },
   };

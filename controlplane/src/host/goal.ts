@@ -1,0 +1,131 @@
+/**
+ * What the goal of a host asks for next, what must be there before anything is ordered, and when a
+ * goal that failed is tried again or given up.
+ */
+import { create, equals } from '@bufbuild/protobuf';
+import {
+  BmcEndpointSchema,
+  GoalBackoffSchema,
+  HostGoal,
+  HostState,
+  type Run,
+  RunKind,
+  RunOutcome,
+} from '@rackwright/api';
+import { backoffMs } from './derive.ts';
+import { clearFault, setFault } from './fault.ts';
+import { hasPassed, later, runName, type Turn } from './turn.ts';
+
+/** Stands until a verify succeeds; as long as it does, a verify is what comes next. */
+export const verifyFailed = 'verifyFailed';
+
+/** Whether the pause after a failure is over. */
+export function isDue(turn: Turn): boolean {
+  const next = turn.status.backoff?.nextAttemptTime;
+  return next === undefined || hasPassed(turn, next);
+}
+
+/** Without its unique values or its credential a host orders nothing; a fault says so. */
+export function hasWhatRunsNeed(turn: Turn): boolean {
+  const lack = missing(turn);
+  for (const type of ['notUnique', 'noCredential']) if (type !== lack?.type) clearFault(turn, type);
+  if (lack !== undefined) setFault(turn, lack.type, lack.message, lack.clearedBy);
+  return lack === undefined;
+}
+
+interface Lack {
+  readonly type: 'notUnique' | 'noCredential';
+  readonly message: string;
+  readonly clearedBy: string;
+}
+
+export function missing({ context, spec }: Turn): Lack | undefined {
+  if (!context.reservationsHeld) {
+    const message = 'another host holds one of its MAC or BMC addresses';
+    return { type: 'notUnique', message, clearedBy: 'an update of boot_macs or bmc' };
+  }
+  if (context.credentialVersion !== undefined) return undefined;
+  const name = spec.bmc?.credential || 'none named';
+  const message = `the credential (${name}) does not exist`;
+  return { type: 'noCredential', message, clearedBy: 'its creation' };
+}
+
+/** What the goal asks for next; undefined when it is reached. */
+export function wantedRun(turn: Turn): RunKind | undefined {
+  const { status, context } = turn;
+  if (status.state === HostState.NEW || !isVerified(turn)) return RunKind.VERIFY;
+  // Asked for and refused: the BMC is not what the last verify proved.
+  if (status.faults.some(({ type }) => type === verifyFailed)) return RunKind.VERIFY;
+  switch (status.state) {
+    case HostState.MANAGEABLE:
+      if (!wantsAvailable(turn)) return undefined;
+      return context.facts.inventory === undefined ? RunKind.INSPECT : RunKind.CLEAN;
+    default:
+      return undefined;
+  }
+}
+
+/** Whether the last successful verify was of the BMC that the spec names now. */
+function isVerified({ spec, record }: Turn): boolean {
+  const proved = record.verifiedBmc;
+  if (spec.bmc === undefined || proved === undefined) return false;
+  return equals(BmcEndpointSchema, spec.bmc, proved);
+}
+
+export function wantsAvailable(turn: Turn): boolean {
+  return turn.spec.goal !== HostGoal.MANAGEABLE && turn.spec.retired !== true;
+}
+
+/**
+ * A goal that failed waits for its next attempt, one that was given up for a person; a changed
+ * credential is a reason to try again at once.
+ */
+export function mayTryAgain(turn: Turn): boolean {
+  const backoff = turn.status.backoff;
+  if (backoff === undefined) return true;
+  if (turn.context.credentialVersion !== turn.record.failedCredentialVersion) return true;
+  if (backoff.givenUpReason !== '') return false;
+  return isDue(turn);
+}
+
+/** Failures that another try cannot mend: a person must look first. */
+const hopeless: ReadonlySet<string> = new Set([
+  'identityMismatch',
+  'identityUnproven',
+  'authentication',
+  'notErased',
+  'noDevices',
+  'deviceRefused',
+]);
+
+/** Why a goal is not tried again by itself; a removal is never given up. */
+function reasonToGiveUp({ context }: Turn, run: Run, failures: number): string | undefined {
+  if (run.outcome === RunOutcome.CANCELLED) {
+    return `${runName(run)} was aborted; ask for the next one`;
+  }
+  const type = run.error?.type ?? '';
+  if (hopeless.has(type)) return `${type} does not go away by itself`;
+  const tooOften = failures >= context.timing.goalFailuresMax;
+  return tooOften ? `${failures} attempts in a row failed` : undefined;
+}
+
+export function backOff(turn: Turn, run: Run): void {
+  const { status, context, record } = turn;
+  if (status.deletion !== undefined && run.kind !== RunKind.DELETE) {
+    delete status.backoff;
+    return;
+  }
+  const failures = (status.backoff?.failures ?? 0) + 1;
+  const backoff = create(GoalBackoffSchema, { failures });
+  const reason = run.kind === RunKind.DELETE ? undefined : reasonToGiveUp(turn, run, failures);
+  if (reason !== undefined) backoff.givenUpReason = reason;
+  else {
+    const { goalDelayMs, goalDelayMaxMs } = context.timing;
+    const key = `${turn.host.uid}/${record.runCount}`;
+    backoff.nextAttemptTime = later(turn, backoffMs(failures, goalDelayMs, goalDelayMaxMs, key));
+  }
+  status.backoff = backoff;
+  if (context.credentialVersion !== undefined) {
+    record.failedCredentialVersion = context.credentialVersion;
+  }
+}
