@@ -19,7 +19,6 @@ import {
   type Run,
   RunKind,
   RunOutcome,
-  RunPhase,
   type store,
 } from '@rackwright/api';
 import { erasesAsAsked, lastCleaned } from './certify.ts';
