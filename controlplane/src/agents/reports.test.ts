@@ -54,6 +54,7 @@ describe('a report that is too large to be kept', () => {
         value: create(agent.RetryAfterSchema, {
           reason: agent.ConflictReason.LOCKED,
           message: huge,
+          delay: { seconds: 1n },
         }),
       },
     ],
@@ -149,6 +150,22 @@ describe('while the store is away', () => {
     const verdicts = again.of('reportAnswer').map(({ verdict }) => verdict);
     expect(verdicts[0]).toBe(APPLIED);
     expect([DUPLICATE, STALE]).toContain(verdicts[1]);
+  });
+
+  test('be it for one call only, no attempt fails of it', async () => {
+    let lost = 0;
+    const { rig, replica, plain } = await started(({ kind, key }) => {
+      const loses = kind === 'get' && key === 'hosts.h1' && lost > 0;
+      if (loses) lost -= 1;
+      return { kind: loses ? 'requestLost' : 'none' };
+    });
+    lost = 1;
+    await plain.report(proved(), first);
+    expect(plain.ended).toBe(true);
+    expect(rig.status().lastError).toBeUndefined();
+    const again = await connectAgent(rig, replica);
+    await again.report(proved(), first);
+    expect(rig.status().state).toBe(HostState.MANAGEABLE);
   });
 
   test('a result whose answer was lost is folded in once', async () => {
