@@ -13,6 +13,7 @@ import { tellStory } from './story/story.ts';
 import { seconds } from './view/paint.ts';
 import { Screen, type Terminal } from './view/screen.ts';
 import { Watcher } from './view/watcher.ts';
+import { timed } from './view/wrap.ts';
 
 const footerUp = 'Ctrl-C ends the demo and removes everything of it.';
 
@@ -114,7 +115,8 @@ export class Demo {
   }
 
   #say(text: string): void {
-    this.#screen.say(`${seconds(Date.now() - this.#startedAtMs)}  ${text}`);
+    const time = seconds(Date.now() - this.#startedAtMs);
+    this.#screen.say(timed(time, text, this.#terminal.size().columns - 1));
   }
 
   async #takeDown(): Promise<void> {

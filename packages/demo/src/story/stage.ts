@@ -4,7 +4,7 @@ import type { Fleet } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
 import type { Site } from '../site/site.ts';
 import { seconds } from '../view/paint.ts';
-import { wrap } from '../view/wrap.ts';
+import { timed, wrap } from '../view/wrap.ts';
 
 export interface Stage {
   readonly site: Site;
@@ -27,8 +27,7 @@ const indent = ' '.repeat(9);
 
 /** The heading of an act. */
 export function announce(stage: Stage, text: string): void {
-  const lines = wrap(text, stage.columns() - 1, indent).slice(indent.length);
-  stage.print(`\n${seconds(stage.elapsedMs())}  ${lines}`);
+  stage.print(`\n${timed(seconds(stage.elapsedMs()), text, stage.columns() - 1)}`);
 }
 
 /** A few lines below a heading. */

@@ -75,9 +75,13 @@ function barOf(fraction: number, columns: number): string {
   return `${'█'.repeat(full)}${'░'.repeat(columns - full)}`;
 }
 
-/** Exactly so many columns: padded, or cut with an ellipsis. */
-export function fit(text: string, columns: number): string {
-  const line = text.replace(/\s+/g, ' ');
-  if (line.length <= columns) return line.padEnd(columns);
+/** Exactly so many columns: padded, or cut. Without line breaks. */
+function fit(text: string, columns: number): string {
+  return cut(text.replace(/\s+/g, ' '), columns).padEnd(columns);
+}
+
+/** At most so many columns, with an ellipsis for what is left out. */
+export function cut(line: string, columns: number): string {
+  if (line.length <= columns) return line;
   return columns < 2 ? line.slice(0, columns) : `${line.slice(0, columns - 1)}…`;
 }

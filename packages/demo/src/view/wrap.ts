@@ -26,3 +26,11 @@ function wrapLine(line: string, columns: number, indent: string): string {
   lines.push(current.trimEnd());
   return lines.join('\n');
 }
+
+const timeColumns = 9;
+
+/** A text beside the time at which it is said, its further lines below the first. */
+export function timed(time: string, text: string, columns: number): string {
+  const indent = ' '.repeat(timeColumns);
+  return `${time}  ${wrap(text, columns, indent).slice(timeColumns)}`;
+}
