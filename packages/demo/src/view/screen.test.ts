@@ -31,7 +31,8 @@ test('paints over its own picture on a terminal, and leaves what was said above 
   expect(text.match(/░/g)?.length).toBeGreaterThan(0);
   expect(text).toContain('\x1b[3F\x1b[JAn act\n');
   screen.close();
-  expect(screen80.written().endsWith('\x1b[?25h')).toBe(true);
+  screen.say('Goodbye');
+  expect(screen80.written().endsWith('\x1b[?25hGoodbye\n')).toBe(true);
 });
 
 test('says that a narrow terminal is narrow, once, and goes on with lines', () => {

@@ -61,6 +61,9 @@ export class Screen {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    // What is said from now on comes below the last picture.
+    this.#picture = undefined;
+    this.#painted = 0;
     if (this.#terminal.isTerminal) this.#terminal.write(showCursor);
   }
 
