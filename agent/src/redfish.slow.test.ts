@@ -85,6 +85,7 @@ const context: OperationContext = {
   continuing: () => {},
   credential: async (name, version) => ({ name, version, username: 'u', password: 'secret' }),
   leaseValid: () => true,
+  remainingMs: () => Number.POSITIVE_INFINITY,
   openGrant: async ({ macs, expiresAtMs }) => {
     const grant = { operationId: 'op', hostUid: 'uid', hostName: 'h', bootToken: 'token' };
     return { ...grant, macs, openedAtMs: clock.nowMs(), expiresAtMs };

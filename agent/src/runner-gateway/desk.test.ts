@@ -1,5 +1,4 @@
 import { create } from '@bufbuild/protobuf';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, InventorySchema } from '@rackwright/api';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import type { FinalResult, Result } from '@rackwright/results';
@@ -16,10 +15,9 @@ const complete: FinalResult = { kind: 'complete' };
 interface OrderOptions {
   readonly destructive?: boolean;
   readonly mode?: agent.StepMode;
-  readonly deadlineMs?: number;
 }
 
-function orderOf({ destructive, mode, deadlineMs }: OrderOptions = {}): RunnerOrder {
+function orderOf({ destructive, mode }: OrderOptions = {}): RunnerOrder {
   const value = create(agent.RunStepSchema, {
     step: 'deploy.erase_devices',
     bootOperationId: boot,
@@ -27,12 +25,10 @@ function orderOf({ destructive, mode, deadlineMs }: OrderOptions = {}): RunnerOr
     ...(destructive === undefined ? {} : { destructive }),
   });
   const kind = { case: 'runStep', value } as const;
-  const deadline = deadlineMs === undefined ? undefined : timestampFromMs(deadlineMs);
   const operation = create(agent.OperationSchema, {
     id: 'op',
     hostUid: 'uid',
     kind,
-    ...(deadline === undefined ? {} : { deadline }),
   });
   return { operation, bootOperationId: boot, order: kind };
 }
@@ -40,7 +36,7 @@ function orderOf({ destructive, mode, deadlineMs }: OrderOptions = {}): RunnerOr
 function setUp() {
   const clock = new VirtualClock();
   let state: 'unknown' | 'received' | 'begun' | 'ended' = 'begun';
-  const session = { lease: true, begun: 0, heard: [] as Progress[] };
+  const session = { lease: true, begun: 0, dueAtMs: Infinity, heard: [] as Progress[] };
   const aborter = new AbortController();
   const desk = new RunnerDesk({
     clock,
@@ -57,6 +53,7 @@ function setUp() {
     continuing: (progress) => session.heard.push(progress),
     credential: () => Promise.reject(new Error('no credential is needed')),
     leaseValid: () => session.lease,
+    remainingMs: () => session.dueAtMs - clock.suspendAwareMs(),
     openGrant: () => Promise.reject(new Error('no grant is opened')),
     closeGrants: async () => {},
   };
@@ -204,9 +201,10 @@ describe('an order to a runner', () => {
   });
 
   test('ends at its deadline, after Cancel and a grace', async () => {
-    const { clock, context, desk, link, told } = setUp();
+    const { clock, context, desk, link, session, told } = setUp();
+    session.dueAtMs = 100_000;
     desk.attach(link());
-    const run = desk.run(orderOf({ deadlineMs: 100_000 }), context);
+    const run = desk.run(orderOf(), context);
     expect(await clock.settle(run)).toMatchObject({ kind: 'failed', type: 'deadline' });
     expect(told).toEqual(['order op runStep', 'order op/cancel cancel']);
     expect(clock.nowMs()).toBe(100_000 + defaultDeskLimits.cancelGraceMs);

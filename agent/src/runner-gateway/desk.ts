@@ -12,7 +12,6 @@
  * 5. A runner that is away is never silent for people: after a while its work says since when.
  */
 import { toBinary } from '@bufbuild/protobuf';
-import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
 import type { Cancel, Clock, Log } from '@rackwright/platform';
 import { boundResult, type Failed, type FinalResult, resultFromWire } from '@rackwright/results';
@@ -80,7 +79,7 @@ export class RunnerDesk implements RunnerOrders {
 
   async run(order: RunnerOrder, context: OperationContext): Promise<FinalResult> {
     const { runnerWaitMs } = this.#parts.limits;
-    const linked = await this.#linked(order, runnerWaitMs, context.signal);
+    const linked = await this.#linked(order, runnerWaitMs, context);
     if (linked === 'aborted') return failed('cancelled', 'cancelled before it was ordered');
     if (linked === 'tooLate') {
       const message = `no runner of boot ${order.bootOperationId} is connected`;
@@ -97,7 +96,7 @@ export class RunnerDesk implements RunnerOrders {
     const { id } = order.operation;
     if (!this.#unclaimed.has(id)) {
       const { resumeWaitMs } = this.#parts.limits;
-      const linked = await this.#linked(order, resumeWaitMs, context.signal);
+      const linked = await this.#linked(order, resumeWaitMs, context);
       if (linked === 'aborted') return failed('cancelled', 'cancelled while its runner was away');
       if (linked === 'tooLate' && !this.#unclaimed.has(id)) return 'interrupted';
     }
@@ -263,7 +262,7 @@ export class RunnerDesk implements RunnerOrders {
   #linked(
     order: RunnerOrder,
     waitMs: number,
-    signal: AbortSignal,
+    { signal, remainingMs }: Pick<OperationContext, 'signal' | 'remainingMs'>,
   ): Promise<'linked' | 'tooLate' | 'aborted'> {
     const isThere = (): boolean =>
       this.#links.has(order.bootOperationId) || this.#unclaimed.has(order.operation.id);
@@ -283,8 +282,7 @@ export class RunnerDesk implements RunnerOrders {
       const abort = (): void => settle('aborted');
       this.#waiters.add(look);
       signal.addEventListener('abort', abort, { once: true });
-      const untilDeadlineMs = deadlineMs(order.operation) - this.#parts.clock.nowMs();
-      const delayMs = Math.max(0, Math.min(waitMs, untilDeadlineMs));
+      const delayMs = Math.max(0, Math.min(waitMs, remainingMs()));
       cancelTimer = this.#parts.clock.after(delayMs, () => settle('tooLate'));
     });
   }
@@ -312,10 +310,6 @@ function oversize(
     return failed('unsupported', `the runner's ${what} has ${size}`);
   }
   return undefined;
-}
-
-function deadlineMs({ deadline }: agent.Operation): number {
-  return deadline === undefined ? Number.MAX_SAFE_INTEGER : timestampMs(deadline);
 }
 
 function sayReceived(link: RunnerLink, operationId: string): void {

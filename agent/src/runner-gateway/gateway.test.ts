@@ -125,6 +125,7 @@ const context: OperationContext = {
   continuing: () => {},
   credential: () => Promise.reject(new Error('no credential is needed')),
   leaseValid: () => true,
+  remainingMs: () => Number.POSITIVE_INFINITY,
   openGrant: () => Promise.reject(new Error('no grant is opened')),
   closeGrants: async () => {},
 };

@@ -1,5 +1,4 @@
 /** One order to a runner: offered until the runner knows it, stopped by Cancel or its deadline. */
-import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
 import type { Cancel, Clock } from '@rackwright/platform';
 import type { Continuing, FinalResult } from '@rackwright/results';
@@ -151,10 +150,9 @@ export class Outstanding {
   }
 
   #watchDeadline(): void {
-    const { operation } = this.order;
-    if (operation.deadline === undefined) return;
-    const { clock } = this.#parts;
-    const remainingMs = timestampMs(operation.deadline) - clock.nowMs();
+    const { clock, context } = this.#parts;
+    const remainingMs = context.remainingMs();
+    if (remainingMs === Number.POSITIVE_INFINITY) return;
     if (remainingMs > 0) {
       const delayMs = Math.min(remainingMs, timerMsMax);
       this.#cancelDeadline = clock.after(delayMs, () => this.#watchDeadline());

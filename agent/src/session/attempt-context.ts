@@ -52,6 +52,7 @@ export function makeContext(attempt: Attempt, deps: ContextDependencies): Operat
       throw new AttemptEnd(signal.aborted ? cancelled : noCredential(name, version));
     },
     leaseValid: () => lease.valid(),
+    remainingMs: () => attempt.remainingMs(),
     openGrant: ({ macs, expiresAtMs }) =>
       durably(attempt, deps, () => grants.open(attempt.operation, macs, expiresAtMs)),
     closeGrants: () => durably(attempt, deps, () => grants.closeHost(attempt.hostUid)),
@@ -61,8 +62,8 @@ export function makeContext(attempt: Attempt, deps: ContextDependencies): Operat
 async function begin(attempt: Attempt, deps: ContextDependencies): Promise<void> {
   // A step taken up again after a restart has begun in an earlier life.
   if (attempt.begun) return;
-  const { journal, clock, crashPoint } = deps;
-  if (clock.nowMs() >= attempt.deadlineMs) throw new AttemptEnd(deadlinePassed());
+  const { journal, crashPoint } = deps;
+  if (attempt.remainingMs() <= 0) throw new AttemptEnd(deadlinePassed());
   await mayGoOn(attempt, deps);
   const { id: operationId } = attempt;
   await durably(attempt, deps, () => journal.append({ case: 'begun', value: { operationId } }));
@@ -74,8 +75,8 @@ async function begin(attempt: Attempt, deps: ContextDependencies): Promise<void>
 
 /** Waits until it may go on; throws when it may not. */
 async function mayGoOn(attempt: Attempt, deps: ContextDependencies): Promise<void> {
-  const { signal, check, deadlineMs, id } = attempt;
-  const { lease, clock, log } = deps;
+  const { signal, check, id } = attempt;
+  const { lease, log } = deps;
   if (attempt.phase !== 'running') throw new Error(`${id} is over; it cannot begin`);
   if (check.kind === 'execute' && check.destructive && !lease.valid()) {
     if (attempt.progress?.text !== waitsForLease) {
@@ -83,10 +84,10 @@ async function mayGoOn(attempt: Attempt, deps: ContextDependencies): Promise<voi
       attempt.progress = { step: check.step, text: waitsForLease };
       deps.tellProgress(attempt);
     }
-    await lease.whenValid(Math.min(deadlineMs - clock.nowMs(), leaseLookMs), signal);
+    await lease.whenValid(Math.min(attempt.remainingMs(), leaseLookMs), signal);
     // Valid is what it is now, not what it was when somebody woke us.
     if (!signal.aborted && !lease.valid()) {
-      if (clock.nowMs() < deadlineMs) return mayGoOn(attempt, deps);
+      if (attempt.remainingMs() > 0) return mayGoOn(attempt, deps);
       throw new AttemptEnd(noLease());
     }
   }

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
+import type { Clock } from '@rackwright/platform';
 import type { JournalledOperation } from '../journal/index.ts';
 import type { Progress } from './executor.ts';
 import type { OperationCheck } from './operation-check.ts';
@@ -15,6 +16,9 @@ export type AttemptPhase = 'receiving' | 'waiting' | 'running' | 'ending' | 'end
 export class Attempt {
   readonly operation: agent.Operation;
   readonly check: OperationCheck;
+  readonly #clock: Clock;
+  /** On the clock that only grows, so that a step of the wall clock moves no deadline. */
+  readonly #dueAtMs: number;
   readonly #abort = new AbortController();
   readonly #over = Promise.withResolvers<void>();
   phase: AttemptPhase = 'receiving';
@@ -33,14 +37,21 @@ export class Attempt {
   sentInSession = 0;
   progress: Progress | undefined;
 
-  constructor(operation: agent.Operation, check: OperationCheck) {
+  /** The operation's times are of this machine's clock. */
+  constructor(operation: agent.Operation, check: OperationCheck, clock: Clock) {
+    const { deadline } = operation;
     this.operation = operation;
     this.check = check;
+    this.#clock = clock;
+    this.#dueAtMs =
+      deadline === undefined
+        ? Number.POSITIVE_INFINITY
+        : clock.suspendAwareMs() + timestampMs(deadline) - clock.nowMs();
   }
 
   /** What the last life of the agent left. */
-  static fromJournal(known: JournalledOperation, check: OperationCheck): Attempt {
-    const attempt = new Attempt(known.operation, check);
+  static fromJournal(known: JournalledOperation, check: OperationCheck, clock: Clock): Attempt {
+    const attempt = new Attempt(known.operation, check, clock);
     attempt.phase = 'waiting';
     attempt.journalled = true;
     attempt.begun = known.phase === 'begun';
@@ -62,10 +73,9 @@ export class Attempt {
     return this.operation.hostUid;
   }
 
-  /** Stored by the control plane, wall time; missing where the check does not demand it. */
-  get deadlineMs(): number {
-    const { deadline } = this.operation;
-    return deadline === undefined ? Number.POSITIVE_INFINITY : timestampMs(deadline);
+  /** Until its deadline; infinite where the check does not demand one, negative when it is over. */
+  remainingMs(): number {
+    return this.#dueAtMs - this.#clock.suspendAwareMs();
   }
 
   /** Aborted when it is to be stopped. */

@@ -21,6 +21,7 @@ import type { Grants } from './grants.ts';
 import type { SessionLimits } from './limits.ts';
 import { checkOperation } from './operation-check.ts';
 import { Outbox, type Outlet } from './outbox.ts';
+import { inOwnTime } from './own-time.ts';
 import {
   cancelled,
   interrupted,
@@ -66,10 +67,10 @@ export class Attempts {
    * the first Hello tells it.
    */
   async recover(): Promise<void> {
-    const { journal, executor } = this.#deps;
+    const { journal, executor, clock } = this.#deps;
     for (const known of journal.state.operations.values()) {
       const check = checkOperation(known.operation, executor.operationKinds);
-      this.#byId.set(known.operation.id, Attempt.fromJournal(known, check));
+      this.#byId.set(known.operation.id, Attempt.fromJournal(known, check, clock));
       this.#noteCredential(known.operation);
     }
     const left = [...this.#byId.values()].filter(({ phase }) => phase === 'waiting');
@@ -79,8 +80,9 @@ export class Attempts {
   }
 
   /** Takes an operation from the control plane. */
-  receive(operation: agent.Operation): void {
-    const { log, limits, executor } = this.#deps;
+  receive(sent: agent.Operation): void {
+    const { log, limits, executor, clock } = this.#deps;
+    const operation = inOwnTime(sent, clock.nowMs());
     const { id } = operation;
     if (id === '') {
       log.warn({ host: operation.hostUid }, 'an operation without an id cannot be answered');
@@ -91,7 +93,11 @@ export class Attempts {
     if (this.#byId.size >= limits.operationsMax) {
       return this.outbox.refuse(operation, tooManyOperations(limits.operationsMax));
     }
-    const attempt = new Attempt(operation, checkOperation(operation, executor.operationKinds));
+    const attempt = new Attempt(
+      operation,
+      checkOperation(operation, executor.operationKinds),
+      clock,
+    );
     const refusal = this.#refusal(attempt);
     this.#byId.set(id, attempt);
     this.#noteCredential(operation);
@@ -260,9 +266,10 @@ export class Attempts {
   }
 
   /** Waits for the target until the Cancel's own deadline, or until that is stopped itself. */
-  #isOverInTime(target: Attempt, { deadlineMs, signal }: Attempt): Promise<boolean> {
+  #isOverInTime(target: Attempt, cancel: Attempt): Promise<boolean> {
     const { clock } = this.#deps;
-    const waitMs = Math.min(Math.max(deadlineMs - clock.nowMs(), 0), cancelWaitMaxMs);
+    const { signal } = cancel;
+    const waitMs = Math.min(Math.max(cancel.remainingMs(), 0), cancelWaitMaxMs);
     return new Promise((resolve) => {
       const finish = (over: boolean) => {
         cancelTimer();

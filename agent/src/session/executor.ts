@@ -65,6 +65,8 @@ export interface OperationContext {
   credential(name: string, version: bigint): Promise<Credential>;
   /** Whether destructive work may begin at this moment (R11). */
   leaseValid(): boolean;
+  /** Until the operation's deadline, whatever the wall clock does; negative when it has passed. */
+  remainingMs(): number;
   /**
    * Opens the boot grant of this operation, durably, with a random token; the host's earlier ones
    * are closed. Asked again, answers with the same one. Rejects with `AttemptEnd`.

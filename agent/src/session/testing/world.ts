@@ -26,6 +26,11 @@ export const snapshotPath = '/state/boot-snapshot';
 /** A long time for any deadline in these tests. */
 const deadlineMsDefault = 3_600_000;
 
+type PowerFields = Pick<
+  MessageInitShape<typeof agent.SetPowerSchema>,
+  'on' | 'bootFrom' | 'grantExpireTime' | 'bootMacs'
+>;
+
 export class World {
   readonly clock = new TestClock();
   readonly disk = new MemoryDisk();
@@ -140,7 +145,7 @@ export class World {
     });
   }
 
-  power(id: string, fields: { on?: boolean; bootFrom?: agent.BootTarget } = {}): agent.Operation {
+  power(id: string, fields: PowerFields = {}): agent.Operation {
     const bmc = { address: '192.0.2.7', credential: 'credentials/bmc', credentialVersion: 1n };
     return this.operation(id, { case: 'setPower', value: { bmc, on: false, ...fields } });
   }

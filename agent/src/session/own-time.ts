@@ -1,0 +1,32 @@
+/**
+ * The control plane's times in an operation, told in this machine's time. Pure.
+ *
+ * The two clocks may differ by minutes, while a short operation's deadline is seconds away. What
+ * counts is how much time is left, and that the control plane says by the time of sending. It is
+ * applied once, at receipt, so that the journal holds times of the clock that will be asked.
+ */
+import { create } from '@bufbuild/protobuf';
+import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+
+/** `nowMs` is this machine's wall time at receipt. Without a send time the clocks must agree. */
+export function inOwnTime(operation: agent.Operation, nowMs: number): agent.Operation {
+  const { sendTime, deadline, kind, ...rest } = operation;
+  if (sendTime === undefined) return operation;
+  const aheadMs = nowMs - timestampMs(sendTime);
+  const own = (time: Timestamp): Timestamp => timestampFromMs(timestampMs(time) + aheadMs);
+  return create(agent.OperationSchema, {
+    ...rest,
+    kind: ownKind(kind, own),
+    ...(deadline === undefined ? {} : { deadline: own(deadline) }),
+  });
+}
+
+function ownKind(
+  kind: agent.Operation['kind'],
+  own: (time: Timestamp) => Timestamp,
+): agent.Operation['kind'] {
+  if (kind.case !== 'setPower' || kind.value.grantExpireTime === undefined) return kind;
+  const grantExpireTime = own(kind.value.grantExpireTime);
+  return { case: 'setPower', value: { ...kind.value, grantExpireTime } };
+}
