@@ -9,6 +9,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DirectBoot, startDhcpServer } from './dhcp-server.ts';
+import { type BootWay, USUAL_BOOT } from './firmware.ts';
 import { type LabBmc, startBmc } from './ipmi-sim.ts';
 import { chooseAccelerator } from './kvm.ts';
 import { bmcAddress, type LabNetwork, makeNetwork } from './netns.ts';
@@ -25,6 +26,7 @@ export interface Lab {
   readonly folder: string;
   readonly network: LabNetwork;
   readonly accelerator: 'kvm' | 'tcg';
+  readonly boot: BootWay;
   readonly machines: readonly LabMachine[];
   /** `bmcs[n]` belongs to `machines[n]`. */
   readonly bmcs: readonly LabBmc[];
@@ -42,10 +44,13 @@ export async function startLab(options: {
   readonly machines: readonly MachineSpec[];
   readonly vmlinuz?: string;
   readonly directBoot?: DirectBoot;
+  /** How machines boot; default {@link USUAL_BOOT}. */
+  readonly boot?: BootWay;
   /** Folder that gets a copy of all logs at the end, however it comes. */
   readonly keep?: string;
 }): Promise<Lab> {
   if (process.getuid?.() !== 0) throw new Error('the lab needs root: it makes network namespaces');
+  const { boot = USUAL_BOOT } = options;
   const undo = createUndo();
   const forgetSignals = stopOnSignals(undo);
   try {
@@ -57,12 +62,15 @@ export async function startLab(options: {
       options.vmlinuz === undefined ? 'tcg' : await chooseAccelerator(options.vmlinuz, CACHE);
     const network = await makeNetwork(undo, options.machines.length);
     startRouter(undo, network, folder);
-    startDhcpServer(undo, network, folder, options.directBoot);
+    // Were it there in reservation mode, the agent would keep silent beside it.
+    if (boot.dhcp === 'proxy') startDhcpServer(undo, network, folder, options.directBoot);
     const machines: LabMachine[] = [];
     const bmcs: LabBmc[] = [];
     for (const [index, spec] of options.machines.entries()) {
       const inBandPort = IN_BAND_PORT + index;
-      const machine = makeMachine({ spec, index, labFolder: folder, accelerator, inBandPort });
+      const { firmware } = boot;
+      const where = { index, labFolder: folder, accelerator, inBandPort };
+      const machine = makeMachine({ spec, firmware, ...where });
       const address = bmcAddress(index);
       bmcs.push(await startBmc({ undo, network, machine, address, inBandPort }));
       machines.push(machine);
@@ -72,7 +80,7 @@ export async function startLab(options: {
       forgetSignals(); // not before: a signal while we tidy up must not stop that
       return failures;
     };
-    return { folder, network, accelerator, machines, bmcs, undo, stop };
+    return { folder, network, accelerator, boot, machines, bmcs, undo, stop };
   } catch (error) {
     await undo.run();
     forgetSignals();
@@ -90,7 +98,10 @@ export async function crossBmcs(a: LabBmc, b: LabBmc): Promise<void> {
 
 /** Copies everything but disks and sockets, for whoever wants to know what happened. */
 function keepLogs(folder: string, to: string): void {
-  cpSync(folder, to, { recursive: true, filter: (path) => !/\.(raw|sock|blocklog)$/.test(path) });
+  cpSync(folder, to, {
+    recursive: true,
+    filter: (path) => !/\.(raw|sock|blocklog|fd)$/.test(path),
+  });
 }
 
 /** Takes everything back when the lab is told to end. Answers how to stop listening. */

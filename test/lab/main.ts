@@ -1,6 +1,8 @@
 /**
  * `npm run lab -- --check | --crossed | --bad-disk | --lying-disk | --agent-away | --kill [all]`
  *
+ * `--check` takes `--firmware` and `--dhcp`: one run with each firmware and each giver of addresses.
+ *
  * Each scenario stands up a laboratory of its own, prints what it found line by line, and leaves
  * nothing behind. The exit code is 0 only when everything holds; the last line is
  * `N passed, N failed, N skipped`.
@@ -8,6 +10,7 @@
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { buildRamdisk } from '@rackwright/runner/ramdisk';
+import { type BootWay, dhcpModes, firmwares, USUAL_BOOT } from './firmware.ts';
 import { startLab } from './lab.ts';
 import { agentAwayScenario } from './scenarios/agent-away.ts';
 import { badDiskScenario } from './scenarios/bad-disk.ts';
@@ -24,6 +27,8 @@ const names = ['check', 'crossed', 'bad-disk', 'lying-disk', 'agent-away', 'kill
 type Name = (typeof names)[number];
 
 const usage = `usage: npm run lab -- ${names.map((name) => `[--${name}]`).join(' ')}
+  --firmware LIST of bios, uefi, uefi-http: with --check, a run with each; default bios
+  --dhcp LIST     of proxy, reservation: with --check, a run with each; default proxy
   --kill all      every kill that the lab can do, not one for each process
   --verdict-off   with --lying-disk: the runner does not read back, so the scenario must fail
   --keep FOLDER   copy all logs there at the end
@@ -33,14 +38,19 @@ interface Options {
   readonly chosen: readonly Name[];
   readonly verdict: 'on' | 'off';
   readonly kills: 'one' | 'all';
+  /** How the machine of `--check` boots, one run each. */
+  readonly boots: readonly BootWay[];
   readonly keep?: string;
 }
 
 /** The scenarios behind a name, by title. */
-function scenariosOf(name: Name, { verdict, kills }: Options): ReadonlyMap<string, Scenario> {
+function scenariosOf(
+  name: Name,
+  { verdict, kills, boots }: Options,
+): ReadonlyMap<string, Scenario> {
   switch (name) {
     case 'check':
-      return new Map([[name, checkScenario]]);
+      return new Map(boots.map((boot) => [bootTitle(name, boot), { ...checkScenario, boot }]));
     case 'crossed':
       return new Map([[name, crossedScenario]]);
     case 'bad-disk':
@@ -54,6 +64,10 @@ function scenariosOf(name: Name, { verdict, kills }: Options): ReadonlyMap<strin
   }
 }
 
+function bootTitle(name: Name, { firmware, dhcp }: BootWay): string {
+  return `${name}: ${firmware}, DHCP ${dhcp}`;
+}
+
 async function runScenario(scenario: Scenario, findings: Findings, keep?: string): Promise<void> {
   const ramdisk = await buildRamdisk({
     entry: join(ROOT, 'packages/runner/src/main.ts'),
@@ -63,7 +77,8 @@ async function runScenario(scenario: Scenario, findings: Findings, keep?: string
   });
   const { vmlinuz, initrd } = ramdisk;
   const kept = keep === undefined ? {} : { keep };
-  const lab = await startLab({ machines: scenario.machines, vmlinuz, ...kept });
+  const { machines, boot = USUAL_BOOT } = scenario;
+  const lab = await startLab({ machines, boot, vmlinuz, ...kept });
   findings.say(`laboratory ${lab.folder}, ${lab.accelerator}`);
   try {
     const kernelArguments = scenario.kernelArguments ?? [];
@@ -79,7 +94,13 @@ function parseOptions(words: readonly string[]): Options {
   const flags = Object.fromEntries(names.map((name) => [name, { type: 'boolean' }] as const));
   const { values, positionals } = parseArgs({
     args: [...words],
-    options: { ...flags, 'verdict-off': { type: 'boolean' }, keep: { type: 'string' } },
+    options: {
+      ...flags,
+      'verdict-off': { type: 'boolean' },
+      keep: { type: 'string' },
+      firmware: { type: 'string' },
+      dhcp: { type: 'string' },
+    },
     allowPositionals: true,
   });
   const set = new Map<string, unknown>(Object.entries(values));
@@ -87,12 +108,33 @@ function parseOptions(words: readonly string[]): Options {
   const all = positionals.length === 1 && positionals[0] === 'all' && set.get('kill') === true;
   if (positionals.length > 0 && !all)
     throw new Error(`"${positionals.join(' ')}" is not understood`);
+  const chosen = names.filter((name) => set.get(name) === true);
+  for (const way of ['firmware', 'dhcp']) {
+    if (set.has(way) && !chosen.includes('check')) throw new Error(`--${way} goes with --check`);
+  }
+  const modes = chosenOf('dhcp', dhcpModes, set.get('dhcp') ?? USUAL_BOOT.dhcp);
+  const chosenFirmwares = chosenOf(
+    'firmware',
+    firmwares,
+    set.get('firmware') ?? USUAL_BOOT.firmware,
+  );
   return {
-    chosen: names.filter((name) => set.get(name) === true),
+    chosen,
+    boots: chosenFirmwares.flatMap((firmware) => modes.map((dhcp) => ({ firmware, dhcp }))),
     verdict: set.get('verdict-off') === true ? 'off' : 'on',
     kills: all ? 'all' : 'one',
     ...(typeof keep === 'string' ? { keep } : {}),
   };
+}
+
+/** What `--option a,b` names, each once. */
+function chosenOf<T extends string>(option: string, all: readonly T[], list: unknown): T[] {
+  const words = String(list).split(',');
+  const unknown = words.find((word) => !all.some((one) => one === word));
+  if (unknown !== undefined) {
+    throw new Error(`--${option}: "${unknown}" is none of ${all.join(', ')}`);
+  }
+  return all.filter((one) => words.includes(one));
 }
 
 async function main(options: Options): Promise<number> {

@@ -18,6 +18,7 @@ const KILL_WAIT_MS = 30_000;
 export const LAB_ADDRESS = {
   agent: '10.77.0.1',
   site: '10.77.0.2',
+  network: '10.77.0.0',
   leasesFrom: '10.77.0.100',
   leasesTo: '10.77.0.199',
   prefix: 24,

@@ -5,6 +5,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writePattern } from './disk-image.ts';
+import { boardArgs, bootOrder, type LabFirmware } from './firmware.ts';
 
 const MEMORY_MIB = 1024;
 const MIB = 1024 * 1024;
@@ -66,6 +67,7 @@ export function usualDisks(mebibytes = 64): DiskSpec[] {
 /** Makes the machine's folder, its disks filled with the pattern, and its QEMU arguments. */
 export function makeMachine(options: {
   readonly spec: MachineSpec;
+  readonly firmware: LabFirmware;
   readonly index: number;
   readonly labFolder: string;
   readonly accelerator: 'kvm' | 'tcg';
@@ -111,11 +113,18 @@ export function makeMachine(options: {
   writeFileSync(machine.serialLog, '');
   const lines = (items: readonly string[]): string => items.map((item) => `${item}\n`).join('');
   writeFileSync(join(folder, 'boot-files'), lines(disks.map((disk) => blockLog(disk, '@BOOT@'))));
+  const board = boardArgs(options.firmware, folder);
   for (const [device, order] of [
     ['pxe', 'n'],
     ['disk', 'c'],
   ] as const) {
-    const args = qemuArgs(machine, options.accelerator, options.inBandPort, order, blockLog);
+    const { card, firstDisk, args: orderArgs } = bootOrder(options.firmware, order);
+    const args = [
+      ...qemuArgs(machine, options.accelerator, options.inBandPort, card),
+      ...board,
+      ...orderArgs,
+      ...disks.flatMap((disk, n) => diskArgs(disk, blockLog(disk, '@BOOT@'), n ? '' : firstDisk)),
+    ];
     writeFileSync(join(folder, `qemu-${device}.args`), lines(args));
   }
   return machine;
@@ -125,11 +134,10 @@ function qemuArgs(
   machine: LabMachine,
   accelerator: string,
   inBandPort: number,
-  order: string,
-  blockLog: (disk: LabDisk, boot: string) => string,
+  card: string,
 ): string[] {
   return [
-    ...['-name', machine.name, '-accel', accelerator, '-M', 'pc,graphics=off'],
+    ...['-name', machine.name, '-accel', accelerator],
     ...['-m', String(MEMORY_MIB), '-display', 'none', '-nodefaults', '-no-user-config'],
     ...['-daemonize', '-pidfile', join(machine.folder, 'qemu.pid')],
     ...['-chardev', `file,id=console,path=${machine.serialLog},append=on`],
@@ -140,11 +148,9 @@ function qemuArgs(
       `type=1,manufacturer=Rackwright,product=Lab,uuid=${machine.uuid},serial=${machine.serial}`,
     ],
     ...['-netdev', `tap,id=n0,ifname=tap${machine.index},script=no,downscript=no`],
-    ...['-device', `virtio-net-pci,netdev=n0,mac=${machine.mac}`],
+    ...['-device', `virtio-net-pci,netdev=n0,mac=${machine.mac}${card}`],
     ...['-chardev', `socket,id=bmc,host=127.0.0.1,port=${inBandPort},reconnect=1`],
     ...['-device', 'ipmi-bmc-extern,id=bmc0,chardev=bmc', '-device', 'isa-ipmi-kcs,bmc=bmc0'],
-    ...['-boot', `order=${order}`],
-    ...machine.disks.flatMap((disk) => diskArgs(disk, blockLog(disk, '@BOOT@'))),
   ];
 }
 
@@ -152,7 +158,7 @@ function qemuArgs(
  * The disk as a chain: file ← raw (which lies, if it is to) ← faults, if any ← the log of all that
  * arrives ← the device. The log stands above lie and faults: it shows what the device was asked.
  */
-function diskArgs(disk: LabDisk, log: string): string[] {
+function diskArgs(disk: LabDisk, log: string, bootIndex: string): string[] {
   const { name } = disk;
   const discard = disk.lies === true ? 'ignore' : 'unmap';
   const faults = (disk.failing ?? []).map(
@@ -179,6 +185,6 @@ function diskArgs(disk: LabDisk, log: string): string[] {
       `driver=blklogwrites,node-name=${name},file=${below},log=${name}-log,` +
         'log-super-update-interval=1,discard=unmap',
     ],
-    ...['-device', device],
+    ...['-device', `${device}${bootIndex}`],
   ];
 }

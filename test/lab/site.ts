@@ -4,6 +4,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { BootWay } from './firmware.ts';
 import { type HostView, type HostWatch, watchHosts } from './host-watch.ts';
 import { BMC_PASSWORD, BMC_USER, ipmitool, type LabBmc } from './ipmi-sim.ts';
 import type { Lab } from './lab.ts';
@@ -34,6 +35,8 @@ export interface Site {
 /** A scenario: machines, and what is to be seen. */
 export interface Scenario {
   readonly machines: readonly MachineSpec[];
+  /** How its machines boot; absent: as usual. */
+  readonly boot?: BootWay;
   /** Further words for the runner's kernel. */
   readonly kernelArguments?: readonly string[];
   /** Who is to be killed, and where; not for the runner, which its kernel's words kill. */

@@ -6,6 +6,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { agentBootConfig } from './firmware.ts';
 import type { Lab } from './lab.ts';
 import { LAB_ADDRESS } from './netns.ts';
 import { runProgram, type Started, startProcess, tryProgram, until, within } from './processes.ts';
@@ -130,7 +131,7 @@ function agentProgram(lab: Lab, files: RunnerFiles, crash: Crash | undefined): P
     config: {
       stateFolder: join(lab.folder, 'agent'),
       serverAddress: LAB_ADDRESS.agent,
-      dhcp: { mode: 'proxy' },
+      ...agentBootConfig(lab.boot),
       files: [
         { name: 'vmlinuz', path: files.vmlinuz },
         { name: 'initrd', path: files.initrd },

@@ -53,6 +53,7 @@ function lastViewOfRuns(views: readonly HostView[]): Run[] {
 function bootStages(lines: readonly AgentLine[], from: number, to: number): [string, number][] {
   const NAMES: Readonly<Record<string, string>> = {
     dhcp: 'firmware to its first DHCP message',
+    tftp: 'to the loader',
     script: 'to the boot script',
     file: 'to the last file asked for',
   };

@@ -5,6 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readBlockLog, touchedBytes } from '../blocklog.ts';
+import { watchBootPath } from '../boot-path.ts';
 import { inspectDisk, isUntouched } from '../disk-image.ts';
 import { tryProgram } from '../processes.ts';
 import { type LabMachine, usualDisks } from '../qemu.ts';
@@ -30,9 +31,11 @@ export const checkScenario: Scenario = {
         isUntouched(disk.image, disk.patternName),
       );
     }
+    const checkBootPath = await watchBootPath(site, machine);
     await createHost(site, bmc, 'available');
     await watch.waitFor('h1', 'h1 is available', RUN_LIMIT_MS, isAvailable);
     findings.check('h1 is available', true);
+    await checkBootPath();
     await powerOff(site, bmc);
     checkDisks(site, machine);
     await checkCertificates(site, machine);

@@ -1,0 +1,80 @@
+/**
+ * By which way a machine has come up, judged from outside: packets on the wire and what the giver
+ * of addresses wrote down.
+ */
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { runProgram } from './processes.ts';
+import type { LabMachine } from './qemu.ts';
+import type { Site } from './site.ts';
+
+const TABLE = 'inet rackwright-lab';
+/** Opcodes of RFC 1350 are the first two bytes after the UDP header. */
+const OPCODE_DATA = 3;
+const OPCODE_ACKNOWLEDGEMENT = 4;
+/** No well-known port: the ends of a TFTP transfer. DHCP and IPMI stay out. */
+const TRANSFER_PORTS = '1024-65535';
+/** EDK2 asks for 4 blocks at a time (RFC 7440); without windows it would be one to one. */
+const BLOCKS_PER_ACKNOWLEDGEMENT_MIN = 3;
+
+/** Begins to count the TFTP packets of this site's agent; answers how to read the counts. */
+async function countTftp({ lab }: Site): Promise<() => Promise<{ data: number; acks: number }>> {
+  const { namespace } = lab.network;
+  const nft = (text: string): Promise<string> => runProgram('nft', text.split(' '), { namespace });
+  const count = async (hook: 'input' | 'output', opcode: number): Promise<void> => {
+    await nft(`add chain ${TABLE} ${hook} { type filter hook ${hook} priority 0 ; }`);
+    const ports = `udp sport ${TRANSFER_PORTS} udp dport ${TRANSFER_PORTS}`;
+    await nft(`add rule ${TABLE} ${hook} ${ports} @th,64,16 ${opcode} counter`);
+  };
+  const read = async (hook: 'input' | 'output'): Promise<number> => {
+    const packets = /counter packets (\d+)/.exec(await nft(`list chain ${TABLE} ${hook}`))?.[1];
+    if (packets === undefined) throw new Error(`nft shows no counter in chain ${hook}`);
+    return Number(packets);
+  };
+  await nft(`add table ${TABLE}`);
+  await count('output', OPCODE_DATA);
+  await count('input', OPCODE_ACKNOWLEDGEMENT);
+  return async () => ({ data: await read('output'), acks: await read('input') });
+}
+
+/** Call before the machine is switched on; what it answers, call when the machine has booted once. */
+export async function watchBootPath(site: Site, machine: LabMachine): Promise<() => Promise<void>> {
+  const readCounts = await countTftp(site);
+  return async () => {
+    checkAddress(site, machine);
+    const { data, acks } = await readCounts();
+    checkLoader(site, machine, data, acks);
+  };
+}
+
+/** The address came from the one who is to give it in this mode. */
+function checkAddress({ lab, findings }: Site, { mac }: LabMachine): void {
+  const ofAgent = readOrEmpty(join(lab.folder, 'agent/dhcp-leases')).includes(mac);
+  const ofSite = readOrEmpty(join(lab.folder, 'dnsmasq.leases')).includes(mac);
+  const { dhcp } = lab.boot;
+  const detail = `agent: ${ofAgent}, site: ${ofSite}`;
+  if (dhcp === 'proxy') {
+    findings.check("the address is from the site's own server", ofSite && !ofAgent, detail);
+  } else findings.check('the address is from the agent', ofAgent && !ofSite, detail);
+}
+
+/** The firmware that was meant loaded it, and as it should. */
+function checkLoader(site: Site, machine: LabMachine, data: number, acks: number): void {
+  const { lab, findings } = site;
+  const { firmware } = lab.boot;
+  const counts = `${data} blocks, ${acks} acknowledgements`;
+  findings.say(`       TFTP: ${counts}`);
+  if (firmware === 'uefi') {
+    const inWindows = acks > 0 && data >= acks * BLOCKS_PER_ACKNOWLEDGEMENT_MIN;
+    findings.check('the loader came by TFTP, several blocks at a time', inWindows, counts);
+  } else findings.check('nothing came by TFTP', data === 0 && acks === 0, counts);
+  const words = machine.console();
+  const ofUefi = words.includes('BdsDxe: starting Boot');
+  const option = firmware === 'uefi' ? 'UEFI PXEv4' : 'UEFI HTTPv4';
+  if (firmware === 'bios') findings.check('the BIOS booted', !ofUefi && words.includes('SeaBIOS'));
+  else findings.check(`the firmware started "${option}"`, ofUefi && words.includes(option));
+}
+
+function readOrEmpty(path: string): string {
+  return statSync(path, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(path, 'utf8');
+}
