@@ -33,6 +33,7 @@ async function startGateway(helloTimeoutMs = defaultGatewayLimits.helloTimeoutMs
     macs: [],
     bootToken: token,
     openedAtMs: clock.nowMs() - 60_000,
+    openedSuspendAwareMs: clock.suspendAwareMs() - 60_000,
     expiresAtMs: clock.nowMs() + 60_000,
   };
   const grants = new Map([[token, grant]]);

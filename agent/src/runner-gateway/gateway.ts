@@ -127,7 +127,8 @@ export class RunnerGateway {
     const { grants, desk, clock } = this.#parts;
     const grant = grants.byToken(hello.bootToken);
     const receivedAtMs = clock.nowMs();
-    const decision = judgeHello(hello, { nonce, grant, receivedAtMs });
+    const receivedSuspendAwareMs = clock.suspendAwareMs();
+    const decision = judgeHello(hello, { nonce, grant, receivedAtMs, receivedSuspendAwareMs });
     if (decision.kind === 'refuse') return decision.message;
     if (decision.kind === 'otherKey') {
       const { operationId } = decision.grant;

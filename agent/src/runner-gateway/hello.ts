@@ -10,7 +10,8 @@ import type { BootGrant } from '../session/index.ts';
  *    time, across restarts of ours; every other key is refused.
  * 3. A runner is taken up only when its kernel started after this grant was opened, that is after
  *    we found the host off: a machine that has been running since before is not the one that we
- *    powered on.
+ *    powered on. A step of the wall clock must not look like that: within one life of the agent a
+ *    clock that only grows is asked, and across a restart the wall clock with a tolerance.
  */
 export type HelloDecision =
   | { readonly kind: 'bind'; readonly grant: BootGrant }
@@ -25,7 +26,12 @@ export interface HelloCircumstances {
   readonly grant: BootGrant | undefined;
   /** Wall time at which the Hello came. */
   readonly receivedAtMs: number;
+  /** The same moment on the clock that only grows. */
+  readonly receivedSuspendAwareMs: number;
 }
+
+/** By how much the wall clock may have stepped since an earlier life of the agent. */
+export const wallClockToleranceMs = 60_000;
 
 /** Longest texts of a Hello that are taken; longer ones are refused. */
 const textCharactersMax = 256;
@@ -44,12 +50,18 @@ export function judgeHello(hello: runner.Hello, at: HelloCircumstances): HelloDe
   if (at.receivedAtMs > grant.expiresAtMs) {
     return refuse('the boot token has expired: boot the host again');
   }
-  const kernelStartMs = at.receivedAtMs - Number(hello.uptimeMs);
-  if (kernelStartMs < grant.openedAtMs) {
-    const earlyMs = Math.round(grant.openedAtMs - kernelStartMs);
+  const earlyMs = Math.round(Number(hello.uptimeMs) - sinceOpenedMs(grant, at));
+  if (earlyMs > 0) {
     return refuse(`the kernel started ${earlyMs} ms before the host was powered on`);
   }
   return { kind: 'bind', grant };
+}
+
+/** How long the grant has been open, at most. */
+function sinceOpenedMs(grant: BootGrant, at: HelloCircumstances): number {
+  return grant.openedSuspendAwareMs === undefined
+    ? at.receivedAtMs - grant.openedAtMs + wallClockToleranceMs
+    : at.receivedSuspendAwareMs - grant.openedSuspendAwareMs;
 }
 
 /** Names one boot of one ramdisk: the same across reconnects and restarts of ours. */

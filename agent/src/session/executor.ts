@@ -37,6 +37,8 @@ export interface BootGrant {
   /** 32 hex digits. */
   readonly bootToken: string;
   readonly openedAtMs: number;
+  /** The same on the clock that only grows; only in the life of the agent that opened it. */
+  readonly openedSuspendAwareMs?: number;
   /** After this no new runner may start with it; one that has bound it goes on. */
   readonly expiresAtMs: number;
   /** SPKI, DER: the first key that presented the token owns the boot. */

@@ -28,6 +28,8 @@ export interface GrantDependencies {
 
 export class Grants {
   readonly #deps: GrantDependencies;
+  /** By operation id; of grants that this life of the agent has opened and not closed. */
+  readonly #openedSuspendAwareMs = new Map<string, number>();
 
   constructor(deps: GrantDependencies) {
     this.#deps = deps;
@@ -35,7 +37,7 @@ export class Grants {
 
   /** Every grant that has not been closed, expired ones included. */
   all(): readonly BootGrant[] {
-    return [...this.#deps.journal.state.grants.values()].map(grantOf);
+    return [...this.#deps.journal.state.grants.values()].map((grant) => this.#grantOf(grant));
   }
 
   byToken(bootToken: string): BootGrant | undefined {
@@ -44,7 +46,7 @@ export class Grants {
 
   byOperation(operationId: string): BootGrant | undefined {
     const grant = this.#deps.journal.state.grants.get(operationId);
-    return grant && grantOf(grant);
+    return grant && this.#grantOf(grant);
   }
 
   /** Opens the operation's grant and closes the host's others (G2). Rejects when not durable. */
@@ -56,6 +58,7 @@ export class Grants {
     const { journal, clock, random } = this.#deps;
     const known = this.byOperation(operation.id);
     if (known !== undefined) return known;
+    const openedSuspendAwareMs = clock.suspendAwareMs();
     const opened = create(agent.GrantOpenedSchema, {
       operationId: operation.id,
       hostUid: operation.hostUid,
@@ -69,8 +72,10 @@ export class Grants {
       (grant) => grant.hostUid === operation.hostUid || this.#deadAndUnbound(grant),
     );
     await journal.append(...outdated.map(closing), { case: 'grantOpened', value: opened });
+    this.#openedSuspendAwareMs.set(operation.id, openedSuspendAwareMs);
+    for (const closed of outdated) this.#openedSuspendAwareMs.delete(closed.operationId);
     this.#deps.onOpened(operation.hostUid);
-    return grantOf({ opened });
+    return this.#grantOf({ opened });
   }
 
   /** Gives the boot to the first key (G3). Rejects when that cannot be made durable. */
@@ -90,6 +95,13 @@ export class Grants {
   async closeHost(hostUid: string): Promise<void> {
     const open = this.all().filter((grant) => grant.hostUid === hostUid);
     if (open.length > 0) await this.#deps.journal.append(...open.map(closing));
+    for (const { operationId } of open) this.#openedSuspendAwareMs.delete(operationId);
+  }
+
+  #grantOf(journalled: JournalledGrant): BootGrant {
+    const openedSuspendAwareMs = this.#openedSuspendAwareMs.get(journalled.opened.operationId);
+    const grant = grantOf(journalled);
+    return openedSuspendAwareMs === undefined ? grant : { ...grant, openedSuspendAwareMs };
   }
 
   #deadAndUnbound(grant: BootGrant): boolean {

@@ -77,4 +77,19 @@ describe('deadlines of a control plane whose clock differs', () => {
     const grant = world.session?.grants.byOperation('h/1/1/1');
     expect(Math.abs((grant?.expiresAtMs ?? 0) - nowMs - 60_000)).toBeLessThan(1000);
   });
+
+  test('a grant knows on both clocks when it was opened, until a restart', async () => {
+    const world = await connected();
+    world.work = async (_operation, context) => {
+      await context.openGrant({ macs: ['52:54:00:00:00:01'], expiresAtMs: 4e12 });
+      return { kind: 'complete' };
+    };
+    await world.issue(world.power('h/1/1/1', { on: true }));
+    const opened = world.session?.grants.byOperation('h/1/1/1');
+    expect((opened?.openedAtMs ?? 0) - world.clock.wallAheadMs).toBe(opened?.openedSuspendAwareMs);
+    await world.restart();
+    const after = world.session?.grants.byOperation('h/1/1/1');
+    expect(after).toMatchObject({ openedAtMs: opened?.openedAtMs });
+    expect(after?.openedSuspendAwareMs).toBeUndefined();
+  });
 });
