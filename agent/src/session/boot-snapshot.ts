@@ -1,6 +1,9 @@
 /**
  * What the boot path knows of the rack's hosts: in memory, with a copy on disk so that hosts boot
  * while the control plane is away. Acknowledged once it is both in force and on disk.
+ *
+ * B1 Within one incarnation of the store no older generation takes the place of a newer one, not
+ *    after a restart either: a replica that is behind must not bring back a host that is gone.
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
@@ -58,9 +61,18 @@ export class BootSnapshots {
     }
   }
 
-  /** Puts a snapshot in force at once. Resolves with whether it is on disk as well. */
-  async apply(snapshot: agent.BootSnapshot): Promise<boolean> {
-    this.#use(snapshot);
+  /**
+   * Puts a snapshot of the store's `incarnation` in force at once, unless it is older than the one
+   * in force (B1). Resolves with whether it is in force and on disk.
+   */
+  async apply(snapshot: agent.BootSnapshot, incarnation: string): Promise<boolean> {
+    const { generation, incarnation: counted } = this.#current;
+    if (counted === incarnation && snapshot.generation < generation) {
+      const fields = { generation: String(snapshot.generation), inForce: String(generation) };
+      this.#log.warn(fields, 'ignored a boot snapshot that is older than the one in force');
+      return false;
+    }
+    this.#use(create(agent.BootSnapshotSchema, { ...snapshot, incarnation }));
     return this.#keep();
   }
 
@@ -68,7 +80,8 @@ export class BootSnapshots {
   async forgetHost(hostUid: string): Promise<boolean> {
     const hosts = this.#current.hosts.filter((host) => host.hostUid !== hostUid);
     if (hosts.length === this.#current.hosts.length) return true;
-    return this.apply(create(agent.BootSnapshotSchema, { ...this.#current, hosts }));
+    this.#use(create(agent.BootSnapshotSchema, { ...this.#current, hosts }));
+    return this.#keep();
   }
 
   #use(snapshot: agent.BootSnapshot): void {

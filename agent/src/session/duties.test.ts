@@ -223,6 +223,26 @@ describe('the boot snapshot', () => {
     expect(world.controlPlane.others).toEqual([]);
   });
 
+  test('never gives way to an older one of the same incarnation', async () => {
+    const world = await connected();
+    const generationAfter = async (generation: bigint) => {
+      world.controlPlane.send({ case: 'bootSnapshot', value: { generation, hosts } });
+      await world.run(100);
+      return world.session?.bootMemory().snapshot.generation;
+    };
+    expect(await generationAfter(7n)).toBe(7);
+    expect(await generationAfter(6n)).toBe(7);
+    await world.restart();
+    expect(await generationAfter(5n)).toBe(7);
+    expect(await generationAfter(7n)).toBe(7);
+    const applied = { case: 'snapshotApplied', value: { generation: 7n } };
+    expect(world.controlPlane.others).toMatchObject([applied, applied]);
+    world.controlPlane.incarnation = 'restored';
+    world.controlPlane.cut();
+    await world.run(5000);
+    expect(await generationAfter(2n)).toBe(2);
+  });
+
   test('that cannot be read counts as none', async () => {
     const world = new World();
     world.disk.replace(snapshotPath, Uint8Array.of(255, 255, 255));

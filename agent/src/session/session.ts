@@ -61,6 +61,8 @@ export class AgentSession {
   readonly #snapshots: BootSnapshots;
   readonly #link: Link;
   readonly #forgetting = new Map<string, Promise<void>>();
+  /** Of the store behind the present session. */
+  #incarnation = '';
   #running: Running | undefined;
 
   constructor(options: SessionOptions) {
@@ -165,6 +167,7 @@ export class AgentSession {
   #welcomed(welcome: agent.Welcome): void {
     const { attempts } = this.#started();
     this.#lease.reset(this.#isBehind(welcome));
+    this.#incarnation = welcome.incarnation;
     this.#noteStore(welcome);
     attempts.direct(welcome.directives);
     for (const hostUid of welcome.forgetHostUids) this.#forget(hostUid);
@@ -228,7 +231,7 @@ export class AgentSession {
 
   async #applySnapshot(snapshot: agent.BootSnapshot): Promise<void> {
     const { generation } = snapshot;
-    if (!(await this.#snapshots.apply(snapshot))) return;
+    if (!(await this.#snapshots.apply(snapshot, this.#incarnation))) return;
     const value = create(agent.SnapshotAppliedSchema, { generation });
     this.#link.send({ case: 'snapshotApplied', value });
   }
