@@ -220,10 +220,10 @@ describe('an order to a runner', () => {
     desk.detach(live);
     await expect(clock.settle(run)).rejects.toThrow('nothing is due');
     expect(clock.nowMs()).toBe(defaultDeskLimits.awayToldAfterMs);
+    const away = 'the runner is not connected since 1970-01-01T00:00:00.000Z';
     expect(session.heard.at(-1)).toEqual({
       step: 'deploy.erase_devices',
-      text:
-        'the runner is not connected since 1970-01-01T00:00:00.000Z; ' + 'last heard: s 40 % half',
+      text: `${away}; last heard: s 40 % half`,
     });
   });
 
