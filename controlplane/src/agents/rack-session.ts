@@ -12,18 +12,12 @@
  */
 import { clone, create, equals, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import {
-  ApiFailure,
-  agent,
-  type RackStatus,
-  RackStatusSchema,
-  store as wire,
-} from '@rackwright/api';
+import { agent, type RackStatus, RackStatusSchema, store as wire } from '@rackwright/api';
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { type Hosts, rackIdOf, settleMs } from '../host/index.ts';
-import { readRecord, writeRecord } from '../records/index.ts';
+import { isAway, readRecord, writeRecord } from '../records/index.ts';
 import { directiveFor } from './directives.ts';
 import type { LiveSession, SessionRegistry } from './registry.ts';
 import { answerOf, Settlement } from './settlement.ts';
@@ -76,6 +70,8 @@ export class RackSession {
   /** The rack's registered key when the session began. */
   #key: Uint8Array = new Uint8Array();
   #hintedMs = 0;
+  /** The stream has ended. */
+  #over = false;
 
   constructor(deps: SessionDependencies, rackId: string, sink: SessionSink) {
     this.#deps = deps;
@@ -127,6 +123,7 @@ export class RackSession {
 
   /** The stream is over, for whatever reason. */
   closed(): void {
+    this.#over = true;
     if (this.#live === undefined) return;
     this.#deps.log.info({ rack: this.#rackId }, 'agent session ended');
     const stood = this.#deps.registry.sessionOf(this.#rackId) === this.#live;
@@ -161,12 +158,7 @@ export class RackSession {
       this.#refuse('badHello', 'Hello must name its journal and generation');
       return;
     }
-    const rival = this.#rival(journal);
-    if (rival !== undefined) {
-      await this.#showDuplicate(rival);
-      this.#refuse('duplicateAgent', rival);
-      return;
-    }
+    if (await this.#yields(journal)) return;
     if (!(await this.#recordHello(hello, journal))) {
       this.#refuse('unknownRack', `the rack ${this.#rackId} does not exist`);
       return;
@@ -174,12 +166,24 @@ export class RackSession {
     const live = this.#liveSession(journal);
     await this.#sendWelcome(hello);
     await this.sendSnapshot();
+    // Meanwhile the stream may have ended, or a newer session of the rack have opened.
+    if (this.#over) return this.#withdrawHint();
+    if (this.#rival(journal) !== undefined && (await this.#yields(journal))) return;
     this.#live = live;
     this.#deps.log.info({ rack: this.#rackId, agentVersion: hello.agentVersion }, 'agent session');
     // Queued before anything that the opening wakes, so that no deadline fires on old knowledge.
     const folded = this.#reconcile(hello, journal);
     this.#deps.registry.open(live);
     await folded;
+  }
+
+  /** Refuses an agent that must not replace the session that stands, and shows it. */
+  async #yields(journal: agent.Journal): Promise<boolean> {
+    const rival = this.#rival(journal);
+    if (rival === undefined) return false;
+    await this.#showDuplicate(rival);
+    this.#refuse('duplicateAgent', rival);
+    return true;
   }
 
   /** R6: why this agent must not replace the session that stands, or undefined. */
@@ -370,8 +374,7 @@ export class RackSession {
     error: unknown,
   ): Promise<void> {
     const { log, hosts } = this.#deps;
-    const away = error instanceof ApiFailure && error.error.kind === 'unavailable';
-    if (away || hostId === undefined) throw error;
+    if (isAway(error) || hostId === undefined) throw error;
     const fields = { rack: this.#rackId, operation: report.operationId, error: textOf(error) };
     log.error(fields, 'a report cannot be folded in');
     if (report.operationId === '') return;

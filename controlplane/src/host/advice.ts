@@ -16,6 +16,11 @@ export function adviceFor(type: string, record: store.HostRecord): string[] {
         `correct user name or password: rackwright credential update ${credential} --username USER`,
         'the host is tried again at once by itself',
       ];
+    case 'credentialUnusable':
+      return [
+        `give its password again: rackwright credential update ${credential} --username USER`,
+        'the host is tried again at once by itself',
+      ];
     case 'unreachable':
       return [
         `see that the BMC at ${place} has power and network; it is tried again by itself`,

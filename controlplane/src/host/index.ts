@@ -1,11 +1,11 @@
 /** The hosts' machine and the shell that runs it; others ask through `Hosts` only. */
 export { displayOf } from './display.ts';
 export { explainRack } from './explain-rack.ts';
+export { rackIdOf } from './host-index.ts';
 export {
   Hosts,
   type HostsDependencies,
   type RequestOutcome,
-  rackIdOf,
   type TurnResult,
 } from './reconcile.ts';
 export { reservedValues } from './reservations.ts';

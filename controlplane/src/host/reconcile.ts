@@ -21,9 +21,16 @@ import {
 import type { Cancel, Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { LiveSession, SessionRegistry } from '../agents/registry.ts';
-import { deleteRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
+import {
+  deleteRecord,
+  isAway,
+  type RecordWriter,
+  readRecord,
+  writeRecord,
+} from '../records/index.ts';
 import { sendCancel, sendForget, sendOperation, writeEvidence, writeFacts } from './effects.ts';
 import { explainHost } from './explain.ts';
+import { HostIndex, rackIdOf } from './host-index.ts';
 import { step } from './machine.ts';
 import { identityReservation, releaseEverything } from './removal.ts';
 import { release } from './reservations.ts';
@@ -87,12 +94,9 @@ export class Hosts {
   readonly #queues = new Map<string, Promise<unknown>>();
   readonly #wakes = new Map<string, Cancel>();
   readonly #progress = new Map<string, { operationId: string; progress: Progress }>();
-  readonly #hostIdOfUid = new Map<string, string>();
-  readonly #rackOf = new Map<string, string>();
+  readonly #index = new HostIndex();
   /** The newest revision of each host that this replica has decided on. */
   readonly #decided = new Map<string, number>();
-  readonly #bootKeys = new Map<string, string>();
-  readonly #bootListeners: ((rackId: string) => void)[] = [];
   readonly #stopping = new AbortController();
 
   constructor(deps: HostsDependencies) {
@@ -111,7 +115,7 @@ export class Hosts {
   async #lookAtAll(): Promise<number> {
     const { entries, before } = await this.#deps.store.list('hosts');
     for (const { key, value } of entries) {
-      this.#index(hostIdOfKey(key), fromBinary(wire.HostRecordSchema, value));
+      this.#index.note(hostIdOfKey(key), fromBinary(wire.HostRecordSchema, value));
     }
     for (const { key } of entries) this.wake(hostIdOfKey(key));
     return before;
@@ -153,7 +157,7 @@ export class Hosts {
   }
 
   wakeRack(rackId: string): void {
-    for (const [hostId, rack] of this.#rackOf) if (rack === rackId) this.wake(hostId);
+    for (const hostId of this.#index.hostIdsOfRack(rackId)) this.wake(hostId);
   }
 
   /** What the host waits for, computed from what its next turn would be decided by. */
@@ -176,17 +180,16 @@ export class Hosts {
 
   /** Calls `listener` with a rack whose boot snapshot may have changed. */
   onBootChange(listener: (rackId: string) => void): void {
-    this.#bootListeners.push(listener);
+    this.#index.onBootChange(listener);
   }
 
   hostIdsOfRack(rackId: string): string[] {
-    return [...this.#rackOf].filter(([, rack]) => rack === rackId).map(([hostId]) => hostId);
+    return this.#index.hostIdsOfRack(rackId);
   }
 
   /** The host with this uid, if it is one of the rack's. */
   hostIdOfUid(uid: string, rackId: string): string | undefined {
-    const hostId = this.#hostIdOfUid.get(uid);
-    return hostId !== undefined && this.#rackOf.get(hostId) === rackId ? hostId : undefined;
+    return this.#index.hostIdOfUid(uid, rackId);
   }
 
   /** Folds in what an agent says of a host; resolves once the answer may be given. */
@@ -224,14 +227,14 @@ export class Hosts {
   async #turn(hostId: string, event: HostEvent, expected?: number): Promise<TurnResult> {
     const key = storeKey('hosts', hostId);
     // One that opens while this turn reads has its Hello behind it in the queue: not before that.
-    const knownRack = this.#rackOf.get(hostId);
+    const knownRack = this.#index.rackOf(hostId);
     const before = this.#deps.registry.sessionOf(knownRack ?? '');
     for (let round = 0; round < roundsMax; round++) {
       const found = await readRecord(this.#deps.store, wire.HostRecordSchema, key);
       if (found === undefined) return this.#gone(hostId);
       const stale = expected !== undefined && found.revision !== expected;
       if (stale && !isRepeated(found.record, event)) return staleEtag(hostId);
-      this.#index(hostId, found.record);
+      this.#index.note(hostId, found.record);
       this.#decided.set(hostId, found.revision);
       const session = knownRack === rackIdOf(found.record) ? before : this.#session(found.record);
       const outcome = await this.#decide(found.record, event, session);
@@ -348,8 +351,25 @@ export class Hosts {
     } catch (error) {
       this.#deps.log.error({ host: hostId, error: String(error) }, 'an operation cannot be sent');
       const message = `its credential cannot be opened: ${String(error)}`;
-      void this.fail(hostId, operation, 'credentialUnusable', message).catch(() => undefined);
+      const ended = isAway(error)
+        ? Promise.reject(error)
+        : this.fail(hostId, operation, 'credentialUnusable', message);
+      ended.catch(() => this.#sendLater(hostId, rackId, operation));
     }
+  }
+
+  /** The store was away; what has not been sent is tried again while it is what shall be sent. */
+  #sendLater(hostId: string, rackId: string, operation: agent.Operation): void {
+    const again = async () => {
+      const key = storeKey('hosts', hostId);
+      const kept = await readRecord(this.#deps.store, wire.HostRecordSchema, key);
+      if (kept?.record.operation?.operation?.id !== operation.id) return;
+      await this.#sendOrFail(hostId, rackId, operation);
+    };
+    this.#deps.clock.after(this.#deps.timing.retryDelayMs, () => {
+      if (this.#stopping.signal.aborted) return;
+      this.#enqueue(hostId, again).catch(() => this.#sendLater(hostId, rackId, operation));
+    });
   }
 
   /** Ends an attempt that went wrong on our side, as the agent would have reported it. */
@@ -375,30 +395,12 @@ export class Hosts {
     });
   }
 
-  #index(hostId: string, record: wire.HostRecord): void {
-    const { host } = record;
-    const rackId = rackIdOf(record);
-    this.#hostIdOfUid.set(host?.uid ?? '', hostId);
-    this.#rackOf.set(hostId, rackId);
-    const bootKey = `${host?.uid} ${host?.spec?.bootMacs.join(' ')}`;
-    if (this.#bootKeys.get(hostId) === bootKey) return;
-    this.#bootKeys.set(hostId, bootKey);
-    this.#bootChanged(rackId);
-  }
-
-  #bootChanged(rackId: string): void {
-    for (const listener of this.#bootListeners) listener(rackId);
-  }
-
   #gone(hostId: string, result: TurnResult = { kind: 'notFound' }): TurnResult {
-    const rackId = this.#rackOf.get(hostId);
-    this.#rackOf.delete(hostId);
-    if (this.#bootKeys.delete(hostId) && rackId !== undefined) this.#bootChanged(rackId);
+    this.#index.drop(hostId);
     this.#progress.delete(hostId);
     this.#decided.delete(hostId);
     this.#wakes.get(hostId)?.();
     this.#wakes.delete(hostId);
-    for (const [uid, id] of this.#hostIdOfUid) if (id === hostId) this.#hostIdOfUid.delete(uid);
     return result;
   }
 
@@ -469,10 +471,6 @@ export class Hosts {
 
 function hostIdOfKey(key: string): string {
   return key.slice('hosts.'.length);
-}
-
-export function rackIdOf(record: wire.HostRecord): string {
-  return (record.host?.spec?.rack ?? '').replace(/^racks\//, '');
 }
 
 /** A request that was applied before answers the same, also to its old etag. */

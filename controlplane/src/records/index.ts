@@ -9,7 +9,7 @@
  * Must not: decide anything about a record's content.
  */
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
-import { unavailable } from '@rackwright/api';
+import { ApiFailure, unavailable } from '@rackwright/api';
 import { type Random, randomId } from '@rackwright/platform';
 import {
   type Expected,
@@ -85,6 +85,11 @@ export async function answered<T>(reading: Promise<T>): Promise<T> {
     }
     throw error;
   }
+}
+
+/** Whether an error says that the store does not answer now, and may later. */
+export function isAway(error: unknown): boolean {
+  return error instanceof ApiFailure && error.error.kind === 'unavailable';
 }
 
 async function settle(

@@ -55,7 +55,7 @@ export class PlainAgent {
   async #receive(responses: AsyncIterable<{ message: agent.SessionResponse['message'] }>) {
     for await (const { message } of responses) {
       this.received.push(message);
-      if (this.#stalled) return new Promise<void>(() => {});
+      if (this.#stalled) await new Promise<void>(() => {});
     }
     this.ended = true;
   }
