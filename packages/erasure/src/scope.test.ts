@@ -101,7 +101,7 @@ test.each<[string, Partial<DeviceFacts>, RegExp]>([
   expect(brief(decision)).toMatch(reason);
 });
 
-test('refuses a controller with namespaces that it cannot see, unless its format reaches them', () => {
+test('refuses a controller with hidden namespaces, unless its format reaches them', () => {
   const hidden = { ...nvme, hiddenNamespaces: [2, 5] };
   const reason = 'refused: has namespaces that are not attached (2, 5): attach or delete them';
   expect(brief(decide({ transport: 'nvme', nvme: hidden }))).toBe(reason);

@@ -16,7 +16,10 @@ export class InventoryTooLarge extends Error {
   override readonly name = 'InventoryTooLarge';
 }
 
-/** `nowMs` is wall time; `runnerSession` is the one that the agent gave. Rejects with `InventoryTooLarge`. */
+/**
+ * `nowMs` is wall time; `runnerSession` is the one that the agent gave. Rejects with
+ * `InventoryTooLarge`.
+ */
 export async function takeInventory(
   machine: Machine,
   devices: BlockDevices,

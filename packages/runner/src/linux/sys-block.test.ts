@@ -163,7 +163,7 @@ test('reads an NVMe controller with its namespaces as one device', async () => {
   });
 });
 
-test('sees namespaces that have no block device, and a controller that does not list them', async () => {
+test('sees namespaces without a block device, and a controller that lists none', async () => {
   const place = 'sys/devices/pci0000:00/0000:00:05.0/nvme/nvme0';
   link('sys/class/nvme/nvme0', place);
   put(`${place}/transport`, 'pcie');

@@ -3,8 +3,9 @@
  *
  * Invariants:
  * 1. Every entry of /sys/block is in the answer, but for namespaces and paths that belong to an
- *    NVMe controller in the answer, and replay-protected blocks, which hold no data of ours. How a device is attached follows from its place in /sys; when
- *    that tells nothing, it is `unknown`, which is refused later.
+ *    NVMe controller in the answer, and replay-protected blocks, which hold no data of ours. How a
+ *    device is attached follows from its place in /sys; when that tells nothing, it is `unknown`,
+ *    which is refused later.
  * 2. A device that anybody uses (mount, swap, device mapper, md) names its users.
  */
 import { join } from 'node:path';
