@@ -127,7 +127,7 @@ const isWaiting = ({ status }: Host): boolean => status?.run?.phase === RunPhase
 test('a clean whose agent is away waits, says since when, and ends well', { timeout }, () =>
   midClean(async ({ rack, folder }) => {
     const awayMs = Date.now();
-    rack.pause('agent');
+    await rack.pause('agent');
     const waiting = await rack.untilHost('h1', 'waiting', isWaiting);
     expectWaiting(waiting, awayMs);
     await untilDisk(folder, 'erased without the agent', isErased);
@@ -153,7 +153,7 @@ test('a clean whose agent hangs waits, and goes on when the agent does', { timeo
 
 test('a step runs on while the control plane is away, and is reported once', { timeout }, () =>
   midClean(async ({ rack, folder }) => {
-    rack.pause('controlplane');
+    await rack.pause('controlplane');
     await untilDisk(folder, 'erased without the control plane', isErased);
     await rack.resume('controlplane');
   }),
@@ -161,8 +161,8 @@ test('a step runs on while the control plane is away, and is reported once', { t
 
 test('a step runs on while agent and control plane are away', { timeout }, () =>
   midClean(async ({ rack, folder }) => {
-    rack.pause('controlplane');
-    rack.pause('agent');
+    await rack.pause('controlplane');
+    await rack.pause('agent');
     await untilDisk(folder, 'erased without both', isErased);
     await rack.resume('agent');
     await rack.resume('controlplane');

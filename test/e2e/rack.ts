@@ -4,6 +4,7 @@
  * temporary folder and ends, by pid, with `stop`.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   chmodSync,
   cpSync,
@@ -289,9 +290,13 @@ export class Rack {
   }
 
   /** Ends a program by SIGKILL and keeps it away until `resume`. */
-  pause(role: Role): void {
+  async pause(role: Role): Promise<void> {
     this.#paused.add(role);
-    this.#children.get(role)?.kill('SIGKILL');
+    const child = this.#children.get(role);
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
   }
 
   async resume(role: Role): Promise<void> {
@@ -424,7 +429,7 @@ function killMachine(folder: string): void {
 
 function tail(file: string): string {
   try {
-    return readFileSync(file, 'utf8').split('\n').slice(-25).join('\n');
+    return readFileSync(file, 'utf8').split('\n').slice(-40).join('\n');
   } catch {
     return '(none)';
   }

@@ -239,7 +239,7 @@ describe('an order to a runner', () => {
     expect(session.heard).toEqual([]);
   });
 
-  test('is interrupted when its host netboots while its runner is away, and only then', async () => {
+  test('is interrupted when its host netboots while its runner is away', async () => {
     const { context, desk, link } = setUp();
     const live = link();
     desk.attach(live);
@@ -263,7 +263,7 @@ describe('an order to a runner', () => {
   });
 
   test('is interrupted when its boot is over', async () => {
-    const { context, desk, link } = setUp();
+    const { context, desk, link, told } = setUp();
     const live = link();
     desk.attach(live);
     const run = desk.run(orderOf(), context);
@@ -272,6 +272,17 @@ describe('an order to a runner', () => {
     desk.bootOver('another boot', 'x');
     desk.bootOver(boot, 'the host was booted again');
     expect(await run).toMatchObject({ kind: 'failed', type: 'interrupted' });
+    expect(await desk.run(orderOf(), context)).toMatchObject({
+      kind: 'retryAfter',
+      reason: 'invalidState',
+      message: expect.stringContaining('the host was booted again'),
+    });
+    desk.attach(link());
+    const later = desk.run(orderOf(), context);
+    await settled();
+    expect(told.at(-1)).toBe('order op runStep');
+    desk.bootOver(boot, 'the test is over');
+    await later;
   });
 
   test('is not ended by the runner of another boot', async () => {

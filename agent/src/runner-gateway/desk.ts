@@ -33,6 +33,8 @@ export interface DeskLimits {
   readonly awayToldAfterMs: number;
   /** Final reports kept for operations that the session has not taken up again yet. */
   readonly unclaimedReportsMax: number;
+  /** Boots of which it is remembered that they are over. */
+  readonly bootsOverMax: number;
 }
 
 export const defaultDeskLimits: DeskLimits = {
@@ -42,6 +44,7 @@ export const defaultDeskLimits: DeskLimits = {
   leaseRetryMs: 2_000,
   awayToldAfterMs: 30_000,
   unclaimedReportsMax: 64,
+  bootsOverMax: 1_024,
 };
 
 export interface DeskParts {
@@ -66,6 +69,8 @@ export class RunnerDesk implements RunnerOrders {
   readonly #outstanding = new Map<string, Outstanding>();
   /** Final results that came before their operation was taken up again. */
   readonly #unclaimed = new Map<string, FinalResult>();
+  /** Boot operation id → why no runner of it will come any more; the oldest first. */
+  readonly #over = new Map<string, string>();
   /** Operation id → boot, from the runner's end until the journal has it. */
   readonly #ending = new Map<string, string>();
 
@@ -81,6 +86,11 @@ export class RunnerDesk implements RunnerOrders {
     const { runnerWaitMs } = this.#parts.limits;
     const linked = await this.#linked(order, runnerWaitMs, context);
     if (linked === 'aborted') return failed('cancelled', 'cancelled before it was ordered');
+    const over = this.#over.get(order.bootOperationId);
+    if (linked === 'tooLate' && over !== undefined) {
+      const message = `boot ${order.bootOperationId} is over, boot the host again: ${over}`;
+      return { kind: 'retryAfter', reason: 'invalidState', message, delayMs: 0 };
+    }
     if (linked === 'tooLate') {
       const message = `no runner of boot ${order.bootOperationId} is connected`;
       return { kind: 'transientError', cause: 'runnerAway', message };
@@ -122,6 +132,7 @@ export class RunnerDesk implements RunnerOrders {
     const older = this.#links.get(link.bootOperationId);
     this.#links.set(link.bootOperationId, link);
     this.#absenceOver(link.bootOperationId);
+    this.#over.delete(link.bootOperationId);
     older?.close();
     for (const outstanding of this.#outstanding.values()) {
       if (outstanding.order.bootOperationId === link.bootOperationId) outstanding.offer();
@@ -153,8 +164,18 @@ export class RunnerDesk implements RunnerOrders {
     return this.#links.has(bootOperationId);
   }
 
-  /** The boot is over (another key presents its token): what was ordered there is interrupted. */
+  /**
+   * The boot is over (another key presents its token): what was ordered there is interrupted, and
+   * what is ordered there from now on is told so at once.
+   */
   bootOver(bootOperationId: string, why: string): void {
+    this.#over.delete(bootOperationId);
+    this.#over.set(bootOperationId, why);
+    const [oldest] = this.#over.keys();
+    if (this.#over.size > this.#parts.limits.bootsOverMax && oldest !== undefined) {
+      this.#over.delete(oldest);
+    }
+    for (const wake of [...this.#waiters]) wake();
     for (const outstanding of [...this.#outstanding.values()]) {
       if (outstanding.order.bootOperationId !== bootOperationId) continue;
       outstanding.end({ ...failed('interrupted', why), detail: outstanding.lastHeard });
@@ -267,7 +288,9 @@ export class RunnerDesk implements RunnerOrders {
     const isThere = (): boolean =>
       this.#links.has(order.bootOperationId) || this.#unclaimed.has(order.operation.id);
     if (signal.aborted) return Promise.resolve('aborted');
+    const isOver = (): boolean => this.#over.has(order.bootOperationId);
     if (isThere()) return Promise.resolve('linked');
+    if (isOver()) return Promise.resolve('tooLate');
     return new Promise((resolve) => {
       let cancelTimer: Cancel = () => {};
       const settle = (how: 'linked' | 'tooLate' | 'aborted'): void => {
@@ -278,6 +301,7 @@ export class RunnerDesk implements RunnerOrders {
       };
       const look = (): void => {
         if (isThere()) settle('linked');
+        else if (isOver()) settle('tooLate');
       };
       const abort = (): void => settle('aborted');
       this.#waiters.add(look);

@@ -26,6 +26,7 @@ import { stepFailure } from './step-failure.ts';
 import { isEngineStep, type OperationOptions, stepDefinition } from './steps.ts';
 import {
   currentStep,
+  isStepOver,
   later,
   leaveAvailable,
   now,
@@ -133,7 +134,8 @@ export function driveRun(turn: Turn, run: Run): void {
       endRun(turn, run, RunOutcome.SUCCEEDED);
       return;
     }
-    if (step.state === StepState.PENDING) beginStep(turn, run, step);
+    if (isStepOver(step)) run.currentStep += 1;
+    else if (step.state === StepState.PENDING) beginStep(turn, run, step);
     else if (!driveStep(turn, run, step)) return;
   }
 }
@@ -208,8 +210,27 @@ function driveStep(turn: Turn, run: Run, step: RunStep): boolean {
   if (turn.record.operation === undefined) return false;
   const sent = ensureSent(turn, run, definition.timeoutMs(turn.context.timing));
   if (sent !== 'lost') return false;
-  interruptStep(turn, run, step, 'the agent lost the journal that this operation was sent to');
+  const message = 'the agent lost the journal that this operation was sent to';
+  if (definition.inBand === true && mayRunAgain(step)) bootAgain(turn, run, step, message);
+  else interruptStep(turn, run, step, message);
   return true;
+}
+
+function mayRunAgain({ rerunClass }: RunStep): boolean {
+  return rerunClass === RerunClass.SAFE || rerunClass === RerunClass.CHECK_FIRST;
+}
+
+/**
+ * No runner of this boot takes an order any more: its grant is lost, or the machine was started
+ * anew. Only another boot brings one, and that begins with switching off.
+ */
+export function bootAgain(turn: Turn, run: Run, step: RunStep, message: string): void {
+  if (step.attempt >= turn.context.timing.interruptionsMax) {
+    failStep(turn, run, step, stepFailure('interrupted', `${step.name}: ${message}`));
+    return;
+  }
+  delete turn.record.operation;
+  rewind(run, 'power.off');
 }
 
 /**
@@ -247,11 +268,13 @@ export function interruptStep(
 
 /**
  * A power-on that was cut short may or may not have happened, and asserting "on" again would not
- * boot a host that is on: the run goes back to switching it off.
+ * boot a host that is on: the run goes back to switching it off. What must never run twice and is
+ * done stays done.
  */
 function rewind(run: Run, toStep: string): void {
   const index = run.steps.findIndex((step) => step.name === toStep);
   for (const step of run.steps.slice(index, run.currentStep + 1)) {
+    if (step.rerunClass === RerunClass.NEVER_TWICE && isStepOver(step)) continue;
     step.state = StepState.PENDING;
     delete step.deadline;
   }

@@ -7,7 +7,7 @@ import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt'
 import { agent, HoldSchema, HoldScope, type Run, type RunStep } from '@rackwright/api';
 import { resultFromWire } from '@rackwright/results';
 import { backoffMs } from './derive.ts';
-import { completeStep, failStep, interruptStep, retryStep } from './engine.ts';
+import { bootAgain, completeStep, failStep, interruptStep, retryStep } from './engine.ts';
 import { clearFault, setFault } from './fault.ts';
 import { ownerOf } from './identity.ts';
 import { foldFacts } from './observe.ts';
@@ -127,10 +127,12 @@ function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete
 /** A conflict keeps errors and counts; it only waits, and not for ever. */
 function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAfter): void {
   const slot = turn.record.operation;
-  const isOn = result.reason === agent.ConflictReason.INVALID_STATE;
-  if (step.name === 'power.bootRunner' && isOn) {
-    interruptStep(turn, run, step, result.message);
-    return;
+  if (result.reason === agent.ConflictReason.INVALID_STATE) {
+    const definition = stepDefinition(step.name);
+    // The host is on, or the boot that the order was for is over.
+    const boots = definition.kind === 'operation' && definition.inBand === true;
+    if (step.name === 'power.bootRunner') return interruptStep(turn, run, step, result.message);
+    if (boots) return bootAgain(turn, run, step, result.message);
   }
   const first = slot?.firstConflictTime ?? now(turn);
   if (turn.context.nowMs - timestampMs(first) > turn.context.timing.conflictBudgetMs) {

@@ -34,6 +34,8 @@ export interface OperationOptions {
 /** A step that is one operation of the agent. */
 export interface OperationStep {
   readonly kind: 'operation';
+  /** Done by the runner of the run's boot, not by the agent itself. */
+  readonly inBand?: true;
   timeoutMs(timing: EngineTiming): number;
   operation(
     turn: Turn,
@@ -118,6 +120,7 @@ const awaitRunner: ConditionStep = {
 /** The first inventory of a run; in a clean it also fixes which devices are erased. */
 const inspect: OperationStep = {
   kind: 'operation',
+  inBand: true,
   timeoutMs: operationTimeout,
   operation: (turn, run) => ({
     case: 'inspect',
@@ -165,6 +168,7 @@ const inspectAgain: OperationStep = {
 
 const runnerStep: OperationStep = {
   kind: 'operation',
+  inBand: true,
   timeoutMs: (timing) => timing.cleanStepTimeoutMs,
   operation: (turn, run, step, options) => ({
     case: 'runStep',
