@@ -37,7 +37,7 @@ async function countTftp({ lab }: Site): Promise<() => Promise<{ data: number; a
   return async () => ({ data: await read('output'), acks: await read('input') });
 }
 
-/** Call before the machine is switched on; what it answers, call when the machine has booted once. */
+/** Call before the machine is switched on; call what it answers once the machine has booted. */
 export async function watchBootPath(site: Site, machine: LabMachine): Promise<() => Promise<void>> {
   const readCounts = await countTftp(site);
   return async () => {

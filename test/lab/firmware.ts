@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { LAB_ADDRESS } from './netns.ts';
 
 /**
- * `bios`: SeaBIOS with the network card's iPXE. `uefi`: OVMF with its own PXE, which asks port 4011
- * and loads by TFTP. `uefi-http`: OVMF with its own HTTP boot.
+ * `bios`: SeaBIOS with the network card's iPXE. `uefi`: OVMF with its own PXE, which asks port
+ * 4011 and loads by TFTP. `uefi-http`: OVMF with its own HTTP boot.
  */
 export const firmwares = ['bios', 'uefi', 'uefi-http'] as const;
 export type LabFirmware = (typeof firmwares)[number];

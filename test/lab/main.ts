@@ -1,7 +1,7 @@
 /**
  * `npm run lab -- --check | --crossed | --bad-disk | --lying-disk | --agent-away | --kill [all]`
  *
- * `--check` takes `--firmware` and `--dhcp`: one run with each firmware and each giver of addresses.
+ * `--check` takes `--firmware` and `--dhcp`: one run with each firmware and giver of addresses.
  *
  * Each scenario stands up a laboratory of its own, prints what it found line by line, and leaves
  * nothing behind. The exit code is 0 only when everything holds; the last line is
