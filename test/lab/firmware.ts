@@ -13,8 +13,8 @@ import { LAB_ADDRESS } from './netns.ts';
 export const firmwares = ['bios', 'uefi', 'uefi-http'] as const;
 export type LabFirmware = (typeof firmwares)[number];
 
- * `bios`: SeaBIOS with the card's iPXE. `uefi`: OVMF with its own PXE, which asks port 4011 and
- * loads by TFTP. `uefi-http`: OVMF with its own HTTP boot.
+/** `proxy`: the site's own server gives addresses. `reservation`: the agent alone does. */
+export const dhcpModes = ['proxy', 'reservation'] as const;
 export type LabDhcp = (typeof dhcpModes)[number];
 
 /** How the machines of a lab boot. */
