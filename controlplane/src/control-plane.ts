@@ -191,7 +191,9 @@ async function checkBelonging(
   store: StateStore,
   { acceptNewIdentity = false }: StartOptions,
 ): Promise<void> {
-  if (!identity.isNew || acceptNewIdentity || (await store.latestRevision()) === 0) return;
+  if (!identity.isNew || acceptNewIdentity) return;
+  // Not by revisions: a driver may have written marks of its own.
+  if ((await store.list('')).entries.length === 0) return;
   throw new IdentityError(
     `${identityFolder(config)} was empty, but the ${store.driver} store has state that belongs ` +
       'to another identity. Restore that folder from its backup. If it is lost for good, start ' +

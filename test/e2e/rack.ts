@@ -310,8 +310,9 @@ export class Rack {
 
   /** Replicas share one identity: whoever sets one up copies its folder. */
   async #startReplica(): Promise<void> {
-    const [from, to] = ['controlplane', 'replica'].map((role) => join(this.folder, role));
-    cpSync(join(from ?? '', 'identity'), join(to ?? '', 'identity'), { recursive: true });
+    const to = join(this.folder, 'replica/identity');
+    cpSync(join(this.folder, 'controlplane/identity'), to, { recursive: true });
+    chmodSync(to, 0o700);
     await this.#startProgram('replica');
     this.#replicaClients = await this.#connectTo('replica', this.#ports.replicaOperators);
   }

@@ -1,0 +1,119 @@
+/** The control plane on a real NATS server: killed in mid-clean, and two of them on one bucket. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HostState, RunOutcome, RunPhase } from '@rackwright/api';
+import { nodeRandom } from '@rackwright/platform/node';
+import { type DiskPlan, diskBytes, holdsPattern } from '@rackwright/sim/machine';
+import { openNatsStore } from '@rackwright/store';
+import { NatsCluster, serverMissing } from '@rackwright/store/testing';
+import { expect, type TestContext, test } from 'vitest';
+import { diskLog, type MachinePlan } from './machines.ts';
+import { eventually, Rack } from './rack.ts';
+
+const timeout = 180_000;
+const bucket = 'rackwright';
+const replicas = 1;
+/** Several looks at every host by both control planes. */
+const idleMs = 15_000;
+const disk: DiskPlan = {
+  name: 'vda',
+  serial: 'DISK-1',
+  kind: 'overwrite',
+  faults: [{ kind: 'slow', operation: 'write', delayMs: 40 }],
+};
+const machine: MachinePlan = {
+  name: 'h1',
+  bmcAddress: '127.0.0.21',
+  mac: '52:54:00:00:00:01',
+  uuid: '0102030405060708090a0b0c0d0e0f10',
+  serial: 'SN-1',
+  disks: [disk],
+};
+
+/** A server that syncs every write and shows that it does, and a rack on it. */
+async function onNats(
+  { skip }: TestContext,
+  options: { readonly replica: boolean },
+  body: (rack: Rack, nats: NatsCluster) => Promise<void>,
+): Promise<void> {
+  const missing = serverMissing();
+  if (missing !== undefined) return skip(missing);
+  const nats = await NatsCluster.start({ servers: 1, syncAlways: true });
+  try {
+    const servers = nats.addresses;
+    const store = { driver: 'nats', servers, bucket, replicas, monitors: nats.monitors };
+    const rack = await Rack.start({ machines: [machine], controlplane: { store }, ...options });
+    try {
+      await body(rack, nats);
+    } finally {
+      await rack.stop();
+    }
+  } finally {
+    await nats.dispose();
+  }
+}
+
+async function expectAvailable(rack: Rack): Promise<void> {
+  const host = await rack.untilHost('h1', 'available', ({ status }) => {
+    return status?.state === HostState.AVAILABLE;
+  });
+  expect(host.status?.lastCleaned?.certificates).toHaveLength(1);
+  const [folder] = rack.machines;
+  if (folder === undefined) throw new Error('no machine');
+  expect(holdsPattern(folder.folder, disk)).toBe(false);
+  const zeros = diskLog(folder, disk).filter((act) => act.kind === 'zero' && act.phase === 'end');
+  expect(zeros.reduce((sum, act) => sum + act.length, 0)).toBe(diskBytes);
+}
+
+function untilWritten(rack: Rack): Promise<void> {
+  return eventually('the clean to write to the disk', () => {
+    const [folder] = rack.machines;
+    const acts = folder === undefined ? [] : diskLog(folder, disk);
+    if (!acts.some(({ kind }) => kind === 'write')) throw new Error('not yet');
+  });
+}
+
+test('a control plane on NATS that is killed in mid-clean ends it well', { timeout }, (context) =>
+  onNats(context, { replica: false }, async (rack) => {
+    await untilWritten(rack);
+    rack.kill('controlplane');
+    await expectAvailable(rack);
+    expect(rack.starts.controlplane).toBe(2);
+  }),
+);
+
+test('two control planes on one bucket lead a host to available', { timeout }, (context) =>
+  onNats(context, { replica: true }, async (rack, nats) => {
+    await untilWritten(rack);
+    rack.kill('replica');
+    await expectAvailable(rack);
+    const seen = await eventually('the replica to be back', () =>
+      rack.replicaClients.hosts.getHost({ name: 'hosts/h1' }),
+    );
+    const own = await rack.clients.hosts.getHost({ name: 'hosts/h1' });
+    expect(seen.etag).toBe(own.etag);
+
+    const store = await openNatsStore({
+      servers: nats.addresses,
+      random: nodeRandom(),
+      bucket,
+      replicas,
+      durability: { kind: 'monitors', urls: nats.monitors },
+    });
+    try {
+      await sleep(2_000);
+      const before = await store.latestRevision();
+      await sleep(idleMs);
+      expect(await store.latestRevision(), 'nothing changes, nobody writes').toBe(before);
+    } finally {
+      await store.close();
+    }
+
+    const asked = await rack.replicaClients.hosts.cleanHost({ name: 'hosts/h1' });
+    const host = await rack.untilHost('h1', 'cleaned as the replica was asked', ({ status }) => {
+      const { number, phase } = status?.run ?? {};
+      return number === asked.status?.run?.number && phase === RunPhase.ENDED;
+    });
+    expect(host.status?.run?.outcome).toBe(RunOutcome.SUCCEEDED);
+    expect(host.status?.state).toBe(HostState.AVAILABLE);
+  }),
+);
