@@ -72,7 +72,7 @@ export async function sendOperation(
 ): Promise<void> {
   const credential = bmcOf(operation)?.credential;
   if (credential !== undefined) await sendCredential(deps, rackId, credential);
-  send(deps, rackId, { case: 'operation', value: operation });
+  send(deps, rackId, { case: 'operation', value: stamped(deps, operation) });
   deps.crashPoint('cp.operationSent');
 }
 
@@ -103,7 +103,12 @@ export function sendCancel(
     deadline: timestampFromMs(deps.clock.nowMs() + cancelDeadlineMs),
     kind: { case: 'cancel', value: create(agent.CancelSchema, { operationId }) },
   });
-  send(deps, rackId, { case: 'operation', value });
+  send(deps, rackId, { case: 'operation', value: stamped(deps, value) });
+}
+
+/** With our time at this sending, so that an agent whose clock differs counts as we do. */
+function stamped({ clock }: HostsDependencies, operation: agent.Operation): agent.Operation {
+  return { ...operation, sendTime: timestampFromMs(clock.nowMs()) };
 }
 
 export function sendForget(deps: HostsDependencies, rackId: string, record: wire.HostRecord): void {
