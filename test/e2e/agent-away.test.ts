@@ -1,4 +1,6 @@
-/** A part that is away in the middle of a clean: silence fails nothing, and nothing is done twice. */
+/**
+ * A part that is away in the middle of a clean: silence fails nothing, and nothing is done twice.
+ */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type Host,

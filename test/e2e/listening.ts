@@ -1,4 +1,6 @@
-/** Which TCP ports a process listens on, as the kernel says, and what a port answers to plain text. */
+/**
+ * Which TCP ports a process listens on, as the kernel says, and what a port answers to plain text.
+ */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 

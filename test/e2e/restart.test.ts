@@ -1,10 +1,11 @@
 /** Everything that can be lost at once, or lost for good, in the middle of a clean. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Host, HostGoal, HostState, RunOutcome, RunPhase } from '@rackwright/api';
-import { type DiskPlan, diskBytes, holdsPattern } from '@rackwright/sim/machine';
+import { type DiskPlan, diskBytes, holdsPattern, makeDisk } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import { bmcPassword, type DiskAct, diskChanges, diskLog, type MachineFolder } from './machines.ts';
 import { eventually, Rack } from './rack.ts';
@@ -50,9 +51,13 @@ function untilVerified(rack: Rack): Promise<Host> {
   });
 }
 
-async function expectClean({ rack, folder }: Scene, disks: readonly DiskPlan[]): Promise<Host> {
+async function expectClean(
+  { rack, folder }: Scene,
+  disks: readonly DiskPlan[],
+  run = 2n,
+): Promise<Host> {
   const host = await rack.untilHost('h1', 'cleaned', ({ status }) => {
-    return status?.run?.number === 2n && status.run.phase === RunPhase.ENDED;
+    return status?.run?.number === run && status.run.phase === RunPhase.ENDED;
   });
   const { status } = host;
   expect(status?.run?.outcome, status?.run?.error?.message ?? '').toBe(RunOutcome.SUCCEEDED);
@@ -127,7 +132,7 @@ test('a control plane that lost its store orders nothing of what it forgot', { t
     // What had begun runs to its end; nobody orders anything after it.
     await eventually('the disk to be at rest', async () => {
       const before = diskLog(folder, disk).length;
-      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      await sleep(1_500);
       if (diskLog(folder, disk).length > before) throw new Error('not yet');
     });
     const changes = diskChanges(folder, disk).length;
@@ -142,5 +147,39 @@ test('a control plane that lost its store orders nothing of what it forgot', { t
     expect(diskChanges(folder, disk)).toHaveLength(changes);
     await rack.clients.hosts.cleanHost({ name: 'hosts/h1' });
     await expectClean(scene, [disk]);
+  }),
+);
+
+test('a control plane that was set back to an old copy gets nothing erased', { timeout }, () =>
+  midClean([disk], async (scene) => {
+    const { rack, folder } = scene;
+    await expectClean(scene, [disk]);
+    const live = ['state.db', 'state.db-wal', 'state.db-shm'];
+    const old = join(rack.folder, 'old');
+    await rack.pause('controlplane');
+    cpSync(join(rack.folder, 'controlplane'), old, { recursive: true });
+    await rack.resume('controlplane');
+    await eventually('the control plane to answer', () =>
+      rack.clients.hosts.cleanHost({ name: 'hosts/h1' }),
+    );
+    await expectClean(scene, [disk], 3n);
+
+    makeDisk(folder.folder, disk);
+    const changes = diskChanges(folder, disk).length;
+    await rack.pause('controlplane');
+    for (const name of live) {
+      const path = join(rack.folder, 'controlplane', name);
+      rmSync(path, { force: true });
+      if (existsSync(join(old, name))) cpSync(join(old, name), path);
+    }
+    await rack.resume('controlplane');
+    await eventually('the control plane to answer', () =>
+      rack.clients.hosts.cleanHost({ name: 'hosts/h1' }),
+    );
+    await sleep(10_000);
+    const { status } = await rack.clients.hosts.getHost({ name: 'hosts/h1' });
+    console.log(status?.display, status?.run, status?.holds, status?.faults, rack.logs());
+    expect(diskChanges(folder, disk)).toHaveLength(changes);
+    expect(status?.run).toMatchObject({ number: 3n, outcome: RunOutcome.UNSPECIFIED });
   }),
 );

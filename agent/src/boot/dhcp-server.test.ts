@@ -1,7 +1,7 @@
 import {
-  dhcpOption,
   type DhcpPacket,
   decodeDhcp,
+  dhcpOption,
   encodeDhcp,
   readOption,
   writeOption,

@@ -16,11 +16,11 @@ import {
   type OtherAnswer,
   type Quiet,
   readServerRequest,
-  serve,
   type ServerDecision,
   type ServerNotice,
   type ServerRequest,
   type ServerSettings,
+  serve,
   serving,
   subnetHas,
 } from '@rackwright/dhcp';

@@ -3,7 +3,7 @@
  * relay at our own address, so that the answer comes back to the port on which we listen. The
  * other server holds an address for it for a moment; nobody ever takes it.
  */
-import { dhcpOption, type DhcpPacket, writeOption } from '@rackwright/dhcp';
+import { type DhcpPacket, dhcpOption, writeOption } from '@rackwright/dhcp';
 
 const unset = '0.0.0.0';
 

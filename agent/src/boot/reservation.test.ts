@@ -2,9 +2,9 @@ import { readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
-  dhcpOption,
   type DhcpPacket,
   decodeDhcp,
+  dhcpOption,
   encodeDhcp,
   readOption,
   writeOption,

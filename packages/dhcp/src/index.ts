@@ -34,10 +34,10 @@ export { afterSighting, isQuiet, type Quiet, serving } from './server/other-serv
 export type { SubnetSettings } from './server/reply.ts';
 export { type OtherAnswer, readServerRequest, type ServerRequest } from './server/request.ts';
 export {
-  serve,
   type ServerDecision,
   type ServerNotice,
   type ServerSettings,
   type ServerState,
+  serve,
 } from './server/serve.ts';
 export { type AddressRange, addressNumber, parseSubnet, type Subnet, subnetHas } from './subnet.ts';

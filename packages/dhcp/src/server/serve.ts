@@ -12,19 +12,19 @@
  *    nothing refused, nobody new gets an address.
  * V5 What is said of booting is what the proxy says; an address is given with it or without.
  */
-import { type BootPermission, bootParts, type BootSettings } from '../boot-parts.ts';
+import { type BootPermission, type BootSettings, bootParts } from '../boot-parts.ts';
+import { subnetHas } from '../subnet.ts';
 import { type AddressPlan, isOurRelay } from './address-plan.ts';
 import { changesFor, chooseAddress, isServed, mayHave, type Standing } from './choose-address.ts';
 import type { LeaseChange, LeaseView } from './lease-book.ts';
 import {
   grantReply,
-  refusalReply,
   type Reply,
   type ReplyPaths,
+  refusalReply,
   type SubnetSettings,
 } from './reply.ts';
 import type { Asked, ServerRequest } from './request.ts';
-import { subnetHas } from '../subnet.ts';
 
 export interface ServerSettings extends BootSettings, ReplyPaths {
   readonly plan: AddressPlan;

@@ -5,7 +5,7 @@ import { type DhcpPacket, decodeDhcp, encodeDhcp } from '../packet.ts';
 import { type AddressPlan, type AddressPlanSettings, makeAddressPlan } from './address-plan.ts';
 import { LeaseBook } from './lease-book.ts';
 import { readServerRequest } from './request.ts';
-import { serve, type ServerDecision, type ServerSettings } from './serve.ts';
+import { type ServerDecision, type ServerSettings, serve } from './serve.ts';
 
 export const serverAddress = '10.77.0.1';
 export const leaseSeconds = 3_600;
