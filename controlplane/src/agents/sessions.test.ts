@@ -99,7 +99,7 @@ describe('a session', () => {
     expect(rig.status().run?.phase).toBe(RunPhase.WAITING);
   });
 
-  test('of a lower generation that was welcomed more slowly does not replace a higher', async () => {
+  test('of a lower generation that was welcomed later does not replace a higher', async () => {
     const { slow, faults } = slowListing(() => rig);
     const { rig, replica } = await started(faults);
     slow.on = true;

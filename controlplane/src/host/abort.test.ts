@@ -41,7 +41,7 @@ test('what the agent has not begun is cancelled before it is brought again', asy
   expect(after.ids()).toEqual([`${first}/cancel`, first]);
 });
 
-test('an aborted operation that is journalled is cancelled, however late the agent comes', async () => {
+test('an aborted operation that is journalled is cancelled, however late the agent', async () => {
   const { rig, replica } = await abortedWhileAway();
   await rig.advance(3_600_000);
   const operations = [{ operationId: first, hostUid: 'u1', state: JOURNALLED }];
@@ -76,7 +76,7 @@ test('an abort between Welcome and the opening of the session is not lost', asyn
   expect(outcome(rig)).toBe(RunOutcome.CANCELLED);
 });
 
-test('an abort while the agent waits for its turn ends the run when the agent says so', async () => {
+test('an abort while the agent waits for its turn ends the run when it says so', async () => {
   const rig = rigWith(manageable);
   const replica = await rig.replica();
   const plain = await connectAgent(rig, replica);

@@ -56,7 +56,7 @@ test('a result that Hello announces counts, however late it comes', async () => 
   expect(outcome(rig)).toBe(RunOutcome.SUCCEEDED);
 });
 
-test('a look that began before the agent was back does not judge by what it had not heard', async () => {
+test('a look that began before the agent was back does not judge by its silence', async () => {
   const rig = rigWith(manageable);
   let slowRead = false;
   const replica = await rig.replica({
@@ -80,7 +80,7 @@ test('a look that began before the agent was back does not judge by what it had 
   expect(after.ids()).toEqual(['u1/1/0/2']);
 });
 
-test('a boot grant counts from when the order goes out, however long that had to wait', async () => {
+test('a boot grant counts from when the order goes out, however long that took', async () => {
   const rig = rigWith({});
   const replica = await rig.replica();
   const before = await connectAgent(rig, replica);
