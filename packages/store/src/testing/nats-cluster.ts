@@ -224,7 +224,7 @@ async function said(monitor: string, path: string): Promise<string> {
     const answer = await fetch(new URL(path, monitor), { signal: AbortSignal.timeout(1_000) });
     return await answer.text();
   } catch (error) {
-    return `${path} failed: ${error}`;
+    return `${path} failed: ${String(error)}`;
   }
 }
 
