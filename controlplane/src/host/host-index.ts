@@ -16,6 +16,10 @@ export class HostIndex {
     this.#bootListeners.push(listener);
   }
 
+  hostIds(): string[] {
+    return [...this.#rackOf.keys()];
+  }
+
   rackOf(hostId: string): string | undefined {
     return this.#rackOf.get(hostId);
   }

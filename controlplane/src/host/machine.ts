@@ -36,6 +36,7 @@ import {
   wantedRun,
   wantsAvailable,
 } from './goal.ts';
+import { sendForOthers } from './operation.ts';
 import { foldRequest } from './request.ts';
 import { isStuck } from './stuck.ts';
 import { activeRun, beginTurn, causedBy, now, runKindName, runName, type Turn } from './turn.ts';
@@ -193,6 +194,9 @@ export function step(
 function fold(turn: Turn, event: HostEvent): Refusal | undefined {
   switch (event.kind) {
     case 'tick':
+      return undefined;
+    case 'written':
+      sendForOthers(turn);
       return undefined;
     case 'report':
       foldReport(turn, event.report);

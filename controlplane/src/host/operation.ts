@@ -124,6 +124,17 @@ export function resend(turn: Turn, journal: agent.Journal): void {
   turn.effects.push({ kind: 'send', operation: slot.operation });
 }
 
+/** A Cancel or Forget that another replica has written, but may have had no session to send by. */
+export function sendForOthers({ record, context, effects }: Turn): void {
+  const slot = record.operation;
+  const { session } = context;
+  if (session === undefined) return;
+  if (slot?.operation !== undefined && slot.cancelId !== '' && wentTo(slot, session.journal)) {
+    effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
+  }
+  if (record.forgetting) effects.push({ kind: 'forget' });
+}
+
 /**
  * R5: true when the deadline has passed and silence is not the reason: either the operation was
  * never sent, or the session has spoken since.

@@ -117,7 +117,10 @@ export class Hosts {
     for (const { key, value } of entries) {
       this.#index.note(hostIdOfKey(key), fromBinary(wire.HostRecordSchema, value));
     }
-    for (const { key } of entries) this.wake(hostIdOfKey(key));
+    const listed = new Map(entries.map(({ key, revision }) => [hostIdOfKey(key), revision]));
+    for (const hostId of new Set([...this.#index.hostIds(), ...listed.keys()])) {
+      this.#lookAt(hostId, listed.get(hostId) ?? 0);
+    }
     return before;
   }
 
@@ -146,11 +149,11 @@ export class Hosts {
   }
 
   /** Looks at the host again soon. */
-  wake(hostId: string): void {
+  wake(hostId: string, event: HostEvent = { kind: 'tick' }): void {
     this.#wakes.get(hostId)?.();
     this.#wakes.delete(hostId);
     if (this.#stopping.signal.aborted) return;
-    this.#post(hostId, { kind: 'tick' }).catch((error: unknown) => {
+    this.#post(hostId, event).catch((error: unknown) => {
       this.#deps.log.warn({ host: hostId, error: String(error) }, 'a look at the host failed');
       this.#wakeAt(hostId, this.#deps.clock.nowMs() + this.#deps.timing.retryDelayMs);
     });
@@ -422,7 +425,7 @@ export class Hosts {
     try {
       for await (const change of store.watch(from, 'hosts', signal)) {
         if (change.kind === 'compacted') break;
-        if (change.kind === 'put') this.#changed(hostIdOfKey(change.key), change.revision);
+        this.#changed(hostIdOfKey(change.key), change.revision);
       }
     } catch (error) {
       log.warn({ error: String(error) }, 'the watch over hosts broke off; it starts again');
@@ -439,8 +442,16 @@ export class Hosts {
   /** Somebody wrote the host; what we wrote ourselves has been decided on already. */
   #changed(hostId: string, revision: number): void {
     void this.#enqueue(hostId, async () => {
-      if ((this.#decided.get(hostId) ?? 0) < revision) this.wake(hostId);
+      if (this.#isNews(hostId, revision)) this.#lookAt(hostId, revision);
     });
+  }
+
+  #isNews(hostId: string, revision: number): boolean {
+    return (this.#decided.get(hostId) ?? 0) < revision;
+  }
+
+  #lookAt(hostId: string, revision: number): void {
+    this.wake(hostId, { kind: this.#isNews(hostId, revision) ? 'written' : 'tick' });
   }
 
   /** The slow resync finds what a lost watch or a lost wake missed. */

@@ -57,6 +57,8 @@ export interface Replica {
   kill(): void;
 }
 
+/** More writes than that are a loop: it fails instead of going on for ever. */
+const putsMax = 5_000;
 const noFault = { kind: 'none' } as const;
 
 export class Rig {
@@ -232,6 +234,7 @@ export function rigWith(...specs: Exclude<MessageInitShape<typeof HostSpecSchema
 
 /** The store, with watches that can be made to fail. */
 function breakable(inner: StateStore, deaf: boolean): { store: StateStore; breakOff: () => void } {
+  let puts = 0;
   const breaks = new Set<(error: Error) => void>();
   const store: StateStore = {
     driver: inner.driver,
@@ -239,7 +242,11 @@ function breakable(inner: StateStore, deaf: boolean): { store: StateStore; break
     survivesPowerLoss: inner.survivesPowerLoss,
     get: (key) => inner.get(key),
     list: (prefix) => inner.list(prefix),
-    put: (key, value, expected, writeId) => inner.put(key, value, expected, writeId),
+    put: (key, value, expected, writeId) => {
+      puts += 1;
+      if (puts > putsMax) throw new Error('writes without end');
+      return inner.put(key, value, expected, writeId);
+    },
     delete: (key, expected, writeId) => inner.delete(key, expected, writeId),
     history: (key) => inner.history(key),
     latestRevision: () => inner.latestRevision(),

@@ -1,0 +1,150 @@
+/** Two replicas on one store: one holds the agent's stream, and neither writes for nothing. */
+
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { HostGoal, HostState, RunOutcome, RunPhase } from '@rackwright/api';
+import { describe, expect, test } from 'vitest';
+import { failed } from '../host/testing/bench.ts';
+import { connectAgent, type PlainAgent, proved, toAvailable } from '../host/testing/plain-agent.ts';
+import { type Rig, rigWith } from '../host/testing/rig.ts';
+
+const minuteMs = 60_000;
+const resyncIntervalMs = minuteMs;
+
+async function two() {
+  const rig = rigWith({ goal: HostGoal.MANAGEABLE }, { goal: HostGoal.MANAGEABLE });
+  const a = await rig.replica({ id: 'a', resyncIntervalMs });
+  const b = await rig.replica({ id: 'b', resyncIntervalMs });
+  return { rig, a, b };
+}
+
+/** Revisions of hosts that were written in so long. */
+async function writtenWhile(rig: Rig, work: Promise<void> | (() => Promise<void>)) {
+  const before = rig.lastRevision('hosts');
+  await (typeof work === 'function' ? work() : work);
+  return rig.lastRevision('hosts') - before;
+}
+
+const waiting = (rig: Rig) => rig.status().run?.waiting?.reason;
+
+describe('while one replica holds the stream', () => {
+  test('an order under way costs no revision, however long it takes', async () => {
+    const { rig, a } = await two();
+    const plain = await connectAgent(rig, a);
+    expect(plain.ids()).toHaveLength(2);
+    await plain.beat(2 * minuteMs);
+    expect(await writtenWhile(rig, plain.beat(2 * minuteMs))).toBe(0);
+    expect(rig.status().run?.phase).toBe(RunPhase.RUNNING);
+  });
+
+  test('idle hosts cost no revision, and the rack one a minute at the most', async () => {
+    const { rig, a } = await two();
+    const plain = await connectAgent(rig, a);
+    await plain.report(proved(), plain.last('u1'));
+    await plain.report(proved(2), plain.last('u2'));
+    await plain.beat(2 * minuteMs);
+    const before = rig.lastRevision();
+    expect(await writtenWhile(rig, plain.beat(10 * minuteMs))).toBe(0);
+    expect(rig.lastRevision() - before).toBeLessThanOrEqual(10);
+    expect(rig.rack()?.sessionReplica).toBe('a');
+  });
+
+  test('the other one takes requests, and the order goes out', async () => {
+    const { rig, a, b } = await two();
+    const plain = await connectAgent(rig, a);
+    await plain.report(proved(), plain.last('u1'));
+    expect(await b.request({ kind: 'verify' })).toMatchObject({ kind: 'accepted' });
+    expect(plain.last('u1').id).toBe('u1/2/0/1');
+    await plain.report(proved(), plain.last('u1'));
+    expect(rig.status()).toMatchObject({ state: HostState.MANAGEABLE });
+  });
+
+  test('an abort that the other one takes reaches the agent', async () => {
+    const { rig, a, b } = await two();
+    const plain = await connectAgent(rig, a);
+    await b.request({ kind: 'abort', reason: 'wrong host' });
+    await rig.advance(100);
+    expect(plain.ids()).toEqual(['u1/1/0/1', 'u2/1/0/1', 'u1/1/0/1/cancel']);
+    await plain.beat(2 * minuteMs);
+    expect(plain.ids()).toHaveLength(3);
+    await plain.report(failed('cancelled'), plain.last('u1'));
+    expect(rig.status().run?.outcome).toBe(RunOutcome.CANCELLED);
+  });
+
+  test('a deletion that the other one takes is asked of the agent, and carried out', async () => {
+    const { rig, a, b } = await two();
+    const plain = await connectAgent(rig, a);
+    await plain.report(proved(), plain.last('u1'));
+    await b.request({ kind: 'delete', reason: 'sold' });
+    await rig.advance(100);
+    expect(plain.of('forget').map(({ hostUid }) => hostUid)).toEqual(['u1']);
+    await plain.say({ case: 'hostForgotten', value: { hostUid: 'u1' } });
+    await rig.advance(100);
+    expect(rig.disk.changesOf('hosts.h1').at(-1)?.kind).toBe('delete');
+    expect(a.hosts.hostIdsOfRack('r1')).toEqual(['h2']);
+    expect(b.hosts.hostIdsOfRack('r1')).toEqual(['h2']);
+  });
+
+  test('the way to available is one run of each kind', async () => {
+    const rig = rigWith({});
+    const a = await rig.replica({ id: 'a', resyncIntervalMs });
+    await rig.replica({ id: 'b', resyncIntervalMs });
+    const plain = await connectAgent(rig, a);
+    await toAvailable(rig, plain);
+    expect(rig.status().state).toBe(HostState.AVAILABLE);
+    expect(rig.record().runCount).toBe(3n);
+    expect(await writtenWhile(rig, plain.beat(5 * minuteMs))).toBe(0);
+  });
+});
+
+describe('when the agent is away from both', () => {
+  async function away(leave: (plain: PlainAgent) => Promise<void> = (plain) => plain.cut()) {
+    const { rig, a, b } = await two();
+    const plain = await connectAgent(rig, a);
+    await plain.heartbeat();
+    await leave(plain);
+    return { rig, a, b, plain };
+  }
+
+  test('that is said, once', async () => {
+    const { rig } = await away();
+    await rig.advance(2 * minuteMs);
+    expect(rig.rack()?.sessionReplica).toBe('');
+    expect(waiting(rig)).toBe('agent');
+    expect(await writtenWhile(rig, () => rig.advance(10 * minuteMs))).toBe(0);
+  });
+
+  test('because its replica died, the other one says so when the hint has expired', async () => {
+    const { rig, a, b } = await two();
+    await connectAgent(rig, a);
+    a.kill();
+    expect(rig.rack()?.sessionReplica).toBe('a');
+    await rig.advance(minuteMs);
+    expect(waiting(rig)).toBeUndefined();
+    await rig.advance(3 * minuteMs);
+    expect(waiting(rig)).toBe('agent');
+    expect(await writtenWhile(rig, () => rig.advance(10 * minuteMs))).toBe(0);
+    const next = await connectAgent(rig, b, { journal: { id: 'j1', generation: 1n } });
+    expect(next.ids()).toEqual(['u1/1/0/2', 'u2/1/0/2']);
+    expect(waiting(rig)).toBeUndefined();
+    expect(rig.rack()?.sessionReplica).toBe('b');
+  });
+
+  test('an agent that moves from one to the other is not said to be away', async () => {
+    const { rig, b } = await away();
+    const next = await connectAgent(rig, b);
+    await next.beat(3 * minuteMs);
+    expect(rig.rack()?.sessionReplica).toBe('b');
+    expect(waiting(rig)).toBeUndefined();
+    await next.report(proved(), next.last('u1'));
+    expect(rig.status().state).toBe(HostState.MANAGEABLE);
+  });
+});
+
+test('the hint is renewed while the session lives', async () => {
+  const { rig, a } = await two();
+  const plain = await connectAgent(rig, a);
+  await plain.beat(10 * minuteMs);
+  const time = rig.rack()?.sessionTime;
+  const ageMs = rig.clock.nowMs() - (time === undefined ? 0 : timestampMs(time));
+  expect(ageMs).toBeLessThan(2 * minuteMs);
+});
