@@ -176,9 +176,11 @@ test('a control plane that was set back to an old copy gets nothing erased', { t
     await eventually('the control plane to answer', () =>
       rack.clients.hosts.cleanHost({ name: 'hosts/h1' }),
     );
-    await sleep(10_000);
+    await rack.untilHost('h1', 'ordered to erase', ({ status }) => {
+      return status?.run?.steps[status.run.currentStep]?.destructive === true;
+    });
+    await sleep(5_000);
     const { status } = await rack.clients.hosts.getHost({ name: 'hosts/h1' });
-    console.log(status?.display, status?.run, status?.holds, status?.faults, rack.logs());
     expect(diskChanges(folder, disk)).toHaveLength(changes);
     expect(status?.run).toMatchObject({ number: 3n, outcome: RunOutcome.UNSPECIFIED });
   }),

@@ -305,6 +305,21 @@ describe('R10: Hello is the reconciliation', () => {
   });
 });
 
+test('DESIGN §10: what a lease told of the store must not be gone at the next session', async () => {
+  const world = await connected();
+  const told = world.controlPlane.revision;
+  world.controlPlane.revision = told + 40n;
+  await world.run(10_000);
+  world.controlPlane.revision = told;
+  await world.restart();
+  await world.issue(world.erase('h/1/1/1'), 10_000);
+  expect(world.touched).toEqual([]);
+  world.controlPlane.revision = told + 40n;
+  await world.restart();
+  await world.issue(world.erase('h/1/2/1'), 10_000);
+  expect(world.touched).toContain('h/1/2/1');
+});
+
 describe('R11: no work lease, nothing destructive begins', () => {
   test('waits for the lease and begins when it comes', async () => {
     const world = await connected();

@@ -185,7 +185,8 @@ export class AgentSession {
       case 'reportAnswer':
         return void attempts.outbox.answered(message.value);
       case 'leaseRenewal': {
-        const { heartbeatSequence, durationMs } = message.value;
+        const { heartbeatSequence, durationMs, revision } = message.value;
+        if (revision > 0n) this.#noteStore({ incarnation: this.#incarnation, revision });
         return this.#lease.renew(heartbeatSequence, durationMs);
       }
       case 'credentialValue': {
@@ -218,7 +219,7 @@ export class AgentSession {
     return behind;
   }
 
-  #noteStore({ incarnation, revision }: agent.Welcome): void {
+  #noteStore({ incarnation, revision }: Pick<agent.Welcome, 'incarnation' | 'revision'>): void {
     const { journal, log } = this.#options;
     const { store } = journal.state;
     if (store?.incarnation === incarnation && revision <= store.revision) return;

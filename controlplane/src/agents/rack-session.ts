@@ -304,7 +304,10 @@ export class RackSession {
   async #renewLease(heartbeat: agent.Heartbeat): Promise<void> {
     const { store, timing } = this.#deps;
     const key = storeKey('racks', this.#rackId);
-    const rack = await readRecord(store, wire.RackRecordSchema, key);
+    const [rack, revision] = await Promise.all([
+      readRecord(store, wire.RackRecordSchema, key),
+      store.latestRevision(),
+    ]);
     const registered = rack?.record.agentPublicKey ?? new Uint8Array();
     if (!this.#stands() || !Buffer.from(registered).equals(this.#key)) {
       this.#deps.log.warn({ rack: this.#rackId }, 'the session’s key is no longer the rack’s');
@@ -316,6 +319,7 @@ export class RackSession {
       value: create(agent.LeaseRenewalSchema, {
         heartbeatSequence: heartbeat.sequence,
         durationMs: timing.leaseDurationMs,
+        revision: BigInt(revision),
       }),
     });
     await this.#renewHint();

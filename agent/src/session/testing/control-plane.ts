@@ -144,7 +144,7 @@ export class ControlPlane {
         return this.#welcome(stream, message.value);
       case 'heartbeat': {
         const { sequence: heartbeatSequence } = message.value;
-        const value = { heartbeatSequence, durationMs: this.leaseMs };
+        const value = { heartbeatSequence, durationMs: this.leaseMs, revision: this.revision };
         if (this.leaseMs > 0) this.#deliver(stream, { case: 'leaseRenewal', value });
         return;
       }
