@@ -1,80 +1,124 @@
 /**
- * What a person can do about each kind of failure. Each line names an action that frees the host.
+ * What a person can do about each kind of failure. Each line is one action; a command in it works as
+ * it stands once the words in capitals are filled in.
  */
 import { BmcProtocol, type store } from '@rackwright/api';
 
+/** What the lines name: as people type it. */
+interface Named {
+  readonly host: string;
+  readonly credential: string;
+  /** Address and port, with the protocol, for reading. */
+  readonly place: string;
+  /** How `--bmc` is given for this host: with a port where the present one is not the usual. */
+  readonly endpoint: string;
+  /** The command that starts again what failed. */
+  readonly again: string;
+  /** Another certificate than the pinned one, when the failure shows one. */
+  readonly shownCertificate: string;
+}
+
+type Advice = (named: Named) => readonly string[];
+
+const retriedByItself = 'it is then tried again at once by itself';
+const updateBmc = ({ host, endpoint }: Named) => `rackwright host update ${host} --bmc ${endpoint}`;
+const updateCredential = ({ credential }: Named) =>
+  `rackwright credential update ${credential} --username USER`;
+
+const replaceDisk: Advice = ({ again }) => [
+  'take the disk that is named out of the host, or replace it',
+  `then: ${again}`,
+];
+
+const advice: Readonly<Record<string, Advice>> = {
+  authentication: (named) => [
+    `correct user name and password: ${updateCredential(named)}`,
+    retriedByItself,
+  ],
+  lockedOut: (named) => [
+    'wait until the BMC lets the account in again, or unlock it there',
+    `then store the credential again: ${updateCredential(named)}`,
+    retriedByItself,
+  ],
+  credentialUnusable: (named) => [
+    `give its password again: ${updateCredential(named)}`,
+    retriedByItself,
+  ],
+  unreachable: (named) => [
+    `see that the BMC at ${named.place} has power and network; it is tried again by itself`,
+    `or correct its address: ${updateBmc(named)}`,
+  ],
+  protocol: (named) => [
+    `see what answers at ${named.place}: it does not speak the protocol of a BMC`,
+    `correct address or protocol: ${updateBmc(named)}`,
+  ],
+  certificateMismatch: ({ host, shownCertificate }) => [
+    'find out why the BMC shows another certificate than the pinned one',
+    `if it is right: rackwright host update ${host} --bmc-certificate ${shownCertificate}`,
+  ],
+  notApplied: ({ place, again }) => [
+    `the BMC at ${place} says yes and does nothing: reset or replace it`,
+    `then: ${again}`,
+  ],
+  identityMismatch: (named) => [
+    'find out which of the two hosts has the wrong BMC address (or cable)',
+    `correct it: ${updateBmc(named)}`,
+    `then: ${named.again}`,
+  ],
+  identityUnproven: ({ host, again }) => [
+    'give the machine a serial number in SMBIOS and FRU',
+    `or accept it as it is: rackwright host update ${host} --allow-unproven-identity`,
+    `then: ${again}`,
+  ],
+  noDevices: ({ host, again }) => [
+    `see why no disk is there, or accept it: rackwright host update ${host} --allow-diskless`,
+    `then: ${again}`,
+  ],
+  notErased: replaceDisk,
+  unverified: replaceDisk,
+  ioError: replaceDisk,
+  deviceRefused: replaceDisk,
+  deviceChanged: replaceDisk,
+};
+
 /** Lines for a failure's type; never empty. */
 export function adviceFor(type: string, record: store.HostRecord): string[] {
+  const named = namesOf(record);
+  const words = record.host?.status?.lastError?.failure?.message ?? '';
+  const locked = type === 'authentication' && words.includes('locked the account');
+  const lines = advice[locked ? 'lockedOut' : type]?.(named);
+  return lines === undefined ? [`see to the cause, then: ${named.again}`] : [...lines];
+}
+
+function namesOf(record: store.HostRecord): Named {
+  const bmc = record.host?.spec?.bmc;
   const host = record.host?.name.replace(/^hosts\//, '') ?? 'HOST';
-  const credential =
-    record.host?.spec?.bmc?.credential.replace(/^credentials\//, '') ?? 'CREDENTIAL';
-  const again = `then: rackwright host ${nextCommand(record)} ${host}`;
-  const place = bmcPlace(record);
-  switch (type) {
-    case 'authentication':
-      return [
-        `correct user name or password: rackwright credential update ${credential} --username USER`,
-        'the host is tried again at once by itself',
-      ];
-    case 'credentialUnusable':
-      return [
-        `give its password again: rackwright credential update ${credential} --username USER`,
-        'the host is tried again at once by itself',
-      ];
-    case 'unreachable':
-      return [
-        `see that the BMC at ${place} has power and network; it is tried again by itself`,
-        `or correct its address: rackwright host update ${host} --bmc ADDRESS`,
-      ];
-    case 'protocol':
-      return [
-        `see what answers at ${place}: it does not speak the protocol of a BMC`,
-        `correct address or protocol: rackwright host update ${host} --bmc ADDRESS`,
-      ];
-    case 'certificateMismatch':
-      return [
-        `the BMC at ${place} shows another certificate than the pinned one; if that is right: ` +
-          `rackwright host update ${host} --bmc-certificate SHA256`,
-      ];
-    case 'notApplied':
-      return [`the BMC at ${place} says yes and does nothing: reset or replace it`, again];
-    case 'identityMismatch':
-      return [
-        'correct the BMC addresses of the two hosts (or their cables)',
-        `rackwright host update ${host} --bmc ADDRESS, ${again}`,
-      ];
-    case 'identityUnproven':
-      return [
-        'give the machine a serial number in SMBIOS and FRU, ' +
-          `or accept it as it is: rackwright host update ${host} --allow-unproven-identity`,
-        again,
-      ];
-    case 'noDevices':
-      return [
-        `see why no disk is there, or accept it: rackwright host update ${host} --allow-diskless`,
-        again,
-      ];
-    case 'notErased':
-    case 'unverified':
-    case 'ioError':
-    case 'deviceRefused':
-    case 'deviceChanged':
-      return ['take the disk that is named out of the host, or replace it', again];
-    default:
-      return [`look at the cause above, ${again}`];
-  }
+  const redfish = bmc?.protocol === BmcProtocol.REDFISH;
+  const port = bmc?.port ?? (redfish ? 443 : 623);
+  return {
+    host,
+    credential: bmc?.credential.replace(/^credentials\//, '') ?? 'CREDENTIAL',
+    place: `${bmc?.address ?? '?'}:${port} (${redfish ? 'Redfish' : 'IPMI'})`,
+    endpoint: bmc?.port === undefined ? 'ADDRESS' : `ADDRESS:${bmc.port}`,
+    again: `rackwright host ${failedCommand(record)} ${host}`,
+    shownCertificate: shownCertificate(record),
+  };
 }
 
 /** The command that starts what failed last. */
-function nextCommand(record: store.HostRecord): string {
+function failedCommand(record: store.HostRecord): string {
   const kind = record.host?.status?.lastError?.run.split(' ')[0] ?? '';
   return ['verify', 'inspect', 'clean'].includes(kind) ? kind : 'verify';
 }
 
-/** Where a host's BMC is, in one word for people. */
-function bmcPlace(record: store.HostRecord): string {
-  const bmc = record.host?.spec?.bmc;
-  const redfish = bmc?.protocol === BmcProtocol.REDFISH;
-  const port = bmc?.port ?? (redfish ? 443 : 623);
-  return `${bmc?.address ?? '?'}:${port} (${redfish ? 'Redfish' : 'IPMI'})`;
+/** The fingerprint in the failure's words that is not the pinned one. */
+function shownCertificate(record: store.HostRecord): string {
+  const failure = record.host?.status?.lastError?.failure;
+  const words = `${failure?.message ?? ''} ${failure?.detail ?? ''}`;
+  const pinned = [
+    record.host?.spec?.bmc?.certificateSha256,
+    record.host?.status?.bmcIdentity?.certificateSha256,
+  ];
+  const shown = [...words.matchAll(/\b[0-9a-f]{64}\b/g)].map(([text]) => text);
+  return shown.find((text) => !pinned.includes(text)) ?? 'SHA256';
 }

@@ -1,7 +1,13 @@
 /** Explains a rack: whether its agent works, and what its hosts wait for. Pure. */
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { CauseSchema, type Explanation, ExplanationSchema, type store } from '@rackwright/api';
+import {
+  CauseSchema,
+  type Explanation,
+  ExplanationSchema,
+  type HostStatus,
+  type store,
+} from '@rackwright/api';
 import { activeRun } from './turn.ts';
 
 /** Hosts that are named, at most; the rest is counted. */
@@ -38,8 +44,14 @@ function unblock(id: string, joined: boolean, connected: boolean, duplicate: str
   if (duplicate !== '') return ['stop one of the two agents that share this identity'];
   if (connected) return [];
   if (!joined)
-    return [`rackwright rack join-token ${id}, then rackwright-agent join ADDRESS TOKEN`];
-  return ['start the agent again (rackwright-agent run); hosts go on where they were'];
+    return [
+      `make a token: rackwright rack join-token ${id}`,
+      'on the rack’s machine: rackwright-agent join ADDRESS TOKEN --config FILE',
+    ];
+  return [
+    'start the agent again: rackwright-agent run --config FILE',
+    'hosts go on where they were',
+  ];
 }
 
 interface Told {
@@ -56,17 +68,26 @@ function agentCauses(record: store.RackRecord, connected: boolean): Told[] {
   return [...causes, since === undefined ? { text } : { text, since }];
 }
 
+/** Hosts that wait for the same thing are one line. */
 function hostCauses(hosts: readonly store.HostRecord[]): Told[] {
-  const waiting = hosts.flatMap((host) => {
-    const run = host.host?.status === undefined ? undefined : activeRun(host.host.status);
-    const text = run?.waiting?.message;
-    return text === undefined ? [] : [`${host.host?.name} waits: ${text}`];
-  });
-  const givenUp = hosts.flatMap((host) => {
-    const reason = host.host?.status?.backoff?.givenUpReason ?? '';
-    return reason === '' ? [] : [`${host.host?.name} needs a person: ${reason}`];
-  });
-  const all = [...givenUp, ...waiting];
-  const more = all.length > namedMax ? [`and ${all.length - namedMax} more`] : [];
-  return [...all.slice(0, namedMax), ...more].map((text) => ({ text }));
+  const byReason = new Map<string, string[]>();
+  for (const { host } of hosts) {
+    if (host?.status === undefined) continue;
+    const reason = reasonOf(host.status);
+    if (reason === undefined) continue;
+    byReason.set(reason, [...(byReason.get(reason) ?? []), host.name.replace(/^hosts\//, '')]);
+  }
+  return [...byReason].map(([reason, names]) => ({ text: `${named(names)}: ${reason}` }));
+}
+
+function reasonOf(status: HostStatus): string | undefined {
+  const givenUp = status.backoff?.givenUpReason ?? '';
+  if (givenUp !== '') return `needs a person: ${givenUp}`;
+  const waiting = activeRun(status)?.waiting?.message;
+  return waiting === undefined ? undefined : `waits: ${waiting}`;
+}
+
+function named(names: readonly string[]): string {
+  const more = names.length > namedMax ? ` and ${names.length - namedMax} more` : '';
+  return `${names.slice(0, namedMax).join(', ')}${more}`;
 }

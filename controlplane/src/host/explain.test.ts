@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, HostGoal, store } from '@rackwright/api';
+import { agent, BmcEndpointSchema, HostGoal, store } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { explainHost } from './explain.ts';
 import { explainRack } from './explain-rack.ts';
@@ -78,5 +78,34 @@ test('a rack says whether its agent works, and names the hosts that need a perso
   const told = explainRack(record, false, [host.record]);
   expect(told.headline).toContain('not connected');
   expect(told.unblock[0]).toContain('rackwright-agent run');
-  expect(told.causes.map((cause) => cause.text).join('\n')).toContain('hosts/h1 needs a person');
+  expect(told.causes.map((cause) => cause.text).join('\n')).toContain('h1: needs a person');
+});
+
+test('between two attempts the last failure is still explained, with what to do', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  host.request({ kind: 'inspect' });
+  host.report(failed('notApplied', 'the BMC did not keep the boot override'));
+  host.request({ kind: 'inspect' });
+  const told = explain(host);
+  expect(told.causes.map((cause) => cause.text)).toContain(
+    'the BMC did not keep the boot override',
+  );
+  expect(told.unblock.at(-1)).toBe('then: rackwright host inspect h1');
+});
+
+test('a locked account is waited for, and not called a wrong password', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(failed('authentication', 'the BMC has locked the account: wait'));
+  expect(explain(host).unblock[0]).toContain('wait until the BMC lets the account in again');
+});
+
+test('an address is corrected together with its unusual port', () => {
+  const bmc = { address: '10.0.0.1', port: 8443, credential: 'credentials/c1' };
+  const host = bench({ bmc: create(BmcEndpointSchema, bmc) });
+  host.apply({ kind: 'tick' });
+  host.report(failed('protocol', 'what answers is no BMC'));
+  expect(explain(host).unblock[1]).toContain('--bmc ADDRESS:8443');
 });

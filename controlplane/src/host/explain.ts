@@ -75,7 +75,12 @@ function tellRun(record: store.HostRecord, run: Run, context: HostContext): Told
   const at = `${runName(run)}, step ${step?.name ?? 'end'} (${place})`;
   const display = host?.status === undefined ? '' : displayOf(host.status);
   if (run.phase !== RunPhase.WAITING || run.waiting === undefined) {
-    return { headline: `${display}: ${at}`, since: step?.startTime, deadline: step?.deadline };
+    const told = {
+      headline: `${display}: ${at}`,
+      since: step?.startTime,
+      deadline: step?.deadline,
+    };
+    return { ...told, ...tellLastFailure(record) };
   }
   const { reason, message, since } = run.waiting;
   return {
@@ -87,6 +92,28 @@ function tellRun(record: store.HostRecord, run: Run, context: HostContext): Told
     deadline: step?.deadline ?? run.deadline,
     unblock: waitingAdvice(record, reason, context),
   };
+}
+
+/** A run that tries again what failed: the failure still stands until it succeeds. */
+function tellLastFailure(record: store.HostRecord): Partial<Told> {
+  const { lastError } = record.host?.status ?? {};
+  if (lastError?.failure === undefined) return {};
+  return {
+    causes: failureCauses(record),
+    blocker: 'this attempt, after one that failed',
+    unblock: adviceFor(lastError.failure.type, record),
+  };
+}
+
+/** What failed last, why, and in the backend's own words. */
+function failureCauses(record: store.HostRecord): NonNullable<Told['causes']> {
+  const { lastError } = record.host?.status ?? {};
+  const type = lastError?.failure?.type ?? 'unknown';
+  return [
+    { text: `${lastError?.run ?? 'the last run'} failed: ${type}`, since: lastError?.time },
+    { text: lastError?.failure?.message ?? 'no reason was recorded' },
+    ...(lastError?.failure?.detail ? [{ text: lastError.failure.detail }] : []),
+  ];
 }
 
 const blockers: Readonly<Record<string, string>> = {
@@ -101,7 +128,10 @@ function waitingAdvice(record: store.HostRecord, reason: string, context: HostCo
   switch (reason) {
     case 'agent':
       return context.agentRegistered
-        ? [`start the agent of ${rack} again (rackwright-agent run); the work goes on by itself`]
+        ? [
+            `start the agent of ${rack} again: rackwright-agent run --config FILE`,
+            'the work then goes on by itself',
+          ]
         : [`join an agent: rackwright rack join-token ${rack.replace(/^racks\//, '')}`];
     case 'bmc':
       return adviceFor('unreachable', record);
@@ -123,7 +153,10 @@ function tellMissing(record: store.HostRecord, context: HostContext): Told | und
     return {
       headline: 'nothing starts: another host holds one of its MAC or BMC addresses',
       blocker: 'an address that is not unique',
-      unblock: [`correct boot MACs or BMC address: rackwright host update ${name}`],
+      unblock: [
+        `correct its addresses: rackwright host update ${name} --mac MAC --bmc ADDRESS:PORT`,
+        'or delete the other host that holds them',
+      ],
     };
   }
   if (context.credentialVersion === undefined) {
@@ -146,18 +179,13 @@ function tellGoal(record: store.HostRecord, context: HostContext): Told {
     return { headline: `${displayed(record)}: it is where its goal (${goal}) wants it` };
   }
   const type = lastError?.failure?.type ?? '';
-  const causes = [
-    { text: `${lastError?.run ?? 'the last run'} failed: ${type}`, since: lastError?.time },
-    { text: lastError?.failure?.message ?? 'no reason was recorded' },
-    ...(lastError?.failure?.detail ? [{ text: lastError.failure.detail }] : []),
-  ];
   const givenUp = backoff.givenUpReason !== '';
   const way = status.deletion === undefined ? `the way to ${goal}` : 'the deletion';
   return {
     headline: givenUp
       ? `${displayed(record)}: ${way} has been given up: ${backoff.givenUpReason}`
       : `${displayed(record)}: ${way} is tried again after a pause`,
-    causes,
+    causes: failureCauses(record),
     blocker: givenUp ? 'a person' : 'the pause after a failure',
     since: lastError?.time,
     nextAttemptTime: backoff.nextAttemptTime,
@@ -183,9 +211,10 @@ function goalName(record: store.HostRecord): string {
   return spec?.goal === HostGoal.MANAGEABLE || spec?.retired === true ? 'manageable' : 'available';
 }
 
+/** What was seen last: step, attempt and power; why it failed stands under the causes. */
 function lastEvidence(record: store.HostRecord): string {
   const { change, host } = record;
   const power = host?.status?.poweredOn;
   const observed = power === undefined ? '' : `; power last seen ${power ? 'on' : 'off'}`;
-  return `${change?.cause ?? 'created'}${observed}`;
+  return `${(change?.cause ?? 'created').split('; ')[0]}${observed}`;
 }
