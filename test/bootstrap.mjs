@@ -69,14 +69,16 @@ const children = new Set();
 const unreachable =
   /ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH/;
 
-/** True when every package of package-lock.json stands in node_modules in that version. */
+/** True when every package of package-lock.json, and our own programs, stand in node_modules. */
 function isInstalled() {
   const installedPath = join(root, 'node_modules', '.package-lock.json');
   if (!existsSync(installedPath) || !existsSync(pinnedNode)) return false;
   const wanted = readPackages(join(root, 'package-lock.json'));
   const installed = readPackages(installedPath);
   return Object.entries(wanted).every(([path, entry]) => {
-    if (!path.startsWith('node_modules/')) return true;
+    if (!path.startsWith('node_modules/')) {
+      return Object.keys(entry.bin ?? {}).every((name) => existsSync(join(binFolder, name)));
+    }
     const there = installed[path];
     // An optional package for another processor is in the lock file and never installed.
     if (there === undefined) return entry.optional === true;
@@ -84,7 +86,11 @@ function isInstalled() {
   });
 }
 
-/** @returns {Record<string, { version?: string, integrity?: string, optional?: boolean }>} */
+/**
+ * @typedef {{ version?: string, integrity?: string, optional?: boolean, bin?: object }} LockEntry
+ * @param {string} path
+ * @returns {Record<string, LockEntry>}
+ */
 function readPackages(path) {
   return JSON.parse(readFileSync(path, 'utf8')).packages ?? {};
 }

@@ -1,8 +1,8 @@
 /**
  * The control plane's program.
  *
- *     node controlplane/src/main.ts --config FILE [--restored] [--accept-new-identity]
- *                                   [--accept-unproven-durability]
+ *     rackwright-controlplane --config FILE [--restored] [--accept-new-identity]
+ *                             [--accept-unproven-durability]
  */
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
@@ -19,7 +19,7 @@ import { type ControlPlane, identityFolder, startControlPlane } from './control-
 import { openStore } from './open-store.ts';
 
 const usage =
-  'usage: main.ts --config FILE [--restored] [--accept-new-identity] ' +
+  'usage: rackwright-controlplane --config FILE [--restored] [--accept-new-identity] ' +
   '[--accept-unproven-durability]';
 
 function readArguments(argv: string[]) {
