@@ -288,11 +288,12 @@ export class RackSession {
       const hostId = hosts.hostIdOfUid(ready.hostUid, this.#rackId);
       if (hostId !== undefined) folds.push(hosts.report(hostId, runnerFact(ready)));
     }
+    const grants = hello.grants.map(({ operationId }) => operationId);
     for (const hostId of hosts.hostIdsOfRack(this.#rackId)) {
       const listed = hello.operations.filter(
         (operation) => hosts.hostIdOfUid(operation.hostUid, this.#rackId) === hostId,
       );
-      folds.push(hosts.hello(hostId, journal, listed));
+      folds.push(hosts.hello(hostId, journal, listed, grants));
     }
     // One host that cannot be folded in is not a reason to lose the rack.
     for (const outcome of await Promise.allSettled(folds)) {

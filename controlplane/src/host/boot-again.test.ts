@@ -11,6 +11,7 @@ import {
   driveToInspect,
   erased,
   inspected,
+  verified,
   virtioDisk,
 } from './testing/bench.ts';
 
@@ -60,4 +61,22 @@ test('a host that is started anew again and again is given up', () => {
   expect(statusOf(host)?.run).toMatchObject({ outcome: RunOutcome.FAILED });
   expect(statusOf(host)?.run?.error?.type).toBe('interrupted');
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+});
+
+test('a host whose grant was lost while it booted is booted again', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  host.report(done);
+  const boot = host.operation().id;
+  host.report(done);
+  const journal = create(agent.JournalSchema, { id: 'j1', generation: 1n });
+  host.apply({ kind: 'hello', journal, listed: [], grants: [boot] });
+  expect(stepAt(host)?.name).toBe('runner.await');
+  host.apply({ kind: 'hello', journal, listed: [], grants: [] });
+  expect(stepAt(host)?.name).toBe('power.off');
+  driveToInspect(host);
+  expect(stepAt(host)?.name).toBe('runner.inspect');
+  host.apply({ kind: 'hello', journal, listed: [], grants: [] });
+  expect(stepAt(host)?.name).toBe('runner.inspect');
 });

@@ -13,7 +13,7 @@ import { ownerOf } from './identity.ts';
 import { foldFacts } from './observe.ts';
 import { operationParts, resend, wentTo } from './operation.ts';
 import { cut, stepFailure } from './step-failure.ts';
-import { stepDefinition } from './steps.ts';
+import { bootOperationId, stepDefinition } from './steps.ts';
 import {
   activeRun,
   causedBy,
@@ -216,10 +216,22 @@ export function foldHello(
   turn: Turn,
   journal: agent.Journal,
   listed: readonly agent.JournalledOperation[],
+  grants?: readonly string[],
 ): void {
   foldSlot(turn, journal, listed);
+  if (grants !== undefined) foldGrants(turn, grants);
   holdUnknownWork(turn, listed);
   if (turn.record.forgetting) turn.effects.push({ kind: 'forget' });
+}
+
+/** A host that boots under a grant that its agent has lost boots into nothing. */
+function foldGrants(turn: Turn, grants: readonly string[]): void {
+  const run = activeRun(turn.status);
+  const step = run === undefined ? undefined : currentStep(run);
+  if (run === undefined || step?.name !== 'runner.await') return;
+  if (grants.includes(bootOperationId(turn, run))) return;
+  bootAgain(turn, run, step, 'the agent has lost the grant of this boot');
+  causedBy(turn, 'agent', 'the grant of the boot was lost; the host is booted again');
 }
 
 /**

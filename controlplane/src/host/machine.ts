@@ -202,7 +202,7 @@ function fold(turn: Turn, event: HostEvent): Refusal | undefined {
       foldReport(turn, event.report);
       return undefined;
     case 'hello':
-      foldHello(turn, event.journal, event.listed);
+      foldHello(turn, event.journal, event.listed, event.grants);
       return undefined;
     case 'forgotten':
       foldForgotten(turn);

@@ -204,8 +204,9 @@ export class Hosts {
     hostId: string,
     journal: agent.Journal,
     listed: readonly agent.JournalledOperation[],
+    grants: readonly string[],
   ): Promise<TurnResult> {
-    return this.#post(hostId, { kind: 'hello', journal, listed });
+    return this.#post(hostId, { kind: 'hello', journal, listed, grants });
   }
 
   forgotten(hostId: string): Promise<TurnResult> {

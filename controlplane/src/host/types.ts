@@ -59,6 +59,8 @@ export type HostEvent =
       readonly kind: 'hello';
       readonly journal: agent.Journal;
       readonly listed: readonly agent.JournalledOperation[];
+      /** Boot operations whose grants the agent holds; unset: it did not say. */
+      readonly grants?: readonly string[];
     }
   /** The agent has dropped everything of this host. */
   | { readonly kind: 'forgotten' };
