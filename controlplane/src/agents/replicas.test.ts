@@ -2,6 +2,7 @@
 
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { HostGoal, HostState, RunOutcome, RunPhase } from '@rackwright/api';
+import type { MemoryCall, MemoryFault } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { failed } from '../host/testing/bench.ts';
 import { connectAgent, type PlainAgent, proved, toAvailable } from '../host/testing/plain-agent.ts';
@@ -68,6 +69,24 @@ describe('while one replica holds the stream', () => {
     expect(plain.ids()).toHaveLength(3);
     await plain.report(failed('cancelled'), plain.last('u1'));
     expect(rig.status().run?.outcome).toBe(RunOutcome.CANCELLED);
+  });
+
+  test('an abort reaches the agent also when the store was away just then', async () => {
+    let away = false;
+    const rig = rigWith({ goal: HostGoal.MANAGEABLE });
+    const faults = ({ kind, key }: MemoryCall): MemoryFault => {
+      const lost = away && kind === 'get' && key === 'facts.h1';
+      return { kind: lost ? 'requestLost' : 'none' };
+    };
+    const a = await rig.replica({ id: 'a', resyncIntervalMs: 60 * minuteMs, faults });
+    const b = await rig.replica({ id: 'b', resyncIntervalMs: 60 * minuteMs });
+    const plain = await connectAgent(rig, a);
+    away = true;
+    await b.request({ kind: 'abort', reason: 'wrong host' });
+    expect(plain.ids()).toEqual(['u1/1/0/1']);
+    away = false;
+    await rig.advance(10_000);
+    expect(plain.ids()).toContain('u1/1/0/1/cancel');
   });
 
   test('a deletion that the other one takes is asked of the agent, and carried out', async () => {

@@ -155,7 +155,7 @@ export class Hosts {
     if (this.#stopping.signal.aborted) return;
     this.#post(hostId, event).catch((error: unknown) => {
       this.#deps.log.warn({ host: hostId, error: String(error) }, 'a look at the host failed');
-      this.#wakeAt(hostId, this.#deps.clock.nowMs() + this.#deps.timing.retryDelayMs);
+      this.#wakeAt(hostId, this.#deps.clock.nowMs() + this.#deps.timing.retryDelayMs, event);
     });
   }
 
@@ -408,14 +408,14 @@ export class Hosts {
     return result;
   }
 
-  #wakeAt(hostId: string, atMs: number | undefined): void {
+  #wakeAt(hostId: string, atMs: number | undefined, event?: HostEvent): void {
     this.#wakes.get(hostId)?.();
     this.#wakes.delete(hostId);
     if (atMs === undefined || this.#stopping.signal.aborted) return;
     const delayMs = Math.max(0, atMs - this.#deps.clock.nowMs());
     this.#wakes.set(
       hostId,
-      this.#deps.clock.after(delayMs, () => this.wake(hostId)),
+      this.#deps.clock.after(delayMs, () => this.wake(hostId, event)),
     );
   }
 
