@@ -4,14 +4,14 @@
  * Plain JavaScript for any Node from 20 on, because it runs before anything is installed: npm
  * scripts start it with whatever Node the machine has, and it goes on with the pinned one.
  *
- * B1 Nothing outside the clone changes but npm's own cache.
+ * B1 Nothing outside the clone changes but npm's own cache; who cannot write there has it inside.
  * B2 The exit code is the command's: 0 when all is well, 128 + n when it died of signal n.
  * B3 What is installed equals package-lock.json before any command runs.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { accessSync, existsSync, constants as fileModes, readFileSync } from 'node:fs';
-import { constants } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { constants, homedir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -52,7 +52,12 @@ const commands = {
   ],
   format: () => [[format(true)], [api('api format', 'format', '-w')]],
   lock: () => [
-    [{ name: 'lock', argv: ['npm', 'install', '--package-lock-only', '--ignore-scripts'] }],
+    [
+      {
+        name: 'lock',
+        argv: ['npm', 'install', '--package-lock-only', '--ignore-scripts', ...npmPlaces()],
+      },
+    ],
     [program('test/complete-lock.ts', [])],
   ],
   peers: (args) => [[program('test/peers.ts', args)]],
@@ -105,6 +110,20 @@ function isWritable(folder) {
   }
 }
 
+/** Options that keep npm inside the clone, for a user whose home cannot be written or is not. */
+function npmPlaces() {
+  let cache = process.env['npm_config_cache'];
+  try {
+    cache ??= join(homedir(), '.npm');
+    let nearest = cache;
+    while (!existsSync(nearest)) nearest = dirname(nearest);
+    if (isWritable(nearest)) return [];
+  } catch {
+    // The system knows neither HOME nor this user.
+  }
+  return ['--cache', join(root, '.cache', 'npm'), '--logs-max=0'];
+}
+
 /** Brings node_modules to what package-lock.json says (B3). */
 function install() {
   if (isInstalled()) return;
@@ -118,6 +137,7 @@ function install() {
   const npm = process.env.npm_execpath;
   const [file, before] = npm === undefined ? ['npm', []] : [process.execPath, [npm]];
   const args = [...before, 'ci', '--prefer-offline', '--ignore-scripts', '--loglevel=error'];
+  args.push(...npmPlaces());
   const done = spawnSync(file, args, {
     cwd: root,
     encoding: 'utf8',
