@@ -14,6 +14,7 @@ const bucket = 'rackwright';
 const replicas = 1;
 /** Several looks at every host by both control planes. */
 const idleMs = 15_000;
+const outageMs = 6_000;
 const disk: DiskPlan = {
   name: 'vda',
   serial: 'DISK-1',
@@ -78,6 +79,21 @@ test('a control plane on NATS that is killed in mid-clean ends it well', { timeo
     rack.kill('controlplane');
     await expectAvailable(rack);
     expect(rack.starts.controlplane).toBe(2);
+  }),
+);
+
+test('a clean lives through the loss of the NATS server', { timeout }, (context) =>
+  onNats(context, { replica: false }, async (rack, nats) => {
+    await untilWritten(rack);
+    await nats.kill();
+    // Longer than a work lease lasts.
+    await sleep(outageMs);
+    await nats.startAll();
+    await expectAvailable(rack);
+    const { hosts } = rack.clients;
+    const { revisions } = await hosts.listHostRevisions({ name: 'hosts/h1', pageSize: 1_000 });
+    const errors = revisions.map(({ host }) => host?.status?.run?.error?.message ?? '');
+    expect(new Set(errors)).toEqual(new Set(['']));
   }),
 );
 
