@@ -1,6 +1,6 @@
 /**
- * What a person can do about each kind of failure. Each line is one action; a command in it works as
- * it stands once the words in capitals are filled in.
+ * What a person can do about each kind of failure. Each line is one action; a command in it works
+ * as it stands once the words in capitals are filled in.
  */
 import { BmcProtocol, type store } from '@rackwright/api';
 
