@@ -7,6 +7,7 @@ import { nodeVersionProblem } from '@rackwright/platform';
 import { nodeClock } from '@rackwright/platform/node';
 import { runCli } from './app.ts';
 import { exitCodes } from './failure.ts';
+import { typeSecret } from './secret-line.ts';
 
 const interrupt = new AbortController();
 process.once('SIGINT', () => {
@@ -25,6 +26,43 @@ async function readIfThere(path: string): Promise<Uint8Array | undefined> {
   }
 }
 
+/** What was typed after the end of a hidden line. */
+let typedAhead = '';
+
+/** Raw mode keeps the terminal from showing what is typed, and hands us every key. */
+function askHidden(question: string): Promise<string | undefined> {
+  const { stdin, stderr } = process;
+  stdin.setRawMode(true);
+  stdin.setEncoding('utf8');
+  stderr.write(question);
+  return new Promise((resolve) => {
+    let text = '';
+    const end = (answer: string | undefined) => {
+      stdin.off('data', take).off('end', giveUp).pause();
+      stdin.setRawMode(false);
+      stderr.write('\n');
+      resolve(answer);
+    };
+    const giveUp = () => end(undefined);
+    const take = (keys: string) => {
+      const line = typeSecret(text, keys);
+      if (line.kind === 'open') {
+        text = line.text;
+        return;
+      }
+      if (line.kind === 'ended') {
+        typedAhead = line.rest;
+        end(line.text);
+        return;
+      }
+      if (line.by === 'interrupt') process.exitCode = 130;
+      giveUp();
+    };
+    stdin.on('data', take).on('end', giveUp).resume();
+    take(typedAhead);
+  });
+}
+
 const problem = nodeVersionProblem(process.versions.node);
 if (problem !== undefined) {
   process.stderr.write(`${problem}\n`);
@@ -37,6 +75,7 @@ const code = await runCli(process.argv.slice(2), {
   readFile: readIfThere,
   writeFile: (path, contents) => writeFile(path, contents),
   readInput: async () => (process.stdin.isTTY ? undefined : await readAll(process.stdin)),
+  askHidden,
   out: {
     write: (text) => void process.stdout.write(text),
     columns: process.stdout.isTTY ? process.stdout.columns : undefined,

@@ -14,13 +14,19 @@ export async function runOver(
   args: readonly string[],
   given: {
     readonly files?: Record<string, Uint8Array | string>;
+    /** Standard input; without it that is a terminal. */
     readonly input?: string;
+    /** Lines typed on the terminal without being shown; then the person gives up. */
+    readonly typed?: readonly string[];
+    /** Takes the questions that were asked there. */
+    readonly asked?: string[];
     readonly environment?: Record<string, string>;
     readonly columns?: number;
   } = {},
 ): Promise<Ran> {
   const written = { out: '', err: '' };
   const { files = {} } = given;
+  const typed = [...(given.typed ?? [])];
   const world: World = {
     environment: given.environment ?? {},
     homeFolder: '/home/me',
@@ -33,6 +39,10 @@ export async function runOver(
       files[path] = contents;
     },
     readInput: async () => given.input,
+    askHidden: async (question) => {
+      given.asked?.push(question);
+      return typed.shift();
+    },
     out: {
       write: (text) => {
         written.out += text;

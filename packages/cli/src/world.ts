@@ -12,6 +12,8 @@ export interface World {
   writeFile(path: string, contents: Uint8Array): Promise<void>;
   /** All of standard input; undefined when it is a terminal, where nobody would see why we wait. */
   readInput(): Promise<string | undefined>;
+  /** A line from the terminal, not shown; undefined when the person gives up. */
+  askHidden(question: string): Promise<string | undefined>;
   /** Standard output. */
   readonly out: Output;
   /** Standard error. */

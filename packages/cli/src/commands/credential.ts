@@ -23,6 +23,7 @@ import {
 import { printFields, printJson, printLines, printTable } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { ago, instant } from '../output/time.ts';
+import { readPassword } from '../password.ts';
 import { type Connection, openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
 import { allPages, withClient } from './calls.ts';
@@ -34,7 +35,7 @@ const passwordFile = {
   kind: 'parsed',
   parse: String,
   optional: true,
-  brief: 'File with the password; without it, standard input',
+  brief: 'File with the password; without it, standard input or a question',
   placeholder: 'file',
 } as const;
 
@@ -51,7 +52,7 @@ function withCredentials<T>(
 }
 
 const createCredential = buildCommand({
-  docs: { brief: 'Keep user name and password of BMCs; the password comes from standard input' },
+  docs: { brief: 'Keep user name and password of BMCs; the password is asked for, or piped in' },
   parameters: {
     flags: {
       ...shared,
@@ -66,7 +67,8 @@ const createCredential = buildCommand({
     flags: SharedFlags & { username: string; passwordFile?: string },
     credentialId: string,
   ) {
-    const password = await readPassword(this.world, flags.passwordFile);
+    const questions = [`Password of ${flags.username}: `, 'The same again: '];
+    const password = await readPassword(this.world, flags.passwordFile, questions);
     const credential = { username: flags.username, password };
     const made = await withCredentials(this.world, flags, (credentials) =>
       credentials.createCredential({ credentialId, credential }),
@@ -93,7 +95,9 @@ const updateCredential = buildCommand({
     id: string,
   ) {
     const { username = '', keepPassword } = flags;
-    const password = keepPassword ? '' : await readPassword(this.world, flags.passwordFile);
+    const password = keepPassword
+      ? ''
+      : await readPassword(this.world, flags.passwordFile, ['New password: ']);
     const paths = [...(keepPassword ? [] : ['password']), ...(username === '' ? [] : ['username'])];
     if (paths.length === 0) throw new UsageError('nothing to change: give --username');
     const credential = { name: resourceName('credentials', id), username, password };
@@ -153,27 +157,6 @@ export const credentialRoutes = buildRouteMap({
   },
   docs: { brief: 'User names and passwords of BMCs' },
 });
-
-/** The password without the line break that editors and echo put at its end. */
-async function readPassword(world: World, file: string | undefined): Promise<string> {
-  if (file === undefined) {
-    const input = await world.readInput();
-    if (input === undefined) {
-      throw new UsageError(
-        'the password is read from standard input, which is a terminal: pipe it in, or give ' +
-          '--password-file',
-      );
-    }
-    return withoutLineEnd(input);
-  }
-  const bytes = await world.readFile(file);
-  if (bytes === undefined) throw new UsageError(`--password-file ${file} does not exist`);
-  return withoutLineEnd(new TextDecoder().decode(bytes));
-}
-
-function withoutLineEnd(text: string): string {
-  return text.replace(/\r?\n$/, '');
-}
 
 function show(world: World, { output }: SharedFlags, credential: Credential): void {
   if (output === 'json') {
