@@ -18,3 +18,11 @@ test('leaves a word alone that is longer than a line', () => {
   const word = 'x'.repeat(60);
   expect(wrap(`a ${word}`, 40)).toBe(`  a\n  ${word}`);
 });
+
+test('leaves the blanks of a table alone, and those of a line that is broken', () => {
+  const table = 'NAME  STATE      RACK\nh1    available  r1';
+  expect(wrap(table, 40)).toBe('  NAME  STATE      RACK\n  h1    available  r1');
+  expect(wrap('NAME        STATE        RACK         POWER', 40)).toBe(
+    '  NAME        STATE        RACK\n  POWER',
+  );
+});
