@@ -71,15 +71,21 @@ export async function houseMachine(
     seed: plan.seed,
   });
   const housed = { plan, folder, power, bmc };
-  if (plan.fault !== undefined) setFault(housed, plan.fault);
+  // A password that is wrong from the start is the control plane's; the BMC is in order.
+  if (plan.fault !== undefined && faults[plan.fault].kind !== 'credential') {
+    setFault(housed, plan.fault);
+  }
   return housed;
 }
 
-/** Breaks the machine, or with "none" mends all of it. A wrong credential is not the machine's. */
+/**
+ * Breaks the machine, or with "none" mends all of it. With "wrong-password" the BMC no longer
+ * accepts the password that it took until now.
+ */
 export function setFault({ plan, folder, bmc }: HousedMachine, name: FaultName | 'none'): void {
   const fault = name === 'none' ? undefined : faults[name];
   if (fault?.kind === 'bmc') bmc.setFault(fault.bmc);
-  if (fault?.kind === 'credential') bmc.setFault({ kind: 'none' });
+  if (fault?.kind === 'credential') bmc.setFault({ kind: 'wrongPassword' });
   if (fault === undefined) bmc.setFault({ kind: 'none' });
   const [first] = plan.disks;
   if (first === undefined || (fault !== undefined && fault.kind !== 'disk')) return;
