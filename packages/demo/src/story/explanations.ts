@@ -4,43 +4,63 @@ import { type FaultName, isBearable } from '../faults.ts';
 import type { PlannedMachine } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
 import { bmcPassword, bmcUser, setFault } from '../site/machine.ts';
+import { commandIn, missingIn, toDoLines } from './explained.ts';
 import { announce, expectThat, type Stage, tell, tellCommand, untilHost } from './stage.ts';
+
+/** What each host's explanation told a person to do, as it was printed. */
+type ToDo = ReadonlyMap<string, readonly string[]>;
 
 const troubleTimeoutMs = 90_000;
 const mendedTimeoutMs = 120_000;
 
-/** What a person does at the machine itself. */
+/** What a person does at the machine itself; what is typed comes out of the explanations. */
 const mending: { readonly [name in FaultName]?: string } = {
   silent: "The plug of silent's BMC is put in again.",
   rubbish: "rubbish's BMC is restarted.",
   'yes-but-nothing': "yes-but-nothing's BMC is replaced.",
 };
 
+/** What a person puts in place of the words in capitals. */
+const known = { USER: bmcUser };
+
 /** Every host with a fault, once its trouble has been seen, as the command explains it. */
-export async function explainTroubles(stage: Stage): Promise<void> {
+export async function explainTroubles(stage: Stage): Promise<ToDo> {
   const broken = stage.fleet.machines.filter(({ fault }) => {
     return fault !== undefined && !isBearable(fault);
   });
+  const toDo = new Map<string, readonly string[]>();
   for (const { name } of broken) {
     await eventually(`the trouble of ${name} to be seen`, troubleTimeoutMs, async () => {
       const host = await stage.site.clients.hosts.getHost({ name: `hosts/${name}` });
       return isTroubled(host) ? true : undefined;
     });
-    const args = ['host', 'explain', name];
-    const { code, output } = await stage.site.rackwright(args);
-    announce(stage, `${name}: why does it not move?`);
-    tellCommand(stage, args);
-    tell(stage, output);
-    expectThat(code === 0, `the command could not explain ${name}`);
+    toDo.set(name, await explain(stage, name));
   }
+  return toDo;
+}
+
+/** Shows the explanation; answers what it says is to be done. */
+async function explain(stage: Stage, name: string): Promise<readonly string[]> {
+  const explanation = await stage.site.clients.hosts.explainHost({ name: `hosts/${name}` });
+  const args = ['host', 'explain', name];
+  const { code, output } = await stage.site.rackwright(args);
+  announce(stage, `${name}: why does it not move?`);
+  tellCommand(stage, args);
+  tell(stage, output);
+  expectThat(code === 0, `the command could not explain ${name}`);
+  const missing = missingIn(explanation);
+  expectThat(missing === undefined, `the explanation of ${name} explains nothing: ${missing}`);
+  const lines = toDoLines(output);
+  expectThat(lines.length > 0, `the command did not print what to do for ${name}`);
+  return lines;
 }
 
 /** Does what the explanations of the four examples say; that frees every one of them. */
-export async function followExplanations(stage: Stage): Promise<void> {
+export async function followExplanations(stage: Stage, toDo: ToDo): Promise<void> {
   const examples = stage.fleet.machines.filter(({ isExample }) => isExample);
   if (examples.length === 0) return;
   announce(stage, 'Somebody does what the explanations say.');
-  for (const machine of examples) await follow(stage, machine);
+  for (const machine of examples) await follow(stage, machine, toDo.get(machine.name) ?? []);
   for (const { name } of examples) {
     await untilHost(stage, name, 'available', mendedTimeoutMs, ({ status }) => {
       return status?.state === HostState.AVAILABLE;
@@ -49,33 +69,39 @@ export async function followExplanations(stage: Stage): Promise<void> {
   announce(stage, `All ${examples.length} are available.`);
 }
 
-async function follow(stage: Stage, { name, fault }: PlannedMachine): Promise<void> {
+async function follow(
+  stage: Stage,
+  { name, fault }: PlannedMachine,
+  toDo: readonly string[],
+): Promise<void> {
+  const commands = toDo.flatMap((line) => {
+    const args = commandIn(line, known);
+    return args === undefined ? [] : [args];
+  });
+  const atMachine = fault === undefined ? undefined : mending[fault];
+  if (atMachine === undefined) {
+    expectThat(commands.length > 0, `no line on what to do for ${name} is a command to type`);
+  } else {
+    setFault(stage.site.machine(name), 'none');
+    tell(stage, atMachine);
+  }
+  for (const args of commands) await type(stage, name, args);
+}
+
+/** Runs a command of an explanation; whoever it asks for a password gives the right one. */
+async function type(stage: Stage, name: string, args: readonly string[]): Promise<void> {
   const { site } = stage;
-  const { unblock } = await site.clients.hosts.explainHost({ name: `hosts/${name}` });
-  if (fault === 'wrong-password') {
-    const args = ['credential', 'update', `bmc-of-${name}`, '--username', bmcUser];
-    tellCommand(stage, args);
+  const command = args.join(' ');
+  tellCommand(stage, args);
+  const refusal = await eventually(`"${command}" to be accepted`, mendedTimeoutMs, async () => {
     const { code, output } = await site.rackwright(args, `${bmcPassword}\n`);
-    expectThat(code === 0, output);
-    return;
-  }
-  setFault(site.machine(name), 'none');
-  tell(stage, (fault && mending[fault]) ?? `${name} is mended.`);
-  for (const advice of unblock) {
-    const command = /rackwright (host (?:verify|inspect|clean) \S+)/.exec(advice)?.[1];
-    if (command === undefined) continue;
-    const args = command.split(' ');
-    tellCommand(stage, args);
-    const refusal = await eventually(`"${command}" to be accepted`, mendedTimeoutMs, async () => {
-      const { code, output } = await site.rackwright(args);
-      if (code === 0) return '';
-      if (!output.includes('busy')) return output;
-      // It has just been tried again by itself, and may get through this time.
-      const host = await site.clients.hosts.getHost({ name: `hosts/${name}` });
-      return isTroubled(host) ? undefined : '';
-    });
-    expectThat(refusal === '', refusal);
-  }
+    if (code === 0) return '';
+    if (!output.includes('busy')) return `"${command}" was refused: ${output}`;
+    // It has just been tried again by itself, and may get through this time.
+    const host = await site.clients.hosts.getHost({ name: `hosts/${name}` });
+    return isTroubled(host) ? undefined : '';
+  });
+  expectThat(refusal === '', refusal);
 }
 
 function isTroubled({ status }: Host): boolean {

@@ -12,6 +12,6 @@ export async function tellStory(stage: Stage): Promise<void> {
     await awaitAvailable(stage);
     await showCertificate(stage);
   }
-  await explainTroubles(stage);
-  await followExplanations(stage);
+  const toDo = await explainTroubles(stage);
+  await followExplanations(stage, toDo);
 }
