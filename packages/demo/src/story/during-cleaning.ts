@@ -37,7 +37,8 @@ export async function refusePower(stage: Stage): Promise<void> {
     expectThat(code !== 0, `${host} was being erased, and yet its power could be switched`);
     const commands = after.slice(before.length);
     expectThat(commands.length === 0, `its BMC was told all the same: ${commands.join(', ')}`);
-    tell(stage, `Refused at once: the log of its BMC shows ${before.length} commands as before.`);
+    const counts = `${before.length} before, ${after.length} after`;
+    tell(stage, `Refused at once: the log of its BMC shows no new command (${counts}).`);
     return;
   }
   throw new StoryFailure(`no erase in ${rack} lasted as long as one command takes`);
