@@ -20,6 +20,11 @@ const storyTimeoutMs = 240_000;
 const script = `
 say A rack that lives
 wait h1 available
+fault h1 silent
+run host verify h1
+wait h1 "verifying, waiting for bmc"
+fault h1 none
+wait h1 available 60
 fail host get h9
 kill r1
 wait r1 away
@@ -108,11 +113,13 @@ test(
   'tells its story to the end, and leaves nothing behind',
   async () => {
     const demo = startDemo('--check', '--hosts', '2');
-    await until(() => demo.said().includes('hosts created'));
+    await until(() => demo.said().includes('enrolled'));
     const used = ports();
     const code = await demo.ended;
     expect(demo.said()).toContain('All 2 sound machines are available.');
+    expect(demo.said()).toContain('2 machines and 4 with broken BMCs enrolled');
     expect(demo.said()).toContain('no power command');
+    expect(demo.said()).toContain('shows no new command');
     expect(demo.said()).toContain('DOES NOT VERIFY');
     expect(demo.said()).toContain('All of it held');
     expect(code).toBe(0);
@@ -126,7 +133,7 @@ test(
   async () => {
     const path = join(folder, 'script');
     writeFileSync(path, script);
-    const demo = startDemo('--hosts', '1', '--racks', '1', '--script', path);
+    const demo = startDemo('--hosts', '1', '--script', path);
     expect(await demo.ended, demo.said()).toBe(0);
     expect(demo.said()).toContain('A rack that lives');
     expect(demo.said()).toContain('hosts/h1');

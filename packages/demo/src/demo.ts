@@ -3,7 +3,7 @@
  * runs a script, stays up when wanted, and takes everything down again.
  */
 import { readFileSync } from 'node:fs';
-import { planFleet } from './fleet.ts';
+import { type Fleet, planFleet } from './fleet.ts';
 import type { DemoOptions } from './options.ts';
 import { makeFolder, removeStaleFolders } from './site/folder.ts';
 import { Site } from './site/site.ts';
@@ -29,7 +29,7 @@ export class Demo {
   constructor(options: DemoOptions, terminal: Terminal, startedAtMs: number) {
     this.#options = options;
     this.#terminal = terminal;
-    this.#screen = new Screen(terminal);
+    this.#screen = new Screen(terminal, options.verbose);
     this.#startedAtMs = startedAtMs;
   }
 
@@ -54,10 +54,11 @@ export class Demo {
   }
 
   async #play(): Promise<number> {
-    const { check, script, hosts, racks } = this.#options;
+    const { check, script, racks } = this.#options;
     const commands = script === undefined ? undefined : readScript(script);
-    this.#say(`Rackwright: ${count(racks, 'rack')}, ${count(hosts, 'machine')}, on loopback`);
-    const stage = await this.#build();
+    const fleet = planFleet(this.#options);
+    this.#say(`Rackwright: ${count(racks, 'rack')}, ${machinesOf(fleet)}, on loopback`);
+    const stage = await this.#build(fleet);
     await this.#perform(stage, commands);
     announce(stage, `All of it held, after ${seconds(stage.elapsedMs()).trim()}.`);
     if (check || commands !== undefined) return 0;
@@ -65,10 +66,9 @@ export class Demo {
     return await new Promise<never>(() => {});
   }
 
-  async #build(): Promise<Stage> {
+  async #build(fleet: Fleet): Promise<Stage> {
     const removed = await removeStaleFolders();
     if (removed > 0) this.#say(`Removed what ${count(removed, 'killed demo')} had left behind`);
-    const fleet = planFleet(this.#options);
     const site = new Site(makeFolder(), fleet);
     this.#site = site;
     this.#say('Bundling control plane, agent, runner and command');
@@ -78,9 +78,7 @@ export class Demo {
     this.#say(`Agents join ${fleet.racks.join(', ')} by their tokens`);
     await site.startRacks();
     await site.enrolHosts();
-    this.#say(
-      `${count(fleet.machines.length, 'host')} created: each is verified, inspected, cleaned`,
-    );
+    this.#say(`${machinesOf(fleet)} enrolled: each is verified, inspected, cleaned`);
     this.#watcher = new Watcher(site, this.#screen, this.#startedAtMs);
     this.#watcher.start();
     return {
@@ -142,6 +140,13 @@ function wordsOf(error: unknown): string {
   return error.cause instanceof Error && !error.message.includes(error.cause.message)
     ? `${error.message}: ${wordsOf(error.cause)}`
     : error.message;
+}
+
+/** "8 machines and 4 with broken BMCs" */
+function machinesOf({ machines }: Fleet): string {
+  const broken = machines.filter(({ isExample }) => isExample).length;
+  const rest = count(machines.length - broken, 'machine');
+  return broken === 0 ? rest : `${rest} and ${broken} with broken BMCs`;
 }
 
 function count(number: number, what: string): string {

@@ -5,7 +5,15 @@ describe('the command line of the demo', () => {
   test('has a default for everything', () => {
     expect(parseOptions([])).toEqual({
       kind: 'run',
-      options: { hosts: 8, racks: 2, seed: 1, faults: [], script: undefined, check: false },
+      options: {
+        hosts: 8,
+        racks: 2,
+        seed: 1,
+        faults: [],
+        script: undefined,
+        check: false,
+        verbose: false,
+      },
     });
   });
 
@@ -20,6 +28,11 @@ describe('the command line of the demo', () => {
         check: true,
       },
     });
+  });
+
+  test('gives a single host a single rack, so that no rack is empty', () => {
+    expect(parseOptions(['--hosts', '1'])).toMatchObject({ options: { hosts: 1, racks: 1 } });
+    expect(parseOptions(['--hosts', '2'])).toMatchObject({ options: { hosts: 2, racks: 2 } });
   });
 
   test.for([

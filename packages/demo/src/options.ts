@@ -12,6 +12,8 @@ export interface DemoOptions {
   readonly script: string | undefined;
   /** Run the story and end, instead of staying up. */
   readonly check: boolean;
+  /** Where no picture can be painted, a line for each step and not only for each state. */
+  readonly verbose: boolean;
 }
 
 export interface PlannedFault {
@@ -27,26 +29,34 @@ export type ParsedOptions =
 
 const hostsMax = 64;
 const racksMax = 8;
+/** Of racks when none are asked for; no rack stays empty. */
+const racksUsual = 2;
 
 export const usage = `npm run demo -- [options]
 
   --hosts N       machines that boot and are cleaned, 1 to ${hostsMax}; 8 unless given
-  --racks M       racks, each with an agent of its own, 1 to ${racksMax}; 2 unless given
+  --racks M       racks, each with an agent of its own, 1 to ${racksMax}; 2 unless given,
+                  1 with --hosts 1
   --seed S        the same seed makes the same machines; 1 unless given
   --fault KIND    what is wrong with a host from the start, KIND or KIND:HOST; may be repeated:
                   ${faultNames.slice(0, 5).join(', ')},
                   ${faultNames.slice(5).join(', ')}
   --script FILE   run the commands of FILE in place of the story, and end
   --check         run the story and end: exit code 0 when all of it held, 1 when not
+  --verbose       without a terminal, a line for each step and not only for each state
+
+A script has one command a line: wait, kill, start, fault, run, fail, sleep or say; what each
+takes stands in packages/demo/README.md.
 `;
 
 const spelling = {
   hosts: { type: 'string', default: '8' },
-  racks: { type: 'string', default: '2' },
+  racks: { type: 'string' },
   seed: { type: 'string', default: '1' },
   fault: { type: 'string', multiple: true, default: [] as string[] },
   script: { type: 'string' },
   check: { type: 'boolean', default: false },
+  verbose: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
@@ -55,11 +65,13 @@ export function parseOptions(args: readonly string[]): ParsedOptions {
     const { values } = parseArgs({ args: [...args], options: spelling, allowPositionals: false });
     if (values.help) return { kind: 'help' };
     const hosts = whole('--hosts', values.hosts, 1, hostsMax);
-    const racks = whole('--racks', values.racks, 1, Math.min(racksMax, hosts));
+    const racksText = values.racks ?? String(Math.min(racksUsual, hosts));
+    const racks = whole('--racks', racksText, 1, Math.min(racksMax, hosts));
     const seed = whole('--seed', values.seed, 0, 0xffff_ffff);
     const faults = values.fault.map((text) => plannedFault(text, hosts));
-    const { script, check } = values;
-    return { kind: 'run', options: { hosts, racks, seed, faults, script, check } };
+    const { script, check, verbose } = values;
+    const options = { hosts, racks, seed, faults, script, check, verbose };
+    return { kind: 'run', options };
   } catch (error) {
     return { kind: 'wrong', message: error instanceof Error ? error.message : String(error) };
   }

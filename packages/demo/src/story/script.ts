@@ -1,7 +1,8 @@
 /**
  * Scripts for users' own tests: one command a line, `#` begins a comment.
  *
- *     wait h1 available 60      until the host is shown so (or "all"); seconds, 120 unless given
+ *     wait h1 available 60      until the host (or "all") is shown as exactly that; seconds, 120
+ *                               unless given
  *     wait r1 away              until the rack's agent is "connected" or "away"
  *     kill r1                   the rack's agent, by SIGKILL
  *     start r1                  the rack's agent
@@ -124,7 +125,7 @@ async function waitHosts(
   const all = soundMachines(stage.fleet).map(({ name }) => name);
   for (const name of host === 'all' ? all : [host]) {
     await untilHost(stage, name, state, seconds * 1_000, ({ status }) => {
-      return status?.display.startsWith(state) === true;
+      return status?.display === state;
     });
   }
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Picture } from './paint.ts';
+import type { HostProgress } from './progress.ts';
 import { Screen } from './screen.ts';
 
 function terminal(isTerminal: boolean, columns: number, rows = 24) {
@@ -15,16 +16,21 @@ function terminal(isTerminal: boolean, columns: number, rows = 24) {
   };
 }
 
-const picture = (detail: string): Picture => ({
+const picture = (detail: string, more: Partial<HostProgress> = {}): Picture => ({
   racks: [],
-  hosts: [{ name: 'h1', rack: 'r1', fraction: 0.2, state: 'cleaning', detail, mood: 'busy' }],
+  hosts: [
+    {
+      ...{ name: 'h1', rack: 'r1', fraction: 0.2, state: 'cleaning', detail, mood: 'busy' },
+      ...more,
+    },
+  ],
   elapsedMs: 1_000,
   footer: '',
 });
 
 test('paints over its own picture on a terminal, and leaves what was said above it', () => {
   const screen80 = terminal(true, 80);
-  const screen = new Screen(screen80);
+  const screen = new Screen(screen80, false);
   screen.show(picture('1/2 a 5 %'));
   screen.say('An act');
   const text = screen80.written();
@@ -37,7 +43,7 @@ test('paints over its own picture on a terminal, and leaves what was said above 
 
 test('says that a narrow terminal is narrow, once, and goes on with lines', () => {
   const narrow = terminal(true, 59);
-  const screen = new Screen(narrow);
+  const screen = new Screen(narrow, true);
   screen.show(picture('1/2 a'));
   screen.show(picture('2/2 b'));
   const text = narrow.written();
@@ -49,15 +55,28 @@ test('says that a narrow terminal is narrow, once, and goes on with lines', () =
 
 test('says the same of one with too few rows', () => {
   const low = terminal(true, 80, 5);
-  new Screen(low).show(picture('1/2 a'));
+  new Screen(low, false).show(picture('1/2 a'));
   expect(low.written()).toContain('5 rows');
 });
 
-test('writes a line for a change of step and none for a percent where there is no terminal', () => {
+test('writes a line for each step and none for a percent where there is no terminal, if verbose', () => {
   const pipe = terminal(false, 80);
-  const screen = new Screen(pipe);
+  const screen = new Screen(pipe, true);
   for (const percent of [1, 2, 3]) screen.show(picture(`1/2 a ${percent} %`));
   screen.show(picture('2/2 b'));
   expect(pipe.written().split('\n')).toHaveLength(3);
   expect(pipe.written()).not.toContain('\x1b');
+});
+
+test('writes a line for each state where there is no terminal, and what is wrong', () => {
+  const pipe = terminal(false, 80);
+  const screen = new Screen(pipe, false);
+  for (const detail of ['1/2 a', '2/2 b']) screen.show(picture(detail));
+  screen.show(picture('no power', { mood: 'troubled' }));
+  screen.show(picture('', { state: 'available', mood: 'done' }));
+  const lines = pipe.written().trimEnd().split('\n');
+  expect(lines).toHaveLength(3);
+  expect(lines[0]).toMatch(/cleaning$/);
+  expect(lines[1]).toMatch(/cleaning {2}no power$/);
+  expect(lines[2]).toMatch(/available$/);
 });

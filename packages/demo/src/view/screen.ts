@@ -1,6 +1,6 @@
 /**
  * Where the demo shows itself: on a terminal a picture that stays at the bottom while the story is
- * told above it, elsewhere plain lines, one for each change.
+ * told above it, elsewhere plain lines, one for each change of state.
  *
  * V1 A picture is only painted where it fits, in columns and rows; else it says so, once.
  * V2 After `close` the terminal is as it was: cursor shown, picture left as text.
@@ -26,6 +26,7 @@ const keysRemembered = 3;
 
 export class Screen {
   readonly #terminal: Terminal;
+  readonly #isVerbose: boolean;
   #picture: Picture | undefined;
   /** Lines of the picture that stand on the terminal now. */
   #painted = 0;
@@ -34,8 +35,10 @@ export class Screen {
   /** What was said of each host last, and before that. */
   readonly #said = new Map<string, readonly string[]>();
 
-  constructor(terminal: Terminal) {
+  /** `isVerbose`: plain lines tell every step, and not only every state. */
+  constructor(terminal: Terminal, isVerbose: boolean) {
     this.#terminal = terminal;
+    this.#isVerbose = isVerbose;
     if (terminal.isTerminal) terminal.write(hideCursor);
   }
 
@@ -83,9 +86,9 @@ export class Screen {
     this.#terminal.write(`${wrap(words, columns - 1, '')}\n`);
   }
 
-  #sayChange(host: HostProgress, elapsedMs: number): void {
-    // Percents would be a line each; a change of state or step is what counts.
-    // Numbers in messages are times and counts: another one is no news either.
+  #sayChange(of: HostProgress, elapsedMs: number): void {
+    const host = this.#isVerbose || of.mood !== 'busy' ? of : { ...of, detail: '' };
+    // Percents would be a line each; numbers in messages are times and counts: no news either.
     const key = `${host.state} ${host.detail.replace(/ \d+ %$/, '').replace(/\d+/g, '#')}`;
     const said = this.#said.get(host.name) ?? [];
     // Waiting and trying again in turn is said once, until something else happens.
