@@ -1,10 +1,11 @@
 /**
  * Hosts per second from create to available: `npm run bench -- lifecycle [--hosts N]`. The control
  * plane and the agent are processes of their own, over mTLS; the machines are instant, so that
- * what is left is ours: decisions, writes, fsyncs, signatures, certificates.
+ * what is left is ours: decisions, writes, fsyncs, signatures, certificates. Ends with 1 when it is
+ * slower than the floor; fewer hosts than `judgedHosts` are not judged.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,6 +26,11 @@ const root = join(import.meta.dirname, '../../..');
 const [operatorsPort = 0, agentsPort = 0] = await freePorts(2);
 /** Creations under way at once. */
 const creationsAtOnce = 64;
+/** Hosts per second below which it has failed, and those that are wanted. */
+const floorRate = 60;
+const aimRate = 330;
+/** With fewer, starting up is too great a part of it. */
+const judgedHosts = 1_000;
 
 const { values } = parseArgs({ options: { hosts: { type: 'string', default: '1000' } } });
 const hosts = Number(values.hosts);
@@ -44,7 +50,10 @@ try {
 
 async function bench(): Promise<void> {
   writeConfigurations();
-  const controlPlane = start([join(root, 'controlplane/src/main.ts'), '--config', file('cp.json')]);
+  const controlPlane = start('cp', [
+    join(root, 'controlplane/src/main.ts'),
+    ...['--config', file('cp.json')],
+  ]);
   const clients = await connectClients();
   await clients.racks.createRack({ rackId: 'r1' });
   const { token } = await clients.racks.createJoinToken({ rack: 'racks/r1' });
@@ -52,18 +61,20 @@ async function bench(): Promise<void> {
   await run(process.execPath, [join(root, 'agent/src/main.ts'), ...join_]);
   const credential = { username: 'admin', password: 'secret' };
   await clients.credentials.createCredential({ credentialId: 'c1', credential });
-  const agentProcess = start([join(import.meta.dirname, './agent.ts'), file('agent')]);
+  const agentProcess = start('agent', [join(import.meta.dirname, './agent.ts'), file('agent')]);
   await until(async () => {
     const rack = await clients.racks.getRack({ name: 'racks/r1' });
     return rack.status?.agentConnected === true;
   });
-  const before = usage(controlPlane, agentProcess);
+  const before = await usage(controlPlane, agentProcess);
   const startMs = performance.now();
   const available = countAvailable(clients.hosts);
   await createAll(clients.hosts);
   await available;
-  report((performance.now() - startMs) / 1000, before, usage(controlPlane, agentProcess));
+  const seconds = (performance.now() - startMs) / 1000;
+  report(seconds, before, await usage(controlPlane, agentProcess));
   clients.close();
+  judge(hosts / seconds);
 }
 
 function file(name: string): string {
@@ -84,10 +95,21 @@ function writeConfigurations(): void {
   writeFileSync(file('agent.json'), JSON.stringify(agent));
 }
 
-function start(args: string[]): ChildProcess {
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
+interface Running {
+  readonly child: ChildProcess;
+  /** Where its counts of fsyncs and transactions are written on request. */
+  readonly syncsFile: string;
+}
+
+function start(name: string, args: string[]): Running {
+  const syncsFile = file(`${name}.syncs`);
+  const counter = join(import.meta.dirname, './count-syncs.ts');
+  const child = spawn(process.execPath, ['--import', counter, ...args], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, RACKWRIGHT_BENCH_SYNCS: syncsFile },
+  });
   children.push(child);
-  return child;
+  return { child, syncsFile };
 }
 
 /** Asks it to end, so that a profile can be written, and insists after a while. */
@@ -160,39 +182,60 @@ async function countAvailable(client: Hosts): Promise<void> {
 }
 
 interface Usage {
-  readonly cpuMs: readonly number[];
-  readonly writes: readonly number[];
-  readonly writtenBytes: readonly number[];
+  readonly cpuMs: number;
+  readonly writes: number;
+  readonly writtenBytes: number;
+  readonly syncs: number;
+  readonly transactions: number;
 }
 
-/** CPU and writes of the two processes, as the kernel counts them. */
-function usage(...processes: ChildProcess[]): Usage {
-  const read = (child: ChildProcess, name: string) =>
-    readFileSync(`/proc/${child.pid}/${name}`, 'utf8');
-  const io = (child: ChildProcess, key: string) =>
-    Number(new RegExp(`^${key}: (\\d+)`, 'm').exec(read(child, 'io'))?.[1]);
+/** CPU and writes of the processes, as the kernel counts them; the rest as count-syncs.ts does. */
+async function usage(...processes: Running[]): Promise<Usage[]> {
+  return await Promise.all(processes.map(usageOf));
+}
+
+async function usageOf(running: Running): Promise<Usage> {
+  const read = (name: string) => readFileSync(`/proc/${running.child.pid}/${name}`, 'utf8');
+  const io = (key: string) => Number(new RegExp(`^${key}: (\\d+)`, 'm').exec(read('io'))?.[1]);
+  const fields = read('stat')
+    .replace(/^.*\) /, '')
+    .split(' ');
   return {
-    cpuMs: processes.map((child) => {
-      const fields = read(child, 'stat')
-        .replace(/^.*\) /, '')
-        .split(' ');
-      return (Number(fields[11]) + Number(fields[12])) * 10;
-    }),
-    writes: processes.map((child) => io(child, 'syscw')),
-    writtenBytes: processes.map((child) => io(child, 'write_bytes')),
+    cpuMs: (Number(fields[11]) + Number(fields[12])) * 10,
+    writes: io('syscw'),
+    writtenBytes: io('write_bytes'),
+    ...(await syncsOf(running)),
   };
 }
 
-function report(seconds: number, before: Usage, after: Usage): void {
-  const per = (key: keyof Usage, index: number) =>
-    ((after[key][index] ?? 0) - (before[key][index] ?? 0)) / hosts;
+async function syncsOf({ child, syncsFile }: Running) {
+  rmSync(syncsFile, { force: true });
+  child.kill('SIGUSR2');
+  await until(() => existsSync(syncsFile));
+  const counts: unknown = JSON.parse(readFileSync(syncsFile, 'utf8'));
+  return counts as Pick<Usage, 'syncs' | 'transactions'>;
+}
+
+function report(seconds: number, before: readonly Usage[], after: readonly Usage[]): void {
   console.log(`${hosts} hosts from create to available in ${seconds.toFixed(2)} s`);
-  console.log(`${(hosts / seconds).toFixed(1)} hosts/s (floor 60, aim 330)`);
+  console.log(`${(hosts / seconds).toFixed(1)} hosts/s (floor ${floorRate}, aim ${aimRate})`);
   for (const [index, name] of ['control plane', 'agent'].entries()) {
+    const per = (key: keyof Usage) =>
+      ((after[index]?.[key] ?? Number.NaN) - (before[index]?.[key] ?? Number.NaN)) / hosts;
+    const durable = [`${per('syncs').toFixed(2)} fsyncs`];
+    // Each is an fsync of SQLite's log at least, which only SQLite itself could count.
+    if (per('transactions') > 0) durable.push(`${per('transactions').toFixed(2)} transactions`);
     console.log(
-      `${name}: ${per('cpuMs', index).toFixed(2)} ms CPU, ` +
-        `${per('writes', index).toFixed(1)} write calls, ` +
-        `${(per('writtenBytes', index) / 1024).toFixed(1)} KiB written per host`,
+      `${name}: ${per('cpuMs').toFixed(2)} ms CPU, ${durable.join(' and ')}, ` +
+        `${per('writes').toFixed(1)} write calls, ` +
+        `${(per('writtenBytes') / 1024).toFixed(1)} KiB written per host`,
     );
   }
+}
+
+/** Sets the exit code and says why when it was too slow. */
+function judge(rate: number): void {
+  if (hosts < judgedHosts || rate >= floorRate) return;
+  console.error(`Too slow: ${rate.toFixed(1)} hosts/s; the floor is ${floorRate}.`);
+  process.exitCode = 1;
 }
