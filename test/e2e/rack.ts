@@ -369,7 +369,7 @@ export class Rack {
     name: string,
     what: string,
     holds: (host: Host) => boolean,
-    timeoutMs = 60_000,
+    timeoutMs = 120_000,
   ): Promise<Host> {
     const endMs = Date.now() + timeoutMs;
     let last: Host | undefined;
@@ -437,7 +437,7 @@ function tail(file: string): string {
 }
 
 export async function eventually<T>(what: string, attempt: () => T | Promise<T>): Promise<T> {
-  const endMs = Date.now() + 20_000;
+  const endMs = Date.now() + 60_000;
   for (;;) {
     try {
       return await attempt();

@@ -305,7 +305,7 @@ describe('R10: Hello is the reconciliation', () => {
   });
 });
 
-test('DESIGN §10: what a lease told of the store must not be gone at the next session', async () => {
+test('DESIGN §10: what a lease told of the store is not gone at the next session', async () => {
   const world = await connected();
   const told = world.controlPlane.revision;
   world.controlPlane.revision = told + 40n;
