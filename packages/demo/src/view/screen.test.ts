@@ -59,7 +59,7 @@ test('says the same of one with too few rows', () => {
   expect(low.written()).toContain('5 rows');
 });
 
-test('writes a line for each step and none for a percent where there is no terminal, if verbose', () => {
+test('writes each step and no percent where there is no terminal, if verbose', () => {
   const pipe = terminal(false, 80);
   const screen = new Screen(pipe, true);
   for (const percent of [1, 2, 3]) screen.show(picture(`1/2 a ${percent} %`));
