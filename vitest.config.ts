@@ -10,8 +10,8 @@ const json = jsonPath === undefined ? [] : [['json', { outputFile: jsonPath }] a
 export default defineConfig({
   test: {
     // Generous: a busy machine is not a failure.
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     reporters: ['default', skippedReporter, ...json],
     projects: tiers.map(({ name, include, exclude, order }) => ({
       extends: true as const,
