@@ -2,15 +2,11 @@
  * Values that two replicas must derive alike: seeds and jitter come from hashes, never from chance.
  */
 import { createHash } from 'node:crypto';
+import { hashFraction } from '@rackwright/results';
 
 /** 32 bytes from which an operation's challenge places follow. */
 export function challengeSeed(incarnation: string, operationId: string): Uint8Array {
   return createHash('sha256').update(`challenge\0${incarnation}\0${operationId}`).digest();
-}
-
-/** A fraction in [0, 1) that is the same for the same text everywhere. */
-export function hashFraction(text: string): number {
-  return createHash('sha256').update(text).digest().readUInt32BE(0) / 2 ** 32;
 }
 
 /**
