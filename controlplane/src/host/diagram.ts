@@ -1,7 +1,8 @@
 /** The picture of the host's life in the README, drawn from the tables that the machine runs on. */
 import { HostState, RunKind, RunOutcome } from '@rackwright/api';
-import { type Kind, type Landing, landings, requests, type State } from './machine.ts';
+import { type Kind, type Landing, landings, requests, type State } from './machine-tables.ts';
 import { runKindName } from './turn.ts';
+import type { RequestKind } from './types.ts';
 
 const stateNames: { readonly [S in State]: string } = {
   [HostState.NEW]: 'new',
@@ -12,15 +13,24 @@ const stateNames: { readonly [S in State]: string } = {
   [HostState.GONE]: 'gone',
 };
 
-/** States that some run can lead to or start from in this version. */
-const drawnStates: readonly State[] = [HostState.NEW, HostState.MANAGEABLE, HostState.AVAILABLE];
+/** Which request starts a run of each kind; workflows have none of their own yet. */
+const startedBy: { readonly [K in Kind]: RequestKind | undefined } = {
+  [RunKind.VERIFY]: 'verify',
+  [RunKind.INSPECT]: 'inspect',
+  [RunKind.CLEAN]: 'clean',
+  [RunKind.PROVISION]: 'provision',
+  [RunKind.REIMAGE]: 'reimage',
+  [RunKind.SERVICE]: 'service',
+  [RunKind.WORKFLOW]: undefined,
+  [RunKind.RELEASE]: 'release',
+  [RunKind.POWER]: 'powerOff',
+  [RunKind.RESCUE]: 'rescue',
+  [RunKind.ADOPT]: 'adopt',
+  [RunKind.DELETE]: 'delete',
+};
 
-const drawnKinds: readonly Kind[] = [
-  RunKind.VERIFY,
-  RunKind.INSPECT,
-  RunKind.CLEAN,
-  RunKind.DELETE,
-];
+const drawnStates = Object.keys(stateNames).map(Number) as State[];
+const drawnKinds = Object.keys(startedBy).map(Number) as Kind[];
 
 /**
  * A Mermaid state diagram: every move between stable states, labelled with the run that makes it.
@@ -31,7 +41,8 @@ export function stateDiagram(): string {
 }
 
 function edges(from: State, kind: Kind): string[] {
-  if (requests[requestOf(kind)][from] !== 'accept') return [];
+  const request = startedBy[kind];
+  if (request === undefined || requests[request][from] !== 'accept') return [];
   const moves = new Map<State, string[]>();
   for (const outcome of outcomes) {
     for (const to of targets(from, landings[kind][outcome.value])) {
@@ -51,17 +62,14 @@ const outcomes = [
   { value: RunOutcome.CANCELLED, name: 'cancelled' },
 ] as const;
 
-function requestOf(kind: Kind): keyof typeof requests {
-  const names = { 1: 'verify', 2: 'inspect', 3: 'clean', 4: 'delete', 5: 'powerOff' } as const;
-  return names[kind];
-}
-
 function targets(from: State, landing: Landing): State[] {
   switch (landing.to) {
     case 'same':
       return [from];
     case 'proved':
       return [from === HostState.NEW ? HostState.MANAGEABLE : from];
+    case 'adopted':
+      return [HostState.EXTERNAL, HostState.PROVISIONED];
     case 'goal':
       return [HostState.AVAILABLE, HostState.MANAGEABLE];
     default:

@@ -17,6 +17,13 @@ const runNames: Readonly<Record<number, string>> = {
   [RunKind.CLEAN]: 'cleaning',
   [RunKind.DELETE]: 'deleting',
   [RunKind.POWER]: 'switching power',
+  [RunKind.PROVISION]: 'provisioning',
+  [RunKind.REIMAGE]: 'reimaging',
+  [RunKind.SERVICE]: 'servicing',
+  [RunKind.WORKFLOW]: 'running a workflow',
+  [RunKind.RELEASE]: 'releasing',
+  [RunKind.RESCUE]: 'booting into rescue',
+  [RunKind.ADOPT]: 'adopting',
 };
 
 /** "cleaning", "cleaning, waiting for agent", "pending delete", "manageable". */

@@ -40,6 +40,16 @@ import type { RequestedStep } from './types.ts';
 /** Stands for the steps that the request or the cleaning plan brings. */
 const variableSteps = 'variableSteps';
 
+const imageSteps = [
+  'power.off',
+  'power.bootRunner',
+  'runner.await',
+  'runner.inspect',
+  'deploy.write_image',
+  'power.off',
+  'power.on',
+] as const;
+
 /** The fixed steps of each run. */
 const skeletons: Readonly<Record<number, readonly string[]>> = {
   [RunKind.VERIFY]: ['bmc.verifyAccess'],
@@ -60,6 +70,13 @@ const skeletons: Readonly<Record<number, readonly string[]>> = {
     'power.off',
   ],
   [RunKind.POWER]: [variableSteps],
+  [RunKind.PROVISION]: imageSteps,
+  [RunKind.REIMAGE]: imageSteps,
+  [RunKind.SERVICE]: ['power.off', 'power.bootRunner', 'runner.await', variableSteps, 'power.off'],
+  [RunKind.WORKFLOW]: [variableSteps],
+  [RunKind.RELEASE]: ['power.off'],
+  [RunKind.RESCUE]: ['power.off', 'power.bootRescue', 'runner.await'],
+  [RunKind.ADOPT]: ['bmc.verifyAccess'],
   [RunKind.DELETE]: [variableSteps, 'host.forget'],
 };
 

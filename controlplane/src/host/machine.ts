@@ -1,6 +1,6 @@
 /**
  * The host's life: six stable states, runs that lead from one to another, and what people may ask
- * when. Tables first, then the one pure function `step` (DESIGN §4).
+ * when: the tables of `machine-tables.ts`, and the one pure function `step` (DESIGN §4).
  *
  * Invariants:
  * H1 `step` reads nothing but its arguments and changes none of them.
@@ -32,10 +32,18 @@ import {
   isDue,
   mayTryAgain,
   missing,
-  verifyFailed,
   wantedRun,
   wantsAvailable,
 } from './goal.ts';
+import {
+  type Kind,
+  type Landing,
+  landings,
+  type Outcome,
+  requests,
+  requestsDuringRun,
+  type State,
+} from './machine-tables.ts';
 import { sendForOthers } from './operation.ts';
 import { foldRequest } from './request.ts';
 import { isStuck } from './stuck.ts';
@@ -50,131 +58,6 @@ import type {
   Requester,
   RequestKind,
 } from './types.ts';
-
-export type State = (typeof HostState)[Exclude<keyof typeof HostState, 'UNSPECIFIED'>];
-export type Kind = (typeof RunKind)[Exclude<keyof typeof RunKind, 'UNSPECIFIED'>];
-export type Outcome = (typeof RunOutcome)[Exclude<keyof typeof RunOutcome, 'UNSPECIFIED'>];
-
-/** Where the end of a run leaves the host. */
-export interface Landing {
-  /** `same`: where it was. `proved`: new becomes manageable. `goal`: where the goal ends. */
-  readonly to: 'same' | 'proved' | 'goal' | State;
-  /** Unset: as it was. `clean`: no longer dirty if the run erased as the policy asks. */
-  readonly disks?: 'clean' | 'dirty';
-  /** A fault of this type stands until the same kind of run succeeds. */
-  readonly fault?: string;
-}
-
-/** Run kind × outcome. A missing cell does not compile. */
-export const landings: { readonly [K in Kind]: { readonly [O in Outcome]: Landing } } = {
-  [RunKind.VERIFY]: {
-    [RunOutcome.SUCCEEDED]: { to: 'proved' },
-    [RunOutcome.FAILED]: { to: 'same', fault: verifyFailed },
-    [RunOutcome.TIMED_OUT]: { to: 'same', fault: verifyFailed },
-    [RunOutcome.CANCELLED]: { to: 'same' },
-  },
-  [RunKind.INSPECT]: {
-    [RunOutcome.SUCCEEDED]: { to: 'same' },
-    [RunOutcome.FAILED]: { to: 'same', fault: 'inspectFailed' },
-    [RunOutcome.TIMED_OUT]: { to: 'same', fault: 'inspectFailed' },
-    [RunOutcome.CANCELLED]: { to: 'same' },
-  },
-  [RunKind.CLEAN]: {
-    [RunOutcome.SUCCEEDED]: { to: 'goal', disks: 'clean' },
-    [RunOutcome.FAILED]: { to: HostState.MANAGEABLE, disks: 'dirty', fault: 'cleanFailed' },
-    [RunOutcome.TIMED_OUT]: { to: HostState.MANAGEABLE, disks: 'dirty', fault: 'cleanFailed' },
-    [RunOutcome.CANCELLED]: { to: HostState.MANAGEABLE, disks: 'dirty' },
-  },
-  [RunKind.POWER]: {
-    [RunOutcome.SUCCEEDED]: { to: 'same' },
-    [RunOutcome.FAILED]: { to: 'same', fault: 'powerFailed' },
-    [RunOutcome.TIMED_OUT]: { to: 'same', fault: 'powerFailed' },
-    [RunOutcome.CANCELLED]: { to: 'same' },
-  },
-  [RunKind.DELETE]: {
-    [RunOutcome.SUCCEEDED]: { to: HostState.GONE },
-    [RunOutcome.FAILED]: { to: 'same' },
-    [RunOutcome.TIMED_OUT]: { to: 'same' },
-    [RunOutcome.CANCELLED]: { to: 'same' },
-  },
-};
-
-/** Accepted, or refused with this text. */
-type Cell = 'accept' | { readonly refuse: string };
-const accept: Cell = 'accept';
-const refuse = (text: string): Cell => ({ refuse: text });
-
-const gone = refuse('the host has been removed');
-const verifyFirst = refuse('the host is new: it must be verified before anything boots on it');
-const inUse = refuse('the host runs an image; release it first');
-const foreign = refuse('the host is in someone else’s care; it is never booted or wiped');
-const unproved = refuse('its BMC has not been proved yet: no power command is sent to it');
-const keepClean = refuse(
-  'an available host stays off, for powering it on from its disk would make it dirty; ' +
-    'set its goal to manageable first',
-);
-const noPower = refuse('no power command while a run holds the host');
-
-/** Request × state, for a host without a run. */
-export const requests: { readonly [R in RequestKind]: { readonly [S in State]: Cell } } = {
-  verify: everywhere(accept),
-  inspect: { ...everywhere(accept), [HostState.NEW]: verifyFirst, [HostState.EXTERNAL]: foreign },
-  clean: {
-    ...everywhere(accept),
-    [HostState.NEW]: verifyFirst,
-    [HostState.PROVISIONED]: inUse,
-    [HostState.EXTERNAL]: foreign,
-  },
-  powerOn: { ...everywhere(accept), [HostState.NEW]: unproved, [HostState.AVAILABLE]: keepClean },
-  powerOff: { ...everywhere(accept), [HostState.NEW]: unproved },
-  powerReset: {
-    ...everywhere(accept),
-    [HostState.NEW]: unproved,
-    [HostState.AVAILABLE]: keepClean,
-  },
-  abort: everywhere(refuse('no run holds the host')),
-  releaseHold: everywhere(accept),
-  delete: everywhere(accept),
-  update: everywhere(accept),
-};
-
-/** Request × kind of the run that holds the host. */
-export const requestsDuringRun: { readonly [R in RequestKind]: { readonly [K in Kind]: Cell } } = {
-  verify: whileAny(refuse('')),
-  inspect: whileAny(refuse('')),
-  clean: whileAny(refuse('')),
-  powerOn: { ...whileAny(noPower), [RunKind.VERIFY]: accept },
-  powerOff: { ...whileAny(noPower), [RunKind.VERIFY]: accept },
-  powerReset: { ...whileAny(noPower), [RunKind.VERIFY]: accept },
-  abort: {
-    ...whileAny(accept),
-    [RunKind.DELETE]: refuse('a removal that has begun cannot be stopped'),
-  },
-  releaseHold: whileAny(accept),
-  delete: { ...whileAny(accept), [RunKind.CLEAN]: refuse('') },
-  update: { ...whileAny(accept), [RunKind.DELETE]: refuse('the host is being removed') },
-};
-
-function everywhere(cell: Cell): { readonly [S in State]: Cell } {
-  return {
-    [HostState.NEW]: cell,
-    [HostState.MANAGEABLE]: cell,
-    [HostState.AVAILABLE]: cell,
-    [HostState.PROVISIONED]: cell,
-    [HostState.EXTERNAL]: cell,
-    [HostState.GONE]: gone,
-  };
-}
-
-function whileAny(cell: Cell): { readonly [K in Kind]: Cell } {
-  return {
-    [RunKind.VERIFY]: cell,
-    [RunKind.INSPECT]: cell,
-    [RunKind.CLEAN]: cell,
-    [RunKind.POWER]: cell,
-    [RunKind.DELETE]: cell,
-  };
-}
 
 /** One pass over a host: fold the event in, then deadlines, then what is wanted. */
 export function step(
@@ -222,21 +105,30 @@ function isRepeated(turn: Turn, { requestId = '' }: Requester): boolean {
 function refusalOf(turn: Turn, request: HostRequest): Refusal | undefined {
   const run = activeRun(turn.status);
   const byState = requests[request.kind][turn.status.state as State];
-  const byRun = run === undefined ? accept : requestsDuringRun[request.kind][run.kind as Kind];
-  const abortsRun = run !== undefined && request.kind === 'abort';
-  const cell = byRun === accept && !abortsRun ? byState : byRun;
-  if (cell === accept) return refusalToOrder(turn, request.kind);
+  const byRun = run === undefined ? 'accept' : requestsDuringRun[request.kind][run.kind as Kind];
+  const ofRun = run !== undefined && steering.has(request.kind);
+  const cell = byRun === 'accept' && !ofRun ? byState : byRun;
+  if (cell === 'accept') return refusalToOrder(turn, request.kind);
   if (request.kind === 'delete' && run !== undefined && isStuck(turn, run)) return undefined;
   const text = (cell as { refuse: string }).refuse;
   const reason = run === undefined ? text : [heldBy(run), text].filter((part) => part).join('; ');
   return { code: 'failedPrecondition', message: `${turn.host.name}: ${reason}` };
 }
 
+/** Requests that are about the run itself: where the host stands does not matter. */
+const steering: ReadonlySet<RequestKind> = new Set(['abort', 'resume', 'skip']);
+
 /** Requests that order something of the agent. */
 const ordering: ReadonlySet<RequestKind> = new Set([
   'verify',
   'inspect',
   'clean',
+  'service',
+  'provision',
+  'reimage',
+  'release',
+  'rescue',
+  'adopt',
   'powerOn',
   'powerOff',
   'powerReset',
@@ -345,6 +237,8 @@ function landingState(turn: Turn, run: Run, landing: Landing): State {
       return before;
     case 'proved':
       return before === HostState.NEW ? HostState.MANAGEABLE : before;
+    case 'adopted':
+      return turn.record.adoptTo as State;
     case 'goal':
       return wantsAvailable(turn) && !run.manual ? HostState.AVAILABLE : HostState.MANAGEABLE;
     default:

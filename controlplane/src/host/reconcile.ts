@@ -63,6 +63,8 @@ export interface HostsDependencies {
     password: string;
   };
   readonly resyncIntervalMs: number;
+  /** Unset: images cannot be written, and who asks for one is refused. */
+  readonly imagesSupported?: boolean;
   /** Names this replica; the same at each start where there can be only one. */
   readonly replicaId: string;
 }

@@ -1,7 +1,11 @@
 /** What an accepted request writes. Whether it is accepted stands in the tables of `machine.ts`. */
 import { clone, create } from '@bufbuild/protobuf';
 import { AbortSchema, DeletionSchema, HostSpecSchema, RunKind, store } from '@rackwright/api';
-import { knownSteps, startRun } from './engine.ts';
+import { cancelDelete } from './deletion.ts';
+import { startRun } from './engine.ts';
+import { adopt, claim, hold, image, release, rescue, service, unclaim } from './request-use.ts';
+import { refusalOfSteps } from './requested-steps.ts';
+import { stepOn } from './step-on.ts';
 import { activeRun, causedBy, now, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from './types.ts';
 
@@ -22,6 +26,31 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
       return start(turn, RunKind.INSPECT, by);
     case 'clean':
       return clean(turn, request.steps, by);
+    case 'service':
+      return service(turn, request.steps, by);
+    case 'provision':
+    case 'reimage':
+      return image(turn, request, by);
+    case 'release':
+      return release(turn, request.reason, by);
+    case 'rescue':
+      return rescue(turn, by);
+    case 'adopt':
+      return adopt(turn, request.to, by);
+    case 'claim':
+      return claim(turn, request.reason, by);
+    case 'unclaim':
+      return unclaim(turn, request.reason, by);
+    case 'hold':
+      return hold(turn, request, by);
+    case 'retry':
+      delete turn.status.backoff;
+      return undefined;
+    case 'resume':
+    case 'skip':
+      return stepOn(turn, request, by);
+    case 'cancelDelete':
+      return cancelDelete(turn, request.reason, by);
     case 'powerOff':
       return power(turn, ['power.off'], by);
     case 'powerOn':
@@ -49,22 +78,8 @@ function clean(turn: Turn, steps: readonly RequestedStep[], by: Requester): Refu
     startRun(turn, RunKind.CLEAN, by.actor);
     return undefined;
   }
-  const known = knownSteps(turn);
-  const fieldViolations = steps.flatMap((wanted, index) => {
-    const step = known.find((candidate) => candidate.name === wanted.step);
-    if (step === undefined) {
-      const names = known.map((candidate) => candidate.name).join(', ');
-      return [
-        violation(`steps[${index}].step`, `${wanted.step} is no known step; known: ${names}`),
-      ];
-    }
-    return Object.keys(wanted.arguments)
-      .filter((name) => !(name in step.arguments))
-      .map((name) => violation(`steps[${index}].arguments`, `${step.name} takes no ${name}`));
-  });
-  if (fieldViolations.length > 0) {
-    return { code: 'invalidArgument', message: 'the list of steps is not valid', fieldViolations };
-  }
+  const refusal = refusalOfSteps(turn, steps);
+  if (refusal !== undefined) return refusal;
   startRun(turn, RunKind.CLEAN, by.actor, steps);
   return undefined;
 }
@@ -96,10 +111,6 @@ function bootFromDisk(
 /** Starts as soon as no run holds the host: at once, or after the verify that does. */
 function power(turn: Turn, steps: string[], by: Requester): undefined {
   turn.record.pendingPower = create(store.PendingPowerSchema, { steps, by: by.actor });
-}
-
-function violation(field: string, description: string) {
-  return { field, description };
 }
 
 function abort(turn: Turn, reason: string, by: Requester): undefined {

@@ -46,6 +46,7 @@ export async function gatherContext(
     facts: mine ?? create(wire.HostFactsSchema, { hostUid: host?.uid ?? '' }),
     identityOwners,
     reservationsHeld,
+    imagesSupported: deps.imagesSupported ?? false,
     incarnation: store.incarnation,
   };
 }

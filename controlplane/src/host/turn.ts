@@ -130,6 +130,13 @@ const runKindNames: Readonly<Record<number, string>> = {
   3: 'clean',
   4: 'delete',
   5: 'power',
+  6: 'provision',
+  7: 'reimage',
+  8: 'service',
+  9: 'workflow',
+  10: 'release',
+  11: 'rescue',
+  12: 'adopt',
 };
 
 export function runKindName(kind: number): string {

@@ -2,7 +2,7 @@
  * What goes into and comes out of the host machine. Everything is a value: the machine decides,
  * the shell (`reconcile.ts`) acts.
  */
-import type { agent, HostSpec, store } from '@rackwright/api';
+import type { agent, DeletionMode, HoldScope, HostSpec, HostState, store } from '@rackwright/api';
 import type { EngineTiming } from './timing.ts';
 
 export interface Requester {
@@ -18,13 +18,35 @@ export type HostRequest =
   | { readonly kind: 'inspect' }
   /** No steps: the automatic plan. */
   | { readonly kind: 'clean'; readonly steps: readonly RequestedStep[] }
+  | { readonly kind: 'service'; readonly steps: readonly RequestedStep[] }
+  | { readonly kind: 'provision' | 'reimage'; readonly image: string }
+  | { readonly kind: 'release' | 'rescue'; readonly reason: string }
+  | { readonly kind: 'adopt'; readonly to: HostState; readonly reason: string }
   /** Boots from the disk; a dirty host needs a reason for that. */
   | { readonly kind: 'powerOn' | 'powerReset'; readonly bootOldDiskReason: string }
   | { readonly kind: 'powerOff' }
   | { readonly kind: 'abort'; readonly reason: string }
+  /** Lets a run go on that waits for a person, with its present step or without it. */
+  | { readonly kind: 'resume' | 'skip'; readonly reason: string }
+  /** What the goal waits for starts at once, also when it was given up. */
+  | { readonly kind: 'retry' }
+  | { readonly kind: 'claim' | 'unclaim'; readonly reason: string }
+  /** `untilMs`: wall time at which it ends by itself; undefined: a person lifts it. */
+  | {
+      readonly kind: 'hold';
+      readonly scope: HoldScope;
+      readonly reason: string;
+      readonly untilMs: number | undefined;
+    }
   /** `hold`: the hold's own reason; empty lifts all. */
-  | { readonly kind: 'releaseHold'; readonly hold: string; readonly reason: string }
-  | { readonly kind: 'delete'; readonly reason: string }
+  | {
+      readonly kind: 'releaseHold';
+      readonly hold: string;
+      readonly reason: string;
+      readonly physicallyDisconnected?: boolean;
+    }
+  | { readonly kind: 'delete'; readonly mode?: DeletionMode; readonly reason: string }
+  | { readonly kind: 'cancelDelete'; readonly reason: string }
   /** Spec and labels as they shall be: validated and merged already. */
   | {
       readonly kind: 'update';
@@ -93,6 +115,8 @@ export interface HostContext {
   readonly identityOwners: ReadonlyMap<string, string>;
   /** Whether the host holds every value that must be unique; without them it starts nothing. */
   readonly reservationsHeld: boolean;
+  /** Whether images can be written; without that, provision and reimage are refused. */
+  readonly imagesSupported: boolean;
   /** Keeps challenge places unpredictable from outside. */
   readonly incarnation: string;
 }

@@ -1,28 +1,21 @@
 /** HostService: what people ask of hosts. State is changed only through the host loop. */
 
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { clone } from '@bufbuild/protobuf';
 import {
   type BoundService,
   bind,
-  type CleanStepRequest,
-  type Host,
   type HostRevisionSchema,
-  HostSchema,
   HostService,
-  HostState,
   type ListCleanStepsResponseSchema,
   type ListHostRevisionsRequest,
   type ListHostsRequest,
   notFound,
-  PowerAction,
-  type SetHostPowerRequest,
 } from '@rackwright/api';
 import { displayOf } from '../host/index.ts';
-import type { HostRequest } from '../host/types.ts';
 import { answered } from '../records/index.ts';
 import { builtInSteps, cleanPlan } from '../steps/index.ts';
 import { createHost } from './create-host.ts';
+import { hostRequests } from './host-requests.ts';
 import {
   factsKey,
   hostKey,
@@ -33,16 +26,12 @@ import {
   readHost,
 } from './host-view.ts';
 import { nameProblem, requireName } from './names.ts';
-import { answerOf } from './outcome.ts';
 import { checkPageSize, listPage } from './paging.ts';
-import { type RpcDependencies, requester } from './ports.ts';
-import { formatPosition, revisionOfEtag } from './position.ts';
-import { checkReason, checkRequestId } from './texts.ts';
+import type { RpcDependencies } from './ports.ts';
+import { formatPosition } from './position.ts';
 import { updateHost } from './update-host.ts';
 import { Violations } from './violations.ts';
 import { watchHosts } from './watch-hosts.ts';
-
-const cleanStepsMax = 64;
 
 /** The service over these dependencies. */
 export function createHostService(deps: RpcDependencies): BoundService {
@@ -51,28 +40,8 @@ export function createHostService(deps: RpcDependencies): BoundService {
     getHost: async ({ name }) => (await existing(deps, name)).host,
     listHosts: (request) => listHosts(deps, request),
     updateHost: (request) => updateHost(deps, request),
-    deleteHost: (request) => deleteHost(deps, request),
     watchHosts: (request, context) => watchHosts(deps, request, context),
-    verifyHost: ({ name, requestId }) => ask(deps, name, { kind: 'verify' }, requestId),
-    inspectHost: ({ name, requestId }) => ask(deps, name, { kind: 'inspect' }, requestId),
-    cleanHost: ({ name, steps, requestId }) => {
-      checkSteps(steps);
-      const wanted = steps.map(({ step, arguments: given }) => ({ step, arguments: given }));
-      return ask(deps, name, { kind: 'clean', steps: wanted }, requestId);
-    },
-    abortRun: ({ name, reason }) => {
-      const violations = new Violations();
-      checkReason('reason', reason, violations);
-      violations.throwIfAny();
-      return ask(deps, name, { kind: 'abort', reason });
-    },
-    releaseHold: ({ name, hold, reason, requestId }) => {
-      const violations = new Violations();
-      checkReason('reason', reason, violations);
-      violations.throwIfAny();
-      return ask(deps, name, { kind: 'releaseHold', hold, reason }, requestId);
-    },
-    setHostPower: (request) => setHostPower(deps, request),
+    ...hostRequests(deps),
     explainHost: async ({ name }) => {
       const explanation = await deps.hosts.explain(requireName('hosts', name));
       if (explanation === undefined) throw notFound(name);
@@ -81,29 +50,6 @@ export function createHostService(deps: RpcDependencies): BoundService {
     listCleanSteps: ({ name }) => listCleanSteps(deps, name),
     listHostRevisions: (request) => listHostRevisions(deps, request),
   });
-}
-
-async function setHostPower(deps: RpcDependencies, request: SetHostPowerRequest): Promise<Host> {
-  const { name, action, bootOldDiskReason, requestId } = request;
-  const violations = new Violations();
-  checkReason('boot_old_disk_reason', bootOldDiskReason, violations);
-  const wanted = powerRequest(action, bootOldDiskReason);
-  if (wanted === undefined) violations.add('action', 'must be on, off or reset');
-  violations.throwIfAny();
-  return ask(deps, name, wanted ?? { kind: 'powerOff' }, requestId);
-}
-
-function powerRequest(action: PowerAction, bootOldDiskReason: string): HostRequest | undefined {
-  switch (action) {
-    case PowerAction.ON:
-      return { kind: 'powerOn', bootOldDiskReason };
-    case PowerAction.RESET:
-      return { kind: 'powerReset', bootOldDiskReason };
-    case PowerAction.OFF:
-      return { kind: 'powerOff' };
-    default:
-      return undefined;
-  }
 }
 
 async function existing(deps: RpcDependencies, name: string) {
@@ -125,61 +71,6 @@ async function listHosts(deps: RpcDependencies, request: ListHostsRequest) {
     return presentHost(deps, record, entry.revision, facts.get(factsKey(hostId)));
   });
   return { hosts: [...page.items], nextPageToken: page.nextPageToken };
-}
-
-async function deleteHost(
-  deps: RpcDependencies,
-  request: { name: string; etag: string; reason: string; requestId: string },
-): Promise<Host> {
-  const violations = new Violations();
-  violations.addIf('name', nameProblem('hosts', request.name));
-  checkReason('reason', request.reason, violations);
-  checkRequestId(request.requestId, violations);
-  violations.throwIfAny();
-  const { host } = await existing(deps, request.name);
-  const outcome = await deps.hosts.request(
-    requireName('hosts', request.name),
-    { kind: 'delete', reason: request.reason },
-    requester('delete', request.requestId),
-    revisionOfEtag(deps.store, request.etag),
-  );
-  if (outcome.kind === 'removed') return asGone(host);
-  const { record, revision } = answerOf(outcome, request.name);
-  return presentHost(deps, record, revision, undefined);
-}
-
-function asGone(host: Host): Host {
-  const gone = clone(HostSchema, host);
-  if (gone.status !== undefined) gone.status.state = HostState.GONE;
-  return gone;
-}
-
-async function ask(
-  deps: RpcDependencies,
-  name: string,
-  request: HostRequest,
-  requestId = '',
-): Promise<Host> {
-  const violations = new Violations();
-  violations.addIf('name', nameProblem('hosts', name));
-  checkRequestId(requestId, violations);
-  violations.throwIfAny();
-  const hostId = requireName('hosts', name);
-  const outcome = await deps.hosts.request(hostId, request, requester(request.kind, requestId));
-  const { record, revision } = answerOf(outcome, name);
-  return presentHost(deps, record, revision, await readFacts(deps, hostId));
-}
-
-function checkSteps(steps: readonly CleanStepRequest[]): void {
-  const violations = new Violations();
-  if (steps.length > cleanStepsMax) {
-    violations.add('steps', `has ${steps.length} steps; at most ${cleanStepsMax} can run at once`);
-  }
-  for (const [index, { step }] of steps.slice(0, cleanStepsMax).entries()) {
-    if (/^[a-z]+\.[a-z][a-z0-9_]*$/.test(step)) continue;
-    violations.add(`steps[${index}].step`, 'must be "interface.step", as ListCleanSteps names it');
-  }
-  violations.throwIfAny();
 }
 
 async function listCleanSteps(

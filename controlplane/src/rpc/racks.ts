@@ -26,6 +26,7 @@ import { type Revision, storeKey } from '@rackwright/store';
 import { explainRack } from '../host/index.ts';
 import { createJoinToken } from '../identity/index.ts';
 import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
+import { acceptRestoredStore, type ChangedRack, freezeRack, thawRack } from './brakes.ts';
 import { applyMask, maskPaths } from './field-mask.ts';
 import { follow } from './follow.ts';
 import { hostRecordOf } from './host-view.ts';
@@ -66,6 +67,9 @@ export function createRackService(deps: RpcDependencies): BoundService {
         .filter((host) => host.host?.spec?.rack === name);
       return explainRack(record, deps.hosts.agentConnected(parseName('racks', name) ?? ''), hosts);
     },
+    freezeRack: async (call) => shown(deps, await freezeRack(deps, call)),
+    thawRack: async (call) => shown(deps, await thawRack(deps, call)),
+    acceptRestoredStore: async (call) => shown(deps, await acceptRestoredStore(deps, call)),
     createJoinToken: async ({ rack }) => {
       const rackId = requireName('racks', rack, 'rack');
       const trust = { writer: deps, identity: deps.identity };
@@ -80,6 +84,10 @@ async function existing(deps: RpcDependencies, name: string) {
   const kept = await readRecord(deps.store, wire.RackRecordSchema, rackKey(name));
   if (kept === undefined) throw notFound(name);
   return kept;
+}
+
+function shown(deps: RpcDependencies, { record, revision }: ChangedRack): Rack {
+  return present(deps, record, revision);
 }
 
 function rackKey(name: string): string {

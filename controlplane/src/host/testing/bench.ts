@@ -104,6 +104,7 @@ export function bench(
       facts: create(store.HostFactsSchema, { hostUid: 'u1' }),
       identityOwners: new Map(),
       reservationsHeld: true,
+      imagesSupported: false,
       incarnation: 'i1',
     },
     try: (event) => step(self.record, event, { ...self.context, nowMs: self.nowMs }),

@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/host.proto.
  */
 export const file_rackwright_v1_host: GenFile = /*@__PURE__*/
-  fileDesc("ChhyYWNrd3JpZ2h0L3YxL2hvc3QucHJvdG8SDXJhY2t3cmlnaHQudjEiwwIKBEhvc3QSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxhYmVscxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuSG9zdC5MYWJlbHNFbnRyeRIlCgRzcGVjGAcgASgLMhcucmFja3dyaWdodC52MS5Ib3N0U3BlYxIpCgZzdGF0dXMYCCABKAsyGS5yYWNrd3JpZ2h0LnYxLkhvc3RTdGF0dXMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLEAQoLQm1jRW5kcG9pbnQSDwoHYWRkcmVzcxgBIAEoCRIRCgRwb3J0GAIgASgNSACIAQESEgoKY3JlZGVudGlhbBgDIAEoCRIZCgxjaXBoZXJfc3VpdGUYBCABKA1IAYgBARIsCghwcm90b2NvbBgFIAEoDjIaLnJhY2t3cmlnaHQudjEuQm1jUHJvdG9jb2wSGgoSY2VydGlmaWNhdGVfc2hhMjU2GAYgASgJQgcKBV9wb3J0Qg8KDV9jaXBoZXJfc3VpdGUiugIKDkNsZWFuaW5nUG9saWN5EioKBWxldmVsGAEgASgOMhsucmFja3dyaWdodC52MS5FcmFzdXJlTGV2ZWwSUAoScHJpb3JpdHlfb3ZlcnJpZGVzGAIgAygLMjQucmFja3dyaWdodC52MS5DbGVhbmluZ1BvbGljeS5Qcmlvcml0eU92ZXJyaWRlc0VudHJ5EhsKDmFsbG93X2Rpc2tsZXNzGAMgASgISACIAQESJAoXYWxsb3dfdW5wcm92ZW5faWRlbnRpdHkYBCABKAhIAYgBARo4ChZQcmlvcml0eU92ZXJyaWRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAFCEQoPX2FsbG93X2Rpc2tsZXNzQhoKGF9hbGxvd191bnByb3Zlbl9pZGVudGl0eSLOAQoISG9zdFNwZWMSDAoEcmFjaxgBIAEoCRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50EhEKCWJvb3RfbWFjcxgDIAMoCRIlCgRnb2FsGAQgASgOMhcucmFja3dyaWdodC52MS5Ib3N0R29hbBIvCghjbGVhbmluZxgFIAEoCzIdLnJhY2t3cmlnaHQudjEuQ2xlYW5pbmdQb2xpY3kSFAoHcmV0aXJlZBgGIAEoCEgAiAEBQgoKCF9yZXRpcmVkIm4KCUhvc3RFcnJvchIqCgdmYWlsdXJlGAEgASgLMhkucmFja3dyaWdodC52MS5SdW5GYWlsdXJlEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA3J1bhgDIAEoCSJ2CgRIb2xkEicKBXNjb3BlGAEgASgOMhgucmFja3dyaWdodC52MS5Ib2xkU2NvcGUSCgoCYnkYAiABKAkSDgoGcmVhc29uGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJlCgVGYXVsdBIMCgR0eXBlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmNsZWFyZWRfYnkYBCABKAkiiAEKC0xhc3RDbGVhbmVkEiYKAmF0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgVsZXZlbBgCIAEoDjIbLnJhY2t3cmlnaHQudjEuRXJhc3VyZUxldmVsEhQKDGNlcnRpZmljYXRlcxgDIAMoCRIPCgdza2lwcGVkGAQgAygJIk4KCERlbGV0aW9uEgoKAmJ5GAEgASgJEg4KBnJlYXNvbhgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAibwoLR29hbEJhY2tvZmYSEAoIZmFpbHVyZXMYASABKA0SNQoRbmV4dF9hdHRlbXB0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKD2dpdmVuX3VwX3JlYXNvbhgDIAEoCSLvBAoKSG9zdFN0YXR1cxInCgVzdGF0ZRgBIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWRpcnR5GAIgASgIEg8KB2Rpc3BsYXkYAyABKAkSHwoDcnVuGAQgASgLMhIucmFja3dyaWdodC52MS5SdW4SLAoKbGFzdF9lcnJvchgFIAEoCzIYLnJhY2t3cmlnaHQudjEuSG9zdEVycm9yEiIKBWhvbGRzGAYgAygLMhMucmFja3dyaWdodC52MS5Ib2xkEiQKBmZhdWx0cxgHIAMoCzIULnJhY2t3cmlnaHQudjEuRmF1bHQSMAoMbGFzdF9jbGVhbmVkGAggASgLMhoucmFja3dyaWdodC52MS5MYXN0Q2xlYW5lZBIpCghkZWxldGlvbhgJIAEoCzIXLnJhY2t3cmlnaHQudjEuRGVsZXRpb24SKwoHYmFja29mZhgKIAEoCzIaLnJhY2t3cmlnaHQudjEuR29hbEJhY2tvZmYSEQoJdXNlX2Vwb2NoGAsgASgEEjAKDGJtY19pZGVudGl0eRgMIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkSFwoKcG93ZXJlZF9vbhgNIAEoCEgAiAEBEhwKD2FnZW50X2Nvbm5lY3RlZBgOIAEoCEgBiAEBEikKCHByb2dyZXNzGA8gASgLMhcucmFja3dyaWdodC52MS5Qcm9ncmVzcxIrCglpbnZlbnRvcnkYECABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeUINCgtfcG93ZXJlZF9vbkISChBfYWdlbnRfY29ubmVjdGVkIlQKCFByb2dyZXNzEg8KB3BlcmNlbnQYASABKA0SDAoEdGV4dBgCIAEoCRIpCgVhc19vZhgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiiQEKEUNyZWF0ZUhvc3RSZXF1ZXN0Eg8KB2hvc3RfaWQYASABKAkSIQoEaG9zdBgCIAEoCzITLnJhY2t3cmlnaHQudjEuSG9zdBIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQESEgoKcmVxdWVzdF9pZBgEIAEoCUIQCg5fdmFsaWRhdGVfb25seSIeCg5HZXRIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJIloKEExpc3RIb3N0c1JlcXVlc3QSFgoJcGFnZV9zaXplGAEgASgNSACIAQESEgoKcGFnZV90b2tlbhgCIAEoCRIMCgRyYWNrGAMgASgJQgwKCl9wYWdlX3NpemUiUAoRTGlzdEhvc3RzUmVzcG9uc2USIgoFaG9zdHMYASADKAsyEy5yYWNrd3JpZ2h0LnYxLkhvc3QSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqkBChFVcGRhdGVIb3N0UmVxdWVzdBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0Ei8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQESEgoKcmVxdWVzdF9pZBgEIAEoCUIQCg5fdmFsaWRhdGVfb25seSJTChFEZWxldGVIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEgwKBGV0YWcYAiABKAkSDgoGcmVhc29uGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkiMwoRV2F0Y2hIb3N0c1JlcXVlc3QSEAoIcG9zaXRpb24YASABKAkSDAoEbmFtZRgCIAEoCSLSAQoSV2F0Y2hIb3N0c1Jlc3BvbnNlEjQKBGtpbmQYASABKA4yJi5yYWNrd3JpZ2h0LnYxLldhdGNoSG9zdHNSZXNwb25zZS5LaW5kEiEKBGhvc3QYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLkhvc3QSEAoIcG9zaXRpb24YAyABKAkiUQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEAoMS0lORF9VUERBVEVEEAESEAoMS0lORF9ERUxFVEVEEAISDwoLS0lORF9TWU5DRUQQAyI1ChFWZXJpZnlIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkiNgoSSW5zcGVjdEhvc3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCSJkChBDbGVhbkhvc3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSLgoFc3RlcHMYAiADKAsyHy5yYWNrd3JpZ2h0LnYxLkNsZWFuU3RlcFJlcXVlc3QSEgoKcmVxdWVzdF9pZBgDIAEoCSKVAQoQQ2xlYW5TdGVwUmVxdWVzdBIMCgRzdGVwGAEgASgJEkEKCWFyZ3VtZW50cxgCIAMoCzIuLnJhY2t3cmlnaHQudjEuQ2xlYW5TdGVwUmVxdWVzdC5Bcmd1bWVudHNFbnRyeRowCg5Bcmd1bWVudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlQKElJlbGVhc2VIb2xkUmVxdWVzdBIMCgRuYW1lGAEgASgJEgwKBGhvbGQYAiABKAkSDgoGcmVhc29uGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkiLwoPQWJvcnRSdW5SZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJIoEBChNTZXRIb3N0UG93ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSKgoGYWN0aW9uGAIgASgOMhoucmFja3dyaWdodC52MS5Qb3dlckFjdGlvbhIcChRib290X29sZF9kaXNrX3JlYXNvbhgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJIiIKEkV4cGxhaW5Ib3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJIiUKFUxpc3RDbGVhblN0ZXBzUmVxdWVzdBIMCgRuYW1lGAEgASgJIpcBChZMaXN0Q2xlYW5TdGVwc1Jlc3BvbnNlEicKBXN0ZXBzGAEgAygLMhgucmFja3dyaWdodC52MS5DbGVhblN0ZXASMAoMY29sbGVjdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghjb21wbGV0ZRgDIAEoCBIQCgh3YXJuaW5ncxgEIAMoCSJOChhMaXN0SG9zdFJldmlzaW9uc1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIWCglwYWdlX3NpemUYAiABKA1IAIgBAUIMCgpfcGFnZV9zaXplIksKGUxpc3RIb3N0UmV2aXNpb25zUmVzcG9uc2USLgoJcmV2aXNpb25zGAEgAygLMhsucmFja3dyaWdodC52MS5Ib3N0UmV2aXNpb24iiwEKDEhvc3RSZXZpc2lvbhIQCghyZXZpc2lvbhgBIAEoBBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVhY3RvchgDIAEoCRINCgVjYXVzZRgEIAEoCRIhCgRob3N0GAUgASgLMhMucmFja3dyaWdodC52MS5Ib3N0KroBCglIb3N0U3RhdGUSGgoWSE9TVF9TVEFURV9VTlNQRUNJRklFRBAAEhIKDkhPU1RfU1RBVEVfTkVXEAESGQoVSE9TVF9TVEFURV9NQU5BR0VBQkxFEAISGAoUSE9TVF9TVEFURV9BVkFJTEFCTEUQAxIaChZIT1NUX1NUQVRFX1BST1ZJU0lPTkVEEAQSFwoTSE9TVF9TVEFURV9FWFRFUk5BTBAFEhMKD0hPU1RfU1RBVEVfR09ORRAGKlgKCEhvc3RHb2FsEhkKFUhPU1RfR09BTF9VTlNQRUNJRklFRBAAEhgKFEhPU1RfR09BTF9NQU5BR0VBQkxFEAESFwoTSE9TVF9HT0FMX0FWQUlMQUJMRRACKmYKDEVyYXN1cmVMZXZlbBIdChlFUkFTVVJFX0xFVkVMX1VOU1BFQ0lGSUVEEAASFgoSRVJBU1VSRV9MRVZFTF9GVUxMEAESHwobRVJBU1VSRV9MRVZFTF9NRVRBREFUQV9PTkxZEAIqXAoLQm1jUHJvdG9jb2wSHAoYQk1DX1BST1RPQ09MX1VOU1BFQ0lGSUVEEAASFQoRQk1DX1BST1RPQ09MX0lQTUkQARIYChRCTUNfUFJPVE9DT0xfUkVERklTSBACKmoKCUhvbGRTY29wZRIaChZIT0xEX1NDT1BFX1VOU1BFQ0lGSUVEEAASEwoPSE9MRF9TQ09QRV9XT1JLEAESFAoQSE9MRF9TQ09QRV9QT1dFUhACEhYKEkhPTERfU0NPUEVfUkVMRUFTRRADKm4KC1Bvd2VyQWN0aW9uEhwKGFBPV0VSX0FDVElPTl9VTlNQRUNJRklFRBAAEhMKD1BPV0VSX0FDVElPTl9PThABEhQKEFBPV0VSX0FDVElPTl9PRkYQAhIWChJQT1dFUl9BQ1RJT05fUkVTRVQQAzL1CAoLSG9zdFNlcnZpY2USQwoKQ3JlYXRlSG9zdBIgLnJhY2t3cmlnaHQudjEuQ3JlYXRlSG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSPQoHR2V0SG9zdBIdLnJhY2t3cmlnaHQudjEuR2V0SG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSTgoJTGlzdEhvc3RzEh8ucmFja3dyaWdodC52MS5MaXN0SG9zdHNSZXF1ZXN0GiAucmFja3dyaWdodC52MS5MaXN0SG9zdHNSZXNwb25zZRJDCgpVcGRhdGVIb3N0EiAucmFja3dyaWdodC52MS5VcGRhdGVIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJDCgpEZWxldGVIb3N0EiAucmFja3dyaWdodC52MS5EZWxldGVIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJTCgpXYXRjaEhvc3RzEiAucmFja3dyaWdodC52MS5XYXRjaEhvc3RzUmVxdWVzdBohLnJhY2t3cmlnaHQudjEuV2F0Y2hIb3N0c1Jlc3BvbnNlMAESQwoKVmVyaWZ5SG9zdBIgLnJhY2t3cmlnaHQudjEuVmVyaWZ5SG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSRQoLSW5zcGVjdEhvc3QSIS5yYWNrd3JpZ2h0LnYxLkluc3BlY3RIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJBCglDbGVhbkhvc3QSHy5yYWNrd3JpZ2h0LnYxLkNsZWFuSG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSPwoIQWJvcnRSdW4SHi5yYWNrd3JpZ2h0LnYxLkFib3J0UnVuUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJFCgtSZWxlYXNlSG9sZBIhLnJhY2t3cmlnaHQudjEuUmVsZWFzZUhvbGRSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkcKDFNldEhvc3RQb3dlchIiLnJhY2t3cmlnaHQudjEuU2V0SG9zdFBvd2VyUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJMCgtFeHBsYWluSG9zdBIhLnJhY2t3cmlnaHQudjEuRXhwbGFpbkhvc3RSZXF1ZXN0GhoucmFja3dyaWdodC52MS5FeHBsYW5hdGlvbhJdCg5MaXN0Q2xlYW5TdGVwcxIkLnJhY2t3cmlnaHQudjEuTGlzdENsZWFuU3RlcHNSZXF1ZXN0GiUucmFja3dyaWdodC52MS5MaXN0Q2xlYW5TdGVwc1Jlc3BvbnNlEmYKEUxpc3RIb3N0UmV2aXNpb25zEicucmFja3dyaWdodC52MS5MaXN0SG9zdFJldmlzaW9uc1JlcXVlc3QaKC5yYWNrd3JpZ2h0LnYxLkxpc3RIb3N0UmV2aXNpb25zUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_explanation, file_rackwright_v1_inventory, file_rackwright_v1_run]);
+  fileDesc("ChhyYWNrd3JpZ2h0L3YxL2hvc3QucHJvdG8SDXJhY2t3cmlnaHQudjEiwwIKBEhvc3QSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxhYmVscxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuSG9zdC5MYWJlbHNFbnRyeRIlCgRzcGVjGAcgASgLMhcucmFja3dyaWdodC52MS5Ib3N0U3BlYxIpCgZzdGF0dXMYCCABKAsyGS5yYWNrd3JpZ2h0LnYxLkhvc3RTdGF0dXMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLEAQoLQm1jRW5kcG9pbnQSDwoHYWRkcmVzcxgBIAEoCRIRCgRwb3J0GAIgASgNSACIAQESEgoKY3JlZGVudGlhbBgDIAEoCRIZCgxjaXBoZXJfc3VpdGUYBCABKA1IAYgBARIsCghwcm90b2NvbBgFIAEoDjIaLnJhY2t3cmlnaHQudjEuQm1jUHJvdG9jb2wSGgoSY2VydGlmaWNhdGVfc2hhMjU2GAYgASgJQgcKBV9wb3J0Qg8KDV9jaXBoZXJfc3VpdGUiugIKDkNsZWFuaW5nUG9saWN5EioKBWxldmVsGAEgASgOMhsucmFja3dyaWdodC52MS5FcmFzdXJlTGV2ZWwSUAoScHJpb3JpdHlfb3ZlcnJpZGVzGAIgAygLMjQucmFja3dyaWdodC52MS5DbGVhbmluZ1BvbGljeS5Qcmlvcml0eU92ZXJyaWRlc0VudHJ5EhsKDmFsbG93X2Rpc2tsZXNzGAMgASgISACIAQESJAoXYWxsb3dfdW5wcm92ZW5faWRlbnRpdHkYBCABKAhIAYgBARo4ChZQcmlvcml0eU92ZXJyaWRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAFCEQoPX2FsbG93X2Rpc2tsZXNzQhoKGF9hbGxvd191bnByb3Zlbl9pZGVudGl0eSL3AQoISG9zdFNwZWMSDAoEcmFjaxgBIAEoCRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50EhEKCWJvb3RfbWFjcxgDIAMoCRIlCgRnb2FsGAQgASgOMhcucmFja3dyaWdodC52MS5Ib3N0R29hbBIvCghjbGVhbmluZxgFIAEoCzIdLnJhY2t3cmlnaHQudjEuQ2xlYW5pbmdQb2xpY3kSFAoHcmV0aXJlZBgGIAEoCEgAiAEBEicKBXBvd2VyGAcgASgOMhgucmFja3dyaWdodC52MS5Ib3N0UG93ZXJCCgoIX3JldGlyZWQibgoJSG9zdEVycm9yEioKB2ZhaWx1cmUYASABKAsyGS5yYWNrd3JpZ2h0LnYxLlJ1bkZhaWx1cmUSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDcnVuGAMgASgJIqEBCgRIb2xkEicKBXNjb3BlGAEgASgOMhgucmFja3dyaWdodC52MS5Ib2xkU2NvcGUSCgoCYnkYAiABKAkSDgoGcmVhc29uGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiSwoFQ2xhaW0SCgoCYnkYASABKAkSDgoGcmVhc29uGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJgCgxBZnRlckZhaWx1cmUSMAoMcnVubmVyX3VudGlsGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglib290X29ubHkYAiABKAkSCwoDcnVuGAMgASgJIpUBCgVGYXVsdBIMCgR0eXBlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmNsZWFyZWRfYnkYBCABKAkSLgoIc2V2ZXJpdHkYBSABKA4yHC5yYWNrd3JpZ2h0LnYxLkZhdWx0U2V2ZXJpdHkiiAEKC0xhc3RDbGVhbmVkEiYKAmF0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgVsZXZlbBgCIAEoDjIbLnJhY2t3cmlnaHQudjEuRXJhc3VyZUxldmVsEhQKDGNlcnRpZmljYXRlcxgDIAMoCRIPCgdza2lwcGVkGAQgAygJInkKCERlbGV0aW9uEgoKAmJ5GAEgASgJEg4KBnJlYXNvbhgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoEbW9kZRgEIAEoDjIbLnJhY2t3cmlnaHQudjEuRGVsZXRpb25Nb2RlIm8KC0dvYWxCYWNrb2ZmEhAKCGZhaWx1cmVzGAEgASgNEjUKEW5leHRfYXR0ZW1wdF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9naXZlbl91cF9yZWFzb24YAyABKAki5AUKCkhvc3RTdGF0dXMSJwoFc3RhdGUYASABKA4yGC5yYWNrd3JpZ2h0LnYxLkhvc3RTdGF0ZRINCgVkaXJ0eRgCIAEoCBIPCgdkaXNwbGF5GAMgASgJEh8KA3J1bhgEIAEoCzISLnJhY2t3cmlnaHQudjEuUnVuEiwKCmxhc3RfZXJyb3IYBSABKAsyGC5yYWNrd3JpZ2h0LnYxLkhvc3RFcnJvchIiCgVob2xkcxgGIAMoCzITLnJhY2t3cmlnaHQudjEuSG9sZBIkCgZmYXVsdHMYByADKAsyFC5yYWNrd3JpZ2h0LnYxLkZhdWx0EjAKDGxhc3RfY2xlYW5lZBgIIAEoCzIaLnJhY2t3cmlnaHQudjEuTGFzdENsZWFuZWQSKQoIZGVsZXRpb24YCSABKAsyFy5yYWNrd3JpZ2h0LnYxLkRlbGV0aW9uEisKB2JhY2tvZmYYCiABKAsyGi5yYWNrd3JpZ2h0LnYxLkdvYWxCYWNrb2ZmEhEKCXVzZV9lcG9jaBgLIAEoBBIwCgxibWNfaWRlbnRpdHkYDCABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0lkZW50aXR5EhcKCnBvd2VyZWRfb24YDSABKAhIAIgBARIcCg9hZ2VudF9jb25uZWN0ZWQYDiABKAhIAYgBARIpCghwcm9ncmVzcxgPIAEoCzIXLnJhY2t3cmlnaHQudjEuUHJvZ3Jlc3MSKwoJaW52ZW50b3J5GBAgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSIwoFY2xhaW0YESABKAsyFC5yYWNrd3JpZ2h0LnYxLkNsYWltEjIKDWFmdGVyX2ZhaWx1cmUYEiABKAsyGy5yYWNrd3JpZ2h0LnYxLkFmdGVyRmFpbHVyZRIaChJhdXRvbWF0aWNfcmVjbGVhbnMYEyABKA1CDQoLX3Bvd2VyZWRfb25CEgoQX2FnZW50X2Nvbm5lY3RlZCJUCghQcm9ncmVzcxIPCgdwZXJjZW50GAEgASgNEgwKBHRleHQYAiABKAkSKQoFYXNfb2YYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIokBChFDcmVhdGVIb3N0UmVxdWVzdBIPCgdob3N0X2lkGAEgASgJEiEKBGhvc3QYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLkhvc3QSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAlCEAoOX3ZhbGlkYXRlX29ubHkiHgoOR2V0SG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCSJaChBMaXN0SG9zdHNSZXF1ZXN0EhYKCXBhZ2Vfc2l6ZRgBIAEoDUgAiAEBEhIKCnBhZ2VfdG9rZW4YAiABKAkSDAoEcmFjaxgDIAEoCUIMCgpfcGFnZV9zaXplIlAKEUxpc3RIb3N0c1Jlc3BvbnNlEiIKBWhvc3RzGAEgAygLMhMucmFja3dyaWdodC52MS5Ib3N0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKpAQoRVXBkYXRlSG9zdFJlcXVlc3QSIQoEaG9zdBgBIAEoCzITLnJhY2t3cmlnaHQudjEuSG9zdBIvCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAlCEAoOX3ZhbGlkYXRlX29ubHkifgoRRGVsZXRlSG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEg4KBnJlYXNvbhgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJEikKBG1vZGUYBSABKA4yGy5yYWNrd3JpZ2h0LnYxLkRlbGV0aW9uTW9kZSJNChlDYW5jZWxIb3N0RGVsZXRpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkiNAoQUmV0cnlIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkiZgoSU2VydmljZUhvc3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSLgoFc3RlcHMYAiADKAsyHy5yYWNrd3JpZ2h0LnYxLkNsZWFuU3RlcFJlcXVlc3QSEgoKcmVxdWVzdF9pZBgDIAEoCSJHChRQcm92aXNpb25Ib3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEg0KBWltYWdlGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkiRQoSUmVpbWFnZUhvc3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSDQoFaW1hZ2UYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSJGChJSZWxlYXNlSG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSJFChFSZXNjdWVIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJImoKEEFkb3B0SG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIkCgJ0bxgCIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg4KBnJlYXNvbhgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJIkQKEENsYWltSG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSJGChJVbmNsYWltSG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSKXAQoPSG9sZEhvc3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSJwoFc2NvcGUYAiABKA4yGC5yYWNrd3JpZ2h0LnYxLkhvbGRTY29wZRIOCgZyZWFzb24YAyABKAkSKQoFdW50aWwYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnJlcXVlc3RfaWQYBSABKAkiRAoQUmVzdW1lUnVuUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIkMKD1NraXBTdGVwUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIjMKEVdhdGNoSG9zdHNSZXF1ZXN0EhAKCHBvc2l0aW9uGAEgASgJEgwKBG5hbWUYAiABKAki0gEKEldhdGNoSG9zdHNSZXNwb25zZRI0CgRraW5kGAEgASgOMiYucmFja3dyaWdodC52MS5XYXRjaEhvc3RzUmVzcG9uc2UuS2luZBIhCgRob3N0GAIgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EhAKCHBvc2l0aW9uGAMgASgJIlEKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhAKDEtJTkRfVVBEQVRFRBABEhAKDEtJTkRfREVMRVRFRBACEg8KC0tJTkRfU1lOQ0VEEAMiNQoRVmVyaWZ5SG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJIjYKEkluc3BlY3RIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkiZAoQQ2xlYW5Ib3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEi4KBXN0ZXBzGAIgAygLMh8ucmFja3dyaWdodC52MS5DbGVhblN0ZXBSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYAyABKAkilQEKEENsZWFuU3RlcFJlcXVlc3QSDAoEc3RlcBgBIAEoCRJBCglhcmd1bWVudHMYAiADKAsyLi5yYWNrd3JpZ2h0LnYxLkNsZWFuU3RlcFJlcXVlc3QuQXJndW1lbnRzRW50cnkaMAoOQXJndW1lbnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKWAQoSUmVsZWFzZUhvbGRSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEaG9sZBgCIAEoCRIOCgZyZWFzb24YAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIkChdwaHlzaWNhbGx5X2Rpc2Nvbm5lY3RlZBgFIAEoCEgAiAEBQhoKGF9waHlzaWNhbGx5X2Rpc2Nvbm5lY3RlZCJDCg9BYm9ydFJ1blJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSKBAQoTU2V0SG9zdFBvd2VyUmVxdWVzdBIMCgRuYW1lGAEgASgJEioKBmFjdGlvbhgCIAEoDjIaLnJhY2t3cmlnaHQudjEuUG93ZXJBY3Rpb24SHAoUYm9vdF9vbGRfZGlza19yZWFzb24YAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCSIiChJFeHBsYWluSG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCSIlChVMaXN0Q2xlYW5TdGVwc1JlcXVlc3QSDAoEbmFtZRgBIAEoCSKXAQoWTGlzdENsZWFuU3RlcHNSZXNwb25zZRInCgVzdGVwcxgBIAMoCzIYLnJhY2t3cmlnaHQudjEuQ2xlYW5TdGVwEjAKDGNvbGxlY3RlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIY29tcGxldGUYAyABKAgSEAoId2FybmluZ3MYBCADKAkiTgoYTGlzdEhvc3RSZXZpc2lvbnNSZXF1ZXN0EgwKBG5hbWUYASABKAkSFgoJcGFnZV9zaXplGAIgASgNSACIAQFCDAoKX3BhZ2Vfc2l6ZSJLChlMaXN0SG9zdFJldmlzaW9uc1Jlc3BvbnNlEi4KCXJldmlzaW9ucxgBIAMoCzIbLnJhY2t3cmlnaHQudjEuSG9zdFJldmlzaW9uIosBCgxIb3N0UmV2aXNpb24SEAoIcmV2aXNpb24YASABKAQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYAyABKAkSDQoFY2F1c2UYBCABKAkSIQoEaG9zdBgFIAEoCzITLnJhY2t3cmlnaHQudjEuSG9zdCq6AQoJSG9zdFN0YXRlEhoKFkhPU1RfU1RBVEVfVU5TUEVDSUZJRUQQABISCg5IT1NUX1NUQVRFX05FVxABEhkKFUhPU1RfU1RBVEVfTUFOQUdFQUJMRRACEhgKFEhPU1RfU1RBVEVfQVZBSUxBQkxFEAMSGgoWSE9TVF9TVEFURV9QUk9WSVNJT05FRBAEEhcKE0hPU1RfU1RBVEVfRVhURVJOQUwQBRITCg9IT1NUX1NUQVRFX0dPTkUQBipYCghIb3N0R29hbBIZChVIT1NUX0dPQUxfVU5TUEVDSUZJRUQQABIYChRIT1NUX0dPQUxfTUFOQUdFQUJMRRABEhcKE0hPU1RfR09BTF9BVkFJTEFCTEUQAipmCgxFcmFzdXJlTGV2ZWwSHQoZRVJBU1VSRV9MRVZFTF9VTlNQRUNJRklFRBAAEhYKEkVSQVNVUkVfTEVWRUxfRlVMTBABEh8KG0VSQVNVUkVfTEVWRUxfTUVUQURBVEFfT05MWRACKlwKC0JtY1Byb3RvY29sEhwKGEJNQ19QUk9UT0NPTF9VTlNQRUNJRklFRBAAEhUKEUJNQ19QUk9UT0NPTF9JUE1JEAESGAoUQk1DX1BST1RPQ09MX1JFREZJU0gQAipoCglIb3N0UG93ZXISGgoWSE9TVF9QT1dFUl9VTlNQRUNJRklFRBAAEhgKFEhPU1RfUE9XRVJfVU5NQU5BR0VEEAESEQoNSE9TVF9QT1dFUl9PThACEhIKDkhPU1RfUE9XRVJfT0ZGEAMqagoJSG9sZFNjb3BlEhoKFkhPTERfU0NPUEVfVU5TUEVDSUZJRUQQABITCg9IT0xEX1NDT1BFX1dPUksQARIUChBIT0xEX1NDT1BFX1BPV0VSEAISFgoSSE9MRF9TQ09QRV9SRUxFQVNFEAMqZQoNRmF1bHRTZXZlcml0eRIeChpGQVVMVF9TRVZFUklUWV9VTlNQRUNJRklFRBAAEhoKFkZBVUxUX1NFVkVSSVRZX1dBUk5JTkcQARIYChRGQVVMVF9TRVZFUklUWV9FUlJPUhACKmAKDERlbGV0aW9uTW9kZRIdChlERUxFVElPTl9NT0RFX1VOU1BFQ0lGSUVEEAASGAoUREVMRVRJT05fTU9ERV9OT1JNQUwQARIXChNERUxFVElPTl9NT0RFX0ZPUkNFEAIqbgoLUG93ZXJBY3Rpb24SHAoYUE9XRVJfQUNUSU9OX1VOU1BFQ0lGSUVEEAASEwoPUE9XRVJfQUNUSU9OX09OEAESFAoQUE9XRVJfQUNUSU9OX09GRhACEhYKElBPV0VSX0FDVElPTl9SRVNFVBADMoQQCgtIb3N0U2VydmljZRJDCgpDcmVhdGVIb3N0EiAucmFja3dyaWdodC52MS5DcmVhdGVIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBI9CgdHZXRIb3N0Eh0ucmFja3dyaWdodC52MS5HZXRIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJOCglMaXN0SG9zdHMSHy5yYWNrd3JpZ2h0LnYxLkxpc3RIb3N0c1JlcXVlc3QaIC5yYWNrd3JpZ2h0LnYxLkxpc3RIb3N0c1Jlc3BvbnNlEkMKClVwZGF0ZUhvc3QSIC5yYWNrd3JpZ2h0LnYxLlVwZGF0ZUhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkMKCkRlbGV0ZUhvc3QSIC5yYWNrd3JpZ2h0LnYxLkRlbGV0ZUhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0ElMKCldhdGNoSG9zdHMSIC5yYWNrd3JpZ2h0LnYxLldhdGNoSG9zdHNSZXF1ZXN0GiEucmFja3dyaWdodC52MS5XYXRjaEhvc3RzUmVzcG9uc2UwARJDCgpWZXJpZnlIb3N0EiAucmFja3dyaWdodC52MS5WZXJpZnlIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJFCgtJbnNwZWN0SG9zdBIhLnJhY2t3cmlnaHQudjEuSW5zcGVjdEhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkEKCUNsZWFuSG9zdBIfLnJhY2t3cmlnaHQudjEuQ2xlYW5Ib3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBI/CghBYm9ydFJ1bhIeLnJhY2t3cmlnaHQudjEuQWJvcnRSdW5SZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkUKC1JlbGVhc2VIb2xkEiEucmFja3dyaWdodC52MS5SZWxlYXNlSG9sZFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSRwoMU2V0SG9zdFBvd2VyEiIucmFja3dyaWdodC52MS5TZXRIb3N0UG93ZXJSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkEKCVJldHJ5SG9zdBIfLnJhY2t3cmlnaHQudjEuUmV0cnlIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJFCgtTZXJ2aWNlSG9zdBIhLnJhY2t3cmlnaHQudjEuU2VydmljZUhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkkKDVByb3Zpc2lvbkhvc3QSIy5yYWNrd3JpZ2h0LnYxLlByb3Zpc2lvbkhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkUKC1JlaW1hZ2VIb3N0EiEucmFja3dyaWdodC52MS5SZWltYWdlSG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSRQoLUmVsZWFzZUhvc3QSIS5yYWNrd3JpZ2h0LnYxLlJlbGVhc2VIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJDCgpSZXNjdWVIb3N0EiAucmFja3dyaWdodC52MS5SZXNjdWVIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJBCglBZG9wdEhvc3QSHy5yYWNrd3JpZ2h0LnYxLkFkb3B0SG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSQQoJQ2xhaW1Ib3N0Eh8ucmFja3dyaWdodC52MS5DbGFpbUhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkUKC1VuY2xhaW1Ib3N0EiEucmFja3dyaWdodC52MS5VbmNsYWltSG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSPwoISG9sZEhvc3QSHi5yYWNrd3JpZ2h0LnYxLkhvbGRIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJBCglSZXN1bWVSdW4SHy5yYWNrd3JpZ2h0LnYxLlJlc3VtZVJ1blJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSPwoIU2tpcFN0ZXASHi5yYWNrd3JpZ2h0LnYxLlNraXBTdGVwUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJTChJDYW5jZWxIb3N0RGVsZXRpb24SKC5yYWNrd3JpZ2h0LnYxLkNhbmNlbEhvc3REZWxldGlvblJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSTAoLRXhwbGFpbkhvc3QSIS5yYWNrd3JpZ2h0LnYxLkV4cGxhaW5Ib3N0UmVxdWVzdBoaLnJhY2t3cmlnaHQudjEuRXhwbGFuYXRpb24SXQoOTGlzdENsZWFuU3RlcHMSJC5yYWNrd3JpZ2h0LnYxLkxpc3RDbGVhblN0ZXBzUmVxdWVzdBolLnJhY2t3cmlnaHQudjEuTGlzdENsZWFuU3RlcHNSZXNwb25zZRJmChFMaXN0SG9zdFJldmlzaW9ucxInLnJhY2t3cmlnaHQudjEuTGlzdEhvc3RSZXZpc2lvbnNSZXF1ZXN0GigucmFja3dyaWdodC52MS5MaXN0SG9zdFJldmlzaW9uc1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_explanation, file_rackwright_v1_inventory, file_rackwright_v1_run]);
 
 /**
  * @generated from message rackwright.v1.Host
@@ -212,6 +212,13 @@ export type HostSpec = Message<"rackwright.v1.HostSpec"> & {
    * @generated from field: optional bool retired = 6;
    */
   retired?: boolean | undefined;
+
+  /**
+   * What the host's power should be while no run holds it. Unset means unmanaged.
+   *
+   * @generated from field: rackwright.v1.HostPower power = 7;
+   */
+  power: HostPower;
 };
 
 /**
@@ -275,6 +282,13 @@ export type Hold = Message<"rackwright.v1.Hold"> & {
    * @generated from field: google.protobuf.Timestamp since = 4;
    */
   since?: Timestamp | undefined;
+
+  /**
+   * Ends by itself then; unset: a person lifts it.
+   *
+   * @generated from field: google.protobuf.Timestamp until = 5;
+   */
+  until?: Timestamp | undefined;
 };
 
 /**
@@ -283,6 +297,72 @@ export type Hold = Message<"rackwright.v1.Hold"> & {
  */
 export const HoldSchema: GenMessage<Hold> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 5);
+
+/**
+ * Claim is the only meaning of "in use".
+ *
+ * @generated from message rackwright.v1.Claim
+ */
+export type Claim = Message<"rackwright.v1.Claim"> & {
+  /**
+   * "user:NAME" or "pools/POOL"
+   *
+   * @generated from field: string by = 1;
+   */
+  by: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp at = 3;
+   */
+  at?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rackwright.v1.Claim.
+ * Use `create(ClaimSchema)` to create a new message.
+ */
+export const ClaimSchema: GenMessage<Claim> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 6);
+
+/**
+ * AfterFailure is what a failed clean leaves behind: the host stays in the runner for a while.
+ *
+ * @generated from message rackwright.v1.AfterFailure
+ */
+export type AfterFailure = Message<"rackwright.v1.AfterFailure"> & {
+  /**
+   * Powered off after this.
+   *
+   * @generated from field: google.protobuf.Timestamp runner_until = 1;
+   */
+  runnerUntil?: Timestamp | undefined;
+
+  /**
+   * What it may be powered on into without further words: "runner" or "rescue".
+   *
+   * @generated from field: string boot_only = 2;
+   */
+  bootOnly: string;
+
+  /**
+   * Which run failed, as "clean 3".
+   *
+   * @generated from field: string run = 3;
+   */
+  run: string;
+};
+
+/**
+ * Describes the message rackwright.v1.AfterFailure.
+ * Use `create(AfterFailureSchema)` to create a new message.
+ */
+export const AfterFailureSchema: GenMessage<AfterFailure> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 7);
 
 /**
  * Fault is the system's own; it is cleared only by its recovery.
@@ -311,6 +391,11 @@ export type Fault = Message<"rackwright.v1.Fault"> & {
    * @generated from field: string cleared_by = 4;
    */
   clearedBy: string;
+
+  /**
+   * @generated from field: rackwright.v1.FaultSeverity severity = 5;
+   */
+  severity: FaultSeverity;
 };
 
 /**
@@ -318,7 +403,7 @@ export type Fault = Message<"rackwright.v1.Fault"> & {
  * Use `create(FaultSchema)` to create a new message.
  */
 export const FaultSchema: GenMessage<Fault> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 6);
+  messageDesc(file_rackwright_v1_host, 8);
 
 /**
  * @generated from message rackwright.v1.LastCleaned
@@ -354,7 +439,7 @@ export type LastCleaned = Message<"rackwright.v1.LastCleaned"> & {
  * Use `create(LastCleanedSchema)` to create a new message.
  */
 export const LastCleanedSchema: GenMessage<LastCleaned> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 7);
+  messageDesc(file_rackwright_v1_host, 9);
 
 /**
  * @generated from message rackwright.v1.Deletion
@@ -374,6 +459,13 @@ export type Deletion = Message<"rackwright.v1.Deletion"> & {
    * @generated from field: google.protobuf.Timestamp at = 3;
    */
   at?: Timestamp | undefined;
+
+  /**
+   * Only rises.
+   *
+   * @generated from field: rackwright.v1.DeletionMode mode = 4;
+   */
+  mode: DeletionMode;
 };
 
 /**
@@ -381,7 +473,7 @@ export type Deletion = Message<"rackwright.v1.Deletion"> & {
  * Use `create(DeletionSchema)` to create a new message.
  */
 export const DeletionSchema: GenMessage<Deletion> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 8);
+  messageDesc(file_rackwright_v1_host, 10);
 
 /**
  * GoalBackoff is what stands between a failed goal and its next attempt.
@@ -416,7 +508,7 @@ export type GoalBackoff = Message<"rackwright.v1.GoalBackoff"> & {
  * Use `create(GoalBackoffSchema)` to create a new message.
  */
 export const GoalBackoffSchema: GenMessage<GoalBackoff> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 9);
+  messageDesc(file_rackwright_v1_host, 11);
 
 /**
  * @generated from message rackwright.v1.HostStatus
@@ -519,6 +611,27 @@ export type HostStatus = Message<"rackwright.v1.HostStatus"> & {
    * @generated from field: rackwright.v1.Inventory inventory = 16;
    */
   inventory?: Inventory | undefined;
+
+  /**
+   * Who uses the host; unset: nobody.
+   *
+   * @generated from field: rackwright.v1.Claim claim = 17;
+   */
+  claim?: Claim | undefined;
+
+  /**
+   * Set while a failed clean keeps the host in the runner, or keeps it from its old disk.
+   *
+   * @generated from field: rackwright.v1.AfterFailure after_failure = 18;
+   */
+  afterFailure?: AfterFailure | undefined;
+
+  /**
+   * Failed cleans in a row that were started again by themselves.
+   *
+   * @generated from field: uint32 automatic_recleans = 19;
+   */
+  automaticRecleans: number;
 };
 
 /**
@@ -526,7 +639,7 @@ export type HostStatus = Message<"rackwright.v1.HostStatus"> & {
  * Use `create(HostStatusSchema)` to create a new message.
  */
 export const HostStatusSchema: GenMessage<HostStatus> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 10);
+  messageDesc(file_rackwright_v1_host, 12);
 
 /**
  * @generated from message rackwright.v1.Progress
@@ -553,7 +666,7 @@ export type Progress = Message<"rackwright.v1.Progress"> & {
  * Use `create(ProgressSchema)` to create a new message.
  */
 export const ProgressSchema: GenMessage<Progress> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 11);
+  messageDesc(file_rackwright_v1_host, 13);
 
 /**
  * @generated from message rackwright.v1.CreateHostRequest
@@ -589,7 +702,7 @@ export type CreateHostRequest = Message<"rackwright.v1.CreateHostRequest"> & {
  * Use `create(CreateHostRequestSchema)` to create a new message.
  */
 export const CreateHostRequestSchema: GenMessage<CreateHostRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 12);
+  messageDesc(file_rackwright_v1_host, 14);
 
 /**
  * @generated from message rackwright.v1.GetHostRequest
@@ -606,7 +719,7 @@ export type GetHostRequest = Message<"rackwright.v1.GetHostRequest"> & {
  * Use `create(GetHostRequestSchema)` to create a new message.
  */
 export const GetHostRequestSchema: GenMessage<GetHostRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 13);
+  messageDesc(file_rackwright_v1_host, 15);
 
 /**
  * @generated from message rackwright.v1.ListHostsRequest
@@ -637,7 +750,7 @@ export type ListHostsRequest = Message<"rackwright.v1.ListHostsRequest"> & {
  * Use `create(ListHostsRequestSchema)` to create a new message.
  */
 export const ListHostsRequestSchema: GenMessage<ListHostsRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 14);
+  messageDesc(file_rackwright_v1_host, 16);
 
 /**
  * @generated from message rackwright.v1.ListHostsResponse
@@ -659,7 +772,7 @@ export type ListHostsResponse = Message<"rackwright.v1.ListHostsResponse"> & {
  * Use `create(ListHostsResponseSchema)` to create a new message.
  */
 export const ListHostsResponseSchema: GenMessage<ListHostsResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 15);
+  messageDesc(file_rackwright_v1_host, 17);
 
 /**
  * @generated from message rackwright.v1.UpdateHostRequest
@@ -691,7 +804,7 @@ export type UpdateHostRequest = Message<"rackwright.v1.UpdateHostRequest"> & {
  * Use `create(UpdateHostRequestSchema)` to create a new message.
  */
 export const UpdateHostRequestSchema: GenMessage<UpdateHostRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 16);
+  messageDesc(file_rackwright_v1_host, 18);
 
 /**
  * @generated from message rackwright.v1.DeleteHostRequest
@@ -716,6 +829,13 @@ export type DeleteHostRequest = Message<"rackwright.v1.DeleteHostRequest"> & {
    * @generated from field: string request_id = 4;
    */
   requestId: string;
+
+  /**
+   * Unset means normal. Force removes the record even when agent, BMC or both are gone.
+   *
+   * @generated from field: rackwright.v1.DeletionMode mode = 5;
+   */
+  mode: DeletionMode;
 };
 
 /**
@@ -723,7 +843,376 @@ export type DeleteHostRequest = Message<"rackwright.v1.DeleteHostRequest"> & {
  * Use `create(DeleteHostRequestSchema)` to create a new message.
  */
 export const DeleteHostRequestSchema: GenMessage<DeleteHostRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 17);
+  messageDesc(file_rackwright_v1_host, 19);
+
+/**
+ * @generated from message rackwright.v1.CancelHostDeletionRequest
+ */
+export type CancelHostDeletionRequest = Message<"rackwright.v1.CancelHostDeletionRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.CancelHostDeletionRequest.
+ * Use `create(CancelHostDeletionRequestSchema)` to create a new message.
+ */
+export const CancelHostDeletionRequestSchema: GenMessage<CancelHostDeletionRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 20);
+
+/**
+ * @generated from message rackwright.v1.RetryHostRequest
+ */
+export type RetryHostRequest = Message<"rackwright.v1.RetryHostRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.RetryHostRequest.
+ * Use `create(RetryHostRequestSchema)` to create a new message.
+ */
+export const RetryHostRequestSchema: GenMessage<RetryHostRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 21);
+
+/**
+ * @generated from message rackwright.v1.ServiceHostRequest
+ */
+export type ServiceHostRequest = Message<"rackwright.v1.ServiceHostRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * At least one.
+   *
+   * @generated from field: repeated rackwright.v1.CleanStepRequest steps = 2;
+   */
+  steps: CleanStepRequest[];
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.ServiceHostRequest.
+ * Use `create(ServiceHostRequestSchema)` to create a new message.
+ */
+export const ServiceHostRequestSchema: GenMessage<ServiceHostRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 22);
+
+/**
+ * @generated from message rackwright.v1.ProvisionHostRequest
+ */
+export type ProvisionHostRequest = Message<"rackwright.v1.ProvisionHostRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * OCI reference by tag or digest, or URL with checksum.
+   *
+   * @generated from field: string image = 2;
+   */
+  image: string;
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.ProvisionHostRequest.
+ * Use `create(ProvisionHostRequestSchema)` to create a new message.
+ */
+export const ProvisionHostRequestSchema: GenMessage<ProvisionHostRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 23);
+
+/**
+ * @generated from message rackwright.v1.ReimageHostRequest
+ */
+export type ReimageHostRequest = Message<"rackwright.v1.ReimageHostRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string image = 2;
+   */
+  image: string;
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.ReimageHostRequest.
+ * Use `create(ReimageHostRequestSchema)` to create a new message.
+ */
+export const ReimageHostRequestSchema: GenMessage<ReimageHostRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 24);
+
+/**
+ * @generated from message rackwright.v1.ReleaseHostRequest
+ */
+export type ReleaseHostRequest = Message<"rackwright.v1.ReleaseHostRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.ReleaseHostRequest.
+ * Use `create(ReleaseHostRequestSchema)` to create a new message.
+ */
+export const ReleaseHostRequestSchema: GenMessage<ReleaseHostRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 25);
+
+/**
+ * @generated from message rackwright.v1.RescueHostRequest
+ */
+export type RescueHostRequest = Message<"rackwright.v1.RescueHostRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.RescueHostRequest.
+ * Use `create(RescueHostRequestSchema)` to create a new message.
+ */
+export const RescueHostRequestSchema: GenMessage<RescueHostRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 26);
+
+/**
+ * @generated from message rackwright.v1.AdoptHostRequest
+ */
+export type AdoptHostRequest = Message<"rackwright.v1.AdoptHostRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * EXTERNAL or PROVISIONED.
+   *
+   * @generated from field: rackwright.v1.HostState to = 2;
+   */
+  to: HostState;
+
+  /**
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.AdoptHostRequest.
+ * Use `create(AdoptHostRequestSchema)` to create a new message.
+ */
+export const AdoptHostRequestSchema: GenMessage<AdoptHostRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 27);
+
+/**
+ * @generated from message rackwright.v1.ClaimHostRequest
+ */
+export type ClaimHostRequest = Message<"rackwright.v1.ClaimHostRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.ClaimHostRequest.
+ * Use `create(ClaimHostRequestSchema)` to create a new message.
+ */
+export const ClaimHostRequestSchema: GenMessage<ClaimHostRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 28);
+
+/**
+ * @generated from message rackwright.v1.UnclaimHostRequest
+ */
+export type UnclaimHostRequest = Message<"rackwright.v1.UnclaimHostRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.UnclaimHostRequest.
+ * Use `create(UnclaimHostRequestSchema)` to create a new message.
+ */
+export const UnclaimHostRequestSchema: GenMessage<UnclaimHostRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 29);
+
+/**
+ * @generated from message rackwright.v1.HoldHostRequest
+ */
+export type HoldHostRequest = Message<"rackwright.v1.HoldHostRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: rackwright.v1.HoldScope scope = 2;
+   */
+  scope: HoldScope;
+
+  /**
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * Must lie ahead; unset: until a person lifts it.
+   *
+   * @generated from field: google.protobuf.Timestamp until = 4;
+   */
+  until?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string request_id = 5;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.HoldHostRequest.
+ * Use `create(HoldHostRequestSchema)` to create a new message.
+ */
+export const HoldHostRequestSchema: GenMessage<HoldHostRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 30);
+
+/**
+ * @generated from message rackwright.v1.ResumeRunRequest
+ */
+export type ResumeRunRequest = Message<"rackwright.v1.ResumeRunRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.ResumeRunRequest.
+ * Use `create(ResumeRunRequestSchema)` to create a new message.
+ */
+export const ResumeRunRequestSchema: GenMessage<ResumeRunRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 31);
+
+/**
+ * @generated from message rackwright.v1.SkipStepRequest
+ */
+export type SkipStepRequest = Message<"rackwright.v1.SkipStepRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.SkipStepRequest.
+ * Use `create(SkipStepRequestSchema)` to create a new message.
+ */
+export const SkipStepRequestSchema: GenMessage<SkipStepRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_host, 32);
 
 /**
  * @generated from message rackwright.v1.WatchHostsRequest
@@ -749,7 +1238,7 @@ export type WatchHostsRequest = Message<"rackwright.v1.WatchHostsRequest"> & {
  * Use `create(WatchHostsRequestSchema)` to create a new message.
  */
 export const WatchHostsRequestSchema: GenMessage<WatchHostsRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 18);
+  messageDesc(file_rackwright_v1_host, 33);
 
 /**
  * @generated from message rackwright.v1.WatchHostsResponse
@@ -776,7 +1265,7 @@ export type WatchHostsResponse = Message<"rackwright.v1.WatchHostsResponse"> & {
  * Use `create(WatchHostsResponseSchema)` to create a new message.
  */
 export const WatchHostsResponseSchema: GenMessage<WatchHostsResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 19);
+  messageDesc(file_rackwright_v1_host, 34);
 
 /**
  * @generated from enum rackwright.v1.WatchHostsResponse.Kind
@@ -818,7 +1307,7 @@ export type WatchHostsResponse_Kind = (typeof WatchHostsResponse_Kind)[keyof typ
  * Describes the enum rackwright.v1.WatchHostsResponse.Kind.
  */
 export const WatchHostsResponse_KindSchema: GenEnum<WatchHostsResponse_Kind> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_host, 19, 0);
+  enumDesc(file_rackwright_v1_host, 34, 0);
 
 /**
  * @generated from message rackwright.v1.VerifyHostRequest
@@ -840,7 +1329,7 @@ export type VerifyHostRequest = Message<"rackwright.v1.VerifyHostRequest"> & {
  * Use `create(VerifyHostRequestSchema)` to create a new message.
  */
 export const VerifyHostRequestSchema: GenMessage<VerifyHostRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 20);
+  messageDesc(file_rackwright_v1_host, 35);
 
 /**
  * @generated from message rackwright.v1.InspectHostRequest
@@ -862,7 +1351,7 @@ export type InspectHostRequest = Message<"rackwright.v1.InspectHostRequest"> & {
  * Use `create(InspectHostRequestSchema)` to create a new message.
  */
 export const InspectHostRequestSchema: GenMessage<InspectHostRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 21);
+  messageDesc(file_rackwright_v1_host, 36);
 
 /**
  * @generated from message rackwright.v1.CleanHostRequest
@@ -891,7 +1380,7 @@ export type CleanHostRequest = Message<"rackwright.v1.CleanHostRequest"> & {
  * Use `create(CleanHostRequestSchema)` to create a new message.
  */
 export const CleanHostRequestSchema: GenMessage<CleanHostRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 22);
+  messageDesc(file_rackwright_v1_host, 37);
 
 /**
  * @generated from message rackwright.v1.CleanStepRequest
@@ -915,7 +1404,7 @@ export type CleanStepRequest = Message<"rackwright.v1.CleanStepRequest"> & {
  * Use `create(CleanStepRequestSchema)` to create a new message.
  */
 export const CleanStepRequestSchema: GenMessage<CleanStepRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 23);
+  messageDesc(file_rackwright_v1_host, 38);
 
 /**
  * @generated from message rackwright.v1.ReleaseHoldRequest
@@ -944,6 +1433,14 @@ export type ReleaseHoldRequest = Message<"rackwright.v1.ReleaseHoldRequest"> & {
    * @generated from field: string request_id = 4;
    */
   requestId: string;
+
+  /**
+   * For the hold fencePending: the machine that was removed by force can reach nothing any more.
+   * Recorded.
+   *
+   * @generated from field: optional bool physically_disconnected = 5;
+   */
+  physicallyDisconnected?: boolean | undefined;
 };
 
 /**
@@ -951,7 +1448,7 @@ export type ReleaseHoldRequest = Message<"rackwright.v1.ReleaseHoldRequest"> & {
  * Use `create(ReleaseHoldRequestSchema)` to create a new message.
  */
 export const ReleaseHoldRequestSchema: GenMessage<ReleaseHoldRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 24);
+  messageDesc(file_rackwright_v1_host, 39);
 
 /**
  * @generated from message rackwright.v1.AbortRunRequest
@@ -966,6 +1463,11 @@ export type AbortRunRequest = Message<"rackwright.v1.AbortRunRequest"> & {
    * @generated from field: string reason = 2;
    */
   reason: string;
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
 };
 
 /**
@@ -973,7 +1475,7 @@ export type AbortRunRequest = Message<"rackwright.v1.AbortRunRequest"> & {
  * Use `create(AbortRunRequestSchema)` to create a new message.
  */
 export const AbortRunRequestSchema: GenMessage<AbortRunRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 25);
+  messageDesc(file_rackwright_v1_host, 40);
 
 /**
  * @generated from message rackwright.v1.SetHostPowerRequest
@@ -1007,7 +1509,7 @@ export type SetHostPowerRequest = Message<"rackwright.v1.SetHostPowerRequest"> &
  * Use `create(SetHostPowerRequestSchema)` to create a new message.
  */
 export const SetHostPowerRequestSchema: GenMessage<SetHostPowerRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 26);
+  messageDesc(file_rackwright_v1_host, 41);
 
 /**
  * @generated from message rackwright.v1.ExplainHostRequest
@@ -1024,7 +1526,7 @@ export type ExplainHostRequest = Message<"rackwright.v1.ExplainHostRequest"> & {
  * Use `create(ExplainHostRequestSchema)` to create a new message.
  */
 export const ExplainHostRequestSchema: GenMessage<ExplainHostRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 27);
+  messageDesc(file_rackwright_v1_host, 42);
 
 /**
  * @generated from message rackwright.v1.ListCleanStepsRequest
@@ -1041,7 +1543,7 @@ export type ListCleanStepsRequest = Message<"rackwright.v1.ListCleanStepsRequest
  * Use `create(ListCleanStepsRequestSchema)` to create a new message.
  */
 export const ListCleanStepsRequestSchema: GenMessage<ListCleanStepsRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 28);
+  messageDesc(file_rackwright_v1_host, 43);
 
 /**
  * @generated from message rackwright.v1.ListCleanStepsResponse
@@ -1079,7 +1581,7 @@ export type ListCleanStepsResponse = Message<"rackwright.v1.ListCleanStepsRespon
  * Use `create(ListCleanStepsResponseSchema)` to create a new message.
  */
 export const ListCleanStepsResponseSchema: GenMessage<ListCleanStepsResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 29);
+  messageDesc(file_rackwright_v1_host, 44);
 
 /**
  * @generated from message rackwright.v1.ListHostRevisionsRequest
@@ -1101,7 +1603,7 @@ export type ListHostRevisionsRequest = Message<"rackwright.v1.ListHostRevisionsR
  * Use `create(ListHostRevisionsRequestSchema)` to create a new message.
  */
 export const ListHostRevisionsRequestSchema: GenMessage<ListHostRevisionsRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 30);
+  messageDesc(file_rackwright_v1_host, 45);
 
 /**
  * @generated from message rackwright.v1.ListHostRevisionsResponse
@@ -1118,7 +1620,7 @@ export type ListHostRevisionsResponse = Message<"rackwright.v1.ListHostRevisions
  * Use `create(ListHostRevisionsResponseSchema)` to create a new message.
  */
 export const ListHostRevisionsResponseSchema: GenMessage<ListHostRevisionsResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 31);
+  messageDesc(file_rackwright_v1_host, 46);
 
 /**
  * @generated from message rackwright.v1.HostRevision
@@ -1159,7 +1661,7 @@ export type HostRevision = Message<"rackwright.v1.HostRevision"> & {
  * Use `create(HostRevisionSchema)` to create a new message.
  */
 export const HostRevisionSchema: GenMessage<HostRevision> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_host, 32);
+  messageDesc(file_rackwright_v1_host, 47);
 
 /**
  * HostState is one of the six stable states (the table in the README is generated).
@@ -1340,6 +1842,50 @@ export const BmcProtocolSchema: GenEnum<BmcProtocol> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_host, 3);
 
 /**
+ * HostPower is what a person wants of a host's power while no run holds it.
+ *
+ * @generated from enum rackwright.v1.HostPower
+ */
+export const HostPower = {
+  /**
+   * Means unmanaged.
+   *
+   * @generated from enum value: HOST_POWER_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Observed, never changed.
+   *
+   * @generated from enum value: HOST_POWER_UNMANAGED = 1;
+   */
+  UNMANAGED: 1,
+
+  /**
+   * @generated from enum value: HOST_POWER_ON = 2;
+   */
+  ON: 2,
+
+  /**
+   * @generated from enum value: HOST_POWER_OFF = 3;
+   */
+  OFF: 3,
+} as const;
+
+/**
+ * HostPower is what a person wants of a host's power while no run holds it.
+ *
+ * @generated from enum rackwright.v1.HostPower
+ */
+export type HostPower = (typeof HostPower)[keyof typeof HostPower] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.HostPower.
+ */
+export const HostPowerSchema: GenEnum<HostPower> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_host, 4);
+
+/**
  * @generated from enum rackwright.v1.HoldScope
  */
 export const HoldScope = {
@@ -1373,7 +1919,77 @@ export type HoldScope = (typeof HoldScope)[keyof typeof HoldScope] | UnknownEnum
  * Describes the enum rackwright.v1.HoldScope.
  */
 export const HoldScopeSchema: GenEnum<HoldScope> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_host, 4);
+  enumDesc(file_rackwright_v1_host, 5);
+
+/**
+ * @generated from enum rackwright.v1.FaultSeverity
+ */
+export const FaultSeverity = {
+  /**
+   * Means error.
+   *
+   * @generated from enum value: FAULT_SEVERITY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: FAULT_SEVERITY_WARNING = 1;
+   */
+  WARNING: 1,
+
+  /**
+   * @generated from enum value: FAULT_SEVERITY_ERROR = 2;
+   */
+  ERROR: 2,
+} as const;
+
+/**
+ * @generated from enum rackwright.v1.FaultSeverity
+ */
+export type FaultSeverity = (typeof FaultSeverity)[keyof typeof FaultSeverity] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.FaultSeverity.
+ */
+export const FaultSeveritySchema: GenEnum<FaultSeverity> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_host, 6);
+
+/**
+ * @generated from enum rackwright.v1.DeletionMode
+ */
+export const DeletionMode = {
+  /**
+   * Means normal.
+   *
+   * @generated from enum value: DELETION_MODE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Every step must succeed; provider errors are retried for ever.
+   *
+   * @generated from enum value: DELETION_MODE_NORMAL = 1;
+   */
+  NORMAL: 1,
+
+  /**
+   * Each provider call once; errors are recorded in an AbandonedResource and ignored.
+   *
+   * @generated from enum value: DELETION_MODE_FORCE = 2;
+   */
+  FORCE: 2,
+} as const;
+
+/**
+ * @generated from enum rackwright.v1.DeletionMode
+ */
+export type DeletionMode = (typeof DeletionMode)[keyof typeof DeletionMode] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.DeletionMode.
+ */
+export const DeletionModeSchema: GenEnum<DeletionMode> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_host, 7);
 
 /**
  * @generated from enum rackwright.v1.PowerAction
@@ -1409,7 +2025,7 @@ export type PowerAction = (typeof PowerAction)[keyof typeof PowerAction] | Unkno
  * Describes the enum rackwright.v1.PowerAction.
  */
 export const PowerActionSchema: GenEnum<PowerAction> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_host, 5);
+  enumDesc(file_rackwright_v1_host, 8);
 
 /**
  * HostService manages bare-metal hosts: their records, and what people ask of them.
@@ -1532,6 +2148,137 @@ export const HostService: GenService<{
   setHostPower: {
     methodKind: "unary";
     input: typeof SetHostPowerRequestSchema;
+    output: typeof HostSchema;
+  },
+  /**
+   * RetryHost starts what the goal waits for at once, also when it was given up.
+   *
+   * @generated from rpc rackwright.v1.HostService.RetryHost
+   */
+  retryHost: {
+    methodKind: "unary";
+    input: typeof RetryHostRequestSchema;
+    output: typeof HostSchema;
+  },
+  /**
+   * ServiceHost runs an explicit list of steps without changing what the host is used for.
+   *
+   * @generated from rpc rackwright.v1.HostService.ServiceHost
+   */
+  serviceHost: {
+    methodKind: "unary";
+    input: typeof ServiceHostRequestSchema;
+    output: typeof HostSchema;
+  },
+  /**
+   * ProvisionHost writes an image onto an available host.
+   *
+   * @generated from rpc rackwright.v1.HostService.ProvisionHost
+   */
+  provisionHost: {
+    methodKind: "unary";
+    input: typeof ProvisionHostRequestSchema;
+    output: typeof HostSchema;
+  },
+  /**
+   * ReimageHost writes another image onto a provisioned host whose claim the caller holds.
+   *
+   * @generated from rpc rackwright.v1.HostService.ReimageHost
+   */
+  reimageHost: {
+    methodKind: "unary";
+    input: typeof ReimageHostRequestSchema;
+    output: typeof HostSchema;
+  },
+  /**
+   * ReleaseHost gives a provisioned host back: manageable and dirty; a clean follows by the goal.
+   *
+   * @generated from rpc rackwright.v1.HostService.ReleaseHost
+   */
+  releaseHost: {
+    methodKind: "unary";
+    input: typeof ReleaseHostRequestSchema;
+    output: typeof HostSchema;
+  },
+  /**
+   * RescueHost boots a manageable or provisioned host into the runner, which touches nothing.
+   *
+   * @generated from rpc rackwright.v1.HostService.RescueHost
+   */
+  rescueHost: {
+    methodKind: "unary";
+    input: typeof RescueHostRequestSchema;
+    output: typeof HostSchema;
+  },
+  /**
+   * AdoptHost takes in a host that runs already: BMC access is proved, nothing is booted or written.
+   *
+   * @generated from rpc rackwright.v1.HostService.AdoptHost
+   */
+  adoptHost: {
+    methodKind: "unary";
+    input: typeof AdoptHostRequestSchema;
+    output: typeof HostSchema;
+  },
+  /**
+   * ClaimHost says who uses the host; a host has at most one claim.
+   *
+   * @generated from rpc rackwright.v1.HostService.ClaimHost
+   */
+  claimHost: {
+    methodKind: "unary";
+    input: typeof ClaimHostRequestSchema;
+    output: typeof HostSchema;
+  },
+  /**
+   * UnclaimHost gives the claim up.
+   *
+   * @generated from rpc rackwright.v1.HostService.UnclaimHost
+   */
+  unclaimHost: {
+    methodKind: "unary";
+    input: typeof UnclaimHostRequestSchema;
+    output: typeof HostSchema;
+  },
+  /**
+   * HoldHost keeps work, power or release from the host until it is lifted or its time is over.
+   *
+   * @generated from rpc rackwright.v1.HostService.HoldHost
+   */
+  holdHost: {
+    methodKind: "unary";
+    input: typeof HoldHostRequestSchema;
+    output: typeof HostSchema;
+  },
+  /**
+   * ResumeRun lets a run go on that stands at a hold; without one it starts the failed run again from
+   * the step that failed, while the host is still in the runner.
+   *
+   * @generated from rpc rackwright.v1.HostService.ResumeRun
+   */
+  resumeRun: {
+    methodKind: "unary";
+    input: typeof ResumeRunRequestSchema;
+    output: typeof HostSchema;
+  },
+  /**
+   * SkipStep lets a run that stands at a hold, or waits for a person, go on without its present step.
+   *
+   * @generated from rpc rackwright.v1.HostService.SkipStep
+   */
+  skipStep: {
+    methodKind: "unary";
+    input: typeof SkipStepRequestSchema;
+    output: typeof HostSchema;
+  },
+  /**
+   * CancelHostDeletion takes a normal deletion back, until the removal has begun.
+   *
+   * @generated from rpc rackwright.v1.HostService.CancelHostDeletion
+   */
+  cancelHostDeletion: {
+    methodKind: "unary";
+    input: typeof CancelHostDeletionRequestSchema;
     output: typeof HostSchema;
   },
   /**

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/rack.proto.
  */
 export const file_rackwright_v1_rack: GenFile = /*@__PURE__*/
-  fileDesc("ChhyYWNrd3JpZ2h0L3YxL3JhY2sucHJvdG8SDXJhY2t3cmlnaHQudjEiwwIKBFJhY2sSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxhYmVscxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuUmFjay5MYWJlbHNFbnRyeRIlCgRzcGVjGAcgASgLMhcucmFja3dyaWdodC52MS5SYWNrU3BlYxIpCgZzdGF0dXMYCCABKAsyGS5yYWNrd3JpZ2h0LnYxLlJhY2tTdGF0dXMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIgCghSYWNrU3BlYxIUCgxkaXNwbGF5X25hbWUYASABKAkivAEKClJhY2tTdGF0dXMSGAoQYWdlbnRfa2V5X3NoYTI1NhgBIAEoCRIcCg9hZ2VudF9jb25uZWN0ZWQYAiABKAhIAIgBARIyCg5sYXN0X3NlZW5fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNYWdlbnRfdmVyc2lvbhgEIAEoCRIXCg9kdXBsaWNhdGVfYWdlbnQYBSABKAlCEgoQX2FnZW50X2Nvbm5lY3RlZCKJAQoRQ3JlYXRlUmFja1JlcXVlc3QSDwoHcmFja19pZBgBIAEoCRIhCgRyYWNrGAIgASgLMhMucmFja3dyaWdodC52MS5SYWNrEhoKDXZhbGlkYXRlX29ubHkYAyABKAhIAIgBARISCgpyZXF1ZXN0X2lkGAQgASgJQhAKDl92YWxpZGF0ZV9vbmx5Ih4KDkdldFJhY2tSZXF1ZXN0EgwKBG5hbWUYASABKAkiTAoQTGlzdFJhY2tzUmVxdWVzdBIWCglwYWdlX3NpemUYASABKA1IAIgBARISCgpwYWdlX3Rva2VuGAIgASgJQgwKCl9wYWdlX3NpemUiUAoRTGlzdFJhY2tzUmVzcG9uc2USIgoFcmFja3MYASADKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpUBChFVcGRhdGVSYWNrUmVxdWVzdBIhCgRyYWNrGAEgASgLMhMucmFja3dyaWdodC52MS5SYWNrEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQFCEAoOX3ZhbGlkYXRlX29ubHkiLwoRRGVsZXRlUmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJIiUKEVdhdGNoUmFja3NSZXF1ZXN0EhAKCHBvc2l0aW9uGAEgASgJItIBChJXYXRjaFJhY2tzUmVzcG9uc2USNAoEa2luZBgBIAEoDjImLnJhY2t3cmlnaHQudjEuV2F0Y2hSYWNrc1Jlc3BvbnNlLktpbmQSIQoEcmFjaxgCIAEoCzITLnJhY2t3cmlnaHQudjEuUmFjaxIQCghwb3NpdGlvbhgDIAEoCSJRCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX1VQREFURUQQARIQCgxLSU5EX0RFTEVURUQQAhIPCgtLSU5EX1NZTkNFRBADIiIKEkV4cGxhaW5SYWNrUmVxdWVzdBIMCgRuYW1lGAEgASgJIiYKFkNyZWF0ZUpvaW5Ub2tlblJlcXVlc3QSDAoEcmFjaxgBIAEoCSJeCglKb2luVG9rZW4SDQoFdG9rZW4YASABKAkSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWNhX3NoYTI1NhgDIAEoCTLiBAoLUmFja1NlcnZpY2USQwoKQ3JlYXRlUmFjaxIgLnJhY2t3cmlnaHQudjEuQ3JlYXRlUmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSPQoHR2V0UmFjaxIdLnJhY2t3cmlnaHQudjEuR2V0UmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSTgoJTGlzdFJhY2tzEh8ucmFja3dyaWdodC52MS5MaXN0UmFja3NSZXF1ZXN0GiAucmFja3dyaWdodC52MS5MaXN0UmFja3NSZXNwb25zZRJDCgpVcGRhdGVSYWNrEiAucmFja3dyaWdodC52MS5VcGRhdGVSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxJDCgpEZWxldGVSYWNrEiAucmFja3dyaWdodC52MS5EZWxldGVSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxJTCgpXYXRjaFJhY2tzEiAucmFja3dyaWdodC52MS5XYXRjaFJhY2tzUmVxdWVzdBohLnJhY2t3cmlnaHQudjEuV2F0Y2hSYWNrc1Jlc3BvbnNlMAESTAoLRXhwbGFpblJhY2sSIS5yYWNrd3JpZ2h0LnYxLkV4cGxhaW5SYWNrUmVxdWVzdBoaLnJhY2t3cmlnaHQudjEuRXhwbGFuYXRpb24SUgoPQ3JlYXRlSm9pblRva2VuEiUucmFja3dyaWdodC52MS5DcmVhdGVKb2luVG9rZW5SZXF1ZXN0GhgucmFja3dyaWdodC52MS5Kb2luVG9rZW5iBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_explanation]);
+  fileDesc("ChhyYWNrd3JpZ2h0L3YxL3JhY2sucHJvdG8SDXJhY2t3cmlnaHQudjEiwwIKBFJhY2sSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxhYmVscxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuUmFjay5MYWJlbHNFbnRyeRIlCgRzcGVjGAcgASgLMhcucmFja3dyaWdodC52MS5SYWNrU3BlYxIpCgZzdGF0dXMYCCABKAsyGS5yYWNrd3JpZ2h0LnYxLlJhY2tTdGF0dXMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLvAQoIUmFja1NwZWMSFAoMZGlzcGxheV9uYW1lGAEgASgJEikKBmxpbWl0cxgCIAEoCzIZLnJhY2t3cmlnaHQudjEuUmFja0xpbWl0cxIuCgt3aXBlX2J1ZGdldBgDIAEoCzIZLnJhY2t3cmlnaHQudjEuV2lwZUJ1ZGdldBI6Cg5wb3dlcl9taXNtYXRjaBgEIAEoDjIiLnJhY2t3cmlnaHQudjEuUG93ZXJNaXNtYXRjaFBvbGljeRIfChJwb3dlcl9zeW5jX3NlY29uZHMYBSABKA1IAIgBAUIVChNfcG93ZXJfc3luY19zZWNvbmRzIigKClJhY2tMaW1pdHMSEQoEcnVucxgBIAEoDUgAiAEBQgcKBV9ydW5zIj0KCldpcGVCdWRnZXQSDQoFaG9zdHMYASABKA0SFAoHc2Vjb25kcxgCIAEoDUgAiAEBQgoKCF9zZWNvbmRzIkwKBkZyZWV6ZRIKCgJieRgBIAEoCRIOCgZyZWFzb24YAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqMBCg1SZXN0b3JlZFN0b3JlEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBzZWVuX2luY2FybmF0aW9uGAIgASgJEhUKDXNlZW5fcmV2aXNpb24YAyABKAQSEwoLaW5jYXJuYXRpb24YBCABKAkSEAoIcmV2aXNpb24YBSABKAQSDwoHam91cm5hbBgGIAMoCSKtAgoKUmFja1N0YXR1cxIYChBhZ2VudF9rZXlfc2hhMjU2GAEgASgJEhwKD2FnZW50X2Nvbm5lY3RlZBgCIAEoCEgAiAEBEjIKDmxhc3Rfc2Vlbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1hZ2VudF92ZXJzaW9uGAQgASgJEhcKD2R1cGxpY2F0ZV9hZ2VudBgFIAEoCRIlCgZmcmVlemUYBiABKAsyFS5yYWNrd3JpZ2h0LnYxLkZyZWV6ZRI0Cg5yZXN0b3JlZF9zdG9yZRgHIAEoCzIcLnJhY2t3cmlnaHQudjEuUmVzdG9yZWRTdG9yZRISCgp0b21ic3RvbmVzGAggASgNQhIKEF9hZ2VudF9jb25uZWN0ZWQiiQEKEUNyZWF0ZVJhY2tSZXF1ZXN0Eg8KB3JhY2tfaWQYASABKAkSIQoEcmFjaxgCIAEoCzITLnJhY2t3cmlnaHQudjEuUmFjaxIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQESEgoKcmVxdWVzdF9pZBgEIAEoCUIQCg5fdmFsaWRhdGVfb25seSIeCg5HZXRSYWNrUmVxdWVzdBIMCgRuYW1lGAEgASgJIkwKEExpc3RSYWNrc1JlcXVlc3QSFgoJcGFnZV9zaXplGAEgASgNSACIAQESEgoKcGFnZV90b2tlbhgCIAEoCUIMCgpfcGFnZV9zaXplIlAKEUxpc3RSYWNrc1Jlc3BvbnNlEiIKBXJhY2tzGAEgAygLMhMucmFja3dyaWdodC52MS5SYWNrEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKVAQoRVXBkYXRlUmFja1JlcXVlc3QSIQoEcmFjaxgBIAEoCzITLnJhY2t3cmlnaHQudjEuUmFjaxIvCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBQhAKDl92YWxpZGF0ZV9vbmx5Ii8KEURlbGV0ZVJhY2tSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEZXRhZxgCIAEoCSIlChFXYXRjaFJhY2tzUmVxdWVzdBIQCghwb3NpdGlvbhgBIAEoCSLSAQoSV2F0Y2hSYWNrc1Jlc3BvbnNlEjQKBGtpbmQYASABKA4yJi5yYWNrd3JpZ2h0LnYxLldhdGNoUmFja3NSZXNwb25zZS5LaW5kEiEKBHJhY2sYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSEAoIcG9zaXRpb24YAyABKAkiUQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEAoMS0lORF9VUERBVEVEEAESEAoMS0lORF9ERUxFVEVEEAISDwoLS0lORF9TWU5DRUQQAyIiChJFeHBsYWluUmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCSJFChFGcmVlemVSYWNrUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIkMKD1RoYXdSYWNrUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIk4KGkFjY2VwdFJlc3RvcmVkU3RvcmVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkiJgoWQ3JlYXRlSm9pblRva2VuUmVxdWVzdBIMCgRyYWNrGAEgASgJIl4KCUpvaW5Ub2tlbhINCgV0b2tlbhgBIAEoCRIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJY2Ffc2hhMjU2GAMgASgJKoEBChNQb3dlck1pc21hdGNoUG9saWN5EiUKIVBPV0VSX01JU01BVENIX1BPTElDWV9VTlNQRUNJRklFRBAAEiAKHFBPV0VSX01JU01BVENIX1BPTElDWV9SRVBPUlQQARIhCh1QT1dFUl9NSVNNQVRDSF9QT0xJQ1lfRU5GT1JDRRACMr8GCgtSYWNrU2VydmljZRJDCgpDcmVhdGVSYWNrEiAucmFja3dyaWdodC52MS5DcmVhdGVSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxI9CgdHZXRSYWNrEh0ucmFja3dyaWdodC52MS5HZXRSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxJOCglMaXN0UmFja3MSHy5yYWNrd3JpZ2h0LnYxLkxpc3RSYWNrc1JlcXVlc3QaIC5yYWNrd3JpZ2h0LnYxLkxpc3RSYWNrc1Jlc3BvbnNlEkMKClVwZGF0ZVJhY2sSIC5yYWNrd3JpZ2h0LnYxLlVwZGF0ZVJhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrEkMKCkRlbGV0ZVJhY2sSIC5yYWNrd3JpZ2h0LnYxLkRlbGV0ZVJhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrElMKCldhdGNoUmFja3MSIC5yYWNrd3JpZ2h0LnYxLldhdGNoUmFja3NSZXF1ZXN0GiEucmFja3dyaWdodC52MS5XYXRjaFJhY2tzUmVzcG9uc2UwARJMCgtFeHBsYWluUmFjaxIhLnJhY2t3cmlnaHQudjEuRXhwbGFpblJhY2tSZXF1ZXN0GhoucmFja3dyaWdodC52MS5FeHBsYW5hdGlvbhJSCg9DcmVhdGVKb2luVG9rZW4SJS5yYWNrd3JpZ2h0LnYxLkNyZWF0ZUpvaW5Ub2tlblJlcXVlc3QaGC5yYWNrd3JpZ2h0LnYxLkpvaW5Ub2tlbhJDCgpGcmVlemVSYWNrEiAucmFja3dyaWdodC52MS5GcmVlemVSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxI/CghUaGF3UmFjaxIeLnJhY2t3cmlnaHQudjEuVGhhd1JhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrElUKE0FjY2VwdFJlc3RvcmVkU3RvcmUSKS5yYWNrd3JpZ2h0LnYxLkFjY2VwdFJlc3RvcmVkU3RvcmVSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_explanation]);
 
 /**
  * @generated from message rackwright.v1.Rack
@@ -78,6 +78,30 @@ export type RackSpec = Message<"rackwright.v1.RackSpec"> & {
    * @generated from field: string display_name = 1;
    */
   displayName: string;
+
+  /**
+   * @generated from field: rackwright.v1.RackLimits limits = 2;
+   */
+  limits?: RackLimits | undefined;
+
+  /**
+   * @generated from field: rackwright.v1.WipeBudget wipe_budget = 3;
+   */
+  wipeBudget?: WipeBudget | undefined;
+
+  /**
+   * What follows when a host's power is not what its spec says. Unset means report.
+   *
+   * @generated from field: rackwright.v1.PowerMismatchPolicy power_mismatch = 4;
+   */
+  powerMismatch: PowerMismatchPolicy;
+
+  /**
+   * Seconds between two looks at each host's power: 10–3600; unset means 60, 0 switches it off.
+   *
+   * @generated from field: optional uint32 power_sync_seconds = 5;
+   */
+  powerSyncSeconds?: number | undefined;
 };
 
 /**
@@ -86,6 +110,134 @@ export type RackSpec = Message<"rackwright.v1.RackSpec"> & {
  */
 export const RackSpecSchema: GenMessage<RackSpec> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_rack, 1);
+
+/**
+ * RackLimits bound what happens at once; what is above them queues with its place shown.
+ *
+ * @generated from message rackwright.v1.RackLimits
+ */
+export type RackLimits = Message<"rackwright.v1.RackLimits"> & {
+  /**
+   * Hosts that may be booted into the runner at once; unset means no limit.
+   *
+   * @generated from field: optional uint32 runs = 1;
+   */
+  runs?: number | undefined;
+};
+
+/**
+ * Describes the message rackwright.v1.RackLimits.
+ * Use `create(RackLimitsSchema)` to create a new message.
+ */
+export const RackLimitsSchema: GenMessage<RackLimits> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_rack, 2);
+
+/**
+ * WipeBudget bounds how many hosts begin to be wiped in any stretch of time.
+ *
+ * @generated from message rackwright.v1.WipeBudget
+ */
+export type WipeBudget = Message<"rackwright.v1.WipeBudget"> & {
+  /**
+   * Hosts in the stretch; 0 lets none begin.
+   *
+   * @generated from field: uint32 hosts = 1;
+   */
+  hosts: number;
+
+  /**
+   * 1–604800; unset means 3600.
+   *
+   * @generated from field: optional uint32 seconds = 2;
+   */
+  seconds?: number | undefined;
+};
+
+/**
+ * Describes the message rackwright.v1.WipeBudget.
+ * Use `create(WipeBudgetSchema)` to create a new message.
+ */
+export const WipeBudgetSchema: GenMessage<WipeBudget> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_rack, 3);
+
+/**
+ * Freeze is the brake that a person pulled.
+ *
+ * @generated from message rackwright.v1.Freeze
+ */
+export type Freeze = Message<"rackwright.v1.Freeze"> & {
+  /**
+   * @generated from field: string by = 1;
+   */
+  by: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp at = 3;
+   */
+  at?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rackwright.v1.Freeze.
+ * Use `create(FreezeSchema)` to create a new message.
+ */
+export const FreezeSchema: GenMessage<Freeze> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_rack, 4);
+
+/**
+ * RestoredStore says that an agent has seen more than the store has.
+ *
+ * @generated from message rackwright.v1.RestoredStore
+ */
+export type RestoredStore = Message<"rackwright.v1.RestoredStore"> & {
+  /**
+   * @generated from field: google.protobuf.Timestamp since = 1;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * What the agent has seen.
+   *
+   * @generated from field: string seen_incarnation = 2;
+   */
+  seenIncarnation: string;
+
+  /**
+   * @generated from field: uint64 seen_revision = 3;
+   */
+  seenRevision: bigint;
+
+  /**
+   * What the store has.
+   *
+   * @generated from field: string incarnation = 4;
+   */
+  incarnation: string;
+
+  /**
+   * @generated from field: uint64 revision = 5;
+   */
+  revision: bigint;
+
+  /**
+   * The operations in the agent's journal, one line each, bounded.
+   *
+   * @generated from field: repeated string journal = 6;
+   */
+  journal: string[];
+};
+
+/**
+ * Describes the message rackwright.v1.RestoredStore.
+ * Use `create(RestoredStoreSchema)` to create a new message.
+ */
+export const RestoredStoreSchema: GenMessage<RestoredStore> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_rack, 5);
 
 /**
  * @generated from message rackwright.v1.RackStatus
@@ -123,6 +275,27 @@ export type RackStatus = Message<"rackwright.v1.RackStatus"> & {
    * @generated from field: string duplicate_agent = 5;
    */
   duplicateAgent: string;
+
+  /**
+   * Set while the rack is frozen.
+   *
+   * @generated from field: rackwright.v1.Freeze freeze = 6;
+   */
+  freeze?: Freeze | undefined;
+
+  /**
+   * Set while the agent does no destructive work for this store.
+   *
+   * @generated from field: rackwright.v1.RestoredStore restored_store = 7;
+   */
+  restoredStore?: RestoredStore | undefined;
+
+  /**
+   * Hosts that the agent has still to forget.
+   *
+   * @generated from field: uint32 tombstones = 8;
+   */
+  tombstones: number;
 };
 
 /**
@@ -130,7 +303,7 @@ export type RackStatus = Message<"rackwright.v1.RackStatus"> & {
  * Use `create(RackStatusSchema)` to create a new message.
  */
 export const RackStatusSchema: GenMessage<RackStatus> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 2);
+  messageDesc(file_rackwright_v1_rack, 6);
 
 /**
  * @generated from message rackwright.v1.CreateRackRequest
@@ -162,7 +335,7 @@ export type CreateRackRequest = Message<"rackwright.v1.CreateRackRequest"> & {
  * Use `create(CreateRackRequestSchema)` to create a new message.
  */
 export const CreateRackRequestSchema: GenMessage<CreateRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 3);
+  messageDesc(file_rackwright_v1_rack, 7);
 
 /**
  * @generated from message rackwright.v1.GetRackRequest
@@ -179,7 +352,7 @@ export type GetRackRequest = Message<"rackwright.v1.GetRackRequest"> & {
  * Use `create(GetRackRequestSchema)` to create a new message.
  */
 export const GetRackRequestSchema: GenMessage<GetRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 4);
+  messageDesc(file_rackwright_v1_rack, 8);
 
 /**
  * @generated from message rackwright.v1.ListRacksRequest
@@ -201,7 +374,7 @@ export type ListRacksRequest = Message<"rackwright.v1.ListRacksRequest"> & {
  * Use `create(ListRacksRequestSchema)` to create a new message.
  */
 export const ListRacksRequestSchema: GenMessage<ListRacksRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 5);
+  messageDesc(file_rackwright_v1_rack, 9);
 
 /**
  * @generated from message rackwright.v1.ListRacksResponse
@@ -223,7 +396,7 @@ export type ListRacksResponse = Message<"rackwright.v1.ListRacksResponse"> & {
  * Use `create(ListRacksResponseSchema)` to create a new message.
  */
 export const ListRacksResponseSchema: GenMessage<ListRacksResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 6);
+  messageDesc(file_rackwright_v1_rack, 10);
 
 /**
  * @generated from message rackwright.v1.UpdateRackRequest
@@ -250,7 +423,7 @@ export type UpdateRackRequest = Message<"rackwright.v1.UpdateRackRequest"> & {
  * Use `create(UpdateRackRequestSchema)` to create a new message.
  */
 export const UpdateRackRequestSchema: GenMessage<UpdateRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 7);
+  messageDesc(file_rackwright_v1_rack, 11);
 
 /**
  * @generated from message rackwright.v1.DeleteRackRequest
@@ -272,7 +445,7 @@ export type DeleteRackRequest = Message<"rackwright.v1.DeleteRackRequest"> & {
  * Use `create(DeleteRackRequestSchema)` to create a new message.
  */
 export const DeleteRackRequestSchema: GenMessage<DeleteRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 8);
+  messageDesc(file_rackwright_v1_rack, 12);
 
 /**
  * @generated from message rackwright.v1.WatchRacksRequest
@@ -289,7 +462,7 @@ export type WatchRacksRequest = Message<"rackwright.v1.WatchRacksRequest"> & {
  * Use `create(WatchRacksRequestSchema)` to create a new message.
  */
 export const WatchRacksRequestSchema: GenMessage<WatchRacksRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 9);
+  messageDesc(file_rackwright_v1_rack, 13);
 
 /**
  * @generated from message rackwright.v1.WatchRacksResponse
@@ -316,7 +489,7 @@ export type WatchRacksResponse = Message<"rackwright.v1.WatchRacksResponse"> & {
  * Use `create(WatchRacksResponseSchema)` to create a new message.
  */
 export const WatchRacksResponseSchema: GenMessage<WatchRacksResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 10);
+  messageDesc(file_rackwright_v1_rack, 14);
 
 /**
  * @generated from enum rackwright.v1.WatchRacksResponse.Kind
@@ -352,7 +525,7 @@ export type WatchRacksResponse_Kind = (typeof WatchRacksResponse_Kind)[keyof typ
  * Describes the enum rackwright.v1.WatchRacksResponse.Kind.
  */
 export const WatchRacksResponse_KindSchema: GenEnum<WatchRacksResponse_Kind> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_rack, 10, 0);
+  enumDesc(file_rackwright_v1_rack, 14, 0);
 
 /**
  * @generated from message rackwright.v1.ExplainRackRequest
@@ -369,7 +542,88 @@ export type ExplainRackRequest = Message<"rackwright.v1.ExplainRackRequest"> & {
  * Use `create(ExplainRackRequestSchema)` to create a new message.
  */
 export const ExplainRackRequestSchema: GenMessage<ExplainRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 11);
+  messageDesc(file_rackwright_v1_rack, 15);
+
+/**
+ * @generated from message rackwright.v1.FreezeRackRequest
+ */
+export type FreezeRackRequest = Message<"rackwright.v1.FreezeRackRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.FreezeRackRequest.
+ * Use `create(FreezeRackRequestSchema)` to create a new message.
+ */
+export const FreezeRackRequestSchema: GenMessage<FreezeRackRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_rack, 16);
+
+/**
+ * @generated from message rackwright.v1.ThawRackRequest
+ */
+export type ThawRackRequest = Message<"rackwright.v1.ThawRackRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.ThawRackRequest.
+ * Use `create(ThawRackRequestSchema)` to create a new message.
+ */
+export const ThawRackRequestSchema: GenMessage<ThawRackRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_rack, 17);
+
+/**
+ * @generated from message rackwright.v1.AcceptRestoredStoreRequest
+ */
+export type AcceptRestoredStoreRequest = Message<"rackwright.v1.AcceptRestoredStoreRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.AcceptRestoredStoreRequest.
+ * Use `create(AcceptRestoredStoreRequestSchema)` to create a new message.
+ */
+export const AcceptRestoredStoreRequestSchema: GenMessage<AcceptRestoredStoreRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_rack, 18);
 
 /**
  * @generated from message rackwright.v1.CreateJoinTokenRequest
@@ -388,7 +642,7 @@ export type CreateJoinTokenRequest = Message<"rackwright.v1.CreateJoinTokenReque
  * Use `create(CreateJoinTokenRequestSchema)` to create a new message.
  */
 export const CreateJoinTokenRequestSchema: GenMessage<CreateJoinTokenRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 12);
+  messageDesc(file_rackwright_v1_rack, 19);
 
 /**
  * @generated from message rackwright.v1.JoinToken
@@ -419,7 +673,44 @@ export type JoinToken = Message<"rackwright.v1.JoinToken"> & {
  * Use `create(JoinTokenSchema)` to create a new message.
  */
 export const JoinTokenSchema: GenMessage<JoinToken> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 13);
+  messageDesc(file_rackwright_v1_rack, 20);
+
+/**
+ * @generated from enum rackwright.v1.PowerMismatchPolicy
+ */
+export const PowerMismatchPolicy = {
+  /**
+   * Means report.
+   *
+   * @generated from enum value: POWER_MISMATCH_POLICY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * A fault stands until the power is as the spec says.
+   *
+   * @generated from enum value: POWER_MISMATCH_POLICY_REPORT = 1;
+   */
+  REPORT: 1,
+
+  /**
+   * The control plane switches the host as the spec says.
+   *
+   * @generated from enum value: POWER_MISMATCH_POLICY_ENFORCE = 2;
+   */
+  ENFORCE: 2,
+} as const;
+
+/**
+ * @generated from enum rackwright.v1.PowerMismatchPolicy
+ */
+export type PowerMismatchPolicy = (typeof PowerMismatchPolicy)[keyof typeof PowerMismatchPolicy] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.PowerMismatchPolicy.
+ */
+export const PowerMismatchPolicySchema: GenEnum<PowerMismatchPolicy> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_rack, 0);
 
 /**
  * RackService manages racks: a provisioning network with one agent identity each.
@@ -496,6 +787,35 @@ export const RackService: GenService<{
     methodKind: "unary";
     input: typeof CreateJoinTokenRequestSchema;
     output: typeof JoinTokenSchema;
+  },
+  /**
+   * FreezeRack lets no new destructive work begin in the rack, within one lease period.
+   *
+   * @generated from rpc rackwright.v1.RackService.FreezeRack
+   */
+  freezeRack: {
+    methodKind: "unary";
+    input: typeof FreezeRackRequestSchema;
+    output: typeof RackSchema;
+  },
+  /**
+   * @generated from rpc rackwright.v1.RackService.ThawRack
+   */
+  thawRack: {
+    methodKind: "unary";
+    input: typeof ThawRackRequestSchema;
+    output: typeof RackSchema;
+  },
+  /**
+   * AcceptRestoredStore lets the rack's agent work for a control plane whose store is older than what
+   * it has seen, or another one.
+   *
+   * @generated from rpc rackwright.v1.RackService.AcceptRestoredStore
+   */
+  acceptRestoredStore: {
+    methodKind: "unary";
+    input: typeof AcceptRestoredStoreRequestSchema;
+    output: typeof RackSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rackwright_v1_rack, 0);

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/run.proto.
  */
 export const file_rackwright_v1_run: GenFile = /*@__PURE__*/
-  fileDesc("ChdyYWNrd3JpZ2h0L3YxL3J1bi5wcm90bxINcmFja3dyaWdodC52MSL2AwoDUnVuEiQKBGtpbmQYASABKA4yFi5yYWNrd3JpZ2h0LnYxLlJ1bktpbmQSDgoGbnVtYmVyGAIgASgEEiYKBXBoYXNlGAMgASgOMhcucmFja3dyaWdodC52MS5SdW5QaGFzZRInCgd3YWl0aW5nGAQgASgLMhYucmFja3dyaWdodC52MS5XYWl0aW5nEioKB291dGNvbWUYBSABKA4yGS5yYWNrd3JpZ2h0LnYxLlJ1bk91dGNvbWUSKAoFZXJyb3IYBiABKAsyGS5yYWNrd3JpZ2h0LnYxLlJ1bkZhaWx1cmUSDgoGbWFudWFsGAcgASgIEiUKBXN0ZXBzGAggAygLMhYucmFja3dyaWdodC52MS5SdW5TdGVwEhQKDGN1cnJlbnRfc3RlcBgJIAEoDRIuCgpzdGFydF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKBWFib3J0GA0gASgLMhQucmFja3dyaWdodC52MS5BYm9ydBIUCgxyZXF1ZXN0ZWRfYnkYDiABKAkiOwoKUnVuRmFpbHVyZRIMCgR0eXBlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDgoGZGV0YWlsGAMgASgJIksKBUFib3J0EgoKAmJ5GAEgASgJEg4KBnJlYXNvbhgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiVQoHV2FpdGluZxIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAinQMKB1J1blN0ZXASDAoEbmFtZRgBIAEoCRInCgVzdGF0ZRgCIAEoDjIYLnJhY2t3cmlnaHQudjEuU3RlcFN0YXRlEg8KB2F0dGVtcHQYAyABKA0SLgoLcmVydW5fY2xhc3MYBCABKA4yGS5yYWNrd3JpZ2h0LnYxLlJlcnVuQ2xhc3MSEwoLZGVzdHJ1Y3RpdmUYBSABKAgSOAoJYXJndW1lbnRzGAYgAygLMiUucmFja3dyaWdodC52MS5SdW5TdGVwLkFyZ3VtZW50c0VudHJ5Ei4KCnN0YXJ0X3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkZWFkbGluZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZXJyb3IYCiABKAkaMAoOQXJndW1lbnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLAAgoJQ2xlYW5TdGVwEgwKBG5hbWUYASABKAkSEAoIcHJpb3JpdHkYAiABKA0SDwoHZW5hYmxlZBgDIAEoCBIXCg9kaXNhYmxlZF9yZWFzb24YBCABKAkSDgoGc291cmNlGAUgASgJEi4KC3JlcnVuX2NsYXNzGAYgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhMKC2Rlc3RydWN0aXZlGAcgASgIEhEKCWFib3J0YWJsZRgIIAEoCBITCgtkZXNjcmlwdGlvbhgJIAEoCRI6Cglhcmd1bWVudHMYCiADKAsyJy5yYWNrd3JpZ2h0LnYxLkNsZWFuU3RlcC5Bcmd1bWVudHNFbnRyeRowCg5Bcmd1bWVudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBKosBCgdSdW5LaW5kEhgKFFJVTl9LSU5EX1VOU1BFQ0lGSUVEEAASEwoPUlVOX0tJTkRfVkVSSUZZEAESFAoQUlVOX0tJTkRfSU5TUEVDVBACEhIKDlJVTl9LSU5EX0NMRUFOEAMSEwoPUlVOX0tJTkRfREVMRVRFEAQSEgoOUlVOX0tJTkRfUE9XRVIQBSpoCghSdW5QaGFzZRIZChVSVU5fUEhBU0VfVU5TUEVDSUZJRUQQABIVChFSVU5fUEhBU0VfUlVOTklORxABEhUKEVJVTl9QSEFTRV9XQUlUSU5HEAISEwoPUlVOX1BIQVNFX0VOREVEEAMqkgEKClJ1bk91dGNvbWUSGwoXUlVOX09VVENPTUVfVU5TUEVDSUZJRUQQABIZChVSVU5fT1VUQ09NRV9TVUNDRUVERUQQARIWChJSVU5fT1VUQ09NRV9GQUlMRUQQAhIZChVSVU5fT1VUQ09NRV9USU1FRF9PVVQQAxIZChVSVU5fT1VUQ09NRV9DQU5DRUxMRUQQBCqgAQoJU3RlcFN0YXRlEhoKFlNURVBfU1RBVEVfVU5TUEVDSUZJRUQQABIWChJTVEVQX1NUQVRFX1BFTkRJTkcQARIWChJTVEVQX1NUQVRFX1JVTk5JTkcQAhIYChRTVEVQX1NUQVRFX1NVQ0NFRURFRBADEhUKEVNURVBfU1RBVEVfRkFJTEVEEAQSFgoSU1RFUF9TVEFURV9TS0lQUEVEEAUqeQoKUmVydW5DbGFzcxIbChdSRVJVTl9DTEFTU19VTlNQRUNJRklFRBAAEhQKEFJFUlVOX0NMQVNTX1NBRkUQARIbChdSRVJVTl9DTEFTU19DSEVDS19GSVJTVBACEhsKF1JFUlVOX0NMQVNTX05FVkVSX1RXSUNFEANiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChdyYWNrd3JpZ2h0L3YxL3J1bi5wcm90bxINcmFja3dyaWdodC52MSL2AwoDUnVuEiQKBGtpbmQYASABKA4yFi5yYWNrd3JpZ2h0LnYxLlJ1bktpbmQSDgoGbnVtYmVyGAIgASgEEiYKBXBoYXNlGAMgASgOMhcucmFja3dyaWdodC52MS5SdW5QaGFzZRInCgd3YWl0aW5nGAQgASgLMhYucmFja3dyaWdodC52MS5XYWl0aW5nEioKB291dGNvbWUYBSABKA4yGS5yYWNrd3JpZ2h0LnYxLlJ1bk91dGNvbWUSKAoFZXJyb3IYBiABKAsyGS5yYWNrd3JpZ2h0LnYxLlJ1bkZhaWx1cmUSDgoGbWFudWFsGAcgASgIEiUKBXN0ZXBzGAggAygLMhYucmFja3dyaWdodC52MS5SdW5TdGVwEhQKDGN1cnJlbnRfc3RlcBgJIAEoDRIuCgpzdGFydF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKBWFib3J0GA0gASgLMhQucmFja3dyaWdodC52MS5BYm9ydBIUCgxyZXF1ZXN0ZWRfYnkYDiABKAkiOwoKUnVuRmFpbHVyZRIMCgR0eXBlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDgoGZGV0YWlsGAMgASgJIksKBUFib3J0EgoKAmJ5GAEgASgJEg4KBnJlYXNvbhgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAieQoHV2FpdGluZxIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoIcG9zaXRpb24YBCABKA1IAIgBAUILCglfcG9zaXRpb24i/gMKB1J1blN0ZXASDAoEbmFtZRgBIAEoCRInCgVzdGF0ZRgCIAEoDjIYLnJhY2t3cmlnaHQudjEuU3RlcFN0YXRlEg8KB2F0dGVtcHQYAyABKA0SLgoLcmVydW5fY2xhc3MYBCABKA4yGS5yYWNrd3JpZ2h0LnYxLlJlcnVuQ2xhc3MSEwoLZGVzdHJ1Y3RpdmUYBSABKAgSOAoJYXJndW1lbnRzGAYgAygLMiUucmFja3dyaWdodC52MS5SdW5TdGVwLkFyZ3VtZW50c0VudHJ5Ei4KCnN0YXJ0X3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkZWFkbGluZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZXJyb3IYCiABKAkSFAoMcmVib290X2FmdGVyGAsgASgIEhEKCWFib3J0YWJsZRgMIAEoCBIhCgRza2lwGA0gASgLMhMucmFja3dyaWdodC52MS5Ta2lwEhMKC291dF9vZl9iYW5kGA4gASgIGjAKDkFyZ3VtZW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiSgoEU2tpcBIKCgJieRgBIAEoCRIOCgZyZWFzb24YAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIroDCglDbGVhblN0ZXASDAoEbmFtZRgBIAEoCRIQCghwcmlvcml0eRgCIAEoDRIPCgdlbmFibGVkGAMgASgIEhcKD2Rpc2FibGVkX3JlYXNvbhgEIAEoCRIOCgZzb3VyY2UYBSABKAkSLgoLcmVydW5fY2xhc3MYBiABKA4yGS5yYWNrd3JpZ2h0LnYxLlJlcnVuQ2xhc3MSEwoLZGVzdHJ1Y3RpdmUYByABKAgSEQoJYWJvcnRhYmxlGAggASgIEhMKC2Rlc2NyaXB0aW9uGAkgASgJEjoKCWFyZ3VtZW50cxgKIAMoCzInLnJhY2t3cmlnaHQudjEuQ2xlYW5TdGVwLkFyZ3VtZW50c0VudHJ5EjQKD3R5cGVkX2FyZ3VtZW50cxgLIAMoCzIbLnJhY2t3cmlnaHQudjEuU3RlcEFyZ3VtZW50EhUKDXByaW9yaXR5X2Zyb20YDCABKAkSFAoMcmVib290X2FmdGVyGA0gASgIEhUKDW5lZWRzX3JhbWRpc2sYDiABKAgaMAoOQXJndW1lbnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLZAQoMU3RlcEFyZ3VtZW50EgwKBG5hbWUYASABKAkSKQoEdHlwZRgCIAEoDjIbLnJhY2t3cmlnaHQudjEuQXJndW1lbnRUeXBlEhAKCHJlcXVpcmVkGAMgASgIEhMKC2Rlc2NyaXB0aW9uGAQgASgJEg4KBnZhbHVlcxgFIAMoCRIUCgdtaW5pbXVtGAYgASgDSACIAQESFAoHbWF4aW11bRgHIAEoA0gBiAEBEhUKDWRlZmF1bHRfdmFsdWUYCCABKAlCCgoIX21pbmltdW1CCgoIX21heGltdW0qpQIKB1J1bktpbmQSGAoUUlVOX0tJTkRfVU5TUEVDSUZJRUQQABITCg9SVU5fS0lORF9WRVJJRlkQARIUChBSVU5fS0lORF9JTlNQRUNUEAISEgoOUlVOX0tJTkRfQ0xFQU4QAxITCg9SVU5fS0lORF9ERUxFVEUQBBISCg5SVU5fS0lORF9QT1dFUhAFEhYKElJVTl9LSU5EX1BST1ZJU0lPThAGEhQKEFJVTl9LSU5EX1JFSU1BR0UQBxIUChBSVU5fS0lORF9TRVJWSUNFEAgSFQoRUlVOX0tJTkRfV09SS0ZMT1cQCRIUChBSVU5fS0lORF9SRUxFQVNFEAoSEwoPUlVOX0tJTkRfUkVTQ1VFEAsSEgoOUlVOX0tJTkRfQURPUFQQDCpoCghSdW5QaGFzZRIZChVSVU5fUEhBU0VfVU5TUEVDSUZJRUQQABIVChFSVU5fUEhBU0VfUlVOTklORxABEhUKEVJVTl9QSEFTRV9XQUlUSU5HEAISEwoPUlVOX1BIQVNFX0VOREVEEAMqkgEKClJ1bk91dGNvbWUSGwoXUlVOX09VVENPTUVfVU5TUEVDSUZJRUQQABIZChVSVU5fT1VUQ09NRV9TVUNDRUVERUQQARIWChJSVU5fT1VUQ09NRV9GQUlMRUQQAhIZChVSVU5fT1VUQ09NRV9USU1FRF9PVVQQAxIZChVSVU5fT1VUQ09NRV9DQU5DRUxMRUQQBCqgAQoJU3RlcFN0YXRlEhoKFlNURVBfU1RBVEVfVU5TUEVDSUZJRUQQABIWChJTVEVQX1NUQVRFX1BFTkRJTkcQARIWChJTVEVQX1NUQVRFX1JVTk5JTkcQAhIYChRTVEVQX1NUQVRFX1NVQ0NFRURFRBADEhUKEVNURVBfU1RBVEVfRkFJTEVEEAQSFgoSU1RFUF9TVEFURV9TS0lQUEVEEAUqeQoKUmVydW5DbGFzcxIbChdSRVJVTl9DTEFTU19VTlNQRUNJRklFRBAAEhQKEFJFUlVOX0NMQVNTX1NBRkUQARIbChdSRVJVTl9DTEFTU19DSEVDS19GSVJTVBACEhsKF1JFUlVOX0NMQVNTX05FVkVSX1RXSUNFEAMqswEKDEFyZ3VtZW50VHlwZRIdChlBUkdVTUVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUQVJHVU1FTlRfVFlQRV9TVFJJTkcQARIZChVBUkdVTUVOVF9UWVBFX0lOVEVHRVIQAhIZChVBUkdVTUVOVF9UWVBFX0JPT0xFQU4QAxIaChZBUkdVTUVOVF9UWVBFX0RVUkFUSU9OEAQSGAoUQVJHVU1FTlRfVFlQRV9DSE9JQ0UQBWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * Run is one attempt to bring a host somewhere: a list of steps on the one engine.
@@ -173,7 +173,8 @@ export const AbortSchema: GenMessage<Abort> = /*@__PURE__*/
  */
 export type Waiting = Message<"rackwright.v1.Waiting"> & {
   /**
-   * A word of a closed list: agent, runner, bmc, conflict, lease, retry.
+   * A word of a closed list: agent, runner, bmc, conflict, lease, retry, hold, wait, freeze,
+   * wipeBudget, capacity.
    *
    * @generated from field: string reason = 1;
    */
@@ -188,6 +189,13 @@ export type Waiting = Message<"rackwright.v1.Waiting"> & {
    * @generated from field: google.protobuf.Timestamp since = 3;
    */
   since?: Timestamp | undefined;
+
+  /**
+   * Place in the queue, from 1; unset where nothing queues.
+   *
+   * @generated from field: optional uint32 position = 4;
+   */
+  position?: number | undefined;
 };
 
 /**
@@ -252,6 +260,34 @@ export type RunStep = Message<"rackwright.v1.RunStep"> & {
    * @generated from field: string error = 10;
    */
   error: string;
+
+  /**
+   * Another boot of the runner follows before the next step.
+   *
+   * @generated from field: bool reboot_after = 11;
+   */
+  rebootAfter: boolean;
+
+  /**
+   * May be stopped while it runs.
+   *
+   * @generated from field: bool abortable = 12;
+   */
+  abortable: boolean;
+
+  /**
+   * A person let the run go on without this step.
+   *
+   * @generated from field: rackwright.v1.Skip skip = 13;
+   */
+  skip?: Skip | undefined;
+
+  /**
+   * Runs in the rack's agent instead of the runner.
+   *
+   * @generated from field: bool out_of_band = 14;
+   */
+  outOfBand: boolean;
 };
 
 /**
@@ -260,6 +296,35 @@ export type RunStep = Message<"rackwright.v1.RunStep"> & {
  */
 export const RunStepSchema: GenMessage<RunStep> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_run, 4);
+
+/**
+ * Skip says who left a step out, and why.
+ *
+ * @generated from message rackwright.v1.Skip
+ */
+export type Skip = Message<"rackwright.v1.Skip"> & {
+  /**
+   * @generated from field: string by = 1;
+   */
+  by: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp at = 3;
+   */
+  at?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rackwright.v1.Skip.
+ * Use `create(SkipSchema)` to create a new message.
+ */
+export const SkipSchema: GenMessage<Skip> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_run, 5);
 
 /**
  * CleanStep is one step of a host's cleaning plan, enabled or not.
@@ -324,6 +389,30 @@ export type CleanStep = Message<"rackwright.v1.CleanStep"> & {
    * @generated from field: map<string, string> arguments = 10;
    */
   arguments: { [key: string]: string };
+
+  /**
+   * The same arguments with their types and limits.
+   *
+   * @generated from field: repeated rackwright.v1.StepArgument typed_arguments = 11;
+   */
+  typedArguments: StepArgument[];
+
+  /**
+   * Where the priority comes from: "step", "level", "host", "pool" or "fleet".
+   *
+   * @generated from field: string priority_from = 12;
+   */
+  priorityFrom: string;
+
+  /**
+   * @generated from field: bool reboot_after = 13;
+   */
+  rebootAfter: boolean;
+
+  /**
+   * @generated from field: bool needs_ramdisk = 14;
+   */
+  needsRamdisk: boolean;
 };
 
 /**
@@ -331,7 +420,67 @@ export type CleanStep = Message<"rackwright.v1.CleanStep"> & {
  * Use `create(CleanStepSchema)` to create a new message.
  */
 export const CleanStepSchema: GenMessage<CleanStep> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_run, 5);
+  messageDesc(file_rackwright_v1_run, 6);
+
+/**
+ * StepArgument describes one argument of a step. Values travel as text and are checked when asked.
+ *
+ * @generated from message rackwright.v1.StepArgument
+ */
+export type StepArgument = Message<"rackwright.v1.StepArgument"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: rackwright.v1.ArgumentType type = 2;
+   */
+  type: ArgumentType;
+
+  /**
+   * @generated from field: bool required = 3;
+   */
+  required: boolean;
+
+  /**
+   * @generated from field: string description = 4;
+   */
+  description: string;
+
+  /**
+   * For a choice: what it may be.
+   *
+   * @generated from field: repeated string values = 5;
+   */
+  values: string[];
+
+  /**
+   * For an integer: the bounds, both included; for a duration the same in seconds.
+   *
+   * @generated from field: optional int64 minimum = 6;
+   */
+  minimum?: bigint | undefined;
+
+  /**
+   * @generated from field: optional int64 maximum = 7;
+   */
+  maximum?: bigint | undefined;
+
+  /**
+   * Taken when it is not given; empty: none.
+   *
+   * @generated from field: string default_value = 8;
+   */
+  defaultValue: string;
+};
+
+/**
+ * Describes the message rackwright.v1.StepArgument.
+ * Use `create(StepArgumentSchema)` to create a new message.
+ */
+export const StepArgumentSchema: GenMessage<StepArgument> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_run, 7);
 
 /**
  * @generated from enum rackwright.v1.RunKind
@@ -366,6 +515,41 @@ export const RunKind = {
    * @generated from enum value: RUN_KIND_POWER = 5;
    */
   POWER: 5,
+
+  /**
+   * @generated from enum value: RUN_KIND_PROVISION = 6;
+   */
+  PROVISION: 6,
+
+  /**
+   * @generated from enum value: RUN_KIND_REIMAGE = 7;
+   */
+  REIMAGE: 7,
+
+  /**
+   * @generated from enum value: RUN_KIND_SERVICE = 8;
+   */
+  SERVICE: 8,
+
+  /**
+   * @generated from enum value: RUN_KIND_WORKFLOW = 9;
+   */
+  WORKFLOW: 9,
+
+  /**
+   * @generated from enum value: RUN_KIND_RELEASE = 10;
+   */
+  RELEASE: 10,
+
+  /**
+   * @generated from enum value: RUN_KIND_RESCUE = 11;
+   */
+  RESCUE: 11,
+
+  /**
+   * @generated from enum value: RUN_KIND_ADOPT = 12;
+   */
+  ADOPT: 12,
 } as const;
 
 /**
@@ -549,4 +733,60 @@ export type RerunClass = (typeof RerunClass)[keyof typeof RerunClass] | UnknownE
  */
 export const RerunClassSchema: GenEnum<RerunClass> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_run, 4);
+
+/**
+ * @generated from enum rackwright.v1.ArgumentType
+ */
+export const ArgumentType = {
+  /**
+   * Means string.
+   *
+   * @generated from enum value: ARGUMENT_TYPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: ARGUMENT_TYPE_STRING = 1;
+   */
+  STRING: 1,
+
+  /**
+   * A decimal number without fraction.
+   *
+   * @generated from enum value: ARGUMENT_TYPE_INTEGER = 2;
+   */
+  INTEGER: 2,
+
+  /**
+   * "true" or "false".
+   *
+   * @generated from enum value: ARGUMENT_TYPE_BOOLEAN = 3;
+   */
+  BOOLEAN: 3,
+
+  /**
+   * A whole number of seconds, minutes or hours, as "90s", "5m", "2h".
+   *
+   * @generated from enum value: ARGUMENT_TYPE_DURATION = 4;
+   */
+  DURATION: 4,
+
+  /**
+   * One of `values`.
+   *
+   * @generated from enum value: ARGUMENT_TYPE_CHOICE = 5;
+   */
+  CHOICE: 5,
+} as const;
+
+/**
+ * @generated from enum rackwright.v1.ArgumentType
+ */
+export type ArgumentType = (typeof ArgumentType)[keyof typeof ArgumentType] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.ArgumentType.
+ */
+export const ArgumentTypeSchema: GenEnum<ArgumentType> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_run, 5);
 

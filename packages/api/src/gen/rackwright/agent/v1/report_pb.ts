@@ -10,7 +10,7 @@ import type { ErasureMethod, StepMode } from "./operation_pb.ts";
 import { file_rackwright_agent_v1_operation } from "./operation_pb.ts";
 import type { BmcIdentity, Inventory, StorageDevice, SystemIdentity } from "../../v1/inventory_pb.ts";
 import { file_rackwright_v1_inventory } from "../../v1/inventory_pb.ts";
-import type { RerunClass } from "../../v1/run_pb.ts";
+import type { RerunClass, StepArgument } from "../../v1/run_pb.ts";
 import { file_rackwright_v1_run } from "../../v1/run_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/agent/v1/report.proto.
  */
 export const file_rackwright_agent_v1_report: GenFile = /*@__PURE__*/
-  fileDesc("CiByYWNrd3JpZ2h0L2FnZW50L3YxL3JlcG9ydC5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSLBAwoGUmVwb3J0EhAKCHNlcXVlbmNlGAEgASgEEhQKDG9wZXJhdGlvbl9pZBgCIAEoCRIQCghob3N0X3VpZBgDIAEoCRIoCgR0aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCghjb21wbGV0ZRgFIAEoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuQ29tcGxldGVIABI1Cgpjb250aW51aW5nGAYgASgLMh8ucmFja3dyaWdodC5hZ2VudC52MS5Db250aW51aW5nSAASNgoLcmV0cnlfYWZ0ZXIYByABKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLlJldHJ5QWZ0ZXJIABI4Cgxob3N0X3VwZGF0ZWQYCCABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLkhvc3RVcGRhdGVkSAASLQoGZmFpbGVkGAkgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5GYWlsZWRIABI+Cg90cmFuc2llbnRfZXJyb3IYCiABKAsyIy5yYWNrd3JpZ2h0LmFnZW50LnYxLlRyYW5zaWVudEVycm9ySABCCAoGcmVzdWx0InQKCENvbXBsZXRlEjcKDG9ic2VydmF0aW9ucxgBIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuT2JzZXJ2YXRpb25zEi8KCGV2aWRlbmNlGAIgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5FdmlkZW5jZSJzCgpDb250aW51aW5nEgwKBHN0ZXAYASABKAkSFAoHcGVyY2VudBgCIAEoDUgAiAEBEgwKBHRleHQYAyABKAkSJwoEaGludBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIKCghfcGVyY2VudCJ8CgpSZXRyeUFmdGVyEjMKBnJlYXNvbhgBIAEoDjIjLnJhY2t3cmlnaHQuYWdlbnQudjEuQ29uZmxpY3RSZWFzb24SDwoHbWVzc2FnZRgCIAEoCRIoCgVkZWxheRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJGCgtIb3N0VXBkYXRlZBI3CgxvYnNlcnZhdGlvbnMYASABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLk9ic2VydmF0aW9ucyK4AQoGRmFpbGVkEgwKBHR5cGUYASABKAkSDwoHbWVzc2FnZRgCIAEoCRIOCgZkZXRhaWwYAyABKAkSNwoMb2JzZXJ2YXRpb25zGAQgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5PYnNlcnZhdGlvbnMSLwoIZXZpZGVuY2UYBSABKAsyHS5yYWNrd3JpZ2h0LmFnZW50LnYxLkV2aWRlbmNlEhUKDWxhc3RfcHJvZ3Jlc3MYBiABKAkiMAoOVHJhbnNpZW50RXJyb3ISDQoFY2F1c2UYASABKAkSDwoHbWVzc2FnZRgCIAEoCSKRAgoMT2JzZXJ2YXRpb25zEjAKDGJtY19pZGVudGl0eRgBIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkSFwoKcG93ZXJlZF9vbhgCIAEoCEgAiAEBEisKCWludmVudG9yeRgDIAEoCzIYLnJhY2t3cmlnaHQudjEuSW52ZW50b3J5EjYKDHJ1bm5lcl9yZWFkeRgEIAEoCzIgLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVubmVyUmVhZHkSQgoSdW5leHBlY3RlZF9uZXRib290GAUgASgLMiYucmFja3dyaWdodC5hZ2VudC52MS5VbmV4cGVjdGVkTmV0Ym9vdEINCgtfcG93ZXJlZF9vbiLfAQoLUnVubmVyUmVhZHkSEAoIaG9zdF91aWQYASABKAkSGQoRYm9vdF9vcGVyYXRpb25faWQYAiABKAkSFgoOcnVubmVyX3Nlc3Npb24YAyABKAkSDwoHYm9vdF9pZBgEIAEoCRIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRIzCgVzdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEi0KBnN5c3RlbRgHIAEoCzIdLnJhY2t3cmlnaHQudjEuU3lzdGVtSWRlbnRpdHkirQIKD1N0ZXBEZXNjcmlwdGlvbhIMCgRuYW1lGAEgASgJEhAKCHByaW9yaXR5GAIgASgNEi4KC3JlcnVuX2NsYXNzGAMgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhgKC2Rlc3RydWN0aXZlGAQgASgISACIAQESEQoJYWJvcnRhYmxlGAUgASgIEhMKC2Rlc2NyaXB0aW9uGAYgASgJEkYKCWFyZ3VtZW50cxgHIAMoCzIzLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uLkFyZ3VtZW50c0VudHJ5GjAKDkFyZ3VtZW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDgoMX2Rlc3RydWN0aXZlIpABChFVbmV4cGVjdGVkTmV0Ym9vdBILCgNtYWMYASABKAkSEAoIaG9zdF91aWQYAiABKAkSEQoJaG9zdF9uYW1lGAMgASgJEh8KF2luc3RlYWRfb2Zfb3BlcmF0aW9uX2lkGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkIKCEV2aWRlbmNlEg8KB3BheWxvYWQYASABKAwSEQoJc2lnbmF0dXJlGAIgASgMEhIKCnB1YmxpY19rZXkYAyABKAwipQMKDFN0ZXBFdmlkZW5jZRIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIaG9zdF91aWQYAiABKAkSFgoOcnVubmVyX3Nlc3Npb24YAyABKAkSDwoHYm9vdF9pZBgEIAEoCRIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRItCgZzeXN0ZW0YBiABKAsyHS5yYWNrd3JpZ2h0LnYxLlN5c3RlbUlkZW50aXR5EjMKB2RldmljZXMYByADKAsyIi5yYWNrd3JpZ2h0LmFnZW50LnYxLkRldmljZU91dGNvbWUSSgoNdG9vbF92ZXJzaW9ucxgIIAMoCzIzLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcEV2aWRlbmNlLlRvb2xWZXJzaW9uc0VudHJ5EisKBG1vZGUYCSABKA4yHS5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBNb2RlEhoKEmlkZW50aXR5X3dpdG5lc3NlcxgKIAMoCRozChFUb29sVmVyc2lvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIooDCg1EZXZpY2VPdXRjb21lEiwKBmRldmljZRgBIAEoCzIcLnJhY2t3cmlnaHQudjEuU3RvcmFnZURldmljZRIyCgZtZXRob2QYAiABKA4yIi5yYWNrd3JpZ2h0LmFnZW50LnYxLkVyYXN1cmVNZXRob2QSMQoHdmVyZGljdBgDIAEoDjIgLnJhY2t3cmlnaHQuYWdlbnQudjEuVmVyZGljdEtpbmQSFgoOdmVyZGljdF9yZWFzb24YBCABKAkSEwoLcGxhY2VzX3JlYWQYBSABKAQSEgoKYnl0ZXNfcmVhZBgGIAEoBBIgChhjaGFsbGVuZ2VfYmxvY2tzX3dyaXR0ZW4YByABKAQSLgoKc3RhcnRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2xvZxgKIAMoCRIWCg5jaGFsbGVuZ2Vfc2VlZBgLIAEoDCqqAQoOQ29uZmxpY3RSZWFzb24SHwobQ09ORkxJQ1RfUkVBU09OX1VOU1BFQ0lGSUVEEAASGgoWQ09ORkxJQ1RfUkVBU09OX0xPQ0tFRBABEiEKHUNPTkZMSUNUX1JFQVNPTl9JTlZBTElEX1NUQVRFEAISHQoZQ09ORkxJQ1RfUkVBU09OX0RVUExJQ0FURRADEhkKFUNPTkZMSUNUX1JFQVNPTl9GQVVMVBAEKp0BCgtWZXJkaWN0S2luZBIcChhWRVJESUNUX0tJTkRfVU5TUEVDSUZJRUQQABIXChNWRVJESUNUX0tJTkRfRVJBU0VEEAESGwoXVkVSRElDVF9LSU5EX05PVF9FUkFTRUQQAhIbChdWRVJESUNUX0tJTkRfVU5WRVJJRklFRBADEh0KGVZFUkRJQ1RfS0lORF9TV0lUQ0hFRF9PRkYQBGIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_v1_inventory, file_rackwright_v1_run]);
+  fileDesc("CiByYWNrd3JpZ2h0L2FnZW50L3YxL3JlcG9ydC5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSLBAwoGUmVwb3J0EhAKCHNlcXVlbmNlGAEgASgEEhQKDG9wZXJhdGlvbl9pZBgCIAEoCRIQCghob3N0X3VpZBgDIAEoCRIoCgR0aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCghjb21wbGV0ZRgFIAEoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuQ29tcGxldGVIABI1Cgpjb250aW51aW5nGAYgASgLMh8ucmFja3dyaWdodC5hZ2VudC52MS5Db250aW51aW5nSAASNgoLcmV0cnlfYWZ0ZXIYByABKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLlJldHJ5QWZ0ZXJIABI4Cgxob3N0X3VwZGF0ZWQYCCABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLkhvc3RVcGRhdGVkSAASLQoGZmFpbGVkGAkgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5GYWlsZWRIABI+Cg90cmFuc2llbnRfZXJyb3IYCiABKAsyIy5yYWNrd3JpZ2h0LmFnZW50LnYxLlRyYW5zaWVudEVycm9ySABCCAoGcmVzdWx0InQKCENvbXBsZXRlEjcKDG9ic2VydmF0aW9ucxgBIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuT2JzZXJ2YXRpb25zEi8KCGV2aWRlbmNlGAIgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5FdmlkZW5jZSJzCgpDb250aW51aW5nEgwKBHN0ZXAYASABKAkSFAoHcGVyY2VudBgCIAEoDUgAiAEBEgwKBHRleHQYAyABKAkSJwoEaGludBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIKCghfcGVyY2VudCJ8CgpSZXRyeUFmdGVyEjMKBnJlYXNvbhgBIAEoDjIjLnJhY2t3cmlnaHQuYWdlbnQudjEuQ29uZmxpY3RSZWFzb24SDwoHbWVzc2FnZRgCIAEoCRIoCgVkZWxheRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJGCgtIb3N0VXBkYXRlZBI3CgxvYnNlcnZhdGlvbnMYASABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLk9ic2VydmF0aW9ucyK4AQoGRmFpbGVkEgwKBHR5cGUYASABKAkSDwoHbWVzc2FnZRgCIAEoCRIOCgZkZXRhaWwYAyABKAkSNwoMb2JzZXJ2YXRpb25zGAQgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5PYnNlcnZhdGlvbnMSLwoIZXZpZGVuY2UYBSABKAsyHS5yYWNrd3JpZ2h0LmFnZW50LnYxLkV2aWRlbmNlEhUKDWxhc3RfcHJvZ3Jlc3MYBiABKAkiMAoOVHJhbnNpZW50RXJyb3ISDQoFY2F1c2UYASABKAkSDwoHbWVzc2FnZRgCIAEoCSLFAgoMT2JzZXJ2YXRpb25zEjAKDGJtY19pZGVudGl0eRgBIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkSFwoKcG93ZXJlZF9vbhgCIAEoCEgAiAEBEisKCWludmVudG9yeRgDIAEoCzIYLnJhY2t3cmlnaHQudjEuSW52ZW50b3J5EjYKDHJ1bm5lcl9yZWFkeRgEIAEoCzIgLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVubmVyUmVhZHkSQgoSdW5leHBlY3RlZF9uZXRib290GAUgASgLMiYucmFja3dyaWdodC5hZ2VudC52MS5VbmV4cGVjdGVkTmV0Ym9vdBIyCgpibWNfaGVhbHRoGAYgASgLMh4ucmFja3dyaWdodC5hZ2VudC52MS5CbWNIZWFsdGhCDQoLX3Bvd2VyZWRfb24ifAoJQm1jSGVhbHRoEhYKCXJlYWNoYWJsZRgBIAEoCEgAiAEBEg0KBWNhdXNlGAIgASgJEg8KB21lc3NhZ2UYAyABKAkSKQoFc2luY2UYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9yZWFjaGFibGUi3wEKC1J1bm5lclJlYWR5EhAKCGhvc3RfdWlkGAEgASgJEhkKEWJvb3Rfb3BlcmF0aW9uX2lkGAIgASgJEhYKDnJ1bm5lcl9zZXNzaW9uGAMgASgJEg8KB2Jvb3RfaWQYBCABKAkSFgoOcnVubmVyX3ZlcnNpb24YBSABKAkSMwoFc3RlcHMYBiADKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBEZXNjcmlwdGlvbhItCgZzeXN0ZW0YByABKAsyHS5yYWNrd3JpZ2h0LnYxLlN5c3RlbUlkZW50aXR5IvkCCg9TdGVwRGVzY3JpcHRpb24SDAoEbmFtZRgBIAEoCRIQCghwcmlvcml0eRgCIAEoDRIuCgtyZXJ1bl9jbGFzcxgDIAEoDjIZLnJhY2t3cmlnaHQudjEuUmVydW5DbGFzcxIYCgtkZXN0cnVjdGl2ZRgEIAEoCEgAiAEBEhEKCWFib3J0YWJsZRgFIAEoCBITCgtkZXNjcmlwdGlvbhgGIAEoCRJGCglhcmd1bWVudHMYByADKAsyMy5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBEZXNjcmlwdGlvbi5Bcmd1bWVudHNFbnRyeRI0Cg90eXBlZF9hcmd1bWVudHMYCCADKAsyGy5yYWNrd3JpZ2h0LnYxLlN0ZXBBcmd1bWVudBIUCgxyZWJvb3RfYWZ0ZXIYCSABKAgaMAoOQXJndW1lbnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIOCgxfZGVzdHJ1Y3RpdmUikAEKEVVuZXhwZWN0ZWROZXRib290EgsKA21hYxgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIRCglob3N0X25hbWUYAyABKAkSHwoXaW5zdGVhZF9vZl9vcGVyYXRpb25faWQYBCABKAkSKAoEdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQgoIRXZpZGVuY2USDwoHcGF5bG9hZBgBIAEoDBIRCglzaWduYXR1cmUYAiABKAwSEgoKcHVibGljX2tleRgDIAEoDCKlAwoMU3RlcEV2aWRlbmNlEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIWCg5ydW5uZXJfc2Vzc2lvbhgDIAEoCRIPCgdib290X2lkGAQgASgJEhYKDnJ1bm5lcl92ZXJzaW9uGAUgASgJEi0KBnN5c3RlbRgGIAEoCzIdLnJhY2t3cmlnaHQudjEuU3lzdGVtSWRlbnRpdHkSMwoHZGV2aWNlcxgHIAMoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuRGV2aWNlT3V0Y29tZRJKCg10b29sX3ZlcnNpb25zGAggAygLMjMucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRXZpZGVuY2UuVG9vbFZlcnNpb25zRW50cnkSKwoEbW9kZRgJIAEoDjIdLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcE1vZGUSGgoSaWRlbnRpdHlfd2l0bmVzc2VzGAogAygJGjMKEVRvb2xWZXJzaW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiigMKDURldmljZU91dGNvbWUSLAoGZGV2aWNlGAEgASgLMhwucmFja3dyaWdodC52MS5TdG9yYWdlRGV2aWNlEjIKBm1ldGhvZBgCIAEoDjIiLnJhY2t3cmlnaHQuYWdlbnQudjEuRXJhc3VyZU1ldGhvZBIxCgd2ZXJkaWN0GAMgASgOMiAucmFja3dyaWdodC5hZ2VudC52MS5WZXJkaWN0S2luZBIWCg52ZXJkaWN0X3JlYXNvbhgEIAEoCRITCgtwbGFjZXNfcmVhZBgFIAEoBBISCgpieXRlc19yZWFkGAYgASgEEiAKGGNoYWxsZW5nZV9ibG9ja3Nfd3JpdHRlbhgHIAEoBBIuCgpzdGFydF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDbG9nGAogAygJEhYKDmNoYWxsZW5nZV9zZWVkGAsgASgMKqoBCg5Db25mbGljdFJlYXNvbhIfChtDT05GTElDVF9SRUFTT05fVU5TUEVDSUZJRUQQABIaChZDT05GTElDVF9SRUFTT05fTE9DS0VEEAESIQodQ09ORkxJQ1RfUkVBU09OX0lOVkFMSURfU1RBVEUQAhIdChlDT05GTElDVF9SRUFTT05fRFVQTElDQVRFEAMSGQoVQ09ORkxJQ1RfUkVBU09OX0ZBVUxUEAQqnQEKC1ZlcmRpY3RLaW5kEhwKGFZFUkRJQ1RfS0lORF9VTlNQRUNJRklFRBAAEhcKE1ZFUkRJQ1RfS0lORF9FUkFTRUQQARIbChdWRVJESUNUX0tJTkRfTk9UX0VSQVNFRBACEhsKF1ZFUkRJQ1RfS0lORF9VTlZFUklGSUVEEAMSHQoZVkVSRElDVF9LSU5EX1NXSVRDSEVEX09GRhAEYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_v1_inventory, file_rackwright_v1_run]);
 
 /**
  * Report is a result of an operation, or facts without one. The result is a closed union: one of
@@ -305,6 +305,11 @@ export type Observations = Message<"rackwright.agent.v1.Observations"> & {
    * @generated from field: rackwright.agent.v1.UnexpectedNetboot unexpected_netboot = 5;
    */
   unexpectedNetboot?: UnexpectedNetboot | undefined;
+
+  /**
+   * @generated from field: rackwright.agent.v1.BmcHealth bmc_health = 6;
+   */
+  bmcHealth?: BmcHealth | undefined;
 };
 
 /**
@@ -313,6 +318,42 @@ export type Observations = Message<"rackwright.agent.v1.Observations"> & {
  */
 export const ObservationsSchema: GenMessage<Observations> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_report, 7);
+
+/**
+ * BmcHealth says whether the agent can talk with the host's BMC; told when it changes.
+ *
+ * @generated from message rackwright.agent.v1.BmcHealth
+ */
+export type BmcHealth = Message<"rackwright.agent.v1.BmcHealth"> & {
+  /**
+   * @generated from field: optional bool reachable = 1;
+   */
+  reachable?: boolean | undefined;
+
+  /**
+   * What stands in the way: unreachable, authentication, lockedOut, protocol. Empty when reachable.
+   *
+   * @generated from field: string cause = 2;
+   */
+  cause: string;
+
+  /**
+   * @generated from field: string message = 3;
+   */
+  message: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp since = 4;
+   */
+  since?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.BmcHealth.
+ * Use `create(BmcHealthSchema)` to create a new message.
+ */
+export const BmcHealthSchema: GenMessage<BmcHealth> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_report, 8);
 
 /**
  * RunnerReady says that a runner of this boot has proved itself to the agent.
@@ -363,7 +404,7 @@ export type RunnerReady = Message<"rackwright.agent.v1.RunnerReady"> & {
  * Use `create(RunnerReadySchema)` to create a new message.
  */
 export const RunnerReadySchema: GenMessage<RunnerReady> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 8);
+  messageDesc(file_rackwright_agent_v1_report, 9);
 
 /**
  * @generated from message rackwright.agent.v1.StepDescription
@@ -407,6 +448,18 @@ export type StepDescription = Message<"rackwright.agent.v1.StepDescription"> & {
    * @generated from field: map<string, string> arguments = 7;
    */
   arguments: { [key: string]: string };
+
+  /**
+   * The same arguments with types and limits; unset: all are texts.
+   *
+   * @generated from field: repeated rackwright.v1.StepArgument typed_arguments = 8;
+   */
+  typedArguments: StepArgument[];
+
+  /**
+   * @generated from field: bool reboot_after = 9;
+   */
+  rebootAfter: boolean;
 };
 
 /**
@@ -414,7 +467,7 @@ export type StepDescription = Message<"rackwright.agent.v1.StepDescription"> & {
  * Use `create(StepDescriptionSchema)` to create a new message.
  */
 export const StepDescriptionSchema: GenMessage<StepDescription> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 9);
+  messageDesc(file_rackwright_agent_v1_report, 10);
 
 /**
  * UnexpectedNetboot: a known host asked the boot services while no grant was open for it.
@@ -459,7 +512,7 @@ export type UnexpectedNetboot = Message<"rackwright.agent.v1.UnexpectedNetboot">
  * Use `create(UnexpectedNetbootSchema)` to create a new message.
  */
 export const UnexpectedNetbootSchema: GenMessage<UnexpectedNetboot> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 10);
+  messageDesc(file_rackwright_agent_v1_report, 11);
 
 /**
  * Evidence is what the runner said of a step, exactly, with the agent's signature.
@@ -494,7 +547,7 @@ export type Evidence = Message<"rackwright.agent.v1.Evidence"> & {
  * Use `create(EvidenceSchema)` to create a new message.
  */
 export const EvidenceSchema: GenMessage<Evidence> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 11);
+  messageDesc(file_rackwright_agent_v1_report, 12);
 
 /**
  * @generated from message rackwright.agent.v1.StepEvidence
@@ -563,7 +616,7 @@ export type StepEvidence = Message<"rackwright.agent.v1.StepEvidence"> & {
  * Use `create(StepEvidenceSchema)` to create a new message.
  */
 export const StepEvidenceSchema: GenMessage<StepEvidence> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 12);
+  messageDesc(file_rackwright_agent_v1_report, 13);
 
 /**
  * @generated from message rackwright.agent.v1.DeviceOutcome
@@ -639,7 +692,7 @@ export type DeviceOutcome = Message<"rackwright.agent.v1.DeviceOutcome"> & {
  * Use `create(DeviceOutcomeSchema)` to create a new message.
  */
 export const DeviceOutcomeSchema: GenMessage<DeviceOutcome> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 13);
+  messageDesc(file_rackwright_agent_v1_report, 14);
 
 /**
  * @generated from enum rackwright.agent.v1.ConflictReason

@@ -6,17 +6,19 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Operation } from "./operation_pb.ts";
+import type { BmcAccess, Operation } from "./operation_pb.ts";
 import { file_rackwright_agent_v1_operation } from "./operation_pb.ts";
-import type { Report, RunnerReady } from "./report_pb.ts";
+import type { Report, RunnerReady, StepDescription } from "./report_pb.ts";
 import { file_rackwright_agent_v1_report } from "./report_pb.ts";
+import type { BmcIdentity } from "../../v1/inventory_pb.ts";
+import { file_rackwright_v1_inventory } from "../../v1/inventory_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rackwright/agent/v1/session.proto.
  */
 export const file_rackwright_agent_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("CiFyYWNrd3JpZ2h0L2FnZW50L3YxL3Nlc3Npb24ucHJvdG8SE3JhY2t3cmlnaHQuYWdlbnQudjEirAIKDlNlc3Npb25SZXF1ZXN0EisKBWhlbGxvGAEgASgLMhoucmFja3dyaWdodC5hZ2VudC52MS5IZWxsb0gAEjMKCWhlYXJ0YmVhdBgCIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuSGVhcnRiZWF0SAASLQoGcmVwb3J0GAMgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRIABJAChBzbmFwc2hvdF9hcHBsaWVkGAQgASgLMiQucmFja3dyaWdodC5hZ2VudC52MS5TbmFwc2hvdEFwcGxpZWRIABI8Cg5ob3N0X2ZvcmdvdHRlbhgFIAEoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuSG9zdEZvcmdvdHRlbkgAQgkKB21lc3NhZ2Ui2AMKD1Nlc3Npb25SZXNwb25zZRIvCgd3ZWxjb21lGAEgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5XZWxjb21lSAASLwoHcmVmdXNlZBgCIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuUmVmdXNlZEgAEjoKDWxlYXNlX3JlbmV3YWwYAyABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLkxlYXNlUmVuZXdhbEgAEjMKCW9wZXJhdGlvbhgEIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uSAASOgoNcmVwb3J0X2Fuc3dlchgFIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuUmVwb3J0QW5zd2VySAASQAoQY3JlZGVudGlhbF92YWx1ZRgGIAEoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuQ3JlZGVudGlhbFZhbHVlSAASOgoNYm9vdF9zbmFwc2hvdBgHIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuQm9vdFNuYXBzaG90SAASLQoGZm9yZ2V0GAggASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5Gb3JnZXRIAEIJCgdtZXNzYWdlIikKB0pvdXJuYWwSCgoCaWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBCKuAgoFSGVsbG8SLQoHam91cm5hbBgBIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIVCg1hZ2VudF92ZXJzaW9uGAIgASgJEhcKD29wZXJhdGlvbl9raW5kcxgDIAMoCRI8CgpvcGVyYXRpb25zGAQgAygLMigucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsbGVkT3BlcmF0aW9uEjEKB3J1bm5lcnMYBSADKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EhMKC2luY2FybmF0aW9uGAYgASgJEhAKCHJldmlzaW9uGAcgASgEEi4KBmdyYW50cxgIIAMoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlbkdyYW50InMKCU9wZW5HcmFudBIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIaG9zdF91aWQYAiABKAkSLwoLZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWJvdW5kGAQgASgIIuYBChNKb3VybmFsbGVkT3BlcmF0aW9uEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRI9CgVzdGF0ZRgDIAEoDjIuLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbGxlZE9wZXJhdGlvbi5TdGF0ZRIQCghhbnN3ZXJlZBgEIAEoCCJWCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhQKEFNUQVRFX0pPVVJOQUxMRUQQARIPCgtTVEFURV9CRUdVThACEg8KC1NUQVRFX0VOREVEEAMiHQoJSGVhcnRiZWF0EhAKCHNlcXVlbmNlGAEgASgEIiUKD1NuYXBzaG90QXBwbGllZBISCgpnZW5lcmF0aW9uGAEgASgEIiEKDUhvc3RGb3Jnb3R0ZW4SEAoIaG9zdF91aWQYASABKAkisQEKB1dlbGNvbWUSEgoKc2Vzc2lvbl9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBBIdChVoZWFydGJlYXRfaW50ZXJ2YWxfbXMYBCABKA0SMgoKZGlyZWN0aXZlcxgFIAMoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuRGlyZWN0aXZlEhgKEGZvcmdldF9ob3N0X3VpZHMYBiADKAkitQEKCURpcmVjdGl2ZRIUCgxvcGVyYXRpb25faWQYASABKAkSNQoGYWN0aW9uGAIgASgOMiUucmFja3dyaWdodC5hZ2VudC52MS5EaXJlY3RpdmUuQWN0aW9uIlsKBkFjdGlvbhIWChJBQ1RJT05fVU5TUEVDSUZJRUQQABITCg9BQ1RJT05fQ09OVElOVUUQARIRCg1BQ1RJT05fQ0FOQ0VMEAISEQoNQUNUSU9OX0ZPUkdFVBADIioKB1JlZnVzZWQSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiUQoMTGVhc2VSZW5ld2FsEhoKEmhlYXJ0YmVhdF9zZXF1ZW5jZRgBIAEoBBITCgtkdXJhdGlvbl9tcxgCIAEoDRIQCghyZXZpc2lvbhgDIAEoBCKRAgoMUmVwb3J0QW5zd2VyEhAKCHNlcXVlbmNlGAEgASgEEhQKDG9wZXJhdGlvbl9pZBgCIAEoCRI6Cgd2ZXJkaWN0GAMgASgOMikucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRBbnN3ZXIuVmVyZGljdBIOCgZyZWFzb24YBCABKAkSFQoNc2V0dGxlZF91cF90bxgFIAEoBCJ2CgdWZXJkaWN0EhcKE1ZFUkRJQ1RfVU5TUEVDSUZJRUQQABITCg9WRVJESUNUX0FQUExJRUQQARIVChFWRVJESUNUX0RVUExJQ0FURRACEhEKDVZFUkRJQ1RfU1RBTEUQAxITCg9WRVJESUNUX1JFRlVTRUQQBCJUCg9DcmVkZW50aWFsVmFsdWUSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEEhAKCHVzZXJuYW1lGAMgASgJEhAKCHBhc3N3b3JkGAQgASgJIpIBCgxCb290U25hcHNob3QSEgoKZ2VuZXJhdGlvbhgBIAEoBBIsCgVob3N0cxgCIAMoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuQm9vdEhvc3QSKwoHbWFkZV9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLaW5jYXJuYXRpb24YBCABKAkiPQoIQm9vdEhvc3QSEAoIaG9zdF91aWQYASABKAkSEQoJaG9zdF9uYW1lGAIgASgJEgwKBG1hY3MYAyADKAkiGgoGRm9yZ2V0EhAKCGhvc3RfdWlkGAEgASgJMmgKDEFnZW50U2VydmljZRJYCgdTZXNzaW9uEiMucmFja3dyaWdodC5hZ2VudC52MS5TZXNzaW9uUmVxdWVzdBokLnJhY2t3cmlnaHQuYWdlbnQudjEuU2Vzc2lvblJlc3BvbnNlKAEwAWIGcHJvdG8z", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report]);
+  fileDesc("CiFyYWNrd3JpZ2h0L2FnZW50L3YxL3Nlc3Npb24ucHJvdG8SE3JhY2t3cmlnaHQuYWdlbnQudjEi5gIKDlNlc3Npb25SZXF1ZXN0EisKBWhlbGxvGAEgASgLMhoucmFja3dyaWdodC5hZ2VudC52MS5IZWxsb0gAEjMKCWhlYXJ0YmVhdBgCIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuSGVhcnRiZWF0SAASLQoGcmVwb3J0GAMgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRIABJAChBzbmFwc2hvdF9hcHBsaWVkGAQgASgLMiQucmFja3dyaWdodC5hZ2VudC52MS5TbmFwc2hvdEFwcGxpZWRIABI8Cg5ob3N0X2ZvcmdvdHRlbhgFIAEoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuSG9zdEZvcmdvdHRlbkgAEjgKDHBvd2VyX2RpZ2VzdBgGIAEoCzIgLnJhY2t3cmlnaHQuYWdlbnQudjEuUG93ZXJEaWdlc3RIAEIJCgdtZXNzYWdlIswECg9TZXNzaW9uUmVzcG9uc2USLwoHd2VsY29tZRgBIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuV2VsY29tZUgAEi8KB3JlZnVzZWQYAiABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJlZnVzZWRIABI6Cg1sZWFzZV9yZW5ld2FsGAMgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5MZWFzZVJlbmV3YWxIABIzCglvcGVyYXRpb24YBCABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLk9wZXJhdGlvbkgAEjoKDXJlcG9ydF9hbnN3ZXIYBSABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLlJlcG9ydEFuc3dlckgAEkAKEGNyZWRlbnRpYWxfdmFsdWUYBiABKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLkNyZWRlbnRpYWxWYWx1ZUgAEjoKDWJvb3Rfc25hcHNob3QYByABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLkJvb3RTbmFwc2hvdEgAEi0KBmZvcmdldBgIIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuRm9yZ2V0SAASNAoKcG93ZXJfc3luYxgJIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuUG93ZXJTeW5jSAASPAoOc3RvcmVfYWNjZXB0ZWQYCiABKAsyIi5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0b3JlQWNjZXB0ZWRIAEIJCgdtZXNzYWdlIikKB0pvdXJuYWwSCgoCaWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBCL6AgoFSGVsbG8SLQoHam91cm5hbBgBIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIVCg1hZ2VudF92ZXJzaW9uGAIgASgJEhcKD29wZXJhdGlvbl9raW5kcxgDIAMoCRI8CgpvcGVyYXRpb25zGAQgAygLMigucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsbGVkT3BlcmF0aW9uEjEKB3J1bm5lcnMYBSADKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EhMKC2luY2FybmF0aW9uGAYgASgJEhAKCHJldmlzaW9uGAcgASgEEi4KBmdyYW50cxgIIAMoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlbkdyYW50EjMKBXN0ZXBzGAkgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SFQoNc3RvcmVfcmVmdXNlZBgKIAEoCSJzCglPcGVuR3JhbnQSFAoMb3BlcmF0aW9uX2lkGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEi8KC2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVib3VuZBgEIAEoCCLmAQoTSm91cm5hbGxlZE9wZXJhdGlvbhIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIaG9zdF91aWQYAiABKAkSPQoFc3RhdGUYAyABKA4yLi5yYWNrd3JpZ2h0LmFnZW50LnYxLkpvdXJuYWxsZWRPcGVyYXRpb24uU3RhdGUSEAoIYW5zd2VyZWQYBCABKAgiVgoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIUChBTVEFURV9KT1VSTkFMTEVEEAESDwoLU1RBVEVfQkVHVU4QAhIPCgtTVEFURV9FTkRFRBADIh0KCUhlYXJ0YmVhdBIQCghzZXF1ZW5jZRgBIAEoBCIlCg9TbmFwc2hvdEFwcGxpZWQSEgoKZ2VuZXJhdGlvbhgBIAEoBCIhCg1Ib3N0Rm9yZ290dGVuEhAKCGhvc3RfdWlkGAEgASgJIrEBCgdXZWxjb21lEhIKCnNlc3Npb25faWQYASABKAkSEwoLaW5jYXJuYXRpb24YAiABKAkSEAoIcmV2aXNpb24YAyABKAQSHQoVaGVhcnRiZWF0X2ludGVydmFsX21zGAQgASgNEjIKCmRpcmVjdGl2ZXMYBSADKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkRpcmVjdGl2ZRIYChBmb3JnZXRfaG9zdF91aWRzGAYgAygJIrUBCglEaXJlY3RpdmUSFAoMb3BlcmF0aW9uX2lkGAEgASgJEjUKBmFjdGlvbhgCIAEoDjIlLnJhY2t3cmlnaHQuYWdlbnQudjEuRGlyZWN0aXZlLkFjdGlvbiJbCgZBY3Rpb24SFgoSQUNUSU9OX1VOU1BFQ0lGSUVEEAASEwoPQUNUSU9OX0NPTlRJTlVFEAESEQoNQUNUSU9OX0NBTkNFTBACEhEKDUFDVElPTl9GT1JHRVQQAyIqCgdSZWZ1c2VkEg4KBnJlYXNvbhgBIAEoCRIPCgdtZXNzYWdlGAIgASgJImEKDExlYXNlUmVuZXdhbBIaChJoZWFydGJlYXRfc2VxdWVuY2UYASABKAQSEwoLZHVyYXRpb25fbXMYAiABKA0SEAoIcmV2aXNpb24YAyABKAQSDgoGZnJvemVuGAQgASgJImUKCVBvd2VyU3luYxISCgpnZW5lcmF0aW9uGAEgASgEEhEKCXBlcmlvZF9tcxgCIAEoDRIxCgVob3N0cxgDIAMoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuUG93ZXJTeW5jSG9zdCKYAQoNUG93ZXJTeW5jSG9zdBIQCghob3N0X3VpZBgBIAEoCRIRCglob3N0X25hbWUYAiABKAkSKwoDYm1jGAMgASgLMh4ucmFja3dyaWdodC5hZ2VudC52MS5CbWNBY2Nlc3MSNQoRZXhwZWN0ZWRfaWRlbnRpdHkYBCABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0lkZW50aXR5In8KC1Bvd2VyRGlnZXN0EhIKCmdlbmVyYXRpb24YASABKAQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoFaG9zdHMYAyADKAsyIy5yYWNrd3JpZ2h0LmFnZW50LnYxLkhvc3RQb3dlclN0YXRlIkoKDkhvc3RQb3dlclN0YXRlEhAKCGhvc3RfdWlkGAEgASgJEhcKCnBvd2VyZWRfb24YAiABKAhIAIgBAUINCgtfcG93ZXJlZF9vbiJCCg1TdG9yZUFjY2VwdGVkEhMKC2luY2FybmF0aW9uGAEgASgJEhAKCHJldmlzaW9uGAIgASgEEgoKAmJ5GAMgASgJIpECCgxSZXBvcnRBbnN3ZXISEAoIc2VxdWVuY2UYASABKAQSFAoMb3BlcmF0aW9uX2lkGAIgASgJEjoKB3ZlcmRpY3QYAyABKA4yKS5yYWNrd3JpZ2h0LmFnZW50LnYxLlJlcG9ydEFuc3dlci5WZXJkaWN0Eg4KBnJlYXNvbhgEIAEoCRIVCg1zZXR0bGVkX3VwX3RvGAUgASgEInYKB1ZlcmRpY3QSFwoTVkVSRElDVF9VTlNQRUNJRklFRBAAEhMKD1ZFUkRJQ1RfQVBQTElFRBABEhUKEVZFUkRJQ1RfRFVQTElDQVRFEAISEQoNVkVSRElDVF9TVEFMRRADEhMKD1ZFUkRJQ1RfUkVGVVNFRBAEIlQKD0NyZWRlbnRpYWxWYWx1ZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAQSEAoIdXNlcm5hbWUYAyABKAkSEAoIcGFzc3dvcmQYBCABKAkikgEKDEJvb3RTbmFwc2hvdBISCgpnZW5lcmF0aW9uGAEgASgEEiwKBWhvc3RzGAIgAygLMh0ucmFja3dyaWdodC5hZ2VudC52MS5Cb290SG9zdBIrCgdtYWRlX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtpbmNhcm5hdGlvbhgEIAEoCSI9CghCb290SG9zdBIQCghob3N0X3VpZBgBIAEoCRIRCglob3N0X25hbWUYAiABKAkSDAoEbWFjcxgDIAMoCSIaCgZGb3JnZXQSEAoIaG9zdF91aWQYASABKAkyaAoMQWdlbnRTZXJ2aWNlElgKB1Nlc3Npb24SIy5yYWNrd3JpZ2h0LmFnZW50LnYxLlNlc3Npb25SZXF1ZXN0GiQucmFja3dyaWdodC5hZ2VudC52MS5TZXNzaW9uUmVzcG9uc2UoATABYgZwcm90bzM", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_v1_inventory]);
 
 /**
  * SessionRequest goes from the agent to the control plane. The first one is Hello.
@@ -57,6 +59,12 @@ export type SessionRequest = Message<"rackwright.agent.v1.SessionRequest"> & {
      */
     value: HostForgotten;
     case: "hostForgotten";
+  } | {
+    /**
+     * @generated from field: rackwright.agent.v1.PowerDigest power_digest = 6;
+     */
+    value: PowerDigest;
+    case: "powerDigest";
   } | { case: undefined; value?: undefined };
 };
 
@@ -124,6 +132,18 @@ export type SessionResponse = Message<"rackwright.agent.v1.SessionResponse"> & {
      */
     value: Forget;
     case: "forget";
+  } | {
+    /**
+     * @generated from field: rackwright.agent.v1.PowerSync power_sync = 9;
+     */
+    value: PowerSync;
+    case: "powerSync";
+  } | {
+    /**
+     * @generated from field: rackwright.agent.v1.StoreAccepted store_accepted = 10;
+     */
+    value: StoreAccepted;
+    case: "storeAccepted";
   } | { case: undefined; value?: undefined };
 };
 
@@ -209,6 +229,20 @@ export type Hello = Message<"rackwright.agent.v1.Hello"> & {
    * @generated from field: repeated rackwright.agent.v1.OpenGrant grants = 8;
    */
   grants: OpenGrant[];
+
+  /**
+   * Steps that the agent runs itself, out of band.
+   *
+   * @generated from field: repeated rackwright.agent.v1.StepDescription steps = 9;
+   */
+  steps: StepDescription[];
+
+  /**
+   * Why the agent does no destructive work for the store that it last spoke with; empty: it does.
+   *
+   * @generated from field: string store_refused = 10;
+   */
+  storeRefused: string;
 };
 
 /**
@@ -538,6 +572,13 @@ export type LeaseRenewal = Message<"rackwright.agent.v1.LeaseRenewal"> & {
    * @generated from field: uint64 revision = 3;
    */
   revision: bigint;
+
+  /**
+   * Nothing destructive may begin; why, in words. Empty: it may.
+   *
+   * @generated from field: string frozen = 4;
+   */
+  frozen: string;
 };
 
 /**
@@ -546,6 +587,154 @@ export type LeaseRenewal = Message<"rackwright.agent.v1.LeaseRenewal"> & {
  */
 export const LeaseRenewalSchema: GenMessage<LeaseRenewal> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_session, 12);
+
+/**
+ * PowerSync says whose power the agent looks at by itself, and how often. Each one replaces the last.
+ *
+ * @generated from message rackwright.agent.v1.PowerSync
+ */
+export type PowerSync = Message<"rackwright.agent.v1.PowerSync"> & {
+  /**
+   * @generated from field: uint64 generation = 1;
+   */
+  generation: bigint;
+
+  /**
+   * 0 switches it off.
+   *
+   * @generated from field: uint32 period_ms = 2;
+   */
+  periodMs: number;
+
+  /**
+   * @generated from field: repeated rackwright.agent.v1.PowerSyncHost hosts = 3;
+   */
+  hosts: PowerSyncHost[];
+};
+
+/**
+ * Describes the message rackwright.agent.v1.PowerSync.
+ * Use `create(PowerSyncSchema)` to create a new message.
+ */
+export const PowerSyncSchema: GenMessage<PowerSync> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_session, 13);
+
+/**
+ * @generated from message rackwright.agent.v1.PowerSyncHost
+ */
+export type PowerSyncHost = Message<"rackwright.agent.v1.PowerSyncHost"> & {
+  /**
+   * @generated from field: string host_uid = 1;
+   */
+  hostUid: string;
+
+  /**
+   * @generated from field: string host_name = 2;
+   */
+  hostName: string;
+
+  /**
+   * @generated from field: rackwright.agent.v1.BmcAccess bmc = 3;
+   */
+  bmc?: BmcAccess | undefined;
+
+  /**
+   * The BMC must say this of itself; unset before the first verify.
+   *
+   * @generated from field: rackwright.v1.BmcIdentity expected_identity = 4;
+   */
+  expectedIdentity?: BmcIdentity | undefined;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.PowerSyncHost.
+ * Use `create(PowerSyncHostSchema)` to create a new message.
+ */
+export const PowerSyncHostSchema: GenMessage<PowerSyncHost> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_session, 14);
+
+/**
+ * PowerDigest closes one round of looks: what is not in it as the control plane has it is asked anew.
+ *
+ * @generated from message rackwright.agent.v1.PowerDigest
+ */
+export type PowerDigest = Message<"rackwright.agent.v1.PowerDigest"> & {
+  /**
+   * @generated from field: uint64 generation = 1;
+   */
+  generation: bigint;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp time = 2;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * @generated from field: repeated rackwright.agent.v1.HostPowerState hosts = 3;
+   */
+  hosts: HostPowerState[];
+};
+
+/**
+ * Describes the message rackwright.agent.v1.PowerDigest.
+ * Use `create(PowerDigestSchema)` to create a new message.
+ */
+export const PowerDigestSchema: GenMessage<PowerDigest> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_session, 15);
+
+/**
+ * @generated from message rackwright.agent.v1.HostPowerState
+ */
+export type HostPowerState = Message<"rackwright.agent.v1.HostPowerState"> & {
+  /**
+   * @generated from field: string host_uid = 1;
+   */
+  hostUid: string;
+
+  /**
+   * Unset when it could not be read in this round.
+   *
+   * @generated from field: optional bool powered_on = 2;
+   */
+  poweredOn?: boolean | undefined;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.HostPowerState.
+ * Use `create(HostPowerStateSchema)` to create a new message.
+ */
+export const HostPowerStateSchema: GenMessage<HostPowerState> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_session, 16);
+
+/**
+ * StoreAccepted: a person has accepted that the store is behind, or another one. From here on the
+ * agent works for it.
+ *
+ * @generated from message rackwright.agent.v1.StoreAccepted
+ */
+export type StoreAccepted = Message<"rackwright.agent.v1.StoreAccepted"> & {
+  /**
+   * @generated from field: string incarnation = 1;
+   */
+  incarnation: string;
+
+  /**
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+
+  /**
+   * @generated from field: string by = 3;
+   */
+  by: string;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.StoreAccepted.
+ * Use `create(StoreAcceptedSchema)` to create a new message.
+ */
+export const StoreAcceptedSchema: GenMessage<StoreAccepted> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_session, 17);
 
 /**
  * @generated from message rackwright.agent.v1.ReportAnswer
@@ -584,7 +773,7 @@ export type ReportAnswer = Message<"rackwright.agent.v1.ReportAnswer"> & {
  * Use `create(ReportAnswerSchema)` to create a new message.
  */
 export const ReportAnswerSchema: GenMessage<ReportAnswer> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 13);
+  messageDesc(file_rackwright_agent_v1_session, 18);
 
 /**
  * @generated from enum rackwright.agent.v1.ReportAnswer.Verdict
@@ -627,7 +816,7 @@ export type ReportAnswer_Verdict = (typeof ReportAnswer_Verdict)[keyof typeof Re
  * Describes the enum rackwright.agent.v1.ReportAnswer.Verdict.
  */
 export const ReportAnswer_VerdictSchema: GenEnum<ReportAnswer_Verdict> = /*@__PURE__*/
-  enumDesc(file_rackwright_agent_v1_session, 13, 0);
+  enumDesc(file_rackwright_agent_v1_session, 18, 0);
 
 /**
  * CredentialValue is kept in the agent's memory only.
@@ -661,7 +850,7 @@ export type CredentialValue = Message<"rackwright.agent.v1.CredentialValue"> & {
  * Use `create(CredentialValueSchema)` to create a new message.
  */
 export const CredentialValueSchema: GenMessage<CredentialValue> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 14);
+  messageDesc(file_rackwright_agent_v1_session, 19);
 
 /**
  * BootSnapshot is all that the boot path needs to know about the rack's hosts.
@@ -697,7 +886,7 @@ export type BootSnapshot = Message<"rackwright.agent.v1.BootSnapshot"> & {
  * Use `create(BootSnapshotSchema)` to create a new message.
  */
 export const BootSnapshotSchema: GenMessage<BootSnapshot> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 15);
+  messageDesc(file_rackwright_agent_v1_session, 20);
 
 /**
  * @generated from message rackwright.agent.v1.BootHost
@@ -724,7 +913,7 @@ export type BootHost = Message<"rackwright.agent.v1.BootHost"> & {
  * Use `create(BootHostSchema)` to create a new message.
  */
 export const BootHostSchema: GenMessage<BootHost> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 16);
+  messageDesc(file_rackwright_agent_v1_session, 21);
 
 /**
  * Forget makes the agent drop MACs, BMC, credentials, leases and grants of a host.
@@ -743,7 +932,7 @@ export type Forget = Message<"rackwright.agent.v1.Forget"> & {
  * Use `create(ForgetSchema)` to create a new message.
  */
 export const ForgetSchema: GenMessage<Forget> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 17);
+  messageDesc(file_rackwright_agent_v1_session, 22);
 
 /**
  * AgentService carries one stream per rack: operations go down, semantic results come up.

@@ -12,11 +12,15 @@ import type { DevicePlan, Operation } from "../../agent/v1/operation_pb.ts";
 import { file_rackwright_agent_v1_operation } from "../../agent/v1/operation_pb.ts";
 import type { RunnerReady, StepDescription } from "../../agent/v1/report_pb.ts";
 import { file_rackwright_agent_v1_report } from "../../agent/v1/report_pb.ts";
-import type { Journal } from "../../agent/v1/session_pb.ts";
+import type { Journal, StoreAccepted } from "../../agent/v1/session_pb.ts";
 import { file_rackwright_agent_v1_session } from "../../agent/v1/session_pb.ts";
+import type { AbandonedResource } from "../../v1/abandoned_pb.ts";
+import { file_rackwright_v1_abandoned } from "../../v1/abandoned_pb.ts";
 import type { Credential } from "../../v1/credential_pb.ts";
 import { file_rackwright_v1_credential } from "../../v1/credential_pb.ts";
-import type { BmcEndpoint, Host } from "../../v1/host_pb.ts";
+import type { Fleet } from "../../v1/fleet_pb.ts";
+import { file_rackwright_v1_fleet } from "../../v1/fleet_pb.ts";
+import type { BmcEndpoint, Host, HostState } from "../../v1/host_pb.ts";
 import { file_rackwright_v1_host } from "../../v1/host_pb.ts";
 import type { Inventory } from "../../v1/inventory_pb.ts";
 import { file_rackwright_v1_inventory } from "../../v1/inventory_pb.ts";
@@ -28,7 +32,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/store/v1/record.proto.
  */
 export const file_rackwright_store_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSLcBAoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludEIcChpfZmFpbGVkX2NyZWRlbnRpYWxfdmVyc2lvbkoECAsQDFIRY2VydGlmaWNhdGVfY291bnQiKQoMUGVuZGluZ1Bvd2VyEg0KBXN0ZXBzGAEgAygJEgoKAmJ5GAIgASgJInoKBkNoYW5nZRINCgVhY3RvchgBIAEoCRINCgVjYXVzZRgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKiAwoPT3BlcmF0aW9uUmVjb3JkEjEKCW9wZXJhdGlvbhgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgdzZW50X3RvGAMgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEi0KCXNlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKbm90X2JlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoTZmlyc3RfY29uZmxpY3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPdHJhbnNpZW50X2NvdW50GAcgASgNEjgKFGZpcnN0X3RyYW5zaWVudF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYW5jZWxfaWQYCSABKAkiTQoPQ2VydGlmaWVkRGV2aWNlEhIKCmRldmljZV9rZXkYASABKAkSEwoLY2VydGlmaWNhdGUYAiABKAkSEQoJdXNlX2Vwb2NoGAMgASgEItMBCglIb3N0RmFjdHMSEAoIaG9zdF91aWQYASABKAkSKwoJaW52ZW50b3J5GAIgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSOgoMcnVubmVyX3N0ZXBzGAMgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SMwoPcnVubmVyX3N0ZXBzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCSKSAgoKUmFja1JlY29yZBIhCgRyYWNrGAEgASgLMhMucmFja3dyaWdodC52MS5SYWNrEhgKEGFnZW50X3B1YmxpY19rZXkYAiABKAwSOQoLam9pbl90b2tlbnMYAyADKAsyJC5yYWNrd3JpZ2h0LnN0b3JlLnYxLkpvaW5Ub2tlblJlY29yZBISCgp0b21ic3RvbmVzGAQgAygJEi0KB2pvdXJuYWwYBSABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkpvdXJuYWwSFwoPc2Vzc2lvbl9yZXBsaWNhGAYgASgJEjAKDHNlc3Npb25fdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAicQoPSm9pblRva2VuUmVjb3JkEhUKDXNlY3JldF9zaGEyNTYYASABKAwSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnVzZWRfYnlfc2hhMjU2GAMgASgMImoKEENyZWRlbnRpYWxSZWNvcmQSLQoKY3JlZGVudGlhbBgBIAEoCzIZLnJhY2t3cmlnaHQudjEuQ3JlZGVudGlhbBIXCg9zZWFsZWRfcGFzc3dvcmQYAiABKAwSDgoGa2V5X2lkGAMgASgJIjEKC1Jlc2VydmF0aW9uEg4KBmhvbGRlchgBIAEoCRISCgpob2xkZXJfdWlkGAIgASgJIngKEUNlcnRpZmljYXRlUmVjb3JkEhEKCXN0YXRlbWVudBgBIAEoDBIRCglzaWduYXR1cmUYAiABKAwSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGhvc3QYBCABKAliBnByb3RvMw", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_credential, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_rack]);
+  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSKsBQoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBITCgtpbmNhcm5hdGlvbhgPIAEoCRIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJQhwKGl9mYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uSgQICxAMUhFjZXJ0aWZpY2F0ZV9jb3VudCIpCgxQZW5kaW5nUG93ZXISDQoFc3RlcHMYASADKAkSCgoCYnkYAiABKAkiegoGQ2hhbmdlEg0KBWFjdG9yGAEgASgJEg0KBWNhdXNlGAIgASgJEhQKDG9wZXJhdGlvbl9pZBgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqIDCg9PcGVyYXRpb25SZWNvcmQSMQoJb3BlcmF0aW9uGAEgASgLMh4ucmFja3dyaWdodC5hZ2VudC52MS5PcGVyYXRpb24SLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KB3NlbnRfdG8YAyABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkpvdXJuYWwSLQoJc2VuZF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpub3RfYmVmb3JlGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI3ChNmaXJzdF9jb25mbGljdF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg90cmFuc2llbnRfY291bnQYByABKA0SOAoUZmlyc3RfdHJhbnNpZW50X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWNhbmNlbF9pZBgJIAEoCSJNCg9DZXJ0aWZpZWREZXZpY2USEgoKZGV2aWNlX2tleRgBIAEoCRITCgtjZXJ0aWZpY2F0ZRgCIAEoCRIRCgl1c2VfZXBvY2gYAyABKAQijgIKCUhvc3RGYWN0cxIQCghob3N0X3VpZBgBIAEoCRIrCglpbnZlbnRvcnkYAiABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRI6CgxydW5uZXJfc3RlcHMYAyADKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBEZXNjcmlwdGlvbhIzCg9ydW5uZXJfc3RlcHNfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnJ1bm5lcl92ZXJzaW9uGAUgASgJEjkKC2FnZW50X3N0ZXBzGAYgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24icQoLRmxlZXRSZWNvcmQSIwoFZmxlZXQYASABKAsyFC5yYWNrd3JpZ2h0LnYxLkZsZWV0EigKBXdpcGVzGAIgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EhMKC3JlcXVlc3RfaWRzGAMgAygJIk8KBFNsb3QSEAoIaG9zdF91aWQYASABKAkSCwoDcnVuGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkUKD0FiYW5kb25lZFJlY29yZBIyCghyZXNvdXJjZRgBIAEoCzIgLnJhY2t3cmlnaHQudjEuQWJhbmRvbmVkUmVzb3VyY2UinwQKClJhY2tSZWNvcmQSIQoEcmFjaxgBIAEoCzITLnJhY2t3cmlnaHQudjEuUmFjaxIYChBhZ2VudF9wdWJsaWNfa2V5GAIgASgMEjkKC2pvaW5fdG9rZW5zGAMgAygLMiQucmFja3dyaWdodC5zdG9yZS52MS5Kb2luVG9rZW5SZWNvcmQSEgoKdG9tYnN0b25lcxgEIAMoCRItCgdqb3VybmFsGAUgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEhcKD3Nlc3Npb25fcmVwbGljYRgGIAEoCRIwCgxzZXNzaW9uX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKB3J1bm5pbmcYCCADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSKQoGcXVldWVkGAkgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EigKBXdpcGVzGAogAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EjkKC2FnZW50X3N0ZXBzGAsgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SEwoLcmVxdWVzdF9pZHMYDCADKAkSOgoOYWNjZXB0ZWRfc3RvcmUYDSABKAsyIi5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0b3JlQWNjZXB0ZWQicQoPSm9pblRva2VuUmVjb3JkEhUKDXNlY3JldF9zaGEyNTYYASABKAwSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnVzZWRfYnlfc2hhMjU2GAMgASgMImoKEENyZWRlbnRpYWxSZWNvcmQSLQoKY3JlZGVudGlhbBgBIAEoCzIZLnJhY2t3cmlnaHQudjEuQ3JlZGVudGlhbBIXCg9zZWFsZWRfcGFzc3dvcmQYAiABKAwSDgoGa2V5X2lkGAMgASgJIjEKC1Jlc2VydmF0aW9uEg4KBmhvbGRlchgBIAEoCRISCgpob2xkZXJfdWlkGAIgASgJIngKEUNlcnRpZmljYXRlUmVjb3JkEhEKCXN0YXRlbWVudBgBIAEoDBIRCglzaWduYXR1cmUYAiABKAwSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGhvc3QYBCABKAliBnByb3RvMw", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_credential, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_rack]);
 
 /**
  * HostRecord is the one record of a host (key "hosts.HOST"): what people see, and what the engine
@@ -127,6 +131,27 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
    * @generated from field: rackwright.v1.BmcEndpoint verified_bmc = 14;
    */
   verifiedBmc?: BmcEndpoint | undefined;
+
+  /**
+   * The incarnation of the store in which this host was last decided on; another one holds it.
+   *
+   * @generated from field: string incarnation = 15;
+   */
+  incarnation: string;
+
+  /**
+   * What the adopt run under way makes of the host.
+   *
+   * @generated from field: rackwright.v1.HostState adopt_to = 16;
+   */
+  adoptTo: HostState;
+
+  /**
+   * The image that the provision or reimage run under way writes.
+   *
+   * @generated from field: string image = 17;
+   */
+  image: string;
 };
 
 /**
@@ -323,6 +348,13 @@ export type HostFacts = Message<"rackwright.store.v1.HostFacts"> & {
    * @generated from field: string runner_version = 5;
    */
   runnerVersion: string;
+
+  /**
+   * Steps of the rack's agent, as its last Hello named them.
+   *
+   * @generated from field: repeated rackwright.agent.v1.StepDescription agent_steps = 6;
+   */
+  agentSteps: StepDescription[];
 };
 
 /**
@@ -331,6 +363,87 @@ export type HostFacts = Message<"rackwright.store.v1.HostFacts"> & {
  */
 export const HostFactsSchema: GenMessage<HostFacts> = /*@__PURE__*/
   messageDesc(file_rackwright_store_v1_record, 5);
+
+/**
+ * FleetRecord is the fleet (key "fleet.fleet").
+ *
+ * @generated from message rackwright.store.v1.FleetRecord
+ */
+export type FleetRecord = Message<"rackwright.store.v1.FleetRecord"> & {
+  /**
+   * @generated from field: rackwright.v1.Fleet fleet = 1;
+   */
+  fleet?: Fleet | undefined;
+
+  /**
+   * Wipes begun in the stretch of the budget.
+   *
+   * @generated from field: repeated rackwright.store.v1.Slot wipes = 2;
+   */
+  wipes: Slot[];
+
+  /**
+   * @generated from field: repeated string request_ids = 3;
+   */
+  requestIds: string[];
+};
+
+/**
+ * Describes the message rackwright.store.v1.FleetRecord.
+ * Use `create(FleetRecordSchema)` to create a new message.
+ */
+export const FleetRecordSchema: GenMessage<FleetRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 6);
+
+/**
+ * Slot is a place that a run of a host takes in a limit, or waits for.
+ *
+ * @generated from message rackwright.store.v1.Slot
+ */
+export type Slot = Message<"rackwright.store.v1.Slot"> & {
+  /**
+   * @generated from field: string host_uid = 1;
+   */
+  hostUid: string;
+
+  /**
+   * @generated from field: uint64 run = 2;
+   */
+  run: bigint;
+
+  /**
+   * When it was taken or, in a queue, asked for.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 3;
+   */
+  time?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rackwright.store.v1.Slot.
+ * Use `create(SlotSchema)` to create a new message.
+ */
+export const SlotSchema: GenMessage<Slot> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 7);
+
+/**
+ * AbandonedRecord is what a forced removal left (key "abandonedResources.HOST_UID").
+ *
+ * @generated from message rackwright.store.v1.AbandonedRecord
+ */
+export type AbandonedRecord = Message<"rackwright.store.v1.AbandonedRecord"> & {
+  /**
+   * @generated from field: rackwright.v1.AbandonedResource resource = 1;
+   */
+  resource?: AbandonedResource | undefined;
+};
+
+/**
+ * Describes the message rackwright.store.v1.AbandonedRecord.
+ * Use `create(AbandonedRecordSchema)` to create a new message.
+ */
+export const AbandonedRecordSchema: GenMessage<AbandonedRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 8);
 
 /**
  * RackRecord is a rack (key "racks.RACK").
@@ -382,6 +495,42 @@ export type RackRecord = Message<"rackwright.store.v1.RackRecord"> & {
    * @generated from field: google.protobuf.Timestamp session_time = 7;
    */
   sessionTime?: Timestamp | undefined;
+
+  /**
+   * Runs that hold a place of the limit, and those that queue for one, oldest first.
+   *
+   * @generated from field: repeated rackwright.store.v1.Slot running = 8;
+   */
+  running: Slot[];
+
+  /**
+   * @generated from field: repeated rackwright.store.v1.Slot queued = 9;
+   */
+  queued: Slot[];
+
+  /**
+   * Wipes begun in the stretch of the budget.
+   *
+   * @generated from field: repeated rackwright.store.v1.Slot wipes = 10;
+   */
+  wipes: Slot[];
+
+  /**
+   * @generated from field: repeated rackwright.agent.v1.StepDescription agent_steps = 11;
+   */
+  agentSteps: StepDescription[];
+
+  /**
+   * @generated from field: repeated string request_ids = 12;
+   */
+  requestIds: string[];
+
+  /**
+   * The older store that a person accepted for this rack; told to the agent until it has it.
+   *
+   * @generated from field: rackwright.agent.v1.StoreAccepted accepted_store = 13;
+   */
+  acceptedStore?: StoreAccepted | undefined;
 };
 
 /**
@@ -389,7 +538,7 @@ export type RackRecord = Message<"rackwright.store.v1.RackRecord"> & {
  * Use `create(RackRecordSchema)` to create a new message.
  */
 export const RackRecordSchema: GenMessage<RackRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 6);
+  messageDesc(file_rackwright_store_v1_record, 9);
 
 /**
  * @generated from message rackwright.store.v1.JoinTokenRecord
@@ -420,7 +569,7 @@ export type JoinTokenRecord = Message<"rackwright.store.v1.JoinTokenRecord"> & {
  * Use `create(JoinTokenRecordSchema)` to create a new message.
  */
 export const JoinTokenRecordSchema: GenMessage<JoinTokenRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 7);
+  messageDesc(file_rackwright_store_v1_record, 10);
 
 /**
  * CredentialRecord is a credential (key "credentials.CREDENTIAL").
@@ -456,7 +605,7 @@ export type CredentialRecord = Message<"rackwright.store.v1.CredentialRecord"> &
  * Use `create(CredentialRecordSchema)` to create a new message.
  */
 export const CredentialRecordSchema: GenMessage<CredentialRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 8);
+  messageDesc(file_rackwright_store_v1_record, 11);
 
 /**
  * Reservation makes a value unique (key "reservations.KIND.VALUE").
@@ -482,7 +631,7 @@ export type Reservation = Message<"rackwright.store.v1.Reservation"> & {
  * Use `create(ReservationSchema)` to create a new message.
  */
 export const ReservationSchema: GenMessage<Reservation> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 9);
+  messageDesc(file_rackwright_store_v1_record, 12);
 
 /**
  * CertificateRecord is an erasure certificate (key "erasureCertificates.ID"), create-only.
@@ -516,5 +665,5 @@ export type CertificateRecord = Message<"rackwright.store.v1.CertificateRecord">
  * Use `create(CertificateRecordSchema)` to create a new message.
  */
 export const CertificateRecordSchema: GenMessage<CertificateRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 10);
+  messageDesc(file_rackwright_store_v1_record, 13);
 

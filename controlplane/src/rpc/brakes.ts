@@ -1,0 +1,112 @@
+/** The brakes of a rack, and the word that lets its agent work for an older store. */
+import { clone, create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  aborted,
+  agent,
+  FreezeSchema,
+  failedPrecondition,
+  notFound,
+  type Rack,
+  type RackStatus,
+  RackStatusSchema,
+  store as wire,
+} from '@rackwright/api';
+import { storeKey } from '@rackwright/store';
+import { readRecord, writeRecord } from '../records/index.ts';
+import { nameProblem, requireName } from './names.ts';
+import { adminActor, type RpcDependencies } from './ports.ts';
+import { checkReason, checkRequestId } from './texts.ts';
+import { Violations } from './violations.ts';
+
+export interface BrakeCall {
+  readonly name: string;
+  readonly reason: string;
+  readonly requestId: string;
+}
+
+/** Compare-and-sets that one call may lose before it gives up. */
+const roundsMax = 16;
+/** How many request ids a rack remembers. */
+const requestIdsMax = 32;
+
+/** What a change of a rack's record came to. */
+export interface ChangedRack {
+  readonly record: wire.RackRecord;
+  readonly revision: number;
+}
+
+export function freezeRack(deps: RpcDependencies, call: BrakeCall): Promise<ChangedRack> {
+  return change(deps, call, 'freeze', ({ status }) => {
+    status.freeze ??= create(FreezeSchema, {
+      by: adminActor,
+      reason: call.reason,
+      at: timestampFromMs(deps.clock.nowMs()),
+    });
+  });
+}
+
+export function thawRack(deps: RpcDependencies, call: BrakeCall): Promise<ChangedRack> {
+  return change(deps, call, 'thaw', ({ status }) => {
+    if (status.freeze === undefined) {
+      throw failedPrecondition('NOT_FROZEN', `${call.name} is not frozen.`);
+    }
+    delete status.freeze;
+  });
+}
+
+/** The person accepts that what the agent has seen beyond this store is lost. */
+export function acceptRestoredStore(deps: RpcDependencies, call: BrakeCall): Promise<ChangedRack> {
+  return change(deps, call, 'acceptStore', ({ status, record }) => {
+    const { restoredStore } = status;
+    if (restoredStore === undefined) {
+      const message = `The agent of ${call.name} has seen nothing that this store lacks.`;
+      throw failedPrecondition('NOT_RESTORED', message);
+    }
+    record.acceptedStore = create(agent.StoreAcceptedSchema, {
+      incarnation: restoredStore.incarnation,
+      revision: restoredStore.revision,
+      by: adminActor,
+    });
+    delete status.restoredStore;
+  });
+}
+
+interface Draft {
+  readonly rack: Rack;
+  readonly status: RackStatus;
+  readonly record: wire.RackRecord;
+}
+
+/** Reads, changes, writes; a request id that was applied before answers without a change. */
+async function change(
+  deps: RpcDependencies,
+  { name, reason, requestId }: BrakeCall,
+  method: string,
+  apply: (draft: Draft) => void,
+): Promise<ChangedRack> {
+  const violations = new Violations();
+  violations.addIf('name', nameProblem('racks', name));
+  checkReason('reason', reason, violations);
+  checkRequestId(requestId, violations);
+  violations.throwIfAny();
+  const key = storeKey('racks', requireName('racks', name));
+  const id = requestId === '' ? '' : `${method}:${requestId}`;
+  for (let round = 0; round < roundsMax; round++) {
+    const kept = await readRecord(deps.store, wire.RackRecordSchema, key);
+    if (kept?.record.rack === undefined) throw notFound(name);
+    if (id !== '' && kept.record.requestIds.includes(id)) return kept;
+    const record = clone(wire.RackRecordSchema, kept.record);
+    const { rack } = record;
+    if (rack === undefined) throw notFound(name);
+    rack.status ??= create(RackStatusSchema);
+    apply({ rack, status: rack.status, record });
+    if (id !== '') record.requestIds = [...record.requestIds, id].slice(-requestIdsMax);
+    rack.updateTime = timestampFromMs(deps.clock.nowMs());
+    const written = await writeRecord(deps, wire.RackRecordSchema, key, record, kept.revision);
+    if (written.kind === 'conflict') continue;
+    deps.log.info({ rack: name, actor: adminActor, reason }, method);
+    return { record, revision: written.revision };
+  }
+  throw aborted('TOO_BUSY', `${name} changes all the time; try again.`);
+}

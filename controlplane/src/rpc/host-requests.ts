@@ -1,0 +1,213 @@
+/** What people ask of one host: each call is one request to the host loop, and its answer the host. */
+import { clone } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  type CleanStepRequest,
+  type DeleteHostRequest,
+  DeletionMode,
+  type Handlers,
+  HoldScope,
+  type Host,
+  HostSchema,
+  type HostService,
+  HostState,
+  notFound,
+  PowerAction,
+} from '@rackwright/api';
+import type { HostRequest } from '../host/types.ts';
+import { presentHost, readFacts, readHost } from './host-view.ts';
+import { nameProblem, requireName } from './names.ts';
+import { answerOf } from './outcome.ts';
+import { type RpcDependencies, requester } from './ports.ts';
+import { revisionOfEtag } from './position.ts';
+import { checkReason, checkRequestId } from './texts.ts';
+import { Violations } from './violations.ts';
+
+const cleanStepsMax = 64;
+const imageCharsMax = 512;
+
+type Requests = Pick<
+  Handlers<typeof HostService>,
+  | 'verifyHost'
+  | 'inspectHost'
+  | 'cleanHost'
+  | 'serviceHost'
+  | 'provisionHost'
+  | 'reimageHost'
+  | 'releaseHost'
+  | 'rescueHost'
+  | 'adoptHost'
+  | 'setHostPower'
+  | 'abortRun'
+  | 'resumeRun'
+  | 'skipStep'
+  | 'retryHost'
+  | 'claimHost'
+  | 'unclaimHost'
+  | 'holdHost'
+  | 'releaseHold'
+  | 'deleteHost'
+  | 'cancelHostDeletion'
+>;
+
+/** The calls that ask something of a host. */
+export function hostRequests(deps: RpcDependencies): Requests {
+  const plain = (kind: 'verify' | 'inspect' | 'retry') => (call: Call) => ask(deps, call, { kind });
+  const reasoned =
+    (
+      kind:
+        | 'abort'
+        | 'resume'
+        | 'skip'
+        | 'claim'
+        | 'unclaim'
+        | 'release'
+        | 'rescue'
+        | 'cancelDelete',
+    ) =>
+    (call: Call & { reason: string }) =>
+      ask(deps, call, { kind, reason: call.reason });
+  return {
+    verifyHost: plain('verify'),
+    inspectHost: plain('inspect'),
+    retryHost: plain('retry'),
+    abortRun: reasoned('abort'),
+    resumeRun: reasoned('resume'),
+    skipStep: reasoned('skip'),
+    claimHost: reasoned('claim'),
+    unclaimHost: reasoned('unclaim'),
+    releaseHost: reasoned('release'),
+    rescueHost: reasoned('rescue'),
+    cancelHostDeletion: reasoned('cancelDelete'),
+    cleanHost: (call) => ask(deps, call, { kind: 'clean', steps: stepsOf(call.steps) }),
+    serviceHost: (call) => ask(deps, call, { kind: 'service', steps: stepsOf(call.steps) }),
+    provisionHost: (call) => ask(deps, call, { kind: 'provision', image: imageOf(call.image) }),
+    reimageHost: (call) => ask(deps, call, { kind: 'reimage', image: imageOf(call.image) }),
+    adoptHost: (call) => {
+      const violations = new Violations();
+      if (call.to !== HostState.EXTERNAL && call.to !== HostState.PROVISIONED) {
+        violations.add('to', 'must be external or provisioned');
+      }
+      violations.throwIfAny();
+      return ask(deps, call, { kind: 'adopt', to: call.to, reason: call.reason });
+    },
+    holdHost: (call) => {
+      const { scope, reason, until } = call;
+      const violations = new Violations();
+      if (scope === HoldScope.UNSPECIFIED || !isKnown(HoldScope, scope)) {
+        violations.add('scope', 'must be work, power or release');
+      }
+      if (reason === '') violations.add('reason', 'is empty; say why the host is held');
+      violations.throwIfAny();
+      const untilMs = until === undefined ? undefined : timestampMs(until);
+      return ask(deps, call, { kind: 'hold', scope, reason, untilMs });
+    },
+    releaseHold: (call) => {
+      const { hold, reason, physicallyDisconnected = false } = call;
+      return ask(deps, call, { kind: 'releaseHold', hold, reason, physicallyDisconnected });
+    },
+    setHostPower: (call) => {
+      const { action, bootOldDiskReason } = call;
+      const violations = new Violations();
+      checkReason('boot_old_disk_reason', bootOldDiskReason, violations);
+      const wanted = powerRequest(action, bootOldDiskReason);
+      if (wanted === undefined) violations.add('action', 'must be on, off or reset');
+      violations.throwIfAny();
+      return ask(deps, call, wanted ?? { kind: 'powerOff' });
+    },
+    deleteHost: (call) => deleteHost(deps, call),
+  };
+}
+
+/** R8: a value that this version does not know is never taken for another. */
+function isKnown(values: Readonly<Record<string, number>>, value: number): boolean {
+  return Object.values(values).includes(value);
+}
+
+interface Call {
+  readonly name: string;
+  readonly reason?: string;
+  readonly requestId: string;
+}
+
+function powerRequest(action: PowerAction, bootOldDiskReason: string): HostRequest | undefined {
+  switch (action) {
+    case PowerAction.ON:
+      return { kind: 'powerOn', bootOldDiskReason };
+    case PowerAction.RESET:
+      return { kind: 'powerReset', bootOldDiskReason };
+    case PowerAction.OFF:
+      return { kind: 'powerOff' };
+    default:
+      return undefined;
+  }
+}
+
+function imageOf(image: string): string {
+  const violations = new Violations();
+  if (image === '' || image.length > imageCharsMax || /\s/.test(image)) {
+    violations.add(
+      'image',
+      `must be an image reference of at most ${imageCharsMax} characters without spaces`,
+    );
+  }
+  violations.throwIfAny();
+  return image;
+}
+
+function stepsOf(steps: readonly CleanStepRequest[]) {
+  const violations = new Violations();
+  if (steps.length > cleanStepsMax) {
+    violations.add('steps', `has ${steps.length} steps; at most ${cleanStepsMax} can run at once`);
+  }
+  for (const [index, { step }] of steps.slice(0, cleanStepsMax).entries()) {
+    if (/^([a-z]+\.[a-z][a-z0-9_]*|[a-z][a-zA-Z]*)$/.test(step)) continue;
+    violations.add(
+      `steps[${index}].step`,
+      'must be "interface.step", as ListCleanSteps names it, or a control step',
+    );
+  }
+  violations.throwIfAny();
+  return steps.map(({ step, arguments: given }) => ({ step, arguments: given }));
+}
+
+async function ask(deps: RpcDependencies, call: Call, request: HostRequest): Promise<Host> {
+  const { name, reason = '', requestId } = call;
+  const violations = new Violations();
+  violations.addIf('name', nameProblem('hosts', name));
+  checkReason('reason', reason, violations);
+  checkRequestId(requestId, violations);
+  violations.throwIfAny();
+  const hostId = requireName('hosts', name);
+  const outcome = await deps.hosts.request(hostId, request, requester(request.kind, requestId));
+  const { record, revision } = answerOf(outcome, name);
+  return presentHost(deps, record, revision, await readFacts(deps, hostId));
+}
+
+async function deleteHost(deps: RpcDependencies, call: DeleteHostRequest): Promise<Host> {
+  const { name, etag, reason, requestId, mode } = call;
+  const violations = new Violations();
+  violations.addIf('name', nameProblem('hosts', name));
+  checkReason('reason', reason, violations);
+  checkRequestId(requestId, violations);
+  if (!isKnown(DeletionMode, mode)) violations.add('mode', 'must be normal or force');
+  violations.throwIfAny();
+  const hostId = requireName('hosts', name);
+  const found = await readHost(deps, hostId);
+  if (found === undefined) throw notFound(name);
+  const outcome = await deps.hosts.request(
+    hostId,
+    { kind: 'delete', mode: mode || DeletionMode.NORMAL, reason },
+    requester('delete', requestId),
+    revisionOfEtag(deps.store, etag),
+  );
+  if (outcome.kind === 'removed') return asGone(found.host);
+  const { record, revision } = answerOf(outcome, name);
+  return presentHost(deps, record, revision, undefined);
+}
+
+function asGone(host: Host): Host {
+  const gone = clone(HostSchema, host);
+  if (gone.status !== undefined) gone.status.state = HostState.GONE;
+  return gone;
+}
