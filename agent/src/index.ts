@@ -1,6 +1,13 @@
 /** The agent as others start it: tests and the demonstration; its process is `main.ts`. */
-export { type BootConfig, type BootServices, startBoot } from './boot/index.ts';
+export {
+  type BootConfig,
+  type BootDecision,
+  type BootServices,
+  bootDecision,
+  startBoot,
+} from './boot/index.ts';
 export { type AgentConfig, parseConfig } from './config.ts';
+export { type AgentCore, type CoreParts, openCore } from './core.ts';
 export { type AgentIdentity, IdentityFiles, join, readKey } from './identity/index.ts';
 export { Journal, type JournalOptions } from './journal/index.ts';
 export { type Platform, type RunningAgent, startAgent } from './program.ts';

@@ -16,22 +16,12 @@ import type {
   Random,
   Udp,
 } from '@rackwright/platform';
-import { createBmcDrivers } from './bmc-drivers.ts';
 import { type BootServices, startBoot } from './boot/index.ts';
 import type { AgentConfig } from './config.ts';
+import { type AgentCore, openCore } from './core.ts';
 import { type AgentIdentity, IdentityFiles, IdentityRenewal, readKey } from './identity/index.ts';
-import { Journal } from './journal/index.ts';
-import { type NetbootSighting, NetbootWatch } from './netboot-watch.ts';
-import { createExecutor } from './operations/index.ts';
-import {
-  type BootCertificate,
-  defaultDeskLimits,
-  defaultGatewayLimits,
-  loadBootCertificate,
-  RunnerDesk,
-  RunnerGateway,
-} from './runner-gateway/index.ts';
-import { AgentSession, grpcTransport } from './session/index.ts';
+import { type BootCertificate, loadBootCertificate } from './runner-gateway/index.ts';
+import { grpcTransport } from './session/index.ts';
 import { agentVersion } from './version.ts';
 
 /** The machine that the agent runs on. */
@@ -62,17 +52,12 @@ export async function startAgent(config: AgentConfig, platform: Platform): Promi
     throw new Error(`this agent has no identity in ${config.stateFolder}: join it first`);
   }
   const renewal = new IdentityRenewal({ clock, random, log, files }, identity);
-  const session = await makeSession(config, platform, renewal);
-  const desk = makeDesk(platform, session, identity);
-  const { gateway, certificate } = await openGateway(config, platform, session, desk);
-  const watch = watchNetboots(config, platform, session);
-  const onNetboot = (sighting: NetbootSighting): void => {
-    watch.observe(sighting);
-    if (sighting.hostUid !== undefined) desk.sawNetboot(sighting.hostUid);
-  };
-  const boot = await startBootPath(config, platform, session, onNetboot, certificate, gateway.port);
-  const drivers = createBmcDrivers(config.bmc, platform);
-  await session.start(createExecutor({ drivers, orders: desk }));
+  const core = await openAgentCore(config, platform, renewal, identity);
+  const certificate = await loadBootCertificate(disk, random, `${config.stateFolder}/gateway.json`);
+  const { address, port } = config.runner;
+  const gateway = await core.gateway.listen(address, port, certificate);
+  const boot = await startBootPath(config, platform, core, certificate, gateway.port);
+  await core.start();
   renewal.start();
   const ports = { gateway: gateway.port, http: boot.httpPort, tftp: boot.tftpPort };
   log.info({ rack: identity.rack, version: agentVersion, ...ports }, 'agent is up');
@@ -80,85 +65,31 @@ export async function startAgent(config: AgentConfig, platform: Platform): Promi
     ports,
     stop: async () => {
       renewal.stop();
-      session.stop();
-      watch.stop();
+      core.stop();
       await Promise.all([boot.close(), gateway.close()]);
     },
   };
 }
 
-async function makeSession(
+function openAgentCore(
   config: AgentConfig,
-  { clock, crashPoint, disk, log, random }: Platform,
+  platform: Platform,
   renewal: IdentityRenewal,
-): Promise<AgentSession> {
-  const journalPath = `${config.stateFolder}/journal`;
-  const journal = await Journal.open({ disk, path: journalPath, clock, random, log });
+  identity: AgentIdentity,
+): Promise<AgentCore> {
   const transport = grpcTransport(() => {
     const { agentEndpoint, caCertificatePem, certificatePem, privateKeyPem } = renewal.current();
     const own = { privateKeyPem, certificateChainPem: certificatePem };
     return { target: agentEndpoint, caPem: caCertificatePem, own };
   });
-  const snapshotPath = `${config.stateFolder}/boot-snapshot`;
-  const parts = { journal, disk, snapshotPath, clock, random, log, crashPoint, transport };
-  return new AgentSession({ ...parts, agentVersion });
-}
-
-function makeDesk(
-  { clock, log }: Platform,
-  session: AgentSession,
-  identity: AgentIdentity,
-): RunnerDesk {
-  return new RunnerDesk({
-    clock,
-    log,
-    signer: readKey(identity.privateKeyPem),
-    operationState: (id) => session.operationState(id),
-    limits: defaultDeskLimits,
-  });
-}
-
-async function openGateway(
-  config: AgentConfig,
-  { clock, disk, log, random }: Platform,
-  session: AgentSession,
-  desk: RunnerDesk,
-) {
-  const certificate = await loadBootCertificate(disk, random, `${config.stateFolder}/gateway.json`);
-  const gateway = new RunnerGateway({
-    clock,
-    random,
-    log,
-    desk,
-    grants: session.grants,
-    facts: {
-      runnerReady: (hostUid, runnerReady) => session.publishFacts(hostUid, { runnerReady }),
-      runnerGone: (hostUid, runnerSession) => session.runnerGone(hostUid, runnerSession),
-    },
-    limits: defaultGatewayLimits,
-  });
-  const { address, port } = config.runner;
-  return { certificate, gateway: await gateway.listen(address, port, certificate) };
-}
-
-function watchNetboots(
-  { netboots: limits }: AgentConfig,
-  { clock }: Platform,
-  session: AgentSession,
-): NetbootWatch {
-  return new NetbootWatch({
-    clock,
-    memory: session.bootMemory,
-    publish: (hostUid, unexpectedNetboot) => session.publishFacts(hostUid, { unexpectedNetboot }),
-    limits,
-  });
+  const signer = readKey(identity.privateKeyPem);
+  return openCore({ ...platform, config, transport, signer, agentVersion });
 }
 
 function startBootPath(
   config: AgentConfig,
   { clock, disk, http, log, udp }: Platform,
-  session: AgentSession,
-  onNetboot: (sighting: NetbootSighting) => void,
+  core: AgentCore,
   certificate: BootCertificate,
   gatewayPort: number,
 ): Promise<BootServices> {
@@ -174,8 +105,8 @@ function startBootPath(
       runner: { kernel, initrd, kernelArguments, agentEndpoint, fingerprint },
     },
     {
-      ...{ udp, http, disk, clock, log, memory: session.bootMemory },
-      onNetboot,
+      ...{ udp, http, disk, clock, log, memory: core.session.bootMemory },
+      onNetboot: (sighting) => core.onNetboot(sighting),
     },
   );
 }

@@ -80,7 +80,7 @@ export class RunnerGateway {
       },
       services: [
         bind(runner.RunnerService, {
-          session: (requests, context) => this.#session(requests, context),
+          session: (requests, context) => this.session(requests, context),
         }),
       ],
       log,
@@ -89,9 +89,10 @@ export class RunnerGateway {
     });
   }
 
-  async *#session(
+  /** One runner's stream: its messages in, ours out. */
+  async *session(
     requests: AsyncIterable<runner.SessionRequest>,
-    call: CallContext,
+    call: Pick<CallContext, 'signal' | 'peerAddress'>,
   ): AsyncGenerator<{ message: ToRunner }, void, undefined> {
     const { limits, random } = this.#parts;
     if (this.#strangers >= limits.strangersMax) {
