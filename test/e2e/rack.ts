@@ -31,7 +31,7 @@ import {
   RackService,
 } from '@rackwright/api';
 import { type BootNetwork, type LeaseGiver, startLeaseGiver } from '@rackwright/sim/firmware';
-import { freePorts } from '../free-ports.ts';
+import { freePorts } from '@rackwright/sim/loopback';
 import { bmcPassword, type MachineFolder, type MachinePlan, makeMachine } from './machines.ts';
 
 const run = promisify(execFile);

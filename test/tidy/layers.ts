@@ -16,7 +16,7 @@ export const worldly: readonly { place: RegExp; reason: string }[] = [
   { place: /^packages\/api\/src\//, reason: 'grpc-js has sockets and timers of its own' },
   { place: /^packages\/store\/src\/(sqlite|nats)\//, reason: 'drivers of real stores' },
   { place: /^packages\/sim\/src\/heap\.ts$/, reason: 'lets promises settle between events' },
-  { place: /^packages\/sim\/src\/real\//, reason: 'doubles that real clients connect to' },
+  { place: /^packages\/sim\/src\/loopback\//, reason: 'doubles that real clients connect to' },
   {
     place: /^packages\/sim\/src\/(firmware|machine)\//,
     reason: 'machines on real sockets, as processes',

@@ -19,7 +19,7 @@ import {
   RackService,
   WatchHostsResponse_Kind,
 } from '@rackwright/api';
-import { freePorts } from '../../free-ports.ts';
+import { freePorts } from '@rackwright/sim/loopback';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '../../..');

@@ -11,6 +11,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BmcProtocol, type Host, type Rack } from '@rackwright/api';
 import { type LeaseGiver, startLeaseGiver } from '@rackwright/sim/firmware';
+import { freePorts } from '@rackwright/sim/loopback';
 import { faults } from '../faults.ts';
 import type { Fleet } from '../fleet.ts';
 import { type Clients, openClients } from './clients.ts';
@@ -26,7 +27,6 @@ import {
 import { eventually } from './eventually.ts';
 import { programPath, removeFolder } from './folder.ts';
 import { bmcPassword, bmcUser, type HousedMachine, houseMachine } from './machine.ts';
-import { freePorts } from './ports.ts';
 import { Program } from './program.ts';
 import { bundlePrograms } from './programs.ts';
 

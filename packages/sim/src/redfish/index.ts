@@ -7,7 +7,7 @@ export {
   type RedfishBmc,
   type RedfishBmcOptions,
   startRedfishBmc,
-} from '../real/redfish-bmc.ts';
+} from '../loopback/redfish-bmc.ts';
 export {
   type BootChoice,
   defaultHabits,

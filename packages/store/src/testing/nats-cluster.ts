@@ -3,15 +3,14 @@
  * The program is fetched by `npm run peers`; without it tests skip and say so.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { freePorts } from '@rackwright/sim/loopback';
 import { SERVER_VERSION_FLOOR } from '../nats/server-version.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../../../.cache/peers/nats-server', import.meta.url));
@@ -24,10 +23,6 @@ const LOG_LINES = 12;
 const FORMING_TIMEOUT_MS = 15_000;
 /** How often a cluster is tried. */
 const ATTEMPTS_MAX = 4;
-/** Ports below those that the kernel gives to outgoing connections, so that none is taken away
- * while a server is down. */
-const PORTS = { first: 12_000, count: 20_000 } as const;
-
 /** Why tests against servers cannot run here, or undefined. */
 export function serverMissing(): string | undefined {
   if (existsSync(PROGRAM)) return undefined;
@@ -174,7 +169,7 @@ export class NatsCluster {
 
   async dispose(): Promise<void> {
     await this.kill();
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   }
 }
 
@@ -235,22 +230,4 @@ async function leadsAll(monitor: string, servers: number): Promise<boolean> {
     meta_cluster?: { replicas?: { offline?: boolean }[] };
   };
   return meta?.replicas?.filter((each) => each.offline !== true).length === servers - 1;
-}
-
-/** Ports that were free a moment ago, all different. */
-async function freePorts(count: number): Promise<number[]> {
-  const ports = new Set<number>();
-  while (ports.size < count) {
-    const port = PORTS.first + randomInt(PORTS.count);
-    if (await isFree(port)) ports.add(port);
-  }
-  return [...ports];
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', () => resolve(false));
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
-  });
 }
