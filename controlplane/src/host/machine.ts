@@ -12,7 +12,6 @@
  */
 import { create } from '@bufbuild/protobuf';
 import {
-  type Hold,
   HoldScope,
   HostErrorSchema,
   HostState,
@@ -21,42 +20,25 @@ import {
   RunOutcome,
   type store,
 } from '@rackwright/api';
+import { busyText, busyWith } from './busy.ts';
 import { erasesAsAsked, lastCleaned } from './certify.ts';
 import { foldDeadlines } from './deadlines.ts';
 import { driveRun, startRun } from './engine.ts';
 import { clearFault, setFault } from './fault.ts';
 import { foldForgotten, foldHello, foldReport } from './fold.ts';
-import {
-  backOff,
-  hasWhatRunsNeed,
-  isDue,
-  mayTryAgain,
-  missing,
-  wantedRun,
-  wantsAvailable,
-} from './goal.ts';
-import {
-  type Kind,
-  type Landing,
-  landings,
-  type Outcome,
-  requests,
-  requestsDuringRun,
-  type State,
-} from './machine-tables.ts';
+import { backOff, hasWhatRunsNeed, isDue, mayTryAgain, wantedRun, wantsAvailable } from './goal.ts';
+import { type Kind, type Landing, landings, type Outcome, type State } from './machine-tables.ts';
 import { sendForOthers } from './operation.ts';
+import { holdOf, refusalOf } from './refusal.ts';
 import { foldRequest } from './request.ts';
-import { isStuck } from './stuck.ts';
 import { activeRun, beginTurn, causedBy, now, runKindName, runName, type Turn } from './turn.ts';
 import type {
   HostContext,
   HostEvent,
   HostOutcome,
-  HostRequest,
   Refusal,
   RequestedStep,
   Requester,
-  RequestKind,
 } from './types.ts';
 
 /** One pass over a host: fold the event in, then deadlines, then what is wanted. */
@@ -92,64 +74,13 @@ function fold(turn: Turn, event: HostEvent): Refusal | undefined {
       return undefined;
     case 'request':
       if (isRepeated(turn, event.by)) return undefined;
-      return refusalOf(turn, event.request) ?? foldRequest(turn, event.request, event.by);
+      return refusalOf(turn, event.request, event.by) ?? foldRequest(turn, event.request, event.by);
   }
 }
 
 /** A request id that was applied before answers the same and changes nothing. */
 function isRepeated(turn: Turn, { requestId = '' }: Requester): boolean {
   return requestId !== '' && turn.record.requestIds.includes(requestId);
-}
-
-/** Why the tables refuse a request now, or undefined. */
-function refusalOf(turn: Turn, request: HostRequest): Refusal | undefined {
-  const run = activeRun(turn.status);
-  const byState = requests[request.kind][turn.status.state as State];
-  const byRun = run === undefined ? 'accept' : requestsDuringRun[request.kind][run.kind as Kind];
-  const ofRun = run !== undefined && steering.has(request.kind);
-  const cell = byRun === 'accept' && !ofRun ? byState : byRun;
-  if (cell === 'accept') return refusalToOrder(turn, request.kind);
-  if (request.kind === 'delete' && run !== undefined && isStuck(turn, run)) return undefined;
-  const text = (cell as { refuse: string }).refuse;
-  const reason = run === undefined ? text : [heldBy(run), text].filter((part) => part).join('; ');
-  return { code: 'failedPrecondition', message: `${turn.host.name}: ${reason}` };
-}
-
-/** Requests that are about the run itself: where the host stands does not matter. */
-const steering: ReadonlySet<RequestKind> = new Set(['abort', 'resume', 'skip']);
-
-/** Requests that order something of the agent. */
-const ordering: ReadonlySet<RequestKind> = new Set([
-  'verify',
-  'inspect',
-  'clean',
-  'service',
-  'provision',
-  'reimage',
-  'release',
-  'rescue',
-  'adopt',
-  'powerOn',
-  'powerOff',
-  'powerReset',
-]);
-
-/** A host that is held, not unique, or without its credential orders nothing, whoever asks. */
-function refusalToOrder(turn: Turn, kind: RequestKind): Refusal | undefined {
-  if (!ordering.has(kind)) return undefined;
-  const hold = workHold(turn);
-  const reason = hold === undefined ? missing(turn)?.message : `held by ${hold.by}: ${hold.reason}`;
-  if (reason === undefined) return undefined;
-  return { code: 'failedPrecondition', message: `${turn.host.name}: ${reason}` };
-}
-
-function workHold({ status }: Turn): Hold | undefined {
-  return status.holds.find((hold) => hold.scope === HoldScope.WORK);
-}
-
-function heldBy(run: Run): string {
-  const at = run.steps[run.currentStep]?.name ?? 'its end';
-  return `busy: ${runName(run)} holds the host (at ${at}); wait for its end or abort it`;
 }
 
 /** Turns that a single pass may take; more would be a loop in the tables. */
@@ -197,7 +128,7 @@ function startWanted(turn: Turn): boolean {
     startRun(turn, RunKind.DELETE, status.deletion.by, stepsBeforeRemoval(turn));
     return true;
   }
-  if (workHold(turn) !== undefined) return false;
+  if (holdOf(turn, HoldScope.WORK) !== undefined) return false;
   if (record.pendingPower !== undefined) {
     if (!hasWhatRunsNeed(turn)) return false;
     const { by, steps } = record.pendingPower;
