@@ -13,6 +13,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   type Explanation,
+  type FleetSpec,
   type Progress,
   ProgressSchema,
   RunPhase,
@@ -63,6 +64,8 @@ export interface HostsDependencies {
     password: string;
   };
   readonly resyncIntervalMs: number;
+  /** What holds for every rack, as it was last seen; kept in memory by whoever follows the store. */
+  readonly fleet?: () => FleetSpec | undefined;
   /** Unset: images cannot be written, and who asks for one is refused. */
   readonly imagesSupported?: boolean;
   /** Names this replica; the same at each start where there can be only one. */

@@ -44,6 +44,8 @@ export async function gatherContext(
     agentPublicKey: publicKey,
     credentialVersion: secret?.record.credential?.version,
     facts: mine ?? create(wire.HostFactsSchema, { hostUid: host?.uid ?? '' }),
+    agentSteps: rack?.record.journal === undefined ? undefined : rack.record.agentSteps,
+    fleet: deps.fleet?.(),
     identityOwners,
     reservationsHeld,
     imagesSupported: deps.imagesSupported ?? false,

@@ -2,7 +2,15 @@
  * What goes into and comes out of the host machine. Everything is a value: the machine decides,
  * the shell (`reconcile.ts`) acts.
  */
-import type { agent, DeletionMode, HoldScope, HostSpec, HostState, store } from '@rackwright/api';
+import type {
+  agent,
+  DeletionMode,
+  FleetSpec,
+  HoldScope,
+  HostSpec,
+  HostState,
+  store,
+} from '@rackwright/api';
 import type { EngineTiming } from './timing.ts';
 
 export interface Requester {
@@ -111,6 +119,10 @@ export interface HostContext {
   /** Undefined when the credential that the host names does not exist. */
   readonly credentialVersion: bigint | undefined;
   readonly facts: store.HostFacts;
+  /** Steps that the rack's agent runs itself; undefined before its first Hello. */
+  readonly agentSteps: readonly agent.StepDescription[] | undefined;
+  /** What holds for every rack; undefined: nothing has been set. */
+  readonly fleet: FleetSpec | undefined;
   /** Identities in the report → the other host that holds them ("hosts/h2"). */
   readonly identityOwners: ReadonlyMap<string, string>;
   /** Whether the host holds every value that must be unique; without them it starts nothing. */

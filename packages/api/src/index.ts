@@ -16,9 +16,11 @@ export {
   unavailable,
 } from './error/api-error.ts';
 export { Health, HealthCheckResponse_ServingStatus } from './gen/grpc/health/v1/health_pb.ts';
+export * from './gen/rackwright/v1/abandoned_pb.ts';
 export * from './gen/rackwright/v1/credential_pb.ts';
 export * from './gen/rackwright/v1/erasure_pb.ts';
 export * from './gen/rackwright/v1/explanation_pb.ts';
+export * from './gen/rackwright/v1/fleet_pb.ts';
 export * from './gen/rackwright/v1/host_pb.ts';
 export * from './gen/rackwright/v1/inventory_pb.ts';
 export * from './gen/rackwright/v1/rack_pb.ts';

@@ -102,6 +102,8 @@ export function bench(
       agentPublicKey: publicKey,
       credentialVersion: 1n,
       facts: create(store.HostFactsSchema, { hostUid: 'u1' }),
+      agentSteps: undefined,
+      fleet: undefined,
       identityOwners: new Map(),
       reservationsHeld: true,
       imagesSupported: false,
