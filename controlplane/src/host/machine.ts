@@ -20,7 +20,6 @@ import {
   RunOutcome,
   type store,
 } from '@rackwright/api';
-import { busyText, busyWith } from './busy.ts';
 import { erasesAsAsked, lastCleaned } from './certify.ts';
 import { foldDeadlines } from './deadlines.ts';
 import { driveRun, startRun } from './engine.ts';
@@ -29,6 +28,7 @@ import { foldForgotten, foldHello, foldReport } from './fold.ts';
 import { backOff, hasWhatRunsNeed, isDue, mayTryAgain, wantedRun, wantsAvailable } from './goal.ts';
 import { type Kind, type Landing, landings, type Outcome, type State } from './machine-tables.ts';
 import { sendForOthers } from './operation.ts';
+import { endHolds } from './holds.ts';
 import { holdOf, refusalOf } from './refusal.ts';
 import { foldRequest } from './request.ts';
 import { activeRun, beginTurn, causedBy, now, runKindName, runName, type Turn } from './turn.ts';
@@ -48,6 +48,7 @@ export function step(
   context: HostContext,
 ): HostOutcome {
   const turn = beginTurn(record, context);
+  endHolds(turn);
   const refusal = fold(turn, event);
   if (refusal !== undefined) return { kind: 'refused', refusal };
   foldDeadlines(turn);

@@ -6,14 +6,21 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Run, RunPhase } from '@rackwright/api';
 import type { Turn } from './turn.ts';
 
-/** True when a run waits for a BMC that is silent, or has waited too long for its agent. */
+/**
+ * True when nobody does the run's work now: its agent has been silent beyond the contact deadline,
+ * its BMC is silent, or it has not got its place yet.
+ */
 export function isStuck({ context }: Turn, { phase, waiting }: Run): boolean {
+  const { session, timing, nowMs } = context;
+  const contactMs = session === undefined ? undefined : session.lastMessageMs;
+  if (contactMs !== undefined && contactMs + timing.contactDeadlineMs <= nowMs) return true;
   if (phase !== RunPhase.WAITING || waiting?.since === undefined) return false;
   switch (waiting.reason) {
     case 'bmc':
+    case 'capacity':
       return true;
     case 'agent':
-      return timestampMs(waiting.since) + context.timing.contactDeadlineMs <= context.nowMs;
+      return timestampMs(waiting.since) + timing.contactDeadlineMs <= nowMs;
     default:
       return false;
   }

@@ -8,7 +8,10 @@ export function nextWakeMs(record: store.HostRecord, nowMs: number): number | un
   const status = record.host?.status;
   if (status === undefined) return undefined;
   const run = activeRun(status);
-  const times: (Timestamp | undefined)[] = [status.backoff?.nextAttemptTime];
+  const times: (Timestamp | undefined)[] = [
+    status.backoff?.nextAttemptTime,
+    ...status.holds.map(({ until }) => until),
+  ];
   const deadlines: (Timestamp | undefined)[] = [];
   if (run !== undefined) {
     times.push(record.operation?.notBefore);
