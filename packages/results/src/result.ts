@@ -5,7 +5,7 @@
 import type { agent } from '@rackwright/api';
 
 /** Why something is in the way. */
-export const conflictReasons = ['locked', 'invalidState', 'duplicate', 'fault'] as const;
+export const conflictReasons = ['locked', 'invalidState', 'duplicate', 'fault', 'frozen'] as const;
 export type ConflictReason = (typeof conflictReasons)[number];
 
 /** Every type that a failure may have; the list is closed (R8). */
@@ -55,6 +55,8 @@ export interface Continuing {
   readonly text: string;
   /** When to expect the next one, milliseconds from now. */
   readonly hintMs?: number;
+  /** Something outside may have been changed already. */
+  readonly begun?: true;
 }
 
 /** A conflict: nothing was done, it may be asked again after the delay. */

@@ -33,6 +33,7 @@ const wireReasons: Readonly<Record<ConflictReason, agent.ConflictReason>> = {
   invalidState: agent.ConflictReason.INVALID_STATE,
   duplicate: agent.ConflictReason.DUPLICATE,
   fault: agent.ConflictReason.FAULT,
+  frozen: agent.ConflictReason.FROZEN,
 };
 
 const reasonsByWire: ReadonlyMap<agent.ConflictReason, ConflictReason> = new Map(
@@ -47,10 +48,11 @@ export function resultToWire(result: Result): WireResult {
     case 'complete':
       return { case: 'complete', value: create(agent.CompleteSchema, outcome(result)) };
     case 'continuing': {
-      const { step, percent, text, hintMs } = result;
+      const { step, percent, text, hintMs, begun = false } = result;
       const value = create(agent.ContinuingSchema, {
         step,
         text,
+        begun,
         ...(percent === undefined ? {} : { percent }),
         ...(hintMs === undefined ? {} : { hint: durationFromMs(hintMs) }),
       });
@@ -107,7 +109,7 @@ export function resultFromWire(report: agent.Report): Result | Unsupported {
 }
 
 function decodeContinuing(wire: agent.Continuing): Result | Unsupported {
-  const { step, percent, text } = wire;
+  const { step, percent, text, begun } = wire;
   const hintMs = delayOf(wire.hint);
   if (percent !== undefined && percent > 100) return unknown('continuing.percent', `${percent}`);
   if (hintMs !== undefined && hintMs < 0) return unknown('continuing.hint', `${hintMs} ms`);
@@ -117,6 +119,7 @@ function decodeContinuing(wire: agent.Continuing): Result | Unsupported {
     text,
     ...(percent === undefined ? {} : { percent }),
     ...(hintMs === undefined ? {} : { hintMs }),
+    ...(begun ? { begun } : {}),
   };
 }
 
