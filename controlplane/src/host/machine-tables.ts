@@ -69,22 +69,30 @@ export type Cell = 'accept' | { readonly refuse: string };
 const accept: Cell = 'accept';
 const refuse = (text: string): Cell => ({ refuse: text });
 
-const gone = refuse('the host has been removed');
-const verifyFirst = refuse('the host is new: it must be verified before anything boots on it');
+const gone = refuse('the host has been removed; make it known again under its name');
+const verifyFirst = refuse(
+  'the host is new: it must be verified before anything boots on it; ask for a verify first',
+);
 const inUse = refuse('the host runs an image; release it first');
 const foreign = refuse(
   'the host is external, in someone else’s care: it is never booted, written or wiped; ' +
     'adopt it as provisioned and release it to take it over',
 );
-const unproved = refuse('its BMC has not been proved yet: no power command is sent to it');
+const unproved = refuse(
+  'its BMC has not been proved yet: no power command is sent to it; ask for a verify first',
+);
 const keepClean = refuse(
   'an available host stays off, for powering it on from its disk would make it dirty; ' +
     'set its goal to manageable first',
 );
 const noPower = refuse('no power command while a run holds the host');
 const onlyAvailable = refuse('only an available host is provisioned; clean it first');
-const onlyProvisioned = refuse('no image of ours runs on the host');
-const nobodyAsked = refuse('no run of the host waits for a person');
+const onlyProvisioned = refuse(
+  'no image of ours runs on the host; provision it first, or adopt it as provisioned',
+);
+const nobodyAsked = refuse(
+  'no run of the host waits for a person; ask for the work itself: verify, inspect, clean or retry',
+);
 
 function everywhere(cell: Cell): { readonly [S in State]: Cell } {
   return {
@@ -145,7 +153,9 @@ export const requests: { readonly [R in RequestKind]: { readonly [S in State]: C
     [HostState.NEW]: unproved,
     [HostState.AVAILABLE]: keepClean,
   },
-  abort: everywhere(refuse('no run holds the host')),
+  abort: everywhere(
+    refuse('no run holds the host; there is nothing to abort, ask for what you want'),
+  ),
   resume: { ...everywhere(nobodyAsked), [HostState.MANAGEABLE]: accept },
   skip: everywhere(nobodyAsked),
   retry: everywhere(accept),
@@ -186,10 +196,18 @@ const whileBusy = {
   [RunKind.WORKFLOW]: busy,
 } as const;
 
+const removing = refuse(
+  'the host is being removed; make it known again afterwards, under this name or another',
+);
+
 const noPowerWhileAny = { ...whileAny(noPower), [RunKind.VERIFY]: accept };
 
 const whereAPersonMayStep = {
-  ...whileAny(refuse('only a clean, a service or a workflow waits for a person')),
+  ...whileAny(
+    refuse(
+      'only a clean, a service or a workflow waits for a person; abort it, or wait for its end',
+    ),
+  ),
   [RunKind.CLEAN]: accept,
   [RunKind.SERVICE]: accept,
   [RunKind.WORKFLOW]: accept,
@@ -205,25 +223,30 @@ export const requestsDuringRun: { readonly [R in RequestKind]: { readonly [K in 
   reimage: whileAny(busy),
   release: whileAny(busy),
   rescue: whileAny(busy),
-  adopt: whileAny(busy),
+  // It says what the host is: before the goal does anything that boots it.
+  adopt: { ...whileAny(busy), [RunKind.VERIFY]: accept },
   powerOn: noPowerWhileAny,
   powerOff: noPowerWhileAny,
   powerReset: noPowerWhileAny,
   abort: {
     ...whileAny(accept),
-    [RunKind.DELETE]: refuse('a removal that has begun cannot be stopped'),
+    [RunKind.DELETE]: refuse(
+      'a removal that has begun cannot be stopped; see why it waits (explain)',
+    ),
   },
   resume: whereAPersonMayStep,
   skip: whereAPersonMayStep,
   retry: whileAny(accept),
-  claim: { ...whileAny(accept), [RunKind.DELETE]: refuse('the host is being removed') },
+  claim: { ...whileAny(accept), [RunKind.DELETE]: removing },
   unclaim: whileAny(accept),
   hold: whileAny(accept),
   releaseHold: whileAny(accept),
   delete: { ...whileAny(accept), ...whileBusy },
   cancelDelete: {
     ...whileAny(accept),
-    [RunKind.DELETE]: refuse('the removal has begun and cannot be taken back'),
+    [RunKind.DELETE]: refuse(
+      'the removal has begun and cannot be taken back; make the host known again afterwards',
+    ),
   },
-  update: { ...whileAny(accept), [RunKind.DELETE]: refuse('the host is being removed') },
+  update: { ...whileAny(accept), [RunKind.DELETE]: removing },
 };

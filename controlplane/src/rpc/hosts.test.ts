@@ -351,7 +351,7 @@ describe('requests to a host', () => {
       'name',
       'request_id',
     ]);
-    const steps = [{ step: 'erase' }];
+    const steps = [{ step: 'Erase disks' }];
     expect(await violatedFields(hosts.cleanHost({ name: 'hosts/h1', steps }))).toEqual([
       'steps[0].step',
     ]);
