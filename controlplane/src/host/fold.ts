@@ -5,8 +5,7 @@
 import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, HoldSchema, HoldScope, type Run, type RunStep } from '@rackwright/api';
-import { resultFromWire } from '@rackwright/results';
-import { backoffMs } from './derive.ts';
+import { backoffDelayMs, resultFromWire } from '@rackwright/results';
 import { bootAgain, completeStep, failStep, interruptStep, retryStep } from './engine.ts';
 import { clearFault, setFault } from './fault.ts';
 import { ownerOf } from './identity.ts';
@@ -163,7 +162,8 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
     setFault(turn, bmcFault, result.message, 'the next result that could tell');
   }
   const key = `${turn.host.uid}/${run.number}/${run.currentStep}`;
-  const delayMs = backoffMs(count, timing.retryDelayMs, timing.retryDelayMaxMs, key);
+  const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = timing;
+  const delayMs = backoffDelayMs({ attempt: count, firstMs, longestMs, key });
   const postponement = {
     notBefore: later(turn, delayMs),
     transientCount: count,

@@ -12,7 +12,7 @@ import {
   RunKind,
   RunOutcome,
 } from '@rackwright/api';
-import { backoffMs } from './derive.ts';
+import { backoffDelayMs } from '@rackwright/results';
 import { clearFault, setFault } from './fault.ts';
 import { hasPassed, later, runName, type Turn } from './turn.ts';
 
@@ -120,9 +120,10 @@ export function backOff(turn: Turn, run: Run): void {
   const reason = run.kind === RunKind.DELETE ? undefined : reasonToGiveUp(turn, run, failures);
   if (reason !== undefined) backoff.givenUpReason = reason;
   else {
-    const { goalDelayMs, goalDelayMaxMs } = context.timing;
+    const { goalDelayMs: firstMs, goalDelayMaxMs: longestMs } = context.timing;
     const key = `${turn.host.uid}/${record.runCount}`;
-    backoff.nextAttemptTime = later(turn, backoffMs(failures, goalDelayMs, goalDelayMaxMs, key));
+    const delayMs = backoffDelayMs({ attempt: failures, firstMs, longestMs, key });
+    backoff.nextAttemptTime = later(turn, delayMs);
   }
   status.backoff = backoff;
   if (context.credentialVersion !== undefined) {

@@ -7,7 +7,7 @@ import { hashFraction } from './hash.ts';
 describe('back-off', () => {
   const limits = { firstMs: 1000, longestMs: 60_000 };
 
-  test('doubles and stays within the upper half of its step', () => {
+  test('doubles and stays within the upper quarter of its step', () => {
     for (const [attempt, whole] of [
       [1, 1000],
       [2, 2000],
@@ -17,7 +17,7 @@ describe('back-off', () => {
     ] as const) {
       for (const key of ['a', 'b', 'c']) {
         const delay = backoffDelayMs({ ...limits, attempt, key });
-        expect(delay).toBeGreaterThanOrEqual(whole / 2);
+        expect(delay).toBeGreaterThanOrEqual((whole * 3) / 4);
         expect(delay).toBeLessThanOrEqual(whole);
       }
     }

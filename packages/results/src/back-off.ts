@@ -11,13 +11,12 @@ export interface BackOff {
 }
 
 /**
- * The delay after failure number `attempt`: doubling, capped, with its upper half spread by the
- * hash of `key` and the attempt, so that it is the same wherever it is computed.
+ * The delay after failure number `attempt`: doubling, capped, less up to a quarter by the hash of
+ * `key` and the attempt, so that it is the same wherever it is computed.
  */
 export function backoffDelayMs(backOff: BackOff & { readonly key: string }): number {
-  const wholeMs = exponentialMs(backOff);
   const fraction = hashFraction(`${backOff.key}#${backOff.attempt}`);
-  return Math.round(wholeMs / 2 + (wholeMs / 2) * fraction);
+  return Math.round(exponentialMs(backOff) * (1 - fraction / 4));
 }
 
 /** The same with full jitter: anywhere from 0 to the whole delay, by a random `fraction` [0, 1). */

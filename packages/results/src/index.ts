@@ -7,7 +7,6 @@ export {
   type ConflictDecision,
   conflictBudgetMs,
 } from './conflict-budget.ts';
-export { hashFraction } from './hash.ts';
 export {
   type Complete,
   type ConflictReason,
