@@ -16,7 +16,7 @@ import {
 } from '@rackwright/bmc';
 import { ConfigError, ConfigReader } from '@rackwright/platform';
 import { parse } from 'yaml';
-import { type AgentDhcpConfig, readDhcp } from './dhcp-config.ts';
+import { type AgentDhcpConfig, readDhcp } from './dhcp-section.ts';
 import { defaultNetbootWatchLimits, type NetbootWatchLimits } from './netboot-watch.ts';
 
 export interface NamedFile {
