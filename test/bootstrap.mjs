@@ -41,10 +41,11 @@ const program = (path, args) => ({ name: path, argv: ['node', path, ...args] });
  */
 const commands = {
   test: (args) => [[vitest(...args)]],
-  check: (args) => [
-    [format(false), lint, types, api('api lint', 'lint')],
-    [vitest(...quickProjects, '--reporter=dot', ...args)],
-  ],
+  check: (args) => {
+    const quick = [format(false), lint, types, api('api lint', 'lint')];
+    if (args.includes('--no-tests')) return [quick];
+    return [quick, [vitest(...quickProjects, '--reporter=dot', ...args)]];
+  },
   gen: () => [
     [api('api format', 'format', '-w')],
     [api('api lint', 'lint')],
@@ -207,8 +208,8 @@ async function runAll(stages) {
       stage.map(async (step) => {
         const shown = last && step.name === 'tests';
         const { code, output, seconds } = await run(step, shown);
-        if (code !== 0) console.error(`\n${output.trimEnd()}\n`);
         console.error(`${code === 0 ? 'ok    ' : 'FAILED'}  ${step.name}  ${seconds} s`);
+        if (code !== 0) console.error(`${output.trimEnd()}\n`);
         return code;
       }),
     );
