@@ -338,7 +338,8 @@ export type BmcHealth = Message<"rackwright.agent.v1.BmcHealth"> & {
   reachable?: boolean | undefined;
 
   /**
-   * What stands in the way: unreachable, authentication, lockedOut, protocol. Empty when reachable.
+   * What stands in the way: unreachable, authentication, lockedOut, protocol, identityMismatch (it
+   * says that it is another machine). Empty when reachable.
    *
    * @generated from field: string cause = 2;
    */

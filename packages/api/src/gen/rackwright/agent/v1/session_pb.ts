@@ -654,7 +654,8 @@ export const PowerSyncHostSchema: GenMessage<PowerSyncHost> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_session, 14);
 
 /**
- * PowerDigest closes one round of looks: what is not in it as the control plane has it is asked anew.
+ * PowerDigest closes one round of looks: where it differs from what the control plane has, a report
+ * was lost, and the digest stands for it.
  *
  * @generated from message rackwright.agent.v1.PowerDigest
  */

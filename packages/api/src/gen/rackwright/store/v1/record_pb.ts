@@ -34,7 +34,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/store/v1/record.proto.
  */
 export const file_rackwright_store_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSLJBgoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBITCgtpbmNhcm5hdGlvbhgPIAEoCRIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEiYKCmZhaWxlZF9ydW4YEiABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1bhIcChRlcmFzZV9iZWZvcmVfcmVtb3ZhbBgeIAEoCBITCgtsZWZ0X2JlaGluZBgfIAMoCRIwCgxmb3JjZWRfdW50aWwYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmZlbmNlcxghIAMoCUIcChpfZmFpbGVkX2NyZWRlbnRpYWxfdmVyc2lvbkoECAsQDFIRY2VydGlmaWNhdGVfY291bnQiKQoMUGVuZGluZ1Bvd2VyEg0KBXN0ZXBzGAEgAygJEgoKAmJ5GAIgASgJInoKBkNoYW5nZRINCgVhY3RvchgBIAEoCRINCgVjYXVzZRgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKiAwoPT3BlcmF0aW9uUmVjb3JkEjEKCW9wZXJhdGlvbhgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgdzZW50X3RvGAMgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEi0KCXNlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKbm90X2JlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoTZmlyc3RfY29uZmxpY3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPdHJhbnNpZW50X2NvdW50GAcgASgNEjgKFGZpcnN0X3RyYW5zaWVudF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYW5jZWxfaWQYCSABKAkiTQoPQ2VydGlmaWVkRGV2aWNlEhIKCmRldmljZV9rZXkYASABKAkSEwoLY2VydGlmaWNhdGUYAiABKAkSEQoJdXNlX2Vwb2NoGAMgASgEIo4CCglIb3N0RmFjdHMSEAoIaG9zdF91aWQYASABKAkSKwoJaW52ZW50b3J5GAIgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSOgoMcnVubmVyX3N0ZXBzGAMgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SMwoPcnVubmVyX3N0ZXBzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRI5CgthZ2VudF9zdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uIqIBCgtGbGVldFJlY29yZBIjCgVmbGVldBgBIAEoCzIULnJhY2t3cmlnaHQudjEuRmxlZXQSKAoFd2lwZXMYAiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSEwoLcmVxdWVzdF9pZHMYAyADKAkSLwoMd2lwZXNfcXVldWVkGAQgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90Il0KBFNsb3QSEAoIaG9zdF91aWQYASABKAkSCwoDcnVuGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG9wZW4YBCABKAgibgoPQWJhbmRvbmVkUmVjb3JkEjIKCHJlc291cmNlGAEgASgLMiAucmFja3dyaWdodC52MS5BYmFuZG9uZWRSZXNvdXJjZRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50IuUECgpSYWNrUmVjb3JkEiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGAoQYWdlbnRfcHVibGljX2tleRgCIAEoDBI5Cgtqb2luX3Rva2VucxgDIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuSm9pblRva2VuUmVjb3JkEhIKCnRvbWJzdG9uZXMYBCADKAkSLQoHam91cm5hbBgFIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIXCg9zZXNzaW9uX3JlcGxpY2EYBiABKAkSMAoMc2Vzc2lvbl90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdydW5uaW5nGAggAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EikKBnF1ZXVlZBgJIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBIoCgV3aXBlcxgKIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBI5CgthZ2VudF9zdGVwcxgLIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEhMKC3JlcXVlc3RfaWRzGAwgAygJEjoKDmFjY2VwdGVkX3N0b3JlGA0gASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5TdG9yZUFjY2VwdGVkEi8KDHdpcGVzX3F1ZXVlZBgOIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtpbmNhcm5hdGlvbhgPIAEoCSJxCg9Kb2luVG9rZW5SZWNvcmQSFQoNc2VjcmV0X3NoYTI1NhgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOdXNlZF9ieV9zaGEyNTYYAyABKAwifwoQQ3JlZGVudGlhbFJlY29yZBItCgpjcmVkZW50aWFsGAEgASgLMhkucmFja3dyaWdodC52MS5DcmVkZW50aWFsEhcKD3NlYWxlZF9wYXNzd29yZBgCIAEoDBIOCgZrZXlfaWQYAyABKAkSEwoLcmVxdWVzdF9pZHMYBCADKAkiMQoLUmVzZXJ2YXRpb24SDgoGaG9sZGVyGAEgASgJEhIKCmhvbGRlcl91aWQYAiABKAkieAoRQ2VydGlmaWNhdGVSZWNvcmQSEQoJc3RhdGVtZW50GAEgASgMEhEKCXNpZ25hdHVyZRgCIAEoDBIvCgtjcmVhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgEIAEoCWIGcHJvdG8z", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_credential, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_rack, file_rackwright_v1_run]);
+  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSKLBwoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBITCgtpbmNhcm5hdGlvbhgPIAEoCRIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEiYKCmZhaWxlZF9ydW4YEiABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1bhIcChRlcmFzZV9iZWZvcmVfcmVtb3ZhbBgeIAEoCBITCgtsZWZ0X2JlaGluZBgfIAMoCRIwCgxmb3JjZWRfdW50aWwYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmZlbmNlcxghIAMoCRJAChFwb3dlcl9lbmZvcmNlbWVudBgoIAEoCzIlLnJhY2t3cmlnaHQuc3RvcmUudjEuUG93ZXJFbmZvcmNlbWVudEIcChpfZmFpbGVkX2NyZWRlbnRpYWxfdmVyc2lvbkoECAsQDFIRY2VydGlmaWNhdGVfY291bnQiTwoQUG93ZXJFbmZvcmNlbWVudBIMCgRydW5zGAEgASgNEi0KCW5leHRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiKQoMUGVuZGluZ1Bvd2VyEg0KBXN0ZXBzGAEgAygJEgoKAmJ5GAIgASgJInoKBkNoYW5nZRINCgVhY3RvchgBIAEoCRINCgVjYXVzZRgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKiAwoPT3BlcmF0aW9uUmVjb3JkEjEKCW9wZXJhdGlvbhgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgdzZW50X3RvGAMgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEi0KCXNlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKbm90X2JlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoTZmlyc3RfY29uZmxpY3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPdHJhbnNpZW50X2NvdW50GAcgASgNEjgKFGZpcnN0X3RyYW5zaWVudF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYW5jZWxfaWQYCSABKAkiTQoPQ2VydGlmaWVkRGV2aWNlEhIKCmRldmljZV9rZXkYASABKAkSEwoLY2VydGlmaWNhdGUYAiABKAkSEQoJdXNlX2Vwb2NoGAMgASgEIo4CCglIb3N0RmFjdHMSEAoIaG9zdF91aWQYASABKAkSKwoJaW52ZW50b3J5GAIgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSOgoMcnVubmVyX3N0ZXBzGAMgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SMwoPcnVubmVyX3N0ZXBzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRI5CgthZ2VudF9zdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uIqIBCgtGbGVldFJlY29yZBIjCgVmbGVldBgBIAEoCzIULnJhY2t3cmlnaHQudjEuRmxlZXQSKAoFd2lwZXMYAiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSEwoLcmVxdWVzdF9pZHMYAyADKAkSLwoMd2lwZXNfcXVldWVkGAQgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90Il0KBFNsb3QSEAoIaG9zdF91aWQYASABKAkSCwoDcnVuGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG9wZW4YBCABKAgibgoPQWJhbmRvbmVkUmVjb3JkEjIKCHJlc291cmNlGAEgASgLMiAucmFja3dyaWdodC52MS5BYmFuZG9uZWRSZXNvdXJjZRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50IuUECgpSYWNrUmVjb3JkEiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGAoQYWdlbnRfcHVibGljX2tleRgCIAEoDBI5Cgtqb2luX3Rva2VucxgDIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuSm9pblRva2VuUmVjb3JkEhIKCnRvbWJzdG9uZXMYBCADKAkSLQoHam91cm5hbBgFIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIXCg9zZXNzaW9uX3JlcGxpY2EYBiABKAkSMAoMc2Vzc2lvbl90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdydW5uaW5nGAggAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EikKBnF1ZXVlZBgJIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBIoCgV3aXBlcxgKIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBI5CgthZ2VudF9zdGVwcxgLIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEhMKC3JlcXVlc3RfaWRzGAwgAygJEjoKDmFjY2VwdGVkX3N0b3JlGA0gASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5TdG9yZUFjY2VwdGVkEi8KDHdpcGVzX3F1ZXVlZBgOIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtpbmNhcm5hdGlvbhgPIAEoCSJxCg9Kb2luVG9rZW5SZWNvcmQSFQoNc2VjcmV0X3NoYTI1NhgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOdXNlZF9ieV9zaGEyNTYYAyABKAwifwoQQ3JlZGVudGlhbFJlY29yZBItCgpjcmVkZW50aWFsGAEgASgLMhkucmFja3dyaWdodC52MS5DcmVkZW50aWFsEhcKD3NlYWxlZF9wYXNzd29yZBgCIAEoDBIOCgZrZXlfaWQYAyABKAkSEwoLcmVxdWVzdF9pZHMYBCADKAkiMQoLUmVzZXJ2YXRpb24SDgoGaG9sZGVyGAEgASgJEhIKCmhvbGRlcl91aWQYAiABKAkieAoRQ2VydGlmaWNhdGVSZWNvcmQSEQoJc3RhdGVtZW50GAEgASgMEhEKCXNpZ25hdHVyZRgCIAEoDBIvCgtjcmVhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgEIAEoCWIGcHJvdG8z", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_credential, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_rack, file_rackwright_v1_run]);
 
 /**
  * HostRecord is the one record of a host (key "hosts.HOST"): what people see, and what the engine
@@ -190,6 +190,13 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
    * @generated from field: repeated string fences = 33;
    */
   fences: string[];
+
+  /**
+   * Set once the power policy has switched the host.
+   *
+   * @generated from field: rackwright.store.v1.PowerEnforcement power_enforcement = 40;
+   */
+  powerEnforcement?: PowerEnforcement | undefined;
 };
 
 /**
@@ -198,6 +205,34 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
  */
 export const HostRecordSchema: GenMessage<HostRecord> = /*@__PURE__*/
   messageDesc(file_rackwright_store_v1_record, 0);
+
+/**
+ * PowerEnforcement is the pause between runs that switch a host as its spec says.
+ *
+ * @generated from message rackwright.store.v1.PowerEnforcement
+ */
+export type PowerEnforcement = Message<"rackwright.store.v1.PowerEnforcement"> & {
+  /**
+   * Such runs in a row, without a long peace between them.
+   *
+   * @generated from field: uint32 runs = 1;
+   */
+  runs: number;
+
+  /**
+   * The next one starts no earlier.
+   *
+   * @generated from field: google.protobuf.Timestamp next_time = 2;
+   */
+  nextTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rackwright.store.v1.PowerEnforcement.
+ * Use `create(PowerEnforcementSchema)` to create a new message.
+ */
+export const PowerEnforcementSchema: GenMessage<PowerEnforcement> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 1);
 
 /**
  * @generated from message rackwright.store.v1.PendingPower
@@ -221,7 +256,7 @@ export type PendingPower = Message<"rackwright.store.v1.PendingPower"> & {
  * Use `create(PendingPowerSchema)` to create a new message.
  */
 export const PendingPowerSchema: GenMessage<PendingPower> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 1);
+  messageDesc(file_rackwright_store_v1_record, 2);
 
 /**
  * @generated from message rackwright.store.v1.Change
@@ -258,7 +293,7 @@ export type Change = Message<"rackwright.store.v1.Change"> & {
  * Use `create(ChangeSchema)` to create a new message.
  */
 export const ChangeSchema: GenMessage<Change> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 2);
+  messageDesc(file_rackwright_store_v1_record, 3);
 
 /**
  * OperationRecord is the slot of the exclusive operation (rule R3: written before it is sent).
@@ -327,7 +362,7 @@ export type OperationRecord = Message<"rackwright.store.v1.OperationRecord"> & {
  * Use `create(OperationRecordSchema)` to create a new message.
  */
 export const OperationRecordSchema: GenMessage<OperationRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 3);
+  messageDesc(file_rackwright_store_v1_record, 4);
 
 /**
  * @generated from message rackwright.store.v1.CertifiedDevice
@@ -354,7 +389,7 @@ export type CertifiedDevice = Message<"rackwright.store.v1.CertifiedDevice"> & {
  * Use `create(CertifiedDeviceSchema)` to create a new message.
  */
 export const CertifiedDeviceSchema: GenMessage<CertifiedDevice> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 4);
+  messageDesc(file_rackwright_store_v1_record, 5);
 
 /**
  * HostFacts is what was observed of a host (key "facts.HOST"), written only when it differs.
@@ -400,7 +435,7 @@ export type HostFacts = Message<"rackwright.store.v1.HostFacts"> & {
  * Use `create(HostFactsSchema)` to create a new message.
  */
 export const HostFactsSchema: GenMessage<HostFacts> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 5);
+  messageDesc(file_rackwright_store_v1_record, 6);
 
 /**
  * FleetRecord is the fleet (key "fleet.fleet").
@@ -438,7 +473,7 @@ export type FleetRecord = Message<"rackwright.store.v1.FleetRecord"> & {
  * Use `create(FleetRecordSchema)` to create a new message.
  */
 export const FleetRecordSchema: GenMessage<FleetRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 6);
+  messageDesc(file_rackwright_store_v1_record, 7);
 
 /**
  * Slot is a place that a run of a host takes in a limit, or waits for.
@@ -477,7 +512,7 @@ export type Slot = Message<"rackwright.store.v1.Slot"> & {
  * Use `create(SlotSchema)` to create a new message.
  */
 export const SlotSchema: GenMessage<Slot> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 7);
+  messageDesc(file_rackwright_store_v1_record, 8);
 
 /**
  * AbandonedRecord is what a forced removal left (key "abandonedResources.HOST_UID").
@@ -503,7 +538,7 @@ export type AbandonedRecord = Message<"rackwright.store.v1.AbandonedRecord"> & {
  * Use `create(AbandonedRecordSchema)` to create a new message.
  */
 export const AbandonedRecordSchema: GenMessage<AbandonedRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 8);
+  messageDesc(file_rackwright_store_v1_record, 9);
 
 /**
  * RackRecord is a rack (key "racks.RACK").
@@ -612,7 +647,7 @@ export type RackRecord = Message<"rackwright.store.v1.RackRecord"> & {
  * Use `create(RackRecordSchema)` to create a new message.
  */
 export const RackRecordSchema: GenMessage<RackRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 9);
+  messageDesc(file_rackwright_store_v1_record, 10);
 
 /**
  * @generated from message rackwright.store.v1.JoinTokenRecord
@@ -643,7 +678,7 @@ export type JoinTokenRecord = Message<"rackwright.store.v1.JoinTokenRecord"> & {
  * Use `create(JoinTokenRecordSchema)` to create a new message.
  */
 export const JoinTokenRecordSchema: GenMessage<JoinTokenRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 10);
+  messageDesc(file_rackwright_store_v1_record, 11);
 
 /**
  * CredentialRecord is a credential (key "credentials.CREDENTIAL").
@@ -686,7 +721,7 @@ export type CredentialRecord = Message<"rackwright.store.v1.CredentialRecord"> &
  * Use `create(CredentialRecordSchema)` to create a new message.
  */
 export const CredentialRecordSchema: GenMessage<CredentialRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 11);
+  messageDesc(file_rackwright_store_v1_record, 12);
 
 /**
  * Reservation makes a value unique (key "reservations.KIND.VALUE").
@@ -712,7 +747,7 @@ export type Reservation = Message<"rackwright.store.v1.Reservation"> & {
  * Use `create(ReservationSchema)` to create a new message.
  */
 export const ReservationSchema: GenMessage<Reservation> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 12);
+  messageDesc(file_rackwright_store_v1_record, 13);
 
 /**
  * CertificateRecord is an erasure certificate (key "erasureCertificates.ID"), create-only.
@@ -746,5 +781,5 @@ export type CertificateRecord = Message<"rackwright.store.v1.CertificateRecord">
  * Use `create(CertificateRecordSchema)` to create a new message.
  */
 export const CertificateRecordSchema: GenMessage<CertificateRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 13);
+  messageDesc(file_rackwright_store_v1_record, 14);
 
