@@ -4,7 +4,9 @@ import {
   Governor,
   Governors,
   IpmiDriver,
+  type Look,
   RedfishDriver,
+  type Turns,
 } from '@rackwright/bmc';
 import type { Clock, Exec, HttpClient, Log } from '@rackwright/platform';
 import type { AgentConfig } from './config.ts';
@@ -26,19 +28,24 @@ export function createBmcDrivers(config: AgentConfig['bmc'], platform: BmcPlatfo
   );
   return {
     firmware: config.firmware,
-    driver: (endpoint) => {
+    driver: (endpoint, look) => {
       const governor = governors.at(`${endpoint.address}:${endpoint.port}`);
-      return createDriver(config, platform, endpoint, governor);
+      const turns = look === undefined ? governor : turnsOfLook(governor, look);
+      return createDriver(config, platform, endpoint, turns);
     },
     forget: (address, port) => governors.forget(`${address}:${port}`),
   };
+}
+
+function turnsOfLook(governor: Governor, look: Look): Turns {
+  return { run: (credential, act, signal) => governor.run(credential, act, signal, look) };
 }
 
 function createDriver(
   config: AgentConfig['bmc'],
   { clock, exec, httpClient: client }: BmcPlatform,
   endpoint: BmcEndpoint,
-  governor: Governor,
+  governor: Turns,
 ): BmcDriver {
   const { address, port, credential } = endpoint;
   const { username: user, password } = credential;

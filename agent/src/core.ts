@@ -10,6 +10,7 @@ import type { AgentConfig } from './config.ts';
 import { Journal } from './journal/index.ts';
 import { type NetbootSighting, NetbootWatch } from './netboot-watch.ts';
 import { createExecutor } from './operations/index.ts';
+import { PowerSync } from './power-sync.ts';
 import {
   defaultDeskLimits,
   defaultGatewayLimits,
@@ -59,6 +60,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     limits: config.netboots,
   });
   const drivers = createBmcDrivers(config.bmc, parts);
+  const looks = new PowerSync({ clock, random, log, drivers, session });
   return {
     session,
     gateway: makeGateway(parts, session, desk),
@@ -66,7 +68,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
       watch.observe(sighting);
       if (sighting.hostUid !== undefined) desk.sawNetboot(sighting.hostUid);
     },
-    start: () => session.start(createExecutor({ drivers, orders: desk })),
+    start: () => session.start(createExecutor({ drivers, orders: desk }), looks),
     stop: () => {
       session.stop();
       watch.stop();

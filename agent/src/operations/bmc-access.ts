@@ -6,6 +6,7 @@ import type {
   BmcTransient,
   ExpectedSystem,
   Firmware,
+  Look,
 } from '@rackwright/bmc';
 import type { Failed, FailureType, FinalResult } from '@rackwright/results';
 import { AttemptEnd, type Credential, type OperationContext } from '../session/index.ts';
@@ -28,7 +29,8 @@ export type BmcProtocol = 'ipmi' | 'redfish';
 
 /** The BMCs of the rack: drivers share one governor per address. */
 export interface BmcDrivers {
-  driver(endpoint: BmcEndpoint): BmcDriver;
+  /** With `look` its calls give way to every other one. */
+  driver(endpoint: BmcEndpoint, look?: Look): BmcDriver;
   /** Drops what is remembered about a BMC. */
   forget(address: string, port: number): void;
   /** Which firmware's flag a boot override carries. */
@@ -73,15 +75,34 @@ export async function openBmc(
     throw new AttemptEnd(failure('unsupported', message));
   }
   const credential = await context.credential(access.credential, access.credentialVersion);
+  return drivers.driver(endpointOf(access, protocol, credential, expected));
+}
+
+/** The BMC of a host that is only looked at; undefined when its protocol is not spoken here. */
+export function bmcEndpoint(
+  access: agent.BmcAccess,
+  credential: Credential,
+  expected: WireBmcIdentity | undefined,
+): BmcEndpoint | undefined {
+  const protocol = bmcProtocol(access);
+  return protocol === undefined ? undefined : endpointOf(access, protocol, credential, expected);
+}
+
+function endpointOf(
+  access: agent.BmcAccess,
+  protocol: BmcProtocol,
+  credential: Credential,
+  expected: WireBmcIdentity | undefined,
+): BmcEndpoint {
   const { cipherSuite, certificateSha256: pin } = access;
-  return drivers.driver({
+  return {
     ...bmcAddress(access),
     protocol,
     cipherSuite,
     certificateSha256: pin === '' ? undefined : pin,
     expected: expectedSystem(expected),
     credential,
-  });
+  };
 }
 
 function expectedSystem(expected: WireBmcIdentity | undefined): ExpectedSystem | undefined {

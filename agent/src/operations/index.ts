@@ -12,7 +12,8 @@ import { runStep } from './run-step.ts';
 import { setPower } from './set-power.ts';
 import { verifyAccess } from './verify-access.ts';
 
-export type { BmcDrivers, BmcEndpoint } from './bmc-access.ts';
+export { type BmcDrivers, type BmcEndpoint, bmcEndpoint, identityToWire } from './bmc-access.ts';
+export { bmcIdentityDifference } from './bmc-identity.ts';
 
 export interface ExecutorParts {
   readonly drivers: BmcDrivers;

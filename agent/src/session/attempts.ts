@@ -152,6 +152,11 @@ export class Attempts {
     return attempt.begun ? 'begun' : 'received';
   }
 
+  /** Whether an exclusive operation may still run on the host (R12). */
+  isBusy(hostUid: string): boolean {
+    return this.#exclusiveOn(hostUid) !== undefined;
+  }
+
   /** For Hello: all that the journal knows (R10). */
   list(): readonly agent.JournalledOperation[] {
     const known = [...this.#byId.values()].filter(({ journalled, phase }) => {
@@ -169,10 +174,14 @@ export class Attempts {
     for (const other of this.#byId.values()) {
       if (other.check.kind === 'cancel' && other.check.targetId === id) return cancelled;
     }
-    if (!check.exclusive) return undefined;
-    for (const other of this.#byId.values()) {
-      const exclusive = other.check.kind === 'execute' && other.check.exclusive;
-      if (exclusive && other.hostUid === hostUid && other.mayRun) return locked(other.id);
+    const other = check.exclusive ? this.#exclusiveOn(hostUid) : undefined;
+    return other === undefined ? undefined : locked(other.id);
+  }
+
+  #exclusiveOn(hostUid: string): Attempt | undefined {
+    for (const attempt of this.#byId.values()) {
+      const exclusive = attempt.check.kind === 'execute' && attempt.check.exclusive;
+      if (exclusive && attempt.hostUid === hostUid && attempt.mayRun) return attempt;
     }
     return undefined;
   }

@@ -56,6 +56,12 @@ export class Credentials {
     }
   }
 
+  /** The secret in this version or a newer one, if it is here. */
+  now(name: string, version: bigint): Credential | undefined {
+    const known = this.#values.get(name);
+    return known !== undefined && known.version >= version ? known : undefined;
+  }
+
   /** The secret in this version or a newer one; undefined after `waitMs`, or when aborted. */
   wait(
     name: string,
@@ -63,8 +69,8 @@ export class Credentials {
     waitMs: number,
     signal: AbortSignal,
   ): Promise<Credential | undefined> {
-    const known = this.#values.get(name);
-    if (known !== undefined && known.version >= version) return Promise.resolve(known);
+    const known = this.now(name, version);
+    if (known !== undefined) return Promise.resolve(known);
     if (signal.aborted) return Promise.resolve(undefined);
     return new Promise((resolve) => {
       const finish = (credential?: Credential) => {

@@ -103,6 +103,18 @@ export interface Executor {
   forgetHost(hostUid: string): Promise<void>;
 }
 
+/** Looks at power beside the operations; what it is told comes from the session. */
+export interface PowerLooks {
+  /** A session has opened: what was told in the one before may be lost. */
+  sessionOpened(): void;
+  /** Replaces what was asked before. */
+  replace(sync: agent.PowerSync): void;
+  /** An operation begins or ends to work on the host: what was seen before counts no more. */
+  disturbed(hostUid: string): void;
+  forgetHost(hostUid: string): void;
+  stop(): void;
+}
+
 /** Thrown anywhere inside `execute` or `resume`: ends the attempt with `result`. */
 export class AttemptEnd extends Error {
   override readonly name = 'AttemptEnd';

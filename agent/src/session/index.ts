@@ -7,6 +7,7 @@ export {
   type ExecutedKind,
   type Executor,
   type OperationContext,
+  type PowerLooks,
   type Progress,
 } from './executor.ts';
 export type { ObservationsInit } from './facts.ts';

@@ -16,7 +16,7 @@ import type { Journal } from '../journal/index.ts';
 import { Attempts } from './attempts.ts';
 import { type BootMemory, BootSnapshots, makeBootMemory } from './boot-snapshot.ts';
 import { Credentials } from './credentials.ts';
-import type { Executor } from './executor.ts';
+import type { Credential, Executor, PowerLooks } from './executor.ts';
 import { Facts, type ObservationsInit } from './facts.ts';
 import { Grants } from './grants.ts';
 import { defaultSessionLimits, type SessionLimits } from './limits.ts';
@@ -45,6 +45,7 @@ export interface SessionOptions {
 
 interface Running {
   readonly executor: Executor;
+  readonly looks: PowerLooks | undefined;
   readonly attempts: Attempts;
 }
 
@@ -89,9 +90,10 @@ export class AgentSession {
 
   /**
    * Takes up what the last life left, then dials, for ever. Resolves when the first dial is under
-   * way. To be called once.
+   * way. To be called once. Without `looks` nobody looks at power between operations.
    */
-  async start(executor: Executor): Promise<void> {
+  async start(given: Executor, looks?: PowerLooks): Promise<void> {
+    const executor = looks === undefined ? given : disturbing(given, looks);
     if (this.#running !== undefined) throw new Error('the session has been started before');
     const attempts = new Attempts({
       ...this.#options,
@@ -102,7 +104,7 @@ export class AgentSession {
       outlet: this.#link,
       executor,
     });
-    this.#running = { executor, attempts };
+    this.#running = { executor, looks, attempts };
     await this.#snapshots.load();
     await attempts.recover();
     this.#link.start();
@@ -110,6 +112,7 @@ export class AgentSession {
 
   /** Closes the stream and dials no more. Operations run on; their reports stay in the journal. */
   stop(): void {
+    this.#running?.looks?.stop();
     this.#link.stop();
   }
 
@@ -136,6 +139,26 @@ export class AgentSession {
     this.#facts.publish(hostUid, message);
     if (this.#link.session === 0) return;
     this.#started().attempts.outbox.tellFacts(hostUid, message);
+  }
+
+  /** Tells what was seen, once: whoever looks again and again need not have it kept. */
+  tellSeen(hostUid: string, observations: ObservationsInit): void {
+    const message = create(agent.ObservationsSchema, observations);
+    this.#started().attempts.outbox.tellFacts(hostUid, message);
+  }
+
+  tellPowerDigest(digest: agent.PowerDigest): void {
+    this.#link.send({ case: 'powerDigest', value: digest });
+  }
+
+  /** A secret in this version or a newer one, if it has come. */
+  credential(name: string, version: bigint): Credential | undefined {
+    return this.#credentials.now(name, version);
+  }
+
+  /** Whether an exclusive operation may still run on the host (R12). */
+  isBusy(hostUid: string): boolean {
+    return this.#started().attempts.isBusy(hostUid);
   }
 
   /** The runner of this session is no longer there: Hello lists it no more. */
@@ -165,7 +188,8 @@ export class AgentSession {
   }
 
   #welcomed(welcome: agent.Welcome): void {
-    const { attempts } = this.#started();
+    const { attempts, looks } = this.#started();
+    looks?.sessionOpened();
     this.#lease.reset(this.#isBehind(welcome));
     this.#incarnation = welcome.incarnation;
     this.#noteStore(welcome);
@@ -197,6 +221,8 @@ export class AgentSession {
         return void this.#applySnapshot(message.value);
       case 'forget':
         return this.#forget(message.value.hostUid);
+      case 'powerSync':
+        return this.#look(message.value);
       case 'welcome':
       case 'refused':
         // The link's own.
@@ -237,6 +263,13 @@ export class AgentSession {
     this.#link.send({ case: 'snapshotApplied', value });
   }
 
+  #look(sync: agent.PowerSync): void {
+    for (const { bmc, hostUid } of sync.hosts) {
+      if (bmc !== undefined) this.#credentials.noteUse(bmc.credential, hostUid);
+    }
+    this.#started().looks?.replace(sync);
+  }
+
   /** Drops everything of a host, once, and says so when nothing of it is left. */
   #forget(hostUid: string): void {
     if (this.#forgetting.has(hostUid)) return;
@@ -250,7 +283,8 @@ export class AgentSession {
   }
 
   async #forgetNow(hostUid: string): Promise<void> {
-    const { attempts, executor } = this.#started();
+    const { attempts, executor, looks } = this.#started();
+    looks?.forgetHost(hostUid);
     const operationsGone = await attempts.forgetHost(hostUid);
     await this.grants.closeHost(hostUid);
     const snapshotForgot = await this.#snapshots.forgetHost(hostUid);
@@ -267,4 +301,19 @@ export class AgentSession {
     if (this.#running === undefined) throw new Error('the session has not been started');
     return this.#running;
   }
+}
+
+/** What an operation does to a host is no news to be told, and may be under way while one looks. */
+function disturbing(executor: Executor, looks: PowerLooks): Executor {
+  return {
+    ...executor,
+    execute: async (operation, context) => {
+      looks.disturbed(operation.hostUid);
+      try {
+        return await executor.execute(operation, context);
+      } finally {
+        looks.disturbed(operation.hostUid);
+      }
+    },
+  };
 }

@@ -9,7 +9,10 @@ import { type BmcFailed, type BmcResult, type BmcTransient, failed, transient } 
  * 3. After `breakerAfterSilentCalls` calls in a row without an answer nothing is sent until the
  *    breaker's time is over; then one call tries, and its silence doubles the time up to a cap.
  * 4. A credential version that was refused `authenticationFailuresMax` times is not presented
- *    again, because BMCs lock accounts; a newer version starts from zero.
+ *    again, because BMCs lock accounts; a newer version starts from zero. A look does not present
+ *    one that was refused even once: the last try is left to whoever is asked for it.
+ * 5. Silent looks neither open the breaker nor lengthen it: they come at a pace of their own, and
+ *    must not keep an operation waiting.
  *
  * It must not judge a call's answer beyond "answered, silent, refused the password".
  */
@@ -71,9 +74,10 @@ export class GovernorState {
   }
 
   /** May a call with this credential version start at `nowMs`? Changes nothing. */
-  admit(nowMs: number, credential: string): Admission {
+  admit(nowMs: number, credential: string, isLook = false): Admission {
     const refusals = this.#refusals.get(credential) ?? 0;
-    if (refusals >= this.#limits.authenticationFailuresMax) {
+    const { authenticationFailuresMax } = this.#limits;
+    if (refusals >= (isLook ? 1 : authenticationFailuresMax)) {
       return { kind: 'refuse', result: lockGuardRefusal(credential, refusals) };
     }
     if (this.#inFlight) return { kind: 'waitForEnd' };
@@ -93,12 +97,18 @@ export class GovernorState {
   }
 
   /** The call in flight is over; `undefined` when it broke off without any result. */
-  ended(nowMs: number, credential: string, result: BmcResult<unknown> | undefined): void {
+  ended(
+    nowMs: number,
+    credential: string,
+    result: BmcResult<unknown> | undefined,
+    wasLook = false,
+  ): void {
     this.#inFlight = false;
     this.#lastEndMs = nowMs;
     if (result === undefined) return;
     if (result.kind === 'transient') {
-      if (result.reason === 'unreachable') this.#fellSilent(nowMs, result.backendWords);
+      const silent = result.reason === 'unreachable' && !wasLook;
+      if (silent) this.#fellSilent(nowMs, result.backendWords);
       return;
     }
     const answered = result.kind === 'ok' || saysBmcAnswered(result);

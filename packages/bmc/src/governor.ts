@@ -3,6 +3,18 @@ import { type BmcResult, transient } from './driver.ts';
 import { type BmcHealth, type GovernorLimits, GovernorState } from './governor-state.ts';
 
 /**
+ * A call that only looks, and gives way to whatever shall act: it is refused while another feature's
+ * call waits or is under way, and asked to break off when one arrives.
+ */
+export interface Look {
+  /** Aborts the signal that the look's calls were made with. */
+  giveWay(): void;
+}
+
+/** What a driver needs of a governor. */
+export type Turns = Pick<Governor, 'run'>;
+
+/**
  * The one door to a BMC: every feature's calls pass here in order of arrival. Decisions are
  * GovernorState's; this shell keeps the queue and the timer.
  */
@@ -12,6 +24,7 @@ export class Governor {
   readonly #state: GovernorState;
   readonly #onHealth: (health: BmcHealth) => void;
   readonly #queue: Waiting[] = [];
+  #inFlight: Waiting | undefined;
   #cancelTimer: Cancel | undefined;
   #reported: BmcHealth['kind'] = 'answering';
 
@@ -35,8 +48,13 @@ export class Governor {
     credential: string,
     act: () => Promise<BmcResult<T>>,
     signal?: AbortSignal,
+    look?: Look,
   ): Promise<BmcResult<T>> {
     if (signal?.aborted === true) return Promise.resolve(cancelled());
+    if (look === undefined) this.#makeWay();
+    else if (this.#hasWork()) {
+      return Promise.resolve(transient('busy', 'an operation is at work on this BMC'));
+    }
     if (this.#queue.length >= this.#limits.queueCallsMax) {
       const message = `${this.#queue.length} calls already wait for this BMC`;
       return Promise.resolve(transient('queueFull', message));
@@ -49,6 +67,7 @@ export class Governor {
     };
     const waiting: Waiting = {
       credential,
+      look,
       refuse: (refusal) => {
         signal?.removeEventListener('abort', onAbort);
         resolve(refusal);
@@ -62,7 +81,7 @@ export class Governor {
         } catch (error) {
           reject(error);
         } finally {
-          this.#ended(credential, result);
+          this.#ended(waiting, result);
         }
       },
     };
@@ -72,8 +91,21 @@ export class Governor {
     return promise;
   }
 
-  #ended(credential: string, result: BmcResult<unknown> | undefined): void {
-    this.#state.ended(this.#clock.suspendAwareMs(), credential, result);
+  /** Whether anything but looks waits or is under way. */
+  #hasWork(): boolean {
+    const calls = this.#inFlight === undefined ? this.#queue : [this.#inFlight, ...this.#queue];
+    return calls.some(({ look }) => look === undefined);
+  }
+
+  /** Every look, under way or waiting, breaks off. */
+  #makeWay(): void {
+    for (const { look } of [...this.#queue]) look?.giveWay();
+    this.#inFlight?.look?.giveWay();
+  }
+
+  #ended({ credential, look }: Waiting, result: BmcResult<unknown> | undefined): void {
+    this.#inFlight = undefined;
+    this.#state.ended(this.#clock.suspendAwareMs(), credential, result, look !== undefined);
     const health = this.#state.health();
     if (health.kind !== this.#reported) {
       this.#reported = health.kind;
@@ -87,7 +119,7 @@ export class Governor {
     this.#cancelTimer = undefined;
     for (let first = this.#queue[0]; first !== undefined; first = this.#queue[0]) {
       const nowMs = this.#clock.suspendAwareMs();
-      const admission = this.#state.admit(nowMs, first.credential);
+      const admission = this.#state.admit(nowMs, first.credential, first.look !== undefined);
       switch (admission.kind) {
         case 'refuse':
           this.#queue.shift();
@@ -96,6 +128,7 @@ export class Governor {
         case 'start':
           this.#queue.shift();
           this.#state.started();
+          this.#inFlight = first;
           void first.start();
           return;
         case 'wait':
@@ -134,6 +167,7 @@ export class Governors {
 
 interface Waiting {
   readonly credential: string;
+  readonly look: Look | undefined;
   readonly refuse: (refusal: BmcRefusal) => void;
   readonly start: () => Promise<void>;
 }

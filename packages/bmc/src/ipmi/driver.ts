@@ -11,7 +11,7 @@ import {
   ok,
   type PowerState,
 } from '../driver.ts';
-import type { Governor } from '../governor.ts';
+import type { Turns } from '../governor.ts';
 import { type ReadBackTimings, readUntil } from '../read-back.ts';
 import { vendorDifference } from '../vendors.ts';
 import {
@@ -45,7 +45,7 @@ const commands = {
 
 export interface IpmiDriverParts {
   readonly target: IpmiTarget;
-  readonly governor: Governor;
+  readonly governor: Turns;
   readonly exec: Exec;
   readonly clock: Clock;
   readonly ipmitool: IpmitoolOptions;

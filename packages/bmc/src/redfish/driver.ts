@@ -18,7 +18,7 @@ import {
   ok,
   type PowerState,
 } from '../driver.ts';
-import type { Governor } from '../governor.ts';
+import type { Turns } from '../governor.ts';
 import { type ReadBackTimings, readUntil } from '../read-back.ts';
 import {
   type BootPreferences,
@@ -61,7 +61,7 @@ export const defaultRedfishOptions: RedfishOptions = {
 
 export interface RedfishDriverParts {
   readonly target: RedfishTarget;
-  readonly governor: Governor;
+  readonly governor: Turns;
   readonly client: HttpClient;
   readonly clock: Clock;
   readonly options: RedfishOptions;
@@ -281,7 +281,7 @@ export class RedfishDriver implements BmcDriver {
   }
 }
 
-async function endTurn(governor: Governor, credential: string, talk: Conversation): Promise<void> {
+async function endTurn(governor: Turns, credential: string, talk: Conversation): Promise<void> {
   if (talk.hasSession()) await governor.run(credential, () => talk.end());
   talk.close();
 }

@@ -1,0 +1,412 @@
+/**
+ * Power sync (DESIGN §3): looks at the power of the rack's hosts by itself, at the period that the
+ * control plane sets, and tells what has changed. One look reads; nothing here ever switches.
+ *
+ * P1 Only hosts of the last PowerSync are looked at, with secrets that came in the session.
+ * P2 A look never delays an operation: the governor lets it pass only when nothing else wants the
+ *    BMC, and breaks it off when something comes. A host with an exclusive operation is skipped.
+ * P3 What was seen while, or before, an operation worked on the host is not told: its result is.
+ * P4 A refused password is not presented again by a look (the governor's invariant 4).
+ * P5 Power is told only of a BMC that has said in the same look, or shortly before, that it is the
+ *    expected machine.
+ * P6 Only changes are told; each round ends with a digest, which repairs what was lost.
+ */
+import { create, equals } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+import type { BmcDriver, BmcFailed, BmcResult, BmcTransient } from '@rackwright/bmc';
+import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
+import {
+  type BmcDrivers,
+  bmcEndpoint,
+  bmcIdentityDifference,
+  identityToWire,
+} from './operations/index.ts';
+import type { AgentSession, PowerLooks } from './session/index.ts';
+
+export interface PowerSyncLimits {
+  /** What the control plane may set as period. */
+  readonly periodShortestMs: number;
+  readonly periodLongestMs: number;
+  /** BMCs of the rack that are asked at once. */
+  readonly looksMax: number;
+  /** Looks in a row without an answer, or their duration, after which silence is told. */
+  readonly silentLooksMax: number;
+  readonly silentMs: number;
+  /** The identity is read anew every so many rounds; and before any change of power is told. */
+  readonly identityRounds: number;
+  readonly hostsMax: number;
+}
+
+export const defaultPowerSyncLimits: PowerSyncLimits = {
+  periodShortestMs: 10_000,
+  periodLongestMs: 3_600_000,
+  looksMax: 8,
+  silentLooksMax: 3,
+  silentMs: 300_000,
+  identityRounds: 10,
+  hostsMax: 4_096,
+};
+
+export interface PowerSyncParts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly drivers: BmcDrivers;
+  readonly session: Pick<AgentSession, 'credential' | 'isBusy' | 'tellSeen' | 'tellPowerDigest'>;
+  readonly limits?: PowerSyncLimits;
+}
+
+/** What one look came to; `nothing`: it was broken off, or the BMC had something better to do. */
+type Sight =
+  | { readonly kind: 'power'; readonly on: boolean }
+  | { readonly kind: 'trouble'; readonly cause: string; readonly message: string }
+  | { readonly kind: 'nothing' };
+
+/** One host that is looked at. */
+interface Target {
+  readonly asked: agent.PowerSyncHost;
+  driver: BmcDriver | undefined;
+  /** The secret that the driver was made with. */
+  driverVersion: bigint;
+  /** Breaks off the look under way. */
+  abort: AbortController | undefined;
+  cancelTimer: Cancel;
+  /** Grows whenever an operation works on the host (P3). */
+  disturbances: number;
+  /** What was told in this session since the last disturbance. */
+  toldPower: boolean | undefined;
+  toldHealth: string | undefined;
+  /** The round in which `power` was read; 0: it counts no more. */
+  readInRound: number;
+  power: boolean;
+  /** The round in which the BMC last said who it is; 0: not yet. */
+  identifiedInRound: number;
+  silence: { readonly sinceMs: number; readonly looks: number } | undefined;
+}
+
+const answers = 'answers';
+
+export class PowerSync implements PowerLooks {
+  readonly #parts: PowerSyncParts;
+  readonly #limits: PowerSyncLimits;
+  #generation = 0n;
+  #periodMs = 0;
+  #targets = new Map<string, Target>();
+  readonly #forgotten = new Set<string>();
+  #round = 0;
+  #roundEndsMs = 0;
+  #roundOver = false;
+  #cancelRound: Cancel = () => undefined;
+  #due: Target[] = [];
+  #inFlight = 0;
+
+  constructor(parts: PowerSyncParts) {
+    this.#parts = parts;
+    this.#limits = parts.limits ?? defaultPowerSyncLimits;
+  }
+
+  sessionOpened(): void {
+    for (const target of this.#targets.values()) forgetTold(target);
+  }
+
+  replace(sync: agent.PowerSync): void {
+    const { periodShortestMs, periodLongestMs, hostsMax } = this.#limits;
+    const periodMs =
+      sync.periodMs === 0
+        ? 0
+        : Math.min(Math.max(sync.periodMs, periodShortestMs), periodLongestMs);
+    const before = this.#targets;
+    const asked = periodMs === 0 ? [] : sync.hosts.slice(0, hostsMax);
+    const wanted = asked.filter(({ hostUid }) => !this.#forgotten.has(hostUid));
+    this.#generation = sync.generation;
+    this.#targets = new Map(wanted.map((host) => [host.hostUid, keptOrNew(before, host)]));
+    for (const target of before.values()) if (!this.#isWanted(target)) dismiss(target);
+    const goesOn = periodMs === this.#periodMs && before.size > 0;
+    this.#periodMs = periodMs;
+    if (this.#targets.size === 0) this.#cancelRound();
+    else if (!goesOn) this.#beginRound();
+    else this.#joinRound([...this.#targets.values()].filter((target) => !isIn(before, target)));
+  }
+
+  disturbed(hostUid: string): void {
+    const target = this.#targets.get(hostUid);
+    if (target === undefined) return;
+    target.disturbances += 1;
+    target.readInRound = 0;
+    target.silence = undefined;
+    forgetTold(target);
+  }
+
+  forgetHost(hostUid: string): void {
+    this.#forgotten.add(hostUid);
+    const [oldest] = this.#forgotten;
+    if (oldest !== undefined && this.#forgotten.size > this.#limits.hostsMax) {
+      this.#forgotten.delete(oldest);
+    }
+    const target = this.#targets.get(hostUid);
+    this.#targets.delete(hostUid);
+    if (target !== undefined) dismiss(target);
+  }
+
+  stop(): void {
+    this.#cancelRound();
+    for (const target of this.#targets.values()) dismiss(target);
+    this.#targets = new Map();
+  }
+
+  #isWanted(target: Target): boolean {
+    return this.#targets.get(target.asked.hostUid) === target;
+  }
+
+  /** Looks are spread over the period, each host somewhere in a stretch of its own. */
+  #beginRound(): void {
+    const { clock, random } = this.#parts;
+    this.#cancelRound();
+    this.#round += 1;
+    this.#roundOver = false;
+    this.#due = [];
+    this.#roundEndsMs = clock.suspendAwareMs() + this.#periodMs;
+    this.#cancelRound = clock.after(this.#periodMs, () => this.#endRound());
+    const stretchMs = this.#periodMs / this.#targets.size;
+    for (const [index, target] of [...this.#targets.values()].entries()) {
+      this.#lookIn(target, (index + random.fraction()) * stretchMs);
+    }
+  }
+
+  /** Who comes in mid-round is looked at in what is left of it. */
+  #joinRound(targets: readonly Target[]): void {
+    const { clock, random } = this.#parts;
+    const leftMs = Math.max(this.#roundEndsMs - clock.suspendAwareMs(), 0);
+    for (const target of targets) this.#lookIn(target, random.fraction() * leftMs);
+  }
+
+  #lookIn(target: Target, delayMs: number): void {
+    target.cancelTimer();
+    target.cancelTimer = this.#parts.clock.after(delayMs, () => {
+      this.#due.push(target);
+      this.#pump();
+    });
+  }
+
+  /** A round that takes longer than its period ends when its last look does. */
+  #endRound(): void {
+    this.#roundOver = true;
+    if (this.#inFlight > 0 || this.#due.length > 0) {
+      this.#parts.log.debug({ hosts: this.#due.length }, 'power sync takes longer than its period');
+      return;
+    }
+    this.#tellDigest();
+    this.#beginRound();
+  }
+
+  #pump(): void {
+    while (this.#inFlight < this.#limits.looksMax) {
+      const target = this.#due.shift();
+      if (target === undefined) break;
+      if (!this.#isWanted(target)) continue;
+      this.#inFlight += 1;
+      void this.#lookAt(target).finally(() => {
+        this.#inFlight -= 1;
+        this.#pump();
+      });
+    }
+    if (this.#roundOver && this.#inFlight === 0 && this.#targets.size > 0) this.#endRound();
+  }
+
+  async #lookAt(target: Target): Promise<void> {
+    const { session, log } = this.#parts;
+    const { hostUid } = target.asked;
+    const driver = this.#driverOf(target);
+    if (driver === undefined || session.isBusy(hostUid)) return;
+    const abort = new AbortController();
+    const { disturbances } = target;
+    target.abort = abort;
+    try {
+      const sight = await this.#look(target, driver, abort.signal);
+      const counts = disturbances === target.disturbances && !session.isBusy(hostUid);
+      if (counts && this.#isWanted(target)) this.#note(target, sight);
+    } catch (error) {
+      log.error({ host: target.asked.hostName, error: String(error) }, 'a look at power threw');
+    } finally {
+      target.abort = undefined;
+    }
+  }
+
+  /** Undefined without a secret, or for a protocol that is not spoken here. */
+  #driverOf(target: Target): BmcDriver | undefined {
+    const { session, drivers } = this.#parts;
+    const { bmc, expectedIdentity } = target.asked;
+    if (bmc === undefined) return undefined;
+    const credential = session.credential(bmc.credential, bmc.credentialVersion);
+    if (credential === undefined) return undefined;
+    if (target.driver !== undefined && target.driverVersion === credential.version) {
+      return target.driver;
+    }
+    const endpoint = bmcEndpoint(bmc, credential, expectedIdentity);
+    if (endpoint === undefined) return undefined;
+    target.driver = drivers.driver(endpoint, { giveWay: () => target.abort?.abort() });
+    target.driverVersion = credential.version;
+    return target.driver;
+  }
+
+  async #look(target: Target, driver: BmcDriver, signal: AbortSignal): Promise<Sight> {
+    const power = await driver.powerState(signal);
+    if (power.kind !== 'ok') return sightOf(power);
+    const on = power.value === 'on';
+    const roundsAgo = this.#round - target.identifiedInRound;
+    const known = target.identifiedInRound > 0 && roundsAgo < this.#limits.identityRounds;
+    if (known && on === target.toldPower) return { kind: 'power', on };
+    const identity = await driver.readIdentity(signal);
+    if (identity.kind !== 'ok') return sightOf(identity);
+    const { expectedIdentity } = target.asked;
+    const difference = bmcIdentityDifference(expectedIdentity, identityToWire(identity.value));
+    if (difference !== undefined) {
+      target.identifiedInRound = 0;
+      const message = `another BMC answers at ${target.asked.bmc?.address}: ${difference}`;
+      return { kind: 'trouble', cause: 'identityMismatch', message };
+    }
+    target.identifiedInRound = this.#round;
+    return { kind: 'power', on };
+  }
+
+  #note(target: Target, sight: Sight): void {
+    switch (sight.kind) {
+      case 'nothing':
+        return;
+      case 'power':
+        target.silence = undefined;
+        target.readInRound = this.#round;
+        target.power = sight.on;
+        this.#tell(target, sight.on, answers, { reachable: true });
+        return;
+      case 'trouble':
+        this.#noteTrouble(target, sight.cause, sight.message);
+    }
+  }
+
+  #noteTrouble(target: Target, cause: string, message: string): void {
+    const { clock } = this.#parts;
+    const nowMs = clock.suspendAwareMs();
+    const silent = cause === 'unreachable';
+    const { sinceMs, looks } = target.silence ?? { sinceMs: nowMs, looks: 0 };
+    target.silence = silent ? { sinceMs, looks: looks + 1 } : undefined;
+    target.readInRound = 0;
+    const lastedMs = nowMs - sinceMs;
+    const { silentLooksMax, silentMs } = this.#limits;
+    if (silent && looks + 1 < silentLooksMax && lastedMs < silentMs) return;
+    const since = timestampFromMs(clock.nowMs() - (silent ? lastedMs : 0));
+    this.#tell(target, undefined, cause, { reachable: !silent, cause, message, since });
+  }
+
+  /** Tells power and health as far as they differ from what was told (P6). */
+  #tell(
+    target: Target,
+    power: boolean | undefined,
+    healthKey: string,
+    bmcHealth: { reachable: boolean; cause?: string; message?: string; since?: Timestamp },
+  ): void {
+    const news = {
+      ...(power === undefined || power === target.toldPower ? {} : { poweredOn: power }),
+      ...(healthKey === target.toldHealth ? {} : { bmcHealth }),
+    };
+    if (Object.keys(news).length === 0) return;
+    target.toldPower = power ?? target.toldPower;
+    target.toldHealth = healthKey;
+    const { session, log } = this.#parts;
+    const { hostUid, hostName } = target.asked;
+    log.info({ host: hostName, bmc: healthKey, ...(power === undefined ? {} : { power }) }, 'seen');
+    session.tellSeen(hostUid, news);
+  }
+
+  #tellDigest(): void {
+    const { session, clock } = this.#parts;
+    const hosts = [...this.#targets.values()].map(({ asked, readInRound, power }) =>
+      create(agent.HostPowerStateSchema, {
+        hostUid: asked.hostUid,
+        ...(readInRound === this.#round ? { poweredOn: power } : {}),
+      }),
+    );
+    const generation = this.#generation;
+    const time = timestampFromMs(clock.nowMs());
+    session.tellPowerDigest(create(agent.PowerDigestSchema, { generation, time, hosts }));
+  }
+}
+
+type Timestamp = ReturnType<typeof timestampFromMs>;
+
+function keptOrNew(before: ReadonlyMap<string, Target>, asked: agent.PowerSyncHost): Target {
+  const known = before.get(asked.hostUid);
+  if (known !== undefined && equals(agent.PowerSyncHostSchema, known.asked, asked)) return known;
+  return {
+    asked,
+    driver: undefined,
+    driverVersion: 0n,
+    abort: undefined,
+    cancelTimer: () => undefined,
+    disturbances: 0,
+    toldPower: undefined,
+    toldHealth: undefined,
+    readInRound: 0,
+    power: false,
+    identifiedInRound: 0,
+    silence: undefined,
+  };
+}
+
+function isIn(targets: ReadonlyMap<string, Target>, target: Target): boolean {
+  return targets.get(target.asked.hostUid) === target;
+}
+
+function dismiss(target: Target): void {
+  target.cancelTimer();
+  target.abort?.abort();
+}
+
+function forgetTold(target: Target): void {
+  target.toldPower = undefined;
+  target.toldHealth = undefined;
+}
+
+/** What a call that did not work says of the BMC. */
+function sightOf(result: Exclude<BmcResult<never>, { kind: 'ok' }>): Sight {
+  return result.kind === 'failed' ? sightOfFailure(result) : sightOfSilence(result);
+}
+
+function sightOfSilence({ reason, message, backendWords }: BmcTransient): Sight {
+  switch (reason) {
+    case 'unreachable':
+    case 'breakerOpen': {
+      const words = backendWords === '' ? '' : ` (${backendWords})`;
+      return { kind: 'trouble', cause: 'unreachable', message: `${message}${words}` };
+    }
+    case 'busy':
+    case 'queueFull':
+    case 'cancelled':
+      return { kind: 'nothing' };
+  }
+}
+
+function sightOfFailure({ type, message }: BmcFailed): Sight {
+  switch (type) {
+    case 'authentication':
+    case 'privilege': {
+      const locked = message.includes('locked the account');
+      return { kind: 'trouble', cause: locked ? 'lockedOut' : 'authentication', message };
+    }
+    case 'toolMissing':
+      // Says nothing of the BMC.
+      return { kind: 'nothing' };
+    case 'cipherSuite':
+    case 'address':
+    case 'invalidCredential':
+    case 'notApplied':
+    case 'unsupported':
+    case 'rejected':
+    case 'malformed':
+    case 'protocol':
+    case 'certificate':
+    case 'ambiguous':
+      return { kind: 'trouble', cause: 'protocol', message };
+  }
+}
