@@ -9,7 +9,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { root } from './sources.ts';
+import { gitTrust, root } from './sources.ts';
 
 const generated = join(root, 'packages', 'api', 'src', 'gen');
 
@@ -91,10 +91,18 @@ export function chooseBase(history: History): Base {
 export function readHistory(): History {
   return {
     head: git('rev-parse', 'HEAD'),
-    release: git('describe', '--tags', '--abbrev=0', '--match', 'v[0-9]*', 'HEAD'),
-    mergeBase: git('merge-base', 'HEAD', 'origin/main') ?? git('merge-base', 'HEAD', 'main'),
-    parent: git('rev-parse', 'HEAD~1'),
+    release: withApi(git('describe', '--tags', '--abbrev=0', '--match', 'v[0-9]*', 'HEAD')),
+    mergeBase: withApi(
+      git('merge-base', 'HEAD', 'origin/main') ?? git('merge-base', 'HEAD', 'main'),
+    ),
+    parent: withApi(git('rev-parse', 'HEAD~1')),
   };
+}
+
+/** The commit, if it holds definitions at all: the first ones of this repository do not. */
+function withApi(commit: string | undefined): string | undefined {
+  if (commit === undefined) return undefined;
+  return git('ls-tree', commit, 'proto') === undefined ? undefined : commit;
 }
 
 /** Why the API was broken deliberately since `base`, if it was (A2). */
@@ -106,14 +114,14 @@ export function declaredBreak(base: string): string | undefined {
 /** What a client of the API at `base` would trip over in `protoFolder`. */
 export function findBreaks(protoFolder: string, base: string): string[] {
   return inScratch((folder) => {
-    const archive = execFileSync('git', ['archive', base, 'proto'], { cwd: root });
+    const archive = execFileSync('git', [...gitTrust, 'archive', base, 'proto'], { cwd: root });
     execFileSync('tar', ['-x', '-C', folder], { input: archive });
     return buf(protoFolder, 'breaking', '--against', join(folder, 'proto'));
   });
 }
 
 function git(...args: string[]): string | undefined {
-  const done = spawnSync('git', args, { cwd: root, encoding: 'utf8' });
+  const done = spawnSync('git', [...gitTrust, ...args], { cwd: root, encoding: 'utf8' });
   const answer = done.stdout.trim();
   return done.status === 0 && answer !== '' ? answer : undefined;
 }

@@ -1,10 +1,13 @@
 /** The files of the repository as the tidy checks see them: paths from its root, and their text. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 
 /** The repository's root folder. */
 export const root = join(import.meta.dirname, '..', '..');
+
+/** Lets git read a clone that belongs to another user, as where root tests what was checked out. */
+export const gitTrust: readonly string[] = ['-c', `safe.directory=${resolve(root)}`];
 
 export interface SourceFile {
   /** From the root, with slashes. */
@@ -26,7 +29,8 @@ export function describeFinding(finding: Finding): string {
 
 /** Paths that git tracks or would track, without those deleted in the work tree. */
 export function repositoryPaths(): string[] {
-  const output = execFileSync('git', ['ls-files', '-z', '-co', '--exclude-standard'], {
+  const args = [...gitTrust, 'ls-files', '-z', '-co', '--exclude-standard'];
+  const output = execFileSync('git', args, {
     cwd: root,
     encoding: 'utf8',
     maxBuffer: 64 * 1024 * 1024,
