@@ -5,7 +5,6 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import {
   agent,
-  BmcProtocol,
   HostState,
   type Inventory,
   InventorySchema,
@@ -15,6 +14,7 @@ import {
   type RunStep,
   type store,
 } from '@rackwright/api';
+import { accessTo } from './bmc-access.ts';
 import { certifyErasure, checkCertified, uncertifiedDevice } from './certify.ts';
 import { challengeSeed } from './derive.ts';
 import { planDevices } from './device-plan.ts';
@@ -219,17 +219,8 @@ export function factsWith(turn: Turn, change: Partial<store.HostFacts>): store.H
   return { ...turn.context.facts, hostUid: turn.host.uid, ...change };
 }
 
-function bmcAccess(turn: Turn): agent.BmcAccess {
-  const { bmc } = turn.spec;
-  return create(agent.BmcAccessSchema, {
-    address: bmc?.address ?? '',
-    ...(bmc?.port === undefined ? {} : { port: bmc.port }),
-    ...(bmc?.cipherSuite === undefined ? {} : { cipherSuite: bmc.cipherSuite }),
-    credential: bmc?.credential ?? '',
-    credentialVersion: turn.context.credentialVersion ?? 0n,
-    protocol: bmc?.protocol === BmcProtocol.REDFISH ? 'redfish' : 'ipmi',
-    certificateSha256: bmc?.certificateSha256 || (turn.status.bmcIdentity?.certificateSha256 ?? ''),
-  });
+function bmcAccess({ spec, status, context }: Turn): agent.BmcAccess {
+  return accessTo(spec.bmc, status.bmcIdentity, context.credentialVersion ?? 0n);
 }
 
 function setPower(turn: Turn, on: boolean): agent.SetPower {

@@ -1,0 +1,20 @@
+/** How the agent shall reach a host's BMC: a narrow copy of the spec, never the secret. Pure. */
+import { create } from '@bufbuild/protobuf';
+import { agent, type BmcEndpoint, type BmcIdentity, BmcProtocol } from '@rackwright/api';
+
+/** `identity` is what the last verify proved: its certificate is pinned where the spec names none. */
+export function accessTo(
+  bmc: BmcEndpoint | undefined,
+  identity: BmcIdentity | undefined,
+  credentialVersion: bigint,
+): agent.BmcAccess {
+  return create(agent.BmcAccessSchema, {
+    address: bmc?.address ?? '',
+    ...(bmc?.port === undefined ? {} : { port: bmc.port }),
+    ...(bmc?.cipherSuite === undefined ? {} : { cipherSuite: bmc.cipherSuite }),
+    credential: bmc?.credential ?? '',
+    credentialVersion,
+    protocol: bmc?.protocol === BmcProtocol.REDFISH ? 'redfish' : 'ipmi',
+    certificateSha256: bmc?.certificateSha256 || (identity?.certificateSha256 ?? ''),
+  });
+}
