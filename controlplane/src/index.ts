@@ -15,3 +15,5 @@ export {
   type HostsDependencies,
   reservedValues,
 } from './host/index.ts';
+export { createSecrets, type Secrets } from './identity/secrets.ts';
+export { createOperatorServices, type RpcDependencies } from './rpc/index.ts';

@@ -36,6 +36,7 @@ export {
   type PeerCertificate,
 } from './rpc/handlers.ts';
 export { defaultRpcLimits, type RpcLimits } from './rpc/limits.ts';
+export { localChannel } from './rpc/local-channel.ts';
 export { type Guard, type RpcServer, type ServeOptions, serve } from './rpc/server.ts';
 export type { KeyAndChain, ServerTls } from './rpc/tls.ts';
 export * as runner from './runner.ts';

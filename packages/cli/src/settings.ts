@@ -75,7 +75,7 @@ export async function openConnection(world: World, flags: ConnectionFlags): Prom
     throw new UsageError(`--server is "${settings.server}"; it must be HOST:PORT`);
   }
   return {
-    channel: connect({ target: settings.server, caPem }),
+    channel: (world.connect ?? connect)({ target: settings.server, caPem }),
     defaults: { headers: { authorization: `Bearer ${token}` }, signal: world.signal },
   };
 }

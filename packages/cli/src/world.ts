@@ -1,5 +1,6 @@
 /** What the command needs of the machine; `main.ts` gives the real one, tests their own. */
 
+import type { Channel, ConnectOptions } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
 import type { CommandContext } from '@stricli/core';
 
@@ -14,6 +15,8 @@ export interface World {
   readInput(): Promise<string | undefined>;
   /** A line from the terminal, not shown; undefined when the person gives up. */
   askHidden(question: string): Promise<string | undefined>;
+  /** Instead of a connection over the network. */
+  connect?(options: ConnectOptions): Channel;
   /** Standard output. */
   readonly out: Output;
   /** Standard error. */
