@@ -19,6 +19,7 @@ import { type StateStore, storeKey } from '@rackwright/store';
 import { type Hosts, rackIdOf, settleMs } from '../host/index.ts';
 import { isAway, readRecord, writeRecord } from '../records/index.ts';
 import { directiveFor } from './directives.ts';
+import { PowerSyncs } from './power-sync.ts';
 import type { LiveSession, SessionRegistry } from './registry.ts';
 import { answerOf, Settlement } from './settlement.ts';
 
@@ -67,6 +68,7 @@ export class RackSession {
   #lastMessageMs = 0;
   #snapshot: agent.BootSnapshot | undefined;
   #snapshotting: Promise<void> = Promise.resolve();
+  readonly #powerSyncs: PowerSyncs;
   /** The rack's registered key when the session began. */
   #key: Uint8Array = new Uint8Array();
   #hintedMs = 0;
@@ -77,6 +79,7 @@ export class RackSession {
     this.#deps = deps;
     this.#rackId = rackId;
     this.#sink = sink;
+    this.#powerSyncs = new PowerSyncs(deps, rackId, (message) => sink.send(message));
   }
 
   get rackId(): string {
@@ -108,6 +111,11 @@ export class RackSession {
         return;
       case 'hostForgotten':
         await this.#forgotten(message.value.hostUid);
+        return;
+      case 'powerDigest':
+        void this.#powerSyncs.digest(message.value).catch((error: unknown) => {
+          this.#breakOff({ operationId: '' }, error);
+        });
         return;
       case 'snapshotApplied':
         return;
@@ -175,6 +183,7 @@ export class RackSession {
     const folded = this.#reconcile(hello, journal);
     this.#deps.registry.open(live);
     await folded;
+    void this.sendPowerSync();
   }
 
   /** Refuses an agent that must not replace the session that stands, and shows it. */
@@ -323,6 +332,7 @@ export class RackSession {
         revision: BigInt(revision),
       }),
     });
+    this.#powerSyncs.heard(rack?.record, revision);
     await this.#renewHint();
   }
 
@@ -363,7 +373,7 @@ export class RackSession {
   }
 
   /** Left unanswered: the agent brings it again in its next session. */
-  #breakOff({ operationId }: agent.Report, error: unknown): void {
+  #breakOff({ operationId }: Pick<agent.Report, 'operationId'>, error: unknown): void {
     const fields = { rack: this.#rackId, operation: operationId, error: textOf(error) };
     this.#deps.log.warn(fields, 'a report could not be folded in; it will come again');
     this.#sink.end();
@@ -393,6 +403,11 @@ export class RackSession {
   async #forgotten(hostUid: string): Promise<void> {
     const hostId = this.#deps.hosts.hostIdOfUid(hostUid, this.#rackId);
     if (hostId !== undefined) await this.#deps.hosts.forgotten(hostId);
+  }
+
+  /** What the agent shall look at by itself, once it is welcome. */
+  async sendPowerSync(): Promise<void> {
+    if (this.#live !== undefined && this.#stands()) await this.#powerSyncs.refresh();
   }
 
   /** One after another, so that an older list is never sent after a newer one. */

@@ -11,8 +11,9 @@ export interface AgentServiceDependencies extends SessionDependencies {
 /** Messages that may wait for a slow agent; a session beyond that is ended. */
 const outboxMessagesMax = 10_000;
 
-/** Changes of many hosts that come together make one snapshot. */
+/** Changes of many hosts that come together make one snapshot, and one list of hosts to look at. */
 const snapshotDelayMs = 100;
+const powerSyncDelayMs = 2_000;
 
 export interface AgentService {
   session(
@@ -24,17 +25,19 @@ export interface AgentService {
 /** Handlers of `AgentService`, to be bound to the agents' port. */
 export function createAgentService(deps: AgentServiceDependencies): AgentService {
   const sessions = new Set<RackSession>();
-  const changed = new Set<string>();
-  deps.hosts.onBootChange((rackId) => {
-    if (changed.has(rackId)) return;
-    changed.add(rackId);
-    deps.clock.after(snapshotDelayMs, () => {
-      changed.delete(rackId);
-      for (const session of sessions) {
-        if (session.rackId === rackId) void session.sendSnapshot();
-      }
-    });
-  });
+  const soon = (delayMs: number, act: (session: RackSession) => Promise<void>) => {
+    const changed = new Set<string>();
+    return (rackId: string) => {
+      if (changed.has(rackId)) return;
+      changed.add(rackId);
+      deps.clock.after(delayMs, () => {
+        changed.delete(rackId);
+        for (const session of sessions) if (session.rackId === rackId) void act(session);
+      });
+    };
+  };
+  deps.hosts.onBootChange(soon(snapshotDelayMs, (session) => session.sendSnapshot()));
+  deps.hosts.index.onLooksChange(soon(powerSyncDelayMs, (session) => session.sendPowerSync()));
   return {
     async *session(requests, context) {
       const rackId = await deps.identify(context);

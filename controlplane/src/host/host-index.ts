@@ -2,7 +2,26 @@
  * Which hosts there are, by uid and by rack, as this replica has read them. Only an index: the
  * store can rebuild it, and whoever needs the record reads it.
  */
-import type { store as wire } from '@rackwright/api';
+import { equals } from '@bufbuild/protobuf';
+import {
+  type BmcEndpoint,
+  BmcEndpointSchema,
+  type BmcIdentity,
+  BmcIdentitySchema,
+  type store as wire,
+} from '@rackwright/api';
+
+/** What power sync needs of a host. */
+export interface IndexedHost {
+  readonly hostId: string;
+  readonly uid: string;
+  readonly name: string;
+  /** Undefined while nobody has proved whose BMC it is, and once the host is being forgotten. */
+  readonly bmc: BmcEndpoint | undefined;
+  readonly identity: BmcIdentity | undefined;
+  /** As observed last. */
+  readonly poweredOn: boolean | undefined;
+}
 
 export class HostIndex {
   readonly #hostIdOfUid = new Map<string, string>();
@@ -10,10 +29,21 @@ export class HostIndex {
   readonly #rackOf = new Map<string, string>();
   readonly #bootKeys = new Map<string, string>();
   readonly #bootListeners: ((rackId: string) => void)[] = [];
+  readonly #looks = new Map<string, IndexedHost>();
+  readonly #looksListeners: ((rackId: string) => void)[] = [];
 
   /** Calls `listener` with a rack whose boot snapshot may have changed. */
   onBootChange(listener: (rackId: string) => void): void {
     this.#bootListeners.push(listener);
+  }
+
+  /** Calls `listener` with a rack whose agent may have something else to look at. */
+  onLooksChange(listener: (rackId: string) => void): void {
+    this.#looksListeners.push(listener);
+  }
+
+  looksOfRack(rackId: string): IndexedHost[] {
+    return this.hostIdsOfRack(rackId).flatMap((hostId) => this.#looks.get(hostId) ?? []);
   }
 
   hostIds(): string[] {
@@ -40,6 +70,7 @@ export class HostIndex {
     const rackId = rackIdOf(record);
     this.#noteUid(hostId, host?.uid ?? '');
     this.#rackOf.set(hostId, rackId);
+    this.#noteLooks(hostId, rackId, record);
     const bootKey = `${host?.uid} ${host?.spec?.bootMacs.join(' ')}`;
     if (this.#bootKeys.get(hostId) === bootKey) return;
     this.#bootKeys.set(hostId, bootKey);
@@ -50,6 +81,7 @@ export class HostIndex {
   drop(hostId: string): void {
     const rackId = this.#rackOf.get(hostId);
     this.#rackOf.delete(hostId);
+    if (this.#looks.delete(hostId) && rackId !== undefined) this.#looksChanged(rackId);
     if (this.#bootKeys.delete(hostId) && rackId !== undefined) this.#bootChanged(rackId);
     this.#hostIdOfUid.delete(this.#uidOf.get(hostId) ?? '');
     this.#uidOf.delete(hostId);
@@ -64,9 +96,41 @@ export class HostIndex {
     this.#hostIdOfUid.set(uid, hostId);
   }
 
+  #noteLooks(hostId: string, rackId: string, { host, forgetting, verifiedBmc }: wire.HostRecord) {
+    const before = this.#looks.get(hostId);
+    const identity = host?.status?.bmcIdentity;
+    const bmc = host?.spec?.bmc;
+    const proved = identity !== undefined && bmc !== undefined && sameBmc(bmc, verifiedBmc);
+    const next: IndexedHost = {
+      hostId,
+      uid: host?.uid ?? '',
+      name: host?.name ?? '',
+      bmc: proved && !forgetting ? bmc : undefined,
+      identity,
+      poweredOn: host?.status?.poweredOn,
+    };
+    this.#looks.set(hostId, next);
+    const same = before?.uid === next.uid && sameBmc(before.bmc, next.bmc);
+    if (!same || !sameIdentity(before?.identity, identity)) this.#looksChanged(rackId);
+  }
+
+  #looksChanged(rackId: string): void {
+    for (const listener of this.#looksListeners) listener(rackId);
+  }
+
   #bootChanged(rackId: string): void {
     for (const listener of this.#bootListeners) listener(rackId);
   }
+}
+
+function sameBmc(a: BmcEndpoint | undefined, b: BmcEndpoint | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return equals(BmcEndpointSchema, a, b);
+}
+
+function sameIdentity(a: BmcIdentity | undefined, b: BmcIdentity | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return equals(BmcIdentitySchema, a, b);
 }
 
 /** "r1" of a host in "racks/r1". */

@@ -1,7 +1,8 @@
 /** The hosts' machine and the shell that runs it; others ask through `Hosts` only. */
+export { accessTo } from './bmc-access.ts';
 export { displayOf } from './display.ts';
 export { explainRack } from './explain-rack.ts';
-export { rackIdOf } from './host-index.ts';
+export { type IndexedHost, rackIdOf } from './host-index.ts';
 export {
   Hosts,
   type HostsDependencies,

@@ -16,7 +16,6 @@ import {
   type FleetSpec,
   type Progress,
   ProgressSchema,
-  RunPhase,
   store as wire,
 } from '@rackwright/api';
 import type { Cancel, Clock, CrashPoint, Log, Random } from '@rackwright/platform';
@@ -29,6 +28,7 @@ import {
   readRecord,
   writeRecord,
 } from '../records/index.ts';
+import { logChange } from './change-log.ts';
 import { sendCancel, sendForget, sendOperation, writeEvidence, writeFacts } from './effects.ts';
 import { explainHost } from './explain.ts';
 import { HostIndex, rackIdOf } from './host-index.ts';
@@ -191,6 +191,16 @@ export class Hosts {
     this.#index.onBootChange(listener);
   }
 
+  /** The hosts as this replica has read them. */
+  get index(): HostIndex {
+    return this.#index;
+  }
+
+  /** Opens a credential for a session of its rack's agent; throws when it cannot be opened. */
+  openCredential(record: wire.CredentialRecord): { username: string; password: string } {
+    return this.#deps.openCredential(record);
+  }
+
   hostIdsOfRack(rackId: string): string[] {
     return this.#index.hostIdsOfRack(rackId);
   }
@@ -299,7 +309,7 @@ export class Hosts {
     if (outcome.effects.some((effect) => effect.kind === 'send')) {
       this.#deps.crashPoint('cp.operationStored');
     }
-    this.#logChange(before, outcome.record);
+    logChange(this.#deps.log, before, outcome.record);
     return written.revision;
   }
 
@@ -310,6 +320,7 @@ export class Hosts {
     revision: number,
   ): Promise<TurnResult> {
     const record = outcome.kind === 'kept' ? outcome.record : before;
+    if (outcome.kind === 'kept') this.#index.note(hostId, record);
     let verdict: AnswerVerdict | undefined;
     for (const effect of outcome.effects) {
       if (effect.kind === 'answer') verdict = effect.verdict;
@@ -469,20 +480,6 @@ export class Hosts {
         .catch((error: unknown) => log.warn({ error: String(error) }, 'the resync failed'))
         .finally(() => this.#resyncLater());
     });
-  }
-
-  #logChange(before: wire.HostRecord, after: wire.HostRecord): void {
-    if (before.change?.cause === after.change?.cause) return;
-    const run = after.host?.status?.run;
-    this.#deps.log.info(
-      {
-        host: after.host?.name,
-        operation: after.change?.operationId || undefined,
-        actor: after.change?.actor,
-        step: run?.phase === RunPhase.ENDED ? undefined : run?.steps[run.currentStep]?.name,
-      },
-      after.change?.cause ?? '',
-    );
   }
 }
 
