@@ -63,8 +63,8 @@ function setUp(changes: Partial<ImitatedBmc> = {}) {
     credential: async (name, version) => ({ name, version, username: 'u', password: 'imitated' }),
     leaseValid: () => true,
     remainingMs: () => Number.POSITIVE_INFINITY,
-    openGrant: async ({ macs, expiresAtMs }) => {
-      calls.push(`open ${macs.join()} ${expiresAtMs} ${bmc.power}`);
+    openGrant: async ({ macs, expiresAtMs, rescue }) => {
+      calls.push(`open ${macs.join()} ${expiresAtMs} ${bmc.power}${rescue ? ' rescue' : ''}`);
       const grant = { operationId: 'op', hostUid: 'uid', hostName: 'h', bootToken: 'token' };
       return { ...grant, macs, openedAtMs: clock.nowMs(), expiresAtMs };
     },
@@ -177,6 +177,14 @@ describe('SetPower', () => {
     });
     expect(calls).toEqual([]);
     expect(bmc.switches).toBe(0);
+  });
+
+  test('boots into rescue as into the runner, by a grant that says so', async () => {
+    const { setPower, calls, bmc } = setUp();
+    const toRescue = { ...toRunner, bootFrom: agent.BootTarget.RESCUE };
+    expect(await setPower(toRescue)).toMatchObject({ kind: 'complete' });
+    expect(calls).toEqual(['begin off 0', 'open 52:54:00:00:00:01 1200000 off rescue']);
+    expect(bmc.power).toBe('on');
   });
 
   test('closes the grant again when the BMC does not do it', async () => {

@@ -4,7 +4,8 @@
  * 1. Identity is read live first; a BMC that is not the expected one is never told anything.
  * 2. An override is read back before power is switched on.
  * 3. The boot grant is durable before power is switched on, and closed again when this fails, and
- *    whenever the host is powered for anything but the runner.
+ *    whenever the host is powered for anything but the runner. A grant for rescue says that its
+ *    runner takes no step.
  * 4. A host that is on cannot be made to boot from elsewhere: that is a conflict, not a success
  *    (off and on are two operations of the engine).
  */
@@ -87,13 +88,14 @@ async function switchOn(
 }
 
 async function prepareGrant(request: agent.SetPower, context: OperationContext): Promise<void> {
-  if (request.bootFrom !== agent.BootTarget.RUNNER) {
+  const rescue = request.bootFrom === agent.BootTarget.RESCUE;
+  if (!rescue && request.bootFrom !== agent.BootTarget.RUNNER) {
     await context.closeGrants();
     return;
   }
   const { bootMacs: macs, grantExpireTime } = request;
   const expiresAtMs = grantExpireTime === undefined ? 0 : timestampMs(grantExpireTime);
-  await context.openGrant({ macs, expiresAtMs });
+  await context.openGrant({ macs, expiresAtMs, rescue });
 }
 
 /** Undefined: no override was asked for. */
@@ -104,6 +106,7 @@ function bootDevice(target: agent.BootTarget): BootDevice | 'unsupported' | unde
     case agent.BootTarget.DISK:
       return 'disk';
     case agent.BootTarget.RUNNER:
+    case agent.BootTarget.RESCUE:
       return 'network';
     default:
       return 'unsupported';

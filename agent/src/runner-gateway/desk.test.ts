@@ -65,6 +65,7 @@ function setUp() {
       hostUid: 'uid',
       runnerSession: 'session',
       steps: [],
+      rescue: false,
       unreceived: new Set(unreceived),
       send: (message) => told.push(lineOf(message)),
       close: () => told.push('closed'),

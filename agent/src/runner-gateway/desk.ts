@@ -95,6 +95,9 @@ export class RunnerDesk implements RunnerOrders {
       const message = `no runner of boot ${order.bootOperationId} is connected`;
       return { kind: 'transientError', cause: 'runnerAway', message };
     }
+    if (order.order.case === 'runStep' && this.#links.get(order.bootOperationId)?.rescue) {
+      return failed('unsupported', 'the host is booted into rescue: its runner takes no step');
+    }
     await context.begin();
     return this.#finish(order, context);
   }

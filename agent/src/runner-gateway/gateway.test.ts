@@ -159,6 +159,22 @@ describe('the gateway for runners', () => {
     await expect.poll(() => rig.facts.at(-1)).toBe('gone uid-1');
   });
 
+  test('lets a runner in rescue take no step, whatever it offers', async () => {
+    const rig = await startGateway();
+    const grant = rig.grants.get(token);
+    if (grant === undefined) throw new Error('no grant');
+    rig.grants.set(token, { ...grant, rescue: true });
+    const link = await dial(rig);
+    expect((await sayHello(link, runnerKey())).case).toBe('accepted');
+    await expect.poll(() => rig.facts).toEqual(['ready uid-1 kernel-1']);
+    expect(rig.desk.stepsOf('boot-1')).toEqual([]);
+    expect(await runErase(rig.desk, 'op-1')).toMatchObject({
+      kind: 'failed',
+      type: 'unsupported',
+      message: expect.stringContaining('rescue'),
+    });
+  });
+
   test('refuses every other key, unknown tokens, bad proofs and too old kernels', async () => {
     const rig = await startGateway();
     const answers: string[] = [];

@@ -155,7 +155,8 @@ export class RunnerGateway {
       bootOperationId,
       hostUid,
       runnerSession,
-      steps: hello.steps.map(({ name }) => name),
+      steps: takenSteps(hello, grant).map(({ name }) => name),
+      rescue: grant.rescue === true,
       unreceived: new Set(hello.unreceivedOperationIds),
       send: (message) => void outgoing.push({ message }),
       close: () => outgoing.end(),
@@ -230,15 +231,20 @@ function refused(message: string): { message: ToRunner } {
   return { message: { case: 'refused', value: { message } } };
 }
 
+/** In rescue none is: nothing but a person touches the host there. */
+function takenSteps({ steps }: runner.Hello, { rescue }: BootGrant): runner.Hello['steps'] {
+  return rescue === true ? [] : steps;
+}
+
 function readyFacts(hello: runner.Hello, grant: BootGrant, runnerSession: string) {
-  const { bootId, runnerVersion, steps, system } = hello;
+  const { bootId, runnerVersion, system } = hello;
   return {
     hostUid: grant.hostUid,
     bootOperationId: grant.operationId,
     runnerSession,
     bootId,
     runnerVersion,
-    steps,
+    steps: takenSteps(hello, grant),
     ...(system === undefined ? {} : { system }),
   };
 }

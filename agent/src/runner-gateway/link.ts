@@ -15,6 +15,8 @@ export interface RunnerLink {
   readonly runnerSession: string;
   /** "interface.step" of every step that it offers. */
   readonly steps: readonly string[];
+  /** Booted for a person, who alone touches the host: no step is ordered here. */
+  readonly rescue: boolean;
   /** Operations whose final report the runner will send again without being asked. */
   readonly unreceived: ReadonlySet<string>;
   send(message: ToRunner): void;

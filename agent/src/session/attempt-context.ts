@@ -53,8 +53,7 @@ export function makeContext(attempt: Attempt, deps: ContextDependencies): Operat
     },
     leaseValid: () => lease.valid(),
     remainingMs: () => attempt.remainingMs(),
-    openGrant: ({ macs, expiresAtMs }) =>
-      durably(attempt, deps, () => grants.open(attempt.operation, macs, expiresAtMs)),
+    openGrant: (grant) => durably(attempt, deps, () => grants.open(attempt.operation, grant)),
     closeGrants: () => durably(attempt, deps, () => grants.closeHost(attempt.hostUid)),
   };
 }

@@ -369,7 +369,10 @@ describe('facts', () => {
     netboot('52:54:00:00:00:02');
     expect(await toldAnew()).toEqual(['{"mac":"52:54:00:00:00:02"}']);
     const operation = { id: 'h/1/1/1', hostUid: 'h', hostName: 'h' };
-    const opened = world.session?.grants.open(operation, ['52:54:00:00:00:02'], 1e15);
+    const opened = world.session?.grants.open(operation, {
+      macs: ['52:54:00:00:00:02'],
+      expiresAtMs: 1e15,
+    });
     await world.run(100);
     await opened;
     expect(await toldAnew()).toEqual([]);

@@ -43,6 +43,8 @@ export interface BootGrant {
   readonly expiresAtMs: number;
   /** SPKI, DER: the first key that presented the token owns the boot. */
   readonly publicKey?: Uint8Array;
+  /** The runner of this boot takes no step. */
+  readonly rescue?: boolean;
 }
 
 /** One operation's view of the session. */
@@ -77,6 +79,8 @@ export interface OperationContext {
     readonly macs: readonly string[];
     /** Wall time, milliseconds. */
     readonly expiresAtMs: number;
+    /** The runner shall take no step. */
+    readonly rescue?: boolean;
   }): Promise<BootGrant>;
   /** Closes every grant of this operation's host: it is being powered for something else. */
   closeGrants(): Promise<void>;

@@ -14,7 +14,7 @@ import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
 import { type Clock, type Random, randomId } from '@rackwright/platform';
 import type { Journal, JournalledGrant, RecordInit } from '../journal/index.ts';
-import type { BootGrant } from './executor.ts';
+import type { BootGrant, OperationContext } from './executor.ts';
 
 export type BindOutcome = 'bound' | 'otherKey' | 'expired' | 'noGrant';
 
@@ -25,6 +25,9 @@ export interface GrantDependencies {
   /** A grant of this host has become durable. */
   readonly onOpened: (hostUid: string) => void;
 }
+
+/** What an operation asks for. */
+type WantedGrant = Parameters<OperationContext['openGrant']>[0];
 
 export class Grants {
   readonly #deps: GrantDependencies;
@@ -52,8 +55,7 @@ export class Grants {
   /** Opens the operation's grant and closes the host's others (G2). Rejects when not durable. */
   async open(
     operation: Pick<agent.Operation, 'id' | 'hostUid' | 'hostName'>,
-    macs: readonly string[],
-    expiresAtMs: number,
+    { macs, expiresAtMs, rescue = false }: WantedGrant,
   ): Promise<BootGrant> {
     const { journal, clock, random } = this.#deps;
     const known = this.byOperation(operation.id);
@@ -67,6 +69,7 @@ export class Grants {
       bootToken: randomId(random),
       openTime: timestampFromMs(clock.nowMs()),
       expireTime: timestampFromMs(expiresAtMs),
+      rescue,
     });
     const outdated = this.all().filter(
       (grant) => grant.hostUid === operation.hostUid || this.#deadAndUnbound(grant),
@@ -125,7 +128,7 @@ function ownership(owner: Uint8Array, presented: Uint8Array): BindOutcome {
 }
 
 function grantOf({ opened, publicKey }: JournalledGrant): BootGrant {
-  const { operationId, hostUid, hostName, macs, bootToken, openTime, expireTime } = opened;
+  const { operationId, hostUid, hostName, macs, bootToken, openTime, expireTime, rescue } = opened;
   return {
     operationId,
     hostUid,
@@ -134,6 +137,7 @@ function grantOf({ opened, publicKey }: JournalledGrant): BootGrant {
     bootToken,
     openedAtMs: openTime === undefined ? 0 : timestampMs(openTime),
     expiresAtMs: expireTime === undefined ? 0 : timestampMs(expireTime),
+    rescue,
     ...(publicKey === undefined ? {} : { publicKey }),
   };
 }

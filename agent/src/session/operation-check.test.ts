@@ -44,6 +44,10 @@ describe('R8: what is missing or unknown is never success', () => {
       case: 'setPower',
       value: { ...runner, bootMacs: ['52:54:00:00:00:01'] },
     },
+    'set_power.boot_macs is': {
+      case: 'setPower',
+      value: { ...runner, bootFrom: agent.BootTarget.RESCUE },
+    },
     'inspect.boot_operation_id': { case: 'inspect', value: {} },
     'run_step.step': { case: 'runStep', value: without('step') },
     'run_step.mode': { case: 'runStep', value: without('mode') },

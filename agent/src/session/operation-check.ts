@@ -61,6 +61,7 @@ function checkSetPower(setPower: agent.SetPower): OperationCheck {
       if (!on) return bad('set_power.boot_from', 'a host that is switched off boots nothing');
       return execute('setPower', true, false);
     case agent.BootTarget.RUNNER:
+    case agent.BootTarget.RESCUE:
       if (!on) return bad('set_power.boot_from', 'a host that is switched off boots nothing');
       if (setPower.bootMacs.length === 0) return missing('set_power.boot_macs');
       if (setPower.grantExpireTime === undefined) return missing('set_power.grant_expire_time');
