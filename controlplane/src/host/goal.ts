@@ -13,6 +13,7 @@ import {
   RunOutcome,
 } from '@rackwright/api';
 import { backoffDelayMs } from '@rackwright/results';
+import { deletionActor } from './busy.ts';
 import { clearFault, setFault } from './fault.ts';
 import { hasPassed, later, runName, type Turn } from './turn.ts';
 
@@ -52,17 +53,15 @@ export function missing({ context, spec }: Turn): Lack | undefined {
 
 /** What the goal asks for next; undefined when it is reached. */
 export function wantedRun(turn: Turn): RunKind | undefined {
-  const { status, context } = turn;
+  const { status, context, record } = turn;
+  if (record.adoptTo !== HostState.UNSPECIFIED) return RunKind.ADOPT;
   if (status.state === HostState.NEW || !isVerified(turn)) return RunKind.VERIFY;
   // Asked for and refused: the BMC is not what the last verify proved.
   if (status.faults.some(({ type }) => type === verifyFailed)) return RunKind.VERIFY;
-  switch (status.state) {
-    case HostState.MANAGEABLE:
-      if (!wantsAvailable(turn)) return undefined;
-      return context.facts.inventory === undefined ? RunKind.INSPECT : RunKind.CLEAN;
-    default:
-      return undefined;
-  }
+  if (status.state !== HostState.MANAGEABLE || !wantsAvailable(turn)) return undefined;
+  // Who uses the host, or works on it in rescue, decides when it may be erased.
+  if (status.claim !== undefined || status.inRescue) return undefined;
+  return context.facts.inventory === undefined ? RunKind.INSPECT : RunKind.CLEAN;
 }
 
 /** Whether the last successful verify was of the BMC that the spec names now. */
@@ -98,26 +97,31 @@ const hopeless: ReadonlySet<string> = new Set([
   'deviceRefused',
 ]);
 
-/** Why a goal is not tried again by itself; a removal is never given up. */
-function reasonToGiveUp({ context }: Turn, run: Run, failures: number): string | undefined {
+/** Why a goal is not tried again by itself; a deletion is never given up. */
+function reasonToGiveUp({ context, status }: Turn, run: Run, failures: number): string | undefined {
   if (run.outcome === RunOutcome.CANCELLED) {
     return `${runName(run)} was aborted; ask for the next one`;
   }
   const type = run.error?.type ?? '';
   if (hopeless.has(type)) return `${type} does not go away by itself`;
-  const tooOften = failures >= context.timing.goalFailuresMax;
-  return tooOften ? `${failures} attempts in a row failed` : undefined;
+  if (failures >= context.timing.goalFailuresMax) return `${failures} attempts in a row failed`;
+  const { automaticRecleans } = status;
+  const isSpent = automaticRecleans >= context.timing.automaticRecleansMax;
+  return run.kind === RunKind.CLEAN && isSpent
+    ? `it has been cleaned again ${automaticRecleans} times by itself`
+    : undefined;
 }
 
 export function backOff(turn: Turn, run: Run): void {
   const { status, context, record } = turn;
-  if (status.deletion !== undefined && run.kind !== RunKind.DELETE) {
+  const ofDeletion = run.kind === RunKind.DELETE || run.requestedBy === deletionActor;
+  if (status.deletion !== undefined && !ofDeletion) {
     delete status.backoff;
     return;
   }
   const failures = (status.backoff?.failures ?? 0) + 1;
   const backoff = create(GoalBackoffSchema, { failures });
-  const reason = run.kind === RunKind.DELETE ? undefined : reasonToGiveUp(turn, run, failures);
+  const reason = status.deletion === undefined ? reasonToGiveUp(turn, run, failures) : undefined;
   if (reason !== undefined) backoff.givenUpReason = reason;
   else {
     const { goalDelayMs: firstMs, goalDelayMaxMs: longestMs } = context.timing;

@@ -4,6 +4,7 @@
  */
 import { HostState, RunKind, RunOutcome } from '@rackwright/api';
 import { verifyFailed } from './goal.ts';
+import { runKindName } from './turn.ts';
 import type { RequestKind } from './types.ts';
 
 export type State = (typeof HostState)[Exclude<keyof typeof HostState, 'UNSPECIFIED'>];
@@ -60,9 +61,35 @@ export const landings: { readonly [K in Kind]: Landings } = {
   ),
   [RunKind.POWER]: landing({ to: 'same' }, { to: 'same', fault: 'powerFailed' }),
   [RunKind.RESCUE]: landing({ to: 'same' }, { to: 'same', fault: 'rescueFailed' }),
-  [RunKind.ADOPT]: landing({ to: 'adopted' }, { to: 'same', fault: 'adoptFailed' }),
+  [RunKind.ADOPT]: landing({ to: 'adopted', disks: 'dirty' }, { to: 'same', fault: 'adoptFailed' }),
   [RunKind.DELETE]: landing({ to: HostState.GONE }, { to: 'same' }),
 };
+
+/** Which kinds of run show, by succeeding, that a fault is over. */
+const recoveries: Readonly<Record<string, readonly Kind[]>> = {
+  [verifyFailed]: [RunKind.VERIFY, RunKind.ADOPT],
+  inspectFailed: [RunKind.INSPECT, RunKind.CLEAN],
+  cleanFailed: [RunKind.CLEAN],
+  provisionFailed: [RunKind.PROVISION, RunKind.CLEAN],
+  reimageFailed: [RunKind.REIMAGE, RunKind.RELEASE],
+  serviceFailed: [RunKind.SERVICE, RunKind.CLEAN],
+  workflowFailed: [RunKind.WORKFLOW, RunKind.CLEAN],
+  releaseFailed: [RunKind.RELEASE],
+  powerFailed: [RunKind.POWER, RunKind.CLEAN],
+  rescueFailed: [RunKind.RESCUE, RunKind.CLEAN],
+  adoptFailed: [RunKind.ADOPT, RunKind.CLEAN],
+};
+
+/** The faults that are over once a run of this kind has succeeded. */
+export function faultsHealedBy(kind: Kind): string[] {
+  return Object.keys(recoveries).filter((fault) => recoveries[fault]?.includes(kind));
+}
+
+/** "a provision or clean run that succeeds" */
+export function recoveryOf(fault: string): string {
+  const names = (recoveries[fault] ?? []).map(runKindName);
+  return `a ${names.join(' or ')} run that succeeds`;
+}
 
 /** Accepted, or refused with this text. */
 export type Cell = 'accept' | { readonly refuse: string };

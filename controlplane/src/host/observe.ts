@@ -2,11 +2,15 @@
  * Takes in what was observed of a host without an order: power, netboots, inventories, runners.
  * Facts never change what is wanted; but a host that may have been used is not clean any more.
  */
-import type { agent } from '@rackwright/api';
+import { equals } from '@bufbuild/protobuf';
+import { agent, type store } from '@rackwright/api';
+import { bootOperationId } from './boots.ts';
 import { failStep } from './engine.ts';
+import { offered } from './known-steps.ts';
 import { operationParts } from './operation.ts';
 import { stepFailure } from './step-failure.ts';
-import { factsWith, isEngineStep } from './steps.ts';
+import { replan } from './replan.ts';
+import { factsWith } from './steps.ts';
 import { activeRun, causedBy, currentStep, now, type Turn } from './turn.ts';
 import { hasOrdered, observePower, suspectUse } from './use.ts';
 
@@ -28,19 +32,33 @@ function foldRunnerReady(turn: Turn, ready: agent.RunnerReady): void {
   const run = activeRun(turn.status);
   const parts = operationParts(turn.host.uid, ready.bootOperationId);
   if (run === undefined || parts === undefined || parts.runNumber !== run.number) return;
+  if (ready.bootOperationId !== bootOperationId(turn, run)) return;
   turn.record.runner = ready;
   // What is listed is what runs: neither knows a runner's step under an engine step's name.
-  const runnerSteps = ready.steps.filter(({ name }) => !isEngineStep(name));
+  const runnerSteps = offered(ready.steps);
   if (runnerSteps.length === 0) return;
   const facts = factsWith(turn, {
     runnerSteps,
     runnerVersion: ready.runnerVersion,
     runnerStepsAt: now(turn),
   });
-  const same =
-    turn.context.facts.runnerVersion === ready.runnerVersion &&
-    turn.context.facts.runnerSteps.length === runnerSteps.length;
-  if (!same) turn.effects.push({ kind: 'facts', facts });
+  const { context } = turn;
+  const isNews =
+    context.facts.runnerVersion !== ready.runnerVersion || !sameSteps(context.facts, facts);
+  if (isNews) turn.effects.push({ kind: 'facts', facts });
+  const failure = replan(turn, run, ready);
+  const step = currentStep(run);
+  if (failure !== undefined && step !== undefined) failStep(turn, run, step, failure);
+}
+
+function sameSteps(a: store.HostFacts, b: store.HostFacts): boolean {
+  return (
+    a.runnerSteps.length === b.runnerSteps.length &&
+    a.runnerSteps.every((step, index) => {
+      const other = b.runnerSteps[index];
+      return other !== undefined && equals(agent.StepDescriptionSchema, step, other);
+    })
+  );
 }
 
 /**
@@ -50,7 +68,7 @@ function foldRunnerReady(turn: Turn, ready: agent.RunnerReady): void {
 function foldNetboot(turn: Turn, netboot: agent.UnexpectedNetboot): void {
   const { status, host } = turn;
   if (netboot.hostUid === host.uid) {
-    if (!hasOrdered(turn, 'power.bootRunner'))
+    if (!hasOrdered(turn, 'power.bootRunner', 'power.bootRescue'))
       suspectUse(turn, `netbooted from ${netboot.mac} without an order`);
     return;
   }

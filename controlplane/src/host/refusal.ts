@@ -98,7 +98,8 @@ function holdText({ by, since, until, reason }: Hold, scope: string): string {
   return `its ${scope} is held by ${by} ${sinceText(since)}${end}: ${reason}; release the hold first`;
 }
 
-function claimedText({ status }: Turn): string {
+/** Who claims the host, and what would end it. */
+export function claimedText({ status }: Turn): string {
   const { claim } = status;
   if (claim === undefined) return 'nobody claims it';
   const reason = claim.reason === '' ? '' : ` (${claim.reason})`;

@@ -3,8 +3,9 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { ClaimSchema, HoldSchema, HostState, RunKind } from '@rackwright/api';
 import { startRun } from './engine.ts';
+import { claimedText } from './refusal.ts';
 import { refusalOfSteps } from './requested-steps.ts';
-import { causedBy, now, type Turn } from './turn.ts';
+import { activeRun, causedBy, now, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from './types.ts';
 
 function refused(turn: Turn, message: string): Refusal {
@@ -34,43 +35,47 @@ export function image(
   request: Extract<HostRequest, { image: string }>,
   by: Requester,
 ): Refusal | undefined {
-  if (!turn.context.imagesSupported) return refused(turn, 'no image support yet');
+  if (!turn.context.imagesSupported)
+    return refused(turn, 'no image support yet; clean or service it instead');
   const claimedBy = turn.status.claim?.by;
   if (request.kind === 'reimage' && claimedBy !== by.actor) {
     const holder = claimedBy === undefined ? 'nobody' : claimedBy;
     return refused(turn, `only who holds its claim may reimage it (${holder}); claim it first`);
   }
   turn.record.image = request.image;
+  delete turn.status.backoff;
   startRun(turn, request.kind === 'provision' ? RunKind.PROVISION : RunKind.REIMAGE, by.actor);
   return undefined;
 }
 
 /** Gives a host back; a clean follows by its goal. */
-export function release(turn: Turn, reason: string, by: Requester): Refusal | undefined {
-  const { claim: claimed } = turn.status;
-  if (claimed !== undefined && claimed.by !== by.actor) {
-    return refused(
-      turn,
-      `claimed by ${claimed.by} (${claimed.reason}); it must be unclaimed first`,
-    );
-  }
+export function release(turn: Turn, reason: string, by: Requester): undefined {
+  delete turn.status.backoff;
   startRun(turn, RunKind.RELEASE, by.actor);
   if (reason !== '') causedBy(turn, by.actor, `released: ${reason}`);
-  return undefined;
 }
 
-/** Into the runner, which touches nothing; what was on the disks stays. */
-export function rescue(turn: Turn, by: Requester): undefined {
+/**
+ * Into the runner, which touches nothing; what was on the disks stays. The goal leaves the host
+ * alone from here on, also when the boot fails: what is to be rescued must not be erased.
+ */
+export function rescue(turn: Turn, reason: string, by: Requester): undefined {
   startRun(turn, RunKind.RESCUE, by.actor);
+  turn.status.inRescue = true;
+  if (reason !== '') causedBy(turn, by.actor, `rescue: ${reason}`);
 }
 
-/** Takes in a host that runs already: what comes of it depends on what the person says it is. */
+/**
+ * Takes in a host that runs already: what comes of it depends on what the person says it is. It is
+ * an intent: until it has succeeded, or the person asks for other work, the goal does nothing else.
+ */
 export function adopt(turn: Turn, to: HostState, by: Requester): Refusal | undefined {
   if (to !== HostState.EXTERNAL && to !== HostState.PROVISIONED) {
     return invalid('to', 'must be external or provisioned');
   }
   turn.record.adoptTo = to;
-  startRun(turn, RunKind.ADOPT, by.actor);
+  delete turn.status.backoff;
+  if (activeRun(turn.status) === undefined) startRun(turn, RunKind.ADOPT, by.actor);
   return undefined;
 }
 
@@ -78,19 +83,25 @@ export function adopt(turn: Turn, to: HostState, by: Requester): Refusal | undef
 export function claim(turn: Turn, reason: string, by: Requester): Refusal | undefined {
   const { status } = turn;
   if (status.claim !== undefined && status.claim.by !== by.actor) {
-    return refused(turn, `claimed by ${status.claim.by}: ${status.claim.reason}`);
+    return refused(turn, claimedText(turn));
   }
-  if (status.deletion !== undefined) return refused(turn, 'it is to be deleted');
+  if (status.deletion !== undefined) {
+    return refused(turn, 'it is to be deleted; take that back first (cancel-delete)');
+  }
   status.claim = create(ClaimSchema, { by: by.actor, reason, at: status.claim?.at ?? now(turn) });
   return undefined;
 }
 
 export function unclaim(turn: Turn, reason: string, by: Requester): Refusal | undefined {
-  if (turn.status.claim === undefined) return refused(turn, 'nobody claims it');
+  if (turn.status.claim === undefined)
+    return refused(turn, 'nobody claims it; there is nothing to give up');
   delete turn.status.claim;
   causedBy(turn, by.actor, `claim given up: ${reason}`);
   return undefined;
 }
+
+/** How many holds a host keeps. */
+const holdsMax = 32;
 
 /** Holds of a person are told apart by their reasons. */
 export function hold(
@@ -104,7 +115,11 @@ export function hold(
     return invalid('until', 'is over already; give a time that lies ahead');
   }
   const { status } = turn;
-  status.holds = status.holds.filter((each) => each.reason !== reason || each.scope !== scope);
+  const others = status.holds.filter((each) => each.reason !== reason || each.scope !== scope);
+  if (others.length >= holdsMax) {
+    return refused(turn, `it has ${others.length} holds, as many as are kept; lift one first`);
+  }
+  status.holds = others;
   status.holds.push(
     create(HoldSchema, {
       scope,

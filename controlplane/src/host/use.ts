@@ -8,9 +8,10 @@ import { activeRun, causedBy, type Turn } from './turn.ts';
 /** A host that is on although nobody here switched it on may have booted anything. */
 export function observePower(turn: Turn, on: boolean): void {
   const { status } = turn;
-  const wasOff = status.poweredOn === false || status.state === HostState.AVAILABLE;
+  const neverSeen = status.poweredOn === undefined && status.state === HostState.AVAILABLE;
+  const wasOff = status.poweredOn === false || neverSeen;
   status.poweredOn = on;
-  const ordered = hasOrdered(turn, 'power.on', 'power.bootRunner');
+  const ordered = hasOrdered(turn, 'power.on', 'power.bootRunner', 'power.bootRescue');
   if (on && wasOff && !ordered) suspectUse(turn, 'seen switched on without an order');
 }
 

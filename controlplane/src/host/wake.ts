@@ -1,6 +1,7 @@
 /** When a host must be looked at again by itself: the earliest stored time that is to come. */
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { store } from '@rackwright/api';
+import { pauseEndsMs } from './pause.ts';
 import { activeRun } from './turn.ts';
 
 /** Wall time in milliseconds; undefined when only an event can move the host. */
@@ -9,16 +10,22 @@ export function nextWakeMs(record: store.HostRecord, nowMs: number): number | un
   if (status === undefined) return undefined;
   const run = activeRun(status);
   const times: (Timestamp | undefined)[] = [
+    record.forcedUntil,
     status.backoff?.nextAttemptTime,
     ...status.holds.map(({ until }) => until),
   ];
   const deadlines: (Timestamp | undefined)[] = [];
-  if (run !== undefined) {
+  let pauseMs: number | undefined;
+  if (run === undefined) times.push(status.afterFailure?.runnerUntil);
+  else {
+    const step = run.steps[run.currentStep];
+    pauseMs = step === undefined ? undefined : pauseEndsMs(step);
     times.push(record.operation?.notBefore);
     deadlines.push(run.deadline, run.steps[run.currentStep]?.deadline);
   }
   const future = [
     ...inMs(times),
+    ...(pauseMs === undefined ? [] : [pauseMs]),
     ...inMs(deadlines),
     ...inMs(deadlines).map((at) => at + settleMs),
   ].filter((timeMs) => timeMs > nowMs);

@@ -1,0 +1,154 @@
+/** Where the end of a run leaves the host: applies the tables (`machine-tables.ts`). */
+import { create } from '@bufbuild/protobuf';
+import { HostErrorSchema, HostState, type Run, RunKind, RunOutcome, store } from '@rackwright/api';
+import { isBootStep } from './boots.ts';
+import { landAfterFailure } from './after-failure.ts';
+import { erasesAsAsked, lastCleaned } from './certify.ts';
+import { clearFault, setFault } from './fault.ts';
+import { backOff, wantsAvailable } from './goal.ts';
+import {
+  faultsHealedBy,
+  type Kind,
+  type Landing,
+  landings,
+  type Outcome,
+  recoveryOf,
+  type State,
+} from './machine-tables.ts';
+import { writeImageStep } from './steps.ts';
+import { causedBy, now, runKindName, runName, type Turn } from './turn.ts';
+
+/** Kinds whose end says nothing of the goal: what it waits for stays as it was. */
+const besideTheGoal: ReadonlySet<RunKind> = new Set([
+  RunKind.POWER,
+  RunKind.SERVICE,
+  RunKind.WORKFLOW,
+  RunKind.RESCUE,
+  RunKind.RELEASE,
+  RunKind.REIMAGE,
+]);
+
+/** Applies the landing of a run that has just ended. */
+export function land(turn: Turn, run: Run): void {
+  const landing = landings[run.kind as Kind][run.outcome as Outcome];
+  const { status } = turn;
+  status.state = landingState(turn, run, landing);
+  if (landing.disks === 'dirty') status.dirty = true;
+  if (landing.disks === 'clean' && erasesAsAsked(turn, run)) {
+    status.dirty = false;
+    status.image = '';
+  }
+  if (run.outcome === RunOutcome.SUCCEEDED) landWell(turn, run);
+  else landBadly(turn, run, landing);
+  landAfterFailure(turn, run);
+}
+
+function landingState(turn: Turn, run: Run, landing: Landing): State {
+  const before = turn.status.state as State;
+  switch (landing.to) {
+    case 'same':
+      return before;
+    case 'proved':
+      return before === HostState.NEW ? HostState.MANAGEABLE : before;
+    case 'adopted':
+      return turn.record.adoptTo as State;
+    case 'goal':
+      return mayBecomeAvailable(turn, run) ? HostState.AVAILABLE : HostState.MANAGEABLE;
+    default:
+      return landing.to;
+  }
+}
+
+/** What is about to be removed is kept ready for nobody. */
+function mayBecomeAvailable(turn: Turn, run: Run): boolean {
+  return wantsAvailable(turn) && !run.manual && turn.status.deletion === undefined;
+}
+
+function landWell(turn: Turn, run: Run): void {
+  const { status, record } = turn;
+  const cleaned = run.kind === RunKind.CLEAN ? lastCleaned(turn, run) : undefined;
+  if (cleaned !== undefined) status.lastCleaned = cleaned;
+  const towardsGoal = !besideTheGoal.has(run.kind);
+  const sameWork = status.lastError?.run.startsWith(`${runKindName(run.kind)} `) === true;
+  if (towardsGoal) delete status.backoff;
+  if (towardsGoal || sameWork) delete status.lastError;
+  for (const fault of faultsHealedBy(run.kind as Kind)) clearFault(turn, fault);
+  if (run.kind === RunKind.ADOPT) record.adoptTo = HostState.UNSPECIFIED;
+  // Who gave the host back uses it no more.
+  if (run.kind === RunKind.RELEASE && status.claim?.by === run.requestedBy) delete status.claim;
+  causedBy(turn, 'system', `${runName(run)} succeeded`);
+}
+
+function landBadly(turn: Turn, run: Run, landing: Landing): void {
+  const { status } = turn;
+  const cause = `${run.error?.message ?? outcomeName(run.outcome)}${leftOnDisk(turn, run)}`;
+  causedBy(turn, run.abort?.by ?? 'system', `${runName(run)} ended: ${cause}`);
+  const beside = besideTheGoal.has(run.kind);
+  // What fails beside the goal is a fault of its own; why the goal waits must stay to be read.
+  const hidesGoal = beside && status.backoff !== undefined;
+  if (run.error !== undefined && !hidesGoal) {
+    status.lastError = create(HostErrorSchema, {
+      failure: run.error,
+      time: now(turn),
+      run: runName(run),
+    });
+  }
+  if (landing.fault !== undefined) setFault(turn, landing.fault, cause, recoveryOf(landing.fault));
+  if (!beside) backOff(turn, run);
+  restorePower(turn, run);
+}
+
+/** What a person must know of a host whose image was to be replaced. */
+function leftOnDisk({ status, record }: Turn, run: Run): string {
+  if (run.kind !== RunKind.REIMAGE) return '';
+  const writing = run.steps.find(({ name }) => name === writeImageStep);
+  const partly = writing !== undefined && writing.attempt > 0 && status.image !== record.image;
+  if (partly) return `; on the disk: a part of ${record.image}, which does not boot`;
+  return `; on the disk: ${status.image || 'what ran there before'}`;
+}
+
+/**
+ * A run that failed on its way leaves the power as it found it: a host in use runs again from its
+ * disk, unless that holds half an image; an available one is off.
+ */
+function restorePower({ status, record }: Turn, run: Run): void {
+  if (!run.steps.some(({ name, attempt }) => name === 'power.off' && attempt > 0)) return;
+  const steps = powerAfter(status.state, run);
+  if (steps.length === 0) return;
+  record.pendingPower = create(store.PendingPowerSchema, { steps, by: 'system' });
+}
+
+function powerAfter(state: HostState, run: Run): string[] {
+  switch (state) {
+    case HostState.AVAILABLE:
+      return run.steps.some(({ name, attempt }) => isBootStep(name) && attempt > 0)
+        ? ['power.off']
+        : [];
+    case HostState.PROVISIONED: {
+      const wasOn = run.steps.some(({ name }) => name === 'power.on');
+      if (run.kind === RunKind.SERVICE) return wasOn ? ['power.off', 'power.on'] : [];
+      if (run.kind !== RunKind.REIMAGE) return [];
+      const writing = run.steps.find(({ name }) => name === writeImageStep);
+      return writing === undefined || writing.attempt === 0
+        ? ['power.off', 'power.on']
+        : ['power.off'];
+    }
+    default:
+      return [];
+  }
+}
+
+function outcomeName(outcome: RunOutcome): string {
+  switch (outcome) {
+    case RunOutcome.SUCCEEDED:
+      return 'succeeded';
+    case RunOutcome.FAILED:
+      return 'failed';
+    case RunOutcome.TIMED_OUT:
+      return 'timed out';
+    case RunOutcome.CANCELLED:
+      return 'cancelled';
+    default:
+      return 'ended';
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * Which steps a run of each kind takes, in their order, before any has begun. Pure.
+ *
+ * A service boots the runner only for a step that needs it, and leaves a host that is in use as it
+ * was: on, from its disk. Everything else that was booted into the runner is off in the end.
+ */
+import { HostState, RunKind } from '@rackwright/api';
+import { knownSteps } from './known-steps.ts';
+import { cleanSteps, needsRunner, renderBody } from './render.ts';
+import { writeImageStep } from './steps.ts';
+import type { Turn } from './turn.ts';
+import type { RequestedStep } from './types.ts';
+
+const intoRunner = ['power.off', 'power.bootRunner', 'runner.await'] as const;
+
+/** All steps of a run; `requested` are those that somebody listed; undefined: automatic. */
+export function stepsOfRun(
+  turn: Turn,
+  kind: RunKind,
+  requested: readonly RequestedStep[] | undefined,
+): RequestedStep[] {
+  const variable = requested ?? [];
+  switch (kind) {
+    case RunKind.VERIFY:
+    case RunKind.ADOPT:
+      return plain('bmc.verifyAccess');
+    case RunKind.INSPECT:
+      return plain(...intoRunner, 'runner.inspect', 'power.off');
+    case RunKind.CLEAN:
+      return cleanSteps(turn, requested);
+    case RunKind.PROVISION:
+    case RunKind.REIMAGE:
+      return [
+        ...plain(...intoRunner, 'runner.inspect'),
+        { step: writeImageStep, arguments: { image: turn.record.image } },
+        ...plain('power.off', 'power.on'),
+      ];
+    case RunKind.SERVICE:
+      return serviceSteps(turn, variable);
+    case RunKind.RELEASE:
+      return plain('power.off');
+    case RunKind.RESCUE:
+      return plain('power.off', 'power.bootRescue', 'runner.await');
+    case RunKind.DELETE:
+      return [...variable, ...plain('host.forget')];
+    default:
+      return [...variable];
+  }
+}
+
+function plain(...names: readonly string[]): RequestedStep[] {
+  return names.map((step) => ({ step, arguments: {} }));
+}
+
+function serviceSteps(turn: Turn, listed: readonly RequestedStep[]): RequestedStep[] {
+  const known = knownSteps(turn.context);
+  const body = renderBody(RunKind.SERVICE, listed, known);
+  if (!listed.some(({ step }) => needsRunner(step, known))) return body;
+  return [
+    ...plain(...intoRunner),
+    ...body,
+    ...plain('power.off', ...(isOnInUse(turn) ? ['power.on'] : [])),
+  ];
+}
+
+/** A provisioned host whose power was never observed runs, as far as we know. */
+function isOnInUse({ status }: Turn): boolean {
+  return status.state === HostState.PROVISIONED && status.poweredOn !== false;
+}
