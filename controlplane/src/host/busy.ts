@@ -45,17 +45,15 @@ export function busyWith(turn: Turn): Busy | undefined {
     return { holder, since: hold.since, instead: 'lift the hold first' };
   }
   const run = activeRun(turn.status);
-  return run === undefined || !isWork(run) || isStuck(turn, run) ? undefined : busyRun(run);
+  if (run === undefined || !work.has(run.kind) || isStuck(turn, run)) return undefined;
+  // Once a deletion stands, what runs is its own, or is being aborted for it.
+  return turn.status.deletion === undefined ? busyRun(run) : undefined;
 }
 
 /** "busy: clean 3 holds the host (at X) since 2026-01-01T00:00:00Z; wait for its end or …". */
 export function busyText({ holder, since, instead }: Busy): string {
   const from = since === undefined ? '' : ` since ${toJson(TimestampSchema, since)}`;
   return `busy: ${holder}${from}; ${instead}`;
-}
-
-function isWork(run: Run): boolean {
-  return work.has(run.kind) && run.requestedBy !== deletionActor;
 }
 
 function busyRun(run: Run): Busy {

@@ -1,13 +1,15 @@
 /** Stored deadlines (R5): each fires once, and never because of silence alone. */
 import { RunOutcome } from '@rackwright/api';
 import { endRun } from './engine.ts';
+import { isForcedRemoval } from './forced.ts';
 import { deadlineFires } from './operation.ts';
 import { stepFailure } from './step-failure.ts';
 import { activeRun, currentStep, type Turn } from './turn.ts';
 
 export function foldDeadlines(turn: Turn): void {
   const run = activeRun(turn.status);
-  if (run === undefined) return;
+  // A forced removal has deadlines of its own, and ends for none.
+  if (run === undefined || isForcedRemoval(turn, run)) return;
   const step = currentStep(run);
   if (step !== undefined && deadlineFires(turn, step.deadline)) {
     const missing = step.name === 'runner.await' ? 'no runner reported from the host' : 'no result';

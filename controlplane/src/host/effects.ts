@@ -8,6 +8,7 @@ import { agent, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { readRecord, writeRecord } from '../records/index.ts';
 import type { HostsDependencies } from './reconcile.ts';
+import { writeAbandoned, writeTombstone } from './tombstones.ts';
 import type { HostEffect } from './types.ts';
 
 /** Compare-and-sets on one host's facts that may be lost in a row. */
@@ -15,12 +16,18 @@ const factsRoundsMax = 16;
 /** A cancel that an agent has not begun by then is of no use any more. */
 const cancelDeadlineMs = 3_600_000;
 
-/** Signs and writes the certificates of a turn; create-only, under deterministic names. */
+/**
+ * Signs and writes the certificates of a turn, and what a removal leaves; create-only, under
+ * deterministic names.
+ */
 export async function writeEvidence(
   deps: HostsDependencies,
+  before: wire.HostRecord,
   effects: readonly HostEffect[],
 ): Promise<void> {
   for (const effect of effects) {
+    if (effect.kind === 'abandon') await writeAbandoned(deps, effect);
+    if (effect.kind === 'tombstone') await writeTombstone(deps, before);
     if (effect.kind !== 'certify') continue;
     for (const { id, host, statement } of effect.certificates) {
       const record = create(wire.CertificateRecordSchema, {

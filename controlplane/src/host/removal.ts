@@ -2,16 +2,22 @@
  * What follows the removal of a host's record. A crash in between leaves only stale reservations.
  */
 import type { store as wire } from '@rackwright/api';
+import type { CrashPoint, Log } from '@rackwright/platform';
 import { keySegment, storeKey } from '@rackwright/store';
 import { deleteRecord, type RecordWriter } from '../records/index.ts';
 import { identityHex } from './identity.ts';
 import { release, releaseReservations } from './reservations.ts';
 
+/** After the record has gone: gives free what it held. */
 export async function releaseEverything(
-  writer: RecordWriter,
+  writer: RecordWriter & { readonly crashPoint: CrashPoint; readonly log: Log },
   hostId: string,
   record: wire.HostRecord,
 ): Promise<void> {
+  writer.crashPoint('cp.hostRemoved');
+  const { deletion } = record.host?.status ?? {};
+  const fields = { host: record.host?.name, uid: record.host?.uid, actor: deletion?.by };
+  writer.log.info({ ...fields, reason: deletion?.reason }, 'the host has been removed');
   await releaseReservations(writer, record);
   const guid = record.host?.status?.bmcIdentity?.guid;
   if (record.host !== undefined && guid !== undefined && guid.length > 0) {

@@ -11,7 +11,7 @@
  * 4. Only reservations of one's own uid are released.
  */
 import { create, fromBinary } from '@bufbuild/protobuf';
-import { type BmcEndpoint, BmcProtocol, type HostSpec, store as wire } from '@rackwright/api';
+import { type HostSpec, store as wire } from '@rackwright/api';
 import { keySegment, type StateStore, storeKey } from '@rackwright/store';
 import {
   answered,
@@ -21,14 +21,7 @@ import {
   readRecord,
   writeRecord,
 } from '../records/index.ts';
-
-const ipmiPort = 623;
-const redfishPort = 443;
-
-/** The port of a BMC: its own, or the usual one of its protocol. */
-export function bmcPort({ port, protocol }: BmcEndpoint): number {
-  return port ?? (protocol === BmcProtocol.REDFISH ? redfishPort : ipmiPort);
-}
+import { endpointText } from './bmc-endpoint.ts';
 
 /** One value that must be unique, and where the request had it. */
 export interface ReservedValue {
@@ -62,7 +55,7 @@ export function reservedValues(spec: HostSpec): ReservedValue[] {
     field: `spec.boot_macs[${index}]`,
   }));
   if (spec.bmc === undefined) return macs;
-  const endpoint = `${spec.bmc.address}:${bmcPort(spec.bmc)}`;
+  const endpoint = endpointText(spec.bmc);
   const bmc = {
     key: storeKey('reservations', 'bmc', keySegment(endpoint)),
     value: endpoint,

@@ -18,6 +18,7 @@ import {
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
+import { fenceHold, fencesAround } from '../host/index.ts';
 import {
   confirm,
   type ReserveOutcome,
@@ -44,6 +45,7 @@ export async function createHost(deps: RpcDependencies, request: CreateHostReque
   const values = record.host?.spec === undefined ? [] : reservedValues(record.host.spec);
   const reserved = await reserve(deps, holder, values);
   if (reserved.kind === 'taken') throw takenFailure(reserved);
+  await fenceOff(deps, record);
   const key = hostKey(request.hostId);
   const written = await writeRecord(deps, wire.HostRecordSchema, key, record, 'absent');
   if (written.kind === 'conflict') {
@@ -61,6 +63,17 @@ export async function createHost(deps: RpcDependencies, request: CreateHostReque
   }
   deps.hosts.wake(request.hostId);
   return presentHost(deps, record, written.revision, undefined);
+}
+
+/**
+ * Looked up once the addresses are reserved: whoever was removed by force with one of them has left
+ * its record before.
+ */
+async function fenceOff(deps: RpcDependencies, record: wire.HostRecord): Promise<void> {
+  const { spec, status, createTime } = record.host ?? {};
+  if (spec === undefined || status === undefined || createTime === undefined) return;
+  record.fences = await fencesAround(deps.store, spec);
+  if (record.fences.length > 0) status.holds.push(fenceHold(record.fences, createTime));
 }
 
 /** The refusal that names every value that others hold. */

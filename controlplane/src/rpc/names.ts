@@ -2,18 +2,26 @@
 import { invalidArgument } from '@rackwright/api';
 import { quote } from './violations.ts';
 
-export type Collection = 'hosts' | 'racks' | 'credentials' | 'erasureCertificates';
+export type Collection =
+  | 'hosts'
+  | 'racks'
+  | 'credentials'
+  | 'erasureCertificates'
+  | 'abandonedResources';
 
 const id = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
-/** Made by the server: "<host uid>-<number>". */
-const certificateId = /^[A-Za-z0-9][A-Za-z0-9-]{0,126}$/;
+/** Made by the server: "<host uid>-<number>", or the uid alone. */
+const madeId = /^[A-Za-z0-9][A-Za-z0-9-]{0,126}$/;
 
 const examples: Record<Collection, string> = {
   hosts: 'hosts/h1',
   racks: 'racks/r1',
   credentials: 'credentials/bmc-admin',
   erasureCertificates: 'erasureCertificates/0f3c…-1',
+  abandonedResources: 'abandonedResources/0f3c…',
 };
+
+const made: ReadonlySet<Collection> = new Set(['erasureCertificates', 'abandonedResources']);
 
 /** What is wrong with an id that a person chose; undefined when it is fine. */
 export function idProblem(text: string): string | undefined {
@@ -27,7 +35,7 @@ export function idProblem(text: string): string | undefined {
 export function parseName(collection: Collection, name: string): string | undefined {
   const [first, second, ...rest] = name.split('/');
   if (first !== collection || second === undefined || rest.length > 0) return undefined;
-  const shape = collection === 'erasureCertificates' ? certificateId : id;
+  const shape = made.has(collection) ? madeId : id;
   return shape.test(second) ? second : undefined;
 }
 

@@ -7,11 +7,13 @@ import {
   failedPrecondition,
   type Host,
   HostSchema,
+  type HostSpec,
   HostSpecSchema,
   invalidArgument,
   notFound,
   type UpdateHostRequest,
 } from '@rackwright/api';
+import { fencesAround } from '../host/index.ts';
 import { release, reserve, reservedValues } from '../host/reservations.ts';
 import { checkReferences, takenFailure } from './create-host.ts';
 import { applyMask, maskPaths } from './field-mask.ts';
@@ -43,6 +45,9 @@ const updatablePaths = [
   'spec.cleaning.allow_diskless',
   'spec.cleaning.allow_unproven_identity',
   'spec.retired',
+  'spec.deletion',
+  'spec.deletion.keep_power',
+  'spec.deletion.keep_data',
 ] as const;
 
 /** Merges anew when the host changed meanwhile and the caller gave no etag. */
@@ -85,12 +90,26 @@ async function updateOnce(
   const reserved = await reserve(deps, before.host, values);
   if (reserved.kind === 'taken') throw takenFailure(reserved);
   const by = requester('update', request.requestId);
-  const change = { kind: 'update', spec, labels: { ...merged.labels } } as const;
+  const labels = { ...merged.labels };
+  const fences = await fencesOfNew(deps, before.host, values, spec);
+  const change = { kind: 'update', spec, labels, ...fences } as const;
   const outcome = await deps.hosts.request(hostId, change, by, before.revision);
   await releaseUnnamed(deps, hostId, before.host, values);
   if (outcome.kind === 'refused' && outcome.code === 'aborted') return 'changedMeanwhile';
   const { record, revision } = answerOf(outcome, wanted.name);
   return presentHost(deps, record, revision, await readFacts(deps, hostId));
+}
+
+/** An address that the host had before has been judged before. */
+async function fencesOfNew(
+  { store }: RpcDependencies,
+  before: Host,
+  values: ReturnType<typeof reservedValues>,
+  spec: HostSpec,
+): Promise<{ readonly fences?: readonly string[] }> {
+  const old = new Set((before.spec ? reservedValues(before.spec) : []).map(({ key }) => key));
+  if (values.every(({ key }) => old.has(key))) return {};
+  return { fences: await fencesAround(store, spec) };
 }
 
 /** The host as it would be. Throws every violation together. */
