@@ -20,6 +20,7 @@ import { type Hosts, rackIdOf, settleMs } from '../host/index.ts';
 import { isAway, readRecord, writeRecord } from '../records/index.ts';
 import { directiveFor } from './directives.ts';
 import { PowerSyncs } from './power-sync.ts';
+import { Forgetting } from './forgetting.ts';
 import type { LiveSession, SessionRegistry } from './registry.ts';
 import { answerOf, Settlement } from './settlement.ts';
 
@@ -64,6 +65,9 @@ export class RackSession {
   readonly #sink: SessionSink;
   readonly #settlement = new Settlement();
   readonly #awaited = new Set<string>();
+  readonly #forgetting: Forgetting;
+  /** Hosts removed by force that the agent had not forgotten at its Hello. */
+  #tombstones: readonly string[] = [];
   #live: LiveSession | undefined;
   #lastMessageMs = 0;
   #snapshot: agent.BootSnapshot | undefined;
@@ -79,6 +83,7 @@ export class RackSession {
     this.#deps = deps;
     this.#rackId = rackId;
     this.#sink = sink;
+    this.#forgetting = new Forgetting(deps, rackId);
     this.#powerSyncs = new PowerSyncs(deps, rackId, (message) => sink.send(message));
   }
 
@@ -228,6 +233,7 @@ export class RackSession {
       status.lastSeenTime = timestampFromMs(this.#deps.clock.nowMs());
       status.duplicateAgent = '';
       this.#key = record.agentPublicKey;
+      this.#tombstones = [...record.tombstones];
       this.#hint(record);
     });
   }
@@ -285,6 +291,7 @@ export class RackSession {
         revision: BigInt(await store.latestRevision()),
         heartbeatIntervalMs: timing.heartbeatIntervalMs,
         directives,
+        forgetHostUids: this.#forgetting.due(this.#tombstones, this.#deps.clock.nowMs()),
       }),
     });
   }
@@ -333,7 +340,15 @@ export class RackSession {
       }),
     });
     this.#powerSyncs.heard(rack?.record, revision);
+    this.#askToForget(rack?.record.tombstones ?? []);
     await this.#renewHint();
+  }
+
+  /** Another replica may have removed a host by force, and a push may have been lost. */
+  #askToForget(tombstones: readonly string[]): void {
+    for (const hostUid of this.#forgetting.due(tombstones, this.#deps.clock.nowMs())) {
+      this.#sink.send({ case: 'forget', value: create(agent.ForgetSchema, { hostUid }) });
+    }
   }
 
   #hint(record: wire.RackRecord): void {
@@ -403,6 +418,7 @@ export class RackSession {
   async #forgotten(hostUid: string): Promise<void> {
     const hostId = this.#deps.hosts.hostIdOfUid(hostUid, this.#rackId);
     if (hostId !== undefined) await this.#deps.hosts.forgotten(hostId);
+    await this.#forgetting.confirmed(hostUid);
   }
 
   /** What the agent shall look at by itself, once it is welcome. */

@@ -1,5 +1,6 @@
 /** The services of the operators' port. */
 import {
+  AbandonedResourceService,
   agent,
   type BoundService,
   CredentialService,
@@ -10,6 +11,7 @@ import {
   HostService,
   RackService,
 } from '@rackwright/api';
+import { createAbandonedService } from './abandoned.ts';
 import { createCredentialService } from './credentials.ts';
 import { createEnrolmentService } from './enrolment.ts';
 import { createErasureService } from './erasures.ts';
@@ -24,6 +26,7 @@ const services = [
   RackService,
   CredentialService,
   ErasureCertificateService,
+  AbandonedResourceService,
   agent.EnrolmentService,
 ];
 
@@ -43,6 +46,7 @@ export function createOperatorServices(deps: RpcDependencies): OperatorServices 
       createRackService(deps),
       createCredentialService(deps),
       createErasureService(deps),
+      createAbandonedService(deps),
       createEnrolmentService(deps),
       health.service,
       createReflection([...services, health.service.service]),

@@ -98,6 +98,7 @@ function present(deps: RpcDependencies, record: wire.RackRecord, revision: Revis
   const rack = record.rack === undefined ? create(RackSchema) : clone(RackSchema, record.rack);
   rack.etag = formatPosition(deps.store, revision);
   rack.status ??= create(RackStatusSchema);
+  rack.status.tombstones = record.tombstones.length;
   rack.status.agentConnected = deps.hosts.agentConnected(parseName('racks', rack.name) ?? '');
   return rack;
 }
@@ -174,10 +175,36 @@ async function deleteRack(
       `${name} still has ${hosts.length} host(s): ${named}${more}. Delete them first.`,
     );
   }
+  await refuseWithFences(deps, name, record.tombstones);
   const gone = await deleteRecord(deps, rackKey(name), revision);
   if (gone.kind === 'conflict') throw etagMismatch(name);
   deps.log.info({ rack: name, actor: adminActor }, 'rack deleted');
   return present(deps, record, revision);
+}
+
+/**
+ * Whose agent may still act on a host that was removed by force is not let out of sight; once every
+ * fence is lifted, the tombstones that are left go with the rack, whose agent is refused from then.
+ */
+async function refuseWithFences(
+  { store }: RpcDependencies,
+  name: string,
+  tombstones: readonly string[],
+): Promise<void> {
+  const pending: string[] = [];
+  for (const uid of tombstones) {
+    const key = storeKey('abandonedResources', uid);
+    const kept = await readRecord(store, wire.AbandonedRecordSchema, key);
+    if (kept?.record.resource?.fencePending === true) pending.push(`abandonedResources/${uid}`);
+  }
+  if (pending.length === 0) return;
+  const named = pending.slice(0, hostsNamedMax).join(', ');
+  const more = pending.length > hostsNamedMax ? ', …' : '';
+  throw failedPrecondition(
+    'RACK_HAS_TOMBSTONES',
+    `The agent of ${name} has still to forget ${pending.length} host(s) that were removed by ` +
+      `force: ${named}${more}. Start it, or resolve them as physically disconnected.`,
+  );
 }
 
 async function* watchRacks(
