@@ -21,6 +21,7 @@ import {
   StepState,
 } from '@rackwright/api';
 import { builtInSteps, cleanPlan } from '../steps/index.ts';
+import { hasRunnerPlace } from './brake.ts';
 import { ensureSent, type Postponement, putOperation } from './operation.ts';
 import { stepFailure } from './step-failure.ts';
 import { isEngineStep, type OperationOptions, stepDefinition } from './steps.ts';
@@ -152,6 +153,7 @@ export function driveRun(turn: Turn, run: Run): void {
       return;
     }
     if (isStepOver(step)) run.currentStep += 1;
+    else if (!hasRunnerPlace(turn, run)) return;
     else if (step.state === StepState.PENDING) beginStep(turn, run, step);
     else if (!driveStep(turn, run, step)) return;
   }

@@ -6,6 +6,7 @@ import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, HoldSchema, HoldScope, type Run, type RunStep } from '@rackwright/api';
 import { backoffDelayMs, resultFromWire } from '@rackwright/results';
+import { noteBegun } from './brake.ts';
 import { bootAgain, completeStep, failStep, interruptStep, retryStep } from './engine.ts';
 import { clearFault, setFault } from './fault.ts';
 import { ownerOf } from './identity.ts';
@@ -61,6 +62,7 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
       return { kind: 'applied' };
     case 'continuing':
       turn.effects.push({ kind: 'progress', continuing: result.value });
+      if (result.value.begun) noteBegun(turn, attempt.run);
       return undefined;
     case 'retryAfter':
       foldConflict(turn, attempt, result.value);
@@ -133,6 +135,7 @@ function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAft
     if (step.name === 'power.bootRunner') return interruptStep(turn, run, step, result.message);
     if (boots) return bootAgain(turn, run, step, result.message);
   }
+  if (result.reason === agent.ConflictReason.FROZEN) return foldFrozen(turn, run, step, result);
   const first = slot?.firstConflictTime ?? now(turn);
   if (turn.context.nowMs - timestampMs(first) > turn.context.timing.conflictBudgetMs) {
     const budget = Math.round(turn.context.timing.conflictBudgetMs / 60_000);
@@ -144,6 +147,13 @@ function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAft
   const notBefore = later(turn, Math.max(turn.context.timing.retryDelayMs, delayMs));
   retryStep(turn, run, step, checkAgain(turn), { notBefore, firstConflictTime: first });
   waitFor(turn, run, 'conflict', result.message);
+}
+
+/** A freeze lasts as long as a person wants: no budget runs out meanwhile. */
+function foldFrozen(turn: Turn, run: Run, step: RunStep, result: agent.RetryAfter): void {
+  const notBefore = later(turn, turn.context.timing.retryDelayMs);
+  retryStep(turn, run, step, checkAgain(turn), { notBefore, ...conflictSince(turn) });
+  waitFor(turn, run, 'freeze', result.message);
 }
 
 /** Could not tell: try again later, and say so once it lasts. */

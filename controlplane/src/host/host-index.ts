@@ -64,6 +64,11 @@ export class HostIndex {
     return hostId !== undefined && this.#rackOf.get(hostId) === rackId ? hostId : undefined;
   }
 
+  /** The host with this uid, wherever it is. */
+  hostIdOf(uid: string): string | undefined {
+    return this.#hostIdOfUid.get(uid);
+  }
+
   /** Takes in a host as it was read. */
   note(hostId: string, record: wire.HostRecord): void {
     const { host } = record;

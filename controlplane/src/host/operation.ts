@@ -5,6 +5,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, type Run, RunPhase, type RunStep, store } from '@rackwright/api';
+import { isBraked } from './brake.ts';
 import { hasPassed, later, now, stopWaiting, type Turn, waitForAgent } from './turn.ts';
 
 /** "<host uid>/<run>/<step>/<attempt>": names one attempt for ever. */
@@ -78,6 +79,7 @@ export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
     return 'waiting';
   }
   if (slot.sentTo !== undefined) return standing(run, slot.sentTo, session.journal);
+  if (isBraked(turn, run, slot.operation)) return 'waiting';
   slot.sentTo = session.journal;
   slot.sendTime = now(turn);
   slot.operation.deadline = later(turn, timeoutMs);

@@ -9,15 +9,7 @@
  * 4. Nothing is kept here that the store cannot rebuild, percent of progress excepted.
  */
 import { create, equals, fromBinary } from '@bufbuild/protobuf';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import {
-  agent,
-  type Explanation,
-  type FleetSpec,
-  type Progress,
-  ProgressSchema,
-  store as wire,
-} from '@rackwright/api';
+import { agent, type Explanation, type Progress, store as wire } from '@rackwright/api';
 import type { Cancel, Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { LiveSession, SessionRegistry } from '../agents/registry.ts';
@@ -32,7 +24,9 @@ import { logChange } from './change-log.ts';
 import { sendCancel, sendForget, sendOperation, writeEvidence, writeFacts } from './effects.ts';
 import { explainHost } from './explain.ts';
 import { HostIndex, rackIdOf } from './host-index.ts';
+import { Limits } from './limits.ts';
 import { step } from './machine.ts';
+import { StepProgress } from './progress.ts';
 import { identityReservation, releaseEverything } from './removal.ts';
 import { release } from './reservations.ts';
 import { gatherContext, reserveIdentity } from './surroundings.ts';
@@ -64,8 +58,6 @@ export interface HostsDependencies {
     password: string;
   };
   readonly resyncIntervalMs: number;
-  /** What holds for every rack, as it was last seen; kept in memory by whoever follows the store. */
-  readonly fleet?: () => FleetSpec | undefined;
   /** Unset: images cannot be written, and who asks for one is refused. */
   readonly imagesSupported?: boolean;
   /** Names this replica; the same at each start where there can be only one. */
@@ -98,8 +90,9 @@ export class Hosts {
   readonly #writer: RecordWriter;
   readonly #queues = new Map<string, Promise<unknown>>();
   readonly #wakes = new Map<string, Cancel>();
-  readonly #progress = new Map<string, { operationId: string; progress: Progress }>();
+  readonly #progress = new StepProgress();
   readonly #index = new HostIndex();
+  readonly #limits: Limits;
   /** The newest revision of each host that this replica has decided on. */
   readonly #decided = new Map<string, number>();
   readonly #stopping = new AbortController();
@@ -107,21 +100,25 @@ export class Hosts {
   constructor(deps: HostsDependencies) {
     this.#deps = deps;
     this.#writer = { store: deps.store, random: deps.random };
+    this.#limits = new Limits(deps, this.#index, (hostId) => this.wake(hostId));
     deps.registry.onChange((rackId) => this.wakeRack(rackId));
   }
 
   /** Loads every host, then follows the store: other replicas and rpc write hosts too. */
   async start(): Promise<void> {
+    await this.#limits.start();
     void this.#follow(await this.#lookAtAll());
     this.#resyncLater();
   }
 
   /** Indexes and wakes every host; whoever asks for a host by its uid afterwards finds it. */
   async #lookAtAll(): Promise<number> {
+    this.#limits.beforeListing();
     const { entries, before } = await this.#deps.store.list('hosts');
     for (const { key, value } of entries) {
       this.#index.note(hostIdOfKey(key), fromBinary(wire.HostRecordSchema, value));
     }
+    this.#limits.afterListing();
     const listed = new Map(entries.map(({ key, revision }) => [hostIdOfKey(key), revision]));
     for (const hostId of new Set([...this.#index.hostIds(), ...listed.keys()])) {
       this.#lookAt(hostId, listed.get(hostId) ?? 0);
@@ -131,6 +128,7 @@ export class Hosts {
 
   stop(): void {
     this.#stopping.abort();
+    this.#limits.stop();
     for (const cancel of this.#wakes.values()) cancel();
     this.#wakes.clear();
   }
@@ -174,12 +172,18 @@ export class Hosts {
     const found = await readRecord(this.#deps.store, wire.HostRecordSchema, key);
     if (found === undefined) return undefined;
     const { record } = found;
-    const context = await gatherContext(this.#deps, record, new Map(), this.#session(record));
-    return explainHost(record, context);
+    const { fleet } = this.#limits;
+    const session = this.#session(record);
+    return explainHost(record, await gatherContext(this.#deps, record, new Map(), session, fleet));
   }
 
   progressOf(hostId: string): Progress | undefined {
-    return this.#progress.get(hostId)?.progress;
+    return this.#progress.of(hostId);
+  }
+
+  /** Where the host's run stands in the queue that it waits in, from 1. */
+  queuePosition(record: wire.HostRecord): number | undefined {
+    return this.#limits.queuePosition(record);
   }
 
   agentConnected(rackId: string): boolean {
@@ -272,7 +276,8 @@ export class Hosts {
     session: LiveSession | undefined,
   ): Promise<HostOutcome> {
     const owners = await reserveIdentity(this.#writer, record, event);
-    const context = await gatherContext(this.#deps, record, owners, session);
+    const { fleet } = this.#limits;
+    const context = await gatherContext(this.#deps, record, owners, session, fleet);
     return step(record, event, context);
   }
 
@@ -297,13 +302,8 @@ export class Hosts {
       if (effect.kind === 'facts') await writeFacts(this.#deps, hostIdOfKey(key), effect.facts);
     }
     if (equals(wire.HostRecordSchema, before, outcome.record)) return revision;
-    const written = await writeRecord(
-      this.#writer,
-      wire.HostRecordSchema,
-      key,
-      outcome.record,
-      revision,
-    );
+    const schema = wire.HostRecordSchema;
+    const written = await writeRecord(this.#writer, schema, key, outcome.record, revision);
     if (written.kind === 'conflict') return undefined;
     if (event.kind === 'report') this.#deps.crashPoint('cp.reportStored');
     if (outcome.effects.some((effect) => effect.kind === 'send')) {
@@ -330,9 +330,7 @@ export class Hosts {
       await releaseEverything(this.#writer, hostId, before);
       return this.#gone(hostId, { kind: 'removed' });
     }
-    if (record.operation?.operation?.id !== this.#progress.get(hostId)?.operationId) {
-      this.#progress.delete(hostId);
-    }
+    this.#progress.settle(hostId, record);
     this.#wakeAt(hostId, nextWakeMs(record, this.#deps.clock.nowMs()));
     return { kind: 'kept', record, revision, ...(verdict === undefined ? {} : { verdict }) };
   }
@@ -357,7 +355,10 @@ export class Hosts {
         sendCancel(this.#deps, rackId, record, effect);
         return;
       case 'progress':
-        this.#keepProgress(hostId, record, effect.continuing);
+        this.#progress.keep(hostId, record, effect.continuing, this.#deps.clock.nowMs());
+        return;
+      case 'quota':
+        this.#limits.change(record, effect);
         return;
       case 'forget':
         sendForget(this.#deps, rackId, record);
@@ -404,20 +405,9 @@ export class Hosts {
     return this.report(hostId, create(agent.ReportSchema, { operationId: id, hostUid, result }));
   }
 
-  #keepProgress(hostId: string, record: wire.HostRecord, continuing: agent.Continuing): void {
-    this.#progress.set(hostId, {
-      operationId: record.operation?.operation?.id ?? '',
-      progress: create(ProgressSchema, {
-        percent: continuing.percent ?? 0,
-        text: continuing.text,
-        asOf: timestampFromMs(this.#deps.clock.nowMs()),
-      }),
-    });
-  }
-
   #gone(hostId: string, result: TurnResult = { kind: 'notFound' }): TurnResult {
     this.#index.drop(hostId);
-    this.#progress.delete(hostId);
+    this.#progress.drop(hostId);
     this.#decided.delete(hostId);
     this.#wakes.get(hostId)?.();
     this.#wakes.delete(hostId);

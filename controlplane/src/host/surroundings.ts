@@ -1,7 +1,7 @@
 /** Gathers the frozen surroundings in which one step is decided. */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type agent, store as wire } from '@rackwright/api';
+import { type agent, type Freeze, store as wire } from '@rackwright/api';
 import { meaningfulUuid } from '@rackwright/erasure';
 import { keySegment, storeKey } from '@rackwright/store';
 import type { LiveSession } from '../agents/registry.ts';
@@ -9,15 +9,17 @@ import { type RecordWriter, readRecord } from '../records/index.ts';
 import { identityHex } from './identity.ts';
 import type { HostsDependencies } from './reconcile.ts';
 import { identityReservation } from './removal.ts';
+import { standings } from './places.ts';
 import { holdsReservations, reserve } from './reservations.ts';
 import { activeRun } from './turn.ts';
-import type { HostContext, HostEvent, SessionContext } from './types.ts';
+import type { FreezeInForce, HostContext, HostEvent, SessionContext } from './types.ts';
 
 export async function gatherContext(
   deps: HostsDependencies,
   record: wire.HostRecord,
   identityOwners: ReadonlyMap<string, string>,
   session: LiveSession | undefined,
+  fleet: wire.FleetRecord | undefined,
 ): Promise<HostContext> {
   const { store } = deps;
   const { host } = record;
@@ -45,12 +47,38 @@ export async function gatherContext(
     credentialVersion: secret?.record.credential?.version,
     facts: mine ?? create(wire.HostFactsSchema, { hostUid: host?.uid ?? '' }),
     agentSteps: rack?.record.journal === undefined ? undefined : rack.record.agentSteps,
-    fleet: deps.fleet?.(),
+    fleet: fleet?.fleet?.spec,
     identityOwners,
     reservationsHeld,
     imagesSupported: deps.imagesSupported ?? false,
     incarnation: store.incarnation,
+    freeze: freezeInForce(rack?.record, fleet),
+    restored: restoredText(rack?.record),
+    standings: standings(host?.uid ?? '', rack?.record, fleet),
   };
+}
+
+/** The fleet's goes before the rack's. */
+export function freezeInForce(
+  rack: wire.RackRecord | undefined,
+  fleet: wire.FleetRecord | undefined,
+): FreezeInForce | undefined {
+  const of = (whose: string, freeze: Freeze | undefined) =>
+    freeze === undefined ? undefined : { ...freeze, of: whose };
+  return (
+    of('the fleet', fleet?.fleet?.status?.freeze) ??
+    of(rack?.rack?.name ?? '', rack?.rack?.status?.freeze)
+  );
+}
+
+/** Until the acceptance has reached the agent, nothing is ordered of it. */
+function restoredText(rack: wire.RackRecord | undefined): string | undefined {
+  const name = rack?.rack?.name ?? '';
+  if (rack?.acceptedStore !== undefined) {
+    return `the restored store was accepted; the agent of ${name} has not heard of it yet`;
+  }
+  if (rack?.rack?.status?.restoredStore === undefined) return undefined;
+  return `the store was restored, and may have lost what the agent of ${name} has done since`;
 }
 
 /** A hint that its holder has not renewed for this long counts for nothing. */

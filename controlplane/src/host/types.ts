@@ -6,11 +6,13 @@ import type {
   agent,
   DeletionMode,
   FleetSpec,
+  Freeze,
   HoldScope,
   HostSpec,
   HostState,
   store,
 } from '@rackwright/api';
+import type { QuotaName, SlotChange, Standing } from './quota.ts';
 import type { EngineTiming } from './timing.ts';
 
 export interface Requester {
@@ -104,6 +106,11 @@ export interface SessionContext {
   readonly awaitsReport: boolean;
 }
 
+/** A freeze that holds for the host, and whose it is: "racks/r1" or "the fleet". */
+export type FreezeInForce = Readonly<Omit<Freeze, '$typeName' | '$unknown'>> & {
+  readonly of: string;
+};
+
 /** Frozen surroundings of one step. */
 export interface HostContext {
   readonly nowMs: number;
@@ -131,6 +138,12 @@ export interface HostContext {
   readonly imagesSupported: boolean;
   /** Keeps challenge places unpredictable from outside. */
   readonly incarnation: string;
+  /** Set while the host's rack or the fleet is frozen. */
+  readonly freeze: FreezeInForce | undefined;
+  /** Why nothing is ordered before a person has accepted the restored store; undefined: it may. */
+  readonly restored: string | undefined;
+  /** The limits that are set, or in which a run of the host has a place. */
+  readonly standings: readonly Standing[];
 }
 
 export interface CertificateDraft {
@@ -161,6 +174,8 @@ export type HostEffect =
   | { readonly kind: 'progress'; readonly continuing: agent.Continuing }
   /** The host is another machine now: the old one's identity may be somebody else's. */
   | { readonly kind: 'releaseIdentity'; readonly guid: Uint8Array }
+  /** A place in a limit; after the record is durable. */
+  | { readonly kind: 'quota'; readonly name: QuotaName; readonly change: SlotChange }
   /** The agent shall forget this host; the record waits for its answer. */
   | { readonly kind: 'forget' };
 

@@ -108,6 +108,9 @@ export function bench(
       reservationsHeld: true,
       imagesSupported: false,
       incarnation: 'i1',
+      freeze: undefined,
+      restored: undefined,
+      standings: [],
     },
     try: (event) => step(self.record, event, { ...self.context, nowMs: self.nowMs }),
     apply: (event) => {

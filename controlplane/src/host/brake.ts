@@ -1,0 +1,134 @@
+/**
+ * The brakes (DESIGN §5), as one host's turn sees them: what keeps a run from beginning, and an
+ * operation from being sent. Pure.
+ *
+ * Invariants:
+ * B1 Nothing destructive is sent while the rack or the fleet is frozen, or without a place in every
+ *    wipe budget that is set. Who sent it before is stopped by its agent, which knows the freeze.
+ * B2 While a store that has lost something is not accepted (`restored.ts`), nothing is sent but for a
+ *    removal.
+ */
+import { toJson } from '@bufbuild/protobuf';
+import { TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { agent, type Run, RunKind, StepState } from '@rackwright/api';
+import type { QuotaName, SlotChange, Standing } from './quota.ts';
+import { activeRun, stopWaiting, type Turn, waitFor } from './turn.ts';
+import type { FreezeInForce } from './types.ts';
+
+/** Steps after which a host is in the runner. */
+const bootSteps: ReadonlySet<string> = new Set(['power.bootRunner', 'power.bootRescue']);
+
+/** Whether a run may begin: one that boots the runner needs a place where the rack has a limit. */
+export function hasRunnerPlace(turn: Turn, run: Run): boolean {
+  const standing = standingIn(turn, 'runner');
+  const { quota } = standing ?? {};
+  const free = standing === undefined || quota === undefined || hasPlace(standing, run);
+  if (free || !run.steps.some(({ name }) => bootSteps.has(name))) {
+    if (run.waiting?.reason === 'capacity') stopWaiting(run);
+    return true;
+  }
+  const begun = run.currentStep > 0 || run.steps[0]?.state !== StepState.PENDING;
+  ask(turn, 'runner', { kind: begun ? 'occupy' : 'take', who: whose(turn, run) });
+  if (begun) return true;
+  const hosts = quota.hosts === 1 ? 'one host' : `${quota.hosts} hosts`;
+  const limit = `${turn.spec.rack} lets ${hosts} be in the runner at once`;
+  waitFor(turn, run, 'capacity', `${limit}; this one waits for its place`);
+  return false;
+}
+
+/** Whether a brake keeps an operation from being sent now; the run then waits for its end. */
+export function isBraked(turn: Turn, run: Run, operation: agent.Operation): boolean {
+  const { restored, freeze } = turn.context;
+  if (restored !== undefined && run.kind !== RunKind.DELETE) {
+    waitFor(turn, run, 'hold', restored);
+    return true;
+  }
+  if (!destroys(operation)) return false;
+  if (freeze !== undefined) {
+    waitFor(turn, run, 'freeze', freezeText(freeze));
+    return true;
+  }
+  return !hasWipePlaces(turn, run);
+}
+
+/** "racks/r1 is frozen by user:ann since 2026-01-01T00:00:00Z: a fire drill" */
+export function freezeText({ of, by, reason, at }: FreezeInForce): string {
+  const since = at === undefined ? '' : ` since ${toJson(TimestampSchema, at)}`;
+  return `${of} is frozen by ${by}${since}: ${reason}`;
+}
+
+/** A host that has begun to be wiped in this run is not stopped half-way. */
+function hasWipePlaces(turn: Turn, run: Run): boolean {
+  const underWay = run.steps.some(({ destructive, state }) => {
+    return destructive && state === StepState.SUCCEEDED;
+  });
+  if (underWay) return true;
+  for (const name of ['rackWipes', 'fleetWipes'] as const) {
+    const standing = standingIn(turn, name);
+    if (standing?.quota === undefined || hasPlace(standing, run)) continue;
+    ask(turn, name, { kind: 'take', who: whose(turn, run) });
+    waitFor(turn, run, 'wipeBudget', budgetText(turn, standing));
+    return false;
+  }
+  return true;
+}
+
+function budgetText(turn: Turn, { name, quota }: Standing): string {
+  const of = name === 'rackWipes' ? turn.spec.rack : 'the fleet';
+  if (quota?.kind !== 'inStretch') return `${of} has a wipe budget`;
+  const hosts = quota.hosts === 1 ? 'one host' : `${quota.hosts} hosts`;
+  return `${of} lets ${hosts} begin to be wiped in ${quota.stretchMs / 1_000} s`;
+}
+
+/** Whether carrying it out may destroy something. What does not say counts (R8). */
+function destroys({ kind }: agent.Operation): boolean {
+  if (kind.case !== 'runStep') return false;
+  return kind.value.mode !== agent.StepMode.CHECK && kind.value.destructive !== false;
+}
+
+/** The operation under way has begun: from here on the wipe counts for its stretch only. */
+export function noteBegun(turn: Turn, run: Run): void {
+  for (const standing of turn.context.standings) {
+    if (standing.name === 'runner' || !hasPlace(standing, run)) continue;
+    ask(turn, standing.name, { kind: 'leave', who: whose(turn, run) });
+  }
+}
+
+/** Gives back what the host's present run does not need (any more), whoever took it. */
+export function leavePlaces(turn: Turn): void {
+  const run = turn.removed ? undefined : activeRun(turn.status);
+  const operation = turn.record.operation?.operation;
+  const mayWipe = operation !== undefined && destroys(operation);
+  for (const { name, own } of turn.context.standings) {
+    for (const slot of own) {
+      const needed = run?.number === slot.run && (name === 'runner' || mayWipe);
+      if (needed || slot.kind === 'closed') continue;
+      ask(turn, name, { kind: 'leave', who: { hostUid: turn.host.uid, run: slot.run } });
+    }
+  }
+}
+
+function standingIn({ context }: Turn, name: QuotaName): Standing | undefined {
+  return context.standings.find((standing) => standing.name === name);
+}
+
+function hasPlace({ own }: Standing, run: Run): boolean {
+  return own.some((slot) => slot.run === run.number && slot.kind === 'open');
+}
+
+function whose({ host }: Turn, { number }: Run) {
+  return { hostUid: host.uid, run: number };
+}
+
+/** Once in a turn, and not for what is queued already. */
+function ask({ effects, context }: Turn, name: QuotaName, change: SlotChange): void {
+  if (change.kind === 'promote') return;
+  const { run } = change.who;
+  const standing = context.standings.find((each) => each.name === name);
+  const queued = standing?.own.some((slot) => slot.run === run && slot.kind === 'queued') === true;
+  if (change.kind === 'take' && queued) return;
+  const asked = effects.some((effect) => {
+    return effect.kind === 'quota' && effect.name === name && effect.change.kind === change.kind;
+  });
+  if (!asked || change.kind === 'leave') effects.push({ kind: 'quota', name, change });
+}

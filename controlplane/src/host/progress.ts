@@ -1,0 +1,39 @@
+/** Percent of each host's present step: in memory only, and only while its operation is the same. */
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { type agent, type Progress, ProgressSchema, type store as wire } from '@rackwright/api';
+
+export class StepProgress {
+  readonly #byHost = new Map<string, { operationId: string; progress: Progress }>();
+
+  of(hostId: string): Progress | undefined {
+    return this.#byHost.get(hostId)?.progress;
+  }
+
+  keep(
+    hostId: string,
+    record: wire.HostRecord,
+    { percent, text }: agent.Continuing,
+    nowMs: number,
+  ): void {
+    const asOf = timestampFromMs(nowMs);
+    this.#byHost.set(hostId, {
+      operationId: operationIdOf(record),
+      progress: create(ProgressSchema, { percent: percent ?? 0, text, asOf }),
+    });
+  }
+
+  /** What was said of another operation than the record's is said no more. */
+  settle(hostId: string, record: wire.HostRecord): void {
+    const kept = this.#byHost.get(hostId);
+    if (kept !== undefined && kept.operationId !== operationIdOf(record)) this.drop(hostId);
+  }
+
+  drop(hostId: string): void {
+    this.#byHost.delete(hostId);
+  }
+}
+
+function operationIdOf({ operation }: wire.HostRecord): string {
+  return operation?.operation?.id ?? '';
+}

@@ -1,0 +1,199 @@
+/**
+ * Limits that are kept in one record each: how many hosts may be in the runner at once, and how
+ * many may begin to be wiped in any stretch of time (DESIGN §5). Pure: what a list of slots becomes.
+ *
+ * Invariants:
+ * Q1 A run has at most one slot in a list, however often it asks: asking again changes nothing.
+ * Q2 Places are given in the order in which they were asked for.
+ * Q3 A wipe counts from when it was allowed until a stretch after it is known to have begun, or
+ *    never to begin: too many may be counted, never too few.
+ */
+import { create } from '@bufbuild/protobuf';
+import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { store } from '@rackwright/api';
+
+/** Whose slot it is: one run of one host. */
+export interface Who {
+  readonly hostUid: string;
+  readonly run: bigint;
+}
+
+/** Slots that are taken, and who waits for one, oldest first. */
+export interface Slots {
+  readonly taken: readonly store.Slot[];
+  readonly queued: readonly store.Slot[];
+}
+
+export type Quota =
+  /** At most so many are taken at once. */
+  | { readonly kind: 'atOnce'; readonly hosts: number }
+  /** At most so many begin in any stretch of `stretchMs`. */
+  | { readonly kind: 'inStretch'; readonly hosts: number; readonly stretchMs: number };
+
+export type SlotChange =
+  /** A place, now or as soon as one is free. */
+  | { readonly kind: 'take'; readonly who: Who }
+  /** A place at once: what it is for is under way already. */
+  | { readonly kind: 'occupy'; readonly who: Who }
+  /** The place is needed no more; a wipe that was allowed still counts for its stretch. */
+  | { readonly kind: 'leave'; readonly who: Who }
+  /** Whatever has become free goes to whoever waits. */
+  | { readonly kind: 'promote' };
+
+/** Hosts that may wait for one limit; more than that ask again later. */
+const queuedMax = 1_500;
+
+/** The slots after a change; the same object when nothing changes. */
+export function changedSlots(
+  slots: Slots,
+  change: SlotChange,
+  quota: Quota | undefined,
+  nowMs: number,
+): Slots {
+  const current = withoutOver(slots, quota, nowMs);
+  switch (change.kind) {
+    case 'take':
+      return promoted(asked(current, change.who, quota, nowMs), quota, nowMs);
+    case 'occupy':
+      return occupied(current, change.who, quota, nowMs);
+    case 'leave':
+      return promoted(left(current, change.who, quota, nowMs), quota, nowMs);
+    case 'promote':
+      return promoted(current, quota, nowMs);
+  }
+}
+
+/** Whether `promote` would give a place to somebody now. */
+export function hasPlaceForNext(slots: Slots, quota: Quota | undefined, nowMs: number): boolean {
+  return (
+    slots.queued.length > 0 && changedSlots(slots, { kind: 'promote' }, quota, nowMs) !== slots
+  );
+}
+
+/** When the next place becomes free by itself, wall time; undefined when only an event frees one. */
+export function nextPlaceMs({ taken }: Slots, quota: Quota | undefined): number | undefined {
+  if (quota?.kind !== 'inStretch') return undefined;
+  const ends = taken.flatMap(({ open, time }) =>
+    open || time === undefined ? [] : [timestampMs(time) + quota.stretchMs],
+  );
+  ends.sort((a, b) => a - b);
+  // Of more than the limit allows, as after it was lowered, the surplus has to end first.
+  return quota.hosts === 0 ? undefined : ends[taken.length - quota.hosts];
+}
+
+/** Wipes whose stretch is over count no more. */
+function withoutOver(slots: Slots, quota: Quota | undefined, nowMs: number): Slots {
+  const stretchMs = quota?.kind === 'inStretch' ? quota.stretchMs : 0;
+  const taken = slots.taken.filter(
+    ({ open, time }) => open || (time !== undefined && timestampMs(time) + stretchMs > nowMs),
+  );
+  return taken.length === slots.taken.length ? slots : { ...slots, taken };
+}
+
+function asked(slots: Slots, who: Who, quota: Quota | undefined, nowMs: number): Slots {
+  const own = slots.taken.find((slot) => isOf(slot, who));
+  if (own !== undefined) return reopened(slots, own, quota, nowMs);
+  if (quota === undefined || slots.queued.some((slot) => isOf(slot, who))) return slots;
+  if (slots.queued.length >= queuedMax) return slots;
+  return { ...slots, queued: [...slots.queued, newSlot(who, nowMs)] };
+}
+
+/** A wipe that counts already and is tried again may begin at any moment again (Q3). */
+function reopened(slots: Slots, own: store.Slot, quota: Quota | undefined, nowMs: number): Slots {
+  if (quota?.kind !== 'inStretch' || own.open) return slots;
+  const open = create(store.SlotSchema, { ...own, time: at(nowMs), open: true });
+  return { ...slots, taken: slots.taken.map((slot) => (slot === own ? open : slot)) };
+}
+
+function occupied(slots: Slots, who: Who, quota: Quota | undefined, nowMs: number): Slots {
+  if (quota === undefined || slots.taken.some((slot) => isOf(slot, who))) return slots;
+  const queued = slots.queued.filter((slot) => !isOf(slot, who));
+  return { taken: [...slots.taken, opened(who, nowMs)], queued };
+}
+
+function left(slots: Slots, who: Who, quota: Quota | undefined, nowMs: number): Slots {
+  const own = slots.taken.find((slot) => isOf(slot, who));
+  const queued = slots.queued.filter((slot) => !isOf(slot, who));
+  const waited = queued.length < slots.queued.length;
+  if (own === undefined) return waited ? { ...slots, queued } : slots;
+  if (quota?.kind !== 'inStretch') {
+    return { taken: slots.taken.filter((slot) => slot !== own), queued };
+  }
+  if (!own.open) return waited ? { ...slots, queued } : slots;
+  const closed = create(store.SlotSchema, { ...own, time: at(nowMs), open: false });
+  return { taken: slots.taken.map((slot) => (slot === own ? closed : slot)), queued };
+}
+
+/** Without a limit nobody waits. */
+function promoted(slots: Slots, quota: Quota | undefined, nowMs: number): Slots {
+  if (quota === undefined) return slots.queued.length === 0 ? slots : { ...slots, queued: [] };
+  const free = Math.max(0, quota.hosts - slots.taken.length);
+  if (free === 0 || slots.queued.length === 0) return slots;
+  const next = slots.queued.slice(0, free).map((slot) => opened(slot, nowMs));
+  return { taken: [...slots.taken, ...next], queued: slots.queued.slice(free) };
+}
+
+function opened({ hostUid, run }: Who, nowMs: number): store.Slot {
+  return create(store.SlotSchema, { hostUid, run, time: at(nowMs), open: true });
+}
+
+function newSlot({ hostUid, run }: Who, nowMs: number): store.Slot {
+  return create(store.SlotSchema, { hostUid, run, time: at(nowMs) });
+}
+
+function at(nowMs: number): Timestamp {
+  return timestampFromMs(nowMs);
+}
+
+function isOf(slot: store.Slot, { hostUid, run }: Who): boolean {
+  return slot.hostUid === hostUid && slot.run === run;
+}
+
+/** Which of the three limits. */
+export type QuotaName = 'runner' | 'rackWipes' | 'fleetWipes';
+
+/** One limit as a host sees it: what it allows, and where the host's runs stand in it. */
+export interface Standing {
+  readonly name: QuotaName;
+  /** Undefined: no limit is set. */
+  readonly quota: Quota | undefined;
+  /** The host's own slots; its run may have one, and earlier runs may have left one. */
+  readonly own: readonly OwnSlot[];
+  /** When the next place becomes free by itself, wall time. */
+  readonly nextPlaceMs: number | undefined;
+}
+
+export interface OwnSlot {
+  readonly run: bigint;
+  /** `open`: it has its place. `closed`: a wipe that only still counts. */
+  readonly kind: 'queued' | 'open' | 'closed';
+  /** Place in the queue, from 1. */
+  readonly position?: number;
+}
+
+const noSlots: readonly OwnSlot[] = Object.freeze([]);
+
+export function standingOf(
+  name: QuotaName,
+  slots: Slots,
+  quota: Quota | undefined,
+  hostUid: string,
+): Standing {
+  const own = slots.taken.length + slots.queued.length === 0 ? noSlots : ownSlots(slots, hostUid);
+  const waits = own.some(({ kind }) => kind === 'queued');
+  return { name, quota, own, nextPlaceMs: waits ? nextPlaceMs(slots, quota) : undefined };
+}
+
+function ownSlots(slots: Slots, hostUid: string): OwnSlot[] {
+  const own: OwnSlot[] = [];
+  for (const slot of slots.taken) {
+    if (slot.hostUid !== hostUid) continue;
+    own.push({ run: slot.run, kind: slot.open ? 'open' : 'closed' });
+  }
+  slots.queued.forEach((slot, index) => {
+    if (slot.hostUid === hostUid) {
+      own.push({ run: slot.run, kind: 'queued', position: index + 1 });
+    }
+  });
+  return own;
+}
