@@ -1,5 +1,5 @@
 /** Which steps a clean has, in which order, and how one follows the other. */
-import { agent, HostGoal, HostState, RunOutcome, RunPhase, StepState } from '@rackwright/api';
+import { agent, type CleaningPolicy, HostGoal, HostState, RunOutcome, RunPhase, StepState } from '@rackwright/api';
 import {
   bench,
   builtInSteps,
@@ -46,6 +46,11 @@ function manageable(spec: Parameters<typeof bench>[0] = {}) {
   return host;
 }
 
+function planOver(steps: readonly agent.StepDescription[], policy?: CleaningPolicy) {
+  const known = steps.map((description) => ({ description, source: 'runner' as const }));
+  return cleanPlan({ known, policy });
+}
+
 const mixed = [
   runnerStep('management.reset_clock'),
   runnerStep('raid.delete_volumes', 10),
@@ -63,7 +68,7 @@ const mixedInOrder = [
 ];
 
 test('ironic-1: runs steps by priority and then by interface, as the plan lists them', () => {
-  const plan = cleanPlan(undefined, mixed);
+  const plan = planOver(mixed);
   expect(plan.enabled.map(({ name }) => name)).toEqual(mixedInOrder);
   expect(plan.disabled.map(({ name }) => name)).toEqual(['management.reset_clock']);
   const host = manageable();
@@ -87,7 +92,7 @@ test('ironic-3: an override of an unknown step warns in the plan and stops nothi
   const cleaning = { priorityOverrides: { 'deploy.polish': 50 } };
   const host = bench({ cleaning });
   const policy = host.record.host?.spec?.cleaning;
-  expect(cleanPlan(policy, builtInSteps).warnings.join()).toContain('deploy.polish');
+  expect(planOver(builtInSteps, policy).warnings.join()).toContain('deploy.polish');
   driveToAvailable(host);
   expect(statusOf(host).state).toBe(HostState.AVAILABLE);
 });
@@ -98,7 +103,7 @@ test('ironic-5: a step that may not run is refused in a list, and skipped with a
   const refusal = refusalOf(host, manual('deploy.erase_devices', 'power.bootRunner'));
   expect(refusal.code).toBe('invalidArgument');
   expect(refusal.fieldViolations?.map(({ field }) => field)).toEqual(['steps[1].step']);
-  const skipped = cleanPlan(host.record.host?.spec?.cleaning, mixed).disabled;
+  const skipped = planOver(mixed, host.record.host?.spec?.cleaning).disabled;
   expect(skipped.map(({ name, disabledReason }) => [name, disabledReason])).toEqual([
     ['management.reset_clock', expect.stringContaining('priority is 0')],
     ['deploy.burn_in', expect.stringContaining('priority_overrides')],

@@ -13,6 +13,7 @@ import {
   type Run,
   type RunFailure,
   type RunStep,
+  StepState,
   store,
 } from '@rackwright/api';
 import {
@@ -102,8 +103,11 @@ function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
 /** What a clean that has succeeded leaves to be read: level, certificates, what was left alone. */
 export function lastCleaned(turn: Turn, run: Run): LastCleaned | undefined {
   const { certified } = turn.record;
-  if (!run.steps.some((step) => isErasure(step.name))) return undefined;
-  const full = run.steps.some((step) => step.name === eraseStep);
+  const erased = run.steps.filter(
+    ({ name, state }) => isErasure(name) && state === StepState.SUCCEEDED,
+  );
+  if (erased.length === 0) return undefined;
+  const full = erased.some((step) => step.name === eraseStep);
   const inventory = turn.context.facts.inventory;
   const decisions = inventory === undefined ? [] : decideDevices(inventory, !full);
   return create(LastCleanedSchema, {
@@ -158,7 +162,9 @@ function certificateId(turn: Turn, { payload }: agent.Evidence, deviceIndex: num
 export function erasesAsAsked(turn: Turn, run: Run): boolean {
   const weakEnough = turn.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
   return run.steps.some(
-    (step) => step.name === eraseStep || (weakEnough && step.name === eraseMetadataStep),
+    ({ name, state }) =>
+      state === StepState.SUCCEEDED &&
+      (name === eraseStep || (weakEnough && name === eraseMetadataStep)),
   );
 }
 

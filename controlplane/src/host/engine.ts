@@ -6,7 +6,6 @@
  */
 import { create } from '@bufbuild/protobuf';
 import {
-  type agent,
   HostState,
   RerunClass,
   type Run,
@@ -17,14 +16,18 @@ import {
   RunPhase,
   RunSchema,
   type RunStep,
-  RunStepSchema,
   StepState,
 } from '@rackwright/api';
-import { builtInSteps, cleanPlan } from '../steps/index.ts';
+import { beginClean } from './after-failure.ts';
+import { bootAfterLoss, bootOnceMore, isBootStep } from './boots.ts';
+import { giveUpStep, giveUpWaiting, isForcedRemoval, limitCall } from './forced.ts';
+import { knownSteps } from './known-steps.ts';
 import { hasRunnerPlace } from './brake.ts';
 import { ensureSent, type Postponement, putOperation } from './operation.ts';
+import { newStep } from './render.ts';
+import { stepsOfRun } from './skeletons.ts';
 import { stepFailure } from './step-failure.ts';
-import { isEngineStep, type OperationOptions, stepDefinition } from './steps.ts';
+import { type OperationOptions, stepDefinition } from './steps.ts';
 import {
   currentStep,
   isStepOver,
@@ -38,49 +41,6 @@ import {
 } from './turn.ts';
 import type { RequestedStep } from './types.ts';
 
-/** Stands for the steps that the request or the cleaning plan brings. */
-const variableSteps = 'variableSteps';
-
-const imageSteps = [
-  'power.off',
-  'power.bootRunner',
-  'runner.await',
-  'runner.inspect',
-  'deploy.write_image',
-  'power.off',
-  'power.on',
-] as const;
-
-/** The fixed steps of each run. */
-const skeletons: Readonly<Record<number, readonly string[]>> = {
-  [RunKind.VERIFY]: ['bmc.verifyAccess'],
-  [RunKind.INSPECT]: [
-    'power.off',
-    'power.bootRunner',
-    'runner.await',
-    'runner.inspect',
-    'power.off',
-  ],
-  [RunKind.CLEAN]: [
-    'power.off',
-    'power.bootRunner',
-    'runner.await',
-    'runner.inspect',
-    variableSteps,
-    'runner.inspectAgain',
-    'power.off',
-  ],
-  [RunKind.POWER]: [variableSteps],
-  [RunKind.PROVISION]: imageSteps,
-  [RunKind.REIMAGE]: imageSteps,
-  [RunKind.SERVICE]: ['power.off', 'power.bootRunner', 'runner.await', variableSteps, 'power.off'],
-  [RunKind.WORKFLOW]: [variableSteps],
-  [RunKind.RELEASE]: ['power.off'],
-  [RunKind.RESCUE]: ['power.off', 'power.bootRescue', 'runner.await'],
-  [RunKind.ADOPT]: ['bmc.verifyAccess'],
-  [RunKind.DELETE]: [variableSteps, 'host.forget'],
-};
-
 /** Starts a run. `requested` are the steps that somebody listed; undefined means automatic. */
 export function startRun(
   turn: Turn,
@@ -90,54 +50,50 @@ export function startRun(
 ): void {
   const { record, status, context } = turn;
   record.runCount += 1n;
-  const names = (skeletons[kind] ?? []).flatMap((name) =>
-    name === variableSteps ? cleanStepsOf(turn, requested) : [{ step: name, arguments: {} }],
-  );
+  const known = knownSteps(context);
+  const names = stepsOfRun(turn, kind, requested);
   status.run = create(RunSchema, {
     kind,
     number: record.runCount,
     phase: RunPhase.RUNNING,
     manual: requested !== undefined,
-    steps: names.map((wanted) => newStep(turn, wanted)),
+    steps: names.map((wanted) => newStep(known, wanted)),
     startTime: now(turn),
     deadline: later(turn, context.timing.runTimeoutMs),
     requestedBy,
+    runnerVersion: context.facts.runnerVersion,
   });
+  if (kind === RunKind.CLEAN) beginClean(turn, requestedBy);
   delete record.operation;
   delete record.runner;
   record.devicePlan = [];
   if (kind === RunKind.CLEAN) record.certified = [];
-  if (kind === RunKind.CLEAN && status.state === HostState.AVAILABLE) leaveAvailable(turn);
+  if (status.state === HostState.AVAILABLE && leavesAvailable(status.run)) leaveAvailable(turn);
+  if (!leavesIntents.has(kind)) return;
+  record.adoptTo = HostState.UNSPECIFIED;
+  status.inRescue = false;
 }
 
-function cleanStepsOf(
-  turn: Turn,
-  requested: readonly RequestedStep[] | undefined,
-): RequestedStep[] {
-  if (requested !== undefined) return [...requested];
-  const plan = cleanPlan(turn.spec.cleaning, knownSteps(turn));
-  return plan.enabled.map((step) => ({ step: step.name, arguments: {} }));
-}
+/** Runs that say nothing of what a person wanted of the host before them. */
+const leavesIntents: ReadonlySet<RunKind> = new Set([
+  RunKind.INSPECT,
+  RunKind.CLEAN,
+  RunKind.PROVISION,
+  RunKind.REIMAGE,
+  RunKind.SERVICE,
+  RunKind.WORKFLOW,
+  RunKind.RELEASE,
+]);
 
-/**
- * What the host's last runner said it can do, or what the runner that we ship can. The engine's own
- * names mean the engine's steps, whatever a runner says.
- */
-export function knownSteps(turn: Turn): readonly agent.StepDescription[] {
-  const reported = turn.context.facts.runnerSteps.filter((step) => !isEngineStep(step.name));
-  return reported.length > 0 ? reported : builtInSteps;
-}
-
-function newStep(turn: Turn, wanted: RequestedStep): RunStep {
-  const known = knownSteps(turn).find((step) => step.name === wanted.step);
-  return create(RunStepSchema, {
-    name: wanted.step,
-    state: StepState.PENDING,
-    rerunClass: known?.rerunClass ?? RerunClass.SAFE,
-    // R8: a runner's step that does not say counts as destructive.
-    destructive: known !== undefined && known.destructive !== false,
-    arguments: { ...wanted.arguments },
-  });
+/** An available host stays so through a run that can leave nothing on its disks. */
+function leavesAvailable({ kind, steps }: Run): boolean {
+  switch (kind) {
+    case RunKind.CLEAN:
+    case RunKind.PROVISION:
+      return true;
+    default:
+      return steps.some((step) => step.destructive);
+  }
 }
 
 /** Takes the run as far as it goes without another event. */
@@ -155,7 +111,7 @@ export function driveRun(turn: Turn, run: Run): void {
     if (isStepOver(step)) run.currentStep += 1;
     else if (!hasRunnerPlace(turn, run)) return;
     else if (step.state === StepState.PENDING) beginStep(turn, run, step);
-    else if (!driveStep(turn, run, step)) return;
+    else if (!driveStep(turn, run, step) && !giveUpWaiting(turn, run, step)) return;
   }
 }
 
@@ -177,6 +133,9 @@ function beginStep(turn: Turn, run: Run, step: RunStep): void {
   step.state = StepState.RUNNING;
   step.attempt += 1;
   step.startTime = now(turn);
+  const definition = stepDefinition(step);
+  if (definition.kind === 'operation') definition.begin?.(turn);
+  if (isForcedRemoval(turn, run)) limitCall(turn);
   issueOperation(turn, run, step, {}, {});
 }
 
@@ -200,7 +159,7 @@ function issueOperation(
   options: OperationOptions,
   postponement: Postponement,
 ): void {
-  const definition = stepDefinition(step.name);
+  const definition = stepDefinition(step);
   if (definition.kind !== 'operation') {
     delete turn.record.operation;
     const timeoutMs = definition.timeoutMs(turn.context.timing);
@@ -218,11 +177,12 @@ function issueOperation(
 
 /** Returns whether the step moved, so that the run may go on at once. */
 function driveStep(turn: Turn, run: Run, step: RunStep): boolean {
-  const definition = stepDefinition(step.name);
+  const definition = stepDefinition(step);
   if (definition.kind === 'condition') {
-    const met = definition.met(turn, run);
+    const met = definition.met(turn, run, step);
+    const isAgentMissing = definition.needsNoAgent !== true && turn.context.session === undefined;
     if (met) completeStep(turn, run, step);
-    else if (turn.context.session === undefined) waitForAgent(turn, run);
+    else if (isAgentMissing) waitForAgent(turn, run);
     else waitFor(turn, run, definition.waiting.reason, definition.waiting.message);
     return met;
   }
@@ -248,8 +208,7 @@ export function bootAgain(turn: Turn, run: Run, step: RunStep, message: string):
     failStep(turn, run, step, stepFailure('interrupted', `${step.name}: ${message}`));
     return;
   }
-  delete turn.record.operation;
-  rewind(run, 'power.off');
+  bootAfterLoss(turn, run);
 }
 
 /**
@@ -263,14 +222,19 @@ export function interruptStep(
   message: string,
   lastProgress = '',
 ): void {
+  if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, message);
   const failure = stepFailure('interrupted', `${step.name}: ${message}`);
   const slot = turn.record.operation;
+  if (step.rerunClass === RerunClass.NEVER_TWICE) {
+    holdForPerson(turn, run, step, failure);
+    return;
+  }
   if (step.attempt >= turn.context.timing.interruptionsMax) {
     failStep(turn, run, step, failure);
     return;
   }
-  if (step.name === 'power.bootRunner') {
-    rewind(run, 'power.off');
+  if (isBootStep(step.name)) {
+    bootOnceMore(turn, run);
     return;
   }
   switch (step.rerunClass) {
@@ -285,19 +249,12 @@ export function interruptStep(
   }
 }
 
-/**
- * A power-on that was cut short may or may not have happened, and asserting "on" again would not
- * boot a host that is on: the run goes back to switching it off. What must never run twice and is
- * done stays done.
- */
-function rewind(run: Run, toStep: string): void {
-  const index = run.steps.findIndex((step) => step.name === toStep);
-  for (const step of run.steps.slice(index, run.currentStep + 1)) {
-    if (step.rerunClass === RerunClass.NEVER_TWICE && isStepOver(step)) continue;
-    step.state = StepState.PENDING;
-    delete step.deadline;
-  }
-  run.currentStep = index;
+/** R4: whether it may run again, or is left out, is for a person to say. */
+function holdForPerson(turn: Turn, run: Run, step: RunStep, failure: RunFailure): void {
+  delete turn.record.operation;
+  delete step.deadline;
+  step.error = failure.message;
+  waitFor(turn, run, 'hold', `${failure.message}; it never runs twice by itself`);
 }
 
 export function completeStep(turn: Turn, run: Run, step: RunStep): void {
@@ -309,6 +266,7 @@ export function completeStep(turn: Turn, run: Run, step: RunStep): void {
 }
 
 export function failStep(turn: Turn, run: Run, step: RunStep, failure: RunFailure): void {
+  if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, failure.message);
   step.state = StepState.FAILED;
   step.error = failure.message;
   step.endTime = now(turn);

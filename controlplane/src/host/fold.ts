@@ -6,14 +6,16 @@ import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, HoldSchema, HoldScope, type Run, type RunStep } from '@rackwright/api';
 import { backoffDelayMs, resultFromWire } from '@rackwright/results';
+import { bootOperationId, isBootStep } from './boots.ts';
 import { noteBegun } from './brake.ts';
 import { bootAgain, completeStep, failStep, interruptStep, retryStep } from './engine.ts';
 import { clearFault, setFault } from './fault.ts';
+import { giveUpStep, isForcedRemoval } from './forced.ts';
 import { ownerOf } from './identity.ts';
 import { foldFacts } from './observe.ts';
 import { operationParts, resend, wentTo } from './operation.ts';
 import { cut, stepFailure } from './step-failure.ts';
-import { bootOperationId, stepDefinition } from './steps.ts';
+import { stepDefinition } from './steps.ts';
 import {
   activeRun,
   causedBy,
@@ -116,7 +118,7 @@ function foldUnsupported(turn: Turn, { run, step }: Attempt, problem: string): A
 
 function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete): void {
   clearFault(turn, bmcFault);
-  const definition = stepDefinition(step.name);
+  const definition = stepDefinition(step);
   if (definition.kind !== 'operation') return;
   const failure = definition.complete(turn, run, step, result);
   if (failure === undefined) completeStep(turn, run, step);
@@ -127,13 +129,13 @@ function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete
 
 /** A conflict keeps errors and counts; it only waits, and not for ever. */
 function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAfter): void {
+  if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, result.message);
   const slot = turn.record.operation;
   if (result.reason === agent.ConflictReason.INVALID_STATE) {
-    const definition = stepDefinition(step.name);
+    const definition = stepDefinition(step);
     // The host is on, or the boot that the order was for is over.
     const boots = definition.kind === 'operation' && definition.inBand === true;
-    if (step.name === 'power.bootRunner') return interruptStep(turn, run, step, result.message);
-    if (boots) return bootAgain(turn, run, step, result.message);
+    if (boots || isBootStep(step.name)) return bootAgain(turn, run, step, result.message);
   }
   if (result.reason === agent.ConflictReason.FROZEN) return foldFrozen(turn, run, step, result);
   const first = slot?.firstConflictTime ?? now(turn);
@@ -158,6 +160,7 @@ function foldFrozen(turn: Turn, run: Run, step: RunStep, result: agent.RetryAfte
 
 /** Could not tell: try again later, and say so once it lasts. */
 function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.TransientError): void {
+  if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, result.message);
   const slot = turn.record.operation;
   const { timing, nowMs } = turn.context;
   const count = (slot?.transientCount ?? 0) + 1;

@@ -1,8 +1,11 @@
 /** The hosts' machine and the shell that runs it; others ask through `Hosts` only. */
 export { accessTo } from './bmc-access.ts';
 export { displayOf } from './display.ts';
+export { changeAbandoned, fencesAround, hostsFencedBy } from './fences.ts';
+export { fenceHold } from './fence-hold.ts';
 export { explainRack } from './explain-rack.ts';
 export { type IndexedHost, rackIdOf } from './host-index.ts';
+export { planOf } from './known-steps.ts';
 export {
   Hosts,
   type HostsDependencies,
@@ -12,4 +15,5 @@ export {
 export { reservedValues } from './reservations.ts';
 export { defaultTiming, type EngineTiming } from './timing.ts';
 export type { AnswerVerdict, HostRequest, RequestedStep, Requester } from './types.ts';
+export { takeTombstone } from './tombstones.ts';
 export { settleMs } from './wake.ts';

@@ -1,12 +1,14 @@
 /** What an accepted request writes. Whether it is accepted stands in the tables of `machine.ts`. */
 import { clone, create } from '@bufbuild/protobuf';
-import { AbortSchema, DeletionSchema, HostSpecSchema, RunKind, store } from '@rackwright/api';
-import { cancelDelete } from './deletion.ts';
+import { type Hold, AbortSchema, HostSpecSchema, HostState, RunKind, store } from '@rackwright/api';
+import { cancelDelete, isDeletionStanding, remove } from './deletion.ts';
 import { startRun } from './engine.ts';
+import { fencePending, isFenceHold, refusalOfFence, setFences } from './fence-hold.ts';
+import { cancelOperation } from './operation.ts';
 import { adopt, claim, hold, image, release, rescue, service, unclaim } from './request-use.ts';
 import { refusalOfSteps } from './requested-steps.ts';
 import { stepOn } from './step-on.ts';
-import { activeRun, causedBy, now, type Turn } from './turn.ts';
+import { activeRun, causedBy, currentStep, now, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from './types.ts';
 
 /** How many request ids a host remembers. */
@@ -18,6 +20,7 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
   if (requestId !== undefined && requestId !== '') {
     turn.record.requestIds = [...turn.record.requestIds, requestId].slice(-requestIdsMax);
   }
+  if (request.kind === 'delete' && isDeletionStanding(turn, request)) return undefined;
   causedBy(turn, by.actor, `${request.kind} requested`, requestId);
   switch (request.kind) {
     case 'verify':
@@ -34,7 +37,7 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
     case 'release':
       return release(turn, request.reason, by);
     case 'rescue':
-      return rescue(turn, by);
+      return rescue(turn, request.reason, by);
     case 'adopt':
       return adopt(turn, request.to, by);
     case 'claim':
@@ -44,8 +47,7 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
     case 'hold':
       return hold(turn, request, by);
     case 'retry':
-      delete turn.status.backoff;
-      return undefined;
+      return retry(turn);
     case 'resume':
     case 'skip':
       return stepOn(turn, request, by);
@@ -61,10 +63,17 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
     case 'releaseHold':
       return releaseHold(turn, request, by);
     case 'delete':
-      return remove(turn, request.reason, by);
+      return remove(turn, request, by);
     case 'update':
       return update(turn, request);
   }
+}
+
+/** What waits for a time or for a person goes on now: the goal, and what is under way. */
+function retry({ status, record }: Turn): undefined {
+  delete status.backoff;
+  delete record.operation?.notBefore;
+  status.inRescue = false;
 }
 
 function start(turn: Turn, kind: RunKind, by: Requester): undefined {
@@ -94,14 +103,14 @@ function bootFromDisk(
   by: Requester,
 ): Refusal | undefined {
   const reason = request.bootOldDiskReason;
-  if (turn.status.dirty && reason === '') {
+  const mayHoldOldData = turn.status.state === HostState.MANAGEABLE && turn.status.dirty;
+  if (mayHoldOldData && reason === '') {
     const message =
       `${turn.host.name} may hold data of its last use, and would boot it; ` +
-      'clean it first, or give boot_old_disk_reason';
+      'clean it first, boot it into rescue (the runner, which touches nothing), ' +
+      'or give boot_old_disk_reason';
     return { code: 'failedPrecondition', message };
   }
-  turn.status.useEpoch += 1n;
-  turn.status.dirty = true;
   const steps = request.kind === 'powerReset' ? ['power.off', 'power.on'] : ['power.on'];
   power(turn, steps, by);
   if (reason !== '') causedBy(turn, by.actor, `${request.kind} from the old disk: ${reason}`);
@@ -117,43 +126,35 @@ function abort(turn: Turn, reason: string, by: Requester): undefined {
   const run = activeRun(turn.status);
   if (run !== undefined && run.abort === undefined) {
     run.abort = create(AbortSchema, { by: by.actor, reason, at: now(turn) });
-    cancelOperation(turn);
+    // What must not be stopped ends first; then the run does.
+    if (currentStep(run)?.abortable !== false) cancelOperation(turn);
   }
 }
 
 function releaseHold(
   turn: Turn,
-  { hold, reason }: Extract<HostRequest, { kind: 'releaseHold' }>,
+  request: Extract<HostRequest, { kind: 'releaseHold' }>,
   by: Requester,
 ): Refusal | undefined {
+  const { hold, reason, physicallyDisconnected = false } = request;
   const { status } = turn;
-  const kept = status.holds.filter((each) => hold !== '' && each.reason !== hold);
+  const named = (each: Hold) =>
+    hold === '' || hold === each.reason || (hold === fencePending && isFenceHold(each));
+  const kept = status.holds.filter((each) => !named(each));
+  const fence = status.holds.find((each) => isFenceHold(each) && !kept.includes(each));
+  const refusal = refusalOfFence(turn, fence !== undefined, physicallyDisconnected);
+  if (refusal !== undefined) return refusal;
   if (kept.length === status.holds.length) {
     const held = status.holds.map((each) => each.reason).join('; ') || 'none';
     const message = `${turn.host.name} has no such hold; it has: ${held}`;
     return { code: 'failedPrecondition', message };
   }
   status.holds = kept;
+  if (fence !== undefined) turn.record.fences = [];
   delete status.backoff;
-  causedBy(turn, by.actor, `hold released: ${reason}`);
+  const why = fence === undefined ? '' : ' (said to be physically disconnected)';
+  causedBy(turn, by.actor, `hold released${why}: ${reason}`);
   return undefined;
-}
-
-function remove(turn: Turn, reason: string, by: Requester): undefined {
-  delete turn.status.backoff;
-  turn.status.deletion ??= create(DeletionSchema, { by: by.actor, reason, at: now(turn) });
-  const run = activeRun(turn.status);
-  if (run !== undefined && run.kind !== RunKind.DELETE) {
-    abort(turn, 'the host is to be deleted', by);
-  }
-}
-
-/** Asks the agent to stop what is under way; its answer ends the run. */
-function cancelOperation(turn: Turn): void {
-  const slot = turn.record.operation;
-  if (slot?.operation === undefined || slot.sentTo === undefined || slot.cancelId !== '') return;
-  slot.cancelId = `${slot.operation.id}/cancel`;
-  turn.effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
 }
 
 /**
@@ -162,5 +163,6 @@ function cancelOperation(turn: Turn): void {
 function update(turn: Turn, request: Extract<HostRequest, { kind: 'update' }>): undefined {
   turn.host.spec = clone(HostSpecSchema, request.spec);
   turn.host.labels = { ...request.labels };
+  if (request.fences !== undefined) setFences(turn, request.fences);
   delete turn.status.backoff;
 }

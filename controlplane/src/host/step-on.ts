@@ -1,14 +1,61 @@
 /** A person lets a run go on that waits for one: with its present step, or without it. */
-import { activeRun, type Turn } from './turn.ts';
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { type Run, RunPhase, type RunStep, SkipSchema, StepState } from '@rackwright/api';
+import { completeStep, retryStep } from './engine.ts';
+import { resumeFailed } from './resume-failed.ts';
+import { activeRun, causedBy, currentStep, now, stopWaiting, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, Requester } from './types.ts';
 
-export function stepOn(
-  turn: Turn,
-  request: Extract<HostRequest, { kind: 'resume' | 'skip' }>,
-  _by: Requester,
-): Refusal | undefined {
+type StepOn = Extract<HostRequest, { kind: 'resume' | 'skip' }>;
+
+export function stepOn(turn: Turn, request: StepOn, by: Requester): Refusal | undefined {
   const run = activeRun(turn.status);
-  const at = run?.steps[run.currentStep]?.name ?? 'its end';
-  const message = `${turn.host.name}: the run does not wait for a person (at ${at}); ${request.kind} has nothing to do`;
-  return { code: 'failedPrecondition', message };
+  if (run === undefined) {
+    if (request.kind === 'resume') return resumeFailed(turn, request.reason, by);
+    return refused(turn, 'no run of the host waits for a person');
+  }
+  const step = currentStep(run);
+  if (step === undefined || !isHeld(run, step)) return refusedAt(turn, request, step);
+  extend(turn, run, step);
+  if (request.kind === 'skip') skipStep(turn, run, step, request.reason, by);
+  else if (step.name === 'hold') completeStep(turn, run, step);
+  else retryStep(turn, run, step, {}, {});
+  stopWaiting(run);
+  const why = request.reason === '' ? '' : `: ${request.reason}`;
+  causedBy(turn, by.actor, `${step.name} ${request.kind === 'skip' ? 'skipped' : 'resumed'}${why}`);
+  return undefined;
+}
+
+/** A control step, or one that must not run twice by itself and was cut short. */
+function isHeld({ phase, waiting }: Run, step: RunStep): boolean {
+  if (step.state !== StepState.RUNNING) return false;
+  return step.name === 'wait' || (phase === RunPhase.WAITING && waiting?.reason === 'hold');
+}
+
+function refusedAt(turn: Turn, request: StepOn, step: RunStep | undefined): Refusal {
+  const at = step?.name ?? 'its end';
+  return refused(
+    turn,
+    `the run does not wait for a person (at ${at}); ${request.kind} has nothing to do; ` +
+      'wait for its end or abort it',
+  );
+}
+
+function skipStep(turn: Turn, run: Run, step: RunStep, reason: string, by: Requester): void {
+  step.state = StepState.SKIPPED;
+  step.endTime = now(turn);
+  step.skip = create(SkipSchema, { by: by.actor, reason, at: now(turn) });
+  run.currentStep += 1;
+}
+
+/** The time that a person took is not the run's. */
+function extend({ context }: Turn, run: Run, { startTime }: RunStep): void {
+  if (run.deadline === undefined || startTime === undefined) return;
+  const heldMs = context.nowMs - timestampMs(startTime);
+  run.deadline = timestampFromMs(timestampMs(run.deadline) + heldMs);
+}
+
+function refused(turn: Turn, message: string): Refusal {
+  return { code: 'failedPrecondition', message: `${turn.host.name}: ${message}` };
 }

@@ -15,11 +15,14 @@ import {
   type store,
 } from '@rackwright/api';
 import { accessTo } from './bmc-access.ts';
+import { forgetFailure } from './after-failure.ts';
+import { bootOperationId } from './boots.ts';
 import { certifyErasure, checkCertified, uncertifiedDevice } from './certify.ts';
 import { challengeSeed } from './derive.ts';
 import { planDevices } from './device-plan.ts';
 import { recordIdentity } from './identity.ts';
 import { operationId } from './operation.ts';
+import { pauseEndsMs } from './pause.ts';
 import { invalidResult, isErasure } from './step-failure.ts';
 import type { EngineTiming } from './timing.ts';
 import { later, leaveAvailable, type Turn } from './turn.ts';
@@ -36,6 +39,8 @@ export interface OperationStep {
   readonly kind: 'operation';
   /** Done by the runner of the run's boot, not by the agent itself. */
   readonly inBand?: true;
+  /** What the host is from here on, whatever comes of the step; once for each beginning of it. */
+  begin?(turn: Turn): void;
   timeoutMs(timing: EngineTiming): number;
   operation(
     turn: Turn,
@@ -52,11 +57,16 @@ export interface ConditionStep {
   readonly kind: 'condition';
   timeoutMs(timing: EngineTiming): number | undefined;
   readonly waiting: { readonly reason: string; readonly message: string };
+  /** What it waits for does not come from the agent. */
+  readonly needsNoAgent?: true;
   begin?(turn: Turn): void;
-  met(turn: Turn, run: Run): boolean;
+  met(turn: Turn, run: Run, step: RunStep): boolean;
 }
 
 export type StepDefinition = OperationStep | ConditionStep;
+
+/** The step of the runner that writes an image; never one of a list that people write. */
+export const writeImageStep = 'deploy.write_image';
 
 const operationTimeout = (timing: EngineTiming) => timing.operationTimeoutMs;
 
@@ -80,8 +90,18 @@ const powerOff: OperationStep = {
   },
 };
 
+/** What boots from here on may write: certificates of before say nothing of the disks after it. */
+function beginUse({ status }: Turn): void {
+  status.useEpoch += 1n;
+  status.dirty = true;
+}
+
 const powerOn: OperationStep = {
   kind: 'operation',
+  begin: (turn) => {
+    beginUse(turn);
+    forgetFailure(turn);
+  },
   timeoutMs: operationTimeout,
   operation: (turn) => {
     const value = setPower(turn, true);
@@ -94,21 +114,28 @@ const powerOn: OperationStep = {
   },
 };
 
-const bootRunner: OperationStep = {
-  kind: 'operation',
-  timeoutMs: operationTimeout,
-  operation: (turn) => {
-    const value = setPower(turn, true);
-    value.bootFrom = agent.BootTarget.RUNNER;
-    value.bootMacs = [...turn.spec.bootMacs];
-    value.grantExpireTime = later(turn, turn.context.timing.bootTimeoutMs);
-    return { case: 'setPower', value };
-  },
-  complete: (turn) => {
-    turn.status.poweredOn = true;
-    return undefined;
-  },
-};
+const bootRunner = bootStep(agent.BootTarget.RUNNER);
+
+/** A person works on the host there: it may be written, though not by a step of ours. */
+const bootRescue: OperationStep = { ...bootStep(agent.BootTarget.RESCUE), begin: beginUse };
+
+function bootStep(target: agent.BootTarget): OperationStep {
+  return {
+    kind: 'operation',
+    timeoutMs: operationTimeout,
+    operation: (turn) => {
+      const value = setPower(turn, true);
+      value.bootFrom = target;
+      value.bootMacs = [...turn.spec.bootMacs];
+      value.grantExpireTime = later(turn, turn.context.timing.bootTimeoutMs);
+      return { case: 'setPower', value };
+    },
+    complete: (turn) => {
+      turn.status.poweredOn = true;
+      return undefined;
+    },
+  };
+}
 
 const awaitRunner: ConditionStep = {
   kind: 'condition',
@@ -178,6 +205,19 @@ const runnerStep: OperationStep = {
     isErasure(step.name) ? certifyErasure(turn, run, step, result.evidence) : undefined,
 };
 
+/** While it writes, the disk holds no whole image. */
+const writeImage: OperationStep = {
+  ...runnerStep,
+  begin: ({ status }) => {
+    status.image = '';
+    status.dirty = true;
+  },
+  complete: ({ status, record }) => {
+    status.image = record.image;
+    return undefined;
+  },
+};
+
 const forget: ConditionStep = {
   kind: 'condition',
   timeoutMs: () => undefined,
@@ -189,30 +229,65 @@ const forget: ConditionStep = {
   met: (turn) => !turn.record.forgetting,
 };
 
+/** A step that the rack's agent runs itself, on the BMC; no runner takes part. */
+const outOfBandStep: OperationStep = {
+  kind: 'operation',
+  timeoutMs: operationTimeout,
+  operation: (turn, _run, step) => ({
+    case: 'runStep',
+    value: create(agent.RunStepSchema, {
+      step: step.name,
+      mode: agent.StepMode.RUN,
+      arguments: { ...step.arguments },
+      destructive: step.destructive,
+      rerunClass: step.rerunClass,
+      bmc: bmcAccess(turn),
+      ...expectedIdentity(turn),
+    }),
+  }),
+  complete: () => undefined,
+};
+
+/** Waits for a person, who resumes or skips (`step-on.ts`); never met by itself. */
+const hold: ConditionStep = {
+  kind: 'condition',
+  timeoutMs: () => undefined,
+  waiting: { reason: 'hold', message: 'the list of steps asks for a person here' },
+  needsNoAgent: true,
+  met: () => false,
+};
+
+/** Stored by its beginning and its argument, so that it survives every restart. */
+const wait: ConditionStep = {
+  kind: 'condition',
+  timeoutMs: () => undefined,
+  waiting: { reason: 'wait', message: 'the list of steps asks for a pause here' },
+  needsNoAgent: true,
+  met: (turn, _run, step) => (pauseEndsMs(step) ?? 0) <= turn.context.nowMs,
+};
+
 const definitions: Readonly<Record<string, StepDefinition>> = {
   'bmc.verifyAccess': verifyAccess,
   'power.off': powerOff,
   'power.on': powerOn,
   'power.bootRunner': bootRunner,
+  'power.bootRescue': bootRescue,
   'runner.await': awaitRunner,
   'runner.inspect': inspect,
   'runner.inspectAgain': inspectAgain,
+  [writeImageStep]: writeImage,
   'host.forget': forget,
+  hold,
+  wait,
 };
 
-/** The engine's own steps by name; every other step is one of the runner. */
-export function stepDefinition(name: string): StepDefinition {
-  return definitions[name] ?? runnerStep;
+/** The engine's own steps by name; every other step is one of the agent or of the runner. */
+export function stepDefinition({ name, outOfBand }: RunStep): StepDefinition {
+  return definitions[name] ?? (outOfBand ? outOfBandStep : runnerStep);
 }
 
 export function isEngineStep(name: string): boolean {
   return name in definitions;
-}
-
-/** The power-on that the run's runner came up from. */
-export function bootOperationId(turn: Turn, run: Run): string {
-  const index = run.steps.findIndex((step) => step.name === 'power.bootRunner');
-  return operationId(turn, run, index, run.steps[index]?.attempt ?? 0);
 }
 
 export function factsWith(turn: Turn, change: Partial<store.HostFacts>): store.HostFacts {
@@ -224,12 +299,13 @@ function bmcAccess({ spec, status, context }: Turn): agent.BmcAccess {
 }
 
 function setPower(turn: Turn, on: boolean): agent.SetPower {
-  const { bmcIdentity } = turn.status;
-  return create(agent.SetPowerSchema, {
-    bmc: bmcAccess(turn),
-    on,
-    ...(bmcIdentity === undefined ? {} : { expectedIdentity: bmcIdentity }),
-  });
+  return create(agent.SetPowerSchema, { bmc: bmcAccess(turn), on, ...expectedIdentity(turn) });
+}
+
+/** What the BMC must still say of itself before anything is done by it. */
+function expectedIdentity({ status }: Turn) {
+  const { bmcIdentity } = status;
+  return bmcIdentity === undefined ? {} : { expectedIdentity: bmcIdentity };
 }
 
 function runStep(
@@ -238,7 +314,6 @@ function runStep(
   step: RunStep,
   { checkOf, lastProgress }: OperationOptions,
 ): agent.RunStep {
-  const { bmcIdentity } = turn.status;
   const checked = checkOf?.kind.case === 'runStep' ? checkOf.kind.value : undefined;
   const id = operationId(turn, run, run.currentStep, step.attempt);
   return create(agent.RunStepSchema, {
@@ -256,6 +331,6 @@ function runStep(
     challengeSeed: checked?.challengeSeed ?? challengeSeed(turn.context.incarnation, id),
     allowUnprovenIdentity: turn.spec.cleaning?.allowUnprovenIdentity ?? false,
     allowDiskless: turn.spec.cleaning?.allowDiskless ?? false,
-    ...(bmcIdentity === undefined ? {} : { expectedIdentity: bmcIdentity }),
+    ...expectedIdentity(turn),
   });
 }

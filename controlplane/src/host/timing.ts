@@ -20,11 +20,17 @@ export interface EngineTiming {
   /** Transient results in a row, or their duration, that become a visible fault. */
   readonly transientFaultCount: number;
   readonly transientFaultMs: number;
+  /** How long a forced removal waits for one call to agent or BMC. */
+  readonly forcedCallTimeoutMs: number;
   /** First pause before a failed goal is tried again; doubles up to `goalDelayMaxMs`. */
   readonly goalDelayMs: number;
   readonly goalDelayMaxMs: number;
   /** Failures in a row of one goal after which only a person starts it again. */
   readonly goalFailuresMax: number;
+  /** How long a failed clean leaves the host in the runner, for its logs and to be resumed. */
+  readonly runnerKeepMs: number;
+  /** Failed cleans in a row that are started again by themselves. */
+  readonly automaticRecleansMax: number;
   /** Attempts of one step that may end `interrupted` before the run fails. */
   readonly interruptionsMax: number;
 }
@@ -40,8 +46,11 @@ export const defaultTiming: EngineTiming = Object.freeze({
   conflictBudgetMs: 15 * 60_000,
   transientFaultCount: 5,
   transientFaultMs: 10 * 60_000,
+  forcedCallTimeoutMs: 60_000,
   goalDelayMs: 60_000,
   goalDelayMaxMs: 3_600_000,
   goalFailuresMax: 3,
+  runnerKeepMs: 30 * 60_000,
+  automaticRecleansMax: 2,
   interruptionsMax: 5,
 });

@@ -1,6 +1,6 @@
 /** HostService: what people ask of hosts. State is changed only through the host loop. */
 
-import type { MessageInitShape } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   type BoundService,
   bind,
@@ -10,10 +10,11 @@ import {
   type ListHostRevisionsRequest,
   type ListHostsRequest,
   notFound,
+  store as wire,
 } from '@rackwright/api';
-import { displayOf } from '../host/index.ts';
-import { answered } from '../records/index.ts';
-import { builtInSteps, cleanPlan } from '../steps/index.ts';
+import { storeKey } from '@rackwright/store';
+import { displayOf, planOf } from '../host/index.ts';
+import { answered, readRecord } from '../records/index.ts';
 import { createHost } from './create-host.ts';
 import { hostRequests } from './host-requests.ts';
 import {
@@ -25,7 +26,7 @@ import {
   readFacts,
   readHost,
 } from './host-view.ts';
-import { nameProblem, requireName } from './names.ts';
+import { nameProblem, parseName, requireName } from './names.ts';
 import { checkPageSize, listPage } from './paging.ts';
 import type { RpcDependencies } from './ports.ts';
 import { formatPosition } from './position.ts';
@@ -77,16 +78,31 @@ async function listCleanSteps(
   deps: RpcDependencies,
   name: string,
 ): Promise<MessageInitShape<typeof ListCleanStepsResponseSchema>> {
+  const { store } = deps;
   const { host } = await existing(deps, name);
-  const facts = await readFacts(deps, requireName('hosts', name));
-  const reported = facts?.hostUid === host.uid ? facts.runnerSteps : [];
-  const known = reported.length > 0 ? reported : builtInSteps;
-  const plan = cleanPlan(host.spec?.cleaning, known);
+  const rackId = parseName('racks', host.spec?.rack ?? '') ?? '';
+  const [kept, rack, fleet] = await Promise.all([
+    readFacts(deps, requireName('hosts', name)),
+    readRecord(store, wire.RackRecordSchema, storeKey('racks', rackId)),
+    readRecord(store, wire.FleetRecordSchema, storeKey('fleet', 'fleet')),
+  ]);
+  const facts = kept?.hostUid === host.uid ? kept : create(wire.HostFactsSchema);
+  const isRunnerKnown = facts.runnerSteps.length > 0;
+  const isAgentKnown = rack?.record.journal !== undefined;
+  const plan = planOf(host, {
+    facts,
+    agentSteps: isAgentKnown ? rack.record.agentSteps : undefined,
+    fleet: fleet?.record.fleet?.spec,
+  });
+  const lacks = [
+    ...(isRunnerKnown ? [] : ['no runner of this host has told its steps yet: built-in ones']),
+    ...(isAgentKnown ? [] : ['no agent of its rack has told its steps yet']),
+  ];
   return {
     steps: [...plan.enabled, ...plan.disabled],
-    complete: reported.length > 0,
-    warnings: [...plan.warnings],
-    ...(reported.length > 0 && facts?.runnerStepsAt ? { collectedAt: facts.runnerStepsAt } : {}),
+    complete: lacks.length === 0,
+    warnings: [...plan.warnings, ...lacks],
+    ...(isRunnerKnown && facts.runnerStepsAt ? { collectedAt: facts.runnerStepsAt } : {}),
   };
 }
 

@@ -1,8 +1,16 @@
-/** Steps of cleaning: the built-in ones, and the plan that list and engine share. */
+/** Steps of cleaning: what is known, what people may write, and the plan that list and engine share. */
+export {
+  type ArgumentProblem,
+  argumentProblems,
+  withDefaults,
+} from './arguments.ts';
+export { controlSteps } from './controls.ts';
 export {
   builtInSteps,
   type CleanPlan,
   cleanPlan,
   eraseMetadataStep,
   eraseStep,
+  type KnownStep,
+  type PlanInput,
 } from './plan.ts';

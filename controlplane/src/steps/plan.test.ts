@@ -14,6 +14,6 @@ test.each([
     rerunClass: RerunClass.SAFE,
     ...(said === undefined ? {} : { destructive: said }),
   });
-  const [planned] = cleanPlan(undefined, [step]).enabled;
+  const [planned] = cleanPlan({ known: [{ description: step, source: 'runner' }] }).enabled;
   expect(planned).toMatchObject({ name: 'vendor.reset', destructive: taken });
 });

@@ -9,8 +9,10 @@ import {
   type CleanStep,
   CleanStepSchema,
   ErasureLevel,
+  type FleetSpec,
   RerunClass,
 } from '@rackwright/api';
+import { describedArguments, isMandatory } from './arguments.ts';
 
 /** Interfaces from first to last among steps of the same priority. */
 const interfaceOrder = ['vendor', 'power', 'management', 'firmware', 'deploy', 'bios', 'raid'];
@@ -28,7 +30,7 @@ export const builtInSteps: readonly agent.StepDescription[] = [
     priority: erasePriority,
     rerunClass: RerunClass.CHECK_FIRST,
     destructive: true,
-    abortable: false,
+    abortable: true,
     description: 'Erase every disk of the host by the strongest method it offers, and verify it.',
   }),
   create(agent.StepDescriptionSchema, {
@@ -36,10 +38,25 @@ export const builtInSteps: readonly agent.StepDescription[] = [
     priority: 0,
     rerunClass: RerunClass.SAFE,
     destructive: true,
-    abortable: false,
+    abortable: true,
     description: 'Erase partition tables and signatures only: the named weaker level.',
   }),
 ];
+
+/** A step that somebody offers: the rack's agent out of band, or the runner on the host. */
+export interface KnownStep {
+  readonly description: agent.StepDescription;
+  readonly source: 'agent' | 'runner';
+}
+
+/** All that the plan of a host follows from. */
+export interface PlanInput {
+  readonly known: readonly KnownStep[];
+  readonly policy?: CleaningPolicy | undefined;
+  /** The value of the host's label "pool"; empty: none. */
+  readonly pool?: string | undefined;
+  readonly fleet?: FleetSpec | undefined;
+}
 
 export interface CleanPlan {
   /** In the order in which they run. */
@@ -48,18 +65,27 @@ export interface CleanPlan {
   readonly warnings: readonly string[];
 }
 
-/** The automatic plan. `known` are the runner's own descriptions, or the built-in ones. */
-export function cleanPlan(
-  policy: CleaningPolicy | undefined,
-  known: readonly agent.StepDescription[],
-): CleanPlan {
-  const overrides = policy?.priorityOverrides ?? {};
-  const steps = known.map((step) => plannedStep(step, policy));
-  const names = new Set(known.map((step) => step.name));
-  const warnings = Object.keys(overrides)
-    .filter((name) => !names.has(name))
-    .sort()
-    .map((name) => `priority_overrides names ${name}, which is no known step`);
+type Overrides = Readonly<Record<string, number>>;
+
+/** One place where people set priorities. */
+interface Layer {
+  readonly from: 'host' | 'pool' | 'fleet';
+  /** How it is named in reasons and warnings. */
+  readonly called: string;
+  readonly overrides: Overrides;
+}
+
+/** The automatic plan. */
+export function cleanPlan(input: PlanInput): CleanPlan {
+  const layers = layersOf(input);
+  const steps = input.known.map((step) => plannedStep(step, layers, input.policy?.level));
+  const names = new Set(input.known.map(({ description }) => description.name));
+  const warnings = layers.flatMap(({ called, overrides }) =>
+    Object.keys(overrides)
+      .filter((name) => !names.has(name))
+      .sort()
+      .map((name) => `${called} names ${name}, which is no known step`),
+  );
   return {
     enabled: steps.filter((step) => step.enabled).sort(runsBefore),
     disabled: steps.filter((step) => !step.enabled).sort(runsBefore),
@@ -67,42 +93,87 @@ export function cleanPlan(
   };
 }
 
-function plannedStep(step: agent.StepDescription, policy: CleaningPolicy | undefined): CleanStep {
-  const override = policy?.priorityOverrides[step.name];
-  const level = priorityByLevel(step, policy?.level);
-  const priority = override ?? level.priority;
+/** The first that names a step decides. */
+function layersOf({ policy, pool = '', fleet }: PlanInput): readonly Layer[] {
+  const ofPool = fleet?.pools.find((each) => pool !== '' && each.pool === pool);
+  return [
+    { from: 'host', called: 'priority_overrides', overrides: policy?.priorityOverrides ?? {} },
+    {
+      from: 'pool',
+      called: `priority_overrides of the pool "${pool}"`,
+      overrides: ofPool?.priorityOverrides ?? {},
+    },
+    {
+      from: 'fleet',
+      called: 'priority_overrides of the fleet',
+      overrides: fleet?.priorityOverrides ?? {},
+    },
+  ];
+}
+
+function plannedStep(
+  { description: step, source }: KnownStep,
+  layers: readonly Layer[],
+  level: ErasureLevel | undefined,
+): CleanStep {
+  const { priority, priorityFrom, reason } = priorityOf(step, layers, level);
+  const needed = describedArguments(step).filter(isMandatory);
+  const lacks = needed.map(({ name }) => name).join(', ');
+  const why = lacks === '' ? reason : `it needs ${lacks}: it runs only when asked for with that`;
+  const enabled = priority > 0 && lacks === '';
   return create(CleanStepSchema, {
     name: step.name,
     priority,
-    enabled: priority > 0,
-    disabledReason: priority > 0 ? '' : disabledReason(override, level.reason),
-    source: 'runner',
+    priorityFrom,
+    enabled,
+    disabledReason: enabled ? '' : priority > 0 ? why : reason,
+    source,
     rerunClass: step.rerunClass,
     // R8: who does not say counts as destructive.
     destructive: step.destructive !== false,
     abortable: step.abortable,
     description: step.description,
     arguments: { ...step.arguments },
+    typedArguments: describedArguments(step),
+    rebootAfter: step.rebootAfter,
+    needsRamdisk: source === 'runner',
   });
+}
+
+interface Priority {
+  readonly priority: number;
+  readonly priorityFrom: Layer['from'] | 'level' | 'step';
+  /** Why it does not run by itself, when the priority is 0. */
+  readonly reason: string;
+}
+
+/** Host before pool before fleet; then the policy's level, then what the step says itself. */
+function priorityOf(
+  step: agent.StepDescription,
+  layers: readonly Layer[],
+  level: ErasureLevel | undefined,
+): Priority {
+  for (const { from, called, overrides } of layers) {
+    const priority = overrides[step.name];
+    if (priority === undefined) continue;
+    return { priority, priorityFrom: from, reason: `${called} sets its priority to 0` };
+  }
+  const byLevel = priorityByLevel(step, level);
+  if (byLevel !== undefined) return byLevel;
+  const reason = 'its priority is 0: it runs only when asked for';
+  return { priority: step.priority, priorityFrom: 'step', reason };
 }
 
 /** The policy's level decides which of the two erasures is automatic. */
 function priorityByLevel(
   step: agent.StepDescription,
   level: ErasureLevel | undefined,
-): { readonly priority: number; readonly reason: string } {
-  const metadataOnly = level === ErasureLevel.METADATA_ONLY;
-  if (step.name === eraseStep && metadataOnly) {
-    return { priority: 0, reason: 'the cleaning policy asks for metadata only' };
-  }
-  if (step.name === eraseMetadataStep && metadataOnly) {
-    return { priority: erasePriority, reason: '' };
-  }
-  return { priority: step.priority, reason: 'its priority is 0: it runs only when asked for' };
-}
-
-function disabledReason(override: number | undefined, reason: string): string {
-  return override === undefined ? reason : 'priority_overrides sets its priority to 0';
+): Priority | undefined {
+  if (level !== ErasureLevel.METADATA_ONLY) return undefined;
+  const reason = 'the cleaning policy asks for metadata only';
+  if (step.name === eraseStep) return { priority: 0, priorityFrom: 'level', reason };
+  if (step.name !== eraseMetadataStep) return undefined;
+  return { priority: erasePriority, priorityFrom: 'level', reason: '' };
 }
 
 function runsBefore(a: CleanStep, b: CleanStep): number {

@@ -17,6 +17,7 @@ import {
   store,
   Transport,
 } from '@rackwright/api';
+import { isBootStep } from '../boots.ts';
 import { step } from '../machine.ts';
 import { defaultTiming } from '../timing.ts';
 import type { HostContext, HostEffect, HostEvent, HostOutcome, HostRequest } from '../types.ts';
@@ -106,6 +107,8 @@ export function bench(
       fleet: undefined,
       identityOwners: new Map(),
       reservationsHeld: true,
+      fencesPending: new Set(),
+      tombstones: 0,
       imagesSupported: false,
       incarnation: 'i1',
       freeze: undefined,
@@ -136,7 +139,8 @@ export function bench(
     },
     runnerReady: () => {
       const run = self.record.host?.status?.run;
-      const index = run?.steps.findIndex((each) => each.name === 'power.bootRunner') ?? 0;
+      const index =
+        run?.steps.findLastIndex((each) => isBootStep(each.name) && each.attempt > 0) ?? 0;
       const bootOperationId = `u1/${run?.number}/${index}/${run?.steps[index]?.attempt}`;
       const runnerReady = { hostUid: 'u1', bootOperationId, runnerSession: 's1', bootId: 'b1' };
       self.apply({
