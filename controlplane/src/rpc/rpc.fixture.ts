@@ -6,12 +6,9 @@ import {
   ApiFailure,
   agent,
   type Channel,
-  CredentialService,
   connect,
   createClient,
-  ErasureCertificateService,
-  HostService,
-  RackService,
+  operatorClients,
 } from '@rackwright/api';
 import type { Log, LogFields } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
@@ -73,12 +70,8 @@ export function startOn(
 }
 
 function clientsOf(channel: Channel, token: string) {
-  const headers = { authorization: `Bearer ${token}` };
   return {
-    hosts: createClient(HostService, channel, { headers }),
-    racks: createClient(RackService, channel, { headers }),
-    credentials: createClient(CredentialService, channel, { headers }),
-    erasures: createClient(ErasureCertificateService, channel, { headers }),
+    ...operatorClients(channel, token),
     enrolment: createClient(agent.EnrolmentService, channel),
   };
 }

@@ -25,6 +25,7 @@ export * from './gen/rackwright/v1/host_pb.ts';
 export * from './gen/rackwright/v1/inventory_pb.ts';
 export * from './gen/rackwright/v1/rack_pb.ts';
 export * from './gen/rackwright/v1/run_pb.ts';
+export { type OperatorClients, operatorClients } from './operators.ts';
 export { type Channel, type ConnectOptions, connect } from './rpc/channel.ts';
 export { type CallOptions, type Client, createClient } from './rpc/client.ts';
 export {

@@ -10,15 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
-import {
-  CredentialService,
-  connect,
-  createClient,
-  HostService,
-  HostState,
-  RackService,
-  WatchHostsResponse_Kind,
-} from '@rackwright/api';
+import { connect, HostState, operatorClients, WatchHostsResponse_Kind } from '@rackwright/api';
 import { freePorts } from '@rackwright/sim/loopback';
 
 const run = promisify(execFile);
@@ -127,19 +119,13 @@ async function connectClients() {
   const caPem = readFileSync(join(identity, 'ca.pem'), 'utf8');
   const token = readFileSync(join(identity, 'admin.token'), 'utf8').trim();
   const channel = connect({ target: `127.0.0.1:${operatorsPort}`, caPem, serverName: 'localhost' });
-  const headers = { authorization: `Bearer ${token}` };
-  const clients = {
-    hosts: createClient(HostService, channel, { headers }),
-    racks: createClient(RackService, channel, { headers }),
-    credentials: createClient(CredentialService, channel, { headers }),
-    close: () => channel.close(),
-  };
+  const clients = { ...operatorClients(channel, token), close: () => channel.close() };
   await until(async () => (await clients.racks.listRacks({})).racks.length === 0);
   return clients;
 }
 
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (let attempt = 0; attempt < 400; attempt++) {
+  for (const endMs = Date.now() + 120_000; Date.now() < endMs; ) {
     try {
       if (await holds()) return;
     } catch {

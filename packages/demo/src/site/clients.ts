@@ -1,12 +1,5 @@
 /** The operators' API of the demo's control plane. */
-import {
-  CredentialService,
-  connect,
-  createClient,
-  ErasureCertificateService,
-  HostService,
-  RackService,
-} from '@rackwright/api';
+import { connect, type OperatorClients, operatorClients } from '@rackwright/api';
 
 export interface ClientOptions {
   /** "host:port" */
@@ -15,16 +8,11 @@ export interface ClientOptions {
   readonly token: string;
 }
 
-export type Clients = ReturnType<typeof openClients>;
+export interface Clients extends OperatorClients {
+  close(): void;
+}
 
-export function openClients({ target, caPem, token }: ClientOptions) {
+export function openClients({ target, caPem, token }: ClientOptions): Clients {
   const channel = connect({ target, caPem, serverName: 'localhost' });
-  const headers = { authorization: `Bearer ${token}` };
-  return {
-    hosts: createClient(HostService, channel, { headers }),
-    racks: createClient(RackService, channel, { headers }),
-    credentials: createClient(CredentialService, channel, { headers }),
-    erasures: createClient(ErasureCertificateService, channel, { headers }),
-    close: () => channel.close(),
-  };
+  return { ...operatorClients(channel, token), close: () => channel.close() };
 }

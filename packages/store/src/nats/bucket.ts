@@ -38,9 +38,9 @@ export function checkBucketName(bucket: string): void {
   );
 }
 
-/** The settings that differ from what the contract needs, as "name is x, needs y". */
-export function wrongSettings(config: StreamConfig, bucket: string, replicas: number): string[] {
-  const needed: Partial<Record<keyof StreamConfig, unknown>> = {
+/** The settings of a stream that carries a bucket. */
+function neededSettings(bucket: string, replicas: number) {
+  return {
     subjects: [subjectOf(bucket, '>')],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
@@ -51,8 +51,12 @@ export function wrongSettings(config: StreamConfig, bucket: string, replicas: nu
     num_replicas: replicas,
     allow_direct: false,
     deny_delete: true,
-    sealed: false,
   };
+}
+
+/** The settings that differ from what the contract needs, as "name is x, needs y". */
+export function wrongSettings(config: StreamConfig, bucket: string, replicas: number): string[] {
+  const needed = { ...neededSettings(bucket, replicas), sealed: false };
   const wrong: string[] = [];
   for (const [name, need] of Object.entries(needed)) {
     const have = config[name as keyof StreamConfig];
@@ -86,16 +90,7 @@ export async function openStream(
   try {
     return await manager.streams.add({
       name,
-      subjects: [subjectOf(bucket, '>')],
-      retention: RetentionPolicy.Limits,
-      storage: StorageType.File,
-      max_age: 0,
-      max_msgs: -1,
-      max_bytes: -1,
-      max_msgs_per_subject: HISTORY_PER_KEY,
-      num_replicas: replicas,
-      allow_direct: false,
-      deny_delete: true,
+      ...neededSettings(bucket, replicas),
       metadata: { [INCARNATION_METADATA]: randomId(random) },
     });
   } catch (error) {
