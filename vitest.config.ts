@@ -12,6 +12,7 @@ export default defineConfig({
     // Generous: a busy machine is not a failure.
     testTimeout: 180_000,
     hookTimeout: 180_000,
+    expect: { poll: { timeout: 120_000 } },
     reporters: ['default', skippedReporter, ...json],
     projects: tiers.map(({ name, include, exclude, order }) => ({
       extends: true as const,

@@ -14,7 +14,7 @@ import {
 } from './machines.ts';
 import { Rack } from './rack.ts';
 
-const timeout = 180_000;
+const timeout = 600_000;
 
 function machine(number: number): MachinePlan {
   return {

@@ -14,9 +14,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { processesOf } from './leftovers.ts';
 
 const program = join(import.meta.dirname, '../../packages/demo/src/main.ts');
-const storyTimeoutMs = 240_000;
+const storyTimeoutMs = 600_000;
 const script = `
 say A rack that lives
 wait h1 available
@@ -64,24 +65,15 @@ function startDemo(...args: string[]) {
 }
 
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (const endMs = Date.now() + 60_000; Date.now() < endMs; ) {
+  for (const endMs = Date.now() + 180_000; Date.now() < endMs; ) {
     if (await holds()) return;
     await sleep(50);
   }
   throw new Error('waited in vain');
 }
 
-/** Processes with the test's folder anywhere among their words. */
 function processes(): string[] {
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  return pids.flatMap((pid) => {
-    try {
-      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
-      return words.includes(folder) ? [words] : [];
-    } catch {
-      return [];
-    }
-  });
+  return processesOf(folder).map(({ words }) => words);
 }
 
 /** Every port that the configuration files of the running demo name. */

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { diskChanges, type MachinePlan } from './machines.ts';
 import { Rack, type RackOptions } from './rack.ts';
 
-const timeout = 180_000;
+const timeout = 600_000;
 const good: DiskPlan = { name: 'vdg', serial: 'GOOD-1', kind: 'discard' };
 
 function machineWith(disks: readonly DiskPlan[]): MachinePlan {

@@ -15,7 +15,7 @@ const machine: MachinePlan = {
   serial: 'SN-1',
   disks: [discardDisk, formatDisk],
 };
-const rowTimeoutMs = 180_000;
+const rowTimeoutMs = 600_000;
 
 const rows = boundaries.flatMap(({ name, occurrence }) =>
   victims.map((victim) => ({ name, occurrence, victim, expected: killTable[name][victim] })),

@@ -18,7 +18,7 @@ const machine: MachinePlan = {
 
 const title = 'a host that boots by %s becomes available, and its disks hold nothing of before';
 
-test.for(['bios', 'uefi', 'uefiHttp'] as const)(title, { timeout: 120_000 }, async (form) => {
+test.for(['bios', 'uefi', 'uefiHttp'] as const)(title, { timeout: 600_000 }, async (form) => {
   const rack = await Rack.start({ machines: [{ ...machine, form }] });
   try {
     const host = await rack.untilHost('h1', 'available', ({ status }) => {

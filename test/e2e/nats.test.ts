@@ -9,11 +9,13 @@ import { expect, type TestContext, test } from 'vitest';
 import { diskLog, type MachinePlan } from './machines.ts';
 import { eventually, Rack } from './rack.ts';
 
-const timeout = 180_000;
+const timeout = 600_000;
 const bucket = 'rackwright';
 const replicas = 1;
 /** Several looks at every host by both control planes. */
-const idleMs = 15_000;
+const idleMs = 10_000;
+/** What follows on the last clean may still be written in the first of them. */
+const idleLooksMax = 4;
 const outageMs = 6_000;
 const disk: DiskPlan = {
   name: 'vda',
@@ -52,6 +54,10 @@ async function onNats(
     await nats.dispose();
   }
 }
+
+/** Who holds the agent's session says so in the rack's record once a minute. */
+const isIdle = (written: readonly string[]): boolean =>
+  written.length <= 1 && written.every((key) => key === 'racks.r1');
 
 async function expectAvailable(rack: Rack): Promise<void> {
   const host = await rack.untilHost('h1', 'available', ({ status }) => {
@@ -116,15 +122,16 @@ test('two control planes on one bucket lead a host to available', { timeout }, (
       durability: { kind: 'monitors', urls: nats.monitors },
     });
     try {
-      await sleep(2_000);
-      const written: string[] = [];
-      const ending = AbortSignal.timeout(idleMs);
-      for await (const change of store.watch(await store.latestRevision(), '', ending)) {
-        written.push(change.kind === 'compacted' ? change.reason : change.key);
+      let written: string[] = [];
+      for (let look = 0; look < idleLooksMax; look += 1) {
+        written = [];
+        const ending = AbortSignal.timeout(idleMs);
+        for await (const change of store.watch(await store.latestRevision(), '', ending)) {
+          written.push(change.kind === 'compacted' ? change.reason : change.key);
+        }
+        if (isIdle(written)) break;
       }
-      // Who holds the agent's session says so in the rack's record once a minute.
-      expect(written.filter((key) => key !== 'racks.r1')).toEqual([]);
-      expect(written.length).toBeLessThanOrEqual(1);
+      expect(written).toSatisfy(isIdle);
     } finally {
       await store.close();
     }

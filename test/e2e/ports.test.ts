@@ -5,7 +5,7 @@ import { listeningPorts, plainAnswer } from './listening.ts';
 import type { MachinePlan } from './machines.ts';
 import { Rack } from './rack.ts';
 
-const timeout = 180_000;
+const timeout = 600_000;
 const waitMs = 15_000;
 const machine: MachinePlan = {
   name: 'h1',

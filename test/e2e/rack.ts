@@ -21,17 +21,14 @@ import { promisify } from 'node:util';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   type CleaningPolicySchema,
-  CredentialService,
   connect,
-  createClient,
-  ErasureCertificateService,
   type Host,
   HostGoal,
-  HostService,
-  RackService,
+  operatorClients,
 } from '@rackwright/api';
 import { type BootNetwork, type LeaseGiver, startLeaseGiver } from '@rackwright/sim/firmware';
 import { freePorts } from '@rackwright/sim/loopback';
+import { endProcessesOf } from './leftovers.ts';
 import { bmcPassword, type MachineFolder, type MachinePlan, makeMachine } from './machines.ts';
 
 const run = promisify(execFile);
@@ -271,7 +268,7 @@ export class Rack {
   readonly #paused = new Set<Role>();
 
   async #restart(role: Role): Promise<void> {
-    if (!this.#stopping) await this.#startProgram(role);
+    if (!this.#stopping && !this.#paused.has(role)) await this.#startProgram(role);
   }
 
   /** Ends programs by SIGKILL, all at once; each is started again at once. */
@@ -369,7 +366,7 @@ export class Rack {
     name: string,
     what: string,
     holds: (host: Host) => boolean,
-    timeoutMs = 120_000,
+    timeoutMs = 240_000,
   ): Promise<Host> {
     const endMs = Date.now() + timeoutMs;
     let last: Host | undefined;
@@ -401,31 +398,14 @@ export class Rack {
     this.#clients?.close();
     this.#replicaClients?.close();
     this.#leaseGiver?.close();
-    for (const child of this.#children.values()) child.kill('SIGKILL');
-    for (const { folder } of this.machines) killMachine(folder);
-    await sleep(50);
-    rmSync(this.folder, { recursive: true, force: true });
+    await endProcessesOf(this.folder);
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 }
 
 function clientsOf(target: string, caPem: string, token: string) {
   const channel = connect({ target, caPem, serverName: 'localhost' });
-  const headers = { authorization: `Bearer ${token}` };
-  return {
-    hosts: createClient(HostService, channel, { headers }),
-    racks: createClient(RackService, channel, { headers }),
-    credentials: createClient(CredentialService, channel, { headers }),
-    erasures: createClient(ErasureCertificateService, channel, { headers }),
-    close: () => channel.close(),
-  };
-}
-
-function killMachine(folder: string): void {
-  try {
-    process.kill(-Number(readFileSync(join(folder, 'machine.pid'), 'utf8')), 'SIGKILL');
-  } catch {
-    // It is off.
-  }
+  return { ...operatorClients(channel, token), close: () => channel.close() };
 }
 
 function tail(file: string): string {
@@ -437,7 +417,7 @@ function tail(file: string): string {
 }
 
 export async function eventually<T>(what: string, attempt: () => T | Promise<T>): Promise<T> {
-  const endMs = Date.now() + 60_000;
+  const endMs = Date.now() + 180_000;
   for (;;) {
     try {
       return await attempt();

@@ -16,7 +16,7 @@ import { expect, test } from 'vitest';
 import { bmcCommands, diskLog, type MachineFolder, type MachinePlan } from './machines.ts';
 import { eventually, Rack } from './rack.ts';
 
-const timeout = 180_000;
+const timeout = 600_000;
 const name = 'hosts/h1';
 const disk: DiskPlan = {
   name: 'vda',

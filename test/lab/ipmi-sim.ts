@@ -15,7 +15,7 @@ import type { Undo } from './undo.ts';
 export const BMC_USER = 'rackwright';
 /** Its password: at most 16 letters, a limit of the simulator. */
 export const BMC_PASSWORD = 'lab-Secret_1';
-const READY_WAIT_MS = 5_000;
+const READY_WAIT_MS = 60_000;
 const CONTROL_SCRIPT = join(import.meta.dirname, 'chassis-control.sh');
 
 /** A running BMC. */
@@ -91,7 +91,7 @@ export async function ipmitool(
   return await runProgram(
     'ipmitool',
     ['-I', 'lanplus', '-C', '3', '-H', address, '-U', BMC_USER, '-f', '/dev/stdin', ...args],
-    { namespace: network.namespace, input: `${BMC_PASSWORD}\n`, timeoutMs: 15_000 },
+    { namespace: network.namespace, input: `${BMC_PASSWORD}\n`, timeoutMs: 60_000 },
   );
 }
 

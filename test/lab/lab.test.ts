@@ -9,7 +9,7 @@ import { labNamespaces } from './netns.ts';
 import { until } from './processes.ts';
 import { usualDisks } from './qemu.ts';
 
-const POWER_WAIT_MS = 20_000;
+const POWER_WAIT_MS = 120_000;
 const PROGRAMS = ['qemu-system-x86_64', 'ipmi_sim', 'ipmitool', 'dnsmasq', 'radvd', 'setpriv'];
 
 function needsLab(context: TestContext): void {

@@ -14,7 +14,7 @@ import { runProgram, type Started, startProcess, tryProgram, until, within } fro
 const ROOT = join(import.meta.dirname, '../..');
 const OPERATORS_PORT = 7440;
 const AGENTS_PORT = 7441;
-const START_WAIT_MS = 30_000;
+const START_WAIT_MS = 120_000;
 export const RACK = 'r1';
 
 /** Which process dies. */

@@ -56,7 +56,7 @@ test('boots go on during a flood of 5,000 malformed packets a second', async () 
     const [initrd = ''] = script.match(/http:\S+\/files\/initrd/) ?? [];
     expect(await (await fetch(initrd)).bytes()).toHaveLength(500_000);
   };
-  await expect.poll(flood.packetsSent, { timeout: 30_000 }).toBeGreaterThan(1_000);
+  await expect.poll(flood.packetsSent, { timeout: 120_000 }).toBeGreaterThan(1_000);
   // A machine with other work may not keep the rate up; then the next window has to show it.
   let shown = { boots: 0, rate: 0 };
   for (let window = 0; window < 8 && shown.rate < requiredPerSecond; window += 1) {

@@ -17,7 +17,7 @@ const mac = {
   stranger: '52:54:00:77:00:99',
 } as const;
 
-const waitMs = 20_000;
+const waitMs = 60_000;
 
 interface Site {
   readonly undo: Undo;
@@ -292,7 +292,7 @@ describe('dnsmasq as another server', () => {
   test('is found by its client’s choice, and we come back when it has gone', async (context) => {
     const here = siteWith('dnsmasq', context);
     const dhclient = siteWith('dhclient', context);
-    const server = await startServer(here, { quietMs: 8_000, probeMs: 0 });
+    const server = await startServer(here, { quietMs: 15_000, probeMs: 0 });
     const namespace = await here.wire.plug('other', '52:54:00:77:00:98');
     await runProgram('ip', ['-n', namespace, 'addr', 'add', '10.77.0.2/24', 'dev', 'eth0']);
     const other = startOther(here, here.path, namespace);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 const main = new URL('../../../controlplane/src/main.ts', import.meta.url).pathname;
-const startTimeoutMs = 30_000;
+const startTimeoutMs = 120_000;
 
 export interface ControlPlaneProcess {
   readonly folder: string;

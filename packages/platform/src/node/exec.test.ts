@@ -61,27 +61,27 @@ test('kills the whole process group on timeout and keeps what was said', async (
   const pidFile = join(folder, 'pid');
   const start = performance.now();
   const result = await exec.run(
-    shell(`echo begun; sleep 600 & echo $! >${pidFile}; wait`, { timeoutMs: 300 }),
+    shell(`sleep 600 & echo $! >${pidFile}; echo begun; wait`, { timeoutMs: 2_000 }),
   );
-  expect(performance.now() - start).toBeLessThan(10_000);
+  expect(performance.now() - start).toBeLessThan(60_000);
   expect(result).toEqual({ kind: 'timedOut', stdout: 'begun\n', stderr: '' });
   const pid = readFileSync(pidFile, 'utf8').trim();
   rmSync(folder, { recursive: true });
-  await expect.poll(() => isRunning(pid), { timeout: 5_000 }).toBe(false);
+  await expect.poll(() => isRunning(pid), { timeout: 60_000 }).toBe(false);
 });
 
 test('leaves no child of the group behind after a normal end', async () => {
   const result = await exec.run(shell('sleep 600 & echo $!'));
   expect(result).toMatchObject({ kind: 'exited', code: 0 });
   const pid = result.kind === 'exited' ? result.stdout.trim() : '';
-  await expect.poll(() => isRunning(pid), { timeout: 5_000 }).toBe(false);
+  await expect.poll(() => isRunning(pid), { timeout: 60_000 }).toBe(false);
 });
 
 test('settles although a process in another session holds the output open', async () => {
   const start = performance.now();
-  const result = await exec.run(shell('setsid sleep 6 & sleep 0.3; echo parent'));
+  const result = await exec.run(shell('setsid sleep 40 & sleep 0.3; echo parent'));
   expect(result).toMatchObject({ kind: 'exited', code: 0, stdout: 'parent\n' });
-  expect(performance.now() - start).toBeLessThan(5_000);
+  expect(performance.now() - start).toBeLessThan(30_000);
 });
 
 test('kills on abort, and does not start when aborted before', async () => {

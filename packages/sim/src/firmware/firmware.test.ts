@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { decodeDhcp, dhcpOption, encodeDhcp, readOption, writeOption } from '@rackwright/dhcp';
 import { decodePacket, encodePacket } from '@rackwright/tftp';
 import { afterEach, expect, test } from 'vitest';
+import { freePorts } from '../loopback/index.ts';
 import { DhcpClient } from './dhcp-client.ts';
 import { netboot } from './firmware.ts';
 import { fetchByHttp } from './http-client.ts';
@@ -20,19 +21,8 @@ afterEach(() => {
   for (const close of closing.splice(0)) close();
 });
 
-async function freeUdpPort(): Promise<number> {
-  const socket = createSocket('udp4');
-  socket.bind(0, '127.0.0.1');
-  await once(socket, 'listening');
-  const { port } = socket.address();
-  socket.close();
-  return port;
-}
-
 async function site(): Promise<{ network: BootNetwork; giver: LeaseGiver }> {
-  const [dhcpPort = 0, clientPort = 0, pxePort = 0, tftpPort = 0] = await Promise.all(
-    [1, 2, 3, 4].map(freeUdpPort),
-  );
+  const [dhcpPort = 0, clientPort = 0, pxePort = 0, tftpPort = 0] = await freePorts(4);
   const network = { broadcastAddress, dhcpPort, clientPort, pxePort, tftpPort };
   const giver = await startLeaseGiver({
     ...network,

@@ -19,7 +19,7 @@ beforeAll(async () => {
   if (serverMissing() !== undefined) return;
   durable = await NatsCluster.start({ servers: 1, syncAlways: true });
   late = await NatsCluster.start({ servers: 1, syncAlways: false });
-}, 60_000);
+}, 300_000);
 
 beforeEach((context) => {
   const reason = serverMissing();
