@@ -54,10 +54,6 @@ test('shows the end of a tier that ended badly and named nothing', () => {
   expect(text.length).toBeLessThan(40);
 });
 
-test('says nothing of a tier that is well', () => {
-  expect(describeTier('check', 0, 'ok', [])).toEqual([]);
-});
-
 test('is bounded, however much failed', () => {
   const lines = Array.from({ length: 100 }, () => 'x'.repeat(1_000));
   const failures = Array.from({ length: 100 }, (_, index) => ({ name: `test ${index}`, lines }));

@@ -1,6 +1,6 @@
 /**
  * What failed in one tier of `.ci/run`, short enough to stand at the end of its log:
- * `node test/failures.ts <tier> <exit code> <log> <vitest JSON>` prints nothing when all is well.
+ * `node test/failures.ts <tier> <exit code> <log> <vitest JSON>`.
  *
  * F1 A tier that ended badly is named, whatever it printed.
  * F2 No tier fills the log: failures, lines of each and columns of a line are bounded.
@@ -56,14 +56,13 @@ export function failuresOfLog(text: string): Failure[] {
   });
 }
 
-/** All of a tier (F1, F2); empty when it ended well. */
+/** All of a tier that counts as failed (F1, F2). */
 export function describeTier(
   tier: string,
   exitCode: number,
   log: string,
   failures: readonly Failure[],
 ): string[] {
-  if (exitCode === 0 && failures.length === 0) return [];
   const text = [`--- ${tier} ended with ${exitCode}`];
   for (const { name, lines } of failures.slice(0, failuresMax)) {
     text.push(`FAILED ${tier}: ${name}`, ...lines.slice(0, linesMax).map((line) => `    ${line}`));
