@@ -2,7 +2,7 @@
  * What a person can do about each kind of failure. Each line is one action; a command in it works
  * as it stands once the words in capitals are filled in.
  */
-import { BmcProtocol, type store } from '@rackwright/api';
+import { BmcProtocol, type Run, type store } from '@rackwright/api';
 
 /** What the lines name: as people type it. */
 interface Named {
@@ -100,15 +100,42 @@ function namesOf(record: store.HostRecord): Named {
     credential: bmc?.credential.replace(/^credentials\//, '') ?? 'CREDENTIAL',
     place: `${bmc?.address ?? '?'}:${port} (${redfish ? 'Redfish' : 'IPMI'})`,
     endpoint: bmc?.port === undefined ? 'ADDRESS' : `ADDRESS:${bmc.port}`,
-    again: `rackwright host ${failedCommand(record)} ${host}`,
+    again: `rackwright host ${failedCommand(record, host)}`,
     shownCertificate: shownCertificate(record),
   };
 }
 
 /** The command that starts what failed last. */
-function failedCommand(record: store.HostRecord): string {
-  const kind = record.host?.status?.lastError?.run.split(' ')[0] ?? '';
-  return ['verify', 'inspect', 'clean'].includes(kind) ? kind : 'verify';
+function failedCommand(record: store.HostRecord, host: string): string {
+  const { lastError, run } = record.host?.status ?? {};
+  const kind = lastError?.run.split(' ')[0] ?? '';
+  switch (kind) {
+    case 'verify':
+    case 'inspect':
+    case 'clean':
+    case 'release':
+    case 'rescue':
+      return `${kind} ${host}`;
+    case 'adopt':
+    case 'delete':
+      return `retry ${host}`;
+    case 'provision':
+      return `clean ${host}`;
+    case 'reimage':
+      return `reimage ${host} --image IMAGE`;
+    case 'service':
+      return `service ${host} --step STEP`;
+    case 'power':
+      return `power ${powerAction(run)} ${host}`;
+    default:
+      return `verify ${host}`;
+  }
+}
+
+function powerAction(run: Run | undefined): string {
+  const names = run?.steps.map(({ name }) => name) ?? [];
+  if (!names.includes('power.on')) return 'off';
+  return names.includes('power.off') ? 'reset' : 'on';
 }
 
 /** The fingerprint in the failure's words that is not the pinned one. */

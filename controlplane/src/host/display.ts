@@ -1,5 +1,13 @@
 /** The words in which people read a host's state; derived, never stored. */
-import { HostState, type HostStatus, RunKind, RunPhase } from '@rackwright/api';
+import {
+  type Deletion,
+  DeletionMode,
+  HostState,
+  type HostStatus,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+} from '@rackwright/api';
 import { activeRun } from './turn.ts';
 
 const stateNames: Readonly<Record<number, string>> = {
@@ -26,18 +34,28 @@ const runNames: Readonly<Record<number, string>> = {
   [RunKind.ADOPT]: 'adopting',
 };
 
-/** "cleaning", "cleaning, waiting for agent", "pending delete", "manageable". */
+/** "cleaning", "cleaning, waiting for agent", "pending force delete", "provisioned, in rescue". */
 export function displayOf(status: HostStatus): string {
   const run = activeRun(status);
   if (run === undefined) {
-    return status.deletion === undefined
-      ? (stateNames[status.state] ?? 'unknown')
-      : 'pending delete';
+    if (status.deletion !== undefined) return pendingName(status.deletion);
+    const state = stateNames[status.state] ?? 'unknown';
+    return isInRescue(status) ? `${state}, in rescue` : state;
   }
   const name = runNames[run.kind] ?? 'working';
-  const pending = status.deletion !== undefined && run.kind !== RunKind.DELETE;
-  const base = pending ? `pending delete, ${name}` : name;
+  const pending = run.kind === RunKind.DELETE ? undefined : status.deletion;
+  const base = pending === undefined ? name : `${pendingName(pending)}, ${name}`;
   const { waiting } = run;
   if (run.phase !== RunPhase.WAITING || waiting === undefined) return base;
   return `${base}, waiting for ${waiting.reason}`;
+}
+
+function pendingName({ mode }: Deletion): string {
+  return mode === DeletionMode.FORCE ? 'pending force delete' : 'pending delete';
+}
+
+/** Not while it is only wanted: the boot may have failed, or another run have come after it. */
+function isInRescue({ inRescue, run, poweredOn }: HostStatus): boolean {
+  const booted = run?.kind === RunKind.RESCUE && run.outcome === RunOutcome.SUCCEEDED;
+  return inRescue && booted && poweredOn !== false;
 }

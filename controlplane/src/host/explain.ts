@@ -5,31 +5,21 @@
  * Invariant: what stands under `unblock` names a command or an action that makes the host move.
  */
 import { create } from '@bufbuild/protobuf';
-import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import {
   CauseSchema,
   type Explanation,
   ExplanationSchema,
-  HoldScope,
   HostGoal,
+  HostState,
   type Run,
   RunPhase,
   type store,
 } from '@rackwright/api';
 import { adviceFor } from './advice.ts';
 import { displayOf } from './display.ts';
+import { type Told, tellHold, tellRest, tellUse } from './explain-use.ts';
 import { activeRun, currentStep, runName } from './turn.ts';
 import type { HostContext } from './types.ts';
-
-interface Told {
-  readonly headline: string;
-  readonly causes?: readonly { readonly text: string; readonly since?: Timestamp | undefined }[];
-  readonly blocker?: string;
-  readonly since?: Timestamp | undefined;
-  readonly nextAttemptTime?: Timestamp | undefined;
-  readonly deadline?: Timestamp | undefined;
-  readonly unblock?: readonly string[];
-}
 
 /** `undefined` fields of the answer mean: does not apply. */
 export function explainHost(record: store.HostRecord, context: HostContext): Explanation {
@@ -54,17 +44,8 @@ function tell(record: store.HostRecord, context: HostContext): Told {
   if (status === undefined) return { headline: 'the record has no status' };
   const run = activeRun(status);
   if (run !== undefined) return tellRun(record, run, context);
-  const hold = status.holds.find(({ scope }) => scope === HoldScope.WORK);
-  if (hold !== undefined) {
-    const id = record.host?.name.replace(/^hosts\//, '') ?? 'HOST';
-    return {
-      headline: `held by ${hold.by}: nothing new starts`,
-      causes: [{ text: hold.reason, since: hold.since }],
-      blocker: 'the hold',
-      since: hold.since,
-      unblock: [`see to the reason, then: rackwright host release-hold ${id}`],
-    };
-  }
+  const held = status.deletion === undefined ? tellHold(record) : undefined;
+  if (held !== undefined) return held;
   return tellMissing(record, context) ?? tellGoal(record, context);
 }
 
@@ -174,13 +155,18 @@ function tellGoal(record: store.HostRecord, context: HostContext): Told {
   const status = record.host?.status;
   const { backoff, lastError } = status ?? {};
   const goal = goalName(record);
+  const used = status?.deletion === undefined ? tellUse(record) : undefined;
+  if (used !== undefined) return used;
   if (status === undefined || backoff === undefined) {
     if (!context.agentRegistered) return tellNoAgent(record);
+    const rest = tellRest(record);
+    if (rest !== undefined) return rest;
     return { headline: `${displayed(record)}: it is where its goal (${goal}) wants it` };
   }
   const type = lastError?.failure?.type ?? '';
   const givenUp = backoff.givenUpReason !== '';
-  const way = status.deletion === undefined ? `the way to ${goal}` : 'the deletion';
+  const towards = record.adoptTo === HostState.UNSPECIFIED ? `the way to ${goal}` : 'its adoption';
+  const way = status.deletion === undefined ? towards : 'the deletion';
   return {
     headline: givenUp
       ? `${displayed(record)}: ${way} has been given up: ${backoff.givenUpReason}`

@@ -2,20 +2,30 @@
  * Faults: what is wrong with a host for longer than one try. Set and cleared only by the system.
  */
 import { create } from '@bufbuild/protobuf';
-import { FaultSchema } from '@rackwright/api';
+import { FaultSchema, FaultSeverity } from '@rackwright/api';
 import { cut, messageMax } from './step-failure.ts';
 import { now, type Turn } from './turn.ts';
 
-/** Sets a fault, or replaces the text of one that stands; since when it stands is kept. */
-export function setFault(turn: Turn, type: string, text: string, clearedBy: string): void {
+/**
+ * Sets a fault, or replaces the words of one that stands; since when it stands is kept. A warning
+ * is what the host works on in spite of; an error keeps it from something.
+ */
+export function setFault(
+  turn: Turn,
+  type: string,
+  text: string,
+  clearedBy: string,
+  severity: FaultSeverity = FaultSeverity.ERROR,
+): void {
   const { faults } = turn.status;
   const message = cut(text, messageMax);
   const standing = faults.find((fault) => fault.type === type);
   if (standing !== undefined) {
     standing.message = message;
+    standing.severity = severity;
     return;
   }
-  faults.push(create(FaultSchema, { type, message, clearedBy, since: now(turn) }));
+  faults.push(create(FaultSchema, { type, message, clearedBy, severity, since: now(turn) }));
 }
 
 export function clearFault(turn: Turn, type: string): void {
