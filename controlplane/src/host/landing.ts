@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { HostErrorSchema, HostState, type Run, RunKind, RunOutcome, store } from '@rackwright/api';
 import { isBootStep } from './boots.ts';
 import { landAfterFailure } from './after-failure.ts';
+import { deletionActor } from './busy.ts';
 import { erasesAsAsked, lastCleaned } from './certify.ts';
 import { clearFault, setFault } from './fault.ts';
 import { backOff, wantsAvailable } from './goal.ts';
@@ -27,6 +28,11 @@ const besideTheGoal: ReadonlySet<RunKind> = new Set([
   RunKind.RELEASE,
   RunKind.REIMAGE,
 ]);
+
+/** A deletion's own runs are its goal. */
+function isBeside({ kind, requestedBy }: Run): boolean {
+  return besideTheGoal.has(kind) && requestedBy !== deletionActor;
+}
 
 /** Applies the landing of a run that has just ended. */
 export function land(turn: Turn, run: Run): void {
@@ -68,7 +74,9 @@ function landWell(turn: Turn, run: Run): void {
   const { status, record } = turn;
   const cleaned = run.kind === RunKind.CLEAN ? lastCleaned(turn, run) : undefined;
   if (cleaned !== undefined) status.lastCleaned = cleaned;
-  const towardsGoal = !besideTheGoal.has(run.kind);
+  // Erased as its policy asks: what that leaves dirty is not erased again.
+  if (run.kind === RunKind.CLEAN) record.eraseBeforeRemoval = false;
+  const towardsGoal = !isBeside(run);
   const sameWork = status.lastError?.run.startsWith(`${runKindName(run.kind)} `) === true;
   if (towardsGoal) delete status.backoff;
   if (towardsGoal || sameWork) delete status.lastError;
@@ -83,7 +91,7 @@ function landBadly(turn: Turn, run: Run, landing: Landing): void {
   const { status } = turn;
   const cause = `${run.error?.message ?? outcomeName(run.outcome)}${leftOnDisk(turn, run)}`;
   causedBy(turn, run.abort?.by ?? 'system', `${runName(run)} ended: ${cause}`);
-  const beside = besideTheGoal.has(run.kind);
+  const beside = isBeside(run);
   // What fails beside the goal is a fault of its own; why the goal waits must stay to be read.
   const hidesGoal = beside && status.backoff !== undefined;
   if (run.error !== undefined && !hidesGoal) {
