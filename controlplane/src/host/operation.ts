@@ -126,6 +126,14 @@ export function resend(turn: Turn, journal: agent.Journal): void {
   turn.effects.push({ kind: 'send', operation: slot.operation });
 }
 
+/** Asks the agent to stop what is under way; its answer ends the run. */
+export function cancelOperation(turn: Turn): void {
+  const slot = turn.record.operation;
+  if (slot?.operation === undefined || slot.sentTo === undefined || slot.cancelId !== '') return;
+  slot.cancelId = `${slot.operation.id}/cancel`;
+  turn.effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
+}
+
 /** A Cancel or Forget that another replica has written, but may have had no session to send by. */
 export function sendForOthers({ record, context, effects }: Turn): void {
   const slot = record.operation;

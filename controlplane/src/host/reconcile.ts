@@ -293,7 +293,7 @@ export class Hosts {
     outcome: Exclude<HostOutcome, { kind: 'refused' }>,
     event: HostEvent,
   ): Promise<number | undefined> {
-    await writeEvidence(this.#deps, outcome.effects);
+    await writeEvidence(this.#deps, before, outcome.effects);
     if (outcome.kind === 'removed') {
       const gone = await deleteRecord(this.#writer, key, revision);
       return gone.kind === 'ok' ? gone.revision : undefined;
@@ -327,7 +327,7 @@ export class Hosts {
       else await this.#perform(hostId, record, effect);
     }
     if (outcome.kind === 'removed') {
-      await releaseEverything(this.#writer, hostId, before);
+      await releaseEverything(this.#deps, hostId, before);
       return this.#gone(hostId, { kind: 'removed' });
     }
     this.#progress.settle(hostId, record);
@@ -340,7 +340,7 @@ export class Hosts {
     switch (effect.kind) {
       case 'certify':
       case 'answer':
-        return;
+      case 'abandon':
       case 'facts':
         return;
       case 'send':
@@ -360,6 +360,7 @@ export class Hosts {
       case 'quota':
         this.#limits.change(record, effect);
         return;
+      case 'tombstone':
       case 'forget':
         sendForget(this.#deps, rackId, record);
     }

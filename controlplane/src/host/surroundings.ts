@@ -6,6 +6,7 @@ import { meaningfulUuid } from '@rackwright/erasure';
 import { keySegment, storeKey } from '@rackwright/store';
 import type { LiveSession } from '../agents/registry.ts';
 import { type RecordWriter, readRecord } from '../records/index.ts';
+import { fencesPending } from './fences.ts';
 import { identityHex } from './identity.ts';
 import type { HostsDependencies } from './reconcile.ts';
 import { identityReservation } from './removal.ts';
@@ -13,6 +14,8 @@ import { standings } from './places.ts';
 import { holdsReservations, reserve } from './reservations.ts';
 import { activeRun } from './turn.ts';
 import type { FreezeInForce, HostContext, HostEvent, SessionContext } from './types.ts';
+
+const nothing: ReadonlySet<string> = new Set();
 
 export async function gatherContext(
   deps: HostsDependencies,
@@ -26,12 +29,13 @@ export async function gatherContext(
   const rackId = (host?.spec?.rack ?? '').replace(/^racks\//, '');
   const hostId = (host?.name ?? '').replace(/^hosts\//, '');
   const credential = host?.spec?.bmc?.credential ?? '';
-  const [rack, facts, secret, reservationsHeld] = await Promise.all([
+  const [rack, facts, secret, fences, reservationsHeld] = await Promise.all([
     rackId === '' ? undefined : readRecord(store, wire.RackRecordSchema, storeKey('racks', rackId)),
     readRecord(store, wire.HostFactsSchema, storeKey('facts', hostId)),
     credential === ''
       ? undefined
       : readRecord(store, wire.CredentialRecordSchema, storeKey(...credential.split('/'))),
+    record.fences.length === 0 ? nothing : fencesPending(store, record),
     startsNothingNow(record) ||
       (host?.spec !== undefined && holdsReservations(store, host.uid, host.spec)),
   ]);
@@ -50,6 +54,8 @@ export async function gatherContext(
     fleet: fleet?.fleet?.spec,
     identityOwners,
     reservationsHeld,
+    fencesPending: fences,
+    tombstones: rack?.record.tombstones.length ?? 0,
     imagesSupported: deps.imagesSupported ?? false,
     incarnation: store.incarnation,
     freeze: freezeInForce(rack?.record, fleet),

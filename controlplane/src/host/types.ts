@@ -3,7 +3,9 @@
  * the shell (`reconcile.ts`) acts.
  */
 import type {
+  AbandonedResource,
   agent,
+  BmcEndpoint,
   DeletionMode,
   FleetSpec,
   Freeze,
@@ -62,6 +64,8 @@ export type HostRequest =
       readonly kind: 'update';
       readonly spec: HostSpec;
       readonly labels: Readonly<Record<string, string>>;
+      /** Hosts removed by force that had an address that is now this one's, by uid. */
+      readonly fences?: readonly string[];
     };
 
 export type RequestKind = HostRequest['kind'];
@@ -134,6 +138,10 @@ export interface HostContext {
   readonly identityOwners: ReadonlyMap<string, string>;
   /** Whether the host holds every value that must be unique; without them it starts nothing. */
   readonly reservationsHeld: boolean;
+  /** Hosts removed by force that the rack's agent has still to forget. */
+  readonly tombstones: number;
+  /** Of the hosts that fence this one off, by uid, those whose fence still stands. */
+  readonly fencesPending: ReadonlySet<string>;
   /** Whether images can be written; without that, provision and reimage are refused. */
   readonly imagesSupported: boolean;
   /** Keeps challenge places unpredictable from outside. */
@@ -174,6 +182,14 @@ export type HostEffect =
   | { readonly kind: 'progress'; readonly continuing: agent.Continuing }
   /** The host is another machine now: the old one's identity may be somebody else's. */
   | { readonly kind: 'releaseIdentity'; readonly guid: Uint8Array }
+  /** What a forced removal leaves; durable before the record goes, under a deterministic name. */
+  | {
+      readonly kind: 'abandon';
+      readonly resource: AbandonedResource;
+      readonly bmc: BmcEndpoint | undefined;
+    }
+  /** The rack remembers, before the record goes, that its agent must still forget the host. */
+  | { readonly kind: 'tombstone' }
   /** A place in a limit; after the record is durable. */
   | { readonly kind: 'quota'; readonly name: QuotaName; readonly change: SlotChange }
   /** The agent shall forget this host; the record waits for its answer. */
