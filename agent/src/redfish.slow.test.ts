@@ -85,6 +85,7 @@ const context: OperationContext = {
   continuing: () => {},
   credential: async (name, version) => ({ name, version, username: 'u', password: 'secret' }),
   leaseValid: () => true,
+  frozen: () => '',
   remainingMs: () => Number.POSITIVE_INFINITY,
   openGrant: async ({ macs, expiresAtMs }) => {
     const grant = { operationId: 'op', hostUid: 'uid', hostName: 'h', bootToken: 'token' };

@@ -62,6 +62,7 @@ function setUp(changes: Partial<ImitatedBmc> = {}) {
     continuing: () => {},
     credential: async (name, version) => ({ name, version, username: 'u', password: 'imitated' }),
     leaseValid: () => true,
+    frozen: () => '',
     remainingMs: () => Number.POSITIVE_INFINITY,
     openGrant: async ({ macs, expiresAtMs, rescue }) => {
       calls.push(`open ${macs.join()} ${expiresAtMs} ${bmc.power}${rescue ? ' rescue' : ''}`);

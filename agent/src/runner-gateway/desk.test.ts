@@ -53,6 +53,7 @@ function setUp() {
     continuing: (progress) => session.heard.push(progress),
     credential: () => Promise.reject(new Error('no credential is needed')),
     leaseValid: () => session.lease,
+    frozen: () => '',
     remainingMs: () => session.dueAtMs - clock.suspendAwareMs(),
     openGrant: () => Promise.reject(new Error('no grant is opened')),
     closeGrants: async () => {},
@@ -127,7 +128,7 @@ describe('an order to a runner', () => {
     desk.attach(second);
     expect(told).toEqual(['order op runStep', 'order op runStep']);
     says(second, 'op', { kind: 'continuing', step: 's', percent: 40, text: 'half' });
-    expect(session.heard).toEqual([{ step: 's', percent: 40, text: 'half' }]);
+    expect(session.heard).toEqual([{ step: 's', percent: 40, text: 'half', begun: true }]);
     says(second, 'op', complete);
     expect(await run).toEqual(complete);
     desk.ended('op');

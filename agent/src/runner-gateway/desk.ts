@@ -99,7 +99,7 @@ export class RunnerDesk implements RunnerOrders {
       return failed('unsupported', 'the host is booted into rescue: its runner takes no step');
     }
     await context.begin();
-    return this.#finish(order, context);
+    return this.#finish(order, context, false);
   }
 
   async resume(
@@ -113,7 +113,7 @@ export class RunnerDesk implements RunnerOrders {
       if (linked === 'aborted') return failed('cancelled', 'cancelled while its runner was away');
       if (linked === 'tooLate' && !this.#unclaimed.has(id)) return 'interrupted';
     }
-    return this.#finish(order, context);
+    return this.#finish(order, context, true);
   }
 
   ended(operationId: string): void {
@@ -256,7 +256,7 @@ export class RunnerDesk implements RunnerOrders {
     for (const wake of [...this.#waiters]) wake();
   }
 
-  #finish(order: RunnerOrder, context: OperationContext): Promise<FinalResult> {
+  #finish(order: RunnerOrder, context: OperationContext, resumed: boolean): Promise<FinalResult> {
     const { id } = order.operation;
     const unclaimed = this.#unclaimed.get(id);
     if (unclaimed !== undefined) {
@@ -269,6 +269,7 @@ export class RunnerDesk implements RunnerOrders {
         order,
         context,
         clock,
+        resumed,
         limits,
         link: () => this.#links.get(order.bootOperationId),
         onEnd: (result) => {

@@ -126,6 +126,7 @@ const context: OperationContext = {
   continuing: () => {},
   credential: () => Promise.reject(new Error('no credential is needed')),
   leaseValid: () => true,
+  frozen: () => '',
   remainingMs: () => Number.POSITIVE_INFINITY,
   openGrant: () => Promise.reject(new Error('no grant is opened')),
   closeGrants: async () => {},

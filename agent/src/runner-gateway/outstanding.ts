@@ -9,6 +9,8 @@ export interface OutstandingParts {
   readonly order: RunnerOrder;
   readonly context: OperationContext;
   readonly clock: Clock;
+  /** It was ordered in an earlier life of the agent: the runner may have it. */
+  readonly resumed: boolean;
   readonly limits: { readonly cancelGraceMs: number; readonly leaseRetryMs: number };
   /** The runner's live link, if there is one now. */
   readonly link: () => RunnerLink | undefined;
@@ -33,6 +35,8 @@ export class Outstanding {
   readonly #parts: OutstandingParts;
   /** The runner has said something about it: it need not be offered again. */
   #known = false;
+  /** The order has gone to a runner, which may be at work on it. */
+  #offered = false;
   #cancelling = false;
   #toldWaiting = false;
   #over = false;
@@ -66,13 +70,27 @@ export class Outstanding {
       return;
     }
     if (!this.#known && this.#isDestructive() && !this.#parts.context.leaseValid()) {
-      const { clock, limits } = this.#parts;
-      this.#tellWaiting();
-      this.#cancelOffer = clock.after(limits.leaseRetryMs, () => this.offer());
-      return;
+      return this.#offerLater();
     }
     const { operation, order } = this.order;
+    this.#offered = true;
     link.send({ case: 'order', value: { operationId: operation.id, kind: order } });
+  }
+
+  /**
+   * It has begun as far as the journal goes, and nothing has been told to the runner. A freeze ends
+   * it, for that may last; the lease is waited for.
+   */
+  #offerLater(): void {
+    const { clock, limits, context } = this.#parts;
+    const why = context.frozen();
+    if (why !== '' && !this.#offered && !this.#parts.resumed) {
+      const delayMs = limits.leaseRetryMs;
+      this.end({ kind: 'retryAfter', reason: 'frozen', message: why, delayMs });
+      return;
+    }
+    this.#tellWaiting();
+    this.#cancelOffer = clock.after(limits.leaseRetryMs, () => this.offer());
   }
 
   heard(progress: Continuing): void {
@@ -83,6 +101,7 @@ export class Outstanding {
     this.#parts.context.continuing({
       step,
       text,
+      begun: true,
       ...(part === undefined ? {} : { percent: part }),
       ...(hintMs === undefined ? {} : { hintMs }),
     });

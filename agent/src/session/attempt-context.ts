@@ -4,6 +4,7 @@
  * C1 Nothing has begun before OperationBegun is durable (R4).
  * C2 A destructive step begins only while the work lease is valid, checked after everything that
  *    takes time (R11).
+ * C3 What is frozen when it would begin ends without having begun: it is ordered anew after the thaw.
  */
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { Journal } from '../journal/index.ts';
@@ -12,12 +13,14 @@ import type { Credentials } from './credentials.ts';
 import { AttemptEnd, type OperationContext, type Progress } from './executor.ts';
 import type { Grants } from './grants.ts';
 import type { SessionLimits } from './limits.ts';
-import { cancelled, deadlinePassed, noCredential, noLease, notDurable } from './results.ts';
+import { cancelled, deadlinePassed, frozen, noCredential, noLease, notDurable } from './results.ts';
 import type { WorkLease } from './work-lease.ts';
 
 /** A step that waits for the lease looks this often whether its deadline has come. */
 const leaseLookMs = 60_000;
 const waitsForLease = 'waits for the work lease';
+/** How long a freeze is waited out: a thaw is heard of with the next renewal of the lease. */
+const thawWaitMs = 10_000;
 
 export interface ContextDependencies {
   readonly journal: Journal;
@@ -52,6 +55,7 @@ export function makeContext(attempt: Attempt, deps: ContextDependencies): Operat
       throw new AttemptEnd(signal.aborted ? cancelled : noCredential(name, version));
     },
     leaseValid: () => lease.valid(),
+    frozen: () => lease.frozen(),
     remainingMs: () => attempt.remainingMs(),
     openGrant: (grant) => durably(attempt, deps, () => grants.open(attempt.operation, grant)),
     closeGrants: () => durably(attempt, deps, () => grants.closeHost(attempt.hostUid)),
@@ -75,22 +79,44 @@ async function begin(attempt: Attempt, deps: ContextDependencies): Promise<void>
 /** Waits until it may go on; throws when it may not. */
 async function mayGoOn(attempt: Attempt, deps: ContextDependencies): Promise<void> {
   const { signal, check, id } = attempt;
-  const { lease, log } = deps;
   if (attempt.phase !== 'running') throw new Error(`${id} is over; it cannot begin`);
-  if (check.kind === 'execute' && check.destructive && !lease.valid()) {
-    if (attempt.progress?.text !== waitsForLease) {
-      log.info({ operation: id }, waitsForLease);
-      attempt.progress = { step: check.step, text: waitsForLease };
-      deps.tellProgress(attempt);
-    }
-    await lease.whenValid(Math.min(attempt.remainingMs(), leaseLookMs), signal);
-    // Valid is what it is now, not what it was when somebody woke us.
-    if (!signal.aborted && !lease.valid()) {
-      if (attempt.remainingMs() > 0) return mayGoOn(attempt, deps);
-      throw new AttemptEnd(noLease());
-    }
-  }
+  if (check.kind === 'execute' && check.destructive) await mayDestroy(attempt, check.step, deps);
   if (signal.aborted) throw new AttemptEnd(cancelled);
+}
+
+/** Waits for the lease, and a little for a thaw. Valid is what it is now, whoever woke us. */
+async function mayDestroy(
+  attempt: Attempt,
+  step: string,
+  deps: ContextDependencies,
+): Promise<void> {
+  const { lease, clock } = deps;
+  let frozenAtMs: number | undefined;
+  while (!lease.valid() && !attempt.signal.aborted) {
+    const why = lease.frozen();
+    const nowMs = clock.suspendAwareMs();
+    frozenAtMs = why === '' ? undefined : (frozenAtMs ?? nowMs);
+    if (frozenAtMs !== undefined && nowMs - frozenAtMs >= thawWaitMs) {
+      throw new AttemptEnd(frozen(why));
+    }
+    const remainingMs = attempt.remainingMs();
+    if (remainingMs <= 0) throw new AttemptEnd(noLease());
+    tellWaiting(attempt, step, why === '' ? waitsForLease : why, deps);
+    const waitMs = why === '' ? leaseLookMs : thawWaitMs;
+    await lease.whenValid(Math.min(remainingMs, waitMs), attempt.signal);
+  }
+}
+
+function tellWaiting(
+  attempt: Attempt,
+  step: string,
+  text: string,
+  deps: ContextDependencies,
+): void {
+  if (attempt.progress?.text === text) return;
+  deps.log.info({ operation: attempt.id }, text);
+  attempt.progress = { step, text };
+  deps.tellProgress(attempt);
 }
 
 async function durably<T>(

@@ -17,6 +17,8 @@ export interface Progress {
   readonly text: string;
   /** When to expect the next word, milliseconds from now. */
   readonly hintMs?: number;
+  /** Whoever does it is known to have begun. */
+  readonly begun?: true;
 }
 
 /** A secret, in memory only. Never log it, never put it into an error. */
@@ -69,6 +71,8 @@ export interface OperationContext {
   credential(name: string, version: bigint): Promise<Credential>;
   /** Whether destructive work may begin at this moment (R11). */
   leaseValid(): boolean;
+  /** Who has frozen the rack or the fleet, and why; empty while nothing is known to be frozen. */
+  frozen(): string;
   /** Until the operation's deadline, whatever the wall clock does; negative when it has passed. */
   remainingMs(): number;
   /**

@@ -78,6 +78,11 @@ export function noLease(): RetryAfter {
   return retry('invalidState', 'The work lease did not come until the deadline.');
 }
 
+/** `why`: who has frozen what, for which reason. */
+export function frozen(why: string): RetryAfter {
+  return retry('frozen', why);
+}
+
 export function noCredential(name: string, version: bigint): RetryAfter {
   return retry('invalidState', `The credential ${name} version ${version} has not come.`);
 }

@@ -209,9 +209,9 @@ export class AgentSession {
       case 'reportAnswer':
         return void attempts.outbox.answered(message.value);
       case 'leaseRenewal': {
-        const { heartbeatSequence, durationMs, revision } = message.value;
+        const { heartbeatSequence, durationMs, revision, frozen } = message.value;
         if (revision > 0n) this.#noteStore({ incarnation: this.#incarnation, revision });
-        return this.#lease.renew(heartbeatSequence, durationMs);
+        return this.#lease.renew(heartbeatSequence, durationMs, frozen);
       }
       case 'credentialValue': {
         const { name, version, username, password } = message.value;

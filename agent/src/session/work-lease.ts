@@ -4,7 +4,10 @@
  * L1 It runs from the moment the answered heartbeat was sent, on a clock that counts suspended
  *    time, never from the moment the answer came.
  * L2 It belongs to one session: a Welcome ends the lease of the session before.
- * L3 A control plane whose store is behind what this agent has seen gives no lease.
+ * L3 A control plane whose store this agent refuses gives no lease.
+ * L4 While a person has frozen the rack or the fleet, a lease permits nothing. What the last renewal
+ *    said holds for as long as that lease runs; a freeze is thus in force everywhere within one
+ *    lease period.
  */
 import type { Clock, Log } from '@rackwright/platform';
 
@@ -23,6 +26,8 @@ export class WorkLease {
   #renewedBy = 0n;
   #endMs = Number.NEGATIVE_INFINITY;
   #withheld = false;
+  /** What the last renewal said; empty: nothing is frozen. */
+  #frozen = '';
 
   constructor(clock: Clock, log: Log, longestMs: number) {
     this.#clock = clock;
@@ -46,7 +51,7 @@ export class WorkLease {
   }
 
   /** The control plane has answered a heartbeat. A shorter lease than before is obeyed too. */
-  renew(sequence: bigint, durationMs: number): void {
+  renew(sequence: bigint, durationMs: number, frozen = ''): void {
     const sentAtMs = this.#sentAtMs.get(sequence);
     if (sentAtMs === undefined || sequence <= this.#renewedBy || this.#withheld) {
       this.#log.debug({ heartbeat: String(sequence) }, 'a renewal that renews nothing');
@@ -55,15 +60,25 @@ export class WorkLease {
     this.#renewedBy = sequence;
     for (const sent of this.#sentAtMs.keys()) if (sent <= sequence) this.#sentAtMs.delete(sent);
     this.#endMs = sentAtMs + Math.min(durationMs, this.#longestMs);
-    if (this.valid()) for (const wake of [...this.#waiting]) wake();
+    this.#frozen = frozen;
+    if (this.#runs()) for (const wake of [...this.#waiting]) wake();
   }
 
   /** Whether something destructive may begin now. */
   valid(): boolean {
+    return this.#frozen === '' && this.#runs();
+  }
+
+  /** Who has frozen what, and why; empty while nothing is frozen or the lease does not run. */
+  frozen(): string {
+    return this.#runs() ? this.#frozen : '';
+  }
+
+  #runs(): boolean {
     return this.#clock.suspendAwareMs() < this.#endMs;
   }
 
-  /** Waits until it is valid, at most `waitMs`. */
+  /** Waits until it is renewed, at most `waitMs`; 'valid' at once while it permits everything. */
   whenValid(waitMs: number, signal: AbortSignal): Promise<LeaseWait> {
     if (signal.aborted) return Promise.resolve('aborted');
     if (this.valid()) return Promise.resolve('valid');
