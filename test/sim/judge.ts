@@ -1,145 +1,187 @@
 /**
- * Judges a simulated rack by what its devices and its store went through, event by event. It
- * decodes records, but decides by rules of its own and uses none of the code that it judges.
- *
- * J1 No host is available while one of its disks still holds data.
- * J2 No operation begins to destroy twice.
- * J3 Nothing is destroyed but by an operation that is in the record, with the journal it went to.
- * J4 A run that has ended never changes, and runs are numbered one after another.
- * J5 Nothing is written when nothing has changed.
- * J6 Nothing destructive begins without a work lease that was granted by the control plane.
- * J7 When the faults stop, every host becomes available.
- * J8 No write that the store has made is lost.
+ * Judges a simulated rack by what its devices and its store went through, after every event. It
+ * decodes records, but decides by rules of its own and uses none of the code that it judges. The
+ * rules by number stand in README.md; each is kept where its number is cited.
  */
-import { equals, fromBinary } from '@bufbuild/protobuf';
-import { HostState, RunPhase, RunSchema, store } from '@rackwright/api';
-import type { MemoryDisk } from '@rackwright/store';
-import type { DeviceEvent, SimMachine } from './hardware.ts';
+import { equals, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { HostState, type Run, RunPhase, RunSchema, store } from '@rackwright/api';
+import type { StoredWrite } from './acknowledged.ts';
+import { CertificateJudge } from './judge-certificates.ts';
+import { DeviceJudge } from './judge-devices.ts';
+import type { MachineLogs, SimMachine } from './machine.ts';
+import type { WorldView } from './view.ts';
 
 export interface Violation {
-  readonly rule: 'J1' | 'J2' | 'J3' | 'J4' | 'J5' | 'J6' | 'J7' | 'J8';
+  /** "J1", … as in README.md. */
+  readonly rule: string;
   readonly atMs: number;
   readonly text: string;
 }
 
-/** Until when a granted lease lets the agent begin. */
-export interface LeaseView {
-  untilMs: number;
+/** A host as the last revision of its record says. */
+export interface JudgedHost {
+  readonly key: string;
+  readonly revision: number;
+  readonly record: store.HostRecord;
 }
+
+export interface JudgeParts {
+  readonly view: WorldView;
+  readonly logs: MachineLogs;
+  /** The machine behind a BMC address now. */
+  readonly machineAt: (address: string) => SimMachine | undefined;
+  /** Until when an agent of the rack may begin destructive work (R11). */
+  readonly leaseUntilMs: () => number;
+}
+
+const violationsMax = 100;
+/** Hosts whose revisions are kept for explaining a violation. */
+const hostsPrefix = 'hosts';
 
 export class Judge {
   readonly violations: Violation[] = [];
-  readonly #disk: () => MemoryDisk;
-  readonly #machines: ReadonlyMap<string, SimMachine>;
-  readonly #log: readonly DeviceEvent[];
-  readonly #lease: LeaseView;
-  readonly #begun = new Set<string>();
-  readonly #ordered = new Set<string>();
-  readonly #records = new Map<string, { revision: number; record: store.HostRecord }>();
-  #logRead = 0;
+  readonly #parts: JudgeParts;
+  readonly #hosts = new Map<string, JudgedHost>();
+  readonly #bytes = new Map<string, Uint8Array>();
+  readonly #devices: DeviceJudge;
+  readonly #certificates: CertificateJudge;
   #revision = 0;
 
-  constructor(
-    disk: () => MemoryDisk,
-    machines: ReadonlyMap<string, SimMachine>,
-    log: readonly DeviceEvent[],
-    lease: LeaseView,
-  ) {
-    this.#disk = disk;
-    this.#machines = machines;
-    this.#log = log;
-    this.#lease = lease;
+  constructor(parts: JudgeParts) {
+    this.#parts = parts;
+    const found = (rule: string, text: string) => this.found(rule, text);
+    this.#devices = new DeviceJudge(parts, this.#hosts, found);
+    this.#certificates = new CertificateJudge(parts, found);
+  }
+
+  /** The hosts as last written. */
+  get hosts(): ReadonlyMap<string, JudgedHost> {
+    return this.#hosts;
+  }
+
+  /** The newest revision that has been judged. */
+  get revision(): number {
+    return this.#revision;
+  }
+
+  found(rule: string, text: string): void {
+    if (this.violations.length >= violationsMax) return;
+    this.violations.push({ rule, atMs: this.#parts.view.heap.nowMs, text });
   }
 
   /** Looks at everything that is new. */
-  look(atMs: number): void {
-    this.#readRecords(atMs);
-    for (; this.#logRead < this.#log.length; this.#logRead++) {
-      const event = this.#log[this.#logRead];
-      if (event?.kind === 'eraseBegun') this.#judgeErase(event);
-    }
-    this.#judgeAvailable(atMs);
+  look(): void {
+    const wrote = this.#readChanges();
+    const acted = this.#devices.look();
+    if (wrote || acted) this.#judgeAvailable();
   }
 
-  /** J7, at the end. */
-  judgeEnd(atMs: number): void {
-    for (const [key, { record }] of this.#records) {
-      if (record.host?.status?.state === HostState.AVAILABLE) continue;
-      const run = record.host?.status?.run;
-      const why = run?.waiting?.message ?? run?.error?.message;
-      const text = `${key} is not available at the end: ${why}`;
-      this.#found('J7', atMs, text);
-    }
+  /** J8: what was acknowledged to a control plane stands in the store. */
+  acknowledged({ key, revision, writeId }: StoredWrite): void {
+    const disk = this.#parts.view.storeDisk();
+    const kept = disk.changesOf(key);
+    const [oldest] = kept;
+    const isTrimmed = oldest !== undefined && oldest.revision > revision;
+    const isThere = kept.some((each) => each.revision === revision && each.writeId === writeId);
+    if (!isThere && !isTrimmed) this.found('J8', `${key} lost its revision ${revision}`);
   }
 
-  #readRecords(atMs: number): void {
-    const disk = this.#disk();
+  #readChanges(): boolean {
+    const disk = this.#parts.view.storeDisk();
     if (disk.latest() < this.#revision) {
-      this.#found('J8', atMs, `the store went back from ${this.#revision} to ${disk.latest()}`);
+      this.found('J8', `the store went back from ${this.#revision} to ${disk.latest()}`);
+      this.#revision = disk.latest();
     }
-    for (const change of disk.after(this.#revision, 'hosts', 1_000)) {
+    const changes = disk.after(this.#revision, '', 1_000);
+    for (const change of changes) {
       this.#revision = change.revision;
-      if (change.kind !== 'put') continue;
-      const record = fromBinary(store.HostRecordSchema, change.value);
-      this.#judgeWrite(change.key, record, atMs);
-      this.#records.set(change.key, { revision: change.revision, record });
-      const slot = record.operation;
-      if (slot?.sentTo !== undefined) this.#ordered.add(slot.operation?.id ?? '');
+      if (change.kind !== 'put') {
+        this.#hosts.delete(change.key);
+        this.#bytes.delete(change.key);
+        continue;
+      }
+      const before = this.#bytes.get(change.key);
+      // A reservation is confirmed by writing it again: who thought it stale must lose.
+      const confirms = change.key.startsWith('reservations.');
+      if (!confirms && before !== undefined && Buffer.from(before).equals(change.value)) {
+        this.found('J5', `${change.key} was written without a change`);
+      }
+      this.#bytes.set(change.key, change.value);
+      if (change.key.startsWith(`${hostsPrefix}.`)) {
+        this.#readHost(change.key, change.revision, change.value);
+      }
     }
+    return changes.length > 0;
   }
 
-  #judgeWrite(key: string, record: store.HostRecord, atMs: number): void {
-    const before = this.#records.get(key)?.record;
-    if (before === undefined) return;
+  #readHost(key: string, revision: number, value: Uint8Array): void {
+    const record = fromBinary(store.HostRecordSchema, value);
+    const before = this.#hosts.get(key)?.record;
+    if (before !== undefined && before.host?.uid === record.host?.uid) {
+      this.#judgeWrite(key, before, record);
+    }
+    this.#hosts.set(key, { key, revision, record });
+    this.#devices.ordered(record);
+  }
+
+  #judgeWrite(key: string, before: store.HostRecord, record: store.HostRecord): void {
     if (equals(store.HostRecordSchema, before, record)) {
-      this.#found('J5', atMs, `${key} was written without a change`);
+      this.found('J5', `${key} was written without a change`);
     }
     const was = before.host?.status?.run;
     const is = record.host?.status?.run;
-    if (was === undefined || is === undefined) return;
+    if (was !== undefined && is !== undefined) this.#judgeRun(key, was, is, before, record);
+    this.#judgeCause(key, before, record);
+  }
+
+  /** J4. */
+  #judgeRun(
+    key: string,
+    was: Run,
+    is: Run,
+    before: store.HostRecord,
+    record: store.HostRecord,
+  ): void {
     if (is.number < was.number || is.number > was.number + 1n) {
-      this.#found('J4', atMs, `${key}: run ${is.number} follows run ${was.number}`);
+      this.found('J4', `${key}: run ${is.number} follows run ${was.number}`);
     }
-    if (is.number > was.number && was.phase !== RunPhase.ENDED && !endsWithin(record, before)) {
-      this.#found('J4', atMs, `${key}: run ${was.number} was replaced before it ended`);
+    const replaced = is.number > was.number && was.phase !== RunPhase.ENDED;
+    // A run may end and its successor start in one revision: then its end is the cause.
+    if (replaced && record.change?.cause === before.change?.cause) {
+      this.found('J4', `${key}: run ${was.number} was replaced before it ended`);
     }
-    if (is.number === was.number && was.phase === RunPhase.ENDED && !equals(RunSchema, was, is)) {
-      this.#found('J4', atMs, `${key}: run ${was.number} changed after its end`);
-    }
-  }
-
-  #judgeErase(event: DeviceEvent): void {
-    const { operationId, atMs } = event;
-    if (this.#begun.has(operationId)) this.#found('J2', atMs, `${operationId} began twice`);
-    this.#begun.add(operationId);
-    if (!this.#ordered.has(operationId)) {
-      this.#found('J3', atMs, `${operationId} began without being in the record`);
-    }
-    if (atMs > this.#lease.untilMs) {
-      this.#found(
-        'J6',
-        atMs,
-        `${operationId} began ${atMs - this.#lease.untilMs} ms after the lease`,
-      );
+    const ended = is.number === was.number && was.phase === RunPhase.ENDED;
+    if (ended && !equals(RunSchema, was, is)) {
+      this.found('J4', `${key}: run ${was.number} changed after its end`);
     }
   }
 
-  #judgeAvailable(atMs: number): void {
-    for (const [key, { record }] of this.#records) {
-      if (record.host?.status?.state !== HostState.AVAILABLE) continue;
-      const machine = this.#machines.get(record.host.uid);
-      const dirty = machine?.drives.filter((drive) => drive.hasData) ?? [];
-      if (dirty.length === 0) continue;
-      this.#found('J1', atMs, `${key} is available with data on ${dirty.map((d) => d.serial)}`);
-    }
+  /** J10: only the operation that stands in the record may move it. */
+  #judgeCause(key: string, before: store.HostRecord, record: store.HostRecord): void {
+    const cause = record.change?.operationId ?? '';
+    if (cause === '' || cause === before.change?.operationId) return;
+    const slots = [before, record].map((each) => each.operation?.operation?.id);
+    if (!slots.includes(cause)) this.found('J10', `${key} was moved by ${cause}, not its own`);
   }
 
-  #found(rule: Violation['rule'], atMs: number, text: string): void {
-    if (this.violations.length < 100) this.violations.push({ rule, atMs, text });
+  /** J1: by the disks themselves, and by the certificates. */
+  #judgeAvailable(): void {
+    for (const host of this.#hosts.values()) {
+      const { status, spec } = host.record.host ?? {};
+      const machine = this.#parts.machineAt(spec?.bmc?.address ?? '');
+      if (status?.state !== HostState.AVAILABLE) {
+        if (machine?.listed === true) machine.unseen = false;
+        continue;
+      }
+      this.#certificates.judge(host);
+      if (machine === undefined || machine.unseen) continue;
+      const dirty = machine.drives.filter((drive) => drive.hasData).map(({ serial }) => serial);
+      if (dirty.length > 0) this.found('J1', `${host.key} is available with data on ${dirty}`);
+    }
   }
 }
 
-/** A run may end and its successor start in one revision: then the first one's end is its cause. */
-function endsWithin(after: store.HostRecord, before: store.HostRecord): boolean {
-  return after.change?.cause !== before.change?.cause;
+/** The bytes of a record, for comparing what a refusal must not have changed. */
+export function recordBytes(record: store.HostRecord): Uint8Array {
+  return toBinary(store.HostRecordSchema, record);
 }

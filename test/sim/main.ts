@@ -1,16 +1,26 @@
-/** `npm run sim -- --seed N | --runs K [--hosts H] [--planted FAULT]`: runs simulated racks. */
+/**
+ * `npm run sim -- [--seed N | --runs K | --minutes M] [--hosts H] [--planted FAULT]`: runs
+ * simulated racks and says what they went through. Without `--seed` the seeds are fresh ones.
+ */
 import { execFileSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
+import { addFigures, type Figures, figureLines } from './figures.ts';
 import { type PlantedFault, plantedFaults } from './planted.ts';
+import { type Batch, type BatchEnd, inParallel } from './workers.ts';
 import { runWorld, type WorldResult } from './world.ts';
 
-const traceLines = 60;
+const traceLinesDefault = 60;
+/** Seeds that a worker takes at once. */
+const batchSeeds = 20;
 
 const { values } = parseArgs({
   options: {
     seed: { type: 'string' },
     runs: { type: 'string', default: '100' },
+    minutes: { type: 'string' },
     hosts: { type: 'string', default: '2' },
+    workers: { type: 'string', default: '2' },
+    trace: { type: 'string' },
     planted: { type: 'string' },
   },
 });
@@ -18,56 +28,112 @@ const { values } = parseArgs({
 process.exitCode = await main();
 
 async function main(): Promise<number> {
-  const hosts = Number(values.hosts);
   const planted = plantedFaults.find((fault) => fault === values.planted);
   if (values.planted !== undefined && planted === undefined) {
     console.error(`--planted ${values.planted}: one of ${plantedFaults.join(', ')}`);
     return 2;
   }
-  const first = values.seed === undefined ? Math.floor(Date.now() / 1000) : Number(values.seed);
-  const runs = values.seed === undefined ? Number(values.runs) : 1;
-  if (![hosts, first, runs].every((value) => Number.isSafeInteger(value) && value > 0)) {
-    console.error('--seed, --runs and --hosts take whole numbers from 1');
+  const first = Number(values.seed ?? Math.floor(Date.now() / 1000) * 1_000);
+  const asked = {
+    hosts: Number(values.hosts),
+    first,
+    runs: values.minutes === undefined ? Number(values.runs) : Number.MAX_SAFE_INTEGER - first,
+    workers: Number(values.workers),
+    minutes: Number(values.minutes ?? 1),
+  };
+  if (!Object.values(asked).every((value) => Number.isSafeInteger(value) && value > 0)) {
+    console.error('--seed, --runs, --minutes, --hosts and --workers take whole numbers from 1');
     return 2;
   }
-  return runSeeds(first, runs, hosts, planted);
+  const { hosts, runs, workers } = asked;
+  const options = { hosts, ...(planted === undefined ? {} : { planted }) };
+  if (values.seed !== undefined) return runOne(first, options);
+  const untilMs = values.minutes === undefined ? undefined : Date.now() + asked.minutes * 60_000;
+  return runMany({ first, runs, untilMs, workers }, options);
 }
 
-async function runSeeds(
-  first: number,
-  runs: number,
-  hosts: number,
-  planted: PlantedFault | undefined,
-): Promise<number> {
-  let events = 0;
-  let crashes = 0;
-  let simulatedMs = 0;
+interface Asked {
+  readonly first: number;
+  readonly runs: number;
+  /** No batch is begun after that. */
+  readonly untilMs: number | undefined;
+  readonly workers: number;
+}
+
+interface Options {
+  readonly hosts: number;
+  readonly planted?: PlantedFault;
+}
+
+async function runOne(seed: number, options: Options): Promise<number> {
+  const traceLines = Number(values.trace ?? traceLinesDefault);
   const startedMs = Date.now();
-  for (let seed = first; seed < first + runs; seed++) {
-    const options = { seed, hosts, traceLines, ...(planted === undefined ? {} : { planted }) };
-    const result = await runWorld(options);
-    if (result.violations.length > 0) {
-      printFailure(result);
-      return 1;
-    }
-    events += result.events;
-    crashes += result.crashes;
-    simulatedMs += result.simulatedMs;
+  const result = await runWorld({ seed, ...options, traceLines });
+  if (values.trace !== undefined || result.violations.length > 0) {
+    for (const line of result.trace) console.log(line);
   }
-  const wallMs = Date.now() - startedMs;
-  console.log(
-    `seeds ${first} to ${first + runs - 1}: ${events} events, ${crashes} crashes, ` +
-      `${Math.round(simulatedMs / 60_000)} simulated minutes in ${(wallMs / 1000).toFixed(1)} s; ` +
-      'every promise kept',
+  const sum = { seeds: 1, hosts: options.hosts, ...result };
+  printSum(sum, result.figures, Date.now() - startedMs);
+  if (result.violations.length > 0) printFailure(result);
+  return result.violations.length > 0 ? 1 : 0;
+}
+
+async function runMany(asked: Asked, options: Options): Promise<number> {
+  const sum = { seeds: 0, hosts: 0, events: 0, crashes: 0, simulatedMs: 0 };
+  const figures: Figures = new Map();
+  const startedMs = Date.now();
+  console.log(`seeds from ${asked.first}`);
+  let failed: number | undefined;
+  const take = (end: BatchEnd) => {
+    sum.seeds += end.seeds;
+    sum.hosts += end.seeds * options.hosts;
+    sum.events += end.events;
+    sum.crashes += end.crashes;
+    sum.simulatedMs += end.simulatedMs;
+    addFigures(figures, new Map(end.figures));
+    failed ??= end.failedSeed;
+  };
+  await inParallel(
+    batches(asked, options, () => failed !== undefined),
+    asked.workers,
+    take,
   );
-  return 0;
+  printSum(sum, figures, Date.now() - startedMs);
+  // Once more, for its trace: the same seed gives the same.
+  return failed === undefined ? 0 : runOne(failed, options);
+}
+
+function* batches(asked: Asked, options: Options, stopped: () => boolean): Generator<Batch> {
+  for (let done = 0; done < asked.runs; done += batchSeeds) {
+    if (stopped() || (asked.untilMs !== undefined && Date.now() > asked.untilMs)) return;
+    const seeds = Math.min(batchSeeds, asked.runs - done);
+    yield { first: asked.first + done, seeds, ...options };
+  }
+}
+
+interface Sum {
+  readonly seeds: number;
+  readonly hosts: number;
+  readonly events: number;
+  readonly crashes: number;
+  readonly simulatedMs: number;
+}
+
+function printSum(sum: Sum, figures: ReadonlyMap<string, number>, wallMs: number): void {
+  for (const line of figureLines(figures)) console.log(line);
+  console.log(
+    `${sum.seeds} seeds, ${sum.hosts} hosts, ${sum.events} events, ${sum.crashes} crashes, ` +
+      `${Math.round(sum.simulatedMs / 60_000)} simulated minutes ` +
+      `in ${(wallMs / 1000).toFixed(1)} s`,
+  );
 }
 
 function printFailure(result: WorldResult): void {
-  for (const line of result.trace) console.log(line);
   for (const { rule, atMs, text } of result.violations) {
     console.log(`${rule} violated at ${(atMs / 1000).toFixed(3)} s: ${text}`);
   }
+  const hosts = values.hosts === '2' ? '' : ` --hosts ${values.hosts}`;
+  console.log(`again: npm run sim -- --seed ${result.seed}${hosts}`);
   console.log(`seed ${result.seed}, commit ${commit()}, trace ${result.traceHash}`);
 }
 

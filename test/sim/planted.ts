@@ -10,8 +10,6 @@ export const plantedFaults = [
   'lyingDevice',
   /** The agent's disk acknowledges journal records that it never wrote. */
   'journalLosesWrites',
-  /** The agent's lease clock stands still, so that a lease once granted never ends. */
-  'leaseNeverEnds',
   /** The control plane answers reports before what they changed is durable. */
   'answersEarly',
   /** The store loses the writes of its last second when the control plane dies. */

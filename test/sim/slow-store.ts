@@ -1,38 +1,82 @@
 /**
  * The store as one process reaches it: every call takes time, and a process that dies before or
- * after the write never hears of it. Sometimes the answer of a write is lost on the way.
+ * after the write never hears of it. Sometimes a write's request or answer is lost on the way, it
+ * lands late, or the store cannot be reached at all.
  */
 import type { SimProcess } from '@rackwright/sim';
-import type { StateStore, WriteResult } from '@rackwright/store';
-import type { HardwareChance } from './hardware.ts';
+import { type StateStore, StoreError, type WriteResult } from '@rackwright/store';
+import type { StoredWrite } from './acknowledged.ts';
+import type { Chance } from './chance.ts';
+
+/** What stands between a replica and the store. */
+export interface StoreReach {
+  /** Until then every call fails. */
+  awayUntilMs: number;
+  /** Counts a fault for the figures. */
+  readonly count: (what: string) => void;
+  readonly nowMs: () => number;
+  /** Told of each write that this process knows to be made. */
+  readonly acknowledged: (write: StoredWrite) => void;
+}
 
 export function slowStore(
   inner: StateStore,
   process: SimProcess,
-  chance: HardwareChance,
+  chance: Chance,
+  reach: StoreReach,
 ): StateStore {
   const slowly = async <T>(call: () => Promise<T>): Promise<T> => {
     const result = await process.answer(chance.around(2), call);
     return process.answer(chance.around(1), () => result);
   };
-  const write = async (call: () => Promise<WriteResult>, writeId: string): Promise<WriteResult> => {
-    const lost = chance.happens(0.01);
+  const isAway = () => reach.nowMs() < reach.awayUntilMs;
+  const read = <T>(call: () => Promise<T>): Promise<T> => {
+    const fails = isAway() || chance.happens(0.003);
+    if (!fails) return slowly(call);
+    reach.count('store read failed');
+    return process.answer(chance.around(isAway() ? 2_000 : 20), () => {
+      throw new StoreError('unavailable', 'the store did not answer');
+    });
+  };
+  const write = async (
+    call: () => Promise<WriteResult>,
+    key: string,
+    writeId: string,
+  ): Promise<WriteResult> => {
+    const unknown = (reason: string) => ({ kind: 'unknown' as const, writeId, reason });
+    if (isAway()) return process.answer(chance.around(2_000), () => unknown('no answer'));
+    if (chance.happens(0.008)) {
+      reach.count('write answer lost');
+      await slowly(call);
+      return unknown('the answer was lost');
+    }
+    if (chance.happens(0.004)) {
+      reach.count('write request lost');
+      return process.answer(chance.around(500), () => unknown('the request was lost'));
+    }
+    if (chance.happens(0.002)) {
+      reach.count('write landed late');
+      // It lands even if who asked for it is dead by then.
+      process.clock.after(chance.around(3_000), () => void call().catch(() => undefined));
+      return process.answer(chance.around(500), () => unknown('no answer in time'));
+    }
     const result = await slowly(call);
-    return lost ? { kind: 'unknown', writeId, reason: 'the answer was lost' } : result;
+    if (result.kind === 'ok') reach.acknowledged({ key, revision: result.revision, writeId });
+    return result;
   };
   return {
     driver: inner.driver,
     incarnation: inner.incarnation,
     survivesPowerLoss: inner.survivesPowerLoss,
-    get: (key) => slowly(() => inner.get(key)),
-    list: (prefix) => slowly(() => inner.list(prefix)),
+    get: (key) => read(() => inner.get(key)),
+    list: (prefix) => read(() => inner.list(prefix)),
     put: (key, value, expected, writeId = '') =>
-      write(() => inner.put(key, value, expected, writeId), writeId),
+      write(() => inner.put(key, value, expected, writeId), key, writeId),
     delete: (key, expected, writeId = '') =>
-      write(() => inner.delete(key, expected, writeId), writeId),
+      write(() => inner.delete(key, expected, writeId), key, writeId),
     watch: (from, prefix, signal) => inner.watch(from, prefix, signal),
-    history: (key) => slowly(() => inner.history(key)),
-    latestRevision: () => slowly(() => inner.latestRevision()),
+    history: (key) => read(() => inner.history(key)),
+    latestRevision: () => read(() => inner.latestRevision()),
     close: () => inner.close(),
   };
 }

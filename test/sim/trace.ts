@@ -1,5 +1,6 @@
 /** What happened, in order: hashed whole for comparing runs, the last lines kept for people. */
 import { createHash } from 'node:crypto';
+import type { Log } from '@rackwright/platform';
 
 export class Trace {
   readonly #hash = createHash('sha256');
@@ -16,6 +17,25 @@ export class Trace {
     if (this.#linesMax === 0) return;
     this.#last.push(line);
     if (this.#last.length > this.#linesMax) this.#last.shift();
+  }
+
+  /** A log whose lines become part of the trace. */
+  log(name: string, nowMs: () => number): Log {
+    const write =
+      (level: string): Log['info'] =>
+      (fields, message) => {
+        const host = fields['host'] === undefined ? '' : ` ${fields['host']}`;
+        const error = fields['error'] === undefined ? '' : `: ${fields['error']}`;
+        this.line(nowMs(), `${name} ${level}${host} ${message}${error}`);
+      };
+    const log: Log = {
+      debug: () => {},
+      info: write('info'),
+      warn: write('warn'),
+      error: write('error'),
+      child: () => log,
+    };
+    return log;
   }
 
   /** The hash so far; later lines still count. */

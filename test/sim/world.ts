@@ -1,42 +1,41 @@
 /**
- * One simulated rack: the production control plane and agent on the simulated platform, machines
- * with disks, and faults that a seed decides. The same seed gives the same trace.
+ * One simulated rack: the production control plane, agent and runner on the simulated platform,
+ * machines with BMCs and disks, and faults that a seed decides. The same seed gives the same trace.
  */
-import { generateKeyPairSync, sign } from 'node:crypto';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { AgentSession, Journal, type Transport } from '@rackwright/agent';
-import { agent, HostSpecSchema, HostState, HostStatusSchema, store as wire } from '@rackwright/api';
 import {
-  createSessionRegistry,
-  defaultSessionTiming,
-  defaultTiming,
-  Hosts,
-  RackSession,
-  reservedValues,
-  type SessionDependencies,
-} from '@rackwright/controlplane';
-import type { Log } from '@rackwright/platform';
-import {
-  EventHeap,
-  openLink,
-  SimPlatters,
-  SimProcess,
-  seededRandom,
-  simDisk,
-} from '@rackwright/sim';
+  agent,
+  HostSpecSchema,
+  HostState,
+  HostStatusSchema,
+  RunPhase,
+  store as wire,
+} from '@rackwright/api';
+import { reservedValues } from '@rackwright/controlplane';
+import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { MemoryDisk, openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
-import { agentPublicKey, simExecutor } from './executor.ts';
-import { type DeviceEvent, type HardwareChance, SimMachine } from './hardware.ts';
+import { bmcPassword } from './bmc.ts';
+import { makeChance } from './chance.ts';
+import { type AgentStream, ControlPlaneReplica } from './control-plane.ts';
 import { Judge, type Violation } from './judge.ts';
-import { answersEarly, type PlantedFault } from './planted.ts';
-import { slowStore } from './slow-store.ts';
+import { type MachineLogs, SimMachine } from './machine.ts';
+import { Operators } from './operators/operators.ts';
+import { simSecrets } from './operators/secrets.ts';
+import { startPerson } from './person.ts';
+import type { PlantedFault } from './planted.ts';
+import { AgentBox, agentPublicKey } from './rack-agent.ts';
+import type { StoreReach } from './slow-store.ts';
 import { Trace } from './trace.ts';
+import { scheduleTrouble, type Victims } from './trouble.ts';
+import type { WorldView } from './view.ts';
 
 export interface WorldOptions {
   readonly seed: number;
   readonly hosts: number;
   /** A defect put in on purpose, that the judge must find. */
   readonly planted?: PlantedFault;
+  /** Whether people do random things by the API; unset: in every second seed. */
+  readonly operators?: boolean;
   /** Keep the last lines of the trace, for people. */
   readonly traceLines?: number;
 }
@@ -47,23 +46,22 @@ export interface WorldResult {
   readonly events: number;
   readonly simulatedMs: number;
   readonly crashes: number;
+  readonly figures: ReadonlyMap<string, number>;
   /** Hash of everything that happened. */
   readonly traceHash: string;
   readonly trace: readonly string[];
 }
 
-/** Faults happen until here; then the rack must become stable. */
-const faultsUntilMs = 15 * 60_000;
-/** A rack that is not stable by now is stuck. */
-const endMs = 24 * 3_600_000;
+/** A rack that is not stable so long after the faults is stuck. */
+const settleMs = 3 * 3_600_000;
 const wallStartMs = Date.UTC(2026, 0, 1);
-const signer = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
-
-const timing = Object.freeze({
-  ...defaultTiming,
-  goalFailuresMax: 1_000_000,
-  interruptionsMax: 1_000,
-});
+/** How often something goes wrong, and for how long things go wrong, milliseconds. */
+const troubleEveryMs = [8_000, 20_000, 45_000] as const;
+const faultsForMs = [180_000, 240_000, 300_000, 600_000] as const;
+/** The chance that a process dies at one of its crash points. */
+const crashChance = 0.02;
+/** Copies of the agent's disk are taken this often, for rolling it back. */
+const backupEveryMs = 40_000;
 
 /** Runs one world to its end. */
 export async function runWorld(options: WorldOptions): Promise<WorldResult> {
@@ -76,168 +74,230 @@ export async function runWorld(options: WorldOptions): Promise<WorldResult> {
 class World {
   readonly #options: WorldOptions;
   readonly #heap = new EventHeap();
-  readonly #random;
-  readonly #chance: HardwareChance;
   readonly #trace: Trace;
+  readonly #figures = new Map<string, number>();
+  readonly #view: WorldView;
+  readonly #faultsUntilMs: number;
   #storeDisk = new MemoryDisk();
   #oldStoreDisk: MemoryDisk | undefined;
-  readonly #platters = new SimPlatters();
-  readonly #deviceLog: DeviceEvent[] = [];
+  readonly #logs: MachineLogs = { power: [], drives: [] };
   readonly #machines = new Map<string, SimMachine>();
+  /** BMC address → machine, as the cables are now. */
+  readonly #cables = new Map<string, SimMachine>();
   readonly #judge: Judge;
-  readonly #lease = { untilMs: -1 };
-  readonly #heartbeatSentAtMs = new Map<bigint, number>();
-  #accept: ((connect: Connecting) => void) | undefined;
-  #cut: (() => void) | undefined;
+  /** Undefined: one person keeps the rack going. */
+  readonly #operators: Operators | undefined;
+  readonly #replicas: ControlPlaneReplica[] = [];
+  readonly #reaches: StoreReach[] = [];
+  readonly #boxes: AgentBox[] = [];
+  readonly #heartbeats = new Map<AgentStream, Map<bigint, number>>();
+  #leaseUntilMs = -1;
   #crashes = 0;
-  #controlPlane: SimProcess | undefined;
-  #agent: SimProcess | undefined;
+  #backup: ReadonlyMap<string, Uint8Array> | undefined;
+  #judgedStable = -1;
 
   constructor(options: WorldOptions) {
     this.#options = options;
-    const random = seededRandom(options.seed);
-    this.#random = random;
-    this.#chance = {
-      around: (typicalMs) => Math.round(typicalMs * (0.5 + random.fraction())),
-      happens: (probability) => this.#faulty() && random.fraction() < probability,
-    };
     this.#trace = new Trace(options.traceLines ?? 0);
+    const random = seededRandom(options.seed);
+    const chance = makeChance(random, () => this.#faulty());
+    this.#faultsUntilMs = chance.around(chance.pick(faultsForMs));
+    this.#view = this.#makeView(random, chance);
     for (let index = 1; index <= options.hosts; index++) this.#addMachine(index);
-    this.#judge = new Judge(() => this.#storeDisk, this.#machines, this.#deviceLog, this.#lease);
+    this.#judge = new Judge({
+      view: this.#view,
+      logs: this.#logs,
+      machineAt: (address) => this.#cables.get(address),
+      leaseUntilMs: () => this.#leaseUntilMs,
+    });
+    const withOperators = options.operators ?? options.seed % 2 === 1;
+    if (withOperators) this.#operators = new Operators(this.#view);
+    const replicas = random.fraction() < 0.35 ? 2 : 1;
+    for (let index = 1; index <= replicas; index++) this.#addReplica(`cp${index}`);
+    this.#boxes.push(this.#makeBox('agent'));
+  }
+
+  #makeView(random: WorldView['random'], chance: WorldView['chance']): WorldView {
+    const view: WorldView = {
+      heap: this.#heap,
+      random,
+      chance,
+      planted: this.#options.planted,
+      machines: this.#machines,
+      storeDisk: () => this.#storeDisk,
+      replicas: () => this.#replicas.flatMap(({ live }) => (live === undefined ? [] : [live])),
+      agents: () => this.#boxes.flatMap(({ live }) => (live === undefined ? [] : [live])),
+      faulty: () => this.#faulty(),
+      trace: (text) => this.#trace.line(this.#heap.nowMs, text),
+      count: (what) => void this.#figures.set(what, (this.#figures.get(what) ?? 0) + 1),
+      log: (name) => this.#trace.log(name, () => this.#heap.nowMs),
+      found: (rule, text) => this.#judge.found(rule, text),
+      makeProcess: (name, wallNowMs) => this.#makeProcess(name, wallNowMs),
+    };
+    return view;
   }
 
   #faulty(): boolean {
-    return this.#heap.nowMs < faultsUntilMs;
+    return this.#heap.nowMs < this.#faultsUntilMs;
+  }
+
+  #makeProcess(name: string, wallNowMs?: () => number): SimProcess {
+    const process = new SimProcess(name, this.#heap, wallNowMs ?? wallStartMs, (point) => {
+      const crash = this.#view.chance.happens(crashChance);
+      if (crash) {
+        this.#view.trace(`${name} crashes at ${point}`);
+        this.#view.count(`crash at ${point}`);
+      }
+      return crash;
+    });
+    process.whenKilled(() => {
+      this.#crashes += 1;
+    });
+    return process;
   }
 
   #addMachine(index: number): void {
-    const uid = `u${index}`;
-    const lies = this.#options.planted === 'lyingDevice' && index === 1;
-    const drives = [
-      { serial: `D${index}A`, kind: 'overwrite' as const, hasData: true, lies },
-      ...(this.#random.fraction() < 0.5
-        ? [{ serial: `D${index}B`, kind: 'format' as const, hasData: true, lies: false }]
-        : []),
-    ];
-    const guid = new Uint8Array(16).fill(index);
-    const machine = new SimMachine(uid, guid, drives, this.#deviceLog, this.#heap, this.#chance);
-    this.#machines.set(uid, machine);
+    const { random, planted } = this.#view;
+    const machine = new SimMachine(this.#view, this.#logs, index, wallStartMs);
+    const lies = planted === 'lyingDevice' && index === 1;
+    machine.addDrive({ serial: `D${index}A`, kind: 'sata', lies, failsUntilMs: 0 }, true);
+    if (random.fraction() < 0.5) {
+      const traits = { serial: `D${index}B`, kind: 'nvme' as const, lies: false, failsUntilMs: 0 };
+      machine.addDrive(traits, true);
+    }
+    this.#machines.set(machine.name, machine);
+    this.#cables.set(bmcAddress(index), machine);
+  }
+
+  #addReplica(name: string): void {
+    const reach: StoreReach = {
+      awayUntilMs: 0,
+      count: this.#view.count,
+      nowMs: () => this.#heap.nowMs,
+      acknowledged: (write) => this.#judge.acknowledged(write),
+    };
+    this.#reaches.push(reach);
+    const replica = new ControlPlaneReplica(this.#view, {
+      name,
+      reach,
+      disk: () => this.#storeDisk,
+      onLease: (stream, renewal) => this.#noteLease(stream, renewal),
+      onUp: ({ process }) => {
+        process.whenKilled(() => {
+          if (this.#oldStoreDisk !== undefined) this.#storeDisk = this.#oldStoreDisk;
+        });
+      },
+    });
+    this.#replicas.push(replica);
+  }
+
+  #makeBox(name: string): AgentBox {
+    return new AgentBox(
+      this.#view,
+      {
+        name,
+        bmcs: { at: (address) => this.#cables.get(address)?.bmc },
+        dial: () => this.#reachable(),
+        onHeartbeat: (_box, stream, sequence) => {
+          const sent = this.#heartbeats.get(stream) ?? new Map<bigint, number>();
+          sent.set(sequence, this.#heap.nowMs);
+          this.#heartbeats.set(stream, sent);
+        },
+        onUp: (message, deliver) => this.#hostile(message, deliver),
+      },
+      wallStartMs,
+    );
+  }
+
+  /** The control plane that a dialling agent meets. */
+  #reachable(): ControlPlaneReplica | undefined {
+    const up = this.#replicas.filter(({ live }) => live !== undefined);
+    return up.length === 0 ? undefined : this.#view.chance.pick(up);
+  }
+
+  /**
+   * What gRPC never does within a stream, a hostile or broken peer may: a report comes twice, or
+   * once more when everything has moved on. It asks for no answer.
+   */
+  #hostile({ message }: agent.SessionRequest, deliver: AgentStream['receive']): void {
+    if (message.case !== 'report' || message.value.operationId === '') return;
+    const { chance, heap } = this.#view;
+    if (!chance.happens(0.05)) return;
+    const value = { ...message.value, sequence: 0n };
+    const copy = create(agent.SessionRequestSchema, { message: { case: 'report', value } });
+    this.#view.count('report delivered again');
+    heap.after(chance.around(chance.pick([100, 5_000, 60_000])), () => deliver(copy));
+  }
+
+  /** J6 counts a lease from when the answered heartbeat was sent. */
+  #noteLease(stream: AgentStream, renewal: agent.LeaseRenewal): void {
+    const sentAtMs = this.#heartbeats.get(stream)?.get(renewal.heartbeatSequence);
+    if (sentAtMs === undefined) return;
+    this.#leaseUntilMs = Math.max(this.#leaseUntilMs, sentAtMs + renewal.durationMs);
   }
 
   /** Writes the rack, a credential and the hosts as the operators' API would. */
   async prepare(): Promise<void> {
-    const store = await openMemoryStore({ random: this.#random, disk: this.#storeDisk });
-    const put = (key: string, value: Uint8Array) => store.put(key, value, 'absent');
+    const store = await openMemoryStore({ random: this.#view.random, disk: this.#storeDisk });
     const rack = { name: 'racks/r1' };
-    await put(
-      'racks.r1',
-      toBinary(wire.RackRecordSchema, create(wire.RackRecordSchema, { rack, agentPublicKey })),
-    );
-    const credential = { name: 'credentials/c1', version: 1n };
-    await put(
-      'credentials.c1',
-      toBinary(wire.CredentialRecordSchema, create(wire.CredentialRecordSchema, { credential })),
-    );
+    const record = create(wire.RackRecordSchema, { rack, agentPublicKey });
+    await store.put('racks.r1', toBinary(wire.RackRecordSchema, record), 'absent');
+    await putCredential(store, this.#view.random);
     for (let index = 1; index <= this.#options.hosts; index++) await putHost(store, index);
   }
 
   async run(): Promise<void> {
     if (this.#options.planted === 'storeForgets') this.#forgetLater();
-    this.#startControlPlane();
-    this.#startAgent();
-    this.#scheduleTrouble();
+    for (const replica of this.#replicas) replica.start();
+    for (const box of this.#boxes) box.start();
+    if (this.#operators === undefined) startPerson(this.#view, this.#judge);
+    else this.#operators.start();
+    scheduleTrouble(this.#view, this.#victims(), this.#view.chance.pick(troubleEveryMs));
+    this.#keepBackup();
+    this.#heap.after(this.#faultsUntilMs, () => void this.#repair());
     const stop = () => {
-      this.#judge.look(this.#heap.nowMs);
+      this.#judge.look();
       if (this.#judge.violations.length > 0) return true;
       return !this.#faulty() && this.#isStable();
     };
-    await this.#heap.run(endMs, stop);
-    if (this.#judge.violations.length === 0) this.#judge.judgeEnd(this.#heap.nowMs);
+    await this.#heap.run(this.#faultsUntilMs + settleMs, stop);
+    if (this.#judge.violations.length === 0) this.#judgeEnd();
   }
 
-  result(): WorldResult {
+  #victims(): Victims {
+    const [box] = this.#boxes;
+    if (box === undefined) throw new Error('a rack has an agent');
     return {
-      seed: this.#options.seed,
-      violations: this.#judge.violations,
-      events: this.#heap.taken,
-      simulatedMs: this.#heap.nowMs,
-      crashes: this.#crashes,
-      traceHash: this.#trace.hash(),
-      trace: this.#trace.last(),
+      box,
+      replicas: this.#replicas,
+      reaches: this.#reaches,
+      machines: [...this.#machines.values()],
+      crossBmcs: (a, b) => this.#crossBmcs(a, b),
+      cloneAgent: (durationMs) => this.#cloneAgent(box, durationMs),
+      olderAgentDisk: () => this.#backup,
     };
   }
 
-  #isStable(): boolean {
-    return this.#storeDisk.lastChanges('hosts').every((change) => {
-      if (change.kind !== 'put') return true;
-      const { host } = fromBinary(wire.HostRecordSchema, change.value);
-      return host?.status?.state === HostState.AVAILABLE;
-    });
+  #crossBmcs(a: SimMachine, b: SimMachine): void {
+    for (const [address, machine] of this.#cables) {
+      if (machine === a) this.#cables.set(address, b);
+      if (machine === b) this.#cables.set(address, a);
+    }
   }
 
-  #process(name: string, restart: () => void): SimProcess {
-    const process = new SimProcess(name, this.#heap, wallStartMs, (point) => {
-      const crash = this.#chance.happens(0.03);
-      if (crash) this.#trace.line(this.#heap.nowMs, `${name} crashes at ${point}`);
-      return crash;
-    });
-    process.whenKilled(() => {
-      this.#crashes += 1;
-      this.#cut?.();
-      this.#heap.after(this.#chance.around(8_000), restart);
-    });
-    return process;
+  #cloneAgent(original: AgentBox, durationMs: number): void {
+    const clone = this.#makeBox(`clone${this.#boxes.length}`);
+    clone.platters.restore(original.platters.copy());
+    this.#boxes.push(clone);
+    clone.start();
+    this.#heap.after(durationMs, () => clone.retire());
   }
 
-  #log(name: string): Log {
-    const write = (level: string) => (_fields: object, message: string) =>
-      this.#trace.line(this.#heap.nowMs, `${name} ${level} ${message}`);
-    const log: Log = {
-      debug: () => {},
-      info: write('info'),
-      warn: write('warn'),
-      error: write('error'),
-      child: () => log,
-    };
-    return log;
-  }
-
-  #startControlPlane(): void {
-    const process = this.#process('cp', () => this.#startControlPlane());
-    this.#controlPlane = process;
-    void this.#serve(process);
-  }
-
-  async #serve(process: SimProcess): Promise<void> {
-    const inner = await openMemoryStore({ random: this.#random, disk: this.#storeDisk });
-    const store = slowStore(inner, process, this.#chance);
-    const shared = {
-      store,
-      random: this.#random,
-      clock: process.clock,
-      log: this.#log('cp'),
-      crashPoint: process.crashPoint,
-      replicaId: 'single',
-    };
-    const registry = createSessionRegistry();
-    const hosts = new Hosts({
-      ...shared,
-      timing,
-      registry,
-      signStatement: (bytes) => sign('sha256', bytes, { key: signer, dsaEncoding: 'der' }),
-      openCredential: () => ({ username: 'admin', password: 'secret' }),
-      resyncIntervalMs: 60_000,
-    });
-    await hosts.start();
-    if (!process.alive) return;
-    const sessionHosts =
-      this.#options.planted === 'answersEarly' ? answersEarly(hosts, process) : hosts;
-    const deps = { ...shared, registry, hosts: sessionHosts, timing: defaultSessionTiming };
-    this.#accept = (connecting) => this.#acceptSession(deps, process, connecting);
-    process.whenKilled(() => {
-      this.#accept = undefined;
-      hosts.stop();
-      if (this.#oldStoreDisk !== undefined) this.#storeDisk = this.#oldStoreDisk;
+  #keepBackup(): void {
+    this.#heap.after(backupEveryMs, () => {
+      if (!this.#faulty()) return;
+      this.#backup = this.#boxes[0]?.platters.copy();
+      this.#keepBackup();
     });
   }
 
@@ -247,153 +307,88 @@ class World {
     this.#heap.after(1_000, () => this.#forgetLater());
   }
 
-  #acceptSession(deps: SessionDependencies, process: SimProcess, connecting: Connecting): void {
-    const session = new RackSession(deps, 'r1', {
-      send: (message) => {
-        if (!process.alive) return;
-        if (message.case === 'leaseRenewal') this.#noteLease(message.value);
-        connecting.send(create(agent.SessionResponseSchema, { message }));
-      },
-      end: () => connecting.close(),
-    });
-    let queue: Promise<unknown> = Promise.resolve();
-    connecting.receive = (message) => {
-      if (!process.alive) return;
-      queue = queue
-        .then(() => session.receive(message))
-        .catch((error: unknown) => {
-          this.#trace.line(this.#heap.nowMs, `cp session broke: ${String(error)}`);
-          connecting.close();
-        });
-    };
-    connecting.closed = () => process.alive && session.closed();
+  /** The faults are over: people have mended what only people mend. */
+  async #repair(): Promise<void> {
+    this.#view.trace('the faults are over');
+    for (const [index, machine] of [...this.#machines.values()].entries()) {
+      machine.bmc.repair();
+      this.#cables.set(bmcAddress(index + 1), machine);
+      for (const { traits } of machine.drives) {
+        traits.failsUntilMs = 0;
+        traits.lies = this.#options.planted === 'lyingDevice' && traits.lies;
+      }
+    }
+    for (const reach of this.#reaches) reach.awayUntilMs = 0;
+    for (const [index, box] of this.#boxes.entries()) {
+      box.mend();
+      if (index > 0) box.retire();
+    }
+    // A credential that a BMC has refused is not presented again before it is stored anew.
+    const store = await openMemoryStore({ random: this.#view.random, disk: this.#storeDisk });
+    await putCredential(store, this.#view.random);
   }
 
-  /** J6 counts a lease from when the answered heartbeat was sent. */
-  #noteLease(renewal: agent.LeaseRenewal): void {
-    const sentAtMs = this.#heartbeatSentAtMs.get(renewal.heartbeatSequence);
-    if (sentAtMs === undefined) return;
-    this.#lease.untilMs = Math.max(this.#lease.untilMs, sentAtMs + renewal.durationMs);
+  /** J7, as long as nothing has been written since it was looked at last. */
+  #isStable(): boolean {
+    if (this.#operators !== undefined) return this.#operators.isStable();
+    if (this.#judgedStable === this.#judge.revision) return false;
+    this.#judgedStable = this.#judge.revision;
+    return [...this.#judge.hosts.values()].every(({ record }) => isStable(record));
   }
 
-  #startAgent(): void {
-    const process = this.#process('agent', () => this.#startAgent());
-    this.#agent = process;
-    void this.#operate(process);
+  #judgeEnd(): void {
+    for (const { key, record } of this.#judge.hosts.values()) {
+      if (this.#operators?.isSettled(record) ?? isStable(record)) continue;
+      const { run, backoff } = record.host?.status ?? {};
+      const why = run?.waiting?.message ?? run?.error?.message ?? backoff?.givenUpReason;
+      this.#judge.found('J7', `${key} is not stable at the end: ${why}`);
+    }
   }
 
-  async #operate(process: SimProcess): Promise<void> {
-    const disk = simDisk(this.#platters, process, {
-      latencyMs: () => this.#chance.around(3),
-      tornBytes: (length) => this.#random.below(length + 1),
-      losesAcknowledged: () =>
-        this.#options.planted === 'journalLosesWrites' && this.#random.fraction() < 0.2,
-    });
-    const shared = { disk, random: this.#random, log: this.#log('agent') };
-    const journal = await Journal.open({ ...shared, path: '/journal', clock: process.clock });
-    const clock =
-      this.#options.planted === 'leaseNeverEnds'
-        ? { ...process.clock, suspendAwareMs: () => 0 }
-        : process.clock;
-    const session = new AgentSession({
-      ...shared,
-      journal,
-      snapshotPath: '/snapshot',
-      clock,
-      crashPoint: process.crashPoint,
-      transport: this.#transport(process),
-      agentVersion: 'sim',
-    });
-    const executor = simExecutor({
-      machines: this.#machines,
-      process,
-      chance: this.#chance,
-      session: () => session,
-    });
-    await session.start(executor);
-  }
-
-  #transport(process: SimProcess): Transport {
+  result(): WorldResult {
     return {
-      connect: (handlers) => {
-        const connecting: Connecting = { send: () => {}, close: () => {} };
-        const link = openLink<agent.SessionRequest, agent.SessionResponse>(
-          { heap: this.#heap, delayMs: () => this.#chance.around(20) },
-          {
-            onMessage: (message) => process.alive && handlers.onMessage(message),
-            onClosed: () => process.alive && handlers.onClosed('the stream ended'),
-          },
-          {
-            onMessage: (message) => connecting.receive?.(message),
-            onClosed: () => connecting.closed?.(),
-          },
-        );
-        this.#cut = () => link.cut();
-        connecting.send = (message) => link.far.send(message);
-        connecting.close = () => link.far.close();
-        if (this.#accept === undefined) link.cut();
-        else this.#accept(connecting);
-        return {
-          send: (message) => {
-            if (!process.alive) return;
-            this.#noteHeartbeat(message);
-            link.near.send(message);
-          },
-          close: () => link.near.close(),
-        };
-      },
+      seed: this.#options.seed,
+      violations: this.#judge.violations,
+      events: this.#heap.taken,
+      simulatedMs: this.#heap.nowMs,
+      crashes: this.#crashes,
+      figures: this.#figures,
+      traceHash: this.#trace.hash(),
+      trace: this.#trace.last(),
     };
-  }
-
-  #noteHeartbeat({ message }: agent.SessionRequest): void {
-    if (message.case === 'hello') this.#heartbeatSentAtMs.clear();
-    if (message.case !== 'heartbeat') return;
-    this.#heartbeatSentAtMs.set(message.value.sequence, this.#heap.nowMs);
-  }
-
-  /** Cuts, kills and runner crashes at times that the seed chooses. */
-  #scheduleTrouble(): void {
-    this.#heap.after(this.#chance.around(30_000), () => {
-      if (!this.#faulty()) return;
-      const machines = [...this.#machines.values()];
-      const machine = machines[this.#random.below(machines.length)];
-      const trouble = this.#random.below(5);
-      this.#trace.line(this.#heap.nowMs, `trouble ${trouble}`);
-      if (trouble === 0) this.#cut?.();
-      if (trouble === 1) this.#agent?.kill();
-      if (trouble === 2) this.#controlPlane?.kill();
-      if (trouble === 3) machine?.crashRunner();
-      if (trouble === 4) this.#partition();
-      this.#scheduleTrouble();
-    });
-  }
-
-  /** For a while nobody is let in. */
-  #partition(): void {
-    const accept = this.#accept;
-    const controlPlane = this.#controlPlane;
-    this.#accept = undefined;
-    this.#cut?.();
-    this.#heap.after(this.#chance.around(40_000), () => {
-      if (controlPlane?.alive === true && this.#accept === undefined) this.#accept = accept;
-    });
   }
 }
 
-/** The control plane's end of a stream that an agent opens. */
-interface Connecting {
-  send: (message: agent.SessionResponse) => void;
-  close: () => void;
-  receive?: (message: agent.SessionRequest) => void;
-  closed?: () => void;
+function isStable({ host }: wire.HostRecord): boolean {
+  const { state, run } = host?.status ?? {};
+  return state === HostState.AVAILABLE && (run === undefined || run.phase === RunPhase.ENDED);
+}
+
+function bmcAddress(index: number): string {
+  return `10.0.0.${index}`;
+}
+
+/** Stores the right password as the next version of the credential. */
+async function putCredential(store: StateStore, random: WorldView['random']): Promise<void> {
+  const name = 'credentials/c1';
+  const found = await store.get('credentials.c1');
+  const kept =
+    found.kind === 'found' ? fromBinary(wire.CredentialRecordSchema, found.value) : undefined;
+  const version = (kept?.credential?.version ?? 0n) + 1n;
+  const record = create(wire.CredentialRecordSchema, {
+    credential: { name, version, username: 'admin' },
+    ...simSecrets(random).seal(name, version, bmcPassword),
+  });
+  const value = toBinary(wire.CredentialRecordSchema, record);
+  await store.put('credentials.c1', value, found.kind === 'found' ? found.revision : 'absent');
 }
 
 async function putHost(store: StateStore, index: number): Promise<void> {
   const name = `hosts/h${index}`;
   const spec = create(HostSpecSchema, {
     rack: 'racks/r1',
-    bmc: { address: `10.0.0.${index}`, credential: 'credentials/c1' },
-    bootMacs: [`52:54:00:00:00:0${index}`],
+    bmc: { address: bmcAddress(index), credential: 'credentials/c1' },
+    bootMacs: [`52:54:00:00:00:${index.toString(16).padStart(2, '0')}`],
   });
   const status = create(HostStatusSchema, { state: HostState.NEW, dirty: true, useEpoch: 1n });
   const record = create(wire.HostRecordSchema, { host: { name, uid: `u${index}`, spec, status } });

@@ -12,6 +12,8 @@ export interface DiskFaults {
   tornBytes(length: number): number;
   /** True for a write that is acknowledged and never made: a disk that lies about its cache. */
   losesAcknowledged?(): boolean;
+  /** Why this durable write fails (no space, I/O error); part of an append may be kept. */
+  failure?(): string | undefined;
 }
 
 /** The platters: shared by the processes that come one after another. */
@@ -26,18 +28,29 @@ export class SimPlatters {
   copy(): Map<string, Uint8Array> {
     return new Map(this.files);
   }
+
+  /** Puts back what a copy holds, and nothing else. */
+  restore(copy: ReadonlyMap<string, Uint8Array>): void {
+    this.files.clear();
+    for (const [path, contents] of copy) this.files.set(path, contents);
+  }
 }
 
 /** The disk as one process sees it. */
 export function simDisk(platters: SimPlatters, process: SimProcess, faults: DiskFaults): Disk {
   const { files } = platters;
+  /** One durable change, unless the disk refuses it. */
+  const durably = (change: () => void) =>
+    process.answer(faults.latencyMs(), () => {
+      const failure = faults.failure?.();
+      if (failure !== undefined) throw new Error(failure);
+      change();
+    });
   return {
     read: (path) => process.answer(0, () => files.get(path)?.slice()),
     writeAtomic: (path, contents) => {
       const copy = contents.slice();
-      return process.answer(faults.latencyMs(), () => {
-        files.set(path, copy);
-      });
+      return durably(() => files.set(path, copy));
     },
     openAppend: (path) => {
       if (!files.has(path)) files.set(path, new Uint8Array());
@@ -50,10 +63,7 @@ export function simDisk(platters: SimPlatters, process: SimProcess, faults: Disk
       );
     },
     makeFolder: () => Promise.resolve(),
-    remove: (path) =>
-      process.answer(faults.latencyMs(), () => {
-        files.delete(path);
-      }),
+    remove: (path) => durably(() => files.delete(path)),
   };
 }
 
@@ -81,7 +91,11 @@ function appendFile(
       pending = copy;
       return process.answer(faults.latencyMs(), () => {
         pending = undefined;
-        grow(copy);
+        const failure = faults.failure?.();
+        if (failure === undefined) return grow(copy);
+        // Nobody knows what a failed write has left behind.
+        grow(copy.slice(0, faults.tornBytes(copy.length)));
+        throw new Error(failure);
       });
     },
     close: () => Promise.resolve(),

@@ -1,6 +1,8 @@
 /**
- * A simulated stream between two processes: messages arrive in their order after a delay, or the
- * stream ends at both sides. As with TCP, the last messages before an end may be lost.
+ * A simulated stream between two processes. Within one stream order always holds, as with TCP:
+ * messages arrive in their order after a delay, wait while their direction is blocked, or are lost
+ * with the end of the stream. An end need not reach both sides at once: a stream may stand half
+ * open until the other side's keepalive notices.
  */
 import type { EventHeap } from './heap.ts';
 
@@ -14,6 +16,8 @@ export interface LinkHandlers<In> {
   onClosed(): void;
 }
 
+export type Direction = 'toFar' | 'toNear';
+
 export interface LinkOptions {
   readonly heap: EventHeap;
   delayMs(): number;
@@ -24,9 +28,19 @@ export interface Link<A, B> {
   readonly near: LinkEnd<A>;
   /** Sends to the near side. */
   readonly far: LinkEnd<B>;
-  /** Ends the stream now; what is under way is lost. */
+  /** Ends the stream for both sides now; what is under way is lost. */
   cut(): void;
+  /** Ends the stream; the side that is named hears of it only after `noticedMs`. */
+  halfOpen(unaware: 'near' | 'far', noticedMs: number): void;
+  /** Holds messages of one direction back, or lets them go on in their order. */
+  block(direction: Direction, blocked: boolean): void;
   readonly isOpen: () => boolean;
+}
+
+interface State {
+  /** Whether messages still get through. */
+  open: boolean;
+  readonly blocked: Record<Direction, boolean>;
 }
 
 export function openLink<A, B>(
@@ -34,36 +48,60 @@ export function openLink<A, B>(
   nearHandlers: LinkHandlers<B>,
   farHandlers: LinkHandlers<A>,
 ): Link<A, B> {
-  const state = { open: true };
-  const close = () => {
+  const { heap } = options;
+  const state: State = { open: true, blocked: { toFar: false, toNear: false } };
+  const end = (nearAfterMs: number, farAfterMs: number) => {
     if (!state.open) return;
     state.open = false;
-    options.heap.after(0, () => nearHandlers.onClosed());
-    options.heap.after(0, () => farHandlers.onClosed());
+    heap.after(nearAfterMs, () => nearHandlers.onClosed());
+    heap.after(farAfterMs, () => farHandlers.onClosed());
   };
+  const close = () => end(0, 0);
+  const toFar = direction(options, state, 'toFar', farHandlers, close);
+  const toNear = direction(options, state, 'toNear', nearHandlers, close);
   return {
-    near: direction(options, state, farHandlers, close),
-    far: direction(options, state, nearHandlers, close),
+    near: toFar.end,
+    far: toNear.end,
     cut: close,
+    halfOpen: (unaware, noticedMs) => (unaware === 'near' ? end(noticedMs, 0) : end(0, noticedMs)),
+    block: (which, blocked) => {
+      state.blocked[which] = blocked;
+      if (!blocked) (which === 'toFar' ? toFar : toNear).release();
+    },
     isOpen: () => state.open,
   };
 }
 
 function direction<M>(
   { heap, delayMs }: LinkOptions,
-  state: { readonly open: boolean },
+  state: State,
+  name: Direction,
   receiver: LinkHandlers<M>,
   close: () => void,
-): LinkEnd<M> {
+): { readonly end: LinkEnd<M>; release(): void } {
   let arrivesAtMs = 0;
+  const held: M[] = [];
+  const arrive = (message: M) => {
+    if (!state.open) return;
+    if (state.blocked[name] || held.length > 0) held.push(message);
+    else receiver.onMessage(message);
+  };
   return {
-    send: (message) => {
-      if (!state.open) return;
-      arrivesAtMs = Math.max(arrivesAtMs, heap.nowMs + delayMs());
-      heap.after(arrivesAtMs - heap.nowMs, () => {
-        if (state.open) receiver.onMessage(message);
+    end: {
+      send: (message) => {
+        if (!state.open) return;
+        arrivesAtMs = Math.max(arrivesAtMs, heap.nowMs + delayMs());
+        heap.after(arrivesAtMs - heap.nowMs, () => arrive(message));
+      },
+      close,
+    },
+    release: () => {
+      if (held.length === 0) return;
+      heap.after(0, () => {
+        while (held.length > 0 && state.open && !state.blocked[name]) {
+          receiver.onMessage(held.shift() as M);
+        }
       });
     },
-    close,
   };
 }

@@ -1,6 +1,10 @@
 /**
  * A simulated process: once killed, nothing of it runs any more. Its timers are dropped, what it
  * asked the platform for is never answered, and what it still says goes nowhere.
+ *
+ * Invariants:
+ * 1. While it is suspended nothing of it runs; what would have run happens right after, in order.
+ * 2. Its wall clock may step; `suspendAwareMs` only grows and counts suspended time.
  */
 import type { Clock, CrashPoint } from '@rackwright/platform';
 import type { EventHeap } from './heap.ts';
@@ -8,21 +12,25 @@ import type { EventHeap } from './heap.ts';
 export class SimProcess {
   readonly name: string;
   readonly #heap: EventHeap;
-  readonly #wallStartMs: number;
+  readonly #wallNowMs: () => number;
   readonly #onCrash: (point: string) => boolean;
   #alive = true;
+  #suspendedUntilMs = 0;
   readonly #endings: (() => void)[] = [];
 
-  /** `shouldCrash` decides at each crash point whether the process dies there. */
+  /**
+   * `wall` is the wall time at the start of the simulation, or a clock that may step.
+   * `shouldCrash` decides at each crash point whether the process dies there.
+   */
   constructor(
     name: string,
     heap: EventHeap,
-    wallStartMs: number,
+    wall: number | (() => number),
     shouldCrash: (point: string) => boolean,
   ) {
     this.name = name;
     this.#heap = heap;
-    this.#wallStartMs = wallStartMs;
+    this.#wallNowMs = typeof wall === 'number' ? () => wall + heap.nowMs : wall;
     this.#onCrash = shouldCrash;
   }
 
@@ -36,9 +44,22 @@ export class SimProcess {
     for (const ending of this.#endings) ending();
   }
 
+  /** Stops it from running for a while, as a stopped virtual machine does. */
+  suspend(durationMs: number): void {
+    this.#suspendedUntilMs = Math.max(this.#suspendedUntilMs, this.#heap.nowMs + durationMs);
+  }
+
   /** Calls `ending` when the process is killed. */
   whenKilled(ending: () => void): void {
     this.#endings.push(ending);
+  }
+
+  /** Runs `work` in the process: now, when it wakes again, or never. */
+  enter(work: () => void): void {
+    if (!this.#alive) return;
+    const waitMs = this.#suspendedUntilMs - this.#heap.nowMs;
+    if (waitMs <= 0) work();
+    else this.#heap.after(waitMs, () => this.enter(work));
   }
 
   readonly crashPoint: CrashPoint = (name) => {
@@ -46,26 +67,34 @@ export class SimProcess {
   };
 
   readonly clock: Clock = {
-    nowMs: () => this.#wallStartMs + this.#heap.nowMs,
+    nowMs: () => Math.floor(this.#wallNowMs()),
     suspendAwareMs: () => this.#heap.nowMs,
-    after: (delayMs, callback) =>
-      this.#heap.after(delayMs, () => {
-        if (this.#alive) callback();
-      }),
+    after: (delayMs, callback) => {
+      let cancelled = false;
+      const run = () => {
+        if (!cancelled) callback();
+      };
+      const cancel = this.#heap.after(delayMs, () => this.enter(run));
+      return () => {
+        cancelled = true;
+        cancel();
+      };
+    },
   };
 
   /** The value after `delayMs`, if the process still lives then; else never. */
   answer<T>(delayMs: number, make: () => T | Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#heap.after(delayMs, () => {
-        if (!this.#alive) return;
-        Promise.resolve()
-          .then(make)
-          .then(
-            (value) => this.#alive && resolve(value),
-            (error: unknown) => this.#alive && reject(error),
-          );
-      });
+      this.#heap.after(delayMs, () =>
+        this.enter(() => {
+          Promise.resolve()
+            .then(make)
+            .then(
+              (value) => this.enter(() => resolve(value)),
+              (error: unknown) => this.enter(() => reject(error)),
+            );
+        }),
+      );
     });
   }
 }

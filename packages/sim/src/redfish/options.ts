@@ -122,6 +122,8 @@ export interface RedfishServiceOptions {
   readonly identity: RedfishIdentity;
   readonly machine: SwitchedMachine;
   readonly inventory?: RedfishInventory;
+  /** Entries that its event log begins with; unset: none. */
+  readonly logEntries?: number;
   /** Habits that are not named are `defaultHabits`. */
   readonly habits?: Partial<RedfishHabits>;
   readonly fault?: RedfishFault;

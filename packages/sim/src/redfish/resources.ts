@@ -18,6 +18,9 @@ export const sessionsPath = `${root}/SessionService/Sessions`;
 
 const chassisPath = `${root}/Chassis/1`;
 const bmcPath = `${root}/Managers/1`;
+const logServicesPath = `${bmcPath}/LogServices`;
+const logPath = `${logServicesPath}/SEL`;
+export const clearLogPath = `${logPath}/Actions/LogService.ClearLog`;
 const resetChoicesPath = `${systemPath}/ResetActionInfo`;
 const storagePath = `${systemPath}/Storage`;
 
@@ -28,6 +31,8 @@ export interface ServiceState {
   readonly isOn: boolean;
   readonly boot: Readonly<BootOverride>;
   readonly assetTag: string;
+  /** Entries of the machine's event log, which the BMC keeps. */
+  readonly logEntries: number;
   readonly sessions: readonly Session[];
 }
 
@@ -64,6 +69,16 @@ export function resourceAt(path: string, state: ServiceState): JsonObject | unde
       return collection('Manager', path, [bmcPath]);
     case bmcPath:
       return bmcResource();
+    case logServicesPath:
+      return collection('LogService', path, [logPath]);
+    case logPath:
+      return eventLog();
+    case `${logPath}/Entries`:
+      return collection(
+        'LogEntry',
+        path,
+        Array.from({ length: state.logEntries }, (_, index) => `${path}/${index + 1}`),
+      );
     case `${root}/SessionService`:
       return sessionService(state.habits);
     case sessionsPath:
@@ -163,7 +178,18 @@ function bmcResource(): JsonObject {
     FirmwareVersion: '1.0.0',
     Status: working,
     PowerState: 'On',
+    LogServices: link(logServicesPath),
     Links: { ManagerForServers: [link(systemPath)], ManagerForChassis: [link(chassisPath)] },
+  };
+}
+
+function eventLog(): JsonObject {
+  return {
+    ...resource('LogService.v1_1_0.LogService', logPath, 'SEL', 'System Event Log'),
+    LogEntryType: 'SEL',
+    Status: working,
+    Entries: link(`${logPath}/Entries`),
+    Actions: { '#LogService.ClearLog': { target: clearLogPath } },
   };
 }
 

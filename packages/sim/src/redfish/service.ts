@@ -29,6 +29,7 @@ import {
 } from './options.ts';
 import { Power } from './power.ts';
 import {
+  clearLogPath,
   resetPath,
   resourceAt,
   root,
@@ -48,10 +49,12 @@ export class RedfishService {
   readonly #power: Power;
   #fault: RedfishFault = { kind: 'none' };
   #assetTag = '';
+  #logEntries: number;
 
   constructor(clock: Clock, options: RedfishServiceOptions) {
     const random = seededRandom(options.seed ?? 0);
     this.#options = options;
+    this.#logEntries = options.logEntries ?? 0;
     this.#habits = { ...defaultHabits, ...options.habits };
     this.#accounts = new Accounts(clock, random, this.#habits, options);
     this.#power = new Power({
@@ -100,6 +103,7 @@ export class RedfishService {
     if (refused !== undefined) return refused;
     if (path === root) return this.#read(call, serviceRoot(this.#state()));
     if (path === resetPath) return this.#reset(call);
+    if (path === clearLogPath) return this.#clearLog(call);
     if (path === systemPath && call.method === 'PATCH') return this.#patch(call);
     const session = path.startsWith(`${sessionsPath}/`) && call.method === 'DELETE';
     if (session && this.#accounts.signOut(path.slice(sessionsPath.length + 1))) return noContent();
@@ -133,6 +137,7 @@ export class RedfishService {
       isOn: this.#power.isOn(),
       boot: this.#power.boot,
       assetTag: this.#assetTag,
+      logEntries: this.#logEntries,
       sessions: this.#accounts.sessions(),
     };
   }
@@ -219,6 +224,16 @@ export class RedfishService {
       default:
         break;
     }
+    return noContent();
+  }
+
+  /** Emptied, but for the entry that says so. */
+  #clearLog({ method }: RedfishCall): RedfishAnswer {
+    if (method !== 'POST') {
+      const words = 'an action is called by POST';
+      return refusal(405, 'OperationNotAllowed', words, { allow: 'POST' });
+    }
+    if (this.#fault.kind !== 'yesButNothing') this.#logEntries = 1;
     return noContent();
   }
 

@@ -1,0 +1,146 @@
+/**
+ * One replica of the production control plane as a simulated process: host loop, session registry,
+ * and the far end of the streams that agents open.
+ */
+import { generateKeyPairSync, sign } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import {
+  createSessionRegistry,
+  defaultSessionTiming,
+  defaultTiming,
+  Hosts,
+  RackSession,
+} from '@rackwright/controlplane';
+import type { SimProcess } from '@rackwright/sim';
+import { type MemoryDisk, openMemoryStore } from '@rackwright/store';
+import { simSecrets } from './operators/secrets.ts';
+import { answersEarly } from './planted.ts';
+import { type StoreReach, slowStore } from './slow-store.ts';
+import type { Replica, WorldView } from './view.ts';
+
+const signer = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+/** What certificates are verified against. */
+export const erasureKey = signer.publicKey;
+
+/** The control plane's end of a stream that an agent opens. */
+export interface AgentStream {
+  readonly send: (message: agent.SessionResponse) => void;
+  readonly close: () => void;
+  receive: (message: agent.SessionRequest) => void;
+  closed: () => void;
+}
+
+export interface ReplicaOptions {
+  readonly name: string;
+  readonly disk: () => MemoryDisk;
+  /** How this replica reaches the store now. */
+  readonly reach: StoreReach;
+  /** Told of each work lease that is granted on a stream. */
+  readonly onLease: (stream: AgentStream, renewal: agent.LeaseRenewal) => void;
+  readonly onUp: (replica: Replica) => void;
+}
+
+export class ControlPlaneReplica {
+  readonly name: string;
+  readonly #view: WorldView;
+  readonly #options: ReplicaOptions;
+  #live: Replica | undefined;
+  #process: SimProcess | undefined;
+  readonly #streams = new Set<AgentStream>();
+
+  constructor(view: WorldView, options: ReplicaOptions) {
+    this.name = options.name;
+    this.#view = view;
+    this.#options = options;
+  }
+
+  /** Undefined until it has started, and after it died. */
+  get live(): Replica | undefined {
+    return this.#live;
+  }
+
+  kill(): void {
+    this.#process?.kill();
+  }
+
+  suspend(durationMs: number): void {
+    this.#process?.suspend(durationMs);
+  }
+
+  start(): void {
+    const process = this.#view.makeProcess(this.name);
+    this.#process = process;
+    process.whenKilled(() => {
+      this.#live = undefined;
+      for (const stream of this.#streams) stream.close();
+      this.#streams.clear();
+      this.#view.heap.after(this.#view.chance.around(8_000), () => this.start());
+    });
+    this.#serve(process).catch((error: unknown) => {
+      this.#view.trace(`${this.name} did not start: ${String(error)}`);
+      process.kill();
+    });
+  }
+
+  async #serve(process: SimProcess): Promise<void> {
+    const { random, chance, planted } = this.#view;
+    const { disk, reach } = this.#options;
+    const inner = await openMemoryStore({ random, disk: disk() });
+    const store = slowStore(inner, process, chance, reach);
+    const shared = {
+      ...{ store, random },
+      clock: process.clock,
+      log: this.#view.log(this.name),
+      crashPoint: process.crashPoint,
+      replicaId: this.name,
+    };
+    const registry = createSessionRegistry();
+    const hosts = new Hosts({
+      ...shared,
+      ...{ timing: defaultTiming, registry },
+      signStatement: (bytes) => sign('sha256', bytes, { key: signer.privateKey }),
+      openCredential: (record) => simSecrets(random).open(record),
+      imagesSupported: true,
+      resyncIntervalMs: 60_000,
+    });
+    process.whenKilled(() => hosts.stop());
+    await hosts.start();
+    if (!process.alive) return;
+    const heard = planted === 'answersEarly' ? answersEarly(hosts, process) : hosts;
+    const sessions = { ...shared, registry, hosts: heard, timing: defaultSessionTiming };
+    this.#live = { name: this.name, process, hosts, store, sessions };
+    this.#options.onUp(this.#live);
+  }
+
+  /** Takes a stream of the rack's agent. False when nobody listens. */
+  accept(stream: AgentStream): boolean {
+    const live = this.#live;
+    if (live === undefined) return false;
+    const { process } = live;
+    this.#streams.add(stream);
+    const session = new RackSession(live.sessions, 'r1', {
+      send: (message) => {
+        if (!process.alive) return;
+        if (message.case === 'leaseRenewal') this.#options.onLease(stream, message.value);
+        stream.send(create(agent.SessionResponseSchema, { message }));
+      },
+      end: () => stream.close(),
+    });
+    let queue: Promise<unknown> = Promise.resolve();
+    stream.receive = (message) =>
+      process.enter(() => {
+        queue = queue
+          .then(() => session.receive(message))
+          .catch((error: unknown) => {
+            this.#view.trace(`${this.name} session broke: ${String(error)}`);
+            stream.close();
+          });
+      });
+    stream.closed = () => {
+      this.#streams.delete(stream);
+      process.enter(() => session.closed());
+    };
+    return true;
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * J1 by the evidence: every disk of an available host has a certificate of the host's use epoch,
+ * whose signature fits its exact bytes and which says `erased`. Reads the statement as plain JSON.
+ */
+import { verify } from 'node:crypto';
+import { fromBinary } from '@bufbuild/protobuf';
+import { store } from '@rackwright/api';
+import { erasureKey } from './control-plane.ts';
+import type { JudgedHost, JudgeParts } from './judge.ts';
+
+interface Statement {
+  readonly host: { readonly uid: string };
+  readonly device: { readonly serial: string };
+  readonly useEpoch: number;
+  readonly verdict: { readonly kind: string };
+  readonly level: string | null;
+}
+
+export class CertificateJudge {
+  readonly #parts: JudgeParts;
+  readonly #found: (rule: string, text: string) => void;
+  readonly #statements = new Map<string, Statement | string>();
+  /** Hosts judged in this very state: "key/revision". */
+  readonly #judged = new Set<string>();
+
+  constructor(parts: JudgeParts, found: (rule: string, text: string) => void) {
+    this.#parts = parts;
+    this.#found = found;
+  }
+
+  judge({ key, revision, record }: JudgedHost): void {
+    const machine = this.#parts.machineAt(record.host?.spec?.bmc?.address ?? '');
+    if (machine === undefined || machine.unseen) return;
+    const name = `${key}/${revision}/${machine.name}`;
+    if (this.#judged.has(name)) return;
+    this.#judged.add(name);
+    const statements = record.certified.map(({ certificate }) => this.#statement(certificate));
+    for (const { serial } of machine.drives) {
+      const useEpoch = Number(record.host?.status?.useEpoch ?? 0n);
+      const fits = (each: Statement | string) =>
+        typeof each !== 'string' &&
+        each.device.serial === serial &&
+        each.host.uid === record.host?.uid &&
+        each.useEpoch === useEpoch &&
+        each.verdict.kind === 'erased' &&
+        each.level !== null;
+      if (statements.some(fits)) continue;
+      const problems = statements.filter((each) => typeof each === 'string').join('; ');
+      this.#found('J1', `${key} is available, ${serial} has no valid certificate ${problems}`);
+    }
+  }
+
+  /** The statement, or what is wrong with it. */
+  #statement(certificate: string): Statement | string {
+    const known = this.#statements.get(certificate);
+    if (known !== undefined) return known;
+    const statement = this.#read(certificate);
+    this.#statements.set(certificate, statement);
+    return statement;
+  }
+
+  #read(certificate: string): Statement | string {
+    const key = certificate.replaceAll('/', '.');
+    const change = this.#parts.view.storeDisk().changesOf(key).at(-1);
+    if (change?.kind !== 'put') return `${certificate} does not exist`;
+    const { statement, signature } = fromBinary(store.CertificateRecordSchema, change.value);
+    if (!verify('sha256', statement, erasureKey, signature)) {
+      return `the signature of ${certificate} does not fit`;
+    }
+    return JSON.parse(new TextDecoder().decode(statement));
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * The judge's rules about devices, decided by the devices' own logs:
+ * J2 nothing destructive begins twice for one order, J3 nothing is written that is not in the plan,
+ * J6 nothing destructive begins without a lease, J9 no power command but the host's own run's.
+ */
+import { agent, RunPhase, type store } from '@rackwright/api';
+import type { DriveEvent } from './drives.ts';
+import type { JudgedHost, JudgeParts } from './judge.ts';
+import type { PowerEvent } from './machine.ts';
+
+/** From the agent's last look at its lease to the device: the network and the runner's guards. */
+const leaseSlackMs = 5_000;
+/** How long after its order left the record a power command may still reach the machine. */
+const powerSlackMs = 30_000;
+
+interface ErasureOrder {
+  readonly operationId: string;
+  readonly hostUid: string;
+  readonly serials: ReadonlySet<string>;
+  /** Serials whose erasure has begun. */
+  readonly begun: Set<string>;
+}
+
+interface PowerOrder {
+  readonly operationId: string;
+  readonly address: string;
+  readonly on: boolean;
+  /** Undefined while it stands in the record. */
+  leftMs: number | undefined;
+}
+
+export class DeviceJudge {
+  readonly #parts: JudgeParts;
+  readonly #hosts: ReadonlyMap<string, JudgedHost>;
+  readonly #found: (rule: string, text: string) => void;
+  readonly #erasures = new Map<string, ErasureOrder>();
+  /** By host uid: those that stand, or stood until lately. */
+  readonly #powers = new Map<string, PowerOrder[]>();
+  #drivesRead = 0;
+  #powersRead = 0;
+
+  constructor(
+    parts: JudgeParts,
+    hosts: ReadonlyMap<string, JudgedHost>,
+    found: (rule: string, text: string) => void,
+  ) {
+    this.#parts = parts;
+    this.#hosts = hosts;
+    this.#found = found;
+  }
+
+  /** Notes what a record orders. */
+  ordered(record: store.HostRecord): void {
+    const slot = record.operation;
+    const operation = slot?.sentTo === undefined ? undefined : slot.operation;
+    this.#notePower(record, operation);
+    if (operation?.kind.case !== 'runStep' || this.#erasures.has(operation.id)) return;
+    const { mode, devices } = operation.kind.value;
+    if (mode === agent.StepMode.CHECK) return;
+    this.#erasures.set(operation.id, {
+      operationId: operation.id,
+      hostUid: operation.hostUid,
+      serials: new Set(devices.map(({ device }) => device?.serial ?? '')),
+      begun: new Set(),
+    });
+  }
+
+  /** Judges what the devices have logged since. True when there was anything. */
+  look(): boolean {
+    const { drives, power } = this.#parts.logs;
+    const before = this.#drivesRead + this.#powersRead;
+    for (; this.#drivesRead < drives.length; this.#drivesRead++) {
+      const event = drives[this.#drivesRead];
+      if (event !== undefined) this.#judgeDrive(event);
+    }
+    for (; this.#powersRead < power.length; this.#powersRead++) {
+      const event = power[this.#powersRead];
+      if (event?.by === 'bmc') this.#judgePower(event);
+    }
+    return this.#drivesRead + this.#powersRead > before;
+  }
+
+  #notePower(record: store.HostRecord, operation: agent.Operation | undefined): void {
+    const uid = record.host?.uid ?? '';
+    const { nowMs } = this.#parts.view.heap;
+    const orders = (this.#powers.get(uid) ?? []).filter(
+      ({ leftMs }) => leftMs === undefined || nowMs - leftMs <= powerSlackMs,
+    );
+    for (const order of orders) {
+      if (order.operationId !== operation?.id) order.leftMs ??= nowMs;
+    }
+    if (operation?.kind.case === 'setPower' && orders.at(-1)?.operationId !== operation.id) {
+      const { bmc, on } = operation.kind.value;
+      const { id: operationId } = operation;
+      const address = bmc?.address ?? '';
+      orders.push({ operationId, address, on: on === true, leftMs: undefined });
+    }
+    this.#powers.set(uid, orders);
+  }
+
+  #judgeDrive({ act, serial, machine, atMs }: DriveEvent): void {
+    if (act === 'settled' || act === 'osWrote') return;
+    const orders = [...this.#erasures.values()].filter((order) => order.serials.has(serial));
+    if (orders.length === 0) {
+      this.#found('J3', `${machine}: ${act} on ${serial}, which no plan names`);
+      return;
+    }
+    // An erasure begins with its challenge, once for each disk of each order.
+    if (act !== 'challenge') return;
+    const standing = this.#standing(orders);
+    if (standing === undefined) {
+      this.#found('J3', `${machine}: ${serial} is written for no order that stands`);
+    } else if (standing.begun.has(serial)) {
+      this.#found('J2', `${standing.operationId} began twice on ${serial}`);
+    } else standing.begun.add(serial);
+    const lateMs = atMs - this.#parts.leaseUntilMs() - leaseSlackMs;
+    if (lateMs > 0) this.#found('J6', `${machine}: ${serial} is written without a lease`);
+  }
+
+  /** The order in whose name a disk is written now: the one that its host's record holds. */
+  #standing(orders: readonly ErasureOrder[]): ErasureOrder | undefined {
+    const slots = new Set<string>();
+    for (const { record } of this.#hosts.values()) {
+      slots.add(record.operation?.operation?.id ?? '');
+    }
+    return orders.find(({ operationId }) => slots.has(operationId));
+  }
+
+  /** J9: the host behind the BMC has ordered this state, by the run that holds it. */
+  #judgePower(event: PowerEvent): void {
+    const isOwn = [...this.#powers.values()].flat().some((order) => {
+      if (order.on !== event.on || order.address !== event.via) return false;
+      return order.leftMs === undefined || event.atMs - order.leftMs <= powerSlackMs;
+    });
+    if (!isOwn) {
+      const what = `${event.machine} was switched ${event.on ? 'on' : 'off'}`;
+      this.#found('J9', `${what}, which no run of its host ordered (${this.#runs()})`);
+    }
+  }
+
+  #runs(): string {
+    return [...this.#hosts.values()]
+      .map(({ key, record }) => {
+        const run = record.host?.status?.run;
+        const held = run !== undefined && run.phase !== RunPhase.ENDED;
+        return `${key}: ${held ? 'run' : 'no run'} ${record.operation?.operation?.id ?? ''}`;
+      })
+      .join('; ');
+  }
+}

@@ -1,0 +1,179 @@
+/**
+ * A simulated machine: power, firmware, disks, and what boots on it. Its firmware asks the
+ * production boot decision of the rack's agents; its logs are what the judge reads.
+ */
+import { bootDecision } from '@rackwright/agent';
+import { type BootFlags, type BmcSwitch, SimBmc } from './bmc.ts';
+import type { DriveEvent, DriveTraits } from './drives.ts';
+import { SimDrive } from './drives.ts';
+import { RunnerBox } from './runner-box.ts';
+import type { LiveAgent, WorldView } from './view.ts';
+
+/** A change of power, as the machine itself saw it. */
+export interface PowerEvent {
+  readonly atMs: number;
+  readonly machine: string;
+  readonly on: boolean;
+  readonly by: 'bmc' | 'person';
+  /** The BMC's address as it was when the command came. */
+  readonly via: string;
+}
+
+export type Booted =
+  | { readonly kind: 'off' | 'firmware' | 'disk' | 'nothing' }
+  | { readonly kind: 'runner'; readonly runner: RunnerBox };
+
+export interface MachineLogs {
+  readonly power: PowerEvent[];
+  readonly drives: DriveEvent[];
+}
+
+/** Boot flags of IPMI 2.0 §28.13: bit 7 says valid; the selector of the disk. */
+const flagValid = 0x80;
+const deviceDisk = 0x08;
+
+export class SimMachine implements BmcSwitch {
+  readonly name: string;
+  readonly guid: readonly number[];
+  readonly serial: string;
+  readonly mac: string;
+  readonly bmc: SimBmc;
+  drives: SimDrive[] = [];
+  bootFlags: BootFlags = [0, 0];
+  booted: Booted = { kind: 'off' };
+  /** A person has changed its disks, and no inventory can show it yet. */
+  unseen = false;
+  /** A runner has looked at the disks since. */
+  listed = true;
+  readonly #view: WorldView;
+  readonly #logs: MachineLogs;
+  #power = 0;
+  #boots = 0;
+  #on = false;
+
+  constructor(view: WorldView, logs: MachineLogs, index: number, wallStartMs: number) {
+    this.#view = view;
+    this.#logs = logs;
+    this.name = `m${index}`;
+    this.guid = Array.from({ length: 16 }, (_, at) => (index * 31 + at) & 0xff);
+    this.serial = `S${index}`;
+    this.mac = `52:54:00:00:00:${index.toString(16).padStart(2, '0')}`;
+    this.bmc = new SimBmc(view.heap, wallStartMs, this);
+  }
+
+  isOn(): boolean {
+    return this.#on;
+  }
+
+  /** Old data is on one of its disks. */
+  get hasData(): boolean {
+    return this.drives.some((drive) => drive.hasData);
+  }
+
+  addDrive(traits: DriveTraits, hasData: boolean): void {
+    this.drives = [...this.drives, new SimDrive(traits, hasData)];
+  }
+
+  /** A person takes a disk out and puts another one in. */
+  replaceDrive(at: number, traits: DriveTraits, hasData: boolean): void {
+    this.unseen = true;
+    this.listed = false;
+    this.drives = this.drives.map((drive, index) =>
+      index === at ? new SimDrive(traits, hasData) : drive,
+    );
+  }
+
+  switchPower(on: boolean): void {
+    this.#switch(on, 'bmc');
+  }
+
+  /** A person presses the button. */
+  pressButton(): void {
+    this.#switch(!this.#on, 'person');
+  }
+
+  /** The kernel panics, and the machine starts anew by itself. */
+  panic(): void {
+    if (!this.#on) return;
+    this.#stop();
+    this.#start();
+  }
+
+  #switch(on: boolean, by: PowerEvent['by']): void {
+    const atMs = this.#view.heap.nowMs;
+    this.#view.trace(`${this.name} power ${on ? 'on' : 'off'} by ${by}`);
+    this.#logs.power.push({ atMs, machine: this.name, on, by, via: this.bmc.switchedVia });
+    if (on === this.#on) return;
+    this.#on = on;
+    if (on) this.#start();
+    else this.#stop();
+  }
+
+  #stop(): void {
+    this.#power += 1;
+    if (this.booted.kind === 'runner') this.booted.runner.powerLost();
+    this.booted = { kind: 'off' };
+    for (const drive of this.drives) drive.powerLost(this.#view.heap.nowMs);
+  }
+
+  #start(): void {
+    this.#power += 1;
+    this.booted = { kind: 'firmware' };
+    this.#later(12_000, () => {
+      const [flags, device] = this.bootFlags;
+      this.bootFlags = [0, 0];
+      if ((flags & flagValid) !== 0 && device === deviceDisk) this.#bootDisk();
+      else this.#netboot();
+    });
+  }
+
+  /** Unless the power changes before. */
+  #later(typicalMs: number, work: () => void): void {
+    const power = this.#power;
+    this.#view.heap.after(this.#view.chance.around(typicalMs), () => {
+      if (power === this.#power) work();
+    });
+  }
+
+  #netboot(): void {
+    for (const agent of this.#view.agents()) {
+      const token = this.#ask(agent);
+      if (token === undefined) continue;
+      this.#view.trace(`${this.name} boots the runner from ${agent.box}`);
+      this.#later(6_000, () => this.#startRunner(agent.box, token));
+      return;
+    }
+    this.#later(10_000, () => this.#bootDisk());
+  }
+
+  /** The boot token, if this agent lets the machine boot the runner. */
+  #ask({ core, process }: LiveAgent): string | undefined {
+    const atMs = process.clock.nowMs();
+    const decision = bootDecision(core.session.bootMemory(), this.mac, atMs);
+    const hostUid = decision.kind === 'unknownHost' ? {} : { hostUid: decision.hostUid };
+    const permitted = decision.kind === 'runner';
+    process.enter(() => core.onNetboot({ mac: this.mac, permitted, atMs, ...hostUid }));
+    return permitted ? decision.bootToken : undefined;
+  }
+
+  #bootDisk(): void {
+    const [first] = this.drives;
+    if (first?.hasData !== true) {
+      this.booted = { kind: 'nothing' };
+      return;
+    }
+    this.booted = { kind: 'disk' };
+    first.fill();
+    const { nowMs: atMs } = this.#view.heap;
+    this.#logs.drives.push({ atMs, machine: this.name, serial: first.serial, act: 'osWrote' });
+  }
+
+  #startRunner(box: string, bootToken: string): void {
+    this.#boots += 1;
+    const bootId = `${this.name}-boot${this.#boots}`;
+    const log = (event: DriveEvent) => void this.#logs.drives.push(event);
+    const runner = new RunnerBox(this.#view, { machine: this, box, bootToken, bootId, log });
+    this.booted = { kind: 'runner', runner };
+    runner.start();
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * The person who keeps a rack going while no operators are simulated: asks for cleans, tries again
+ * what was given up, and lifts what only a person may lift.
+ */
+import { HostState, RunPhase } from '@rackwright/api';
+import type { Judge } from './judge.ts';
+import type { WorldView } from './view.ts';
+
+const roundMs = 30_000;
+
+/** Goes round until the simulation ends; asks for nothing new once the faults have stopped. */
+export function startPerson(view: WorldView, judge: Judge): void {
+  const by = { actor: 'user:person' };
+  const round = () => {
+    view.heap.after(view.chance.around(roundMs), round);
+    const [replica] = view.replicas();
+    if (replica === undefined) return;
+    const ask = (key: string, request: Parameters<typeof replica.hosts.request>[1]) =>
+      void replica.hosts.request(key.slice('hosts.'.length), request, by).catch(() => undefined);
+    for (const { key, record } of judge.hosts.values()) {
+      const status = record.host?.status;
+      if (status === undefined || status.run?.phase === RunPhase.RUNNING) continue;
+      const givenUp = (status.backoff?.givenUpReason ?? '') !== '';
+      // Whose BMC turned out to be another one's is proved anew.
+      const isOther = status.run?.error?.type === 'identityMismatch';
+      if (givenUp) ask(key, { kind: isOther && view.random.fraction() < 0.5 ? 'verify' : 'retry' });
+      for (const { reason } of status.holds) {
+        ask(key, { kind: 'releaseHold', hold: reason, reason: 'looked at' });
+      }
+      const another = view.faulty() && view.random.fraction() < 0.4;
+      if (another && status.state === HostState.AVAILABLE) ask(key, { kind: 'clean', steps: [] });
+    }
+  };
+  round();
+}

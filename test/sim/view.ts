@@ -1,0 +1,54 @@
+/** What the parts of a simulated rack see of the world that they are in. */
+import type { AgentCore } from '@rackwright/agent';
+import type { Hosts, SessionDependencies } from '@rackwright/controlplane';
+import type { Log } from '@rackwright/platform';
+import type { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
+import type { MemoryDisk, StateStore } from '@rackwright/store';
+import type { Chance } from './chance.ts';
+import type { SimMachine } from './machine.ts';
+import type { PlantedFault } from './planted.ts';
+
+export interface WorldView {
+  readonly heap: EventHeap;
+  readonly random: ReturnType<typeof seededRandom>;
+  readonly chance: Chance;
+  readonly planted: PlantedFault | undefined;
+  /** By name: "m1", "m2", … */
+  readonly machines: ReadonlyMap<string, SimMachine>;
+  /** What the store has kept, without delays and faults: for judges only. */
+  readonly storeDisk: () => MemoryDisk;
+  /** Control planes that are up. */
+  readonly replicas: () => readonly Replica[];
+  /** Agents that are up. */
+  readonly agents: () => readonly LiveAgent[];
+  /** Until when faults are still injected. */
+  readonly faulty: () => boolean;
+  /** One line of the trace. */
+  readonly trace: (text: string) => void;
+  /** Counts a fault or an act for the figures. */
+  readonly count: (what: string) => void;
+  /** A log that writes into the trace. */
+  readonly log: (name: string) => Log;
+  /** Reports that a promise is broken. */
+  readonly found: (rule: string, text: string) => void;
+  /** A process that the world may crash at its crash points. */
+  readonly makeProcess: (name: string, wallNowMs?: () => number) => SimProcess;
+}
+
+/** One living control plane. */
+export interface Replica {
+  readonly name: string;
+  readonly process: SimProcess;
+  readonly hosts: Hosts;
+  /** As this replica reaches it: slow, and it may fail. */
+  readonly store: StateStore;
+  readonly sessions: SessionDependencies;
+}
+
+/** One living agent. */
+export interface LiveAgent {
+  /** The box that it runs on. */
+  readonly box: string;
+  readonly process: SimProcess;
+  readonly core: AgentCore;
+}
