@@ -14,6 +14,7 @@ import {
   store,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
+import { explainHost } from './explain.ts';
 import { displayOf } from './display.ts';
 import {
   type Bench,
@@ -414,4 +415,70 @@ test('a fence holds the host until it is lifted, or a person says it is disconne
   expect(statusOf(host).holds).toEqual([]);
   expect(runKind(host)).toBe(RunKind.VERIFY);
   expect(refusalOf(host, { ...plain, physicallyDisconnected: true })).toContain('fencePending');
+});
+
+test('explain knows what a deletion waits for, and the way out that needs neither agent nor BMC', () => {
+  const explained = (host: Bench) =>
+    explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const forceLine = expect.stringContaining('rackwright host delete h1 --force --reason WHY');
+
+  const away = manageable();
+  away.request(normal);
+  agentLeaves(away);
+  away.apply({ kind: 'tick' });
+  expect(explained(away)).toMatchObject({
+    headline: 'deleting, waiting for agent: delete 2, step host.forget (1 of 1)',
+    blocker: 'the agent of the rack',
+    unblock: expect.arrayContaining([forceLine]),
+  });
+
+  const failing = provisioned();
+  failing.request(normal);
+  failing.report(failed('notApplied', 'the BMC did nothing'));
+  expect(explained(failing).headline).toContain('the deletion is tried again after a pause');
+  expect(explained(failing).unblock).toEqual(expect.arrayContaining([forceLine]));
+
+  const poor = provisioned();
+  poor.context = { ...poor.context, credentialVersion: undefined };
+  poor.request(normal);
+  expect(explained(poor).headline).toContain('credential does not exist');
+  expect(explained(poor).unblock).toEqual([
+    expect.stringContaining('rackwright credential create c1'),
+    forceLine,
+  ]);
+
+  const kept = provisioned();
+  const reason = 'evidence for the auditors';
+  kept.request(normal);
+  kept.report(failed('notApplied'));
+  statusOf(kept).holds.push(
+    create(HoldSchema, { scope: HoldScope.RELEASE, by: 'user:ann', reason }),
+  );
+  pass(kept, 3_600_000);
+  expect(runKind(kept)).toBeUndefined();
+  expect(explained(kept)).toMatchObject({
+    headline: 'pending delete: held by user:ann: it is neither released nor erased',
+    unblock: [
+      expect.stringContaining('release-hold h1'),
+      expect.stringContaining('cancel-delete h1'),
+    ],
+  });
+
+  const forced = switchingOff(force);
+  expect(explained(forced).deadline).toEqual(timestampFromMs(forced.nowMs + callMs));
+  expect(explained(forced).unblock).toEqual(['nothing: it goes on by itself after that']);
+});
+
+test('explain says what a fence waits for', () => {
+  const host = bench();
+  host.context = { ...host.context, fencesPending: new Set(['u0']) };
+  const update = { kind: 'update', spec: host.record.host?.spec, labels: {}, fences: ['u0'] };
+  host.request(update as Parameters<Bench['request']>[0]);
+  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  expect(told.blocker).toBe('the agent of the host that was removed by force');
+  expect(told.causes[0]?.text).toContain('abandonedResources/u0');
+  expect(told.unblock).toEqual([
+    expect.stringContaining('rackwright abandoned get u0'),
+    expect.stringContaining('--hold fencePending --physically-disconnected'),
+  ]);
 });

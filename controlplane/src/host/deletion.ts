@@ -13,6 +13,7 @@ import {
   AbortSchema,
   DeletionMode,
   DeletionSchema,
+  type Hold,
   HoldScope,
   HostState,
   type Run,
@@ -22,6 +23,7 @@ import {
 import { endpointText } from './bmc-endpoint.ts';
 import { busyText, busyWith, deletionActor } from './busy.ts';
 import { endRun, startRun } from './engine.ts';
+import { isFenceHold } from './fence-hold.ts';
 import { isForced, leaveBehind, limitCall, whyNotWaited } from './forced.ts';
 import { hasWhatRunsNeed, mayTryAgain } from './goal.ts';
 import { cancelOperation } from './operation.ts';
@@ -120,18 +122,20 @@ export function driveDeletion(turn: Turn): boolean {
   return true;
 }
 
+/** A host on its way out. */
+type Going = Pick<Turn, 'status' | 'record' | 'spec'>;
+
 /** The run that must succeed before a host may be removed. */
-function whatComesFirst({ status, record, spec }: Turn): RunKind | undefined {
+export function whatComesFirst({ status, record, spec }: Going): RunKind | undefined {
   if (status.state === HostState.PROVISIONED) return RunKind.RELEASE;
   const erase = record.eraseBeforeRemoval && spec.deletion?.keepData !== true;
   return erase && status.dirty ? RunKind.CLEAN : undefined;
 }
 
 /** What keeps a pending deletion from releasing or erasing the host: somebody's hold, or a fence. */
-export function whatKeeps({ status, record }: Turn): string | undefined {
+export function whatKeeps({ status, record }: Going): Hold | undefined {
   const kept = status.holds.find(({ scope }) => scope === HoldScope.RELEASE);
-  if (kept !== undefined) return `its release is held by ${kept.by}: ${kept.reason}`;
-  return record.fences.length > 0 ? 'it is fenced off (fencePending)' : undefined;
+  return kept ?? (record.fences.length > 0 ? status.holds.find(isFenceHold) : undefined);
 }
 
 const powerOff: RequestedStep = { step: 'power.off', arguments: {} };

@@ -17,6 +17,7 @@ import {
 } from '@rackwright/api';
 import { adviceFor } from './advice.ts';
 import { displayOf } from './display.ts';
+import { needsWork, tellFence, tellForced, tellKeptDeletion, withForce } from './explain-deletion.ts';
 import { type Told, tellHold, tellRest, tellUse } from './explain-use.ts';
 import { activeRun, currentStep, runName } from './turn.ts';
 import type { HostContext } from './types.ts';
@@ -43,10 +44,16 @@ function tell(record: store.HostRecord, context: HostContext): Told {
   const status = record.host?.status;
   if (status === undefined) return { headline: 'the record has no status' };
   const run = activeRun(status);
-  if (run !== undefined) return tellRun(record, run, context);
-  const held = status.deletion === undefined ? tellHold(record) : undefined;
-  if (held !== undefined) return held;
-  return tellMissing(record, context) ?? tellGoal(record, context);
+  if (run !== undefined) {
+    const told = { ...tellRun(record, run, context), ...tellForced(record, run) };
+    return run.waiting === undefined ? told : withForce(record, told);
+  }
+  if (status.deletion !== undefined) {
+    const lack = needsWork(record, record.host?.spec) ? tellMissing(record, context) : undefined;
+    return tellKeptDeletion(record) ?? withForce(record, lack ?? tellGoal(record, context));
+  }
+  const held = tellFence(record) ?? tellHold(record);
+  return held ?? tellMissing(record, context) ?? tellGoal(record, context);
 }
 
 function tellRun(record: store.HostRecord, run: Run, context: HostContext): Told {
