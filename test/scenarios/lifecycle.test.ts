@@ -185,8 +185,8 @@ test('metal3-29: a goal that was given up is taken up at once when the spec is e
   host.report(failed('internal', 'failure 3'));
   expect(statusOf(host).backoff?.givenUpReason).toContain('3 attempts');
   // Its stay in the runner ends, and nothing else begins.
-  const sent = sentBy(pass(host, 24 * 60 * minuteMs));
-  expect(sent.map(({ kind }) => kind.case === 'setPower' && kind.value.on)).toEqual([false]);
+  const switched = sentBy(pass(host, 24 * 60 * minuteMs));
+  expect(switched.map(({ kind }) => kind.case === 'setPower' && kind.value.on)).toEqual([false]);
   host.report(done);
   expect(sentBy(pass(host, 24 * 60 * minuteMs))).toEqual([]);
   const present = host.record.host?.spec;

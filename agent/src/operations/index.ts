@@ -8,6 +8,7 @@ import type { RunnerOrders } from '../runner-gateway/index.ts';
 import type { ExecutedKind, Executor, OperationContext } from '../session/index.ts';
 import { type BmcDrivers, bmcAddress, failure } from './bmc-access.ts';
 import { inspect } from './inspect.ts';
+import { outOfBandSteps, runOutOfBand } from './out-of-band.ts';
 import { runStep } from './run-step.ts';
 import { setPower } from './set-power.ts';
 import { verifyAccess } from './verify-access.ts';
@@ -33,6 +34,7 @@ export function createExecutor({ drivers, orders }: ExecutorParts): Executor {
   };
   return {
     operationKinds: operationKinds satisfies readonly ExecutedKind[],
+    steps: outOfBandSteps.map(({ description }) => description),
     execute: (operation, context) => {
       const { kind } = operation;
       switch (kind.case) {
@@ -45,6 +47,10 @@ export function createExecutor({ drivers, orders }: ExecutorParts): Executor {
         case 'inspect':
           return inspect(orders, operation, kind.value, context);
         case 'runStep':
+          if (kind.value.bmc !== undefined) {
+            remember(operation, kind.value.bmc);
+            return runOutOfBand(drivers, kind.value, context);
+          }
           return runStep(orders, operation, kind.value, context);
         case 'cancel':
         case undefined:
@@ -69,6 +75,8 @@ function resume(
 ): 'interrupted' | Promise<FinalResult | 'interrupted'> {
   const { kind } = operation;
   if (kind.case !== 'inspect' && kind.case !== 'runStep') return 'interrupted';
+  // Nobody but this agent was at work: what it had begun is over.
+  if (kind.case === 'runStep' && kind.value.bmc !== undefined) return 'interrupted';
   const { bootOperationId } = kind.value;
   return orders.resume({ operation, bootOperationId, order: kind }, context);
 }

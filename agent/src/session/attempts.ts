@@ -307,7 +307,8 @@ export class Attempts {
   }
 
   #noteCredential({ kind, hostUid }: agent.Operation): void {
-    if (kind.case !== 'verifyAccess' && kind.case !== 'setPower') return;
+    const withBmc = kind.case === 'verifyAccess' || kind.case === 'setPower';
+    if (!withBmc && kind.case !== 'runStep') return;
     const name = kind.value.bmc?.credential ?? '';
     if (name !== '') this.#deps.credentials.noteUse(name, hostUid);
   }

@@ -94,6 +94,8 @@ export interface OperationContext {
 export interface Executor {
   /** What `execute` takes; anything else is answered `unsupported` (R8). */
   readonly operationKinds: readonly ExecutedKind[];
+  /** Steps that it runs itself, out of band, as Hello tells them; absent: none. */
+  readonly steps?: readonly agent.StepDescription[];
   /** Runs one attempt. Called at most once for an operation id, ever (R3). */
   execute(operation: agent.Operation, context: OperationContext): Promise<FinalResult>;
   /**

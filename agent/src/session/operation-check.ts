@@ -74,7 +74,12 @@ function checkSetPower(setPower: agent.SetPower): OperationCheck {
 function checkRunStep(runStep: agent.RunStep): OperationCheck {
   const { step, mode, destructive, bootOperationId } = runStep;
   if (step === '') return missing('run_step.step');
-  if (bootOperationId === '') return missing('run_step.boot_operation_id');
+  // Out of band the BMC stands in for the runner of a boot.
+  const place = runStep.bmc === undefined ? undefined : badBmc('run_step', runStep.bmc);
+  if (place !== undefined) return place;
+  if (runStep.bmc === undefined && bootOperationId === '') {
+    return missing('run_step.boot_operation_id');
+  }
   if (destructive === undefined) return missing('run_step.destructive');
   switch (mode) {
     case agent.StepMode.RUN:

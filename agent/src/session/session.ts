@@ -174,6 +174,7 @@ export class AgentSession {
       journal: { id, generation },
       agentVersion,
       operationKinds: [...executor.operationKinds, 'cancel'],
+      steps: [...(executor.steps ?? [])],
       operations: [...attempts.list()],
       runners: [...this.#facts.runners()],
       incarnation: store?.incarnation ?? '',

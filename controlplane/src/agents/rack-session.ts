@@ -16,7 +16,7 @@ import { agent, type RackStatus, RackStatusSchema, store as wire } from '@rackwr
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
-import { type Hosts, rackIdOf, settleMs } from '../host/index.ts';
+import { type Hosts, offered, rackIdOf, settleMs } from '../host/index.ts';
 import { isAway, readRecord, writeRecord } from '../records/index.ts';
 import { directiveFor } from './directives.ts';
 import { PowerSyncs } from './power-sync.ts';
@@ -50,6 +50,8 @@ export interface SessionDependencies {
 
 /** How often the hint which replica holds the stream is renewed. */
 const hintIntervalMs = 60_000;
+/** Steps of an agent that are kept. */
+const agentStepsMax = 64;
 /** Pause before a boot snapshot that could not be made is tried again. */
 const snapshotRetryMs = 1_000;
 
@@ -230,6 +232,7 @@ export class RackSession {
     return this.#updateRack((record, status) => {
       record.journal = journal;
       status.agentVersion = hello.agentVersion;
+      record.agentSteps = offered(hello.steps).slice(0, agentStepsMax);
       status.lastSeenTime = timestampFromMs(this.#deps.clock.nowMs());
       status.duplicateAgent = '';
       this.#key = record.agentPublicKey;

@@ -135,6 +135,7 @@ function bmcOf(operation: agent.Operation): agent.BmcAccess | undefined {
   switch (operation.kind.case) {
     case 'verifyAccess':
     case 'setPower':
+    case 'runStep':
       return operation.kind.value.bmc;
     default:
       return undefined;

@@ -5,7 +5,7 @@ export { changeAbandoned, fencesAround, hostsFencedBy } from './fences.ts';
 export { fenceHold } from './fence-hold.ts';
 export { explainRack } from './explain-rack.ts';
 export { type IndexedHost, rackIdOf } from './host-index.ts';
-export { planOf } from './known-steps.ts';
+export { offered, planOf } from './known-steps.ts';
 export {
   Hosts,
   type HostsDependencies,

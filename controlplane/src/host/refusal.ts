@@ -85,7 +85,8 @@ function refusedByPeople(turn: Turn, kind: RequestKind, by: Requester): string |
 function startsWork(turn: Turn, kind: RequestKind): boolean {
   if (ordering.has(kind)) return true;
   const { status } = turn;
-  return kind === 'retry' && activeRun(status) === undefined && status.deletion === undefined;
+  const starts = kind === 'retry' || kind === 'resume';
+  return starts && activeRun(status) === undefined && status.deletion === undefined;
 }
 
 /** The first hold of a scope, or undefined. */

@@ -127,6 +127,11 @@ export interface BmcDriver {
   setBootOverride(override: BootOverride, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
   /** Asserts a power state (off is immediate, not a request to the system) and reads it back. */
   setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  /**
+   * Empties the event log and reads back that it is empty. One entry may be left: many BMCs log
+   * the clearing itself.
+   */
+  clearEventLog(signal?: AbortSignal): Promise<BmcResult<Asserted>>;
 }
 
 export function ok<T>(value: T): BmcResult<T> {

@@ -88,6 +88,7 @@ function patched(driver: BmcDriver, patch: Partial<BmcDriver>): BmcDriver {
     powerState: (signal) => driver.powerState(signal),
     setBootOverride: (override, signal) => driver.setBootOverride(override, signal),
     setPower: (state, signal) => driver.setPower(state, signal),
+    clearEventLog: (signal) => driver.clearEventLog(signal),
     ...patch,
   };
 }

@@ -10,6 +10,8 @@ export interface ImitatedBmc {
   power: PowerState;
   bootFlags: readonly [flags: number, device: number];
   switches: number;
+  /** Entries of its event log; undefined: it has none. */
+  logEntries: number | undefined;
   /** Nothing answers. */
   silent: boolean;
   /** Accepts every set and carries out none. */
@@ -27,6 +29,7 @@ export function imitatedBmc(changes: Partial<ImitatedBmc> = {}): ImitatedBmc {
     power: 'off',
     bootFlags: [0, 0],
     switches: 0,
+    logEntries: 0,
     silent: false,
     lying: false,
     powerDelayMs: 0,
@@ -67,6 +70,7 @@ function answer(clock: Clock, bmc: ImitatedBmc, command: readonly string[]): Exe
     if (bmc.fru !== undefined) return exited(0, bmc.fru, '');
     return exited(1, '', ' Device not present (Invalid data field in request)\n');
   }
+  if (verb === 'sel') return clearLog(bmc);
   const [netFn, code, ...argument] = rest.map((word) => Number.parseInt(word, 16));
   switch (`${netFn} ${code}`) {
     case '6 1':
@@ -83,9 +87,23 @@ function answer(clock: Clock, bmc: ImitatedBmc, command: readonly string[]): Exe
       return bytes([]);
     case '0 9':
       return bytes([1, 5, ...bmc.bootFlags, 0, 0, 0]);
+    case '10 64':
+      if (bmc.logEntries !== undefined) {
+        return bytes([0x51, bmc.logEntries & 255, bmc.logEntries >> 8, ...Array(11).fill(0)]);
+      }
+      return unknownCommand;
     default:
-      return exited(1, '', 'Unable to send RAW command (rsp=0xc1): Invalid command\n');
+      return unknownCommand;
   }
+}
+
+const unknownCommand = exited(1, '', 'Unable to send RAW command (rsp=0xc1): Invalid command\n');
+
+/** ipmitool reserves, initiates and does not wait. */
+function clearLog(bmc: ImitatedBmc): ExecResult {
+  if (bmc.logEntries === undefined) return exited(1, '', 'SEL reservation failed\n');
+  if (!bmc.lying) bmc.logEntries = 1;
+  return exited(0, 'Clearing SEL.  Please allow a few seconds to erase.\n', '');
 }
 
 function switchPower(clock: Clock, bmc: ImitatedBmc, state: PowerState): void {

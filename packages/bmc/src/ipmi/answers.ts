@@ -39,6 +39,13 @@ export function chassisPower(bytes: readonly number[]): PowerState | undefined {
   return (first & 1) === 1 ? 'on' : 'off';
 }
 
+/** Get SEL Info (§31.2): version, then the number of entries, least significant byte first. */
+export function logEntries(bytes: readonly number[]): number | undefined {
+  const [, low, high] = bytes;
+  if (low === undefined || high === undefined || bytes.length < 14) return undefined;
+  return low | (high << 8);
+}
+
 /** Boot flags (§28.13, parameter 5), the two bytes that we set. */
 export interface BootFlags {
   readonly flags: number;

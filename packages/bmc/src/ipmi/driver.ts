@@ -11,6 +11,7 @@ import {
   ok,
   type PowerState,
 } from '../driver.ts';
+import { clearLog, type LogCalls } from '../event-log.ts';
 import type { Turns } from '../governor.ts';
 import { type ReadBackTimings, readUntil } from '../read-back.ts';
 import { vendorDifference } from '../vendors.ts';
@@ -21,6 +22,7 @@ import {
   chassisPower,
   fruIdentity,
   guidHex,
+  logEntries,
   manufacturerId,
   rawBytes,
   readBootFlags,
@@ -41,6 +43,9 @@ const commands = {
   },
   /** §28.13, parameter 5 */ getBootFlags: ['raw', '0x00', '0x09', '0x05', '0x00', '0x00'],
   /** The built-in FRU */ fru: ['fru', 'print', '0'],
+  /** §31.2 */ logInfo: ['raw', '0x0a', '0x40'],
+  /** §31.4 and §31.9 in one session, for a reservation need not outlive its own */
+  clearLog: ['sel', 'clear'],
 } as const;
 
 export interface IpmiDriverParts {
@@ -124,6 +129,16 @@ export class IpmiDriver implements BmcDriver {
     const late = `still says ${after.value} ${seconds} s later`;
     const message = `the BMC accepted power ${state} and ${late}`;
     return failed('notApplied', message, `chassis power is ${after.value}`);
+  }
+
+  clearEventLog(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+    const { clock, readBack } = this.#parts;
+    const calls: LogCalls = {
+      entries: () => this.#raw(commands.logInfo, logEntries, signal),
+      clear: () => this.#call(commands.clearLog, signal),
+      mayHaveHappened,
+    };
+    return clearLog(calls, clock, readBack, signal);
   }
 
   async #raw<T>(

@@ -18,6 +18,7 @@ import {
   ok,
   type PowerState,
 } from '../driver.ts';
+import { clearLog } from '../event-log.ts';
 import type { Turns } from '../governor.ts';
 import { type ReadBackTimings, readUntil } from '../read-back.ts';
 import {
@@ -29,6 +30,7 @@ import {
   wantedBoot,
 } from './choices.ts';
 import { Conversation, type RedfishTarget, type Resource } from './conversation.ts';
+import { entriesIn, findEventLog, type Get } from './event-log.ts';
 import { type BmcInventory, readInventory } from './inventory.ts';
 import { objectAt, pathOf, pathsAt, textAt } from './json.ts';
 import type { Refusal } from './refusal.ts';
@@ -142,6 +144,23 @@ export class RedfishDriver implements BmcDriver {
       const late = `still says ${after.value} ${seconds} s later`;
       const message = `the BMC accepted power ${state} and ${late}`;
       return failed('notApplied', message, `PowerState is ${after.value}`);
+    }, signal);
+  }
+
+  clearEventLog(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+    return this.#inTurns<Asserted>(async (turn) => {
+      const get: Get = (path) => turn((talk) => talk.get(path, signal));
+      const system = await turn((talk) => this.#system(talk, signal));
+      const log = system.kind === 'ok' ? await findEventLog(system.value, get) : system;
+      if (log.kind !== 'ok') return log;
+      const { clearPath, entriesPath } = log.value;
+      const entries = async () => {
+        const listed = await get(entriesPath);
+        return listed.kind === 'ok' ? entriesIn(listed.value) : listed;
+      };
+      const clear = () => turn((talk) => talk.post(clearPath, {}, signal));
+      const { clock, readBack } = this.#parts;
+      return clearLog({ entries, clear, mayHaveHappened }, clock, readBack, signal);
     }, signal);
   }
 

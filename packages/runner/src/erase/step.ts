@@ -40,9 +40,7 @@ export const eraseDevices: Step = {
     destructive: true,
     abortable: true,
     description: 'Erases every disk of the host and proves it by reading back.',
-    arguments: {
-      lastProgress: 'for a check: what the interrupted attempt reported as its last progress',
-    },
+    arguments: {},
   },
   run: (context) => runErase(context, undefined),
 };

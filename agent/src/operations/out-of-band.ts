@@ -1,0 +1,62 @@
+/**
+ * Steps that the agent runs itself, on the BMC: no runner, no boot.
+ *
+ * 1. Identity is read live first; a BMC that is not the expected one is never told anything.
+ * 2. The intent is durable before the first command.
+ * 3. A step that this agent did not name in its Hello is not run (R8).
+ */
+import { create } from '@bufbuild/protobuf';
+import { agent, RerunClass } from '@rackwright/api';
+import type { Asserted, BmcDriver, BmcResult } from '@rackwright/bmc';
+import type { FinalResult } from '@rackwright/results';
+import type { OperationContext } from '../session/index.ts';
+import { type BmcDrivers, failure, identityToWire, openBmc, resultOfBmc } from './bmc-access.ts';
+import { bmcIdentityDifference } from './bmc-identity.ts';
+
+export interface OutOfBandStep {
+  readonly description: agent.StepDescription;
+  run(driver: BmcDriver, signal: AbortSignal): Promise<BmcResult<Asserted>>;
+}
+
+const clearEventLog: OutOfBandStep = {
+  description: create(agent.StepDescriptionSchema, {
+    name: 'management.clear_event_log',
+    priority: 0,
+    rerunClass: RerunClass.SAFE,
+    destructive: false,
+    abortable: true,
+    description: 'Empties the event log that the BMC keeps of the machine, and reads it back.',
+  }),
+  run: (driver, signal) => driver.clearEventLog(signal),
+};
+
+/** All of them, as Hello tells them. */
+export const outOfBandSteps: readonly OutOfBandStep[] = [clearEventLog];
+
+export async function runOutOfBand(
+  drivers: BmcDrivers,
+  request: agent.RunStep,
+  context: OperationContext,
+): Promise<FinalResult> {
+  const step = outOfBandSteps.find(({ description }) => description.name === request.step);
+  if (step === undefined) {
+    const known = outOfBandSteps.map(({ description }) => description.name).join(', ');
+    return failure('unsupported', `this agent has no step ${request.step}; it has ${known}`);
+  }
+  if (request.mode !== agent.StepMode.RUN) {
+    return failure('unsupported', `${request.step} can be run again, and has nothing to check`);
+  }
+  const driver = await openBmc(drivers, request.bmc, context, request.expectedIdentity);
+  const identity = await driver.readIdentity(context.signal);
+  if (identity.kind !== 'ok') return resultOfBmc(identity);
+  const bmcIdentity = identityToWire(identity.value);
+  const difference = bmcIdentityDifference(request.expectedIdentity, bmcIdentity);
+  if (difference !== undefined) {
+    const message = `another BMC answers at ${request.bmc?.address}: ${difference}`;
+    const observations = create(agent.ObservationsSchema, { bmcIdentity });
+    return { ...failure('identityMismatch', message), observations };
+  }
+  await context.begin();
+  const done = await step.run(driver, context.signal);
+  return done.kind === 'ok' ? { kind: 'complete' } : resultOfBmc(done);
+}

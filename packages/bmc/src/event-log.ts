@@ -1,0 +1,43 @@
+/** Emptying an event log, whatever protocol counts its entries and clears it. */
+import type { Clock } from '@rackwright/platform';
+import {
+  type Asserted,
+  type BmcFailed,
+  type BmcResult,
+  type BmcTransient,
+  failed,
+  ok,
+} from './driver.ts';
+import { type ReadBackTimings, readUntil } from './read-back.ts';
+
+export interface LogCalls {
+  /** How many entries it has. */
+  entries(): Promise<BmcResult<number>>;
+  clear(): Promise<BmcResult<unknown>>;
+  /** After such an answer to `clear` only the read-back can tell. */
+  mayHaveHappened(refusal: BmcFailed | BmcTransient): boolean;
+}
+
+/** Entries that a log may still have: many BMCs log the clearing itself. */
+const clearedEntriesMax = 1;
+
+/** Clears a log that has entries, and answers `ok` only when they have been seen to be gone. */
+export async function clearLog(
+  { entries, clear, mayHaveHappened }: LogCalls,
+  clock: Clock,
+  readBack: ReadBackTimings,
+  signal: AbortSignal | undefined,
+): Promise<BmcResult<Asserted>> {
+  const before = await entries();
+  if (before.kind !== 'ok') return before;
+  if (before.value === 0) return ok({ changed: false, notes: [] });
+  const told = await clear();
+  if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
+  const isCleared = (count: number): boolean => count <= clearedEntriesMax;
+  const after = await readUntil(clock, readBack, entries, isCleared, signal);
+  if (after.kind !== 'ok') return after;
+  if (isCleared(after.value)) return ok({ changed: true, notes: [] });
+  if (told.kind !== 'ok') return told;
+  const words = `it has ${after.value} entries, ${before.value} before`;
+  return failed('notApplied', 'the BMC accepted to clear its event log and did not', words);
+}
