@@ -62,7 +62,11 @@ export function createExecutor({ drivers, orders }: ExecutorParts): Executor {
     forgetHost: async (hostUid) => {
       const bmc = bmcOfHost.get(hostUid);
       bmcOfHost.delete(hostUid);
-      if (bmc !== undefined) drivers.forget(bmc.address, bmc.port);
+      // A host enrolled anew may have this BMC: what its governor knows of it is true still.
+      const shared = [...bmcOfHost.values()].some((other) => {
+        return other.address === bmc?.address && other.port === bmc.port;
+      });
+      if (bmc !== undefined && !shared) drivers.forget(bmc.address, bmc.port);
       orders.forgetHost(hostUid);
     },
   };

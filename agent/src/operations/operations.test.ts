@@ -72,8 +72,8 @@ function setUp(changes: Partial<ImitatedBmc> = {}) {
     closeGrants: async () => void calls.push(`close ${bmc.power}`),
   };
   const executor = createExecutor({ drivers, orders });
-  const execute = (kind: Kind): Promise<FinalResult> => {
-    const operation = create(agent.OperationSchema, { id: 'op', hostUid: 'uid', kind });
+  const execute = (kind: Kind, { hostUid } = { hostUid: 'uid' }): Promise<FinalResult> => {
+    const operation = create(agent.OperationSchema, { id: 'op', hostUid, kind });
     return clock.settle(executor.execute(operation, context));
   };
   const setPower = (value: MessageInitShape<typeof agent.SetPowerSchema>) =>
@@ -234,6 +234,16 @@ describe('the executor', () => {
     await execute({ case: 'verifyAccess', value: { bmc: access } });
     await executor.forgetHost('uid');
     await executor.forgetHost('uid');
+    expect(calls).toEqual(['forget 192.0.2.1:623']);
+  });
+
+  test('keeps what it knows of a BMC that another host has by now', async () => {
+    const { execute, executor, calls } = setUp();
+    await execute({ case: 'verifyAccess', value: { bmc: access } });
+    await execute({ case: 'verifyAccess', value: { bmc: access } }, { hostUid: 'anew' });
+    await executor.forgetHost('uid');
+    expect(calls).toEqual([]);
+    await executor.forgetHost('anew');
     expect(calls).toEqual(['forget 192.0.2.1:623']);
   });
 

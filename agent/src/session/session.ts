@@ -294,6 +294,7 @@ export class AgentSession {
     await executor.forgetHost(hostUid);
     if (!operationsGone || !snapshotForgot) throw new Error('the disk did not take all of it');
     this.#options.log.info({ host: hostUid }, 'forgot the host');
+    this.#options.crashPoint('agent.forgot');
     const value = create(agent.HostForgottenSchema, { hostUid });
     this.#link.send({ case: 'hostForgotten', value });
   }
