@@ -44,7 +44,7 @@ export function step(
   foldDeadlines(turn);
   proceed(turn);
   leavePlaces(turn);
-  if (turn.removed) return { kind: 'removed', effects: turn.effects };
+  if (turn.removed) return { kind: 'removed', record: turn.record, effects: turn.effects };
   return { kind: 'kept', record: turn.record, effects: turn.effects };
 }
 

@@ -13,13 +13,7 @@ import { agent, type Explanation, type Progress, store as wire } from '@rackwrig
 import type { Cancel, Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { LiveSession, SessionRegistry } from '../agents/registry.ts';
-import {
-  deleteRecord,
-  isAway,
-  type RecordWriter,
-  readRecord,
-  writeRecord,
-} from '../records/index.ts';
+import { isAway, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
 import { logChange } from './change-log.ts';
 import { sendCancel, sendForget, sendOperation, writeEvidence, writeFacts } from './effects.ts';
 import { explainHost } from './explain.ts';
@@ -27,7 +21,7 @@ import { HostIndex, rackIdOf } from './host-index.ts';
 import { Limits } from './limits.ts';
 import { step } from './machine.ts';
 import { StepProgress } from './progress.ts';
-import { identityReservation, releaseEverything } from './removal.ts';
+import { identityReservation, releaseEverything, removeRecord } from './removal.ts';
 import { release } from './reservations.ts';
 import { gatherContext, reserveIdentity } from './surroundings.ts';
 import type { EngineTiming } from './timing.ts';
@@ -295,8 +289,7 @@ export class Hosts {
   ): Promise<number | undefined> {
     await writeEvidence(this.#deps, before, outcome.effects);
     if (outcome.kind === 'removed') {
-      const gone = await deleteRecord(this.#writer, key, revision);
-      return gone.kind === 'ok' ? gone.revision : undefined;
+      return removeRecord(this.#writer, key, outcome.record, revision, event);
     }
     for (const effect of outcome.effects) {
       if (effect.kind === 'facts') await writeFacts(this.#deps, hostIdOfKey(key), effect.facts);

@@ -1,12 +1,34 @@
 /**
  * What follows the removal of a host's record. A crash in between leaves only stale reservations.
  */
-import type { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/api';
 import type { CrashPoint, Log } from '@rackwright/platform';
-import { keySegment, storeKey } from '@rackwright/store';
-import { deleteRecord, type RecordWriter } from '../records/index.ts';
+import { keySegment, type Revision, storeKey } from '@rackwright/store';
+import { deleteRecord, type RecordWriter, writeRecord } from '../records/index.ts';
 import { identityHex } from './identity.ts';
 import { release, releaseReservations } from './reservations.ts';
+import type { HostEvent } from './types.ts';
+
+/**
+ * Deletes the record. What a person asked for is in it before that, so that the same request
+ * answers the same although the host is gone. Undefined when another writer was faster.
+ */
+export async function removeRecord(
+  writer: RecordWriter,
+  key: string,
+  record: wire.HostRecord,
+  revision: Revision,
+  event: HostEvent,
+): Promise<Revision | undefined> {
+  let last = revision;
+  if (event.kind === 'request') {
+    const said = await writeRecord(writer, wire.HostRecordSchema, key, record, revision);
+    if (said.kind === 'conflict') return undefined;
+    last = said.revision;
+  }
+  const gone = await deleteRecord(writer, key, last);
+  return gone.kind === 'ok' ? gone.revision : undefined;
+}
 
 /** After the record has gone: gives free what it held. */
 export async function releaseEverything(

@@ -201,5 +201,10 @@ export type HostOutcome =
       readonly record: store.HostRecord;
       readonly effects: readonly HostEffect[];
     }
-  | { readonly kind: 'removed'; readonly effects: readonly HostEffect[] }
+  | {
+      readonly kind: 'removed';
+      /** As it is when it goes. */
+      readonly record: store.HostRecord;
+      readonly effects: readonly HostEffect[];
+    }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
