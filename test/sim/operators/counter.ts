@@ -1,0 +1,118 @@
+/**
+ * Where operators ask: the production services of one replica, called in process, and the
+ * production command over the same services.
+ */
+import {
+  AbandonedResourceService,
+  type ApiError,
+  ApiFailure,
+  type Channel,
+  CredentialService,
+  createClient,
+  FleetService,
+  HostService,
+  localChannel,
+  RackService,
+} from '@rackwright/api';
+import { runCli, type World } from '@rackwright/cli';
+import { createOperatorServices } from '@rackwright/controlplane';
+import type { Replica, WorldView } from '../view.ts';
+import { simSecrets } from './secrets.ts';
+
+/** A caller that hears nothing for so long no longer waits. */
+const patienceMs = 60_000;
+
+export type Answer<T> =
+  | { readonly kind: 'accepted'; readonly value: T }
+  | { readonly kind: 'refused'; readonly error: ApiError }
+  /** The control plane died meanwhile, or takes too long. */
+  | { readonly kind: 'unknown' };
+
+export type Counter = ReturnType<typeof openCounter>;
+
+/** What a command line came to. */
+export interface Typed {
+  readonly code: number;
+  readonly words: string;
+}
+
+const counters = new WeakMap<Replica, Counter>();
+
+/** The counter of a replica; the same one for as long as it lives. */
+export function counterOf(view: WorldView, replica: Replica): Counter {
+  const known = counters.get(replica) ?? openCounter(view, replica);
+  counters.set(replica, known);
+  return known;
+}
+
+function openCounter(view: WorldView, replica: Replica) {
+  const { services } = createOperatorServices({
+    store: replica.store,
+    clock: replica.process.clock,
+    random: view.random,
+    log: view.log(replica.name),
+    hosts: replica.hosts,
+    identity: { secrets: simSecrets(view.random) } as never,
+    agentEndpoint: 'sim:7441',
+  });
+  const channel = localChannel(services);
+  return {
+    hosts: createClient(HostService, channel),
+    racks: createClient(RackService, channel),
+    credentials: createClient(CredentialService, channel),
+    fleet: createClient(FleetService, channel),
+    abandoned: createClient(AbandonedResourceService, channel),
+    /** Types a command line, with what is asked for on standard input. */
+    type: (line: readonly string[], input: string) => type(replica, channel, line, input),
+  };
+}
+
+async function type(
+  { process }: Replica,
+  channel: Channel,
+  line: readonly string[],
+  input: string,
+): Promise<Typed> {
+  let words = '';
+  const write = (text: string) => {
+    words += text;
+  };
+  const world: World = {
+    environment: {
+      RACKWRIGHT_SERVER: 'sim:7440',
+      RACKWRIGHT_TOKEN_FILE: '/token',
+      RACKWRIGHT_CA_FILE: '/ca',
+    },
+    homeFolder: '/home/operator',
+    clock: process.clock,
+    readFile: async (path) =>
+      path.startsWith('/home') ? undefined : new TextEncoder().encode('text'),
+    writeFile: async () => undefined,
+    readInput: async () => input,
+    askHidden: async () => input,
+    connect: () => channel,
+    out: { write, columns: 100 },
+    err: { write, columns: 100 },
+    signal: new AbortController().signal,
+  };
+  const code = await runCli(line, world);
+  return { code, words };
+}
+
+/** Waits for an answer as long as somebody can still give it. */
+export function ask<T>({ heap }: WorldView, call: () => Promise<T>): Promise<Answer<T>> {
+  return new Promise((resolve, reject) => {
+    const cancel = heap.after(patienceMs, () => resolve({ kind: 'unknown' }));
+    call().then(
+      (value) => {
+        cancel();
+        resolve({ kind: 'accepted', value });
+      },
+      (error: unknown) => {
+        cancel();
+        if (error instanceof ApiFailure) resolve({ kind: 'refused', error: error.error });
+        else reject(error);
+      },
+    );
+  });
+}

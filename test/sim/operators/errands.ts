@@ -1,0 +1,70 @@
+/**
+ * What a line of advice means to somebody who does exactly what it says: a command that is typed,
+ * an errand to the machine, or a remark. A line that is none of these nobody can act on.
+ */
+import { bmcPassword } from '../bmc.ts';
+import type { SimMachine } from '../machine.ts';
+import { addressOf } from './records.ts';
+
+export type Advised =
+  | { readonly kind: 'command'; readonly line: readonly string[]; readonly input: string }
+  | { readonly kind: 'errand'; readonly run: (machine: SimMachine) => void }
+  /** Says what happens by itself, or what to find out first. */
+  | { readonly kind: 'remark' }
+  | { readonly kind: 'unclear' };
+
+const nothing = () => undefined;
+const repairBmc = ({ bmc }: SimMachine) => bmc.repair();
+
+/** Every disk that does not do what it says leaves the machine. */
+function replaceBadDisks(machine: SimMachine): void {
+  for (const [index, drive] of machine.drives.entries()) {
+    machine.replaceDrive(index, { ...drive.traits, lies: false }, drive.hasData);
+  }
+}
+
+const errands: readonly (readonly [RegExp, (machine: SimMachine) => void])[] = [
+  [/^take the disk .* out of the host, or replace it$/, replaceBadDisks],
+  [/^see that the BMC at .* has power and network/, repairBmc],
+  [/^see what answers at /, repairBmc],
+  [/^the BMC at .* says yes and does nothing: reset or replace it$/, repairBmc],
+  [/^wait until the BMC lets the account in again, or unlock it there$/, repairBmc],
+  [/^start the agent of .*: rackwright-agent run --config FILE$/, nothing],
+  [/^look at the console of /, nothing],
+];
+
+const remarks: readonly RegExp[] = [
+  /^the work then goes on by itself$/,
+  /^it is then tried again at once by itself$/,
+  /^nothing: /,
+  /^wait /,
+  /^find out /,
+  /^see why /,
+];
+
+/** What a line means. The machine fills in what stands in capitals. */
+export function understand(text: string, machine: SimMachine | undefined): Advised {
+  const errand = errands.find(([words]) => words.test(text));
+  if (errand !== undefined) return { kind: 'errand', run: errand[1] };
+  const command = /\brackwright (?!-)([^;]+)/.exec(text)?.[1];
+  if (command !== undefined) {
+    return { kind: 'command', line: words(filledIn(command, machine)), input: bmcPassword };
+  }
+  return remarks.some((remark) => remark.test(text)) ? { kind: 'remark' } : { kind: 'unclear' };
+}
+
+function filledIn(command: string, machine: SimMachine | undefined): string {
+  const address = machine === undefined ? '' : addressOf(machine);
+  return command
+    .replace(/\bADDRESS:PORT\b|\bADDRESS\b/, address)
+    .replace(/\bMAC\b/, machine?.mac ?? '')
+    .replace(/\bUSER\b/, 'admin')
+    .replace(/\bREASON\b/, 'seen-to');
+}
+
+/** Words as a shell cuts them: blanks divide, quotes hold together. */
+function words(command: string): string[] {
+  return [...command.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
+    ([, double, single, bare]) => double ?? single ?? bare ?? '',
+  );
+}

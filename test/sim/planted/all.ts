@@ -1,0 +1,122 @@
+/**
+ * Breaks the code in every way of the table, one after another, and shows what noticed it. A fault
+ * that nothing notices says that simulation and tests prove less than they seem to.
+ */
+import { execFile } from 'node:child_process';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { Found } from './hunt.ts';
+import type { Plant } from './plant.ts';
+import { plants } from './table.ts';
+
+/** Seeds among which the simulation must notice a fault. */
+const seedsMax = 200;
+/** A broken program may hang as well; that is not the same as being noticed. */
+const huntMaxMs = 150_000;
+const sideBySide = 2;
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const run = promisify(execFile);
+
+interface Outcome {
+  readonly plant: Plant;
+  readonly caught: boolean;
+  readonly text: string;
+  readonly seconds: number;
+}
+
+/** Hunts all planted faults, or the one that is named; the exit code. */
+export async function runPlanted(name: string | undefined): Promise<number> {
+  const chosen = plants.filter((plant) => name === undefined || plant.name === name);
+  if (chosen.length === 0) {
+    console.error(`no planted fault is called ${name}; there are:`);
+    for (const plant of plants) console.error(`  ${plant.name}: ${plant.breaks}`);
+    return 2;
+  }
+  const waiting = [...chosen];
+  const outcomes: Outcome[] = [];
+  const work = async (): Promise<void> => {
+    for (let plant = waiting.shift(); plant !== undefined; plant = waiting.shift()) {
+      const outcome = await outcomeOf(plant);
+      outcomes.push(outcome);
+      print(outcome);
+    }
+  };
+  await Promise.all(Array.from({ length: sideBySide }, work));
+  const survivors = outcomes.filter(({ caught }) => !caught);
+  console.log(`${outcomes.length - survivors.length} of ${outcomes.length} planted faults caught`);
+  return survivors.length === 0 ? 0 : 1;
+}
+
+function print({ plant, caught, text, seconds }: Outcome): void {
+  const verdict = caught ? 'caught  ' : 'SURVIVED';
+  console.log(`${verdict} ${plant.name.padEnd(28)} ${seconds.toFixed(0).padStart(3)} s  ${text}`);
+}
+
+async function outcomeOf(plant: Plant): Promise<Outcome> {
+  const startedMs = Date.now();
+  const outcome = plant.caughtBy.kind === 'test' ? await byTest(plant) : await bySimulation(plant);
+  return { plant, ...outcome, seconds: (Date.now() - startedMs) / 1_000 };
+}
+
+type Verdict = Pick<Outcome, 'caught' | 'text'>;
+
+async function bySimulation({ name }: Plant): Promise<Verdict> {
+  const hunt = fileURLToPath(new URL('hunt.ts', import.meta.url));
+  try {
+    const { stdout } = await start([hunt, name, '1', String(seedsMax)], {});
+    const found = JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Found;
+    if (found.kind === 'violation')
+      return { caught: true, text: `seed ${found.seed}: ${found.text}` };
+    return { caught: false, text: `in ${found.seeds} seeds nothing was noticed` };
+  } catch (error) {
+    return { caught: false, text: lastWords(error) };
+  }
+}
+
+/** Green without the fault, for it is one of the tests that everybody runs; red with it. */
+async function byTest({ name, caughtBy }: Plant): Promise<Verdict> {
+  if (caughtBy.kind !== 'test') throw new Error(`${name} is not caught by a test`);
+  const vitest = fileURLToPath(new URL('node_modules/vitest/vitest.mjs', `file://${root}`));
+  const config = fileURLToPath(new URL('vitest.config.ts', import.meta.url));
+  const report = join(root, '.cache/planted', `${name}.json`);
+  const chosen = ['--config', config, caughtBy.file, '-t', caughtBy.name];
+  const reporting = ['--reporter=json', `--outputFile=${report}`];
+  await rm(report, { force: true });
+  try {
+    await start([vitest, 'run', ...chosen, ...reporting], { RACKWRIGHT_PLANT: name });
+    return { caught: false, text: `${caughtBy.file} is green` };
+  } catch (error) {
+    const [failed] = await failedTests(report);
+    if (failed === undefined) return { caught: false, text: lastWords(error) };
+    return { caught: true, text: `${caughtBy.file}: ${failed}` };
+  }
+}
+
+async function start(argv: readonly string[], env: Record<string, string>) {
+  const options = { cwd: root, timeout: huntMaxMs, maxBuffer: 64 * 1024 * 1024 };
+  return run(process.execPath, [...argv], { ...options, env: { ...process.env, ...env } });
+}
+
+interface JsonReport {
+  readonly testResults: readonly {
+    readonly assertionResults: readonly { readonly status: string; readonly title: string }[];
+  }[];
+}
+
+/** Names of the tests that failed: a file that cannot even be loaded has noticed nothing. */
+async function failedTests(reportPath: string): Promise<string[]> {
+  const text = await readFile(reportPath, 'utf8').catch(() => '{"testResults":[]}');
+  return (JSON.parse(text) as JsonReport).testResults
+    .flatMap(({ assertionResults }) => assertionResults)
+    .filter(({ status }) => status === 'failed')
+    .map(({ title }) => title);
+}
+
+function lastWords(error: unknown): string {
+  const { stderr = '', killed } = error as { stderr?: string; killed?: boolean };
+  if (killed === true) return `hangs for ${huntMaxMs / 1_000} s`;
+  return stderr.trim().split('\n').slice(-6).join(' | ') || String(error);
+}

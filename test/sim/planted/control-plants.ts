@@ -1,0 +1,208 @@
+/** Defects of the control plane: the host machine, its shell, and the agents' sessions. */
+import type { CaughtBy, Plant } from './plant.ts';
+
+const bySimulation: CaughtBy = { kind: 'simulation' };
+const test = (file: string, name: string): CaughtBy => ({ kind: 'test', file, name });
+
+export const controlPlants: readonly Plant[] = [
+  {
+    name: 'answersEarly',
+    breaks: 'R7: applied means durable',
+    file: 'controlplane/src/agents/rack-session.ts',
+    find: ': hosts.report(hostId, report);',
+    replace:
+      ': (this.#deps.clock.after(2_000, () => void hosts.report(hostId, report).catch(() => 0)),\n' +
+      "          Promise.resolve({ kind: 'kept', verdict: { kind: 'applied' } } as never));",
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'sendsBeforeItIsStored',
+    breaks: 'R3: an operation is in the record before it is sent',
+    file: 'controlplane/src/host/reconcile.ts',
+    find: '      const revision = await this.#write(key,',
+    replace:
+      "      for (const e of outcome.effects) if (e.kind === 'send') await this.#perform(hostId, found.record, e);\n" +
+      '      const revision = await this.#write(key,',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'writesWithoutAChange',
+    breaks: 'R2: what has not changed is not written',
+    file: 'controlplane/src/host/reconcile.ts',
+    find: 'if (equals(wire.HostRecordSchema, before, outcome.record)) return revision;',
+    replace: '',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'retryUnderTheOldId',
+    breaks: 'an operation id names one attempt',
+    file: 'controlplane/src/host/engine.ts',
+    find: '  step.attempt += 1;\n  delete step.deadline;',
+    replace: '  delete step.deadline;',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'terminalRunMoves',
+    breaks: 'H3: a run that has ended never changes again',
+    file: 'controlplane/src/host/turn.ts',
+    find: 'status.run !== undefined && status.run.phase !== RunPhase.ENDED ? status.run : undefined;',
+    replace: 'status.run;',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'resultOfAnotherAttempt',
+    breaks: 'H3, R7: only a result of the present attempt moves the run',
+    file: 'controlplane/src/host/fold.ts',
+    find: 'return turn.record.operation?.operation?.id === operationId ? { run, step } : undefined;',
+    replace: 'return turn.record.operation === undefined ? undefined : { run, step };',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'redeliveryCountsTwice',
+    breaks: 'R7: a report that comes again changes nothing',
+    file: 'controlplane/src/host/fold.ts',
+    find: "  return { kind: 'stale', reason: 'the operation has been settled already' };",
+    replace:
+      '  if (turn.status.backoff !== undefined) turn.status.backoff.failures += 1;\n' +
+      "  return { kind: 'stale', reason: 'the operation has been settled already' };",
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'hostUidIgnored',
+    breaks: 'the fence of the host uid: a host of the same name is another host',
+    file: 'controlplane/src/host/operation.ts',
+    find: 'if (uid !== hostUid || rest.length > 0) return undefined;',
+    replace: 'if (rest.length > 0) return undefined;',
+    caughtBy: test('controlplane/src/host', '.'),
+  },
+  {
+    name: 'sentToDropped',
+    breaks: 'R9: what went to a journal that is lost is never sent again',
+    file: 'controlplane/src/host/operation.ts',
+    find: "  if (sentTo.id !== journal.id || sentTo.generation > journal.generation) return 'lost';",
+    replace: '',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'conflictClearsTheError',
+    breaks: 'a conflict neither clears nor adds an error',
+    file: 'controlplane/src/host/fold.ts',
+    find: '  const first = slot?.firstConflictTime ?? now(turn);',
+    replace:
+      '  delete turn.status.lastError;\n  const first = slot?.firstConflictTime ?? now(turn);',
+    caughtBy: test('test/scenarios', 'metal3-23'),
+  },
+  {
+    name: 'deadlineBeforeHello',
+    breaks: 'R5: silence alone never fails a run',
+    file: 'controlplane/src/host/operation.ts',
+    find: 'if (session === undefined || session.awaitsReport) return false;',
+    replace: 'if (session === undefined || session.awaitsReport) return true;',
+    caughtBy: test('controlplane/src/host/deadlines.test.ts', '.'),
+  },
+  {
+    name: 'neverTwiceRunsAgain',
+    breaks: 'R4: a neverTwice step that was cut short waits for a person',
+    file: 'controlplane/src/host/engine.ts',
+    find: '    case RerunClass.SAFE:\n      retryStep(turn, run, step, {}, {});',
+    replace:
+      '    case RerunClass.NEVER_TWICE:\n    case RerunClass.SAFE:\n      retryStep(turn, run, step, {}, {});',
+    caughtBy: test('controlplane/src/host/machine.test.ts', '.'),
+  },
+  {
+    name: 'identityGuardSkipped',
+    breaks: 'guard 0: nothing is erased on a machine that is not the right one',
+    file: 'controlplane/src/host/device-plan.ts',
+    find: '  if (wrongMachine !== undefined) return wrongMachine;',
+    replace: '',
+    caughtBy: test('controlplane/src/host', '.'),
+  },
+  {
+    name: 'erasesWhatIsNotInScope',
+    breaks: 'no device is written that is not in the plan',
+    file: 'controlplane/src/host/device-plan.ts',
+    find: "decisions.filter((decision) => decision.kind === 'inScope');",
+    replace:
+      "decisions.filter((decision) => decision.kind !== 'refused') as never as { device: never; method: never; kind: 'inScope' }[];",
+    caughtBy: test('controlplane/src/host/erasure-rules.test.ts', '.'),
+  },
+  {
+    name: 'keptAvailable',
+    breaks: 'a host that was switched on without an order is not available any more',
+    file: 'controlplane/src/host/use.ts',
+    find: '  if (status.state === HostState.AVAILABLE) status.state = HostState.MANAGEABLE;',
+    replace: '',
+    caughtBy: test('controlplane/src/host/observe.test.ts', '.'),
+  },
+  {
+    name: 'certifiedWithoutReadBack',
+    breaks: 'exit codes are not evidence',
+    file: 'controlplane/src/host/certify.ts',
+    find: "  if (verdict.kind !== 'erased') {",
+    replace: "  if (verdict.kind === 'notErased') {",
+    caughtBy: test('controlplane/src/host', '.'),
+  },
+  {
+    name: 'exitCodeTrusted',
+    breaks: 'exit codes are not evidence: the blocks that were read are',
+    file: 'packages/erasure/src/verdict.ts',
+    find: '  function judgeBlock(offset: number, bytes: Uint8Array): void {\n    if (!planned.delete(offset)) return;',
+    replace:
+      '  function judgeBlock(offset: number, bytes: Uint8Array): void {\n    if (!planned.delete(offset)) return;\n    bytes = new Uint8Array(bytes.length);',
+    caughtBy: test('packages/runner/src/erase/step.test.ts', '.'),
+  },
+  {
+    name: 'anotherUseEpoch',
+    breaks: 'a certificate counts only for its own use epoch',
+    file: 'controlplane/src/host/certify.ts',
+    find: '(device) => device.deviceKey === key && device.useEpoch === turn.status.useEpoch,',
+    replace: '(device) => device.deviceKey === key,',
+    caughtBy: test('controlplane/src/host', '.'),
+  },
+  {
+    name: 'leaseWithoutStoreAccess',
+    breaks: 'R11: a replica renews only after its own store access has succeeded',
+    file: 'controlplane/src/agents/rack-session.ts',
+    find: '  async #renewLease(heartbeat: agent.Heartbeat): Promise<void> {\n    const { store, timing } = this.#deps;',
+    replace:
+      '  async #renewLease(heartbeat: agent.Heartbeat): Promise<void> {\n    const { store, timing } = this.#deps;\n' +
+      "    this.#sink.send({ case: 'leaseRenewal', value: create(agent.LeaseRenewalSchema, { heartbeatSequence: heartbeat.sequence, durationMs: timing.leaseDurationMs }) });",
+    caughtBy: test('controlplane/src/agents', '.'),
+  },
+  {
+    name: 'busyDeleteWrites',
+    breaks: 'a refused request leaves the record byte for byte as it was',
+    file: 'controlplane/src/host/reconcile.ts',
+    find: "      if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal };",
+    replace:
+      "      if (outcome.kind === 'refused') {\n" +
+      '        const refused = { ...found.record, requestIds: [...found.record.requestIds, String(found.revision)] };\n' +
+      '        await writeRecord(this.#writer, wire.HostRecordSchema, key, refused, found.revision);\n' +
+      "        return { kind: 'refused', refusal: outcome.refusal };\n      }",
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'requestActsTwice',
+    breaks: 'a request id that comes again acts once',
+    file: 'controlplane/src/host/machine.ts',
+    find: "return requestId !== '' && turn.record.requestIds.includes(requestId);",
+    replace: "return requestId === ' ';",
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'powerWhileARunHolds',
+    breaks: 'no power command while a run other than verify holds the host',
+    file: 'controlplane/src/host/machine-tables.ts',
+    find: 'const noPowerWhileAny = { ...whileAny(noPower), [RunKind.VERIFY]: accept };',
+    replace: 'const noPowerWhileAny = whileAny(accept);',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'heldHostStarts',
+    breaks: 'nothing new starts on a held host',
+    file: 'controlplane/src/host/machine.ts',
+    find: '  if (workHold(turn) !== undefined) return false;',
+    replace: '',
+    caughtBy: test('controlplane/src/host/holds.test.ts', '.'),
+  },
+];
