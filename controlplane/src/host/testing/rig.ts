@@ -44,6 +44,8 @@ export interface ReplicaOptions {
   readonly startForMs?: number;
   /** Its watches see nothing. */
   readonly deaf?: boolean;
+  /** It dies where it passes this crash point first. */
+  readonly crashAt?: string;
 }
 
 export interface Replica {
@@ -90,7 +92,7 @@ export class Rig {
 
   async replica(options: ReplicaOptions = {}): Promise<Replica> {
     const { id = 'single', faults } = options;
-    const process = this.#process(id);
+    const process = this.#process(id, options.crashAt);
     const inner = await openMemoryStore({
       random: this.#random,
       disk: this.disk,
@@ -122,6 +124,11 @@ export class Rig {
       timing: defaultSessionTiming,
       identify: ({ peerAddress }) => Promise.resolve(peerAddress),
     });
+    // What it still does after that goes nowhere.
+    process.whenKilled(() => {
+      hosts.stop();
+      void inner.close();
+    });
     await this.during(hosts.start(), options.startForMs);
     return {
       hosts,
@@ -130,11 +137,7 @@ export class Rig {
       breakWatches: watched.breakOff,
       request: (request, hostId = 'h1') =>
         this.during(hosts.request(hostId, request, { actor: 'user:test' }), 1),
-      kill: () => {
-        process.kill();
-        hosts.stop();
-        void inner.close();
-      },
+      kill: () => process.kill(),
     };
   }
 
@@ -206,8 +209,8 @@ export class Rig {
     return Math.max(0, ...this.disk.lastChanges(prefix).map(({ revision }) => revision));
   }
 
-  #process(name: string): SimProcess {
-    return new SimProcess(name, this.#heap, startMs, () => false);
+  #process(name: string, crashAt?: string): SimProcess {
+    return new SimProcess(name, this.#heap, startMs, (point) => point === crashAt);
   }
 
   #log(name: string): Log {
