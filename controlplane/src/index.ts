@@ -1,5 +1,7 @@
 /** What simulations and tests need of the control plane; the program itself is `main.ts`. */
 export {
+  type AgentService,
+  createAgentService,
   createSessionRegistry,
   defaultSessionTiming,
   RackSession,

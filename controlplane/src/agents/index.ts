@@ -7,4 +7,8 @@ export {
   type SessionTiming,
 } from './rack-session.ts';
 export { createSessionRegistry, type LiveSession, type SessionRegistry } from './registry.ts';
-export { type AgentServiceDependencies, createAgentService } from './service.ts';
+export {
+  type AgentService,
+  type AgentServiceDependencies,
+  createAgentService,
+} from './service.ts';
