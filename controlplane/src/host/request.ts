@@ -1,24 +1,22 @@
 /** What an accepted request writes. Whether it is accepted stands in the tables of `machine.ts`. */
 import { clone, create } from '@bufbuild/protobuf';
-import { type Hold, AbortSchema, HostSpecSchema, HostState, RunKind, store } from '@rackwright/api';
+import { AbortSchema, type Hold, HostSpecSchema, HostState, RunKind, store } from '@rackwright/api';
 import { cancelDelete, isDeletionStanding, remove } from './deletion.ts';
 import { startRun } from './engine.ts';
 import { fencePending, isFenceHold, refusalOfFence, setFences } from './fence-hold.ts';
 import { cancelOperation } from './operation.ts';
+import { keptIds } from './request-ids.ts';
 import { adopt, claim, hold, image, release, rescue, service, unclaim } from './request-use.ts';
 import { refusalOfSteps } from './requested-steps.ts';
 import { stepOn } from './step-on.ts';
 import { activeRun, causedBy, currentStep, now, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from './types.ts';
 
-/** How many request ids a host remembers. */
-const requestIdsMax = 32;
-
 /** Applies a request, or refuses it for what it says. */
 export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
   const { requestId } = by;
   if (requestId !== undefined && requestId !== '') {
-    turn.record.requestIds = [...turn.record.requestIds, requestId].slice(-requestIdsMax);
+    turn.record.requestIds = keptIds(turn.record.requestIds, requestId);
   }
   if (request.kind === 'delete' && isDeletionStanding(turn, request)) return undefined;
   causedBy(turn, by.actor, `${request.kind} requested`, requestId);

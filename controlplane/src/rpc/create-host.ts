@@ -19,6 +19,7 @@ import {
 import { randomId } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { fenceHold, fencesAround } from '../host/index.ts';
+import { createMethod, isCreation, keptIds } from '../host/request-ids.ts';
 import {
   confirm,
   type ReserveOutcome,
@@ -27,10 +28,11 @@ import {
   reservedValues,
 } from '../host/reservations.ts';
 import { answered, deleteRecord, writeRecord } from '../records/index.ts';
+import { answeredBefore, idsBefore } from './delete-host.ts';
 import { checkHostSpec } from './host-spec.ts';
 import { hostKey, presentHost, readHost } from './host-view.ts';
 import { idProblem, nameProblem, parseName } from './names.ts';
-import { adminActor, type RpcDependencies } from './ports.ts';
+import { adminActor, type RpcDependencies, requester } from './ports.ts';
 import { checkLabels, checkRequestId } from './texts.ts';
 import { Violations } from './violations.ts';
 
@@ -39,12 +41,18 @@ export async function createHost(deps: RpcDependencies, request: CreateHostReque
   await checkRequest(deps, request);
   const before = await readHost(deps, request.hostId);
   if (before !== undefined) return sameRequest(request, before);
-  const record = initialRecord(deps, request);
+  const gone = await answeredBefore(deps, request.hostId, requestIdOf(request));
+  if (gone !== undefined) return gone;
+  const record = initialRecord(deps, request, await idsBefore(deps, request.hostId));
   if (request.validateOnly) return presentHost(deps, record, 0, undefined);
   const holder = { name: `hosts/${request.hostId}`, uid: record.host?.uid ?? '' };
   const values = record.host?.spec === undefined ? [] : reservedValues(record.host.spec);
   const reserved = await reserve(deps, holder, values);
-  if (reserved.kind === 'taken') throw takenFailure(reserved);
+  if (reserved.kind === 'taken') {
+    const rival = await readHost(deps, request.hostId);
+    if (rival !== undefined) return sameRequest(request, rival);
+    throw takenFailure(reserved);
+  }
   await fenceOff(deps, record);
   const key = hostKey(request.hostId);
   const written = await writeRecord(deps, wire.HostRecordSchema, key, record, 'absent');
@@ -136,7 +144,11 @@ async function checkRequest(deps: RpcDependencies, request: CreateHostRequest): 
   violations.throwIfAny();
 }
 
-function initialRecord(deps: RpcDependencies, request: CreateHostRequest): wire.HostRecord {
+function initialRecord(
+  deps: RpcDependencies,
+  request: CreateHostRequest,
+  earlierIds: readonly string[],
+): wire.HostRecord {
   const { host, hostId, requestId } = request;
   const time = timestampFromMs(deps.clock.nowMs());
   return create(wire.HostRecordSchema, {
@@ -150,8 +162,16 @@ function initialRecord(deps: RpcDependencies, request: CreateHostRequest): wire.
       status: { state: HostState.NEW, dirty: true, useEpoch: 1n },
     },
     change: { actor: adminActor, cause: 'created', requestId, time },
-    requestIds: requestId === '' ? [] : [`create:${requestId}`],
+    requestIds: keptIds(
+      earlierIds.filter((id) => !isCreation(id)),
+      requestIdOf(request),
+    ),
   });
+}
+
+/** As the host remembers it. */
+function requestIdOf({ requestId }: { readonly requestId: string }): string | undefined {
+  return requester(createMethod, requestId).requestId;
 }
 
 /** Invariant 2. */
@@ -159,7 +179,7 @@ function sameRequest(
   { requestId, hostId }: CreateHostRequest,
   existing: { host: Host; record: wire.HostRecord },
 ): Host {
-  const same = requestId !== '' && existing.record.requestIds.includes(`create:${requestId}`);
-  if (same) return existing.host;
+  const id = requestIdOf({ requestId });
+  if (id !== undefined && existing.record.requestIds.includes(id)) return existing.host;
   throw alreadyExists(`hosts/${hostId} exists already.`);
 }

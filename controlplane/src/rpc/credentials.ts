@@ -105,18 +105,30 @@ async function createCredential(
       username: given.username,
       version: 1n,
     },
+    requestIds: requestId === '' ? [] : [requestId],
     ...deps.identity.secrets.seal(name, 1n, given.password),
   });
   const key = credentialKey(name);
-  if (request.validateOnly) {
-    const kept = await readRecord(deps.store, wire.CredentialRecordSchema, key);
-    if (kept !== undefined) throw alreadyExists(`${name} exists already.`);
-    return present(deps, record, 0);
-  }
+  const made = await readRecord(deps.store, wire.CredentialRecordSchema, key);
+  if (made !== undefined) return sameCredential(deps, made, requestId);
+  if (request.validateOnly) return present(deps, record, 0);
   const written = await writeRecord(deps, wire.CredentialRecordSchema, key, record, 'absent');
-  if (written.kind === 'conflict') throw alreadyExists(`${name} exists already.`);
+  if (written.kind === 'conflict') {
+    return sameCredential(deps, await existing(deps, name), requestId);
+  }
   deps.log.info({ credential: name, actor: adminActor }, 'credential created');
   return present(deps, record, written.revision);
+}
+
+/** The credential that the same request made before; any other one is in the way. */
+function sameCredential(
+  deps: RpcDependencies,
+  { record, revision }: { record: wire.CredentialRecord; revision: Revision },
+  requestId: string,
+): Credential {
+  const same = requestId !== '' && record.requestIds.includes(requestId);
+  if (!same) throw alreadyExists(`${record.credential?.name ?? ''} exists already.`);
+  return present(deps, record, revision);
 }
 
 async function updateCredential(

@@ -1,25 +1,20 @@
 /** What people ask of one host: each call is one request to the host loop, and its answer the host. */
-import { clone } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type CleanStepRequest,
-  type DeleteHostRequest,
-  DeletionMode,
   type Handlers,
   HoldScope,
   type Host,
-  HostSchema,
   type HostService,
   HostState,
-  notFound,
   PowerAction,
 } from '@rackwright/api';
 import type { HostRequest } from '../host/types.ts';
-import { presentHost, readFacts, readHost } from './host-view.ts';
-import { nameProblem, requireName } from './names.ts';
+import { deleteHost, lastSeen } from './delete-host.ts';
+import { presentHost, readFacts } from './host-view.ts';
+import { isKnown, nameProblem, requireName } from './names.ts';
 import { answerOf } from './outcome.ts';
 import { type RpcDependencies, requester } from './ports.ts';
-import { revisionOfEtag } from './position.ts';
 import { checkReason, checkRequestId } from './texts.ts';
 import { Violations } from './violations.ts';
 
@@ -119,11 +114,6 @@ export function hostRequests(deps: RpcDependencies): Requests {
   };
 }
 
-/** R8: a value that this version does not know is never taken for another. */
-function isKnown(values: Readonly<Record<string, number>>, value: number): boolean {
-  return Object.values(values).includes(value);
-}
-
 interface Call {
   readonly name: string;
   readonly reason?: string;
@@ -180,34 +170,7 @@ async function ask(deps: RpcDependencies, call: Call, request: HostRequest): Pro
   violations.throwIfAny();
   const hostId = requireName('hosts', name);
   const outcome = await deps.hosts.request(hostId, request, requester(request.kind, requestId));
+  if (outcome.kind === 'removed') return lastSeen(deps, hostId, name);
   const { record, revision } = answerOf(outcome, name);
   return presentHost(deps, record, revision, await readFacts(deps, hostId));
-}
-
-async function deleteHost(deps: RpcDependencies, call: DeleteHostRequest): Promise<Host> {
-  const { name, etag, reason, requestId, mode } = call;
-  const violations = new Violations();
-  violations.addIf('name', nameProblem('hosts', name));
-  checkReason('reason', reason, violations);
-  checkRequestId(requestId, violations);
-  if (!isKnown(DeletionMode, mode)) violations.add('mode', 'must be normal or force');
-  violations.throwIfAny();
-  const hostId = requireName('hosts', name);
-  const found = await readHost(deps, hostId);
-  if (found === undefined) throw notFound(name);
-  const outcome = await deps.hosts.request(
-    hostId,
-    { kind: 'delete', mode: mode || DeletionMode.NORMAL, reason },
-    requester('delete', requestId),
-    revisionOfEtag(deps.store, etag),
-  );
-  if (outcome.kind === 'removed') return asGone(found.host);
-  const { record, revision } = answerOf(outcome, name);
-  return presentHost(deps, record, revision, undefined);
-}
-
-function asGone(host: Host): Host {
-  const gone = clone(HostSchema, host);
-  if (gone.status !== undefined) gone.status.state = HostState.GONE;
-  return gone;
 }

@@ -52,3 +52,8 @@ export function requireName(collection: Collection, name: string, field = 'name'
   if (found !== undefined) return found;
   throw invalidArgument([{ field, description: nameProblem(collection, name) ?? '' }]);
 }
+
+/** R8: a value that this version does not know is never taken for another. */
+export function isKnown(values: Readonly<Record<string, number>>, value: number): boolean {
+  return Object.values(values).includes(value);
+}

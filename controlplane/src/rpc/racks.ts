@@ -122,16 +122,33 @@ async function createRack(deps: RpcDependencies, request: CreateRackRequest): Pr
       spec: rack?.spec ?? create(RackSpecSchema),
       status: {},
     },
+    requestIds: requestId === '' ? [] : [creationId(requestId)],
   });
-  if (request.validateOnly) {
-    const kept = await readRecord(deps.store, wire.RackRecordSchema, rackKey(name));
-    if (kept !== undefined) throw alreadyExists(`${name} exists already.`);
-    return present(deps, record, 0);
-  }
+  const made = await readRecord(deps.store, wire.RackRecordSchema, rackKey(name));
+  if (made !== undefined) return sameRack(deps, made, name, requestId);
+  if (request.validateOnly) return present(deps, record, 0);
   const written = await writeRecord(deps, wire.RackRecordSchema, rackKey(name), record, 'absent');
-  if (written.kind === 'conflict') throw alreadyExists(`${name} exists already.`);
+  if (written.kind === 'conflict') {
+    return sameRack(deps, await existing(deps, name), name, requestId);
+  }
   deps.log.info({ rack: name, actor: adminActor }, 'rack created');
   return present(deps, record, written.revision);
+}
+
+function creationId(requestId: string): string {
+  return `create:${requestId}`;
+}
+
+/** The rack that the same request made before; any other one is in the way. */
+function sameRack(
+  deps: RpcDependencies,
+  { record, revision }: ChangedRack,
+  name: string,
+  requestId: string,
+): Rack {
+  const same = requestId !== '' && record.requestIds.includes(creationId(requestId));
+  if (!same) throw alreadyExists(`${name} exists already.`);
+  return present(deps, record, revision);
 }
 
 async function updateRack(deps: RpcDependencies, request: UpdateRackRequest): Promise<Rack> {

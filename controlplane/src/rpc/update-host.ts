@@ -81,6 +81,9 @@ async function updateOnce(
 ): Promise<Host | 'changedMeanwhile'> {
   const before = await readHost(deps, hostId);
   if (before === undefined) throw notFound(wanted.name);
+  const by = requester('update', request.requestId);
+  // Applied before: neither its addresses nor its old etag count again.
+  if (before.record.requestIds.includes(by.requestId ?? '')) return before.host;
   if (expected !== undefined && expected !== before.revision) return 'changedMeanwhile';
   const merged = await mergeChecked(deps, request, wanted, before.host);
   const { spec } = merged;
@@ -89,7 +92,6 @@ async function updateOnce(
   const values = reservedValues(spec);
   const reserved = await reserve(deps, before.host, values);
   if (reserved.kind === 'taken') throw takenFailure(reserved);
-  const by = requester('update', request.requestId);
   const labels = { ...merged.labels };
   const fences = await fencesOfNew(deps, before.host, values, spec);
   const change = { kind: 'update', spec, labels, ...fences } as const;
