@@ -28,6 +28,7 @@ describe('the command line', () => {
       '--label is "x"; it must be NAME=VALUE',
     ],
     [['host', 'update', 'h1', '--priority', 'a'], 'INTERFACE.STEP=NUMBER'],
+    [['abandoned', 'resolve', 'u1'], '--reason'],
   ])('%j ends with exit code 2 and says what is right', async (args, message) => {
     const { code, err, out } = await runOver(args);
     expect(err).toContain(message);

@@ -1,5 +1,6 @@
 /** The command as a whole: its routes, its help, its words for errors. */
 import { buildApplication, buildRouteMap, run, type StricliProcess, text_en } from '@stricli/core';
+import { abandonedRoutes } from './commands/abandoned.ts';
 import { credentialRoutes } from './commands/credential.ts';
 import { erasureRoutes } from './commands/erasure.ts';
 import { hostRoutes } from './commands/host.ts';
@@ -13,6 +14,7 @@ const routes = buildRouteMap({
     host: hostRoutes,
     credential: credentialRoutes,
     erasure: erasureRoutes,
+    abandoned: abandonedRoutes,
   },
   docs: {
     brief: 'Bare-metal hosts from racked and cabled to provably wiped',

@@ -61,6 +61,8 @@ export const specFlags = {
   allowDiskless: { ...yesNo, brief: 'Accept a host without any disk as clean' },
   allowUnprovenIdentity: { ...yesNo, brief: 'Accept a host without any proof of its identity' },
   retired: { ...yesNo, brief: 'End every clean in manageable' },
+  deleteKeepsPower: { ...yesNo, brief: 'A deletion leaves the power as it is' },
+  deleteKeepsData: { ...yesNo, brief: 'A deletion does not erase a host that ran an image' },
   label: {
     kind: 'parsed',
     parse: String,
@@ -84,6 +86,8 @@ export interface SpecFlags {
   readonly allowDiskless?: boolean;
   readonly allowUnprovenIdentity?: boolean;
   readonly retired?: boolean;
+  readonly deleteKeepsPower?: boolean;
+  readonly deleteKeepsData?: boolean;
   readonly label?: readonly string[];
 }
 
@@ -105,6 +109,10 @@ export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: st
     ...set('allowDiskless', flags.allowDiskless),
     ...set('allowUnprovenIdentity', flags.allowUnprovenIdentity),
   };
+  const deletion = {
+    ...set('keepPower', flags.deleteKeepsPower),
+    ...set('keepData', flags.deleteKeepsData),
+  };
   const spec = {
     ...(Object.keys(bmc).length > 0 ? { bmc } : {}),
     ...set(
@@ -113,6 +121,7 @@ export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: st
     ),
     ...set('goal', flags.goal && enumValue('HostGoal', flags.goal)),
     ...(Object.keys(cleaning).length > 0 ? { cleaning } : {}),
+    ...(Object.keys(deletion).length > 0 ? { deletion } : {}),
     ...set('retired', flags.retired),
   };
   // A new address without a port means the usual port, so the old one must go.
@@ -120,8 +129,9 @@ export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: st
     ...Object.keys(bmc).map((key) => `spec.bmc.${snake(key)}`),
     ...(flags.bmc !== undefined && !('port' in endpoint) ? ['spec.bmc.port'] : []),
     ...Object.keys(cleaning).map((key) => `spec.cleaning.${snake(key)}`),
+    ...Object.keys(deletion).map((key) => `spec.deletion.${snake(key)}`),
     ...Object.keys(spec)
-      .filter((key) => key !== 'bmc' && key !== 'cleaning')
+      .filter((key) => !['bmc', 'cleaning', 'deletion'].includes(key))
       .map((key) => `spec.${snake(key)}`),
     ...(flags.label === undefined ? [] : ['labels']),
   ];

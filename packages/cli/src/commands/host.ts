@@ -14,7 +14,7 @@ import { UsageError } from '../failure.ts';
 import { parseLabels, parsePair, resourceName, type SharedFlags } from '../flags.ts';
 import { enumName } from '../output/enum-name.ts';
 import { hostColumns, stateText } from '../output/host.ts';
-import { printJson, printLines, printTable } from '../output/show.ts';
+import { printJson, printTable } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { ago } from '../output/time.ts';
 import type { CliContext } from '../world.ts';
@@ -28,6 +28,7 @@ import {
   showHost,
   withHosts,
 } from './host-client.ts';
+import { cancelDelete, deleteHost, releaseHold } from './host-deletion.ts';
 import { type SpecFlags, specFlags, specFrom } from './host-spec.ts';
 import { watchHost } from './host-watch.ts';
 
@@ -192,54 +193,6 @@ const abortRun = buildCommand({
   },
 });
 
-const releaseHold = buildCommand({
-  docs: { brief: 'Lift a hold once its reason has been seen to' },
-  parameters: {
-    flags: {
-      ...hostFlags,
-      ...reasonFlag,
-      hold: {
-        kind: 'parsed',
-        parse: String,
-        default: '',
-        brief: 'The hold’s reason; without, all',
-      },
-    },
-    positional: hostArgument,
-    aliases,
-  },
-  async func(this: CliContext, flags: SharedFlags & { reason: string; hold: string }, id: string) {
-    const name = resourceName('hosts', id);
-    const { reason, hold } = flags;
-    const host = await withHosts(this.world, flags, (hosts) =>
-      hosts.releaseHold({ name, hold, reason }),
-    );
-    showHost(this.world, flags, host);
-  },
-});
-
-const deleteHost = buildCommand({
-  docs: { brief: 'Ask for a host to be deleted; refused while it is busy' },
-  parameters: {
-    flags: { ...hostFlags, ...reasonFlag, ...requestFlag },
-    positional: hostArgument,
-    aliases,
-  },
-  async func(
-    this: CliContext,
-    flags: SharedFlags & { reason: string; requestId: string },
-    id: string,
-  ) {
-    const name = resourceName('hosts', id);
-    const { reason, requestId } = flags;
-    const host = await withHosts(this.world, flags, (hosts) =>
-      hosts.deleteHost({ name, reason, requestId }),
-    );
-    if (flags.output === 'json') showHost(this.world, flags, host);
-    else printLines(this.world, [`${name} ${stateText(host)}`]);
-  },
-});
-
 const explainHost = buildCommand({
   docs: { brief: 'Say what a host waits for, and what would make it move' },
   parameters: { flags: hostFlags, positional: hostArgument, aliases },
@@ -370,6 +323,7 @@ export const hostRoutes = buildRouteMap({
     power: powerRoutes,
     explain: explainHost,
     delete: deleteHost,
+    'cancel-delete': cancelDelete,
   },
   docs: { brief: 'Bare-metal hosts' },
 });

@@ -177,7 +177,12 @@ function showRack(world: World, { output }: SharedFlags, rack: Rack): void {
     ['last seen', ago(world.clock, rack.status?.lastSeenTime)],
     ['agent key', rack.status?.agentKeySha256 ?? ''],
     ['refused agent', rack.status?.duplicateAgent ?? ''],
+    ['to forget', hostsText(rack.status?.tombstones ?? 0)],
   ]);
+}
+
+function hostsText(count: number): string {
+  return count === 0 ? '' : `${count} ${count === 1 ? 'host' : 'hosts'} removed by force`;
 }
 
 function labelText(labels: Readonly<Record<string, string>>): string {

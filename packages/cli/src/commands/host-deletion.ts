@@ -1,0 +1,120 @@
+/** rackwright host delete, cancel-delete, release-hold */
+import { DeletionMode, HostState } from '@rackwright/api';
+import { buildCommand } from '@stricli/core';
+import { resourceName, type SharedFlags } from '../flags.ts';
+import { stateText } from '../output/host.ts';
+import { printLines } from '../output/show.ts';
+import type { CliContext } from '../world.ts';
+import { hostAliases, hostArgument, hostFlags, showHost, withHosts } from './host-client.ts';
+
+const aliases = hostAliases;
+const reasonFlag = {
+  reason: { kind: 'parsed', parse: String, default: '', brief: 'Why, one line' },
+} as const;
+const requestFlag = {
+  requestId: {
+    kind: 'parsed',
+    parse: String,
+    default: '',
+    brief: 'Id under which the request may be repeated safely',
+    placeholder: 'id',
+  },
+} as const;
+
+type ReasonFlags = SharedFlags & { readonly reason: string; readonly requestId: string };
+
+export const deleteHost = buildCommand({
+  docs: {
+    brief: 'Ask for a host to be deleted; refused while it is busy',
+    fullDescription:
+      'Ask for a host to be deleted; refused while it is busy, forced or not.\n\n' +
+      'A host that runs an image is released and erased, then it is switched off, then the agent\n' +
+      'forgets it; what fails is tried again until it succeeds. With --force each of agent and BMC\n' +
+      'is asked once, whatever they answer: the record goes, and what may still be is written down\n' +
+      '(rackwright abandoned list).',
+  },
+  parameters: {
+    flags: {
+      ...hostFlags,
+      ...reasonFlag,
+      ...requestFlag,
+      force: {
+        kind: 'boolean',
+        default: false,
+        brief: 'Remove it whatever agent and BMC say; data and power may be left as they are',
+      },
+    },
+    positional: hostArgument,
+    aliases,
+  },
+  async func(this: CliContext, flags: ReasonFlags & { force: boolean }, id: string) {
+    const name = resourceName('hosts', id);
+    const { reason, requestId } = flags;
+    const mode = flags.force ? DeletionMode.FORCE : DeletionMode.NORMAL;
+    const host = await withHosts(this.world, flags, (hosts) =>
+      hosts.deleteHost({ name, reason, requestId, mode }),
+    );
+    if (flags.output === 'json') {
+      showHost(this.world, flags, host);
+      return;
+    }
+    const gone = host.status?.state === HostState.GONE;
+    printLines(this.world, [`${name} ${gone ? 'removed' : stateText(host)}`]);
+    if (gone && flags.force) {
+      this.world.err.write(`What it may have left: rackwright abandoned get ${host.uid}\n`);
+    }
+  },
+});
+
+export const cancelDelete = buildCommand({
+  docs: { brief: 'Take a deletion back, until the removal has begun' },
+  parameters: {
+    flags: { ...hostFlags, ...reasonFlag, ...requestFlag },
+    positional: hostArgument,
+    aliases,
+  },
+  async func(this: CliContext, flags: ReasonFlags, id: string) {
+    const name = resourceName('hosts', id);
+    const { reason, requestId } = flags;
+    const host = await withHosts(this.world, flags, (hosts) =>
+      hosts.cancelHostDeletion({ name, reason, requestId }),
+    );
+    showHost(this.world, flags, host);
+  },
+});
+
+export const releaseHold = buildCommand({
+  docs: { brief: 'Lift a hold once its reason has been seen to' },
+  parameters: {
+    flags: {
+      ...hostFlags,
+      ...reasonFlag,
+      ...requestFlag,
+      hold: {
+        kind: 'parsed',
+        parse: String,
+        default: '',
+        brief: 'The hold’s reason, or fencePending; without, all',
+      },
+      physicallyDisconnected: {
+        kind: 'boolean',
+        default: false,
+        brief: 'For fencePending: the machine removed by force can reach nothing any more',
+      },
+    },
+    positional: hostArgument,
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: ReasonFlags & { hold: string; physicallyDisconnected: boolean },
+    id: string,
+  ) {
+    const name = resourceName('hosts', id);
+    const { reason, hold, requestId, physicallyDisconnected } = flags;
+    const host = await withHosts(this.world, flags, (hosts) =>
+      hosts.releaseHold({ name, hold, reason, requestId, physicallyDisconnected }),
+    );
+    showHost(this.world, flags, host);
+  },
+});
