@@ -1,4 +1,5 @@
 /** Each test skips itself, with a reason, where the machine cannot carry it. */
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { skippedReporter } from './test/skipped-reporter.ts';
 import { tiers } from './test/tiers.ts';
@@ -13,14 +14,17 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 120_000 } },
+    // Vitest would leave one processor idle: most tests wait more than they compute.
+    maxWorkers: availableParallelism(),
     reporters: ['default', skippedReporter, ...json],
-    projects: tiers.map(({ name, include, exclude, order }) => ({
+    projects: tiers.map(({ name, include, exclude, order, isolate }) => ({
       extends: true as const,
       test: {
         name,
         include: [...include],
         exclude: ['**/node_modules/**', ...exclude],
         sequence: { groupOrder: order },
+        isolate,
       },
     })),
   },

@@ -1,6 +1,6 @@
 /**
  * The tiers of tests as vitest projects: which files each takes. Every test file belongs to
- * exactly one tier; `npm run check` runs unit and tidy.
+ * exactly one tier; `npm run check` runs unit and tidy, the inner loop of whoever changes code.
  */
 
 import { matchesGlob } from 'node:path';
@@ -12,32 +12,66 @@ export interface Tier {
   readonly exclude: readonly string[];
   /** Tiers of one number run together; those that start programs after the rest, undisturbed. */
   readonly order: 1 | 2;
+  /**
+   * False: the files of a worker share one process and its modules, which halves the time. For
+   * tests that change nothing of the process.
+   */
+  readonly isolate: boolean;
 }
 
 const slowOrPeer = '**/*.{peer,slow}.test.ts';
 const workspaces = '{packages/*,agent,controlplane,test}';
+/** Code that is there to touch the machine: its tests open files and sockets and start programs. */
+const worldly = [
+  'packages/platform/src/node/**/*.test.ts',
+  'packages/runner/src/**/*.test.ts',
+  'packages/sim/src/{firmware,loopback}/**/*.test.ts',
+  'packages/store/src/{sqlite,conformance}/**/*.test.ts',
+];
 
 export const tiers: readonly Tier[] = [
   {
     name: 'unit',
     include: ['{packages/*,agent,controlplane}/**/*.test.ts', 'test/*.test.ts'],
-    exclude: [slowOrPeer, 'test/tidy*.test.ts'],
+    exclude: [slowOrPeer, ...worldly, 'test/tidy*.test.ts'],
     order: 1,
+    isolate: false,
   },
   {
     name: 'tidy',
     include: ['test/tidy*.test.ts', 'test/tidy/**/*.test.ts'],
     exclude: [],
     order: 1,
+    isolate: false,
   },
-  { name: 'slow', include: [`${workspaces}/**/*.slow.test.ts`], exclude: [], order: 2 },
-  { name: 'peer', include: [`${workspaces}/**/*.peer.test.ts`], exclude: [], order: 2 },
-  { name: 'sim', include: ['test/sim/**/*.test.ts'], exclude: [slowOrPeer], order: 1 },
+  {
+    name: 'sim',
+    include: ['test/sim/**/*.test.ts'],
+    exclude: [slowOrPeer],
+    order: 1,
+    isolate: true,
+  },
+  { name: 'world', include: worldly, exclude: [slowOrPeer], order: 2, isolate: true },
+  {
+    name: 'slow',
+    include: [`${workspaces}/**/*.slow.test.ts`],
+    exclude: [],
+    order: 2,
+    isolate: true,
+  },
+  {
+    name: 'peer',
+    include: [`${workspaces}/**/*.peer.test.ts`],
+    exclude: [],
+    order: 2,
+    isolate: true,
+  },
   {
     name: 'system',
     include: ['test/{scenarios,lab,e2e,captures}/**/*.test.ts'],
     exclude: [slowOrPeer],
     order: 2,
+    isolate: true,
   },
 ];
 
