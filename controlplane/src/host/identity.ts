@@ -31,6 +31,7 @@ export function recordIdentity(
   if (identity === undefined) return invalidResult('the verification brought no BMC identity');
   const owner = ownerOf(turn, identity);
   if (owner !== undefined) {
+    yieldIdentity(turn, identity);
     return stepFailure(
       'identityMismatch',
       `the BMC at ${turn.spec.bmc?.address ?? '?'} is the one of ${owner}; ` +
@@ -43,6 +44,17 @@ export function recordIdentity(
     turn.record.verifiedBmc = clone(BmcEndpointSchema, turn.spec.bmc);
   if (observations?.poweredOn !== undefined) observePower(turn, observations.poweredOn);
   return undefined;
+}
+
+/**
+ * The BMC at this address is not the one that was proved here: that one's identity is kept from
+ * nobody who finds it. Else two hosts whose cables were crossed while they were verified would hold
+ * each other's for ever. What was proved still stands in the host, and guards what is done to it.
+ */
+function yieldIdentity(turn: Turn, identity: BmcIdentity): void {
+  const proved = turn.status.bmcIdentity?.guid ?? new Uint8Array();
+  if (proved.length === 0 || identityHex(proved) === identityHex(identity.guid)) return;
+  turn.effects.push({ kind: 'releaseIdentity', guid: proved });
 }
 
 /**
