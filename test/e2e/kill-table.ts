@@ -56,3 +56,41 @@ export const killTable: { readonly [B in Boundary]: { readonly [V in Victim]: Ki
 function everybody(end: KillEnd): { readonly [V in Victim]: KillEnd } {
   return { controlplane: end, agent: end, runner: end };
 }
+
+/** Boundaries of a forced removal whose agent hangs, from the note to the lifted fence. */
+export const removalBoundaries = [
+  'cp.abandonedStored',
+  'cp.tombstoneStored',
+  'cp.hostRemoved',
+  'agent.forgot',
+  'cp.fenceLifted',
+] as const;
+
+export const removalVictims = ['controlplane', 'agent'] as const;
+
+export interface RemovalEnd {
+  /** Records of what was left behind: one for one removal, however often it began. */
+  readonly notes: 1;
+  /** Hosts that the agent has still to forget. */
+  readonly tombstones: 0;
+  /** The host enrolled with the same addresses. */
+  readonly successor: 'verified';
+}
+
+type RemovalTable = {
+  readonly [B in (typeof removalBoundaries)[number]]: {
+    readonly [V in (typeof removalVictims)[number]]: RemovalEnd;
+  };
+};
+
+const asUndisturbed: RemovalEnd = { notes: 1, tombstones: 0, successor: 'verified' };
+const either = { controlplane: asUndisturbed, agent: asUndisturbed };
+
+/** Each process, killed at each of them: what a forced removal comes to in the end. */
+export const removalTable: RemovalTable = {
+  'cp.abandonedStored': either,
+  'cp.tombstoneStored': either,
+  'cp.hostRemoved': either,
+  'agent.forgot': either,
+  'cp.fenceLifted': either,
+};
