@@ -4,17 +4,19 @@
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent, type CallContext } from '@rackwright/api';
 import {
+  type AgentService,
+  createAgentService,
   createSessionRegistry,
   defaultSessionTiming,
   defaultTiming,
   Hosts,
-  RackSession,
 } from '@rackwright/controlplane';
 import type { SimProcess } from '@rackwright/sim';
 import { type MemoryDisk, openMemoryStore } from '@rackwright/store';
 import { simSecrets } from './operators/secrets.ts';
+import { Inbox } from './inbox.ts';
 import { answersEarly } from './planted.ts';
 import { type StoreReach, slowStore } from './slow-store.ts';
 import type { Replica, WorldView } from './view.ts';
@@ -22,6 +24,9 @@ import type { Replica, WorldView } from './view.ts';
 const signer = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 /** What certificates are verified against. */
 export const erasureKey = signer.publicKey;
+
+/** Fewer heartbeats than usual, for speed; the lease lasts for three of them as always. */
+const sessionTiming = { ...defaultSessionTiming, heartbeatIntervalMs: 5_000 };
 
 /** The control plane's end of a stream that an agent opens. */
 export interface AgentStream {
@@ -47,6 +52,7 @@ export class ControlPlaneReplica {
   readonly #options: ReplicaOptions;
   #live: Replica | undefined;
   #process: SimProcess | undefined;
+  #agents: AgentService | undefined;
   readonly #streams = new Set<AgentStream>();
 
   constructor(view: WorldView, options: ReplicaOptions) {
@@ -108,39 +114,56 @@ export class ControlPlaneReplica {
     await hosts.start();
     if (!process.alive) return;
     const heard = planted === 'answersEarly' ? answersEarly(hosts, process) : hosts;
-    const sessions = { ...shared, registry, hosts: heard, timing: defaultSessionTiming };
-    this.#live = { name: this.name, process, hosts, store, sessions };
+    const agents = createAgentService({
+      ...{ ...shared, registry, hosts: heard, timing: sessionTiming },
+      identify: async () => 'r1',
+    });
+    this.#live = { name: this.name, process, hosts, store };
+    this.#agents = agents;
     this.#options.onUp(this.#live);
   }
 
   /** Takes a stream of the rack's agent. False when nobody listens. */
   accept(stream: AgentStream): boolean {
     const live = this.#live;
-    if (live === undefined) return false;
+    if (live === undefined || this.#agents === undefined) return false;
     const { process } = live;
     this.#streams.add(stream);
-    const session = new RackSession(live.sessions, 'r1', {
-      send: (message) => {
-        if (!process.alive) return;
-        if (message.case === 'leaseRenewal') this.#options.onLease(stream, message.value);
-        stream.send(create(agent.SessionResponseSchema, { message }));
-      },
-      end: () => stream.close(),
-    });
-    let queue: Promise<unknown> = Promise.resolve();
-    stream.receive = (message) =>
-      process.enter(() => {
-        queue = queue
-          .then(() => session.receive(message))
-          .catch((error: unknown) => {
-            this.#view.trace(`${this.name} session broke: ${String(error)}`);
-            stream.close();
-          });
-      });
+    const requests = new Inbox<agent.SessionRequest>();
+    const over = new AbortController();
+    stream.receive = (message) => process.enter(() => requests.push(message));
     stream.closed = () => {
       this.#streams.delete(stream);
-      process.enter(() => session.closed());
+      process.enter(() => {
+        over.abort();
+        requests.end();
+      });
     };
+    void this.#answer(process, stream, this.#agents.session(requests, callOf(over.signal)));
     return true;
   }
+
+  async #answer(
+    process: SimProcess,
+    stream: AgentStream,
+    answers: AsyncIterable<{ message: agent.SessionResponse['message'] }>,
+  ): Promise<void> {
+    for await (const { message } of answers) {
+      if (!process.alive) return;
+      if (message.case === 'leaseRenewal') this.#options.onLease(stream, message.value);
+      stream.send(create(agent.SessionResponseSchema, { message }));
+    }
+    stream.close();
+  }
+}
+
+function callOf(signal: AbortSignal): CallContext {
+  return {
+    method: '/rackwright.agent.v1.AgentService/Session',
+    header: () => undefined,
+    peerAddress: 'the rack',
+    peerCertificate: () => undefined,
+    signal,
+    deadlineMs: Number.POSITIVE_INFINITY,
+  };
 }

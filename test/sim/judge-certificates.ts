@@ -6,7 +6,7 @@ import { verify } from 'node:crypto';
 import { fromBinary } from '@bufbuild/protobuf';
 import { store } from '@rackwright/api';
 import { erasureKey } from './control-plane.ts';
-import type { JudgedHost, JudgeParts } from './judge.ts';
+import { type JudgedHost, type JudgeParts, machineOf } from './judge.ts';
 
 interface Statement {
   readonly host: { readonly uid: string };
@@ -28,8 +28,9 @@ export class CertificateJudge {
     this.#found = found;
   }
 
-  judge({ key, revision, record }: JudgedHost): void {
-    const machine = this.#parts.machineAt(record.host?.spec?.bmc?.address ?? '');
+  judge(host: JudgedHost): void {
+    const { key, revision, record } = host;
+    const machine = machineOf(this.#parts.machines, host);
     if (machine === undefined || machine.unseen) return;
     const name = `${key}/${revision}/${machine.name}`;
     if (this.#judged.has(name)) return;

@@ -1,7 +1,7 @@
 /**
  * The judge's rules about devices, decided by the devices' own logs:
  * J2 nothing destructive begins twice for one order, J3 nothing is written that is not in the plan,
- * J6 nothing destructive begins without a lease, J9 no power command but the host's own run's.
+ * J6 nothing destructive begins without a lease, J11 no power command but the host's own run's.
  */
 import { agent, RunPhase, type store } from '@rackwright/api';
 import type { DriveEvent } from './drives.ts';
@@ -126,7 +126,7 @@ export class DeviceJudge {
     return orders.find(({ operationId }) => slots.has(operationId));
   }
 
-  /** J9: the host behind the BMC has ordered this state, by the run that holds it. */
+  /** J11: the host behind the BMC has ordered this state, by the run that holds it. */
   #judgePower(event: PowerEvent): void {
     const isOwn = [...this.#powers.values()].flat().some((order) => {
       if (order.on !== event.on || order.address !== event.via) return false;
@@ -134,7 +134,7 @@ export class DeviceJudge {
     });
     if (!isOwn) {
       const what = `${event.machine} was switched ${event.on ? 'on' : 'off'}`;
-      this.#found('J9', `${what}, which no run of its host ordered (${this.#runs()})`);
+      this.#found('J11', `${what}, which no run of its host ordered (${this.#runs()})`);
     }
   }
 

@@ -28,8 +28,7 @@ export interface JudgedHost {
 export interface JudgeParts {
   readonly view: WorldView;
   readonly logs: MachineLogs;
-  /** The machine behind a BMC address now. */
-  readonly machineAt: (address: string) => SimMachine | undefined;
+  readonly machines: ReadonlyMap<string, SimMachine>;
   /** Until when an agent of the rack may begin destructive work (R11). */
   readonly leaseUntilMs: () => number;
 }
@@ -167,8 +166,8 @@ export class Judge {
   /** J1: by the disks themselves, and by the certificates. */
   #judgeAvailable(): void {
     for (const host of this.#hosts.values()) {
-      const { status, spec } = host.record.host ?? {};
-      const machine = this.#parts.machineAt(spec?.bmc?.address ?? '');
+      const { status } = host.record.host ?? {};
+      const machine = machineOf(this.#parts.machines, host);
       if (status?.state !== HostState.AVAILABLE) {
         if (machine?.listed === true) machine.unseen = false;
         continue;
@@ -179,6 +178,18 @@ export class Judge {
       if (dirty.length > 0) this.found('J1', `${host.key} is available with data on ${dirty}`);
     }
   }
+}
+
+/**
+ * The machine that a host is, by what its BMC has proved: its address may lead elsewhere for a
+ * while, when people cross cables.
+ */
+export function machineOf(
+  machines: ReadonlyMap<string, SimMachine>,
+  { record }: JudgedHost,
+): SimMachine | undefined {
+  const guid = record.host?.status?.bmcIdentity?.guid ?? new Uint8Array();
+  return [...machines.values()].find((machine) => Buffer.from(machine.guid).equals(guid));
 }
 
 /** The bytes of a record, for comparing what a refusal must not have changed. */

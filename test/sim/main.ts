@@ -1,12 +1,14 @@
 /**
  * `npm run sim -- [--seed N | --runs K | --minutes M] [--hosts H] [--planted FAULT]`: runs
  * simulated racks and says what they went through. Without `--seed` the seeds are fresh ones.
+ * `--trace LINES` prints the end of a seed's trace, `--all` goes on after a failure,
+ * `--operators` and `--no-operators` decide whether people act by the API.
  */
 import { execFileSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 import { addFigures, type Figures, figureLines } from './figures.ts';
 import { type PlantedFault, plantedFaults } from './planted.ts';
-import { type Batch, type BatchEnd, inParallel } from './workers.ts';
+import { type Batch, type BatchEnd, type Failure, inParallel } from './workers.ts';
 import { runWorld, type WorldResult } from './world.ts';
 
 const traceLinesDefault = 60;
@@ -14,6 +16,7 @@ const traceLinesDefault = 60;
 const batchSeeds = 20;
 
 const { values } = parseArgs({
+  allowNegative: true,
   options: {
     seed: { type: 'string' },
     runs: { type: 'string', default: '100' },
@@ -21,6 +24,8 @@ const { values } = parseArgs({
     hosts: { type: 'string', default: '2' },
     workers: { type: 'string', default: '2' },
     trace: { type: 'string' },
+    operators: { type: 'boolean' },
+    all: { type: 'boolean', default: false },
     planted: { type: 'string' },
   },
 });
@@ -46,7 +51,12 @@ async function main(): Promise<number> {
     return 2;
   }
   const { hosts, runs, workers } = asked;
-  const options = { hosts, ...(planted === undefined ? {} : { planted }) };
+  const { operators } = values;
+  const options = {
+    hosts,
+    ...(planted === undefined ? {} : { planted }),
+    ...(operators === undefined ? {} : { operators }),
+  };
   if (values.seed !== undefined) return runOne(first, options);
   const untilMs = values.minutes === undefined ? undefined : Date.now() + asked.minutes * 60_000;
   return runMany({ first, runs, untilMs, workers }, options);
@@ -63,6 +73,7 @@ interface Asked {
 interface Options {
   readonly hosts: number;
   readonly planted?: PlantedFault;
+  readonly operators?: boolean;
 }
 
 async function runOne(seed: number, options: Options): Promise<number> {
@@ -83,7 +94,7 @@ async function runMany(asked: Asked, options: Options): Promise<number> {
   const figures: Figures = new Map();
   const startedMs = Date.now();
   console.log(`seeds from ${asked.first}`);
-  let failed: number | undefined;
+  const failures: Failure[] = [];
   const take = (end: BatchEnd) => {
     sum.seeds += end.seeds;
     sum.hosts += end.seeds * options.hosts;
@@ -91,16 +102,16 @@ async function runMany(asked: Asked, options: Options): Promise<number> {
     sum.crashes += end.crashes;
     sum.simulatedMs += end.simulatedMs;
     addFigures(figures, new Map(end.figures));
-    failed ??= end.failedSeed;
+    for (const { seed, rule, text } of end.failures) console.log(`${seed}: ${rule}: ${text}`);
+    failures.push(...end.failures);
   };
-  await inParallel(
-    batches(asked, options, () => failed !== undefined),
-    asked.workers,
-    take,
-  );
+  const stopped = () => failures.length > 0 && !values.all;
+  await inParallel(batches(asked, options, stopped), asked.workers, take);
   printSum(sum, figures, Date.now() - startedMs);
+  const [failure] = failures;
+  if (failure === undefined) return 0;
   // Once more, for its trace: the same seed gives the same.
-  return failed === undefined ? 0 : runOne(failed, options);
+  return values.all ? 1 : runOne(failure.seed, options);
 }
 
 function* batches(asked: Asked, options: Options, stopped: () => boolean): Generator<Batch> {

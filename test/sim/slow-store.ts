@@ -27,12 +27,14 @@ export function slowStore(
 ): StateStore {
   const slowly = async <T>(call: () => Promise<T>): Promise<T> => {
     const result = await process.answer(chance.around(2), call);
-    return process.answer(chance.around(1), () => result);
+    // Now and then the answer is long on its way, so that a death falls between.
+    return chance.happens(0.1) ? process.answer(chance.around(20), () => result) : result;
   };
   const isAway = () => reach.nowMs() < reach.awayUntilMs;
   const read = <T>(call: () => Promise<T>): Promise<T> => {
     const fails = isAway() || chance.happens(0.003);
-    if (!fails) return slowly(call);
+    // Most reads take no time, for speed; enough of them do, so that others come in between.
+    if (!fails) return chance.happens(0.25) ? slowly(call) : call();
     reach.count('store read failed');
     return process.answer(chance.around(isAway() ? 2_000 : 20), () => {
       throw new StoreError('unavailable', 'the store did not answer');

@@ -1,6 +1,6 @@
 /** What the parts of a simulated rack see of the world that they are in. */
 import type { AgentCore } from '@rackwright/agent';
-import type { Hosts, SessionDependencies } from '@rackwright/controlplane';
+import type { Hosts } from '@rackwright/controlplane';
 import type { Log } from '@rackwright/platform';
 import type { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import type { MemoryDisk, StateStore } from '@rackwright/store';
@@ -42,7 +42,6 @@ export interface Replica {
   readonly hosts: Hosts;
   /** As this replica reaches it: slow, and it may fail. */
   readonly store: StateStore;
-  readonly sessions: SessionDependencies;
 }
 
 /** One living agent. */

@@ -1,6 +1,6 @@
 /** A process of `workers.ts`: takes batches of seeds by message, answers what they came to. */
 import { addFigures, type Figures } from './figures.ts';
-import type { Batch, BatchEnd } from './workers.ts';
+import type { Batch, BatchEnd, Failure } from './workers.ts';
 import { runWorld } from './world.ts';
 
 process.on('message', (message) => {
@@ -9,6 +9,7 @@ process.on('message', (message) => {
 
 async function runBatch({ first, seeds, ...options }: Batch): Promise<BatchEnd> {
   const figures: Figures = new Map();
+  const failures: Failure[] = [];
   const sum = { seeds: 0, events: 0, crashes: 0, simulatedMs: 0 };
   for (let seed = first; seed < first + seeds; seed++) {
     const result = await runWorld({ ...options, seed });
@@ -17,7 +18,8 @@ async function runBatch({ first, seeds, ...options }: Batch): Promise<BatchEnd> 
     sum.crashes += result.crashes;
     sum.simulatedMs += result.simulatedMs;
     addFigures(figures, result.figures);
-    if (result.violations.length > 0) return { ...sum, figures: [...figures], failedSeed: seed };
+    const [violation] = result.violations;
+    if (violation !== undefined) failures.push({ seed, ...violation });
   }
-  return { ...sum, figures: [...figures] };
+  return { ...sum, figures: [...figures], failures };
 }

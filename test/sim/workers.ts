@@ -8,14 +8,21 @@ export interface Batch extends Omit<WorldOptions, 'seed' | 'traceLines'> {
   readonly seeds: number;
 }
 
-/** What a batch came to; it ends with its first failure. */
+/** The first promise that a seed broke. */
+export interface Failure {
+  readonly seed: number;
+  readonly rule: string;
+  readonly text: string;
+}
+
+/** What a batch came to. */
 export interface BatchEnd {
   readonly seeds: number;
   readonly events: number;
   readonly crashes: number;
   readonly simulatedMs: number;
   readonly figures: readonly (readonly [string, number])[];
-  readonly failedSeed?: number;
+  readonly failures: readonly Failure[];
 }
 
 /** Hands out batches until there are no more; rejects when a worker breaks. */

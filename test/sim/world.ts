@@ -56,8 +56,8 @@ export interface WorldResult {
 const settleMs = 3 * 3_600_000;
 const wallStartMs = Date.UTC(2026, 0, 1);
 /** How often something goes wrong, and for how long things go wrong, milliseconds. */
-const troubleEveryMs = [8_000, 20_000, 45_000] as const;
-const faultsForMs = [180_000, 240_000, 300_000, 600_000] as const;
+const troubleEveryMs = [6_000, 15_000, 30_000] as const;
+const faultsForMs = [120_000, 150_000, 200_000, 400_000] as const;
 /** The chance that a process dies at one of its crash points. */
 const crashChance = 0.02;
 /** Copies of the agent's disk are taken this often, for rolling it back. */
@@ -107,7 +107,7 @@ class World {
     this.#judge = new Judge({
       view: this.#view,
       logs: this.#logs,
-      machineAt: (address) => this.#cables.get(address),
+      machines: this.#machines,
       leaseUntilMs: () => this.#leaseUntilMs,
     });
     const withOperators = options.operators ?? options.seed % 2 === 1;
