@@ -4,6 +4,7 @@ import { whatComesFirst, whatKeeps } from './deletion.ts';
 import { displayOf } from './display.ts';
 import type { Told } from './explain-use.ts';
 import { isFenceHold } from './fence-hold.ts';
+import { whatIsNewer } from './newer.ts';
 
 function hostId(record: store.HostRecord): string {
   return record.host?.name.replace(/^hosts\//, '') ?? 'HOST';
@@ -74,4 +75,19 @@ export function tellForced(record: store.HostRecord, run: Run): Partial<Told> {
   const { forcedUntil } = record;
   if (forcedUntil === undefined || run.endTime !== undefined) return {};
   return { deadline: forcedUntil, unblock: ['nothing: it goes on by itself after that'] };
+}
+
+/** A record of a newer version is left alone. */
+export function tellNewer(record: store.HostRecord): Told | undefined {
+  const status = record.host?.status;
+  const newer = status === undefined ? undefined : whatIsNewer(status);
+  if (newer === undefined) return undefined;
+  return {
+    headline: `left alone: its ${newer} is not known to this version of the control plane`,
+    blocker: 'a newer version of the control plane',
+    unblock: [
+      'upgrade the control plane',
+      `or remove the host: rackwright host delete ${hostId(record)} --force --reason WHY`,
+    ],
+  };
 }

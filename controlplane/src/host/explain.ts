@@ -17,7 +17,14 @@ import {
 } from '@rackwright/api';
 import { adviceFor } from './advice.ts';
 import { displayOf } from './display.ts';
-import { needsWork, tellFence, tellForced, tellKeptDeletion, withForce } from './explain-deletion.ts';
+import {
+  needsWork,
+  tellFence,
+  tellForced,
+  tellKeptDeletion,
+  tellNewer,
+  withForce,
+} from './explain-deletion.ts';
 import { type Told, tellHold, tellRest, tellUse } from './explain-use.ts';
 import { activeRun, currentStep, runName } from './turn.ts';
 import type { HostContext } from './types.ts';
@@ -43,6 +50,8 @@ export function explainHost(record: store.HostRecord, context: HostContext): Exp
 function tell(record: store.HostRecord, context: HostContext): Told {
   const status = record.host?.status;
   if (status === undefined) return { headline: 'the record has no status' };
+  const newer = tellNewer(record);
+  if (newer !== undefined) return newer;
   const run = activeRun(status);
   if (run !== undefined) {
     const told = { ...tellRun(record, run, context), ...tellForced(record, run) };

@@ -20,7 +20,8 @@ import { foldForgotten, foldHello, foldReport } from './fold.ts';
 import { hasWhatRunsNeed, mayTryAgain, wantedRun, wantsAvailable } from './goal.ts';
 import { endHolds } from './holds.ts';
 import { land } from './landing.ts';
-import { sendForOthers } from './operation.ts';
+import { foldNewer } from './newer.ts';
+import { askToForget, sendForOthers } from './operation.ts';
 import { holdOf, refusalOf } from './refusal.ts';
 import { foldRequest } from './request.ts';
 import { guardRestored } from './restored.ts';
@@ -35,6 +36,8 @@ export function step(
   context: HostContext,
 ): HostOutcome {
   const turn = beginTurn(record, context);
+  const left = foldNewer(turn, event);
+  if (left !== undefined) return left;
   endHolds(turn);
   foldFences(turn);
   guardRestored(turn, event);
@@ -51,6 +54,7 @@ export function step(
 function fold(turn: Turn, event: HostEvent): Refusal | undefined {
   switch (event.kind) {
     case 'tick':
+      askToForget(turn);
       return undefined;
     case 'written':
       sendForOthers(turn);

@@ -142,7 +142,16 @@ export function sendForOthers({ record, context, effects }: Turn): void {
   if (slot?.operation !== undefined && slot.cancelId !== '' && wentTo(slot, session.journal)) {
     effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
   }
-  if (record.forgetting) effects.push({ kind: 'forget' });
+  askToForget({ record, context, effects });
+}
+
+/** The agent may have been unable to forget, or its word lost: it is asked for as long as needed. */
+export function askToForget({
+  record,
+  context,
+  effects,
+}: Pick<Turn, 'record' | 'context' | 'effects'>): void {
+  if (record.forgetting && context.session !== undefined) effects.push({ kind: 'forget' });
 }
 
 /**
