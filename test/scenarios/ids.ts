@@ -2,7 +2,17 @@
  * Every row of the scenarios that this folder answers for, by the name its test carries. A row
  * without a test stands in the README with its reason; `rows.test.ts` compares.
  */
-const rows: readonly { readonly of: string; readonly numbers: readonly number[] }[] = [
+const rows: readonly {
+  readonly of: string;
+  /** The letter before the number, where a file has several lists. */
+  readonly list?: string;
+  readonly numbers: readonly number[];
+}[] = [
+  {
+    of: 'garm',
+    list: 'D',
+    numbers: [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35, 37],
+  },
   {
     of: 'ironic',
     numbers: [
@@ -19,7 +29,7 @@ const rows: readonly { readonly of: string; readonly numbers: readonly number[] 
   },
 ];
 
-/** "ironic-1", "metal3-23": as tests and README name them. */
-export const scenarioIds: readonly string[] = rows.flatMap(({ of, numbers }) =>
-  numbers.map((number) => `${of}-${number}`),
+/** "ironic-1", "garm-D3": as tests and README name them. */
+export const scenarioIds: readonly string[] = rows.flatMap(({ of, list = '', numbers }) =>
+  numbers.map((number) => `${of}-${list}${number}`),
 );
