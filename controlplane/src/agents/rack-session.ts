@@ -16,12 +16,21 @@ import { agent, type RackStatus, RackStatusSchema, store as wire } from '@rackwr
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
-import { type Hosts, offered, rackIdOf, settleMs } from '../host/index.ts';
+import {
+  fleetKey,
+  type Hosts,
+  offered,
+  rackIdOf,
+  settleMs,
+  whyNothingDestructive,
+} from '../host/index.ts';
 import { isAway, readRecord, writeRecord } from '../records/index.ts';
 import { directiveFor } from './directives.ts';
 import { PowerSyncs } from './power-sync.ts';
 import { Forgetting } from './forgetting.ts';
+import { bootHost, runnerFact } from './messages.ts';
 import type { LiveSession, SessionRegistry } from './registry.ts';
+import { foldStoreGuard, guardedDirectives, isGuarded } from './store-guard.ts';
 import { answerOf, Settlement } from './settlement.ts';
 
 export interface SessionTiming {
@@ -54,6 +63,8 @@ const hintIntervalMs = 60_000;
 const agentStepsMax = 64;
 /** Pause before a boot snapshot that could not be made is tried again. */
 const snapshotRetryMs = 1_000;
+/** Longest reason of a freeze that goes out with each renewal, in characters. */
+const frozenCharsMax = 500;
 
 export interface SessionSink {
   send(message: agent.SessionResponse['message']): void;
@@ -78,6 +89,8 @@ export class RackSession {
   /** The rack's registered key when the session began. */
   #key: Uint8Array = new Uint8Array();
   #hintedMs = 0;
+  /** Its store has lost something, and the agent does not know yet that a person has accepted it. */
+  #guarded = false;
   /** The stream has ended. */
   #over = false;
 
@@ -229,7 +242,13 @@ export class RackSession {
   }
 
   async #recordHello(hello: agent.Hello, journal: agent.Journal): Promise<boolean> {
+    const { store, hosts, clock } = this.#deps;
+    const { incarnation } = store;
+    const position = { incarnation, revision: BigInt(await store.latestRevision()) };
+    const hostName = (uid: string) => `hosts/${hosts.hostIdOfUid(uid, this.#rackId) ?? uid}`;
     return this.#updateRack((record, status) => {
+      foldStoreGuard(record, status, hello, position, clock.nowMs(), hostName);
+      this.#guarded = isGuarded(record);
       record.journal = journal;
       status.agentVersion = hello.agentVersion;
       record.agentSteps = offered(hello.steps).slice(0, agentStepsMax);
@@ -274,14 +293,14 @@ export class RackSession {
 
   async #sendWelcome(hello: agent.Hello): Promise<void> {
     const { store, hosts, timing, random } = this.#deps;
-    const directives: agent.Directive[] = [];
+    const directives = this.#guarded ? guardedDirectives(hello.operations) : [];
     for (const operation of hello.operations) {
       const hostId = hosts.hostIdOfUid(operation.hostUid, this.#rackId);
       const kept =
         hostId === undefined
           ? undefined
           : await readRecord(store, wire.HostRecordSchema, storeKey('hosts', hostId));
-      directives.push(directiveFor(operation, kept?.record));
+      if (!this.#guarded) directives.push(directiveFor(operation, kept?.record));
       if (operation.state === agent.JournalledOperation_State.ENDED && !operation.answered) {
         this.#awaited.add(operation.operationId);
       }
@@ -324,8 +343,10 @@ export class RackSession {
   async #renewLease(heartbeat: agent.Heartbeat): Promise<void> {
     const { store, timing } = this.#deps;
     const key = storeKey('racks', this.#rackId);
-    const [rack, revision] = await Promise.all([
+    // Read anew for each renewal: a freeze that was written before it is in it (R11).
+    const [rack, fleet, revision] = await Promise.all([
       readRecord(store, wire.RackRecordSchema, key),
+      readRecord(store, wire.FleetRecordSchema, fleetKey),
       store.latestRevision(),
     ]);
     const registered = rack?.record.agentPublicKey ?? new Uint8Array();
@@ -340,8 +361,11 @@ export class RackSession {
         heartbeatSequence: heartbeat.sequence,
         durationMs: timing.leaseDurationMs,
         revision: BigInt(revision),
+        frozen: whyNothingDestructive(rack?.record, fleet?.record).slice(0, frozenCharsMax),
       }),
     });
+    const accepted = rack?.record.acceptedStore;
+    if (accepted !== undefined) this.#sink.send({ case: 'storeAccepted', value: accepted });
     this.#powerSyncs.heard(rack?.record, revision);
     this.#askToForget(rack?.record.tombstones ?? []);
     await this.#renewHint();
@@ -462,21 +486,4 @@ export class RackSession {
 
 function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-function bootHost(record: wire.HostRecord): agent.BootHost {
-  const { host } = record;
-  return create(agent.BootHostSchema, {
-    hostUid: host?.uid ?? '',
-    hostName: host?.name ?? '',
-    macs: host?.spec?.bootMacs ?? [],
-  });
-}
-
-function runnerFact(ready: agent.RunnerReady): agent.Report {
-  const observations = create(agent.ObservationsSchema, { runnerReady: ready });
-  return create(agent.ReportSchema, {
-    hostUid: ready.hostUid,
-    result: { case: 'hostUpdated', value: create(agent.HostUpdatedSchema, { observations }) },
-  });
 }

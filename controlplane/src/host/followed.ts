@@ -50,9 +50,9 @@ export class Followed {
 
   /** Reads what there is, then follows the store. */
   async start(): Promise<void> {
-    for (const prefix of [fleetKey, racksPrefix]) {
-      void this.#follow(prefix, await this.#look(prefix));
-    }
+    const prefixes = [fleetKey, racksPrefix] as const;
+    const from = await Promise.all(prefixes.map((prefix) => this.#look(prefix)));
+    prefixes.forEach((prefix, index) => void this.#follow(prefix, from[index] ?? 0));
   }
 
   stop(): void {

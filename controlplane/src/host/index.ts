@@ -4,6 +4,7 @@ export { displayOf } from './display.ts';
 export { changeAbandoned, fencesAround, hostsFencedBy } from './fences.ts';
 export { fenceHold } from './fence-hold.ts';
 export { explainRack } from './explain-rack.ts';
+export { fleetKey } from './followed.ts';
 export { type IndexedHost, rackIdOf } from './host-index.ts';
 export { offered, planOf } from './known-steps.ts';
 export {
@@ -15,5 +16,6 @@ export {
 export { reservedValues } from './reservations.ts';
 export { defaultTiming, type EngineTiming } from './timing.ts';
 export type { AnswerVerdict, HostRequest, RequestedStep, Requester } from './types.ts';
+export { whyNothingDestructive } from './surroundings.ts';
 export { takeTombstone } from './tombstones.ts';
 export { settleMs } from './wake.ts';

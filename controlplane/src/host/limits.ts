@@ -58,9 +58,9 @@ export class Limits {
     this.#places.change(rackIdOf(record), name, change);
   }
 
-  /** To be called before all hosts are listed; see `afterListing`. */
-  beforeListing(): void {
-    this.#held = this.#places.held();
+  /** To be called before all hosts are listed, `fresh` if they are not yet; see `afterListing`. */
+  beforeListing(fresh: boolean): void {
+    this.#held = fresh ? this.#places.held() : [];
   }
 
   /** Whose place was held before the listing, and who was not in it, is gone for ever. */

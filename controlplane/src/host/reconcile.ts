@@ -11,7 +11,7 @@
 import { create, equals, fromBinary } from '@bufbuild/protobuf';
 import { agent, type Explanation, type Progress, store as wire } from '@rackwright/api';
 import type { Cancel, Clock, CrashPoint, Log, Random } from '@rackwright/platform';
-import { type StateStore, storeKey } from '@rackwright/store';
+import { type Listing, type StateStore, storeKey } from '@rackwright/store';
 import type { LiveSession, SessionRegistry } from '../agents/registry.ts';
 import { isAway, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
 import { logChange } from './change-log.ts';
@@ -100,15 +100,16 @@ export class Hosts {
 
   /** Loads every host, then follows the store: other replicas and rpc write hosts too. */
   async start(): Promise<void> {
-    await this.#limits.start();
-    void this.#follow(await this.#lookAtAll());
+    const listing = this.#deps.store.list('hosts');
+    await Promise.all([this.#limits.start(), listing]);
+    void this.#follow(await this.#lookAtAll(listing));
     this.#resyncLater();
   }
 
   /** Indexes and wakes every host; whoever asks for a host by its uid afterwards finds it. */
-  async #lookAtAll(): Promise<number> {
-    this.#limits.beforeListing();
-    const { entries, before } = await this.#deps.store.list('hosts');
+  async #lookAtAll(listing?: Promise<Listing>): Promise<number> {
+    this.#limits.beforeListing(listing === undefined);
+    const { entries, before } = await (listing ?? this.#deps.store.list('hosts'));
     for (const { key, value } of entries) {
       this.#index.note(hostIdOfKey(key), fromBinary(wire.HostRecordSchema, value));
     }

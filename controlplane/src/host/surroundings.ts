@@ -7,6 +7,7 @@ import { keySegment, storeKey } from '@rackwright/store';
 import type { LiveSession } from '../agents/registry.ts';
 import { type RecordWriter, readRecord } from '../records/index.ts';
 import { fencesPending } from './fences.ts';
+import { freezeText } from './brake.ts';
 import { identityHex } from './identity.ts';
 import type { HostsDependencies } from './reconcile.ts';
 import { identityReservation } from './removal.ts';
@@ -65,7 +66,7 @@ export async function gatherContext(
 }
 
 /** The fleet's goes before the rack's. */
-export function freezeInForce(
+function freezeInForce(
   rack: wire.RackRecord | undefined,
   fleet: wire.FleetRecord | undefined,
 ): FreezeInForce | undefined {
@@ -75,6 +76,15 @@ export function freezeInForce(
     of('the fleet', fleet?.fleet?.status?.freeze) ??
     of(rack?.rack?.name ?? '', rack?.rack?.status?.freeze)
   );
+}
+
+/** Why agents of the rack begin nothing destructive now; empty: they may. */
+export function whyNothingDestructive(
+  rack: wire.RackRecord | undefined,
+  fleet: wire.FleetRecord | undefined,
+): string {
+  const freeze = freezeInForce(rack, fleet);
+  return freeze === undefined ? (restoredText(rack) ?? '') : freezeText(freeze);
 }
 
 /** Until the acceptance has reached the agent, nothing is ordered of it. */

@@ -1,0 +1,100 @@
+/**
+ * The guard against a store that has lost something (DESIGN §10), at an agent's Hello: what the agent
+ * has seen against what the store has. Pure.
+ *
+ * Invariants:
+ * 1. Once a loss is known it stands in the rack's record until a person accepts it, whatever the
+ *    store's revision has come to since.
+ * 2. An acceptance is kept until a Hello shows that the agent has it.
+ */
+import { create } from '@bufbuild/protobuf';
+import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent, type RackStatus, RestoredStoreSchema, type store as wire } from '@rackwright/api';
+
+/** Operations of a journal that are shown to the person who accepts, at most. */
+const journalLinesMax = 64;
+
+export interface StorePosition {
+  readonly incarnation: string;
+  readonly revision: bigint;
+}
+
+/** Whether the agent has seen what this store does not have. One that has seen nothing has not. */
+export function hasSeenMore(hello: agent.Hello, store: StorePosition): boolean {
+  if (hello.storeRefused !== '') return true;
+  if (hello.incarnation === '') return false;
+  return hello.incarnation !== store.incarnation || hello.revision > store.revision;
+}
+
+/** Takes into a rack's record what a Hello shows. `hostName` names a host by its uid. */
+export function foldStoreGuard(
+  record: wire.RackRecord,
+  status: RackStatus,
+  hello: agent.Hello,
+  store: StorePosition,
+  nowMs: number,
+  hostName: (hostUid: string) => string,
+): void {
+  if (record.incarnation === '') record.incarnation = store.incarnation;
+  if (!hasSeenMore(hello, store)) {
+    delete record.acceptedStore;
+    return;
+  }
+  if (record.acceptedStore !== undefined) return;
+  const since: Timestamp = status.restoredStore?.since ?? timestampFromMs(nowMs);
+  const revision = status.restoredStore?.revision ?? store.revision;
+  status.restoredStore = create(RestoredStoreSchema, {
+    since,
+    seenIncarnation: hello.incarnation,
+    seenRevision: hello.revision,
+    incarnation: store.incarnation,
+    revision,
+    journal: journalLines(hello.operations, hostName),
+  });
+}
+
+/** Whether nothing is ordered of the rack's agent, since a loss is not accepted or not yet known. */
+export function isGuarded(record: wire.RackRecord): boolean {
+  return record.rack?.status?.restoredStore !== undefined || record.acceptedStore !== undefined;
+}
+
+/**
+ * Until a loss is accepted, what has begun goes on, what has ended keeps its report, and what has not
+ * begun gets no word, so that it does not begin.
+ */
+export function guardedDirectives(
+  operations: readonly agent.JournalledOperation[],
+): agent.Directive[] {
+  return operations
+    .filter(({ state }) => state !== agent.JournalledOperation_State.JOURNALLED)
+    .map(({ operationId }) =>
+      create(agent.DirectiveSchema, { operationId, action: agent.Directive_Action.CONTINUE }),
+    );
+}
+
+function journalLines(
+  operations: readonly agent.JournalledOperation[],
+  hostName: (hostUid: string) => string,
+): string[] {
+  const lines = operations
+    .slice(0, journalLinesMax)
+    .map(
+      ({ operationId, hostUid, state, answered }) =>
+        `${hostName(hostUid)}: operation ${operationId} ${stateText(state, answered)}`,
+    );
+  const more = operations.length - lines.length;
+  return more > 0 ? [...lines, `and ${more} more`] : lines;
+}
+
+function stateText(state: agent.JournalledOperation_State, answered: boolean): string {
+  switch (state) {
+    case agent.JournalledOperation_State.JOURNALLED:
+      return 'received, not begun';
+    case agent.JournalledOperation_State.BEGUN:
+      return 'begun';
+    case agent.JournalledOperation_State.ENDED:
+      return answered ? 'ended' : 'ended, its result not taken in';
+    default:
+      return 'in a state that is not known here';
+  }
+}
