@@ -34,6 +34,11 @@ const runNames: Readonly<Record<number, string>> = {
   [RunKind.ADOPT]: 'adopting',
 };
 
+const waitingNames: Readonly<Record<string, string>> = {
+  hold: 'held for a person',
+  wait: 'pausing',
+};
+
 /** "cleaning", "cleaning, waiting for agent", "pending force delete", "provisioned, in rescue". */
 export function displayOf(status: HostStatus): string {
   const run = activeRun(status);
@@ -47,7 +52,7 @@ export function displayOf(status: HostStatus): string {
   const base = pending === undefined ? name : `${pendingName(pending)}, ${name}`;
   const { waiting } = run;
   if (run.phase !== RunPhase.WAITING || waiting === undefined) return base;
-  return `${base}, waiting for ${waiting.reason}`;
+  return `${base}, ${waitingNames[waiting.reason] ?? `waiting for ${waiting.reason}`}`;
 }
 
 function pendingName({ mode }: Deletion): string {

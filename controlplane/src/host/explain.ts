@@ -25,6 +25,7 @@ import {
   tellNewer,
   withForce,
 } from './explain-deletion.ts';
+import { abortCauses, pauseEnd, personAdvice, stayOf } from './explain-person.ts';
 import { type Told, tellHold, tellRest, tellUse } from './explain-use.ts';
 import { activeRun, currentStep, runName } from './turn.ts';
 import type { HostContext } from './types.ts';
@@ -77,6 +78,8 @@ function tellRun(record: store.HostRecord, run: Run, context: HostContext): Told
       since: step?.startTime,
       deadline: step?.deadline,
     };
+    const ofAbort = abortCauses(run, step);
+    if (ofAbort.length > 0) return { ...told, causes: ofAbort, blocker: 'the step under way' };
     return { ...told, ...tellLastFailure(record) };
   }
   const { reason, message, since } = run.waiting;
@@ -85,7 +88,7 @@ function tellRun(record: store.HostRecord, run: Run, context: HostContext): Told
     causes: [{ text: message, since }],
     blocker: blockers[reason] ?? reason,
     since,
-    nextAttemptTime: record.operation?.notBefore,
+    nextAttemptTime: record.operation?.notBefore ?? pauseEnd(step),
     deadline: step?.deadline ?? run.deadline,
     unblock: waitingAdvice(record, reason, context),
   };
@@ -118,6 +121,8 @@ const blockers: Readonly<Record<string, string>> = {
   bmc: 'the BMC',
   runner: 'the runner on the host',
   conflict: 'a conflict on the host or its BMC',
+  hold: 'a person',
+  wait: 'the pause that its list of steps asks for',
 };
 
 function waitingAdvice(record: store.HostRecord, reason: string, context: HostContext): string[] {
@@ -137,6 +142,9 @@ function waitingAdvice(record: store.HostRecord, reason: string, context: HostCo
         `look at the console of ${record.host?.name}: it should be booting from the network card ` +
           `${record.host?.spec?.bootMacs.join(', ')}`,
       ];
+    case 'hold':
+    case 'wait':
+      return personAdvice(record, reason);
     default:
       return ['nothing: it is tried again by itself'];
   }
@@ -182,16 +190,17 @@ function tellGoal(record: store.HostRecord, context: HostContext): Told {
   const type = lastError?.failure?.type ?? '';
   const givenUp = backoff.givenUpReason !== '';
   const towards = record.adoptTo === HostState.UNSPECIFIED ? `the way to ${goal}` : 'its adoption';
+  const stay = stayOf(record);
   const way = status.deletion === undefined ? towards : 'the deletion';
   return {
     headline: givenUp
       ? `${displayed(record)}: ${way} has been given up: ${backoff.givenUpReason}`
       : `${displayed(record)}: ${way} is tried again after a pause`,
-    causes: failureCauses(record),
+    causes: [...failureCauses(record), ...stay.causes],
     blocker: givenUp ? 'a person' : 'the pause after a failure',
     since: lastError?.time,
     nextAttemptTime: backoff.nextAttemptTime,
-    unblock: adviceFor(type, record),
+    unblock: [...adviceFor(type, record), ...stay.unblock],
   };
 }
 

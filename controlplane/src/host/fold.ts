@@ -161,6 +161,9 @@ function foldFrozen(turn: Turn, run: Run, step: RunStep, result: agent.RetryAfte
 /** Could not tell: try again later, and say so once it lasts. */
 function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.TransientError): void {
   if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, result.message);
+  if (result.cause === 'runnerAway' && isOfEarlierRun(turn, run)) {
+    return bootAgain(turn, run, step, result.message);
+  }
   const slot = turn.record.operation;
   const { timing, nowMs } = turn.context;
   const count = (slot?.transientCount ?? 0) + 1;
@@ -185,6 +188,12 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
   };
   retryStep(turn, run, step, checkAgain(turn), postponement);
   waitFor(turn, run, result.cause === 'runnerAway' ? 'runner' : 'bmc', result.message);
+}
+
+/** A resumed run works in the runner of the failed one only as long as that is there. */
+function isOfEarlierRun(turn: Turn, run: Run): boolean {
+  const boot = operationParts(turn.host.uid, bootOperationId(turn, run));
+  return boot !== undefined && boot.runNumber !== run.number;
 }
 
 /** A step's conflicts share one budget, whatever comes between them. */
