@@ -43,6 +43,8 @@ export interface ReplicaOptions {
   readonly reach: StoreReach;
   /** Told of each work lease that is granted on a stream. */
   readonly onLease: (stream: AgentStream, renewal: agent.LeaseRenewal) => void;
+  /** Told of each operation whose report has been answered `applied`. */
+  readonly onApplied: (operationId: string) => void;
   readonly onUp: (replica: Replica) => void;
 }
 
@@ -143,6 +145,10 @@ export class ControlPlaneReplica {
     return true;
   }
 
+  #noteAnswer({ operationId, verdict }: agent.ReportAnswer): void {
+    if (verdict === agent.ReportAnswer_Verdict.APPLIED) this.#options.onApplied(operationId);
+  }
+
   async #answer(
     process: SimProcess,
     stream: AgentStream,
@@ -151,6 +157,7 @@ export class ControlPlaneReplica {
     for await (const { message } of answers) {
       if (!process.alive) return;
       if (message.case === 'leaseRenewal') this.#options.onLease(stream, message.value);
+      if (message.case === 'reportAnswer') this.#noteAnswer(message.value);
       stream.send(create(agent.SessionResponseSchema, { message }));
     }
     stream.close();

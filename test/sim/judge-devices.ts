@@ -33,6 +33,7 @@ export class DeviceJudge {
   readonly #parts: JudgeParts;
   readonly #hosts: ReadonlyMap<string, JudgedHost>;
   readonly #found: (rule: string, text: string) => void;
+  readonly #begun: (event: DriveEvent) => void;
   readonly #erasures = new Map<string, ErasureOrder>();
   /** By host uid: those that stand, or stood until lately. */
   readonly #powers = new Map<string, PowerOrder[]>();
@@ -43,7 +44,9 @@ export class DeviceJudge {
     parts: JudgeParts,
     hosts: ReadonlyMap<string, JudgedHost>,
     found: (rule: string, text: string) => void,
+    begun: (event: DriveEvent) => void,
   ) {
+    this.#begun = begun;
     this.#parts = parts;
     this.#hosts = hosts;
     this.#found = found;
@@ -98,7 +101,8 @@ export class DeviceJudge {
     this.#powers.set(uid, orders);
   }
 
-  #judgeDrive({ act, serial, machine, atMs }: DriveEvent): void {
+  #judgeDrive(event: DriveEvent): void {
+    const { act, serial, machine, atMs } = event;
     if (act === 'settled' || act === 'osWrote') return;
     const orders = [...this.#erasures.values()].filter((order) => order.serials.has(serial));
     if (orders.length === 0) {
@@ -107,6 +111,7 @@ export class DeviceJudge {
     }
     // An erasure begins with its challenge, once for each disk of each order.
     if (act !== 'challenge') return;
+    this.#begun(event);
     const standing = this.#standing(orders);
     if (standing === undefined) {
       this.#found('J3', `${machine}: ${serial} is written for no order that stands`);

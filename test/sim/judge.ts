@@ -4,9 +4,11 @@
  * rules by number stand in README.md; each is kept where its number is cited.
  */
 import { equals, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { HostState, type Run, RunPhase, RunSchema, store } from '@rackwright/api';
+import { DeletionMode, HostState, type Run, RunPhase, RunSchema, store } from '@rackwright/api';
 import type { StoredWrite } from './acknowledged.ts';
+import { BrakeJudge } from './judge-brakes.ts';
 import { CertificateJudge } from './judge-certificates.ts';
+import type { DriveEvent } from './drives.ts';
 import { DeviceJudge } from './judge-devices.ts';
 import type { MachineLogs, SimMachine } from './machine.ts';
 import type { WorldView } from './view.ts';
@@ -44,12 +46,15 @@ export class Judge {
   readonly #bytes = new Map<string, Uint8Array>();
   readonly #devices: DeviceJudge;
   readonly #certificates: CertificateJudge;
+  readonly #brakes: BrakeJudge;
   #revision = 0;
 
   constructor(parts: JudgeParts) {
     this.#parts = parts;
     const found = (rule: string, text: string) => this.found(rule, text);
-    this.#devices = new DeviceJudge(parts, this.#hosts, found);
+    this.#brakes = new BrakeJudge(found);
+    const begun = (event: DriveEvent) => this.#brakes.begun(event);
+    this.#devices = new DeviceJudge(parts, this.#hosts, found, begun);
     this.#certificates = new CertificateJudge(parts, found);
   }
 
@@ -85,6 +90,28 @@ export class Judge {
     if (!isThere && !isTrimmed) this.found('J8', `${key} lost its revision ${revision}`);
   }
 
+  /** J12: what was answered `applied` has moved its host, durably. */
+  applied(operationId: string): void {
+    this.#readChanges();
+    for (const { key, record } of this.#hosts.values()) {
+      if (record.operation?.operation?.id !== operationId) continue;
+      this.found('J12', `${operationId} was answered applied, ${key} still waits for it`);
+    }
+  }
+
+  /** What must hold when the world ends. */
+  end(files: Iterable<Uint8Array>, secret: string): void {
+    for (const { key, record } of this.#hosts.values()) {
+      const { deletion } = record.host?.status ?? {};
+      if (deletion?.mode === DeletionMode.FORCE) this.found('J14', `${key} is not gone by force`);
+    }
+    // J15: secrets stay in memory; in the store they are sealed.
+    const stored = [...this.#bytes.values(), ...files];
+    if (stored.some((bytes) => Buffer.from(bytes).includes(secret))) {
+      this.found('J15', 'a BMC password stands on a disk');
+    }
+  }
+
   #readChanges(): boolean {
     const disk = this.#parts.view.storeDisk();
     if (disk.latest() < this.#revision) {
@@ -106,6 +133,7 @@ export class Judge {
         this.found('J5', `${change.key} was written without a change`);
       }
       this.#bytes.set(change.key, change.value);
+      this.#brakes.note(change.key, change.value, this.#parts.view.heap.nowMs);
       if (change.key.startsWith(`${hostsPrefix}.`)) {
         this.#readHost(change.key, change.revision, change.value);
       }

@@ -182,6 +182,7 @@ class World {
       reach,
       disk: () => this.#storeDisk,
       onLease: (stream, renewal) => this.#noteLease(stream, renewal),
+      onApplied: (operationId) => this.#judge.applied(operationId),
       onUp: ({ process }) => {
         process.whenKilled(() => {
           if (this.#oldStoreDisk !== undefined) this.#storeDisk = this.#oldStoreDisk;
@@ -261,7 +262,10 @@ class World {
       return !this.#faulty() && this.#isStable();
     };
     await this.#heap.run(this.#faultsUntilMs + settleMs, stop);
-    if (this.#judge.violations.length === 0) this.#judgeEnd();
+    if (this.#judge.violations.length > 0) return;
+    this.#judgeEnd();
+    const files = this.#boxes.flatMap(({ platters }) => [...platters.files.values()]);
+    this.#judge.end(files, bmcPassword);
   }
 
   #victims(): Victims {
