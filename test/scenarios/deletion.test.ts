@@ -63,7 +63,7 @@ function powerOrders(effects: Effects): string[] {
   return sentBy(effects).flatMap(({ id, kind }) => (kind.case === 'setPower' ? [id] : []));
 }
 
-test('garm-D1: a host without work is accepted, switched off, forgotten and gone, each once', () => {
+test('garm-D1: a host without work is accepted, switched off, forgotten, gone, each once', () => {
   const host = resting();
   const effects = [...host.request(normal)];
   expect(statusOf(host).deletion).toMatchObject({ reason: 'sold', by: 'user:test' });
@@ -132,7 +132,7 @@ test('garm-D7: a normal delete after a forced one succeeds, and it stays forced'
   });
 });
 
-test('garm-D9: a normal delete goes back to pending after an error, and tries with capped pauses', () => {
+test('garm-D9: a normal delete is pending again after an error, with capped pauses', () => {
   const host = resting();
   host.request(normal);
   const pausesMs: number[] = [];
@@ -170,7 +170,7 @@ test('garm-D19: a provisioning beyond its deadline ends, and what remains is cle
   expect(runOf(host).kind).toBe(RunKind.CLEAN);
 });
 
-test('garm-D21: after a failed provisioning nothing is provisioned before a clean has succeeded', () => {
+test('garm-D21: after a failed provisioning none comes before a clean has succeeded', () => {
   const host = bench();
   host.context = { ...host.context, imagesSupported: true };
   driveToAvailable(host);
@@ -224,7 +224,7 @@ test('garm-D35: a delete is taken back before the removal has begun, and refused
   expect(runOf(host).phase).toBe(RunPhase.ENDED);
 });
 
-test('garm-D37: a state of a newer version is left alone and told, and force removes the host', () => {
+test('garm-D37: a newer version’s state is left alone and told, and force removes the host', () => {
   const host = resting();
   const future = 77 as HostState;
   statusOf(host).state = future;
@@ -237,7 +237,7 @@ test('garm-D37: a state of a newer version is left alone and told, and force rem
   expect(host.removed).toBe(true);
 });
 
-test('metal3-37: a release under way ends, and the delete goes on from there without a failure', () => {
+test('metal3-37: a release under way ends, and the delete goes on without a failure', () => {
   const host = inState(HostState.PROVISIONED, { deletion: { keepData: true } });
   host.request({ kind: 'release', reason: 'no longer needed' });
   host.request(normal);
@@ -254,7 +254,7 @@ test('metal3-43: where a policy keeps the power, a delete sends no power command
   }
 });
 
-test('metal3-45: a host whose release is held stays as it is: the delete is refused at once', () => {
+test('metal3-45: a host whose release is held stays as it is: its delete is refused', () => {
   const host = inState(HostState.PROVISIONED);
   const hold = { scope: HoldScope.RELEASE, by: 'user:ann', reason: 'still needed' };
   statusOf(host).holds.push(create(HoldSchema, hold));

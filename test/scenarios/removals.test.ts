@@ -48,7 +48,7 @@ test.each([true, false])(
   },
 );
 
-test('garm-D15: a forced delete goes on forced after a crash in the middle of its call', async () => {
+test('garm-D15: a forced delete goes on forced after a crash in mid-call', async () => {
   const site = await Site.open({ hosts: 1 });
   const before = await Replica.start(site, 'a');
   await before.hello();
@@ -62,7 +62,7 @@ test('garm-D15: a forced delete goes on forced after a crash in the middle of it
   expect(site.disk.changesOf('abandonedResources.u1')).toHaveLength(1);
 });
 
-test('garm-D17: what the agent forgot before a crash is asked for again, and removed once', async () => {
+test('garm-D17: what was forgotten before a crash is asked again, removed once', async () => {
   const site = await Site.open({ hosts: 1 });
   const before = await Replica.start(site, 'a');
   await forgetting(site, before);
@@ -91,7 +91,7 @@ test('garm-D23: a lost word of the agent costs one resync, for it is asked again
   expect(removals(site)).toBe(1);
 });
 
-test('garm-D27: hosts to be deleted take no place in a limit, and keep their addresses', async () => {
+test('garm-D27: hosts to be deleted take no place in a limit, and keep addresses', async () => {
   const site = await Site.open({ hosts: 3 });
   const record = rack(site);
   if (record?.rack === undefined) throw new Error('no rack');

@@ -72,12 +72,16 @@ export function remove(turn: Turn, request: DeleteRequest, by: Requester): Refus
   return undefined;
 }
 
+const makeAgain = 'make the host known again afterwards';
+
 /** A normal deletion can be taken back until its removal has begun; a forced one cannot. */
 export function cancelDelete(turn: Turn, reason: string, by: Requester): Refusal | undefined {
   const { status, record } = turn;
-  if (status.deletion === undefined) return refused(turn, 'no deletion is under way');
-  if (isForced(turn)) return refused(turn, 'a forced deletion cannot be taken back');
-  if (record.forgetting) return refused(turn, 'the removal has begun and cannot be taken back');
+  if (status.deletion === undefined)
+    return refused(turn, 'no deletion is under way; there is nothing to take back');
+  if (isForced(turn)) return refused(turn, `a forced deletion cannot be taken back; ${makeAgain}`);
+  if (record.forgetting)
+    return refused(turn, `the removal has begun and cannot be taken back; ${makeAgain}`);
   delete status.deletion;
   delete status.backoff;
   record.eraseBeforeRemoval = false;
@@ -132,7 +136,7 @@ export function whatComesFirst({ status, record, spec }: Going): RunKind | undef
   return erase && status.dirty ? RunKind.CLEAN : undefined;
 }
 
-/** What keeps a pending deletion from releasing or erasing the host: somebody's hold, or a fence. */
+/** What keeps a pending deletion from releasing or erasing: somebody's hold, or a fence. */
 export function whatKeeps({ status, record }: Going): Hold | undefined {
   const kept = status.holds.find(({ scope }) => scope === HoldScope.RELEASE);
   return kept ?? (record.fences.length > 0 ? status.holds.find(isFenceHold) : undefined);

@@ -45,7 +45,7 @@ export function withForce(record: store.HostRecord, told: Told): Told {
   const { deletion } = record.host?.status ?? {};
   if (deletion === undefined || deletion.mode === DeletionMode.FORCE) return told;
   const force = `rackwright host delete ${hostId(record)} --force --reason WHY`;
-  const line = `or remove it whatever agent and BMC say, which leaves a note of what may be: ${force}`;
+  const line = `or remove it without agent and BMC, which leaves a note of what may be: ${force}`;
   return { ...told, unblock: [...(told.unblock ?? []), line] };
 }
 

@@ -36,8 +36,8 @@ export function refusalOfFence(
 ): Refusal | undefined {
   if (lifted === physicallyDisconnected) return undefined;
   const message = lifted
-    ? 'fencePending is lifted once the agent has forgotten the host that was removed by force; if ' +
-      'that machine can reach nothing any more, say so: physically_disconnected'
+    ? 'fencePending is lifted once the agent has forgotten the host that was removed by force; ' +
+      'if that machine can reach nothing any more, say so: physically_disconnected'
     : 'physically_disconnected is only for the hold fencePending, which is not among them';
   return { code: 'failedPrecondition', message: `${host.name}: ${message}` };
 }

@@ -1,6 +1,6 @@
 /**
- * Fences around what a forced removal left (DESIGN §7). Until the agent has confirmed that it forgot
- * the host, a host that is enrolled with one of its addresses is accepted but held.
+ * Fences around what a forced removal left (DESIGN §7). Until the agent has confirmed that it
+ * forgot the host, a host that is enrolled with one of its addresses is accepted but held.
  *
  * Invariants:
  * 1. The record of what was left is written before the host's own goes, and read by whoever enrols

@@ -145,7 +145,7 @@ export function sendForOthers({ record, context, effects }: Turn): void {
   askToForget({ record, context, effects });
 }
 
-/** The agent may have been unable to forget, or its word lost: it is asked for as long as needed. */
+/** The agent may have been unable to forget, or its word be lost: it is asked until it has. */
 export function askToForget({
   record,
   context,

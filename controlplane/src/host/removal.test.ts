@@ -44,7 +44,7 @@ async function agentAway(crashAt?: string): Promise<{ rig: Rig; replica: Replica
   return { rig, replica };
 }
 
-test('removes a host at once while its agent is away, and leaves a note and a tombstone', async () => {
+test('removes a host at once while its agent is away, with a note and a tombstone', async () => {
   const { rig, replica } = await agentAway();
   const before = rig.lastRevision('hosts');
   expect(await replica.request(force)).toEqual({ kind: 'removed' });
@@ -72,7 +72,7 @@ test('the agent is asked to forget when it comes back, and its word lifts the fe
   expect(plain.last('u2').kind.case).toBe('verifyAccess');
 });
 
-test('a host that the session of another replica must forget is asked for with a heartbeat', async () => {
+test('what another replica’s session must forget is asked for with a heartbeat', async () => {
   const rig = rigWith({});
   const near = await rig.replica({ id: 'near' });
   const far = await rig.replica({ id: 'far' });
@@ -181,7 +181,7 @@ test('a host made anew under the name inherits nothing', async () => {
   expect(rig.status().deletion).toBeUndefined();
 });
 
-test('a normal deletion waits for its agent, and ends when that has forgotten the host', async () => {
+test('a normal deletion waits for its agent, and ends when that has forgotten', async () => {
   const { rig, replica } = await agentAway();
   expect((await replica.request(normal)).kind).toBe('accepted');
   await rig.advance(3_600_000);

@@ -48,7 +48,7 @@ async function removed(): Promise<string> {
   return uid;
 }
 
-test('what a forced removal left is read, listed, and resolved by a person with a reason', async () => {
+test('what a forced removal left is read, listed, and resolved with a reason', async () => {
   const { abandoned, racks } = fixture;
   const uid = await removed();
   const name = `abandonedResources/${uid}`;
@@ -115,7 +115,7 @@ test('a host enrolled with an address of one removed by force is accepted, and h
     .toEqual([]);
 });
 
-test('a person lifts the fence of one host by saying that the old machine is disconnected', async () => {
+test('a person lifts a host’s fence by saying that the old machine is disconnected', async () => {
   const { hosts } = fixture;
   await removed();
   await hosts.createHost({ hostId: 'h2', host: { spec: specOf(1) } });
@@ -163,7 +163,7 @@ test('a rack goes only when no fence of its tombstones stands', async () => {
   expect((await failureOf(racks.getRack({ name: 'racks/r1' }))).kind).toBe('notFound');
 });
 
-test('a busy host is refused by force as by normal, and its record stays byte for byte', async () => {
+test('a busy host is refused forced or not, and its record stays byte for byte', async () => {
   const { hosts, store } = fixture;
   await hosts.createHost({ hostId: 'h1', host: { spec: specOf(1) } });
   await hosts.claimHost({ name: 'hosts/h1', reason: 'database' });

@@ -28,10 +28,10 @@ export const deleteHost = buildCommand({
     brief: 'Ask for a host to be deleted; refused while it is busy',
     fullDescription:
       'Ask for a host to be deleted; refused while it is busy, forced or not.\n\n' +
-      'A host that runs an image is released and erased, then it is switched off, then the agent\n' +
-      'forgets it; what fails is tried again until it succeeds. With --force each of agent and BMC\n' +
-      'is asked once, whatever they answer: the record goes, and what may still be is written down\n' +
-      '(rackwright abandoned list).',
+      'A host that runs an image is released and erased, then it is switched off, then the\n' +
+      'agent forgets it; what fails is tried again until it succeeds. With --force agent and\n' +
+      'BMC are asked once each, whatever they answer: the record goes, and what may still be\n' +
+      'is written down (rackwright abandoned list).',
   },
   parameters: {
     flags: {
