@@ -36,7 +36,12 @@ export interface JournalState {
   /** By the id of the operation that opened it. */
   readonly grants: ReadonlyMap<string, JournalledGrant>;
   /** Store incarnation and the highest revision seen in it. */
-  readonly store?: { readonly incarnation: string; readonly revision: bigint };
+  readonly store?: {
+    readonly incarnation: string;
+    readonly revision: bigint;
+    /** Why nothing destructive is done for the store met last, until a person accepts it. */
+    readonly refused?: string;
+  };
   /** Highest sequence of a final report, ever. */
   readonly lastSequence: bigint;
   /** Latest wall time of any record, milliseconds. */
@@ -86,9 +91,13 @@ function changeBy(state: JournalState, body: RecordBody): Partial<JournalState> 
     case 'grantClosed':
       return { grants: changedGrants(state.grants, body) };
     case 'storeSeen': {
-      const { incarnation, revision } = body.value;
+      const { incarnation, revision, accepted, refused } = body.value;
+      if (accepted) return { store: { incarnation, revision } };
       const seen = state.store?.incarnation === incarnation ? state.store.revision : 0n;
-      return { store: { incarnation, revision: larger(seen, revision) } };
+      const highest = larger(seen, revision);
+      // Only an acceptance lifts a refusal: what is seen meanwhile counts for nothing.
+      if (state.store?.refused !== undefined) return {};
+      return { store: { incarnation, revision: highest, ...(refused === '' ? {} : { refused }) } };
     }
     case undefined:
       return {};

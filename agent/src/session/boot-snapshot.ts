@@ -76,6 +76,13 @@ export class BootSnapshots {
     return this.#keep();
   }
 
+  /** The next snapshot is in force whatever it counts: a person has accepted an older store. */
+  async startOver(): Promise<void> {
+    if (this.#current.generation === 0n) return;
+    this.#use(create(agent.BootSnapshotSchema, { ...this.#current, generation: 0n }));
+    await this.#keep();
+  }
+
   /** Takes a host out. Resolves with whether the copy on disk has forgotten it as well. */
   async forgetHost(hostUid: string): Promise<boolean> {
     const hosts = this.#current.hosts.filter((host) => host.hostUid !== hostUid);

@@ -69,6 +69,11 @@ export class Link {
     this.#status = { kind: 'stopped' };
   }
 
+  /** Ends the stream in use and dials again: what Hello says has changed. */
+  redial(reason: string): void {
+    if (this.#status.kind === 'connected') this.#dialLater(reason);
+  }
+
   /** Sends into the open session; does nothing while there is none (K1). */
   send(message: agent.SessionRequest['message']): void {
     if (this.#status.kind !== 'connected') return;

@@ -21,6 +21,7 @@ import { Facts, type ObservationsInit } from './facts.ts';
 import { Grants } from './grants.ts';
 import { defaultSessionLimits, type SessionLimits } from './limits.ts';
 import { Link, type LinkStatus } from './link.ts';
+import { refusalOf } from './store-refusal.ts';
 import type { Transport } from './transport.ts';
 import { WorkLease } from './work-lease.ts';
 
@@ -64,6 +65,8 @@ export class AgentSession {
   readonly #forgetting = new Map<string, Promise<void>>();
   /** Of the store behind the present session. */
   #incarnation = '';
+  /** Why nothing destructive is done for the store; empty: it is. */
+  #refused = '';
   #running: Running | undefined;
 
   constructor(options: SessionOptions) {
@@ -179,6 +182,7 @@ export class AgentSession {
       runners: [...this.#facts.runners()],
       incarnation: store?.incarnation ?? '',
       revision: store?.revision ?? 0n,
+      storeRefused: this.#refused || (store?.refused ?? ''),
       grants: this.grants.all().map((grant) => ({
         operationId: grant.operationId,
         hostUid: grant.hostUid,
@@ -191,7 +195,8 @@ export class AgentSession {
   #welcomed(welcome: agent.Welcome): void {
     const { attempts, looks } = this.#started();
     looks?.sessionOpened();
-    this.#lease.reset(this.#isBehind(welcome));
+    this.#refuseOrNot(welcome);
+    this.#lease.reset(this.#refused !== '');
     this.#incarnation = welcome.incarnation;
     this.#noteStore(welcome);
     attempts.direct(welcome.directives);
@@ -224,6 +229,8 @@ export class AgentSession {
         return this.#forget(message.value.hostUid);
       case 'powerSync':
         return this.#look(message.value);
+      case 'storeAccepted':
+        return this.#noted(this.#acceptStore(message.value));
       case 'welcome':
       case 'refused':
         // The link's own.
@@ -233,28 +240,46 @@ export class AgentSession {
     }
   }
 
-  /** A store that has lost what this agent saw of it may be restored: no lease (DESIGN §10). */
-  #isBehind({ incarnation, revision }: agent.Welcome): boolean {
-    const { store } = this.#options.journal.state;
-    const behind = store?.incarnation === incarnation && revision < store.revision;
-    if (behind) {
-      this.#options.log.error(
-        { incarnation, revision: String(revision), seen: String(store?.revision) },
-        'the control plane is behind what this agent has seen: nothing destructive will begin',
-      );
-    }
-    return behind;
+  /**
+   * A store that has lost what this agent saw of it, or another one, gets no destructive work done
+   * until a person accepts it (DESIGN §10), whatever it comes to meanwhile.
+   */
+  #refuseOrNot(welcome: agent.Welcome): void {
+    const { journal, log } = this.#options;
+    const { store } = journal.state;
+    const why = store?.refused ?? refusalOf(welcome, store);
+    if (why === this.#refused) return;
+    this.#refused = why;
+    if (why === '' || store === undefined) return;
+    log.error({ incarnation: welcome.incarnation }, `${why}: nothing destructive will begin`);
+    this.#noted(journal.append({ case: 'storeSeen', value: { ...store, refused: why } }));
+  }
+
+  /** From here on this store is worked for; the next Hello says so and is answered anew. */
+  async #acceptStore({ incarnation, revision, by }: agent.StoreAccepted): Promise<void> {
+    const { journal, log } = this.#options;
+    if (incarnation !== this.#incarnation) return;
+    // Its list of hosts is the list, though an older store counts from further back.
+    await this.#snapshots.startOver();
+    await journal.append({ case: 'storeSeen', value: { incarnation, revision, accepted: true } });
+    this.#refused = '';
+    log.info({ incarnation, by }, 'the store was accepted');
+    this.#link.redial('the store was accepted');
   }
 
   #noteStore({ incarnation, revision }: Pick<agent.Welcome, 'incarnation' | 'revision'>): void {
-    const { journal, log } = this.#options;
+    const { journal } = this.#options;
     const { store } = journal.state;
+    if (this.#refused !== '') return;
     if (store?.incarnation === incarnation && revision <= store.revision) return;
-    journal
-      .append({ case: 'storeSeen', value: { incarnation, revision } })
-      .catch((error: unknown) => {
-        log.error({ error: String(error) }, 'the store revision could not be written down');
-      });
+    this.#noted(journal.append({ case: 'storeSeen', value: { incarnation, revision } }));
+  }
+
+  #noted(writing: Promise<unknown>): void {
+    writing.catch((error: unknown) => {
+      const fields = { error: String(error) };
+      this.#options.log.error(fields, 'what was seen of the store could not be written down');
+    });
   }
 
   async #applySnapshot(snapshot: agent.BootSnapshot): Promise<void> {

@@ -40,6 +40,8 @@ export class ControlPlane {
   heartbeatIntervalMs = 1000;
   /** 0 renews nothing. */
   leaseMs = 5000;
+  /** Said with each renewal; empty: nothing is frozen. */
+  frozen = '';
   incarnation = 'incarnation-1';
   revision = 10n;
   answers = true;
@@ -144,7 +146,8 @@ export class ControlPlane {
         return this.#welcome(stream, message.value);
       case 'heartbeat': {
         const { sequence: heartbeatSequence } = message.value;
-        const value = { heartbeatSequence, durationMs: this.leaseMs, revision: this.revision };
+        const { leaseMs: durationMs, revision, frozen } = this;
+        const value = { heartbeatSequence, durationMs, revision, frozen };
         if (this.leaseMs > 0) this.#deliver(stream, { case: 'leaseRenewal', value });
         return;
       }
