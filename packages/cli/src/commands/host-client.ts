@@ -11,6 +11,19 @@ export const hostFlags = { ...connectionFlags, ...outputFlag };
 export const hostAliases = { o: 'output' } as const;
 export const hostArgument = idArgument('host', 'Id of the host');
 
+export const reasonFlag = {
+  reason: { kind: 'parsed', parse: String, default: '', brief: 'Why, one line' },
+} as const;
+export const requestFlag = {
+  requestId: {
+    kind: 'parsed',
+    parse: String,
+    default: '',
+    brief: 'Id under which the request may be repeated safely',
+    placeholder: 'id',
+  },
+} as const;
+
 export type HostClient = ReturnType<typeof hostClient>;
 
 /** Runs `work` with a client of HostService. */

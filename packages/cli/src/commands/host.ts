@@ -1,18 +1,15 @@
 /** rackwright host … */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
-  type CleanStep,
   type HostRevision,
   type HostSchema,
-  ListCleanStepsResponseSchema,
   ListHostRevisionsResponseSchema,
   ListHostsResponseSchema,
   PowerAction,
 } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../failure.ts';
-import { parseLabels, parsePair, resourceName, type SharedFlags } from '../flags.ts';
-import { enumName } from '../output/enum-name.ts';
+import { parseLabels, resourceName, type SharedFlags } from '../flags.ts';
 import { hostColumns, stateText } from '../output/host.ts';
 import { printJson, printTable } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
@@ -20,11 +17,14 @@ import { ago } from '../output/time.ts';
 import type { CliContext } from '../world.ts';
 import { allPages } from './calls.ts';
 import { showExplanation } from './explain.ts';
+import { cleanHost, cleanSteps, resumeRun, skipStep } from './host-clean.ts';
 import {
   type HostClient,
   hostAliases,
   hostArgument,
   hostFlags,
+  reasonFlag,
+  requestFlag,
   showHost,
   withHosts,
 } from './host-client.ts';
@@ -33,19 +33,6 @@ import { type SpecFlags, specFlags, specFrom } from './host-spec.ts';
 import { watchHost } from './host-watch.ts';
 
 const aliases = hostAliases;
-const reasonFlag = {
-  reason: { kind: 'parsed', parse: String, default: '', brief: 'Why, one line' },
-} as const;
-const requestFlag = {
-  requestId: {
-    kind: 'parsed',
-    parse: String,
-    default: '',
-    brief: 'Id under which the request may be repeated safely',
-    placeholder: 'id',
-  },
-} as const;
-
 const createHost = buildCommand({
   docs: { brief: 'Make a host known' },
   parameters: {
@@ -144,44 +131,6 @@ function hostCommand(
   });
 }
 
-const cleanHost = buildCommand({
-  docs: { brief: 'Clean a host: automatically, or by the steps given' },
-  parameters: {
-    flags: {
-      ...hostFlags,
-      ...requestFlag,
-      step: {
-        kind: 'parsed',
-        parse: String,
-        variadic: true,
-        optional: true,
-        brief: 'INTERFACE.STEP or INTERFACE.STEP,NAME=VALUE…; may be repeated, in this order',
-        placeholder: 'step',
-      },
-    },
-    positional: hostArgument,
-    aliases,
-  },
-  async func(
-    this: CliContext,
-    flags: SharedFlags & { step?: readonly string[]; requestId: string },
-    id: string,
-  ) {
-    const steps = (flags.step ?? []).map((given) => {
-      const [step = '', ...given_] = given.split(',');
-      return {
-        step,
-        arguments: Object.fromEntries(given_.map((each) => parsePair('--step', each))),
-      };
-    });
-    const name = resourceName('hosts', id);
-    const host = await withHosts(this.world, flags, (hosts) =>
-      hosts.cleanHost({ name, steps, requestId: flags.requestId }),
-    );
-    showHost(this.world, flags, host);
-  },
-});
-
 const abortRun = buildCommand({
   docs: { brief: 'End the run under way' },
   parameters: { flags: { ...hostFlags, ...reasonFlag }, positional: hostArgument, aliases },
@@ -246,23 +195,6 @@ const powerRoutes = buildRouteMap({
   docs: { brief: 'Power of a host; refused while a run holds it' },
 });
 
-const cleanSteps = buildCommand({
-  docs: { brief: 'List the clean steps: what runs, in order, and what does not' },
-  parameters: { flags: hostFlags, positional: hostArgument, aliases },
-  async func(this: CliContext, flags: SharedFlags, id: string) {
-    const name = resourceName('hosts', id);
-    const answer = await withHosts(this.world, flags, (hosts) => hosts.listCleanSteps({ name }));
-    if (flags.output === 'json') {
-      printJson(this.world, ListCleanStepsResponseSchema, answer);
-      return;
-    }
-    printTable(this.world, stepColumns, answer.steps);
-    for (const warning of answer.warnings) this.world.err.write(`warning: ${warning}\n`);
-    if (answer.complete) return;
-    this.world.err.write('No runner has reported its steps yet: these are the built-in ones.\n');
-  },
-});
-
 const history = buildCommand({
   docs: { brief: 'Show what happened to a host, newest first' },
   parameters: { flags: hostFlags, positional: hostArgument, aliases },
@@ -288,23 +220,6 @@ const history = buildCommand({
   },
 });
 
-const stepColumns: Column<CleanStep>[] = [
-  { title: 'STEP', value: ({ name }) => name },
-  { title: 'PRIORITY', value: ({ priority }) => String(priority) },
-  {
-    title: 'RUNS',
-    value: ({ enabled, disabledReason }) => (enabled ? 'yes' : `no: ${disabledReason}`),
-    widthMin: 10,
-  },
-  {
-    title: 'AFTER A CRASH',
-    value: ({ rerunClass }) => enumName('RerunClass', rerunClass),
-    dropOrder: 2,
-  },
-  { title: 'DESTRUCTIVE', value: ({ destructive }) => (destructive ? 'yes' : 'no'), dropOrder: 1 },
-  { title: 'DESCRIPTION', value: ({ description }) => description, dropOrder: 3, widthMin: 20 },
-];
-
 /** All commands on hosts. */
 export const hostRoutes = buildRouteMap({
   routes: {
@@ -316,7 +231,10 @@ export const hostRoutes = buildRouteMap({
     verify: verifyHost,
     inspect: inspectHost,
     clean: cleanHost,
+    'clean-steps': cleanSteps,
     steps: cleanSteps,
+    resume: resumeRun,
+    skip: skipStep,
     history,
     abort: abortRun,
     'release-hold': releaseHold,

@@ -1,5 +1,6 @@
 /** Names of enum values as people write them: RUN_KIND_CLEAN is "clean". */
 import {
+  ArgumentTypeSchema,
   BmcProtocolSchema,
   ErasureLevelSchema,
   HostGoalSchema,
@@ -13,6 +14,7 @@ const enums = {
   BmcProtocol: BmcProtocolSchema,
   ErasureLevel: ErasureLevelSchema,
   HostGoal: HostGoalSchema,
+  ArgumentType: ArgumentTypeSchema,
   RerunClass: RerunClassSchema,
   RunKind: RunKindSchema,
   RunOutcome: RunOutcomeSchema,
