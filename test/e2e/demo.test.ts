@@ -1,7 +1,8 @@
 /** The demo as its users start it, in a temporary folder of its own: what it tells and leaves. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
+  chownSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -18,6 +19,8 @@ import { processesOf } from './leftovers.ts';
 
 const program = join(import.meta.dirname, '../../packages/demo/src/main.ts');
 const storyTimeoutMs = 600_000;
+/** A user without files of its own on every Debian. */
+const nobody = 65_534;
 const script = `
 say A rack that lives
 wait h1 available
@@ -46,7 +49,13 @@ afterEach(() => {
 });
 
 function startDemo(...args: string[]) {
-  const child = spawn(process.execPath, [program, ...args], {
+  return startAs([], args);
+}
+
+/** `before` are the words of a command that runs another one. */
+function startAs(before: readonly string[], args: readonly string[]) {
+  const [file = '', ...words] = [...before, process.execPath, program, ...args];
+  const child = spawn(file, words, {
     env: { PATH: process.env['PATH'], TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -156,6 +165,29 @@ test(
     interrupted.child.kill('SIGINT');
     expect(await interrupted.ended).toBe(130);
     expect(interrupted.said()).toContain('nothing of it is left');
+    expect(processes()).toEqual([]);
+    expect(readdirSync(folder)).toEqual([]);
+  },
+  storyTimeoutMs,
+);
+
+test(
+  'runs for a user who may write nothing but a temporary folder',
+  async (context) => {
+    if (process.getuid?.() !== 0) return context.skip('not root: there is no other user to be');
+    const asNobody = [
+      'setpriv',
+      ...['--reuid', `${nobody}`, '--regid', `${nobody}`, '--clear-groups'],
+    ];
+    const [setpriv = '', ...words] = asNobody;
+    const mayRead = spawnSync(setpriv, [...words, process.execPath, '--check', program]);
+    if (mayRead.status !== 0) return context.skip('another user cannot read this clone');
+    chownSync(folder, nobody, nobody);
+    const path = join(folder, 'script');
+    writeFileSync(path, 'wait all available\n');
+    const demo = startAs(asNobody, ['--hosts', '1', '--racks', '1', '--script', path]);
+    expect(await demo.ended, demo.said()).toBe(0);
+    rmSync(path);
     expect(processes()).toEqual([]);
     expect(readdirSync(folder)).toEqual([]);
   },
