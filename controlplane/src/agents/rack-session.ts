@@ -26,6 +26,7 @@ import {
 } from '../host/index.ts';
 import { isAway, readRecord, writeRecord } from '../records/index.ts';
 import { directiveFor } from './directives.ts';
+import { hintIntervalMs, rivalElsewhere, whyOver } from './elsewhere.ts';
 import { PowerSyncs } from './power-sync.ts';
 import { Forgetting } from './forgetting.ts';
 import { bootHost, runnerFact } from './messages.ts';
@@ -57,8 +58,6 @@ export interface SessionDependencies {
   readonly replicaId: string;
 }
 
-/** How often the hint which replica holds the stream is renewed. */
-const hintIntervalMs = 60_000;
 /** Steps of an agent that are kept. */
 const agentStepsMax = 64;
 /** Pause before a boot snapshot that could not be made is tried again. */
@@ -91,6 +90,8 @@ export class RackSession {
   #hintedMs = 0;
   /** Its store has lost something, and the agent does not know yet that a person has accepted it. */
   #guarded = false;
+  /** Why the session of another replica goes before this one (R6). */
+  #elsewhere: string | undefined;
   /** The stream has ended. */
   #over = false;
 
@@ -191,6 +192,7 @@ export class RackSession {
       this.#refuse('unknownRack', `the rack ${this.#rackId} does not exist`);
       return;
     }
+    if (this.#elsewhere !== undefined) return this.#refuse('duplicateAgent', this.#elsewhere);
     const live = this.#liveSession(journal);
     await this.#sendWelcome(hello);
     await this.sendSnapshot();
@@ -247,13 +249,15 @@ export class RackSession {
     const position = { incarnation, revision: BigInt(await store.latestRevision()) };
     const hostName = (uid: string) => `hosts/${hosts.hostIdOfUid(uid, this.#rackId) ?? uid}`;
     return this.#updateRack((record, status) => {
+      this.#elsewhere = rivalElsewhere(record, journal, this.#deps);
+      status.duplicateAgent = this.#elsewhere ?? '';
+      if (this.#elsewhere !== undefined) return;
       foldStoreGuard(record, status, hello, position, clock.nowMs(), hostName);
       this.#guarded = isGuarded(record);
       record.journal = journal;
       status.agentVersion = hello.agentVersion;
       record.agentSteps = offered(hello.steps).slice(0, agentStepsMax);
       status.lastSeenTime = timestampFromMs(this.#deps.clock.nowMs());
-      status.duplicateAgent = '';
       this.#key = record.agentPublicKey;
       this.#tombstones = [...record.tombstones];
       this.#hint(record);
@@ -341,7 +345,7 @@ export class RackSession {
   }
 
   async #renewLease(heartbeat: agent.Heartbeat): Promise<void> {
-    const { store, timing } = this.#deps;
+    const { store, timing, replicaId } = this.#deps;
     const key = storeKey('racks', this.#rackId);
     // Read anew for each renewal: a freeze that was written before it is in it (R11).
     const [rack, fleet, revision] = await Promise.all([
@@ -349,9 +353,10 @@ export class RackSession {
       readRecord(store, wire.FleetRecordSchema, fleetKey),
       store.latestRevision(),
     ]);
-    const registered = rack?.record.agentPublicKey ?? new Uint8Array();
-    if (!this.#stands() || !Buffer.from(registered).equals(this.#key)) {
-      this.#deps.log.warn({ rack: this.#rackId }, 'the session’s key is no longer the rack’s');
+    const journal = this.#stands() ? this.#live?.journal : undefined;
+    const over = whyOver(rack?.record, { journal, key: this.#key, replicaId });
+    if (over !== undefined) {
+      this.#deps.log.warn({ rack: this.#rackId, reason: over }, 'the session is not the rack’s');
       this.#sink.end();
       return;
     }

@@ -167,3 +167,44 @@ test('the hint is renewed while the session lives', async () => {
   const ageMs = rig.clock.nowMs() - (time === undefined ? 0 : timestampMs(time));
   expect(ageMs).toBeLessThan(2 * minuteMs);
 });
+
+describe('two agents of one rack, at two replicas', () => {
+  const original = { id: 'j1', generation: 3n };
+
+  test('the second one is refused and shown, whose journal is another or an older one', async () => {
+    const { rig, a, b } = await two();
+    await connectAgent(rig, a, { journal: original });
+    for (const journal of [
+      { id: 'j2', generation: 9n },
+      { ...original, generation: 2n },
+    ]) {
+      const clone = await connectAgent(rig, b, { journal });
+      expect(clone.of('refused').map(({ reason }) => reason)).toEqual(['duplicateAgent']);
+      expect(rig.rack()?.rack?.status?.duplicateAgent).toContain('connected to replica a');
+      expect(rig.rack()).toMatchObject({ journal: original, sessionReplica: 'a' });
+    }
+  });
+
+  test('the second one is taken in once the first replica has been silent for long', async () => {
+    const { rig, a, b } = await two();
+    await connectAgent(rig, a, { journal: original });
+    a.kill();
+    await rig.advance(2 * minuteMs);
+    const next = await connectAgent(rig, b, { journal: { id: 'j2', generation: 1n } });
+    expect(next.of('welcome')).toHaveLength(1);
+    expect(rig.rack()?.rack?.status?.duplicateAgent).toBe('');
+  });
+
+  test('a session that another replica has taken over gets no lease any more', async () => {
+    const { rig, a, b } = await two();
+    const first = await connectAgent(rig, a, { journal: original });
+    await first.heartbeat();
+    expect(first.of('leaseRenewal')).toHaveLength(1);
+    const second = await connectAgent(rig, b, { journal: { ...original, generation: 4n } });
+    await first.heartbeat();
+    await second.heartbeat();
+    expect(first.of('leaseRenewal')).toHaveLength(1);
+    expect(second.of('leaseRenewal')).toHaveLength(1);
+    expect(rig.rack()?.sessionReplica).toBe('b');
+  });
+});
