@@ -14,6 +14,7 @@ import {
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { readRecord, writeRecord } from '../records/index.ts';
+import { reasonMissing } from './fleet.ts';
 import { nameProblem, requireName } from './names.ts';
 import { adminActor, type RpcDependencies } from './ports.ts';
 import { checkReason, checkRequestId } from './texts.ts';
@@ -38,6 +39,7 @@ export interface ChangedRack {
 
 export function freezeRack(deps: RpcDependencies, call: BrakeCall): Promise<ChangedRack> {
   return change(deps, call, 'freeze', ({ status }) => {
+    if (call.reason === '') throw reasonMissing();
     status.freeze ??= create(FreezeSchema, {
       by: adminActor,
       reason: call.reason,
@@ -63,8 +65,9 @@ export function acceptRestoredStore(deps: RpcDependencies, call: BrakeCall): Pro
       const message = `The agent of ${call.name} has seen nothing that this store lacks.`;
       throw failedPrecondition('NOT_RESTORED', message);
     }
+    record.incarnation = deps.store.incarnation;
     record.acceptedStore = create(agent.StoreAcceptedSchema, {
-      incarnation: restoredStore.incarnation,
+      incarnation: deps.store.incarnation,
       revision: restoredStore.revision,
       by: adminActor,
     });

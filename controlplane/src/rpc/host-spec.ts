@@ -117,15 +117,21 @@ function checkMacs(path: string, macs: readonly string[], violations: Violations
 
 function checkCleaning(path: string, cleaning: CleaningPolicy, violations: Violations): void {
   checkEnum(`${path}.level`, ErasureLevel, cleaning.level, violations);
-  const overrides = Object.entries(cleaning.priorityOverrides);
+  checkOverrides(`${path}.priority_overrides`, cleaning.priorityOverrides, violations);
+}
+
+/** Priorities by step, of a host, a pool or the fleet. */
+export function checkOverrides(
+  path: string,
+  byStep: Readonly<Record<string, number>>,
+  violations: Violations,
+): void {
+  const overrides = Object.entries(byStep);
   if (overrides.length > overridesMax) {
-    violations.add(
-      `${path}.priority_overrides`,
-      `has ${overrides.length} entries; at most ${overridesMax} are kept`,
-    );
+    violations.add(path, `has ${overrides.length} entries; at most ${overridesMax} are kept`);
   }
   for (const [step, priority] of overrides.slice(0, overridesMax)) {
-    const field = `${path}.priority_overrides[${quote(step)}]`;
+    const field = `${path}[${quote(step)}]`;
     if (!stepName.test(step)) {
       violations.add(field, 'must be named "interface.step", as ListCleanSteps does');
     }
@@ -136,7 +142,7 @@ function checkCleaning(path: string, cleaning: CleaningPolicy, violations: Viola
 }
 
 /** An enum value that we do not know is never taken for one that we do (R8). */
-function checkEnum(
+export function checkEnum(
   field: string,
   known: Readonly<Record<string, number | string>>,
   value: number,

@@ -36,6 +36,10 @@ export function presentHost(
   if (rackId !== undefined) host.status.agentConnected = deps.hosts.agentConnected(rackId);
   const progress = deps.hosts.progressOf(parseName('hosts', host.name) ?? '');
   if (progress !== undefined) host.status.progress = progress;
+  const position = deps.hosts.queuePosition(record);
+  if (position !== undefined && host.status.run?.waiting !== undefined) {
+    host.status.run.waiting.position = position;
+  }
   host.status.display = displayOf(host.status);
   return host;
 }

@@ -7,6 +7,7 @@ import {
   createHealthBoard,
   createReflection,
   ErasureCertificateService,
+  FleetService,
   type HealthBoard,
   HostService,
   RackService,
@@ -15,6 +16,7 @@ import { createAbandonedService } from './abandoned.ts';
 import { createCredentialService } from './credentials.ts';
 import { createEnrolmentService } from './enrolment.ts';
 import { createErasureService } from './erasures.ts';
+import { createFleetService } from './fleet.ts';
 import { createHostService } from './hosts.ts';
 import type { RpcDependencies } from './ports.ts';
 import { createRackService } from './racks.ts';
@@ -26,6 +28,7 @@ const services = [
   RackService,
   CredentialService,
   ErasureCertificateService,
+  FleetService,
   AbandonedResourceService,
   agent.EnrolmentService,
 ];
@@ -46,6 +49,7 @@ export function createOperatorServices(deps: RpcDependencies): OperatorServices 
       createRackService(deps),
       createCredentialService(deps),
       createErasureService(deps),
+      createFleetService(deps),
       createAbandonedService(deps),
       createEnrolmentService(deps),
       health.service,

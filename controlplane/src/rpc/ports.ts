@@ -31,6 +31,8 @@ export interface HostsPort {
   explain(hostId: string): Promise<Explanation | undefined>;
   /** Percent of the present step; memory only. */
   progressOf(hostId: string): Progress | undefined;
+  /** Where the host's run stands in the queue that it waits in, from 1. */
+  queuePosition(record: wire.HostRecord): number | undefined;
   agentConnected(rackId: string): boolean;
 }
 

@@ -2,6 +2,7 @@
 import { clone, create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  aborted,
   alreadyExists,
   type BoundService,
   bind,
@@ -34,11 +35,12 @@ import { idProblem, nameProblem, parseName, requireName } from './names.ts';
 import { isDirectlyBelow, listPage } from './paging.ts';
 import { adminActor, type RpcDependencies } from './ports.ts';
 import { checkEtag, etagMismatch, formatPosition, revisionOfPosition } from './position.ts';
-import { checkLabels, checkRequestId, controlCharacters } from './texts.ts';
+import { checkRackSpec, rackPaths } from './rack-spec.ts';
+import { checkLabels, checkRequestId } from './texts.ts';
 import { Violations } from './violations.ts';
 
-const displayNameCharsMax = 120;
-const updatablePaths = ['labels', 'spec', 'spec.display_name'];
+/** Compare-and-sets that one update without an etag may lose. */
+const roundsMax = 16;
 /** Hosts named in a refusal to delete their rack. */
 const hostsNamedMax = 5;
 
@@ -123,6 +125,7 @@ async function createRack(deps: RpcDependencies, request: CreateRackRequest): Pr
       status: {},
     },
     requestIds: requestId === '' ? [] : [creationId(requestId)],
+    incarnation: deps.store.incarnation,
   });
   const made = await readRecord(deps.store, wire.RackRecordSchema, rackKey(name));
   if (made !== undefined) return sameRack(deps, made, name, requestId);
@@ -156,10 +159,25 @@ async function updateRack(deps: RpcDependencies, request: UpdateRackRequest): Pr
   if (wanted === undefined) {
     throw invalidArgument([{ field: 'rack', description: 'is missing; give its name and fields' }]);
   }
+  for (let round = 0; round < roundsMax; round++) {
+    const updated = await tryUpdate(deps, request, wanted);
+    if (updated !== undefined) return updated;
+    // Who names no etag means the rack as it is, and its limits' places change all the time.
+    if (wanted.etag !== '') throw etagMismatch(wanted.name);
+  }
+  throw aborted('TOO_BUSY', `${wanted.name} changes all the time; try again.`);
+}
+
+/** Undefined when another writer was faster. */
+async function tryUpdate(
+  deps: RpcDependencies,
+  request: UpdateRackRequest,
+  wanted: Rack,
+): Promise<Rack | undefined> {
   const { record, revision } = await existing(deps, wanted.name);
   checkEtag(deps.store, wanted.etag, revision, wanted.name);
   const violations = new Violations();
-  const paths = maskPaths(RackSchema, request.updateMask, wanted, updatablePaths, violations);
+  const paths = maskPaths(RackSchema, request.updateMask, wanted, rackPaths, violations);
   const next = clone(wire.RackRecordSchema, record);
   next.rack ??= create(RackSchema);
   applyMask(RackSchema, next.rack, wanted, paths);
@@ -169,8 +187,7 @@ async function updateRack(deps: RpcDependencies, request: UpdateRackRequest): Pr
   next.rack.updateTime = timestampFromMs(deps.clock.nowMs());
   const key = rackKey(wanted.name);
   const written = await writeRecord(deps, wire.RackRecordSchema, key, next, revision);
-  if (written.kind === 'conflict') throw etagMismatch(wanted.name);
-  return present(deps, next, written.revision);
+  return written.kind === 'conflict' ? undefined : present(deps, next, written.revision);
 }
 
 async function deleteRack(
@@ -258,12 +275,6 @@ async function* watchRacks(
 
 function checkRack(rack: Rack, violations: Violations): void {
   checkLabels('rack.labels', rack.labels, violations);
-  const displayName = rack.spec?.displayName ?? '';
-  if (displayName.length > displayNameCharsMax || controlCharacters.test(displayName)) {
-    violations.add(
-      'rack.spec.display_name',
-      `must have at most ${displayNameCharsMax} characters without control characters`,
-    );
-  }
+  if (rack.spec !== undefined) checkRackSpec('rack.spec', rack.spec, violations);
   if (rack.name !== '') violations.addIf('rack.name', nameProblem('racks', rack.name));
 }
