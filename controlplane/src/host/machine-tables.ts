@@ -112,7 +112,7 @@ const keepClean = refuse(
   'an available host stays off, for powering it on from its disk would make it dirty; ' +
     'set its goal to manageable first',
 );
-const noPower = refuse('no power command while a run holds the host');
+const noPower = refuse('no power command while a run holds the host; wait for its end or abort it');
 const onlyAvailable = refuse('only an available host is provisioned; clean it first');
 const onlyProvisioned = refuse(
   'no image of ours runs on the host; provision it first, or adopt it as provisioned',
@@ -212,7 +212,7 @@ function whileAny(cell: Cell): { readonly [K in Kind]: Cell } {
   };
 }
 
-const busy = refuse('');
+const busy = refuse('wait for its end or abort it');
 
 /** Work that keeps a host from its deletion, as long as somebody can do it (DESIGN §4). */
 const whileBusy = {
@@ -227,7 +227,13 @@ const removing = refuse(
   'the host is being removed; make it known again afterwards, under this name or another',
 );
 
-const noPowerWhileAny = { ...whileAny(noPower), [RunKind.VERIFY]: accept };
+const noStartWhileAny = { ...whileAny(busy), [RunKind.DELETE]: removing };
+
+const noPowerWhileAny = {
+  ...whileAny(noPower),
+  [RunKind.VERIFY]: accept,
+  [RunKind.DELETE]: removing,
+};
 
 const whereAPersonMayStep = {
   ...whileAny(
@@ -238,20 +244,21 @@ const whereAPersonMayStep = {
   [RunKind.CLEAN]: accept,
   [RunKind.SERVICE]: accept,
   [RunKind.WORKFLOW]: accept,
+  [RunKind.DELETE]: removing,
 };
 
 /** Request × kind of the run that holds the host. */
 export const requestsDuringRun: { readonly [R in RequestKind]: { readonly [K in Kind]: Cell } } = {
-  verify: whileAny(busy),
-  inspect: whileAny(busy),
-  clean: whileAny(busy),
-  service: whileAny(busy),
-  provision: whileAny(busy),
-  reimage: whileAny(busy),
-  release: whileAny(busy),
-  rescue: whileAny(busy),
+  verify: noStartWhileAny,
+  inspect: noStartWhileAny,
+  clean: noStartWhileAny,
+  service: noStartWhileAny,
+  provision: noStartWhileAny,
+  reimage: noStartWhileAny,
+  release: noStartWhileAny,
+  rescue: noStartWhileAny,
   // It says what the host is: before the goal does anything that boots it.
-  adopt: { ...whileAny(busy), [RunKind.VERIFY]: accept },
+  adopt: { ...noStartWhileAny, [RunKind.VERIFY]: accept },
   powerOn: noPowerWhileAny,
   powerOff: noPowerWhileAny,
   powerReset: noPowerWhileAny,

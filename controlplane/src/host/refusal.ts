@@ -52,7 +52,7 @@ function refusedByTables(turn: Turn, kind: RequestKind): string | undefined {
   const cell = byRun === 'accept' && !ofRun ? byState : byRun;
   // What work keeps a host from its deletion, and whether it still does, is judged by `busy.ts`.
   if (cell === 'accept' || (kind === 'delete' && run !== undefined)) return undefined;
-  return [run === undefined ? '' : heldBy(run), cell.refuse].filter((part) => part).join('; ');
+  return run === undefined || byRun === 'accept' ? cell.refuse : `${heldBy(run)}; ${cell.refuse}`;
 }
 
 function refusedByPeople(turn: Turn, kind: RequestKind, by: Requester): string | undefined {
@@ -107,13 +107,10 @@ export function claimedText({ status }: Turn): string {
   return `claimed by ${claim.by} ${sinceText(claim.at)}${reason}; it must be unclaimed first`;
 }
 
-/** "busy: clean 3 holds the host since … (at power.off); …" */
+/** "busy: clean 3 holds the host (at power.off) since …" */
 function heldBy(run: Run): string {
   const at = run.steps[run.currentStep]?.name ?? 'its end';
-  return (
-    `busy: ${runName(run)} holds the host ${sinceText(run.startTime)} (at ${at}); ` +
-    'wait for its end or abort it'
-  );
+  return `busy: ${runName(run)} holds the host (at ${at}) ${sinceText(run.startTime)}`;
 }
 
 function sinceText(time: Timestamp | undefined): string {

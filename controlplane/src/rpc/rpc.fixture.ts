@@ -77,7 +77,10 @@ function clientsOf(channel: Channel, token: string) {
 }
 
 /** What a host needs to exist: a rack and a credential. */
-export async function addSurroundings({ racks, credentials }: Fixture): Promise<void> {
+export async function addSurroundings({
+  racks,
+  credentials,
+}: Pick<Fixture, 'racks' | 'credentials'>): Promise<void> {
   await racks.createRack({ rackId: 'r1' });
   const credential = { username: 'root', password: 'calvin' };
   await credentials.createCredential({ credentialId: 'bmc', credential });
