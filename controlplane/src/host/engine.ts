@@ -20,9 +20,9 @@ import {
 } from '@rackwright/api';
 import { beginClean } from './after-failure.ts';
 import { bootAfterLoss, bootOnceMore, isBootStep } from './boots.ts';
+import { hasRunnerPlace } from './brake.ts';
 import { giveUpStep, giveUpWaiting, isForcedRemoval, limitCall } from './forced.ts';
 import { knownSteps } from './known-steps.ts';
-import { hasRunnerPlace } from './brake.ts';
 import { ensureSent, type Postponement, putOperation } from './operation.ts';
 import { newStep } from './render.ts';
 import { stepsOfRun } from './skeletons.ts';

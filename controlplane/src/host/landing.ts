@@ -1,8 +1,8 @@
 /** Where the end of a run leaves the host: applies the tables (`machine-tables.ts`). */
 import { create } from '@bufbuild/protobuf';
 import { HostErrorSchema, HostState, type Run, RunKind, RunOutcome, store } from '@rackwright/api';
-import { isBootStep } from './boots.ts';
 import { landAfterFailure } from './after-failure.ts';
+import { isBootStep } from './boots.ts';
 import { deletionActor } from './busy.ts';
 import { erasesAsAsked, lastCleaned } from './certify.ts';
 import { clearFault, setFault } from './fault.ts';

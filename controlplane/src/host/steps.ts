@@ -14,8 +14,8 @@ import {
   type RunStep,
   type store,
 } from '@rackwright/api';
-import { accessTo } from './bmc-access.ts';
 import { forgetFailure } from './after-failure.ts';
+import { accessTo } from './bmc-access.ts';
 import { bootOperationId } from './boots.ts';
 import { certifyErasure, checkCertified, uncertifiedDevice } from './certify.ts';
 import { challengeSeed } from './derive.ts';
