@@ -169,7 +169,7 @@ test('metal3-25: that holds for an available host too, whose verify was refused'
   host.request({ kind: 'verify' });
   host.report(failed('authentication', 'the BMC does not accept the password'));
   expect(statusOf(host).state).toBe(HostState.AVAILABLE);
-  expect(faultsOf(host)).toEqual(['verifyFailed']);
+  expect(faultsOf(host)).toEqual(['bmcAuthentication', 'verifyFailed']);
   expect(explained(host).unblock.join()).toContain('rackwright credential update c1');
   expect(sentBy(pass(host, 24 * 60 * minuteMs))).toEqual([]);
   host.context = { ...host.context, credentialVersion: 2n };

@@ -181,7 +181,9 @@ export class Replica {
       end: () => undefined,
     });
     const journal = create(agent.JournalSchema, { id: 'j1', generation: 1n });
-    const value = create(agent.HelloSchema, { journal, agentVersion: 'test', operations });
+    const operationKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep', 'cancel'];
+    const named = { agentVersion: 'test', operationKinds };
+    const value = create(agent.HelloSchema, { journal, ...named, operations });
     await this.#receive({ case: 'hello', value });
   }
 

@@ -193,7 +193,7 @@ export class RackSession {
       return;
     }
     if (this.#elsewhere !== undefined) return this.#refuse('duplicateAgent', this.#elsewhere);
-    const live = this.#liveSession(journal);
+    const live = this.#liveSession(journal, hello.operationKinds);
     await this.#sendWelcome(hello);
     await this.sendSnapshot();
     // Meanwhile the stream may have ended, or a newer session of the rack have opened.
@@ -232,10 +232,11 @@ export class RackSession {
     );
   }
 
-  #liveSession(journal: agent.Journal): LiveSession {
+  #liveSession(journal: agent.Journal, operationKinds: readonly string[]): LiveSession {
     return {
       rackId: this.#rackId,
       journal,
+      operationKinds,
       lastMessageMs: () => this.#lastMessageMs,
       awaitsReport: (operationId) => this.#awaited.has(operationId),
       send: (message) => this.#sink.send(message),

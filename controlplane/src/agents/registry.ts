@@ -8,6 +8,8 @@ import type { agent } from '@rackwright/api';
 export interface LiveSession {
   readonly rackId: string;
   readonly journal: agent.Journal;
+  /** What its Hello named. */
+  readonly operationKinds: readonly string[];
   /** When its last message came, wall time. */
   lastMessageMs(): number;
   /** Whether Hello announced a final report of this operation that has not come yet. */

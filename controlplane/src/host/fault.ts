@@ -2,12 +2,14 @@
  * Faults: what is wrong with a host for longer than one try. Set and cleared only by the system.
  */
 import { create } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { FaultSchema, FaultSeverity } from '@rackwright/api';
 import { cut, messageMax } from './step-failure.ts';
 import { now, type Turn } from './turn.ts';
 
 /**
- * Sets a fault, or replaces the words of one that stands; since when it stands is kept. A warning
+ * Sets a fault, or replaces the words of one that stands; since when it stands is kept. `since`:
+ * when that was, if not now. A warning
  * is what the host works on in spite of; an error keeps it from something.
  */
 export function setFault(
@@ -16,6 +18,7 @@ export function setFault(
   text: string,
   clearedBy: string,
   severity: FaultSeverity = FaultSeverity.ERROR,
+  since: Timestamp = now(turn),
 ): void {
   const { faults } = turn.status;
   const message = cut(text, messageMax);
@@ -25,7 +28,7 @@ export function setFault(
     standing.severity = severity;
     return;
   }
-  faults.push(create(FaultSchema, { type, message, clearedBy, severity, since: now(turn) }));
+  faults.push(create(FaultSchema, { type, message, clearedBy, severity, since }));
 }
 
 export function clearFault(turn: Turn, type: string): void {

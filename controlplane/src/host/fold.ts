@@ -6,10 +6,11 @@ import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, HoldSchema, HoldScope, type Run, type RunStep } from '@rackwright/api';
 import { backoffDelayMs, resultFromWire } from '@rackwright/results';
+import { bmcWorked, foldBmcFailure, foldSilence, runnerAway } from './bmc-health.ts';
 import { bootOperationId, isBootStep } from './boots.ts';
 import { noteBegun } from './brake.ts';
 import { bootAgain, completeStep, failStep, interruptStep, retryStep } from './engine.ts';
-import { clearFault, setFault } from './fault.ts';
+import { clearFault } from './fault.ts';
 import { giveUpStep, isForcedRemoval } from './forced.ts';
 import { ownerOf } from './identity.ts';
 import { foldFacts } from './observe.ts';
@@ -28,7 +29,6 @@ import {
 } from './turn.ts';
 import type { AnswerVerdict } from './types.ts';
 
-const bmcFault = 'bmcUnreachable';
 const unknownWork = 'unknownWork: the agent has';
 const { JOURNALLED } = agent.JournalledOperation_State;
 /** Longest progress of an interrupted step that is kept, in characters. */
@@ -48,16 +48,22 @@ export function foldReport(turn: Turn, report: agent.Report): void {
 function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined {
   const { result } = report;
   if (report.operationId === '') {
-    if (result.case === 'hostUpdated') foldFacts(turn, result.value.observations);
+    if (result.case === 'hostUpdated') foldFacts(turn, result.value.observations, report.time);
     return undefined;
   }
   const slot = turn.record.operation;
   if (slot !== undefined && slot.cancelId === report.operationId) return { kind: 'applied' };
   const attempt = attemptOf(turn, report.operationId);
   if (attempt === undefined) return verdictOfStranger(turn, report.operationId);
-  if (result.case !== 'continuing') causedBy(turn, 'agent', resultText(report, attempt.step));
   const read = resultFromWire(report);
-  if (read.kind === 'unsupported') return foldUnsupported(turn, attempt, read.problem);
+  if (read.kind === 'unsupported') {
+    // What never ends an attempt does not end it by being nonsense: the work goes on (R8).
+    return report.sequence === 0n
+      ? undefined
+      : foldUnsupported(turn, attempt, report, read.problem);
+  }
+  const ends = result.case !== 'continuing' && result.case !== 'hostUpdated';
+  if (ends) causedBy(turn, 'agent', resultText(report, attempt.step));
   switch (result.case) {
     case 'complete':
       foldComplete(turn, attempt, result.value);
@@ -70,7 +76,7 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
       foldConflict(turn, attempt, result.value);
       return { kind: 'applied' };
     case 'hostUpdated':
-      foldFacts(turn, result.value.observations);
+      foldFacts(turn, result.value.observations, report.time);
       return undefined;
     case 'failed':
       foldFailed(turn, attempt, result.value);
@@ -79,7 +85,7 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
       foldTransient(turn, attempt, result.value);
       return { kind: 'applied' };
     case undefined:
-      return foldUnsupported(turn, attempt, 'no result');
+      return foldUnsupported(turn, attempt, report, 'no result');
   }
 }
 
@@ -107,7 +113,13 @@ function resultText(report: agent.Report, step: RunStep): string {
 }
 
 /** R8: what we do not understand is never success; the attempt is over, and a person must look. */
-function foldUnsupported(turn: Turn, { run, step }: Attempt, problem: string): AnswerVerdict {
+function foldUnsupported(
+  turn: Turn,
+  { run, step }: Attempt,
+  report: agent.Report,
+  problem: string,
+): AnswerVerdict {
+  causedBy(turn, 'agent', resultText(report, step));
   const reason = `the agent sent a result that this control plane does not understand: ${problem}`;
   turn.status.holds.push(
     create(HoldSchema, { scope: HoldScope.WORK, by: 'system', reason, since: now(turn) }),
@@ -117,7 +129,8 @@ function foldUnsupported(turn: Turn, { run, step }: Attempt, problem: string): A
 }
 
 function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete): void {
-  clearFault(turn, bmcFault);
+  if (asksBmc(turn)) bmcWorked(turn);
+  else clearFault(turn, runnerAway);
   const definition = stepDefinition(step);
   if (definition.kind !== 'operation') return;
   const failure = definition.complete(turn, run, step, result);
@@ -175,7 +188,7 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
     return;
   }
   if (count >= timing.transientFaultCount || lastedMs >= timing.transientFaultMs) {
-    setFault(turn, bmcFault, result.message, 'the next result that could tell');
+    foldSilence(turn, result.cause, result.message, first);
   }
   const key = `${turn.host.uid}/${run.number}/${run.currentStep}`;
   const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = timing;
@@ -187,7 +200,7 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
     ...conflictSince(turn),
   };
   retryStep(turn, run, step, checkAgain(turn), postponement);
-  waitFor(turn, run, result.cause === 'runnerAway' ? 'runner' : 'bmc', result.message);
+  waitFor(turn, run, result.cause === 'runnerAway' ? 'runner' : 'bmc', result.message, first);
 }
 
 /** A resumed run works in the runner of the failed one only as long as that is there. */
@@ -219,9 +232,25 @@ function foldFailed(turn: Turn, { run, step }: Attempt, result: agent.Failed): v
     retryStep(turn, run, step, {}, {});
     return;
   }
+  if (asksBmc(turn)) foldBmcFailure(turn, result.type, result.message);
+  else clearFault(turn, runnerAway);
   const words = result.message || `${step.name} failed; the agent did not say why`;
   const message = `${words}${namedOther(turn, result)}`;
   failStep(turn, run, step, stepFailure(result.type || 'failed', message, result.detail));
+}
+
+/** Whether the present operation is one that the BMC answers, not a runner. */
+function asksBmc({ record }: Turn): boolean {
+  const kind = record.operation?.operation?.kind;
+  switch (kind?.case) {
+    case 'verifyAccess':
+    case 'setPower':
+      return true;
+    case 'runStep':
+      return kind.value.bmc !== undefined;
+    default:
+      return false;
+  }
 }
 
 /** An identity that is not the host's own often is another host's: then say whose. */

@@ -5,6 +5,7 @@ import { landAfterFailure } from './after-failure.ts';
 import { isBootStep } from './boots.ts';
 import { deletionActor } from './busy.ts';
 import { erasesAsAsked, lastCleaned } from './certify.ts';
+import { runnerAway } from './bmc-health.ts';
 import { clearFault, setFault } from './fault.ts';
 import { backOff, wantsAvailable } from './goal.ts';
 import {
@@ -38,6 +39,7 @@ function isBeside({ kind, requestedBy }: Run): boolean {
 export function land(turn: Turn, run: Run): void {
   const landing = landings[run.kind as Kind][run.outcome as Outcome];
   const { status } = turn;
+  clearFault(turn, runnerAway);
   status.state = landingState(turn, run, landing);
   if (landing.disks === 'dirty') status.dirty = true;
   if (landing.disks === 'clean' && erasesAsAsked(turn, run)) {

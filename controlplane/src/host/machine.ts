@@ -11,6 +11,7 @@
  * H6 `available` is entered only by a clean whose every device is certified for this use epoch.
  */
 import { HoldScope, HostState, type Run, RunKind, type store } from '@rackwright/api';
+import { raiseFaults } from './bmc-health.ts';
 import { leavePlaces } from './brake.ts';
 import { foldDeadlines } from './deadlines.ts';
 import { driveDeletion, foldForce, leaveRemains } from './deletion.ts';
@@ -22,6 +23,7 @@ import { endHolds } from './holds.ts';
 import { land } from './landing.ts';
 import { foldNewer } from './newer.ts';
 import { askToForget, sendForOthers } from './operation.ts';
+import { enforcePower, notePowerMismatch } from './power-policy.ts';
 import { holdOf, refusalOf } from './refusal.ts';
 import { foldRequest } from './request.ts';
 import { guardRestored } from './restored.ts';
@@ -46,8 +48,10 @@ export function step(
   foldForce(turn);
   foldDeadlines(turn);
   proceed(turn);
+  raiseFaults(turn);
   leavePlaces(turn);
   if (turn.removed) return { kind: 'removed', record: turn.record, effects: turn.effects };
+  notePowerMismatch(turn);
   return { kind: 'kept', record: turn.record, effects: turn.effects };
 }
 
@@ -124,7 +128,7 @@ function startWanted(turn: Turn): boolean {
     return true;
   }
   const kind = wantedRun(turn);
-  if (kind === undefined || !mayTryAgain(turn)) return endStay(turn);
+  if (kind === undefined || !mayTryAgain(turn)) return endStay(turn) || enforcePower(turn);
   if (!hasWhatRunsNeed(turn)) return false;
   startRun(turn, kind, 'goal');
   causedBy(turn, 'system', `${runName(status.run as Run)} started towards the goal`);

@@ -3,7 +3,9 @@
  * Facts never change what is wanted; but a host that may have been used is not clean any more.
  */
 import { equals } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { agent, type store } from '@rackwright/api';
+import { foldBmcHealth } from './bmc-health.ts';
 import { bootOperationId } from './boots.ts';
 import { failStep } from './engine.ts';
 import { offered } from './known-steps.ts';
@@ -14,10 +16,15 @@ import { factsWith } from './steps.ts';
 import { activeRun, causedBy, currentStep, now, type Turn } from './turn.ts';
 import { hasOrdered, observePower, suspectUse } from './use.ts';
 
-/** Observed facts: never desired state, progress or errors. */
-export function foldFacts(turn: Turn, observations: agent.Observations | undefined): void {
+/** Observed facts: never desired state, progress or errors. `toldAt` is the agent's clock. */
+export function foldFacts(
+  turn: Turn,
+  observations: agent.Observations | undefined,
+  toldAt?: Timestamp,
+): void {
   if (observations === undefined) return;
-  if (observations.poweredOn !== undefined) observePower(turn, observations.poweredOn);
+  if (observations.bmcHealth !== undefined) foldBmcHealth(turn, observations.bmcHealth, toldAt);
+  if (observations.poweredOn !== undefined) foldPower(turn, observations.poweredOn);
   if (observations.runnerReady !== undefined) foldRunnerReady(turn, observations.runnerReady);
   if (observations.inventory !== undefined) {
     const facts = factsWith(turn, { inventory: observations.inventory });
@@ -26,6 +33,15 @@ export function foldFacts(turn: Turn, observations: agent.Observations | undefin
   if (observations.unexpectedNetboot !== undefined) {
     foldNetboot(turn, observations.unexpectedNetboot);
   }
+}
+
+/** What changed is told in the timeline, whoever pressed the button. */
+function foldPower(turn: Turn, on: boolean): void {
+  const before = turn.status.poweredOn;
+  const epoch = turn.status.useEpoch;
+  observePower(turn, on);
+  if (before === on || epoch !== turn.status.useEpoch) return;
+  causedBy(turn, 'agent', `seen ${on ? 'on' : 'off'}`);
 }
 
 function foldRunnerReady(turn: Turn, ready: agent.RunnerReady): void {

@@ -6,7 +6,7 @@ import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, type Run, RunPhase, type RunStep, store } from '@rackwright/api';
 import { isBraked } from './brake.ts';
-import { hasPassed, later, now, stopWaiting, type Turn, waitForAgent } from './turn.ts';
+import { hasPassed, later, now, stopWaiting, type Turn, waitFor, waitForAgent } from './turn.ts';
 
 /** "<host uid>/<run>/<step>/<attempt>": names one attempt for ever. */
 export function operationId(turn: Turn, run: Run, stepIndex: number, attempt: number): string {
@@ -79,6 +79,11 @@ export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
     return 'waiting';
   }
   if (slot.sentTo !== undefined) return standing(run, slot.sentTo, session.journal);
+  const { case: kind = '' } = slot.operation.kind;
+  if (session.operationKinds?.includes(kind) === false) {
+    waitFor(turn, run, 'agent', `the agent of the rack does not know ${kind}: it must be updated`);
+    return 'waiting';
+  }
   if (isBraked(turn, run, slot.operation)) return 'waiting';
   slot.sentTo = session.journal;
   slot.sendTime = now(turn);
@@ -86,7 +91,8 @@ export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
   openGrantFromNow(turn, slot.operation);
   const step = run.steps[run.currentStep];
   if (step !== undefined) step.deadline = slot.operation.deadline;
-  stopWaiting(run);
+  // A BMC that did not answer is waited for until it has, also while it is asked again.
+  if (run.waiting?.reason !== 'bmc' || slot.transientCount === 0) stopWaiting(run);
   turn.effects.push({ kind: 'send', operation: slot.operation });
   return 'sent';
 }

@@ -163,4 +163,5 @@ function update(turn: Turn, request: Extract<HostRequest, { kind: 'update' }>): 
   turn.host.labels = { ...request.labels };
   if (request.fences !== undefined) setFences(turn, request.fences);
   delete turn.status.backoff;
+  delete turn.record.powerEnforcement;
 }

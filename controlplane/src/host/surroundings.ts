@@ -1,7 +1,7 @@
 /** Gathers the frozen surroundings in which one step is decided. */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type agent, type Freeze, store as wire } from '@rackwright/api';
+import { type agent, type Freeze, PowerMismatchPolicy, store as wire } from '@rackwright/api';
 import { meaningfulUuid } from '@rackwright/erasure';
 import { keySegment, storeKey } from '@rackwright/store';
 import type { LiveSession } from '../agents/registry.ts';
@@ -57,6 +57,7 @@ export async function gatherContext(
     reservationsHeld,
     fencesPending: fences,
     tombstones: rack?.record.tombstones.length ?? 0,
+    powerMismatch: rack?.record.rack?.spec?.powerMismatch ?? PowerMismatchPolicy.UNSPECIFIED,
     imagesSupported: deps.imagesSupported ?? false,
     incarnation: store.incarnation,
     freeze: freezeInForce(rack?.record, fleet),
@@ -120,6 +121,7 @@ function sessionContext(session: LiveSession, record: wire.HostRecord): SessionC
     journal: session.journal,
     lastMessageMs: session.lastMessageMs(),
     awaitsReport: session.awaitsReport(record.operation?.operation?.id ?? ''),
+    operationKinds: session.operationKinds,
   };
 }
 

@@ -97,9 +97,18 @@ export function causedBy(turn: Turn, actor: string, cause: string, requestId = '
   });
 }
 
-/** The run cannot go on before something comes; the moment it began to wait is kept. */
-export function waitFor(turn: Turn, run: Run, reason: string, message: string): void {
-  const since = run.waiting?.reason === reason ? run.waiting.since : undefined;
+/**
+ * The run cannot go on before something comes; the moment it began to wait is kept. `began`: when
+ * that was, where a better answer is known.
+ */
+export function waitFor(
+  turn: Turn,
+  run: Run,
+  reason: string,
+  message: string,
+  began?: Timestamp,
+): void {
+  const since = began ?? (run.waiting?.reason === reason ? run.waiting.since : undefined);
   run.phase = RunPhase.WAITING;
   const said = cut(message, messageMax);
   run.waiting = create(WaitingSchema, { reason, message: said, since: since ?? now(turn) });

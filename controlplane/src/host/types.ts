@@ -12,6 +12,7 @@ import type {
   HoldScope,
   HostSpec,
   HostState,
+  PowerMismatchPolicy,
   store,
 } from '@rackwright/api';
 import type { QuotaName, SlotChange, Standing } from './quota.ts';
@@ -108,6 +109,8 @@ export interface SessionContext {
   readonly lastMessageMs: number;
   /** Hello announced a final report of the present operation that has not come yet. */
   readonly awaitsReport: boolean;
+  /** What Hello named: nothing else is sent (R8). Unset: it is not known. */
+  readonly operationKinds?: readonly string[];
 }
 
 /** A freeze that holds for the host, and whose it is: "racks/r1" or "the fleet". */
@@ -142,6 +145,8 @@ export interface HostContext {
   readonly tombstones: number;
   /** Of the hosts that fence this one off, by uid, those whose fence still stands. */
   readonly fencesPending: ReadonlySet<string>;
+  /** What follows when the power is not what the spec says. */
+  readonly powerMismatch: PowerMismatchPolicy;
   /** Whether images can be written; without that, provision and reimage are refused. */
   readonly imagesSupported: boolean;
   /** Keeps challenge places unpredictable from outside. */

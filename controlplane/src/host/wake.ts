@@ -1,7 +1,8 @@
 /** When a host must be looked at again by itself: the earliest stored time that is to come. */
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import type { store } from '@rackwright/api';
 import { pauseEndsMs } from './pause.ts';
+import { FaultSeverity, type store } from '@rackwright/api';
+import { bmcUnreachable, silenceErrorMs } from './bmc-health.ts';
 import { activeRun } from './turn.ts';
 
 /** Wall time in milliseconds; undefined when only an event can move the host. */
@@ -13,6 +14,7 @@ export function nextWakeMs(record: store.HostRecord, nowMs: number): number | un
     record.forcedUntil,
     status.backoff?.nextAttemptTime,
     ...status.holds.map(({ until }) => until),
+    record.powerEnforcement?.nextTime,
   ];
   const deadlines: (Timestamp | undefined)[] = [];
   let pauseMs: number | undefined;
@@ -23,11 +25,15 @@ export function nextWakeMs(record: store.HostRecord, nowMs: number): number | un
     times.push(record.operation?.notBefore);
     deadlines.push(run.deadline, run.steps[run.currentStep]?.deadline);
   }
+  const silences = status.faults
+    .filter(({ type, severity }) => type === bmcUnreachable && severity === FaultSeverity.WARNING)
+    .map(({ since }) => since);
   const future = [
     ...inMs(times),
     ...(pauseMs === undefined ? [] : [pauseMs]),
     ...inMs(deadlines),
     ...inMs(deadlines).map((at) => at + settleMs),
+    ...inMs(silences).map((since) => since + silenceErrorMs),
   ].filter((timeMs) => timeMs > nowMs);
   return future.length === 0 ? undefined : Math.min(...future);
 }

@@ -27,7 +27,10 @@ export interface Connecting {
   readonly journal?: MessageInitShape<typeof agent.JournalSchema>;
   readonly operations?: MessageInitShape<typeof agent.JournalledOperationSchema>[];
   readonly runners?: MessageInitShape<typeof agent.RunnerReadySchema>[];
+  readonly operationKinds?: readonly string[];
 }
+
+const allKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep', 'cancel'];
 
 export class PlainAgent {
   readonly received: agent.SessionResponse['message'][] = [];
@@ -77,8 +80,9 @@ export class PlainAgent {
     this.#requests.push(create(agent.SessionRequestSchema, { message }));
   }
 
-  hello({ journal, operations = [], runners = [] }: Connecting): void {
-    const value = { journal: journal ?? { id: 'j1', generation: 1n }, operations, runners };
+  hello({ journal, operations = [], runners = [], operationKinds = allKinds }: Connecting): void {
+    const named = { operations, runners, operationKinds: [...operationKinds] };
+    const value = { journal: journal ?? { id: 'j1', generation: 1n }, ...named };
     this.send({ case: 'hello', value });
   }
 
