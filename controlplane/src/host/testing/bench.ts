@@ -12,6 +12,7 @@ import {
   HostSpecSchema,
   HostState,
   InventorySchema,
+  type Run,
   PowerMismatchPolicy,
   StorageDeviceSchema,
   SystemIdentitySchema,
@@ -141,9 +142,7 @@ export function bench(
     },
     runnerReady: () => {
       const run = self.record.host?.status?.run;
-      const index =
-        run?.steps.findLastIndex((each) => isBootStep(each.name) && each.attempt > 0) ?? 0;
-      const bootOperationId = `u1/${run?.number}/${index}/${run?.steps[index]?.attempt}`;
+      const bootOperationId = bootOfRunner(run);
       const runnerReady = { hostUid: 'u1', bootOperationId, runnerSession: 's1', bootId: 'b1' };
       self.apply({
         kind: 'report',
@@ -164,6 +163,15 @@ export function bench(
     },
   };
   return self;
+}
+
+/** The boot under which the present step of a run of u1 stands: the last one that was ordered. */
+export function bootOfRunner(run: Run | undefined): string {
+  const index =
+    run?.steps.findLastIndex(({ name, attempt }, at) => {
+      return at <= run.currentStep && isBootStep(name) && attempt > 0;
+    }) ?? 0;
+  return `u1/${run?.number}/${index}/${run?.steps[index]?.attempt}`;
 }
 
 /** What evidence says of itself, where it shall differ from what was ordered. */

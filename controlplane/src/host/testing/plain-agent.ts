@@ -6,8 +6,8 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
 import { Outbox } from '../../agents/outbox.ts';
-import { isBootStep } from '../boots.ts';
 import {
+  bootOfRunner,
   type EvidenceChanges,
   erased,
   inspected,
@@ -183,10 +183,7 @@ export function proved(n = 1, seen: { readonly poweredOn?: boolean } = {}): Resu
 }
 
 export async function runnerUp(rig: Rig, plain: PlainAgent): Promise<void> {
-  const run = rig.status().run;
-  const index =
-    run?.steps.findLastIndex(({ name, attempt }) => isBootStep(name) && attempt > 0) ?? 0;
-  const bootOperationId = `u1/${run?.number}/${index}/${run?.steps[index]?.attempt}`;
+  const bootOperationId = bootOfRunner(rig.status().run);
   const runnerReady = { hostUid: 'u1', bootOperationId, runnerSession: 's1', bootId: 'b1' };
   await plain.facts({ runnerReady });
 }
