@@ -113,6 +113,12 @@ describe('reservations', () => {
     expect((await reserve(writer, h2, values)).kind).toBe('held');
   });
 
+  test('are not held by who bears the name of their holder later', async () => {
+    await reserve(writer, h1, values);
+    await writeHost({ ...h1, uid: 'u1-again' });
+    expect(await holdsReservations(writer.store, 'u1-again', spec)).toBe(false);
+  });
+
   test('among many racing creators go to exactly one', async () => {
     const outcomes = await Promise.all(
       Array.from({ length: 8 }, async (_, index) => {

@@ -10,8 +10,8 @@ export const agentPlants: readonly Plant[] = [
     breaks: 'R4: an intent is durable before anything destructive begins',
     file: 'agent/src/journal/journal.ts',
     find: 'await file.append(frame);',
-    replace: 'void file.append(frame);',
-    caughtBy: bySimulation,
+    replace: 'void file.append(frame).catch(() => undefined);',
+    caughtBy: test('agent/src/journal/journal.test.ts', 'R4: rejects when the disk does'),
   },
   {
     name: 'intentNotJournalled',
@@ -27,7 +27,7 @@ export const agentPlants: readonly Plant[] = [
     file: 'agent/src/session/attempts.ts',
     find: "if (operation.kind.case !== 'runStep' && operation.kind.case !== 'inspect') {",
     replace: 'attempt.begun = false;\n    if (Date.now() > 0) return this.#start(attempt);\n    {',
-    caughtBy: bySimulation,
+    caughtBy: test('agent/src/session/crash.test.ts', 'no operation begins twice'),
   },
   {
     name: 'knownIdRunsAgain',
@@ -51,7 +51,7 @@ export const agentPlants: readonly Plant[] = [
     file: 'agent/src/session/work-lease.ts',
     find: 'this.#endMs = sentAtMs + Math',
     replace: 'this.#endMs = this.#clock.suspendAwareMs() + Math',
-    caughtBy: bySimulation,
+    caughtBy: test('agent/src/session/session.test.ts', 'runs from the sending'),
   },
   {
     name: 'leaseOnlyAtReceipt',
@@ -59,7 +59,7 @@ export const agentPlants: readonly Plant[] = [
     file: 'agent/src/session/attempt-context.ts',
     find: '  // Writing took time; nothing has been touched yet (C2).\n  await mayGoOn(attempt, deps);',
     replace: '',
-    caughtBy: bySimulation,
+    caughtBy: test('agent/src/session/session.test.ts', 'a slow disk begins nothing late'),
   },
   {
     name: 'leaseNeverEnds',
@@ -67,14 +67,14 @@ export const agentPlants: readonly Plant[] = [
     file: 'agent/src/session/work-lease.ts',
     find: 'return this.#clock.suspendAwareMs() < this.#endMs;',
     replace: 'return this.#endMs > 0;',
-    caughtBy: bySimulation,
+    caughtBy: test('agent/src/session/session.test.ts', 'runs out while the machine is suspended'),
   },
   {
     name: 'twoExclusive',
     breaks: 'R12: while an exclusive operation may run, another one is answered locked',
     file: 'agent/src/session/attempts.ts',
-    find: 'if (exclusive && other.hostUid === hostUid && other.mayRun) return locked(other.id);',
-    replace: 'void exclusive; void hostUid;',
+    find: 'return other === undefined ? undefined : locked(other.id);',
+    replace: 'return undefined;',
     caughtBy: test('agent/src/session/operations.test.ts', '.'),
   },
   {
@@ -92,5 +92,13 @@ export const agentPlants: readonly Plant[] = [
     find: 'if (difference !== undefined) {',
     replace: 'if (difference === "") {',
     caughtBy: test('agent/src/operations/operations.test.ts', '.'),
+  },
+  {
+    name: 'freezeIgnoredByTheAgent',
+    breaks: 'R11: a frozen rack begins nothing destructive within one lease period',
+    file: 'agent/src/session/work-lease.ts',
+    find: "return this.#frozen === '' && this.#runs();",
+    replace: 'return this.#runs();',
+    caughtBy: bySimulation,
   },
 ];

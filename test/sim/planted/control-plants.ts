@@ -55,7 +55,7 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/host/fold.ts',
     find: 'return turn.record.operation?.operation?.id === operationId ? { run, step } : undefined;',
     replace: 'return turn.record.operation === undefined ? undefined : { run, step };',
-    caughtBy: bySimulation,
+    caughtBy: test('controlplane/src/host/promises.test.ts', 'a result of an earlier attempt'),
   },
   {
     name: 'redeliveryCountsTwice',
@@ -65,15 +65,15 @@ export const controlPlants: readonly Plant[] = [
     replace:
       '  if (turn.status.backoff !== undefined) turn.status.backoff.failures += 1;\n' +
       "  return { kind: 'stale', reason: 'the operation has been settled already' };",
-    caughtBy: bySimulation,
+    caughtBy: test('controlplane/src/host/promises.test.ts', 'delivered twice counts once'),
   },
   {
     name: 'hostUidIgnored',
-    breaks: 'the fence of the host uid: a host of the same name is another host',
-    file: 'controlplane/src/host/operation.ts',
-    find: 'if (uid !== hostUid || rest.length > 0) return undefined;',
-    replace: 'if (rest.length > 0) return undefined;',
-    caughtBy: test('controlplane/src/host', '.'),
+    breaks: 'the fence of the host uid: who bears a name later holds nothing of its predecessor',
+    file: 'controlplane/src/host/reservations.ts',
+    find: '    if (kept?.record.holderUid !== uid) return false;',
+    replace: '    if (kept === undefined || uid === "") return false;',
+    caughtBy: test('controlplane/src/host/reservations.test.ts', 'bears the name'),
   },
   {
     name: 'sentToDropped',
@@ -90,7 +90,7 @@ export const controlPlants: readonly Plant[] = [
     find: '  const first = slot?.firstConflictTime ?? now(turn);',
     replace:
       '  delete turn.status.lastError;\n  const first = slot?.firstConflictTime ?? now(turn);',
-    caughtBy: test('test/scenarios', 'metal3-23'),
+    caughtBy: test('test/scenarios/lifecycle.test.ts', 'metal3-23'),
   },
   {
     name: 'deadlineBeforeHello',
@@ -104,10 +104,10 @@ export const controlPlants: readonly Plant[] = [
     name: 'neverTwiceRunsAgain',
     breaks: 'R4: a neverTwice step that was cut short waits for a person',
     file: 'controlplane/src/host/engine.ts',
-    find: '    case RerunClass.SAFE:\n      retryStep(turn, run, step, {}, {});',
+    find: '  if (step.rerunClass === RerunClass.NEVER_TWICE) {\n    holdForPerson(turn, run, step, failure);',
     replace:
-      '    case RerunClass.NEVER_TWICE:\n    case RerunClass.SAFE:\n      retryStep(turn, run, step, {}, {});',
-    caughtBy: test('controlplane/src/host/machine.test.ts', '.'),
+      '  if (step.rerunClass === RerunClass.NEVER_TWICE) {\n    retryStep(turn, run, step, {}, {});',
+    caughtBy: test('controlplane/src/host/promises.test.ts', 'must never run twice'),
   },
   {
     name: 'identityGuardSkipped',
@@ -115,7 +115,7 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/host/device-plan.ts',
     find: '  if (wrongMachine !== undefined) return wrongMachine;',
     replace: '',
-    caughtBy: test('controlplane/src/host', '.'),
+    caughtBy: test('controlplane/src/host/erasure-rules.test.ts', 'guard 0'),
   },
   {
     name: 'erasesWhatIsNotInScope',
@@ -124,7 +124,7 @@ export const controlPlants: readonly Plant[] = [
     find: "decisions.filter((decision) => decision.kind === 'inScope');",
     replace:
       "decisions.filter((decision) => decision.kind !== 'refused') as never as { device: never; method: never; kind: 'inScope' }[];",
-    caughtBy: test('controlplane/src/host/erasure-rules.test.ts', '.'),
+    caughtBy: test('controlplane/src/host/promises.test.ts', 'out of scope'),
   },
   {
     name: 'keptAvailable',
@@ -140,7 +140,7 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/host/certify.ts',
     find: "  if (verdict.kind !== 'erased') {",
     replace: "  if (verdict.kind === 'notErased') {",
-    caughtBy: test('controlplane/src/host', '.'),
+    caughtBy: test('controlplane/src/host/promises.test.ts', 'whose reading proved nothing'),
   },
   {
     name: 'exitCodeTrusted',
@@ -149,7 +149,7 @@ export const controlPlants: readonly Plant[] = [
     find: '  function judgeBlock(offset: number, bytes: Uint8Array): void {\n    if (!planned.delete(offset)) return;',
     replace:
       '  function judgeBlock(offset: number, bytes: Uint8Array): void {\n    if (!planned.delete(offset)) return;\n    bytes = new Uint8Array(bytes.length);',
-    caughtBy: test('packages/runner/src/erase/step.test.ts', '.'),
+    caughtBy: test('packages/runner/src/erase/step.test.ts', 'lies about its discard'),
   },
   {
     name: 'anotherUseEpoch',
@@ -157,17 +157,16 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/host/certify.ts',
     find: '(device) => device.deviceKey === key && device.useEpoch === turn.status.useEpoch,',
     replace: '(device) => device.deviceKey === key,',
-    caughtBy: test('controlplane/src/host', '.'),
+    caughtBy: test('controlplane/src/host/promises.test.ts', 'certificates of an earlier use'),
   },
   {
     name: 'leaseWithoutStoreAccess',
     breaks: 'R11: a replica renews only after its own store access has succeeded',
     file: 'controlplane/src/agents/rack-session.ts',
-    find: '  async #renewLease(heartbeat: agent.Heartbeat): Promise<void> {\n    const { store, timing } = this.#deps;',
+    find: '    // Read anew for each renewal: a freeze that was written before it is in it (R11).',
     replace:
-      '  async #renewLease(heartbeat: agent.Heartbeat): Promise<void> {\n    const { store, timing } = this.#deps;\n' +
-      "    this.#sink.send({ case: 'leaseRenewal', value: create(agent.LeaseRenewalSchema, { heartbeatSequence: heartbeat.sequence, durationMs: timing.leaseDurationMs }) });",
-    caughtBy: test('controlplane/src/agents', '.'),
+      "    const early = { heartbeatSequence: heartbeat.sequence, durationMs: timing.leaseDurationMs };\n    this.#sink.send({ case: 'leaseRenewal', value: create(agent.LeaseRenewalSchema, early) });",
+    caughtBy: test('controlplane/src/agents/sessions.test.ts', 'unless the store is away'),
   },
   {
     name: 'busyDeleteWrites',
@@ -193,16 +192,46 @@ export const controlPlants: readonly Plant[] = [
     name: 'powerWhileARunHolds',
     breaks: 'no power command while a run other than verify holds the host',
     file: 'controlplane/src/host/machine-tables.ts',
-    find: 'const noPowerWhileAny = { ...whileAny(noPower), [RunKind.VERIFY]: accept };',
-    replace: 'const noPowerWhileAny = whileAny(accept);',
-    caughtBy: bySimulation,
+    find: '  ...whileAny(noPower),\n  [RunKind.VERIFY]: accept,',
+    replace: '  ...whileAny(accept),\n  [RunKind.VERIFY]: accept,',
+    caughtBy: test(
+      'controlplane/src/host/machine.test.ts',
+      'a power request during a clean is refused',
+    ),
   },
   {
     name: 'heldHostStarts',
     breaks: 'nothing new starts on a held host',
     file: 'controlplane/src/host/machine.ts',
-    find: '  if (workHold(turn) !== undefined) return false;',
+    find: '  if (holdOf(turn, HoldScope.WORK) !== undefined) return false;',
     replace: '',
     caughtBy: test('controlplane/src/host/holds.test.ts', '.'),
+  },
+  {
+    name: 'forceReadTooEarly',
+    breaks: 'force is read when something is decided: an upgrade during a hanging call counts',
+    file: 'controlplane/src/host/forced.ts',
+    find: '  return status.deletion?.mode === DeletionMode.FORCE;',
+    replace:
+      '  const { deletion, run } = status;\n' +
+      '  const later = Number(deletion?.at?.seconds ?? 0n) > Number(run?.startTime?.seconds ?? 0n);\n' +
+      '  return deletion?.mode === DeletionMode.FORCE && !later;',
+    caughtBy: test('controlplane/src/host/forced.test.ts', 'an upgrade to force'),
+  },
+  {
+    name: 'tombstoneLost',
+    breaks: 'what an agent has still to forget is kept until it says that it has',
+    file: 'controlplane/src/agents/rack-session.ts',
+    find: '    this.#askToForget(rack?.record.tombstones ?? []);',
+    replace: '    this.#askToForget([]);',
+    caughtBy: test('controlplane/src/host/removal.test.ts', '.'),
+  },
+  {
+    name: 'freezeNotTold',
+    breaks: 'R11: a freeze stands in the next renewal of every lease',
+    file: 'controlplane/src/agents/rack-session.ts',
+    find: 'frozen: whyNothingDestructive(rack?.record, fleet?.record).slice(0, frozenCharsMax),',
+    replace: "frozen: '',",
+    caughtBy: bySimulation,
   },
 ];

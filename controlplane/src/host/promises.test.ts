@@ -1,0 +1,109 @@
+/** Promises that hold together: what comes twice, late, out of scope or unproved changes nothing. */
+import { create } from '@bufbuild/protobuf';
+import {
+  agent,
+  HostState,
+  RerunClass,
+  RunOutcome,
+  RunPhase,
+  StorageDeviceSchema,
+  Transport,
+} from '@rackwright/api';
+import { expect, test } from 'vitest';
+import {
+  bench,
+  done,
+  driveToErase,
+  driveToInspect,
+  erased,
+  failed,
+  inspected,
+  virtioDisk,
+} from './testing/bench.ts';
+
+function complete(evidence: agent.Evidence): agent.Report['result'] {
+  return { case: 'complete', value: create(agent.CompleteSchema, { evidence }) };
+}
+
+test('R7: a failure that is delivered twice counts once', () => {
+  const host = bench();
+  driveToErase(host);
+  const { id } = host.operation();
+  host.report(failed('ioError'), id);
+  const before = host.record;
+  expect(before.host?.status?.backoff?.failures).toBe(1);
+  host.report(failed('ioError'), id);
+  expect(host.record).toEqual(before);
+});
+
+test('R7: a result of an earlier attempt changes nothing', () => {
+  const host = bench();
+  driveToErase(host);
+  const { id } = host.operation();
+  host.report(failed('interrupted'), id);
+  const before = host.record;
+  host.report(complete(host.evidence([erased(virtioDisk)])), id);
+  expect(host.record).toEqual(before);
+});
+
+test('R4: a step that must never run twice is not ordered again once it was cut short', () => {
+  const host = bench();
+  driveToErase(host);
+  host.report(complete(host.evidence([erased(virtioDisk)])));
+  host.report(inspected());
+  host.report(done);
+  const step = create(agent.StepDescriptionSchema, {
+    name: 'firmware.update',
+    rerunClass: RerunClass.NEVER_TWICE,
+  });
+  host.context = {
+    ...host.context,
+    facts: { ...host.context.facts, runnerSteps: [step], runnerVersion: 'v1' },
+  };
+  host.request({ kind: 'clean', steps: [{ step: 'firmware.update', arguments: {} }] });
+  driveToInspect(host);
+  host.report(inspected());
+  const { id } = host.operation();
+  expect(host.operation().kind.case).toBe('runStep');
+  host.report(failed('interrupted'), id);
+  const runs = host.record.host?.status?.run;
+  const again = host.record.operation?.operation;
+  expect(again?.kind.case === 'runStep' && again.kind.value.step).not.toBe('firmware.update');
+  expect(runs?.steps.find(({ name }) => name === 'firmware.update')?.attempt).toBe(1);
+});
+
+test('a disk out of scope stands in no plan', () => {
+  const remote = create(StorageDeviceSchema, {
+    ...virtioDisk,
+    device: 'sdb',
+    serial: 'REMOTE-1',
+    transport: Transport.FIBRE_CHANNEL,
+  });
+  const host = bench();
+  driveToErase(host, [virtioDisk, remote]);
+  expect(host.record.devicePlan.map(({ device }) => device?.serial)).toEqual(['DISK-1']);
+});
+
+test('a disk whose reading proved nothing is not certified', () => {
+  const host = bench();
+  driveToErase(host);
+  const unread = { ...erased(virtioDisk), verdict: agent.VerdictKind.UNVERIFIED };
+  host.report(complete(host.evidence([unread])));
+  expect(host.record.certified).toEqual([]);
+  expect(host.record.host?.status?.run).toMatchObject({
+    phase: RunPhase.ENDED,
+    outcome: RunOutcome.FAILED,
+  });
+});
+
+test('H6: certificates of an earlier use say nothing of this one', () => {
+  const host = bench();
+  driveToErase(host);
+  host.report(complete(host.evidence([erased(virtioDisk)])));
+  const { status } = host.record.host ?? {};
+  if (status === undefined) throw new Error('no status');
+  status.useEpoch += 1n;
+  host.report(inspected());
+  expect(status.state).not.toBe(HostState.AVAILABLE);
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe('notCertified');
+});
