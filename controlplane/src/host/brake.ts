@@ -40,7 +40,7 @@ export function hasRunnerPlace(turn: Turn, run: Run): boolean {
 export function isBraked(turn: Turn, run: Run, operation: agent.Operation): boolean {
   const { restored, freeze } = turn.context;
   if (restored !== undefined && run.kind !== RunKind.DELETE) {
-    waitFor(turn, run, 'hold', restored);
+    waitFor(turn, run, 'restored', restored);
     return true;
   }
   if (!destroys(operation)) return false;

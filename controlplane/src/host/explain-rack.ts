@@ -8,6 +8,7 @@ import {
   type HostStatus,
   type store,
 } from '@rackwright/api';
+import { rackBrakes } from './explain-brakes.ts';
 import { activeRun } from './turn.ts';
 
 /** Hosts that are named, at most; the rest is counted. */
@@ -21,7 +22,8 @@ export function explainRack(
   const name = record.rack?.name ?? '';
   const id = name.replace(/^racks\//, '');
   const status = record.rack?.status;
-  const causes = [...agentCauses(record, agentConnected), ...hostCauses(hosts)];
+  const brakes = rackBrakes(record);
+  const causes = [...agentCauses(record, agentConnected), ...brakes.causes, ...hostCauses(hosts)];
   const joined = record.agentPublicKey.length > 0;
   return create(ExplanationSchema, {
     subject: name,
@@ -29,7 +31,10 @@ export function explainRack(
     causes: causes.map((cause) => create(CauseSchema, cause)),
     blocker: agentConnected ? '' : 'the agent of the rack',
     ...(status?.lastSeenTime === undefined || agentConnected ? {} : { since: status.lastSeenTime }),
-    unblock: unblock(id, joined, agentConnected, status?.duplicateAgent ?? ''),
+    unblock: [
+      ...unblock(id, joined, agentConnected, status?.duplicateAgent ?? ''),
+      ...brakes.unblock,
+    ],
     lastEvidence: status?.agentVersion ? `the agent said it is version ${status.agentVersion}` : '',
   });
 }

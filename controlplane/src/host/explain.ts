@@ -17,6 +17,7 @@ import {
 } from '@rackwright/api';
 import { adviceFor } from './advice.ts';
 import { displayOf } from './display.ts';
+import { tellBrake, tellRestored } from './explain-brakes.ts';
 import {
   needsWork,
   tellFence,
@@ -62,7 +63,7 @@ function tell(record: store.HostRecord, context: HostContext): Told {
     const lack = needsWork(record, record.host?.spec) ? tellMissing(record, context) : undefined;
     return tellKeptDeletion(record) ?? withForce(record, lack ?? tellGoal(record, context));
   }
-  const held = tellFence(record) ?? tellHold(record);
+  const held = tellFence(record) ?? tellRestored(record, context) ?? tellHold(record);
   return held ?? tellMissing(record, context) ?? tellGoal(record, context);
 }
 
@@ -91,6 +92,7 @@ function tellRun(record: store.HostRecord, run: Run, context: HostContext): Told
     nextAttemptTime: record.operation?.notBefore ?? pauseEnd(step),
     deadline: step?.deadline ?? run.deadline,
     unblock: waitingAdvice(record, reason, context),
+    ...tellBrake(record, run, context),
   };
 }
 

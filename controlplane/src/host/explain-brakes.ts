@@ -1,0 +1,137 @@
+/** Explains what brakes make a host or a rack wait for, and what lets it go on. Pure. */
+import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import type { Run, store } from '@rackwright/api';
+import { freezeText } from './brake.ts';
+import { isRestoredHold } from './restored.ts';
+import type { HostContext } from './types.ts';
+
+interface ToldOfBrake {
+  readonly causes?: readonly { readonly text: string; readonly since?: Timestamp | undefined }[];
+  readonly blocker: string;
+  readonly nextAttemptTime?: Timestamp;
+  readonly unblock: readonly string[];
+}
+
+/** What a run waits for when a brake keeps it; undefined when it waits for something else. */
+export function tellBrake(
+  record: store.HostRecord,
+  run: Run,
+  context: HostContext,
+): ToldOfBrake | undefined {
+  switch (run.waiting?.reason) {
+    case 'freeze':
+      return tellFreeze(context);
+    case 'capacity':
+      return tellQueue(record, run, context, 'the limit of runs');
+    case 'wipeBudget':
+      return tellQueue(record, run, context, 'the wipe budget');
+    case 'restored':
+      return { blocker: 'the restored store', unblock: adviceToAccept(rackOf(record), context) };
+    default:
+      return undefined;
+  }
+}
+
+function tellFreeze({ freeze }: HostContext): ToldOfBrake {
+  const again = 'the work then goes on by itself';
+  if (freeze === undefined) return { blocker: 'a freeze', unblock: [`nothing: ${again}`] };
+  const thaw = freeze.of.startsWith('racks/')
+    ? `rackwright rack thaw ${idOf(freeze.of)} --reason WHY`
+    : 'rackwright fleet thaw --reason WHY';
+  return {
+    blocker: 'the freeze',
+    causes: [{ text: freezeText(freeze), since: freeze.at }],
+    unblock: [`ask ${freeze.by}, then: ${thaw}`, again],
+  };
+}
+
+function tellQueue(
+  record: store.HostRecord,
+  run: Run,
+  { standings }: HostContext,
+  blocker: string,
+): ToldOfBrake {
+  const rack = idOf(rackOf(record));
+  const queued = standings.flatMap(({ name, own, nextPlaceMs }) =>
+    own
+      .filter((slot) => slot.kind === 'queued' && slot.run === run.number)
+      .map(({ position = 1 }) => ({ name, position, nextPlaceMs })),
+  )[0];
+  const nextMs = queued?.position === 1 ? queued.nextPlaceMs : undefined;
+  const since = run.waiting?.since;
+  const text = run.waiting?.message ?? '';
+  const place = queued === undefined ? '' : ` (place ${queued.position} in the queue)`;
+  const raise =
+    run.waiting?.reason === 'capacity'
+      ? `rackwright rack update ${rack} --runs N`
+      : queued?.name === 'fleetWipes'
+        ? 'rackwright fleet update --wipe-budget N/SECONDS'
+        : `rackwright rack update ${rack} --wipe-budget N/SECONDS`;
+  return {
+    blocker,
+    causes: [{ text: `${text}${place}`, since }],
+    ...(nextMs === undefined ? {} : { nextAttemptTime: timestampFromMs(nextMs) }),
+    unblock: ['nothing: it goes on by itself when it has its place', `or allow more: ${raise}`],
+  };
+}
+
+/** A host that is held because its store has lost something. */
+export function tellRestored(record: store.HostRecord, context: HostContext) {
+  const hold = record.host?.status?.holds.find(isRestoredHold);
+  if (hold === undefined) return undefined;
+  return {
+    headline: 'held: the store was restored; nothing new starts until a person accepts that',
+    causes: [{ text: context.restored ?? hold.reason, since: hold.since }],
+    blocker: 'the restored store',
+    since: hold.since,
+    unblock: adviceToAccept(rackOf(record), context),
+  };
+}
+
+function adviceToAccept(rack: string, { restored = '', session }: HostContext): string[] {
+  if (restored.includes('was accepted') || restored === '') {
+    const start = `start the agent of ${rack} again: rackwright-agent run --config FILE`;
+    return session === undefined ? [start] : ['nothing: the agent hears of it by itself'];
+  }
+  return [
+    `see what its agent has done since: rackwright rack get ${idOf(rack)}`,
+    'hold each host that may be in use: rackwright host hold HOST --reason WHY',
+    `then: rackwright rack accept-restored-store ${idOf(rack)} --reason WHY`,
+  ];
+}
+
+/** What a rack's own record says of its brakes. */
+export function rackBrakes({ rack, acceptedStore }: store.RackRecord): {
+  readonly causes: { readonly text: string; readonly since?: Timestamp }[];
+  readonly unblock: string[];
+} {
+  const name = rack?.name ?? '';
+  const { freeze, restoredStore } = rack?.status ?? {};
+  const causes: { text: string; since?: Timestamp }[] = [];
+  const unblock: string[] = [];
+  if (freeze !== undefined) {
+    const since = freeze.at === undefined ? {} : { since: freeze.at };
+    causes.push({ text: freezeText({ ...freeze, of: name }), ...since });
+    unblock.push(`rackwright rack thaw ${idOf(name)} --reason WHY`);
+  }
+  if (restoredStore !== undefined) {
+    const since = restoredStore.since === undefined ? {} : { since: restoredStore.since };
+    const text =
+      `its agent has seen revision ${restoredStore.seenRevision} of store ` +
+      `${restoredStore.seenIncarnation}, the store was at ${restoredStore.revision} of ` +
+      `${restoredStore.incarnation}: nothing is ordered of it`;
+    causes.push({ text, ...since });
+    unblock.push(`rackwright rack accept-restored-store ${idOf(name)} --reason WHY`);
+  } else if (acceptedStore !== undefined) {
+    causes.push({ text: 'its agent has not heard yet that the restored store was accepted' });
+  }
+  return { causes, unblock };
+}
+
+function rackOf(record: store.HostRecord): string {
+  return record.host?.spec?.rack ?? '';
+}
+
+function idOf(rack: string): string {
+  return rack.replace(/^racks\//, '');
+}
