@@ -21,6 +21,7 @@ import { quietLog, testSigner } from '../runner-gateway/testing.ts';
 import { AttemptEnd, type OperationContext } from '../session/index.ts';
 import { type BmcDrivers, createExecutor } from './index.ts';
 
+const { RunStepSchema } = agent;
 const guid = Array.from({ length: 16 }, (_, index) => index * 17);
 const identity = { guid: Uint8Array.from(guid), serial: 'HOST-1' };
 const fru = ' Product Serial : HOST-1\n';
@@ -225,6 +226,59 @@ describe('SetPower', () => {
     Object.assign(context, { begin: () => Promise.reject(new AttemptEnd(refusal)) });
     await expect(setPower(toRunner)).rejects.toThrow('too late');
     expect(bmc).toMatchObject({ power: 'off', bootFlags: [0, 0] });
+  });
+});
+
+describe('RunStep out of band', () => {
+  const clear = {
+    step: 'management.clear_event_log',
+    mode: agent.StepMode.RUN,
+    destructive: false,
+    bmc: access,
+    expectedIdentity: identity,
+  };
+  const runStep = (rig: ReturnType<typeof setUp>, value: MessageInitShape<typeof RunStepSchema>) =>
+    rig.execute({ case: 'runStep', value: create(RunStepSchema, value) });
+
+  test('clears the event log once its intent is durable, without any runner', async () => {
+    const rig = setUp({ logEntries: 700 });
+    expect(await runStep(rig, clear)).toEqual({ kind: 'complete' });
+    expect(rig.bmc.logEntries).toBe(1);
+    expect(rig.calls).toEqual(['begin off 0']);
+    expect(rig.bmc.switches).toBe(0);
+  });
+
+  test('tells another BMC nothing', async () => {
+    const rig = setUp({ logEntries: 700 });
+    const expectedIdentity = { ...identity, serial: 'HOST-2' };
+    const result = await runStep(rig, { ...clear, expectedIdentity });
+    expect(result).toMatchObject({ kind: 'failed', type: 'identityMismatch' });
+    expect(rig.bmc.logEntries).toBe(700);
+    expect(rig.calls).toEqual([]);
+  });
+
+  test('believes no BMC that says yes and does nothing, and none that has no log', async () => {
+    const lying = setUp({ logEntries: 700, lying: true });
+    expect(await runStep(lying, clear)).toMatchObject({ kind: 'failed', type: 'notApplied' });
+    const without = setUp({ logEntries: undefined });
+    expect(await runStep(without, clear)).toMatchObject({ kind: 'failed', type: 'unsupported' });
+  });
+
+  test('runs no step that its Hello does not name, and checks none', async () => {
+    const rig = setUp();
+    expect(rig.executor.steps?.map(({ name }) => name)).toEqual([clear.step]);
+    const other = { ...clear, step: 'management.polish' };
+    expect(await runStep(rig, other)).toMatchObject({ kind: 'failed', type: 'unsupported' });
+    const check = { ...clear, mode: agent.StepMode.CHECK };
+    expect(await runStep(rig, check)).toMatchObject({ kind: 'failed', type: 'unsupported' });
+    expect(rig.calls).toEqual([]);
+  });
+
+  test('that was cut short is left to the control plane', () => {
+    const { executor, context } = setUp();
+    const kind = { case: 'runStep', value: create(RunStepSchema, clear) } as const;
+    const operation = create(agent.OperationSchema, { id: 'op', kind });
+    expect(executor.resume(operation, context)).toBe('interrupted');
   });
 });
 

@@ -53,6 +53,10 @@ describe('R8: what is missing or unknown is never success', () => {
     'run_step.mode': { case: 'runStep', value: without('mode') },
     'run_step.mode:': { case: 'runStep', value: { ...runStep, mode: 9 as agent.StepMode } },
     'run_step.destructive': { case: 'runStep', value: without('destructive') },
+    'run_step.bmc.credential': {
+      case: 'runStep',
+      value: { ...without('bootOperationId'), bmc: { address: '192.0.2.7' } },
+    },
     'run_step.boot_operation_id': { case: 'runStep', value: without('bootOperationId') },
     'cancel.operation_id': { case: 'cancel', value: {} },
   };

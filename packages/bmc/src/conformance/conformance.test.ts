@@ -5,7 +5,7 @@ import { defaultGovernorLimits } from '../governor-state.ts';
 import { IpmiDriver } from '../ipmi/driver.ts';
 import { defaultIpmitoolOptions } from '../ipmi/ipmitool.ts';
 import { defaultReadBackTimings } from '../read-back.ts';
-import { imitatedBmc, imitatedIpmitool } from './imitated-ipmitool.ts';
+import { type ImitatedBmc, imitatedBmc, imitatedIpmitool } from './imitated-ipmitool.ts';
 import { type BmcRig, bmcConformance, type DeviceSide } from './suite.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
@@ -19,31 +19,32 @@ const fru = [
   ' Product Serial        : HOST-1',
 ].join('\n');
 
+function imitatedDriver(clock: VirtualClock, bmc: ImitatedBmc, secret = password): BmcDriver {
+  return new IpmiDriver({
+    target: {
+      address: '192.0.2.1',
+      port: 623,
+      cipherSuite: 3,
+      user: 'admin',
+      password: secret,
+      credential: 'credentials/rack@1',
+    },
+    governor: new Governor(clock, defaultGovernorLimits, () => {}),
+    exec: imitatedIpmitool(clock, bmc),
+    clock,
+    ipmitool: defaultIpmitoolOptions,
+    readBack: defaultReadBackTimings,
+  });
+}
+
 type Rig = BmcRig & { readonly clock: VirtualClock };
 
 /** A rig around the imitation; `breakIt` may wrap each driver. */
 function imitatedRig(breakIt: (driver: BmcDriver) => BmcDriver = (driver) => driver): Rig {
   const clock = new VirtualClock();
   const honestBmc = imitatedBmc({ password, fru });
-  const driverOf = (bmc: ReturnType<typeof imitatedBmc>, secret = password): BmcDriver => {
-    const governor = new Governor(clock, defaultGovernorLimits, () => {});
-    const driver = new IpmiDriver({
-      target: {
-        address: '192.0.2.1',
-        port: 623,
-        cipherSuite: 3,
-        user: 'admin',
-        password: secret,
-        credential: 'credentials/rack@1',
-      },
-      governor,
-      exec: imitatedIpmitool(clock, bmc),
-      clock,
-      ipmitool: defaultIpmitoolOptions,
-      readBack: defaultReadBackTimings,
-    });
-    return breakIt(driver);
-  };
+  const driverOf = (bmc: ImitatedBmc, secret = password): BmcDriver =>
+    breakIt(imitatedDriver(clock, bmc, secret));
   const devices = ['none', 'network', 'disk'] as const;
   return {
     clock,
@@ -79,6 +80,25 @@ describe('IpmiDriver with the imitation of ipmitool', () => {
       await rig.clock.settle(run(rig));
     });
   }
+});
+
+describe('IpmiDriver clears an event log', () => {
+  const driverOf = (changes: Parameters<typeof imitatedBmc>[0]) => {
+    const clock = new VirtualClock();
+    const bmc = imitatedBmc({ password, ...changes });
+    return { bmc, clock, driver: imitatedDriver(clock, bmc) };
+  };
+
+  test.each([
+    ['that has entries', { logEntries: 300 }, { kind: 'ok', value: { changed: true } }],
+    ['that is empty, which needs no command', { logEntries: 0 }, { value: { changed: false } }],
+    ['that stays as it is', { logEntries: 300, lying: true }, { type: 'notApplied' }],
+    ['that the BMC does not have', { logEntries: undefined }, { type: 'unsupported' }],
+    ['of a silent BMC', { logEntries: 3, silent: true }, { reason: 'unreachable' }],
+  ])('%s', async (_, changes, expected) => {
+    const { clock, driver } = driverOf(changes);
+    expect(await clock.settle(driver.clearEventLog())).toMatchObject(expected);
+  });
 });
 
 /** A driver of which some methods are replaced. */

@@ -215,6 +215,20 @@ describe('the boot override', () => {
   }
 });
 
+describe('the event log', () => {
+  test('is cleared and seen to be cleared, and left alone when it is empty', async () => {
+    const { driver } = await setUp({}, {}, { logEntries: 12 });
+    expect(await driver.clearEventLog()).toMatchObject({ kind: 'ok', value: { changed: true } });
+    const { driver: ofEmpty } = await setUp();
+    expect(await ofEmpty.clearEventLog()).toMatchObject({ kind: 'ok', value: { changed: false } });
+  });
+
+  test('that is not cleared after all is not called cleared', async () => {
+    const { driver } = await setUp({}, {}, { logEntries: 12, fault: { kind: 'yesButNothing' } });
+    expect(gist(await driver.clearEventLog())).toContain('notApplied');
+  });
+});
+
 describe('power', () => {
   test('takes its reset types from the resource that tells them', async () => {
     const { driver, host } = await setUp({
