@@ -28,6 +28,23 @@ describe('the command line', () => {
       '--label is "x"; it must be NAME=VALUE',
     ],
     [['host', 'update', 'h1', '--priority', 'a'], 'INTERFACE.STEP=NUMBER'],
+    [['host', 'hold', 'h1', '--reason', 'x'], '--scope'],
+    [['host', 'hold', 'h1', '--scope', 'work'], '--reason'],
+    [
+      ['host', 'hold', 'h1', '--scope', 'work', '--reason', 'x', '--for', '2x'],
+      '--for is "2x"; it must be a duration as 90s, 30m, 2h or 3d',
+    ],
+    [
+      ['host', 'hold', 'h1', '--scope', 'work', '--reason', 'x', '--until', 'noon'],
+      '--until is "noon"; it must be a time as 2026-01-31T12:00:00Z',
+    ],
+    [
+      ['host', 'hold', 'h1', '--scope', 'power', '--reason', 'x', '--for', '1h', '--until', 'now'],
+      'not both',
+    ],
+    [['host', 'adopt', 'h1'], '--to'],
+    [['host', 'service', 'h1'], 'give at least one --step'],
+    [['host', 'provision', 'h1'], '--image'],
     [['abandoned', 'resolve', 'u1'], '--reason'],
   ])('%j ends with exit code 2 and says what is right', async (args, message) => {
     const { code, err, out } = await runOver(args);

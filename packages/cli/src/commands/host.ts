@@ -30,6 +30,18 @@ import {
 } from './host-client.ts';
 import { cancelDelete, deleteHost, releaseHold } from './host-deletion.ts';
 import { type SpecFlags, specFlags, specFrom } from './host-spec.ts';
+import {
+  adoptHost,
+  claimHost,
+  holdHost,
+  provisionHost,
+  reimageHost,
+  releaseHost,
+  rescueHost,
+  retryHost,
+  serviceHost,
+  unclaimHost,
+} from './host-use.ts';
 import { watchHost } from './host-watch.ts';
 
 const aliases = hostAliases;
@@ -133,11 +145,21 @@ function hostCommand(
 
 const abortRun = buildCommand({
   docs: { brief: 'End the run under way' },
-  parameters: { flags: { ...hostFlags, ...reasonFlag }, positional: hostArgument, aliases },
-  async func(this: CliContext, flags: SharedFlags & { reason: string }, id: string) {
+  parameters: {
+    flags: { ...hostFlags, ...reasonFlag, ...requestFlag },
+    positional: hostArgument,
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & { reason: string; requestId: string },
+    id: string,
+  ) {
     const name = resourceName('hosts', id);
-    const { reason } = flags;
-    const host = await withHosts(this.world, flags, (hosts) => hosts.abortRun({ name, reason }));
+    const { reason, requestId } = flags;
+    const host = await withHosts(this.world, flags, (hosts) =>
+      hosts.abortRun({ name, reason, requestId }),
+    );
     showHost(this.world, flags, host);
   },
 });
@@ -235,8 +257,18 @@ export const hostRoutes = buildRouteMap({
     steps: cleanSteps,
     resume: resumeRun,
     skip: skipStep,
+    service: serviceHost,
+    provision: provisionHost,
+    reimage: reimageHost,
+    release: releaseHost,
+    rescue: rescueHost,
+    adopt: adoptHost,
     history,
     abort: abortRun,
+    retry: retryHost,
+    claim: claimHost,
+    unclaim: unclaimHost,
+    hold: holdHost,
     'release-hold': releaseHold,
     power: powerRoutes,
     explain: explainHost,

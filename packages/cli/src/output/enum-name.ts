@@ -3,6 +3,7 @@ import {
   ArgumentTypeSchema,
   BmcProtocolSchema,
   ErasureLevelSchema,
+  HoldScopeSchema,
   HostGoalSchema,
   RerunClassSchema,
   RunKindSchema,
@@ -13,6 +14,7 @@ import {
 const enums = {
   BmcProtocol: BmcProtocolSchema,
   ErasureLevel: ErasureLevelSchema,
+  HoldScope: HoldScopeSchema,
   HostGoal: HostGoalSchema,
   ArgumentType: ArgumentTypeSchema,
   RerunClass: RerunClassSchema,

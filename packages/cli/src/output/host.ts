@@ -1,6 +1,9 @@
 /** How a host is shown: a row of a table, a block of fields, a line of a watch. */
 import {
   type BmcEndpoint,
+  FaultSeverity,
+  type Hold,
+  HoldScope,
   type Host,
   HostState,
   type Run,
@@ -64,6 +67,7 @@ export function hostFields(host: Host, clock: Clock): [string, string][] {
     ['run', runText(host)],
     ...waitingFields(status?.run, clock),
     ['problem', problemText(host)],
+    ...useFields(host, clock),
     ...stepFields(status?.run),
     ['rack', spec?.rack ?? ''],
     ['agent', status?.agentConnected === true ? 'connected' : 'away'],
@@ -104,6 +108,31 @@ function stepFields(run: Run | undefined): [string, string][] {
   });
 }
 
+/** What people have said of the host, and what is wrong with it. */
+function useFields({ status }: Host, clock: Clock): [string, string][] {
+  const { claim, holds = [], faults = [] } = status ?? {};
+  const claimed = claim === undefined ? '' : `${claim.by} ${ago(clock, claim.at)}: ${claim.reason}`;
+  return [
+    ['claimed by', claimed],
+    ...holds.map((hold): [string, string] => [holdName(hold), holdText(hold, clock)]),
+    ...faults.map(({ type, message, since, severity }): [string, string] => [
+      severity === FaultSeverity.WARNING ? 'warning' : 'fault',
+      `${type}: ${message} (${ago(clock, since)})`,
+    ]),
+    ['image', status?.image ?? ''],
+  ];
+}
+
+/** "held", "power held", "release held" */
+function holdName({ scope }: Hold): string {
+  return scope === HoldScope.WORK ? 'held' : `${enumName('HoldScope', scope)} held`;
+}
+
+function holdText({ by, since, until, reason }: Hold, clock: Clock): string {
+  const end = until === undefined ? '' : `, ends ${ago(clock, until)}`;
+  return `by ${by} ${ago(clock, since)}${end}: ${reason}`;
+}
+
 function inventoryFields({ status }: Host): [string, string][] {
   const inventory = status?.inventory;
   if (inventory === undefined) return [];
@@ -126,9 +155,10 @@ function inventoryFields({ status }: Host): [string, string][] {
 
 /** The worst that is to be said of a host. */
 export function problemText({ status }: Host): string {
-  const [fault] = status?.faults ?? [];
+  const faults = status?.faults ?? [];
+  const fault = faults.find(({ severity }) => severity !== FaultSeverity.WARNING) ?? faults[0];
   const [hold] = status?.holds ?? [];
-  if (hold !== undefined) return `held: ${hold.reason}`;
+  if (hold !== undefined) return `${holdName(hold)}: ${hold.reason}`;
   if (fault !== undefined) return `${fault.type}: ${fault.message}`;
   const failure = status?.lastError?.failure;
   if (failure !== undefined) return `${failure.type}: ${failure.message}`;

@@ -1,15 +1,24 @@
-import { create } from '@bufbuild/protobuf';
+import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type Host, HostSchema, HostState, RunKind, RunPhase, StepState } from '@rackwright/api';
+import {
+  FaultSeverity,
+  HoldScope,
+  type Host,
+  HostSchema,
+  HostState,
+  RunKind,
+  RunPhase,
+  StepState,
+} from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseEndpoint, specFrom } from '../commands/host-spec.ts';
 import { enumName, enumValue } from './enum-name.ts';
-import { changeText, hostColumns } from './host.ts';
+import { changeText, hostColumns, hostFields, problemText } from './host.ts';
 import { formatFields, formatTable } from './table.ts';
 import { clean, fit, pad, widthOf } from './text.ts';
-import { ago, duration } from './time.ts';
+import { ago, duration, parseDuration, parseInstant } from './time.ts';
 
 const clock: Clock = { nowMs: () => 1_000_000, suspendAwareMs: () => 0, after: () => () => {} };
 
@@ -165,4 +174,55 @@ describe('flags of a host', () => {
       'spec.retired',
     ]);
   });
+});
+
+describe('what people have said of a host', () => {
+  const host = create(HostSchema, {
+    name: 'hosts/h1',
+    status: {
+      state: HostState.PROVISIONED,
+      display: 'provisioned',
+      image: 'registry.example/os:1',
+      claim: { by: 'user:ann', reason: 'database', at: timestampFromMs(940_000) },
+      holds: [
+        {
+          scope: HoldScope.RELEASE,
+          by: 'user:bob',
+          reason: 'audit',
+          since: timestampFromMs(940_000),
+          until: timestampFromMs(1_060_000),
+        },
+      ],
+      faults: [
+        { type: 'bmcBusy', message: 'slow', severity: FaultSeverity.WARNING },
+        { type: 'releaseFailed', message: 'power stayed on', severity: FaultSeverity.ERROR },
+      ],
+    },
+  });
+
+  test('stands among its fields: claim, holds with their ends, faults and warnings', () => {
+    const fields = hostFields(host, clock);
+    expect(fields).toContainEqual(['claimed by', 'user:ann 1m ago: database']);
+    expect(fields).toContainEqual(['release held', 'by user:bob 1m ago, ends in 1m: audit']);
+    expect(fields).toContainEqual(['image', 'registry.example/os:1']);
+    expect(fields.map(([title]) => title)).toEqual(expect.arrayContaining(['warning', 'fault']));
+  });
+
+  test('is its problem, and an error comes before a warning', () => {
+    expect(problemText(host)).toBe('release held: audit');
+    const free = clone(HostSchema, host);
+    if (free.status !== undefined) free.status.holds = [];
+    expect(problemText(free)).toBe('releaseFailed: power stayed on');
+  });
+});
+
+test('durations and times that people write are read exactly, and nothing else is', () => {
+  expect(['90s', '30m', '2h', '3d'].map(parseDuration)).toEqual([
+    90_000, 1_800_000, 7_200_000, 259_200_000,
+  ]);
+  expect(['', '2', '2x', '-1s', '1.5h', '1000000000s'].map(parseDuration)).toEqual(
+    Array.from({ length: 6 }, () => undefined),
+  );
+  expect(parseInstant('2026-01-31T12:00:00Z')).toEqual(timestampFromMs(Date.UTC(2026, 0, 31, 12)));
+  expect(['noon', '2026-01-31', ''].map(parseInstant)).toEqual([undefined, undefined, undefined]);
 });

@@ -1,5 +1,11 @@
 /** Times for people. */
-import { type Timestamp, timestampDate, timestampMs } from '@bufbuild/protobuf/wkt';
+import { fromJson } from '@bufbuild/protobuf';
+import {
+  type Timestamp,
+  TimestampSchema,
+  timestampDate,
+  timestampMs,
+} from '@bufbuild/protobuf/wkt';
 import type { Clock } from '@rackwright/platform';
 
 const units = [
@@ -35,4 +41,20 @@ export function instant(time: Timestamp | undefined): string {
     : timestampDate(time)
         .toISOString()
         .replace(/\.\d+Z$/, 'Z');
+}
+
+/** A time as "2026-11-20T07:00:00Z" or with an offset; undefined for anything else. */
+export function parseInstant(text: string): Timestamp | undefined {
+  try {
+    return fromJson(TimestampSchema, text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** "90s", "30m", "2h", "3d" in milliseconds; undefined for anything else. */
+export function parseDuration(text: string): number | undefined {
+  const [, count, name] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const unit = units.find(([each]) => each === name);
+  return unit === undefined ? undefined : Number(count) * unit[1];
 }
