@@ -16,6 +16,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
 import type { BmcDriver, BmcFailed, BmcResult, BmcTransient } from '@rackwright/bmc';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
+import { boundText, messageBytesMax } from '@rackwright/results';
 import {
   type BmcDrivers,
   bmcEndpoint,
@@ -183,7 +184,7 @@ export class PowerSync implements PowerLooks {
 
   #lookIn(target: Target, delayMs: number): void {
     target.cancelTimer();
-    target.cancelTimer = this.#parts.clock.after(delayMs, () => {
+    target.cancelTimer = this.#parts.clock.after(Math.floor(delayMs), () => {
       this.#due.push(target);
       this.#pump();
     });
@@ -295,8 +296,9 @@ export class PowerSync implements PowerLooks {
     const lastedMs = nowMs - sinceMs;
     const { silentLooksMax, silentMs } = this.#limits;
     if (silent && looks + 1 < silentLooksMax && lastedMs < silentMs) return;
-    const since = timestampFromMs(clock.nowMs() - (silent ? lastedMs : 0));
-    this.#tell(target, undefined, cause, { reachable: !silent, cause, message, since });
+    const since = timestampFromMs(Math.round(clock.nowMs() - (silent ? lastedMs : 0)));
+    const words = boundText(message, messageBytesMax);
+    this.#tell(target, undefined, cause, { reachable: !silent, cause, message: words, since });
   }
 
   /** Tells power and health as far as they differ from what was told (P6). */

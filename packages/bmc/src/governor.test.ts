@@ -168,3 +168,64 @@ describe('the governors of a rack', () => {
     expect(governors.at('192.0.2.1:623')).not.toBe(first);
   });
 });
+
+describe('a look', () => {
+  const noWay = { giveWay: () => {} };
+
+  test('is refused while an operation waits or is under way', async () => {
+    const { clock, governor } = setUp();
+    const slow = governor.run('c@1', async () => {
+      await new Promise<void>((resolve) => void clock.after(1_000, resolve));
+      return ok(1);
+    });
+    const look = await clock.settle(governor.run('c@1', async () => ok(2), undefined, noWay));
+    expect(look).toMatchObject({ kind: 'transient', reason: 'busy' });
+    expect(await clock.settle(slow)).toEqual(ok(1));
+    const later = governor.run('c@1', async () => ok(2), undefined, noWay);
+    expect(await clock.settle(later)).toEqual(ok(2));
+  });
+
+  test('breaks off for an operation, whether it waits or is under way', async () => {
+    const { clock, governor } = setUp();
+    const abort = new AbortController();
+    const look = { giveWay: () => abort.abort() };
+    const underWay = governor.run(
+      'c@1',
+      () =>
+        new Promise<BmcResult<number>>((resolve) => {
+          abort.signal.addEventListener('abort', () => resolve(transient('cancelled', 'no')));
+        }),
+      abort.signal,
+      look,
+    );
+    const waiting = governor.run('c@1', async () => ok(2), abort.signal, look);
+    const operation = governor.run('c@1', async () => ok(3));
+    expect(await clock.settle(underWay)).toMatchObject({ reason: 'cancelled' });
+    expect(await clock.settle(waiting)).toMatchObject({ reason: 'cancelled' });
+    expect(await clock.settle(operation)).toEqual(ok(3));
+    expect(clock.nowMs()).toBe(100);
+  });
+
+  test('does not present a password that was refused once', async () => {
+    const { clock, governor, call } = setUp();
+    await call(refusal);
+    let asked = 0;
+    const act = async () => {
+      asked += 1;
+      return ok(1);
+    };
+    const look = await clock.settle(governor.run('c@1', act, undefined, noWay));
+    expect(look).toMatchObject({ kind: 'failed', type: 'authentication' });
+    expect(asked).toBe(0);
+    expect(await clock.settle(governor.run('c@2', act, undefined, noWay))).toEqual(ok(1));
+  });
+
+  test('that is silent does not open the breaker', async () => {
+    const { clock, governor, call, health } = setUp();
+    for (let n = 0; n < 5; n++) {
+      await clock.settle(governor.run('c@1', async () => silence, undefined, noWay));
+    }
+    expect(health).toEqual([]);
+    expect(await call(ok(1))).toEqual(ok(1));
+  });
+});

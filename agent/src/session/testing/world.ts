@@ -5,11 +5,11 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
-import type { Log, Random } from '@rackwright/platform';
+import type { Clock, Log, Random } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import { Journal } from '../../journal/index.ts';
 import { MemoryDisk } from '../../journal/testing/disk.ts';
-import { AgentSession, type Executor, type OperationContext } from '../index.ts';
+import { AgentSession, type Executor, type OperationContext, type PowerLooks } from '../index.ts';
 import { TestClock } from './clock.ts';
 import { ControlPlane } from './control-plane.ts';
 
@@ -22,6 +22,14 @@ export type Work = (
 
 export const journalPath = '/state/journal';
 export const snapshotPath = '/state/boot-snapshot';
+
+/** What one life of the agent has, and its session. */
+export interface Life {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly session: AgentSession;
+}
 
 /** A long time for any deadline in these tests. */
 const deadlineMsDefault = 3_600_000;
@@ -52,6 +60,8 @@ export class World {
   resume: Executor['resume'] = () => 'interrupted';
   kinds: Executor['operationKinds'] = ['verifyAccess', 'setPower', 'inspect', 'runStep'];
   limits: ConstructorParameters<typeof AgentSession>[0]['limits'] = {};
+  /** Makes what looks at power, for each life. */
+  looks: ((life: Life) => PowerLooks) | undefined;
   /** The present life's session. */
   session: AgentSession | undefined;
   #kill: () => void = () => undefined;
@@ -100,7 +110,9 @@ export class World {
         agentVersion: '0.0.0',
         limits: this.limits ?? {},
       });
-      await this.session.start(this.#executor(life.alive));
+      const { session } = this;
+      const looks = this.looks?.({ clock, random, log, session });
+      await session.start(this.#executor(life.alive), looks);
     };
     // Without a journal the program does not start.
     starting().catch(kill);

@@ -49,7 +49,7 @@ export function imitatedIpmitool(clock: Clock, bmc: ImitatedBmc): Exec {
     async run(request: ExecRequest, signal?: AbortSignal): Promise<ExecResult> {
       if (signal?.aborted === true) return { kind: 'notStarted', message: 'aborted' };
       if (bmc.silent) {
-        await new Promise<void>((resolve) => void clock.after(silenceMs, resolve));
+        await silence(clock, signal);
         const error = 'Error issuing Get Channel Authentication Capabilities request';
         return exited(1, '', `Get Auth Capabilities error\n${error}\n${noSession}`);
       }
@@ -60,6 +60,14 @@ export function imitatedIpmitool(clock: Clock, bmc: ImitatedBmc): Exec {
       return answer(clock, bmc, request.args.slice(at + 1));
     },
   };
+}
+
+/** Whoever gives up kills the program. */
+function silence(clock: Clock, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    clock.after(silenceMs, resolve);
+    signal?.addEventListener('abort', () => resolve(), { once: true });
+  });
 }
 
 const noSession = 'Error: Unable to establish IPMI v2 / RMCP+ session\n';
