@@ -1,5 +1,13 @@
 /** Which steps a clean has, in which order, and how one follows the other. */
-import { agent, type CleaningPolicy, HostGoal, HostState, RunOutcome, RunPhase, StepState } from '@rackwright/api';
+import {
+  agent,
+  type CleaningPolicy,
+  HostGoal,
+  HostState,
+  RunOutcome,
+  RunPhase,
+  StepState,
+} from '@rackwright/api';
 import {
   bench,
   builtInSteps,
