@@ -88,6 +88,14 @@ export function tellRestored(record: store.HostRecord, context: HostContext) {
   };
 }
 
+/** What is under way goes on; what comes after it does not, until a person accepts the store. */
+export function tellRunOfRestored(record: store.HostRecord, context: HostContext) {
+  const told = tellRestored(record, context);
+  if (told === undefined) return undefined;
+  const { causes, blocker, unblock } = told;
+  return { causes, blocker, unblock };
+}
+
 function adviceToAccept(rack: string, { restored = '', session }: HostContext): string[] {
   if (restored.includes('was accepted') || restored === '') {
     const start = `start the agent of ${rack} again: rackwright-agent run --config FILE`;
@@ -95,7 +103,7 @@ function adviceToAccept(rack: string, { restored = '', session }: HostContext): 
   }
   return [
     `see what its agent has done since: rackwright rack get ${idOf(rack)}`,
-    'hold each host that may be in use: rackwright host hold HOST --reason WHY',
+    'hold each host that may be in use: rackwright host hold HOST --scope work --reason WHY',
     `then: rackwright rack accept-restored-store ${idOf(rack)} --reason WHY`,
   ];
 }

@@ -17,7 +17,7 @@ import {
 } from '@rackwright/api';
 import { adviceFor } from './advice.ts';
 import { displayOf } from './display.ts';
-import { tellBrake, tellRestored } from './explain-brakes.ts';
+import { tellBrake, tellRestored, tellRunOfRestored } from './explain-brakes.ts';
 import {
   needsWork,
   tellFence,
@@ -56,7 +56,11 @@ function tell(record: store.HostRecord, context: HostContext): Told {
   if (newer !== undefined) return newer;
   const run = activeRun(status);
   if (run !== undefined) {
-    const told = { ...tellRun(record, run, context), ...tellForced(record, run) };
+    const told = {
+      ...tellRun(record, run, context),
+      ...tellForced(record, run),
+      ...tellRunOfRestored(record, context),
+    };
     return run.waiting === undefined ? told : withForce(record, told);
   }
   if (status.deletion !== undefined) {

@@ -8,6 +8,7 @@ import { cancelOperation } from './operation.ts';
 import { keptIds } from './request-ids.ts';
 import { adopt, claim, hold, image, release, rescue, service, unclaim } from './request-use.ts';
 import { refusalOfSteps } from './requested-steps.ts';
+import { isRestoredHold } from './restored.ts';
 import { stepOn } from './step-on.ts';
 import { activeRun, causedBy, currentStep, now, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from './types.ts';
@@ -137,14 +138,17 @@ function releaseHold(
   const { hold, reason, physicallyDisconnected = false } = request;
   const { status } = turn;
   const named = (each: Hold) =>
-    hold === '' || hold === each.reason || (hold === fencePending && isFenceHold(each));
+    !isRestoredHold(each) &&
+    (hold === '' || hold === each.reason || (hold === fencePending && isFenceHold(each)));
   const kept = status.holds.filter((each) => !named(each));
   const fence = status.holds.find((each) => isFenceHold(each) && !kept.includes(each));
   const refusal = refusalOfFence(turn, fence !== undefined, physicallyDisconnected);
   if (refusal !== undefined) return refusal;
   if (kept.length === status.holds.length) {
     const held = status.holds.map((each) => each.reason).join('; ') || 'none';
-    const message = `${turn.host.name} has no such hold; it has: ${held}`;
+    const lost = status.holds.some(isRestoredHold);
+    const accept = lost ? `; a restored store is accepted for the whole ${turn.spec.rack}` : '';
+    const message = `${turn.host.name} has no such hold to release; it has: ${held}${accept}`;
     return { code: 'failedPrecondition', message };
   }
   status.holds = kept;

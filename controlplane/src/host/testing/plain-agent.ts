@@ -28,6 +28,8 @@ export interface Connecting {
   readonly operations?: MessageInitShape<typeof agent.JournalledOperationSchema>[];
   readonly runners?: MessageInitShape<typeof agent.RunnerReadySchema>[];
   readonly operationKinds?: readonly string[];
+  /** What it has seen of the store; without it nothing. */
+  readonly seen?: { readonly incarnation: string; readonly revision: bigint };
 }
 
 const allKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep', 'cancel'];
@@ -80,8 +82,9 @@ export class PlainAgent {
     this.#requests.push(create(agent.SessionRequestSchema, { message }));
   }
 
-  hello({ journal, operations = [], runners = [], operationKinds = allKinds }: Connecting): void {
-    const named = { operations, runners, operationKinds: [...operationKinds] };
+  hello(connecting: Connecting): void {
+    const { journal, operations = [], runners = [], operationKinds = allKinds, seen } = connecting;
+    const named = { operations, runners, operationKinds: [...operationKinds], ...seen };
     const value = { journal: journal ?? { id: 'j1', generation: 1n }, ...named };
     this.send({ case: 'hello', value });
   }

@@ -42,6 +42,8 @@ export interface ReplicaOptions {
   readonly resyncIntervalMs?: number;
   /** How long the start may take; less than it needs leaves it under way. */
   readonly startForMs?: number;
+  /** It starts on a restored store: a new incarnation. */
+  readonly restored?: boolean;
   /** Its watches see nothing. */
   readonly deaf?: boolean;
   /** It dies where it passes this crash point first. */
@@ -96,6 +98,7 @@ export class Rig {
     const inner = await openMemoryStore({
       random: this.#random,
       disk: this.disk,
+      restored: options.restored ?? false,
       faults: (call) => faults?.(call) ?? noFault,
     });
     const watched = breakable(inner, options.deaf === true);

@@ -1,0 +1,226 @@
+/** A store that has lost something: nothing is ordered until a person has accepted that. */
+import { clone, create } from '@bufbuild/protobuf';
+import { agent, HostState, RunKind, RunOutcome, RunPhase, store as wire } from '@rackwright/api';
+import { storeKey } from '@rackwright/store';
+import { describe, expect, test } from 'vitest';
+import { erased, virtioDisk } from './testing/bench.ts';
+import {
+  type Connecting,
+  complete,
+  connectAgent,
+  type PlainAgent,
+  proved,
+  toAvailable,
+  toErase,
+} from './testing/plain-agent.ts';
+import { type Replica, type Rig, rigWith } from './testing/rig.ts';
+
+const { BEGUN, ENDED, JOURNALLED } = agent.JournalledOperation_State;
+const { CONTINUE, CANCEL } = agent.Directive_Action;
+const nextLife = { id: 'j1', generation: 2n };
+
+async function started() {
+  const rig = rigWith({});
+  const replica = await rig.replica();
+  const plain = await connectAgent(rig, replica);
+  return { rig, replica, plain };
+}
+
+/** The agent comes back, and has seen more than there is. */
+function comesWithMore(rig: Rig, replica: Replica, operations: Connecting['operations'] = []) {
+  const { incarnation } = rig.disk;
+  const seen = { incarnation, revision: 100_000n };
+  return connectAgent(rig, replica, { journal: nextLife, operations, seen });
+}
+
+/** As AcceptRestoredStore writes it. */
+function accept(rig: Rig): void {
+  const record = clone(wire.RackRecordSchema, rig.rack() ?? create(wire.RackRecordSchema));
+  const { incarnation } = rig.disk;
+  record.incarnation = incarnation;
+  record.acceptedStore = create(agent.StoreAcceptedSchema, { incarnation, by: 'user:ann' });
+  delete record.rack?.status?.restoredStore;
+  rig.put(storeKey('racks', 'r1'), wire.RackRecordSchema, record);
+}
+
+/** The agent has taken the acceptance in and says Hello anew. */
+async function comesAgain(
+  rig: Rig,
+  replica: Replica,
+  plain: PlainAgent,
+  operations: Connecting['operations'] = [],
+) {
+  await plain.heartbeat();
+  expect(plain.of('storeAccepted')).toMatchObject([{ by: 'user:ann' }]);
+  await plain.cut();
+  const { incarnation } = rig.disk;
+  const seen = { incarnation, revision: 1n };
+  return connectAgent(rig, replica, { journal: nextLife, operations, seen });
+}
+
+const holds = (rig: Rig) => rig.status().holds.map(({ reason }) => reason);
+const kinds = (plain: PlainAgent) => plain.of('operation').map(({ kind }) => kind.case);
+
+describe('an agent that has seen more than the store has', () => {
+  test('is shown with its journal, and every host of its rack is held', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    await plain.cut();
+    const listed = { operationId: 'u1/9/4/1', hostUid: 'u1', state: BEGUN };
+    await comesWithMore(rig, replica, [listed]);
+    expect(rig.rack()?.rack?.status?.restoredStore).toMatchObject({
+      seenRevision: 100_000n,
+      journal: ['hosts/h1: operation u1/9/4/1 begun'],
+    });
+    expect(holds(rig)).toEqual([expect.stringMatching(/^restored: /)]);
+    const explained = await rig.during(replica.hosts.explain('h1'));
+    expect(explained?.unblock).not.toEqual([]);
+  });
+
+  test('gets nothing to do, is told to stop nothing, and begins nothing', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    await plain.cut();
+    const again = await comesWithMore(rig, replica, [
+      { operationId: 'u1/9/4/1', hostUid: 'u1', state: BEGUN },
+      { operationId: 'u1/8/4/1', hostUid: 'u1', state: ENDED },
+      { operationId: 'u1/9/5/1', hostUid: 'u1', state: JOURNALLED },
+    ]);
+    await again.beat(600_000);
+    expect(again.of('welcome')[0]?.directives).toMatchObject([
+      { operationId: 'u1/9/4/1', action: CONTINUE },
+      { operationId: 'u1/8/4/1', action: CONTINUE },
+    ]);
+    expect(kinds(again)).toEqual([]);
+    expect(again.of('leaseRenewal').every(({ frozen }) => frozen !== '')).toBe(true);
+  });
+
+  test('is held back also when revisions have caught up, and over a restart', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    await plain.cut();
+    await (await comesWithMore(rig, replica)).cut();
+    replica.kill();
+    const next = await rig.replica({ id: 'next' });
+    const { incarnation } = rig.disk;
+    const seen = { incarnation, revision: 1n };
+    const again = await connectAgent(rig, next, { journal: nextLife, seen });
+    await again.beat(60_000);
+    expect(kinds(again)).toEqual([]);
+    expect(rig.rack()?.rack?.status?.restoredStore?.seenRevision).toBe(100_000n);
+  });
+
+  test('no release of its hold lets a host go on, only the acceptance', async () => {
+    const { rig, replica, plain } = await started();
+    await plain.cut();
+    await comesWithMore(rig, replica);
+    const hold = holds(rig)[0] ?? '';
+    for (const each of [hold, '']) {
+      const request = { kind: 'releaseHold', hold: each, reason: 'x' } as const;
+      expect(await replica.request(request)).toMatchObject({
+        kind: 'refused',
+        message: expect.stringContaining('accepted for the whole racks/r1'),
+      });
+    }
+    expect(holds(rig)).toEqual([hold]);
+  });
+
+  test('a person accepts it: the run ends, its work is taken back, and the goal goes on', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    const { id } = plain.last();
+    await plain.cut();
+    const listed = [
+      { operationId: id, hostUid: 'u1', state: BEGUN },
+      { operationId: 'u1/9/4/1', hostUid: 'u1', state: BEGUN },
+    ];
+    const again = await comesWithMore(rig, replica, listed);
+    accept(rig);
+    const third = await comesAgain(rig, replica, again, listed);
+    expect(rig.rack()?.acceptedStore).toBeUndefined();
+    expect(holds(rig)).toEqual([]);
+    const { run, dirty } = rig.status();
+    expect([run?.kind, run?.outcome, run?.error?.type]).toEqual([
+      RunKind.CLEAN,
+      RunOutcome.FAILED,
+      'restored',
+    ]);
+    expect(dirty).toBe(true);
+    expect(third.of('welcome')[0]?.directives).toMatchObject([
+      { operationId: id, action: CONTINUE },
+      { operationId: 'u1/9/4/1', action: CANCEL },
+    ]);
+    expect(third.of('operation').map(({ kind }) => kind)).toMatchObject([
+      { case: 'cancel', value: { operationId: id } },
+    ]);
+    await third.beat(120_000);
+    expect(rig.status().run).toMatchObject({ number: 10n, phase: RunPhase.RUNNING });
+    expect(third.last().id).toBe('u1/10/0/1');
+  });
+
+  test('what the interrupted erasure then reports is nobody’s', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    const operation = plain.last();
+    const evidence = plain.evidence([erased(virtioDisk)]);
+    await plain.cut();
+    const listed = [{ operationId: operation.id, hostUid: 'u1', state: ENDED }];
+    const again = await comesWithMore(rig, replica);
+    accept(rig);
+    const third = await comesAgain(rig, replica, again, listed);
+    const value = create(agent.CompleteSchema, { evidence });
+    await third.report({ case: 'complete', value }, operation);
+    expect(third.of('reportAnswer')).toMatchObject([{ verdict: agent.ReportAnswer_Verdict.STALE }]);
+    expect(rig.record().certified).toEqual([]);
+  });
+
+  test('an available host is cleaned again, since nobody knows what it was used for', async () => {
+    const { rig, replica, plain } = await started();
+    await toAvailable(rig, plain);
+    const epoch = rig.status().useEpoch;
+    await plain.cut();
+    const again = await comesWithMore(rig, replica);
+    accept(rig);
+    const third = await comesAgain(rig, replica, again);
+    await third.beat(6_000);
+    expect(rig.status()).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+    expect(rig.status().useEpoch).toBeGreaterThan(epoch);
+    expect(rig.status().run?.kind).toBe(RunKind.CLEAN);
+  });
+});
+
+describe('a new incarnation', () => {
+  /** h1 is verified, and the rack is worked for in the first incarnation. */
+  async function restored() {
+    const { rig, replica, plain } = await started();
+    await plain.report(proved());
+    await plain.cut();
+    replica.kill();
+    const first = rig.disk.incarnation;
+    const next = await rig.replica({ id: 'next', restored: true });
+    return { rig, next, first };
+  }
+
+  test('holds the hosts of a rack whose agent is away', async () => {
+    const { rig, first } = await restored();
+    expect(rig.rack()?.rack?.status?.restoredStore).toMatchObject({
+      seenIncarnation: first,
+      incarnation: rig.disk.incarnation,
+    });
+    expect(holds(rig)).toEqual([expect.stringMatching(/^restored: /)]);
+  });
+
+  test('is accepted for an agent that comes later, and known at its Hello', async () => {
+    const { rig, next, first } = await restored();
+    accept(rig);
+    const seen = { incarnation: first, revision: 5n };
+    const plain = await connectAgent(rig, next, { journal: nextLife, seen });
+    expect(holds(rig)).toHaveLength(1);
+    const again = await comesAgain(rig, next, plain);
+    await again.beat(90_000);
+    expect(holds(rig)).toEqual([]);
+    await again.report(complete());
+    expect(rig.rack()?.rack?.status?.restoredStore).toBeUndefined();
+    expect(rig.rack()?.acceptedStore).toBeUndefined();
+  });
+});
