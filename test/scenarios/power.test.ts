@@ -98,7 +98,7 @@ test('metal3-55: while work holds a host, power is refused and no command sent',
   driveToErase(host);
   for (const kind of ['powerOn', 'powerOff', 'powerReset'] as const) {
     const refusal = refusalOf(host, { kind, bootOldDiskReason: 'a test' });
-    expect(refusal.message).toContain('clean 3 holds the host since');
+    expect(refusal.message).toContain('clean 3 holds the host (at');
     expect(refusal.message).toContain('(at deploy.erase_devices)');
   }
   host.report(done);
