@@ -167,3 +167,14 @@ test('a rack without any agent has nobody to forget anything: force leaves no fe
   expect(left?.fencePending).toBe(false);
   expect(left?.leftBehind[0]).toContain('was not switched off: no agent has ever joined its rack');
 });
+
+test('a call that hung before it was forced is not made again when its own time is over', () => {
+  const host = switchingOff(normal);
+  const { operationTimeoutMs } = host.context.timing;
+  pass(host, operationTimeoutMs - 10_000);
+  host.request(force);
+  const effects = pass(host, 10_000);
+  expect(effects.filter(({ kind }) => kind === 'send')).toEqual([]);
+  expect(statusOf(host).run?.number).toBe(2n);
+  expect(pass(host, callMs - 10_000)).toContainEqual({ kind: 'forget' });
+});

@@ -6,7 +6,6 @@
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { type Hold, HoldScope, type Run } from '@rackwright/api';
-import { busyText, busyWith } from './busy.ts';
 import { missing } from './goal.ts';
 import { type Kind, requests, requestsDuringRun, type State } from './machine-tables.ts';
 import { activeRun, runName, type Turn } from './turn.ts';
@@ -57,10 +56,8 @@ function refusedByTables(turn: Turn, kind: RequestKind): string | undefined {
 
 function refusedByPeople(turn: Turn, kind: RequestKind, by: Requester): string | undefined {
   const { deletion, claim } = turn.status;
-  if (kind === 'delete') {
-    const busy = deletion === undefined ? busyWith(turn) : undefined;
-    return busy === undefined ? undefined : busyText(busy);
-  }
+  // Who is busy is judged where the intent is written down (`deletion.ts`).
+  if (kind === 'delete') return undefined;
   if (deletion !== undefined && ordering.has(kind)) {
     return (
       `${deletion.by} asked for its deletion ${sinceText(deletion.at)}; ` +
