@@ -52,6 +52,7 @@ export class Site {
   readonly machines = new Map<string, HousedMachine>();
   readonly #environment: Readonly<Record<string, string>>;
   readonly #racks = new Map<string, RackSite>();
+  readonly #uids = new Map<string, string>();
   #operatorsPort = 0;
   #guard: ChildProcess | undefined;
   #controlPlane: Program | undefined;
@@ -156,7 +157,7 @@ export class Site {
         const stale = { username: bmcUser, password: stalePassword };
         await credentials.createCredential({ credentialId: credential, credential: stale });
       }
-      await hosts.createHost({
+      const { uid } = await hosts.createHost({
         hostId: plan.name,
         host: {
           labels: { firmware: plan.form },
@@ -173,7 +174,15 @@ export class Site {
           },
         },
       });
+      this.#uids.set(plan.name, uid);
     }
+  }
+
+  /** The uid that the host was enrolled with, also when it is gone. */
+  uidOf(host: string): string {
+    const uid = this.#uids.get(host);
+    if (uid === undefined) throw new Error(`there is no host ${host}`);
+    return uid;
   }
 
   async listHosts(): Promise<Host[]> {

@@ -3,11 +3,13 @@
  *
  *     wait h1 available 60      until the host (or "all") is shown as exactly that; seconds, 120
  *                               unless given
+ *     wait h1 deleted           until it is gone
  *     wait r1 away              until the rack's agent is "connected" or "away"
  *     kill r1                   the rack's agent, by SIGKILL
  *     start r1                  the rack's agent
  *     fault h3 silent           break a machine; "none" mends it
- *     run host clean h1         a rackwright command that has to succeed
+ *     run host clean h1         a rackwright command that has to succeed; in its arguments "uid:h1"
+ *                               stands for the uid that h1 had in the beginning
  *     fail host power off h1    a rackwright command that has to be refused
  *     sleep 2                   seconds
  *     say All is well
@@ -15,6 +17,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type FaultName, isFaultName } from '../faults.ts';
 import { soundMachines } from '../fleet.ts';
+import { eventually } from '../site/eventually.ts';
 import { setFault } from '../site/machine.ts';
 import { announce, expectThat, type Stage, tell, tellCommand, untilHost } from './stage.ts';
 
@@ -103,8 +106,9 @@ export async function runCommand(stage: Stage, command: Command): Promise<void> 
       return setFault(site.machine(command.host), command.fault);
     case 'run':
     case 'fail': {
-      tellCommand(stage, command.args);
-      const { code, output } = await site.rackwright(command.args);
+      const args = command.args.map((word) => withUid(stage, word));
+      tellCommand(stage, args);
+      const { code, output } = await site.rackwright(args);
       if (output !== '') tell(stage, output);
       const line = command.args.join(' ');
       if (command.kind === 'run') expectThat(code === 0, `"${line}" ended with exit code ${code}`);
@@ -118,16 +122,30 @@ export async function runCommand(stage: Stage, command: Command): Promise<void> 
   }
 }
 
+/** "uid:h1" is the uid of h1, also when it is gone. */
+function withUid({ site }: Stage, word: string): string {
+  const host = /^uid:(.+)$/.exec(word)?.[1];
+  return host === undefined ? word : site.uidOf(host);
+}
+
 async function waitHosts(
   stage: Stage,
   { host, state, seconds }: Command & { kind: 'waitHost' },
 ): Promise<void> {
+  if (state === 'deleted') return await untilDeleted(stage, host, seconds * 1_000);
   const all = soundMachines(stage.fleet).map(({ name }) => name);
   for (const name of host === 'all' ? all : [host]) {
     await untilHost(stage, name, state, seconds * 1_000, ({ status }) => {
       return status?.display === state;
     });
   }
+}
+
+async function untilDeleted(stage: Stage, host: string, timeoutMs: number): Promise<void> {
+  await eventually(`${host} to be deleted`, timeoutMs, async () => {
+    const hosts = await stage.site.listHosts();
+    return hosts.some(({ name }) => name === `hosts/${host}`) ? undefined : true;
+  });
 }
 
 /** Words at spaces; double quotes keep them together. */
