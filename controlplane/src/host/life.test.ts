@@ -12,7 +12,15 @@ import {
 import { expect, test } from 'vitest';
 import { displayOf } from './display.ts';
 import { explainHost } from './explain.ts';
-import { type Bench, bench, done, failed, inspected, verified } from './testing/bench.ts';
+import {
+  type Bench,
+  bench,
+  done,
+  driveToErase,
+  failed,
+  inspected,
+  verified,
+} from './testing/bench.ts';
 import type { HostRequest } from './types.ts';
 
 const status = (host: Bench) => {
@@ -238,6 +246,20 @@ test('what is being rescued is not erased by the goal, also when the boot fails'
   expect(explained(host).unblock[0]).toContain('rackwright host retry h1');
   host.request({ kind: 'retry' });
   expect(status(host).run).toMatchObject({ kind: RunKind.INSPECT, phase: RunPhase.RUNNING });
+});
+
+test('a rescue after a failed clean lasts, and that clean is not gone on with', () => {
+  const host = bench();
+  driveToErase(host);
+  host.report(failed('internal', 'broke'));
+  host.request({ kind: 'rescue', reason: 'save the data' });
+  host.report(done);
+  host.report(done);
+  host.runnerReady();
+  host.nowMs += 48 * 3_600_000;
+  host.apply({ kind: 'tick' });
+  expect(displayOf(status(host))).toBe('manageable, in rescue');
+  expect(refusal(host, { kind: 'resume', reason: '' })).toContain('no failed clean');
 });
 
 test('an adopted host is only verified, and then it is what the person said', () => {

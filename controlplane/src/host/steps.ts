@@ -90,18 +90,19 @@ const powerOff: OperationStep = {
   },
 };
 
-/** What boots from here on may write: certificates of before say nothing of the disks after it. */
-function beginUse({ status }: Turn): void {
-  status.useEpoch += 1n;
-  status.dirty = true;
+/**
+ * What boots from here on may write: certificates of before say nothing of the disks after it, and
+ * no clean of before can be gone on with.
+ */
+function beginUse(turn: Turn): void {
+  turn.status.useEpoch += 1n;
+  turn.status.dirty = true;
+  forgetFailure(turn);
 }
 
 const powerOn: OperationStep = {
   kind: 'operation',
-  begin: (turn) => {
-    beginUse(turn);
-    forgetFailure(turn);
-  },
+  begin: beginUse,
   timeoutMs: operationTimeout,
   operation: (turn) => {
     const value = setPower(turn, true);
