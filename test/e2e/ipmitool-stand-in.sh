@@ -6,7 +6,8 @@
 #   ipmitool-stand-in.sh NODE FOLDER … -H ADDRESS … -f /dev/stdin COMMAND…
 #
 # FOLDER/ADDRESS holds the machine behind that BMC: guid (as hex bytes) and serial, which a BMC may
-# lack, password, machine.pid while it is on, and commands, which says what the BMC was told.
+# lack, password, machine.pid while it is on, log-entries of its event log, and commands, which says
+# what the BMC was told.
 node=$1 folder=$2
 shift 2
 while [ $# -gt 0 ]; do
@@ -60,6 +61,11 @@ case "$*" in
     ;;
   'raw 0x00 0x08 0x05 '*) echo "$5 $6" | sed 's/0x/ /g' >"$machine/boot-flags" ;;
   'raw 0x00 0x09 0x05 0x00 0x00') echo " 01 05$(cat "$machine/boot-flags" 2>/dev/null || echo ' 00 00') 00 00 00" ;;
+  'raw 0x0a 0x40')
+    printf ' 51 %02x 00 00 00 00 00 00 00 00 00 00 00 02\n' "$(cat "$machine/log-entries" 2>/dev/null || echo 0)"
+    ;;
+  # The clearing itself is logged.
+  'sel clear') echo 1 >"$machine/log-entries"; echo 'Clearing SEL.  Please allow a few seconds to erase.' ;;
   *)
     echo 'Unable to send RAW command (rsp=0xc1): Invalid command' >&2
     exit 1
