@@ -204,7 +204,7 @@ function mayRunAgain({ rerunClass }: RunStep): boolean {
  * anew. Only another boot brings one, and that begins with switching off.
  */
 export function bootAgain(turn: Turn, run: Run, step: RunStep, message: string): void {
-  if (step.attempt >= turn.context.timing.interruptionsMax) {
+  if (isCutShortTooOften(turn, step)) {
     failStep(turn, run, step, stepFailure('interrupted', `${step.name}: ${message}`));
     return;
   }
@@ -229,7 +229,7 @@ export function interruptStep(
     holdForPerson(turn, run, step, failure);
     return;
   }
-  if (step.attempt >= turn.context.timing.interruptionsMax) {
+  if (isCutShortTooOften(turn, step)) {
     failStep(turn, run, step, failure);
     return;
   }
@@ -255,6 +255,12 @@ function holdForPerson(turn: Turn, run: Run, step: RunStep, failure: RunFailure)
   delete step.deadline;
   step.error = failure.message;
   waitFor(turn, run, 'hold', `${failure.message}; it never runs twice by itself`);
+}
+
+/** Counts one more; conflicts and results that could not tell were attempts too, but none of these. */
+function isCutShortTooOften({ context }: Turn, step: RunStep): boolean {
+  step.interruptions += 1;
+  return step.interruptions >= context.timing.interruptionsMax;
 }
 
 export function completeStep(turn: Turn, run: Run, step: RunStep): void {

@@ -27,6 +27,7 @@ import {
   withForce,
 } from './explain-deletion.ts';
 import { abortCauses, pauseEnd, personAdvice, stayOf } from './explain-person.ts';
+import { tellPower } from './explain-power.ts';
 import { type Told, tellHold, tellRest, tellUse } from './explain-use.ts';
 import { activeRun, currentStep, runName } from './turn.ts';
 import type { HostContext } from './types.ts';
@@ -189,7 +190,7 @@ function tellGoal(record: store.HostRecord, context: HostContext): Told {
   if (used !== undefined) return used;
   if (status === undefined || backoff === undefined) {
     if (!context.agentRegistered) return tellNoAgent(record);
-    const rest = tellRest(record);
+    const rest = tellPower(record) ?? tellRest(record);
     if (rest !== undefined) return rest;
     return { headline: `${displayed(record)}: it is where its goal (${goal}) wants it` };
   }

@@ -6,6 +6,7 @@ import {
   type CleaningPolicy,
   ErasureLevel,
   HostGoal,
+  HostPower,
   type HostSpec,
 } from '@rackwright/api';
 import { nameProblem } from './names.ts';
@@ -33,6 +34,7 @@ export function checkHostSpec(path: string, spec: HostSpec, violations: Violatio
   }
   checkMacs(`${path}.boot_macs`, spec.bootMacs, violations);
   checkEnum(`${path}.goal`, HostGoal, spec.goal, violations);
+  checkEnum(`${path}.power`, HostPower, spec.power, violations);
   if (spec.cleaning !== undefined) checkCleaning(`${path}.cleaning`, spec.cleaning, violations);
 }
 

@@ -39,6 +39,7 @@ const updatablePaths = [
   'spec.bmc.certificate_sha256',
   'spec.boot_macs',
   'spec.goal',
+  'spec.power',
   'spec.cleaning',
   'spec.cleaning.level',
   'spec.cleaning.priority_overrides',

@@ -44,6 +44,12 @@ export const specFlags = {
     optional: true,
     brief: 'State that it is led to by itself',
   },
+  power: {
+    kind: 'enum',
+    values: ['on', 'off', 'unmanaged'],
+    optional: true,
+    brief: 'What its power should be while no run holds it',
+  },
   erasure: {
     kind: 'enum',
     values: ['full', 'metadata-only'],
@@ -81,6 +87,7 @@ export interface SpecFlags {
   readonly bmcCertificate?: string;
   readonly mac?: readonly string[];
   readonly goal?: 'available' | 'manageable';
+  readonly power?: 'on' | 'off' | 'unmanaged';
   readonly erasure?: 'full' | 'metadata-only';
   readonly priority?: readonly string[];
   readonly allowDiskless?: boolean;
@@ -120,6 +127,7 @@ export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: st
       flags.mac?.map((mac) => mac.toLowerCase().replaceAll('-', ':')),
     ),
     ...set('goal', flags.goal && enumValue('HostGoal', flags.goal)),
+    ...set('power', flags.power && enumValue('HostPower', flags.power)),
     ...(Object.keys(cleaning).length > 0 ? { cleaning } : {}),
     ...(Object.keys(deletion).length > 0 ? { deletion } : {}),
     ...set('retired', flags.retired),

@@ -19,6 +19,7 @@ import {
   resourceName,
   type SharedFlags,
 } from '../flags.ts';
+import { enumName } from '../output/enum-name.ts';
 import { printFields, printJson, printLines, printTable } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { ago } from '../output/time.ts';
@@ -26,6 +27,7 @@ import { openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
 import { allPages, withClient } from './calls.ts';
 import { showExplanation } from './explain.ts';
+import { updateRackCommand } from './rack-update.ts';
 
 const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
@@ -135,6 +137,7 @@ const joinToken = buildCommand({
 export const rackRoutes = buildRouteMap({
   routes: {
     create: createRack,
+    update: updateRackCommand(showRack),
     get: getRack,
     list: listRacks,
     delete: deleteRack,
@@ -177,12 +180,19 @@ function showRack(world: World, { output }: SharedFlags, rack: Rack): void {
     ['last seen', ago(world.clock, rack.status?.lastSeenTime)],
     ['agent key', rack.status?.agentKeySha256 ?? ''],
     ['refused agent', rack.status?.duplicateAgent ?? ''],
+    ['power sync', powerSyncText(rack)],
     ['to forget', hostsText(rack.status?.tombstones ?? 0)],
   ]);
 }
 
 function hostsText(count: number): string {
   return count === 0 ? '' : `${count} ${count === 1 ? 'host' : 'hosts'} removed by force`;
+}
+
+function powerSyncText({ spec }: Rack): string {
+  const seconds = spec?.powerSyncSeconds ?? 60;
+  const policy = enumName('PowerMismatchPolicy', spec?.powerMismatch ?? 0) || 'report';
+  return seconds === 0 ? 'off' : `every ${seconds} s; a mismatch: ${policy}`;
 }
 
 function labelText(labels: Readonly<Record<string, string>>): string {

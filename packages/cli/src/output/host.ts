@@ -23,7 +23,7 @@ export function hostColumns(clock: Clock): Column<Host>[] {
     { title: 'RUN', value: (host) => runText(host), widthMin: 12 },
     { title: 'RACK', value: ({ spec }) => spec?.rack ?? '', dropOrder: 2 },
     { title: 'BMC', value: ({ spec }) => spec?.bmc?.address ?? '', dropOrder: 3 },
-    { title: 'POWER', value: powerText, dropOrder: 4 },
+    { title: 'POWER', value: (host) => powerText(host), dropOrder: 4 },
     {
       title: 'CHANGED',
       value: ({ updateTime }) => ago(clock, updateTime),
@@ -73,7 +73,7 @@ export function hostFields(host: Host, clock: Clock): [string, string][] {
     ['agent', status?.agentConnected === true ? 'connected' : 'away'],
     ['bmc', bmc === undefined ? '' : bmcText(bmc)],
     ['boot macs', spec?.bootMacs.join(' ') ?? ''],
-    ['power', powerText(host)],
+    ['power', powerText(host, true)],
     ['goal', enumName('HostGoal', spec?.goal ?? 0) || 'available'],
     ['labels', labelText(host.labels)],
     ['last cleaned', ago(clock, status?.lastCleaned?.at)],
@@ -171,9 +171,10 @@ function runName(run: Run): string {
   return `${enumName('RunKind', run.kind)} ${run.number}`;
 }
 
-function powerText({ status }: Host): string {
-  if (status?.poweredOn === undefined) return '';
-  return status.poweredOn ? 'on' : 'off';
+function powerText({ spec, status }: Host, withWish = false): string {
+  const is = status?.poweredOn === undefined ? '' : status.poweredOn ? 'on' : 'off';
+  const wish = enumName('HostPower', spec?.power ?? 0);
+  return !withWish || wish === '' || wish === is ? is : `${is || 'unknown'}, wanted: ${wish}`;
 }
 
 function labelText(labels: Readonly<Record<string, string>>): string {

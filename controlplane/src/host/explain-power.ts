@@ -1,0 +1,62 @@
+/**
+ * Explains a host that nothing is wrong with but its BMC, or its power: what looks have found while
+ * no run holds it. Pure.
+ */
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { type Fault, FaultSeverity, type store } from '@rackwright/api';
+import { adviceFor } from './advice.ts';
+import { bmcUnreachable } from './bmc-health.ts';
+import { displayOf } from './display.ts';
+import type { Told } from './explain-use.ts';
+import { powerMismatch } from './power-policy.ts';
+
+/** What is to be said, and which failure's advice helps. */
+const troubles: Readonly<Record<string, { readonly says: string; readonly advice: string }>> = {
+  [bmcUnreachable]: { says: 'its BMC does not answer', advice: 'unreachable' },
+  bmcAuthentication: { says: 'its BMC refuses the password', advice: 'authentication' },
+  bmcLockedOut: { says: 'its BMC has locked the account', advice: 'lockedOut' },
+  bmcIdentityMismatch: { says: 'its BMC is another machine’s', advice: 'identityMismatch' },
+  bmcProtocol: { says: 'its BMC makes no sense', advice: 'protocol' },
+};
+
+/** Undefined when BMC and power are as they should be. */
+export function tellPower(record: store.HostRecord): Told | undefined {
+  const status = record.host?.status;
+  if (status === undefined) return undefined;
+  const trouble = status.faults.find(({ type }) => type in troubles);
+  if (trouble !== undefined) return tellTrouble(record, trouble);
+  const mismatch = status.faults.find(({ type }) => type === powerMismatch);
+  if (mismatch === undefined) return undefined;
+  return {
+    headline: `${displayOf(status)}: its power is not what its spec says`,
+    causes: [{ text: mismatch.message, since: mismatch.since }],
+    blocker: 'its power',
+    since: mismatch.since,
+    nextAttemptTime: nextTime(record),
+    unblock: [
+      `switch it: rackwright host power ${status.poweredOn === true ? 'off' : 'on'} ${id(record)}`,
+      `or leave it as it is: rackwright host update ${id(record)} --power unmanaged`,
+    ],
+  };
+}
+
+function tellTrouble(record: store.HostRecord, { type, message, since, severity }: Fault): Told {
+  const { says = type, advice = '' } = troubles[type] ?? {};
+  const status = record.host?.status;
+  const grave = severity === FaultSeverity.WARNING ? 'for a while' : 'and nothing can be switched';
+  return {
+    headline: `${status === undefined ? '' : displayOf(status)}: ${says}, ${grave}`,
+    causes: [{ text: message, since }],
+    blocker: 'the BMC',
+    since,
+    unblock: adviceFor(advice, record),
+  };
+}
+
+function nextTime(record: store.HostRecord): Timestamp | undefined {
+  return record.powerEnforcement?.nextTime;
+}
+
+function id(record: store.HostRecord): string {
+  return record.host?.name.replace(/^hosts\//, '') ?? 'HOST';
+}
