@@ -2,8 +2,6 @@
 export {
   type BootConfig,
   type HttpLimits,
-  httpLimitsDefault,
-  loaderBytesMaxDefault,
   type NamedFile,
   type RunnerBootConfig,
 } from './config.ts';

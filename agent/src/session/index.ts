@@ -13,7 +13,7 @@ export {
 export type { ObservationsInit } from './facts.ts';
 export type { BindOutcome, Grants } from './grants.ts';
 export { grpcTransport } from './grpc.ts';
-export { defaultSessionLimits, type SessionLimits } from './limits.ts';
+export { type SessionLimits } from './limits.ts';
 export type { LinkStatus } from './link.ts';
 export { AgentSession, type SessionOptions } from './session.ts';
 export type { Connection, Transport, TransportHandlers } from './transport.ts';

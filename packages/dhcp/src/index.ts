@@ -11,8 +11,7 @@ export {
   type Silence,
 } from './answer.ts';
 export type { BootAsker, BootPermission, BootSettings } from './boot-parts.ts';
-export { type BootClient, type BootClientKind, type BootPlatform, bootClient } from './client.ts';
-export { packetBytesMax } from './limits.ts';
+export { type BootClient, type BootClientKind, type BootPlatform } from './client.ts';
 export { dhcpOption, type OptionKind, readOption, writeOption } from './options.ts';
 export { type DhcpPacket, decodeDhcp, encodeDhcp } from './packet.ts';
 export {
@@ -40,4 +39,4 @@ export {
   type ServerState,
   serve,
 } from './server/serve.ts';
-export { type AddressRange, addressNumber, parseSubnet, type Subnet, subnetHas } from './subnet.ts';
+export { type AddressRange, addressNumber, type Subnet, subnetHas } from './subnet.ts';

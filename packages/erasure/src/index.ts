@@ -13,9 +13,7 @@ export {
   blockBytes,
   type ChallengePlan,
   challengeContent,
-  challengeSeededPlaces,
   planChallenge,
-  readBackSeededPlaces,
   regionLabel,
   regionSeed,
   type Span,
@@ -40,26 +38,16 @@ export {
   type SerialNumbers,
   type WitnessName,
 } from './identity.ts';
-export { metadataSpanBytes, metadataSpans } from './metadata.ts';
+export { metadataSpans } from './metadata.ts';
 export {
   type ErasureLevel,
   type ErasureMethod,
-  erasureLevel,
-  erasureMethods,
-  isErasureMethod,
   type RerunClass,
   rerunClass,
   rerunClassOfAll,
 } from './method.ts';
 export { describePresence, type PresenceDifference, presenceDifferences } from './present.ts';
-export {
-  chooseMethod,
-  decideScope,
-  defaultScopePolicy,
-  methodsOffered,
-  type ScopeDecision,
-  type ScopePolicy,
-} from './scope.ts';
+export { decideScope, defaultScopePolicy, type ScopeDecision, type ScopePolicy } from './scope.ts';
 export { ShapeError } from './shape.ts';
 export {
   KeyError,
@@ -69,17 +57,7 @@ export {
   signatureFits,
   signBytes,
 } from './signature.ts';
-export {
-  boundDeviceLog,
-  deviceLogLineCharactersMax,
-  deviceLogLinesMax,
-  type ErasureStatement,
-  erasureStandard,
-  parseStatement,
-  provesErasure,
-  statementBytesMax,
-  statementFormat,
-} from './statement.ts';
+export { boundDeviceLog, type ErasureStatement, parseStatement } from './statement.ts';
 export {
   type BlockRead,
   combineVerdicts,
@@ -92,10 +70,8 @@ export {
   type Certificate,
   type CertificateCheck,
   type CertificateProblem,
-  type ChainCheck,
   describeProblem,
   verifyCertificate,
-  verifyChain,
 } from './verify.ts';
 export {
   deviceFactsOf,

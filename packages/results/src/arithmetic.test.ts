@@ -1,7 +1,5 @@
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { backoffDelayMs, fullJitterDelayMs } from './back-off.ts';
-import { afterConflict, conflictBudgetMs } from './conflict-budget.ts';
 import { hashFraction } from './hash.ts';
 
 describe('back-off', () => {
@@ -52,40 +50,4 @@ test('spreads hash fractions evenly, also of names that differ in one character'
   }
   expect(counts.size).toBe(10);
   for (const count of counts.values()) expect(Math.abs(count - 1000)).toBeLessThan(150);
-});
-
-describe('conflict budget', () => {
-  test('starts with the first conflict and waits the delay asked for', () => {
-    expect(afterConflict({ nowMs: 1000, delayMs: 30_000 })).toEqual({
-      kind: 'retry',
-      firstConflictAtMs: 1000,
-      notBeforeMs: 31_000,
-    });
-  });
-
-  test('never waits beyond its end, and the conflict after that counts as failed', () => {
-    const firstConflictAtMs = 5000;
-    const endMs = firstConflictAtMs + conflictBudgetMs;
-    const late = afterConflict({ firstConflictAtMs, nowMs: endMs - 10, delayMs: 3_600_000 });
-    expect(late).toEqual({ kind: 'retry', firstConflictAtMs, notBeforeMs: endMs });
-    const after = afterConflict({ firstConflictAtMs, nowMs: endMs, delayMs: 0 });
-    expect(after).toEqual({ kind: 'spent', firstConflictAtMs });
-  });
-
-  test('ends after fifteen minutes whatever delays are asked for', () => {
-    fc.assert(
-      fc.property(fc.array(fc.integer({ min: 1, max: 2_000_000 }), { minLength: 1 }), (delays) => {
-        let nowMs = 0;
-        let firstConflictAtMs: number | undefined;
-        for (const delayMs of delays) {
-          const decision = afterConflict({ firstConflictAtMs, nowMs, delayMs });
-          firstConflictAtMs = decision.firstConflictAtMs;
-          if (decision.kind === 'spent') return nowMs >= conflictBudgetMs;
-          nowMs = decision.notBeforeMs;
-          if (nowMs > conflictBudgetMs) return false;
-        }
-        return true;
-      }),
-    );
-  });
 });

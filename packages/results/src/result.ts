@@ -100,17 +100,3 @@ export interface TransientError {
 export type FinalResult = Complete | RetryAfter | Failed | TransientError;
 
 export type Result = FinalResult | Continuing | HostUpdated;
-
-/** Whether `result` ends its attempt. */
-export function endsAttempt(result: Result): result is FinalResult {
-  switch (result.kind) {
-    case 'complete':
-    case 'retryAfter':
-    case 'failed':
-    case 'transientError':
-      return true;
-    case 'continuing':
-    case 'hostUpdated':
-      return false;
-  }
-}

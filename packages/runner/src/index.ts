@@ -9,34 +9,20 @@ export {
   type DeviceListing,
   type NvmeEraseMode,
   type OpenRegion,
-  transferBytesMax,
 } from './block-devices.ts';
 export { type ConfigResult, type RunnerConfig, readConfig } from './config.ts';
 export { eraseDevices, eraseDevicesMetadata, erasuresAtOnceMax } from './erase/step.ts';
-export { takeInventory } from './inventory.ts';
 export { fileDisks } from './linux/file-disks.ts';
 export { fileMachine } from './linux/file-machine.ts';
 export type { Machine, MachineHardware } from './machine.ts';
 export { type RunnerParts, runRunner } from './runner.ts';
-export {
-  type AgentAddress,
-  type AgentConnection,
-  type AgentDialer,
-  grpcDialer,
-} from './session/dialer.ts';
+export { type AgentAddress, type AgentConnection, type AgentDialer } from './session/dialer.ts';
 export {
   inspected,
-  progressIntervalMs,
   RunnerSession,
   type SessionEffect,
   type SessionEvent,
 } from './session/machine.ts';
-export {
-  decodeRecord,
-  emptyRecord,
-  encodeRecord,
-  type FinishedOperation,
-  type RunnerRecord,
-} from './session/record.ts';
+export { type FinishedOperation, type RunnerRecord } from './session/record.ts';
 export type { DeviceStage, Step, StepContext, StepEnd } from './step.ts';
 export { runnerVersion } from './version.ts';

@@ -11,19 +11,11 @@ export {
   type StateStore,
   VALUE_BYTES_MAX,
   type WatchEvent,
-  WRITE_ID_LENGTH_MAX,
   type WriteResult,
   type WriteTrace,
 } from './contract.ts';
 export { StoreError, type StoreErrorCode } from './errors.ts';
-export {
-  isUnder,
-  KEY_LENGTH_MAX,
-  keySegment,
-  parseKeySegment,
-  parseStoreKey,
-  storeKey,
-} from './key.ts';
+export { keySegment, storeKey } from './key.ts';
 export { MemoryDisk } from './memory/disk.ts';
 export {
   type MemoryCall,

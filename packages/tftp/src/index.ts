@@ -1,15 +1,8 @@
 /** TFTP as a server of read requests: packets, options and transfers, without sockets. */
-export {
-  blockBytesDefault,
-  type Negotiated,
-  negotiate,
-  type OptionLimits,
-  windowBlocksDefault,
-} from './options.ts';
+export { type Negotiated, type OptionLimits } from './options.ts';
 export {
   decodePacket,
   encodePacket,
-  requestBytesMax,
   type TftpOption,
   type TftpPacket,
   type TftpRequest,

@@ -8,6 +8,6 @@ export { nodeDisk } from './disk.ts';
 export { type ExecGroup, nodeExec } from './exec.ts';
 export { nodeHttp } from './http.ts';
 export { nodeHttpClient } from './https-client.ts';
-export { type LogLevel, logTextUnitsMax, nodeLog } from './log.ts';
+export { type LogLevel, nodeLog } from './log.ts';
 export { nodeRandom } from './random.ts';
 export { nodeUdp } from './udp.ts';

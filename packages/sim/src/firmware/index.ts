@@ -1,12 +1,6 @@
 /** Firmware of software machines on loopback, and the DHCP server of the site it stands in. */
-export { type BootParameters, DhcpClient } from './dhcp-client.ts';
+export { type BootParameters } from './dhcp-client.ts';
 export { type BootEnd, type Firmware, netboot } from './firmware.ts';
-export { type IpxeActions, type IpxeEnd, type LoadedImage, runIpxeScript } from './ipxe-script.ts';
 export { type LeaseGiver, type LeaseGiverOptions, startLeaseGiver } from './lease-giver.ts';
-export {
-  architectureOf,
-  type BootIdentity,
-  type BootNetwork,
-  type FirmwareForm,
-} from './network.ts';
+export { type BootIdentity, type BootNetwork, type FirmwareForm } from './network.ts';
 export { fetchByTftp, type TftpFetch } from './tftp-client.ts';

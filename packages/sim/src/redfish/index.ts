@@ -10,7 +10,6 @@ export {
 } from '../loopback/redfish-bmc.ts';
 export {
   type BootChoice,
-  defaultHabits,
   type RedfishFault,
   type RedfishHabits,
   type RedfishIdentity,
