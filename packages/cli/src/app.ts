@@ -3,6 +3,7 @@ import { buildApplication, buildRouteMap, run, type StricliProcess, text_en } fr
 import { abandonedRoutes } from './commands/abandoned.ts';
 import { credentialRoutes } from './commands/credential.ts';
 import { erasureRoutes } from './commands/erasure.ts';
+import { fleetRoutes } from './commands/fleet.ts';
 import { hostRoutes } from './commands/host.ts';
 import { rackRoutes } from './commands/rack.ts';
 import { describeFailure, exitCodeOf, exitCodes } from './failure.ts';
@@ -13,6 +14,7 @@ const routes = buildRouteMap({
     rack: rackRoutes,
     host: hostRoutes,
     credential: credentialRoutes,
+    fleet: fleetRoutes,
     erasure: erasureRoutes,
     abandoned: abandonedRoutes,
   },

@@ -2,14 +2,7 @@
 
 import { create } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import {
-  createClient,
-  JoinTokenSchema,
-  ListRacksResponseSchema,
-  type Rack,
-  RackSchema,
-  RackService,
-} from '@rackwright/api';
+import { JoinTokenSchema, ListRacksResponseSchema, type Rack, RackSchema } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import {
   connectionFlags,
@@ -19,28 +12,26 @@ import {
   resourceName,
   type SharedFlags,
 } from '../flags.ts';
+<<<<<<< /tmp/p2/theirs
+import { printJson, printLines, printTable } from '../output/show.ts';
+=======
 import { enumName } from '../output/enum-name.ts';
 import { printFields, printJson, printLines, printTable } from '../output/show.ts';
+>>>>>>> /tmp/p2/ours
 import type { Column } from '../output/table.ts';
 import { ago } from '../output/time.ts';
-import { openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
-import { allPages, withClient } from './calls.ts';
+import { allPages } from './calls.ts';
 import { showExplanation } from './explain.ts';
+<<<<<<< /tmp/p2/theirs
+import { acceptRestoredStore, freezeRack, thawRack, updateRack } from './rack-brakes.ts';
+import { agentState, showRack, withRacks } from './rack-client.ts';
+=======
 import { updateRackCommand } from './rack-update.ts';
+>>>>>>> /tmp/p2/ours
 
 const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
-
-const withRacks = <T>(
-  world: World,
-  flags: SharedFlags,
-  work: (racks: ReturnType<typeof client>) => Promise<T>,
-) => withClient(openConnection(world, flags), client, work);
-
-function client({ channel, defaults }: Awaited<ReturnType<typeof openConnection>>) {
-  return createClient(RackService, channel, defaults);
-}
 
 const createRack = buildCommand({
   docs: { brief: 'Make a rack known' },
@@ -143,6 +134,10 @@ export const rackRoutes = buildRouteMap({
     delete: deleteRack,
     'join-token': joinToken,
     explain: explainRack,
+    update: updateRack,
+    freeze: freezeRack,
+    thaw: thawRack,
+    'accept-restored-store': acceptRestoredStore,
   },
   docs: { brief: 'Racks and their agents' },
 });
@@ -160,6 +155,8 @@ function columns({ clock }: World): Column<Rack>[] {
     { title: 'DISPLAY NAME', value: ({ spec }) => spec?.displayName ?? '', widthMin: 12 },
   ];
 }
+<<<<<<< /tmp/p2/theirs
+=======
 
 function agentState({ status }: Rack): string {
   if (status?.agentConnected === true) return 'connected';
@@ -200,3 +197,4 @@ function labelText(labels: Readonly<Record<string, string>>): string {
     .map(([key, value]) => `${key}=${value}`)
     .join(' ');
 }
+>>>>>>> /tmp/p2/ours

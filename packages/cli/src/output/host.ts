@@ -93,7 +93,9 @@ function bmcText({ address, port, protocol, credential }: BmcEndpoint): string {
 function waitingFields(run: Run | undefined, clock: Clock): [string, string][] {
   const waiting = run?.phase === RunPhase.WAITING ? run.waiting : undefined;
   if (waiting === undefined) return [];
-  const text = `${waiting.reason}: ${waiting.message} (since ${ago(clock, waiting.since)})`;
+  const { reason, message, since, position } = waiting;
+  const place = position === undefined ? '' : `, place ${position} in the queue`;
+  const text = `${reason}: ${message} (since ${ago(clock, since)}${place})`;
   return [['waiting for', text]];
 }
 

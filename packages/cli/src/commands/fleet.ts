@@ -1,0 +1,164 @@
+/** rackwright fleet … */
+import { createClient, type Fleet, FleetSchema, FleetService } from '@rackwright/api';
+import { buildCommand, buildRouteMap } from '@stricli/core';
+import { UsageError } from '../failure.ts';
+import { connectionFlags, outputFlag, type SharedFlags } from '../flags.ts';
+import { printFields, printJson } from '../output/show.ts';
+import { openConnection } from '../settings.ts';
+import type { CliContext, World } from '../world.ts';
+import { withClient } from './calls.ts';
+import {
+  type BrakeFlags,
+  brakeFlags,
+  budgetText,
+  freezeFields,
+  parseBudget,
+  wipeBudgetFlag,
+} from './limits.ts';
+
+const shared = { ...connectionFlags, ...outputFlag };
+const aliases = { o: 'output' } as const;
+
+const client = ({ channel, defaults }: Awaited<ReturnType<typeof openConnection>>) =>
+  createClient(FleetService, channel, defaults);
+
+async function show(
+  world: World,
+  flags: SharedFlags,
+  call: (fleet: ReturnType<typeof client>) => Promise<Fleet>,
+): Promise<void> {
+  const fleet = await withClient(openConnection(world, flags), client, call);
+  if (flags.output === 'json') {
+    printJson(world, FleetSchema, fleet);
+    return;
+  }
+  printFields(world, [
+    ['name', fleet.name],
+    ['wipe budget', budgetText(fleet.spec?.wipeBudget)],
+    ...priorityFields('priority', fleet.spec?.priorityOverrides ?? {}),
+    ...(fleet.spec?.pools ?? []).flatMap(({ pool, priorityOverrides }) =>
+      priorityFields(`pool ${pool}`, priorityOverrides),
+    ),
+    ...freezeFields(world, fleet.status?.freeze),
+  ]);
+}
+
+function priorityFields(
+  title: string,
+  byStep: Readonly<Record<string, number>>,
+): [string, string][] {
+  return Object.entries(byStep).map(([step, priority]) => [title, `${step}=${priority}`]);
+}
+
+const getFleet = buildCommand({
+  docs: { brief: 'Show what holds for every rack' },
+  parameters: { flags: shared, aliases },
+  func(this: CliContext, flags: SharedFlags) {
+    return show(this.world, flags, (fleet) => fleet.getFleet({}));
+  },
+});
+
+interface UpdateFlags extends SharedFlags {
+  readonly wipeBudget?: string;
+  readonly priority?: readonly string[];
+  readonly poolPriority?: readonly string[];
+}
+
+const updateFleet = buildCommand({
+  docs: {
+    brief: 'Change what holds for every rack; what is not named stays',
+    fullDescription:
+      'A host’s own priorities go before those of its pool (the label "pool"), and these before ' +
+      'the fleet’s. --priority replaces all of the fleet’s, --pool-priority those of all pools.',
+  },
+  parameters: {
+    flags: {
+      ...shared,
+      ...wipeBudgetFlag,
+      priority: {
+        kind: 'parsed',
+        parse: String,
+        variadic: true,
+        optional: true,
+        brief: 'INTERFACE.STEP=NUMBER for every host; 0 disables; may be repeated',
+        placeholder: 'step=number',
+      },
+      poolPriority: {
+        kind: 'parsed',
+        parse: String,
+        variadic: true,
+        optional: true,
+        brief: 'POOL:INTERFACE.STEP=NUMBER for the hosts of a pool; may be repeated',
+        placeholder: 'pool:step=number',
+      },
+    },
+    aliases,
+  },
+  async func(this: CliContext, flags: UpdateFlags) {
+    const { wipeBudget, priority, poolPriority } = flags;
+    const paths: string[] = [];
+    if (wipeBudget !== undefined) paths.push('spec.wipe_budget');
+    if (priority !== undefined) paths.push('spec.priority_overrides');
+    if (poolPriority !== undefined) paths.push('spec.pools');
+    if (paths.length === 0) throw new UsageError('name what shall change, --wipe-budget say');
+    const budget = wipeBudget === undefined ? undefined : parseBudget(wipeBudget);
+    const spec = {
+      priorityOverrides: overrides('--priority', priority ?? []),
+      pools: pools(poolPriority ?? []),
+      ...(budget === undefined ? {} : { wipeBudget: budget }),
+    };
+    const updateMask = { paths };
+    await show(this.world, flags, (fleet) => fleet.updateFleet({ fleet: { spec }, updateMask }));
+  },
+});
+
+function overrides(flag: string, texts: readonly string[]): Record<string, number> {
+  return Object.fromEntries(
+    texts.map((text) => {
+      const found = /^([^=]+)=(\d{1,9})$/.exec(text);
+      const [, step, priority] = found ?? [];
+      if (step === undefined) {
+        throw new UsageError(`${flag} is "${text}"; it must be INTERFACE.STEP=NUMBER`);
+      }
+      return [step, Number(priority)];
+    }),
+  );
+}
+
+function pools(texts: readonly string[]) {
+  const byPool = new Map<string, string[]>();
+  for (const text of texts) {
+    const at = text.indexOf(':');
+    if (at < 1) throw new UsageError(`--pool-priority is "${text}"; it must be POOL:STEP=NUMBER`);
+    const pool = text.slice(0, at);
+    byPool.set(pool, [...(byPool.get(pool) ?? []), text.slice(at + 1)]);
+  }
+  return [...byPool].map(([pool, steps]) => ({
+    pool,
+    priorityOverrides: overrides('--pool-priority', steps),
+  }));
+}
+
+const freezeFleet = buildCommand({
+  docs: { brief: 'Let nothing destructive begin anywhere; what is running finishes' },
+  parameters: { flags: { ...shared, ...brakeFlags }, aliases },
+  func(this: CliContext, flags: SharedFlags & BrakeFlags) {
+    const { reason, requestId } = flags;
+    return show(this.world, flags, (fleet) => fleet.freezeFleet({ reason, requestId }));
+  },
+});
+
+const thawFleet = buildCommand({
+  docs: { brief: 'End the freeze of the fleet' },
+  parameters: { flags: { ...shared, ...brakeFlags }, aliases },
+  func(this: CliContext, flags: SharedFlags & BrakeFlags) {
+    const { reason, requestId } = flags;
+    return show(this.world, flags, (fleet) => fleet.thawFleet({ reason, requestId }));
+  },
+});
+
+/** All commands on the fleet. */
+export const fleetRoutes = buildRouteMap({
+  routes: { get: getFleet, update: updateFleet, freeze: freezeFleet, thaw: thawFleet },
+  docs: { brief: 'What holds for every rack: freeze, wipe budget, priorities' },
+});

@@ -1,0 +1,76 @@
+/** How rack commands reach RackService, and how they show a rack. */
+import {
+  createClient,
+  type Rack,
+  RackSchema,
+  RackService,
+  type RestoredStore,
+} from '@rackwright/api';
+import type { SharedFlags } from '../flags.ts';
+import { printFields, printJson } from '../output/show.ts';
+import { ago } from '../output/time.ts';
+import { openConnection } from '../settings.ts';
+import type { World } from '../world.ts';
+import { withClient } from './calls.ts';
+import { budgetText, freezeFields } from './limits.ts';
+
+export const withRacks = <T>(
+  world: World,
+  flags: SharedFlags,
+  work: (racks: ReturnType<typeof client>) => Promise<T>,
+) => withClient(openConnection(world, flags), client, work);
+
+function client({ channel, defaults }: Awaited<ReturnType<typeof openConnection>>) {
+  return createClient(RackService, channel, defaults);
+}
+
+/** "connected", "away" or "never joined", and what keeps it from work. */
+export function agentState({ status }: Rack): string {
+  if (status?.agentConnected === true) return 'connected';
+  return status?.agentKeySha256 === '' ? 'never joined' : 'away';
+}
+
+/** One rack: everything of it, a line each. */
+export function showRack(world: World, { output }: SharedFlags, rack: Rack): void {
+  if (output === 'json') {
+    printJson(world, RackSchema, rack);
+    return;
+  }
+  printFields(world, [
+    ['name', rack.name],
+    ['display name', rack.spec?.displayName ?? ''],
+    ['labels', labelText(rack.labels)],
+    ['agent', agentState(rack)],
+    ['agent version', rack.status?.agentVersion ?? ''],
+    ['last seen', ago(world.clock, rack.status?.lastSeenTime)],
+    ['agent key', rack.status?.agentKeySha256 ?? ''],
+    ['refused agent', rack.status?.duplicateAgent ?? ''],
+    ['to forget', hostsText(rack.status?.tombstones ?? 0)],
+    ['runs at once', String(rack.spec?.limits?.runs ?? '')],
+    ['wipe budget', budgetText(rack.spec?.wipeBudget)],
+    ...freezeFields(world, rack.status?.freeze),
+    ...restoredFields(world, rack.status?.restoredStore),
+  ]);
+}
+
+/** What the agent has seen that the store lacks, for the person who accepts it. */
+function restoredFields({ clock }: World, restored: RestoredStore | undefined): [string, string][] {
+  if (restored === undefined) return [];
+  const { since, seenIncarnation, seenRevision, incarnation, revision, journal } = restored;
+  return [
+    ['restored', `${ago(clock, since)}; nothing is ordered until it is accepted`],
+    ['agent has seen', `revision ${seenRevision} of ${seenIncarnation || 'no store'}`],
+    ['store was at', `revision ${revision} of ${incarnation}`],
+    ...journal.map((line): [string, string] => ['journal', line]),
+  ];
+}
+
+function hostsText(count: number): string {
+  return count === 0 ? '' : `${count} ${count === 1 ? 'host' : 'hosts'} removed by force`;
+}
+
+function labelText(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(' ');
+}
