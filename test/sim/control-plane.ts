@@ -14,11 +14,11 @@ import {
   Hosts,
 } from '@rackwright/controlplane';
 import type { SimProcess } from '@rackwright/sim';
-import { type MemoryDisk, openMemoryStore } from '@rackwright/store';
-import { simSecrets } from './operators/secrets.ts';
+import { openMemoryStore } from '@rackwright/store';
 import { Inbox } from './inbox.ts';
-import { answersEarly } from './planted.ts';
+import { simSecrets } from './operators/secrets.ts';
 import { type StoreReach, slowStore } from './slow-store.ts';
+import type { StoreBox } from './store-box.ts';
 import type { Replica, WorldView } from './view.ts';
 
 const signer = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -38,14 +38,13 @@ export interface AgentStream {
 
 export interface ReplicaOptions {
   readonly name: string;
-  readonly disk: () => MemoryDisk;
+  readonly storage: StoreBox;
   /** How this replica reaches the store now. */
   readonly reach: StoreReach;
   /** Told of each work lease that is granted on a stream. */
   readonly onLease: (stream: AgentStream, renewal: agent.LeaseRenewal) => void;
   /** Told of each operation whose report has been answered `applied`. */
   readonly onApplied: (operationId: string) => void;
-  readonly onUp: (replica: Replica) => void;
 }
 
 export class ControlPlaneReplica {
@@ -81,6 +80,7 @@ export class ControlPlaneReplica {
     this.#process = process;
     process.whenKilled(() => {
       this.#live = undefined;
+      this.#options.storage.controlPlaneDied();
       for (const stream of this.#streams) stream.close();
       this.#streams.clear();
       this.#view.heap.after(this.#view.chance.around(8_000), () => this.start());
@@ -92,9 +92,10 @@ export class ControlPlaneReplica {
   }
 
   async #serve(process: SimProcess): Promise<void> {
-    const { random, chance, planted } = this.#view;
-    const { disk, reach } = this.#options;
-    const inner = await openMemoryStore({ random, disk: disk() });
+    const { random, chance } = this.#view;
+    const { storage, reach } = this.#options;
+    const restored = storage.opening();
+    const inner = await openMemoryStore({ random, disk: storage.disk, restored });
     const store = slowStore(inner, process, chance, reach);
     const shared = {
       ...{ store, random },
@@ -115,14 +116,12 @@ export class ControlPlaneReplica {
     process.whenKilled(() => hosts.stop());
     await hosts.start();
     if (!process.alive) return;
-    const heard = planted === 'answersEarly' ? answersEarly(hosts, process) : hosts;
     const agents = createAgentService({
-      ...{ ...shared, registry, hosts: heard, timing: sessionTiming },
+      ...{ ...shared, registry, hosts, timing: sessionTiming },
       identify: async () => 'r1',
     });
     this.#live = { name: this.name, process, hosts, store };
     this.#agents = agents;
-    this.#options.onUp(this.#live);
   }
 
   /** Takes a stream of the rack's agent. False when nobody listens. */

@@ -3,10 +3,14 @@
  * simulated racks and says what they went through. Without `--seed` the seeds are fresh ones.
  * `--trace LINES` prints the end of a seed's trace, `--all` goes on after a failure,
  * `--operators` and `--no-operators` decide whether people act by the API.
+ *
+ * `npm run sim -- --planted [NAME]` breaks the code in every way of the table, or in one, and shows
+ * the seed or the test that noticed it.
  */
 import { execFileSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 import { addFigures, type Figures, figureLines } from './figures.ts';
+import { runPlanted } from './planted/all.ts';
 import { type PlantedFault, plantedFaults } from './planted.ts';
 import { type Batch, type BatchEnd, type Failure, inParallel } from './workers.ts';
 import { runWorld, type WorldResult } from './world.ts';
@@ -15,7 +19,14 @@ const traceLinesDefault = 60;
 /** Seeds that a worker takes at once. */
 const batchSeeds = 20;
 
+/** `--planted` without a name. */
+const every = 'every';
+
 const { values } = parseArgs({
+  args: process.argv.slice(2).flatMap((word, at, all) => {
+    const bare = word === '--planted' && (all[at + 1] ?? '--').startsWith('--');
+    return bare ? [word, every] : [word];
+  }),
   allowNegative: true,
   options: {
     seed: { type: 'string' },
@@ -35,8 +46,8 @@ process.exitCode = await main();
 async function main(): Promise<number> {
   const planted = plantedFaults.find((fault) => fault === values.planted);
   if (values.planted !== undefined && planted === undefined) {
-    console.error(`--planted ${values.planted}: one of ${plantedFaults.join(', ')}`);
-    return 2;
+    const name = values.planted === every ? undefined : values.planted;
+    return runPlanted(name, Number(values.workers));
   }
   const first = Number(values.seed ?? Math.floor(Date.now() / 1000) * 1_000);
   const asked = {

@@ -52,6 +52,11 @@ const advice: Readonly<Record<string, Advice>> = {
     `see what answers at ${named.place}: it does not speak the protocol of a BMC`,
     `correct address or protocol: ${updateBmc(named)}`,
   ],
+  invalidArgument: (named) => [
+    `correct where its BMC is: ${updateBmc(named)}`,
+    `or how it is spoken to: ${updateCredential(named)}`,
+    retriedByItself,
+  ],
   certificateMismatch: ({ host, shownCertificate }) => [
     'find out why the BMC shows another certificate than the pinned one',
     `if it is right: rackwright host update ${host} --bmc-certificate ${shownCertificate}`,

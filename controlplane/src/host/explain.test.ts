@@ -109,3 +109,10 @@ test('an address is corrected together with its unusual port', () => {
   host.report(failed('protocol', 'what answers is no BMC'));
   expect(explain(host).unblock[1]).toContain('--bmc ADDRESS:8443');
 });
+
+test('an address that leads nowhere is corrected by the command that explain names', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(failed('invalidArgument', 'the BMC address cannot be resolved: correct it'));
+  expect(explain(host).unblock[0]).toContain('rackwright host update h1 --bmc ADDRESS');
+});

@@ -206,7 +206,7 @@ const adopt: Act = {
 const brakes: readonly Act[] = [
   {
     name: 'freeze',
-    weight: 2,
+    weight: 5,
     prepare: ({ requestId }) => {
       const request = { name: 'racks/r1', reason: 'smoke', requestId };
       return ({ racks }) => racks.freezeRack(request);
@@ -214,7 +214,7 @@ const brakes: readonly Act[] = [
   },
   {
     name: 'thaw',
-    weight: 3,
+    weight: 5,
     prepare: ({ requestId }) => {
       const request = { name: 'racks/r1', reason: 'it was steam', requestId };
       return ({ racks }) => racks.thawRack(request);

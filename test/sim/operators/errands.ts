@@ -31,6 +31,8 @@ const errands: readonly (readonly [RegExp, (machine: SimMachine) => void])[] = [
   [/^wait until the BMC lets the account in again, or unlock it there$/, repairBmc],
   [/^start the agent of .*: rackwright-agent run --config FILE$/, nothing],
   [/^look at the console of /, nothing],
+  // Nobody uses a simulated host behind our backs.
+  [/^hold each host that may be in use: /, nothing],
 ];
 
 const remarks: readonly RegExp[] = [
@@ -59,7 +61,9 @@ function filledIn(command: string, machine: SimMachine | undefined): string {
     .replace(/\bADDRESS:PORT\b|\bADDRESS\b/, address)
     .replace(/\bMAC\b/, machine?.mac ?? '')
     .replace(/\bUSER\b/, 'admin')
-    .replace(/\bREASON\b/, 'seen-to');
+    .replace(/\b(REASON|WHY)\b/, 'seen-to')
+    .replace(/\bN\/SECONDS\b/, '100/60')
+    .replace(/\bN\b/, '100');
 }
 
 /** Words as a shell cuts them: blanks divide, quotes hold together. */

@@ -99,6 +99,6 @@ export const agentPlants: readonly Plant[] = [
     file: 'agent/src/session/work-lease.ts',
     find: "return this.#frozen === '' && this.#runs();",
     replace: 'return this.#runs();',
-    caughtBy: bySimulation,
+    caughtBy: test('agent/src/session/session.test.ts', 'ends as frozen'),
   },
 ];

@@ -15,7 +15,6 @@ import { plants } from './table.ts';
 const seedsMax = 200;
 /** A broken program may hang as well; that is not the same as being noticed. */
 const huntMaxMs = 150_000;
-const sideBySide = 2;
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const run = promisify(execFile);
@@ -27,9 +26,9 @@ interface Outcome {
   readonly seconds: number;
 }
 
-/** Hunts all planted faults, or the one that is named; the exit code. */
-export async function runPlanted(name: string | undefined): Promise<number> {
-  const chosen = plants.filter((plant) => name === undefined || plant.name === name);
+/** Hunts all planted faults, or the one that is named, so many side by side; the exit code. */
+export async function runPlanted(name: string | undefined, workers: number): Promise<number> {
+  const chosen = plants.filter((each) => name === undefined || each.name === name);
   if (chosen.length === 0) {
     console.error(`no planted fault is called ${name}; there are:`);
     for (const plant of plants) console.error(`  ${plant.name}: ${plant.breaks}`);
@@ -44,7 +43,7 @@ export async function runPlanted(name: string | undefined): Promise<number> {
       print(outcome);
     }
   };
-  await Promise.all(Array.from({ length: sideBySide }, work));
+  await Promise.all(Array.from({ length: workers }, work));
   const survivors = outcomes.filter(({ caught }) => !caught);
   console.log(`${outcomes.length - survivors.length} of ${outcomes.length} planted faults caught`);
   return survivors.length === 0 ? 0 : 1;

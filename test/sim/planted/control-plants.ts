@@ -210,20 +210,19 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'forceReadTooEarly',
     breaks: 'force is read when something is decided: an upgrade during a hanging call counts',
-    file: 'controlplane/src/host/forced.ts',
-    find: '  return status.deletion?.mode === DeletionMode.FORCE;',
+    file: 'controlplane/src/host/deletion.ts',
+    find: '  const mode = request.mode === DeletionMode.FORCE ?',
     replace:
-      '  const { deletion, run } = status;\n' +
-      '  const later = Number(deletion?.at?.seconds ?? 0n) > Number(run?.startTime?.seconds ?? 0n);\n' +
-      '  return deletion?.mode === DeletionMode.FORCE && !later;',
+      '  const begun = turn.status.run?.kind === 4 && turn.status.run.endTime === undefined;\n' +
+      '  const mode = request.mode === DeletionMode.FORCE && !begun ?',
     caughtBy: test('controlplane/src/host/forced.test.ts', 'an upgrade to force'),
   },
   {
     name: 'tombstoneLost',
     breaks: 'what an agent has still to forget is kept until it says that it has',
-    file: 'controlplane/src/agents/rack-session.ts',
-    find: '    this.#askToForget(rack?.record.tombstones ?? []);',
-    replace: '    this.#askToForget([]);',
+    file: 'controlplane/src/host/tombstones.ts',
+    find: '    if (!rack.tombstones.includes(uid)) rack.tombstones.push(uid);',
+    replace: '    if (rack.tombstones.length > 1e9) rack.tombstones.push(uid);',
     caughtBy: test('controlplane/src/host/removal.test.ts', '.'),
   },
   {

@@ -2,5 +2,6 @@
 import { agentPlants } from './agent-plants.ts';
 import { controlPlants } from './control-plants.ts';
 import type { Plant } from './plant.ts';
+import { worldPlants } from './world-plants.ts';
 
-export const plants: readonly Plant[] = [...agentPlants, ...controlPlants];
+export const plants: readonly Plant[] = [...worldPlants, ...agentPlants, ...controlPlants];
