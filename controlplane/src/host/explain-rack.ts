@@ -23,7 +23,12 @@ export function explainRack(
   const id = name.replace(/^racks\//, '');
   const status = record.rack?.status;
   const brakes = rackBrakes(record);
-  const causes = [...agentCauses(record, agentConnected), ...brakes.causes, ...hostCauses(hosts)];
+  const causes = [
+    ...agentCauses(record, agentConnected),
+    ...brakes.causes,
+    ...forgetCauses(record),
+    ...hostCauses(hosts),
+  ];
   const joined = record.agentPublicKey.length > 0;
   return create(ExplanationSchema, {
     subject: name,
@@ -71,6 +76,13 @@ function agentCauses(record: store.RackRecord, connected: boolean): Told[] {
   const since = record.rack?.status?.lastSeenTime;
   const text = 'known hosts still boot and running steps finish; nothing destructive begins';
   return [...causes, since === undefined ? { text } : { text, since }];
+}
+
+/** What forced removals left in the agent's memory. */
+function forgetCauses({ tombstones }: store.RackRecord): Told[] {
+  if (tombstones.length === 0) return [];
+  const text = 'the agent has still to forget hosts removed by force (rackwright abandoned list)';
+  return [{ text: `${text}: ${named(tombstones)}` }];
 }
 
 /** Hosts that wait for the same thing are one line. */

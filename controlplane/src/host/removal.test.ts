@@ -3,6 +3,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { DeletionMode, HostState, RunKind, RunPhase, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
+import { explainRack } from './explain-rack.ts';
 import { fenceHold } from './fence-hold.ts';
 import { startMs } from './testing/bench.ts';
 import { complete, connectAgent, type PlainAgent, proved } from './testing/plain-agent.ts';
@@ -51,6 +52,9 @@ test('removes a host at once while its agent is away, with a note and a tombston
   expect(hostIsGone(rig)).toBe(true);
   expect(abandoned(rig)).toMatchObject({ host: 'hosts/h1', fencePending: true });
   expect(rig.rack()?.tombstones).toEqual(['u1']);
+  const rack = rig.rack();
+  const told = rack === undefined ? undefined : explainRack(rack, false, []);
+  expect(told?.causes.map(({ text }) => text).join()).toContain('still to forget');
   const order = ['abandonedResources', 'racks', 'hosts'].map((prefix) => rig.lastRevision(prefix));
   expect(order).toEqual(order.toSorted((a, b) => a - b));
   expect(order[0]).toBeGreaterThan(before);
