@@ -48,7 +48,7 @@ function manageable() {
   return host;
 }
 
-test('ironic-9: a step that needs the runner while the list has ended it is refused by its name', () => {
+test('ironic-9: a step that needs the runner that its list has ended is refused by name', () => {
   const refusal = refusalOf(manageable(), list('powerOff', 'deploy.erase_devices', 'reboot'));
   expect(refusal.fieldViolations).toEqual([
     {
@@ -58,7 +58,7 @@ test('ironic-9: a step that needs the runner while the list has ended it is refu
   ]);
 });
 
-test('ironic-17: after a boot that a step asked for, the runner is waited for, then given up', () => {
+test('ironic-17: a boot that a step asks for is waited for, and given up after its time', () => {
   const host = manageable();
   const rebooting = { ...runnerStep('bios.set'), rebootAfter: true };
   runnerOffers(host, [rebooting, runnerStep('vendor.tune')]);
@@ -95,7 +95,7 @@ test('ironic-21: a step in the runner follows one that the agent ran out of band
   expect(sent.map((operation) => orderOf(operation)?.step)).toEqual(['deploy.erase_devices']);
 });
 
-test('ironic-27: switching off that fails after an abort is a fault beside the abort’s own error', () => {
+test('ironic-27: switching off that fails after an abort is a fault beside its error', () => {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
   host.report(verified());
@@ -112,7 +112,7 @@ test('ironic-27: switching off that fails after an abort is a fault beside the a
   expect(statusOf(host).faults[0]?.message).toContain('says yes and does nothing');
 });
 
-test('ironic-29: a host that was switched off after a failed clean boots rescue, or says why not', () => {
+test('ironic-29: a host that is off after a failed clean boots rescue, or says why not', () => {
   const host = bench();
   driveToErase(host);
   host.report(failed('notErased'));
@@ -127,7 +127,7 @@ test('ironic-29: a host that was switched off after a failed clean boots rescue,
   expect(kind.case === 'setPower' && kind.value.bootFrom).toBe(agent.BootTarget.RESCUE);
 });
 
-test('ironic-35: after a failed clean the host stays in the runner for half an hour, then is off', () => {
+test('ironic-35: after a failed clean a host stays in the runner half an hour, then is off', () => {
   const host = bench();
   driveToErase(host);
   host.report(failed('notErased', 'disk DISK-1 gave back what was on it'));

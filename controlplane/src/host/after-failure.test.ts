@@ -115,7 +115,7 @@ test('a host whose power is held, or that a person uses, is not switched off', (
   }
 });
 
-test('a failed clean is resumed from the step that failed, in the runner that is still there', () => {
+test('a failed clean is resumed from the step that failed, in the runner that is there', () => {
   const host = atErase();
   const boot = bootOfRunner(runOf(host));
   host.report(failed('ioError'));
@@ -148,7 +148,7 @@ test('an automatic clean that is resumed leads where it was going', () => {
   expect(statusOf(host).state).toBe(HostState.AVAILABLE);
 });
 
-test('without its runner a resumed clean boots again, and nothing of before counts as erased', () => {
+test('without its runner a resumed clean boots again, and erases everything again', () => {
   const host = atErase();
   host.report(erasedWell(host));
   host.report(failed('ioError', 'the second look failed'));

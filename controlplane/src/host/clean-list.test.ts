@@ -177,7 +177,7 @@ test('an abort at a hold and at a pause ends the run at once, and is accepted on
   }
 });
 
-test('a step that never runs twice is held when it was cut short: resume runs it, skip does not', () => {
+test('a step that never runs twice is held when cut short: resume runs it, skip does not', () => {
   const cut = () => {
     const host = started(manageable(), 'firmware.flash', 'vendor.tune');
     const { id } = host.operation();
@@ -286,7 +286,7 @@ test('a runner of an earlier boot counts for no later one', () => {
   expect(stepAt(host)?.name).toBe('runner.await');
 });
 
-test('a boot that is lost in a later boot repeats the erasure, and not what is held for ever', () => {
+test('a boot that is lost later repeats the erasure, and nothing that must not run twice', () => {
   const host = started(
     manageable(),
     'firmware.flash',
@@ -344,7 +344,7 @@ test.each<[string, readonly Listed[], string, string]>([
   expect(violations[0]?.description).toContain(words);
 });
 
-test('powerOff ends the runner, powerOn boots another; the disks are looked at while one is up', () => {
+test('powerOff ends the runner, powerOn boots another; disks are looked at while one is up', () => {
   const host = manageable();
   host.request(
     listed('deploy.erase_devices', 'powerOff', 'hold', 'powerOn', 'vendor.tune', 'powerOff'),

@@ -3,7 +3,7 @@
  * planned anew from its own list, what is done stays done.
  *
  * Invariants:
- * 1. A step never takes a place with fewer attempts than that place has had: ids are not used twice.
+ * 1. A place keeps the count of its attempts, whatever step takes it: ids are not used twice.
  * 2. A list that a person wrote keeps its steps; one that the new runner lacks ends the run.
  */
 import {

@@ -39,7 +39,7 @@ function violationsOf(
   }
   const names = known.map(({ description }) => description.name).join(', ');
   const controls = controlSteps.map(({ name }) => name).join(', ');
-  const description = `${wanted.step} is no known step; known: ${names}; control steps: ${controls}`;
+  const description = `${wanted.step} is no known step: ${names}; control steps: ${controls}`;
   return [{ field: `steps[${index}].step`, description }];
 }
 

@@ -1,4 +1,4 @@
-/** Steps of cleaning: what is known, what people may write, and the plan that list and engine share. */
+/** Steps of cleaning: what people may write, and the plan that list and engine share. */
 export {
   type ArgumentProblem,
   argumentProblems,
