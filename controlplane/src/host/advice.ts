@@ -140,7 +140,8 @@ function failedCommand(record: store.HostRecord, host: string): string {
 function powerAction(run: Run | undefined): string {
   const names = run?.steps.map(({ name }) => name) ?? [];
   if (!names.includes('power.on')) return 'off';
-  return names.includes('power.off') ? 'reset' : 'on';
+  // A host that is on already boots its disk only when it is switched off before.
+  return names.includes('power.off') || run?.error?.type === 'conflict' ? 'reset' : 'on';
 }
 
 /** The fingerprint in the failure's words that is not the pinned one. */

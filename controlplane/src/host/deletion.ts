@@ -162,7 +162,8 @@ function forcedSteps(turn: Turn): RequestedStep[] {
 }
 
 /** Invariant 3, and the policy that leaves the power alone. */
-function isOursToSwitch({ status, spec }: Turn): boolean {
+function isOursToSwitch({ status, spec, record }: Turn): boolean {
+  if (record.adoptTo === HostState.EXTERNAL) return false;
   return status.state !== HostState.EXTERNAL && spec.deletion?.keepPower !== true;
 }
 

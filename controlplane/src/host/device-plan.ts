@@ -24,14 +24,17 @@ import { checkMachine } from './identity.ts';
 import { isErasure, stepFailure } from './step-failure.ts';
 import type { Turn } from './turn.ts';
 
+/** Kinds of run that look at the machine before they write onto it. */
+const writes: ReadonlySet<RunKind> = new Set([RunKind.CLEAN, RunKind.PROVISION, RunKind.REIMAGE]);
+
 /**
  * Writes the device plan into the record, or returns why this host cannot be cleaned: not the
  * right machine, a disk that nobody can see or erase, no disk at all.
  */
 export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFailure | undefined {
-  if (run.kind !== RunKind.CLEAN) return undefined;
+  if (!writes.has(run.kind)) return undefined;
   const wrongMachine = checkMachine(turn, inventory.system);
-  if (wrongMachine !== undefined) return wrongMachine;
+  if (wrongMachine !== undefined || run.kind !== RunKind.CLEAN) return wrongMachine;
   const erasures = run.steps.filter((step) => isErasure(step.name));
   if (erasures.length === 0) return undefined;
   const metadataOnly = erasures.every((step) => step.name === eraseMetadataStep);

@@ -149,6 +149,7 @@ function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAft
     // The host is on, or the boot that the order was for is over.
     const boots = definition.kind === 'operation' && definition.inBand === true;
     if (boots || isBootStep(step.name)) return bootAgain(turn, run, step, result.message);
+    if (step.name === 'power.on') return foldOnAlready(turn, run, step);
   }
   if (result.reason === agent.ConflictReason.FROZEN) return foldFrozen(turn, run, step, result);
   const first = slot?.firstConflictTime ?? now(turn);
@@ -162,6 +163,17 @@ function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAft
   const notBefore = later(turn, Math.max(turn.context.timing.retryDelayMs, delayMs));
   retryStep(turn, run, step, checkAgain(turn), { notBefore, firstConflictTime: first });
   waitFor(turn, run, 'conflict', result.message);
+}
+
+/**
+ * A host that is on cannot be made to boot from its disk. After an attempt that was cut short that
+ * is what it did; otherwise somebody else switched it on, and what it booted nobody knows.
+ */
+function foldOnAlready(turn: Turn, run: Run, step: RunStep): void {
+  turn.status.poweredOn = true;
+  if (step.attempt > 1) return completeStep(turn, run, step);
+  const text = 'the host is on already; ask for a reset to boot it from its disk';
+  failStep(turn, run, step, stepFailure('conflict', `${step.name}: ${text}`));
 }
 
 /** A freeze lasts as long as a person wants: no budget runs out meanwhile. */

@@ -1,5 +1,6 @@
 /** Every kind of run beside verify, inspect and clean: what it does, and where it leaves the host. */
 import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   FaultSeverity,
@@ -20,6 +21,7 @@ import {
   failed,
   inspected,
   verified,
+  virtioDisk,
 } from './testing/bench.ts';
 import type { HostRequest } from './types.ts';
 
@@ -330,6 +332,35 @@ test('provision is refused without image support, and writes the image with it',
   finish(host);
   expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: provision.image });
   expect(status(host).poweredOn).toBe(true);
+});
+
+test('no image is written onto a machine that is not the one whose BMC was switched on', () => {
+  const host = available();
+  host.request(provision);
+  driveTo(host, 'runner.inspect');
+  host.report(inspected([virtioDisk], { uuid: new Uint8Array(16).fill(9), serial: 'SN-9' }));
+  expect(status(host).run?.error?.type).toBe('identityMismatch');
+});
+
+test('a power-on that was cut short and has happened is done, and one that is too late says so', () => {
+  const onAlready: agent.Report['result'] = {
+    case: 'retryAfter',
+    value: create(agent.RetryAfterSchema, {
+      reason: agent.ConflictReason.INVALID_STATE,
+      message: 'the host is on',
+      delay: durationFromMs(10_000),
+    }),
+  };
+  const host = provisioned();
+  host.request({ kind: 'powerReset', bootOldDiskReason: '' });
+  host.report(done);
+  host.report(failed('interrupted'));
+  host.report(onAlready);
+  expect(status(host).run?.outcome).toBe(RunOutcome.SUCCEEDED);
+  host.request({ kind: 'powerOn', bootOldDiskReason: '' });
+  host.report(onAlready);
+  expect(status(host).lastError?.failure?.message).toContain('ask for a reset');
+  expect(explained(host).unblock.at(-1)).toContain('rackwright host power reset h1');
 });
 
 test('a failed provision leaves the host manageable and dirty, to be cleaned after a pause', () => {
