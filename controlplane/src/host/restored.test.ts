@@ -27,9 +27,14 @@ async function started() {
 }
 
 /** The agent comes back, and has seen more than there is. */
-function comesWithMore(rig: Rig, replica: Replica, operations: Connecting['operations'] = []) {
+function comesWithMore(
+  rig: Rig,
+  replica: Replica,
+  operations: Connecting['operations'] = [],
+  revision = 100_000n,
+) {
   const { incarnation } = rig.disk;
-  const seen = { incarnation, revision: 100_000n };
+  const seen = { incarnation, revision };
   return connectAgent(rig, replica, { journal: nextLife, operations, seen });
 }
 
@@ -134,7 +139,7 @@ describe('an agent that has seen more than the store has', () => {
       { operationId: id, hostUid: 'u1', state: BEGUN },
       { operationId: 'u1/9/4/1', hostUid: 'u1', state: BEGUN },
     ];
-    const again = await comesWithMore(rig, replica, listed);
+    const again = await comesWithMore(rig, replica, listed, BigInt(rig.lastRevision() + 3));
     accept(rig);
     const third = await comesAgain(rig, replica, again, listed);
     expect(rig.rack()?.acceptedStore).toBeUndefined();
@@ -156,6 +161,21 @@ describe('an agent that has seen more than the store has', () => {
     await third.beat(120_000);
     expect(rig.status().run).toMatchObject({ number: 10n, phase: RunPhase.RUNNING });
     expect(third.last().id).toBe('u1/10/0/1');
+  });
+
+  test('no number is used again that a lost run may have had', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    const before = rig.status().run?.number ?? 0n;
+    await plain.cut();
+    const again = await comesWithMore(rig, replica, [], BigInt(rig.lastRevision() + 500));
+    await again.beat(120_000);
+    accept(rig);
+    const third = await comesAgain(rig, replica, again);
+    await third.beat(120_000);
+    const after = rig.status().run?.number ?? 0n;
+    expect(after).toBeGreaterThan(before + 490n);
+    expect(after).toBeLessThanOrEqual(before + 501n);
   });
 
   test('what the interrupted erasure then reports is nobody’s', async () => {

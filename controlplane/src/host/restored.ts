@@ -37,6 +37,7 @@ export function guardRestored(turn: Turn, event: HostEvent): void {
   const { status, context } = turn;
   const held = status.holds.some(isRestoredHold);
   if (context.restored !== undefined) {
+    passLostRuns(turn);
     if (held) return;
     const reason = `${restoredPrefix}${context.restored}`;
     status.holds.push(
@@ -46,6 +47,15 @@ export function guardRestored(turn: Turn, event: HostEvent): void {
   } else if (held && (event.kind === 'hello' || !context.agentRegistered)) {
     acceptLoss(turn, event.kind === 'hello' ? event.listed : []);
   }
+}
+
+/**
+ * G2, for runs that the agent lists no more: each has taken a revision at least, so that beyond as
+ * many numbers as revisions are lost no number has been used. While it is held, no run begins.
+ */
+function passLostRuns({ context, status, record }: Turn): void {
+  const beyond = (status.run?.number ?? 0n) + (context.lostRevisions ?? 0n);
+  if (beyond > record.runCount) record.runCount = beyond;
 }
 
 /** G2. What the agent still does of the lost stretch is taken back; its results are nobody's. */

@@ -6,12 +6,12 @@ import { meaningfulUuid } from '@rackwright/erasure';
 import { keySegment, storeKey } from '@rackwright/store';
 import type { LiveSession } from '../agents/registry.ts';
 import { type RecordWriter, readRecord } from '../records/index.ts';
-import { fencesPending } from './fences.ts';
 import { freezeText } from './brake.ts';
+import { fencesPending } from './fences.ts';
 import { identityHex } from './identity.ts';
+import { standings } from './places.ts';
 import type { HostsDependencies } from './reconcile.ts';
 import { identityReservation } from './removal.ts';
-import { standings } from './places.ts';
 import { holdsReservations, reserve } from './reservations.ts';
 import { activeRun } from './turn.ts';
 import type { FreezeInForce, HostContext, HostEvent, SessionContext } from './types.ts';
@@ -62,6 +62,7 @@ export async function gatherContext(
     incarnation: store.incarnation,
     freeze: freezeInForce(rack?.record, fleet),
     restored: restoredText(rack?.record),
+    lostRevisions: lostRevisions(rack?.record),
     standings: standings(host?.uid ?? '', rack?.record, fleet),
   };
 }
@@ -96,6 +97,12 @@ function restoredText(rack: wire.RackRecord | undefined): string | undefined {
   }
   if (rack?.rack?.status?.restoredStore === undefined) return undefined;
   return `the store was restored, and may have lost what the agent of ${name} has done since`;
+}
+
+/** How many revisions the store may have lost, as far as the agent can tell. */
+function lostRevisions(rack: wire.RackRecord | undefined): bigint {
+  const { seenRevision = 0n, revision = 0n } = rack?.rack?.status?.restoredStore ?? {};
+  return seenRevision > revision ? seenRevision - revision : 0n;
 }
 
 /** A hint that its holder has not renewed for this long counts for nothing. */
