@@ -7,6 +7,7 @@ import {
   type RestoredStore,
 } from '@rackwright/api';
 import type { SharedFlags } from '../flags.ts';
+import { enumName } from '../output/enum-name.ts';
 import { printFields, printJson } from '../output/show.ts';
 import { ago } from '../output/time.ts';
 import { openConnection } from '../settings.ts';
@@ -48,6 +49,7 @@ export function showRack(world: World, { output }: SharedFlags, rack: Rack): voi
     ['to forget', hostsText(rack.status?.tombstones ?? 0)],
     ['runs at once', String(rack.spec?.limits?.runs ?? '')],
     ['wipe budget', budgetText(rack.spec?.wipeBudget)],
+    ['power sync', powerSyncText(rack)],
     ...freezeFields(world, rack.status?.freeze),
     ...restoredFields(world, rack.status?.restoredStore),
   ]);
@@ -63,6 +65,12 @@ function restoredFields({ clock }: World, restored: RestoredStore | undefined): 
     ['store was at', `revision ${revision} of ${incarnation}`],
     ...journal.map((line): [string, string] => ['journal', line]),
   ];
+}
+
+function powerSyncText({ spec }: Rack): string {
+  const seconds = spec?.powerSyncSeconds ?? 60;
+  const policy = enumName('PowerMismatchPolicy', spec?.powerMismatch ?? 0) || 'report';
+  return seconds === 0 ? 'off' : `every ${seconds} s; a mismatch: ${policy}`;
 }
 
 function hostsText(count: number): string {

@@ -12,23 +12,14 @@ import {
   resourceName,
   type SharedFlags,
 } from '../flags.ts';
-<<<<<<< /tmp/p2/theirs
 import { printJson, printLines, printTable } from '../output/show.ts';
-=======
-import { enumName } from '../output/enum-name.ts';
-import { printFields, printJson, printLines, printTable } from '../output/show.ts';
->>>>>>> /tmp/p2/ours
 import type { Column } from '../output/table.ts';
 import { ago } from '../output/time.ts';
 import type { CliContext, World } from '../world.ts';
 import { allPages } from './calls.ts';
 import { showExplanation } from './explain.ts';
-<<<<<<< /tmp/p2/theirs
 import { acceptRestoredStore, freezeRack, thawRack, updateRack } from './rack-brakes.ts';
 import { agentState, showRack, withRacks } from './rack-client.ts';
-=======
-import { updateRackCommand } from './rack-update.ts';
->>>>>>> /tmp/p2/ours
 
 const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
@@ -128,7 +119,6 @@ const joinToken = buildCommand({
 export const rackRoutes = buildRouteMap({
   routes: {
     create: createRack,
-    update: updateRackCommand(showRack),
     get: getRack,
     list: listRacks,
     delete: deleteRack,
@@ -155,46 +145,3 @@ function columns({ clock }: World): Column<Rack>[] {
     { title: 'DISPLAY NAME', value: ({ spec }) => spec?.displayName ?? '', widthMin: 12 },
   ];
 }
-<<<<<<< /tmp/p2/theirs
-=======
-
-function agentState({ status }: Rack): string {
-  if (status?.agentConnected === true) return 'connected';
-  return status?.agentKeySha256 === '' ? 'never joined' : 'away';
-}
-
-function showRack(world: World, { output }: SharedFlags, rack: Rack): void {
-  if (output === 'json') {
-    printJson(world, RackSchema, rack);
-    return;
-  }
-  printFields(world, [
-    ['name', rack.name],
-    ['display name', rack.spec?.displayName ?? ''],
-    ['labels', labelText(rack.labels)],
-    ['agent', agentState(rack)],
-    ['agent version', rack.status?.agentVersion ?? ''],
-    ['last seen', ago(world.clock, rack.status?.lastSeenTime)],
-    ['agent key', rack.status?.agentKeySha256 ?? ''],
-    ['refused agent', rack.status?.duplicateAgent ?? ''],
-    ['power sync', powerSyncText(rack)],
-    ['to forget', hostsText(rack.status?.tombstones ?? 0)],
-  ]);
-}
-
-function hostsText(count: number): string {
-  return count === 0 ? '' : `${count} ${count === 1 ? 'host' : 'hosts'} removed by force`;
-}
-
-function powerSyncText({ spec }: Rack): string {
-  const seconds = spec?.powerSyncSeconds ?? 60;
-  const policy = enumName('PowerMismatchPolicy', spec?.powerMismatch ?? 0) || 'report';
-  return seconds === 0 ? 'off' : `every ${seconds} s; a mismatch: ${policy}`;
-}
-
-function labelText(labels: Readonly<Record<string, string>>): string {
-  return Object.entries(labels)
-    .map(([key, value]) => `${key}=${value}`)
-    .join(' ');
-}
->>>>>>> /tmp/p2/ours
