@@ -2,6 +2,9 @@
  * Hosts that are removed by force, over real processes: with the agent away, and with agent or
  * control plane killed at every boundary of the removal.
  */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import {
   type AbandonedResource,
   ApiFailure,
@@ -24,6 +27,8 @@ const machine: MachinePlan = {
   serial: 'SN-1',
   disks: [],
 };
+const run = promisify(execFile);
+const command = join(import.meta.dirname, '../../packages/cli/src/main.ts');
 const timeout = 300_000;
 const name = 'hosts/h1';
 /** The harness's own, with little patience for an agent that hangs. */
@@ -40,6 +45,13 @@ const isVerified = ({ status }: Host): boolean =>
 
 function isNotFound(error: unknown): boolean {
   return error instanceof ApiFailure && error.error.kind === 'notFound';
+}
+
+/** What the command prints. */
+async function rackwright(rack: Rack, ...args: string[]): Promise<string> {
+  const env = rack.commandEnvironment;
+  const { stdout, stderr } = await run(process.execPath, [command, ...args], { env });
+  return stdout + stderr;
 }
 
 async function untilGone(rack: Rack): Promise<void> {
@@ -92,13 +104,26 @@ test('a host whose agent is away is removed at once; its successor waits for the
     const before = await rack.untilHost('h1', 'verified', isVerified);
     await rack.pause('agent');
     await rack.untilHost('h1', 'without its agent', ({ status }) => !status?.agentConnected);
-    const gone = await remove(rack);
-    expect(gone.status?.state).toBe(HostState.GONE);
+    const said = await rackwright(
+      rack,
+      'host',
+      'delete',
+      'h1',
+      '--force',
+      '--reason',
+      'burnt down',
+    );
+    expect(said).toContain('hosts/h1 removed');
+    expect(said).toContain(`rackwright abandoned get ${before.uid}`);
     await untilGone(rack);
     const [left, ...others] = await notes(rack);
     expect(others).toEqual([]);
     expect(left).toMatchObject({ host: name, hostUid: before.uid, fencePending: true });
     expect(left?.leftBehind.join('\n')).toContain('the agent of the rack is not connected');
+
+    expect(await rackwright(rack, 'abandoned', 'list')).toMatch(
+      new RegExp(`${before.uid} +h1 .*pending`),
+    );
 
     const again = await enrolAgain(rack);
     expect(again.status?.holds.map(({ reason }) => reason)).toEqual([
@@ -111,6 +136,11 @@ test('a host whose agent is away is removed at once; its successor waits for the
     const successor = await rack.untilHost('h1', 'verified', isVerified);
     expect(successor.status?.holds).toEqual([]);
     expect(successor.uid).not.toBe(before.uid);
+    await rackwright(rack, 'abandoned', 'resolve', before.uid, '--reason', 'scrapped');
+    const resolved = await rackwright(rack, 'abandoned', 'get', before.uid);
+    expect(resolved).toMatch(/fence +lifted/);
+    expect(resolved).toMatch(/resolved +.* by user:admin: scrapped/);
+    expect(await rackwright(rack, 'abandoned', 'list')).not.toContain(before.uid);
   } finally {
     await rack.stop();
   }

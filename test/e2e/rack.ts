@@ -131,6 +131,16 @@ export class Rack {
     return this.#ports.http;
   }
 
+  /** Variables with which the command finds the control plane. */
+  get commandEnvironment(): Record<string, string> {
+    const identity = join(this.folder, 'controlplane/identity');
+    return {
+      RACKWRIGHT_SERVER: `127.0.0.1:${this.#ports.operators}`,
+      RACKWRIGHT_TOKEN_FILE: join(identity, 'admin.token'),
+      RACKWRIGHT_CA_FILE: join(identity, 'ca.pem'),
+    };
+  }
+
   /** The same API, asked of the second control plane. */
   get replicaClients(): ReturnType<typeof clientsOf> {
     if (this.#replicaClients === undefined) throw new Error('the rack has no replica');

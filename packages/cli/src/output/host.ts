@@ -1,6 +1,8 @@
 /** How a host is shown: a row of a table, a block of fields, a line of a watch. */
 import {
   type BmcEndpoint,
+  type Deletion,
+  DeletionMode,
   FaultSeverity,
   type Hold,
   HoldScope,
@@ -112,9 +114,10 @@ function stepFields(run: Run | undefined): [string, string][] {
 
 /** What people have said of the host, and what is wrong with it. */
 function useFields({ status }: Host, clock: Clock): [string, string][] {
-  const { claim, holds = [], faults = [] } = status ?? {};
+  const { claim, deletion, holds = [], faults = [] } = status ?? {};
   const claimed = claim === undefined ? '' : `${claim.by} ${ago(clock, claim.at)}: ${claim.reason}`;
   return [
+    ['to be deleted', deletion === undefined ? '' : deletionText(deletion, clock)],
     ['claimed by', claimed],
     ...holds.map((hold): [string, string] => [holdName(hold), holdText(hold, clock)]),
     ...faults.map(({ type, message, since, severity }): [string, string] => [
@@ -123,6 +126,11 @@ function useFields({ status }: Host, clock: Clock): [string, string][] {
     ]),
     ['image', status?.image ?? ''],
   ];
+}
+
+function deletionText({ mode, by, at, reason }: Deletion, clock: Clock): string {
+  const how = mode === DeletionMode.FORCE ? 'by force, ' : '';
+  return `${how}asked by ${by} ${ago(clock, at)}${reason === '' ? '' : `: ${reason}`}`;
 }
 
 /** "held", "power held", "release held" */

@@ -1,6 +1,7 @@
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  DeletionMode,
   FaultSeverity,
   HoldScope,
   type Host,
@@ -47,6 +48,14 @@ function cleaningHost(id: string): Host {
     },
   });
 }
+
+test('a host that is to be deleted shows who asked for it, when, why and how', () => {
+  const at = timestampFromMs(940_000);
+  const deletion = { by: 'user:ann', reason: 'sold', at, mode: DeletionMode.FORCE };
+  const status = { deletion } as const;
+  const fields = new Map(hostFields(create(HostSchema, { name: 'hosts/h1', status }), clock));
+  expect(fields.get('to be deleted')).toBe('by force, asked by user:ann 1m ago: sold');
+});
 
 describe('a table of hosts', () => {
   const rows = [cleaningHost('h1'), cleaningHost('a-host-with-a-rather-long-name-of-its-own')];
