@@ -68,7 +68,8 @@ export function remove(turn: Turn, request: DeleteRequest, by: Requester): Refus
     reason: 'the host is to be deleted',
     at: now(turn),
   });
-  cancelOperation(turn);
+  // What must not be stopped ends first, or is left behind.
+  if (currentStep(run)?.abortable !== false) cancelOperation(turn);
   return undefined;
 }
 
