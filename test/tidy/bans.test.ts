@@ -68,6 +68,12 @@ describe('what no code may hold, tests included', () => {
     expect(bansIn(line, 'packages/dhcp/src/packet.test.ts')).toHaveLength(1);
   });
 
+  test('takes the default export that vitest wants of its configuration', () => {
+    const line = 'export default defineConfig({});';
+    expect(bansIn(line, 'test/sim/vitest.config.ts')).toEqual([]);
+    expect(bansIn(line, 'test/sim/my-vitest.config.ts')).toHaveLength(1);
+  });
+
   test('takes a skip that gives its reason', () => {
     expect(bansIn("context.skip('not root');", 'packages/dhcp/src/a.test.ts')).toEqual([]);
   });

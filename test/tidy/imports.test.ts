@@ -53,7 +53,8 @@ test('finds a file that nothing imports, names or starts', () => {
   const files = [
     { path: 'agent/src/main.ts', text: "import { a } from './a.ts';" },
     { path: 'agent/src/a.ts', text: "new URL('./worker.ts', import.meta.url)" },
-    { path: 'agent/src/worker.ts', text: '' },
+    { path: 'agent/src/worker.ts', text: "new URL('child.ts', import.meta.url)" },
+    { path: 'agent/src/child.ts', text: '' },
     { path: 'agent/src/dead.ts', text: '' },
     { path: 'agent/src/index.ts', text: '' },
     { path: 'agent/src/other.ts', text: '' },

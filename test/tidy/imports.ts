@@ -96,8 +96,10 @@ export function findDead(files: readonly SourceFile[], mentions: readonly Source
   const reached = new Set<string>();
   for (const file of files) {
     const folder = posix.dirname(file.path);
-    for (const found of file.text.matchAll(/['"`](\.{1,2}\/[\w./-]+\.ts)['"`]/g)) {
-      reached.add(posix.join(folder, found[1] ?? ''));
+    const beside =
+      /['"`](\.{1,2}\/[\w./-]+\.ts)['"`]|new URL\('([\w./-]+\.ts)', import\.meta\.url\)/g;
+    for (const found of file.text.matchAll(beside)) {
+      reached.add(posix.join(folder, found[1] ?? found[2] ?? ''));
     }
     for (const found of file.text.matchAll(
       /['"`]((?:packages|agent|controlplane|test)\/[\w./-]+\.ts)/g,
