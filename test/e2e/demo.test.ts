@@ -13,12 +13,13 @@ import {
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { until } from '../lab/processes.ts';
 import { processesOf } from './leftovers.ts';
 
 const program = join(import.meta.dirname, '../../packages/demo/src/main.ts');
 const storyTimeoutMs = 600_000;
+const waitMs = 180_000;
 /** A user without files of its own on every Debian. */
 const nobody = 65_534;
 const script = `
@@ -73,14 +74,6 @@ function startAs(before: readonly string[], args: readonly string[]) {
   return { child, ended, said: () => said };
 }
 
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (const endMs = Date.now() + 180_000; Date.now() < endMs; ) {
-    if (await holds()) return;
-    await sleep(50);
-  }
-  throw new Error('waited in vain');
-}
-
 function processes(): string[] {
   return processesOf(folder).map(({ words }) => words);
 }
@@ -114,7 +107,7 @@ test(
   'tells its story to the end, and leaves nothing behind',
   async () => {
     const demo = startDemo('--check', '--hosts', '2');
-    await until(() => demo.said().includes('enrolled'));
+    await until('the enrolment', waitMs, () => demo.said().includes('enrolled'));
     const used = ports();
     const code = await demo.ended;
     expect(demo.said()).toContain('All 2 sound machines are available.');
@@ -153,15 +146,16 @@ test(
   'is cleaned up after kill -9, and says goodbye to Ctrl-C',
   async () => {
     const killed = startDemo('--check', '--hosts', '1', '--racks', '1');
-    await until(() => killed.said().includes('inspecting'));
+    await until('an inspection', waitMs, () => killed.said().includes('inspecting'));
     const used = ports();
     killed.child.kill('SIGKILL');
     await killed.ended;
-    await until(() => processes().length === 0 && readdirSync(folder).length === 0);
+    const isGone = () => processes().length === 0 && readdirSync(folder).length === 0;
+    await until('the end of the guard', waitMs, isGone);
     await expectNothingLeft(used);
 
     const interrupted = startDemo('--hosts', '1', '--racks', '1');
-    await until(() => interrupted.said().includes('inspecting'));
+    await until('an inspection', waitMs, () => interrupted.said().includes('inspecting'));
     interrupted.child.kill('SIGINT');
     expect(await interrupted.ended).toBe(130);
     expect(interrupted.said()).toContain('nothing of it is left');

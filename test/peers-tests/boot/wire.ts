@@ -64,7 +64,7 @@ async function sweep(): Promise<void> {
 /** With what still runs in it: dhclient goes its own way once it has a lease. */
 async function removeNamespace(name: string): Promise<void> {
   const pids = async () => (await runProgram('ip', ['netns', 'pids', name])).split('\n');
-  await until(`the end of the processes in ${name}`, 5_000, async () => {
+  await until(`the end of the processes in ${name}`, 60_000, async () => {
     const left = (await pids()).filter(Boolean).map(Number);
     for (const pid of left) {
       try {
