@@ -1,6 +1,7 @@
 /**
  * J13: a freeze lets nothing destructive begin any more, one lease period after it was written.
- * Reads the freeze from the records of rack and fleet, the beginning from the disks.
+ * J16: neither does anything after the store was put back to an older state than agents have seen,
+ * until a person accepts that. Reads records of rack and fleet, and the beginning from the disks.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { store } from '@rackwright/api';
@@ -14,13 +15,32 @@ export class BrakeJudge {
   /** Record key → since when it says that it is frozen, simulated time. */
   readonly #frozenSinceMs = new Map<string, number>();
   readonly #found: (rule: string, text: string) => void;
+  /** Told when a person has accepted what the store has lost. */
+  readonly #accepted: () => void;
+  #lostSinceMs: number | undefined;
 
-  constructor(found: (rule: string, text: string) => void) {
+  constructor(found: (rule: string, text: string) => void, accepted: () => void) {
     this.#found = found;
+    this.#accepted = accepted;
+  }
+
+  /** The store was put back; `known`: an agent has seen more than it has now. */
+  restored(known: boolean, nowMs: number): void {
+    this.#frozenSinceMs.clear();
+    this.#lostSinceMs = known ? nowMs : undefined;
+  }
+
+  /** An agent has lost its memory: nobody knows any more what the store has lost. */
+  memoryLost(): void {
+    this.#lostSinceMs = undefined;
   }
 
   /** Takes in a written record of a rack or of the fleet. */
   note(key: string, value: Uint8Array, nowMs: number): void {
+    if (this.#lostSinceMs !== undefined && isAccepted(key, value)) {
+      this.#lostSinceMs = undefined;
+      this.#accepted();
+    }
     const frozen = isFrozen(key, value);
     if (frozen === undefined) return;
     if (!frozen) this.#frozenSinceMs.delete(key);
@@ -29,11 +49,19 @@ export class BrakeJudge {
 
   /** Something destructive has begun. */
   begun({ atMs, serial, machine }: DriveEvent): void {
+    const lostMs = atMs - (this.#lostSinceMs ?? atMs);
+    if (lostMs > leaseMs + slackMs)
+      this.#found('J16', `${machine}: ${serial} is written, the store is behind`);
     for (const [key, sinceMs] of this.#frozenSinceMs) {
-      const lateMs = atMs - sinceMs - leaseMs - slackMs;
-      if (lateMs > 0) this.#found('J13', `${machine}: ${serial} is written, ${key} is frozen`);
+      if (atMs - sinceMs > leaseMs + slackMs)
+        this.#found('J13', `${machine}: ${serial} is written, ${key} is frozen`);
     }
   }
+}
+
+function isAccepted(key: string, value: Uint8Array): boolean {
+  if (!key.startsWith('racks.')) return false;
+  return fromBinary(store.RackRecordSchema, value).acceptedStore !== undefined;
 }
 
 /** Undefined for records that have no brake. */

@@ -37,6 +37,7 @@ export class DeviceJudge {
   readonly #erasures = new Map<string, ErasureOrder>();
   /** By host uid: those that stand, or stood until lately. */
   readonly #powers = new Map<string, PowerOrder[]>();
+  #backUntilMs = -1;
   #drivesRead = 0;
   #powersRead = 0;
 
@@ -50,6 +51,11 @@ export class DeviceJudge {
     this.#parts = parts;
     this.#hosts = hosts;
     this.#found = found;
+  }
+
+  /** The store went back: for a while devices still do what stands there no more. */
+  restored(forMs: number): void {
+    this.#backUntilMs = this.#parts.view.heap.nowMs + forMs;
   }
 
   /** Notes what a record orders. */
@@ -113,6 +119,7 @@ export class DeviceJudge {
     if (act !== 'challenge') return;
     this.#begun(event);
     const standing = this.#standing(orders);
+    if (standing === undefined && atMs < this.#backUntilMs) return;
     if (standing === undefined) {
       this.#found('J3', `${machine}: ${serial} is written for no order that stands`);
     } else if (standing.begun.has(serial)) {
@@ -137,7 +144,7 @@ export class DeviceJudge {
       if (order.on !== event.on || order.address !== event.via) return false;
       return order.leftMs === undefined || event.atMs - order.leftMs <= powerSlackMs;
     });
-    if (!isOwn) {
+    if (!isOwn && event.atMs >= this.#backUntilMs) {
       const what = `${event.machine} was switched ${event.on ? 'on' : 'off'}`;
       this.#found('J11', `${what}, which no run of its host ordered (${this.#runs()})`);
     }

@@ -36,6 +36,8 @@ export interface JudgeParts {
 }
 
 const violationsMax = 100;
+/** How long what a restored store does not know may still be carried out. */
+const lostWorkMs = 120_000;
 /** Hosts whose revisions are kept for explaining a violation. */
 const hostsPrefix = 'hosts';
 
@@ -48,11 +50,13 @@ export class Judge {
   readonly #certificates: CertificateJudge;
   readonly #brakes: BrakeJudge;
   #revision = 0;
+  /** People have put an older state of the store back. */
+  #wasRestored = false;
 
   constructor(parts: JudgeParts) {
     this.#parts = parts;
     const found = (rule: string, text: string) => this.found(rule, text);
-    this.#brakes = new BrakeJudge(found);
+    this.#brakes = new BrakeJudge(found, () => this.#devices.restored(lostWorkMs));
     const begun = (event: DriveEvent) => this.#brakes.begun(event);
     this.#devices = new DeviceJudge(parts, this.#hosts, found, begun);
     this.#certificates = new CertificateJudge(parts, found);
@@ -88,6 +92,33 @@ export class Judge {
     const isTrimmed = oldest !== undefined && oldest.revision > revision;
     const isThere = kept.some((each) => each.revision === revision && each.writeId === writeId);
     if (!isThere && !isTrimmed) this.found('J8', `${key} lost its revision ${revision}`);
+  }
+
+  /** People have put an older state of the store back; agents have seen this revision of it. */
+  storeRestored(seenRevision: number): void {
+    const disk = this.#parts.view.storeDisk();
+    this.#wasRestored = true;
+    this.#hosts.clear();
+    this.#bytes.clear();
+    this.#revision = disk.latest();
+    for (const change of disk.lastChanges('')) {
+      if (change.kind !== 'put') continue;
+      this.#bytes.set(change.key, change.value);
+      this.#brakes.note(change.key, change.value, this.#parts.view.heap.nowMs);
+      if (!change.key.startsWith(`${hostsPrefix}.`)) continue;
+      const record = fromBinary(store.HostRecordSchema, change.value);
+      this.#hosts.set(change.key, { key: change.key, revision: change.revision, record });
+    }
+    const known = seenRevision > disk.latest();
+    this.#brakes.restored(known, this.#parts.view.heap.nowMs);
+    // What is under way goes on until the loss is accepted (DESIGN §10).
+    this.#devices.restored(known ? Number.POSITIVE_INFINITY : lostWorkMs);
+  }
+
+  /** The agent's memory of the store may be gone. */
+  agentForgot(): void {
+    this.#brakes.memoryLost();
+    this.#devices.restored(lostWorkMs);
   }
 
   /** J12: what was answered `applied` has moved its host, durably. */
@@ -169,7 +200,9 @@ export class Judge {
     before: store.HostRecord,
     record: store.HostRecord,
   ): void {
-    if (is.number < was.number || is.number > was.number + 1n) {
+    // Numbers that runs of a lost stretch may have had are passed over.
+    const next = this.#wasRestored ? is.number : was.number + 1n;
+    if (is.number < was.number || is.number > next) {
       this.found('J4', `${key}: run ${is.number} follows run ${was.number}`);
     }
     const replaced = is.number > was.number && was.phase !== RunPhase.ENDED;

@@ -4,7 +4,8 @@
  */
 import { HostState, RunPhase } from '@rackwright/api';
 import type { Judge } from './judge.ts';
-import type { WorldView } from './view.ts';
+import { counterOf } from './operators/counter.ts';
+import type { Replica, WorldView } from './view.ts';
 
 const roundMs = 30_000;
 
@@ -17,6 +18,7 @@ export function startPerson(view: WorldView, judge: Judge): void {
     if (replica === undefined) return;
     const ask = (key: string, request: Parameters<typeof replica.hosts.request>[1]) =>
       void replica.hosts.request(key.slice('hosts.'.length), request, by).catch(() => undefined);
+    acceptStore(view, judge, replica);
     for (const { key, record } of judge.hosts.values()) {
       const status = record.host?.status;
       if (status === undefined || status.run?.phase === RunPhase.RUNNING) continue;
@@ -32,4 +34,16 @@ export function startPerson(view: WorldView, judge: Judge): void {
     }
   };
   round();
+}
+
+/** Accepts, by the operators' API, that a store that was put back has lost something. */
+function acceptStore(view: WorldView, judge: Judge, replica: Replica): void {
+  const isHeld = [...judge.hosts.values()].some(({ record }) =>
+    record.host?.status?.holds.some(({ reason }) => reason.startsWith('restored')),
+  );
+  if (!isHeld || view.random.fraction() < 0.5) return;
+  const request = { name: 'racks/r1', reason: 'the backup is what we have' };
+  counterOf(view, replica)
+    .racks.acceptRestoredStore(request)
+    .catch((error: unknown) => view.trace(`person: not accepted: ${String(error)}`));
 }

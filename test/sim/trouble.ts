@@ -22,6 +22,10 @@ export interface Victims {
   cloneAgent(durationMs: number): void;
   /** A copy of the agent's disk as it was some time ago. */
   olderAgentDisk(): ReadonlyMap<string, Uint8Array> | undefined;
+  /** What the agent has seen of the store may be gone. */
+  agentForgot(): void;
+  /** An older state of the store is put back; `saysSo`: the control plane is told. */
+  restoreStore(saysSo: boolean): void;
 }
 
 type Trouble = (view: WorldView, victims: Victims) => void;
@@ -51,6 +55,11 @@ const crashes: Record<string, Trouble> = {
   },
 };
 
+const stores: Record<string, Trouble> = {
+  'store restored': (_view, { restoreStore }) => restoreStore(true),
+  'store rolled back': (_view, { restoreStore }) => restoreStore(false),
+};
+
 const agentBoxes: Record<string, Trouble> = {
   'agent clock stepped': ({ chance }, { box }) => {
     const stepMs = chance.pick([-86_400_000, -600_000, -90_000, 30_000, 300_000, 7_200_000]);
@@ -65,13 +74,15 @@ const agentBoxes: Record<string, Trouble> = {
   'agent disk full': ({ chance, heap }, { box }) => {
     box.diskFullUntilMs = heap.nowMs + chance.around(30_000);
   },
-  'journal lost': (_view, { box }) => {
+  'journal lost': (_view, { box, agentForgot }) => {
+    agentForgot();
     box.kill();
     box.platters.files.delete('/agent/journal');
   },
-  'agent disk rolled back': (_view, { box, olderAgentDisk }) => {
+  'agent disk rolled back': (_view, { box, olderAgentDisk, agentForgot }) => {
     const older = olderAgentDisk();
     if (older === undefined) return;
+    agentForgot();
     box.kill();
     box.platters.restore(older);
   },
@@ -138,6 +149,7 @@ const hosts: Record<string, Trouble> = {
 const kinds: Readonly<Record<string, Trouble>> = {
   ...session,
   ...crashes,
+  ...stores,
   ...agentBoxes,
   ...bmcs,
   ...hosts,

@@ -13,7 +13,7 @@ import {
 } from '@rackwright/api';
 import { reservedValues } from '@rackwright/controlplane';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
-import { MemoryDisk, openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
+import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
 import { bmcPassword } from './bmc.ts';
 import { makeChance } from './chance.ts';
 import { type AgentStream, ControlPlaneReplica } from './control-plane.ts';
@@ -25,6 +25,7 @@ import { startPerson } from './person.ts';
 import type { PlantedFault } from './planted.ts';
 import { AgentBox, agentPublicKey } from './rack-agent.ts';
 import type { StoreReach } from './slow-store.ts';
+import { StoreBox } from './store-box.ts';
 import { Trace } from './trace.ts';
 import { scheduleTrouble, type Victims } from './trouble.ts';
 import type { WorldView } from './view.ts';
@@ -78,8 +79,7 @@ class World {
   readonly #figures = new Map<string, number>();
   readonly #view: WorldView;
   readonly #faultsUntilMs: number;
-  #storeDisk = new MemoryDisk();
-  #oldStoreDisk: MemoryDisk | undefined;
+  readonly #storage = new StoreBox();
   readonly #logs: MachineLogs = { power: [], drives: [] };
   readonly #machines = new Map<string, SimMachine>();
   /** BMC address → machine, as the cables are now. */
@@ -92,6 +92,8 @@ class World {
   readonly #boxes: AgentBox[] = [];
   readonly #heartbeats = new Map<AgentStream, Map<bigint, number>>();
   #leaseUntilMs = -1;
+  /** The store's revision in the last lease renewal. */
+  #seenRevision = 0;
   #crashes = 0;
   #backup: ReadonlyMap<string, Uint8Array> | undefined;
   #judgedStable = -1;
@@ -124,7 +126,7 @@ class World {
       chance,
       planted: this.#options.planted,
       machines: this.#machines,
-      storeDisk: () => this.#storeDisk,
+      storeDisk: () => this.#storage.disk,
       replicas: () => this.#replicas.flatMap(({ live }) => (live === undefined ? [] : [live])),
       agents: () => this.#boxes.flatMap(({ live }) => (live === undefined ? [] : [live])),
       faulty: () => this.#faulty(),
@@ -180,14 +182,9 @@ class World {
     const replica = new ControlPlaneReplica(this.#view, {
       name,
       reach,
-      disk: () => this.#storeDisk,
+      storage: this.#storage,
       onLease: (stream, renewal) => this.#noteLease(stream, renewal),
       onApplied: (operationId) => this.#judge.applied(operationId),
-      onUp: ({ process }) => {
-        process.whenKilled(() => {
-          if (this.#oldStoreDisk !== undefined) this.#storeDisk = this.#oldStoreDisk;
-        });
-      },
     });
     this.#replicas.push(replica);
   }
@@ -234,12 +231,13 @@ class World {
   #noteLease(stream: AgentStream, renewal: agent.LeaseRenewal): void {
     const sentAtMs = this.#heartbeats.get(stream)?.get(renewal.heartbeatSequence);
     if (sentAtMs === undefined) return;
+    this.#seenRevision = Number(renewal.revision);
     this.#leaseUntilMs = Math.max(this.#leaseUntilMs, sentAtMs + renewal.durationMs);
   }
 
   /** Writes the rack, a credential and the hosts as the operators' API would. */
   async prepare(): Promise<void> {
-    const store = await openMemoryStore({ random: this.#view.random, disk: this.#storeDisk });
+    const store = await openMemoryStore({ random: this.#view.random, disk: this.#storage.disk });
     const rack = { name: 'racks/r1' };
     const record = create(wire.RackRecordSchema, { rack, agentPublicKey });
     await store.put('racks.r1', toBinary(wire.RackRecordSchema, record), 'absent');
@@ -279,6 +277,11 @@ class World {
       crossBmcs: (a, b) => this.#crossBmcs(a, b),
       cloneAgent: (durationMs) => this.#cloneAgent(box, durationMs),
       olderAgentDisk: () => this.#backup,
+      restoreStore: (saysSo) => this.#restoreStore(saysSo),
+      agentForgot: () => {
+        this.#seenRevision = 0;
+        this.#judge.agentForgot();
+      },
     };
   }
 
@@ -297,17 +300,25 @@ class World {
     this.#heap.after(durationMs, () => clone.retire());
   }
 
+  /** An older state of the store takes its place, while every control plane is down. */
+  #restoreStore(saysSo: boolean): void {
+    for (const replica of this.#replicas) replica.kill();
+    if (!this.#storage.restore(saysSo)) return;
+    this.#judge.storeRestored(this.#seenRevision);
+  }
+
   #keepBackup(): void {
     this.#heap.after(backupEveryMs, () => {
       if (!this.#faulty()) return;
       this.#backup = this.#boxes[0]?.platters.copy();
+      this.#storage.backUp();
       this.#keepBackup();
     });
   }
 
   /** The planted fault of a store that holds its last seconds in memory only. */
   #forgetLater(): void {
-    this.#oldStoreDisk = this.#storeDisk.copy();
+    this.#storage.remember();
     this.#heap.after(1_000, () => this.#forgetLater());
   }
 
@@ -328,7 +339,7 @@ class World {
       if (index > 0) box.retire();
     }
     // A credential that a BMC has refused is not presented again before it is stored anew.
-    const store = await openMemoryStore({ random: this.#view.random, disk: this.#storeDisk });
+    const store = await openMemoryStore({ random: this.#view.random, disk: this.#storage.disk });
     await putCredential(store, this.#view.random);
   }
 

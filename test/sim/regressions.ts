@@ -1,0 +1,30 @@
+/**
+ * Seeds that once broke a promise, each with what was wrong. What they meet changes as the code
+ * does; a test beside the code that was mended holds the mending itself.
+ */
+import type { WorldOptions } from './world.ts';
+
+export interface Regression extends Omit<WorldOptions, 'traceLines'> {
+  readonly was: string;
+}
+
+export const regressions: readonly Regression[] = [
+  {
+    seed: 1_795_170_344_123,
+    hosts: 2,
+    operators: false,
+    was: 'two hosts verified while their cables were crossed held each other’s identity for ever',
+  },
+  {
+    seed: 1_795_170_706_038,
+    hosts: 2,
+    operators: false,
+    was: 'a cloned agent at another replica went unnoticed, and switched for a run that had ended',
+  },
+  {
+    seed: 1_795_170_146_275,
+    hosts: 2,
+    operators: false,
+    was: 'an order to a runner waited for its deadline after the power of its machine was lost',
+  },
+];
