@@ -3,6 +3,7 @@
  * as it stands once the words in capitals are filled in.
  */
 import { BmcProtocol, type Run, type store } from '@rackwright/api';
+import { eraseStep } from '../steps/index.ts';
 
 /** What the lines name: as people type it. */
 interface Named {
@@ -78,6 +79,11 @@ const advice: Readonly<Record<string, Advice>> = {
   noDevices: ({ host, again }) => [
     `see why no disk is there, or accept it: rackwright host update ${host} --allow-diskless`,
     `then: ${again}`,
+  ],
+  notCertified: ({ host, again }) => [
+    `let a clean erase, if its policy keeps it from that: rackwright host update ${host} ` +
+      `--priority ${eraseStep}=10`,
+    `or erase what has been added since: ${again}`,
   ],
   notErased: replaceDisk,
   unverified: replaceDisk,

@@ -3,7 +3,7 @@ import { agent, BmcEndpointSchema, HostGoal, store } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { explainHost } from './explain.ts';
 import { explainRack } from './explain-rack.ts';
-import { type Bench, bench, failed, verified } from './testing/bench.ts';
+import { type Bench, bench, driveToErase, failed, inspected, verified } from './testing/bench.ts';
 
 const explain = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
 
@@ -115,4 +115,12 @@ test('an address that leads nowhere is corrected by the command that explain nam
   host.apply({ kind: 'tick' });
   host.report(failed('invalidArgument', 'the BMC address cannot be resolved: correct it'));
   expect(explain(host).unblock[0]).toContain('rackwright host update h1 --bmc ADDRESS');
+});
+
+test('a policy that lets nothing be erased is named with the command that lets a clean erase', () => {
+  const host = bench({ cleaning: { priorityOverrides: { 'deploy.erase_devices': 0 } } });
+  driveToErase(host);
+  host.report(inspected());
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe('notCertified');
+  expect(explain(host).unblock[0]).toContain('--priority deploy.erase_devices=');
 });

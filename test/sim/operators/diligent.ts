@@ -91,6 +91,11 @@ export class Diligent {
     if (answer.kind !== 'accepted') return;
     const { headline, unblock } = answer.value;
     const isRemark = (line: string) => understand(line, undefined).kind === 'remark';
+    const isPromise = unblock.length > 0 && unblock.every(isRemark);
+    if (isPromise && this.#promisedMs(answer.value, replica) === undefined) {
+      watched.done = { atMs: this.#view.heap.nowMs, advice: unblock.join(' | ') };
+      return;
+    }
     if (unblock.every(isRemark)) {
       this.#mustGoOn(host, answer.value, replica);
       return;
