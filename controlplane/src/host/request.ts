@@ -148,7 +148,7 @@ function releaseHold(
     const held = status.holds.map((each) => each.reason).join('; ') || 'none';
     const lost = status.holds.some(isRestoredHold);
     const accept = lost ? `; a restored store is accepted for the whole ${turn.spec.rack}` : '';
-    const message = `${turn.host.name} has no such hold to release; it has: ${held}${accept}`;
+    const message = `${turn.host.name} has no such hold; it has: ${held}${accept}`;
     return { code: 'failedPrecondition', message };
   }
   status.holds = kept;
