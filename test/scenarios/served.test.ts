@@ -1,10 +1,25 @@
 /** What the operators' API answers about a clean, whatever the agent does. */
-import { create, toBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { store } from '@rackwright/api';
+import { agent, store } from '@rackwright/api';
 import { addSurroundings, specOf, startFixture } from '@rackwright/controlplane/testing';
 import { expect, test } from 'vitest';
 import { runnerStep } from './words.ts';
+
+type Fixture = Awaited<ReturnType<typeof startFixture>>;
+
+/** As the rack's record is after the Hello of an agent that has gone since. */
+async function tellAgentSteps(
+  { store: kept }: Fixture,
+  agentSteps: ReturnType<typeof runnerStep>[],
+): Promise<void> {
+  const rack = await kept.get('racks.r1');
+  if (rack.kind !== 'found') throw new Error('there is no rack');
+  const record = fromBinary(store.RackRecordSchema, rack.value);
+  record.journal = create(agent.JournalSchema, { id: 'j1', generation: 1n });
+  record.agentSteps = agentSteps;
+  await kept.put('racks.r1', toBinary(store.RackRecordSchema, record), rack.revision);
+}
 
 test('ironic-11: steps are listed without an agent, and as last seen once it is gone', async () => {
   const fixture = await startFixture();
@@ -25,9 +40,14 @@ test('ironic-11: steps are listed without an agent, and as last seen once it is 
       runnerStepsAt: seenAt,
     });
     await fixture.store.put('facts.h1', toBinary(store.HostFactsSchema, facts), 'absent');
+    await tellAgentSteps(fixture, [runnerStep('management.clear_event_log', 0)]);
     const offline = await fixture.hosts.listCleanSteps({ name: 'hosts/h1' });
-    expect(offline.steps.map(({ name }) => name)).toEqual(['bios.reset', 'deploy.erase_devices']);
-    expect(offline).toMatchObject({ complete: true, collectedAt: seenAt });
+    expect(offline.steps.map(({ name, source }) => [name, source])).toEqual([
+      ['bios.reset', 'runner'],
+      ['deploy.erase_devices', 'runner'],
+      ['management.clear_event_log', 'agent'],
+    ]);
+    expect(offline).toMatchObject({ complete: true, collectedAt: seenAt, warnings: [] });
   } finally {
     await fixture.stop();
   }

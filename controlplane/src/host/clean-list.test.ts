@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  FleetSpecSchema,
   HostGoal,
   HostState,
   RerunClass,
@@ -12,6 +13,7 @@ import {
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { explainHost } from './explain.ts';
+import { planOf } from './known-steps.ts';
 import {
   type Bench,
   bench,
@@ -342,6 +344,28 @@ test.each<[string, readonly Listed[], string, string]>([
   const violations = violationsOf(manageable(), ...steps);
   expect(violations.map((each) => each.field)).toEqual([field]);
   expect(violations[0]?.description).toContain(words);
+});
+
+test('what is listed is what runs: one plan, by host, pool and fleet', () => {
+  const host = manageable();
+  const known = host.record.host;
+  if (known === undefined) throw new Error('no host');
+  known.labels = { pool: 'gpu' };
+  host.context = {
+    ...host.context,
+    fleet: create(FleetSpecSchema, {
+      priorityOverrides: { 'vendor.tune': 30, 'deploy.erase_devices': 20 },
+      pools: [{ pool: 'gpu', priorityOverrides: { 'management.clear_event_log': 25 } }],
+    }),
+  };
+  const { enabled } = planOf(known, host.context);
+  expect(enabled.map(({ name, priorityFrom }) => [name, priorityFrom])).toEqual([
+    ['vendor.tune', 'fleet'],
+    ['management.clear_event_log', 'pool'],
+    ['deploy.erase_devices', 'fleet'],
+  ]);
+  host.request({ kind: 'clean', steps: [] });
+  expect(namesOf(host).slice(4, -2)).toEqual(enabled.map(({ name }) => name));
 });
 
 test('powerOff ends the runner, powerOn boots another; disks are looked at while one is up', () => {
