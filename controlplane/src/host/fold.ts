@@ -152,15 +152,18 @@ function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAft
     if (step.name === 'power.on') return foldOnAlready(turn, run, step);
   }
   if (result.reason === agent.ConflictReason.FROZEN) return foldFrozen(turn, run, step, result);
+  const { nowMs, timing } = turn.context;
   const first = slot?.firstConflictTime ?? now(turn);
-  if (turn.context.nowMs - timestampMs(first) > turn.context.timing.conflictBudgetMs) {
-    const budget = Math.round(turn.context.timing.conflictBudgetMs / 60_000);
+  const leftMs = timestampMs(first) + timing.conflictBudgetMs - nowMs;
+  if (leftMs <= 0) {
+    const budget = Math.round(timing.conflictBudgetMs / 60_000);
     const text = `${step.name}: still in conflict after ${budget} minutes: ${result.message}`;
     failStep(turn, run, step, stepFailure('conflict', text));
     return;
   }
-  const delayMs = result.delay === undefined ? 0 : durationMs(result.delay);
-  const notBefore = later(turn, Math.max(turn.context.timing.retryDelayMs, delayMs));
+  const askedMs = result.delay === undefined ? 0 : durationMs(result.delay);
+  // The last time at the end of the budget, however late it was asked for.
+  const notBefore = later(turn, Math.min(Math.max(timing.retryDelayMs, askedMs), leftMs));
   retryStep(turn, run, step, checkAgain(turn), { notBefore, firstConflictTime: first });
   waitFor(turn, run, 'conflict', result.message);
 }

@@ -1,0 +1,143 @@
+/** Somebody at the rack: power buttons, cables and passwords, found by looks between operations. */
+import { join } from 'node:path';
+import { BmcProtocol, HostGoal, HostState, RunPhase } from '@rackwright/api';
+import { SoftwareMachine } from '@rackwright/sim/machine';
+import { type RedfishBmc, startRedfishBmc } from '@rackwright/sim/redfish';
+import { expect, test } from 'vitest';
+import { bmcPassword, type MachinePlan } from './machines.ts';
+import { Rack } from './rack.ts';
+
+const machineProgram = join(import.meta.dirname, '../../packages/sim/src/machine/main.ts');
+const plan: MachinePlan = {
+  name: 'h1',
+  bmcAddress: '127.0.0.21',
+  mac: '52:54:00:00:00:01',
+  uuid: '0102030405060708090a0b0c0d0e0f10',
+  serial: 'SN-1',
+  disks: [{ name: 'vda', serial: 'DISK-1', kind: 'discard' }],
+};
+/** The shortest that a rack may have. */
+const periodSeconds = 10;
+/** A look comes somewhere in each period. */
+const lookMs = 2 * periodSeconds * 1_000 + 10_000;
+const name = 'hosts/h1';
+
+interface Site {
+  readonly rack: Rack;
+  readonly machine: SoftwareMachine;
+  readonly bmc: RedfishBmc;
+}
+
+/** A host that is available behind a Redfish BMC. */
+async function openSite(): Promise<Site> {
+  const rack = await Rack.start({ machines: [plan], goal: HostGoal.MANAGEABLE });
+  const folder = rack.machines[0]?.folder ?? '';
+  const machine = new SoftwareMachine({ folder, program: machineProgram });
+  const uuid = plan.uuid.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  const bmc = await startRedfishBmc({
+    user: 'admin',
+    password: bmcPassword,
+    identity: { uuid, serial: plan.serial, manufacturer: 'Software', model: 'Machine' },
+    machine: {
+      powerOn: ({ device }) => machine.powerOn(device === 'pxe' ? 'network' : 'disk'),
+      powerOff: () => machine.powerOff(),
+      isOn: () => machine.isOn(),
+    },
+    habits: { powerDelayMs: [50, 200], mode: 'Legacy', bootTargets: ['None', 'Pxe', 'Hdd'] },
+  });
+  const { hosts, racks } = rack.clients;
+  await racks.updateRack({
+    rack: { name: 'racks/r1', spec: { powerSyncSeconds: periodSeconds } },
+    updateMask: { paths: ['spec.power_sync_seconds'] },
+  });
+  await rack.untilHost('h1', 'verified', ({ status }) => status?.state === HostState.MANAGEABLE);
+  const { address, port } = bmc;
+  const protocol = BmcProtocol.REDFISH;
+  await hosts.updateHost({
+    host: {
+      name,
+      spec: {
+        bmc: { address, port, protocol, credential: 'credentials/bmc' },
+        goal: HostGoal.AVAILABLE,
+      },
+    },
+    updateMask: { paths: ['spec.bmc', 'spec.goal'] },
+  });
+  return { rack, machine, bmc };
+}
+
+function untilAvailable({ rack }: Site) {
+  return rack.untilHost('h1', 'available', ({ status }) => {
+    return status?.state === HostState.AVAILABLE && status.run?.phase === RunPhase.ENDED;
+  });
+}
+
+/** Commands that switch or arm something; questions and sign-ins are none. */
+function commandsOf({ bmc }: Site): number {
+  return bmc.calls().filter(({ method, path }) => method !== 'GET' && !path.includes('/Sessions'))
+    .length;
+}
+
+async function timelineOf({ rack }: Site): Promise<string[]> {
+  const { revisions } = await rack.clients.hosts.listHostRevisions({ name, pageSize: 64 });
+  return revisions.map(({ cause }) => cause);
+}
+
+test('a power button and a silent BMC are found within a period, and cleared by themselves', {
+  timeout: 600_000,
+}, async () => {
+  const site = await openSite();
+  const { rack, machine, bmc } = site;
+  try {
+    const before = await untilAvailable(site);
+    const epoch = before.status?.useEpoch ?? 0n;
+    const commands = commandsOf(site);
+
+    // Looks alone change nothing, at the BMC or in the record.
+    await new Promise((resolve) => setTimeout(resolve, lookMs));
+    expect(commandsOf(site)).toBe(commands);
+    expect((await rack.clients.hosts.getHost({ name })).etag).toBe(before.etag);
+
+    machine.powerOn('disk');
+    const pressedMs = Date.now();
+    await rack.untilHost('h1', 'no longer certified', ({ status }) => {
+      return (status?.useEpoch ?? 0n) > epoch;
+    });
+    expect(Date.now() - pressedMs).toBeLessThan(lookMs);
+    expect((await timelineOf(site)).join('\n')).toContain('seen switched on without an order');
+    const again = await untilAvailable(site);
+    expect(again.status?.lastCleaned?.at).not.toEqual(before.status?.lastCleaned?.at);
+
+    bmc.setFault({ kind: 'silent', how: 'drop' });
+    const silent = await rack.untilHost('h1', 'with a silent BMC', ({ status }) => {
+      return status?.faults.some(({ type }) => type === 'bmcUnreachable') === true;
+    });
+    expect(silent.status?.state).toBe(HostState.AVAILABLE);
+    const told = await rack.clients.hosts.explainHost({ name });
+    expect(told.blocker).toBe('the BMC');
+    await new Promise((resolve) => setTimeout(resolve, lookMs));
+    expect((await rack.clients.hosts.getHost({ name })).etag).toBe(silent.etag);
+    bmc.setFault({ kind: 'none' });
+    const well = await rack.untilHost('h1', 'well again', ({ status }) => {
+      return status?.faults.length === 0;
+    });
+    expect(well.status).toMatchObject({
+      state: HostState.AVAILABLE,
+      useEpoch: again.status?.useEpoch,
+    });
+
+    bmc.setFault({ kind: 'wrongPassword' });
+    await rack.untilHost('h1', 'refused', ({ status }) => {
+      return status?.faults.some(({ type }) => type === 'bmcAuthentication') === true;
+    });
+    const { length } = bmc.calls().filter(({ status }) => status === 401);
+    await new Promise((resolve) => setTimeout(resolve, lookMs));
+    expect(bmc.calls().filter(({ status }) => status === 401)).toHaveLength(length);
+  } catch (error) {
+    throw new Error(`${String(error)}\n${rack.logs()}`, { cause: error });
+  } finally {
+    machine.powerOff();
+    await bmc.close();
+    await rack.stop();
+  }
+});
