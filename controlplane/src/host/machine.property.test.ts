@@ -1,0 +1,290 @@
+/** Whatever is asked of a host and reported of it, in whatever order: what must always hold. */
+import { create, equals } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  agent,
+  DeletionMode,
+  HoldScope,
+  HostState,
+  type HostStatus,
+  type Run,
+  RunKind,
+  RunPhase,
+  RunSchema,
+  store,
+} from '@rackwright/api';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { isBootStep } from './boots.ts';
+import {
+  type Bench,
+  bench,
+  done,
+  erased,
+  failed,
+  inspected,
+  verified,
+  virtioDisk,
+} from './testing/bench.ts';
+import type { HostEvent, HostRequest } from './types.ts';
+import { nextWakeMs } from './wake.ts';
+
+const people = ['user:ann', 'user:bob'] as const;
+const reason = 'tried out';
+const erase = [{ step: 'deploy.erase_devices', arguments: {} }];
+
+const requests: readonly HostRequest[] = [
+  { kind: 'verify' },
+  { kind: 'inspect' },
+  { kind: 'clean', steps: [] },
+  { kind: 'clean', steps: erase },
+  { kind: 'service', steps: [{ step: 'deploy.erase_devices_metadata', arguments: {} }] },
+  { kind: 'provision', image: 'registry.example/os:1' },
+  { kind: 'reimage', image: 'registry.example/os:2' },
+  { kind: 'release', reason },
+  { kind: 'rescue', reason },
+  { kind: 'adopt', to: HostState.EXTERNAL, reason },
+  { kind: 'adopt', to: HostState.PROVISIONED, reason },
+  { kind: 'powerOn', bootOldDiskReason: reason },
+  { kind: 'powerOff' },
+  { kind: 'powerReset', bootOldDiskReason: reason },
+  { kind: 'abort', reason },
+  { kind: 'resume', reason },
+  { kind: 'skip', reason },
+  { kind: 'retry' },
+  { kind: 'claim', reason },
+  { kind: 'unclaim', reason },
+  { kind: 'hold', scope: HoldScope.WORK, reason: 'work', untilMs: undefined },
+  { kind: 'hold', scope: HoldScope.POWER, reason: 'power', untilMs: undefined },
+  { kind: 'hold', scope: HoldScope.RELEASE, reason: 'release', untilMs: undefined },
+  { kind: 'releaseHold', hold: '', reason },
+  { kind: 'delete', reason },
+  { kind: 'delete', mode: DeletionMode.FORCE, reason },
+  { kind: 'cancelDelete', reason },
+];
+
+type Act =
+  | { readonly kind: 'ask'; readonly request: number; readonly by: number }
+  /** The operation under way does what it shall. */
+  | { readonly kind: 'succeed' }
+  | { readonly kind: 'fail'; readonly type: string }
+  | { readonly kind: 'conflict' }
+  | { readonly kind: 'pass'; readonly minutes: number }
+  | { readonly kind: 'seenOn'; readonly on: boolean };
+
+const act: fc.Arbitrary<Act> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('ask' as const),
+      request: fc.nat(requests.length - 1),
+      by: fc.nat(people.length - 1),
+    }),
+  },
+  { weight: 30, arbitrary: fc.constant({ kind: 'succeed' as const }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('fail' as const),
+      type: fc.constantFrom('internal', 'interrupted', 'authentication', 'cancelled'),
+    }),
+  },
+  { weight: 1, arbitrary: fc.constant({ kind: 'conflict' as const }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('pass' as const),
+      minutes: fc.constantFrom(0, 1, 1, 2, 6, 31, 90),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('seenOn' as const), on: fc.boolean() }),
+  },
+);
+
+function statusOf(host: Bench) {
+  const status = host.record.host?.status;
+  if (status === undefined) throw new Error('a host has a status');
+  return status;
+}
+
+const stepAt = (host: Bench) => {
+  const { run } = statusOf(host);
+  return run?.phase === RunPhase.ENDED ? undefined : run?.steps[run.currentStep];
+};
+
+function resultOf(host: Bench): agent.Report['result'] {
+  const step = stepAt(host);
+  if (step?.name === 'bmc.verifyAccess') return verified();
+  if (step?.name.startsWith('runner.inspect') === true) return inspected();
+  if (step?.name.startsWith('deploy.erase_devices') !== true) return done;
+  const method =
+    step.name === 'deploy.erase_devices'
+      ? agent.ErasureMethod.DISCARD
+      : agent.ErasureMethod.METADATA_ONLY;
+  const evidence = host.evidence(
+    host.record.devicePlan.length > 0 ? [erased(virtioDisk, method)] : [],
+  );
+  return { case: 'complete', value: create(agent.CompleteSchema, { evidence }) };
+}
+
+const conflict: agent.Report['result'] = {
+  case: 'retryAfter',
+  value: create(agent.RetryAfterSchema, {
+    reason: agent.ConflictReason.LOCKED,
+    message: 'locked',
+    delay: durationFromMs(1_000),
+  }),
+};
+
+/** What an act means for a host now; undefined when it cannot happen. */
+function eventOf(host: Bench, happening: Act): HostEvent | undefined {
+  const report = (result: agent.Report['result'], operationId: string): HostEvent => ({
+    kind: 'report',
+    report: create(agent.ReportSchema, { hostUid: 'u1', operationId, result }),
+  });
+  const operationId = host.record.operation?.operation?.id;
+  const sent = host.record.operation?.sentTo !== undefined;
+  switch (happening.kind) {
+    case 'ask': {
+      const request = requests[happening.request];
+      const actor = people[happening.by] ?? 'user:ann';
+      return request && { kind: 'request', request, by: { actor } };
+    }
+    case 'succeed':
+      if (host.record.forgetting) return { kind: 'forgotten' };
+      if (stepAt(host)?.name === 'runner.await') return readyEvent(host);
+      return operationId !== undefined && sent ? report(resultOf(host), operationId) : undefined;
+    case 'fail':
+      return operationId !== undefined && sent
+        ? report(failed(happening.type), operationId)
+        : undefined;
+    case 'conflict':
+      return operationId !== undefined && sent ? report(conflict, operationId) : undefined;
+    case 'pass':
+      return { kind: 'tick' };
+    case 'seenOn': {
+      const observations = create(agent.ObservationsSchema, { poweredOn: happening.on });
+      const value = create(agent.HostUpdatedSchema, { observations });
+      return report({ case: 'hostUpdated', value }, '');
+    }
+  }
+}
+
+function readyEvent(host: Bench): HostEvent {
+  const { run } = statusOf(host);
+  const index = run?.steps.findLastIndex(({ name, attempt }) => isBootStep(name) && attempt > 0);
+  const bootOperationId = `u1/${run?.number}/${index}/${run?.steps[index ?? 0]?.attempt}`;
+  const runnerReady = { hostUid: 'u1', bootOperationId, runnerSession: 's1', bootId: 'b1' };
+  const value = create(agent.HostUpdatedSchema, { observations: { runnerReady } });
+  const result = { case: 'hostUpdated' as const, value };
+  return { kind: 'report', report: create(agent.ReportSchema, { hostUid: 'u1', result }) };
+}
+
+function check(host: Bench, before: store.HostRecord, event: HostEvent): void {
+  const runBefore = before.host?.status?.run;
+  const status = statusOf(host);
+  const { run } = status;
+  if (status.state === HostState.AVAILABLE) expect(status.dirty).toBe(false);
+  // H3: what has ended changes no more, and a new run has a new number.
+  if (runBefore?.phase === RunPhase.ENDED && run?.number === runBefore.number) {
+    expect(equals(RunSchema, run, runBefore)).toBe(true);
+  }
+  const started = run !== undefined && run.number !== runBefore?.number ? run : undefined;
+  const lifts = event.kind === 'request' && lifting.has(event.request.kind);
+  if (started !== undefined && !lifts) checkStart(status, before, started);
+  if (status.state === HostState.EXTERNAL && run?.phase !== RunPhase.ENDED) {
+    const kinds: (RunKind | undefined)[] = [RunKind.VERIFY, RunKind.ADOPT, RunKind.POWER];
+    expect([...kinds, RunKind.DELETE, undefined]).toContain(run?.kind);
+  }
+  // A look changes nothing more (R2), and what waits for a time is woken for it.
+  const outcome = host.try({ kind: 'tick' });
+  expect(
+    outcome.kind === 'kept' && equals(store.HostRecordSchema, outcome.record, host.record),
+  ).toBe(true);
+  if (status.backoff?.nextAttemptTime !== undefined && run?.phase === RunPhase.ENDED) {
+    expect(nextWakeMs(host.record, host.nowMs) ?? Number.POSITIVE_INFINITY).toBeGreaterThan(
+      host.nowMs,
+    );
+  }
+}
+
+/** Requests that take back what was said before. */
+const lifting: ReadonlySet<string> = new Set(['releaseHold', 'unclaim', 'retry']);
+
+/** Nothing starts against what people said before. */
+function checkStart({ state }: HostStatus, before: store.HostRecord, started: Run): void {
+  const said = before.host?.status;
+  const held = (scope: HoldScope) => said?.holds.some((hold) => hold.scope === scope) === true;
+  const ofDeletion = said?.deletion !== undefined || started.kind === RunKind.DELETE;
+  if (held(HoldScope.WORK) && !ofDeletion) {
+    expect(started.requestedBy).not.toBe('goal');
+  }
+  if (held(HoldScope.POWER)) expect(started.kind).not.toBe(RunKind.POWER);
+  const theirs = state === HostState.PROVISIONED || state === HostState.EXTERNAL;
+  if (theirs && started.requestedBy === 'goal') {
+    expect([RunKind.VERIFY, RunKind.ADOPT]).toContain(started.kind);
+  }
+  const erases = started.kind === RunKind.CLEAN || started.kind === RunKind.INSPECT;
+  if (said?.claim !== undefined && erases) expect(started.requestedBy).not.toBe('goal');
+  if (said?.inRescue === true && erases) expect(started.requestedBy).not.toBe('goal');
+}
+
+/** Successes in a row after which a new host is available. */
+const stepsToAvailable = 14;
+
+/** How far a host has come when its story begins. */
+const beginning = fc.oneof(
+  fc.nat(stepsToAvailable + 2),
+  fc.constantFrom(HostState.EXTERNAL, HostState.PROVISIONED).map((adopted) => ({ adopted })),
+);
+
+function begun(begin: number | { readonly adopted: HostState }): Bench {
+  const host = bench();
+  host.context = { ...host.context, imagesSupported: true };
+  host.apply({ kind: 'tick' });
+  if (typeof begin !== 'number') host.request({ kind: 'adopt', to: begin.adopted, reason });
+  for (let count = typeof begin === 'number' ? begin : 2; count > 0; count--) {
+    const event = eventOf(host, { kind: 'succeed' });
+    if (event !== undefined) host.apply(event);
+  }
+  if (typeof begin !== 'number') expect(statusOf(host).state).toBe(begin.adopted);
+  return host;
+}
+
+const story = fc.array(act, { minLength: 1, maxLength: 60 });
+
+test('a host keeps its promises through anything that is asked and reported', () => {
+  fc.assert(
+    fc.property(beginning, story, (begin, acts) => {
+      const host = begun(begin);
+      for (const happening of acts) {
+        if (host.removed) return;
+        if (happening.kind === 'pass') host.nowMs += happening.minutes * 60_000;
+        const { session } = host.context;
+        if (session !== undefined) {
+          host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+        }
+        const before = host.record;
+        const bytes = JSON.stringify(before, replaceBigints);
+        const event = eventOf(host, happening);
+        if (event === undefined) continue;
+        const outcome = host.try(event);
+        // H1, H5: neither the record nor anything in it is touched in place.
+        expect(JSON.stringify(before, replaceBigints)).toBe(bytes);
+        if (outcome.kind === 'refused') {
+          expect(outcome.refusal.message).not.toBe('');
+          continue;
+        }
+        host.apply(event);
+        if (!host.removed) check(host, before, event);
+      }
+    }),
+    { numRuns: 200 },
+  );
+});
+
+function replaceBigints(_: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? String(value) : value;
+}
