@@ -15,6 +15,7 @@ import {
 import { backoffDelayMs } from '@rackwright/results';
 import { deletionActor } from './busy.ts';
 import { clearFault, setFault } from './fault.ts';
+import { isForced } from './forced.ts';
 import { hasPassed, later, runName, type Turn } from './turn.ts';
 
 /** Stands until a verify succeeds; as long as it does, a verify is what comes next. */
@@ -115,7 +116,7 @@ function reasonToGiveUp({ context, status }: Turn, run: Run, failures: number): 
 export function backOff(turn: Turn, run: Run): void {
   const { status, context, record } = turn;
   const ofDeletion = run.kind === RunKind.DELETE || run.requestedBy === deletionActor;
-  if (status.deletion !== undefined && !ofDeletion) {
+  if (isForced(turn) || (status.deletion !== undefined && !ofDeletion)) {
     delete status.backoff;
     return;
   }
