@@ -21,8 +21,10 @@ const credential = { name: 'credentials/bmc', version: 1n, username: 'u', passwo
 const guid = Uint8Array.from({ length: 16 }, (_, index) => index * 17);
 const periodMs = 60_000;
 const noHttp: HttpClient = {
-  request: () => Promise.reject(new Error('no HTTP here')),
-} as unknown as HttpClient;
+  peer: () => {
+    throw new Error('these BMCs speak no HTTP');
+  },
+};
 
 interface Call {
   readonly atMs: number;
@@ -164,7 +166,7 @@ describe('power sync', () => {
     expect(looking.inFlight.most).toBeLessThanOrEqual(8);
   });
 
-  test('closes each round with a digest, in which nothing stands that it did not read', async () => {
+  test('closes each round with a digest, of nothing that it did not read', async () => {
     const looking = await Looking.open(2);
     await looking.sync();
     looking.bmc(2).silent = true;
@@ -319,7 +321,7 @@ describe('an operation', () => {
     expect(looking.digests().at(-1)?.hosts[0]?.poweredOn).toBeUndefined();
   });
 
-  test('leaves its result to be told by itself, and what is so after it to the next look', async () => {
+  test('tells its result by itself; what is so afterwards is for the next look', async () => {
     const looking = await Looking.open(1);
     await looking.sync();
     await looking.run();

@@ -37,7 +37,7 @@ async function digest(rig: Rig, plain: PlainAgent, on: boolean | undefined, gene
 }
 
 describe('the list of hosts to look at', () => {
-  test('comes after Welcome, with the default period, and names no host that is not proved', async () => {
+  test('comes after Welcome, and names no host that is not proved', async () => {
     const { plain } = await started(manageable);
     expect(lists(plain)).toMatchObject([{ periodMs: 60_000, hosts: [] }]);
     const kinds = plain.received.map((message) => message.case);
@@ -104,7 +104,7 @@ describe('the list of hosts to look at', () => {
     expect(looked(plain)).toEqual(['u2']);
   });
 
-  test('has the period of the rack at the next heartbeat, and is empty when that is 0', async () => {
+  test('has the rack’s period at the next heartbeat, and is empty when that is 0', async () => {
     const { rig, plain } = await started(manageable);
     await plain.report(proved());
     await rig.advance(2_100);

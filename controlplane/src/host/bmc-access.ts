@@ -2,7 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, type BmcEndpoint, type BmcIdentity, BmcProtocol } from '@rackwright/api';
 
-/** `identity` is what the last verify proved: its certificate is pinned where the spec names none. */
+/** `identity`: as the last verify proved it; pins the certificate where the spec names none. */
 export function accessTo(
   bmc: BmcEndpoint | undefined,
   identity: BmcIdentity | undefined,

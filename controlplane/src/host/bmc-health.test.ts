@@ -114,6 +114,22 @@ describe('what a look finds', () => {
   });
 });
 
+test('a host that is seen off while its runner is awaited waits for a host that is off', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  host.report(done);
+  host.report(done);
+  expect(explain(host).causes[0]?.text).toContain('is booting');
+  const off = create(agent.HostUpdatedSchema, { observations: { poweredOn: false } });
+  const result = { case: 'hostUpdated' as const, value: off };
+  host.apply({ kind: 'report', report: create(agent.ReportSchema, { hostUid: 'u1', result }) });
+  expect(explain(host).causes[0]?.text).toContain('the host is off');
+  expect(host.record.host?.status?.run?.phase).toBe(RunPhase.WAITING);
+  host.runnerReady();
+  expect(explain(host).causes[0]?.text ?? '').not.toContain('the host is off');
+});
+
 describe('what operations find', () => {
   test('results that cannot tell never fail the host at once, and become a visible fault', () => {
     const host = bench();

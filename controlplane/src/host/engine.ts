@@ -183,7 +183,10 @@ function driveStep(turn: Turn, run: Run, step: RunStep): boolean {
     const isAgentMissing = definition.needsNoAgent !== true && turn.context.session === undefined;
     if (met) completeStep(turn, run, step);
     else if (isAgentMissing) waitForAgent(turn, run);
-    else waitFor(turn, run, definition.waiting.reason, definition.waiting.message);
+    else {
+      const { reason, message } = definition.waiting;
+      waitFor(turn, run, reason, definition.sees?.(turn) ?? message);
+    }
     return met;
   }
   if (turn.record.operation === undefined) return false;
@@ -257,7 +260,7 @@ function holdForPerson(turn: Turn, run: Run, step: RunStep, failure: RunFailure)
   waitFor(turn, run, 'hold', `${failure.message}; it never runs twice by itself`);
 }
 
-/** Counts one more; conflicts and results that could not tell were attempts too, but none of these. */
+/** Counts one more; conflicts and results that could not tell are none of these. */
 function isCutShortTooOften({ context }: Turn, step: RunStep): boolean {
   step.interruptions += 1;
   return step.interruptions >= context.timing.interruptionsMax;

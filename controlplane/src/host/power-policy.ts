@@ -3,8 +3,8 @@
  * otherwise: a fault, or by the rack's policy a run that switches it.
  *
  * Invariants:
- * 1. No power action while a run holds the host, or anybody keeps power from it: what a person would
- *    be refused is not done here either.
+ * 1. No power action while a run holds the host, or anybody keeps power from it: what a person
+ *    would be refused is not done here either.
  * 2. A host that may hold data of its last use is never booted from its disk by itself, unless that
  *    is what runs there.
  * 3. Each such run waits longer than the one before, until there has been peace for long.
@@ -49,7 +49,7 @@ function missingPower({ spec, status }: Turn): boolean | undefined {
   return known && status.poweredOn !== wanted ? wanted : undefined;
 }
 
-/** Says what is and what should be, for as long as it differs; judged while no run holds the host. */
+/** Says what is and what should be, while it differs; judged when no run holds the host. */
 export function notePowerMismatch(turn: Turn): void {
   if (activeRun(turn.status) !== undefined) return;
   const wanted = missingPower(turn);

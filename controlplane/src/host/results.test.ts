@@ -58,7 +58,7 @@ describe('retryAfter', () => {
     });
   });
 
-  test('may last for its budget from the first one, however often; then the step has failed', () => {
+  test('may last for its budget from the first one; then the step has failed', () => {
     const host = bench();
     host.apply({ kind: 'tick' });
     const firstMs = host.nowMs;

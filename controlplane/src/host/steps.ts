@@ -57,6 +57,8 @@ export interface ConditionStep {
   readonly kind: 'condition';
   timeoutMs(timing: EngineTiming): number | undefined;
   readonly waiting: { readonly reason: string; readonly message: string };
+  /** Says why it is not met, where more is known. */
+  sees?(turn: Turn): string | undefined;
   /** What it waits for does not come from the agent. */
   readonly needsNoAgent?: true;
   begin?(turn: Turn): void;
@@ -142,6 +144,10 @@ const awaitRunner: ConditionStep = {
   kind: 'condition',
   timeoutMs: (timing) => timing.bootTimeoutMs,
   waiting: { reason: 'runner', message: 'the host is booting into the runner' },
+  sees: ({ status }) =>
+    status.poweredOn === false
+      ? 'the host is off: it was switched on to boot the runner, and has been seen off since'
+      : undefined,
   met: (turn, run) => turn.record.runner?.bootOperationId === bootOperationId(turn, run),
 };
 
