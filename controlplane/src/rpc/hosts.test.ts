@@ -377,6 +377,30 @@ describe('requests to a host', () => {
     expect(collectedAt).toBeUndefined();
   });
 
+  test('list clean steps with the priorities of host, pool and fleet, and say whose', async () => {
+    const cleaning = { priorityOverrides: { 'deploy.polish': 5 } };
+    const spec = { ...specOf(1), cleaning };
+    await hosts.createHost({ hostId: 'h1', host: { labels: { pool: 'gpu' }, spec } });
+    await fixture.fleet.updateFleet({
+      fleet: {
+        spec: {
+          priorityOverrides: { 'deploy.erase_devices': 70 },
+          pools: [{ pool: 'gpu', priorityOverrides: { 'deploy.erase_devices_metadata': 80 } }],
+        },
+      },
+    });
+    const { steps, warnings } = await hosts.listCleanSteps({ name: 'hosts/h1' });
+    expect(steps.map(({ name, priority, priorityFrom }) => [name, priority, priorityFrom])).toEqual(
+      [
+        ['deploy.erase_devices_metadata', 80, 'pool'],
+        ['deploy.erase_devices', 70, 'fleet'],
+      ],
+    );
+    expect(warnings[0]).toBe('priority_overrides names deploy.polish, which is no known step');
+    const none = await failureOf(hosts.listCleanSteps({ name: 'hosts/h9' }));
+    expect(none.kind).toBe('notFound');
+  });
+
   test('show the timeline, newest first, with who and why', async () => {
     await create(1);
     await hosts.updateHost({ host: { name: 'hosts/h1', labels: { a: '1' } } });
