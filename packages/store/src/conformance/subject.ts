@@ -12,6 +12,8 @@ export interface StoreUnderTest {
   second: StateStore;
   /** SIGKILLs everything that holds the store, without warning, and opens it again. */
   crash(): Promise<void>;
+  /** Closes every handle and opens the store as restored; those that follow open it as usual. */
+  restore(): Promise<void>;
   /** Waits for real. */
   wait(delayMs: number): Promise<void>;
   /** Closes everything and removes what was made. */

@@ -39,6 +39,7 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'revision reset': [
     'has every acknowledged write after all processes were killed',
     'never takes a revision back: through deletes, other keys, and a kill',
+    'is a new incarnation once it is opened as restored, with its values, and stays it',
   ],
   'early acknowledgement': [
     'has every acknowledged write after all processes were killed',
@@ -46,6 +47,9 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   ],
   'live key aged out': [
     'keeps a live value however many writes follow it and however large they are',
+  ],
+  'restored in place': [
+    'is a new incarnation once it is opened as restored, with its values, and stays it',
   ],
 };
 
@@ -61,7 +65,7 @@ for (const broken of brokenStores) {
   });
 }
 
-test('there are six broken stores, each meant for a case of its own', () => {
+test('there are seven broken stores, each meant for a case of its own', () => {
   expect(brokenStores.map((each) => each.name)).toEqual(Object.keys(EXPECTED));
-  expect(new Set(brokenStores.map((each) => each.caughtBy)).size).toBe(6);
+  expect(new Set(brokenStores.map((each) => each.caughtBy)).size).toBe(7);
 });

@@ -215,4 +215,26 @@ export const watchingCases: readonly ConformanceCase[] = [
   watchIsLeft,
 ];
 
-export const lastingCases: readonly ConformanceCase[] = [survivesKill, growingRevisions];
+const newIncarnation: ConformanceCase = {
+  name: 'is a new incarnation once it is opened as restored, with its values, and stays it',
+  async run(subject, _limits) {
+    const before = subject.first.incarnation;
+    const written = revisionOf(await subject.first.put('hosts.a', bytes('kept'), 'absent'));
+    await subject.restore();
+    const { incarnation } = subject.first;
+    assert.match(incarnation, /^[0-9a-f]{32}$/);
+    assert.notEqual(incarnation, before, 'a restored store keeps its old incarnation');
+    assert.equal(subject.second.incarnation, incarnation);
+    assert.equal(await valueOf(subject.second, 'hosts.a'), 'kept');
+    const next = revisionOf(await subject.second.put('hosts.a', bytes('anew'), written));
+    assert.ok(next > written, `revision ${next} came after ${written}`);
+    await subject.crash();
+    assert.equal(subject.first.incarnation, incarnation, 'the new incarnation lasts');
+  },
+};
+
+export const lastingCases: readonly ConformanceCase[] = [
+  survivesKill,
+  growingRevisions,
+  newIncarnation,
+];

@@ -11,12 +11,18 @@ export async function memorySubject(
   wrap: (store: StateStore) => StateStore = (store) => store,
 ): Promise<StoreUnderTest> {
   const disk = new MemoryDisk();
-  const open = async () => wrap(await openMemoryStore({ random: nodeRandom(), disk }));
+  const open = async (restored = false) =>
+    wrap(await openMemoryStore({ random: nodeRandom(), disk, restored }));
   const subject: StoreUnderTest = {
     first: await open(),
     second: await open(),
     async crash() {
       subject.first = await open();
+      subject.second = await open();
+    },
+    async restore() {
+      await Promise.all([subject.first.close(), subject.second.close()]);
+      subject.first = await open(true);
       subject.second = await open();
     },
     wait: (delayMs) => delay(delayMs),

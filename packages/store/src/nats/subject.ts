@@ -38,6 +38,11 @@ export async function natsSubject(cluster: NatsCluster): Promise<StoreUnderTest>
       subject.first = await open();
       subject.second = await open();
     },
+    async restore() {
+      await Promise.all([subject.first.close(), subject.second.close()]);
+      subject.first = await openNatsStore({ ...options, restored: true });
+      subject.second = await open();
+    },
     wait: (delayMs) => delay(delayMs),
     async dispose() {
       await Promise.all([subject.first.close(), subject.second.close()]);

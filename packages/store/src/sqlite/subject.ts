@@ -15,7 +15,8 @@ export async function sqliteSubject(): Promise<StoreUnderTest> {
   const root = await mkdtemp(join(tmpdir(), 'rackwright-store-'));
   let life = 0;
   const folder = () => join(root, String(life));
-  const open = () => openSqliteStore({ path: join(folder(), 'store.db'), random: nodeRandom() });
+  const open = (restored = false) =>
+    openSqliteStore({ path: join(folder(), 'store.db'), random: nodeRandom(), restored });
   await mkdir(folder());
   const store = await open();
   const left = [store];
@@ -27,6 +28,13 @@ export async function sqliteSubject(): Promise<StoreUnderTest> {
       life += 1;
       await cp(before, folder(), { recursive: true });
       const after = await open();
+      left.push(after);
+      subject.first = after;
+      subject.second = after;
+    },
+    async restore() {
+      await subject.first.close();
+      const after = await open(true);
       left.push(after);
       subject.first = after;
       subject.second = after;

@@ -1,7 +1,8 @@
-/** The six ways to be wrong that the suite must see (DESIGN §11: a check must be able to fail). */
+/** The seven ways to be wrong that the suite must see (DESIGN §11: a check must be able to fail). */
 import { agedOut } from './aged-out.ts';
 import { earlyAcknowledgement } from './early-acknowledgement.ts';
 import { lostEvent } from './lost-event.ts';
+import { restoredInPlace } from './restored-in-place.ts';
 import { revisionReset } from './revision-reset.ts';
 import { staleGet } from './stale-get.ts';
 import { twoWinners } from './two-winners.ts';
@@ -14,4 +15,5 @@ export const brokenStores: readonly BrokenStore[] = [
   revisionReset,
   earlyAcknowledgement,
   agedOut,
+  restoredInPlace,
 ];

@@ -37,9 +37,10 @@ export function altered(good: StateStore, changed: Partial<StateStore>): StateSt
 export async function brokenSubject(
   disk: (afterCrash: boolean) => MemoryDisk,
   wrap: (good: StateStore) => Promise<StateStore>,
+  obeysRestored = true,
 ): Promise<StoreUnderTest> {
-  const open = async (on: MemoryDisk) =>
-    wrap(await openMemoryStore({ random: nodeRandom(), disk: on }));
+  const open = async (on: MemoryDisk, restored = false) =>
+    wrap(await openMemoryStore({ random: nodeRandom(), disk: on, restored }));
   const now = disk(false);
   const subject: StoreUnderTest = {
     first: await open(now),
@@ -48,6 +49,11 @@ export async function brokenSubject(
       const left = disk(true);
       subject.first = await open(left);
       subject.second = await open(left);
+    },
+    async restore() {
+      await Promise.all([subject.first.close(), subject.second.close()]);
+      subject.first = await open(now, obeysRestored);
+      subject.second = await open(now);
     },
     wait: (delayMs) => delay(delayMs),
     async dispose() {
