@@ -17,7 +17,7 @@ export default defineConfig({
     // Vitest would leave one processor idle: most tests wait more than they compute.
     maxWorkers: availableParallelism(),
     reporters: ['default', skippedReporter, ...json],
-    projects: tiers.map(({ name, include, exclude, order, isolate }) => ({
+    projects: tiers.map(({ name, include, exclude, order, isolate, setup }) => ({
       extends: true as const,
       test: {
         name,
@@ -25,6 +25,7 @@ export default defineConfig({
         exclude: ['**/node_modules/**', ...exclude],
         sequence: { groupOrder: order },
         isolate,
+        globalSetup: setup === undefined ? [] : [setup],
       },
     })),
   },

@@ -162,9 +162,16 @@ function install() {
   stop('The dependencies could not be installed; what npm said stands above.');
 }
 
-/** The surrounding environment, with the pinned programs found first. */
+/**
+ * The surrounding environment, with the pinned programs found first and what Node has compiled
+ * kept for the next process: that halves what it costs to start one of ours.
+ */
 function childEnvironment() {
-  return { ...process.env, PATH: `${binFolder}${delimiter}${process.env.PATH ?? ''}` };
+  return {
+    NODE_COMPILE_CACHE: join(root, '.cache', 'compiled'),
+    ...process.env,
+    PATH: `${binFolder}${delimiter}${process.env.PATH ?? ''}`,
+  };
 }
 
 /**

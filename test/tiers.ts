@@ -17,6 +17,8 @@ export interface Tier {
    * tests that change nothing of the process.
    */
   readonly isolate: boolean;
+  /** Module whose `setup` runs once before the tier. */
+  readonly setup?: string;
 }
 
 const slowOrPeer = '**/*.{peer,slow}.test.ts';
@@ -72,6 +74,7 @@ export const tiers: readonly Tier[] = [
     exclude: [slowOrPeer],
     order: 2,
     isolate: true,
+    setup: 'test/e2e/warm-up.ts',
   },
 ];
 

@@ -211,7 +211,9 @@ export class Rack {
     const tool = join(this.folder, 'ipmitool');
     const standIn = join(here, 'ipmitool-stand-in.sh');
     const words = [standIn, process.execPath, join(this.folder, 'machines')];
-    writeFileSync(tool, `#!/bin/sh\nexec ${words.join(' ')} "$@"\n`);
+    // The agent's tools get no environment; the machines that this one starts need Node's cache.
+    const cache = `export NODE_COMPILE_CACHE='${process.env['NODE_COMPILE_CACHE'] ?? ''}'`;
+    writeFileSync(tool, `#!/bin/sh\n${cache}\nexec ${words.join(' ')} "$@"\n`);
     chmodSync(tool, 0o755);
     const named = (name: string) => ({ name, path: join(this.folder, name) });
     for (const [name, size] of Object.entries(fileSizes)) {
