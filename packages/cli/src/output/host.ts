@@ -1,5 +1,6 @@
 /** How a host is shown: a row of a table, a block of fields, a line of a watch. */
 import {
+  type AfterFailure,
   type BmcEndpoint,
   type Deletion,
   DeletionMode,
@@ -8,6 +9,7 @@ import {
   HoldScope,
   type Host,
   HostState,
+  type LastCleaned,
   type Run,
   RunOutcome,
   RunPhase,
@@ -78,7 +80,8 @@ export function hostFields(host: Host, clock: Clock): [string, string][] {
     ['power', powerText(host, true)],
     ['goal', enumName('HostGoal', spec?.goal ?? 0) || 'available'],
     ['labels', labelText(host.labels)],
-    ['last cleaned', ago(clock, status?.lastCleaned?.at)],
+    ...stayFields(status?.afterFailure, clock),
+    ['last cleaned', cleanedText(status?.lastCleaned, clock)],
     ...(status?.lastCleaned?.certificates ?? []).map((name): [string, string] => ['', name]),
     ...inventoryFields(host),
     ['created', instant(host.createTime)],
@@ -101,13 +104,29 @@ function waitingFields(run: Run | undefined, clock: Clock): [string, string][] {
   return [['waiting for', text]];
 }
 
+/** "12 s ago, full"; '' when it never was. */
+function cleanedText(cleaned: LastCleaned | undefined, clock: Clock): string {
+  if (cleaned === undefined) return '';
+  return `${ago(clock, cleaned.at)}, ${enumName('ErasureLevel', cleaned.level)}`;
+}
+
+function stayFields(stay: AfterFailure | undefined, clock: Clock): [string, string][] {
+  if (stay === undefined) return [];
+  const { run, runnerUntil, bootOnly } = stay;
+  const until = runnerUntil === undefined ? '' : `; switched off ${ago(clock, runnerUntil)}`;
+  return [[`after ${run}`, `boots only the ${bootOnly} or rescue${until}; it can be resumed`]];
+}
+
 function stepFields(run: Run | undefined): [string, string][] {
   if (run === undefined) return [];
   const outcome = run.phase === RunPhase.ENDED ? ` ${enumName('RunOutcome', run.outcome)}` : '';
   return run.steps.map((step, index): [string, string] => {
     const attempt = step.attempt > 1 ? ` (attempt ${step.attempt})` : '';
     const error = step.error === '' ? '' : `: ${step.error}`;
-    const text = `${enumName('StepState', step.state)} ${step.name}${attempt}${error}`;
+    const skip = step.skip === undefined ? '' : `: left out by ${step.skip.by}`;
+    const why = step.skip?.reason ? ` (${step.skip.reason})` : '';
+    const did = `${enumName('StepState', step.state)} ${step.name}${attempt}`;
+    const text = `${did}${skip}${why}${error}`;
     return [index === 0 ? `${runName(run)}${outcome}` : '', text];
   });
 }
