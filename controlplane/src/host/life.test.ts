@@ -6,6 +6,7 @@ import {
   FaultSeverity,
   HostGoal,
   HostState,
+  RerunClass,
   RunKind,
   RunOutcome,
   RunPhase,
@@ -56,7 +57,7 @@ function provisioned(poweredOn = true): Bench {
   host.request({ kind: 'adopt', to: HostState.PROVISIONED, reason: '' });
   host.report(verified());
   Object.assign(status(host), { poweredOn, image: 'registry.example/os:1' });
-  return host;
+  return offer(host);
 }
 
 function available(): Bench {
@@ -65,7 +66,7 @@ function available(): Bench {
   const { spec } = host.record.host ?? {};
   if (spec !== undefined) spec.goal = HostGoal.AVAILABLE;
   host.context = { ...host.context, imagesSupported: true };
-  return host;
+  return offer(host);
 }
 
 /** Completes steps until the one of this name is under way. */
@@ -95,11 +96,27 @@ function completeStep(host: Bench): void {
   else host.report(at.startsWith('runner.inspect') ? inspected() : done);
 }
 
-function harmless(name: string): agent.StepDescription {
-  return create(agent.StepDescriptionSchema, { name, rerunClass: 1, destructive: false });
+/** What the runner of a host under test can do beside erasing. */
+function offer(host: Bench): Bench {
+  const reshape = create(agent.StepDescriptionSchema, {
+    name: inBand.step,
+    rerunClass: RerunClass.SAFE,
+    destructive: true,
+  });
+  const runnerSteps = [harmless('deploy.look'), reshape];
+  host.context = { ...host.context, facts: { ...host.context.facts, runnerSteps } };
+  return host;
 }
 
-const inBand = { step: 'deploy.erase_devices_metadata', arguments: {} };
+function harmless(name: string): agent.StepDescription {
+  return create(agent.StepDescriptionSchema, {
+    name,
+    rerunClass: RerunClass.SAFE,
+    destructive: false,
+  });
+}
+
+const inBand = { step: 'deploy.reshape', arguments: {} };
 const provision = { kind: 'provision', image: 'registry.example/os:2' } as const;
 const reimage = { kind: 'reimage', image: 'registry.example/os:2' } as const;
 const release = { kind: 'release', reason: 'no longer needed' } as const;
@@ -138,6 +155,15 @@ test('a service whose steps are the agent’s boots nothing', () => {
   expect(stepNames(host)).toEqual(['management.reset_bmc']);
 });
 
+test('a service does not erase: that is a clean', () => {
+  const steps = [inBand, { step: 'deploy.erase_devices', arguments: {} }];
+  const by = { actor: 'user:test' };
+  const outcome = provisioned().try({ kind: 'request', request: { kind: 'service', steps }, by });
+  expect(outcome.kind === 'refused' && outcome.refusal.fieldViolations).toEqual([
+    { field: 'steps[1].step', description: expect.stringContaining('release it first') },
+  ]);
+});
+
 test('a destructive service takes an available host out of its state before it begins', () => {
   const host = available();
   host.request({ kind: 'service', steps: [inBand] });
@@ -146,8 +172,6 @@ test('a destructive service takes an available host out of its state before it b
 
 test('a service that destroys nothing keeps an available host, and its certificates', () => {
   const host = available();
-  const runnerSteps = [harmless('deploy.look')];
-  host.context = { ...host.context, facts: { ...host.context.facts, runnerSteps } };
   const epoch = status(host).useEpoch;
   host.request({ kind: 'service', steps: [{ step: 'deploy.look', arguments: {} }] });
   finish(host);
@@ -159,8 +183,6 @@ test('a service that destroys nothing keeps an available host, and its certifica
 test('a failed service switches an available host off, and one in use on again', () => {
   for (const host of [available(), provisioned()]) {
     const { state } = status(host);
-    const runnerSteps = [harmless('deploy.look')];
-    host.context = { ...host.context, facts: { ...host.context.facts, runnerSteps } };
     host.request({ kind: 'service', steps: [{ step: 'deploy.look', arguments: {} }] });
     driveTo(host, 'deploy.look');
     host.report(failed('internal', 'the step broke'));

@@ -7,6 +7,7 @@ import {
   HoldScope,
   HostState,
   type HostStatus,
+  RerunClass,
   type Run,
   RunKind,
   RunPhase,
@@ -38,7 +39,8 @@ const requests: readonly HostRequest[] = [
   { kind: 'inspect' },
   { kind: 'clean', steps: [] },
   { kind: 'clean', steps: erase },
-  { kind: 'service', steps: [{ step: 'deploy.erase_devices_metadata', arguments: {} }] },
+  { kind: 'service', steps: [{ step: 'deploy.reshape', arguments: {} }] },
+  { kind: 'service', steps: [{ step: 'deploy.look', arguments: {} }] },
   { kind: 'provision', image: 'registry.example/os:1' },
   { kind: 'reimage', image: 'registry.example/os:2' },
   { kind: 'release', reason },
@@ -118,14 +120,8 @@ function resultOf(host: Bench): agent.Report['result'] {
   const step = stepAt(host);
   if (step?.name === 'bmc.verifyAccess') return verified();
   if (step?.name.startsWith('runner.inspect') === true) return inspected();
-  if (step?.name.startsWith('deploy.erase_devices') !== true) return done;
-  const method =
-    step.name === 'deploy.erase_devices'
-      ? agent.ErasureMethod.DISCARD
-      : agent.ErasureMethod.METADATA_ONLY;
-  const evidence = host.evidence(
-    host.record.devicePlan.length > 0 ? [erased(virtioDisk, method)] : [],
-  );
+  if (step?.name !== 'deploy.erase_devices') return done;
+  const evidence = host.evidence(host.record.devicePlan.length > 0 ? [erased(virtioDisk)] : []);
   return { case: 'complete', value: create(agent.CompleteSchema, { evidence }) };
 }
 
@@ -242,7 +238,16 @@ const beginning = fc.oneof(
 
 function begun(begin: number | { readonly adopted: HostState }): Bench {
   const host = bench();
-  host.context = { ...host.context, imagesSupported: true };
+  const runnerSteps = ['deploy.reshape', 'deploy.look', 'deploy.erase_devices'].map((name) =>
+    create(agent.StepDescriptionSchema, {
+      name,
+      rerunClass: RerunClass.SAFE,
+      priority: name === 'deploy.erase_devices' ? 10 : 0,
+      destructive: name !== 'deploy.look',
+    }),
+  );
+  const facts = { ...host.context.facts, runnerSteps };
+  host.context = { ...host.context, facts, imagesSupported: true };
   host.apply({ kind: 'tick' });
   if (typeof begin !== 'number') host.request({ kind: 'adopt', to: begin.adopted, reason });
   for (let count = typeof begin === 'number' ? begin : 2; count > 0; count--) {

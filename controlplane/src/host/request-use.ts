@@ -5,6 +5,7 @@ import { ClaimSchema, HoldSchema, HostState, RunKind } from '@rackwright/api';
 import { startRun } from './engine.ts';
 import { claimedText } from './refusal.ts';
 import { refusalOfSteps } from './requested-steps.ts';
+import { isErasure } from './step-failure.ts';
 import { activeRun, causedBy, now, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from './types.ts';
 
@@ -24,9 +25,18 @@ export function service(
   by: Requester,
 ): Refusal | undefined {
   if (steps.length === 0) return invalid('steps', 'is empty; name at least one step');
-  const refusal = refusalOfSteps(turn, steps);
+  const refusal = refusalOfErasures(turn, steps) ?? refusalOfSteps(turn, steps);
   if (refusal === undefined) startRun(turn, RunKind.SERVICE, by.actor, steps);
   return refusal;
+}
+
+/** A service leaves the host what it is: what erases it is a clean. */
+function refusalOfErasures(turn: Turn, steps: readonly RequestedStep[]): Refusal | undefined {
+  const index = steps.findIndex(({ step }) => isErasure(step));
+  if (index === -1) return undefined;
+  const first = turn.status.state === HostState.PROVISIONED ? 'release it first, then' : 'for that';
+  const description = `is ${steps[index]?.step}, which erases disks; ${first} ask for a clean`;
+  return invalid(`steps[${index}].step`, description);
 }
 
 /** Only the holder of the claim puts another image on a host that is in use. */

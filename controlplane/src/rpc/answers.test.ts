@@ -5,7 +5,14 @@
 import { ApiFailure, HostState, RunKind } from '@rackwright/api';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
-import { asks, preparedHost, putHost, type Situation, situations } from './prepared.fixture.ts';
+import {
+  asks,
+  offerAgentStep,
+  preparedHost,
+  putHost,
+  type Situation,
+  situations,
+} from './prepared.fixture.ts';
 import { addSurroundings, type Fixture, startFixture } from './rpc.fixture.ts';
 
 /** Calls at once. */
@@ -84,6 +91,7 @@ test('every request in every state and run moves the host, or says what to do in
   const fixture = await startFixture();
   const { store, hosts } = fixture;
   await addSurroundings(fixture);
+  await offerAgentStep(store);
   for (const [index, { situation }] of combinations.entries()) {
     await putHost(store, preparedHost(index, situation));
   }

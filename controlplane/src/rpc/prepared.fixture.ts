@@ -2,7 +2,7 @@
  * Hosts that are put into the store as a life would have left them, in every state and every kind of
  * run, so that every request can be tried on them. Their agent has never joined: nothing moves them.
  */
-import { create, toBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type CleanStepRequest,
@@ -128,6 +128,23 @@ function runOf(kind: RunKind, since: Timestamp): Run {
   });
 }
 
+/** A step that the rack's agent runs by itself. */
+const agentStep = 'management.tried_out';
+
+/** Lets the rack of the hosts have an agent that once said what it can do. */
+export async function offerAgentStep(store: StateStore): Promise<void> {
+  const key = storeKey('racks', 'r1');
+  const kept = await store.get(key);
+  if (kept.kind !== 'found') throw new Error('no rack');
+  const rack = fromBinary(wire.RackRecordSchema, kept.value);
+  const { journal, agentSteps } = create(wire.RackRecordSchema, {
+    journal: { id: 'j1', generation: 1n },
+    agentSteps: [{ name: agentStep, rerunClass: RerunClass.SAFE, destructive: false }],
+  });
+  Object.assign(rack, { journal, agentSteps });
+  await store.put(key, toBinary(wire.RackRecordSchema, rack), kept.revision);
+}
+
 /** Puts a host into the store with everything that it must hold. */
 export async function putHost(store: StateStore, record: wire.HostRecord): Promise<void> {
   const { host } = record;
@@ -144,9 +161,6 @@ export async function putHost(store: StateStore, record: wire.HostRecord): Promi
 type HostClient = OperatorClients['hosts'];
 
 const erase: readonly Pick<CleanStepRequest, 'step'>[] = [{ step: 'deploy.erase_devices' }];
-const weakly: readonly Pick<CleanStepRequest, 'step'>[] = [
-  { step: 'deploy.erase_devices_metadata' },
-];
 const image = 'registry.example/os:1';
 
 type Ask = (hosts: HostClient, name: string, requestId: string) => Promise<unknown>;
@@ -167,7 +181,8 @@ export const asks: Readonly<Record<string, Ask>> = {
   inspect: (hosts, name, requestId) => hosts.inspectHost({ name, requestId }),
   clean: (hosts, name, requestId) => hosts.cleanHost({ name, requestId }),
   cleanByList: (hosts, name, requestId) => hosts.cleanHost({ name, steps: [...erase], requestId }),
-  service: (hosts, name, requestId) => hosts.serviceHost({ name, steps: [...weakly], requestId }),
+  service: (hosts, name, requestId) =>
+    hosts.serviceHost({ name, steps: [{ step: agentStep }], requestId }),
   provision: (hosts, name, requestId) => hosts.provisionHost({ name, image, requestId }),
   reimage: (hosts, name, requestId) => hosts.reimageHost({ name, image, requestId }),
   release: (hosts, name, requestId) => hosts.releaseHost({ name, requestId }),

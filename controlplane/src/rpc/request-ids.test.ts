@@ -23,7 +23,7 @@ import {
 import { nodeRandom } from '@rackwright/platform/node';
 import { openSqliteStore, type StateStore, storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { asks, preparedHost, putHost, type Situation } from './prepared.fixture.ts';
+import { asks, offerAgentStep, preparedHost, putHost, type Situation } from './prepared.fixture.ts';
 import { addSurroundings, specOf, startOn } from './rpc.fixture.ts';
 
 let folder: string;
@@ -33,6 +33,7 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'rackwright-request-ids-'));
   running = await start();
   await addSurroundings(running);
+  await offerAgentStep(running.store);
 });
 
 afterEach(async () => {
