@@ -1,5 +1,5 @@
 import { clone, equals } from '@bufbuild/protobuf';
-import { HostState, RunKind, store } from '@rackwright/api';
+import { type HostState, type RunKind, store } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { explainHost } from './explain.ts';
 import { bench } from './testing/bench.ts';

@@ -5,7 +5,7 @@ import {
   DeletionMode,
   HostGoal,
   HostState,
-  RunKind,
+  type RunKind,
   RunPhase,
   store,
 } from '@rackwright/api';
