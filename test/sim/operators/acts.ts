@@ -259,7 +259,7 @@ export const acts: readonly Act[] = [
   hostAct('clean', 4, ({ hosts }, asked) => hosts.cleanHost(asked)),
   manualClean,
   hostAct('service', 2, ({ hosts }, asked) =>
-    hosts.serviceHost({ ...asked, steps: [{ step: 'deploy.erase_devices_metadata' }] }),
+    hosts.serviceHost({ ...asked, steps: [{ step: 'management.clear_event_log' }] }),
   ),
   image,
   plain('release', 3, 'releaseHost'),
