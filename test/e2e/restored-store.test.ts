@@ -1,4 +1,4 @@
-/** An older copy of the store put back in mid-clean: nothing is ordered until a person accepts it. */
+/** An older copy of the store put back in mid-clean: nothing is ordered until that is accepted. */
 import { cpSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

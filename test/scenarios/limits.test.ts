@@ -43,7 +43,7 @@ function place({ hosts }: Replica, site: Site, hostId: string): number | undefin
   return record === undefined ? undefined : hosts.queuePosition(record);
 }
 
-test('metal3-1: a host whose registration is over waits for a place before it is inspected', async () => {
+test('metal3-1: a host that is registered waits for a place before it is inspected', async () => {
   const { site, replica } = await wanting(2, 1);
   expect(reasons(site)).toEqual([undefined, 'capacity']);
   const status = site.record('h2')?.host?.status;
@@ -54,7 +54,7 @@ test('metal3-1: a host whose registration is over waits for a place before it is
   expect(explained?.unblock.join('\n')).toContain('rackwright rack update r1 --runs N');
 });
 
-test('metal3-5: an available host that shall have an image and has no place waits, and nothing begins', () => {
+test('metal3-5: an available host that shall have an image and no place waits', () => {
   const host = bench();
   const status = host.record.host?.status;
   if (status === undefined) throw new Error('the host has no status');
@@ -91,7 +91,7 @@ test('metal3-7: a place that becomes free lets the next one go on at once', asyn
   expect(place(replica, site, 'h3')).toBe(1);
 });
 
-test('metal3-73: at the limit no, below it yes, and who has its place is not counted again', async () => {
+test('metal3-73: at the limit no, below it yes, and nobody is counted twice', async () => {
   const { site } = await wanting(3, 2);
   expect(reasons(site)).toEqual([undefined, undefined, 'capacity']);
   const held = rack(site).running.map(({ hostUid }) => hostUid);
@@ -115,7 +115,7 @@ test('metal3-53: a host that waits for capacity is deleted at once', async () =>
   expect(rack(site).queued).toEqual([]);
 });
 
-test('ironic-49: whatever is asked for queues alike, with its place, and a release is not kept', async () => {
+test('ironic-49: whatever is asked for queues alike with its place, but no release', async () => {
   const { site, replica } = await wanting(4, 1);
   const places = ['h2', 'h3', 'h4'].map((hostId) => place(replica, site, hostId));
   expect(places).toEqual([1, 2, 3]);

@@ -4,7 +4,7 @@
  * C1 Nothing has begun before OperationBegun is durable (R4).
  * C2 A destructive step begins only while the work lease is valid, checked after everything that
  *    takes time (R11).
- * C3 What is frozen when it would begin ends without having begun: it is ordered anew after the thaw.
+ * C3 What is frozen when it would begin ends without having begun: it is ordered anew later.
  */
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { Journal } from '../journal/index.ts';

@@ -1,4 +1,4 @@
-/** Whether a store is the one that this agent has seen, and has not gone back (DESIGN §10). Pure. */
+/** Whether a store is the one that this agent has seen, not an older copy (DESIGN §10). Pure. */
 
 /** What is known of a store: its incarnation and a revision. */
 export interface StorePosition {

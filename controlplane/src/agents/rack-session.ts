@@ -88,7 +88,7 @@ export class RackSession {
   /** The rack's registered key when the session began. */
   #key: Uint8Array = new Uint8Array();
   #hintedMs = 0;
-  /** Its store has lost something, and the agent does not know yet that a person has accepted it. */
+  /** The store has lost something, and the agent does not know yet that this was accepted. */
   #guarded = false;
   /** Why the session of another replica goes before this one (R6). */
   #elsewhere: string | undefined;

@@ -1,6 +1,6 @@
 /**
- * The guard against a store that has lost something (DESIGN §10), at an agent's Hello: what the agent
- * has seen against what the store has. Pure.
+ * The guard against a store that has lost something (DESIGN §10), at an agent's Hello: what the
+ * agent has seen against what the store has. Pure.
  *
  * Invariants:
  * 1. Once a loss is known it stands in the rack's record until a person accepts it, whatever the
@@ -53,14 +53,14 @@ export function foldStoreGuard(
   });
 }
 
-/** Whether nothing is ordered of the rack's agent, since a loss is not accepted or not yet known. */
+/** Whether nothing is ordered of the rack's agent: a loss is not accepted, or that is untold. */
 export function isGuarded(record: wire.RackRecord): boolean {
   return record.rack?.status?.restoredStore !== undefined || record.acceptedStore !== undefined;
 }
 
 /**
- * Until a loss is accepted, what has begun goes on, what has ended keeps its report, and what has not
- * begun gets no word, so that it does not begin.
+ * Until a loss is accepted, what has begun goes on, what has ended keeps its report, and what has
+ * not begun gets no word, so that it does not begin.
  */
 export function guardedDirectives(
   operations: readonly agent.JournalledOperation[],

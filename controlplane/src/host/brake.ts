@@ -5,8 +5,8 @@
  * Invariants:
  * B1 Nothing destructive is sent while the rack or the fleet is frozen, or without a place in every
  *    wipe budget that is set. Who sent it before is stopped by its agent, which knows the freeze.
- * B2 While a store that has lost something is not accepted (`restored.ts`), nothing is sent but for a
- *    removal.
+ * B2 While a store that has lost something is not accepted (`restored.ts`), nothing is sent but
+ *    for a removal.
  */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';

@@ -1,4 +1,4 @@
-/** Freeze, limits and wipe budgets over whole replicas: who waits, for what, and goes on by itself. */
+/** Freeze, limits and wipe budgets over whole replicas: who waits, for what, and what ends it. */
 import { clone, create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -107,7 +107,7 @@ describe('a freeze', () => {
     ]);
   });
 
-  test('that an agent knew of first takes no step as a failure, however long it lasts', async () => {
+  test('that an agent knew of first fails no step, however long it lasts', async () => {
     const { rig, plain } = await started();
     await toErase(rig, plain);
     changeRack(rig, {}, freeze('a drill'));
@@ -192,7 +192,7 @@ describe('a limit of runs', () => {
     expect(position(rig, replica, 'h3')).toBe(2);
   });
 
-  test('is not exceeded by replicas that start anew, and no place is lost with a host', async () => {
+  test('is kept by replicas that start anew, and no place is lost with a host', async () => {
     const { rig, replica } = await three();
     replica.kill();
     // It went while nobody was there.
@@ -261,7 +261,7 @@ describe('a wipe budget', () => {
     expect(rig.rack()?.wipes).toMatchObject([{ hostUid: 'u1', open: true }]);
   });
 
-  test('counts a wipe whose order went out and of which nothing was heard for as long as that lasts', async () => {
+  test('counts a wipe that was ordered for as long as nothing is heard of it', async () => {
     const { rig, plain } = await started();
     changeRack(rig, budget);
     await toErase(rig, plain);

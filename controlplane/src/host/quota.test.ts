@@ -68,7 +68,7 @@ describe('hosts at once', () => {
 });
 
 describe('a wipe budget', () => {
-  test('counts a wipe until a stretch after it is known to have begun, however long that took', () => {
+  test('counts a wipe until a stretch after it is known to have begun, how long that takes', () => {
     const slots = after(twoInTen, [0, take('a')], [0, take('b')], [1, take('c')]);
     expect(uids(changedSlots(slots, { kind: 'promote' }, twoInTen, 99_000))[1]).toEqual(['c']);
     const begun = changedSlots(slots, leave('a'), twoInTen, 99_000);

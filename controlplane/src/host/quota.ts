@@ -1,6 +1,6 @@
 /**
  * Limits that are kept in one record each: how many hosts may be in the runner at once, and how
- * many may begin to be wiped in any stretch of time (DESIGN §5). Pure: what a list of slots becomes.
+ * many may begin to be wiped in any stretch of time (DESIGN §5). Pure: what lists of slots become.
  *
  * Invariants:
  * Q1 A run has at most one slot in a list, however often it asks: asking again changes nothing.
@@ -70,7 +70,7 @@ export function hasPlaceForNext(slots: Slots, quota: Quota | undefined, nowMs: n
   );
 }
 
-/** When the next place becomes free by itself, wall time; undefined when only an event frees one. */
+/** When the next place becomes free by itself, wall time; undefined: only an event frees one. */
 export function nextPlaceMs({ taken }: Slots, quota: Quota | undefined): number | undefined {
   if (quota?.kind !== 'inStretch') return undefined;
   const ends = taken.flatMap(({ open, time }) =>

@@ -130,7 +130,7 @@ describe('an agent that has seen more than the store has', () => {
     expect(holds(rig)).toEqual([hold]);
   });
 
-  test('a person accepts it: the run ends, its work is taken back, and the goal goes on', async () => {
+  test('a person accepts it: the run ends, its work is taken back, the goal goes on', async () => {
     const { rig, replica, plain } = await started();
     await toErase(rig, plain);
     const { id } = plain.last();

@@ -1,6 +1,6 @@
 /**
- * The guard of a restored store (DESIGN §10): what a store that has lost something does to its hosts,
- * until a person has accepted the loss and the agent knows it. Pure.
+ * The guard of a restored store (DESIGN §10): what a store that has lost something does to its
+ * hosts, until a person has accepted the loss and the agent knows it. Pure.
  *
  * Invariants:
  * G1 Until then nothing is ordered, resent or taken back; what is running goes on and its results

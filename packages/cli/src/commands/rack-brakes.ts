@@ -129,9 +129,9 @@ export const acceptRestoredStore = buildCommand({
   docs: {
     brief: 'Let a rack’s agent work for a store that was restored',
     fullDescription:
-      'What the agent has done since then is lost to the control plane: see it first by rack get, ' +
-      'and hold each host that may be in use. Runs under way end, available hosts are cleaned ' +
-      'again.',
+      'What the agent has done since then is lost to the control plane: see it first by rack ' +
+      'get, and hold each host that may be in use. Runs under way end, available hosts are ' +
+      'cleaned again.',
   },
   parameters: { flags: { ...shared, ...brakeFlags }, positional, aliases },
   async func(this: CliContext, flags: SharedFlags & BrakeFlags, id: string) {

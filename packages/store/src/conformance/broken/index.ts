@@ -1,4 +1,4 @@
-/** The seven ways to be wrong that the suite must see (DESIGN §11: a check must be able to fail). */
+/** Seven ways to be wrong that the suite must see (DESIGN §11: a check must be able to fail). */
 import { agedOut } from './aged-out.ts';
 import { earlyAcknowledgement } from './early-acknowledgement.ts';
 import { lostEvent } from './lost-event.ts';

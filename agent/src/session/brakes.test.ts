@@ -1,0 +1,112 @@
+/** What a lease does not permit: a store that lost something, and a freeze (DESIGN §5, §10). */
+import { describe, expect, test } from 'vitest';
+import { World } from './testing/world.ts';
+
+async function connected(): Promise<World> {
+  const world = new World();
+  await world.bootAndConnect();
+  return world;
+}
+
+test('DESIGN §10: what a lease told of the store is not gone at the next session', async () => {
+  const world = await connected();
+  const told = world.controlPlane.revision;
+  world.controlPlane.revision = told + 40n;
+  await world.run(10_000);
+  world.controlPlane.revision = told;
+  await world.restart();
+  await world.issue(world.erase('h/1/1/1'), 10_000);
+  expect(world.touched).toEqual([]);
+  // Revisions that came after the loss are not those that were lost.
+  world.controlPlane.revision = told + 80n;
+  await world.restart();
+  await world.run(10_000);
+  expect(world.touched).toEqual([]);
+  expect(world.controlPlane.hellos.at(-1)?.storeRefused).toContain('behind');
+});
+
+describe('the work lease', () => {
+  test('is not given by a control plane whose store has lost what the agent saw', async () => {
+    const world = await connected();
+    world.controlPlane.revision = 5n;
+    await world.restart();
+    await world.run(5000);
+    expect(world.session?.leaseValid()).toBe(false);
+    await world.issue(world.erase('h/1/1/1'));
+    await world.issue(world.verify('g/1/1/1'));
+    expect(world.touched).toEqual(['g/1/1/1']);
+    accept(world);
+    await world.run(5000);
+    expect(world.touched).toEqual(['g/1/1/1', 'h/1/1/1']);
+    expect(world.controlPlane.hellos.at(-1)?.storeRefused).toBe('');
+  });
+
+  test('is not given by a control plane with another store until that is accepted', async () => {
+    const world = await connected();
+    world.controlPlane.incarnation = 'incarnation-2';
+    world.controlPlane.revision += 100n;
+    await world.restart();
+    await world.issue(world.erase('h/1/1/1'), 10_000);
+    expect(world.touched).toEqual([]);
+    accept(world);
+    await world.run(5000);
+    expect(world.touched).toEqual(['h/1/1/1']);
+    await world.restart();
+    await world.run(5000);
+    expect(world.session?.leaseValid()).toBe(true);
+    expect(world.controlPlane.hellos.at(-1)?.storeRefused).toBe('');
+  });
+});
+
+/** A person has accepted the store as it is. */
+function accept(world: World): void {
+  const { incarnation, revision } = world.controlPlane;
+  const value = { incarnation, revision, by: 'user:ann' };
+  world.controlPlane.send({ case: 'storeAccepted', value });
+}
+
+describe('a freeze', () => {
+  const why = 'racks/r1 is frozen by user:ann: a fire drill';
+
+  test('lets nothing destructive begin, and what came too late ends as frozen', async () => {
+    const world = await connected();
+    world.controlPlane.frozen = why;
+    await world.run(3000);
+    await world.issue(world.verify('g/1/1/1'));
+    await world.issue(world.erase('h/1/1/1'), 60_000);
+    await world.run(20_000);
+    expect(world.touched).toEqual(['g/1/1/1']);
+    expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({
+      kind: 'retryAfter',
+      reason: 'frozen',
+      message: why,
+    });
+  });
+
+  test('that is over when it is heard of again is only waited out', async () => {
+    const world = await connected();
+    world.controlPlane.frozen = why;
+    await world.run(3000);
+    await world.issue(world.erase('h/1/1/1'), 3000);
+    expect(world.touched).toEqual([]);
+    world.controlPlane.frozen = '';
+    await world.run(5000);
+    expect(world.touched).toEqual(['h/1/1/1']);
+  });
+
+  test('says nothing any more once the lease that brought it is over', async () => {
+    const world = await connected();
+    world.controlPlane.frozen = why;
+    await world.run(3000);
+    world.controlPlane.leaseMs = 0;
+    await world.run(10_000);
+    await world.issue(world.erase('h/1/1/1'), 60_000);
+    await world.run(30_000);
+    expect(world.touched).toEqual([]);
+    expect(world.controlPlane.outcome('h/1/1/1')).toBeUndefined();
+    world.controlPlane.frozen = '';
+    world.controlPlane.leaseMs = 5000;
+    await world.run(3000);
+    expect(world.touched).toEqual(['h/1/1/1']);
+  });
+});
