@@ -5,6 +5,7 @@ import {
   HoldScope,
   HostGoal,
   HostState,
+  RerunClass,
   RunKind,
   RunOutcome,
   RunPhase,
@@ -193,6 +194,38 @@ test('powering on after a failed clean names what boots without the old disk', (
   const request = { kind: 'powerOn', bootOldDiskReason: '' } as const;
   const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });
   expect(outcome.kind === 'refused' && outcome.refusal.message).toMatch(/rescue.*the runner/);
+});
+
+test('a step that never runs twice and failed is not run again by an automatic clean', () => {
+  const host = bench();
+  driveToErase(host);
+  host.report(erasedWell(host));
+  host.report(inspected());
+  host.report(done);
+  const flash = create(agent.StepDescriptionSchema, {
+    name: 'firmware.flash',
+    priority: 50,
+    rerunClass: RerunClass.NEVER_TWICE,
+  });
+  const { facts } = host.context;
+  host.context = { ...host.context, facts: { ...facts, runnerSteps: [flash] } };
+  host.request({ kind: 'clean', steps: [] });
+  driveToInspect(host);
+  host.report(inspected());
+  host.report(failed('internal', 'the tool ended with code 1'));
+  expect(statusOf(host).backoff?.givenUpReason).toBe('firmware.flash never runs twice by itself');
+});
+
+test('what a failed clean left is over once the host is somebody else’s', () => {
+  const host = atErase();
+  host.report(failed('ioError'));
+  host.request({ kind: 'adopt', to: HostState.EXTERNAL, reason: 'handed over' });
+  host.report(verified());
+  expect(statusOf(host)).toMatchObject({ state: HostState.EXTERNAL });
+  expect(statusOf(host).afterFailure).toBeUndefined();
+  host.nowMs += 60 * minuteMs;
+  host.apply({ kind: 'tick' });
+  expect(host.record.operation, 'its power is not ours').toBeUndefined();
 });
 
 test('a host is cleaned again by itself for so many times, counted where people see it', () => {

@@ -6,7 +6,14 @@
  * Must not: decide when the goal is tried again (`goal.ts`).
  */
 import { clone, create } from '@bufbuild/protobuf';
-import { AfterFailureSchema, type Run, RunKind, RunOutcome, RunSchema } from '@rackwright/api';
+import {
+  AfterFailureSchema,
+  HostState,
+  type Run,
+  RunKind,
+  RunOutcome,
+  RunSchema,
+} from '@rackwright/api';
 import { later, runName, type Turn } from './turn.ts';
 
 /** Who asks for the switching off at the end of the stay. */
@@ -30,6 +37,8 @@ export function landAfterFailure(turn: Turn, run: Run): void {
     afterFailure.runnerUntil = later(turn, context.timing.runnerKeepMs);
   }
   settle(turn);
+  // Somebody else's, in use, or clean: what the failed clean left is over.
+  if (status.state !== HostState.MANAGEABLE) forgetFailure(turn);
 }
 
 /** A host that is off stays in no runner. */

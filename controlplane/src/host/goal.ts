@@ -8,6 +8,7 @@ import {
   GoalBackoffSchema,
   HostGoal,
   HostState,
+  RerunClass,
   type Run,
   RunKind,
   RunOutcome,
@@ -16,7 +17,7 @@ import { backoffDelayMs } from '@rackwright/results';
 import { deletionActor } from './busy.ts';
 import { clearFault, setFault } from './fault.ts';
 import { isForced } from './forced.ts';
-import { hasPassed, later, runName, type Turn } from './turn.ts';
+import { currentStep, hasPassed, later, runName, type Turn } from './turn.ts';
 
 /** Stands until a verify succeeds; as long as it does, a verify is what comes next. */
 export const verifyFailed = 'verifyFailed';
@@ -105,6 +106,10 @@ function reasonToGiveUp({ context, status }: Turn, run: Run, failures: number): 
   }
   const type = run.error?.type ?? '';
   if (hopeless.has(type)) return `${type} does not go away by itself`;
+  const step = currentStep(run);
+  if (step?.rerunClass === RerunClass.NEVER_TWICE && step.attempt > 0) {
+    return `${step.name} never runs twice by itself`;
+  }
   if (failures >= context.timing.goalFailuresMax) return `${failures} attempts in a row failed`;
   const { automaticRecleans } = status;
   const isSpent = automaticRecleans >= context.timing.automaticRecleansMax;
