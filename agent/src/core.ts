@@ -60,7 +60,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     limits: config.netboots,
   });
   const drivers = createBmcDrivers(config.bmc, parts);
-  const looks = new PowerSync({ clock, random, log, drivers, session });
+  const looks = new PowerSync({ clock, random, log, drivers, session, orders: desk });
   return {
     session,
     gateway: makeGateway(parts, session, desk),

@@ -38,6 +38,7 @@ class Looking {
   readonly bmcs = new Map<string, ImitatedBmc>();
   readonly calls: Call[] = [];
   readonly inFlight = { now: 0, most: 0 };
+  #orders: RunnerDesk | undefined;
   #generation = 0n;
 
   static async open(hosts: number): Promise<Looking> {
@@ -54,18 +55,23 @@ class Looking {
       } as const;
       const exec = self.#exec(clock);
       const drivers = createBmcDrivers(config, { clock, exec, httpClient: noHttp, log });
-      const orders = new RunnerDesk({
+      const orders = (self.#orders = new RunnerDesk({
         ...{ clock, log: quietLog, signer: testSigner() },
         operationState: () => 'unknown',
         limits: defaultDeskLimits,
-      });
+      }));
       const executor = createExecutor({ drivers, orders });
       world.work = (operation, context) => executor.execute(operation, context);
-      return new PowerSync({ clock, random, log, drivers, session });
+      return new PowerSync({ clock, random, log, drivers, session, orders });
     };
     await world.bootAndConnect();
     world.controlPlane.send({ case: 'credentialValue', value: credential });
     return self;
+  }
+
+  get orders(): RunnerDesk {
+    if (this.#orders === undefined) throw new Error('the agent has not been started');
+    return this.#orders;
   }
 
   bmc(n = 1): ImitatedBmc {
@@ -319,6 +325,41 @@ describe('an operation', () => {
     expect(seen).not.toContain('10.0.0.1');
     expect(seen).toContain('10.0.0.2');
     expect(looking.digests().at(-1)?.hosts[0]?.poweredOn).toBeUndefined();
+  });
+
+  test('whose runner is gone is interrupted once its host is seen off', async () => {
+    const looking = await Looking.open(1);
+    const { world } = looking;
+    world.work = (operation, context) => {
+      if (operation.kind.case !== 'runStep') throw new Error('only steps are ordered here');
+      const order = operation.kind;
+      const { bootOperationId } = order.value;
+      return looking.orders.run({ operation, bootOperationId, order }, context);
+    };
+    const link = {
+      bootOperationId: 'u1/1/0/1-boot',
+      hostUid: 'u1',
+      unreceived: new Set<string>(),
+      ...{ runnerSession: 's1', steps: [], rescue: false },
+      send: () => {},
+      close: () => {},
+    };
+    looking.orders.attach(link);
+    looking.bmc().power = 'on';
+    await looking.sync();
+    await world.issue(world.erase('u1/1/0/1'));
+    looking.bmc().power = 'off';
+    await looking.run(3);
+    expect(world.controlPlane.outcome('u1/1/0/1')).toBeUndefined();
+    expect(looking.calls).toEqual([]);
+    looking.orders.detach(link);
+    await looking.run(2);
+    expect(world.controlPlane.outcome('u1/1/0/1')).toMatchObject({
+      kind: 'failed',
+      type: 'interrupted',
+      message: 'the host was switched off while it was at work',
+    });
+    expect(looking.told()).toContainEqual(seenOff);
   });
 
   test('tells its result by itself; what is so afterwards is for the next look', async () => {

@@ -4,7 +4,8 @@
  *
  * P1 Only hosts of the last PowerSync are looked at, with secrets that came in the session.
  * P2 A look never delays an operation: the governor lets it pass only when nothing else wants the
- *    BMC, and breaks it off when something comes. A host with an exclusive operation is skipped.
+ *    BMC, and breaks it off when something comes. A host with an exclusive operation is skipped,
+ *    unless that waits for a runner that is gone: then a host that is off explains it.
  * P3 What was seen while, or before, an operation worked on the host is not told: its result is.
  * P4 A refused password is not presented again by a look (the governor's invariant 4).
  * P5 Power is told only of a BMC that has said in the same look, or shortly before, that it is the
@@ -23,6 +24,7 @@ import {
   bmcIdentityDifference,
   identityToWire,
 } from './operations/index.ts';
+import type { RunnerDesk } from './runner-gateway/index.ts';
 import type { AgentSession, PowerLooks } from './session/index.ts';
 
 export interface PowerSyncLimits {
@@ -55,6 +57,7 @@ export interface PowerSyncParts {
   readonly log: Log;
   readonly drivers: BmcDrivers;
   readonly session: Pick<AgentSession, 'credential' | 'isBusy' | 'tellSeen' | 'tellPowerDigest'>;
+  readonly orders: Pick<RunnerDesk, 'isAway' | 'sawOff'>;
   readonly limits?: PowerSyncLimits;
 }
 
@@ -216,22 +219,27 @@ export class PowerSync implements PowerLooks {
   }
 
   async #lookAt(target: Target): Promise<void> {
-    const { session, log } = this.#parts;
+    const { log } = this.#parts;
     const { hostUid } = target.asked;
     const driver = this.#driverOf(target);
-    if (driver === undefined || session.isBusy(hostUid)) return;
+    if (driver === undefined || this.#isTaken(hostUid)) return;
     const abort = new AbortController();
     const { disturbances } = target;
     target.abort = abort;
     try {
       const sight = await this.#look(target, driver, abort.signal);
-      const counts = disturbances === target.disturbances && !session.isBusy(hostUid);
+      const counts = disturbances === target.disturbances && !this.#isTaken(hostUid);
       if (counts && this.#isWanted(target)) this.#note(target, sight);
     } catch (error) {
       log.error({ host: target.asked.hostName, error: String(error) }, 'a look at power threw');
     } finally {
       target.abort = undefined;
     }
+  }
+
+  #isTaken(hostUid: string): boolean {
+    const { session, orders } = this.#parts;
+    return session.isBusy(hostUid) && !orders.isAway(hostUid);
   }
 
   /** Undefined without a secret, or for a protocol that is not spoken here. */
@@ -280,6 +288,7 @@ export class PowerSync implements PowerLooks {
         target.readInRound = this.#round;
         target.power = sight.on;
         this.#tell(target, sight.on, answers, { reachable: true });
+        if (!sight.on) this.#parts.orders.sawOff(target.asked.hostUid);
         return;
       case 'trouble':
         this.#noteTrouble(target, sight.cause, sight.message);

@@ -241,28 +241,33 @@ describe('an order to a runner', () => {
     expect(session.heard).toEqual([]);
   });
 
-  test('is interrupted when its host netboots while its runner is away', async () => {
-    const { context, desk, link } = setUp();
-    const live = link();
-    desk.attach(live);
-    const run = desk.run(orderOf(), context);
-    let over = false;
-    void run.then(() => {
-      over = true;
-    });
-    await settled();
-    desk.sawNetboot('uid');
-    desk.detach(live);
-    desk.sawNetboot('another');
-    await settled();
-    expect(over).toBe(false);
-    desk.sawNetboot('uid');
-    expect(await run).toMatchObject({
-      kind: 'failed',
-      type: 'interrupted',
-      message: 'the host has netbooted while it was at work',
-    });
-  });
+  test.each([
+    ['netboots', 'sawNetboot', 'the host has netbooted while it was at work'],
+    ['is seen off', 'sawOff', 'the host was switched off while it was at work'],
+  ] as const)(
+    'is interrupted when its host %s while its runner is away',
+    async (_text, saw, message) => {
+      const { context, desk, link } = setUp();
+      const live = link();
+      desk.attach(live);
+      const run = desk.run(orderOf(), context);
+      let over = false;
+      void run.then(() => {
+        over = true;
+      });
+      await settled();
+      desk[saw]('uid');
+      expect(desk.isAway('uid')).toBe(false);
+      desk.detach(live);
+      expect(desk.isAway('uid')).toBe(true);
+      desk[saw]('another');
+      await settled();
+      expect(over).toBe(false);
+      desk[saw]('uid');
+      expect(await run).toMatchObject({ kind: 'failed', type: 'interrupted', message });
+      expect(desk.isAway('uid')).toBe(false);
+    },
+  );
 
   test('is interrupted when its boot is over', async () => {
     const { context, desk, link, told } = setUp();

@@ -156,11 +156,28 @@ export class RunnerDesk implements RunnerOrders {
    * started anew, and what was ordered there is interrupted.
    */
   sawNetboot(hostUid: string): void {
-    for (const { order } of [...this.#outstanding.values()]) {
-      const { bootOperationId, operation } = order;
-      if (operation.hostUid !== hostUid || this.#links.has(bootOperationId)) continue;
-      this.bootOver(bootOperationId, 'the host has netbooted while it was at work');
-    }
+    this.#overWhereAway(hostUid, 'the host has netbooted while it was at work');
+  }
+
+  /** The host's BMC says that it is off: when its runner is not connected, it has gone with it. */
+  sawOff(hostUid: string): void {
+    this.#overWhereAway(hostUid, 'the host was switched off while it was at work');
+  }
+
+  /** Whether work on the host is outstanding whose runner is not connected. */
+  isAway(hostUid: string): boolean {
+    return this.#awayBoots(hostUid).length > 0;
+  }
+
+  #overWhereAway(hostUid: string, why: string): void {
+    for (const bootOperationId of this.#awayBoots(hostUid)) this.bootOver(bootOperationId, why);
+  }
+
+  #awayBoots(hostUid: string): string[] {
+    return [...this.#outstanding.values()]
+      .filter(({ order }) => order.operation.hostUid === hostUid)
+      .map(({ order }) => order.bootOperationId)
+      .filter((bootOperationId) => !this.#links.has(bootOperationId));
   }
 
   isLinked(bootOperationId: string): boolean {
