@@ -53,6 +53,11 @@ export class DeviceJudge {
     this.#found = found;
   }
 
+  /** Nobody can know that orders were lost: their numbers are used again. */
+  forgetOrders(): void {
+    for (const { begun } of this.#erasures.values()) begun.clear();
+  }
+
   /** The store went back: for a while devices still do what stands there no more. */
   restored(forMs: number): void {
     this.#backUntilMs = this.#parts.view.heap.nowMs + forMs;

@@ -111,6 +111,7 @@ export class Judge {
     }
     const known = seenRevision > disk.latest();
     this.#brakes.restored(known, this.#parts.view.heap.nowMs);
+    if (!known) this.#devices.forgetOrders();
     // What is under way goes on until the loss is accepted (DESIGN §10).
     this.#devices.restored(known ? Number.POSITIVE_INFINITY : lostWorkMs);
   }

@@ -28,6 +28,8 @@ export class StoreBox {
     const [backup] = this.#backups;
     if (backup === undefined) return false;
     this.#disk = backup.copy();
+    // Those of the stretch that is lost are thrown away: nothing could tell them from what follows.
+    this.#backups = [backup];
     this.#saysRestored = saysSo;
     return true;
   }

@@ -71,7 +71,9 @@ const agentBoxes: Record<string, Trouble> = {
       box.diskSlowMs = 0;
     });
   },
-  'agent disk full': ({ chance, heap }, { box }) => {
+  'agent disk full': ({ chance, heap }, { box, agentForgot }) => {
+    // What it sees meanwhile it forgets with its next crash.
+    agentForgot();
     box.diskFullUntilMs = heap.nowMs + chance.around(30_000);
   },
   'journal lost': (_view, { box, agentForgot }) => {
@@ -86,7 +88,11 @@ const agentBoxes: Record<string, Trouble> = {
     box.kill();
     box.platters.restore(older);
   },
-  'agent cloned': ({ chance }, { cloneAgent }) => cloneAgent(chance.around(60_000)),
+  'agent cloned': ({ chance }, { cloneAgent, agentForgot }) => {
+    // Each of the two has seen what the other has not.
+    agentForgot();
+    cloneAgent(chance.around(60_000));
+  },
 };
 
 const bmcs: Record<string, Trouble> = {

@@ -92,7 +92,7 @@ class World {
   readonly #boxes: AgentBox[] = [];
   readonly #heartbeats = new Map<AgentStream, Map<bigint, number>>();
   #leaseUntilMs = -1;
-  /** The store's revision in the last lease renewal. */
+  /** The store's revision in the last lease renewal; NaN: the agent may have forgotten. */
   #seenRevision = 0;
   #crashes = 0;
   #backup: ReadonlyMap<string, Uint8Array> | undefined;
@@ -231,7 +231,7 @@ class World {
   #noteLease(stream: AgentStream, renewal: agent.LeaseRenewal): void {
     const sentAtMs = this.#heartbeats.get(stream)?.get(renewal.heartbeatSequence);
     if (sentAtMs === undefined) return;
-    this.#seenRevision = Number(renewal.revision);
+    if (!Number.isNaN(this.#seenRevision)) this.#seenRevision = Number(renewal.revision);
     this.#leaseUntilMs = Math.max(this.#leaseUntilMs, sentAtMs + renewal.durationMs);
   }
 
@@ -279,7 +279,7 @@ class World {
       olderAgentDisk: () => this.#backup,
       restoreStore: (saysSo) => this.#restoreStore(saysSo),
       agentForgot: () => {
-        this.#seenRevision = 0;
+        this.#seenRevision = Number.NaN;
         this.#judge.agentForgot();
       },
     };
