@@ -2,8 +2,16 @@
  * What a person can do about each kind of failure. Each line is one action; a command in it works
  * as it stands once the words in capitals are filled in.
  */
-import { BmcProtocol, type Run, type store } from '@rackwright/api';
+import {
+  BmcProtocol,
+  HostState,
+  type Run,
+  RunKind,
+  type RunStep,
+  type store,
+} from '@rackwright/api';
 import { eraseStep } from '../steps/index.ts';
+import { isEngineStep } from './steps.ts';
 
 /** What the lines name: as people type it. */
 interface Named {
@@ -118,7 +126,9 @@ function namesOf(record: store.HostRecord): Named {
 
 /** The command that starts what failed last. */
 function failedCommand(record: store.HostRecord, host: string): string {
-  const { lastError, run } = record.host?.status ?? {};
+  const { lastError, run, deletion } = record.host?.status ?? {};
+  // What was asked for last is what goes on, not the work that failed on the way to it.
+  if (deletion !== undefined || record.adoptTo !== HostState.UNSPECIFIED) return `retry ${host}`;
   const kind = lastError?.run.split(' ')[0] ?? '';
   switch (kind) {
     case 'verify':
@@ -127,20 +137,30 @@ function failedCommand(record: store.HostRecord, host: string): string {
     case 'release':
     case 'rescue':
       return `${kind} ${host}`;
-    case 'adopt':
-    case 'delete':
-      return `retry ${host}`;
     case 'provision':
       return `clean ${host}`;
     case 'reimage':
-      return `reimage ${host} --image IMAGE`;
+      return `reimage ${host} --image ${record.image || 'IMAGE'}`;
     case 'service':
-      return `service ${host} --step STEP`;
+      return `service ${host} ${stepFlags(run)}`;
     case 'power':
       return `power ${powerAction(run)} ${host}`;
     default:
-      return `verify ${host}`;
+      return `retry ${host}`;
   }
+}
+
+/** The steps of the service that failed, as long as no other run has come after it. */
+function stepFlags(run: Run | undefined): string {
+  const steps = run?.kind === RunKind.SERVICE ? run.steps : [];
+  const flags = steps
+    .filter(({ name }) => !isEngineStep(name))
+    .map((step) => `--step ${[step.name, ...pairsOf(step)].join(',')}`);
+  return flags.join(' ') || '--step STEP';
+}
+
+function pairsOf({ arguments: given }: RunStep): string[] {
+  return Object.entries(given).map(([name, value]) => `${name}=${value}`);
 }
 
 function powerAction(run: Run | undefined): string {

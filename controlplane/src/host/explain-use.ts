@@ -103,7 +103,6 @@ function tellFailedBeside(record: store.HostRecord): Told | undefined {
   return {
     headline: `${displayOf(status)}: ${lastError.run} failed, and nothing tries it again by itself`,
     causes: [{ text: fault.message, since: fault.since }],
-    blocker: 'a person',
     since: fault.since,
     unblock: adviceFor(lastError.failure?.type ?? '', record),
   };
