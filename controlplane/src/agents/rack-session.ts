@@ -31,8 +31,8 @@ import { PowerSyncs } from './power-sync.ts';
 import { Forgetting } from './forgetting.ts';
 import { bootHost, runnerFact } from './messages.ts';
 import type { LiveSession, SessionRegistry } from './registry.ts';
-import { foldStoreGuard, guardedDirectives, isGuarded } from './store-guard.ts';
 import { answerOf, Settlement } from './settlement.ts';
+import { foldStoreGuard, guardedDirectives, isGuarded } from './store-guard.ts';
 
 export interface SessionTiming {
   readonly heartbeatIntervalMs: number;

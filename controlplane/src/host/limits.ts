@@ -9,7 +9,7 @@ import {
   FreezeSchema,
   RackSpecSchema,
   RunPhase,
-  store as wire,
+  type store as wire,
 } from '@rackwright/api';
 import { Followed, type FollowedListener } from './followed.ts';
 import { type HostIndex, rackIdOf } from './host-index.ts';
