@@ -1,10 +1,11 @@
 /** Faults of a BMC: each has its own recovery, and since when it stands is kept. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, FaultSeverity, HostGoal, RunPhase } from '@rackwright/api';
+import { agent, FaultSeverity, HostGoal, RunPhase, store } from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
 import { silenceErrorMs } from './bmc-health.ts';
 import { explainHost } from './explain.ts';
+import { explainRack } from './explain-rack.ts';
 import { type Bench, bench, done, failed, startMs, verified } from './testing/bench.ts';
 import { nextWakeMs } from './wake.ts';
 
@@ -106,6 +107,15 @@ describe('what a look finds', () => {
     expect(types(host)).toEqual(['bmcAuthentication']);
   });
 
+  test('a rack names the hosts whose BMC is in trouble', () => {
+    const host = resting();
+    const record = create(store.RackRecordSchema, { rack: { name: 'racks/r1' } });
+    expect(explainRack(record, true, [host.record]).causes).toEqual([]);
+    see(host, silent);
+    const told = explainRack(record, true, [host.record]);
+    expect(told.causes.map(({ text }) => text)).toEqual(['h1: its BMC does not answer']);
+  });
+
   test('a message that says nothing of the BMC is no recovery', () => {
     const host = resting();
     see(host, silent);
@@ -178,6 +188,19 @@ describe('what operations find', () => {
     host.report(failed('noDevices', 'no disks'));
     expect(types(host)).not.toContain('runnerAway');
     expect(types(host)).toContain('bmcUnreachable');
+  });
+
+  test.each([
+    ['notApplied', []],
+    ['identityMismatch', []],
+    ['credentialUnusable', ['bmcUnreachable']],
+    ['internal', ['bmcUnreachable']],
+  ])('a failure by %s says of a silent BMC only what it shows', (type, left) => {
+    const host = resting();
+    see(host, silent);
+    host.request({ kind: 'powerOff' });
+    host.report(failed(type, 'as it is'));
+    expect(types(host).filter((each) => each.startsWith('bmc'))).toEqual(left);
   });
 
   test('a busy BMC answers: it is busy, not unreachable', () => {

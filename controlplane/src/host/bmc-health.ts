@@ -44,9 +44,16 @@ export function foldBmcHealth(
   setBmcFault(turn, type, health.message, sinceOf(turn, health, toldAt));
 }
 
-/** What an operation of the agent on the BMC came to. */
+/** Failures that only a BMC that answers can cause; the others are found before or without it. */
+const answeredTypes: ReadonlySet<string> = new Set([
+  'authentication',
+  'identityMismatch',
+  'notApplied',
+]);
+
+/** What an operation of the agent on the BMC failed by. */
 export function foldBmcFailure(turn: Turn, failureType: string, message: string): void {
-  bmcAnswered(turn);
+  if (answeredTypes.has(failureType)) bmcAnswered(turn);
   if (failureType !== 'authentication') return;
   const locked = message.includes('locked the account');
   setBmcFault(turn, byCause[locked ? 'lockedOut' : 'authentication'] ?? '', message);

@@ -3,7 +3,7 @@
  * no run holds it. Pure.
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type Fault, FaultSeverity, type store } from '@rackwright/api';
+import { type Fault, FaultSeverity, type HostStatus, type store } from '@rackwright/api';
 import { adviceFor } from './advice.ts';
 import { bmcUnreachable } from './bmc-health.ts';
 import { displayOf } from './display.ts';
@@ -18,6 +18,12 @@ const troubles: Readonly<Record<string, { readonly says: string; readonly advice
   bmcIdentityMismatch: { says: 'its BMC is another machine’s', advice: 'identityMismatch' },
   bmcProtocol: { says: 'its BMC makes no sense', advice: 'protocol' },
 };
+
+/** What is wrong with the host's BMC, in words; undefined when nothing is. */
+export function troubleOf({ faults }: HostStatus): string | undefined {
+  const type = faults.find((fault) => fault.type in troubles)?.type ?? '';
+  return troubles[type]?.says;
+}
 
 /** Undefined when BMC and power are as they should be. */
 export function tellPower(record: store.HostRecord): Told | undefined {

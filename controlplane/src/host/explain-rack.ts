@@ -9,6 +9,7 @@ import {
   type store,
 } from '@rackwright/api';
 import { rackBrakes } from './explain-brakes.ts';
+import { troubleOf } from './explain-power.ts';
 import { activeRun } from './turn.ts';
 
 /** Hosts that are named, at most; the rest is counted. */
@@ -101,7 +102,7 @@ function reasonOf(status: HostStatus): string | undefined {
   const givenUp = status.backoff?.givenUpReason ?? '';
   if (givenUp !== '') return `needs a person: ${givenUp}`;
   const waiting = activeRun(status)?.waiting?.message;
-  return waiting === undefined ? undefined : `waits: ${waiting}`;
+  return waiting === undefined ? troubleOf(status) : `waits: ${waiting}`;
 }
 
 function named(names: readonly string[]): string {

@@ -178,7 +178,8 @@ function saysBmcAnswered(result: BmcFailed): boolean {
 
 function lockGuardRefusal(credential: string, refusals: number): BmcFailed {
   const message =
-    `the BMC refused credential ${credential} ${refusals} times; it is not presented again, ` +
+    `the BMC refused credential ${credential} ${refusals === 1 ? 'once' : `${refusals} times`}; ` +
+    'it is not presented again, ' +
     'so that the BMC does not lock the account: store a corrected credential';
   return failed('authentication', message);
 }
