@@ -90,4 +90,39 @@ describe('rackwright', () => {
     expect(out).toMatch(/^-----BEGIN PUBLIC KEY-----/);
     expect((await rackwright(words('erasure list'))).code).toBe(0);
   });
+
+  test('holds, claims and adopts a host, and says who keeps it from what', async () => {
+    await rackwright(words('rack create r9'));
+    await rackwright(words('credential create bmc9 --username root'), 'calvin\n');
+    const place = '--bmc 192.0.2.9 --credential bmc9 --mac 52:54:00:aa:00:09';
+    const made = await rackwright(words(`host create h9 --rack r9 --goal manageable ${place}`));
+    expect(made.err).toBe('');
+    const claimed = await rackwright([...words('host claim h9 --reason'), 'my database']);
+    expect(claimed.out).toMatch(/claimed by +user:admin .*: my database/);
+    const busy = await rackwright(words('host delete h9'));
+    expect(busy.code).toBe(1);
+    expect(busy.err).toContain('busy: claimed by user:admin (my database) since 2');
+    expect((await rackwright(words('host unclaim h9'))).out).not.toContain('my database');
+    const hold = words('host hold h9 --scope release --for 2h --reason audit');
+    expect((await rackwright(hold)).out).toMatch(/release held +by user:admin .*ends in .*: audit/);
+    expect((await rackwright(words('host delete h9'))).err).toContain('audit');
+    expect((await rackwright(words('host release-hold h9 --hold audit'))).code).toBe(0);
+    const adopt = words('host adopt h9 --to external --reason theirs');
+    expect((await rackwright(adopt)).code).toBe(0);
+    const kept = await rackwright(words('host explain h9'));
+    expect(kept.out).toContain('hosts/h9');
+    for (const [command, why] of [
+      ['host rescue h9', 'busy: verify 1'],
+      ['host service h9 --step management.clear_event_log', 'busy: verify 1'],
+      ['host release h9', 'busy: verify 1'],
+      ['host provision h9 --image registry.example/os:1', 'busy: verify 1'],
+      ['host reimage h9 --image registry.example/os:1', 'busy: verify 1'],
+    ] as const) {
+      const refused = await rackwright(words(command));
+      expect(refused.code, refused.out).toBe(1);
+      expect(refused.err).toContain(why);
+    }
+    expect((await rackwright(words('host retry h9'))).code).toBe(0);
+    expect((await rackwright(words('host delete h9'))).code).toBe(0);
+  });
 });
