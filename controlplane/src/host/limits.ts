@@ -65,7 +65,11 @@ export class Limits {
 
   /** Whose place was held before the listing, and who was not in it, is gone for ever. */
   afterListing(): void {
-    this.#places.sweep((uid) => this.#index.hostIdOf(uid) === undefined, this.#held);
+    const gone = ({ hostUid, rackId, name }: HeldPlace) =>
+      name === 'fleetWipes'
+        ? this.#index.hostIdOf(hostUid) === undefined
+        : this.#index.hostIdOfUid(hostUid, rackId) === undefined;
+    this.#places.sweep(this.#held.filter(gone));
   }
 
   /** Where the host's run stands in the queue that it waits in, from 1. */

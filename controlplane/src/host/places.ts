@@ -153,10 +153,10 @@ export class Places {
     this.#timers.set(where, this.#deps.clock.after(waitMs, again));
   }
 
-  /** Places of hosts that are gone, of whom nobody speaks any more. */
-  sweep(gone: (hostUid: string) => boolean, before: readonly HeldPlace[]): void {
-    for (const { rackId, name, hostUid, run } of before) {
-      if (gone(hostUid)) this.change(rackId, name, { kind: 'leave', who: { hostUid, run } });
+  /** Gives back the places of hosts that are gone, of whom nobody speaks any more. */
+  sweep(gone: readonly HeldPlace[]): void {
+    for (const { rackId, name, hostUid, run } of gone) {
+      this.change(rackId, name, { kind: 'leave', who: { hostUid, run } });
     }
   }
 
