@@ -13,7 +13,7 @@ import type { Replica, WorldView } from '../view.ts';
 import { type Act, acts, type Call, createAgain } from './acts.ts';
 import { type Answer, ask, counterOf } from './counter.ts';
 import { Diligent } from './diligent.ts';
-import { isAtGoal, keptHosts, machineOf } from './records.ts';
+import { isAtGoal, keptHosts, machineOf, situationOf } from './records.ts';
 
 /** Between two acts, for as long as there are faults. */
 const pauseMs = 12_000;
@@ -126,12 +126,14 @@ export class Operators {
   ): Promise<Answer<unknown>> {
     const { heap } = this.#view;
     const atMs = heap.nowMs;
+    const before = this.#view.storeDisk().latest();
     const answer = await ask(this.#view, () => call(counterOf(this.#view, replica)));
     const words = answer.kind === 'refused' ? answer.error.message : '';
     this.#view.trace(`operator: ${act} ${hostId} ${requestId} ${answer.kind} ${words}`);
     this.#view.count(`operator ${answer.kind}`);
     this.log.push({ atMs, endMs: heap.nowMs, act, hostId, requestId, outcome: answer.kind, words });
     this.#judge(act, hostId, requestId, answer);
+    if (answer.kind === 'refused' && hostId !== '') this.#judgeWrites(act, hostId, before);
     return answer;
   }
 
@@ -146,6 +148,25 @@ export class Operators {
     const ids = this.#requestIds(hostId);
     if (ids.some((id) => id.endsWith(`:${requestId}`))) {
       this.#view.found('O2', `${act} ${hostId} ${requestId} was refused and stands in the record`);
+    }
+  }
+
+  /** What was written meanwhile had a reason of its own: more than its bookkeeping changed. */
+  #judgeWrites(act: string, hostId: string, before: number): void {
+    const changes = this.#view.storeDisk().changesOf(`hosts.${hostId}`);
+    for (const [index, change] of changes.entries()) {
+      const earlier = changes[index - 1];
+      if (change.revision <= before || change.kind !== 'put' || earlier?.kind !== 'put') continue;
+      const [was, is] = [earlier, change].map(({ value }) =>
+        fromBinary(wire.HostRecordSchema, value),
+      );
+      if (was === undefined || is === undefined || situationOf(was) !== situationOf(is)) continue;
+      const added = is.requestIds.filter((id) => !was.requestIds.includes(id));
+      if (added.some((id) => /:q\d+$/.test(id))) continue;
+      this.#view.found(
+        'O2',
+        `${act} ${hostId} was refused, and revision ${change.revision} written`,
+      );
     }
   }
 

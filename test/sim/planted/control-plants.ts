@@ -79,9 +79,9 @@ export const controlPlants: readonly Plant[] = [
     name: 'sentToDropped',
     breaks: 'R9: what went to a journal that is lost is never sent again',
     file: 'controlplane/src/host/operation.ts',
-    find: "  if (sentTo.id !== journal.id || sentTo.generation > journal.generation) return 'lost';",
+    find: "  if (!descends(journal, sentTo)) return 'lost';",
     replace: '',
-    caughtBy: bySimulation,
+    caughtBy: test('controlplane/src/host/machine.test.ts', 'R9: an operation sent'),
   },
   {
     name: 'conflictClearsTheError',
@@ -186,7 +186,7 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/host/machine.ts',
     find: "return requestId !== '' && turn.record.requestIds.includes(requestId);",
     replace: "return requestId === ' ';",
-    caughtBy: bySimulation,
+    caughtBy: test('controlplane/src/host/machine.test.ts', 'repeated request id'),
   },
   {
     name: 'powerWhileARunHolds',
@@ -231,6 +231,6 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/agents/rack-session.ts',
     find: 'frozen: whyNothingDestructive(rack?.record, fleet?.record).slice(0, frozenCharsMax),',
     replace: "frozen: '',",
-    caughtBy: bySimulation,
+    caughtBy: test('controlplane/src/host/brakes.test.ts', 'next renewal of the lease'),
   },
 ];
