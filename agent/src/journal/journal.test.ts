@@ -76,6 +76,27 @@ describe('R9: identity', () => {
     expect([first, second].map(({ journal }) => journal.state.generation)).toEqual([1n, 2n]);
   });
 
+  test('lives a life of its own after each start, also from the same older copy', async () => {
+    const disk = new MemoryDisk();
+    const first = await start(disk);
+    const copy = disk.bytes(path) ?? new Uint8Array();
+    const second = await start(disk);
+    disk.replace(path, copy);
+    const again = await start(disk);
+    const lives = [first, second, again].map(({ journal }) => journal.state.life);
+    expect(new Set(lives).size).toBe(3);
+    expect(again.journal.state.generation).toBe(second.journal.state.generation);
+    expect(second.journal.state.earlierLives).toEqual([lives[0]]);
+    expect(again.journal.state.earlierLives).toEqual([lives[0]]);
+  });
+
+  test('remembers at most 32 lives', async () => {
+    const disk = new MemoryDisk();
+    for (let life = 0; life < 40; life++) await start(disk);
+    const { journal } = await start(disk);
+    expect(journal.state.earlierLives).toHaveLength(32);
+  });
+
   test('raises the generation before it can be seen, whenever the program dies', async () => {
     const disk = new MemoryDisk();
     await start(disk);

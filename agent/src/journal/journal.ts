@@ -31,6 +31,8 @@ import {
 
 /** The file is rewritten when it has grown past this, and past twice its last rewrite. */
 const rewriteAtBytesDefault = 1024 * 1024;
+/** Lives that are remembered; what went to an older one counts as lost. */
+const earlierLivesMax = 32;
 const ownerOnlyMode = 0o600;
 
 export interface JournalOptions {
@@ -70,8 +72,7 @@ export class Journal {
    */
   static async open(options: JournalOptions): Promise<Journal> {
     const before = await load(options);
-    const generation = before.generation + 1n;
-    const journal = new Journal(options, { ...before, generation });
+    const journal = new Journal(options, nextLife(before, options.random));
     await journal.#write([]);
     return journal;
   }
@@ -151,6 +152,18 @@ export class Journal {
       this.#options.log.warn({ error: String(error) }, 'the journal file did not close');
     });
   }
+}
+
+/**
+ * A new start of the journal (J3). Generations alone would not tell a journal that was put back to
+ * an older copy: it comes to the same ones again.
+ */
+function nextLife(before: JournalState, random: Random): JournalState {
+  const bytes = random.bytes(8);
+  const life = new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0) | 1n;
+  const lives = before.life === 0n ? [] : [before.life, ...before.earlierLives];
+  const generation = before.generation + 1n;
+  return { ...before, generation, life, earlierLives: lives.slice(0, earlierLivesMax) };
 }
 
 /** What the file holds, or an empty journal under a new id (J3). */

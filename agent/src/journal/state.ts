@@ -31,6 +31,9 @@ export interface JournalState {
   /** Empty before the first JournalStarted. */
   readonly id: string;
   readonly generation: bigint;
+  /** The present life, and those before it, the latest first; 0n: of before lives were told. */
+  readonly life: bigint;
+  readonly earlierLives: readonly bigint[];
   /** By operation id, in the order they were received. */
   readonly operations: ReadonlyMap<string, JournalledOperation>;
   /** By the id of the operation that opened it. */
@@ -56,6 +59,8 @@ export type RecordInit = NonNullable<MessageInitShape<typeof agent.JournalRecord
 export const emptyJournal: JournalState = {
   id: '',
   generation: 0n,
+  life: 0n,
+  earlierLives: [],
   operations: new Map(),
   grants: new Map(),
   lastSequence: 0n,
@@ -77,8 +82,9 @@ export function applyRecord(state: JournalState, record: agent.JournalRecord): J
 function changeBy(state: JournalState, body: RecordBody): Partial<JournalState> {
   switch (body.case) {
     case 'started': {
-      const { id, generation, lastSequence } = body.value;
-      return { id, generation, lastSequence: larger(state.lastSequence, lastSequence) };
+      const { id, generation, lastSequence: last, life, earlierLives } = body.value;
+      const lastSequence = larger(state.lastSequence, last);
+      return { id, generation, life, earlierLives, lastSequence };
     }
     case 'received':
     case 'begun':
@@ -173,9 +179,10 @@ function changedGrants(
 
 /** The fewest records that add up to `state`. */
 export function recordsOf(state: JournalState): agent.JournalRecord[] {
-  const { id, generation, lastSequence, store } = state;
+  const { id, generation, lastSequence, store, life } = state;
+  const earlierLives = [...state.earlierLives];
   const bodies: RecordInit[] = [
-    { case: 'started', value: { id, generation, lastSequence } },
+    { case: 'started', value: { id, generation, lastSequence, life, earlierLives } },
     ...[...state.operations.values()].flatMap(operationBodies),
     ...[...state.grants.values()].flatMap(grantBodies),
   ];

@@ -99,6 +99,17 @@ async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
 }
 
+test('what a runner has reported to nobody can be ordered of it all the same', async () => {
+  const { context, desk, link, says, setState, told } = setUp();
+  setState('unknown');
+  const runner = link(['op']);
+  desk.attach(runner);
+  says(runner, 'op', { kind: 'complete' });
+  void desk.run(orderOf(), context);
+  await settled();
+  expect(told).toEqual(['received op', 'order op runStep']);
+});
+
 describe('an order to a runner', () => {
   test('waits for its runner before it begins, and not for ever', async () => {
     const { clock, context, desk, link, session, told } = setUp();

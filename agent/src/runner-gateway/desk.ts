@@ -220,6 +220,7 @@ export class RunnerDesk implements RunnerOrders {
       decoded.kind === 'unsupported'
         ? { ...failed('internal', "the runner's report is unusable"), detail: decoded.problem }
         : (oversize(decoded, evidence) ?? this.#withEvidence(decoded, link, evidence));
+    link.unreceived.delete(operationId);
     if (outstanding === undefined) this.#unasked(link, operationId, result);
     else outstanding.end(result);
   }

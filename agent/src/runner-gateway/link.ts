@@ -18,7 +18,7 @@ export interface RunnerLink {
   /** Booted for a person, who alone touches the host: no step is ordered here. */
   readonly rescue: boolean;
   /** Operations whose final report the runner will send again without being asked. */
-  readonly unreceived: ReadonlySet<string>;
+  readonly unreceived: Set<string>;
   send(message: ToRunner): void;
   /** Ends the stream. */
   close(): void;

@@ -171,10 +171,10 @@ export class AgentSession {
 
   #hello(): MessageInitShape<typeof agent.HelloSchema> {
     const { journal, agentVersion } = this.#options;
-    const { id, generation, store } = journal.state;
+    const { id, generation, life, earlierLives, store } = journal.state;
     const { attempts, executor } = this.#started();
     return {
-      journal: { id, generation },
+      journal: { id, generation, life, earlierLives: [...earlierLives] },
       agentVersion,
       operationKinds: [...executor.operationKinds, 'cancel'],
       steps: [...(executor.steps ?? [])],

@@ -9,6 +9,7 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { agent, store as wire } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
+import { descends, isSameLife } from '../host/index.ts';
 
 /** How often a session says in the rack's record that it stands. */
 export const hintIntervalMs = 60_000;
@@ -31,8 +32,7 @@ export function rivalElsewhere(
   // One that has not been confirmed for so long has ended with its replica.
   const heldUntilMs = timestampMs(sessionTime) + hintIntervalMs + timing.leaseDurationMs;
   if (heldUntilMs <= clock.nowMs()) return undefined;
-  const same = standing.id === journal.id;
-  if (same && journal.generation >= standing.generation) return undefined;
+  if (descends(journal, standing)) return undefined;
   return (
     `another agent of the rack is connected to replica ${sessionReplica} (journal ` +
     `${standing.id}, generation ${standing.generation}); stop one of the two`
@@ -58,6 +58,6 @@ export function whyOver(
   const { journal: standing, sessionReplica } = rack;
   const elsewhere = sessionReplica !== '' && sessionReplica !== replicaId;
   if (elsewhere) return `replica ${sessionReplica} has a newer session`;
-  const own = standing?.id === journal.id && standing.generation === journal.generation;
+  const own = standing !== undefined && isSameLife(journal, standing);
   return own ? undefined : 'another agent has said Hello';
 }

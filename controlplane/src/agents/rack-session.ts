@@ -17,8 +17,11 @@ import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import {
+  descends,
   fleetKey,
   type Hosts,
+  isSameLife,
+  lifeOf,
   offered,
   rackIdOf,
   settleMs,
@@ -223,8 +226,7 @@ export class RackSession {
     if (standing === undefined) return undefined;
     const { clock, timing } = this.#deps;
     if (standing.lastMessageMs() + timing.leaseDurationMs <= clock.nowMs()) return undefined;
-    const newer =
-      standing.journal.id === journal.id && journal.generation > standing.journal.generation;
+    const newer = descends(journal, standing.journal) && !isSameLife(journal, standing.journal);
     if (newer) return undefined;
     return (
       `another agent of rack ${this.#rackId} is connected (journal ${standing.journal.id}, ` +
@@ -255,7 +257,7 @@ export class RackSession {
       if (this.#elsewhere !== undefined) return;
       foldStoreGuard(record, status, hello, position, clock.nowMs(), hostName);
       this.#guarded = isGuarded(record);
-      record.journal = journal;
+      record.journal = lifeOf(journal);
       status.agentVersion = hello.agentVersion;
       record.agentSteps = offered(hello.steps).slice(0, agentStepsMax);
       status.lastSeenTime = timestampFromMs(this.#deps.clock.nowMs());

@@ -1,10 +1,11 @@
 /** The hosts' machine and the shell that runs it; others ask through `Hosts` only. */
 export { accessTo } from './bmc-access.ts';
 export { displayOf } from './display.ts';
-export { changeAbandoned, fencesAround, hostsFencedBy } from './fences.ts';
-export { fenceHold } from './fence-hold.ts';
 export { explainRack } from './explain-rack.ts';
+export { fenceHold } from './fence-hold.ts';
+export { changeAbandoned, fencesAround, hostsFencedBy } from './fences.ts';
 export { fleetKey } from './followed.ts';
+export { descends, isSameLife, lifeOf } from './lineage.ts';
 export { type IndexedHost, rackIdOf } from './host-index.ts';
 export { offered, planOf } from './known-steps.ts';
 export {
@@ -14,8 +15,8 @@ export {
   type TurnResult,
 } from './reconcile.ts';
 export { reservedValues } from './reservations.ts';
-export { defaultTiming, type EngineTiming } from './timing.ts';
-export type { AnswerVerdict, HostRequest, RequestedStep, Requester } from './types.ts';
 export { whyNothingDestructive } from './surroundings.ts';
+export { defaultTiming, type EngineTiming } from './timing.ts';
 export { takeTombstone } from './tombstones.ts';
+export type { AnswerVerdict, HostRequest, RequestedStep, Requester } from './types.ts';
 export { settleMs } from './wake.ts';

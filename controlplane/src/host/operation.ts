@@ -6,6 +6,7 @@ import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, type Run, RunPhase, type RunStep, store } from '@rackwright/api';
 import { isBraked } from './brake.ts';
+import { descends, lifeOf } from './lineage.ts';
 import { hasPassed, later, now, stopWaiting, type Turn, waitFor, waitForAgent } from './turn.ts';
 
 /** "<host uid>/<run>/<step>/<attempt>": names one attempt for ever. */
@@ -85,7 +86,7 @@ export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
     return 'waiting';
   }
   if (isBraked(turn, run, slot.operation)) return 'waiting';
-  slot.sentTo = session.journal;
+  slot.sentTo = lifeOf(session.journal);
   slot.sendTime = now(turn);
   slot.operation.deadline = later(turn, timeoutMs);
   openGrantFromNow(turn, slot.operation);
@@ -105,7 +106,7 @@ function openGrantFromNow(turn: Turn, { kind }: agent.Operation): void {
 
 /** R9: what it means that an operation went to `sentTo`, now that `journal` is there. */
 function standing(run: Run, sentTo: agent.Journal, journal: agent.Journal): SendState {
-  if (sentTo.id !== journal.id || sentTo.generation > journal.generation) return 'lost';
+  if (!descends(journal, sentTo)) return 'lost';
   if (run.phase === RunPhase.WAITING && run.waiting?.reason === 'agent') stopWaiting(run);
   return 'sent';
 }
@@ -113,7 +114,7 @@ function standing(run: Run, sentTo: agent.Journal, journal: agent.Journal): Send
 /** Whether the slot's operation went to this journal, or to an earlier generation of it (R9). */
 export function wentTo(slot: store.OperationRecord, journal: agent.Journal): boolean {
   const { sentTo } = slot;
-  return sentTo?.id === journal.id && sentTo.generation <= journal.generation;
+  return sentTo !== undefined && descends(journal, sentTo);
 }
 
 /**
@@ -124,7 +125,7 @@ export function wentTo(slot: store.OperationRecord, journal: agent.Journal): boo
 export function resend(turn: Turn, journal: agent.Journal): void {
   const slot = turn.record.operation;
   if (slot?.operation === undefined || !wentTo(slot, journal)) return;
-  slot.sentTo = journal;
+  slot.sentTo = lifeOf(journal);
   if (slot.cancelId !== '') {
     const { id } = slot.operation;
     turn.effects.push({ kind: 'cancel', operationId: id, cancelId: slot.cancelId });

@@ -1,0 +1,37 @@
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { descends, isSameLife, lifeOf } from './lineage.ts';
+
+const journal = (generation: bigint, life: bigint, ...earlierLives: bigint[]) =>
+  create(agent.JournalSchema, { id: 'j', generation, life, earlierLives });
+
+test('a life knows what went to it and to those before it', () => {
+  const second = journal(2n, 22n, 11n);
+  expect(descends(second, lifeOf(second))).toBe(true);
+  expect(descends(second, journal(1n, 11n))).toBe(true);
+  expect(descends(journal(1n, 11n), second)).toBe(false);
+});
+
+test('an older copy knows nothing of what it has forgotten, whatever its generation comes to', () => {
+  const sentTo = journal(5n, 55n, 44n);
+  expect(descends(journal(5n, 66n, 44n), sentTo)).toBe(false);
+  expect(descends(journal(9n, 99n, 88n, 77n, 66n, 44n), sentTo)).toBe(false);
+});
+
+test('another journal knows nothing of it', () => {
+  const other = create(agent.JournalSchema, { id: 'k', generation: 9n, life: 11n });
+  expect(descends(other, journal(1n, 11n))).toBe(false);
+});
+
+test('an agent that tells no lives is believed by its generation', () => {
+  expect(descends(journal(2n, 0n), journal(1n, 11n))).toBe(true);
+  expect(descends(journal(1n, 0n), journal(2n, 11n))).toBe(false);
+});
+
+test('what is stored names one life', () => {
+  const life = journal(2n, 22n, 11n);
+  expect(lifeOf(life).earlierLives).toEqual([]);
+  expect(isSameLife(lifeOf(life), life)).toBe(true);
+  expect(isSameLife(life, journal(2n, 23n, 11n))).toBe(false);
+});
