@@ -3,7 +3,14 @@
  * no run holds it. Pure.
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type Fault, FaultSeverity, type HostStatus, type store } from '@rackwright/api';
+import {
+  type Fault,
+  FaultSeverity,
+  HoldScope,
+  HostState,
+  type HostStatus,
+  type store,
+} from '@rackwright/api';
 import { adviceFor } from './advice.ts';
 import { bmcUnreachable } from './bmc-health.ts';
 import { displayOf } from './display.ts';
@@ -39,19 +46,30 @@ export function tellPower(record: store.HostRecord): Told | undefined {
     blocker: 'its power',
     since: mismatch.since,
     nextAttemptTime: nextTime(record),
-    unblock: [
-      `switch it: rackwright host power ${status.poweredOn === true ? 'off' : 'on'} ${id(record)}`,
-      `or leave it as it is: rackwright host update ${id(record)} --power unmanaged`,
-    ],
+    unblock: mismatchAdvice(record, status),
   };
+}
+
+/** Each line is one way out; a switch is named only where nobody refuses it. */
+function mismatchAdvice(record: store.HostRecord, status: HostStatus): string[] {
+  const host = id(record);
+  const leave = `leave it as it is: rackwright host update ${host} --power unmanaged`;
+  const wantsOn = status.poweredOn !== true;
+  if (wantsOn && status.state === HostState.AVAILABLE) return [leave];
+  if (status.holds.some(({ scope }) => scope === HoldScope.POWER)) {
+    return [`see to the reason, then: rackwright host release-hold ${host}`, `or ${leave}`];
+  }
+  const reason = wantsOn && status.dirty ? ' --boot-old-disk REASON' : '';
+  const action = wantsOn ? 'on' : 'off';
+  return [`switch it: rackwright host power ${action} ${host}${reason}`, `or ${leave}`];
 }
 
 function tellTrouble(record: store.HostRecord, { type, message, since, severity }: Fault): Told {
   const { says = type, advice = '' } = troubles[type] ?? {};
   const status = record.host?.status;
-  const grave = severity === FaultSeverity.WARNING ? 'for a while' : 'and nothing can be switched';
+  const grave = severity === FaultSeverity.WARNING ? '' : '; until then it cannot be switched';
   return {
-    headline: `${status === undefined ? '' : displayOf(status)}: ${says}, ${grave}`,
+    headline: `${status === undefined ? '' : displayOf(status)}: ${says}${grave}`,
     causes: [{ text: message, since }],
     blocker: 'the BMC',
     since,

@@ -85,6 +85,22 @@ describe('a mismatch that is to be reported', () => {
     expect(explain(host).blocker).toBe('');
   });
 
+  test.each([
+    ['that is dirty needs a reason', { dirty: true }, 'host power on h1 --boot-old-disk REASON'],
+    ['that is clean needs none', { dirty: false }, 'rackwright host power on h1'],
+    [
+      'that is available stays off',
+      { state: HostState.AVAILABLE, dirty: false },
+      'rackwright host update h1 --power unmanaged',
+    ],
+  ])('is explained by what would be accepted: a host %s', (_text, wish: Wish, line) => {
+    const host = resting({ power: HostPower.ON, ...wish });
+    const { spec } = host.record.host ?? {};
+    if (wish.state !== undefined && spec !== undefined) spec.goal = HostGoal.AVAILABLE;
+    see(host, false);
+    expect(explain(host).unblock[0]).toContain(line);
+  });
+
   test('is over when nobody minds any more', () => {
     const host = resting({});
     see(host, true);

@@ -88,7 +88,11 @@ describe('a rack', () => {
       powerSyncSeconds: 0,
     };
     expect((await racks.updateRack({ rack: { name, spec } })).spec).toMatchObject(spec);
-    const wrong = { limits: { runs: 0 }, powerSyncSeconds: 5, powerMismatch: 9 as PowerMismatchPolicy };
+    const wrong = {
+      limits: { runs: 0 },
+      powerSyncSeconds: 5,
+      powerMismatch: 9 as PowerMismatchPolicy,
+    };
     expect(await violatedFields(racks.updateRack({ rack: { name, spec: wrong } }))).toEqual([
       'rack.spec.limits.runs',
       'rack.spec.power_mismatch',
