@@ -46,7 +46,7 @@ export function stayOf(record: store.HostRecord): {
   const text =
     until === undefined
       ? `it is switched on only into the ${stay.bootOnly} or rescue, or with a reason`
-      : `it stays in the runner until ${String(toJson(TimestampSchema, until))}, then it goes off`;
+      : `it stays in the runner until ${toJson(TimestampSchema, until)}, then it goes off`;
   return {
     causes: [{ text }],
     unblock: [`or go on from the step that failed: rackwright host resume ${id}`],

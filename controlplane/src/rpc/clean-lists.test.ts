@@ -27,7 +27,7 @@ test('a list that cannot run is refused with every wrong field, and changes noth
   ];
   const failure: unknown = await hosts
     .cleanHost({ name: host.name, steps })
-    .catch((error) => error);
+    .catch((error: unknown) => error);
   if (!(failure instanceof ApiFailure)) throw new Error('it was accepted');
   const { error } = failure;
   const violations = error.kind === 'invalidArgument' ? error.violations : [];
