@@ -246,6 +246,8 @@ test('a host is cleaned again by itself for so many times, counted where people 
   }
   host.report(failed('ioError'));
   expect(statusOf(host).backoff?.givenUpReason).toBe('it has been cleaned again 2 times by itself');
+  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  expect(told.causes.map(({ text }) => text)).toContain('cleaned again 2 times by itself');
   host.nowMs += 29 * minuteMs;
   host.apply({ kind: 'tick' });
   expect(runOf(host).phase).toBe(RunPhase.ENDED);

@@ -47,8 +47,10 @@ export function stayOf(record: store.HostRecord): {
     until === undefined
       ? `it is switched on only into the ${stay.bootOnly} or rescue, or with a reason`
       : `it stays in the runner until ${toJson(TimestampSchema, until)}, then it goes off`;
+  const again = record.host?.status?.automaticRecleans ?? 0;
+  const times = again === 1 ? 'once' : `${again} times`;
   return {
-    causes: [{ text }],
+    causes: [{ text }, ...(again === 0 ? [] : [{ text: `cleaned again ${times} by itself` }])],
     unblock: [`or go on from the step that failed: rackwright host resume ${id}`],
   };
 }

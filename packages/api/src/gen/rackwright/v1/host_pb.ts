@@ -2302,8 +2302,9 @@ export const HostService: GenService<{
     output: typeof HostSchema;
   },
   /**
-   * ResumeRun lets a run go on that stands at a hold; without one it starts the failed run again from
-   * the step that failed, while the host is still in the runner.
+   * ResumeRun lets a run go on that stands at a hold, or at a step that was cut short and never runs
+   * twice by itself, which then does. Without a run it goes on with the failed clean from the step
+   * that failed, as a new run; where the runner is gone, the host is booted and erased again.
    *
    * @generated from rpc rackwright.v1.HostService.ResumeRun
    */
@@ -2313,7 +2314,8 @@ export const HostService: GenService<{
     output: typeof HostSchema;
   },
   /**
-   * SkipStep lets a run that stands at a hold, or waits for a person, go on without its present step.
+   * SkipStep lets a run that stands at a hold, or waits for a person, go on without its present step,
+   * and ends a pause.
    *
    * @generated from rpc rackwright.v1.HostService.SkipStep
    */
