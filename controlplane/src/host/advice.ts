@@ -77,7 +77,8 @@ const advice: Readonly<Record<string, Advice>> = {
   identityMismatch: (named) => [
     'find out which of the two hosts has the wrong BMC address (or cable)',
     `correct it: ${updateBmc(named)}`,
-    `then: ${named.again}`,
+    // Whatever failed: only a verify says anew whose BMC answers there.
+    `then: rackwright host verify ${named.host}`,
   ],
   identityUnproven: ({ host, again }) => [
     'give the machine a serial number in SMBIOS and FRU',

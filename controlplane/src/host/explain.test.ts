@@ -95,6 +95,15 @@ test('between two attempts the last failure is still explained, with what to do'
   expect(told.unblock.at(-1)).toBe('then: rackwright host inspect h1');
 });
 
+test('whatever another BMC has made fail, a verify is what says whose it is', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  host.request({ kind: 'inspect' });
+  host.report(failed('identityMismatch', 'another BMC answers'));
+  expect(explain(host).unblock.at(-1)).toBe('then: rackwright host verify h1');
+});
+
 test('a locked account is waited for, and not called a wrong password', () => {
   const host = bench();
   host.apply({ kind: 'tick' });
