@@ -1,4 +1,4 @@
-/** What is asked of a host that is in use: rescue, a service, a release; and one of someone else. */
+/** What is asked of a host in use: a service, rescue, a release; and of one of someone else. */
 import {
   type Host,
   HostGoal,

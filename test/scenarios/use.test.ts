@@ -1,4 +1,4 @@
-/** What a host is used for against its life: images, adoption, someone else's care, people's holds. */
+/** What a host is used for against its life: images, adoption, someone else's care, holds. */
 import { equals } from '@bufbuild/protobuf';
 import {
   ErasureLevel,
@@ -200,7 +200,7 @@ test('metal3-69: what a release erases is what the policy says when the clean be
   expect(names).not.toContain('deploy.erase_devices');
 });
 
-test('metal3-79: a host that is switched off and held stays off until its holder lifts that', () => {
+test('metal3-79: a host that is switched off and held stays off until the hold is lifted', () => {
   const host = provisioned();
   const { spec } = host.record.host ?? {};
   if (spec !== undefined) spec.power = HostPower.ON;

@@ -1,6 +1,6 @@
 /**
- * Explains what people have said of a host: holds, its claim, rescue, adoption, someone else's care;
- * and what of it failed beside the goal. Pure.
+ * Explains what people have said of a host: holds, its claim, rescue, adoption, someone else's
+ * care; and what of it failed beside the goal. Pure.
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { HoldScope, HostGoal, HostState, type store } from '@rackwright/api';

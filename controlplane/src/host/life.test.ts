@@ -1,4 +1,4 @@
-/** Every kind of run beside verify, inspect and clean: what it does, and where it leaves the host. */
+/** Every kind of run beside verify, inspect and clean: what it does, and where the host is then. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -317,7 +317,7 @@ test('an adoption asked for during the first verify keeps the goal from the host
   expect(explained(host).headline).toContain('someone else’s care');
 });
 
-test('an external host is never booted, written or wiped, and its power stays through a delete', () => {
+test('an external host is never booted, written, wiped or switched off by a delete', () => {
   const host = manageable();
   host.request({ kind: 'adopt', to: HostState.EXTERNAL, reason: '' });
   host.report(verified());
@@ -364,7 +364,7 @@ test('no image is written onto a machine that is not the one whose BMC was switc
   expect(status(host).run?.error?.type).toBe('identityMismatch');
 });
 
-test('a power-on that was cut short and has happened is done, and one that is too late says so', () => {
+test('a power-on that was cut short and happened is done; one of a host that is on fails', () => {
   const onAlready: agent.Report['result'] = {
     case: 'retryAfter',
     value: create(agent.RetryAfterSchema, {

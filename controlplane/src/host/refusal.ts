@@ -93,7 +93,8 @@ export function holdOf({ status }: Turn, scope: HoldScope): Hold | undefined {
 
 function holdText({ by, since, until, reason }: Hold, scope: string): string {
   const end = until === undefined ? '' : `, until ${timeText(until)}`;
-  return `its ${scope} is held by ${by} ${sinceText(since)}${end}: ${reason}; release the hold first`;
+  const held = `its ${scope} is held by ${by} ${sinceText(since)}${end}: ${reason}`;
+  return `${held}; release the hold first`;
 }
 
 /** Who claims the host, and what would end it. */

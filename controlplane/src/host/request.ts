@@ -102,8 +102,8 @@ function bootFromDisk(
   by: Requester,
 ): Refusal | undefined {
   const reason = request.bootOldDiskReason;
-  const mayHoldOldData = turn.status.state === HostState.MANAGEABLE && turn.status.dirty;
-  if (mayHoldOldData && reason === '') {
+  const mayBootOldDisk = turn.status.state === HostState.MANAGEABLE && turn.status.dirty;
+  if (mayBootOldDisk && reason === '') {
     const message =
       `${turn.host.name} may hold data of its last use, and would boot it; ` +
       'clean it first, boot it into rescue (the runner, which touches nothing), ' +

@@ -1,6 +1,6 @@
 /**
- * Every (state × run × request) through the API of a control plane on loopback: a move, or a refusal
- * that says what to do instead and changes nothing. What is answered stands in `answers.txt`.
+ * Every (state × run × request) through the API of a control plane on loopback: a move, or a
+ * refusal that says what to do instead and changes nothing. The answers stand in `answers.txt`.
  */
 import { ApiFailure, HostState, RunKind } from '@rackwright/api';
 import { type StateStore, storeKey } from '@rackwright/store';
@@ -49,7 +49,7 @@ async function inGroups<T, R>(items: readonly T[], work: (item: T) => Promise<R>
   return results;
 }
 
-/** What one call comes to: "+", or the refusal; throws when a refusal is none or has changed anything. */
+/** What one call comes to: "+", or the refusal. Fails when that is none, or changed anything. */
 async function answer(
   { id, ask }: Combination,
   hosts: Fixture['hosts'],
@@ -87,7 +87,7 @@ function written(answers: readonly string[]): string {
   return `${[...rows, '', ...legend].join('\n')}\n`;
 }
 
-test('every request in every state and run moves the host, or says what to do instead', async () => {
+test('every request in every state and run is a move, or says what to do instead', async () => {
   const fixture = await startFixture();
   const { store, hosts } = fixture;
   await addSurroundings(fixture);

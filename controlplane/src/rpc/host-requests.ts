@@ -1,4 +1,4 @@
-/** What people ask of one host: each call is one request to the host loop, and its answer the host. */
+/** What people ask of one host: each call is one request to the host loop, its answer the host. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type CleanStepRequest,

@@ -1,6 +1,7 @@
 /**
- * Hosts that are put into the store as a life would have left them, in every state and every kind of
- * run, so that every request can be tried on them. Their agent has never joined: nothing moves them.
+ * Hosts that are put into the store as a life would have left them, in every state and every kind
+ * of run, so that every request can be tried on them. Their agent has never joined: nothing moves
+ * them.
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';

@@ -1,4 +1,4 @@
-/** rackwright host claim, unclaim, hold, retry, release, rescue, adopt, service, provision, reimage */
+/** rackwright host claim, unclaim, hold, retry, release, rescue, adopt, service, provision, … */
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { HoldScope, HostState } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
