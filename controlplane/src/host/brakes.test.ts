@@ -261,6 +261,20 @@ describe('a wipe budget', () => {
     expect(rig.rack()?.wipes).toMatchObject([{ hostUid: 'u1', open: true }]);
   });
 
+  test('of no hosts keeps a host from its wipe, but not from its deletion', async () => {
+    const { rig, replica, plain } = await started();
+    changeRack(rig, { wipeBudget: { hosts: 0 } });
+    await toErase(rig, plain);
+    await rig.advance(10);
+    expect(waiting(rig)).toMatchObject({ reason: 'wipeBudget' });
+    const { nextAttemptTime } = (await rig.during(replica.hosts.explain('h1'))) ?? {};
+    expect(nextAttemptTime).toBeUndefined();
+    const outcome = await replica.request({ kind: 'delete', reason: 'sold' });
+    expect(outcome.kind).toBe('accepted');
+    await rig.advance(10);
+    expect(rig.rack()?.wipesQueued).toEqual([]);
+  });
+
   test('counts a wipe that was ordered for as long as nothing is heard of it', async () => {
     const { rig, plain } = await started();
     changeRack(rig, budget);
