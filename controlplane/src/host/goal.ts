@@ -58,12 +58,23 @@ export function wantedRun(turn: Turn): RunKind | undefined {
   const { status, context, record } = turn;
   if (record.adoptTo !== HostState.UNSPECIFIED) return RunKind.ADOPT;
   if (status.state === HostState.NEW || !isVerified(turn)) return RunKind.VERIFY;
+  // Another machine answered, or came up: what the last verify proved must be proved anew.
+  if (metAnotherMachine(turn)) return RunKind.VERIFY;
   // Asked for and refused: the BMC is not what the last verify proved.
   if (status.faults.some(({ type }) => type === verifyFailed)) return RunKind.VERIFY;
   if (status.state !== HostState.MANAGEABLE || !wantsAvailable(turn)) return undefined;
   // Who uses the host, or works on it in rescue, decides when it may be erased.
   if (status.claim !== undefined || status.inRescue) return undefined;
   return context.facts.inventory === undefined ? RunKind.INSPECT : RunKind.CLEAN;
+}
+
+/**
+ * Only on the way to the goal, which was given up with it: a person has looked since. A power
+ * command that met another machine must not make that machine this host's by itself.
+ */
+function metAnotherMachine({ status }: Turn): boolean {
+  const { failure, run = '' } = status.lastError ?? {};
+  return failure?.type === 'identityMismatch' && /^(inspect|clean|provision) /.test(run);
 }
 
 /** Whether the last successful verify was of the BMC that the spec names now. */

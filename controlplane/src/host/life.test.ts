@@ -286,6 +286,30 @@ test('a rescue after a failed clean lasts, and that clean is not gone on with', 
   expect(refusal(host, { kind: 'resume', reason: '' })).toContain('no failed clean');
 });
 
+test('after another machine answered, its identity is proved anew before anything boots', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  host.report(failed('identityMismatch', 'another BMC answers at 10.0.0.1'));
+  host.nowMs += 48 * 3_600_000;
+  host.apply({ kind: 'tick' });
+  expect(status(host).run?.phase).toBe(RunPhase.ENDED);
+  host.request({ kind: 'retry' });
+  expect(status(host).run?.kind).toBe(RunKind.VERIFY);
+  host.report(verified());
+  expect(status(host).run).toMatchObject({ kind: RunKind.INSPECT, phase: RunPhase.RUNNING });
+});
+
+test('a power command that met another machine does not make it this host’s by itself', () => {
+  const host = provisioned();
+  host.request({ kind: 'powerOff' });
+  host.report(failed('identityMismatch', 'another BMC answers at 10.0.0.1'));
+  host.nowMs += 48 * 3_600_000;
+  host.apply({ kind: 'tick' });
+  expect(status(host).run).toMatchObject({ kind: RunKind.POWER, phase: RunPhase.ENDED });
+  expect(explained(host).unblock.at(-1)).toBe('then: rackwright host verify h1');
+});
+
 test('an adopted host is only verified, and then it is what the person said', () => {
   for (const to of [HostState.EXTERNAL, HostState.PROVISIONED]) {
     const host = manageable();
