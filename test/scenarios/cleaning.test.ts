@@ -153,9 +153,7 @@ test('ironic-13: the end of a step sends the next at once, and told again sends 
     indexes.push(runOf(host).currentStep);
     sent.push(...sentBy(effects).map((operation) => operation.id));
     const again = host.report(result, id);
-    expect(again).toEqual([
-      { kind: 'answer', verdict: { kind: 'stale', reason: expect.any(String) } },
-    ]);
+    expect(again).toEqual([{ kind: 'answer', verdict: { kind: 'duplicate' } }]);
   }
   expect(indexes).toEqual([4, 5, 6, 7]);
   expect(sent).toEqual(['u1/2/4/1', 'u1/2/5/1', 'u1/2/6/1']);

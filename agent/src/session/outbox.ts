@@ -167,7 +167,8 @@ export class Outbox {
     const { log, onSafe } = this.#deps;
     const { id: operationId } = attempt;
     const unwritten = attempt.reportJournalled ? [] : recordsOfEnd(attempt);
-    if (answer.verdict !== agent.ReportAnswer_Verdict.APPLIED) {
+    const { APPLIED, DUPLICATE } = agent.ReportAnswer_Verdict;
+    if (answer.verdict !== APPLIED && answer.verdict !== DUPLICATE) {
       const { verdict, reason } = answer;
       log.warn({ operation: operationId, verdict, reason }, 'a report was not applied');
     }

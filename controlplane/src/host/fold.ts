@@ -31,6 +31,8 @@ import type { AnswerVerdict } from './types.ts';
 
 const unknownWork = 'unknownWork: the agent has';
 const { JOURNALLED } = agent.JournalledOperation_State;
+/** Settled operations that a host remembers; the agent tells a report again until it is answered. */
+const settledMax = 4;
 /** Longest progress of an interrupted step that is kept, in characters. */
 const progressMax = 16_384;
 
@@ -41,8 +43,21 @@ interface Attempt {
 }
 
 export function foldReport(turn: Turn, report: agent.Report): void {
+  const isOfAttempt = attemptOf(turn, report.operationId) !== undefined;
   const verdict = foldResult(turn, report);
-  if (verdict !== undefined) turn.effects.push({ kind: 'answer', verdict });
+  if (verdict === undefined) return;
+  if (isOfAttempt) noteSettled(turn, report);
+  turn.effects.push({ kind: 'answer', verdict });
+}
+
+/** So that its report, should it come again, is known as the same one. */
+function noteSettled({ record }: Turn, report: agent.Report): void {
+  record.settledOperations = [...record.settledOperations, settledText(report)].slice(-settledMax);
+}
+
+/** Another result of the same operation is not the same report. */
+function settledText({ operationId, result }: agent.Report): string {
+  return `${operationId} ${result.case ?? 'unsupported'}`;
 }
 
 function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined {
@@ -54,7 +69,7 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
   const slot = turn.record.operation;
   if (slot !== undefined && slot.cancelId === report.operationId) return { kind: 'applied' };
   const attempt = attemptOf(turn, report.operationId);
-  if (attempt === undefined) return verdictOfStranger(turn, report.operationId);
+  if (attempt === undefined) return verdictOfStranger(turn, report);
   const read = resultFromWire(report);
   if (read.kind === 'unsupported') {
     // What never ends an attempt does not end it by being nonsense: the work goes on (R8).
@@ -97,8 +112,11 @@ function attemptOf(turn: Turn, operationId: string): Attempt | undefined {
 }
 
 /** R7: a result of another attempt changes nothing, whatever it says. */
-function verdictOfStranger(turn: Turn, operationId: string): AnswerVerdict {
-  const parts = operationParts(turn.host.uid, operationId);
+function verdictOfStranger(turn: Turn, report: agent.Report): AnswerVerdict {
+  const { operationId } = report;
+  if (turn.record.settledOperations.includes(settledText(report))) return { kind: 'duplicate' };
+  // A Cancel is answered when what it stopped is over: mostly after that has been settled.
+  const parts = operationParts(turn.host.uid, operationId.replace(/\/cancel$/, ''));
   if (parts === undefined)
     return { kind: 'refused', reason: `${operationId} is no operation id of this host` };
   if (parts.runNumber > turn.record.runCount) {

@@ -145,8 +145,8 @@ describe('a final result', () => {
     const before = host.record;
     const effects = host.report(failed('ioError', 'no'), id);
     expect(host.record).toEqual(before);
-    expect(effects).toMatchObject([{ kind: 'answer', verdict: { kind: 'stale' } }]);
-    host.report(done, id);
+    expect(effects).toEqual([{ kind: 'answer', verdict: { kind: 'duplicate' } }]);
+    expect(host.report(done, id)).toMatchObject([{ verdict: { kind: 'stale' } }]);
     expect(host.record).toEqual(before);
   });
 
@@ -154,6 +154,7 @@ describe('a final result', () => {
     ['of a run that was never started', 'u1/99/0/1', 'refused'],
     ['of another host', 'u2/1/0/1', 'refused'],
     ['of an attempt before', 'u1/1/0/1', 'stale'],
+    ['of the Cancel of an attempt before', 'u1/1/0/1/cancel', 'stale'],
   ])('%s is acknowledged and changes nothing', (_text, id, kind) => {
     const host = bench();
     driveToErase(host);

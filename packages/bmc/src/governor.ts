@@ -3,8 +3,8 @@ import { type BmcResult, transient } from './driver.ts';
 import { type BmcHealth, type GovernorLimits, GovernorState } from './governor-state.ts';
 
 /**
- * A call that only looks, and gives way to whatever shall act: it is refused while another feature's
- * call waits or is under way, and asked to break off when one arrives.
+ * A call that only looks, and gives way to whatever shall act: it is refused while another
+ * feature's call waits or is under way, and asked to break off when one arrives.
  */
 export interface Look {
   /** Aborts the signal that the look's calls were made with. */
