@@ -91,6 +91,44 @@ describe('rackwright', () => {
     expect((await rackwright(words('erasure list'))).code).toBe(0);
   });
 
+  test('freezes and limits racks and the fleet, and says what it was given wrongly', async () => {
+    await rackwright(words('rack create r7'));
+    const limits = '--runs 2 --wipe-budget 3/60 --power-mismatch enforce --power-sync-seconds 30';
+    const limited = await rackwright(words(`rack update r7 ${limits} --display-name Hall`));
+    expect(limited.out).toMatch(/display name +Hall/);
+    expect(limited.out).toMatch(/runs at once +2/);
+    expect(limited.out).toMatch(/wipe budget +3 hosts in 60 s/);
+    const free = await rackwright(words('rack update r7 --runs none --wipe-budget none'));
+    expect(free.out).not.toMatch(/(runs at once|wipe budget) +\d/);
+    const frozen = await rackwright([...words('rack freeze r7 --reason'), 'a drill']);
+    expect(frozen.out).toMatch(/frozen +by user:admin .*: a drill/);
+    expect((await rackwright(words('rack explain r7'))).out).toContain('rackwright rack thaw r7');
+    expect((await rackwright(words('rack thaw r7 --reason over'))).out).not.toContain('frozen');
+    const restored = await rackwright(words('rack accept-restored-store r7 --reason x'));
+    expect(restored.code).toBe(1);
+    expect(restored.err).toContain('has seen nothing that this store lacks');
+    const fleet = 'fleet update --wipe-budget 9 --priority bios.reset=0 --pool-priority gpu:a.b=5';
+    const set = await rackwright(words(fleet));
+    expect(set.out).toMatch(/wipe budget +9 hosts in 3600 s/);
+    expect(set.out).toMatch(/priority +bios\.reset=0/);
+    expect(set.out).toMatch(/pool gpu +a\.b=5/);
+    expect((await rackwright(words('fleet freeze --reason drill'))).out).toContain(': drill');
+    expect((await rackwright(words('fleet thaw --reason over'))).code).toBe(0);
+    expect((await rackwright(words('fleet thaw --reason over'))).code).toBe(1);
+    expect((await rackwright(words('fleet get -o json'))).out).toContain('"wipeBudget"');
+    for (const [command, why] of [
+      ['rack update r7', 'name what shall change'],
+      ['rack update r7 --wipe-budget many', 'it must be HOSTS/SECONDS'],
+      ['rack update r7 --runs few', 'it must be a whole number, or none'],
+      ['fleet update --pool-priority a.b=5', 'it must be POOL:STEP=NUMBER'],
+      ['fleet update --priority a.b', 'it must be INTERFACE.STEP=NUMBER'],
+    ] as const) {
+      const refused = await rackwright(words(command));
+      expect(refused.code, refused.out).toBe(2);
+      expect(refused.err).toContain(why);
+    }
+  });
+
   test('holds, claims and adopts a host, and says who keeps it from what', async () => {
     await rackwright(words('rack create r9'));
     await rackwright(words('credential create bmc9 --username root'), 'calvin\n');
