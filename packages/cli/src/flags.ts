@@ -47,6 +47,17 @@ export const outputFlag = {
   },
 } as const;
 
+/** `--request-id`. */
+export const requestFlag = {
+  requestId: {
+    kind: 'parsed',
+    parse: String,
+    default: '',
+    brief: 'Id under which the request may be repeated safely',
+    placeholder: 'id',
+  },
+} as const;
+
 export interface SharedFlags extends ConnectionFlags {
   readonly output: OutputKind;
 }

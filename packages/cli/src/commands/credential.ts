@@ -17,6 +17,7 @@ import {
   connectionFlags,
   idArgument,
   outputFlag,
+  requestFlag,
   resourceName,
   type SharedFlags,
 } from '../flags.ts';
@@ -58,20 +59,21 @@ const createCredential = buildCommand({
       ...shared,
       username: { kind: 'parsed', parse: String, brief: 'User name' },
       passwordFile,
+      ...requestFlag,
     },
     positional,
     aliases,
   },
   async func(
     this: CliContext,
-    flags: SharedFlags & { username: string; passwordFile?: string },
+    flags: SharedFlags & { username: string; passwordFile?: string; requestId: string },
     credentialId: string,
   ) {
     const questions = [`Password of ${flags.username}: `, 'The same again: '];
     const password = await readPassword(this.world, flags.passwordFile, questions);
     const credential = { username: flags.username, password };
     const made = await withCredentials(this.world, flags, (credentials) =>
-      credentials.createCredential({ credentialId, credential }),
+      credentials.createCredential({ credentialId, credential, requestId: flags.requestId }),
     );
     show(this.world, flags, made);
   },

@@ -14,15 +14,8 @@ export const hostArgument = idArgument('host', 'Id of the host');
 export const reasonFlag = {
   reason: { kind: 'parsed', parse: String, default: '', brief: 'Why, one line' },
 } as const;
-export const requestFlag = {
-  requestId: {
-    kind: 'parsed',
-    parse: String,
-    default: '',
-    brief: 'Id under which the request may be repeated safely',
-    placeholder: 'id',
-  },
-} as const;
+
+export { requestFlag } from '../flags.ts';
 
 export type HostClient = ReturnType<typeof hostClient>;
 

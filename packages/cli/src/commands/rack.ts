@@ -9,6 +9,7 @@ import {
   idArgument,
   outputFlag,
   parseLabels,
+  requestFlag,
   resourceName,
   type SharedFlags,
 } from '../flags.ts';
@@ -31,18 +32,21 @@ const createRack = buildCommand({
       ...shared,
       displayName: { kind: 'parsed', parse: String, optional: true, brief: 'Name for people' },
       label: { kind: 'parsed', parse: String, variadic: true, optional: true, brief: 'NAME=VALUE' },
+      ...requestFlag,
     },
     positional: idArgument('rack', 'Id of the rack'),
     aliases,
   },
   async func(
     this: CliContext,
-    flags: SharedFlags & { displayName?: string; label?: readonly string[] },
+    flags: SharedFlags & { displayName?: string; label?: readonly string[]; requestId: string },
     rackId: string,
   ) {
     const spec = { displayName: flags.displayName ?? '' };
     const rack = { spec, labels: parseLabels(flags.label ?? []) };
-    const made = await withRacks(this.world, flags, (racks) => racks.createRack({ rackId, rack }));
+    const made = await withRacks(this.world, flags, (racks) =>
+      racks.createRack({ rackId, rack, requestId: flags.requestId }),
+    );
     showRack(this.world, flags, made);
     if (flags.output === 'table') {
       this.world.err.write(`Next: rackwright rack join-token ${rackId}\n`);
