@@ -42,7 +42,7 @@ export function failuresOfJson(text: string, root: string): Failure[] {
   });
 }
 
-/** Checks of a laboratory, and commands of `npm run check`, that say of themselves that they failed. */
+/** Checks of a laboratory, and commands of `npm run check`, that say that they failed. */
 export function failuresOfLog(text: string): Failure[] {
   const lines = linesOf(text);
   return lines.flatMap((line, index) => {

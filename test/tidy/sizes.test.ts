@@ -20,6 +20,12 @@ test('takes a single word that cannot be broken', () => {
   expect(findSizes({ path, text: `  a('${word}', b)` })).toHaveLength(1);
 });
 
+test('takes wide lines of tables that quote code, and of no other file there', () => {
+  const text = `find: '${'a '.repeat(columnsMax)}',`;
+  expect(findSizes({ path: 'test/sim/planted/agent-plants.ts', text })).toEqual([]);
+  expect(findSizes({ path: 'test/sim/planted/hunt.ts', text })).toHaveLength(1);
+});
+
 test('finds a test of one line too many', () => {
   const ofLines = (lines: number): string =>
     [

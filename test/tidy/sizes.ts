@@ -19,7 +19,11 @@ function fileTooLong(file: SourceFile): Finding[] {
   return [{ path: file.path, line: 0, message }];
 }
 
+/** Tables of planted defects quote production code as it stands, with its indentation. */
+const quotesCode = /^test\/sim\/planted\/[\w-]+-plants\.ts$/;
+
 function linesTooWide(file: SourceFile): Finding[] {
+  if (quotesCode.test(file.path)) return [];
   return file.text.split('\n').flatMap((line, index) => {
     const columns = [...line].length;
     if (columns <= columnsMax || isUnbreakable(line)) return [];
