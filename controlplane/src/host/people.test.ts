@@ -238,6 +238,17 @@ describe('a claim', () => {
     expect(refusal(host, { kind: 'unclaim', reason: '' }).message).toContain('nobody claims it');
   });
 
+  test('keeps others from going on with a clean that failed', () => {
+    const host = bench();
+    driveToErase(host);
+    host.report(failed('internal', 'broke'));
+    host.request({ kind: 'claim', reason: 'one' });
+    const resume = { kind: 'resume', reason: 'again' } as const;
+    expect(refusal(host, resume, 'user:other').message).toContain('claimed by user:test');
+    host.request(resume);
+    expect(status(host).run).toMatchObject({ kind: RunKind.CLEAN, phase: RunPhase.RUNNING });
+  });
+
   test('does not keep a host of its own from being switched or verified', () => {
     const host = manageable();
     host.request({ kind: 'claim', reason: 'one' });

@@ -64,7 +64,10 @@ function refusedByPeople(turn: Turn, kind: RequestKind, by: Requester): string |
       'take that back first (cancel-delete)'
     );
   }
-  if (claim !== undefined && claim.by !== by.actor && ending.has(kind)) return claimedText(turn);
+  // A failed clean that is gone on with erases like any other.
+  const erases = kind === 'resume' && activeRun(turn.status) === undefined;
+  const ends = ending.has(kind) || erases;
+  if (claim !== undefined && claim.by !== by.actor && ends) return claimedText(turn);
   if (kind === 'release') {
     const kept = holdOf(turn, HoldScope.RELEASE);
     if (kept !== undefined) return holdText(kept, 'release');
