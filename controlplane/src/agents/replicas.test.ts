@@ -171,7 +171,7 @@ test('the hint is renewed while the session lives', async () => {
 describe('two agents of one rack, at two replicas', () => {
   const original = { id: 'j1', generation: 3n };
 
-  test('the second one is refused and shown, whose journal is another or an older one', async () => {
+  test('the second one, with another or an older journal, is refused and shown', async () => {
     const { rig, a, b } = await two();
     await connectAgent(rig, a, { journal: original });
     for (const journal of [

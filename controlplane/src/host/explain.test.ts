@@ -126,7 +126,7 @@ test('an address that leads nowhere is corrected by the command that explain nam
   expect(explain(host).unblock[0]).toContain('rackwright host update h1 --bmc ADDRESS');
 });
 
-test('a policy that lets nothing be erased is named with the command that lets a clean erase', () => {
+test('a policy that lets nothing be erased is named with the command that changes it', () => {
   const host = bench({ cleaning: { priorityOverrides: { 'deploy.erase_devices': 0 } } });
   driveToErase(host);
   host.report(inspected());

@@ -31,7 +31,9 @@ import type { AnswerVerdict } from './types.ts';
 
 const unknownWork = 'unknownWork: the agent has';
 const { JOURNALLED } = agent.JournalledOperation_State;
-/** Settled operations that a host remembers; the agent tells a report again until it is answered. */
+/**
+ * Settled operations that a host remembers; the agent tells a report again until it is answered.
+ */
 const settledMax = 4;
 /** Longest progress of an interrupted step that is kept, in characters. */
 const progressMax = 16_384;

@@ -13,7 +13,7 @@ test('a life knows what went to it and to those before it', () => {
   expect(descends(journal(1n, 11n), second)).toBe(false);
 });
 
-test('an older copy knows nothing of what it has forgotten, whatever its generation comes to', () => {
+test('an older copy knows nothing of what it forgot, whatever its generation comes to', () => {
   const sentTo = journal(5n, 55n, 44n);
   expect(descends(journal(5n, 66n, 44n), sentTo)).toBe(false);
   expect(descends(journal(9n, 99n, 88n, 77n, 66n, 44n), sentTo)).toBe(false);

@@ -1,4 +1,6 @@
-/** Promises that hold together: what comes twice, late, out of scope or unproved changes nothing. */
+/**
+ * Promises that hold together: what comes twice, late, out of scope or unproved changes nothing.
+ */
 import { create } from '@bufbuild/protobuf';
 import {
   agent,

@@ -121,7 +121,8 @@ export class Diligent {
     if (inMs === undefined) {
       this.#view.found(
         'J9',
-        `${id} stands still, and explain knows neither what to do nor until when: ${explained.headline}`,
+        `${id} stands still, and explain knows neither what to do nor until when: ` +
+          explained.headline,
       );
     } else if (inMs < -slackMs) {
       this.#view.found(

@@ -1,4 +1,6 @@
-/** Sealing and opening credentials as the production control plane does, under a key of the rack. */
+/**
+ * Sealing and opening credentials as the production control plane does, under a key of the rack.
+ */
 import { createSecrets, type Secrets } from '@rackwright/controlplane';
 import type { Random } from '@rackwright/platform';
 

@@ -1,4 +1,6 @@
-/** The table fits the code as it is; that each fault is noticed, `npm run sim -- --planted` shows. */
+/**
+ * The table fits the code as it is; that each fault is noticed, `npm run sim -- --planted` shows.
+ */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { withDefect } from './plant.ts';
