@@ -1,7 +1,6 @@
 /** Defects of the rack's agent: journal, outbox, lease, and what it does to machines. */
 import type { CaughtBy, Plant } from './plant.ts';
 
-const bySimulation: CaughtBy = { kind: 'simulation' };
 const test = (file: string, name: string): CaughtBy => ({ kind: 'test', file, name });
 
 export const agentPlants: readonly Plant[] = [
@@ -19,7 +18,7 @@ export const agentPlants: readonly Plant[] = [
     file: 'agent/src/session/attempt-context.ts',
     find: "await durably(attempt, deps, () => journal.append({ case: 'begun', value: { operationId } }));",
     replace: 'void journal; void operationId;',
-    caughtBy: bySimulation,
+    caughtBy: test('agent/src/session/crash.test.ts', 'no operation begins twice'),
   },
   {
     name: 'begunRunsAgain',
@@ -35,7 +34,7 @@ export const agentPlants: readonly Plant[] = [
     file: 'agent/src/session/attempts.ts',
     find: 'if (known !== undefined) return this.#again(known);',
     replace: 'void known;',
-    caughtBy: bySimulation,
+    caughtBy: test('agent/src/session/operations.test.ts', 'never executed again'),
   },
   {
     name: 'reportNotKept',
@@ -43,7 +42,7 @@ export const agentPlants: readonly Plant[] = [
     file: 'agent/src/session/outbox.ts',
     find: '      await this.#write(attempt);\n    }\n    attempt.phase',
     replace: '    }\n    attempt.phase',
-    caughtBy: bySimulation,
+    caughtBy: test('agent/src/session/crash.test.ts', 'again and again: at each restart'),
   },
   {
     name: 'leaseFromTheAnswer',

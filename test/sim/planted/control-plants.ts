@@ -23,7 +23,7 @@ export const controlPlants: readonly Plant[] = [
     replace:
       "      for (const e of outcome.effects) if (e.kind === 'send') await this.#perform(hostId, found.record, e);\n" +
       '      const revision = await this.#write(key,',
-    caughtBy: bySimulation,
+    caughtBy: test('controlplane/src/agents/hello.test.ts', 'sent again under its id'),
   },
   {
     name: 'writesWithoutAChange',
