@@ -172,6 +172,11 @@ function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAft
     if (step.name === 'power.on') return foldOnAlready(turn, run, step);
   }
   if (result.reason === agent.ConflictReason.FROZEN) return foldFrozen(turn, run, step, result);
+  // It was begun under this very id before, and what came of it has got lost.
+  const ran = slot?.operation?.kind.case === 'runStep';
+  if (ran && result.reason === agent.ConflictReason.DUPLICATE) {
+    return interruptStep(turn, run, step, result.message);
+  }
   const { nowMs, timing } = turn.context;
   const first = slot?.firstConflictTime ?? now(turn);
   const leftMs = timestampMs(first) + timing.conflictBudgetMs - nowMs;

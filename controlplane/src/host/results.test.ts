@@ -58,6 +58,15 @@ describe('retryAfter', () => {
     });
   });
 
+  test('of a step that the runner has had before means that it was cut short (R4)', () => {
+    const host = bench();
+    driveToErase(host);
+    host.report(conflict(agent.ConflictReason.DUPLICATE));
+    const run = status(host).run;
+    expect(run?.steps[run.currentStep]).toMatchObject({ interruptions: 1, attempt: 2 });
+    expect(run?.waiting?.reason).not.toBe('conflict');
+  });
+
   test('may last for its budget from the first one; then the step has failed', () => {
     const host = bench();
     host.apply({ kind: 'tick' });
