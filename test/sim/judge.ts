@@ -10,6 +10,7 @@ import { BrakeJudge } from './judge-brakes.ts';
 import { CertificateJudge } from './judge-certificates.ts';
 import type { DriveEvent } from './drives.ts';
 import { DeviceJudge } from './judge-devices.ts';
+import { StepJudge } from './judge-steps.ts';
 import type { MachineLogs, SimMachine } from './machine.ts';
 import type { WorldView } from './view.ts';
 
@@ -49,6 +50,7 @@ export class Judge {
   readonly #devices: DeviceJudge;
   readonly #certificates: CertificateJudge;
   readonly #brakes: BrakeJudge;
+  readonly #steps: StepJudge;
   #revision = 0;
   /** People have put an older state of the store back. */
   #wasRestored = false;
@@ -59,6 +61,7 @@ export class Judge {
     this.#brakes = new BrakeJudge(found, () => this.#devices.restored(lostWorkMs));
     const begun = (event: DriveEvent) => this.#brakes.begun(event);
     this.#devices = new DeviceJudge(parts, this.#hosts, found, begun);
+    this.#steps = new StepJudge(parts, this.#hosts, found);
     this.#certificates = new CertificateJudge(parts, found);
   }
 
@@ -81,6 +84,7 @@ export class Judge {
   look(): void {
     const wrote = this.#readChanges();
     const acted = this.#devices.look();
+    this.#steps.look();
     if (wrote || acted) this.#judgeAvailable();
   }
 
@@ -181,6 +185,7 @@ export class Judge {
     }
     this.#hosts.set(key, { key, revision, record });
     this.#devices.ordered(record);
+    this.#steps.changed(record);
   }
 
   #judgeWrite(key: string, before: store.HostRecord, record: store.HostRecord): void {

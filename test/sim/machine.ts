@@ -23,7 +23,15 @@ export type Booted =
   | { readonly kind: 'off' | 'firmware' | 'disk' | 'nothing' }
   | { readonly kind: 'runner'; readonly runner: RunnerBox };
 
+/** The machine begins something that its disks do not see, or not alone. */
+export interface StepEvent {
+  readonly atMs: number;
+  readonly machine: string;
+  readonly step: string;
+}
+
 export interface MachineLogs {
+  readonly steps: StepEvent[];
   readonly power: PowerEvent[];
   readonly drives: DriveEvent[];
 }
@@ -45,6 +53,8 @@ export class SimMachine implements BmcSwitch {
   unseen = false;
   /** A runner has looked at the disks since. */
   listed = true;
+  /** Its network card has firmware to be flashed. */
+  flashable = false;
   readonly #view: WorldView;
   readonly #logs: MachineLogs;
   #power = 0;
@@ -168,11 +178,19 @@ export class SimMachine implements BmcSwitch {
     this.#logs.drives.push({ atMs, machine: this.name, serial: first.serial, act: 'osWrote' });
   }
 
+  /** An image comes onto the first disk. */
+  writeImage(): void {
+    this.drives[0]?.fill();
+  }
+
   #startRunner(box: string, bootToken: string): void {
     this.#boots += 1;
     const bootId = `${this.name}-boot${this.#boots}`;
     const log = (event: DriveEvent) => void this.#logs.drives.push(event);
-    const runner = new RunnerBox(this.#view, { machine: this, box, bootToken, bootId, log });
+    const begins = (step: string) =>
+      void this.#logs.steps.push({ atMs: this.#view.heap.nowMs, machine: this.name, step });
+    const boot = { machine: this, box, bootToken, bootId, log, begins };
+    const runner = new RunnerBox(this.#view, boot);
     this.booted = { kind: 'runner', runner };
     runner.start();
   }

@@ -22,6 +22,9 @@ export function startPerson(view: WorldView, judge: Judge): void {
     for (const { key, record } of judge.hosts.values()) {
       const status = record.host?.status;
       if (status === undefined || status.run?.phase === RunPhase.RUNNING) continue;
+      if (status.run?.phase === RunPhase.WAITING && status.run.waiting?.reason === 'hold') {
+        ask(key, { kind: view.random.fraction() < 0.5 ? 'resume' : 'skip', reason: 'looked' });
+      }
       const givenUp = (status.backoff?.givenUpReason ?? '') !== '';
       // Whose BMC turned out to be another one's is proved anew.
       const isOther = status.run?.error?.type === 'identityMismatch';

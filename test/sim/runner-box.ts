@@ -13,10 +13,12 @@ import {
   eraseDevicesMetadata,
   type Machine,
   runRunner,
+  type Step,
 } from '@rackwright/runner';
 import { blockDevices, type DriveEvent } from './drives.ts';
 import type { SimMachine } from './machine.ts';
 import { Inbox } from './inbox.ts';
+import { flashStep, imageStep } from './runner-steps.ts';
 import type { WorldView } from './view.ts';
 
 /** Making a key takes time, and the key means nothing here. */
@@ -33,6 +35,8 @@ export interface RunnerBoot {
   readonly bootToken: string;
   readonly bootId: string;
   readonly log: (event: DriveEvent) => void;
+  /** The machine's own log of what it begins. */
+  readonly begins: (step: string) => void;
 }
 
 type RunnerLink = Link<wire.SessionRequest, wire.SessionResponse>;
@@ -103,7 +107,7 @@ export class RunnerBox {
         log: boot.log,
       }),
       machine: this.#machine(),
-      steps: [eraseDevices, eraseDevicesMetadata],
+      steps: this.#steps(),
       clock: process.clock,
       random,
       disk: simDisk(this.#platters, process, {
@@ -117,6 +121,16 @@ export class RunnerBox {
       runnerVersion: 'sim',
       verdictSwitchedOff: false,
     };
+  }
+
+  #steps(): Step[] {
+    const { machine, begins } = this.boot;
+    const around = {
+      ...{ begins, chance: this.#view.chance },
+      writeImage: () => machine.writeImage(),
+    };
+    const flash = machine.flashable ? [flashStep(around)] : [];
+    return [eraseDevices, eraseDevicesMetadata, imageStep(around), ...flash];
   }
 
   #machine(): Machine {

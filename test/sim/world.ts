@@ -80,7 +80,7 @@ class World {
   readonly #view: WorldView;
   readonly #faultsUntilMs: number;
   readonly #storage = new StoreBox();
-  readonly #logs: MachineLogs = { power: [], drives: [] };
+  readonly #logs: MachineLogs = { power: [], drives: [], steps: [] };
   readonly #machines = new Map<string, SimMachine>();
   /** BMC address → machine, as the cables are now. */
   readonly #cables = new Map<string, SimMachine>();
@@ -167,6 +167,7 @@ class World {
       const traits = { serial: `D${index}B`, kind: 'nvme' as const, lies: false, failsUntilMs: 0 };
       machine.addDrive(traits, true);
     }
+    machine.flashable = random.fraction() < 0.3;
     this.#machines.set(machine.name, machine);
     this.#cables.set(bmcAddress(index), machine);
   }
