@@ -3,8 +3,8 @@
  * nothing of who gave the orders, nor of operations.
  */
 import type { DeviceFacts, Region } from '@rackwright/erasure';
-import type { EventHeap, SimProcess } from '@rackwright/sim';
 import { type BlockDevices, DeviceError, type OpenRegion } from '@rackwright/runner';
+import type { EventHeap, SimProcess } from '@rackwright/sim';
 import type { Chance } from './chance.ts';
 
 /** Four blocks of 4 KiB: enough for each kind of challenge, and cheap to read back. */

@@ -5,8 +5,11 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { openCore, type Transport } from '@rackwright/agent';
 import type { agent } from '@rackwright/api';
-import { defaultGovernorLimits, defaultReadBackTimings } from '@rackwright/bmc';
-import { defaultRedfishOptions } from '@rackwright/bmc';
+import {
+  defaultGovernorLimits,
+  defaultReadBackTimings,
+  defaultRedfishOptions,
+} from '@rackwright/bmc';
 import {
   type Direction,
   type Link,

@@ -30,9 +30,9 @@ import {
 import { isAway, readRecord, writeRecord } from '../records/index.ts';
 import { directiveFor } from './directives.ts';
 import { hintIntervalMs, rivalElsewhere, whyOver } from './elsewhere.ts';
-import { PowerSyncs } from './power-sync.ts';
 import { Forgetting } from './forgetting.ts';
 import { bootHost, runnerFact } from './messages.ts';
+import { PowerSyncs } from './power-sync.ts';
 import type { LiveSession, SessionRegistry } from './registry.ts';
 import { answerOf, Settlement } from './settlement.ts';
 import { foldStoreGuard, guardedDirectives, isGuarded } from './store-guard.ts';
