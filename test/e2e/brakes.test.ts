@@ -58,7 +58,7 @@ async function clean(rack: Rack, ...hosts: readonly string[]): Promise<void> {
 async function untilCleaned(rack: Rack, ...hosts: readonly string[]): Promise<void> {
   for (const host of hosts) {
     await rack.untilHost(host, 'cleaned', ({ status }) => {
-      return status?.run?.phase === RunPhase.ENDED && status.dirty === false;
+      return status?.run?.phase === RunPhase.ENDED && !status.dirty;
     });
   }
 }

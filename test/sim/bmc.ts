@@ -51,7 +51,9 @@ export class SimBmc {
       {
         power: {
           get: () => (target.isOn() ? 'on' : 'off'),
-          set: (state: string) => target.switchPower(state === 'on'),
+          set: (state: string) => {
+            target.switchPower(state === 'on');
+          },
         },
         bootFlags: {
           get: () => target.bootFlags,

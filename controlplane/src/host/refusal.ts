@@ -119,5 +119,5 @@ function sinceText(time: Timestamp | undefined): string {
 }
 
 function timeText(time: Timestamp): string {
-  return String(toJson(TimestampSchema, time));
+  return toJson(TimestampSchema, time);
 }

@@ -62,7 +62,7 @@ async function answer(
     (error: unknown) => error,
   );
   if (failure === undefined) return '+';
-  if (!(failure instanceof ApiFailure)) throw failure;
+  if (!(failure instanceof ApiFailure)) throw new Error(`${ask} broke`, { cause: failure });
   const { kind, message } = failure.error;
   expect(['failedPrecondition', 'invalidArgument'], `${ask}: ${message}`).toContain(kind);
   expect.soft(message, 'says what to do instead').toMatch(/; \S{2,}/);

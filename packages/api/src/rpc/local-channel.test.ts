@@ -35,7 +35,9 @@ test('keeps what a refusal says', async () => {
   const client = clientOf(() => {
     throw notFound('credentials/c1');
   });
-  const failure = await client.getCredential({ name: 'credentials/c1' }).catch((thrown) => thrown);
+  const failure = await client
+    .getCredential({ name: 'credentials/c1' })
+    .catch((thrown: unknown) => thrown);
   expect(failure).toBeInstanceOf(ApiFailure);
   expect((failure as ApiFailure).error.kind).toBe('notFound');
   expect((failure as ApiFailure).error.message).toContain('credentials/c1');
@@ -45,6 +47,8 @@ test('ends what is no refusal as an error of ours', async () => {
   const client = clientOf(() => {
     throw new TypeError('broken');
   });
-  const failure = await client.getCredential({ name: 'credentials/c1' }).catch((thrown) => thrown);
+  const failure = await client
+    .getCredential({ name: 'credentials/c1' })
+    .catch((thrown: unknown) => thrown);
   expect((failure as ApiFailure).error.kind).toBe('internal');
 });
