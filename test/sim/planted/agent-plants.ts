@@ -98,6 +98,6 @@ export const agentPlants: readonly Plant[] = [
     file: 'agent/src/session/work-lease.ts',
     find: "return this.#frozen === '' && this.#runs();",
     replace: 'return this.#runs();',
-    caughtBy: test('agent/src/session/session.test.ts', 'ends as frozen'),
+    caughtBy: test('agent/src/session/brakes.test.ts', 'ends as frozen'),
   },
 ];

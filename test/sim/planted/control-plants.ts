@@ -61,10 +61,11 @@ export const controlPlants: readonly Plant[] = [
     name: 'redeliveryCountsTwice',
     breaks: 'R7: a report that comes again changes nothing',
     file: 'controlplane/src/host/fold.ts',
-    find: "  return { kind: 'stale', reason: 'the operation has been settled already' };",
+    find: "settledText(report))) return { kind: 'duplicate' };",
     replace:
-      '  if (turn.status.backoff !== undefined) turn.status.backoff.failures += 1;\n' +
-      "  return { kind: 'stale', reason: 'the operation has been settled already' };",
+      'settledText(report))) {\n' +
+      '    if (turn.status.backoff !== undefined) turn.status.backoff.failures += 1;\n' +
+      "    return { kind: 'duplicate' };\n  }",
     caughtBy: test('controlplane/src/host/promises.test.ts', 'delivered twice counts once'),
   },
   {
@@ -149,7 +150,7 @@ export const controlPlants: readonly Plant[] = [
     find: '  function judgeBlock(offset: number, bytes: Uint8Array): void {\n    if (!planned.delete(offset)) return;',
     replace:
       '  function judgeBlock(offset: number, bytes: Uint8Array): void {\n    if (!planned.delete(offset)) return;\n    bytes = new Uint8Array(bytes.length);',
-    caughtBy: test('packages/runner/src/erase/step.test.ts', 'lies about its discard'),
+    caughtBy: test('packages/runner/src/erase/step.test.ts', 'a disk that lies about its '),
   },
   {
     name: 'anotherUseEpoch',

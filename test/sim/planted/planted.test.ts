@@ -13,6 +13,14 @@ test.each(plants)('finds the place of the planted fault $name exactly once', (pl
   expect(withDefect(text, plant)).not.toBe(text);
 });
 
+test('names tests that there are', () => {
+  for (const { name, caughtBy } of plants) {
+    if (caughtBy.kind !== 'test') continue;
+    const text = readFileSync(new URL(caughtBy.file, root), 'utf8');
+    expect(text, `${name}: ${caughtBy.file}`).toMatch(new RegExp(caughtBy.name));
+  }
+});
+
 test('refuses a planted fault whose place is missing or not unique', () => {
   const plant = { ...plants[0], find: 'a', replace: 'b', name: 'x', file: 'x.ts' } as never;
   expect(() => withDefect('aba', plant)).toThrow('2 times');
