@@ -2,6 +2,7 @@ import {
   BmcProtocol,
   type ErasureLevel,
   HostGoal,
+  HostPower,
   HostState,
   WatchHostsResponse_Kind as Kind,
 } from '@rackwright/api';
@@ -159,6 +160,18 @@ describe('UpdateHost', () => {
     expect(updated.spec).toMatchObject({ goal: HostGoal.MANAGEABLE, retired: true });
     expect(updated.spec?.bmc).toMatchObject({ port: 6230, address: '192.0.2.1' });
     expect((await hosts.getHost({ name: 'hosts/h1' })).spec).toEqual(updated.spec);
+  });
+
+  test('takes what the power should be, and refuses a wish that it does not know', async () => {
+    await create(1);
+    const update = (power: HostPower) =>
+      hosts.updateHost({
+        host: { name: 'hosts/h1', spec: { power } },
+        updateMask: { paths: ['spec.power'] },
+      });
+    expect((await update(HostPower.OFF)).spec?.power).toBe(HostPower.OFF);
+    expect(await violatedFields(update(77 as HostPower))).toEqual(['host.spec.power']);
+    expect((await hosts.getHost({ name: 'hosts/h1' })).spec?.power).toBe(HostPower.OFF);
   });
 
   test('makes an optional field unset that the mask names and the host leaves out', async () => {

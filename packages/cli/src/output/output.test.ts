@@ -5,6 +5,7 @@ import {
   FaultSeverity,
   HoldScope,
   type Host,
+  HostPower,
   HostSchema,
   HostState,
   RunKind,
@@ -165,10 +166,12 @@ describe('flags of a host', () => {
       bmc: '10.0.0.1',
       mac: ['52-54-00-AB-00-01'],
       retired: false,
+      power: 'off',
       allowDiskless: false,
       label: ['a=b'],
     });
     expect(spec).toEqual({
+      power: HostPower.OFF,
       bmc: { address: '10.0.0.1' },
       bootMacs: ['52:54:00:ab:00:01'],
       retired: false,
@@ -180,9 +183,25 @@ describe('flags of a host', () => {
       'spec.bmc.port',
       'spec.boot_macs',
       'spec.cleaning.allow_diskless',
+      'spec.power',
       'spec.retired',
     ]);
   });
+});
+
+test.each([
+  [undefined, undefined, ''],
+  [undefined, true, 'on'],
+  [HostPower.ON, true, 'on'],
+  [HostPower.OFF, true, 'on, wanted: off'],
+  [HostPower.ON, undefined, 'unknown, wanted: on'],
+])('power that is wanted %s and seen %s is shown as "%s"', (power, poweredOn, text) => {
+  const host = create(HostSchema, {
+    name: 'hosts/h1',
+    ...(power === undefined ? {} : { spec: { power } }),
+    status: { state: HostState.MANAGEABLE, ...(poweredOn === undefined ? {} : { poweredOn }) },
+  });
+  expect(hostFields(host, clock)).toContainEqual(['power', text]);
 });
 
 describe('what people have said of a host', () => {
