@@ -25,12 +25,15 @@ interface Named {
   readonly again: string;
   /** Another certificate than the pinned one, when the failure shows one. */
   readonly shownCertificate: string;
+  /** The host whose identity was met instead, when the failure names it; else empty. */
+  readonly owner: string;
 }
 
 type Advice = (named: Named) => readonly string[];
 
 const retriedByItself = 'it is then tried again at once by itself';
 const updateBmc = ({ host, endpoint }: Named) => `rackwright host update ${host} --bmc ${endpoint}`;
+const verify = (host: string) => `rackwright host verify ${host}`;
 const updateCredential = ({ credential }: Named) =>
   `rackwright credential update ${credential} --username USER`;
 
@@ -77,8 +80,9 @@ const advice: Readonly<Record<string, Advice>> = {
   identityMismatch: (named) => [
     'find out which of the two hosts has the wrong BMC address (or cable)',
     `correct it: ${updateBmc(named)}`,
+    ...(named.owner === '' ? [] : [`if that is the other one’s: ${verify(named.owner)}`]),
     // Whatever failed: only a verify says anew whose BMC answers there.
-    `then: rackwright host verify ${named.host}`,
+    `then: ${verify(named.host)}`,
   ],
   identityUnproven: ({ host, again }) => [
     'give the machine a serial number in SMBIOS and FRU',
@@ -122,7 +126,14 @@ function namesOf(record: store.HostRecord): Named {
     endpoint: bmc?.port === undefined ? 'ADDRESS' : `ADDRESS:${bmc.port}`,
     again: `rackwright host ${failedCommand(record, host)}`,
     shownCertificate: shownCertificate(record),
+    owner: ownerNamed(record),
   };
+}
+
+/** As `recordIdentity` and `checkMachine` name it. */
+function ownerNamed(record: store.HostRecord): string {
+  const message = record.host?.status?.lastError?.failure?.message ?? '';
+  return /(?:is the one of|it is) hosts\/([a-z0-9-]+)/.exec(message)?.[1] ?? '';
 }
 
 /** The command that starts what failed last. */

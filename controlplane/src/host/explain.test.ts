@@ -102,6 +102,12 @@ test('whatever another BMC has made fail, a verify is what says whose it is', ()
   host.request({ kind: 'inspect' });
   host.report(failed('identityMismatch', 'another BMC answers'));
   expect(explain(host).unblock.at(-1)).toBe('then: rackwright host verify h1');
+  host.request({ kind: 'inspect' });
+  host.report(failed('identityMismatch', 'another BMC answers; it is hosts/h2'));
+  expect(explain(host).unblock.slice(-2)).toEqual([
+    'if that is the other one’s: rackwright host verify h2',
+    'then: rackwright host verify h1',
+  ]);
 });
 
 test('a locked account is waited for, and not called a wrong password', () => {
