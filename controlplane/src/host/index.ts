@@ -5,9 +5,9 @@ export { explainRack } from './explain-rack.ts';
 export { fenceHold } from './fence-hold.ts';
 export { changeAbandoned, fencesAround, hostsFencedBy } from './fences.ts';
 export { fleetKey } from './followed.ts';
-export { descends, isSameLife, lifeOf } from './lineage.ts';
 export { type IndexedHost, rackIdOf } from './host-index.ts';
 export { offered, planOf } from './known-steps.ts';
+export { descends, isSameLife, lifeOf } from './lineage.ts';
 export {
   Hosts,
   type HostsDependencies,

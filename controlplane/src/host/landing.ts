@@ -2,10 +2,10 @@
 import { create } from '@bufbuild/protobuf';
 import { HostErrorSchema, HostState, type Run, RunKind, RunOutcome, store } from '@rackwright/api';
 import { landAfterFailure } from './after-failure.ts';
+import { runnerAway } from './bmc-health.ts';
 import { isBootStep } from './boots.ts';
 import { deletionActor } from './busy.ts';
 import { erasesAsAsked, lastCleaned } from './certify.ts';
-import { runnerAway } from './bmc-health.ts';
 import { clearFault, setFault } from './fault.ts';
 import { backOff, wantsAvailable } from './goal.ts';
 import {

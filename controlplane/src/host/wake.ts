@@ -1,8 +1,8 @@
 /** When a host must be looked at again by itself: the earliest stored time that is to come. */
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import { pauseEndsMs } from './pause.ts';
 import { FaultSeverity, type store } from '@rackwright/api';
 import { bmcUnreachable, silenceErrorMs } from './bmc-health.ts';
+import { pauseEndsMs } from './pause.ts';
 import { activeRun } from './turn.ts';
 
 /** Wall time in milliseconds; undefined when only an event can move the host. */
