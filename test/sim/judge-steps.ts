@@ -15,6 +15,7 @@ export class StepJudge {
   readonly #begun = new Set<string>();
   /** Run and step that has begun to flash → whether a person has acted on its host since. */
   readonly #flashed = new Map<string, { readonly uid: string; seenToBy: boolean }>();
+  #backUntilMs = -1;
   #read = 0;
 
   constructor(
@@ -25,6 +26,11 @@ export class StepJudge {
     this.#parts = parts;
     this.#hosts = hosts;
     this.#found = found;
+  }
+
+  /** The store went back: for a while machines still begin what stands there no more. */
+  restored(forMs: number): void {
+    this.#backUntilMs = this.#parts.view.heap.nowMs + forMs;
   }
 
   /** Takes in a written record. */
@@ -43,8 +49,9 @@ export class StepJudge {
     }
   }
 
-  #judge({ machine, step }: StepEvent): void {
+  #judge({ atMs, machine, step }: StepEvent): void {
     const order = this.#order(machine, step);
+    if (order === undefined && atMs < this.#backUntilMs) return;
     if (order === undefined) {
       this.#found('J3', `${machine} begins ${step}, which no order that stands names`);
       return;

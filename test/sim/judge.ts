@@ -58,7 +58,7 @@ export class Judge {
   constructor(parts: JudgeParts) {
     this.#parts = parts;
     const found = (rule: string, text: string) => this.found(rule, text);
-    this.#brakes = new BrakeJudge(found, () => this.#devices.restored(lostWorkMs));
+    this.#brakes = new BrakeJudge(found, () => this.#goesBack(lostWorkMs));
     const begun = (event: DriveEvent) => this.#brakes.begun(event);
     this.#devices = new DeviceJudge(parts, this.#hosts, found, begun);
     this.#steps = new StepJudge(parts, this.#hosts, found);
@@ -117,13 +117,13 @@ export class Judge {
     this.#brakes.restored(known, this.#parts.view.heap.nowMs);
     if (!known) this.#devices.forgetOrders();
     // What is under way goes on until the loss is accepted (DESIGN §10).
-    this.#devices.restored(known ? Number.POSITIVE_INFINITY : lostWorkMs);
+    this.#goesBack(known ? Number.POSITIVE_INFINITY : lostWorkMs);
   }
 
   /** The agent's memory of the store may be gone. */
   agentForgot(): void {
     this.#brakes.memoryLost();
-    this.#devices.restored(lostWorkMs);
+    this.#goesBack(lostWorkMs);
   }
 
   /** J12: what was answered `applied` has moved its host, durably. */
@@ -146,6 +146,12 @@ export class Judge {
     if (stored.some((bytes) => Buffer.from(bytes).includes(secret))) {
       this.found('J15', 'a BMC password stands on a disk');
     }
+  }
+
+  /** For so long, work that the store knows no more may still be carried out. */
+  #goesBack(forMs: number): void {
+    this.#devices.restored(forMs);
+    this.#steps.restored(forMs);
   }
 
   #readChanges(): boolean {
