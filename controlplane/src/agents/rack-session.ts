@@ -344,6 +344,8 @@ export class RackSession {
     for (const outcome of await Promise.allSettled(folds)) {
       if (outcome.status === 'fulfilled') continue;
       this.#deps.log.warn({ rack: this.#rackId, error: String(outcome.reason) }, 'a host of Hello');
+      // What only Hello can tell would be missing until the next one.
+      if (isAway(outcome.reason)) this.#sink.end();
     }
   }
 

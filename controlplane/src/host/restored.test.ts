@@ -209,6 +209,29 @@ describe('an agent that has seen more than the store has', () => {
   });
 });
 
+test('a store that is away when the agent comes with the acceptance loses no host', async () => {
+  const rig = rigWith({});
+  let away = false;
+  const replica = await rig.replica({
+    faults: ({ kind, key }) => ({
+      kind: away && kind === 'get' && key === 'hosts.h1' ? 'requestLost' : 'none',
+    }),
+  });
+  const plain = await connectAgent(rig, replica);
+  await plain.cut();
+  const again = await comesWithMore(rig, replica);
+  accept(rig);
+  away = true;
+  const third = await comesAgain(rig, replica, again);
+  await rig.advance(100);
+  expect(third.ended).toBe(true);
+  away = false;
+  expect(holds(rig)).toHaveLength(1);
+  await third.cut();
+  await connectAgent(rig, replica, { journal: { id: 'j1', generation: 3n } });
+  expect(holds(rig)).toEqual([]);
+});
+
 describe('a new incarnation', () => {
   /** h1 is verified, and the rack is worked for in the first incarnation. */
   async function restored() {
