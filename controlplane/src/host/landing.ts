@@ -1,5 +1,6 @@
 /** Where the end of a run leaves the host: applies the tables (`machine-tables.ts`). */
 import { create } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { HostErrorSchema, HostState, type Run, RunKind, RunOutcome, store } from '@rackwright/api';
 import { landAfterFailure } from './after-failure.ts';
 import { runnerAway } from './bmc-health.ts';
@@ -18,7 +19,10 @@ import {
   type State,
 } from './machine-tables.ts';
 import { writeImageStep } from './steps.ts';
-import { causedBy, now, runKindName, runName, type Turn } from './turn.ts';
+import { causedBy, leaveAvailable, now, runKindName, runName, type Turn } from './turn.ts';
+
+/** Who asks for the power as it was. */
+const system = 'system';
 
 /** Kinds whose end says nothing of the goal: what it waits for stays as it was. */
 const besideTheGoal: ReadonlySet<RunKind> = new Set([
@@ -87,6 +91,17 @@ function landWell(turn: Turn, run: Run): void {
   // Who gave the host back uses it no more.
   if (run.kind === RunKind.RELEASE && status.claim?.by === run.requestedBy) delete status.claim;
   causedBy(turn, 'system', `${runName(run)} succeeded`);
+  if (wasLeftAlone(turn, run)) {
+    leaveAvailable(turn);
+    causedBy(turn, 'system', 'no longer available: it stood on while nobody saw it');
+  }
+}
+
+/** An available host that could not be switched off at once after a run that failed. */
+function wasLeftAlone({ status, context }: Turn, { kind, requestedBy, startTime }: Run): boolean {
+  if (status.state !== HostState.AVAILABLE || kind !== RunKind.POWER) return false;
+  const sinceMs = startTime === undefined ? 0 : timestampMs(startTime);
+  return requestedBy === system && context.nowMs - sinceMs > context.timing.contactDeadlineMs;
 }
 
 function landBadly(turn: Turn, run: Run, landing: Landing): void {
@@ -125,7 +140,7 @@ function restorePower({ status, record }: Turn, run: Run): void {
   if (!run.steps.some(({ name, attempt }) => name === 'power.off' && attempt > 0)) return;
   const steps = powerAfter(status.state, run);
   if (steps.length === 0) return;
-  record.pendingPower = create(store.PendingPowerSchema, { steps, by: 'system' });
+  record.pendingPower = create(store.PendingPowerSchema, { steps, by: system });
 }
 
 function powerAfter(state: HostState, run: Run): string[] {

@@ -197,6 +197,37 @@ test('a failed service switches an available host off, and one in use on again',
   }
 });
 
+test('an available host that is on after a failed service, and not by us, is cleaned again', () => {
+  const host = available();
+  host.request({ kind: 'service', steps: [{ step: 'deploy.look', arguments: {} }] });
+  driveTo(host, 'deploy.look');
+  host.report(failed('internal', 'the step broke'));
+  const observations = create(agent.ObservationsSchema, { poweredOn: true });
+  const value = create(agent.HostUpdatedSchema, { observations });
+  const result = { case: 'hostUpdated' as const, value };
+  const report = create(agent.ReportSchema, { hostUid: 'u1', result });
+  host.apply({ kind: 'report', report });
+  expect(status(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+});
+
+test('an available host that stays on after a failed service is available no more', () => {
+  for (const why of ['held', 'agentAway', 'refused']) {
+    const host = available();
+    host.request({ kind: 'service', steps: [{ step: 'deploy.look', arguments: {} }] });
+    driveTo(host, 'deploy.look');
+    if (why === 'held') {
+      host.request({ kind: 'hold', scope: 2, reason: 'no switching', untilMs: undefined });
+    }
+    host.report(failed('internal', 'the step broke'));
+    if (why === 'refused') host.report(failed('notApplied', 'power stayed on'));
+    if (why === 'agentAway') {
+      host.nowMs += 10 * 60_000;
+      host.report(done);
+    }
+    expect(status(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+  }
+});
+
 test('a release switches off, gives up the claim of who asked, and leaves the host dirty', () => {
   const host = provisioned();
   host.request({ kind: 'claim', reason: 'database' });

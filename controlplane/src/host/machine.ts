@@ -28,7 +28,7 @@ import { holdOf, refusalOf } from './refusal.ts';
 import { foldRequest } from './request.ts';
 import { guardRestored } from './restored.ts';
 import { endStay } from './resume-failed.ts';
-import { activeRun, beginTurn, causedBy, runName, type Turn } from './turn.ts';
+import { activeRun, beginTurn, causedBy, leaveAvailable, runName, type Turn } from './turn.ts';
 import type { HostContext, HostEvent, HostOutcome, Refusal, Requester } from './types.ts';
 
 /** One pass over a host: fold the event in, then deadlines, then what is wanted. */
@@ -103,7 +103,8 @@ function proceed(turn: Turn): void {
       return;
     } else {
       leaveUnwanted(turn);
-      if (!startWanted(turn)) return;
+      if (startWanted(turn)) continue;
+      if (!leaveSwitchedOn(turn)) return;
     }
   }
 }
@@ -115,6 +116,18 @@ function leaveUnwanted(turn: Turn): void {
   status.state = HostState.MANAGEABLE;
   status.useEpoch += 1n;
   causedBy(turn, 'system', 'no longer available: its goal is manageable');
+}
+
+/**
+ * An available host is off. One that a failed run left on, and that is not switched off at once,
+ * may have been started anew by somebody: what it booted then nobody saw. Whether it was so.
+ */
+function leaveSwitchedOn(turn: Turn): boolean {
+  const { status } = turn;
+  if (status.state !== HostState.AVAILABLE || status.poweredOn !== true) return false;
+  leaveAvailable(turn);
+  causedBy(turn, 'system', 'no longer available: it is on, and nothing switches it off');
+  return true;
 }
 
 /** Deletion first, then holds, then a power request, then the goal. Whether a run was started. */

@@ -8,8 +8,8 @@ import { activeRun, causedBy, type Turn } from './turn.ts';
 /** A host that is on although nobody here switched it on may have booted anything. */
 export function observePower(turn: Turn, on: boolean): void {
   const { status } = turn;
-  const neverSeen = status.poweredOn === undefined && status.state === HostState.AVAILABLE;
-  const wasOff = status.poweredOn === false || neverSeen;
+  // An available host is off: one that is still on after a run that failed may have been reset.
+  const wasOff = status.poweredOn === false || status.state === HostState.AVAILABLE;
   status.poweredOn = on;
   const ordered = hasOrdered(turn, 'power.on', 'power.bootRunner', 'power.bootRescue');
   if (on && wasOff && !ordered) suspectUse(turn, 'seen switched on without an order');
