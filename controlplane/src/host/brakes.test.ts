@@ -267,7 +267,8 @@ describe('a wipe budget', () => {
     await toErase(rig, plain);
     await rig.advance(10);
     expect(waiting(rig)).toMatchObject({ reason: 'wipeBudget' });
-    const { nextAttemptTime } = (await rig.during(replica.hosts.explain('h1'))) ?? {};
+    const { nextAttemptTime, unblock } = (await rig.during(replica.hosts.explain('h1'))) ?? {};
+    expect(unblock).toEqual([expect.stringMatching(/^allow some: rackwright rack update r1 /)]);
     expect(nextAttemptTime).toBeUndefined();
     const outcome = await replica.request({ kind: 'delete', reason: 'sold' });
     expect(outcome.kind).toBe('accepted');

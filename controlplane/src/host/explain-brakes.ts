@@ -52,10 +52,10 @@ function tellQueue(
   blocker: string,
 ): ToldOfBrake {
   const rack = idOf(rackOf(record));
-  const queued = standings.flatMap(({ name, own, nextPlaceMs }) =>
+  const queued = standings.flatMap(({ name, own, nextPlaceMs, quota }) =>
     own
       .filter((slot) => slot.kind === 'queued' && slot.run === run.number)
-      .map(({ position = 1 }) => ({ name, position, nextPlaceMs })),
+      .map(({ position = 1 }) => ({ name, position, nextPlaceMs, hosts: quota?.hosts })),
   )[0];
   const nextMs = queued?.position === 1 ? queued.nextPlaceMs : undefined;
   const since = run.waiting?.since;
@@ -71,7 +71,11 @@ function tellQueue(
     blocker,
     causes: [{ text: `${text}${place}`, since }],
     ...(nextMs === undefined ? {} : { nextAttemptTime: timestampFromMs(nextMs) }),
-    unblock: ['nothing: it goes on by itself when it has its place', `or allow more: ${raise}`],
+    // Where no host is let in at all, nobody's place ever comes.
+    unblock:
+      queued?.hosts === 0
+        ? [`allow some: ${raise}`]
+        : ['nothing: it goes on by itself when it has its place', `or allow more: ${raise}`],
   };
 }
 

@@ -1,6 +1,13 @@
 /** What operators do at random, each act one call of the API with arguments that chance chooses. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { DeletionMode, HoldScope, HostGoal, HostState, PowerAction } from '@rackwright/api';
+import {
+  DeletionMode,
+  HoldScope,
+  HostGoal,
+  HostState,
+  PowerAction,
+  PowerMismatchPolicy,
+} from '@rackwright/api';
 import { bmcPassword } from '../bmc.ts';
 import type { SimMachine } from '../machine.ts';
 import type { WorldView } from '../view.ts';
@@ -239,6 +246,37 @@ const brakes: readonly Act[] = [
   },
 ];
 
+/** How much may happen at once, and what follows when the power is not as it shall be. */
+const limits: Act = {
+  name: 'limits',
+  weight: 4,
+  prepare: ({ pick }) => {
+    const [path, change] = pick([
+      ['spec.limits', { limits: { runs: 1 } }],
+      ['spec.limits', {}],
+      ['spec.wipe_budget', { wipeBudget: { hosts: 1, seconds: 180 } }],
+      ['spec.wipe_budget', { wipeBudget: { hosts: 0 } }],
+      ['spec.wipe_budget', {}],
+      ['spec.power_mismatch', { powerMismatch: PowerMismatchPolicy.ENFORCE }],
+      ['spec.power_mismatch', { powerMismatch: PowerMismatchPolicy.REPORT }],
+    ] as const);
+    const rack = { name: 'racks/r1', spec: change as object };
+    return ({ racks }) => racks.updateRack({ rack, updateMask: { paths: [path] } });
+  },
+};
+
+/** Somebody has seen to what a forced removal left. */
+const resolve: Act = {
+  name: 'resolve',
+  weight: 2,
+  prepare: ({ view, pick }) => {
+    const left = view.storeDisk().lastChanges('abandonedResources');
+    const uid = pick(['nobody', ...left.map(({ key }) => key.slice('abandonedResources.'.length))]);
+    const request = { name: `abandonedResources/${uid}`, reason: 'seen to' };
+    return ({ abandoned }) => abandoned.resolveAbandonedResource(request);
+  },
+};
+
 /** Reading always works, and changes nothing. */
 const read: Act = {
   name: 'read',
@@ -283,6 +321,8 @@ export const acts: readonly Act[] = [
   spec,
   credential,
   ...brakes,
+  limits,
+  resolve,
   read,
 ];
 

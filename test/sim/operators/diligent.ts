@@ -17,6 +17,8 @@ const roundMs = 30_000;
 const stillMs = 4 * 60_000;
 /** What was done must have moved the host by then. */
 const effectMs = 20 * 60_000;
+/** What goes on by itself without a time of its own waits for others, and they for their boots. */
+const promiseMs = 60 * 60_000;
 /** What explain promises for a time may come so much later. */
 const slackMs = 10 * 60_000;
 /** The same advice, followed so often, leads nowhere. */
@@ -91,9 +93,10 @@ export class Diligent {
     if (answer.kind !== 'accepted') return;
     const { headline, unblock } = answer.value;
     const isRemark = (line: string) => understand(line, undefined).kind === 'remark';
+    const { nextAttemptTime } = answer.value;
     const isPromise = unblock.length > 0 && unblock.every(isRemark);
-    if (isPromise && this.#promisedMs(answer.value, replica) === undefined) {
-      watched.done = { atMs: this.#view.heap.nowMs, advice: unblock.join(' | ') };
+    if (isPromise && nextAttemptTime === undefined) {
+      watched.done = { atMs: this.#view.heap.nowMs + promiseMs, advice: unblock.join(' | ') };
       return;
     }
     if (unblock.every(isRemark)) {
@@ -111,7 +114,8 @@ export class Diligent {
     this.#view.count('advice followed');
     const chosen = this.#chosen(unblock);
     for (const line of chosen) await this.#do(host, line, replica);
-    const promised = this.#promisedMs(answer.value, replica) ?? 0;
+    const promised =
+      nextAttemptTime === undefined ? 0 : (this.#promisedMs(answer.value, replica) ?? 0);
     watched.done = { atMs: this.#view.heap.nowMs + promised, advice: chosen.join(' | ') };
   }
 
@@ -141,10 +145,11 @@ export class Diligent {
     return time === undefined ? undefined : timestampMs(time) - process.clock.nowMs();
   }
 
-  /** Lines that begin with "or" are other ways to the same end. */
+  /** Lines that begin with "or" are other ways to the same end; of those, commands are tried. */
   #chosen(lines: readonly string[]): readonly string[] {
     const isOther = (line: string) => line.startsWith('or ');
-    const others = lines.filter(isOther);
+    const isCommand = (line: string) => understand(line, undefined).kind === 'command';
+    const others = lines.filter((line) => isOther(line) && isCommand(line));
     if (others.length > 0 && this.#view.random.fraction() < 0.5) return others.slice(0, 1);
     return lines.filter((line) => !isOther(line));
   }
