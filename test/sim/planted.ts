@@ -5,8 +5,6 @@
 export const plantedFaults = [
   /** A disk reports `erased` and keeps its data. */
   'lyingDevice',
-  /** The agent's disk acknowledges journal records that it never wrote. */
-  'journalLosesWrites',
   /** The store loses the writes of its last second when the control plane dies. */
   'storeForgets',
 ] as const;

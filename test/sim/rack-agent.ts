@@ -148,11 +148,10 @@ export class AgentBox {
   }
 
   async #operate(process: SimProcess): Promise<void> {
-    const { chance, random, planted, heap } = this.#view;
+    const { chance, random, heap } = this.#view;
     const disk = simDisk(this.platters, process, {
       latencyMs: () => chance.around(3 + this.diskSlowMs),
       tornBytes: (length) => random.below(length + 1),
-      losesAcknowledged: () => planted === 'journalLosesWrites' && random.fraction() < 0.2,
       failure: () => this.#diskFailure(heap.nowMs),
     });
     const { clock } = process;

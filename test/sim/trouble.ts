@@ -3,10 +3,11 @@
  * world has a temper of its own: only some kinds happen in it, so that rare ones are not always
  * drowned by frequent ones.
  */
-import type { ControlPlaneReplica } from './control-plane.ts';
-import type { AgentBox } from './rack-agent.ts';
-import type { SimMachine } from './machine.ts';
+
 import type { Direction } from '@rackwright/sim';
+import type { ControlPlaneReplica } from './control-plane.ts';
+import type { SimMachine } from './machine.ts';
+import type { AgentBox } from './rack-agent.ts';
 import type { StoreReach } from './slow-store.ts';
 import type { WorldView } from './view.ts';
 
