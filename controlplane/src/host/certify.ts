@@ -12,6 +12,7 @@ import {
   LastCleanedSchema,
   type Run,
   type RunFailure,
+  RunKind,
   type RunStep,
   StepState,
   store,
@@ -29,7 +30,7 @@ import {
   verdictOf,
 } from '@rackwright/erasure';
 import { eraseMetadataStep, eraseStep } from '../steps/index.ts';
-import { decideDevices } from './device-plan.ts';
+import { decideDevices, missingDevice, unseenStorage } from './device-plan.ts';
 import { invalidResult, isErasure, stepFailure } from './step-failure.ts';
 import { now, type Turn } from './turn.ts';
 import type { CertificateDraft } from './types.ts';
@@ -183,11 +184,22 @@ export function checkCertified(turn: Turn, run: Run, inventory: Inventory): RunF
   if (inventory.runnerSession !== turn.record.runner?.runnerSession) {
     return stepFailure('interrupted', 'the runner was replaced between erasing and looking again');
   }
-  return uncertifiedDevice(turn, inventory);
+  return missingDevice(turn, inventory) ?? uncertifiedDevice(turn, inventory);
+}
+
+/** H6: why what a clean has erased is not clean any more at its end, or undefined. */
+export function usedSinceErased({ record, status }: Turn, run: Run): RunFailure | undefined {
+  if (run.kind !== RunKind.CLEAN) return undefined;
+  const counts = record.certified.every(({ useEpoch }) => useEpoch === status.useEpoch);
+  if (counts) return undefined;
+  const message = 'the host was switched on or booted by somebody else after it was erased';
+  return stepFailure('notCertified', message);
 }
 
 /** Why not every device in scope has a certificate of this use epoch, or undefined. */
 export function uncertifiedDevice(turn: Turn, inventory: Inventory): RunFailure | undefined {
+  const unseen = unseenStorage(inventory);
+  if (unseen !== undefined) return unseen;
   const weakEnough = turn.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
   for (const decision of decideDevices(inventory, weakEnough)) {
     if (decision.kind === 'listed') continue;

@@ -21,6 +21,7 @@ import {
 import { beginClean } from './after-failure.ts';
 import { bootAfterLoss, bootOnceMore, isBootStep } from './boots.ts';
 import { hasRunnerPlace } from './brake.ts';
+import { usedSinceErased } from './certify.ts';
 import { giveUpStep, giveUpWaiting, isForcedRemoval, limitCall } from './forced.ts';
 import { knownSteps } from './known-steps.ts';
 import { ensureSent, type Postponement, putOperation } from './operation.ts';
@@ -105,7 +106,8 @@ export function driveRun(turn: Turn, run: Run): void {
     }
     const step = currentStep(run);
     if (step === undefined) {
-      endRun(turn, run, RunOutcome.SUCCEEDED);
+      const used = usedSinceErased(turn, run);
+      endRun(turn, run, used === undefined ? RunOutcome.SUCCEEDED : RunOutcome.FAILED, used);
       return;
     }
     if (isStepOver(step)) run.currentStep += 1;

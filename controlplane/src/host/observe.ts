@@ -14,7 +14,7 @@ import { replan } from './replan.ts';
 import { stepFailure } from './step-failure.ts';
 import { factsWith } from './steps.ts';
 import { activeRun, causedBy, currentStep, now, type Turn } from './turn.ts';
-import { hasOrdered, observePower, suspectUse } from './use.ts';
+import { isBootOrdered, observePower, suspectUse } from './use.ts';
 
 /** Observed facts: never desired state, progress or errors. `toldAt` is the agent's clock. */
 export function foldFacts(
@@ -84,8 +84,7 @@ function sameSteps(a: store.HostFacts, b: store.HostFacts): boolean {
 function foldNetboot(turn: Turn, netboot: agent.UnexpectedNetboot): void {
   const { status, host } = turn;
   if (netboot.hostUid === host.uid) {
-    if (!hasOrdered(turn, 'power.bootRunner', 'power.bootRescue'))
-      suspectUse(turn, `netbooted from ${netboot.mac} without an order`);
+    if (!isBootOrdered(turn)) suspectUse(turn, `netbooted from ${netboot.mac} without an order`);
     return;
   }
   const run = activeRun(status);

@@ -136,6 +136,18 @@ export const controlPlants: readonly Plant[] = [
     caughtBy: test('controlplane/src/host/observe.test.ts', '.'),
   },
   {
+    name: 'anyOrderOfTheRunCounts',
+    breaks: 'a host that somebody else switches on while a clean holds it off is not clean',
+    file: 'controlplane/src/host/use.ts',
+    find: "  if (latest === undefined) return false;\n  if (latest.name !== 'power.off')",
+    replace:
+      '  if (latest === undefined) return false;\n' +
+      '  const all = activeRun(turn.status)?.steps ?? [];\n' +
+      '  if (all.some(({ name, attempt }) => switchesOn(name) && attempt > 0)) return true;\n' +
+      "  if (latest.name !== 'power.off')",
+    caughtBy: test('controlplane/src/host/use.test.ts', 'while the list holds it off'),
+  },
+  {
     name: 'certifiedWithoutReadBack',
     breaks: 'exit codes are not evidence',
     file: 'controlplane/src/host/certify.ts',
