@@ -13,6 +13,7 @@ import {
   defaultScopePolicy,
   describePresence,
   deviceFactsOf,
+  deviceIdentity,
   methodToWire,
   presenceDifferences,
   rerunClassOfAll,
@@ -38,8 +39,8 @@ export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFail
   const erasures = run.steps.filter((step) => isErasure(step.name));
   if (erasures.length === 0) return undefined;
   const metadataOnly = erasures.every((step) => step.name === eraseMetadataStep);
-  const unseen = presenceDifferences([], inventory.undrivenStorage, undefined)[0];
-  if (unseen !== undefined) return stepFailure('deviceRefused', describePresence(unseen));
+  const unseen = unseenStorage(inventory);
+  if (unseen !== undefined) return unseen;
   const decisions = decideDevices(inventory, metadataOnly);
   const refused = decisions.find((decision) => decision.kind === 'refused');
   if (refused !== undefined) {
@@ -64,6 +65,22 @@ export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFail
     step.rerunClass = careful ? RerunClass.CHECK_FIRST : RerunClass.SAFE;
   }
   return undefined;
+}
+
+/** Why there may be disks that the runner does not see, or undefined. */
+export function unseenStorage({ undrivenStorage }: Inventory): RunFailure | undefined {
+  const unseen = presenceDifferences([], undrivenStorage, undefined)[0];
+  return unseen && stepFailure('deviceRefused', describePresence(unseen));
+}
+
+/** Why the machine that was erased is not whole any more: a disk of the plan is gone from it. */
+export function missingDevice({ record }: Turn, inventory: Inventory): RunFailure | undefined {
+  const planned = record.devicePlan.flatMap(({ device }) => {
+    return device === undefined ? [] : [deviceIdentity(deviceFactsOf(device))];
+  });
+  const seen = inventory.devices.map(deviceFactsOf);
+  const missing = presenceDifferences(seen, [], planned).find(({ kind }) => kind === 'missing');
+  return missing && stepFailure('deviceChanged', describePresence(missing));
 }
 
 /** The decision over every device of an inventory. */

@@ -56,6 +56,57 @@ test('H6: a disk that appears after the erase keeps the host from being availabl
   expect(host.record.host?.status?.dirty).toBe(true);
 });
 
+/** A host whose one disk has been erased, and that is about to be looked at again. */
+function erasedHost() {
+  const host = bench();
+  driveToErase(host);
+  const evidence = host.evidence([erased(virtioDisk)]);
+  host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
+  return host;
+}
+
+/** The look of a runner that has no driver for one storage controller. */
+function inspectedUndriven() {
+  const look = inspected();
+  if (look.case === 'complete' && look.value.observations?.inventory !== undefined) {
+    look.value.observations.inventory.undrivenStorage = ['0000:03:00.0'];
+  }
+  return look;
+}
+
+test('H6: a storage controller that has no driver after the erase keeps the host dirty', () => {
+  const host = erasedHost();
+  host.report(inspectedUndriven());
+  const failure = host.record.host?.status?.lastError?.failure;
+  expect(failure?.type).toBe('deviceRefused');
+  expect(failure?.message).toContain('0000:03:00.0');
+  expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
+  expect(host.record.host?.status?.dirty).toBe(true);
+});
+
+test('H6: a disk of the plan that is gone after its erase keeps the host dirty', () => {
+  const host = erasedHost();
+  host.report(inspected([]));
+  const failure = host.record.host?.status?.lastError?.failure;
+  expect(failure?.type).toBe('deviceChanged');
+  expect(failure?.message).toContain('is not there');
+  expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
+  expect(host.record.host?.status?.dirty).toBe(true);
+});
+
+test('H6: an available host whose storage lost its driver is not available', () => {
+  const host = erasedHost();
+  host.report(inspected());
+  host.report(done);
+  expect(stateOf(host.record)).toBe(HostState.AVAILABLE);
+  host.request({ kind: 'inspect' });
+  driveToInspect(host);
+  host.report(inspectedUndriven());
+  host.report(done);
+  expect(stateOf(host.record)).not.toBe(HostState.AVAILABLE);
+  expect(host.record.host?.status?.dirty).toBe(true);
+});
+
 test('H6: evidence signed by another key, or with a changed byte, certifies nothing', () => {
   const host = bench();
   driveToErase(host);
