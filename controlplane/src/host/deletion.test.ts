@@ -9,6 +9,7 @@ import {
   HostGoal,
   HostState,
   RunKind,
+  RunOutcome,
   store,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
@@ -100,6 +101,50 @@ test('a normal deletion is taken back until its removal has begun, a forced one 
   forced.apply({ kind: 'tick' });
   forced.request(force);
   expect(refusalOf(forced, cancel)).toContain('forced deletion cannot be taken back');
+});
+
+const takeBack = { kind: 'cancelDelete', reason: 'a mistake' } as const;
+
+test('a deletion taken back erases nothing: the clean that it started ends', () => {
+  const host = provisioned();
+  host.request(normal);
+  host.report(done);
+  expect(runKind(host)).toBe(RunKind.CLEAN);
+  const effects = host.request(takeBack);
+  expect(effects).toContainEqual(expect.objectContaining({ kind: 'cancel' }));
+  const by = { by: 'user:test', reason: 'the deletion was taken back' };
+  expect(statusOf(host).run?.abort).toMatchObject(by);
+  // Even where the switching off could not be stopped any more, nothing follows it.
+  host.report(done);
+  expect(runKind(host)).toBeUndefined();
+  expect(statusOf(host)).toMatchObject({
+    state: HostState.MANAGEABLE,
+    dirty: true,
+    run: { kind: RunKind.CLEAN, outcome: RunOutcome.CANCELLED },
+    backoff: { givenUpReason: expect.stringContaining('was aborted') },
+  });
+});
+
+test('a release that has not switched off yet ends with the deletion that started it', () => {
+  const host = provisioned();
+  host.request(normal);
+  agentLeaves(host);
+  host.request(takeBack);
+  host.report(failed('cancelled'));
+  expect(statusOf(host)).toMatchObject({
+    state: HostState.PROVISIONED,
+    run: { kind: RunKind.RELEASE, outcome: RunOutcome.CANCELLED },
+  });
+  expect(runKind(host)).toBeUndefined();
+});
+
+test('a release that a person asked for goes on when the deletion after it is taken back', () => {
+  const host = provisioned();
+  host.request({ kind: 'release', reason: 'done with it' });
+  host.request(normal);
+  host.request(takeBack);
+  expect(statusOf(host).run?.abort).toBeUndefined();
+  expect(runKind(host)).toBe(RunKind.RELEASE);
 });
 
 test('a host that runs an image is released, erased and only then removed', () => {

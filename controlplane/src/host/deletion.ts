@@ -63,19 +63,22 @@ export function remove(turn: Turn, request: DeleteRequest, by: Requester): Refus
   if (isForced(turn)) limitCall(turn);
   const leadsThere = run.kind === RunKind.RELEASE || run.requestedBy === deletionActor;
   if (run.kind === RunKind.DELETE || (leadsThere && !isForced(turn))) return undefined;
-  run.abort ??= create(AbortSchema, {
-    by: by.actor,
-    reason: 'the host is to be deleted',
-    at: now(turn),
-  });
-  // What must not be stopped ends first, or is left behind.
-  if (currentStep(run)?.abortable !== false) cancelOperation(turn);
+  abortFor(turn, run, 'the host is to be deleted', by);
   return undefined;
+}
+
+/** What must not be stopped ends first, or is left behind. */
+function abortFor(turn: Turn, run: Run, reason: string, by: Requester): void {
+  run.abort ??= create(AbortSchema, { by: by.actor, reason, at: now(turn) });
+  if (currentStep(run)?.abortable !== false) cancelOperation(turn);
 }
 
 const makeAgain = 'make the host known again afterwards';
 
-/** A normal deletion can be taken back until its removal has begun; a forced one cannot. */
+/**
+ * A normal deletion can be taken back until its removal has begun; a forced one cannot. What it has
+ * started ends with it; what that has done stays done.
+ */
 export function cancelDelete(turn: Turn, reason: string, by: Requester): Refusal | undefined {
   const { status, record } = turn;
   if (status.deletion === undefined)
@@ -87,6 +90,8 @@ export function cancelDelete(turn: Turn, reason: string, by: Requester): Refusal
   delete status.backoff;
   record.eraseBeforeRemoval = false;
   causedBy(turn, by.actor, `deletion taken back: ${reason || 'no reason given'}`);
+  const run = activeRun(status);
+  if (run?.requestedBy === deletionActor) abortFor(turn, run, 'the deletion was taken back', by);
   return undefined;
 }
 
