@@ -6,7 +6,7 @@ import { verify } from 'node:crypto';
 import { fromBinary } from '@bufbuild/protobuf';
 import { store } from '@rackwright/api';
 import { erasureKey } from './control-plane.ts';
-import { type JudgedHost, type JudgeParts, machineOf } from './judge.ts';
+import { type JudgedHost, type JudgeParts, machineOf } from './judged.ts';
 
 interface Statement {
   readonly host: { readonly uid: string };

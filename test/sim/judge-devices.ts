@@ -5,7 +5,7 @@
  */
 import { agent, RunPhase, type store } from '@rackwright/api';
 import type { DriveEvent } from './drives.ts';
-import type { JudgedHost, JudgeParts } from './judge.ts';
+import type { JudgedHost, JudgeParts } from './judged.ts';
 import type { PowerEvent } from './machine.ts';
 
 /** From the agent's last look at its lease to the device: the network and the runner's guards. */

@@ -2,10 +2,11 @@
  * J2 and J3 for what machines begin that their disks do not log: an order that stands names it, and
  * begins it once. What must never run twice by itself begins again only after a person has acted.
  */
-import { type JudgedHost, type JudgeParts, machineOf } from './judge.ts';
+
+import type { store } from '@rackwright/api';
+import { type JudgedHost, type JudgeParts, machineOf } from './judged.ts';
 import type { StepEvent } from './machine.ts';
 import { flashStepName } from './runner-steps.ts';
-import type { store } from '@rackwright/api';
 
 export class StepJudge {
   readonly #parts: JudgeParts;

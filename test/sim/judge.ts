@@ -6,34 +6,18 @@
 import { equals, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { DeletionMode, HostState, type Run, RunPhase, RunSchema, store } from '@rackwright/api';
 import type { StoredWrite } from './acknowledged.ts';
+import type { DriveEvent } from './drives.ts';
 import { BrakeJudge } from './judge-brakes.ts';
 import { CertificateJudge } from './judge-certificates.ts';
-import type { DriveEvent } from './drives.ts';
 import { DeviceJudge } from './judge-devices.ts';
 import { StepJudge } from './judge-steps.ts';
-import type { MachineLogs, SimMachine } from './machine.ts';
-import type { WorldView } from './view.ts';
+import { type JudgedHost, type JudgeParts, machineOf } from './judged.ts';
 
 export interface Violation {
   /** "J1", … as in README.md. */
   readonly rule: string;
   readonly atMs: number;
   readonly text: string;
-}
-
-/** A host as the last revision of its record says. */
-export interface JudgedHost {
-  readonly key: string;
-  readonly revision: number;
-  readonly record: store.HostRecord;
-}
-
-export interface JudgeParts {
-  readonly view: WorldView;
-  readonly logs: MachineLogs;
-  readonly machines: ReadonlyMap<string, SimMachine>;
-  /** Until when an agent of the rack may begin destructive work (R11). */
-  readonly leaseUntilMs: () => number;
 }
 
 const violationsMax = 100;
@@ -251,18 +235,6 @@ export class Judge {
       if (dirty.length > 0) this.found('J1', `${host.key} is available with data on ${dirty}`);
     }
   }
-}
-
-/**
- * The machine that a host is, by what its BMC has proved: its address may lead elsewhere for a
- * while, when people cross cables.
- */
-export function machineOf(
-  machines: ReadonlyMap<string, SimMachine>,
-  { record }: JudgedHost,
-): SimMachine | undefined {
-  const guid = record.host?.status?.bmcIdentity?.guid ?? new Uint8Array();
-  return [...machines.values()].find((machine) => Buffer.from(machine.guid).equals(guid));
 }
 
 /** The bytes of a record, for comparing what a refusal must not have changed. */

@@ -3,7 +3,7 @@
  * production boot decision of the rack's agents; its logs are what the judge reads.
  */
 import { bootDecision } from '@rackwright/agent';
-import { type BootFlags, type BmcSwitch, SimBmc } from './bmc.ts';
+import { type BmcSwitch, type BootFlags, SimBmc } from './bmc.ts';
 import type { DriveEvent, DriveTraits } from './drives.ts';
 import { SimDrive } from './drives.ts';
 import { RunnerBox } from './runner-box.ts';

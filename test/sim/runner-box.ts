@@ -4,8 +4,7 @@
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { runner as wire, SystemIdentitySchema } from '@rackwright/api';
-import { type Link, openLink, SimPlatters, SimProcess, simDisk } from '@rackwright/sim';
+import { SystemIdentitySchema, runner as wire } from '@rackwright/api';
 import {
   type AgentConnection,
   type AgentDialer,
@@ -15,9 +14,10 @@ import {
   runRunner,
   type Step,
 } from '@rackwright/runner';
+import { type Link, openLink, SimPlatters, type SimProcess, simDisk } from '@rackwright/sim';
 import { blockDevices, type DriveEvent } from './drives.ts';
-import type { SimMachine } from './machine.ts';
 import { Inbox } from './inbox.ts';
+import type { SimMachine } from './machine.ts';
 import { flashStep, imageStep } from './runner-steps.ts';
 import type { WorldView } from './view.ts';
 

@@ -260,7 +260,7 @@ const limits: Act = {
       ['spec.power_mismatch', { powerMismatch: PowerMismatchPolicy.ENFORCE }],
       ['spec.power_mismatch', { powerMismatch: PowerMismatchPolicy.REPORT }],
     ] as const);
-    const rack = { name: 'racks/r1', spec: change as object };
+    const rack = { name: 'racks/r1', spec: change };
     return ({ racks }) => racks.updateRack({ rack, updateMask: { paths: [path] } });
   },
 };
