@@ -94,8 +94,9 @@ export class Diligent {
     const { headline, unblock } = answer.value;
     const isRemark = (line: string) => understand(line, undefined).kind === 'remark';
     const { nextAttemptTime } = answer.value;
+    const inMs = this.#promisedMs(answer.value, replica) ?? 0;
     const isPromise = unblock.length > 0 && unblock.every(isRemark);
-    if (isPromise && nextAttemptTime === undefined) {
+    if (isPromise && (nextAttemptTime === undefined || inMs < 0)) {
       watched.done = { atMs: this.#view.heap.nowMs + promiseMs, advice: unblock.join(' | ') };
       return;
     }
@@ -114,8 +115,8 @@ export class Diligent {
     this.#view.count('advice followed');
     const chosen = this.#chosen(unblock);
     for (const line of chosen) await this.#do(host, line, replica);
-    const promised =
-      nextAttemptTime === undefined ? 0 : (this.#promisedMs(answer.value, replica) ?? 0);
+    const chosenAreRemarks = chosen.every(isRemark);
+    const promised = nextAttemptTime === undefined ? (chosenAreRemarks ? promiseMs : 0) : inMs;
     watched.done = { atMs: this.#view.heap.nowMs + promised, advice: chosen.join(' | ') };
   }
 
