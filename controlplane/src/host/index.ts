@@ -8,6 +8,7 @@ export { fleetKey } from './followed.ts';
 export { type IndexedHost, rackIdOf } from './host-index.ts';
 export { offered, planOf } from './known-steps.ts';
 export { descends, isSameLife, lifeOf } from './lineage.ts';
+export { placesMax } from './quota.ts';
 export {
   Hosts,
   type HostsDependencies,

@@ -18,6 +18,7 @@ import {
   changedSlots,
   hasPlaceForNext,
   nextPlaceMs,
+  placesMax,
   type Quota,
   type QuotaName,
   type SlotChange,
@@ -40,12 +41,12 @@ export function wipeQuota(
 ): Quota | undefined {
   if (budget === undefined) return undefined;
   const { hosts, seconds = stretchSecondsDefault } = budget;
-  return { kind: 'inStretch', hosts, stretchMs: seconds * secondMs };
+  return { kind: 'inStretch', hosts: Math.min(hosts, placesMax), stretchMs: seconds * secondMs };
 }
 
 export function runnerQuota(record: wire.RackRecord | undefined): Quota | undefined {
   const hosts = record?.rack?.spec?.limits?.runs;
-  return hosts === undefined ? undefined : { kind: 'atOnce', hosts };
+  return hosts === undefined ? undefined : { kind: 'atOnce', hosts: Math.min(hosts, placesMax) };
 }
 
 /** Where one host stands in the limits of its rack and of the fleet. */

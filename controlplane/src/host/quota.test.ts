@@ -1,10 +1,14 @@
 /** Limits as lists of slots: who gets a place, in which order, and for how long it counts. */
+import { create, toBinary } from '@bufbuild/protobuf';
+import { store } from '@rackwright/api';
+import { VALUE_BYTES_MAX } from '@rackwright/store';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   changedSlots,
   hasPlaceForNext,
   nextPlaceMs,
+  placesMax,
   type Quota,
   type SlotChange,
   type Slots,
@@ -123,5 +127,40 @@ describe('a wipe budget', () => {
         }
       }),
     );
+  });
+});
+
+describe('the record of a rack', () => {
+  const uid = (index: number) => index.toString(16).padStart(32, '0');
+  const nowMs = Date.UTC(2026, 0, 1) + 1;
+
+  /** More hosts than any list takes, which ask for places as `kind` does, and what is kept. */
+  function crowded(quota: Quota, kind: 'take' | 'occupy'): Slots {
+    let slots = none;
+    for (let index = 0; index < placesMax + 1_000; index++) {
+      slots = changedSlots(slots, { kind, who: h(uid(index), 1_000_000n) }, quota, nowMs);
+    }
+    return slots;
+  }
+
+  test('has room for every place, queue and tombstone at once', () => {
+    const runs = crowded({ kind: 'atOnce', hosts: placesMax }, 'take');
+    const wipes = crowded({ kind: 'inStretch', hosts: placesMax, stretchMs: 10_000 }, 'take');
+    const record = create(store.RackRecordSchema, {
+      running: [...runs.taken],
+      queued: [...runs.queued],
+      wipes: [...wipes.taken],
+      wipesQueued: [...wipes.queued],
+      tombstones: Array.from({ length: 2_000 }, (_, index) => uid(index)),
+    });
+    expect(record.queued.length).toBeGreaterThan(0);
+    // What else stands in it: labels, the freeze's reason, steps of the agent.
+    const elseBytes = 32 * 1024;
+    const bytes = toBinary(store.RackRecordSchema, record).length;
+    expect(bytes).toBeLessThan(VALUE_BYTES_MAX - elseBytes);
+  });
+
+  test('does not grow with hosts that are in the runner above a limit that was lowered', () => {
+    expect(crowded({ kind: 'atOnce', hosts: 1 }, 'occupy').taken).toHaveLength(placesMax);
   });
 });

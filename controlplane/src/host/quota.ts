@@ -40,8 +40,13 @@ export type SlotChange =
   /** Whatever has become free goes to whoever waits. */
   | { readonly kind: 'promote' };
 
+/**
+ * Hosts that one limit may let in: a rack's record has two lists of such places, two queues and up
+ * to 2 000 tombstones, and must stay far below what the store takes.
+ */
+export const placesMax = 1_000;
 /** Hosts that may wait for one limit; more than that ask again later. */
-const queuedMax = 1_500;
+export const queuedMax = 400;
 
 /** The slots after a change; the same object when nothing changes. */
 export function changedSlots(
@@ -107,6 +112,8 @@ function reopened(slots: Slots, own: store.Slot, quota: Quota | undefined, nowMs
 
 function occupied(slots: Slots, who: Who, quota: Quota | undefined, nowMs: number): Slots {
   if (quota === undefined || slots.taken.some((slot) => isOf(slot, who))) return slots;
+  // It is there in any case, and so many are above the limit already.
+  if (slots.taken.length >= placesMax) return slots;
   const queued = slots.queued.filter((slot) => !isOf(slot, who));
   return { taken: [...slots.taken, opened(who, nowMs)], queued };
 }

@@ -1,12 +1,11 @@
 /** What may stand in the spec of a rack, and in what the fleet has in common with it. */
 import { PowerMismatchPolicy, type RackSpec, type WipeBudget } from '@rackwright/api';
+import { placesMax } from '../host/index.ts';
 import { checkEnum } from './host-spec.ts';
 import { controlCharacters } from './texts.ts';
 import type { Violations } from './violations.ts';
 
 const displayNameCharsMax = 120;
-/** Hosts that a limit may name. */
-const hostsMax = 10_000;
 const budgetSecondsMax = 604_800;
 const powerSyncSecondsRange = { least: 10, most: 3_600 } as const;
 
@@ -33,9 +32,12 @@ export function checkRackSpec(path: string, spec: RackSpec, violations: Violatio
     );
   }
   const runs = limits?.runs;
-  if (runs !== undefined && (runs === 0 || runs > hostsMax)) {
+  if (runs !== undefined && (runs === 0 || runs > placesMax)) {
     const instead = runs === 0 ? '; to let nothing begin, freeze the rack' : '';
-    violations.add(`${path}.limits.runs`, `is ${runs}; it must be from 1 to ${hostsMax}${instead}`);
+    violations.add(
+      `${path}.limits.runs`,
+      `is ${runs}; it must be from 1 to ${placesMax}${instead}`,
+    );
   }
   if (wipeBudget !== undefined) checkBudget(`${path}.wipe_budget`, wipeBudget, violations);
   checkEnum(`${path}.power_mismatch`, PowerMismatchPolicy, powerMismatch, violations);
@@ -50,8 +52,8 @@ export function checkRackSpec(path: string, spec: RackSpec, violations: Violatio
 
 export function checkBudget(path: string, budget: WipeBudget, violations: Violations): void {
   const { hosts, seconds } = budget;
-  if (hosts > hostsMax) {
-    violations.add(`${path}.hosts`, `is ${hosts}; it must be from 0 to ${hostsMax}`);
+  if (hosts > placesMax) {
+    violations.add(`${path}.hosts`, `is ${hosts}; it must be from 0 to ${placesMax}`);
   }
   if (seconds !== undefined && (seconds === 0 || seconds > budgetSecondsMax)) {
     violations.add(`${path}.seconds`, `is ${seconds}; it must be from 1 to ${budgetSecondsMax}`);
