@@ -18,11 +18,9 @@ import {
   recoveryOf,
   type State,
 } from './machine-tables.ts';
+import { dropPower, system } from './pending-power.ts';
 import { writeImageStep } from './steps.ts';
 import { causedBy, leaveAvailable, now, runKindName, runName, type Turn } from './turn.ts';
-
-/** Who asks for the power as it was. */
-const system = 'system';
 
 /** Kinds whose end says nothing of the goal: what it waits for stays as it was. */
 const besideTheGoal: ReadonlySet<RunKind> = new Set([
@@ -123,6 +121,8 @@ function landBadly(turn: Turn, run: Run, landing: Landing): void {
   restorePower(turn, run);
 }
 
+  const isBmcOpen = run.kind === RunKind.VERIFY && run.outcome !== RunOutcome.CANCELLED;
+  if (isBmcOpen) dropPower(turn, `${runName(run)} failed: it is open whose BMC that is`);
 /** What a person must know of a host whose image was to be replaced. */
 function leftOnDisk({ status, record }: Turn, run: Run): string {
   if (run.kind !== RunKind.REIMAGE) return '';

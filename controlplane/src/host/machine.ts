@@ -10,7 +10,7 @@
  * H5 A refused request changes nothing.
  * H6 `available` is entered only by a clean whose every device is certified for this use epoch.
  */
-import { HoldScope, HostState, type Run, RunKind, type store } from '@rackwright/api';
+import { HoldScope, HostState, type Run, type store } from '@rackwright/api';
 import { raiseFaults } from './bmc-health.ts';
 import { leavePlaces } from './brake.ts';
 import { foldDeadlines } from './deadlines.ts';
@@ -23,6 +23,7 @@ import { endHolds } from './holds.ts';
 import { land } from './landing.ts';
 import { foldNewer } from './newer.ts';
 import { askToForget, sendForOthers } from './operation.ts';
+import { startPower } from './pending-power.ts';
 import { enforcePower, notePowerMismatch } from './power-policy.ts';
 import { holdOf, refusalOf } from './refusal.ts';
 import { foldRequest } from './request.ts';
@@ -137,8 +138,7 @@ function startWanted(turn: Turn): boolean {
   if (holdOf(turn, HoldScope.WORK) !== undefined) return false;
   if (record.pendingPower !== undefined && holdOf(turn, HoldScope.POWER) === undefined) {
     if (!hasWhatRunsNeed(turn)) return false;
-    startPower(turn, record.pendingPower);
-    return true;
+    if (startPower(turn, record.pendingPower)) return true;
   }
   const kind = wantedRun(turn);
   if (kind === undefined || !mayTryAgain(turn)) return endStay(turn) || enforcePower(turn);
@@ -146,14 +146,4 @@ function startWanted(turn: Turn): boolean {
   startRun(turn, kind, 'goal');
   causedBy(turn, 'system', `${runName(status.run as Run)} started towards the goal`);
   return true;
-}
-
-function startPower(turn: Turn, { by, steps }: store.PendingPower): void {
-  delete turn.record.pendingPower;
-  startRun(
-    turn,
-    RunKind.POWER,
-    by,
-    steps.map((step) => ({ step, arguments: {} })),
-  );
 }

@@ -1,10 +1,11 @@
-/** What an accepted request writes. Whether it is accepted stands in the tables of `machine.ts`. */
+/** What an accepted request writes. Whether it is accepted stands in `machine-tables.ts`. */
 import { clone, create } from '@bufbuild/protobuf';
-import { AbortSchema, type Hold, HostSpecSchema, HostState, RunKind, store } from '@rackwright/api';
+import { AbortSchema, type Hold, HostSpecSchema, RunKind } from '@rackwright/api';
 import { cancelDelete, isDeletionStanding, remove } from './deletion.ts';
 import { startRun } from './engine.ts';
 import { fencePending, isFenceHold, refusalOfFence, setFences } from './fence-hold.ts';
 import { cancelOperation } from './operation.ts';
+import { keepPower, refusalOfOldDisk } from './pending-power.ts';
 import { keptIds } from './request-ids.ts';
 import { adopt, claim, hold, image, release, rescue, service, unclaim } from './request-use.ts';
 import { refusalOfSteps } from './requested-steps.ts';
@@ -53,10 +54,9 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
     case 'cancelDelete':
       return cancelDelete(turn, request.reason, by);
     case 'powerOff':
-      return power(turn, ['power.off'], by);
     case 'powerOn':
     case 'powerReset':
-      return bootFromDisk(turn, request, by);
+      return power(turn, request, by);
     case 'abort':
       return abort(turn, request.reason, by);
     case 'releaseHold':
@@ -72,6 +72,7 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
 function retry({ status, record }: Turn): undefined {
   delete status.backoff;
   delete record.operation?.notBefore;
+  delete record.lookFirstSince;
   status.inRescue = false;
 }
 
@@ -92,33 +93,18 @@ function clean(turn: Turn, steps: readonly RequestedStep[], by: Requester): Refu
   return undefined;
 }
 
-/**
- * Old data must not come to life unnoticed: a dirty host boots from its disk only for a reason
- * that stands in its timeline, and from then on its certificates count no more.
- */
-function bootFromDisk(
+/** A reason to boot the old disk stands in the timeline. */
+function power(
   turn: Turn,
-  request: Extract<HostRequest, { bootOldDiskReason: string }>,
+  request: Extract<HostRequest, { kind: 'powerOn' | 'powerOff' | 'powerReset' }>,
   by: Requester,
 ): Refusal | undefined {
-  const reason = request.bootOldDiskReason;
-  const mayBootOldDisk = turn.status.state === HostState.MANAGEABLE && turn.status.dirty;
-  if (mayBootOldDisk && reason === '') {
-    const message =
-      `${turn.host.name} may hold data of its last use, and would boot it; ` +
-      'clean it first, boot it into rescue (the runner, which touches nothing), ' +
-      'or give boot_old_disk_reason';
-    return { code: 'failedPrecondition', message };
-  }
-  const steps = request.kind === 'powerReset' ? ['power.off', 'power.on'] : ['power.on'];
-  power(turn, steps, by);
+  const refusal = refusalOfOldDisk(turn, request);
+  if (refusal !== undefined) return refusal;
+  keepPower(turn, request, by.actor);
+  const reason = request.kind === 'powerOff' ? '' : request.bootOldDiskReason;
   if (reason !== '') causedBy(turn, by.actor, `${request.kind} from the old disk: ${reason}`);
   return undefined;
-}
-
-/** Starts as soon as no run holds the host: at once, or after the verify that does. */
-function power(turn: Turn, steps: string[], by: Requester): undefined {
-  turn.record.pendingPower = create(store.PendingPowerSchema, { steps, by: by.actor });
 }
 
 function abort(turn: Turn, reason: string, by: Requester): undefined {
