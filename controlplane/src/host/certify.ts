@@ -200,8 +200,6 @@ export function usedSinceErased({ record, status }: Turn, run: Run): RunFailure 
 export function uncertifiedDevice(turn: Turn, inventory: Inventory): RunFailure | undefined {
   const unseen = unseenStorage(inventory);
   if (unseen !== undefined) return unseen;
-  const unseen = unseenStorage(inventory);
-  if (unseen !== undefined) return unseen;
   const weakEnough = turn.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
   for (const decision of decideDevices(inventory, weakEnough)) {
     if (decision.kind === 'listed') continue;
