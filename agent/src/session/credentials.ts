@@ -56,6 +56,11 @@ export class Credentials {
     }
   }
 
+  /** Drops every secret: another store, or an older copy of it, counts versions anew. */
+  startOver(): void {
+    this.#values.clear();
+  }
+
   /** The secret in this version or a newer one, if it is here. */
   now(name: string, version: bigint): Credential | undefined {
     const known = this.#values.get(name);

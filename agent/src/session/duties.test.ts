@@ -42,6 +42,29 @@ describe('credentials', () => {
     expect(got).toEqual([`3 admin ${password}`, `3 admin ${password}`]);
   });
 
+  test('of another store, or of an older one that was accepted, count their versions anew', async () => {
+    const world = await connected();
+    const { controlPlane } = world;
+    const got = asking(world, 1n);
+    sendCredential(world, 5n, 'of the first');
+    await world.issue(world.verify('h/1/1/1'));
+    controlPlane.incarnation = 'incarnation-2';
+    controlPlane.cut();
+    await world.run(31_000);
+    sendCredential(world, 4n, 'of the second');
+    await world.issue(world.verify('h/1/1/2'));
+    const { incarnation, revision } = controlPlane;
+    controlPlane.send({ case: 'storeAccepted', value: { incarnation, revision, by: 'user:ann' } });
+    await world.run(31_000);
+    sendCredential(world, 3n, 'of the older copy');
+    await world.issue(world.verify('h/1/1/3'));
+    expect(got).toEqual([
+      '5 admin of the first',
+      '4 admin of the second',
+      '3 admin of the older copy',
+    ]);
+  });
+
   test('that do not come end the attempt with retryAfter', async () => {
     const world = await connected();
     asking(world, 1n);

@@ -197,6 +197,7 @@ export class AgentSession {
     looks?.sessionOpened();
     this.#refuseOrNot(welcome);
     this.#lease.reset(this.#refused !== '');
+    if (this.#incarnation !== welcome.incarnation) this.#credentials.startOver();
     this.#incarnation = welcome.incarnation;
     this.#noteStore(welcome);
     attempts.direct(welcome.directives);
@@ -261,6 +262,7 @@ export class AgentSession {
     if (incarnation !== this.#incarnation) return;
     // Its list of hosts is the list, though an older store counts from further back.
     await this.#snapshots.startOver();
+    this.#credentials.startOver();
     await journal.append({ case: 'storeSeen', value: { incarnation, revision, accepted: true } });
     this.#refused = '';
     log.info({ incarnation, by }, 'the store was accepted');

@@ -96,6 +96,9 @@ async function createCredential(
   violations.throwIfAny();
   const name = `credentials/${credentialId}`;
   const time = timestampFromMs(deps.clock.nowMs());
+  // Above every version of a credential of this name that is gone: no version is ahead of the
+  // revision that it was written at, and agents drop what is older than what they have.
+  const version = BigInt(await deps.store.latestRevision()) + 1n;
   const record = create(wire.CredentialRecordSchema, {
     credential: {
       name,
@@ -103,10 +106,10 @@ async function createCredential(
       createTime: time,
       updateTime: time,
       username: given.username,
-      version: 1n,
+      version,
     },
     requestIds: requestId === '' ? [] : [requestId],
-    ...deps.identity.secrets.seal(name, 1n, given.password),
+    ...deps.identity.secrets.seal(name, version, given.password),
   });
   const key = credentialKey(name);
   const made = await readRecord(deps.store, wire.CredentialRecordSchema, key);

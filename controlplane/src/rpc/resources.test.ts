@@ -125,6 +125,18 @@ describe('credentials', () => {
     expect(await open()).toEqual({ username: 'admin', password: 'other' });
   });
 
+  test('made anew under a name that is gone have a higher version than any before', async () => {
+    const { credentials } = fixture;
+    const credential = { username: 'root', password: secret };
+    const { name } = await credentials.createCredential({ credentialId: 'c1', credential });
+    for (const password of ['b', 'c', 'd']) {
+      await credentials.updateCredential({ credential: { name, password } });
+    }
+    const { version } = await credentials.deleteCredential({ name });
+    const anew = await credentials.createCredential({ credentialId: 'c1', credential });
+    expect(anew.version).toBeGreaterThan(version);
+  });
+
   test('are checked without repeating the password', async () => {
     const { credentials } = fixture;
     const credential = { password: `${secret}\n` };
