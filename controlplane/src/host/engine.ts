@@ -2,7 +2,7 @@
  * The one step engine: starts runs, begins their steps, and ends them. What each step asks of the
  * agent and what its completion must show stands in `steps.ts`.
  *
- * Must not: fold in results (`fold.ts`) or decide where a run leaves the host (`machine.ts`).
+ * Must not: fold in results (`fold.ts`) or decide where a run leaves the host (`landing.ts`).
  */
 import { create } from '@bufbuild/protobuf';
 import {

@@ -1,4 +1,4 @@
-/** The hosts' machine and the shell that runs it; others ask through `Hosts` only. */
+/** The hosts' machine and the shell that runs it; others import from here, and change hosts through `Hosts`. */
 export { accessTo } from './bmc-access.ts';
 export { displayOf } from './display.ts';
 export { explainRack } from './explain-rack.ts';

@@ -22,7 +22,7 @@ export interface StoreUnderTest {
 
 /** Figures by which one driver's suite differs from another's. */
 export interface SuiteLimits {
-  /** How often two writers race for one revision; DESIGN asks for at least 500. */
+  /** How often two writers race for one revision; 500 at least show a rare overlap. */
   readonly racesMin: number;
   /** How long a watcher may take to show what was acknowledged, milliseconds. */
   readonly patienceMs: number;
