@@ -39,7 +39,7 @@ function writes(folder: MachineFolder): number {
 }
 
 test(
-  'holds every host of the rack, orders nothing, and after the acceptance cleans to the end',
+  'holds every host of the rack, orders nothing, and cleans to the end once a person has looked',
   async () => {
     const rack = await Rack.start({ machines: [machine] });
     try {
@@ -86,6 +86,11 @@ test(
       expect(waiting.status?.run?.number ?? 0n).toBe(runs);
 
       await rack.clients.racks.acceptRestoredStore({ name: 'racks/r1', reason: 'seen to' });
+      await rack.untilHost('h1', 'waiting for a person', ({ status }) => {
+        return status?.backoff?.givenUpReason.startsWith('the store was restored') === true;
+      });
+      expect(writes(folder)).toBe(before);
+      await rack.clients.hosts.retryHost({ name: 'hosts/h1' });
       const done = await rack.untilHost('h1', 'available', ({ status }) => {
         return status?.state === HostState.AVAILABLE && status.run?.phase === RunPhase.ENDED;
       });

@@ -52,6 +52,7 @@ export function beginClean({ status, record }: Turn, requestedBy: string): void 
   status.automaticRecleans = again ? status.automaticRecleans + 1 : 0;
   delete status.afterFailure;
   delete record.failedRun;
+  delete record.lookFirstSince;
 }
 
 /** The host has been used since: nothing of the failed clean can be gone on with. */

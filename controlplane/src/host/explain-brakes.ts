@@ -2,6 +2,7 @@
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Run, store } from '@rackwright/api';
 import { freezeText } from './brake.ts';
+import { lookFirstReason } from './goal.ts';
 import { isRestoredHold } from './restored.ts';
 import type { HostContext } from './types.ts';
 
@@ -89,6 +90,25 @@ export function tellRestored(record: store.HostRecord, context: HostContext) {
     blocker: 'the restored store',
     since: hold.since,
     unblock: adviceToAccept(rackOf(record), context),
+  };
+}
+
+/** After the acceptance: a goal that leaves a host alone which may have been taken into use. */
+export function tellLookFirst({ host, lookFirstSince }: store.HostRecord) {
+  const reason = host?.status?.backoff?.givenUpReason;
+  if (lookFirstSince === undefined || reason !== lookFirstReason) return undefined;
+  const id = host?.name.replace(/^hosts\//, '') ?? 'HOST';
+  const text = 'what it was used for in the stretch that the store has lost is not known here';
+  return {
+    headline: `not booted nor erased by itself: ${lookFirstReason}`,
+    causes: [{ text, since: lookFirstSince }],
+    blocker: 'a person',
+    since: lookFirstSince,
+    unblock: [
+      'find out whether somebody has been given this host since the backup',
+      `if nobody has: rackwright host retry ${id}`,
+      `or keep it: rackwright host claim ${id} --reason WHY`,
+    ],
   };
 }
 

@@ -17,7 +17,7 @@ import {
 } from '@rackwright/api';
 import { adviceFor } from './advice.ts';
 import { displayOf } from './display.ts';
-import { tellBrake, tellRestored, tellRunOfRestored } from './explain-brakes.ts';
+import { tellBrake, tellLookFirst, tellRestored, tellRunOfRestored } from './explain-brakes.ts';
 import {
   needsWork,
   tellFence,
@@ -188,6 +188,8 @@ function tellGoal(record: store.HostRecord, context: HostContext): Told {
   const goal = goalName(record);
   const used = status?.deletion === undefined ? tellUse(record) : undefined;
   if (used !== undefined) return used;
+  const unseen = status?.deletion === undefined ? tellLookFirst(record) : undefined;
+  if (unseen !== undefined) return unseen;
   if (status === undefined || backoff === undefined) {
     if (!context.agentRegistered) return tellNoAgent(record);
     const rest = tellPower(record) ?? tellRest(record);

@@ -100,6 +100,22 @@ export function mayTryAgain(turn: Turn): boolean {
   return isDue(turn);
 }
 
+export const lookFirstReason =
+  'the store was restored: look whether the host is in use, then retry';
+
+/**
+ * Whether the goal's next run waits until a person has looked (`restored.ts`, G3): said as a goal
+ * that is given up, whatever else was tried meanwhile. Proving whose BMC answers harms nobody.
+ */
+export function waitsForLook({ record, status }: Turn, kind: RunKind | undefined): boolean {
+  if (record.lookFirstSince === undefined) return false;
+  if (kind !== RunKind.INSPECT && kind !== RunKind.CLEAN) return false;
+  if (status.backoff?.givenUpReason !== lookFirstReason) {
+    status.backoff = create(GoalBackoffSchema, { givenUpReason: lookFirstReason });
+  }
+  return true;
+}
+
 /** Failures that another try cannot mend: a person must look first. */
 const hopeless: ReadonlySet<string> = new Set([
   'identityMismatch',

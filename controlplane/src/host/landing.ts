@@ -51,6 +51,9 @@ export function land(turn: Turn, run: Run): void {
   if (run.outcome === RunOutcome.SUCCEEDED) landWell(turn, run);
   else landBadly(turn, run, landing);
   landAfterFailure(turn, run);
+  // A person has said what it is.
+  const open = status.state === HostState.NEW || status.state === HostState.MANAGEABLE;
+  if (!open) delete turn.record.lookFirstSince;
 }
 
 function landingState(turn: Turn, run: Run, landing: Landing): State {
@@ -118,11 +121,11 @@ function landBadly(turn: Turn, run: Run, landing: Landing): void {
   }
   if (landing.fault !== undefined) setFault(turn, landing.fault, cause, recoveryOf(landing.fault));
   if (!beside) backOff(turn, run);
+  const isBmcOpen = run.kind === RunKind.VERIFY && run.outcome !== RunOutcome.CANCELLED;
+  if (isBmcOpen) dropPower(turn, `${runName(run)} failed: it is open whose BMC that is`);
   restorePower(turn, run);
 }
 
-  const isBmcOpen = run.kind === RunKind.VERIFY && run.outcome !== RunOutcome.CANCELLED;
-  if (isBmcOpen) dropPower(turn, `${runName(run)} failed: it is open whose BMC that is`);
 /** What a person must know of a host whose image was to be replaced. */
 function leftOnDisk({ status, record }: Turn, run: Run): string {
   if (run.kind !== RunKind.REIMAGE) return '';

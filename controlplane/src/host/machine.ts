@@ -18,7 +18,7 @@ import { driveDeletion, foldForce, leaveRemains } from './deletion.ts';
 import { driveRun, startRun } from './engine.ts';
 import { foldFences } from './fence-hold.ts';
 import { foldForgotten, foldHello, foldReport } from './fold.ts';
-import { hasWhatRunsNeed, mayTryAgain, wantedRun, wantsAvailable } from './goal.ts';
+import { hasWhatRunsNeed, mayTryAgain, waitsForLook, wantedRun, wantsAvailable } from './goal.ts';
 import { endHolds } from './holds.ts';
 import { land } from './landing.ts';
 import { foldNewer } from './newer.ts';
@@ -141,6 +141,7 @@ function startWanted(turn: Turn): boolean {
     if (startPower(turn, record.pendingPower)) return true;
   }
   const kind = wantedRun(turn);
+  if (waitsForLook(turn, kind)) return false;
   if (kind === undefined || !mayTryAgain(turn)) return endStay(turn) || enforcePower(turn);
   if (!hasWhatRunsNeed(turn)) return false;
   startRun(turn, kind, 'goal');

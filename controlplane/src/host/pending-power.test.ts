@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, BmcIdentitySchema, RunKind, RunOutcome } from '@rackwright/api';
+import { agent, BmcIdentitySchema, HostState, RunKind, RunOutcome } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { done, failed } from './testing/bench.ts';
+import { done, failed, verified } from './testing/bench.ts';
 import { manageable, runKind, statusOf } from './testing/deleting.ts';
 
 /** A clean host that is being verified. */
@@ -59,4 +59,16 @@ test('a power command outlives a verify that a person aborted', () => {
   expect(runKind(host)).toBe(RunKind.POWER);
   host.report(done);
   expect(statusOf(host).run).toMatchObject({ outcome: RunOutcome.SUCCEEDED });
+});
+
+test('a power command of somebody else is dropped when the host was claimed meanwhile', () => {
+  const host = manageable();
+  statusOf(host).state = HostState.PROVISIONED;
+  host.request({ kind: 'verify' });
+  host.request({ kind: 'powerOff' });
+  const by = { actor: 'user:ann' };
+  host.apply({ kind: 'request', request: { kind: 'claim', reason: 'db' }, by });
+  host.report(verified());
+  expect(runKind(host)).toBeUndefined();
+  expect(host.record.change?.cause).toContain('claimed by user:ann');
 });

@@ -88,9 +88,10 @@ export function enforcePower(turn: Turn): boolean {
 
 /** What keeps the host from being switched without a person's word. */
 function reasonNotTo(turn: Turn, on: boolean): string | undefined {
-  const { status, context } = turn;
+  const { status, context, record } = turn;
   if (status.inRescue) return 'somebody works on it in rescue';
   if (status.afterFailure !== undefined) return 'a failed clean keeps it in the runner';
+  if (record.lookFirstSince !== undefined) return 'the store was restored; see whether it is used';
   const givenUp = (status.backoff?.givenUpReason ?? '') !== '';
   if (wantedRun(turn) !== undefined && !givenUp) {
     return 'other work comes first';

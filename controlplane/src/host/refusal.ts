@@ -30,8 +30,17 @@ const ordering: ReadonlySet<RequestKind> = new Set([
   'adopt',
 ]);
 
-/** Requests that end what somebody uses the host for. */
-const ending: ReadonlySet<RequestKind> = new Set(['clean', 'provision', 'reimage', 'release']);
+/** Requests that end or interrupt what somebody uses the host for. */
+const interrupting: ReadonlySet<RequestKind> = new Set([
+  'clean',
+  'provision',
+  'reimage',
+  'release',
+  'service',
+  'rescue',
+  'powerOff',
+  'powerReset',
+]);
 
 /** Why a request is refused, or undefined. */
 export function refusalOf(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
@@ -66,8 +75,8 @@ function refusedByPeople(turn: Turn, kind: RequestKind, by: Requester): string |
   }
   // A failed clean that is gone on with erases like any other.
   const erases = kind === 'resume' && activeRun(turn.status) === undefined;
-  const ends = ending.has(kind) || erases;
-  if (claim !== undefined && claim.by !== by.actor && ends) return claimedText(turn);
+  const interrupts = interrupting.has(kind) || erases;
+  if (claim !== undefined && claim.by !== by.actor && interrupts) return claimedText(turn);
   if (kind === 'release') {
     const kept = holdOf(turn, HoldScope.RELEASE);
     if (kept !== undefined) return holdText(kept, 'release');

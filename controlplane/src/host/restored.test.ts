@@ -130,7 +130,7 @@ describe('an agent that has seen more than the store has', () => {
     expect(holds(rig)).toEqual([hold]);
   });
 
-  test('a person accepts it: the run ends, its work is taken back, the goal goes on', async () => {
+  test('a person accepts it: the run ends, its work is taken back, the goal waits', async () => {
     const { rig, replica, plain } = await started();
     await toErase(rig, plain);
     const { id } = plain.last();
@@ -159,6 +159,9 @@ describe('an agent that has seen more than the store has', () => {
       { case: 'cancel', value: { operationId: id } },
     ]);
     await third.beat(120_000);
+    expect(rig.status().run?.phase).toBe(RunPhase.ENDED);
+    await replica.request({ kind: 'retry' });
+    await third.beat(3_000);
     expect(rig.status().run).toMatchObject({ number: 10n, phase: RunPhase.RUNNING });
     expect(third.last().id).toBe('u1/10/0/1');
   });
@@ -172,6 +175,7 @@ describe('an agent that has seen more than the store has', () => {
     await again.beat(120_000);
     accept(rig);
     const third = await comesAgain(rig, replica, again);
+    await replica.request({ kind: 'retry' });
     await third.beat(120_000);
     const after = rig.status().run?.number ?? 0n;
     expect(after).toBeGreaterThan(before + 490n);
@@ -205,7 +209,9 @@ describe('an agent that has seen more than the store has', () => {
     await third.beat(6_000);
     expect(rig.status()).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
     expect(rig.status().useEpoch).toBeGreaterThan(epoch);
-    expect(rig.status().run?.kind).toBe(RunKind.CLEAN);
+    expect(rig.status().run?.phase).toBe(RunPhase.ENDED);
+    await replica.request({ kind: 'retry' });
+    expect(rig.status().run).toMatchObject({ kind: RunKind.CLEAN, phase: RunPhase.RUNNING });
   });
 });
 
@@ -230,6 +236,56 @@ test('a store that is away when the agent comes with the acceptance loses no hos
   await third.cut();
   await connectAgent(rig, replica, { journal: { id: 'j1', generation: 3n } });
   expect(holds(rig)).toEqual([]);
+});
+
+describe('a host whose use in the lost stretch nobody knows', () => {
+  /** Available in the backup, and the loss accepted. */
+  async function accepted() {
+    const { rig, replica, plain } = await started();
+    await toAvailable(rig, plain);
+    await plain.cut();
+    const again = await comesWithMore(rig, replica);
+    accept(rig);
+    const third = await comesAgain(rig, replica, again);
+    return { rig, replica, third };
+  }
+
+  test('gets nothing that switches or erases it, whatever comes, until a person has looked', async () => {
+    const { rig, replica, third } = await accepted();
+    await third.beat(120_000);
+    expect(kinds(third)).toEqual([]);
+    const spec = rig.record().host?.spec;
+    if (spec === undefined) throw new Error('a host has a spec');
+    await replica.request({ kind: 'update', spec, labels: { changed: 'yes' } });
+    await replica.request({ kind: 'verify' });
+    await third.report(proved());
+    await third.beat(120_000);
+    expect(kinds(third)).toEqual(['verifyAccess']);
+    expect(rig.status().backoff?.givenUpReason).toContain('the store was restored');
+    await replica.request({ kind: 'retry' });
+    await third.beat(3_000);
+    expect(kinds(third)).toEqual(['verifyAccess', 'setPower']);
+  });
+
+  test('says so, since when, and what to do', async () => {
+    const { rig, replica } = await accepted();
+    const told = await rig.during(replica.hosts.explain('h1'));
+    expect(told?.headline).toContain('not booted nor erased by itself');
+    expect(told?.since).toBeDefined();
+    expect(told?.unblock.join()).toContain('rackwright host retry h1');
+  });
+
+  test('goes on when a person asks for a clean, or has said what runs there', async () => {
+    const { rig, replica, third } = await accepted();
+    await replica.request({ kind: 'adopt', to: HostState.PROVISIONED, reason: 'it is in use' });
+    await third.report(proved());
+    expect(rig.status().state).toBe(HostState.PROVISIONED);
+    expect(rig.record().lookFirstSince).toBeUndefined();
+    const { rig: other, replica: asked } = await accepted();
+    await asked.request({ kind: 'clean', steps: [] });
+    expect(other.status().run).toMatchObject({ kind: RunKind.CLEAN, phase: RunPhase.RUNNING });
+    expect(other.record().lookFirstSince).toBeUndefined();
+  });
 });
 
 describe('a new incarnation', () => {
@@ -262,6 +318,8 @@ describe('a new incarnation', () => {
     const again = await comesAgain(rig, next, plain);
     await again.beat(90_000);
     expect(holds(rig)).toEqual([]);
+    expect(kinds(again)).toEqual(['cancel']);
+    await next.request({ kind: 'retry' });
     await again.report(complete());
     expect(rig.rack()?.rack?.status?.restoredStore).toBeUndefined();
     expect(rig.rack()?.acceptedStore).toBeUndefined();

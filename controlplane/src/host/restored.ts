@@ -7,6 +7,8 @@
  *    are taken in.
  * G2 Afterwards nothing goes on under a number that the lost stretch may have used, and no host is
  *    available on what was known before it.
+ * G3 Afterwards no goal boots or erases a host by itself that may have been taken into use in the
+ *    lost stretch, until a person has looked and says `retry` (or asks for a clean).
  */
 import { create } from '@bufbuild/protobuf';
 import {
@@ -72,6 +74,13 @@ function acceptLoss(turn: Turn, listed: readonly agent.JournalledOperation[]): v
   if (run !== undefined && run.kind !== RunKind.DELETE) endLost(turn, run);
   // Nobody knows what happened to it since.
   if (status.state === HostState.AVAILABLE) leaveAvailable(turn);
+  if (status.state === HostState.NEW || status.state === HostState.MANAGEABLE) lookFirst(turn);
+}
+
+/** G3. Whoever was given the host in the lost stretch still has it: only a person can know. */
+function lookFirst(turn: Turn): void {
+  turn.record.lookFirstSince = now(turn);
+  delete turn.status.afterFailure?.runnerUntil;
 }
 
 function endLost(turn: Turn, run: Run): void {
