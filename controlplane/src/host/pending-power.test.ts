@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { agent, BmcIdentitySchema, HostState, RunKind, RunOutcome } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { done, failed, verified } from './testing/bench.ts';
-import { manageable, runKind, statusOf } from './testing/deleting.ts';
+import { manageable, refusalOf, runKind, statusOf } from './testing/deleting.ts';
 
 /** A clean host that is being verified. */
 function verifying() {
@@ -71,4 +71,18 @@ test('a power command of somebody else is dropped when the host was claimed mean
   host.report(verified());
   expect(runKind(host)).toBeUndefined();
   expect(host.record.change?.cause).toContain('claimed by user:ann');
+});
+
+test.each([
+  { kind: 'service', steps: [{ step: 'hold', arguments: {} }] },
+  { kind: 'rescue', reason: 'x' },
+  { kind: 'powerOff' },
+  { kind: 'powerReset', bootOldDiskReason: 'x' },
+] as const)('$kind of a host that another claims is refused', (request) => {
+  const host = manageable();
+  const by = { actor: 'user:ann' };
+  host.apply({ kind: 'request', request: { kind: 'claim', reason: 'db' }, by });
+  expect(refusalOf(host, request)).toMatch(/claimed by user:ann .*must be unclaimed first/);
+  const outcome = host.try({ kind: 'request', request, by });
+  expect(outcome.kind).toBe('kept');
 });
