@@ -84,6 +84,20 @@ test('a failed clean leaves the host in the runner, and off half an hour later',
   expect(host.apply({ kind: 'tick' })).toEqual([]);
 });
 
+test('a clean that has not booted the host leaves its power alone', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  statusOf(host).poweredOn = true;
+  host.request({ kind: 'clean', steps: [] });
+  host.report(failed('unreachable', 'the BMC does not answer'));
+  expect(statusOf(host).afterFailure).toMatchObject({ bootOnly: 'runner', run: 'clean 2' });
+  expect(statusOf(host).afterFailure?.runnerUntil).toBeUndefined();
+  host.nowMs += 24 * 60 * minuteMs;
+  host.apply({ kind: 'tick' });
+  expect(host.record.operation, 'what runs from its disk runs on').toBeUndefined();
+});
+
 test('switching off that fails is a fault of its own, and tried again later, not at once', () => {
   const host = atErase();
   host.report(failed('ioError'));

@@ -14,6 +14,7 @@ import {
   RunOutcome,
   RunSchema,
 } from '@rackwright/api';
+import { isBootStep } from './boots.ts';
 import { later, runName, type Turn } from './turn.ts';
 
 /** Who asks for the switching off at the end of the stay. */
@@ -28,7 +29,9 @@ export function landAfterFailure(turn: Turn, run: Run): void {
     status.afterFailure = create(AfterFailureSchema, {
       bootOnly: 'runner',
       run: runName(run),
-      runnerUntil: later(turn, context.timing.runnerKeepMs),
+      ...(mayBeInRunner(turn, run)
+        ? { runnerUntil: later(turn, context.timing.runnerKeepMs) }
+        : {}),
     });
   } else if (run.kind === RunKind.CLEAN) {
     status.automaticRecleans = 0;
@@ -39,6 +42,16 @@ export function landAfterFailure(turn: Turn, run: Run): void {
   settle(turn);
   // Somebody else's, in use, or clean: what the failed clean left is over.
   if (status.state !== HostState.MANAGEABLE) forgetFailure(turn);
+}
+
+/**
+ * Who was not booted into the runner is not there: what runs from its disk is not switched off.
+ * Nor is what a restored store remembers so, for it may have been given to somebody since.
+ */
+function mayBeInRunner({ record }: Turn, { steps }: Run): boolean {
+  if (record.lookFirstSince !== undefined) return false;
+  const booted = steps.some(({ name, attempt }) => isBootStep(name) && attempt > 0);
+  return booted || record.runner !== undefined;
 }
 
 /** A host that is off stays in no runner. */

@@ -267,6 +267,18 @@ describe('a host whose use in the lost stretch nobody knows', () => {
     expect(kinds(third)).toEqual(['verifyAccess', 'setPower']);
   });
 
+  test('is not switched off for a clean that the backup remembers', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    await plain.cut();
+    const again = await comesWithMore(rig, replica);
+    accept(rig);
+    const third = await comesAgain(rig, replica, again);
+    expect(rig.status()).toMatchObject({ run: { outcome: RunOutcome.FAILED }, poweredOn: true });
+    await third.beat(60 * 60_000);
+    expect(kinds(third).filter((kind) => kind !== 'cancel')).toEqual([]);
+  });
+
   test('says so, since when, and what to do', async () => {
     const { rig, replica } = await accepted();
     const told = await rig.during(replica.hosts.explain('h1'));
