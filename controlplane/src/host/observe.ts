@@ -10,6 +10,7 @@ import { bootOperationId } from './boots.ts';
 import { failStep } from './engine.ts';
 import { offered } from './known-steps.ts';
 import { operationParts } from './operation.ts';
+import { dropSystemPower } from './pending-power.ts';
 import { replan } from './replan.ts';
 import { stepFailure } from './step-failure.ts';
 import { factsWith } from './steps.ts';
@@ -40,6 +41,8 @@ function foldPower(turn: Turn, on: boolean): void {
   const before = turn.status.poweredOn;
   const epoch = turn.status.useEpoch;
   observePower(turn, on);
+  const wasSwitchedOn = before === false && on && activeRun(turn.status) === undefined;
+  if (wasSwitchedOn) dropSystemPower(turn, 'somebody has switched it on meanwhile');
   if (before === on || epoch !== turn.status.useEpoch) return;
   causedBy(turn, 'agent', `seen ${on ? 'on' : 'off'}`);
 }

@@ -1,8 +1,16 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, BmcIdentitySchema, HostState, RunKind, RunOutcome } from '@rackwright/api';
+import {
+  agent,
+  BmcIdentitySchema,
+  HoldScope,
+  HostState,
+  RerunClass,
+  RunKind,
+  RunOutcome,
+} from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { done, failed, verified } from './testing/bench.ts';
-import { manageable, refusalOf, runKind, statusOf } from './testing/deleting.ts';
+import { manageable, provisioned, refusalOf, runKind, statusOf } from './testing/deleting.ts';
 
 /** A clean host that is being verified. */
 function verifying() {
@@ -85,4 +93,54 @@ test.each([
   expect(refusalOf(host, request)).toMatch(/claimed by user:ann .*must be unclaimed first/);
   const outcome = host.try({ kind: 'request', request, by });
   expect(outcome.kind).toBe('kept');
+});
+
+/** A host in use whose service was held, and failed after it had switched the host off. */
+function failedService() {
+  const host = provisioned();
+  const runnerSteps = [create(agent.StepDescriptionSchema, { name: 'bios.set', rerunClass })];
+  host.context = { ...host.context, facts: { ...host.context.facts, runnerSteps } };
+  host.request({ kind: 'service', steps: [{ step: 'bios.set', arguments: {} }] });
+  host.report(done);
+  host.request(holding);
+  host.report(failed('notApplied'));
+  expect(host.record.pendingPower).toMatchObject({ by: 'system', steps: [off, on] });
+  return host;
+}
+
+const rerunClass = RerunClass.SAFE;
+const [off, on] = ['power.off', 'power.on'];
+const holding = { kind: 'hold', scope: HoldScope.WORK, reason: 'r', untilMs: undefined } as const;
+const lifting = { kind: 'releaseHold', hold: '', reason: 'x' } as const;
+
+test('a host in use is restarted once its hold is lifted, for its service left it off', () => {
+  const host = failedService();
+  host.request(lifting);
+  expect(runKind(host)).toBe(RunKind.POWER);
+});
+
+test('a host in use that somebody has switched on again is not restarted', () => {
+  const host = failedService();
+  const observations = { poweredOn: true };
+  const value = create(agent.HostUpdatedSchema, { observations });
+  const result = { case: 'hostUpdated', value } as const;
+  host.apply({ kind: 'report', report: create(agent.ReportSchema, { hostUid: 'u1', result }) });
+  host.request(lifting);
+  expect(runKind(host)).toBeUndefined();
+  expect(statusOf(host)).toMatchObject({ state: HostState.PROVISIONED, poweredOn: true });
+});
+
+test('who holds a host has its power in hand: the system restores it no more', () => {
+  const host = failedService();
+  host.request({ ...holding, scope: HoldScope.POWER, reason: 'I look after it' });
+  expect(host.record.change?.cause).toContain('dropped before it began');
+  host.request(lifting);
+  expect(runKind(host)).toBeUndefined();
+});
+
+test('a power command of a person outlives a hold', () => {
+  const host = verifying();
+  host.request({ kind: 'powerOff' });
+  host.request(holding);
+  expect(host.record.pendingPower?.by).toBe('user:test');
 });

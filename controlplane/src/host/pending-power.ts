@@ -77,3 +77,8 @@ export function dropPower(turn: Turn, why: string): void {
   const asked = `${pendingPower.steps.join(', ')} for ${pendingPower.by}`;
   causedBy(turn, system, `dropped before it began (${asked}): ${why}`);
 }
+
+/** Power as it was is for a host that nobody has looked after since: who holds it decides. */
+export function dropSystemPower(turn: Turn, why: string): void {
+  if (turn.record.pendingPower?.by === system) dropPower(turn, why);
+}

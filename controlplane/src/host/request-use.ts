@@ -1,8 +1,9 @@
 /** Requests about what a host is used for: who uses it, what runs on it, what is kept from it. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { ClaimSchema, HoldSchema, HostState, RunKind } from '@rackwright/api';
+import { ClaimSchema, HoldSchema, HoldScope, HostState, RunKind } from '@rackwright/api';
 import { startRun } from './engine.ts';
+import { dropSystemPower } from './pending-power.ts';
 import { claimedText } from './refusal.ts';
 import { refusalOfSteps } from './requested-steps.ts';
 import { isErasure } from './step-failure.ts';
@@ -141,3 +142,4 @@ export function hold(
   );
   return undefined;
 }
+  if (scope !== HoldScope.RELEASE) dropSystemPower(turn, `${by.actor} holds the host`);
