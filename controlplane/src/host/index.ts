@@ -1,4 +1,4 @@
-/** The hosts' machine and the shell that runs it; others import from here, and change hosts through `Hosts`. */
+/** The hosts' machine and its shell; others import from here, and change hosts through `Hosts`. */
 export { accessTo } from './bmc-access.ts';
 export { displayOf } from './display.ts';
 export { explainRack } from './explain-rack.ts';
@@ -15,9 +15,16 @@ export {
   type RequestOutcome,
   type TurnResult,
 } from './reconcile.ts';
-export { reservedValues } from './reservations.ts';
+export { createMethod, isCreation, keptIds } from './request-ids.ts';
+export {
+  confirm,
+  type ReserveOutcome,
+  release,
+  reserve,
+  reservedValues,
+} from './reservations.ts';
 export { whyNothingDestructive } from './surroundings.ts';
 export { defaultTiming, type EngineTiming } from './timing.ts';
 export { takeTombstone } from './tombstones.ts';
-export type { AnswerVerdict, HostRequest, RequestedStep, Requester } from './types.ts';
+export type { AnswerVerdict, HostRequest, Refusal, RequestedStep, Requester } from './types.ts';
 export { settleMs } from './wake.ts';

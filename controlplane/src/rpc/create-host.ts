@@ -18,15 +18,18 @@ import {
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
-import { fenceHold, fencesAround } from '../host/index.ts';
-import { createMethod, isCreation, keptIds } from '../host/request-ids.ts';
 import {
   confirm,
+  createMethod,
+  fenceHold,
+  fencesAround,
+  isCreation,
+  keptIds,
   type ReserveOutcome,
   release,
   reserve,
   reservedValues,
-} from '../host/reservations.ts';
+} from '../host/index.ts';
 import { answered, deleteRecord, writeRecord } from '../records/index.ts';
 import { answeredBefore, idsBefore } from './delete-host.ts';
 import { checkHostSpec } from './host-spec.ts';

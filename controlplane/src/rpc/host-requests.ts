@@ -9,7 +9,7 @@ import {
   HostState,
   PowerAction,
 } from '@rackwright/api';
-import type { HostRequest } from '../host/types.ts';
+import type { HostRequest } from '../host/index.ts';
 import { deleteHost, lastSeen } from './delete-host.ts';
 import { presentHost, readFacts } from './host-view.ts';
 import { isKnown, nameProblem, requireName } from './names.ts';

@@ -5,7 +5,7 @@
 import type { Explanation, Progress, store as wire } from '@rackwright/api';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
-import type { HostRequest, Refusal, Requester } from '../host/types.ts';
+import type { HostRequest, Refusal, Requester } from '../host/index.ts';
 import type { Identity } from '../identity/index.ts';
 
 export type RequestOutcome =

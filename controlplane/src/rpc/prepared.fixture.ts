@@ -24,7 +24,7 @@ import {
 } from '@rackwright/api';
 import { nodeClock } from '@rackwright/platform/node';
 import { type StateStore, storeKey } from '@rackwright/store';
-import { reservedValues } from '../host/reservations.ts';
+import { reservedValues } from '../host/index.ts';
 
 export interface Situation {
   readonly state: HostState;

@@ -13,8 +13,7 @@ import {
   notFound,
   type UpdateHostRequest,
 } from '@rackwright/api';
-import { fencesAround } from '../host/index.ts';
-import { release, reserve, reservedValues } from '../host/reservations.ts';
+import { fencesAround, release, reserve, reservedValues } from '../host/index.ts';
 import { checkReferences, takenFailure } from './create-host.ts';
 import { applyMask, maskPaths } from './field-mask.ts';
 import { checkHostSpec } from './host-spec.ts';
