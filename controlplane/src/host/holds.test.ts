@@ -1,5 +1,13 @@
 /** What a held host, or one that lacks something, does not do; and how it is freed. */
-import { agent, HostGoal, HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/api';
+import {
+  agent,
+  HoldScope,
+  HostGoal,
+  HostState,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+} from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { reservedValues } from './reservations.ts';
@@ -33,6 +41,19 @@ async function comesWithUnknownWork(rig: Rig, replica: Replica) {
   const journal = { id: 'j1', generation: 2n };
   return connectAgent(rig, replica, { journal, operations: [unknown] });
 }
+
+test('a hold ends within ten years, so that its end has a text form', async () => {
+  const { rig, replica } = await started(manageable);
+  const until = (untilMs: number) =>
+    replica.request({ kind: 'hold', scope: HoldScope.WORK, reason: 'r', untilMs });
+  const yearMs = 365 * 86_400_000;
+  const refused = await until(Date.UTC(10_000, 0));
+  expect(refused.kind).toBe('refused');
+  expect(JSON.stringify(refused)).toContain('ten years');
+  expect(holds(rig)).toEqual([]);
+  expect((await until(rig.clock.nowMs() + 9 * yearMs)).kind).toBe('accepted');
+  expect(holds(rig)).toEqual(['r']);
+});
 
 describe('a result of a kind that nobody here knows', () => {
   async function unsupported() {

@@ -113,6 +113,8 @@ export function unclaim(turn: Turn, reason: string, by: Requester): Refusal | un
 
 /** How many holds a host keeps. */
 const holdsMax = 32;
+/** How far ahead a hold may end: later times need not even have a text form. */
+const holdLongestMs = 10 * 365 * 86_400_000;
 
 /** Holds of a person are told apart by their reasons. */
 export function hold(
@@ -124,6 +126,9 @@ export function hold(
   if (reason === '') return invalid('reason', 'is empty; say why the host is held');
   if (untilMs !== undefined && untilMs <= turn.context.nowMs) {
     return invalid('until', 'is over already; give a time that lies ahead');
+  }
+  if (untilMs !== undefined && untilMs > turn.context.nowMs + holdLongestMs) {
+    return invalid('until', 'is more than ten years ahead; leave it out to hold for good');
   }
   const { status } = turn;
   const others = status.holds.filter((each) => each.reason !== reason || each.scope !== scope);
