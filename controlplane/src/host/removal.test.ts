@@ -140,6 +140,22 @@ test.each(['cp.abandonedStored', 'cp.tombstoneStored', 'cp.hostRemoved'])(
   },
 );
 
+test('a fence without a tombstone is lifted by the word of its agent all the same', async () => {
+  const { rig, replica } = await agentAway('cp.abandonedStored');
+  void replica.hosts.request('h1', force, { actor: 'user:test' }).catch(() => undefined);
+  await rig.advance(1_000);
+  expect(abandoned(rig)?.fencePending).toBe(true);
+  expect(rig.rack()?.tombstones).toEqual([]);
+  addFenced(rig);
+  rig.addRack('r2');
+  const after = await rig.replica({ id: 'after' });
+  await forgotten(await connectAgent(rig, after, { rackId: 'r2' }));
+  expect(abandoned(rig)?.fencePending).toBe(true);
+  await forgotten(await connectAgent(rig, after, { journal: { id: 'j1', generation: 2n } }));
+  expect(abandoned(rig)?.fencePending).toBe(false);
+  expect(rig.status('h2').holds).toEqual([]);
+});
+
 test('a crash while the fence is being lifted asks the agent again', async () => {
   const { rig, replica } = await agentAway();
   await replica.request(force);

@@ -43,15 +43,21 @@ export async function writeTombstone(deps: Writing, record: wire.HostRecord): Pr
   deps.crashPoint('cp.tombstoneStored');
 }
 
-/** The rack's agent has forgotten the host. Whether it still had a tombstone. */
+/**
+ * The rack's agent has forgotten the host. Whether that changed anything: a removal that crashed
+ * before its tombstone, and was ended by the agent's word, has left a fence without one.
+ */
 export async function takeTombstone(deps: Writing, rackId: string, uid: string): Promise<boolean> {
   const kept = await readRecord(deps.store, wire.RackRecordSchema, storeKey('racks', rackId));
-  if (kept?.record.tombstones.includes(uid) !== true) return false;
+  const hasTombstone = kept?.record.tombstones.includes(uid) === true;
+  let lifted = false;
   await changeAbandoned(deps, uid, (resource) => {
-    const pending = resource.fencePending;
-    resource.fencePending = false;
-    return pending;
+    // Only the agent of the host's own rack can act on it no more.
+    lifted = resource.fencePending && (hasTombstone || resource.rack === `racks/${rackId}`);
+    if (lifted) resource.fencePending = false;
+    return lifted;
   });
+  if (!hasTombstone) return lifted;
   deps.crashPoint('cp.fenceLifted');
   await changeRack(deps, rackId, (rack) => {
     rack.tombstones = rack.tombstones.filter((each) => each !== uid);
