@@ -29,6 +29,12 @@ export class StepJudge {
     this.#found = found;
   }
 
+  /** Nobody can know that orders were lost: their numbers are used again. */
+  forgetOrders(): void {
+    this.#begun.clear();
+    this.#flashed.clear();
+  }
+
   /** The store went back: for a while machines still begin what stands there no more. */
   restored(forMs: number): void {
     this.#backUntilMs = this.#parts.view.heap.nowMs + forMs;

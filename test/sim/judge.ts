@@ -99,13 +99,14 @@ export class Judge {
     }
     const known = seenRevision > disk.latest();
     this.#brakes.restored(known, this.#parts.view.heap.nowMs);
-    if (!known) this.#devices.forgetOrders();
+    if (!known) this.#forgetOrders();
     // What is under way goes on until the loss is accepted (DESIGN §10).
     this.#goesBack(known ? Number.POSITIVE_INFINITY : lostWorkMs);
   }
 
   /** The agent's memory of the store may be gone. */
   agentForgot(): void {
+    if (this.#wasRestored) this.#forgetOrders();
     this.#brakes.memoryLost();
     this.#goesBack(lostWorkMs);
   }
@@ -130,6 +131,12 @@ export class Judge {
     if (stored.some((bytes) => Buffer.from(bytes).includes(secret))) {
       this.found('J15', 'a BMC password stands on a disk');
     }
+  }
+
+  /** Nobody can know that orders were lost: their numbers are used again. */
+  #forgetOrders(): void {
+    this.#devices.forgetOrders();
+    this.#steps.forgetOrders();
   }
 
   /** For so long, work that the store knows no more may still be carried out. */

@@ -61,6 +61,8 @@ const troubleEveryMs = [6_000, 15_000, 30_000] as const;
 const faultsForMs = [120_000, 150_000, 200_000, 400_000] as const;
 /** The chance that a process dies at one of its crash points. */
 const crashChance = 0.02;
+/** Lease renewals after which an earlier one has surely been taken in. */
+const renewalsUntilSeen = 3;
 /** Copies of the agent's disk are taken this often, for rolling it back. */
 const backupEveryMs = 40_000;
 
@@ -92,8 +94,10 @@ class World {
   readonly #boxes: AgentBox[] = [];
   readonly #heartbeats = new Map<AgentStream, Map<bigint, number>>();
   #leaseUntilMs = -1;
-  /** The store's revision in the last lease renewal; NaN: the agent may have forgotten. */
+  /** The store's revision that the agent has surely written down; NaN: it may have forgotten. */
   #seenRevision = 0;
+  /** Those of the last lease renewals: they may have been lost on the way. */
+  readonly #renewals: number[] = [];
   #crashes = 0;
   #backup: ReadonlyMap<string, Uint8Array> | undefined;
   #judgedStable = -1;
@@ -232,7 +236,9 @@ class World {
   #noteLease(stream: AgentStream, renewal: agent.LeaseRenewal): void {
     const sentAtMs = this.#heartbeats.get(stream)?.get(renewal.heartbeatSequence);
     if (sentAtMs === undefined) return;
-    if (!Number.isNaN(this.#seenRevision)) this.#seenRevision = Number(renewal.revision);
+    this.#renewals.push(Number(renewal.revision));
+    const seen = this.#renewals.length > renewalsUntilSeen ? this.#renewals.shift() : undefined;
+    if (!Number.isNaN(this.#seenRevision)) this.#seenRevision = seen ?? 0;
     this.#leaseUntilMs = Math.max(this.#leaseUntilMs, sentAtMs + renewal.durationMs);
   }
 
