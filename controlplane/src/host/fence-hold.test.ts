@@ -1,4 +1,5 @@
-import { RunKind } from '@rackwright/api';
+import { create } from '@bufbuild/protobuf';
+import { agent, HoldScope, RunKind } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { explainHost } from './explain.ts';
 import { type Bench, bench } from './testing/bench.ts';
@@ -42,4 +43,35 @@ test('explain says what a fence waits for', () => {
     expect.stringContaining('rackwright abandoned get u0'),
     expect.stringContaining('--hold fencePending --physically-disconnected'),
   ]);
+});
+
+test("a person's hold with the very words of a fence leaves the fence standing", () => {
+  const host = bench();
+  const update = { kind: 'update', spec: host.record.host?.spec, labels: {}, fences: ['u0'] };
+  host.context = { ...host.context, fencesPending: new Set(['u0']) };
+  host.request(update as Parameters<Bench['request']>[0]);
+  const reason = statusOf(host).holds[0]?.reason ?? '';
+  host.request({ kind: 'hold', scope: HoldScope.WORK, reason, untilMs: undefined });
+  expect(statusOf(host).holds.map(({ by }) => by)).toEqual(['system', 'user:test']);
+  const lifting = { kind: 'releaseHold', hold: reason, reason: 'in a hurry' } as const;
+  expect(refusalOf(host, lifting)).toContain('physically_disconnected');
+});
+
+test("a person's hold that speaks of unknown work outlives a Hello without any", () => {
+  const host = bench();
+  const hello = (listed: agent.JournalledOperation[]) => {
+    const { session } = host.context;
+    if (session !== undefined) host.apply({ kind: 'hello', journal: session.journal, listed });
+  };
+  const operationId = 'u1/99/0/1';
+  const listed = [create(agent.JournalledOperationSchema, { operationId })];
+  hello(listed);
+  const [ours] = statusOf(host).holds;
+  const { reason = '' } = ours ?? {};
+  expect(ours).toMatchObject({ by: 'system', reason: expect.stringContaining(operationId) });
+  host.request({ kind: 'hold', scope: HoldScope.WORK, reason, untilMs: undefined });
+  hello(listed);
+  expect(statusOf(host).holds.map(({ by }) => by)).toEqual(['system', 'user:test']);
+  hello([]);
+  expect(statusOf(host).holds).toMatchObject([{ by: 'user:test', reason }]);
 });

@@ -4,7 +4,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, HoldSchema, HoldScope, type Run, type RunStep } from '@rackwright/api';
+import { agent, type Hold, HoldSchema, HoldScope, type Run, type RunStep } from '@rackwright/api';
 import { backoffDelayMs, resultFromWire } from '@rackwright/results';
 import { bmcWorked, foldBmcFailure, foldSilence, runnerAway } from './bmc-health.ts';
 import { bootOperationId, isBootStep } from './boots.ts';
@@ -355,11 +355,10 @@ function holdUnknownWork(turn: Turn, listed: readonly agent.JournalledOperation[
     return parts !== undefined && parts.runNumber > record.runCount;
   });
   const reasons = unknown.map(({ operationId }) => `${unknownWork} ${operationId}`);
-  status.holds = status.holds.filter(
-    ({ reason }) => !reason.startsWith(unknownWork) || reasons.includes(reason),
-  );
+  const isOurs = ({ by, reason }: Hold) => by === 'system' && reason.startsWith(unknownWork);
+  status.holds = status.holds.filter((hold) => !isOurs(hold) || reasons.includes(hold.reason));
   for (const reason of reasons) {
-    if (status.holds.some((hold) => hold.reason === reason)) continue;
+    if (status.holds.some((hold) => isOurs(hold) && hold.reason === reason)) continue;
     status.holds.push(
       create(HoldSchema, { scope: HoldScope.WORK, by: 'system', reason, since: now(turn) }),
     );
