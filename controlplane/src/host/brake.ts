@@ -24,7 +24,7 @@ export function hasRunnerPlace(turn: Turn, run: Run): boolean {
   const { quota } = standing ?? {};
   const free = standing === undefined || quota === undefined || hasPlace(standing, run);
   if (free || !run.steps.some(({ name }) => bootSteps.has(name))) {
-    if (run.waiting?.reason === 'capacity') stopWaiting(run);
+    if (run.waiting?.reason === 'capacity') stopWaiting(turn, run);
     return true;
   }
   const begun = run.currentStep > 0 || run.steps[0]?.state !== StepState.PENDING;

@@ -3,7 +3,15 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, HostGoal, RunOutcome, RunPhase } from '@rackwright/api';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import {
+  type Bench,
+  bench,
+  driveToErase,
+  driveToInspect,
+  inspected,
+  verified,
+} from './testing/bench.ts';
 import { complete, connectAgent, proved } from './testing/plain-agent.ts';
 import { type Rig, rigWith } from './testing/rig.ts';
 import { defaultTiming } from './timing.ts';
@@ -130,4 +138,70 @@ test('a runner that never comes up ends its run soon after the boot time is over
   await plain.beat(bootTimeoutMs + 9_000);
   expect(outcome(rig)).toBe(RunOutcome.TIMED_OUT);
   expect(rig.status().run?.error?.message).toContain('no runner reported');
+});
+
+describe('the time of the whole run', () => {
+  const dayMs = 24 * 3_600_000;
+  const runOf = (host: Bench) => {
+    const run = host.record.host?.status?.run;
+    if (run === undefined) throw new Error('no run');
+    return run;
+  };
+  const leftMs = (host: Bench) =>
+    timestampMs(runOf(host).deadline ?? timestampFromMs(0)) - host.nowMs;
+  const passWeeks = (host: Bench) => {
+    for (let day = 0; day < 20; day++) {
+      host.nowMs += dayMs;
+      const session = host.context.session;
+      if (session === undefined) throw new Error('no session');
+      host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+      host.apply({ kind: 'tick' });
+    }
+  };
+
+  test('does not run out while everything is frozen, and goes on after the thaw', () => {
+    const host = bench();
+    const freeze = { of: 'racks/r1', by: 'user:ann', reason: 'a drill', at: undefined };
+    host.context = { ...host.context, freeze };
+    driveToErase(host);
+    const before = leftMs(host);
+    passWeeks(host);
+    expect(runOf(host)).toMatchObject({ phase: RunPhase.WAITING, waiting: { reason: 'freeze' } });
+    host.context = { ...host.context, freeze: undefined };
+    host.apply({ kind: 'tick' });
+    expect(runOf(host).phase).toBe(RunPhase.RUNNING);
+    expect(leftMs(host)).toBe(before);
+  });
+
+  test('does not run out in the queue for a place', () => {
+    const host = bench();
+    host.apply({ kind: 'tick' });
+    const quota = { kind: 'atOnce', hosts: 1 } as const;
+    const full = { name: 'runner', quota, own: [], nextPlaceMs: undefined } as const;
+    host.context = { ...host.context, standings: [full] };
+    host.report(verified());
+    const before = leftMs(host);
+    passWeeks(host);
+    expect(runOf(host)).toMatchObject({ phase: RunPhase.WAITING, waiting: { reason: 'capacity' } });
+    host.context = { ...host.context, standings: [] };
+    host.apply({ kind: 'tick' });
+    expect(runOf(host).phase).toBe(RunPhase.RUNNING);
+    expect(leftMs(host)).toBe(before);
+  });
+
+  test('does not run out at a hold that the list of steps asks for', () => {
+    const host = bench(manageable);
+    host.apply({ kind: 'tick' });
+    host.report(verified());
+    const steps = ['hold', 'reboot'].map((step) => ({ step, arguments: {} }));
+    host.request({ kind: 'clean', steps });
+    driveToInspect(host);
+    host.report(inspected());
+    const before = leftMs(host);
+    passWeeks(host);
+    expect(runOf(host)).toMatchObject({ phase: RunPhase.WAITING, waiting: { reason: 'hold' } });
+    host.request({ kind: 'resume', reason: '' });
+    expect(runOf(host).phase).toBe(RunPhase.RUNNING);
+    expect(leftMs(host)).toBe(before);
+  });
 });

@@ -1,10 +1,13 @@
-/** Stored deadlines (R5): each fires once, and never because of silence alone. */
+/**
+ * Stored deadlines (R5): each fires once, and never because of silence alone, nor of what a run
+ * waits for that is not its own.
+ */
 import { RunOutcome } from '@rackwright/api';
 import { endRun } from './engine.ts';
 import { isForcedRemoval } from './forced.ts';
 import { deadlineFires } from './operation.ts';
 import { stepFailure } from './step-failure.ts';
-import { activeRun, currentStep, type Turn } from './turn.ts';
+import { activeRun, currentStep, type Turn, waitsForOthers } from './turn.ts';
 
 export function foldDeadlines(turn: Turn): void {
   const run = activeRun(turn.status);
@@ -18,7 +21,7 @@ export function foldDeadlines(turn: Turn): void {
     endRun(turn, run, RunOutcome.TIMED_OUT, failure);
     return;
   }
-  if (deadlineFires(turn, run.deadline)) {
+  if (!waitsForOthers(run) && deadlineFires(turn, run.deadline)) {
     const failure = stepFailure(
       'deadline',
       `the run waited too long, at ${step?.name ?? 'its end'}`,

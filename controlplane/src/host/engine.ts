@@ -272,7 +272,7 @@ export function completeStep(turn: Turn, run: Run, step: RunStep): void {
   step.state = StepState.SUCCEEDED;
   step.endTime = now(turn);
   delete turn.record.operation;
-  stopWaiting(run);
+  stopWaiting(turn, run);
   run.currentStep += 1;
 }
 

@@ -29,7 +29,7 @@ import {
 import { abortCauses, pauseEnd, personAdvice, stayOf } from './explain-person.ts';
 import { tellPower } from './explain-power.ts';
 import { type Told, tellHold, tellRest, tellUse } from './explain-use.ts';
-import { activeRun, currentStep, runName } from './turn.ts';
+import { activeRun, currentStep, runName, waitsForOthers } from './turn.ts';
 import type { HostContext } from './types.ts';
 
 /** `undefined` fields of the answer mean: does not apply. */
@@ -95,7 +95,7 @@ function tellRun(record: store.HostRecord, run: Run, context: HostContext): Told
     blocker: blockers[reason] ?? reason,
     since,
     nextAttemptTime: record.operation?.notBefore ?? pauseEnd(step),
-    deadline: step?.deadline ?? run.deadline,
+    deadline: step?.deadline ?? (waitsForOthers(run) ? undefined : run.deadline),
     unblock: waitingAdvice(record, reason, context),
     ...tellBrake(record, run, context),
   };

@@ -57,7 +57,7 @@ export function giveUpStep(turn: Turn, run: Run, step: RunStep, why: string): vo
   step.endTime = now(turn);
   delete step.deadline;
   delete turn.record.operation;
-  stopWaiting(run);
+  stopWaiting(turn, run);
   run.currentStep += 1;
 }
 

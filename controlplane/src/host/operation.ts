@@ -79,7 +79,7 @@ export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
     waitForAgent(turn, run);
     return 'waiting';
   }
-  if (slot.sentTo !== undefined) return standing(run, slot.sentTo, session.journal);
+  if (slot.sentTo !== undefined) return standing(turn, run, slot.sentTo, session.journal);
   const { case: kind = '' } = slot.operation.kind;
   if (session.operationKinds?.includes(kind) === false) {
     waitFor(turn, run, 'agent', `the agent of the rack does not know ${kind}: it must be updated`);
@@ -93,7 +93,7 @@ export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
   const step = run.steps[run.currentStep];
   if (step !== undefined) step.deadline = slot.operation.deadline;
   // A BMC that did not answer is waited for until it has, also while it is asked again.
-  if (run.waiting?.reason !== 'bmc' || slot.transientCount === 0) stopWaiting(run);
+  if (run.waiting?.reason !== 'bmc' || slot.transientCount === 0) stopWaiting(turn, run);
   turn.effects.push({ kind: 'send', operation: slot.operation });
   return 'sent';
 }
@@ -105,9 +105,9 @@ function openGrantFromNow(turn: Turn, { kind }: agent.Operation): void {
 }
 
 /** R9: what it means that an operation went to `sentTo`, now that `journal` is there. */
-function standing(run: Run, sentTo: agent.Journal, journal: agent.Journal): SendState {
+function standing(turn: Turn, run: Run, sentTo: agent.Journal, journal: agent.Journal): SendState {
   if (!descends(journal, sentTo)) return 'lost';
-  if (run.phase === RunPhase.WAITING && run.waiting?.reason === 'agent') stopWaiting(run);
+  if (run.phase === RunPhase.WAITING && run.waiting?.reason === 'agent') stopWaiting(turn, run);
   return 'sent';
 }
 

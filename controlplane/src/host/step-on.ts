@@ -1,6 +1,5 @@
 /** A person lets a run go on that waits for one: with its present step, or without it. */
 import { create } from '@bufbuild/protobuf';
-import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Run, RunPhase, type RunStep, SkipSchema, StepState } from '@rackwright/api';
 import { completeStep, retryStep } from './engine.ts';
 import { resumeFailed } from './resume-failed.ts';
@@ -17,11 +16,10 @@ export function stepOn(turn: Turn, request: StepOn, by: Requester): Refusal | un
   }
   const step = currentStep(run);
   if (step === undefined || !isHeld(run, step)) return refusedAt(turn, request, step);
-  extend(turn, run, step);
   if (request.kind === 'skip') skipStep(turn, run, step, request.reason, by);
   else if (step.name === 'hold') completeStep(turn, run, step);
   else retryStep(turn, run, step, {}, {});
-  stopWaiting(run);
+  stopWaiting(turn, run);
   const why = request.reason === '' ? '' : `: ${request.reason}`;
   causedBy(turn, by.actor, `${step.name} ${request.kind === 'skip' ? 'skipped' : 'resumed'}${why}`);
   return undefined;
@@ -47,13 +45,6 @@ function skipStep(turn: Turn, run: Run, step: RunStep, reason: string, by: Reque
   step.endTime = now(turn);
   step.skip = create(SkipSchema, { by: by.actor, reason, at: now(turn) });
   run.currentStep += 1;
-}
-
-/** The time that a person took is not the run's. */
-function extend({ context }: Turn, run: Run, { startTime }: RunStep): void {
-  if (run.deadline === undefined || startTime === undefined) return;
-  const heldMs = context.nowMs - timestampMs(startTime);
-  run.deadline = timestampFromMs(timestampMs(run.deadline) + heldMs);
 }
 
 function refused(turn: Turn, message: string): Refusal {

@@ -108,6 +108,7 @@ export function waitFor(
   message: string,
   began?: Timestamp,
 ): void {
+  if (run.waiting?.reason !== reason) giveBack(turn, run);
   const since = began ?? (run.waiting?.reason === reason ? run.waiting.since : undefined);
   run.phase = RunPhase.WAITING;
   const said = cut(message, messageMax);
@@ -122,10 +123,34 @@ export function waitForAgent(turn: Turn, run: Run): void {
   waitFor(turn, run, 'agent', 'the agent of the rack is not connected');
 }
 
-export function stopWaiting(run: Run): void {
+export function stopWaiting(turn: Turn, run: Run): void {
   if (run.phase !== RunPhase.WAITING) return;
+  giveBack(turn, run);
   run.phase = RunPhase.RUNNING;
   delete run.waiting;
+}
+
+/** What a run waits for that is not its own: a person, a brake, its turn. */
+const notItsOwn: ReadonlySet<string> = new Set([
+  'hold',
+  'wait',
+  'freeze',
+  'capacity',
+  'wipeBudget',
+  'restored',
+]);
+
+/** Whether the time that passes is not the run's: its deadline does not count meanwhile (R5). */
+export function waitsForOthers({ waiting }: Run): boolean {
+  return waiting !== undefined && notItsOwn.has(waiting.reason);
+}
+
+/** The end of such a wait: the deadline moves by what it took. */
+function giveBack({ context }: Turn, run: Run): void {
+  const since = run.waiting?.since;
+  if (!waitsForOthers(run) || since === undefined || run.deadline === undefined) return;
+  const waitedMs = Math.max(0, context.nowMs - timestampMs(since));
+  run.deadline = timestampFromMs(timestampMs(run.deadline) + waitedMs);
 }
 
 /** "clean 3", the way people and errors name a run. */
