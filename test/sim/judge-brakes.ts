@@ -18,6 +18,7 @@ export class BrakeJudge {
   /** Told when a person has accepted what the store has lost. */
   readonly #accepted: () => void;
   #lostSinceMs: number | undefined;
+  #noticed = false;
 
   constructor(found: (rule: string, text: string) => void, accepted: () => void) {
     this.#found = found;
@@ -27,6 +28,7 @@ export class BrakeJudge {
   /** The store was put back; `known`: an agent has seen more than it has now. */
   restored(known: boolean, nowMs: number): void {
     this.#frozenSinceMs.clear();
+    this.#noticed = false;
     this.#lostSinceMs = known ? nowMs : undefined;
   }
 
@@ -35,8 +37,14 @@ export class BrakeJudge {
     this.#lostSinceMs = undefined;
   }
 
+  /** The store counts beyond what agents have seen, and none has noticed: nobody can any more. */
+  caughtUp(): void {
+    if (!this.#noticed) this.#lostSinceMs = undefined;
+  }
+
   /** Takes in a written record of a rack or of the fleet. */
   note(key: string, value: Uint8Array, nowMs: number): void {
+    this.#noticed ||= isNoticed(key, value);
     if (this.#lostSinceMs !== undefined && isAccepted(key, value)) {
       this.#lostSinceMs = undefined;
       this.#accepted();
@@ -57,6 +65,12 @@ export class BrakeJudge {
         this.#found('J13', `${machine}: ${serial} is written, ${key} is frozen`);
     }
   }
+}
+
+function isNoticed(key: string, value: Uint8Array): boolean {
+  if (!key.startsWith('racks.')) return false;
+  const { rack } = fromBinary(store.RackRecordSchema, value);
+  return rack?.status?.restoredStore !== undefined;
 }
 
 function isAccepted(key: string, value: Uint8Array): boolean {

@@ -38,6 +38,8 @@ export class Judge {
   #revision = 0;
   /** People have put an older state of the store back. */
   #wasRestored = false;
+  /** What agents had seen of the store when it was put back. */
+  #seenRevision = Number.POSITIVE_INFINITY;
 
   constructor(parts: JudgeParts) {
     this.#parts = parts;
@@ -98,6 +100,7 @@ export class Judge {
       this.#hosts.set(change.key, { key: change.key, revision: change.revision, record });
     }
     const known = seenRevision > disk.latest();
+    this.#seenRevision = seenRevision;
     this.#brakes.restored(known, this.#parts.view.heap.nowMs);
     if (!known) this.#forgetOrders();
     // What is under way goes on until the loss is accepted (DESIGN §10).
@@ -154,6 +157,7 @@ export class Judge {
     const changes = disk.after(this.#revision, '', 1_000);
     for (const change of changes) {
       this.#revision = change.revision;
+      if (change.revision >= this.#seenRevision) this.#brakes.caughtUp();
       if (change.kind !== 'put') {
         this.#hosts.delete(change.key);
         this.#bytes.delete(change.key);
