@@ -101,3 +101,33 @@ describe('an operation in the journal', () => {
     expect(directives(plain)).toEqual([[listed.operationId, action]]);
   });
 });
+
+/** A store that fails so many times in a row as h1 is read for the Hello of a second session. */
+async function failingOnHello(failures: number) {
+  const rig = rigWith({ goal: HostGoal.MANAGEABLE });
+  const left = { count: 0 };
+  const replica = await rig.replica({
+    faults: ({ kind, key }) => {
+      if (kind === 'get' && key === 'hosts.h1' && left.count > 0) {
+        left.count -= 1;
+        throw new Error('it was changed by others all the time');
+      }
+      return { kind: 'none' };
+    },
+  });
+  const first = await connectAgent(rig, replica);
+  await first.cut();
+  left.count = failures;
+  const plain = await connectAgent(rig, replica, { journal: { id: 'j1', generation: 2n } });
+  return { rig, plain };
+}
+
+test('a host that could not take in a Hello is told again, and gets what its agent lacks', async () => {
+  const { rig, plain } = await failingOnHello(4);
+  expect(plain.ids()).toEqual([]);
+  await rig.advance(5_000);
+  expect(plain.ids()).toEqual([first]);
+  expect(plain.ended).toBe(false);
+  await plain.report(proved());
+  expect(rig.status().state).toBe(HostState.MANAGEABLE);
+});

@@ -31,7 +31,8 @@ import { isAway, readRecord, writeRecord } from '../records/index.ts';
 import { directiveFor } from './directives.ts';
 import { hintIntervalMs, rivalElsewhere, whyOver } from './elsewhere.ts';
 import { Forgetting } from './forgetting.ts';
-import { bootHost, runnerFact } from './messages.ts';
+import { foldHello } from './hello-folds.ts';
+import { bootHost } from './messages.ts';
 import { PowerSyncs } from './power-sync.ts';
 import type { LiveSession, SessionRegistry } from './registry.ts';
 import { answerOf, Settlement } from './settlement.ts';
@@ -205,7 +206,7 @@ export class RackSession {
     this.#live = live;
     this.#deps.log.info({ rack: this.#rackId, agentVersion: hello.agentVersion }, 'agent session');
     // Queued before anything that the opening wakes, so that no deadline fires on old knowledge.
-    const folded = this.#reconcile(hello, journal);
+    const folded = this.#reconcile(hello);
     this.#deps.registry.open(live);
     await folded;
     void this.sendPowerSync();
@@ -326,27 +327,10 @@ export class RackSession {
   }
 
   /** R10: each host of the rack learns what the agent knows of it. */
-  async #reconcile(hello: agent.Hello, journal: agent.Journal): Promise<void> {
-    const { hosts } = this.#deps;
-    const folds: Promise<unknown>[] = [];
-    for (const ready of hello.runners) {
-      const hostId = hosts.hostIdOfUid(ready.hostUid, this.#rackId);
-      if (hostId !== undefined) folds.push(hosts.report(hostId, runnerFact(ready)));
-    }
-    const grants = hello.grants.map(({ operationId }) => operationId);
-    for (const hostId of hosts.hostIdsOfRack(this.#rackId)) {
-      const listed = hello.operations.filter(
-        (operation) => hosts.hostIdOfUid(operation.hostUid, this.#rackId) === hostId,
-      );
-      folds.push(hosts.hello(hostId, journal, listed, grants));
-    }
-    // One host that cannot be folded in is not a reason to lose the rack.
-    for (const outcome of await Promise.allSettled(folds)) {
-      if (outcome.status === 'fulfilled') continue;
-      this.#deps.log.warn({ rack: this.#rackId, error: String(outcome.reason) }, 'a host of Hello');
-      // What only Hello can tell would be missing until the next one.
-      if (isAway(outcome.reason)) this.#sink.end();
-    }
+  async #reconcile(hello: agent.Hello): Promise<void> {
+    const folded = await foldHello(this.#deps, this.#rackId, hello, () => this.#stands());
+    // What only Hello can tell would be missing until the next one.
+    if (folded === 'storeAway') this.#sink.end();
   }
 
   async #renewLease(heartbeat: agent.Heartbeat): Promise<void> {
