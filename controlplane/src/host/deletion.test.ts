@@ -25,7 +25,9 @@ import {
   virtioDisk,
 } from './testing/bench.ts';
 import {
+  abandonedIn,
   agentLeaves,
+  callMs,
   force,
   manageable,
   normal,
@@ -229,4 +231,56 @@ test('an agent that did not confirm is asked to forget at each look at the host'
   agentLeaves(host);
   host.apply({ kind: 'tick' });
   expect(host.apply({ kind: 'tick' })).toEqual([]);
+});
+
+/** A host that an image ran on and that was given back; nothing has erased it since. */
+function released() {
+  const host = manageable();
+  host.request({ kind: 'adopt', to: HostState.PROVISIONED, reason: 'it runs the shop' });
+  host.report(verified());
+  host.request({ kind: 'release', reason: 'closed' });
+  host.report(done);
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+  return host;
+}
+
+test('a host that ran an image is erased before it goes, also when it was released long ago', () => {
+  const host = released();
+  host.request(normal);
+  expect(runKind(host)).toBe(RunKind.CLEAN);
+  expect(statusOf(host).run?.requestedBy).toBe('deletion');
+});
+
+test('a list of steps that erases nothing leaves a released host to be erased', () => {
+  const host = released();
+  host.request({ kind: 'clean', steps: [{ step: 'powerOff', arguments: {} }] });
+  host.report(done);
+  expect(runKind(host)).toBeUndefined();
+  host.request(normal);
+  expect(runKind(host)).toBe(RunKind.CLEAN);
+});
+
+test('a deletion taken back and asked again still erases what ran an image', () => {
+  const host = released();
+  host.request(normal);
+  host.request(takeBack);
+  host.report(failed('cancelled'));
+  host.request(normal);
+  expect(runKind(host)).toBe(RunKind.CLEAN);
+});
+
+test('a released host that goes by force leaves word of its data', () => {
+  const host = released();
+  agentLeaves(host);
+  const [left] = [abandonedIn(host.request(force)) ?? abandonedIn(pass(host, callMs))];
+  expect(left?.leftBehind).toContainEqual(expect.stringMatching(/^data: /));
+});
+
+test('what ran an image and is external by now goes unerased, for it is no longer ours', () => {
+  const host = released();
+  host.request({ kind: 'adopt', to: HostState.EXTERNAL, reason: 'another team' });
+  host.report(verified());
+  expect(statusOf(host).state).toBe(HostState.EXTERNAL);
+  host.request(normal);
+  expect(runKind(host)).toBe(RunKind.DELETE);
 });

@@ -56,8 +56,9 @@ export function remove(turn: Turn, request: DeleteRequest, by: Requester): Refus
   delete record.pendingPower;
   status.deletion = create(DeletionSchema, { by: by.actor, reason, at: now(turn), mode });
   const run = activeRun(status);
-  const imaged = status.state === HostState.PROVISIONED || run?.kind === RunKind.PROVISION;
-  if (imaged) record.eraseBeforeRemoval = true;
+  // A host that came here before a landing noted it, or whose provision is under way.
+  const runsImage = status.state === HostState.PROVISIONED || run?.kind === RunKind.PROVISION;
+  if (runsImage || (status.dirty && status.image !== '')) record.eraseBeforeRemoval = true;
   if (isForced(turn) && context.tombstones >= tombstonesMax) return refused(turn, tooManyRemains);
   if (run === undefined) return undefined;
   if (isForced(turn)) limitCall(turn);
@@ -88,7 +89,6 @@ export function cancelDelete(turn: Turn, reason: string, by: Requester): Refusal
     return refused(turn, `the removal has begun and cannot be taken back; ${makeAgain}`);
   delete status.deletion;
   delete status.backoff;
-  record.eraseBeforeRemoval = false;
   causedBy(turn, by.actor, `deletion taken back: ${reason || 'no reason given'}`);
   const run = activeRun(status);
   if (run?.requestedBy === deletionActor) abortFor(turn, run, 'the deletion was taken back', by);
@@ -136,10 +136,15 @@ export function driveDeletion(turn: Turn): boolean {
 type Going = Pick<Turn, 'status' | 'record' | 'spec'>;
 
 /** The run that must succeed before a host may be removed. */
-export function whatComesFirst({ status, record, spec }: Going): RunKind | undefined {
-  if (status.state === HostState.PROVISIONED) return RunKind.RELEASE;
-  const erase = record.eraseBeforeRemoval && spec.deletion?.keepData !== true;
-  return erase && status.dirty ? RunKind.CLEAN : undefined;
+export function whatComesFirst(going: Going): RunKind | undefined {
+  if (going.status.state === HostState.PROVISIONED) return RunKind.RELEASE;
+  return holdsDataToErase(going) ? RunKind.CLEAN : undefined;
+}
+
+/** What ran an image and has not been erased since, unless somebody else's data is on it by now. */
+function holdsDataToErase({ status, record, spec }: Going): boolean {
+  if (status.state === HostState.EXTERNAL || record.adoptTo === HostState.EXTERNAL) return false;
+  return record.eraseBeforeRemoval && spec.deletion?.keepData !== true && status.dirty;
 }
 
 /** What keeps a pending deletion from releasing or erasing: somebody's hold, or a fence. */
@@ -184,7 +189,7 @@ function whyNotSwitched({ status, context, record }: Turn): string | undefined {
 export function leaveRemains(turn: Turn): void {
   const { record, host, spec, status } = turn;
   if (!isForced(turn)) return;
-  if (record.eraseBeforeRemoval && spec.deletion?.keepData !== true && status.dirty) {
+  if (holdsDataToErase(turn)) {
     leaveBehind(turn, 'data: the host ran an image, and its disks have not been erased');
   }
   if (record.leftBehind.length === 0) return;

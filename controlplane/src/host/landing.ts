@@ -42,7 +42,9 @@ export function land(turn: Turn, run: Run): void {
   const landing = landings[run.kind as Kind][run.outcome as Outcome];
   const { status } = turn;
   clearFault(turn, runnerAway);
+  const before = status.state;
   status.state = landingState(turn, run, landing);
+  if (before === HostState.PROVISIONED || hasRun(turn, run)) turn.record.eraseBeforeRemoval = true;
   if (landing.disks === 'dirty') status.dirty = true;
   if (landing.disks === 'clean' && erasesAsAsked(turn, run)) {
     status.dirty = false;
@@ -54,6 +56,11 @@ export function land(turn: Turn, run: Run): void {
   // A person has said what it is.
   const open = status.state === HostState.NEW || status.state === HostState.MANAGEABLE;
   if (!open) delete turn.record.lookFirstSince;
+}
+
+/** Whether the disks hold an image now, or a part of one. */
+function hasRun({ status }: Turn, { kind }: Run): boolean {
+  return status.state === HostState.PROVISIONED || kind === RunKind.PROVISION;
 }
 
 function landingState(turn: Turn, run: Run, landing: Landing): State {
@@ -82,7 +89,8 @@ function landWell(turn: Turn, run: Run): void {
   const cleaned = run.kind === RunKind.CLEAN ? lastCleaned(turn, run) : undefined;
   if (cleaned !== undefined) status.lastCleaned = cleaned;
   // Erased as its policy asks: what that leaves dirty is not erased again.
-  if (run.kind === RunKind.CLEAN) record.eraseBeforeRemoval = false;
+  const asAsked = !run.manual || !status.dirty;
+  if (run.kind === RunKind.CLEAN && asAsked) record.eraseBeforeRemoval = false;
   const towardsGoal = !isBeside(run);
   const sameWork = status.lastError?.run.startsWith(`${runKindName(run.kind)} `) === true;
   if (towardsGoal) delete status.backoff;

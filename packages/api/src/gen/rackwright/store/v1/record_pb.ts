@@ -163,7 +163,7 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
   failedRun?: Run | undefined;
 
   /**
-   * The deletion under way has released the host: it is erased before its record goes.
+   * An image has run since the host was erased as its policy asks: it is before its record goes.
    *
    * @generated from field: bool erase_before_removal = 30;
    */
