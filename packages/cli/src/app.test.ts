@@ -8,12 +8,23 @@ import { exitCodes } from './failure.ts';
 import { runOver } from './world.fixture.ts';
 
 describe('the command line', () => {
-  test('explains itself, on every level', async () => {
-    for (const args of [['--help'], ['host', '--help'], ['host', 'create', '--help']]) {
-      const { code, out } = await runOver(args);
-      expect(code).toBe(exitCodes.done);
-      expect(out).toContain('USAGE');
+  test('explains each of its commands, in lines of 80 columns', async () => {
+    const commands: string[] = [];
+    const ahead: string[][] = [[]];
+    for (let route = ahead.pop(); route !== undefined; route = ahead.pop()) {
+      const { code, out, err } = await runOver([...route, '--help']);
+      expect([code, err]).toEqual([exitCodes.done, '']);
+      expect(out).toContain(`USAGE\n  ${['rackwright', ...route].join(' ')}`);
+      expect(out.split('\n').filter((line) => line.length > 80)).toEqual([]);
+      const [, routes] = out.split('COMMANDS\n');
+      if (routes === undefined) commands.push(route.join(' '));
+      for (const [, name] of routes?.matchAll(/^ {2}(\S+) {2,}/gm) ?? []) {
+        if (name !== undefined) ahead.push([...route, name]);
+      }
     }
+    expect(commands).toContain('host power reset');
+    expect(new Set(commands).size).toBe(commands.length);
+    expect(commands.length).toBeGreaterThan(45);
   });
 
   test.each([

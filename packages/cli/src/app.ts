@@ -7,6 +7,7 @@ import { fleetRoutes } from './commands/fleet.ts';
 import { hostRoutes } from './commands/host.ts';
 import { rackRoutes } from './commands/rack.ts';
 import { describeFailure, exitCodeOf, exitCodes } from './failure.ts';
+import { foldHelp } from './output/help.ts';
 import type { CliContext, World } from './world.ts';
 
 const routes = buildRouteMap({
@@ -22,11 +23,11 @@ const routes = buildRouteMap({
     brief: 'Bare-metal hosts from racked and cabled to provably wiped',
     fullDescription:
       'Bare-metal hosts from racked and cabled to provably wiped.\n\n' +
-      'The control plane is found by --server, --token-file and --ca-file, or by\n' +
-      'RACKWRIGHT_SERVER, RACKWRIGHT_TOKEN_FILE and RACKWRIGHT_CA_FILE, or by a file with\n' +
-      'server, tokenFile and caFile (--config, RACKWRIGHT_CONFIG or\n' +
+      'The control plane is found by --server, --token-file and --ca-file, or by ' +
+      'RACKWRIGHT_SERVER, RACKWRIGHT_TOKEN_FILE and RACKWRIGHT_CA_FILE, or by a file with ' +
+      'server, tokenFile and caFile (--config, RACKWRIGHT_CONFIG or ' +
       '~/.config/rackwright/config.yaml).\n\n' +
-      'Exit codes: 0 done, 1 refused, 2 wrong arguments, 3 not found, 4 conflict,\n' +
+      'Exit codes: 0 done, 1 refused, 2 wrong arguments, 3 not found, 4 conflict, ' +
       '5 not allowed, 6 not reachable, 7 a certificate does not verify, 70 an internal error.',
   },
 });
@@ -34,7 +35,7 @@ const routes = buildRouteMap({
 const app = buildApplication<CliContext>(routes, {
   name: 'rackwright',
   scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
-  documentation: { disableAnsiColor: true },
+  documentation: { disableAnsiColor: true, onlyRequiredInUsageLine: true },
   determineExitCode: exitCodeOf,
   localization: {
     text: {
@@ -46,9 +47,10 @@ const app = buildApplication<CliContext>(routes, {
   },
 });
 
-/** Runs one command line; resolves with the exit code. */
+/** Runs one command line; resolves with the exit code. Stricli itself writes only help. */
 export async function runCli(args: readonly string[], world: World): Promise<number> {
-  const stricli: StricliProcess = { stdout: world.out, stderr: world.err, env: {} };
+  const stdout = { write: (text: string) => world.out.write(foldHelp(text)) };
+  const stricli: StricliProcess = { stdout, stderr: world.err, env: {} };
   await run(app, args, { process: stricli, world });
   const code = Number(stricli.exitCode ?? exitCodes.done);
   if (code >= 0) return code;

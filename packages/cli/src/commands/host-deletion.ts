@@ -28,9 +28,9 @@ export const deleteHost = buildCommand({
     brief: 'Ask for a host to be deleted; refused while it is busy',
     fullDescription:
       'Ask for a host to be deleted; refused while it is busy, forced or not.\n\n' +
-      'A host that runs an image is released and erased, then it is switched off, then the\n' +
-      'agent forgets it; what fails is tried again until it succeeds. With --force agent and\n' +
-      'BMC are asked once each, whatever they answer: the record goes, and what may still be\n' +
+      'A host that runs an image is released and erased, then it is switched off, then the ' +
+      'agent forgets it; what fails is tried again until it succeeds. With --force agent and ' +
+      'BMC are asked once each, whatever they answer: the record goes, and what may still be ' +
       'is written down (rackwright abandoned list).',
   },
   parameters: {
