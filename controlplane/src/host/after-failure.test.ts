@@ -152,6 +152,29 @@ test('a failed clean is resumed from the step that failed, in the runner that is
   expect(statusOf(host)).toMatchObject({ dirty: false, faults: [] });
 });
 
+test('a resumed clean begins to wipe only with a place of its own in the budget', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const steps = ['deploy.erase_devices_metadata', 'deploy.erase_devices'];
+  host.request({ kind: 'clean', steps: steps.map((step) => ({ step, arguments: {} })) });
+  driveToInspect(host);
+  host.report(inspected());
+  host.report(erasedWell(host));
+  host.report(failed('ioError'));
+  const quota = { kind: 'inStretch', hosts: 1, stretchMs: 600_000 } as const;
+  const standings = [{ name: 'rackWipes', quota, own: [], nextPlaceMs: undefined }] as const;
+  host.context = { ...host.context, standings };
+  const effects = host.request(resume);
+  expect(runOf(host)).toMatchObject({
+    phase: RunPhase.WAITING,
+    waiting: { reason: 'wipeBudget' },
+  });
+  expect(effects).toContainEqual(
+    expect.objectContaining({ kind: 'quota', change: expect.objectContaining({ kind: 'take' }) }),
+  );
+});
+
 test('an automatic clean that is resumed leads where it was going', () => {
   const host = bench();
   driveToErase(host);

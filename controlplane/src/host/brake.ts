@@ -57,10 +57,13 @@ export function freezeText({ of, by, reason, at }: FreezeInForce): string {
   return `${of} is frozen by ${by}${since}: ${reason}`;
 }
 
-/** A host that has begun to be wiped in this run is not stopped half-way. */
+/**
+ * A host that has begun to be wiped in this run is not stopped half-way. Steps without an attempt
+ * are those of a failed run that this one goes on with: that run's place counts no more.
+ */
 function hasWipePlaces(turn: Turn, run: Run): boolean {
-  const underWay = run.steps.some(({ destructive, state }) => {
-    return destructive && state === StepState.SUCCEEDED;
+  const underWay = run.steps.some(({ destructive, state, attempt }) => {
+    return destructive && state === StepState.SUCCEEDED && attempt > 0;
   });
   if (underWay) return true;
   for (const name of ['rackWipes', 'fleetWipes'] as const) {
