@@ -42,7 +42,7 @@ describe('credentials', () => {
     expect(got).toEqual([`3 admin ${password}`, `3 admin ${password}`]);
   });
 
-  test('of another store, or of an older one that was accepted, count their versions anew', async () => {
+  test('of another store, or of an older one that was accepted, count anew', async () => {
     const world = await connected();
     const { controlPlane } = world;
     const got = asking(world, 1n);

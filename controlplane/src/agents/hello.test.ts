@@ -122,7 +122,7 @@ async function failingOnHello(failures: number) {
   return { rig, plain };
 }
 
-test('a host that could not take in a Hello is told again, and gets what its agent lacks', async () => {
+test('a host that could not take in a Hello is told again, and gets what it lacks', async () => {
   const { rig, plain } = await failingOnHello(4);
   expect(plain.ids()).toEqual([]);
   await rig.advance(5_000);

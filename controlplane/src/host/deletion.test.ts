@@ -244,7 +244,7 @@ function released() {
   return host;
 }
 
-test('a host that ran an image is erased before it goes, also when it was released long ago', () => {
+test('a host that ran an image is erased before it goes, also if it was released long ago', () => {
   const host = released();
   host.request(normal);
   expect(runKind(host)).toBe(RunKind.CLEAN);

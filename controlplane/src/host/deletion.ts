@@ -138,11 +138,11 @@ type Going = Pick<Turn, 'status' | 'record' | 'spec'>;
 /** The run that must succeed before a host may be removed. */
 export function whatComesFirst(going: Going): RunKind | undefined {
   if (going.status.state === HostState.PROVISIONED) return RunKind.RELEASE;
-  return holdsDataToErase(going) ? RunKind.CLEAN : undefined;
+  return mustBeErased(going) ? RunKind.CLEAN : undefined;
 }
 
 /** What ran an image and has not been erased since, unless somebody else's data is on it by now. */
-function holdsDataToErase({ status, record, spec }: Going): boolean {
+function mustBeErased({ status, record, spec }: Going): boolean {
   if (status.state === HostState.EXTERNAL || record.adoptTo === HostState.EXTERNAL) return false;
   return record.eraseBeforeRemoval && spec.deletion?.keepData !== true && status.dirty;
 }
@@ -189,7 +189,7 @@ function whyNotSwitched({ status, context, record }: Turn): string | undefined {
 export function leaveRemains(turn: Turn): void {
   const { record, host, spec, status } = turn;
   if (!isForced(turn)) return;
-  if (holdsDataToErase(turn)) {
+  if (mustBeErased(turn)) {
     leaveBehind(turn, 'data: the host ran an image, and its disks have not been erased');
   }
   if (record.leftBehind.length === 0) return;
