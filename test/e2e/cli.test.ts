@@ -60,7 +60,7 @@ describe('rackwright', () => {
     const json: unknown = JSON.parse((await rackwright(words('host get h1 -o json'))).out);
     expect(json).toMatchObject({ name: 'hosts/h1', spec: { bootMacs: ['52:54:00:aa:00:01'] } });
 
-    const steps = await rackwright(words('host steps h1'));
+    const steps = await rackwright(words('host clean-steps h1'));
     expect(steps.out).toContain('deploy.erase_devices');
     const busy = await rackwright(words('host clean h1'));
     expect(busy.code).toBe(1);

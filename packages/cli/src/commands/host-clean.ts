@@ -8,11 +8,10 @@ import type { Column } from '../output/table.ts';
 import { ago } from '../output/time.ts';
 import type { CliContext } from '../world.ts';
 import {
-  type HostClient,
   hostAliases,
   hostArgument,
   hostFlags,
-  reasonFlag,
+  reasonedCommand,
   requestFlag,
   showHost,
   withHosts,
@@ -48,45 +47,15 @@ export const cleanHost = buildCommand({
   },
 });
 
-export const resumeRun = steeringCommand(
-  'Go on: a run that stands at a hold, or a failed clean from the step that failed',
+export const resumeRun = reasonedCommand(
+  { brief: 'Go on: a run that stands at a hold, or a failed clean from the step that failed' },
   (hosts, call) => hosts.resumeRun(call),
 );
 
-export const skipStep = steeringCommand(
-  'Go on without the step that waits for a person, or end a pause',
+export const skipStep = reasonedCommand(
+  { brief: 'Go on without the step that waits for a person, or end a pause' },
   (hosts, call) => hosts.skipStep(call),
 );
-
-interface SteeringCall {
-  readonly name: string;
-  readonly reason: string;
-  readonly requestId: string;
-}
-
-function steeringCommand(
-  brief: string,
-  ask: (hosts: HostClient, call: SteeringCall) => ReturnType<HostClient['resumeRun']>,
-) {
-  return buildCommand({
-    docs: { brief },
-    parameters: {
-      flags: { ...hostFlags, ...reasonFlag, ...requestFlag },
-      positional: hostArgument,
-      aliases,
-    },
-    async func(
-      this: CliContext,
-      flags: SharedFlags & { reason: string; requestId: string },
-      id: string,
-    ) {
-      const { reason, requestId } = flags;
-      const call = { name: resourceName('hosts', id), reason, requestId };
-      const host = await withHosts(this.world, flags, (hosts) => ask(hosts, call));
-      showHost(this.world, flags, host);
-    },
-  });
-}
 
 export const cleanSteps = buildCommand({
   docs: { brief: 'List the clean steps: what runs, in order, and what does not' },

@@ -1,10 +1,18 @@
 /** What every command on hosts starts with. */
 import { createClient, type Host, HostSchema, HostService } from '@rackwright/api';
-import { connectionFlags, idArgument, outputFlag, type SharedFlags } from '../flags.ts';
+import { buildCommand } from '@stricli/core';
+import {
+  connectionFlags,
+  idArgument,
+  outputFlag,
+  requestFlag,
+  resourceName,
+  type SharedFlags,
+} from '../flags.ts';
 import { hostFields } from '../output/host.ts';
 import { printFields, printJson } from '../output/show.ts';
 import { type Connection, openConnection } from '../settings.ts';
-import type { World } from '../world.ts';
+import type { CliContext, World } from '../world.ts';
 import { withClient } from './calls.ts';
 
 export const hostFlags = { ...connectionFlags, ...outputFlag };
@@ -16,6 +24,9 @@ export const reasonFlag = {
 } as const;
 
 export { requestFlag } from '../flags.ts';
+
+/** Flags of a command that takes a reason. */
+export type ReasonFlags = SharedFlags & { readonly reason: string; readonly requestId: string };
 
 export type HostClient = ReturnType<typeof hostClient>;
 
@@ -32,6 +43,34 @@ export function withHosts<T>(
 export function showHost(world: World, { output }: SharedFlags, host: Host): void {
   if (output === 'json') printJson(world, HostSchema, host);
   else printFields(world, hostFields(host, world.clock));
+}
+
+/** What most requests for a host say. */
+interface ReasonedCall {
+  readonly name: string;
+  readonly reason: string;
+  readonly requestId: string;
+}
+
+/** A command that takes a host and a reason, and shows the host as it then is. */
+export function reasonedCommand(
+  docs: { readonly brief: string; readonly fullDescription?: string },
+  ask: (hosts: HostClient, call: ReasonedCall) => Promise<Host>,
+) {
+  return buildCommand({
+    docs,
+    parameters: {
+      flags: { ...hostFlags, ...reasonFlag, ...requestFlag },
+      positional: hostArgument,
+      aliases: hostAliases,
+    },
+    async func(this: CliContext, flags: ReasonFlags, id: string) {
+      const { reason, requestId } = flags;
+      const call = { name: resourceName('hosts', id), reason, requestId };
+      const host = await withHosts(this.world, flags, (hosts) => ask(hosts, call));
+      showHost(this.world, flags, host);
+    },
+  });
 }
 
 function hostClient({ channel, defaults }: Connection) {

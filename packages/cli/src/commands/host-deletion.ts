@@ -1,27 +1,22 @@
 /** rackwright host delete, cancel-delete, release-hold */
 import { DeletionMode, HostState } from '@rackwright/api';
 import { buildCommand } from '@stricli/core';
-import { resourceName, type SharedFlags } from '../flags.ts';
+import { requestFlag, resourceName } from '../flags.ts';
 import { stateText } from '../output/host.ts';
 import { printLines } from '../output/show.ts';
 import type { CliContext } from '../world.ts';
-import { hostAliases, hostArgument, hostFlags, showHost, withHosts } from './host-client.ts';
+import {
+  hostAliases,
+  hostArgument,
+  hostFlags,
+  type ReasonFlags,
+  reasonedCommand,
+  reasonFlag,
+  showHost,
+  withHosts,
+} from './host-client.ts';
 
 const aliases = hostAliases;
-const reasonFlag = {
-  reason: { kind: 'parsed', parse: String, default: '', brief: 'Why, one line' },
-} as const;
-const requestFlag = {
-  requestId: {
-    kind: 'parsed',
-    parse: String,
-    default: '',
-    brief: 'Id under which the request may be repeated safely',
-    placeholder: 'id',
-  },
-} as const;
-
-type ReasonFlags = SharedFlags & { readonly reason: string; readonly requestId: string };
 
 export const deleteHost = buildCommand({
   docs: {
@@ -66,22 +61,10 @@ export const deleteHost = buildCommand({
   },
 });
 
-export const cancelDelete = buildCommand({
-  docs: { brief: 'Take a deletion back, until the removal has begun' },
-  parameters: {
-    flags: { ...hostFlags, ...reasonFlag, ...requestFlag },
-    positional: hostArgument,
-    aliases,
-  },
-  async func(this: CliContext, flags: ReasonFlags, id: string) {
-    const name = resourceName('hosts', id);
-    const { reason, requestId } = flags;
-    const host = await withHosts(this.world, flags, (hosts) =>
-      hosts.cancelHostDeletion({ name, reason, requestId }),
-    );
-    showHost(this.world, flags, host);
-  },
-});
+export const cancelDelete = reasonedCommand(
+  { brief: 'Take a deletion back, until the removal has begun' },
+  (hosts, call) => hosts.cancelHostDeletion(call),
+);
 
 export const releaseHold = buildCommand({
   docs: { brief: 'Lift a hold once its reason has been seen to' },

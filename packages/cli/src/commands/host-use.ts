@@ -12,6 +12,8 @@ import {
   hostAliases,
   hostArgument,
   hostFlags,
+  type ReasonFlags,
+  reasonedCommand,
   reasonFlag,
   requestFlag,
   showHost,
@@ -21,57 +23,38 @@ import { listedSteps, type StepListFlags, stepListFlags } from './step-list.ts';
 
 const aliases = hostAliases;
 
-interface Call {
-  readonly name: string;
-  readonly reason: string;
-  readonly requestId: string;
-}
-
-type ReasonFlags = SharedFlags & { readonly reason: string; readonly requestId: string };
-
-/** A command that takes a host and a reason. */
-function reasonedCommand(
-  brief: string,
-  fullDescription: string,
-  ask: (hosts: HostClient, call: Call) => ReturnType<HostClient['claimHost']>,
-) {
-  return buildCommand({
-    docs: { brief, fullDescription },
-    parameters: {
-      flags: { ...hostFlags, ...reasonFlag, ...requestFlag },
-      positional: hostArgument,
-      aliases,
-    },
-    async func(this: CliContext, flags: ReasonFlags, id: string) {
-      const { reason, requestId } = flags;
-      const call = { name: resourceName('hosts', id), reason, requestId };
-      const host = await withHosts(this.world, flags, (hosts) => ask(hosts, call));
-      showHost(this.world, flags, host);
-    },
-  });
-}
-
 export const claimHost = reasonedCommand(
-  'Say that you use a host; a host has at most one claim',
-  'A claimed host is busy: it cannot be deleted, and its goal neither inspects nor cleans it.',
+  {
+    brief: 'Say that you use a host; a host has at most one claim',
+    fullDescription:
+      'A claimed host is busy: it cannot be deleted, and its goal neither inspects nor cleans it.',
+  },
   (hosts, call) => hosts.claimHost(call),
 );
 
 export const unclaimHost = reasonedCommand(
-  'Give the claim of a host up',
-  'The goal of the host goes on.',
+  {
+    brief: 'Give the claim of a host up',
+    fullDescription: 'The goal of the host goes on.',
+  },
   (hosts, call) => hosts.unclaimHost(call),
 );
 
 export const releaseHost = reasonedCommand(
-  'Give a provisioned host back: it is switched off, and cleaned by its goal',
-  'Refused while somebody else claims it or holds its release. Your own claim is given up.',
+  {
+    brief: 'Give a provisioned host back: it is switched off, and cleaned by its goal',
+    fullDescription:
+      'Refused while somebody else claims it or holds its release. Your own claim is given up.',
+  },
   (hosts, call) => hosts.releaseHost(call),
 );
 
 export const rescueHost = reasonedCommand(
-  'Boot a host into the runner, which touches nothing',
-  'The goal leaves the host alone until you ask for something else: retry lets it go on.',
+  {
+    brief: 'Boot a host into the runner, which touches nothing',
+    fullDescription:
+      'The goal leaves the host alone until you ask for something else: retry lets it go on.',
+  },
   (hosts, call) => hosts.rescueHost(call),
 );
 
@@ -223,12 +206,15 @@ export const serviceHost = buildCommand({
   },
 });
 
-export const provisionHost = imageCommand('Write an image onto an available host', (hosts, call) =>
-  hosts.provisionHost(call),
+const notYet = 'refused: images are not written yet';
+
+export const provisionHost = imageCommand(
+  `Write an image onto an available host; ${notYet}`,
+  (hosts, call) => hosts.provisionHost(call),
 );
 
 export const reimageHost = imageCommand(
-  'Write another image onto a provisioned host that you claim',
+  `Write another image onto a provisioned host that you claim; ${notYet}`,
   (hosts, call) => hosts.reimageHost(call),
 );
 

@@ -23,7 +23,7 @@ import {
   hostAliases,
   hostArgument,
   hostFlags,
-  reasonFlag,
+  reasonedCommand,
   requestFlag,
   showHost,
   withHosts,
@@ -119,7 +119,19 @@ const listHosts = buildCommand({
   },
 });
 
-const getHost = hostCommand('Show one host', (hosts, name) => hosts.getHost({ name }));
+const getHost = buildCommand({
+  docs: { brief: 'Show one host' },
+  parameters: { flags: hostFlags, positional: hostArgument, aliases },
+  async func(this: CliContext, flags: SharedFlags, id: string) {
+    const name = resourceName('hosts', id);
+    showHost(
+      this.world,
+      flags,
+      await withHosts(this.world, flags, (hosts) => hosts.getHost({ name })),
+    );
+  },
+});
+
 const verifyHost = hostCommand('Verify BMC access and identity', (hosts, name, requestId) =>
   hosts.verifyHost({ name, requestId }),
 );
@@ -127,7 +139,7 @@ const inspectHost = hostCommand('Take the inventory in the runner', (hosts, name
   hosts.inspectHost({ name, requestId }),
 );
 
-/** A command that takes a host and shows it as it then is. */
+/** A request that takes a host only, and shows it as it then is. */
 function hostCommand(
   brief: string,
   ask: (hosts: HostClient, name: string, requestId: string) => ReturnType<HostClient['getHost']>,
@@ -143,26 +155,9 @@ function hostCommand(
   });
 }
 
-const abortRun = buildCommand({
-  docs: { brief: 'End the run under way' },
-  parameters: {
-    flags: { ...hostFlags, ...reasonFlag, ...requestFlag },
-    positional: hostArgument,
-    aliases,
-  },
-  async func(
-    this: CliContext,
-    flags: SharedFlags & { reason: string; requestId: string },
-    id: string,
-  ) {
-    const name = resourceName('hosts', id);
-    const { reason, requestId } = flags;
-    const host = await withHosts(this.world, flags, (hosts) =>
-      hosts.abortRun({ name, reason, requestId }),
-    );
-    showHost(this.world, flags, host);
-  },
-});
+const abortRun = reasonedCommand({ brief: 'End the run under way' }, (hosts, call) =>
+  hosts.abortRun(call),
+);
 
 const explainHost = buildCommand({
   docs: { brief: 'Say what a host waits for, and what would make it move' },
@@ -174,22 +169,22 @@ const explainHost = buildCommand({
   },
 });
 
-/** `host power on|off|reset`. */
-function powerCommand(action: PowerAction, brief: string) {
+const oldDiskFlag = {
+  bootOldDisk: {
+    kind: 'parsed',
+    parse: String,
+    default: '',
+    brief: 'Why a host that may hold old data is booted from its disk',
+    placeholder: 'reason',
+  },
+} as const;
+
+/** `host power on|reset`. */
+function bootCommand(action: PowerAction, brief: string) {
   return buildCommand({
     docs: { brief },
     parameters: {
-      flags: {
-        ...hostFlags,
-        ...requestFlag,
-        bootOldDisk: {
-          kind: 'parsed',
-          parse: String,
-          default: '',
-          brief: 'Why a host that may hold old data is booted from its disk',
-          placeholder: 'reason',
-        },
-      },
+      flags: { ...hostFlags, ...requestFlag, ...oldDiskFlag },
       positional: hostArgument,
       aliases,
     },
@@ -208,11 +203,15 @@ function powerCommand(action: PowerAction, brief: string) {
   });
 }
 
+const powerOff = hostCommand('Switch a host off', (hosts, name, requestId) =>
+  hosts.setHostPower({ name, action: PowerAction.OFF, requestId }),
+);
+
 const powerRoutes = buildRouteMap({
   routes: {
-    on: powerCommand(PowerAction.ON, 'Switch a host on, from its disk'),
-    off: powerCommand(PowerAction.OFF, 'Switch a host off'),
-    reset: powerCommand(PowerAction.RESET, 'Switch a host off and on, from its disk'),
+    on: bootCommand(PowerAction.ON, 'Switch a host on, from its disk'),
+    off: powerOff,
+    reset: bootCommand(PowerAction.RESET, 'Switch a host off and on, from its disk'),
   },
   docs: { brief: 'Power of a host; refused while a run holds it' },
 });
@@ -254,7 +253,6 @@ export const hostRoutes = buildRouteMap({
     inspect: inspectHost,
     clean: cleanHost,
     'clean-steps': cleanSteps,
-    steps: cleanSteps,
     resume: resumeRun,
     skip: skipStep,
     service: serviceHost,

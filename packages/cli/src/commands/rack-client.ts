@@ -9,6 +9,7 @@ import {
 import type { SharedFlags } from '../flags.ts';
 import { enumName } from '../output/enum-name.ts';
 import { printFields, printJson } from '../output/show.ts';
+import { labelText } from '../output/text.ts';
 import { ago } from '../output/time.ts';
 import { openConnection } from '../settings.ts';
 import type { World } from '../world.ts';
@@ -75,10 +76,4 @@ function powerSyncText({ spec }: Rack): string {
 
 function hostsText(count: number): string {
   return count === 0 ? '' : `${count} ${count === 1 ? 'host' : 'hosts'} removed by force`;
-}
-
-function labelText(labels: Readonly<Record<string, string>>): string {
-  return Object.entries(labels)
-    .map(([key, value]) => `${key}=${value}`)
-    .join(' ');
 }

@@ -17,6 +17,7 @@ import {
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
 import type { Column } from './table.ts';
+import { labelText } from './text.ts';
 import { ago, instant } from './time.ts';
 
 /** Columns of `host list`. */
@@ -204,10 +205,4 @@ function powerText({ spec, status }: Host, withWish = false): string {
   const is = status?.poweredOn === undefined ? '' : status.poweredOn ? 'on' : 'off';
   const wish = enumName('HostPower', spec?.power ?? 0);
   return !withWish || wish === '' || wish === is ? is : `${is || 'unknown'}, wanted: ${wish}`;
-}
-
-function labelText(labels: Readonly<Record<string, string>>): string {
-  return Object.entries(labels)
-    .map(([key, value]) => `${key}=${value}`)
-    .join(' ');
 }

@@ -39,6 +39,13 @@ export function pad(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - widthOf(text)));
 }
 
+/** "a=1 b=2" */
+export function labelText(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(' ');
+}
+
 function isWide(character: string): boolean {
   return wide.test(character) || /\p{Emoji_Presentation}/u.test(character);
 }
