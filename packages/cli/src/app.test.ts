@@ -57,6 +57,22 @@ describe('the command line', () => {
     [['host', 'service', 'h1'], 'give at least one --step'],
     [['host', 'provision', 'h1'], '--image'],
     [['abandoned', 'resolve', 'u1'], '--reason'],
+    [['rack', 'update', 'r1'], 'nothing to change: give --display-name, --runs'],
+    [['fleet', 'update'], 'nothing to change: give --wipe-budget, --priority or --pool-priority'],
+    [
+      ['fleet', 'update', '--pool-priority', 'fast=1'],
+      '--pool-priority is "fast=1"; it must be POOL:INTERFACE.STEP=NUMBER',
+    ],
+    [
+      ['fleet', 'update', '--priority', 'deploy.x=1234567890'],
+      'it must be INTERFACE.STEP=NUMBER, the number 0 to 999999999',
+    ],
+    [
+      ['host', 'create', 'h1', '--rack', 'r1', '--cipher-suite', 'x'],
+      '"x" is not allowed; it must be a whole number, 0 to 999999999',
+    ],
+    [['host', 'get', 'h1', '--request-id', 'a'], '--request-id'],
+    [['host', 'power', 'off', 'h1', '--boot-old-disk', 'a'], '--boot-old-disk'],
   ])('%j ends with exit code 2 and says what is right', async (args, message) => {
     const { code, err, out } = await runOver(args);
     expect(err).toContain(message);

@@ -90,5 +90,17 @@ export function parsePair(flag: string, text: string): readonly [string, string]
 /** A whole number. Throws for anything else; Stricli prints it with the flag. */
 export function parseWhole(text: string): number {
   if (/^\d{1,9}$/.test(text)) return Number(text);
-  throw new SyntaxError(`"${text}" is no whole number`);
+  throw new SyntaxError(`"${text}" is not allowed; it must be a whole number, 0 to 999999999`);
+}
+
+/** Priorities of steps from "INTERFACE.STEP=NUMBER" texts. Throws `UsageError`. */
+export function parsePriorities(flag: string, texts: readonly string[]): Record<string, number> {
+  return Object.fromEntries(
+    texts.map((text) => {
+      const [, step, priority] = /^([^=]+)=(\d{1,9})$/.exec(text) ?? [];
+      if (step !== undefined) return [step, Number(priority)];
+      const right = 'INTERFACE.STEP=NUMBER, the number 0 to 999999999';
+      throw new UsageError(`${flag} is "${text}"; it must be ${right}`);
+    }),
+  );
 }

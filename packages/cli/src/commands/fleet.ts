@@ -2,7 +2,7 @@
 import { createClient, type Fleet, FleetSchema, FleetService } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../failure.ts';
-import { connectionFlags, outputFlag, type SharedFlags } from '../flags.ts';
+import { connectionFlags, outputFlag, parsePriorities, type SharedFlags } from '../flags.ts';
 import { printFields, printJson } from '../output/show.ts';
 import { openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
@@ -100,10 +100,13 @@ const updateFleet = buildCommand({
     if (wipeBudget !== undefined) paths.push('spec.wipe_budget');
     if (priority !== undefined) paths.push('spec.priority_overrides');
     if (poolPriority !== undefined) paths.push('spec.pools');
-    if (paths.length === 0) throw new UsageError('name what shall change, --wipe-budget say');
+    if (paths.length === 0) {
+      const flags = '--wipe-budget, --priority or --pool-priority';
+      throw new UsageError(`nothing to change: give ${flags}`);
+    }
     const budget = wipeBudget === undefined ? undefined : parseBudget(wipeBudget);
     const spec = {
-      priorityOverrides: overrides('--priority', priority ?? []),
+      priorityOverrides: parsePriorities('--priority', priority ?? []),
       pools: pools(poolPriority ?? []),
       ...(budget === undefined ? {} : { wipeBudget: budget }),
     };
@@ -112,30 +115,20 @@ const updateFleet = buildCommand({
   },
 });
 
-function overrides(flag: string, texts: readonly string[]): Record<string, number> {
-  return Object.fromEntries(
-    texts.map((text) => {
-      const found = /^([^=]+)=(\d{1,9})$/.exec(text);
-      const [, step, priority] = found ?? [];
-      if (step === undefined) {
-        throw new UsageError(`${flag} is "${text}"; it must be INTERFACE.STEP=NUMBER`);
-      }
-      return [step, Number(priority)];
-    }),
-  );
-}
-
 function pools(texts: readonly string[]) {
   const byPool = new Map<string, string[]>();
   for (const text of texts) {
     const at = text.indexOf(':');
-    if (at < 1) throw new UsageError(`--pool-priority is "${text}"; it must be POOL:STEP=NUMBER`);
+    if (at < 1) {
+      const right = 'POOL:INTERFACE.STEP=NUMBER';
+      throw new UsageError(`--pool-priority is "${text}"; it must be ${right}`);
+    }
     const pool = text.slice(0, at);
     byPool.set(pool, [...(byPool.get(pool) ?? []), text.slice(at + 1)]);
   }
   return [...byPool].map(([pool, steps]) => ({
     pool,
-    priorityOverrides: overrides('--pool-priority', steps),
+    priorityOverrides: parsePriorities('--pool-priority', steps),
   }));
 }
 

@@ -1,8 +1,7 @@
 /** Flags that say what a host is, for `host create` and `host update`. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HostSpecSchema } from '@rackwright/api';
-import { UsageError } from '../failure.ts';
-import { parseWhole, resourceName } from '../flags.ts';
+import { parsePriorities, parseWhole, resourceName } from '../flags.ts';
 import { enumValue } from '../output/enum-name.ts';
 
 const text = { kind: 'parsed', parse: String, optional: true } as const;
@@ -112,7 +111,7 @@ export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: st
   };
   const cleaning = {
     ...set('level', flags.erasure && enumValue('ErasureLevel', flags.erasure)),
-    ...set('priorityOverrides', flags.priority && parsePriorities(flags.priority)),
+    ...set('priorityOverrides', flags.priority && parsePriorities('--priority', flags.priority)),
     ...set('allowDiskless', flags.allowDiskless),
     ...set('allowUnprovenIdentity', flags.allowUnprovenIdentity),
   };
@@ -152,18 +151,6 @@ export function parseEndpoint(given: string): { address: string; port?: number }
   const plain = bracketed ?? /^([^:]*)(?::(\d{1,5}))?$/.exec(given);
   const [, address = given, port] = plain ?? [];
   return port === undefined ? { address } : { address, port: Number(port) };
-}
-
-function parsePriorities(texts: readonly string[]): Record<string, number> {
-  return Object.fromEntries(
-    texts.map((each) => {
-      const match = /^([^=]+)=(\d{1,6})$/.exec(each);
-      if (match === null) {
-        throw new UsageError(`--priority is "${each}"; it must be INTERFACE.STEP=NUMBER`);
-      }
-      return [match[1] ?? '', Number(match[2])];
-    }),
-  );
 }
 
 function set<K extends string, T>(key: K, value: T | undefined | ''): { [P in K]?: T } {

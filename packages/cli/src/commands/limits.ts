@@ -1,19 +1,14 @@
 /** Flags of limits and brakes, as racks and the fleet have them. */
 import type { Freeze, WipeBudget } from '@rackwright/api';
 import { UsageError } from '../failure.ts';
+import { requestFlag } from '../flags.ts';
 import { ago } from '../output/time.ts';
 import type { World } from '../world.ts';
 
 /** Why, and the id under which it may be repeated. */
 export const brakeFlags = {
   reason: { kind: 'parsed', parse: String, brief: 'Why, one line', placeholder: 'why' },
-  requestId: {
-    kind: 'parsed',
-    parse: String,
-    default: '',
-    brief: 'Id under which the request may be repeated safely',
-    placeholder: 'id',
-  },
+  ...requestFlag,
 } as const;
 
 export interface BrakeFlags {

@@ -71,7 +71,7 @@ export const updateRack = buildCommand({
     add('spec.wipe_budget', wipeBudget);
     add('spec.power_mismatch', powerMismatch);
     add('spec.power_sync_seconds', powerSyncSeconds);
-    if (paths.length === 0) throw new UsageError('name what shall change, --runs say');
+    if (paths.length === 0) throw new UsageError(nothingToChange);
     const limit = runs === undefined ? undefined : parseRuns(runs);
     const budget = wipeBudget === undefined ? undefined : parseBudget(wipeBudget);
     const spec = {
@@ -86,6 +86,10 @@ export const updateRack = buildCommand({
     await show(this.world, flags, (racks) => racks.updateRack({ rack, updateMask }));
   },
 });
+
+const nothingToChange =
+  'nothing to change: give --display-name, --runs, --wipe-budget, --power-mismatch or ' +
+  '--power-sync-seconds';
 
 const policies = {
   report: PowerMismatchPolicy.REPORT,
