@@ -1,5 +1,5 @@
 /** The brakes of a rack, and the word that lets its agent work for an older store. */
-import { clone, create } from '@bufbuild/protobuf';
+import { clone, create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   aborted,
@@ -51,7 +51,10 @@ export function freezeRack(deps: RpcDependencies, call: BrakeCall): Promise<Chan
 export function thawRack(deps: RpcDependencies, call: BrakeCall): Promise<ChangedRack> {
   return change(deps, call, 'thaw', ({ status }) => {
     if (status.freeze === undefined) {
-      throw failedPrecondition('NOT_FROZEN', `${call.name} is not frozen.`);
+      const instead =
+        'what a host waits for is told by `rackwright host explain HOST`, and a frozen fleet is ' +
+        'thawed by `rackwright fleet thaw`.';
+      throw failedPrecondition('NOT_FROZEN', `${call.name} is not frozen; ${instead}`);
     }
     delete status.freeze;
   });
@@ -62,7 +65,9 @@ export function acceptRestoredStore(deps: RpcDependencies, call: BrakeCall): Pro
   return change(deps, call, 'acceptStore', ({ status, record }) => {
     const { restoredStore } = status;
     if (restoredStore === undefined) {
-      const message = `The agent of ${call.name} has seen nothing that this store lacks.`;
+      const message =
+        `The agent of ${call.name} has seen nothing that this store lacks, so that there is ` +
+        'nothing to accept; what its hosts wait for is told by `rackwright host explain HOST`.';
       throw failedPrecondition('NOT_RESTORED', message);
     }
     record.incarnation = deps.store.incarnation;
@@ -104,6 +109,8 @@ async function change(
     if (rack === undefined) throw notFound(name);
     rack.status ??= create(RackStatusSchema);
     apply({ rack, status: rack.status, record });
+    // What nothing has changed is not written, for the id of the call alone.
+    if (equals(wire.RackRecordSchema, kept.record, record)) return kept;
     if (id !== '') record.requestIds = [...record.requestIds, id].slice(-requestIdsMax);
     rack.updateTime = timestampFromMs(deps.clock.nowMs());
     const written = await writeRecord(deps, wire.RackRecordSchema, key, record, kept.revision);

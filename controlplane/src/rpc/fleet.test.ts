@@ -70,8 +70,38 @@ describe('the fleet', () => {
     expect((await fleet.thawFleet({ reason: 'over' })).status?.freeze).toBeUndefined();
     // The request that came twice has been answered, and freezes nothing anew.
     expect((await fleet.freezeFleet(request)).status?.freeze).toBeUndefined();
-    expect((await failureOf(fleet.thawFleet({}))).kind).toBe('failedPrecondition');
+    const refused = await failureOf(fleet.thawFleet({}));
+    expect(refused.kind).toBe('failedPrecondition');
+    expect(JSON.stringify(refused)).toContain('rackwright rack thaw');
   });
+});
+
+test('what changes nothing is not written: not the fleet', async () => {
+  const { fleet, store } = fixture;
+  const spec = { wipeBudget: { hosts: 8, seconds: 600 } };
+  await fleet.updateFleet({ fleet: { spec } });
+  const frozen = await fleet.freezeFleet({ reason: 'a drill', requestId: 'f1' });
+  const revision = await store.latestRevision();
+  expect(await fleet.freezeFleet({ reason: 'another', requestId: 'f2' })).toEqual(frozen);
+  expect(await fleet.updateFleet({ fleet: { spec } })).toEqual(frozen);
+  expect(await store.latestRevision()).toBe(revision);
+  await fleet.thawFleet({ reason: 'over' });
+  expect(await store.latestRevision()).toBeGreaterThan(revision);
+});
+
+test('what changes nothing is not written: not a rack', async () => {
+  const { racks, store } = fixture;
+  const name = 'racks/r1';
+  const spec = { powerMismatch: PowerMismatchPolicy.ENFORCE };
+  await racks.createRack({ rackId: 'r1' });
+  await racks.updateRack({ rack: { name, spec } });
+  const frozen = await racks.freezeRack({ name, reason: 'a drill', requestId: 'f1' });
+  const revision = await store.latestRevision();
+  expect(await racks.freezeRack({ name, reason: 'another', requestId: 'f2' })).toEqual(frozen);
+  expect(await racks.updateRack({ rack: { name, spec } })).toEqual(frozen);
+  expect(await store.latestRevision()).toBe(revision);
+  await racks.thawRack({ name, reason: 'over' });
+  expect(await store.latestRevision()).toBeGreaterThan(revision);
 });
 
 describe('a rack', () => {
@@ -121,6 +151,9 @@ describe('a rack', () => {
     await racks.createRack({ rackId: 'r1' });
     const none = await failureOf(racks.acceptRestoredStore({ name, reason: 'x' }));
     expect(none.kind).toBe('failedPrecondition');
+    expect(JSON.stringify(none)).toContain('nothing to accept');
+    const notFrozen = await failureOf(racks.thawRack({ name }));
+    expect(JSON.stringify(notFrozen)).toContain('rackwright fleet thaw');
     const kept = await readRecord(store, wire.RackRecordSchema, key);
     const record = clone(wire.RackRecordSchema, kept?.record ?? create(wire.RackRecordSchema));
     const restoredStore = create(RestoredStoreSchema, { seenRevision: 900n, revision: 40n });

@@ -1,5 +1,5 @@
 /** RackService: racks, and the join tokens of their agents. */
-import { clone, create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
+import { clone, create, equals, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   aborted,
@@ -183,7 +183,8 @@ async function tryUpdate(
   applyMask(RackSchema, next.rack, wanted, paths);
   checkRack(next.rack, violations);
   violations.throwIfAny();
-  if (request.validateOnly) return present(deps, next, revision);
+  const changes = !equals(wire.RackRecordSchema, record, next);
+  if (request.validateOnly || !changes) return present(deps, next, revision);
   next.rack.updateTime = timestampFromMs(deps.clock.nowMs());
   const key = rackKey(wanted.name);
   const written = await writeRecord(deps, wire.RackRecordSchema, key, next, revision);
