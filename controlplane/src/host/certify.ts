@@ -69,7 +69,9 @@ function certifyDevices(turn: Turn, evidence: agent.Evidence): RunFailure | unde
     const problem = deviceProblem(turn, parsed, plan);
     if (problem !== undefined) return problem;
   }
-  const certificates = parsed.devices.map((device, index) => draft(turn, evidence, device, index));
+  const certificates = parsed.devices.map((device, index) =>
+    draft(turn, evidence, device, index, parsed.runnerSession),
+  );
   turn.effects.push({ kind: 'certify', certificates });
   return undefined;
 }
@@ -127,6 +129,7 @@ function draft(
   evidence: agent.Evidence,
   outcome: agent.DeviceOutcome,
   deviceIndex: number,
+  runnerSession: string,
 ): CertificateDraft {
   const { record, host, status, spec } = turn;
   const previous = record.lastStatementSha256;
@@ -148,6 +151,7 @@ function draft(
       deviceKey: deviceKey(outcome.device),
       certificate: `erasureCertificates/${id}`,
       useEpoch: status.useEpoch,
+      runnerSession,
     }),
   );
   return { id, host: host.name, statement };
@@ -184,7 +188,24 @@ export function checkCertified(turn: Turn, run: Run, inventory: Inventory): RunF
   if (inventory.runnerSession !== turn.record.runner?.runnerSession) {
     return stepFailure('interrupted', 'the runner was replaced between erasing and looking again');
   }
-  return missingDevice(turn, inventory) ?? uncertifiedDevice(turn, inventory);
+  const lack = missingDevice(turn, inventory) ?? uncertifiedDevice(turn, inventory);
+  if (lack !== undefined || isProvenBefore(run) || isOfSession(turn, inventory)) return lack;
+  return stepFailure('interrupted', 'what erased and what looked again are two runners');
+}
+
+/** Whether the session that looks has erased all itself: nobody saw what ran between two. */
+function isOfSession({ record, status }: Turn, { runnerSession }: Inventory): boolean {
+  const counting = record.certified.filter(({ useEpoch }) => useEpoch === status.useEpoch);
+  const own = counting.filter((device) => device.runnerSession === runnerSession);
+  return counting.every((device) => own.some(({ deviceKey }) => deviceKey === device.deviceKey));
+}
+
+/** Whether the session that erased last has looked itself, before a reboot of the plan. */
+function isProvenBefore({ steps, currentStep }: Run): boolean {
+  const erased = steps.findLastIndex(({ name }, at) => at < currentStep && isErasure(name));
+  return steps.slice(erased + 1, currentStep).some(({ name, state }) => {
+    return name === 'runner.inspectAgain' && state === StepState.SUCCEEDED;
+  });
 }
 
 /** H6: why what a clean has erased is not clean any more at its end, or undefined. */

@@ -17,6 +17,7 @@ import { planOf } from './known-steps.ts';
 import {
   type Bench,
   bench,
+  bootOfRunner,
   done,
   driveToInspect,
   erased,
@@ -300,6 +301,7 @@ test('a boot that is lost later repeats the erasure, and nothing that must not r
   host.report(done);
   host.report(erasedWell(host));
   host.request(resume);
+  host.report(inspected());
   driveToInspectless(host);
   expect(ordered(host)?.step).toBe('vendor.tune');
   const value = create(agent.RetryAfterSchema, {
@@ -314,7 +316,47 @@ test('a boot that is lost later repeats the erasure, and nothing that must not r
   host.report(inspected());
   expect(ordered(host)?.step, 'firmware is not flashed twice').toBe('deploy.erase_devices');
   host.report(erasedWell(host));
+  host.report(inspected());
   expect(stepAt(host)?.name, 'nobody is asked twice').toBe('power.off');
+});
+
+/** Another runner of the same boot says that it is there, and what it finds. */
+function inspectedBy(host: Bench, runnerSession: string): void {
+  const bootOperationId = bootOfRunner(runOf(host));
+  const runnerReady = { hostUid: 'u1', bootOperationId, runnerSession, bootId: 'b2' };
+  const observations = create(agent.ObservationsSchema, { runnerReady });
+  const value = create(agent.HostUpdatedSchema, { observations });
+  const result = { case: 'hostUpdated' as const, value };
+  host.apply({ kind: 'report', report: create(agent.ReportSchema, { hostUid: 'u1', result }) });
+  const found = inspected();
+  const inventory = found.case === 'complete' ? found.value.observations?.inventory : undefined;
+  if (inventory !== undefined) Object.assign(inventory, { runnerSession });
+  host.report(found);
+}
+
+test('a clean whose disks another runner looks at than the one that erased them has not ended well', () => {
+  const host = started(manageable(), 'deploy.erase_devices');
+  host.report(erasedWell(host));
+  inspectedBy(host, 's2');
+  expect(stepAt(host)?.name).toBe('runner.inspectAgain');
+  for (let more = 0; more < 5 && runOf(host).phase !== RunPhase.ENDED; more++) {
+    inspectedBy(host, 's2');
+  }
+  expect(runOf(host)).toMatchObject({ outcome: RunOutcome.FAILED, error: { type: 'interrupted' } });
+  expect(statusOf(host).dirty).toBe(true);
+});
+
+test('a clean that reboots after erasing has looked before, and looks once more for new disks', () => {
+  const host = started(manageable(), 'deploy.erase_devices', 'reboot', 'vendor.tune');
+  host.report(erasedWell(host));
+  expect(stepAt(host)?.name).toBe('runner.inspectAgain');
+  host.report(inspected());
+  driveToInspectless(host);
+  host.report(done);
+  inspectedBy(host, 's2');
+  host.report(done);
+  expect(runOf(host).outcome).toBe(RunOutcome.SUCCEEDED);
+  expect(statusOf(host).dirty).toBe(false);
 });
 
 /** A reboot without an inspection after it. */
@@ -375,6 +417,7 @@ test('powerOff ends the runner, powerOn boots another; disks are looked at while
   );
   expect(namesOf(host).slice(4)).toEqual([
     'deploy.erase_devices',
+    'runner.inspectAgain',
     'power.off',
     'hold',
     'power.bootRunner',

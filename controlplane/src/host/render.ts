@@ -43,7 +43,7 @@ export function renderBody(
   wanted: readonly RequestedStep[],
   known: readonly KnownStep[],
 ): RequestedStep[] {
-  return wanted.flatMap((each, index) => {
+  const body = wanted.flatMap((each, index) => {
     const later = wanted.slice(index + 1);
     // Devices may be named otherwise after a boot: what is erased is found anew.
     const looks = kind === RunKind.CLEAN && later.some(({ step }) => isErasure(step));
@@ -61,6 +61,16 @@ export function renderBody(
           : [each];
     }
   });
+  return kind === RunKind.CLEAN ? withLookBeforeReboot(body) : body;
+}
+
+/** Only the session that erased can show that nothing else came between: it looks before it ends. */
+function withLookBeforeReboot(body: readonly RequestedStep[]): RequestedStep[] {
+  const erased = body.findLastIndex(({ step }) => isErasure(step));
+  const off = body.findIndex(({ step }, at) => at > erased && step === 'power.off');
+  const bootsAgain = body.some(({ step }, at) => at > off && step === 'runner.await');
+  if (erased === -1 || off === -1 || !bootsAgain) return [...body];
+  return [...body.slice(0, off), ...named('runner.inspectAgain'), ...body.slice(off)];
 }
 
 /** Whether a step of a list asks for a booted runner. */
