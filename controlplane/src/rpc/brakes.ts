@@ -1,5 +1,5 @@
 /** The brakes of a rack, and the word that lets its agent work for an older store. */
-import { clone, create } from '@bufbuild/protobuf';
+import { clone, create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   aborted,
@@ -109,6 +109,8 @@ async function change(
     if (rack === undefined) throw notFound(name);
     rack.status ??= create(RackStatusSchema);
     apply({ rack, status: rack.status, record });
+    // What nothing has changed is not written, for the id of the call alone.
+    if (equals(wire.RackRecordSchema, kept.record, record)) return kept;
     if (id !== '') record.requestIds = [...record.requestIds, id].slice(-requestIdsMax);
     rack.updateTime = timestampFromMs(deps.clock.nowMs());
     const written = await writeRecord(deps, wire.RackRecordSchema, key, record, kept.revision);

@@ -76,6 +76,34 @@ describe('the fleet', () => {
   });
 });
 
+test('what changes nothing is not written: not the fleet', async () => {
+  const { fleet, store } = fixture;
+  const spec = { wipeBudget: { hosts: 8, seconds: 600 } };
+  await fleet.updateFleet({ fleet: { spec } });
+  const frozen = await fleet.freezeFleet({ reason: 'a drill', requestId: 'f1' });
+  const revision = await store.latestRevision();
+  expect(await fleet.freezeFleet({ reason: 'another', requestId: 'f2' })).toEqual(frozen);
+  expect(await fleet.updateFleet({ fleet: { spec } })).toEqual(frozen);
+  expect(await store.latestRevision()).toBe(revision);
+  await fleet.thawFleet({ reason: 'over' });
+  expect(await store.latestRevision()).toBeGreaterThan(revision);
+});
+
+test('what changes nothing is not written: not a rack', async () => {
+  const { racks, store } = fixture;
+  const name = 'racks/r1';
+  const spec = { powerMismatch: PowerMismatchPolicy.ENFORCE };
+  await racks.createRack({ rackId: 'r1' });
+  await racks.updateRack({ rack: { name, spec } });
+  const frozen = await racks.freezeRack({ name, reason: 'a drill', requestId: 'f1' });
+  const revision = await store.latestRevision();
+  expect(await racks.freezeRack({ name, reason: 'another', requestId: 'f2' })).toEqual(frozen);
+  expect(await racks.updateRack({ rack: { name, spec } })).toEqual(frozen);
+  expect(await store.latestRevision()).toBe(revision);
+  await racks.thawRack({ name, reason: 'over' });
+  expect(await store.latestRevision()).toBeGreaterThan(revision);
+});
+
 describe('a rack', () => {
   const name = 'racks/r1';
   const key = storeKey('racks', 'r1');

@@ -1,5 +1,5 @@
 /** FleetService: what holds for every rack. Its record is there from the first write on. */
-import { clone, create } from '@bufbuild/protobuf';
+import { clone, create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   aborted,
@@ -173,7 +173,8 @@ async function change(
   for (let round = 0; round < roundsMax; round++) {
     const { record, revision } = await kept(deps);
     const next = clone(wire.FleetRecordSchema, record);
-    if (apply(next, revision) === 'only look') return present(deps, next, revision);
+    const verdict = apply(next, revision);
+    if (verdict === 'only look' || isSame(record, next)) return present(deps, next, revision);
     const expected = revision === 0 ? 'absent' : revision;
     const schema = wire.FleetRecordSchema;
     const written = await writeRecord(deps, schema, fleetKey, next, expected);
@@ -182,4 +183,10 @@ async function change(
     return present(deps, next, written.revision);
   }
   throw aborted('TOO_BUSY', 'The fleet changes all the time; try again.');
+}
+
+/** What nothing has changed is not written, for the id of the call alone. */
+function isSame(before: wire.FleetRecord, after: wire.FleetRecord): boolean {
+  const { requestIds } = before;
+  return equals(wire.FleetRecordSchema, before, { ...after, requestIds });
 }
