@@ -166,6 +166,23 @@ describe('a deletion', () => {
     expect(status(host).deletion).toBeDefined();
   });
 
+  test('is not refused by a run that stands at a hold while its agent is away for too long', () => {
+    const host = manageable();
+    host.request({ kind: 'clean', steps: [{ step: 'hold', arguments: {} }] });
+    expect(status(host).run?.waiting?.reason).toBe('hold');
+    const agentSeenMs = host.nowMs;
+    host.context = { ...host.context, session: undefined, agentSeenMs };
+    host.nowMs += 89_000;
+    expect(refusal(host, remove).message).toContain('(at hold)');
+    host.nowMs += 1_000;
+    const { context } = host;
+    host.context = { ...context, sessionElsewhere: true };
+    expect(refusal(host, remove).message).toContain('(at hold)');
+    host.context = context;
+    host.request(remove);
+    expect(status(host).deletion).toBeDefined();
+  });
+
   test('is not refused by work whose agent is connected and has been silent for too long', () => {
     const host = bench();
     driveToErase(host);
@@ -221,6 +238,22 @@ describe('retry', () => {
     host.request({ kind: 'retry' });
     expect(status(host).run).toEqual(run);
   });
+});
+
+test('a host in rescue that is reset from its disk is left alone by its goal until a retry', () => {
+  const host = manageable(HostGoal.AVAILABLE);
+  host.request({ kind: 'rescue', reason: 'save the data' });
+  host.report(done);
+  host.report(done);
+  host.runnerReady();
+  host.request({ kind: 'powerReset', bootOldDiskReason: 'does it boot again?' });
+  host.report(done);
+  host.report(done);
+  expect(status(host)).toMatchObject({ inRescue: true, run: { kind: RunKind.POWER } });
+  expect(status(host).run?.phase).toBe(RunPhase.ENDED);
+  expect(explained(host).unblock.join()).toContain('rackwright host retry h1');
+  host.request({ kind: 'retry' });
+  expect(status(host).run).toMatchObject({ kind: RunKind.INSPECT, phase: RunPhase.RUNNING });
 });
 
 describe('a claim', () => {

@@ -11,7 +11,7 @@ import type { Turn } from './turn.ts';
  * its BMC is silent, or it has not got its place yet.
  */
 export function isStuck({ context }: Turn, { phase, waiting }: Run): boolean {
-  const { session, timing, nowMs } = context;
+  const { session, sessionElsewhere, agentSeenMs, timing, nowMs } = context;
   const contactMs = session === undefined ? undefined : session.lastMessageMs;
   if (contactMs !== undefined && contactMs + timing.contactDeadlineMs <= nowMs) return true;
   if (phase !== RunPhase.WAITING || waiting?.since === undefined) return false;
@@ -20,6 +20,10 @@ export function isStuck({ context }: Turn, { phase, waiting }: Run): boolean {
     case 'capacity':
     case 'wipeBudget':
       return true;
+    case 'hold':
+      // Nothing is under way at a hold, and what a person lets go on has nobody to do it.
+      if (session !== undefined || sessionElsewhere || agentSeenMs === undefined) return false;
+      return agentSeenMs + timing.contactDeadlineMs <= nowMs;
     case 'agent':
       return timestampMs(waiting.since) + timing.contactDeadlineMs <= nowMs;
     default:

@@ -47,6 +47,7 @@ export async function gatherContext(
     timing: deps.timing,
     session: session === undefined ? undefined : sessionContext(session, record),
     sessionElsewhere: isElsewhere(deps, rack?.record),
+    ...agentSeen(rack?.record),
     agentRegistered: publicKey !== undefined && publicKey.length > 0,
     agentPublicKey: publicKey,
     credentialVersion: secret?.record.credential?.version,
@@ -115,6 +116,13 @@ function isElsewhere(
   const { sessionReplica: holder = '', sessionTime } = rack ?? {};
   if (holder === '' || holder === replicaId || sessionTime === undefined) return false;
   return timestampMs(sessionTime) + sessionHintMs > clock.nowMs();
+}
+
+/** A replica that was killed with a session has left only the last renewal of its hint. */
+function agentSeen(rack: wire.RackRecord | undefined): { readonly agentSeenMs?: number } {
+  const times = [rack?.rack?.status?.lastSeenTime, rack?.sessionTime];
+  const seenMs = times.filter((time) => time !== undefined).map((time) => timestampMs(time));
+  return seenMs.length === 0 ? {} : { agentSeenMs: Math.max(...seenMs) };
 }
 
 /** Unique values are looked up only when a run could start: under way they stay the host's. */

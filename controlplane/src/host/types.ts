@@ -126,6 +126,8 @@ export interface HostContext {
   readonly session: SessionContext | undefined;
   /** Another replica says that it holds the agent's stream: then nothing is said of its absence. */
   readonly sessionElsewhere: boolean;
+  /** Wall time at which any replica is known to have heard the rack's agent last. */
+  readonly agentSeenMs?: number;
   /** False when no agent of the rack has ever joined: then nobody has anything to forget. */
   readonly agentRegistered: boolean;
   /** The rack's registered agent key (SPKI, DER). */
