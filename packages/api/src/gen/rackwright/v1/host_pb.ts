@@ -378,7 +378,7 @@ export type AfterFailure = Message<"rackwright.v1.AfterFailure"> & {
   runnerUntil?: Timestamp | undefined;
 
   /**
-   * What it may be powered on into without further words: "runner" or "rescue".
+   * What it may be powered on into without further words: "runner". Rescue boots no disk either.
    *
    * @generated from field: string boot_only = 2;
    */
@@ -677,8 +677,8 @@ export type HostStatus = Message<"rackwright.v1.HostStatus"> & {
   image: string;
 
   /**
-   * The host was booted into rescue and the goal leaves it there, until a person asks for something
-   * else (retry, clean, power on …).
+   * The host was booted into rescue, and the goal leaves it alone until a person says what it shall
+   * be instead (retry, clean, provision …). Power off, on or reset say nothing of that.
    *
    * @generated from field: bool in_rescue = 21;
    */
