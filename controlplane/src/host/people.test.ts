@@ -166,6 +166,23 @@ describe('a deletion', () => {
     expect(status(host).deletion).toBeDefined();
   });
 
+  test('is not refused by a run that stands at a hold while its agent is away for too long', () => {
+    const host = manageable();
+    host.request({ kind: 'clean', steps: [{ step: 'hold', arguments: {} }] });
+    expect(status(host).run?.waiting?.reason).toBe('hold');
+    const agentSeenMs = host.nowMs;
+    host.context = { ...host.context, session: undefined, agentSeenMs };
+    host.nowMs += 89_000;
+    expect(refusal(host, remove).message).toContain('(at hold)');
+    host.nowMs += 1_000;
+    const { context } = host;
+    host.context = { ...context, sessionElsewhere: true };
+    expect(refusal(host, remove).message).toContain('(at hold)');
+    host.context = context;
+    host.request(remove);
+    expect(status(host).deletion).toBeDefined();
+  });
+
   test('is not refused by work whose agent is connected and has been silent for too long', () => {
     const host = bench();
     driveToErase(host);
