@@ -116,7 +116,7 @@ const holdsMax = 32;
 /** How far ahead a hold may end: later times need not even have a text form. */
 const holdLongestMs = 10 * 365 * 86_400_000;
 
-/** Holds of a person are told apart by their reasons. */
+/** Holds are told apart by who set them, and by their reasons. */
 export function hold(
   turn: Turn,
   request: Extract<HostRequest, { kind: 'hold' }>,
@@ -131,7 +131,9 @@ export function hold(
     return invalid('until', 'is more than ten years ahead; leave it out to hold for good');
   }
   const { status } = turn;
-  const others = status.holds.filter((each) => each.reason !== reason || each.scope !== scope);
+  const others = status.holds.filter((each) => {
+    return each.reason !== reason || each.scope !== scope || each.by !== by.actor;
+  });
   if (others.length >= holdsMax) {
     return refused(turn, `it has ${others.length} holds, as many as are kept; lift one first`);
   }
@@ -145,6 +147,6 @@ export function hold(
       ...(untilMs === undefined ? {} : { until: timestampFromMs(untilMs) }),
     }),
   );
+  if (scope !== HoldScope.RELEASE) dropSystemPower(turn, `${by.actor} holds the host`);
   return undefined;
 }
-  if (scope !== HoldScope.RELEASE) dropSystemPower(turn, `${by.actor} holds the host`);
