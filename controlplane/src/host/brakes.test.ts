@@ -10,13 +10,12 @@ import {
   RackSchema,
   type RackSpec,
   type RackSpecSchema,
-  RunKind,
   store as wire,
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { erased, virtioDisk } from './testing/bench.ts';
-import { afterErase, complete, connectAgent, proved, toErase } from './testing/plain-agent.ts';
+import { afterErase, connectAgent, proved, toErase } from './testing/plain-agent.ts';
 import { type Replica, type Rig, rigWith } from './testing/rig.ts';
 
 const rackKey = storeKey('racks', 'r1');
@@ -144,53 +143,6 @@ describe('a limit of runs', () => {
     const plain = await verified(rig, replica, 3);
     return { rig, replica, plain };
   }
-  const position = (rig: Rig, { hosts }: Replica, id: string) =>
-    hosts.queuePosition(rig.record(id));
-
-  test('metal3-1, metal3-73: who is above it waits for its place, which is shown', async () => {
-    const { rig, replica } = await three();
-    const phases = ['h1', 'h2', 'h3'].map((id) => waiting(rig, id)?.reason);
-    expect(phases).toEqual([undefined, undefined, 'capacity']);
-    expect(waiting(rig, 'h3')?.message).toContain('racks/r1 lets 2 hosts be in the runner');
-    expect(position(rig, replica, 'h3')).toBe(1);
-    expect(rig.rack()?.running.map(({ hostUid }) => hostUid)).toEqual(['u1', 'u2']);
-    const explained = await rig.during(replica.hosts.explain('h3'));
-    expect(explained).toMatchObject({ blocker: 'the limit of runs', causes: [expect.anything()] });
-  });
-
-  test('metal3-7: a place that becomes free goes to the next one by itself', async () => {
-    const { rig, replica, plain } = await three(1);
-    expect(position(rig, replica, 'h2')).toBe(1);
-    expect(position(rig, replica, 'h3')).toBe(2);
-    const request = { kind: 'abort', reason: 'let another one' } as const;
-    await replica.request(request, 'h1');
-    await plain.report(complete(), plain.last('u1'));
-    await rig.advance(10);
-    expect(waiting(rig, 'h2')).toBeUndefined();
-    expect(position(rig, replica, 'h3')).toBe(1);
-    expect(plain.last('u2').kind.case).toBe('setPower');
-  });
-
-  test('metal3-53: who waits is deleted at once, and leaves the queue', async () => {
-    const { rig, replica, plain } = await three();
-    await replica.request({ kind: 'delete', reason: 'sold' }, 'h3');
-    await rig.advance(10);
-    await plain.say({ case: 'hostForgotten', value: { hostUid: 'u3' } });
-    await rig.advance(10);
-    expect(rig.read(storeKey('hosts', 'h3'), wire.HostRecordSchema)).toBeUndefined();
-    expect(rig.rack()?.queued).toEqual([]);
-  });
-
-  test('ironic-49: whoever is above it queues, whatever it asks for', async () => {
-    const { rig, replica } = await three(1);
-    await replica.request({ kind: 'abort', reason: 'x' }, 'h3');
-    await rig.advance(10);
-    await replica.request({ kind: 'clean', steps: [] }, 'h3');
-    await rig.advance(10);
-    expect(rig.status('h3').run?.kind).toBe(RunKind.CLEAN);
-    expect(waiting(rig, 'h3')?.reason).toBe('capacity');
-    expect(position(rig, replica, 'h3')).toBe(2);
-  });
 
   test('is kept by replicas that start anew, and no place is lost with a host', async () => {
     const { rig, replica } = await three();
