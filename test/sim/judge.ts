@@ -3,7 +3,7 @@
  * decodes records, but decides by rules of its own and uses none of the code that it judges. The
  * rules by number stand in README.md; each is kept where its number is cited.
  */
-import { equals, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { equals, fromBinary } from '@bufbuild/protobuf';
 import { DeletionMode, HostState, type Run, RunPhase, RunSchema, store } from '@rackwright/api';
 import type { StoredWrite } from './acknowledged.ts';
 import type { DriveEvent } from './drives.ts';
@@ -246,9 +246,4 @@ export class Judge {
       if (dirty.length > 0) this.found('J1', `${host.key} is available with data on ${dirty}`);
     }
   }
-}
-
-/** The bytes of a record, for comparing what a refusal must not have changed. */
-export function recordBytes(record: store.HostRecord): Uint8Array {
-  return toBinary(store.HostRecordSchema, record);
 }

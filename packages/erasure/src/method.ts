@@ -57,8 +57,3 @@ export function rerunClass(method: ErasureMethod): RerunClass {
 export function rerunClassOfAll(methods: readonly ErasureMethod[]): RerunClass {
   return methods.some((method) => rerunClass(method) === 'checkFirst') ? 'checkFirst' : 'safe';
 }
-
-/** True when the text is the name of a method. */
-export function isErasureMethod(text: string): text is ErasureMethod {
-  return (erasureMethods as readonly string[]).includes(text);
-}

@@ -18,8 +18,6 @@ const entries = {
   guard: 'packages/demo/src/guard/main.ts',
 } as const;
 
-export type ProgramName = keyof typeof entries;
-
 /** Packages that are still CommonJS ask for `require`, which modules do not have. */
 const banner = [
   "import { createRequire as makeRequire } from 'node:module';",
