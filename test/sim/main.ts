@@ -22,28 +22,50 @@ const batchSeeds = 20;
 /** `--planted` without a name. */
 const every = 'every';
 
-const { values } = parseArgs({
-  args: process.argv.slice(2).flatMap((word, at, all) => {
+const usage = `npm run sim -- [--seed N | --runs K | --minutes M] [--hosts H] [--workers W]
+               [--trace LINES] [--all] [--operators | --no-operators]
+npm run sim -- --planted [NAME]`;
+
+const values = valuesOf(
+  process.argv.slice(2).flatMap((word, at, all) => {
     const bare = word === '--planted' && (all[at + 1] ?? '--').startsWith('--');
     return bare ? [word, every] : [word];
   }),
-  allowNegative: true,
-  options: {
-    seed: { type: 'string' },
-    runs: { type: 'string', default: '100' },
-    minutes: { type: 'string' },
-    hosts: { type: 'string', default: '2' },
-    workers: { type: 'string', default: '2' },
-    trace: { type: 'string' },
-    operators: { type: 'boolean' },
-    all: { type: 'boolean', default: false },
-    planted: { type: 'string' },
-  },
-});
+);
+
+/** Ends the program where it does not understand. */
+function valuesOf(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      allowNegative: true,
+      options: {
+        seed: { type: 'string' },
+        runs: { type: 'string', default: '100' },
+        minutes: { type: 'string' },
+        hosts: { type: 'string', default: '2' },
+        workers: { type: 'string', default: '2' },
+        trace: { type: 'string' },
+        operators: { type: 'boolean' },
+        all: { type: 'boolean', default: false },
+        planted: { type: 'string' },
+        help: { type: 'boolean', default: false },
+      },
+    }).values;
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    console.error(`${error.message}\n\n${usage}`);
+    return process.exit(2);
+  }
+}
 
 process.exitCode = await main();
 
 async function main(): Promise<number> {
+  if (values.help) {
+    console.log(usage);
+    return 0;
+  }
   const planted = plantedFaults.find((fault) => fault === values.planted);
   if (values.planted !== undefined && planted === undefined) {
     const name = values.planted === every ? undefined : values.planted;
