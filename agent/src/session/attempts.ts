@@ -23,6 +23,7 @@ import { checkOperation } from './operation-check.ts';
 import { Outbox, type Outlet } from './outbox.ts';
 import { inOwnTime } from './own-time.ts';
 import {
+  afterBegin,
   cancelled,
   interrupted,
   locked,
@@ -227,7 +228,7 @@ export class Attempts {
   }
 
   async #run(attempt: Attempt, execute: () => Promise<FinalResult>): Promise<void> {
-    const result = await this.#resultOf(attempt, execute);
+    const result = afterBegin(attempt, await this.#resultOf(attempt, execute));
     this.#deps.log.info(
       { operation: attempt.id, host: attempt.hostUid, result: result.kind },
       'ended',

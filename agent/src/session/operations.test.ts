@@ -1,5 +1,5 @@
 /** R3, R4, R12 and Cancel: an operation from receipt to its answered report. */
-import { agent } from '@rackwright/api';
+import { agent, RerunClass } from '@rackwright/api';
 import type { Log } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
 import { Journal } from '../journal/index.ts';
@@ -214,6 +214,26 @@ describe('R4: no destructive step without a durable intent', () => {
     expect(world.controlPlane.hellos[1]?.operations).toMatchObject([
       { operationId: 'h/1/1/1', state: agent.JournalledOperation_State.ENDED, answered: false },
     ]);
+  });
+
+  test.each([
+    [RerunClass.NEVER_TWICE, 'failed'],
+    [RerunClass.CHECK_FIRST, 'failed'],
+    [RerunClass.SAFE, 'transientError'],
+  ])('asks nobody to try a step of class %i again that has begun', async (rerunClass, kind) => {
+    const world = await connected();
+    world.work = async (_operation, context) => {
+      await context.begin();
+      return { kind: 'transientError', cause: 'unreachable', message: 'the BMC fell silent' };
+    };
+    const operation = world.erase('h/1/1/1');
+    if (operation.kind.case === 'runStep') Object.assign(operation.kind.value, { rerunClass });
+    await world.issue(operation);
+    expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({
+      kind,
+      ...(kind === 'failed' ? { type: 'interrupted' } : {}),
+      message: expect.stringContaining('the BMC fell silent'),
+    });
   });
 
   test('takes an in-band step up again with the runner that still works on it', async () => {

@@ -1,5 +1,7 @@
 /** The results that the session itself gives. */
+import { agent, RerunClass } from '@rackwright/api';
 import type { Failed, FinalResult, RetryAfter } from '@rackwright/results';
+import type { Attempt } from './attempt.ts';
 
 /** What a locked host or a missing lease or credential is asked to wait. */
 const retryDelayMs = 10_000;
@@ -33,6 +35,18 @@ export function interrupted(lastProgress: string): Failed {
     message: 'The agent ended while this was under way; it is not repeated.',
     lastProgress,
   };
+}
+
+/**
+ * R4: "try again later" is no answer for a step that has begun and must not simply run again; what
+ * follows is decided from its being cut short.
+ */
+export function afterBegin({ operation, begun }: Attempt, result: FinalResult): FinalResult {
+  const { kind } = operation;
+  if (result.kind !== 'transientError' || !begun || kind.case !== 'runStep') return result;
+  const { mode, rerunClass } = kind.value;
+  if (mode === agent.StepMode.CHECK || rerunClass === RerunClass.SAFE) return result;
+  return { ...interrupted(''), message: `It was cut short after it had begun: ${result.message}` };
 }
 
 export function deadlinePassed(): Failed {

@@ -4,7 +4,15 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, type Hold, HoldSchema, HoldScope, type Run, type RunStep } from '@rackwright/api';
+import {
+  agent,
+  type Hold,
+  HoldSchema,
+  HoldScope,
+  RerunClass,
+  type Run,
+  type RunStep,
+} from '@rackwright/api';
 import { backoffDelayMs, resultFromWire } from '@rackwright/results';
 import { bmcWorked, foldBmcFailure, foldSilence, runnerAway } from './bmc-health.ts';
 import { bootOperationId, isBootStep } from './boots.ts';
@@ -87,7 +95,7 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
       return { kind: 'applied' };
     case 'continuing':
       turn.effects.push({ kind: 'progress', continuing: result.value });
-      if (result.value.begun) noteBegun(turn, attempt.run);
+      if (result.value.begun) foldBegun(turn, attempt);
       return undefined;
     case 'retryAfter':
       foldConflict(turn, attempt, result.value);
@@ -104,6 +112,12 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
     case undefined:
       return foldUnsupported(turn, attempt, report, 'no result');
   }
+}
+
+function foldBegun(turn: Turn, { run, step }: Attempt): void {
+  noteBegun(turn, run);
+  const slot = turn.record.operation;
+  if (slot !== undefined && step.rerunClass === RerunClass.NEVER_TWICE) slot.begun = true;
 }
 
 function attemptOf(turn: Turn, operationId: string): Attempt | undefined {
@@ -164,6 +178,7 @@ function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete
 function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAfter): void {
   if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, result.message);
   const slot = turn.record.operation;
+  if (slot?.begun === true) return interruptStep(turn, run, step, result.message);
   if (result.reason === agent.ConflictReason.INVALID_STATE) {
     const definition = stepDefinition(step);
     // The host is on, or the boot that the order was for is over.
@@ -218,6 +233,8 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
     return bootAgain(turn, run, step, result.message);
   }
   const slot = turn.record.operation;
+  // R4: whatever kept it from its end, it has begun.
+  if (slot?.begun === true) return interruptStep(turn, run, step, result.message);
   const { timing, nowMs } = turn.context;
   const count = (slot?.transientCount ?? 0) + 1;
   const first = slot?.firstTransientTime ?? now(turn);

@@ -2,6 +2,7 @@
  * Promises that hold together: what comes twice, late, out of scope or unproved changes nothing.
  */
 import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   HostState,
@@ -13,6 +14,7 @@ import {
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import {
+  type Bench,
   bench,
   done,
   driveToErase,
@@ -48,7 +50,8 @@ test('R7: a result of an earlier attempt changes nothing', () => {
   expect(host.record).toEqual(before);
 });
 
-test('R4: a step that must never run twice is not ordered again once it was cut short', () => {
+/** A clean at a step that must never run twice. */
+function atNeverTwice(): Bench {
   const host = bench();
   driveToErase(host);
   host.report(complete(host.evidence([erased(virtioDisk)])));
@@ -65,13 +68,48 @@ test('R4: a step that must never run twice is not ordered again once it was cut 
   host.request({ kind: 'clean', steps: [{ step: 'firmware.update', arguments: {} }] });
   driveToInspect(host);
   host.report(inspected());
-  const { id } = host.operation();
   expect(host.operation().kind.case).toBe('runStep');
-  host.report(failed('interrupted'), id);
+  return host;
+}
+
+test('R4: a step that must never run twice is not ordered again once it was cut short', () => {
+  const host = atNeverTwice();
+  host.report(failed('interrupted'));
   const runs = host.record.host?.status?.run;
   const again = host.record.operation?.operation;
   expect(again?.kind.case === 'runStep' && again.kind.value.step).not.toBe('firmware.update');
   expect(runs?.steps.find(({ name }) => name === 'firmware.update')?.attempt).toBe(1);
+});
+
+test.each<[string, agent.Report['result']]>([
+  [
+    'a transient error',
+    {
+      case: 'transientError',
+      value: create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'silent' }),
+    },
+  ],
+  [
+    'a conflict',
+    {
+      case: 'retryAfter',
+      value: create(agent.RetryAfterSchema, {
+        reason: agent.ConflictReason.LOCKED,
+        message: 'busy',
+        delay: durationFromMs(10_000),
+      }),
+    },
+  ],
+])('R4: nor once it has begun and ends with %s', (_text, result) => {
+  const host = atNeverTwice();
+  const value = create(agent.ContinuingSchema, { begun: true });
+  host.report({ case: 'continuing', value });
+  host.report(result);
+  expect(host.record.operation).toBeUndefined();
+  expect(host.record.host?.status?.run?.waiting?.reason).toBe('hold');
+  const early = atNeverTwice();
+  early.report(result);
+  expect(early.record.operation?.operation?.id, 'it had not begun').toMatch(/\/2$/);
 });
 
 test('a disk out of scope stands in no plan', () => {
