@@ -46,7 +46,7 @@ export type SlotChange =
  */
 export const placesMax = 1_000;
 /** Hosts that may wait for one limit; more than that ask again later. */
-export const queuedMax = 400;
+const queuedMax = 400;
 
 /** The slots after a change; the same object when nothing changes. */
 export function changedSlots(
