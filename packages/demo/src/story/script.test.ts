@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parseScript } from './script.ts';
 
@@ -41,4 +43,10 @@ test.for([
 ])('refuses "%s" with its line and what would be right', ([line = '', right = '']) => {
   expect(() => parseScript(`# first\n${line}`)).toThrow(/^line 2/);
   expect(() => parseScript(line)).toThrow(right);
+});
+
+const folder = join(import.meta.dirname, '../../scripts');
+
+test.each(readdirSync(folder))('understands %s, which comes with the demo', (name) => {
+  expect(parseScript(readFileSync(join(folder, name), 'utf8'))).not.toEqual([]);
 });
