@@ -5,7 +5,7 @@ import { stateDiagram } from '@rackwright/controlplane';
 import { expect, test } from 'vitest';
 import { findBans } from './tidy/bans.ts';
 import { findLooseVersions, findUndeclared, type Manifest, needsOf } from './tidy/dependencies.ts';
-import { diagramBlock, diagramIn, findBrokenLinks } from './tidy/documents.ts';
+import { diagramBlock, diagramIn, findBrokenLinks, findLooseCitations } from './tidy/documents.ts';
 import { findMissingHeader } from './tidy/headers.ts';
 import { describeGraph, findDead, findEscapes, workspaceOf } from './tidy/imports.ts';
 import { findLayerFaults } from './tidy/layers.ts';
@@ -92,6 +92,14 @@ test('declares in each workspace what it imports, in one version', () => {
 test('has no link in a README that leads nowhere', () => {
   const readmes = readSources(paths.filter((path) => path.endsWith('.md')));
   expect(allOf((file) => findBrokenLinks(file, paths), readmes)).toEqual([]);
+});
+
+test('cites no section or rule that is not defined', () => {
+  const design = readFileSync(join(root, 'controlplane/DESIGN.md'), 'utf8');
+  const texts = readSources(paths.filter((path) => /\.(ts|proto|md)$/.test(path)));
+  const cited = (file: SourceFile) => /DESIGN [§R]\d/.test(file.text);
+  expect(texts.filter(cited).length).toBeGreaterThan(40);
+  expect(allOf((file) => findLooseCitations(file, design), texts.filter(cited))).toEqual([]);
 });
 
 test('shows in the README the diagram of the machine that runs', () => {

@@ -1,4 +1,4 @@
-/** Checks of README files: links that resolve, and a state diagram that is the machine's own. */
+/** Checks of documents: links and citations lead somewhere, the diagram is the machine's own. */
 import { posix } from 'node:path';
 import type { Finding, SourceFile } from './sources.ts';
 
@@ -12,6 +12,21 @@ export function findBrokenLinks(file: SourceFile, paths: readonly string[]): Fin
       const resolves = paths.some((path) => path === target || path.startsWith(`${target}/`));
       if (resolves) return [];
       return [{ path: file.path, line: index + 1, message: `"${link}" leads nowhere` }];
+    }),
+  );
+}
+
+/** Citations as "DESIGN §5, §7" or "DESIGN R4, R9" of what `design` has no section or rule for. */
+export function findLooseCitations(file: SourceFile, design: string): Finding[] {
+  const defined = new Set([
+    ...[...design.matchAll(/^## (\d+)\. /gm)].map(([, section]) => `§${section}`),
+    ...[...design.matchAll(/^- \*\*(R\d+)\*\* /gm)].map(([, rule]) => rule),
+  ]);
+  return file.text.split('\n').flatMap((line, index) =>
+    [...line.matchAll(/DESIGN ((?:§|R)\d+(?:, (?:§|R)\d+)*)/g)].flatMap(([, cited = '']) => {
+      const loose = cited.split(', ').filter((name) => !defined.has(name));
+      const message = `DESIGN.md defines no ${loose.join(' and no ')}`;
+      return loose.length === 0 ? [] : [{ path: file.path, line: index + 1, message }];
     }),
   );
 }
