@@ -334,7 +334,7 @@ function inspectedBy(host: Bench, runnerSession: string): void {
   host.report(found);
 }
 
-test('a clean whose disks another runner looks at than the one that erased them has not ended well', () => {
+test('a clean fails when another runner looks at its disks than erased them', () => {
   const host = started(manageable(), 'deploy.erase_devices');
   host.report(erasedWell(host));
   inspectedBy(host, 's2');
@@ -346,7 +346,7 @@ test('a clean whose disks another runner looks at than the one that erased them 
   expect(statusOf(host).dirty).toBe(true);
 });
 
-test('a clean that reboots after erasing has looked before, and looks once more for new disks', () => {
+test('a clean that reboots after erasing looks before, and once more for new disks', () => {
   const host = started(manageable(), 'deploy.erase_devices', 'reboot', 'vendor.tune');
   host.report(erasedWell(host));
   expect(stepAt(host)?.name).toBe('runner.inspectAgain');

@@ -64,7 +64,7 @@ export function renderBody(
   return kind === RunKind.CLEAN ? withLookBeforeReboot(body) : body;
 }
 
-/** Only the session that erased can show that nothing else came between: it looks before it ends. */
+/** Only the session that erased can show that nothing came between: it looks before it ends. */
 function withLookBeforeReboot(body: readonly RequestedStep[]): RequestedStep[] {
   const erased = body.findLastIndex(({ step }) => isErasure(step));
   const off = body.findIndex(({ step }, at) => at > erased && step === 'power.off');
