@@ -12,6 +12,7 @@ import {
 } from '@rackwright/api';
 import { eraseStep } from '../steps/index.ts';
 import { isEngineStep } from './steps.ts';
+import { hostId } from './told.ts';
 
 /** What the lines name: as people type it. */
 interface Named {
@@ -116,7 +117,7 @@ export function adviceFor(type: string, record: store.HostRecord): string[] {
 
 function namesOf(record: store.HostRecord): Named {
   const bmc = record.host?.spec?.bmc;
-  const host = record.host?.name.replace(/^hosts\//, '') ?? 'HOST';
+  const host = hostId(record);
   const redfish = bmc?.protocol === BmcProtocol.REDFISH;
   const port = bmc?.port ?? (redfish ? 443 : 623);
   return {

@@ -4,6 +4,7 @@ import type { Run, store } from '@rackwright/api';
 import { freezeText } from './brake.ts';
 import { lookFirstReason } from './goal.ts';
 import { isRestoredHold } from './restored.ts';
+import { hostId } from './told.ts';
 import type { HostContext } from './types.ts';
 
 interface ToldOfBrake {
@@ -94,10 +95,11 @@ export function tellRestored(record: store.HostRecord, context: HostContext) {
 }
 
 /** After the acceptance: a goal that leaves a host alone which may have been taken into use. */
-export function tellLookFirst({ host, lookFirstSince }: store.HostRecord) {
+export function tellLookFirst(record: store.HostRecord) {
+  const { host, lookFirstSince } = record;
   const reason = host?.status?.backoff?.givenUpReason;
   if (lookFirstSince === undefined || reason !== lookFirstReason) return undefined;
-  const id = host?.name.replace(/^hosts\//, '') ?? 'HOST';
+  const id = hostId(record);
   const text = 'what it was used for in the stretch that the store has lost is not known here';
   return {
     headline: `not booted nor erased by itself: ${lookFirstReason}`,

@@ -2,13 +2,9 @@
 import { DeletionMode, HoldScope, type HostSpec, type Run, type store } from '@rackwright/api';
 import { whatComesFirst, whatKeeps } from './deletion.ts';
 import { displayOf } from './display.ts';
-import type { Told } from './explain-use.ts';
 import { isFenceHold } from './fence-hold.ts';
 import { whatIsNewer } from './newer.ts';
-
-function hostId(record: store.HostRecord): string {
-  return record.host?.name.replace(/^hosts\//, '') ?? 'HOST';
-}
+import { hostId, type Told } from './told.ts';
 
 /** Somebody keeps a pending deletion from going on; undefined when nobody does. */
 export function tellKeptDeletion(record: store.HostRecord): Told | undefined {

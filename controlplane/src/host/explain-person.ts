@@ -3,11 +3,12 @@ import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Run, RunStep, store } from '@rackwright/api';
 import { pauseEndsMs } from './pause.ts';
+import { hostId } from './told.ts';
 import { currentStep } from './turn.ts';
 
 /** What a person can do about a run that stands at a hold or a pause. */
 export function personAdvice(record: store.HostRecord, reason: 'hold' | 'wait'): string[] {
-  const id = record.host?.name.replace(/^hosts\//, '') ?? 'HOST';
+  const id = hostId(record);
   const run = record.host?.status?.run;
   const step = run === undefined ? undefined : currentStep(run);
   if (reason === 'wait') {
@@ -41,7 +42,7 @@ export function stayOf(record: store.HostRecord): {
 } {
   const stay = record.host?.status?.afterFailure;
   if (stay === undefined || record.failedRun === undefined) return { causes: [], unblock: [] };
-  const id = record.host?.name.replace(/^hosts\//, '') ?? 'HOST';
+  const id = hostId(record);
   const until = stay.runnerUntil;
   const text =
     until === undefined

@@ -14,8 +14,8 @@ import {
 import { adviceFor } from './advice.ts';
 import { bmcUnreachable } from './bmc-health.ts';
 import { displayOf } from './display.ts';
-import type { Told } from './explain-use.ts';
 import { powerMismatch } from './power-policy.ts';
+import { hostId, type Told } from './told.ts';
 
 /** What is to be said, and which failure's advice helps. */
 const troubles: Readonly<Record<string, { readonly says: string; readonly advice: string }>> = {
@@ -52,7 +52,7 @@ export function tellPower(record: store.HostRecord): Told | undefined {
 
 /** Each line is one way out; a switch is named only where nobody refuses it. */
 function mismatchAdvice(record: store.HostRecord, status: HostStatus): string[] {
-  const host = id(record);
+  const host = hostId(record);
   const leave = `leave it as it is: rackwright host update ${host} --power unmanaged`;
   const wantsOn = status.poweredOn !== true;
   if (wantsOn && status.state === HostState.AVAILABLE) return [leave];
@@ -79,8 +79,4 @@ function tellTrouble(record: store.HostRecord, { type, message, since, severity 
 
 function nextTime(record: store.HostRecord): Timestamp | undefined {
   return record.powerEnforcement?.nextTime;
-}
-
-function id(record: store.HostRecord): string {
-  return record.host?.name.replace(/^hosts\//, '') ?? 'HOST';
 }

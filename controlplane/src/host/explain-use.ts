@@ -2,25 +2,11 @@
  * Explains what people have said of a host: holds, its claim, rescue, adoption, someone else's
  * care; and what of it failed beside the goal. Pure.
  */
-import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { HoldScope, HostGoal, HostState, type store } from '@rackwright/api';
+import { HoldScope, HostState, type store } from '@rackwright/api';
 import { adviceFor } from './advice.ts';
 import { displayOf } from './display.ts';
-
-/** What an explanation says; fields that are unset do not apply. */
-export interface Told {
-  readonly headline: string;
-  readonly causes?: readonly { readonly text: string; readonly since?: Timestamp | undefined }[];
-  readonly blocker?: string;
-  readonly since?: Timestamp | undefined;
-  readonly nextAttemptTime?: Timestamp | undefined;
-  readonly deadline?: Timestamp | undefined;
-  readonly unblock?: readonly string[];
-}
-
-function hostId(record: store.HostRecord): string {
-  return record.host?.name.replace(/^hosts\//, '') ?? 'HOST';
-}
+import { wantsAvailable } from './goal.ts';
+import { hostId, type Told } from './told.ts';
 
 /** A hold that keeps everything new from starting, or a power request from being carried out. */
 export function tellHold(record: store.HostRecord): Told | undefined {
@@ -46,7 +32,8 @@ export function tellHold(record: store.HostRecord): Told | undefined {
 /** Why the goal leaves a host alone that it could lead further. */
 export function tellUse(record: store.HostRecord): Told | undefined {
   const status = record.host?.status;
-  if (status?.state !== HostState.MANAGEABLE || !wantsAvailable(record)) return undefined;
+  if (status?.state !== HostState.MANAGEABLE || !wantsAvailable(record.host?.spec))
+    return undefined;
   const { claim } = status;
   const display = displayOf(status);
   if (claim !== undefined) {
@@ -106,9 +93,4 @@ function tellFailedBeside(record: store.HostRecord): Told | undefined {
     since: fault.since,
     unblock: adviceFor(lastError.failure?.type ?? '', record),
   };
-}
-
-function wantsAvailable(record: store.HostRecord): boolean {
-  const spec = record.host?.spec;
-  return spec?.goal !== HostGoal.MANAGEABLE && spec?.retired !== true;
 }

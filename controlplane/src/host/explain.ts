@@ -28,7 +28,8 @@ import {
 } from './explain-deletion.ts';
 import { abortCauses, pauseEnd, personAdvice, stayOf } from './explain-person.ts';
 import { tellPower } from './explain-power.ts';
-import { type Told, tellHold, tellRest, tellUse } from './explain-use.ts';
+import { tellHold, tellRest, tellUse } from './explain-use.ts';
+import type { Told } from './told.ts';
 import { activeRun, currentStep, runName, waitsForOthers } from './turn.ts';
 import type { HostContext } from './types.ts';
 

@@ -7,6 +7,7 @@ import {
   BmcEndpointSchema,
   GoalBackoffSchema,
   HostGoal,
+  type HostSpec,
   HostState,
   RerunClass,
   type Run,
@@ -62,7 +63,7 @@ export function wantedRun(turn: Turn): RunKind | undefined {
   if (metAnotherMachine(turn)) return RunKind.VERIFY;
   // Asked for and refused: the BMC is not what the last verify proved.
   if (status.faults.some(({ type }) => type === verifyFailed)) return RunKind.VERIFY;
-  if (status.state !== HostState.MANAGEABLE || !wantsAvailable(turn)) return undefined;
+  if (status.state !== HostState.MANAGEABLE || !wantsAvailable(turn.spec)) return undefined;
   // Who uses the host, or works on it in rescue, decides when it may be erased.
   if (status.claim !== undefined || status.inRescue) return undefined;
   return context.facts.inventory === undefined ? RunKind.INSPECT : RunKind.CLEAN;
@@ -84,8 +85,9 @@ function isVerified({ spec, record }: Turn): boolean {
   return equals(BmcEndpointSchema, spec.bmc, proved);
 }
 
-export function wantsAvailable(turn: Turn): boolean {
-  return turn.spec.goal !== HostGoal.MANAGEABLE && turn.spec.retired !== true;
+/** Whether its goal leads a host to be clean and ready, as it does unless the spec says otherwise. */
+export function wantsAvailable(spec: HostSpec | undefined): boolean {
+  return spec?.goal !== HostGoal.MANAGEABLE && spec?.retired !== true;
 }
 
 /**

@@ -81,7 +81,7 @@ function landingState(turn: Turn, run: Run, landing: Landing): State {
 
 /** What is about to be removed is kept ready for nobody. */
 function mayBecomeAvailable(turn: Turn, run: Run): boolean {
-  return wantsAvailable(turn) && !run.manual && turn.status.deletion === undefined;
+  return wantsAvailable(turn.spec) && !run.manual && turn.status.deletion === undefined;
 }
 
 function landWell(turn: Turn, run: Run): void {

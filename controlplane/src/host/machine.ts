@@ -113,7 +113,7 @@ function proceed(turn: Turn): void {
 /** An available host whose goal is less is kept ready no longer; what was erased stays erased. */
 function leaveUnwanted(turn: Turn): void {
   const { status } = turn;
-  if (status.state !== HostState.AVAILABLE || wantsAvailable(turn)) return;
+  if (status.state !== HostState.AVAILABLE || wantsAvailable(turn.spec)) return;
   status.state = HostState.MANAGEABLE;
   status.useEpoch += 1n;
   causedBy(turn, 'system', 'no longer available: its goal is manageable');
