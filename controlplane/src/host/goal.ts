@@ -85,7 +85,7 @@ function isVerified({ spec, record }: Turn): boolean {
   return equals(BmcEndpointSchema, spec.bmc, proved);
 }
 
-/** Whether its goal leads a host to be clean and ready, as it does unless the spec says otherwise. */
+/** Whether the goal leads the host to be clean and ready, as it does unless the spec says no. */
 export function wantsAvailable(spec: HostSpec | undefined): boolean {
   return spec?.goal !== HostGoal.MANAGEABLE && spec?.retired !== true;
 }
