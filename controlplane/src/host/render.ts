@@ -97,7 +97,8 @@ function endOfLastRunner(body: readonly RequestedStep[]): number | undefined {
   return off > up ? off : undefined;
 }
 
-function named(...names: readonly string[]): RequestedStep[] {
+/** Steps that take no arguments. */
+export function named(...names: readonly string[]): RequestedStep[] {
   return names.map((step) => ({ step, arguments: {} }));
 }
 

@@ -6,7 +6,7 @@
  */
 import { HostState, RunKind } from '@rackwright/api';
 import { knownSteps } from './known-steps.ts';
-import { cleanSteps, needsRunner, renderBody } from './render.ts';
+import { cleanSteps, named, needsRunner, renderBody } from './render.ts';
 import { writeImageStep } from './steps.ts';
 import type { Turn } from './turn.ts';
 import type { RequestedStep } from './types.ts';
@@ -23,33 +23,29 @@ export function stepsOfRun(
   switch (kind) {
     case RunKind.VERIFY:
     case RunKind.ADOPT:
-      return plain('bmc.verifyAccess');
+      return named('bmc.verifyAccess');
     case RunKind.INSPECT:
-      return plain(...intoRunner, 'runner.inspect', 'power.off');
+      return named(...intoRunner, 'runner.inspect', 'power.off');
     case RunKind.CLEAN:
       return cleanSteps(turn, requested);
     case RunKind.PROVISION:
     case RunKind.REIMAGE:
       return [
-        ...plain(...intoRunner, 'runner.inspect'),
+        ...named(...intoRunner, 'runner.inspect'),
         { step: writeImageStep, arguments: { image: turn.record.image } },
-        ...plain('power.off', 'power.on'),
+        ...named('power.off', 'power.on'),
       ];
     case RunKind.SERVICE:
       return serviceSteps(turn, variable);
     case RunKind.RELEASE:
-      return plain('power.off');
+      return named('power.off');
     case RunKind.RESCUE:
-      return plain('power.off', 'power.bootRescue', 'runner.await');
+      return named('power.off', 'power.bootRescue', 'runner.await');
     case RunKind.DELETE:
-      return [...variable, ...plain('host.forget')];
+      return [...variable, ...named('host.forget')];
     default:
       return [...variable];
   }
-}
-
-function plain(...names: readonly string[]): RequestedStep[] {
-  return names.map((step) => ({ step, arguments: {} }));
 }
 
 function serviceSteps(turn: Turn, listed: readonly RequestedStep[]): RequestedStep[] {
@@ -57,9 +53,9 @@ function serviceSteps(turn: Turn, listed: readonly RequestedStep[]): RequestedSt
   const body = renderBody(RunKind.SERVICE, listed, known);
   if (!listed.some(({ step }) => needsRunner(step, known))) return body;
   return [
-    ...plain(...intoRunner),
+    ...named(...intoRunner),
     ...body,
-    ...plain('power.off', ...(isOnInUse(turn) ? ['power.on'] : [])),
+    ...named('power.off', ...(isOnInUse(turn) ? ['power.on'] : [])),
   ];
 }
 
