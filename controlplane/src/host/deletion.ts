@@ -27,6 +27,7 @@ import { isFenceHold } from './fence-hold.ts';
 import { isForced, leaveBehind, limitCall, whyNotWaited } from './forced.ts';
 import { hasWhatRunsNeed, mayTryAgain } from './goal.ts';
 import { cancelOperation } from './operation.ts';
+import { refused } from './refusal.ts';
 import { stepFailure } from './step-failure.ts';
 import { activeRun, causedBy, currentStep, now, runName, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from './types.ts';
@@ -93,10 +94,6 @@ export function cancelDelete(turn: Turn, reason: string, by: Requester): Refusal
   const run = activeRun(status);
   if (run?.requestedBy === deletionActor) abortFor(turn, run, 'the deletion was taken back', by);
   return undefined;
-}
-
-function refused({ host }: Turn, text: string): Refusal {
-  return { code: 'failedPrecondition', message: `${host.name}: ${text}` };
 }
 
 /** A forced deletion waits for no other run longer than for one call. */

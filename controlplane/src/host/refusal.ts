@@ -42,6 +42,11 @@ const interrupting: ReadonlySet<RequestKind> = new Set([
   'powerReset',
 ]);
 
+/** A refusal by what the host is or does now. */
+export function refused({ host }: Turn, text: string): Refusal {
+  return { code: 'failedPrecondition', message: `${host.name}: ${text}` };
+}
+
 /** Why a request is refused, or undefined. */
 export function refusalOf(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
   const { kind } = request;

@@ -4,15 +4,11 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { ClaimSchema, HoldSchema, HoldScope, HostState, RunKind } from '@rackwright/api';
 import { startRun } from './engine.ts';
 import { dropSystemPower } from './pending-power.ts';
-import { claimedText } from './refusal.ts';
+import { claimedText, refused } from './refusal.ts';
 import { refusalOfSteps } from './requested-steps.ts';
 import { isErasure } from './step-failure.ts';
 import { activeRun, causedBy, now, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from './types.ts';
-
-function refused(turn: Turn, message: string): Refusal {
-  return { code: 'failedPrecondition', message: `${turn.host.name}: ${message}` };
-}
 
 function invalid(field: string, description: string): Refusal {
   const message = `${field} ${description}`;

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type Run, RunPhase, type RunStep, SkipSchema, StepState } from '@rackwright/api';
 import { completeStep, retryStep } from './engine.ts';
+import { refused } from './refusal.ts';
 import { resumeFailed } from './resume-failed.ts';
 import { activeRun, causedBy, currentStep, now, stopWaiting, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, Requester } from './types.ts';
@@ -45,8 +46,4 @@ function skipStep(turn: Turn, run: Run, step: RunStep, reason: string, by: Reque
   step.endTime = now(turn);
   step.skip = create(SkipSchema, { by: by.actor, reason, at: now(turn) });
   run.currentStep += 1;
-}
-
-function refused(turn: Turn, message: string): Refusal {
-  return { code: 'failedPrecondition', message: `${turn.host.name}: ${message}` };
 }
