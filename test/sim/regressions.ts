@@ -27,4 +27,10 @@ export const regressions: readonly Regression[] = [
     operators: false,
     was: 'an order to a runner waited for its deadline after the power of its machine was lost',
   },
+  {
+    seed: 298,
+    hosts: 2,
+    operators: false,
+    was: 'numbers of lost runs came again when the loss was accepted before the agent was there',
+  },
 ];

@@ -6,6 +6,7 @@
  * 1. Once a loss is known it stands in the rack's record until a person accepts it, whatever the
  *    store's revision has come to since.
  * 2. An acceptance is kept until a Hello shows that the agent has it.
+ * 3. How much is lost is noted also when the loss was accepted before the agent came.
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -40,9 +41,12 @@ export function foldStoreGuard(
     delete record.acceptedStore;
     return;
   }
+  const known = status.restoredStore ?? record.acceptedStore;
+  const revision = known?.revision ?? store.revision;
+  const lost = hello.revision > revision ? hello.revision - revision : 0n;
+  if (known === undefined || lost > record.lostRevisions) record.lostRevisions = lost;
   if (record.acceptedStore !== undefined) return;
   const since: Timestamp = status.restoredStore?.since ?? timestampFromMs(nowMs);
-  const revision = status.restoredStore?.revision ?? store.revision;
   status.restoredStore = create(RestoredStoreSchema, {
     since,
     seenIncarnation: hello.incarnation,

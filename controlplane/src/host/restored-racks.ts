@@ -46,6 +46,8 @@ async function mark(deps: HostsDependencies, followed: Followed, rackId: string)
       revision: BigInt(await store.latestRevision()),
     });
     delete next.acceptedStore;
+    // The agent will say.
+    next.lostRevisions = 0n;
     const written = await writeRecord(deps, schema, key, next, kept.revision);
     if (written.kind === 'conflict') continue;
     followed.noteRack(rackId, next, written.revision);

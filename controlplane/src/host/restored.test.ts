@@ -43,7 +43,9 @@ function accept(rig: Rig): void {
   const record = clone(wire.RackRecordSchema, rig.rack() ?? create(wire.RackRecordSchema));
   const { incarnation } = rig.disk;
   record.incarnation = incarnation;
-  record.acceptedStore = create(agent.StoreAcceptedSchema, { incarnation, by: 'user:ann' });
+  const { revision = 0n } = record.rack?.status?.restoredStore ?? {};
+  const accepted = { incarnation, revision, by: 'user:ann' };
+  record.acceptedStore = create(agent.StoreAcceptedSchema, accepted);
   delete record.rack?.status?.restoredStore;
   rig.put(storeKey('racks', 'r1'), wire.RackRecordSchema, record);
 }
@@ -319,6 +321,19 @@ describe('a new incarnation', () => {
       incarnation: rig.disk.incarnation,
     });
     expect(holds(rig)).toEqual([expect.stringMatching(/^restored: /)]);
+  });
+
+  test('uses no lost number again when it was accepted before the agent came', async () => {
+    const { rig, next, first } = await restored();
+    const before = rig.status().run?.number ?? 0n;
+    const { revision = 0n } = rig.rack()?.rack?.status?.restoredStore ?? {};
+    accept(rig);
+    const seen = { incarnation: first, revision: revision + 500n };
+    const plain = await connectAgent(rig, next, { journal: nextLife, seen });
+    const again = await comesAgain(rig, next, plain);
+    await next.request({ kind: 'retry' });
+    await again.beat(3_000);
+    expect(rig.status().run?.number).toBe(before + 501n);
   });
 
   test('is accepted for an agent that comes later, and known at its Hello', async () => {

@@ -53,7 +53,8 @@ export function guardRestored(turn: Turn, event: HostEvent): void {
 
 /**
  * G2, for runs that the agent lists no more: each has taken a revision at least, so that beyond as
- * many numbers as revisions are lost no number has been used. While it is held, no run begins.
+ * many numbers as revisions are lost no number has been used. While it is held, no run begins. What
+ * the agent has seen may come to be known only after the acceptance, with the Hello that tells it.
  */
 function passLostRuns({ context, status, record }: Turn): void {
   const beyond = (status.run?.number ?? 0n) + (context.lostRevisions ?? 0n);
@@ -63,6 +64,7 @@ function passLostRuns({ context, status, record }: Turn): void {
 /** G2. What the agent still does of the lost stretch is taken back; its results are nobody's. */
 function acceptLoss(turn: Turn, listed: readonly agent.JournalledOperation[]): void {
   const { status, record, host } = turn;
+  passLostRuns(turn);
   status.holds = status.holds.filter((hold) => !isRestoredHold(hold));
   for (const { operationId } of listed) {
     const parts = operationParts(host.uid, operationId);

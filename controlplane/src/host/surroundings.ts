@@ -63,7 +63,7 @@ export async function gatherContext(
     incarnation: store.incarnation,
     freeze: freezeInForce(rack?.record, fleet),
     restored: restoredText(rack?.record),
-    lostRevisions: lostRevisions(rack?.record),
+    lostRevisions: rack?.record.lostRevisions ?? 0n,
     standings: standings(host?.uid ?? '', rack?.record, fleet),
   };
 }
@@ -98,12 +98,6 @@ function restoredText(rack: wire.RackRecord | undefined): string | undefined {
   }
   if (rack?.rack?.status?.restoredStore === undefined) return undefined;
   return `the store was restored, and may have lost what the agent of ${name} has done since`;
-}
-
-/** How many revisions the store may have lost, as far as the agent can tell. */
-function lostRevisions(rack: wire.RackRecord | undefined): bigint {
-  const { seenRevision = 0n, revision = 0n } = rack?.rack?.status?.restoredStore ?? {};
-  return seenRevision > revision ? seenRevision - revision : 0n;
 }
 
 /** A hint that its holder has not renewed for this long counts for nothing. */
