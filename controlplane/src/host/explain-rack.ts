@@ -65,14 +65,14 @@ function unblock(id: string, joined: boolean, connected: boolean, duplicate: str
   ];
 }
 
-interface Told {
+interface Cause {
   readonly text: string;
   readonly since?: Timestamp;
 }
 
-function agentCauses(record: store.RackRecord, connected: boolean): Told[] {
+function agentCauses(record: store.RackRecord, connected: boolean): Cause[] {
   const duplicate = record.rack?.status?.duplicateAgent ?? '';
-  const causes: Told[] = duplicate === '' ? [] : [{ text: duplicate }];
+  const causes: Cause[] = duplicate === '' ? [] : [{ text: duplicate }];
   if (connected || record.agentPublicKey.length === 0) return causes;
   const since = record.rack?.status?.lastSeenTime;
   const text = 'known hosts still boot and running steps finish; nothing destructive begins';
@@ -80,14 +80,14 @@ function agentCauses(record: store.RackRecord, connected: boolean): Told[] {
 }
 
 /** What forced removals left in the agent's memory. */
-function forgetCauses({ tombstones }: store.RackRecord): Told[] {
+function forgetCauses({ tombstones }: store.RackRecord): Cause[] {
   if (tombstones.length === 0) return [];
   const text = 'the agent has still to forget hosts removed by force (rackwright abandoned list)';
   return [{ text: `${text}: ${named(tombstones)}` }];
 }
 
 /** Hosts that wait for the same thing are one line. */
-function hostCauses(hosts: readonly store.HostRecord[]): Told[] {
+function hostCauses(hosts: readonly store.HostRecord[]): Cause[] {
   const byReason = new Map<string, string[]>();
   for (const { host } of hosts) {
     if (host?.status === undefined) continue;
