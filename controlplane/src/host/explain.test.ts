@@ -32,6 +32,20 @@ test('a silent BMC is waited for, with the next attempt and since when', () => {
   expect(told.unblock.join(' ')).toContain('10.0.0.1:623');
 });
 
+test('behind a restored store no time is named at which nothing would be tried', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  const silent = create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'no answer' });
+  host.report({ case: 'transientError', value: silent });
+  host.context = { ...host.context, restored: 'the store was restored' };
+  host.nowMs += 600_000;
+  host.apply({ kind: 'tick' });
+  const told = explain(host);
+  expect(told.headline).toContain('waiting for restored');
+  expect(told.blocker).toBe('the restored store');
+  expect(told.nextAttemptTime).toBeUndefined();
+});
+
 test('a BMC that says yes and does nothing is named, and asking again starts a run', () => {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });

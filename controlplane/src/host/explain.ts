@@ -90,15 +90,18 @@ function tellRun(record: store.HostRecord, run: Run, context: HostContext): Told
     return { ...told, ...tellLastFailure(record) };
   }
   const { reason, message, since } = run.waiting;
+  const brake = tellBrake(record, run, context);
+  const againTime = record.operation?.notBefore ?? pauseEnd(step);
   return {
     headline: `${display}: ${at}`,
     causes: [{ text: message, since }],
     blocker: blockers[reason] ?? reason,
     since,
-    nextAttemptTime: record.operation?.notBefore ?? pauseEnd(step),
+    // Behind a brake nothing is tried when the pause of an earlier attempt ends.
+    nextAttemptTime: brake === undefined ? againTime : brake.nextAttemptTime,
     deadline: step?.deadline ?? (waitsForOthers(run) ? undefined : run.deadline),
     unblock: waitingAdvice(record, reason, context),
-    ...tellBrake(record, run, context),
+    ...brake,
   };
 }
 
