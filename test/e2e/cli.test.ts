@@ -117,10 +117,10 @@ describe('rackwright', () => {
     expect((await rackwright(words('fleet thaw --reason over'))).code).toBe(1);
     expect((await rackwright(words('fleet get -o json'))).out).toContain('"wipeBudget"');
     for (const [command, why] of [
-      ['rack update r7', 'name what shall change'],
+      ['rack update r7', 'nothing to change: give --display-name'],
       ['rack update r7 --wipe-budget many', 'it must be HOSTS/SECONDS'],
       ['rack update r7 --runs few', 'it must be a whole number, or none'],
-      ['fleet update --pool-priority a.b=5', 'it must be POOL:STEP=NUMBER'],
+      ['fleet update --pool-priority a.b=5', 'it must be POOL:INTERFACE.STEP=NUMBER'],
       ['fleet update --priority a.b', 'it must be INTERFACE.STEP=NUMBER'],
     ] as const) {
       const refused = await rackwright(words(command));
