@@ -76,7 +76,10 @@ export class BootSnapshots {
     return this.#keep();
   }
 
-  /** The next snapshot is in force whatever it counts: a person has accepted an older store. */
+  /**
+   * The next snapshot is in force whatever it counts: a person has accepted an older store, or the
+   * agent has lost its memory of the store that this one's hosts come from.
+   */
   async startOver(): Promise<void> {
     if (this.#current.generation === 0n) return;
     this.#use(create(agent.BootSnapshotSchema, { ...this.#current, generation: 0n }));

@@ -266,6 +266,19 @@ describe('the boot snapshot', () => {
     expect(await generationAfter(2n)).toBe(2);
   });
 
+  test('gives way to any once the journal is new, which has seen no store', async () => {
+    const world = await connected();
+    world.controlPlane.send({ case: 'bootSnapshot', value: { generation: 7n, hosts } });
+    await world.run(100);
+    world.kill();
+    world.disk.remove(journalPath);
+    await world.restart();
+    expect(world.session?.bootMemory().snapshot.hosts).toEqual(hosts);
+    world.controlPlane.send({ case: 'bootSnapshot', value: { generation: 5n, hosts: [] } });
+    await world.run(100);
+    expect(world.session?.bootMemory().snapshot).toEqual({ generation: 5, hosts: [] });
+  });
+
   test('that cannot be read counts as none', async () => {
     const world = new World();
     world.disk.replace(snapshotPath, Uint8Array.of(255, 255, 255));

@@ -109,6 +109,8 @@ export class AgentSession {
     });
     this.#running = { executor, looks, attempts };
     await this.#snapshots.load();
+    // A new journal remembers no store: the copy of the old one's may count further than the store.
+    if (this.#options.journal.state.store === undefined) await this.#snapshots.startOver();
     await attempts.recover();
     this.#link.start();
   }
