@@ -113,7 +113,7 @@ export class Diligent {
     }
     this.#view.trace(`diligent: ${host.id}: ${headline}; doing: ${advice}`);
     this.#view.count('advice followed');
-    const chosen = this.#chosen(unblock);
+    const chosen = this.#chosen(unblock, times);
     for (const line of chosen) await this.#do(host, line, replica);
     const chosenAreRemarks = chosen.every(isRemark);
     const promised = nextAttemptTime === undefined ? (chosenAreRemarks ? promiseMs : 0) : inMs;
@@ -146,12 +146,16 @@ export class Diligent {
     return time === undefined ? undefined : timestampMs(time) - process.clock.nowMs();
   }
 
-  /** Lines that begin with "or" are other ways to the same end; of those, commands are tried. */
-  #chosen(lines: readonly string[]): readonly string[] {
+  /**
+   * Lines that begin with "or" are other ways to the same end; of those, commands are tried. Who
+   * comes here again goes the first way: a claim that is given up in turn would lead in circles.
+   */
+  #chosen(lines: readonly string[], times: number): readonly string[] {
     const isOther = (line: string) => line.startsWith('or ');
     const isCommand = (line: string) => understand(line, undefined).kind === 'command';
     const others = lines.filter((line) => isOther(line) && isCommand(line));
-    if (others.length > 0 && this.#view.random.fraction() < 0.5) return others.slice(0, 1);
+    const mayChoose = others.length > 0 && times === 1;
+    if (mayChoose && this.#view.random.fraction() < 0.5) return others.slice(0, 1);
     return lines.filter((line) => !isOther(line));
   }
 
