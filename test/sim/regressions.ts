@@ -33,4 +33,10 @@ export const regressions: readonly Regression[] = [
     operators: false,
     was: 'numbers of lost runs came again when the loss was accepted before the agent was there',
   },
+  {
+    seed: 1_795_175_452_147,
+    hosts: 2,
+    operators: true,
+    was: 'an agent went on with what a lost stretch had ordered, for the same id stood unsent in the slot',
+  },
 ];

@@ -22,7 +22,8 @@ function actionFor(
   const ended = operation.state === agent.JournalledOperation_State.ENDED;
   if (record === undefined) return ended ? FORGET : CANCEL;
   const slot = record.operation;
-  const wanted = slot?.operation?.id === operation.operationId;
+  // What was never sent from here (R9) is of a stretch that the store has lost, under the same id.
+  const wanted = slot?.sentTo !== undefined && slot.operation?.id === operation.operationId;
   if (wanted) return slot.cancelId === '' || ended ? CONTINUE : CANCEL;
   // What was settled is of no use to anybody; what still runs must stop, and its end is reported.
   if (!ended) return CANCEL;
