@@ -37,6 +37,6 @@ export const regressions: readonly Regression[] = [
     seed: 1_795_175_452_147,
     hosts: 2,
     operators: true,
-    was: 'an agent went on with what a lost stretch had ordered, for the same id stood unsent in the slot',
+    was: 'an agent went on with an order of a lost stretch, for its id stood unsent in the slot',
   },
 ];
