@@ -134,6 +134,9 @@ function sameCredential(
   return present(deps, record, revision);
 }
 
+/** Compare-and-sets that a change without an etag may lose before it is given up. */
+const roundsMax = 16;
+
 async function updateCredential(
   deps: RpcDependencies,
   request: UpdateCredentialRequest,
@@ -143,6 +146,20 @@ async function updateCredential(
     const description = 'is missing; give its name and what changes';
     throw invalidArgument([{ field: 'credential', description }]);
   }
+  // Who names no etag does not mind what stood there before.
+  for (let round = wanted.etag === '' ? 1 : roundsMax; round <= roundsMax; round++) {
+    const changed = await changeCredential(deps, request, wanted);
+    if (changed !== undefined) return changed;
+  }
+  throw etagMismatch(wanted.name);
+}
+
+/** Undefined when another change was faster. */
+async function changeCredential(
+  deps: RpcDependencies,
+  request: UpdateCredentialRequest,
+  wanted: Credential,
+): Promise<Credential | undefined> {
   const { record, revision } = await existing(deps, wanted.name);
   checkEtag(deps.store, wanted.etag, revision, wanted.name);
   const violations = new Violations();
@@ -163,7 +180,7 @@ async function updateCredential(
   Object.assign(next, deps.identity.secrets.seal(wanted.name, version, password));
   const key = credentialKey(wanted.name);
   const written = await writeRecord(deps, wire.CredentialRecordSchema, key, next, revision);
-  if (written.kind === 'conflict') throw etagMismatch(wanted.name);
+  if (written.kind === 'conflict') return undefined;
   deps.log.info({ credential: wanted.name, actor: adminActor }, 'credential changed');
   for (const hostId of await hostsWith(deps, wanted.name)) deps.hosts.wake(hostId);
   return present(deps, next, written.revision);

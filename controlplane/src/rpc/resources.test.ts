@@ -106,6 +106,24 @@ describe('credentials', () => {
     expect(JSON.stringify(fixture.lines)).not.toContain(secret);
   });
 
+  test('take two changes at once, one after the other, where neither names an etag', async () => {
+    const { credentials } = fixture;
+    const credential = { username: 'root', password: secret };
+    const { name, version } = await credentials.createCredential({
+      credentialId: 'c1',
+      credential,
+    });
+    const change = (password: string) =>
+      credentials.updateCredential({
+        credential: { name, password },
+        updateMask: { paths: ['password'] },
+      });
+    const changed = await Promise.all([change('one'), change('two')]);
+    expect(new Set(changed.map((each) => each.version))).toEqual(
+      new Set([version + 1n, version + 2n]),
+    );
+  });
+
   test('open to the newest password and user name, under a version that rises', async () => {
     const { credentials, store, controlPlane } = fixture;
     const open = async () => {
