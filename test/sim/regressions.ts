@@ -34,6 +34,12 @@ export const regressions: readonly Regression[] = [
     was: 'numbers of lost runs came again when the loss was accepted before the agent was there',
   },
   {
+    seed: 1_795_175_700_497,
+    hosts: 2,
+    operators: true,
+    was: 'a refused creation left its host behind, without its addresses, when it had moved already',
+  },
+  {
     seed: 1_795_175_452_147,
     hosts: 2,
     operators: true,

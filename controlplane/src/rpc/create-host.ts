@@ -66,7 +66,7 @@ export async function createHost(deps: RpcDependencies, request: CreateHostReque
     return sameRequest(request, rival);
   }
   if (!(await confirm(deps, holder, values))) {
-    await deleteRecord(deps, key, written.revision);
+    await takeBack(deps, request.hostId, holder.uid);
     await release(deps, holder, values);
     throw alreadyExists(
       `Another host took one of the addresses of ${holder.name} at the same moment. Try again.`,
@@ -85,6 +85,27 @@ async function fenceOff(deps: RpcDependencies, record: wire.HostRecord): Promise
   if (spec === undefined || status === undefined || createTime === undefined) return;
   record.fences = await fencesAround(deps.store, spec);
   if (record.fences.length > 0) status.holds.push(fenceHold(record.fences, createTime));
+}
+
+/** Turns of the host that may come between a look at its record and its deletion. */
+const takeBackRoundsMax = 16;
+
+/**
+ * Removes a host that is refused after all, also when its first turn has written it already: while
+ * it is new, nothing but a look at its BMC can have begun, and the agent is told to drop that.
+ */
+async function takeBack(deps: RpcDependencies, hostId: string, uid: string): Promise<void> {
+  for (let round = 0; round < takeBackRoundsMax; round++) {
+    const kept = await readHost(deps, hostId);
+    if (kept?.host.uid !== uid) return;
+    if (kept.host.status?.state !== HostState.NEW) break;
+    const deleted = await deleteRecord(deps, hostKey(hostId), kept.revision);
+    if (deleted.kind !== 'conflict') return;
+  }
+  throw alreadyExists(
+    `hosts/${hostId} was made, and another host took one of its addresses at the same moment: ` +
+      `nothing starts on it. See \`rackwright host explain ${hostId}\`.`,
+  );
 }
 
 /** The refusal that names every value that others hold. */
