@@ -40,6 +40,12 @@ export const regressions: readonly Regression[] = [
     was: 'a refused creation left its host behind, without its addresses, when it had moved already',
   },
   {
+    seed: 1_795_175_700_943,
+    hosts: 2,
+    operators: true,
+    was: 'explain named a command that the run under way refuses',
+  },
+  {
     seed: 1_795_175_452_147,
     hosts: 2,
     operators: true,

@@ -105,14 +105,20 @@ function tellRun(record: store.HostRecord, run: Run, context: HostContext): Told
   };
 }
 
+/** Commands that are refused while a run holds the host. */
+const startsRun =
+  /rackwright host (verify|inspect|clean|release|rescue|reimage|service|power|retry) /;
+
 /** A run that tries again what failed: the failure still stands until it succeeds. */
 function tellLastFailure(record: store.HostRecord): Partial<Told> {
   const { lastError } = record.host?.status ?? {};
   if (lastError?.failure === undefined) return {};
+  const advice = adviceFor(lastError.failure.type, record);
+  const possible = advice.filter((line) => !startsRun.test(line));
   return {
     causes: failureCauses(record),
     blocker: 'this attempt, after one that failed',
-    unblock: adviceFor(lastError.failure.type, record),
+    unblock: possible.length > 0 ? possible : ['nothing: the step under way ends by itself'],
   };
 }
 
