@@ -1,6 +1,7 @@
 /** R10: what the control plane says of each operation that an agent's journal lists. Pure. */
 import { create } from '@bufbuild/protobuf';
 import { agent, type store } from '@rackwright/api';
+import { descends } from '../host/index.ts';
 
 const { CONTINUE, CANCEL, FORGET } = agent.Directive_Action;
 
@@ -8,23 +9,26 @@ const { CONTINUE, CANCEL, FORGET } = agent.Directive_Action;
 export function directiveFor(
   operation: agent.JournalledOperation,
   record: store.HostRecord | undefined,
+  journal: agent.Journal,
 ): agent.Directive {
   return create(agent.DirectiveSchema, {
     operationId: operation.operationId,
-    action: actionFor(operation, record),
+    action: actionFor(operation, record, journal),
   });
 }
 
 function actionFor(
   operation: agent.JournalledOperation,
   record: store.HostRecord | undefined,
+  journal: agent.Journal,
 ): agent.Directive_Action {
   const ended = operation.state === agent.JournalledOperation_State.ENDED;
   if (record === undefined) return ended ? FORGET : CANCEL;
   const slot = record.operation;
-  // What was never sent from here (R9) is of a stretch that the store has lost, under the same id.
-  const wanted = slot?.sentTo !== undefined && slot.operation?.id === operation.operationId;
-  if (wanted) return slot.cancelId === '' || ended ? CONTINUE : CANCEL;
+  // What was not sent to this journal (R9) is of a life or a stretch that is lost, under the same id.
+  const sentHere = slot?.sentTo !== undefined && descends(journal, slot.sentTo);
+  if (sentHere && slot.operation?.id === operation.operationId)
+    return slot.cancelId === '' || ended ? CONTINUE : CANCEL;
   // What was settled is of no use to anybody; what still runs must stop, and its end is reported.
   if (!ended) return CANCEL;
   return operation.answered ? FORGET : CONTINUE;

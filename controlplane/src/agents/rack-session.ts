@@ -198,7 +198,7 @@ export class RackSession {
     }
     if (this.#elsewhere !== undefined) return this.#refuse('duplicateAgent', this.#elsewhere);
     const live = this.#liveSession(journal, hello.operationKinds);
-    await this.#sendWelcome(hello);
+    await this.#sendWelcome(hello, journal);
     await this.sendSnapshot();
     // Meanwhile the stream may have ended, or a newer session of the rack have opened.
     if (this.#over) return this.#withdrawHint();
@@ -299,7 +299,7 @@ export class RackSession {
     throw new Error(`rack ${this.#rackId}: lost 8 compare-and-sets in a row`);
   }
 
-  async #sendWelcome(hello: agent.Hello): Promise<void> {
+  async #sendWelcome(hello: agent.Hello, journal: agent.Journal): Promise<void> {
     const { store, hosts, timing, random } = this.#deps;
     const directives = this.#guarded ? guardedDirectives(hello.operations) : [];
     for (const operation of hello.operations) {
@@ -308,7 +308,7 @@ export class RackSession {
         hostId === undefined
           ? undefined
           : await readRecord(store, wire.HostRecordSchema, storeKey('hosts', hostId));
-      if (!this.#guarded) directives.push(directiveFor(operation, kept?.record));
+      if (!this.#guarded) directives.push(directiveFor(operation, kept?.record, journal));
       if (operation.state === agent.JournalledOperation_State.ENDED && !operation.answered) {
         this.#awaited.add(operation.operationId);
       }

@@ -207,4 +207,14 @@ describe('two agents of one rack, at two replicas', () => {
     expect(second.of('leaseRenewal')).toHaveLength(1);
     expect(rig.rack()?.sessionReplica).toBe('b');
   });
+
+  test('a half-open session takes what a newer one was sent for no loss', async () => {
+    const { rig, a, b } = await two();
+    await connectAgent(rig, a, { journal: original });
+    const second = await connectAgent(rig, b, { journal: { ...original, generation: 4n } });
+    // The replica with the old stream looks at its hosts as well.
+    await rig.advance(3 * resyncIntervalMs);
+    expect(second.ids()).toEqual(['u1/1/0/1', 'u2/1/0/1']);
+    expect(rig.status().run?.steps[0]).toMatchObject({ attempt: 1 });
+  });
 });

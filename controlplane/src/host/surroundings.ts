@@ -9,6 +9,7 @@ import { type RecordWriter, readRecord } from '../records/index.ts';
 import { freezeText } from './brake.ts';
 import { fencesPending } from './fences.ts';
 import { identityHex } from './identity.ts';
+import { isSameLife } from './lineage.ts';
 import { standings } from './places.ts';
 import type { HostsDependencies } from './reconcile.ts';
 import { identityReservation } from './removal.ts';
@@ -45,7 +46,7 @@ export async function gatherContext(
   return {
     nowMs: deps.clock.nowMs(),
     timing: deps.timing,
-    session: session === undefined ? undefined : sessionContext(session, record),
+    session: stands(session, rack?.record) ? sessionContext(session, record) : undefined,
     sessionElsewhere: isElsewhere(deps, rack?.record),
     ...agentSeen(rack?.record),
     agentRegistered: publicKey !== undefined && publicKey.length > 0,
@@ -98,6 +99,18 @@ function restoredText(rack: wire.RackRecord | undefined): string | undefined {
   }
   if (rack?.rack?.status?.restoredStore === undefined) return undefined;
   return `the store was restored, and may have lost what the agent of ${name} has done since`;
+}
+
+/**
+ * R6: a stream that is half open outlives the agent that it came from. What a newer session of the
+ * rack was sent, perhaps at another replica, is not lost because this one does not know it.
+ */
+function stands(
+  session: LiveSession | undefined,
+  rack: wire.RackRecord | undefined,
+): session is LiveSession {
+  if (session === undefined) return false;
+  return rack?.journal === undefined || isSameLife(rack.journal, session.journal);
 }
 
 /** A hint that its holder has not renewed for this long counts for nothing. */

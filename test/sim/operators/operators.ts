@@ -102,6 +102,7 @@ export class Operators {
     replica: Replica,
     call: Call,
   ): Promise<void> {
+    const disk = this.#view.storeDisk();
     const first = await this.#ask(act, hostId, requestId, replica, call);
     if (this.#view.random.fraction() > 0.3) return;
     // Said again, perhaps to another replica, perhaps while the first time is not answered yet.
@@ -111,6 +112,8 @@ export class Operators {
     const second = await this.#ask(`${act} again`, hostId, requestId, again, call);
     if (first.kind !== 'accepted' || second.kind !== 'refused') return;
     if (isGone(second) || !answersRequestIds(act)) return;
+    // A store that was put back meanwhile has never heard of it.
+    if (this.#view.storeDisk() !== disk) return;
     this.#view.found(
       'O1',
       `${act} ${hostId} ${requestId} was accepted, then ${second.error.message}`,
