@@ -13,6 +13,7 @@ import {
 import { eraseStep } from '../steps/index.ts';
 import { isEngineStep } from './steps.ts';
 import { hostId } from './told.ts';
+import { activeRun } from './turn.ts';
 
 /** What the lines name: as people type it. */
 interface Named {
@@ -112,7 +113,12 @@ export function adviceFor(type: string, record: store.HostRecord): string[] {
   const words = record.host?.status?.lastError?.failure?.message ?? '';
   const locked = type === 'authentication' && words.includes('locked the account');
   const lines = advice[locked ? 'lockedOut' : type]?.(named);
-  return lines === undefined ? [`see to the cause, then: ${named.again}`] : [...lines];
+  if (lines === undefined) return [`see to the cause, then: ${named.again}`];
+  const { status } = record.host ?? {};
+  const run = status === undefined ? undefined : activeRun(status);
+  // A host that is being removed takes no change; between two attempts it does.
+  if (run?.kind !== RunKind.DELETE) return [...lines];
+  return lines.filter((line) => !line.includes('rackwright host update '));
 }
 
 function namesOf(record: store.HostRecord): Named {

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HoldSchema, HoldScope } from '@rackwright/api';
+import { agent, HoldSchema, HoldScope } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { explainHost } from './explain.ts';
 import { type Bench, failed } from './testing/bench.ts';
@@ -37,6 +37,14 @@ test('knows what a deletion waits for, and the way out that needs neither agent 
   failing.report(failed('notApplied', 'the BMC did nothing'));
   expect(explained(failing).headline).toContain('the deletion is tried again after a pause');
   expect(explained(failing).unblock).toEqual(expect.arrayContaining([forceLine]));
+
+  const silent = switchingOff(normal);
+  const value = create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'no answer' });
+  silent.report({ case: 'transientError', value });
+  expect(explained(silent).unblock).toEqual([
+    expect.stringContaining('has power and network'),
+    forceLine,
+  ]);
 
   const poor = provisioned();
   poor.context = { ...poor.context, credentialVersion: undefined };
