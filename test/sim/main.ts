@@ -23,8 +23,8 @@ const batchSeeds = 20;
 /** `--planted` without a name. */
 const every = 'every';
 
-const usage = `npm run sim -- [--seed N | --runs K | --minutes M] [--from N] [--hosts H] [--workers W]
-               [--trace LINES] [--all] [--operators | --no-operators]
+const usage = `npm run sim -- [--seed N | --runs K | --minutes M] [--from N] [--hosts H]
+               [--workers W] [--trace LINES] [--all] [--operators | --no-operators]
 npm run sim -- --planted [NAME]`;
 
 const values = valuesOf(

@@ -37,7 +37,7 @@ export const regressions: readonly Regression[] = [
     seed: 1_795_175_700_497,
     hosts: 2,
     operators: true,
-    was: 'a refused creation left its host behind, without its addresses, when it had moved already',
+    was: 'a refused creation left its host behind, without its addresses, once it had moved',
   },
   {
     seed: 1_795_175_700_943,
@@ -49,6 +49,6 @@ export const regressions: readonly Regression[] = [
     seed: 1_795_175_452_147,
     hosts: 2,
     operators: true,
-    was: 'an agent went on with an order of a lost stretch, for its id stood unsent in the slot',
+    was: 'an agent went on with an order of a lost stretch: its id stood unsent in the slot',
   },
 ];

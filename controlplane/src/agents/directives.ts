@@ -25,7 +25,7 @@ function actionFor(
   const ended = operation.state === agent.JournalledOperation_State.ENDED;
   if (record === undefined) return ended ? FORGET : CANCEL;
   const slot = record.operation;
-  // What was not sent to this journal (R9) is of a life or a stretch that is lost, under the same id.
+  // What was not sent to this journal (R9) is of a life or stretch that is lost, under the same id.
   const sentHere = slot?.sentTo !== undefined && descends(journal, slot.sentTo);
   if (sentHere && slot.operation?.id === operation.operationId)
     return slot.cancelId === '' || ended ? CONTINUE : CANCEL;
