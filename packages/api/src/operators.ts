@@ -1,10 +1,16 @@
 /** A client of each service that operators call, on one channel and with one token. */
 import { AbandonedResourceService } from './gen/rackwright/v1/abandoned_pb.ts';
+import { AuditService } from './gen/rackwright/v1/audit_pb.ts';
 import { CredentialService } from './gen/rackwright/v1/credential_pb.ts';
+import { DiscoveryService } from './gen/rackwright/v1/discovery_pb.ts';
 import { ErasureCertificateService } from './gen/rackwright/v1/erasure_pb.ts';
 import { FleetService } from './gen/rackwright/v1/fleet_pb.ts';
+import { HistoryService } from './gen/rackwright/v1/history_pb.ts';
 import { HostService } from './gen/rackwright/v1/host_pb.ts';
+import { PlanService } from './gen/rackwright/v1/plan_pb.ts';
 import { RackService } from './gen/rackwright/v1/rack_pb.ts';
+import { TemplateService } from './gen/rackwright/v1/template_pb.ts';
+import { WorkflowBatchService, WorkflowService } from './gen/rackwright/v1/workflow_pb.ts';
 import type { Channel } from './rpc/channel.ts';
 import { type Client, createClient } from './rpc/client.ts';
 
@@ -15,6 +21,13 @@ export interface OperatorClients {
   readonly erasures: Client<typeof ErasureCertificateService>;
   readonly fleet: Client<typeof FleetService>;
   readonly abandoned: Client<typeof AbandonedResourceService>;
+  readonly audit: Client<typeof AuditService>;
+  readonly discovery: Client<typeof DiscoveryService>;
+  readonly history: Client<typeof HistoryService>;
+  readonly plans: Client<typeof PlanService>;
+  readonly templates: Client<typeof TemplateService>;
+  readonly workflows: Client<typeof WorkflowService>;
+  readonly workflowBatches: Client<typeof WorkflowBatchService>;
 }
 
 /** The channel stays the caller's, to close. */
@@ -27,5 +40,12 @@ export function operatorClients(channel: Channel, token: string): OperatorClient
     erasures: createClient(ErasureCertificateService, channel, defaults),
     fleet: createClient(FleetService, channel, defaults),
     abandoned: createClient(AbandonedResourceService, channel, defaults),
+    audit: createClient(AuditService, channel, defaults),
+    discovery: createClient(DiscoveryService, channel, defaults),
+    history: createClient(HistoryService, channel, defaults),
+    plans: createClient(PlanService, channel, defaults),
+    templates: createClient(TemplateService, channel, defaults),
+    workflows: createClient(WorkflowService, channel, defaults),
+    workflowBatches: createClient(WorkflowBatchService, channel, defaults),
   };
 }

@@ -4,15 +4,15 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rackwright/v1/explanation.proto.
  */
 export const file_rackwright_v1_explanation: GenFile = /*@__PURE__*/
-  fileDesc("Ch9yYWNrd3JpZ2h0L3YxL2V4cGxhbmF0aW9uLnByb3RvEg1yYWNrd3JpZ2h0LnYxIp8CCgtFeHBsYW5hdGlvbhIPCgdzdWJqZWN0GAEgASgJEhAKCGhlYWRsaW5lGAIgASgJEiQKBmNhdXNlcxgDIAMoCzIULnJhY2t3cmlnaHQudjEuQ2F1c2USDwoHYmxvY2tlchgEIAEoCRIpCgVzaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoRbmV4dF9hdHRlbXB0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGRlYWRsaW5lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd1bmJsb2NrGAggAygJEhUKDWxhc3RfZXZpZGVuY2UYCSABKAkiQAoFQ2F1c2USDAoEdGV4dBgBIAEoCRIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("Ch9yYWNrd3JpZ2h0L3YxL2V4cGxhbmF0aW9uLnByb3RvEg1yYWNrd3JpZ2h0LnYxItICCgtFeHBsYW5hdGlvbhIPCgdzdWJqZWN0GAEgASgJEhAKCGhlYWRsaW5lGAIgASgJEiQKBmNhdXNlcxgDIAMoCzIULnJhY2t3cmlnaHQudjEuQ2F1c2USDwoHYmxvY2tlchgEIAEoCRIpCgVzaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoRbmV4dF9hdHRlbXB0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGRlYWRsaW5lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd1bmJsb2NrGAggAygJEhUKDWxhc3RfZXZpZGVuY2UYCSABKAkSMQoOdXN1YWxfZHVyYXRpb24YCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iQAoFQ2F1c2USDAoEdGV4dBgBIAEoCRIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Explanation says why something does not move, in words that a person can act on. It is computed
@@ -22,7 +22,7 @@ export const file_rackwright_v1_explanation: GenFile = /*@__PURE__*/
  */
 export type Explanation = Message<"rackwright.v1.Explanation"> & {
   /**
-   * "hosts/HOST" or "racks/RACK"
+   * "hosts/HOST", "racks/RACK", "hosts/HOST/runs/NUMBER" or "hosts/HOST/workflows/TEMPLATE"
    *
    * @generated from field: string subject = 1;
    */
@@ -83,6 +83,13 @@ export type Explanation = Message<"rackwright.v1.Explanation"> & {
    * @generated from field: string last_evidence = 9;
    */
   lastEvidence: string;
+
+  /**
+   * How long what is under way usually takes: the median of its last successes; unset: not known.
+   *
+   * @generated from field: google.protobuf.Duration usual_duration = 10;
+   */
+  usualDuration?: Duration | undefined;
 };
 
 /**

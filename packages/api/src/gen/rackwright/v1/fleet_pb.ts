@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/fleet.proto.
  */
 export const file_rackwright_v1_fleet: GenFile = /*@__PURE__*/
-  fileDesc("ChlyYWNrd3JpZ2h0L3YxL2ZsZWV0LnByb3RvEg1yYWNrd3JpZ2h0LnYxIncKBUZsZWV0EgwKBG5hbWUYASABKAkSDAoEZXRhZxgCIAEoCRImCgRzcGVjGAMgASgLMhgucmFja3dyaWdodC52MS5GbGVldFNwZWMSKgoGc3RhdHVzGAQgASgLMhoucmFja3dyaWdodC52MS5GbGVldFN0YXR1cyLuAQoJRmxlZXRTcGVjEksKEnByaW9yaXR5X292ZXJyaWRlcxgBIAMoCzIvLnJhY2t3cmlnaHQudjEuRmxlZXRTcGVjLlByaW9yaXR5T3ZlcnJpZGVzRW50cnkSKgoFcG9vbHMYAiADKAsyGy5yYWNrd3JpZ2h0LnYxLlBvb2xDbGVhbmluZxIuCgt3aXBlX2J1ZGdldBgDIAEoCzIZLnJhY2t3cmlnaHQudjEuV2lwZUJ1ZGdldBo4ChZQcmlvcml0eU92ZXJyaWRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEipgEKDFBvb2xDbGVhbmluZxIMCgRwb29sGAEgASgJEk4KEnByaW9yaXR5X292ZXJyaWRlcxgCIAMoCzIyLnJhY2t3cmlnaHQudjEuUG9vbENsZWFuaW5nLlByaW9yaXR5T3ZlcnJpZGVzRW50cnkaOAoWUHJpb3JpdHlPdmVycmlkZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBIjQKC0ZsZWV0U3RhdHVzEiUKBmZyZWV6ZRgBIAEoCzIVLnJhY2t3cmlnaHQudjEuRnJlZXplIhEKD0dldEZsZWV0UmVxdWVzdCKYAQoSVXBkYXRlRmxlZXRSZXF1ZXN0EiMKBWZsZWV0GAEgASgLMhQucmFja3dyaWdodC52MS5GbGVldBIvCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBQhAKDl92YWxpZGF0ZV9vbmx5IjgKEkZyZWV6ZUZsZWV0UmVxdWVzdBIOCgZyZWFzb24YASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCSI2ChBUaGF3RmxlZXRSZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJMqQCCgxGbGVldFNlcnZpY2USQAoIR2V0RmxlZXQSHi5yYWNrd3JpZ2h0LnYxLkdldEZsZWV0UmVxdWVzdBoULnJhY2t3cmlnaHQudjEuRmxlZXQSRgoLVXBkYXRlRmxlZXQSIS5yYWNrd3JpZ2h0LnYxLlVwZGF0ZUZsZWV0UmVxdWVzdBoULnJhY2t3cmlnaHQudjEuRmxlZXQSRgoLRnJlZXplRmxlZXQSIS5yYWNrd3JpZ2h0LnYxLkZyZWV6ZUZsZWV0UmVxdWVzdBoULnJhY2t3cmlnaHQudjEuRmxlZXQSQgoJVGhhd0ZsZWV0Eh8ucmFja3dyaWdodC52MS5UaGF3RmxlZXRSZXF1ZXN0GhQucmFja3dyaWdodC52MS5GbGVldGIGcHJvdG8z", [file_google_protobuf_field_mask, file_rackwright_v1_rack]);
+  fileDesc("ChlyYWNrd3JpZ2h0L3YxL2ZsZWV0LnByb3RvEg1yYWNrd3JpZ2h0LnYxIncKBUZsZWV0EgwKBG5hbWUYASABKAkSDAoEZXRhZxgCIAEoCRImCgRzcGVjGAMgASgLMhgucmFja3dyaWdodC52MS5GbGVldFNwZWMSKgoGc3RhdHVzGAQgASgLMhoucmFja3dyaWdodC52MS5GbGVldFN0YXR1cyKgAgoJRmxlZXRTcGVjEksKEnByaW9yaXR5X292ZXJyaWRlcxgBIAMoCzIvLnJhY2t3cmlnaHQudjEuRmxlZXRTcGVjLlByaW9yaXR5T3ZlcnJpZGVzRW50cnkSKgoFcG9vbHMYAiADKAsyGy5yYWNrd3JpZ2h0LnYxLlBvb2xDbGVhbmluZxIuCgt3aXBlX2J1ZGdldBgDIAEoCzIZLnJhY2t3cmlnaHQudjEuV2lwZUJ1ZGdldBIwCgl0ZW1wbGF0ZXMYBCABKAsyHS5yYWNrd3JpZ2h0LnYxLlRlbXBsYXRlUG9saWN5GjgKFlByaW9yaXR5T3ZlcnJpZGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ASJhCg5UZW1wbGF0ZVBvbGljeRIaChJpbWFnZV9yZXBvc2l0b3JpZXMYASADKAkSHQoVcGxhaW5faHR0cF9yZWdpc3RyaWVzGAIgAygJEhQKDHdlYmhvb2tfdXJscxgDIAMoCSKmAQoMUG9vbENsZWFuaW5nEgwKBHBvb2wYASABKAkSTgoScHJpb3JpdHlfb3ZlcnJpZGVzGAIgAygLMjIucmFja3dyaWdodC52MS5Qb29sQ2xlYW5pbmcuUHJpb3JpdHlPdmVycmlkZXNFbnRyeRo4ChZQcmlvcml0eU92ZXJyaWRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEiNAoLRmxlZXRTdGF0dXMSJQoGZnJlZXplGAEgASgLMhUucmFja3dyaWdodC52MS5GcmVlemUiEQoPR2V0RmxlZXRSZXF1ZXN0IpgBChJVcGRhdGVGbGVldFJlcXVlc3QSIwoFZmxlZXQYASABKAsyFC5yYWNrd3JpZ2h0LnYxLkZsZWV0Ei8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQFCEAoOX3ZhbGlkYXRlX29ubHkiOAoSRnJlZXplRmxlZXRSZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJIjYKEFRoYXdGbGVldFJlcXVlc3QSDgoGcmVhc29uGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkypAIKDEZsZWV0U2VydmljZRJACghHZXRGbGVldBIeLnJhY2t3cmlnaHQudjEuR2V0RmxlZXRSZXF1ZXN0GhQucmFja3dyaWdodC52MS5GbGVldBJGCgtVcGRhdGVGbGVldBIhLnJhY2t3cmlnaHQudjEuVXBkYXRlRmxlZXRSZXF1ZXN0GhQucmFja3dyaWdodC52MS5GbGVldBJGCgtGcmVlemVGbGVldBIhLnJhY2t3cmlnaHQudjEuRnJlZXplRmxlZXRSZXF1ZXN0GhQucmFja3dyaWdodC52MS5GbGVldBJCCglUaGF3RmxlZXQSHy5yYWNrd3JpZ2h0LnYxLlRoYXdGbGVldFJlcXVlc3QaFC5yYWNrd3JpZ2h0LnYxLkZsZWV0YgZwcm90bzM", [file_google_protobuf_field_mask, file_rackwright_v1_rack]);
 
 /**
  * Fleet is the one resource of its kind, named "fleet".
@@ -73,6 +73,13 @@ export type FleetSpec = Message<"rackwright.v1.FleetSpec"> & {
    * @generated from field: rackwright.v1.WipeBudget wipe_budget = 3;
    */
   wipeBudget?: WipeBudget | undefined;
+
+  /**
+   * What templates may reach. Unset: no image and no webhook.
+   *
+   * @generated from field: rackwright.v1.TemplatePolicy templates = 4;
+   */
+  templates?: TemplatePolicy | undefined;
 };
 
 /**
@@ -81,6 +88,41 @@ export type FleetSpec = Message<"rackwright.v1.FleetSpec"> & {
  */
 export const FleetSpecSchema: GenMessage<FleetSpec> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_fleet, 1);
+
+/**
+ * TemplatePolicy is what the steps of templates may reach outside.
+ *
+ * @generated from message rackwright.v1.TemplatePolicy
+ */
+export type TemplatePolicy = Message<"rackwright.v1.TemplatePolicy"> & {
+  /**
+   * Repositories that commands may come from, as "registry.example.org/tools/*".
+   *
+   * @generated from field: repeated string image_repositories = 1;
+   */
+  imageRepositories: string[];
+
+  /**
+   * "host" or "host:port" of registries that are asked by plain HTTP.
+   *
+   * @generated from field: repeated string plain_http_registries = 2;
+   */
+  plainHttpRegistries: string[];
+
+  /**
+   * Prefixes of URLs that webhooks may call, as "https://hooks.example.org/rackwright/".
+   *
+   * @generated from field: repeated string webhook_urls = 3;
+   */
+  webhookUrls: string[];
+};
+
+/**
+ * Describes the message rackwright.v1.TemplatePolicy.
+ * Use `create(TemplatePolicySchema)` to create a new message.
+ */
+export const TemplatePolicySchema: GenMessage<TemplatePolicy> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_fleet, 2);
 
 /**
  * @generated from message rackwright.v1.PoolCleaning
@@ -104,7 +146,7 @@ export type PoolCleaning = Message<"rackwright.v1.PoolCleaning"> & {
  * Use `create(PoolCleaningSchema)` to create a new message.
  */
 export const PoolCleaningSchema: GenMessage<PoolCleaning> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 2);
+  messageDesc(file_rackwright_v1_fleet, 3);
 
 /**
  * @generated from message rackwright.v1.FleetStatus
@@ -123,7 +165,7 @@ export type FleetStatus = Message<"rackwright.v1.FleetStatus"> & {
  * Use `create(FleetStatusSchema)` to create a new message.
  */
 export const FleetStatusSchema: GenMessage<FleetStatus> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 3);
+  messageDesc(file_rackwright_v1_fleet, 4);
 
 /**
  * @generated from message rackwright.v1.GetFleetRequest
@@ -136,7 +178,7 @@ export type GetFleetRequest = Message<"rackwright.v1.GetFleetRequest"> & {
  * Use `create(GetFleetRequestSchema)` to create a new message.
  */
 export const GetFleetRequestSchema: GenMessage<GetFleetRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 4);
+  messageDesc(file_rackwright_v1_fleet, 5);
 
 /**
  * @generated from message rackwright.v1.UpdateFleetRequest
@@ -163,7 +205,7 @@ export type UpdateFleetRequest = Message<"rackwright.v1.UpdateFleetRequest"> & {
  * Use `create(UpdateFleetRequestSchema)` to create a new message.
  */
 export const UpdateFleetRequestSchema: GenMessage<UpdateFleetRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 5);
+  messageDesc(file_rackwright_v1_fleet, 6);
 
 /**
  * @generated from message rackwright.v1.FreezeFleetRequest
@@ -185,7 +227,7 @@ export type FreezeFleetRequest = Message<"rackwright.v1.FreezeFleetRequest"> & {
  * Use `create(FreezeFleetRequestSchema)` to create a new message.
  */
 export const FreezeFleetRequestSchema: GenMessage<FreezeFleetRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 6);
+  messageDesc(file_rackwright_v1_fleet, 7);
 
 /**
  * @generated from message rackwright.v1.ThawFleetRequest
@@ -207,7 +249,7 @@ export type ThawFleetRequest = Message<"rackwright.v1.ThawFleetRequest"> & {
  * Use `create(ThawFleetRequestSchema)` to create a new message.
  */
 export const ThawFleetRequestSchema: GenMessage<ThawFleetRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 7);
+  messageDesc(file_rackwright_v1_fleet, 8);
 
 /**
  * FleetService keeps what holds for every rack.

@@ -4,15 +4,15 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rackwright/v1/run.proto.
  */
 export const file_rackwright_v1_run: GenFile = /*@__PURE__*/
-  fileDesc("ChdyYWNrd3JpZ2h0L3YxL3J1bi5wcm90bxINcmFja3dyaWdodC52MSKfBAoDUnVuEiQKBGtpbmQYASABKA4yFi5yYWNrd3JpZ2h0LnYxLlJ1bktpbmQSDgoGbnVtYmVyGAIgASgEEiYKBXBoYXNlGAMgASgOMhcucmFja3dyaWdodC52MS5SdW5QaGFzZRInCgd3YWl0aW5nGAQgASgLMhYucmFja3dyaWdodC52MS5XYWl0aW5nEioKB291dGNvbWUYBSABKA4yGS5yYWNrd3JpZ2h0LnYxLlJ1bk91dGNvbWUSKAoFZXJyb3IYBiABKAsyGS5yYWNrd3JpZ2h0LnYxLlJ1bkZhaWx1cmUSDgoGbWFudWFsGAcgASgIEiUKBXN0ZXBzGAggAygLMhYucmFja3dyaWdodC52MS5SdW5TdGVwEhQKDGN1cnJlbnRfc3RlcBgJIAEoDRIuCgpzdGFydF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKBWFib3J0GA0gASgLMhQucmFja3dyaWdodC52MS5BYm9ydBIUCgxyZXF1ZXN0ZWRfYnkYDiABKAkSFgoOcnVubmVyX3ZlcnNpb24YDyABKAkSDwoHcmVzdW1lcxgQIAEoCSI7CgpSdW5GYWlsdXJlEgwKBHR5cGUYASABKAkSDwoHbWVzc2FnZRgCIAEoCRIOCgZkZXRhaWwYAyABKAkiSwoFQWJvcnQSCgoCYnkYASABKAkSDgoGcmVhc29uGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJ5CgdXYWl0aW5nEg4KBnJlYXNvbhgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCghwb3NpdGlvbhgEIAEoDUgAiAEBQgsKCV9wb3NpdGlvbiKVBAoHUnVuU3RlcBIMCgRuYW1lGAEgASgJEicKBXN0YXRlGAIgASgOMhgucmFja3dyaWdodC52MS5TdGVwU3RhdGUSDwoHYXR0ZW1wdBgDIAEoDRIuCgtyZXJ1bl9jbGFzcxgEIAEoDjIZLnJhY2t3cmlnaHQudjEuUmVydW5DbGFzcxITCgtkZXN0cnVjdGl2ZRgFIAEoCBI4Cglhcmd1bWVudHMYBiADKAsyJS5yYWNrd3JpZ2h0LnYxLlJ1blN0ZXAuQXJndW1lbnRzRW50cnkSLgoKc3RhcnRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGRlYWRsaW5lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVlcnJvchgKIAEoCRIUCgxyZWJvb3RfYWZ0ZXIYCyABKAgSEQoJYWJvcnRhYmxlGAwgASgIEiEKBHNraXAYDSABKAsyEy5yYWNrd3JpZ2h0LnYxLlNraXASEwoLb3V0X29mX2JhbmQYDiABKAgSFQoNaW50ZXJydXB0aW9ucxgUIAEoDRowCg5Bcmd1bWVudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIkoKBFNraXASCgoCYnkYASABKAkSDgoGcmVhc29uGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCK6AwoJQ2xlYW5TdGVwEgwKBG5hbWUYASABKAkSEAoIcHJpb3JpdHkYAiABKA0SDwoHZW5hYmxlZBgDIAEoCBIXCg9kaXNhYmxlZF9yZWFzb24YBCABKAkSDgoGc291cmNlGAUgASgJEi4KC3JlcnVuX2NsYXNzGAYgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhMKC2Rlc3RydWN0aXZlGAcgASgIEhEKCWFib3J0YWJsZRgIIAEoCBITCgtkZXNjcmlwdGlvbhgJIAEoCRI6Cglhcmd1bWVudHMYCiADKAsyJy5yYWNrd3JpZ2h0LnYxLkNsZWFuU3RlcC5Bcmd1bWVudHNFbnRyeRI0Cg90eXBlZF9hcmd1bWVudHMYCyADKAsyGy5yYWNrd3JpZ2h0LnYxLlN0ZXBBcmd1bWVudBIVCg1wcmlvcml0eV9mcm9tGAwgASgJEhQKDHJlYm9vdF9hZnRlchgNIAEoCBIVCg1uZWVkc19yYW1kaXNrGA4gASgIGjAKDkFyZ3VtZW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi2QEKDFN0ZXBBcmd1bWVudBIMCgRuYW1lGAEgASgJEikKBHR5cGUYAiABKA4yGy5yYWNrd3JpZ2h0LnYxLkFyZ3VtZW50VHlwZRIQCghyZXF1aXJlZBgDIAEoCBITCgtkZXNjcmlwdGlvbhgEIAEoCRIOCgZ2YWx1ZXMYBSADKAkSFAoHbWluaW11bRgGIAEoA0gAiAEBEhQKB21heGltdW0YByABKANIAYgBARIVCg1kZWZhdWx0X3ZhbHVlGAggASgJQgoKCF9taW5pbXVtQgoKCF9tYXhpbXVtKqUCCgdSdW5LaW5kEhgKFFJVTl9LSU5EX1VOU1BFQ0lGSUVEEAASEwoPUlVOX0tJTkRfVkVSSUZZEAESFAoQUlVOX0tJTkRfSU5TUEVDVBACEhIKDlJVTl9LSU5EX0NMRUFOEAMSEwoPUlVOX0tJTkRfREVMRVRFEAQSEgoOUlVOX0tJTkRfUE9XRVIQBRIWChJSVU5fS0lORF9QUk9WSVNJT04QBhIUChBSVU5fS0lORF9SRUlNQUdFEAcSFAoQUlVOX0tJTkRfU0VSVklDRRAIEhUKEVJVTl9LSU5EX1dPUktGTE9XEAkSFAoQUlVOX0tJTkRfUkVMRUFTRRAKEhMKD1JVTl9LSU5EX1JFU0NVRRALEhIKDlJVTl9LSU5EX0FET1BUEAwqaAoIUnVuUGhhc2USGQoVUlVOX1BIQVNFX1VOU1BFQ0lGSUVEEAASFQoRUlVOX1BIQVNFX1JVTk5JTkcQARIVChFSVU5fUEhBU0VfV0FJVElORxACEhMKD1JVTl9QSEFTRV9FTkRFRBADKpIBCgpSdW5PdXRjb21lEhsKF1JVTl9PVVRDT01FX1VOU1BFQ0lGSUVEEAASGQoVUlVOX09VVENPTUVfU1VDQ0VFREVEEAESFgoSUlVOX09VVENPTUVfRkFJTEVEEAISGQoVUlVOX09VVENPTUVfVElNRURfT1VUEAMSGQoVUlVOX09VVENPTUVfQ0FOQ0VMTEVEEAQqoAEKCVN0ZXBTdGF0ZRIaChZTVEVQX1NUQVRFX1VOU1BFQ0lGSUVEEAASFgoSU1RFUF9TVEFURV9QRU5ESU5HEAESFgoSU1RFUF9TVEFURV9SVU5OSU5HEAISGAoUU1RFUF9TVEFURV9TVUNDRUVERUQQAxIVChFTVEVQX1NUQVRFX0ZBSUxFRBAEEhYKElNURVBfU1RBVEVfU0tJUFBFRBAFKnkKClJlcnVuQ2xhc3MSGwoXUkVSVU5fQ0xBU1NfVU5TUEVDSUZJRUQQABIUChBSRVJVTl9DTEFTU19TQUZFEAESGwoXUkVSVU5fQ0xBU1NfQ0hFQ0tfRklSU1QQAhIbChdSRVJVTl9DTEFTU19ORVZFUl9UV0lDRRADKrMBCgxBcmd1bWVudFR5cGUSHQoZQVJHVU1FTlRfVFlQRV9VTlNQRUNJRklFRBAAEhgKFEFSR1VNRU5UX1RZUEVfU1RSSU5HEAESGQoVQVJHVU1FTlRfVFlQRV9JTlRFR0VSEAISGQoVQVJHVU1FTlRfVFlQRV9CT09MRUFOEAMSGgoWQVJHVU1FTlRfVFlQRV9EVVJBVElPThAEEhgKFEFSR1VNRU5UX1RZUEVfQ0hPSUNFEAViBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChdyYWNrd3JpZ2h0L3YxL3J1bi5wcm90bxINcmFja3dyaWdodC52MSLOBAoDUnVuEiQKBGtpbmQYASABKA4yFi5yYWNrd3JpZ2h0LnYxLlJ1bktpbmQSDgoGbnVtYmVyGAIgASgEEiYKBXBoYXNlGAMgASgOMhcucmFja3dyaWdodC52MS5SdW5QaGFzZRInCgd3YWl0aW5nGAQgASgLMhYucmFja3dyaWdodC52MS5XYWl0aW5nEioKB291dGNvbWUYBSABKA4yGS5yYWNrd3JpZ2h0LnYxLlJ1bk91dGNvbWUSKAoFZXJyb3IYBiABKAsyGS5yYWNrd3JpZ2h0LnYxLlJ1bkZhaWx1cmUSDgoGbWFudWFsGAcgASgIEiUKBXN0ZXBzGAggAygLMhYucmFja3dyaWdodC52MS5SdW5TdGVwEhQKDGN1cnJlbnRfc3RlcBgJIAEoDRIuCgpzdGFydF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKBWFib3J0GA0gASgLMhQucmFja3dyaWdodC52MS5BYm9ydBIUCgxyZXF1ZXN0ZWRfYnkYDiABKAkSFgoOcnVubmVyX3ZlcnNpb24YDyABKAkSDwoHcmVzdW1lcxgQIAEoCRIUCgx3b3JrZmxvd19ydW4YESABKAkSFwoPdGVtcGxhdGVfZGlnZXN0GBIgASgJIjsKClJ1bkZhaWx1cmUSDAoEdHlwZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg4KBmRldGFpbBgDIAEoCSJLCgVBYm9ydBIKCgJieRgBIAEoCRIOCgZyZWFzb24YAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInkKB1dhaXRpbmcSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKCHBvc2l0aW9uGAQgASgNSACIAQFCCwoJX3Bvc2l0aW9uIpEGCgdSdW5TdGVwEgwKBG5hbWUYASABKAkSJwoFc3RhdGUYAiABKA4yGC5yYWNrd3JpZ2h0LnYxLlN0ZXBTdGF0ZRIPCgdhdHRlbXB0GAMgASgNEi4KC3JlcnVuX2NsYXNzGAQgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhMKC2Rlc3RydWN0aXZlGAUgASgIEjgKCWFyZ3VtZW50cxgGIAMoCzIlLnJhY2t3cmlnaHQudjEuUnVuU3RlcC5Bcmd1bWVudHNFbnRyeRIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWVycm9yGAogASgJEhQKDHJlYm9vdF9hZnRlchgLIAEoCBIRCglhYm9ydGFibGUYDCABKAgSIQoEc2tpcBgNIAEoCzITLnJhY2t3cmlnaHQudjEuU2tpcBITCgtvdXRfb2ZfYmFuZBgOIAEoCBIVCg1pbnRlcnJ1cHRpb25zGBQgASgNEg0KBXRpdGxlGBUgASgJEg8KB3JldHJpZXMYFiABKA0SEAoIZmFpbHVyZXMYFyABKA0SKgoHdGltZW91dBgYIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgpvbl9mYWlsdXJlGBkgASgJEhIKCm9uX3RpbWVvdXQYGiABKAkSEQoJY29uZGl0aW9uGBsgASgJEhAKCGhhbmRfb2ZmGBwgASgIEg8KB2hhbmRsZXIYHSABKAgSJQoEZXhpdBgeIAEoCzIXLnJhY2t3cmlnaHQudjEuU3RlcEV4aXQSFwoPc2tpcHBlZF9iZWNhdXNlGB8gASgJGjAKDkFyZ3VtZW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiYQoIU3RlcEV4aXQSEQoEY29kZRgBIAEoBUgAiAEBEg4KBnNpZ25hbBgCIAEoCRIUCgxvdXRwdXRfYnl0ZXMYAyABKAQSEwoLbGFzdF9vdXRwdXQYBCABKAlCBwoFX2NvZGUiSgoEU2tpcBIKCgJieRgBIAEoCRIOCgZyZWFzb24YAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIroDCglDbGVhblN0ZXASDAoEbmFtZRgBIAEoCRIQCghwcmlvcml0eRgCIAEoDRIPCgdlbmFibGVkGAMgASgIEhcKD2Rpc2FibGVkX3JlYXNvbhgEIAEoCRIOCgZzb3VyY2UYBSABKAkSLgoLcmVydW5fY2xhc3MYBiABKA4yGS5yYWNrd3JpZ2h0LnYxLlJlcnVuQ2xhc3MSEwoLZGVzdHJ1Y3RpdmUYByABKAgSEQoJYWJvcnRhYmxlGAggASgIEhMKC2Rlc2NyaXB0aW9uGAkgASgJEjoKCWFyZ3VtZW50cxgKIAMoCzInLnJhY2t3cmlnaHQudjEuQ2xlYW5TdGVwLkFyZ3VtZW50c0VudHJ5EjQKD3R5cGVkX2FyZ3VtZW50cxgLIAMoCzIbLnJhY2t3cmlnaHQudjEuU3RlcEFyZ3VtZW50EhUKDXByaW9yaXR5X2Zyb20YDCABKAkSFAoMcmVib290X2FmdGVyGA0gASgIEhUKDW5lZWRzX3JhbWRpc2sYDiABKAgaMAoOQXJndW1lbnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLZAQoMU3RlcEFyZ3VtZW50EgwKBG5hbWUYASABKAkSKQoEdHlwZRgCIAEoDjIbLnJhY2t3cmlnaHQudjEuQXJndW1lbnRUeXBlEhAKCHJlcXVpcmVkGAMgASgIEhMKC2Rlc2NyaXB0aW9uGAQgASgJEg4KBnZhbHVlcxgFIAMoCRIUCgdtaW5pbXVtGAYgASgDSACIAQESFAoHbWF4aW11bRgHIAEoA0gBiAEBEhUKDWRlZmF1bHRfdmFsdWUYCCABKAlCCgoIX21pbmltdW1CCgoIX21heGltdW0qpQIKB1J1bktpbmQSGAoUUlVOX0tJTkRfVU5TUEVDSUZJRUQQABITCg9SVU5fS0lORF9WRVJJRlkQARIUChBSVU5fS0lORF9JTlNQRUNUEAISEgoOUlVOX0tJTkRfQ0xFQU4QAxITCg9SVU5fS0lORF9ERUxFVEUQBBISCg5SVU5fS0lORF9QT1dFUhAFEhYKElJVTl9LSU5EX1BST1ZJU0lPThAGEhQKEFJVTl9LSU5EX1JFSU1BR0UQBxIUChBSVU5fS0lORF9TRVJWSUNFEAgSFQoRUlVOX0tJTkRfV09SS0ZMT1cQCRIUChBSVU5fS0lORF9SRUxFQVNFEAoSEwoPUlVOX0tJTkRfUkVTQ1VFEAsSEgoOUlVOX0tJTkRfQURPUFQQDCpoCghSdW5QaGFzZRIZChVSVU5fUEhBU0VfVU5TUEVDSUZJRUQQABIVChFSVU5fUEhBU0VfUlVOTklORxABEhUKEVJVTl9QSEFTRV9XQUlUSU5HEAISEwoPUlVOX1BIQVNFX0VOREVEEAMqkgEKClJ1bk91dGNvbWUSGwoXUlVOX09VVENPTUVfVU5TUEVDSUZJRUQQABIZChVSVU5fT1VUQ09NRV9TVUNDRUVERUQQARIWChJSVU5fT1VUQ09NRV9GQUlMRUQQAhIZChVSVU5fT1VUQ09NRV9USU1FRF9PVVQQAxIZChVSVU5fT1VUQ09NRV9DQU5DRUxMRUQQBCqgAQoJU3RlcFN0YXRlEhoKFlNURVBfU1RBVEVfVU5TUEVDSUZJRUQQABIWChJTVEVQX1NUQVRFX1BFTkRJTkcQARIWChJTVEVQX1NUQVRFX1JVTk5JTkcQAhIYChRTVEVQX1NUQVRFX1NVQ0NFRURFRBADEhUKEVNURVBfU1RBVEVfRkFJTEVEEAQSFgoSU1RFUF9TVEFURV9TS0lQUEVEEAUqeQoKUmVydW5DbGFzcxIbChdSRVJVTl9DTEFTU19VTlNQRUNJRklFRBAAEhQKEFJFUlVOX0NMQVNTX1NBRkUQARIbChdSRVJVTl9DTEFTU19DSEVDS19GSVJTVBACEhsKF1JFUlVOX0NMQVNTX05FVkVSX1RXSUNFEAMqswEKDEFyZ3VtZW50VHlwZRIdChlBUkdVTUVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUQVJHVU1FTlRfVFlQRV9TVFJJTkcQARIZChVBUkdVTUVOVF9UWVBFX0lOVEVHRVIQAhIZChVBUkdVTUVOVF9UWVBFX0JPT0xFQU4QAxIaChZBUkdVTUVOVF9UWVBFX0RVUkFUSU9OEAQSGAoUQVJHVU1FTlRfVFlQRV9DSE9JQ0UQBWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Run is one attempt to bring a host somewhere: a list of steps on the one engine.
@@ -111,6 +111,20 @@ export type Run = Message<"rackwright.v1.Run"> & {
    * @generated from field: string resumes = 16;
    */
   resumes: string;
+
+  /**
+   * "hosts/HOST/workflows/TEMPLATE/runs/NUMBER" of a workflow's run; empty otherwise.
+   *
+   * @generated from field: string workflow_run = 17;
+   */
+  workflowRun: string;
+
+  /**
+   * SHA-256 of the template's source that was rendered, lower-case hex.
+   *
+   * @generated from field: string template_digest = 18;
+   */
+  templateDigest: string;
 };
 
 /**
@@ -188,7 +202,7 @@ export const AbortSchema: GenMessage<Abort> = /*@__PURE__*/
 export type Waiting = Message<"rackwright.v1.Waiting"> & {
   /**
    * A word of a closed list: agent, runner, bmc, conflict, lease, retry, hold, wait, freeze,
-   * wipeBudget, capacity, restored.
+   * wipeBudget, capacity, restored, webhook, template, disabled, run, batch.
    *
    * @generated from field: string reason = 1;
    */
@@ -309,6 +323,80 @@ export type RunStep = Message<"rackwright.v1.RunStep"> & {
    * @generated from field: uint32 interruptions = 20;
    */
   interruptions: number;
+
+  /**
+   * Its own name in a template; empty elsewhere.
+   *
+   * @generated from field: string title = 21;
+   */
+  title: string;
+
+  /**
+   * Further attempts after one that failed or timed out, and how many have failed so far.
+   *
+   * @generated from field: uint32 retries = 22;
+   */
+  retries: number;
+
+  /**
+   * @generated from field: uint32 failures = 23;
+   */
+  failures: number;
+
+  /**
+   * How long one attempt may take; unset: as long as such steps may.
+   *
+   * @generated from field: google.protobuf.Duration timeout = 24;
+   */
+  timeout?: Duration | undefined;
+
+  /**
+   * What follows when no attempt is left: fail (also when empty), continue, hold, or the title of a
+   * handler.
+   *
+   * @generated from field: string on_failure = 25;
+   */
+  onFailure: string;
+
+  /**
+   * @generated from field: string on_timeout = 26;
+   */
+  onTimeout: string;
+
+  /**
+   * Runs only when this holds as the step's turn comes; empty: always.
+   *
+   * @generated from field: string condition = 27;
+   */
+  condition: string;
+
+  /**
+   * Its end is acknowledged before it acts, for it takes the runner away: a reboot, a kexec.
+   *
+   * @generated from field: bool hand_off = 28;
+   */
+  handOff: boolean;
+
+  /**
+   * Runs only when a step names it as its handler.
+   *
+   * @generated from field: bool handler = 29;
+   */
+  handler: boolean;
+
+  /**
+   * How its last attempt ended, for a step that runs a program.
+   *
+   * @generated from field: rackwright.v1.StepExit exit = 30;
+   */
+  exit?: StepExit | undefined;
+
+  /**
+   * Why it was skipped without a person: its condition, or a handler that nobody called.
+   *
+   * @generated from field: string skipped_because = 31;
+   */
+  skippedBecause: string;
 };
 
 /**
@@ -317,6 +405,48 @@ export type RunStep = Message<"rackwright.v1.RunStep"> & {
  */
 export const RunStepSchema: GenMessage<RunStep> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_run, 4);
+
+/**
+ * StepExit is how a program ended.
+ *
+ * @generated from message rackwright.v1.StepExit
+ */
+export type StepExit = Message<"rackwright.v1.StepExit"> & {
+  /**
+   * Unset when a signal ended it, or nothing could be started.
+   *
+   * @generated from field: optional int32 code = 1;
+   */
+  code?: number | undefined;
+
+  /**
+   * "SIGKILL"
+   *
+   * @generated from field: string signal = 2;
+   */
+  signal: string;
+
+  /**
+   * All that it wrote; what is kept may be less.
+   *
+   * @generated from field: uint64 output_bytes = 3;
+   */
+  outputBytes: bigint;
+
+  /**
+   * The last lines of it, bounded.
+   *
+   * @generated from field: string last_output = 4;
+   */
+  lastOutput: string;
+};
+
+/**
+ * Describes the message rackwright.v1.StepExit.
+ * Use `create(StepExitSchema)` to create a new message.
+ */
+export const StepExitSchema: GenMessage<StepExit> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_run, 5);
 
 /**
  * Skip says who left a step out, and why.
@@ -345,7 +475,7 @@ export type Skip = Message<"rackwright.v1.Skip"> & {
  * Use `create(SkipSchema)` to create a new message.
  */
 export const SkipSchema: GenMessage<Skip> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_run, 5);
+  messageDesc(file_rackwright_v1_run, 6);
 
 /**
  * CleanStep is one step of a host's cleaning plan, enabled or not.
@@ -441,7 +571,7 @@ export type CleanStep = Message<"rackwright.v1.CleanStep"> & {
  * Use `create(CleanStepSchema)` to create a new message.
  */
 export const CleanStepSchema: GenMessage<CleanStep> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_run, 6);
+  messageDesc(file_rackwright_v1_run, 7);
 
 /**
  * StepArgument describes one argument of a step. Values travel as text and are checked when asked.
@@ -501,7 +631,7 @@ export type StepArgument = Message<"rackwright.v1.StepArgument"> & {
  * Use `create(StepArgumentSchema)` to create a new message.
  */
 export const StepArgumentSchema: GenMessage<StepArgument> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_run, 7);
+  messageDesc(file_rackwright_v1_run, 8);
 
 /**
  * @generated from enum rackwright.v1.RunKind

@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/agent/v1/operation.proto.
  */
 export const file_rackwright_agent_v1_operation: GenFile = /*@__PURE__*/
-  fileDesc("CiNyYWNrd3JpZ2h0L2FnZW50L3YxL29wZXJhdGlvbi5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSKjAwoJT3BlcmF0aW9uEgoKAmlkGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEhEKCWhvc3RfbmFtZRgDIAEoCRIsCghkZWFkbGluZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOgoNdmVyaWZ5X2FjY2VzcxgFIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuVmVyaWZ5QWNjZXNzSAASMgoJc2V0X3Bvd2VyGAYgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5TZXRQb3dlckgAEi8KB2luc3BlY3QYByABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkluc3BlY3RIABIwCghydW5fc3RlcBgIIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcEgAEi0KBmNhbmNlbBgJIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuQ2FuY2VsSAASLQoJc2VuZF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGCgRraW5kIsIBCglCbWNBY2Nlc3MSDwoHYWRkcmVzcxgBIAEoCRIRCgRwb3J0GAIgASgNSACIAQESGQoMY2lwaGVyX3N1aXRlGAMgASgNSAGIAQESEgoKY3JlZGVudGlhbBgEIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YBSABKAQSEAoIcHJvdG9jb2wYBiABKAkSGgoSY2VydGlmaWNhdGVfc2hhMjU2GAcgASgJQgcKBV9wb3J0Qg8KDV9jaXBoZXJfc3VpdGUiOwoMVmVyaWZ5QWNjZXNzEisKA2JtYxgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuQm1jQWNjZXNzIoQCCghTZXRQb3dlchIrCgNibWMYASABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxIPCgJvbhgCIAEoCEgAiAEBEjIKCWJvb3RfZnJvbRgDIAEoDjIfLnJhY2t3cmlnaHQuYWdlbnQudjEuQm9vdFRhcmdldBI1ChFleHBlY3RlZF9pZGVudGl0eRgEIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkSEQoJYm9vdF9tYWNzGAUgAygJEjUKEWdyYW50X2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIFCgNfb24iJAoHSW5zcGVjdBIZChFib290X29wZXJhdGlvbl9pZBgBIAEoCSLLBAoHUnVuU3RlcBIMCgRzdGVwGAEgASgJEisKBG1vZGUYAiABKA4yHS5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBNb2RlEj4KCWFyZ3VtZW50cxgDIAMoCzIrLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcC5Bcmd1bWVudHNFbnRyeRIYCgtkZXN0cnVjdGl2ZRgEIAEoCEgAiAEBEi4KC3JlcnVuX2NsYXNzGAUgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhkKEWJvb3Rfb3BlcmF0aW9uX2lkGAYgASgJEjAKB2RldmljZXMYByADKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLkRldmljZVBsYW4SFgoOY2hhbGxlbmdlX3NlZWQYCCABKAwSNQoRZXhwZWN0ZWRfaWRlbnRpdHkYCSABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0lkZW50aXR5EiQKF2FsbG93X3VucHJvdmVuX2lkZW50aXR5GAogASgISAGIAQESGwoOYWxsb3dfZGlza2xlc3MYCyABKAhIAogBARIrCgNibWMYDCABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxowCg5Bcmd1bWVudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQg4KDF9kZXN0cnVjdGl2ZUIaChhfYWxsb3dfdW5wcm92ZW5faWRlbnRpdHlCEQoPX2FsbG93X2Rpc2tsZXNzIm4KCkRldmljZVBsYW4SLAoGZGV2aWNlGAEgASgLMhwucmFja3dyaWdodC52MS5TdG9yYWdlRGV2aWNlEjIKBm1ldGhvZBgCIAEoDjIiLnJhY2t3cmlnaHQuYWdlbnQudjEuRXJhc3VyZU1ldGhvZCIeCgZDYW5jZWwSFAoMb3BlcmF0aW9uX2lkGAEgASgJKm8KCkJvb3RUYXJnZXQSGwoXQk9PVF9UQVJHRVRfVU5TUEVDSUZJRUQQABIUChBCT09UX1RBUkdFVF9ESVNLEAESFgoSQk9PVF9UQVJHRVRfUlVOTkVSEAISFgoSQk9PVF9UQVJHRVRfUkVTQ1VFEAMqTQoIU3RlcE1vZGUSGQoVU1RFUF9NT0RFX1VOU1BFQ0lGSUVEEAASEQoNU1RFUF9NT0RFX1JVThABEhMKD1NURVBfTU9ERV9DSEVDSxACKtIBCg1FcmFzdXJlTWV0aG9kEh4KGkVSQVNVUkVfTUVUSE9EX1VOU1BFQ0lGSUVEEAASHgoaRVJBU1VSRV9NRVRIT0RfTlZNRV9GT1JNQVQQARIlCiFFUkFTVVJFX01FVEhPRF9OVk1FX0ZPUk1BVF9DUllQVE8QAhIaChZFUkFTVVJFX01FVEhPRF9ESVNDQVJEEAMSHAoYRVJBU1VSRV9NRVRIT0RfT1ZFUldSSVRFEAQSIAocRVJBU1VSRV9NRVRIT0RfTUVUQURBVEFfT05MWRAFYgZwcm90bzM", [file_google_protobuf_timestamp, file_rackwright_v1_inventory, file_rackwright_v1_run]);
+  fileDesc("CiNyYWNrd3JpZ2h0L2FnZW50L3YxL29wZXJhdGlvbi5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSKjAwoJT3BlcmF0aW9uEgoKAmlkGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEhEKCWhvc3RfbmFtZRgDIAEoCRIsCghkZWFkbGluZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOgoNdmVyaWZ5X2FjY2VzcxgFIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuVmVyaWZ5QWNjZXNzSAASMgoJc2V0X3Bvd2VyGAYgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5TZXRQb3dlckgAEi8KB2luc3BlY3QYByABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkluc3BlY3RIABIwCghydW5fc3RlcBgIIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcEgAEi0KBmNhbmNlbBgJIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuQ2FuY2VsSAASLQoJc2VuZF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGCgRraW5kIsIBCglCbWNBY2Nlc3MSDwoHYWRkcmVzcxgBIAEoCRIRCgRwb3J0GAIgASgNSACIAQESGQoMY2lwaGVyX3N1aXRlGAMgASgNSAGIAQESEgoKY3JlZGVudGlhbBgEIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YBSABKAQSEAoIcHJvdG9jb2wYBiABKAkSGgoSY2VydGlmaWNhdGVfc2hhMjU2GAcgASgJQgcKBV9wb3J0Qg8KDV9jaXBoZXJfc3VpdGUiOwoMVmVyaWZ5QWNjZXNzEisKA2JtYxgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuQm1jQWNjZXNzIoQCCghTZXRQb3dlchIrCgNibWMYASABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxIPCgJvbhgCIAEoCEgAiAEBEjIKCWJvb3RfZnJvbRgDIAEoDjIfLnJhY2t3cmlnaHQuYWdlbnQudjEuQm9vdFRhcmdldBI1ChFleHBlY3RlZF9pZGVudGl0eRgEIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkSEQoJYm9vdF9tYWNzGAUgAygJEjUKEWdyYW50X2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIFCgNfb24iJAoHSW5zcGVjdBIZChFib290X29wZXJhdGlvbl9pZBgBIAEoCSKhBQoHUnVuU3RlcBIMCgRzdGVwGAEgASgJEisKBG1vZGUYAiABKA4yHS5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBNb2RlEj4KCWFyZ3VtZW50cxgDIAMoCzIrLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcC5Bcmd1bWVudHNFbnRyeRIYCgtkZXN0cnVjdGl2ZRgEIAEoCEgAiAEBEi4KC3JlcnVuX2NsYXNzGAUgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhkKEWJvb3Rfb3BlcmF0aW9uX2lkGAYgASgJEjAKB2RldmljZXMYByADKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLkRldmljZVBsYW4SFgoOY2hhbGxlbmdlX3NlZWQYCCABKAwSNQoRZXhwZWN0ZWRfaWRlbnRpdHkYCSABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0lkZW50aXR5EiQKF2FsbG93X3VucHJvdmVuX2lkZW50aXR5GAogASgISAGIAQESGwoOYWxsb3dfZGlza2xlc3MYCyABKAhIAogBARIrCgNibWMYDCABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxIVCghoYW5kX29mZhgNIAEoCEgDiAEBEjAKBWltYWdlGA4gASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5Db21tYW5kSW1hZ2UaMAoOQXJndW1lbnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIOCgxfZGVzdHJ1Y3RpdmVCGgoYX2FsbG93X3VucHJvdmVuX2lkZW50aXR5QhEKD19hbGxvd19kaXNrbGVzc0ILCglfaGFuZF9vZmYiZQoMQ29tbWFuZEltYWdlEhEKCXJlZmVyZW5jZRgBIAEoCRISCgpjcmVkZW50aWFsGAIgASgJEhoKEmNyZWRlbnRpYWxfdmVyc2lvbhgDIAEoBBISCgpwbGFpbl9odHRwGAQgASgIIm4KCkRldmljZVBsYW4SLAoGZGV2aWNlGAEgASgLMhwucmFja3dyaWdodC52MS5TdG9yYWdlRGV2aWNlEjIKBm1ldGhvZBgCIAEoDjIiLnJhY2t3cmlnaHQuYWdlbnQudjEuRXJhc3VyZU1ldGhvZCIeCgZDYW5jZWwSFAoMb3BlcmF0aW9uX2lkGAEgASgJKm8KCkJvb3RUYXJnZXQSGwoXQk9PVF9UQVJHRVRfVU5TUEVDSUZJRUQQABIUChBCT09UX1RBUkdFVF9ESVNLEAESFgoSQk9PVF9UQVJHRVRfUlVOTkVSEAISFgoSQk9PVF9UQVJHRVRfUkVTQ1VFEAMqTQoIU3RlcE1vZGUSGQoVU1RFUF9NT0RFX1VOU1BFQ0lGSUVEEAASEQoNU1RFUF9NT0RFX1JVThABEhMKD1NURVBfTU9ERV9DSEVDSxACKtIBCg1FcmFzdXJlTWV0aG9kEh4KGkVSQVNVUkVfTUVUSE9EX1VOU1BFQ0lGSUVEEAASHgoaRVJBU1VSRV9NRVRIT0RfTlZNRV9GT1JNQVQQARIlCiFFUkFTVVJFX01FVEhPRF9OVk1FX0ZPUk1BVF9DUllQVE8QAhIaChZFUkFTVVJFX01FVEhPRF9ESVNDQVJEEAMSHAoYRVJBU1VSRV9NRVRIT0RfT1ZFUldSSVRFEAQSIAocRVJBU1VSRV9NRVRIT0RfTUVUQURBVEFfT05MWRAFYgZwcm90bzM", [file_google_protobuf_timestamp, file_rackwright_v1_inventory, file_rackwright_v1_run]);
 
 /**
  * Operation is one attempt: its id is never used for another (DESIGN §3). It holds a narrow copy
@@ -322,6 +322,20 @@ export type RunStep = Message<"rackwright.agent.v1.RunStep"> & {
    * @generated from field: rackwright.agent.v1.BmcAccess bmc = 12;
    */
   bmc?: BmcAccess | undefined;
+
+  /**
+   * The step takes the runner away: its end is durable at the agent before it acts.
+   *
+   * @generated from field: optional bool hand_off = 13;
+   */
+  handOff?: boolean | undefined;
+
+  /**
+   * For a command: the image that it comes in.
+   *
+   * @generated from field: rackwright.agent.v1.CommandImage image = 14;
+   */
+  image?: CommandImage | undefined;
 };
 
 /**
@@ -330,6 +344,46 @@ export type RunStep = Message<"rackwright.agent.v1.RunStep"> & {
  */
 export const RunStepSchema: GenMessage<RunStep> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_operation, 5);
+
+/**
+ * CommandImage is an OCI image that a command runs in. The agent fetches it, the runner checks it.
+ *
+ * @generated from message rackwright.agent.v1.CommandImage
+ */
+export type CommandImage = Message<"rackwright.agent.v1.CommandImage"> & {
+  /**
+   * "registry/repository@sha256:HEX"; never a tag.
+   *
+   * @generated from field: string reference = 1;
+   */
+  reference: string;
+
+  /**
+   * "credentials/CREDENTIAL"; empty: none.
+   *
+   * @generated from field: string credential = 2;
+   */
+  credential: string;
+
+  /**
+   * @generated from field: uint64 credential_version = 3;
+   */
+  credentialVersion: bigint;
+
+  /**
+   * The registry is asked by plain HTTP.
+   *
+   * @generated from field: bool plain_http = 4;
+   */
+  plainHttp: boolean;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.CommandImage.
+ * Use `create(CommandImageSchema)` to create a new message.
+ */
+export const CommandImageSchema: GenMessage<CommandImage> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_operation, 6);
 
 /**
  * @generated from message rackwright.agent.v1.DevicePlan
@@ -353,7 +407,7 @@ export type DevicePlan = Message<"rackwright.agent.v1.DevicePlan"> & {
  * Use `create(DevicePlanSchema)` to create a new message.
  */
 export const DevicePlanSchema: GenMessage<DevicePlan> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_operation, 6);
+  messageDesc(file_rackwright_agent_v1_operation, 7);
 
 /**
  * Cancel stops what can be stopped of another operation; answered when that is over.
@@ -372,7 +426,7 @@ export type Cancel = Message<"rackwright.agent.v1.Cancel"> & {
  * Use `create(CancelSchema)` to create a new message.
  */
 export const CancelSchema: GenMessage<Cancel> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_operation, 7);
+  messageDesc(file_rackwright_agent_v1_operation, 8);
 
 /**
  * @generated from enum rackwright.agent.v1.BootTarget

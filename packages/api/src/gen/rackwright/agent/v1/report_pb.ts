@@ -10,7 +10,7 @@ import type { ErasureMethod, StepMode } from "./operation_pb.ts";
 import { file_rackwright_agent_v1_operation } from "./operation_pb.ts";
 import type { BmcIdentity, Inventory, StorageDevice, SystemIdentity } from "../../v1/inventory_pb.ts";
 import { file_rackwright_v1_inventory } from "../../v1/inventory_pb.ts";
-import type { RerunClass, StepArgument } from "../../v1/run_pb.ts";
+import type { RerunClass, StepArgument, StepExit } from "../../v1/run_pb.ts";
 import { file_rackwright_v1_run } from "../../v1/run_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/agent/v1/report.proto.
  */
 export const file_rackwright_agent_v1_report: GenFile = /*@__PURE__*/
-  fileDesc("CiByYWNrd3JpZ2h0L2FnZW50L3YxL3JlcG9ydC5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSLBAwoGUmVwb3J0EhAKCHNlcXVlbmNlGAEgASgEEhQKDG9wZXJhdGlvbl9pZBgCIAEoCRIQCghob3N0X3VpZBgDIAEoCRIoCgR0aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCghjb21wbGV0ZRgFIAEoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuQ29tcGxldGVIABI1Cgpjb250aW51aW5nGAYgASgLMh8ucmFja3dyaWdodC5hZ2VudC52MS5Db250aW51aW5nSAASNgoLcmV0cnlfYWZ0ZXIYByABKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLlJldHJ5QWZ0ZXJIABI4Cgxob3N0X3VwZGF0ZWQYCCABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLkhvc3RVcGRhdGVkSAASLQoGZmFpbGVkGAkgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5GYWlsZWRIABI+Cg90cmFuc2llbnRfZXJyb3IYCiABKAsyIy5yYWNrd3JpZ2h0LmFnZW50LnYxLlRyYW5zaWVudEVycm9ySABCCAoGcmVzdWx0InQKCENvbXBsZXRlEjcKDG9ic2VydmF0aW9ucxgBIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuT2JzZXJ2YXRpb25zEi8KCGV2aWRlbmNlGAIgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5FdmlkZW5jZSKCAQoKQ29udGludWluZxIMCgRzdGVwGAEgASgJEhQKB3BlcmNlbnQYAiABKA1IAIgBARIMCgR0ZXh0GAMgASgJEicKBGhpbnQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFYmVndW4YBSABKAhCCgoIX3BlcmNlbnQifAoKUmV0cnlBZnRlchIzCgZyZWFzb24YASABKA4yIy5yYWNrd3JpZ2h0LmFnZW50LnYxLkNvbmZsaWN0UmVhc29uEg8KB21lc3NhZ2UYAiABKAkSKAoFZGVsYXkYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iRgoLSG9zdFVwZGF0ZWQSNwoMb2JzZXJ2YXRpb25zGAEgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5PYnNlcnZhdGlvbnMiuAEKBkZhaWxlZBIMCgR0eXBlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDgoGZGV0YWlsGAMgASgJEjcKDG9ic2VydmF0aW9ucxgEIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuT2JzZXJ2YXRpb25zEi8KCGV2aWRlbmNlGAUgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5FdmlkZW5jZRIVCg1sYXN0X3Byb2dyZXNzGAYgASgJIjAKDlRyYW5zaWVudEVycm9yEg0KBWNhdXNlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkixQIKDE9ic2VydmF0aW9ucxIwCgxibWNfaWRlbnRpdHkYASABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0lkZW50aXR5EhcKCnBvd2VyZWRfb24YAiABKAhIAIgBARIrCglpbnZlbnRvcnkYAyABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRI2CgxydW5uZXJfcmVhZHkYBCABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EkIKEnVuZXhwZWN0ZWRfbmV0Ym9vdBgFIAEoCzImLnJhY2t3cmlnaHQuYWdlbnQudjEuVW5leHBlY3RlZE5ldGJvb3QSMgoKYm1jX2hlYWx0aBgGIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuQm1jSGVhbHRoQg0KC19wb3dlcmVkX29uInwKCUJtY0hlYWx0aBIWCglyZWFjaGFibGUYASABKAhIAIgBARINCgVjYXVzZRgCIAEoCRIPCgdtZXNzYWdlGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIMCgpfcmVhY2hhYmxlIt8BCgtSdW5uZXJSZWFkeRIQCghob3N0X3VpZBgBIAEoCRIZChFib290X29wZXJhdGlvbl9pZBgCIAEoCRIWCg5ydW5uZXJfc2Vzc2lvbhgDIAEoCRIPCgdib290X2lkGAQgASgJEhYKDnJ1bm5lcl92ZXJzaW9uGAUgASgJEjMKBXN0ZXBzGAYgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SLQoGc3lzdGVtGAcgASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eSL5AgoPU3RlcERlc2NyaXB0aW9uEgwKBG5hbWUYASABKAkSEAoIcHJpb3JpdHkYAiABKA0SLgoLcmVydW5fY2xhc3MYAyABKA4yGS5yYWNrd3JpZ2h0LnYxLlJlcnVuQ2xhc3MSGAoLZGVzdHJ1Y3RpdmUYBCABKAhIAIgBARIRCglhYm9ydGFibGUYBSABKAgSEwoLZGVzY3JpcHRpb24YBiABKAkSRgoJYXJndW1lbnRzGAcgAygLMjMucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24uQXJndW1lbnRzRW50cnkSNAoPdHlwZWRfYXJndW1lbnRzGAggAygLMhsucmFja3dyaWdodC52MS5TdGVwQXJndW1lbnQSFAoMcmVib290X2FmdGVyGAkgASgIGjAKDkFyZ3VtZW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDgoMX2Rlc3RydWN0aXZlIpABChFVbmV4cGVjdGVkTmV0Ym9vdBILCgNtYWMYASABKAkSEAoIaG9zdF91aWQYAiABKAkSEQoJaG9zdF9uYW1lGAMgASgJEh8KF2luc3RlYWRfb2Zfb3BlcmF0aW9uX2lkGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkIKCEV2aWRlbmNlEg8KB3BheWxvYWQYASABKAwSEQoJc2lnbmF0dXJlGAIgASgMEhIKCnB1YmxpY19rZXkYAyABKAwipQMKDFN0ZXBFdmlkZW5jZRIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIaG9zdF91aWQYAiABKAkSFgoOcnVubmVyX3Nlc3Npb24YAyABKAkSDwoHYm9vdF9pZBgEIAEoCRIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRItCgZzeXN0ZW0YBiABKAsyHS5yYWNrd3JpZ2h0LnYxLlN5c3RlbUlkZW50aXR5EjMKB2RldmljZXMYByADKAsyIi5yYWNrd3JpZ2h0LmFnZW50LnYxLkRldmljZU91dGNvbWUSSgoNdG9vbF92ZXJzaW9ucxgIIAMoCzIzLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcEV2aWRlbmNlLlRvb2xWZXJzaW9uc0VudHJ5EisKBG1vZGUYCSABKA4yHS5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBNb2RlEhoKEmlkZW50aXR5X3dpdG5lc3NlcxgKIAMoCRozChFUb29sVmVyc2lvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIooDCg1EZXZpY2VPdXRjb21lEiwKBmRldmljZRgBIAEoCzIcLnJhY2t3cmlnaHQudjEuU3RvcmFnZURldmljZRIyCgZtZXRob2QYAiABKA4yIi5yYWNrd3JpZ2h0LmFnZW50LnYxLkVyYXN1cmVNZXRob2QSMQoHdmVyZGljdBgDIAEoDjIgLnJhY2t3cmlnaHQuYWdlbnQudjEuVmVyZGljdEtpbmQSFgoOdmVyZGljdF9yZWFzb24YBCABKAkSEwoLcGxhY2VzX3JlYWQYBSABKAQSEgoKYnl0ZXNfcmVhZBgGIAEoBBIgChhjaGFsbGVuZ2VfYmxvY2tzX3dyaXR0ZW4YByABKAQSLgoKc3RhcnRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2xvZxgKIAMoCRIWCg5jaGFsbGVuZ2Vfc2VlZBgLIAEoDCrGAQoOQ29uZmxpY3RSZWFzb24SHwobQ09ORkxJQ1RfUkVBU09OX1VOU1BFQ0lGSUVEEAASGgoWQ09ORkxJQ1RfUkVBU09OX0xPQ0tFRBABEiEKHUNPTkZMSUNUX1JFQVNPTl9JTlZBTElEX1NUQVRFEAISHQoZQ09ORkxJQ1RfUkVBU09OX0RVUExJQ0FURRADEhkKFUNPTkZMSUNUX1JFQVNPTl9GQVVMVBAEEhoKFkNPTkZMSUNUX1JFQVNPTl9GUk9aRU4QBSqdAQoLVmVyZGljdEtpbmQSHAoYVkVSRElDVF9LSU5EX1VOU1BFQ0lGSUVEEAASFwoTVkVSRElDVF9LSU5EX0VSQVNFRBABEhsKF1ZFUkRJQ1RfS0lORF9OT1RfRVJBU0VEEAISGwoXVkVSRElDVF9LSU5EX1VOVkVSSUZJRUQQAxIdChlWRVJESUNUX0tJTkRfU1dJVENIRURfT0ZGEARiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_v1_inventory, file_rackwright_v1_run]);
+  fileDesc("CiByYWNrd3JpZ2h0L2FnZW50L3YxL3JlcG9ydC5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSLBAwoGUmVwb3J0EhAKCHNlcXVlbmNlGAEgASgEEhQKDG9wZXJhdGlvbl9pZBgCIAEoCRIQCghob3N0X3VpZBgDIAEoCRIoCgR0aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCghjb21wbGV0ZRgFIAEoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuQ29tcGxldGVIABI1Cgpjb250aW51aW5nGAYgASgLMh8ucmFja3dyaWdodC5hZ2VudC52MS5Db250aW51aW5nSAASNgoLcmV0cnlfYWZ0ZXIYByABKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLlJldHJ5QWZ0ZXJIABI4Cgxob3N0X3VwZGF0ZWQYCCABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLkhvc3RVcGRhdGVkSAASLQoGZmFpbGVkGAkgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5GYWlsZWRIABI+Cg90cmFuc2llbnRfZXJyb3IYCiABKAsyIy5yYWNrd3JpZ2h0LmFnZW50LnYxLlRyYW5zaWVudEVycm9ySABCCAoGcmVzdWx0IqUBCghDb21wbGV0ZRI3CgxvYnNlcnZhdGlvbnMYASABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLk9ic2VydmF0aW9ucxIvCghldmlkZW5jZRgCIAEoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuRXZpZGVuY2USLwoGb3V0cHV0GAMgASgLMh8ucmFja3dyaWdodC5hZ2VudC52MS5TdGVwT3V0cHV0IkEKClN0ZXBPdXRwdXQSJQoEZXhpdBgBIAEoCzIXLnJhY2t3cmlnaHQudjEuU3RlcEV4aXQSDAoEdGFpbBgCIAEoDCKCAQoKQ29udGludWluZxIMCgRzdGVwGAEgASgJEhQKB3BlcmNlbnQYAiABKA1IAIgBARIMCgR0ZXh0GAMgASgJEicKBGhpbnQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFYmVndW4YBSABKAhCCgoIX3BlcmNlbnQifAoKUmV0cnlBZnRlchIzCgZyZWFzb24YASABKA4yIy5yYWNrd3JpZ2h0LmFnZW50LnYxLkNvbmZsaWN0UmVhc29uEg8KB21lc3NhZ2UYAiABKAkSKAoFZGVsYXkYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iRgoLSG9zdFVwZGF0ZWQSNwoMb2JzZXJ2YXRpb25zGAEgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5PYnNlcnZhdGlvbnMi6QEKBkZhaWxlZBIMCgR0eXBlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDgoGZGV0YWlsGAMgASgJEjcKDG9ic2VydmF0aW9ucxgEIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuT2JzZXJ2YXRpb25zEi8KCGV2aWRlbmNlGAUgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5FdmlkZW5jZRIVCg1sYXN0X3Byb2dyZXNzGAYgASgJEi8KBm91dHB1dBgHIAEoCzIfLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcE91dHB1dCIwCg5UcmFuc2llbnRFcnJvchINCgVjYXVzZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIsUCCgxPYnNlcnZhdGlvbnMSMAoMYm1jX2lkZW50aXR5GAEgASgLMhoucmFja3dyaWdodC52MS5CbWNJZGVudGl0eRIXCgpwb3dlcmVkX29uGAIgASgISACIAQESKwoJaW52ZW50b3J5GAMgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSNgoMcnVubmVyX3JlYWR5GAQgASgLMiAucmFja3dyaWdodC5hZ2VudC52MS5SdW5uZXJSZWFkeRJCChJ1bmV4cGVjdGVkX25ldGJvb3QYBSABKAsyJi5yYWNrd3JpZ2h0LmFnZW50LnYxLlVuZXhwZWN0ZWROZXRib290EjIKCmJtY19oZWFsdGgYBiABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0hlYWx0aEINCgtfcG93ZXJlZF9vbiJ8CglCbWNIZWFsdGgSFgoJcmVhY2hhYmxlGAEgASgISACIAQESDQoFY2F1c2UYAiABKAkSDwoHbWVzc2FnZRgDIAEoCRIpCgVzaW5jZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDAoKX3JlYWNoYWJsZSLfAQoLUnVubmVyUmVhZHkSEAoIaG9zdF91aWQYASABKAkSGQoRYm9vdF9vcGVyYXRpb25faWQYAiABKAkSFgoOcnVubmVyX3Nlc3Npb24YAyABKAkSDwoHYm9vdF9pZBgEIAEoCRIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRIzCgVzdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEi0KBnN5c3RlbRgHIAEoCzIdLnJhY2t3cmlnaHQudjEuU3lzdGVtSWRlbnRpdHki+QIKD1N0ZXBEZXNjcmlwdGlvbhIMCgRuYW1lGAEgASgJEhAKCHByaW9yaXR5GAIgASgNEi4KC3JlcnVuX2NsYXNzGAMgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhgKC2Rlc3RydWN0aXZlGAQgASgISACIAQESEQoJYWJvcnRhYmxlGAUgASgIEhMKC2Rlc2NyaXB0aW9uGAYgASgJEkYKCWFyZ3VtZW50cxgHIAMoCzIzLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uLkFyZ3VtZW50c0VudHJ5EjQKD3R5cGVkX2FyZ3VtZW50cxgIIAMoCzIbLnJhY2t3cmlnaHQudjEuU3RlcEFyZ3VtZW50EhQKDHJlYm9vdF9hZnRlchgJIAEoCBowCg5Bcmd1bWVudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQg4KDF9kZXN0cnVjdGl2ZSKQAQoRVW5leHBlY3RlZE5ldGJvb3QSCwoDbWFjGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEhEKCWhvc3RfbmFtZRgDIAEoCRIfChdpbnN0ZWFkX29mX29wZXJhdGlvbl9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJCCghFdmlkZW5jZRIPCgdwYXlsb2FkGAEgASgMEhEKCXNpZ25hdHVyZRgCIAEoDBISCgpwdWJsaWNfa2V5GAMgASgMIqUDCgxTdGVwRXZpZGVuY2USFAoMb3BlcmF0aW9uX2lkGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEhYKDnJ1bm5lcl9zZXNzaW9uGAMgASgJEg8KB2Jvb3RfaWQYBCABKAkSFgoOcnVubmVyX3ZlcnNpb24YBSABKAkSLQoGc3lzdGVtGAYgASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIzCgdkZXZpY2VzGAcgAygLMiIucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VPdXRjb21lEkoKDXRvb2xfdmVyc2lvbnMYCCADKAsyMy5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBFdmlkZW5jZS5Ub29sVmVyc2lvbnNFbnRyeRIrCgRtb2RlGAkgASgOMh0ucmFja3dyaWdodC5hZ2VudC52MS5TdGVwTW9kZRIaChJpZGVudGl0eV93aXRuZXNzZXMYCiADKAkaMwoRVG9vbFZlcnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKKAwoNRGV2aWNlT3V0Y29tZRIsCgZkZXZpY2UYASABKAsyHC5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VEZXZpY2USMgoGbWV0aG9kGAIgASgOMiIucmFja3dyaWdodC5hZ2VudC52MS5FcmFzdXJlTWV0aG9kEjEKB3ZlcmRpY3QYAyABKA4yIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlZlcmRpY3RLaW5kEhYKDnZlcmRpY3RfcmVhc29uGAQgASgJEhMKC3BsYWNlc19yZWFkGAUgASgEEhIKCmJ5dGVzX3JlYWQYBiABKAQSIAoYY2hhbGxlbmdlX2Jsb2Nrc193cml0dGVuGAcgASgEEi4KCnN0YXJ0X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBILCgNsb2cYCiADKAkSFgoOY2hhbGxlbmdlX3NlZWQYCyABKAwqxgEKDkNvbmZsaWN0UmVhc29uEh8KG0NPTkZMSUNUX1JFQVNPTl9VTlNQRUNJRklFRBAAEhoKFkNPTkZMSUNUX1JFQVNPTl9MT0NLRUQQARIhCh1DT05GTElDVF9SRUFTT05fSU5WQUxJRF9TVEFURRACEh0KGUNPTkZMSUNUX1JFQVNPTl9EVVBMSUNBVEUQAxIZChVDT05GTElDVF9SRUFTT05fRkFVTFQQBBIaChZDT05GTElDVF9SRUFTT05fRlJPWkVOEAUqnQEKC1ZlcmRpY3RLaW5kEhwKGFZFUkRJQ1RfS0lORF9VTlNQRUNJRklFRBAAEhcKE1ZFUkRJQ1RfS0lORF9FUkFTRUQQARIbChdWRVJESUNUX0tJTkRfTk9UX0VSQVNFRBACEhsKF1ZFUkRJQ1RfS0lORF9VTlZFUklGSUVEEAMSHQoZVkVSRElDVF9LSU5EX1NXSVRDSEVEX09GRhAEYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_v1_inventory, file_rackwright_v1_run]);
 
 /**
  * Report is a result of an operation, or facts without one. The result is a closed union: one of
@@ -116,6 +116,13 @@ export type Complete = Message<"rackwright.agent.v1.Complete"> & {
    * @generated from field: rackwright.agent.v1.Evidence evidence = 2;
    */
   evidence?: Evidence | undefined;
+
+  /**
+   * Of a step that runs a program.
+   *
+   * @generated from field: rackwright.agent.v1.StepOutput output = 3;
+   */
+  output?: StepOutput | undefined;
 };
 
 /**
@@ -124,6 +131,32 @@ export type Complete = Message<"rackwright.agent.v1.Complete"> & {
  */
 export const CompleteSchema: GenMessage<Complete> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_report, 1);
+
+/**
+ * StepOutput is what a program wrote and how it ended.
+ *
+ * @generated from message rackwright.agent.v1.StepOutput
+ */
+export type StepOutput = Message<"rackwright.agent.v1.StepOutput"> & {
+  /**
+   * @generated from field: rackwright.v1.StepExit exit = 1;
+   */
+  exit?: StepExit | undefined;
+
+  /**
+   * The end of what it wrote, at most 64 KiB.
+   *
+   * @generated from field: bytes tail = 2;
+   */
+  tail: Uint8Array;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.StepOutput.
+ * Use `create(StepOutputSchema)` to create a new message.
+ */
+export const StepOutputSchema: GenMessage<StepOutput> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_report, 2);
 
 /**
  * @generated from message rackwright.agent.v1.Continuing
@@ -162,7 +195,7 @@ export type Continuing = Message<"rackwright.agent.v1.Continuing"> & {
  * Use `create(ContinuingSchema)` to create a new message.
  */
 export const ContinuingSchema: GenMessage<Continuing> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 2);
+  messageDesc(file_rackwright_agent_v1_report, 3);
 
 /**
  * @generated from message rackwright.agent.v1.RetryAfter
@@ -189,7 +222,7 @@ export type RetryAfter = Message<"rackwright.agent.v1.RetryAfter"> & {
  * Use `create(RetryAfterSchema)` to create a new message.
  */
 export const RetryAfterSchema: GenMessage<RetryAfter> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 3);
+  messageDesc(file_rackwright_agent_v1_report, 4);
 
 /**
  * @generated from message rackwright.agent.v1.HostUpdated
@@ -206,7 +239,7 @@ export type HostUpdated = Message<"rackwright.agent.v1.HostUpdated"> & {
  * Use `create(HostUpdatedSchema)` to create a new message.
  */
 export const HostUpdatedSchema: GenMessage<HostUpdated> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 4);
+  messageDesc(file_rackwright_agent_v1_report, 5);
 
 /**
  * @generated from message rackwright.agent.v1.Failed
@@ -214,8 +247,8 @@ export const HostUpdatedSchema: GenMessage<HostUpdated> = /*@__PURE__*/
 export type Failed = Message<"rackwright.agent.v1.Failed"> & {
   /**
    * A word of a closed list in camel case: authentication, identityMismatch, identityUnproven,
-   * notApplied, interrupted, unsupported, notErased, unverified, noDevices, deviceChanged, ioError,
-   * cancelled, deadline, invalidArgument, internal.
+   * notApplied, interrupted, unsupported, exitCode, notErased, unverified, noDevices, deviceChanged,
+   * ioError, cancelled, deadline, invalidArgument, internal.
    *
    * @generated from field: string type = 1;
    */
@@ -249,6 +282,13 @@ export type Failed = Message<"rackwright.agent.v1.Failed"> & {
    * @generated from field: string last_progress = 6;
    */
   lastProgress: string;
+
+  /**
+   * Of a step that runs a program.
+   *
+   * @generated from field: rackwright.agent.v1.StepOutput output = 7;
+   */
+  output?: StepOutput | undefined;
 };
 
 /**
@@ -256,7 +296,7 @@ export type Failed = Message<"rackwright.agent.v1.Failed"> & {
  * Use `create(FailedSchema)` to create a new message.
  */
 export const FailedSchema: GenMessage<Failed> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 5);
+  messageDesc(file_rackwright_agent_v1_report, 6);
 
 /**
  * @generated from message rackwright.agent.v1.TransientError
@@ -280,7 +320,7 @@ export type TransientError = Message<"rackwright.agent.v1.TransientError"> & {
  * Use `create(TransientErrorSchema)` to create a new message.
  */
 export const TransientErrorSchema: GenMessage<TransientError> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 6);
+  messageDesc(file_rackwright_agent_v1_report, 7);
 
 /**
  * Observations are facts; each is unset when it was not observed.
@@ -324,7 +364,7 @@ export type Observations = Message<"rackwright.agent.v1.Observations"> & {
  * Use `create(ObservationsSchema)` to create a new message.
  */
 export const ObservationsSchema: GenMessage<Observations> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 7);
+  messageDesc(file_rackwright_agent_v1_report, 8);
 
 /**
  * BmcHealth says whether the agent can talk with the host's BMC; told when it changes.
@@ -361,7 +401,7 @@ export type BmcHealth = Message<"rackwright.agent.v1.BmcHealth"> & {
  * Use `create(BmcHealthSchema)` to create a new message.
  */
 export const BmcHealthSchema: GenMessage<BmcHealth> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 8);
+  messageDesc(file_rackwright_agent_v1_report, 9);
 
 /**
  * RunnerReady says that a runner of this boot has proved itself to the agent.
@@ -412,7 +452,7 @@ export type RunnerReady = Message<"rackwright.agent.v1.RunnerReady"> & {
  * Use `create(RunnerReadySchema)` to create a new message.
  */
 export const RunnerReadySchema: GenMessage<RunnerReady> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 9);
+  messageDesc(file_rackwright_agent_v1_report, 10);
 
 /**
  * @generated from message rackwright.agent.v1.StepDescription
@@ -475,7 +515,7 @@ export type StepDescription = Message<"rackwright.agent.v1.StepDescription"> & {
  * Use `create(StepDescriptionSchema)` to create a new message.
  */
 export const StepDescriptionSchema: GenMessage<StepDescription> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 10);
+  messageDesc(file_rackwright_agent_v1_report, 11);
 
 /**
  * UnexpectedNetboot: a known host asked the boot services while no grant was open for it.
@@ -520,7 +560,7 @@ export type UnexpectedNetboot = Message<"rackwright.agent.v1.UnexpectedNetboot">
  * Use `create(UnexpectedNetbootSchema)` to create a new message.
  */
 export const UnexpectedNetbootSchema: GenMessage<UnexpectedNetboot> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 11);
+  messageDesc(file_rackwright_agent_v1_report, 12);
 
 /**
  * Evidence is what the runner said of a step, exactly, with the agent's signature.
@@ -555,7 +595,7 @@ export type Evidence = Message<"rackwright.agent.v1.Evidence"> & {
  * Use `create(EvidenceSchema)` to create a new message.
  */
 export const EvidenceSchema: GenMessage<Evidence> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 12);
+  messageDesc(file_rackwright_agent_v1_report, 13);
 
 /**
  * @generated from message rackwright.agent.v1.StepEvidence
@@ -624,7 +664,7 @@ export type StepEvidence = Message<"rackwright.agent.v1.StepEvidence"> & {
  * Use `create(StepEvidenceSchema)` to create a new message.
  */
 export const StepEvidenceSchema: GenMessage<StepEvidence> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 13);
+  messageDesc(file_rackwright_agent_v1_report, 14);
 
 /**
  * @generated from message rackwright.agent.v1.DeviceOutcome
@@ -700,7 +740,7 @@ export type DeviceOutcome = Message<"rackwright.agent.v1.DeviceOutcome"> & {
  * Use `create(DeviceOutcomeSchema)` to create a new message.
  */
 export const DeviceOutcomeSchema: GenMessage<DeviceOutcome> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 14);
+  messageDesc(file_rackwright_agent_v1_report, 15);
 
 /**
  * @generated from enum rackwright.agent.v1.ConflictReason

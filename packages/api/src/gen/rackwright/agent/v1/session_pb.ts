@@ -10,7 +10,7 @@ import type { BmcAccess, Operation } from "./operation_pb.ts";
 import { file_rackwright_agent_v1_operation } from "./operation_pb.ts";
 import type { Report, RunnerReady, StepDescription } from "./report_pb.ts";
 import { file_rackwright_agent_v1_report } from "./report_pb.ts";
-import type { BmcIdentity } from "../../v1/inventory_pb.ts";
+import type { BmcIdentity, Inventory } from "../../v1/inventory_pb.ts";
 import { file_rackwright_v1_inventory } from "../../v1/inventory_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/agent/v1/session.proto.
  */
 export const file_rackwright_agent_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("CiFyYWNrd3JpZ2h0L2FnZW50L3YxL3Nlc3Npb24ucHJvdG8SE3JhY2t3cmlnaHQuYWdlbnQudjEi5gIKDlNlc3Npb25SZXF1ZXN0EisKBWhlbGxvGAEgASgLMhoucmFja3dyaWdodC5hZ2VudC52MS5IZWxsb0gAEjMKCWhlYXJ0YmVhdBgCIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuSGVhcnRiZWF0SAASLQoGcmVwb3J0GAMgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRIABJAChBzbmFwc2hvdF9hcHBsaWVkGAQgASgLMiQucmFja3dyaWdodC5hZ2VudC52MS5TbmFwc2hvdEFwcGxpZWRIABI8Cg5ob3N0X2ZvcmdvdHRlbhgFIAEoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuSG9zdEZvcmdvdHRlbkgAEjgKDHBvd2VyX2RpZ2VzdBgGIAEoCzIgLnJhY2t3cmlnaHQuYWdlbnQudjEuUG93ZXJEaWdlc3RIAEIJCgdtZXNzYWdlIswECg9TZXNzaW9uUmVzcG9uc2USLwoHd2VsY29tZRgBIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuV2VsY29tZUgAEi8KB3JlZnVzZWQYAiABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJlZnVzZWRIABI6Cg1sZWFzZV9yZW5ld2FsGAMgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5MZWFzZVJlbmV3YWxIABIzCglvcGVyYXRpb24YBCABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLk9wZXJhdGlvbkgAEjoKDXJlcG9ydF9hbnN3ZXIYBSABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLlJlcG9ydEFuc3dlckgAEkAKEGNyZWRlbnRpYWxfdmFsdWUYBiABKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLkNyZWRlbnRpYWxWYWx1ZUgAEjoKDWJvb3Rfc25hcHNob3QYByABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLkJvb3RTbmFwc2hvdEgAEi0KBmZvcmdldBgIIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuRm9yZ2V0SAASNAoKcG93ZXJfc3luYxgJIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuUG93ZXJTeW5jSAASPAoOc3RvcmVfYWNjZXB0ZWQYCiABKAsyIi5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0b3JlQWNjZXB0ZWRIAEIJCgdtZXNzYWdlIk4KB0pvdXJuYWwSCgoCaWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBBIMCgRsaWZlGAMgASgGEhUKDWVhcmxpZXJfbGl2ZXMYBCADKAYi+gIKBUhlbGxvEi0KB2pvdXJuYWwYASABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkpvdXJuYWwSFQoNYWdlbnRfdmVyc2lvbhgCIAEoCRIXCg9vcGVyYXRpb25fa2luZHMYAyADKAkSPAoKb3BlcmF0aW9ucxgEIAMoCzIoLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbGxlZE9wZXJhdGlvbhIxCgdydW5uZXJzGAUgAygLMiAucmFja3dyaWdodC5hZ2VudC52MS5SdW5uZXJSZWFkeRITCgtpbmNhcm5hdGlvbhgGIAEoCRIQCghyZXZpc2lvbhgHIAEoBBIuCgZncmFudHMYCCADKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLk9wZW5HcmFudBIzCgVzdGVwcxgJIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEhUKDXN0b3JlX3JlZnVzZWQYCiABKAkicwoJT3BlbkdyYW50EhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIvCgtleHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYm91bmQYBCABKAgi5gEKE0pvdXJuYWxsZWRPcGVyYXRpb24SFAoMb3BlcmF0aW9uX2lkGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEj0KBXN0YXRlGAMgASgOMi4ucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsbGVkT3BlcmF0aW9uLlN0YXRlEhAKCGFuc3dlcmVkGAQgASgIIlYKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASFAoQU1RBVEVfSk9VUk5BTExFRBABEg8KC1NUQVRFX0JFR1VOEAISDwoLU1RBVEVfRU5ERUQQAyIdCglIZWFydGJlYXQSEAoIc2VxdWVuY2UYASABKAQiJQoPU25hcHNob3RBcHBsaWVkEhIKCmdlbmVyYXRpb24YASABKAQiIQoNSG9zdEZvcmdvdHRlbhIQCghob3N0X3VpZBgBIAEoCSKxAQoHV2VsY29tZRISCgpzZXNzaW9uX2lkGAEgASgJEhMKC2luY2FybmF0aW9uGAIgASgJEhAKCHJldmlzaW9uGAMgASgEEh0KFWhlYXJ0YmVhdF9pbnRlcnZhbF9tcxgEIAEoDRIyCgpkaXJlY3RpdmVzGAUgAygLMh4ucmFja3dyaWdodC5hZ2VudC52MS5EaXJlY3RpdmUSGAoQZm9yZ2V0X2hvc3RfdWlkcxgGIAMoCSK1AQoJRGlyZWN0aXZlEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRI1CgZhY3Rpb24YAiABKA4yJS5yYWNrd3JpZ2h0LmFnZW50LnYxLkRpcmVjdGl2ZS5BY3Rpb24iWwoGQWN0aW9uEhYKEkFDVElPTl9VTlNQRUNJRklFRBAAEhMKD0FDVElPTl9DT05USU5VRRABEhEKDUFDVElPTl9DQU5DRUwQAhIRCg1BQ1RJT05fRk9SR0VUEAMiKgoHUmVmdXNlZBIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCSJhCgxMZWFzZVJlbmV3YWwSGgoSaGVhcnRiZWF0X3NlcXVlbmNlGAEgASgEEhMKC2R1cmF0aW9uX21zGAIgASgNEhAKCHJldmlzaW9uGAMgASgEEg4KBmZyb3plbhgEIAEoCSJlCglQb3dlclN5bmMSEgoKZ2VuZXJhdGlvbhgBIAEoBBIRCglwZXJpb2RfbXMYAiABKA0SMQoFaG9zdHMYAyADKAsyIi5yYWNrd3JpZ2h0LmFnZW50LnYxLlBvd2VyU3luY0hvc3QimAEKDVBvd2VyU3luY0hvc3QSEAoIaG9zdF91aWQYASABKAkSEQoJaG9zdF9uYW1lGAIgASgJEisKA2JtYxgDIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuQm1jQWNjZXNzEjUKEWV4cGVjdGVkX2lkZW50aXR5GAQgASgLMhoucmFja3dyaWdodC52MS5CbWNJZGVudGl0eSJ/CgtQb3dlckRpZ2VzdBISCgpnZW5lcmF0aW9uGAEgASgEEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKBWhvc3RzGAMgAygLMiMucmFja3dyaWdodC5hZ2VudC52MS5Ib3N0UG93ZXJTdGF0ZSJKCg5Ib3N0UG93ZXJTdGF0ZRIQCghob3N0X3VpZBgBIAEoCRIXCgpwb3dlcmVkX29uGAIgASgISACIAQFCDQoLX3Bvd2VyZWRfb24iQgoNU3RvcmVBY2NlcHRlZBITCgtpbmNhcm5hdGlvbhgBIAEoCRIQCghyZXZpc2lvbhgCIAEoBBIKCgJieRgDIAEoCSKRAgoMUmVwb3J0QW5zd2VyEhAKCHNlcXVlbmNlGAEgASgEEhQKDG9wZXJhdGlvbl9pZBgCIAEoCRI6Cgd2ZXJkaWN0GAMgASgOMikucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRBbnN3ZXIuVmVyZGljdBIOCgZyZWFzb24YBCABKAkSFQoNc2V0dGxlZF91cF90bxgFIAEoBCJ2CgdWZXJkaWN0EhcKE1ZFUkRJQ1RfVU5TUEVDSUZJRUQQABITCg9WRVJESUNUX0FQUExJRUQQARIVChFWRVJESUNUX0RVUExJQ0FURRACEhEKDVZFUkRJQ1RfU1RBTEUQAxITCg9WRVJESUNUX1JFRlVTRUQQBCJUCg9DcmVkZW50aWFsVmFsdWUSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEEhAKCHVzZXJuYW1lGAMgASgJEhAKCHBhc3N3b3JkGAQgASgJIpIBCgxCb290U25hcHNob3QSEgoKZ2VuZXJhdGlvbhgBIAEoBBIsCgVob3N0cxgCIAMoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuQm9vdEhvc3QSKwoHbWFkZV9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLaW5jYXJuYXRpb24YBCABKAkiPQoIQm9vdEhvc3QSEAoIaG9zdF91aWQYASABKAkSEQoJaG9zdF9uYW1lGAIgASgJEgwKBG1hY3MYAyADKAkiGgoGRm9yZ2V0EhAKCGhvc3RfdWlkGAEgASgJMmgKDEFnZW50U2VydmljZRJYCgdTZXNzaW9uEiMucmFja3dyaWdodC5hZ2VudC52MS5TZXNzaW9uUmVxdWVzdBokLnJhY2t3cmlnaHQuYWdlbnQudjEuU2Vzc2lvblJlc3BvbnNlKAEwAWIGcHJvdG8z", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_v1_inventory]);
+  fileDesc("CiFyYWNrd3JpZ2h0L2FnZW50L3YxL3Nlc3Npb24ucHJvdG8SE3JhY2t3cmlnaHQuYWdlbnQudjEizwMKDlNlc3Npb25SZXF1ZXN0EisKBWhlbGxvGAEgASgLMhoucmFja3dyaWdodC5hZ2VudC52MS5IZWxsb0gAEjMKCWhlYXJ0YmVhdBgCIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuSGVhcnRiZWF0SAASLQoGcmVwb3J0GAMgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRIABJAChBzbmFwc2hvdF9hcHBsaWVkGAQgASgLMiQucmFja3dyaWdodC5hZ2VudC52MS5TbmFwc2hvdEFwcGxpZWRIABI8Cg5ob3N0X2ZvcmdvdHRlbhgFIAEoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuSG9zdEZvcmdvdHRlbkgAEjgKDHBvd2VyX2RpZ2VzdBgGIAEoCzIgLnJhY2t3cmlnaHQuYWdlbnQudjEuUG93ZXJEaWdlc3RIABIwCghzdGVwX2xvZxgHIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcExvZ0gAEjUKCmRpc2NvdmVyZWQYCCABKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLkRpc2NvdmVyZWRIAEIJCgdtZXNzYWdlIsUFCg9TZXNzaW9uUmVzcG9uc2USLwoHd2VsY29tZRgBIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuV2VsY29tZUgAEi8KB3JlZnVzZWQYAiABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJlZnVzZWRIABI6Cg1sZWFzZV9yZW5ld2FsGAMgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5MZWFzZVJlbmV3YWxIABIzCglvcGVyYXRpb24YBCABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLk9wZXJhdGlvbkgAEjoKDXJlcG9ydF9hbnN3ZXIYBSABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLlJlcG9ydEFuc3dlckgAEkAKEGNyZWRlbnRpYWxfdmFsdWUYBiABKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLkNyZWRlbnRpYWxWYWx1ZUgAEjoKDWJvb3Rfc25hcHNob3QYByABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLkJvb3RTbmFwc2hvdEgAEi0KBmZvcmdldBgIIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuRm9yZ2V0SAASNAoKcG93ZXJfc3luYxgJIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuUG93ZXJTeW5jSAASPAoOc3RvcmVfYWNjZXB0ZWQYCiABKAsyIi5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0b3JlQWNjZXB0ZWRIABIzCglkaXNjb3ZlcnkYCyABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkRpc2NvdmVyeUgAEkIKEWRpc2NvdmVyZWRfYW5zd2VyGAwgASgLMiUucmFja3dyaWdodC5hZ2VudC52MS5EaXNjb3ZlcmVkQW5zd2VySABCCQoHbWVzc2FnZSJOCgdKb3VybmFsEgoKAmlkGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKAQSDAoEbGlmZRgDIAEoBhIVCg1lYXJsaWVyX2xpdmVzGAQgAygGIvoCCgVIZWxsbxItCgdqb3VybmFsGAEgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEhUKDWFnZW50X3ZlcnNpb24YAiABKAkSFwoPb3BlcmF0aW9uX2tpbmRzGAMgAygJEjwKCm9wZXJhdGlvbnMYBCADKAsyKC5yYWNrd3JpZ2h0LmFnZW50LnYxLkpvdXJuYWxsZWRPcGVyYXRpb24SMQoHcnVubmVycxgFIAMoCzIgLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVubmVyUmVhZHkSEwoLaW5jYXJuYXRpb24YBiABKAkSEAoIcmV2aXNpb24YByABKAQSLgoGZ3JhbnRzGAggAygLMh4ucmFja3dyaWdodC5hZ2VudC52MS5PcGVuR3JhbnQSMwoFc3RlcHMYCSADKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBEZXNjcmlwdGlvbhIVCg1zdG9yZV9yZWZ1c2VkGAogASgJInMKCU9wZW5HcmFudBIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIaG9zdF91aWQYAiABKAkSLwoLZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWJvdW5kGAQgASgIIuYBChNKb3VybmFsbGVkT3BlcmF0aW9uEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRI9CgVzdGF0ZRgDIAEoDjIuLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbGxlZE9wZXJhdGlvbi5TdGF0ZRIQCghhbnN3ZXJlZBgEIAEoCCJWCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhQKEFNUQVRFX0pPVVJOQUxMRUQQARIPCgtTVEFURV9CRUdVThACEg8KC1NUQVRFX0VOREVEEAMiHQoJSGVhcnRiZWF0EhAKCHNlcXVlbmNlGAEgASgEIiUKD1NuYXBzaG90QXBwbGllZBISCgpnZW5lcmF0aW9uGAEgASgEIiEKDUhvc3RGb3Jnb3R0ZW4SEAoIaG9zdF91aWQYASABKAkisQEKB1dlbGNvbWUSEgoKc2Vzc2lvbl9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBBIdChVoZWFydGJlYXRfaW50ZXJ2YWxfbXMYBCABKA0SMgoKZGlyZWN0aXZlcxgFIAMoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuRGlyZWN0aXZlEhgKEGZvcmdldF9ob3N0X3VpZHMYBiADKAkitQEKCURpcmVjdGl2ZRIUCgxvcGVyYXRpb25faWQYASABKAkSNQoGYWN0aW9uGAIgASgOMiUucmFja3dyaWdodC5hZ2VudC52MS5EaXJlY3RpdmUuQWN0aW9uIlsKBkFjdGlvbhIWChJBQ1RJT05fVU5TUEVDSUZJRUQQABITCg9BQ1RJT05fQ09OVElOVUUQARIRCg1BQ1RJT05fQ0FOQ0VMEAISEQoNQUNUSU9OX0ZPUkdFVBADIioKB1JlZnVzZWQSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiYQoMTGVhc2VSZW5ld2FsEhoKEmhlYXJ0YmVhdF9zZXF1ZW5jZRgBIAEoBBITCgtkdXJhdGlvbl9tcxgCIAEoDRIQCghyZXZpc2lvbhgDIAEoBBIOCgZmcm96ZW4YBCABKAkiZQoJUG93ZXJTeW5jEhIKCmdlbmVyYXRpb24YASABKAQSEQoJcGVyaW9kX21zGAIgASgNEjEKBWhvc3RzGAMgAygLMiIucmFja3dyaWdodC5hZ2VudC52MS5Qb3dlclN5bmNIb3N0IpgBCg1Qb3dlclN5bmNIb3N0EhAKCGhvc3RfdWlkGAEgASgJEhEKCWhvc3RfbmFtZRgCIAEoCRIrCgNibWMYAyABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxI1ChFleHBlY3RlZF9pZGVudGl0eRgEIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkifwoLUG93ZXJEaWdlc3QSEgoKZ2VuZXJhdGlvbhgBIAEoBBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCgVob3N0cxgDIAMoCzIjLnJhY2t3cmlnaHQuYWdlbnQudjEuSG9zdFBvd2VyU3RhdGUiSgoOSG9zdFBvd2VyU3RhdGUSEAoIaG9zdF91aWQYASABKAkSFwoKcG93ZXJlZF9vbhgCIAEoCEgAiAEBQg0KC19wb3dlcmVkX29uIkIKDVN0b3JlQWNjZXB0ZWQSEwoLaW5jYXJuYXRpb24YASABKAkSEAoIcmV2aXNpb24YAiABKAQSCgoCYnkYAyABKAkikQIKDFJlcG9ydEFuc3dlchIQCghzZXF1ZW5jZRgBIAEoBBIUCgxvcGVyYXRpb25faWQYAiABKAkSOgoHdmVyZGljdBgDIAEoDjIpLnJhY2t3cmlnaHQuYWdlbnQudjEuUmVwb3J0QW5zd2VyLlZlcmRpY3QSDgoGcmVhc29uGAQgASgJEhUKDXNldHRsZWRfdXBfdG8YBSABKAQidgoHVmVyZGljdBIXChNWRVJESUNUX1VOU1BFQ0lGSUVEEAASEwoPVkVSRElDVF9BUFBMSUVEEAESFQoRVkVSRElDVF9EVVBMSUNBVEUQAhIRCg1WRVJESUNUX1NUQUxFEAMSEwoPVkVSRElDVF9SRUZVU0VEEAQiVAoPQ3JlZGVudGlhbFZhbHVlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoBBIQCgh1c2VybmFtZRgDIAEoCRIQCghwYXNzd29yZBgEIAEoCSKSAQoMQm9vdFNuYXBzaG90EhIKCmdlbmVyYXRpb24YASABKAQSLAoFaG9zdHMYAiADKAsyHS5yYWNrd3JpZ2h0LmFnZW50LnYxLkJvb3RIb3N0EisKB21hZGVfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2luY2FybmF0aW9uGAQgASgJIj0KCEJvb3RIb3N0EhAKCGhvc3RfdWlkGAEgASgJEhEKCWhvc3RfbmFtZRgCIAEoCRIMCgRtYWNzGAMgAygJIhoKBkZvcmdldBIQCghob3N0X3VpZBgBIAEoCSJSCgdTdGVwTG9nEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIOCgZvZmZzZXQYAyABKAQSDwoHY29udGVudBgEIAEoDCJfCglEaXNjb3ZlcnkSEgoKZ2VuZXJhdGlvbhgBIAEoBBIPCgdlbmFibGVkGAIgASgIEhEKCWJvb3RzX21heBgDIAEoDRIaChJib290c19wZXJfaG91cl9tYXgYBCABKA0ilgEKCkRpc2NvdmVyZWQSCgoCaWQYASABKAkSEAoIYm9vdF9tYWMYAiABKAkSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoJaW52ZW50b3J5GAQgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSEwoLYm1jX2FkZHJlc3MYBSABKAkiLwoQRGlzY292ZXJlZEFuc3dlchIKCgJpZBgBIAEoCRIPCgdyZWZ1c2VkGAIgASgJMmgKDEFnZW50U2VydmljZRJYCgdTZXNzaW9uEiMucmFja3dyaWdodC5hZ2VudC52MS5TZXNzaW9uUmVxdWVzdBokLnJhY2t3cmlnaHQuYWdlbnQudjEuU2Vzc2lvblJlc3BvbnNlKAEwAWIGcHJvdG8z", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_v1_inventory]);
 
 /**
  * SessionRequest goes from the agent to the control plane. The first one is Hello.
@@ -65,6 +65,18 @@ export type SessionRequest = Message<"rackwright.agent.v1.SessionRequest"> & {
      */
     value: PowerDigest;
     case: "powerDigest";
+  } | {
+    /**
+     * @generated from field: rackwright.agent.v1.StepLog step_log = 7;
+     */
+    value: StepLog;
+    case: "stepLog";
+  } | {
+    /**
+     * @generated from field: rackwright.agent.v1.Discovered discovered = 8;
+     */
+    value: Discovered;
+    case: "discovered";
   } | { case: undefined; value?: undefined };
 };
 
@@ -144,6 +156,18 @@ export type SessionResponse = Message<"rackwright.agent.v1.SessionResponse"> & {
      */
     value: StoreAccepted;
     case: "storeAccepted";
+  } | {
+    /**
+     * @generated from field: rackwright.agent.v1.Discovery discovery = 11;
+     */
+    value: Discovery;
+    case: "discovery";
+  } | {
+    /**
+     * @generated from field: rackwright.agent.v1.DiscoveredAnswer discovered_answer = 12;
+     */
+    value: DiscoveredAnswer;
+    case: "discoveredAnswer";
   } | { case: undefined; value?: undefined };
 };
 
@@ -949,6 +973,146 @@ export type Forget = Message<"rackwright.agent.v1.Forget"> & {
  */
 export const ForgetSchema: GenMessage<Forget> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_session, 22);
+
+/**
+ * StepLog is a piece of what a step's program writes, as it comes. Never acknowledged, and left out
+ * when there is too much of it; the end comes with the final report.
+ *
+ * @generated from message rackwright.agent.v1.StepLog
+ */
+export type StepLog = Message<"rackwright.agent.v1.StepLog"> & {
+  /**
+   * @generated from field: string operation_id = 1;
+   */
+  operationId: string;
+
+  /**
+   * @generated from field: string host_uid = 2;
+   */
+  hostUid: string;
+
+  /**
+   * Where in the whole output it begins.
+   *
+   * @generated from field: uint64 offset = 3;
+   */
+  offset: bigint;
+
+  /**
+   * @generated from field: bytes content = 4;
+   */
+  content: Uint8Array;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.StepLog.
+ * Use `create(StepLogSchema)` to create a new message.
+ */
+export const StepLogSchema: GenMessage<StepLog> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_session, 23);
+
+/**
+ * Discovery says what the rack does with machines that nobody knows. Each one replaces the last.
+ *
+ * @generated from message rackwright.agent.v1.Discovery
+ */
+export type Discovery = Message<"rackwright.agent.v1.Discovery"> & {
+  /**
+   * @generated from field: uint64 generation = 1;
+   */
+  generation: bigint;
+
+  /**
+   * @generated from field: bool enabled = 2;
+   */
+  enabled: boolean;
+
+  /**
+   * Boots that may be under way at once, and in any hour.
+   *
+   * @generated from field: uint32 boots_max = 3;
+   */
+  bootsMax: number;
+
+  /**
+   * @generated from field: uint32 boots_per_hour_max = 4;
+   */
+  bootsPerHourMax: number;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.Discovery.
+ * Use `create(DiscoverySchema)` to create a new message.
+ */
+export const DiscoverySchema: GenMessage<Discovery> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_session, 24);
+
+/**
+ * Discovered is a machine that booted from the network and is no host. Repeated until it is answered.
+ *
+ * @generated from message rackwright.agent.v1.Discovered
+ */
+export type Discovered = Message<"rackwright.agent.v1.Discovered"> & {
+  /**
+   * Names this finding, for its answer.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string boot_mac = 2;
+   */
+  bootMac: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp time = 3;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * @generated from field: rackwright.v1.Inventory inventory = 4;
+   */
+  inventory?: Inventory | undefined;
+
+  /**
+   * The BMC's address as the runner read it in band; empty when it could not.
+   *
+   * @generated from field: string bmc_address = 5;
+   */
+  bmcAddress: string;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.Discovered.
+ * Use `create(DiscoveredSchema)` to create a new message.
+ */
+export const DiscoveredSchema: GenMessage<Discovered> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_session, 25);
+
+/**
+ * @generated from message rackwright.agent.v1.DiscoveredAnswer
+ */
+export type DiscoveredAnswer = Message<"rackwright.agent.v1.DiscoveredAnswer"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Why it is not listed; empty: it is.
+   *
+   * @generated from field: string refused = 2;
+   */
+  refused: string;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.DiscoveredAnswer.
+ * Use `create(DiscoveredAnswerSchema)` to create a new message.
+ */
+export const DiscoveredAnswerSchema: GenMessage<DiscoveredAnswer> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_session, 26);
 
 /**
  * AgentService carries one stream per rack: operations go down, semantic results come up.

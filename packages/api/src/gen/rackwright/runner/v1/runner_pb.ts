@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/runner/v1/runner.proto.
  */
 export const file_rackwright_runner_v1_runner: GenFile = /*@__PURE__*/
-  fileDesc("CiFyYWNrd3JpZ2h0L3J1bm5lci92MS9ydW5uZXIucHJvdG8SFHJhY2t3cmlnaHQucnVubmVyLnYxIq8BCg5TZXNzaW9uUmVxdWVzdBIsCgVoZWxsbxgBIAEoCzIbLnJhY2t3cmlnaHQucnVubmVyLnYxLkhlbGxvSAASLQoGcmVwb3J0GAIgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRIABI1CghldmlkZW5jZRgDIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcEV2aWRlbmNlSABCCQoHbWVzc2FnZSKnAgoPU2Vzc2lvblJlc3BvbnNlEjQKCWNoYWxsZW5nZRgBIAEoCzIfLnJhY2t3cmlnaHQucnVubmVyLnYxLkNoYWxsZW5nZUgAEjIKCGFjY2VwdGVkGAIgASgLMh4ucmFja3dyaWdodC5ydW5uZXIudjEuQWNjZXB0ZWRIABIwCgdyZWZ1c2VkGAMgASgLMh0ucmFja3dyaWdodC5ydW5uZXIudjEuUmVmdXNlZEgAEiwKBW9yZGVyGAQgASgLMhsucmFja3dyaWdodC5ydW5uZXIudjEuT3JkZXJIABI/Cg9yZXBvcnRfcmVjZWl2ZWQYBSABKAsyJC5yYWNrd3JpZ2h0LnJ1bm5lci52MS5SZXBvcnRSZWNlaXZlZEgAQgkKB21lc3NhZ2UiGgoJQ2hhbGxlbmdlEg0KBW5vbmNlGAEgASgMIsQCCgVIZWxsbxISCgpib290X3Rva2VuGAEgASgJEhIKCnB1YmxpY19rZXkYAiABKAwSEQoJc2lnbmF0dXJlGAMgASgMEg8KB2Jvb3RfaWQYBCABKAkSEQoJdXB0aW1lX21zGAUgASgEEhYKDnJ1bm5lcl92ZXJzaW9uGAYgASgJEjMKBXN0ZXBzGAcgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SLQoGc3lzdGVtGAggASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIgChhpbnRlcnJ1cHRlZF9vcGVyYXRpb25faWQYCSABKAkSHAoUaW50ZXJydXB0ZWRfcHJvZ3Jlc3MYCiABKAkSIAoYdW5yZWNlaXZlZF9vcGVyYXRpb25faWRzGAsgAygJIjUKCEFjY2VwdGVkEhYKDnJ1bm5lcl9zZXNzaW9uGAEgASgJEhEKCWhvc3RfbmFtZRgCIAEoCSIaCgdSZWZ1c2VkEg8KB21lc3NhZ2UYASABKAkitwEKBU9yZGVyEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIvCgdpbnNwZWN0GAIgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5JbnNwZWN0SAASMAoIcnVuX3N0ZXAYAyABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1blN0ZXBIABItCgZjYW5jZWwYBCABKAsyGy5yYWNrd3JpZ2h0LmFnZW50LnYxLkNhbmNlbEgAQgYKBGtpbmQiJgoOUmVwb3J0UmVjZWl2ZWQSFAoMb3BlcmF0aW9uX2lkGAEgASgJMmsKDVJ1bm5lclNlcnZpY2USWgoHU2Vzc2lvbhIkLnJhY2t3cmlnaHQucnVubmVyLnYxLlNlc3Npb25SZXF1ZXN0GiUucmFja3dyaWdodC5ydW5uZXIudjEuU2Vzc2lvblJlc3BvbnNlKAEwAWIGcHJvdG8z", [file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_v1_inventory]);
+  fileDesc("CiFyYWNrd3JpZ2h0L3J1bm5lci92MS9ydW5uZXIucHJvdG8SFHJhY2t3cmlnaHQucnVubmVyLnYxIuIBCg5TZXNzaW9uUmVxdWVzdBIsCgVoZWxsbxgBIAEoCzIbLnJhY2t3cmlnaHQucnVubmVyLnYxLkhlbGxvSAASLQoGcmVwb3J0GAIgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRIABI1CghldmlkZW5jZRgDIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcEV2aWRlbmNlSAASMQoIc3RlcF9sb2cYBCABKAsyHS5yYWNrd3JpZ2h0LnJ1bm5lci52MS5TdGVwTG9nSABCCQoHbWVzc2FnZSKnAgoPU2Vzc2lvblJlc3BvbnNlEjQKCWNoYWxsZW5nZRgBIAEoCzIfLnJhY2t3cmlnaHQucnVubmVyLnYxLkNoYWxsZW5nZUgAEjIKCGFjY2VwdGVkGAIgASgLMh4ucmFja3dyaWdodC5ydW5uZXIudjEuQWNjZXB0ZWRIABIwCgdyZWZ1c2VkGAMgASgLMh0ucmFja3dyaWdodC5ydW5uZXIudjEuUmVmdXNlZEgAEiwKBW9yZGVyGAQgASgLMhsucmFja3dyaWdodC5ydW5uZXIudjEuT3JkZXJIABI/Cg9yZXBvcnRfcmVjZWl2ZWQYBSABKAsyJC5yYWNrd3JpZ2h0LnJ1bm5lci52MS5SZXBvcnRSZWNlaXZlZEgAQgkKB21lc3NhZ2UiGgoJQ2hhbGxlbmdlEg0KBW5vbmNlGAEgASgMItkCCgVIZWxsbxISCgpib290X3Rva2VuGAEgASgJEhIKCnB1YmxpY19rZXkYAiABKAwSEQoJc2lnbmF0dXJlGAMgASgMEg8KB2Jvb3RfaWQYBCABKAkSEQoJdXB0aW1lX21zGAUgASgEEhYKDnJ1bm5lcl92ZXJzaW9uGAYgASgJEjMKBXN0ZXBzGAcgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SLQoGc3lzdGVtGAggASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIgChhpbnRlcnJ1cHRlZF9vcGVyYXRpb25faWQYCSABKAkSHAoUaW50ZXJydXB0ZWRfcHJvZ3Jlc3MYCiABKAkSIAoYdW5yZWNlaXZlZF9vcGVyYXRpb25faWRzGAsgAygJEhMKC2JtY19hZGRyZXNzGAwgASgJIk0KCEFjY2VwdGVkEhYKDnJ1bm5lcl9zZXNzaW9uGAEgASgJEhEKCWhvc3RfbmFtZRgCIAEoCRIWCg5pbWFnZV9lbmRwb2ludBgDIAEoCSIaCgdSZWZ1c2VkEg8KB21lc3NhZ2UYASABKAkitwEKBU9yZGVyEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIvCgdpbnNwZWN0GAIgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5JbnNwZWN0SAASMAoIcnVuX3N0ZXAYAyABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1blN0ZXBIABItCgZjYW5jZWwYBCABKAsyGy5yYWNrd3JpZ2h0LmFnZW50LnYxLkNhbmNlbEgAQgYKBGtpbmQiJgoOUmVwb3J0UmVjZWl2ZWQSFAoMb3BlcmF0aW9uX2lkGAEgASgJIkAKB1N0ZXBMb2cSFAoMb3BlcmF0aW9uX2lkGAEgASgJEg4KBm9mZnNldBgCIAEoBBIPCgdjb250ZW50GAMgASgMMmsKDVJ1bm5lclNlcnZpY2USWgoHU2Vzc2lvbhIkLnJhY2t3cmlnaHQucnVubmVyLnYxLlNlc3Npb25SZXF1ZXN0GiUucmFja3dyaWdodC5ydW5uZXIudjEuU2Vzc2lvblJlc3BvbnNlKAEwAWIGcHJvdG8z", [file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_v1_inventory]);
 
 /**
  * SessionRequest goes from the runner to the agent. The first one answers the Challenge.
@@ -49,6 +49,12 @@ export type SessionRequest = Message<"rackwright.runner.v1.SessionRequest"> & {
      */
     value: StepEvidence;
     case: "evidence";
+  } | {
+    /**
+     * @generated from field: rackwright.runner.v1.StepLog step_log = 4;
+     */
+    value: StepLog;
+    case: "stepLog";
   } | { case: undefined; value?: undefined };
 };
 
@@ -197,6 +203,13 @@ export type Hello = Message<"rackwright.runner.v1.Hello"> & {
    * @generated from field: repeated string unreceived_operation_ids = 11;
    */
   unreceivedOperationIds: string[];
+
+  /**
+   * The BMC's address as read in band; empty when there is none or it cannot be read.
+   *
+   * @generated from field: string bmc_address = 12;
+   */
+  bmcAddress: string;
 };
 
 /**
@@ -219,6 +232,13 @@ export type Accepted = Message<"rackwright.runner.v1.Accepted"> & {
    * @generated from field: string host_name = 2;
    */
   hostName: string;
+
+  /**
+   * "host:port" where the agent serves images over plain HTTP, below /v2/; empty: it does not.
+   *
+   * @generated from field: string image_endpoint = 3;
+   */
+  imageEndpoint: string;
 };
 
 /**
@@ -305,6 +325,37 @@ export type ReportReceived = Message<"rackwright.runner.v1.ReportReceived"> & {
  */
 export const ReportReceivedSchema: GenMessage<ReportReceived> = /*@__PURE__*/
   messageDesc(file_rackwright_runner_v1_runner, 7);
+
+/**
+ * StepLog is a piece of what a step's program writes, as it comes.
+ *
+ * @generated from message rackwright.runner.v1.StepLog
+ */
+export type StepLog = Message<"rackwright.runner.v1.StepLog"> & {
+  /**
+   * @generated from field: string operation_id = 1;
+   */
+  operationId: string;
+
+  /**
+   * Where in the whole output it begins.
+   *
+   * @generated from field: uint64 offset = 2;
+   */
+  offset: bigint;
+
+  /**
+   * @generated from field: bytes content = 3;
+   */
+  content: Uint8Array;
+};
+
+/**
+ * Describes the message rackwright.runner.v1.StepLog.
+ * Use `create(StepLogSchema)` to create a new message.
+ */
+export const StepLogSchema: GenMessage<StepLog> = /*@__PURE__*/
+  messageDesc(file_rackwright_runner_v1_runner, 8);
 
 /**
  * RunnerService is served by the agent to the runners in the ramdisks that it booted.

@@ -16,25 +16,35 @@ import type { Journal, StoreAccepted } from "../../agent/v1/session_pb.ts";
 import { file_rackwright_agent_v1_session } from "../../agent/v1/session_pb.ts";
 import type { AbandonedResource } from "../../v1/abandoned_pb.ts";
 import { file_rackwright_v1_abandoned } from "../../v1/abandoned_pb.ts";
+import type { AuditRecord } from "../../v1/audit_pb.ts";
+import { file_rackwright_v1_audit } from "../../v1/audit_pb.ts";
 import type { Credential } from "../../v1/credential_pb.ts";
 import { file_rackwright_v1_credential } from "../../v1/credential_pb.ts";
+import type { DiscoveredMachine, ExpectedHost } from "../../v1/discovery_pb.ts";
+import { file_rackwright_v1_discovery } from "../../v1/discovery_pb.ts";
 import type { Fleet } from "../../v1/fleet_pb.ts";
 import { file_rackwright_v1_fleet } from "../../v1/fleet_pb.ts";
 import type { BmcEndpoint, Host, HostState } from "../../v1/host_pb.ts";
 import { file_rackwright_v1_host } from "../../v1/host_pb.ts";
 import type { Inventory } from "../../v1/inventory_pb.ts";
 import { file_rackwright_v1_inventory } from "../../v1/inventory_pb.ts";
+import type { Plan, PlanRunRequest } from "../../v1/plan_pb.ts";
+import { file_rackwright_v1_plan } from "../../v1/plan_pb.ts";
 import type { Rack } from "../../v1/rack_pb.ts";
 import { file_rackwright_v1_rack } from "../../v1/rack_pb.ts";
-import type { Run } from "../../v1/run_pb.ts";
+import type { Abort, Run, StepExit } from "../../v1/run_pb.ts";
 import { file_rackwright_v1_run } from "../../v1/run_pb.ts";
+import type { Template } from "../../v1/template_pb.ts";
+import { file_rackwright_v1_template } from "../../v1/template_pb.ts";
+import type { Workflow, WorkflowBatch } from "../../v1/workflow_pb.ts";
+import { file_rackwright_v1_workflow } from "../../v1/workflow_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rackwright/store/v1/record.proto.
  */
 export const file_rackwright_store_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSLbBwoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEiYKCmZhaWxlZF9ydW4YEiABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1bhIcChRlcmFzZV9iZWZvcmVfcmVtb3ZhbBgeIAEoCBITCgtsZWZ0X2JlaGluZBgfIAMoCRIwCgxmb3JjZWRfdW50aWwYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmZlbmNlcxghIAMoCRJAChFwb3dlcl9lbmZvcmNlbWVudBgoIAEoCzIlLnJhY2t3cmlnaHQuc3RvcmUudjEuUG93ZXJFbmZvcmNlbWVudBIaChJzZXR0bGVkX29wZXJhdGlvbnMYKSADKAkSNAoQbG9va19maXJzdF9zaW5jZRgyIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCHAoaX2ZhaWxlZF9jcmVkZW50aWFsX3ZlcnNpb25KBAgLEAxKBAgPEBBSEWNlcnRpZmljYXRlX2NvdW50UgtpbmNhcm5hdGlvbiJPChBQb3dlckVuZm9yY2VtZW50EgwKBHJ1bnMYASABKA0SLQoJbmV4dF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJHCgxQZW5kaW5nUG93ZXISDQoFc3RlcHMYASADKAkSCgoCYnkYAiABKAkSHAoUYm9vdF9vbGRfZGlza19yZWFzb24YAyABKAkiegoGQ2hhbmdlEg0KBWFjdG9yGAEgASgJEg0KBWNhdXNlGAIgASgJEhQKDG9wZXJhdGlvbl9pZBgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrEDCg9PcGVyYXRpb25SZWNvcmQSMQoJb3BlcmF0aW9uGAEgASgLMh4ucmFja3dyaWdodC5hZ2VudC52MS5PcGVyYXRpb24SLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KB3NlbnRfdG8YAyABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkpvdXJuYWwSLQoJc2VuZF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpub3RfYmVmb3JlGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI3ChNmaXJzdF9jb25mbGljdF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg90cmFuc2llbnRfY291bnQYByABKA0SOAoUZmlyc3RfdHJhbnNpZW50X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWNhbmNlbF9pZBgJIAEoCRINCgViZWd1bhgKIAEoCCJlCg9DZXJ0aWZpZWREZXZpY2USEgoKZGV2aWNlX2tleRgBIAEoCRITCgtjZXJ0aWZpY2F0ZRgCIAEoCRIRCgl1c2VfZXBvY2gYAyABKAQSFgoOcnVubmVyX3Nlc3Npb24YBCABKAkijgIKCUhvc3RGYWN0cxIQCghob3N0X3VpZBgBIAEoCRIrCglpbnZlbnRvcnkYAiABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRI6CgxydW5uZXJfc3RlcHMYAyADKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBEZXNjcmlwdGlvbhIzCg9ydW5uZXJfc3RlcHNfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnJ1bm5lcl92ZXJzaW9uGAUgASgJEjkKC2FnZW50X3N0ZXBzGAYgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24iogEKC0ZsZWV0UmVjb3JkEiMKBWZsZWV0GAEgASgLMhQucmFja3dyaWdodC52MS5GbGVldBIoCgV3aXBlcxgCIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtyZXF1ZXN0X2lkcxgDIAMoCRIvCgx3aXBlc19xdWV1ZWQYBCADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QiXQoEU2xvdBIQCghob3N0X3VpZBgBIAEoCRILCgNydW4YAiABKAQSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEb3BlbhgEIAEoCCJuCg9BYmFuZG9uZWRSZWNvcmQSMgoIcmVzb3VyY2UYASABKAsyIC5yYWNrd3JpZ2h0LnYxLkFiYW5kb25lZFJlc291cmNlEicKA2JtYxgCIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jRW5kcG9pbnQi/QQKClJhY2tSZWNvcmQSIQoEcmFjaxgBIAEoCzITLnJhY2t3cmlnaHQudjEuUmFjaxIYChBhZ2VudF9wdWJsaWNfa2V5GAIgASgMEjkKC2pvaW5fdG9rZW5zGAMgAygLMiQucmFja3dyaWdodC5zdG9yZS52MS5Kb2luVG9rZW5SZWNvcmQSEgoKdG9tYnN0b25lcxgEIAMoCRItCgdqb3VybmFsGAUgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEhcKD3Nlc3Npb25fcmVwbGljYRgGIAEoCRIwCgxzZXNzaW9uX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKB3J1bm5pbmcYCCADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSKQoGcXVldWVkGAkgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EigKBXdpcGVzGAogAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EjkKC2FnZW50X3N0ZXBzGAsgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SEwoLcmVxdWVzdF9pZHMYDCADKAkSOgoOYWNjZXB0ZWRfc3RvcmUYDSABKAsyIi5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0b3JlQWNjZXB0ZWQSLwoMd2lwZXNfcXVldWVkGA4gAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EhMKC2luY2FybmF0aW9uGA8gASgJEhYKDmxvc3RfcmV2aXNpb25zGBAgASgEInEKD0pvaW5Ub2tlblJlY29yZBIVCg1zZWNyZXRfc2hhMjU2GAEgASgMEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg51c2VkX2J5X3NoYTI1NhgDIAEoDCJ/ChBDcmVkZW50aWFsUmVjb3JkEi0KCmNyZWRlbnRpYWwYASABKAsyGS5yYWNrd3JpZ2h0LnYxLkNyZWRlbnRpYWwSFwoPc2VhbGVkX3Bhc3N3b3JkGAIgASgMEg4KBmtleV9pZBgDIAEoCRITCgtyZXF1ZXN0X2lkcxgEIAMoCSIxCgtSZXNlcnZhdGlvbhIOCgZob2xkZXIYASABKAkSEgoKaG9sZGVyX3VpZBgCIAEoCSJ4ChFDZXJ0aWZpY2F0ZVJlY29yZBIRCglzdGF0ZW1lbnQYASABKAwSEQoJc2lnbmF0dXJlGAIgASgMEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRob3N0GAQgASgJYgZwcm90bzM", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_credential, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_rack, file_rackwright_v1_run]);
+  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSLbBwoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEiYKCmZhaWxlZF9ydW4YEiABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1bhIcChRlcmFzZV9iZWZvcmVfcmVtb3ZhbBgeIAEoCBITCgtsZWZ0X2JlaGluZBgfIAMoCRIwCgxmb3JjZWRfdW50aWwYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmZlbmNlcxghIAMoCRJAChFwb3dlcl9lbmZvcmNlbWVudBgoIAEoCzIlLnJhY2t3cmlnaHQuc3RvcmUudjEuUG93ZXJFbmZvcmNlbWVudBIaChJzZXR0bGVkX29wZXJhdGlvbnMYKSADKAkSNAoQbG9va19maXJzdF9zaW5jZRgyIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCHAoaX2ZhaWxlZF9jcmVkZW50aWFsX3ZlcnNpb25KBAgLEAxKBAgPEBBSEWNlcnRpZmljYXRlX2NvdW50UgtpbmNhcm5hdGlvbiJPChBQb3dlckVuZm9yY2VtZW50EgwKBHJ1bnMYASABKA0SLQoJbmV4dF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJHCgxQZW5kaW5nUG93ZXISDQoFc3RlcHMYASADKAkSCgoCYnkYAiABKAkSHAoUYm9vdF9vbGRfZGlza19yZWFzb24YAyABKAkiegoGQ2hhbmdlEg0KBWFjdG9yGAEgASgJEg0KBWNhdXNlGAIgASgJEhQKDG9wZXJhdGlvbl9pZBgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrEDCg9PcGVyYXRpb25SZWNvcmQSMQoJb3BlcmF0aW9uGAEgASgLMh4ucmFja3dyaWdodC5hZ2VudC52MS5PcGVyYXRpb24SLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KB3NlbnRfdG8YAyABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkpvdXJuYWwSLQoJc2VuZF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpub3RfYmVmb3JlGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI3ChNmaXJzdF9jb25mbGljdF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg90cmFuc2llbnRfY291bnQYByABKA0SOAoUZmlyc3RfdHJhbnNpZW50X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWNhbmNlbF9pZBgJIAEoCRINCgViZWd1bhgKIAEoCCJlCg9DZXJ0aWZpZWREZXZpY2USEgoKZGV2aWNlX2tleRgBIAEoCRITCgtjZXJ0aWZpY2F0ZRgCIAEoCRIRCgl1c2VfZXBvY2gYAyABKAQSFgoOcnVubmVyX3Nlc3Npb24YBCABKAkijgIKCUhvc3RGYWN0cxIQCghob3N0X3VpZBgBIAEoCRIrCglpbnZlbnRvcnkYAiABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRI6CgxydW5uZXJfc3RlcHMYAyADKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBEZXNjcmlwdGlvbhIzCg9ydW5uZXJfc3RlcHNfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnJ1bm5lcl92ZXJzaW9uGAUgASgJEjkKC2FnZW50X3N0ZXBzGAYgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24iogEKC0ZsZWV0UmVjb3JkEiMKBWZsZWV0GAEgASgLMhQucmFja3dyaWdodC52MS5GbGVldBIoCgV3aXBlcxgCIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtyZXF1ZXN0X2lkcxgDIAMoCRIvCgx3aXBlc19xdWV1ZWQYBCADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QiXQoEU2xvdBIQCghob3N0X3VpZBgBIAEoCRILCgNydW4YAiABKAQSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEb3BlbhgEIAEoCCJuCg9BYmFuZG9uZWRSZWNvcmQSMgoIcmVzb3VyY2UYASABKAsyIC5yYWNrd3JpZ2h0LnYxLkFiYW5kb25lZFJlc291cmNlEicKA2JtYxgCIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jRW5kcG9pbnQi/QQKClJhY2tSZWNvcmQSIQoEcmFjaxgBIAEoCzITLnJhY2t3cmlnaHQudjEuUmFjaxIYChBhZ2VudF9wdWJsaWNfa2V5GAIgASgMEjkKC2pvaW5fdG9rZW5zGAMgAygLMiQucmFja3dyaWdodC5zdG9yZS52MS5Kb2luVG9rZW5SZWNvcmQSEgoKdG9tYnN0b25lcxgEIAMoCRItCgdqb3VybmFsGAUgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEhcKD3Nlc3Npb25fcmVwbGljYRgGIAEoCRIwCgxzZXNzaW9uX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKB3J1bm5pbmcYCCADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSKQoGcXVldWVkGAkgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EigKBXdpcGVzGAogAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EjkKC2FnZW50X3N0ZXBzGAsgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SEwoLcmVxdWVzdF9pZHMYDCADKAkSOgoOYWNjZXB0ZWRfc3RvcmUYDSABKAsyIi5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0b3JlQWNjZXB0ZWQSLwoMd2lwZXNfcXVldWVkGA4gAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EhMKC2luY2FybmF0aW9uGA8gASgJEhYKDmxvc3RfcmV2aXNpb25zGBAgASgEInEKD0pvaW5Ub2tlblJlY29yZBIVCg1zZWNyZXRfc2hhMjU2GAEgASgMEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg51c2VkX2J5X3NoYTI1NhgDIAEoDCJ/ChBDcmVkZW50aWFsUmVjb3JkEi0KCmNyZWRlbnRpYWwYASABKAsyGS5yYWNrd3JpZ2h0LnYxLkNyZWRlbnRpYWwSFwoPc2VhbGVkX3Bhc3N3b3JkGAIgASgMEg4KBmtleV9pZBgDIAEoCRITCgtyZXF1ZXN0X2lkcxgEIAMoCSIxCgtSZXNlcnZhdGlvbhIOCgZob2xkZXIYASABKAkSEgoKaG9sZGVyX3VpZBgCIAEoCSJ4ChFDZXJ0aWZpY2F0ZVJlY29yZBIRCglzdGF0ZW1lbnQYASABKAwSEQoJc2lnbmF0dXJlGAIgASgMEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRob3N0GAQgASgJIlAKDlRlbXBsYXRlUmVjb3JkEikKCHRlbXBsYXRlGAEgASgLMhcucmFja3dyaWdodC52MS5UZW1wbGF0ZRITCgtyZXF1ZXN0X2lkcxgCIAMoCSJiCg5Xb3JrZmxvd1JlY29yZBIpCgh3b3JrZmxvdxgBIAEoCzIXLnJhY2t3cmlnaHQudjEuV29ya2Zsb3cSEwoLcmVxdWVzdF9pZHMYAiADKAkSEAoIaG9zdF9ydW4YAyABKAQiVAoRRmluaXNoZWRSdW5SZWNvcmQSDAoEaG9zdBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIfCgNydW4YAyABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1biJdChBTdGVwT3V0cHV0UmVjb3JkEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIlCgRleGl0GAIgASgLMhcucmFja3dyaWdodC52MS5TdGVwRXhpdBIMCgR0YWlsGAMgASgMIokBChNXb3JrZmxvd0JhdGNoUmVjb3JkEjQKDndvcmtmbG93X2JhdGNoGAEgASgLMhwucmFja3dyaWdodC52MS5Xb3JrZmxvd0JhdGNoEhMKC3JlcXVlc3RfaWRzGAIgAygJEicKCWNhbmNlbGxlZBgDIAEoCzIULnJhY2t3cmlnaHQudjEuQWJvcnQiXgoKUGxhblJlY29yZBIhCgRwbGFuGAEgASgLMhMucmFja3dyaWdodC52MS5QbGFuEi0KBWJhc2lzGAIgASgLMh4ucmFja3dyaWdodC5zdG9yZS52MS5QbGFuQmFzaXMivAEKCVBsYW5CYXNpcxIQCghob3N0X3VpZBgBIAEoCRIuCgdyZXF1ZXN0GAIgASgLMh0ucmFja3dyaWdodC52MS5QbGFuUnVuUmVxdWVzdBIrCglpbnZlbnRvcnkYAyABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRIXCg90ZW1wbGF0ZV9kaWdlc3QYBCABKAkSJwoFc3RhdGUYBSABKA4yGC5yYWNrd3JpZ2h0LnYxLkhvc3RTdGF0ZSJMChdEaXNjb3ZlcmVkTWFjaGluZVJlY29yZBIxCgdtYWNoaW5lGAEgASgLMiAucmFja3dyaWdodC52MS5EaXNjb3ZlcmVkTWFjaGluZSJdChJFeHBlY3RlZEhvc3RSZWNvcmQSMgoNZXhwZWN0ZWRfaG9zdBgBIAEoCzIbLnJhY2t3cmlnaHQudjEuRXhwZWN0ZWRIb3N0EhMKC3JlcXVlc3RfaWRzGAIgAygJIj4KEEF1ZGl0RW50cnlSZWNvcmQSKgoGcmVjb3JkGAEgASgLMhoucmFja3dyaWdodC52MS5BdWRpdFJlY29yZGIGcHJvdG8z", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_audit, file_rackwright_v1_credential, file_rackwright_v1_discovery, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_plan, file_rackwright_v1_rack, file_rackwright_v1_run, file_rackwright_v1_template, file_rackwright_v1_workflow]);
 
 /**
  * HostRecord is the one record of a host (key "hosts.HOST"): what people see, and what the engine
@@ -820,4 +830,282 @@ export type CertificateRecord = Message<"rackwright.store.v1.CertificateRecord">
  */
 export const CertificateRecordSchema: GenMessage<CertificateRecord> = /*@__PURE__*/
   messageDesc(file_rackwright_store_v1_record, 14);
+
+/**
+ * TemplateRecord is a template (key "templates.TEMPLATE").
+ *
+ * @generated from message rackwright.store.v1.TemplateRecord
+ */
+export type TemplateRecord = Message<"rackwright.store.v1.TemplateRecord"> & {
+  /**
+   * Derived fields are unset here.
+   *
+   * @generated from field: rackwright.v1.Template template = 1;
+   */
+  template?: Template | undefined;
+
+  /**
+   * @generated from field: repeated string request_ids = 2;
+   */
+  requestIds: string[];
+};
+
+/**
+ * Describes the message rackwright.store.v1.TemplateRecord.
+ * Use `create(TemplateRecordSchema)` to create a new message.
+ */
+export const TemplateRecordSchema: GenMessage<TemplateRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 15);
+
+/**
+ * WorkflowRecord is a workflow (key "workflows.HOST.TEMPLATE"). Its run is pending here, or names
+ * the run of the host that carries it out.
+ *
+ * @generated from message rackwright.store.v1.WorkflowRecord
+ */
+export type WorkflowRecord = Message<"rackwright.store.v1.WorkflowRecord"> & {
+  /**
+   * Of status.run only what the host's run does not say.
+   *
+   * @generated from field: rackwright.v1.Workflow workflow = 1;
+   */
+  workflow?: Workflow | undefined;
+
+  /**
+   * @generated from field: repeated string request_ids = 2;
+   */
+  requestIds: string[];
+
+  /**
+   * The host's run that carries out the latest run; 0: none yet.
+   *
+   * @generated from field: uint64 host_run = 3;
+   */
+  hostRun: bigint;
+};
+
+/**
+ * Describes the message rackwright.store.v1.WorkflowRecord.
+ * Use `create(WorkflowRecordSchema)` to create a new message.
+ */
+export const WorkflowRecordSchema: GenMessage<WorkflowRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 16);
+
+/**
+ * FinishedRunRecord is a run that has ended (key "runs.HOST_UID.NUMBER"), create-only, written before
+ * the host's record that has it ended.
+ *
+ * @generated from message rackwright.store.v1.FinishedRunRecord
+ */
+export type FinishedRunRecord = Message<"rackwright.store.v1.FinishedRunRecord"> & {
+  /**
+   * @generated from field: string host = 1;
+   */
+  host: string;
+
+  /**
+   * @generated from field: string host_uid = 2;
+   */
+  hostUid: string;
+
+  /**
+   * @generated from field: rackwright.v1.Run run = 3;
+   */
+  run?: Run | undefined;
+};
+
+/**
+ * Describes the message rackwright.store.v1.FinishedRunRecord.
+ * Use `create(FinishedRunRecordSchema)` to create a new message.
+ */
+export const FinishedRunRecordSchema: GenMessage<FinishedRunRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 17);
+
+/**
+ * StepOutputRecord is what a step's program wrote last (key "stepOutputs.HOST_UID.RUN.STEP.ATTEMPT"),
+ * create-only, written before the host's record that has the attempt ended.
+ *
+ * @generated from message rackwright.store.v1.StepOutputRecord
+ */
+export type StepOutputRecord = Message<"rackwright.store.v1.StepOutputRecord"> & {
+  /**
+   * @generated from field: string operation_id = 1;
+   */
+  operationId: string;
+
+  /**
+   * @generated from field: rackwright.v1.StepExit exit = 2;
+   */
+  exit?: StepExit | undefined;
+
+  /**
+   * @generated from field: bytes tail = 3;
+   */
+  tail: Uint8Array;
+};
+
+/**
+ * Describes the message rackwright.store.v1.StepOutputRecord.
+ * Use `create(StepOutputRecordSchema)` to create a new message.
+ */
+export const StepOutputRecordSchema: GenMessage<StepOutputRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 18);
+
+/**
+ * WorkflowBatchRecord is a batch (key "workflowBatches.BATCH").
+ *
+ * @generated from message rackwright.store.v1.WorkflowBatchRecord
+ */
+export type WorkflowBatchRecord = Message<"rackwright.store.v1.WorkflowBatchRecord"> & {
+  /**
+   * @generated from field: rackwright.v1.WorkflowBatch workflow_batch = 1;
+   */
+  workflowBatch?: WorkflowBatch | undefined;
+
+  /**
+   * @generated from field: repeated string request_ids = 2;
+   */
+  requestIds: string[];
+
+  /**
+   * Set once somebody has cancelled it.
+   *
+   * @generated from field: rackwright.v1.Abort cancelled = 3;
+   */
+  cancelled?: Abort | undefined;
+};
+
+/**
+ * Describes the message rackwright.store.v1.WorkflowBatchRecord.
+ * Use `create(WorkflowBatchRecordSchema)` to create a new message.
+ */
+export const WorkflowBatchRecordSchema: GenMessage<WorkflowBatchRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 19);
+
+/**
+ * PlanRecord is a plan (key "plans.HOST_UID.HASH"), create-only.
+ *
+ * @generated from message rackwright.store.v1.PlanRecord
+ */
+export type PlanRecord = Message<"rackwright.store.v1.PlanRecord"> & {
+  /**
+   * @generated from field: rackwright.v1.Plan plan = 1;
+   */
+  plan?: Plan | undefined;
+
+  /**
+   * What it was made from, to start it and to tell a difference.
+   *
+   * @generated from field: rackwright.store.v1.PlanBasis basis = 2;
+   */
+  basis?: PlanBasis | undefined;
+};
+
+/**
+ * Describes the message rackwright.store.v1.PlanRecord.
+ * Use `create(PlanRecordSchema)` to create a new message.
+ */
+export const PlanRecordSchema: GenMessage<PlanRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 20);
+
+/**
+ * PlanBasis is all that a plan follows from.
+ *
+ * @generated from message rackwright.store.v1.PlanBasis
+ */
+export type PlanBasis = Message<"rackwright.store.v1.PlanBasis"> & {
+  /**
+   * @generated from field: string host_uid = 1;
+   */
+  hostUid: string;
+
+  /**
+   * @generated from field: rackwright.v1.PlanRunRequest request = 2;
+   */
+  request?: PlanRunRequest | undefined;
+
+  /**
+   * @generated from field: rackwright.v1.Inventory inventory = 3;
+   */
+  inventory?: Inventory | undefined;
+
+  /**
+   * @generated from field: string template_digest = 4;
+   */
+  templateDigest: string;
+
+  /**
+   * @generated from field: rackwright.v1.HostState state = 5;
+   */
+  state: HostState;
+};
+
+/**
+ * Describes the message rackwright.store.v1.PlanBasis.
+ * Use `create(PlanBasisSchema)` to create a new message.
+ */
+export const PlanBasisSchema: GenMessage<PlanBasis> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 21);
+
+/**
+ * DiscoveredMachineRecord is a machine that is no host (key "discoveredMachines.ID").
+ *
+ * @generated from message rackwright.store.v1.DiscoveredMachineRecord
+ */
+export type DiscoveredMachineRecord = Message<"rackwright.store.v1.DiscoveredMachineRecord"> & {
+  /**
+   * @generated from field: rackwright.v1.DiscoveredMachine machine = 1;
+   */
+  machine?: DiscoveredMachine | undefined;
+};
+
+/**
+ * Describes the message rackwright.store.v1.DiscoveredMachineRecord.
+ * Use `create(DiscoveredMachineRecordSchema)` to create a new message.
+ */
+export const DiscoveredMachineRecordSchema: GenMessage<DiscoveredMachineRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 22);
+
+/**
+ * ExpectedHostRecord is a line of the manifest (key "expectedHosts.HOST").
+ *
+ * @generated from message rackwright.store.v1.ExpectedHostRecord
+ */
+export type ExpectedHostRecord = Message<"rackwright.store.v1.ExpectedHostRecord"> & {
+  /**
+   * @generated from field: rackwright.v1.ExpectedHost expected_host = 1;
+   */
+  expectedHost?: ExpectedHost | undefined;
+
+  /**
+   * @generated from field: repeated string request_ids = 2;
+   */
+  requestIds: string[];
+};
+
+/**
+ * Describes the message rackwright.store.v1.ExpectedHostRecord.
+ * Use `create(ExpectedHostRecordSchema)` to create a new message.
+ */
+export const ExpectedHostRecordSchema: GenMessage<ExpectedHostRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 23);
+
+/**
+ * AuditEntryRecord is one entry of the audit stream (key "audit.TIME.ID"), create-only.
+ *
+ * @generated from message rackwright.store.v1.AuditEntryRecord
+ */
+export type AuditEntryRecord = Message<"rackwright.store.v1.AuditEntryRecord"> & {
+  /**
+   * @generated from field: rackwright.v1.AuditRecord record = 1;
+   */
+  record?: AuditRecord | undefined;
+};
+
+/**
+ * Describes the message rackwright.store.v1.AuditEntryRecord.
+ * Use `create(AuditEntryRecordSchema)` to create a new message.
+ */
+export const AuditEntryRecordSchema: GenMessage<AuditEntryRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 24);
 
