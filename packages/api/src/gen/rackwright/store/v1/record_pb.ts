@@ -24,7 +24,7 @@ import type { DiscoveredMachine, ExpectedHost } from "../../v1/discovery_pb.ts";
 import { file_rackwright_v1_discovery } from "../../v1/discovery_pb.ts";
 import type { Fleet } from "../../v1/fleet_pb.ts";
 import { file_rackwright_v1_fleet } from "../../v1/fleet_pb.ts";
-import type { BmcEndpoint, Host, HostState } from "../../v1/host_pb.ts";
+import type { BmcEndpoint, Host, HostSpec, HostState } from "../../v1/host_pb.ts";
 import { file_rackwright_v1_host } from "../../v1/host_pb.ts";
 import type { Inventory } from "../../v1/inventory_pb.ts";
 import { file_rackwright_v1_inventory } from "../../v1/inventory_pb.ts";
@@ -44,7 +44,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/store/v1/record.proto.
  */
 export const file_rackwright_store_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSLbBwoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEiYKCmZhaWxlZF9ydW4YEiABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1bhIcChRlcmFzZV9iZWZvcmVfcmVtb3ZhbBgeIAEoCBITCgtsZWZ0X2JlaGluZBgfIAMoCRIwCgxmb3JjZWRfdW50aWwYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmZlbmNlcxghIAMoCRJAChFwb3dlcl9lbmZvcmNlbWVudBgoIAEoCzIlLnJhY2t3cmlnaHQuc3RvcmUudjEuUG93ZXJFbmZvcmNlbWVudBIaChJzZXR0bGVkX29wZXJhdGlvbnMYKSADKAkSNAoQbG9va19maXJzdF9zaW5jZRgyIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCHAoaX2ZhaWxlZF9jcmVkZW50aWFsX3ZlcnNpb25KBAgLEAxKBAgPEBBSEWNlcnRpZmljYXRlX2NvdW50UgtpbmNhcm5hdGlvbiJPChBQb3dlckVuZm9yY2VtZW50EgwKBHJ1bnMYASABKA0SLQoJbmV4dF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJHCgxQZW5kaW5nUG93ZXISDQoFc3RlcHMYASADKAkSCgoCYnkYAiABKAkSHAoUYm9vdF9vbGRfZGlza19yZWFzb24YAyABKAkiegoGQ2hhbmdlEg0KBWFjdG9yGAEgASgJEg0KBWNhdXNlGAIgASgJEhQKDG9wZXJhdGlvbl9pZBgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrEDCg9PcGVyYXRpb25SZWNvcmQSMQoJb3BlcmF0aW9uGAEgASgLMh4ucmFja3dyaWdodC5hZ2VudC52MS5PcGVyYXRpb24SLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KB3NlbnRfdG8YAyABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkpvdXJuYWwSLQoJc2VuZF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpub3RfYmVmb3JlGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI3ChNmaXJzdF9jb25mbGljdF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg90cmFuc2llbnRfY291bnQYByABKA0SOAoUZmlyc3RfdHJhbnNpZW50X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWNhbmNlbF9pZBgJIAEoCRINCgViZWd1bhgKIAEoCCJlCg9DZXJ0aWZpZWREZXZpY2USEgoKZGV2aWNlX2tleRgBIAEoCRITCgtjZXJ0aWZpY2F0ZRgCIAEoCRIRCgl1c2VfZXBvY2gYAyABKAQSFgoOcnVubmVyX3Nlc3Npb24YBCABKAkijgIKCUhvc3RGYWN0cxIQCghob3N0X3VpZBgBIAEoCRIrCglpbnZlbnRvcnkYAiABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRI6CgxydW5uZXJfc3RlcHMYAyADKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBEZXNjcmlwdGlvbhIzCg9ydW5uZXJfc3RlcHNfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnJ1bm5lcl92ZXJzaW9uGAUgASgJEjkKC2FnZW50X3N0ZXBzGAYgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24iogEKC0ZsZWV0UmVjb3JkEiMKBWZsZWV0GAEgASgLMhQucmFja3dyaWdodC52MS5GbGVldBIoCgV3aXBlcxgCIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtyZXF1ZXN0X2lkcxgDIAMoCRIvCgx3aXBlc19xdWV1ZWQYBCADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QiXQoEU2xvdBIQCghob3N0X3VpZBgBIAEoCRILCgNydW4YAiABKAQSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEb3BlbhgEIAEoCCJuCg9BYmFuZG9uZWRSZWNvcmQSMgoIcmVzb3VyY2UYASABKAsyIC5yYWNrd3JpZ2h0LnYxLkFiYW5kb25lZFJlc291cmNlEicKA2JtYxgCIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jRW5kcG9pbnQi/QQKClJhY2tSZWNvcmQSIQoEcmFjaxgBIAEoCzITLnJhY2t3cmlnaHQudjEuUmFjaxIYChBhZ2VudF9wdWJsaWNfa2V5GAIgASgMEjkKC2pvaW5fdG9rZW5zGAMgAygLMiQucmFja3dyaWdodC5zdG9yZS52MS5Kb2luVG9rZW5SZWNvcmQSEgoKdG9tYnN0b25lcxgEIAMoCRItCgdqb3VybmFsGAUgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEhcKD3Nlc3Npb25fcmVwbGljYRgGIAEoCRIwCgxzZXNzaW9uX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKB3J1bm5pbmcYCCADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSKQoGcXVldWVkGAkgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EigKBXdpcGVzGAogAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EjkKC2FnZW50X3N0ZXBzGAsgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SEwoLcmVxdWVzdF9pZHMYDCADKAkSOgoOYWNjZXB0ZWRfc3RvcmUYDSABKAsyIi5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0b3JlQWNjZXB0ZWQSLwoMd2lwZXNfcXVldWVkGA4gAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EhMKC2luY2FybmF0aW9uGA8gASgJEhYKDmxvc3RfcmV2aXNpb25zGBAgASgEInEKD0pvaW5Ub2tlblJlY29yZBIVCg1zZWNyZXRfc2hhMjU2GAEgASgMEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg51c2VkX2J5X3NoYTI1NhgDIAEoDCJ/ChBDcmVkZW50aWFsUmVjb3JkEi0KCmNyZWRlbnRpYWwYASABKAsyGS5yYWNrd3JpZ2h0LnYxLkNyZWRlbnRpYWwSFwoPc2VhbGVkX3Bhc3N3b3JkGAIgASgMEg4KBmtleV9pZBgDIAEoCRITCgtyZXF1ZXN0X2lkcxgEIAMoCSIxCgtSZXNlcnZhdGlvbhIOCgZob2xkZXIYASABKAkSEgoKaG9sZGVyX3VpZBgCIAEoCSJ4ChFDZXJ0aWZpY2F0ZVJlY29yZBIRCglzdGF0ZW1lbnQYASABKAwSEQoJc2lnbmF0dXJlGAIgASgMEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRob3N0GAQgASgJIlAKDlRlbXBsYXRlUmVjb3JkEikKCHRlbXBsYXRlGAEgASgLMhcucmFja3dyaWdodC52MS5UZW1wbGF0ZRITCgtyZXF1ZXN0X2lkcxgCIAMoCSJiCg5Xb3JrZmxvd1JlY29yZBIpCgh3b3JrZmxvdxgBIAEoCzIXLnJhY2t3cmlnaHQudjEuV29ya2Zsb3cSEwoLcmVxdWVzdF9pZHMYAiADKAkSEAoIaG9zdF9ydW4YAyABKAQiVAoRRmluaXNoZWRSdW5SZWNvcmQSDAoEaG9zdBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIfCgNydW4YAyABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1biJdChBTdGVwT3V0cHV0UmVjb3JkEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIlCgRleGl0GAIgASgLMhcucmFja3dyaWdodC52MS5TdGVwRXhpdBIMCgR0YWlsGAMgASgMIokBChNXb3JrZmxvd0JhdGNoUmVjb3JkEjQKDndvcmtmbG93X2JhdGNoGAEgASgLMhwucmFja3dyaWdodC52MS5Xb3JrZmxvd0JhdGNoEhMKC3JlcXVlc3RfaWRzGAIgAygJEicKCWNhbmNlbGxlZBgDIAEoCzIULnJhY2t3cmlnaHQudjEuQWJvcnQiXgoKUGxhblJlY29yZBIhCgRwbGFuGAEgASgLMhMucmFja3dyaWdodC52MS5QbGFuEi0KBWJhc2lzGAIgASgLMh4ucmFja3dyaWdodC5zdG9yZS52MS5QbGFuQmFzaXMivAEKCVBsYW5CYXNpcxIQCghob3N0X3VpZBgBIAEoCRIuCgdyZXF1ZXN0GAIgASgLMh0ucmFja3dyaWdodC52MS5QbGFuUnVuUmVxdWVzdBIrCglpbnZlbnRvcnkYAyABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRIXCg90ZW1wbGF0ZV9kaWdlc3QYBCABKAkSJwoFc3RhdGUYBSABKA4yGC5yYWNrd3JpZ2h0LnYxLkhvc3RTdGF0ZSJMChdEaXNjb3ZlcmVkTWFjaGluZVJlY29yZBIxCgdtYWNoaW5lGAEgASgLMiAucmFja3dyaWdodC52MS5EaXNjb3ZlcmVkTWFjaGluZSJdChJFeHBlY3RlZEhvc3RSZWNvcmQSMgoNZXhwZWN0ZWRfaG9zdBgBIAEoCzIbLnJhY2t3cmlnaHQudjEuRXhwZWN0ZWRIb3N0EhMKC3JlcXVlc3RfaWRzGAIgAygJIj4KEEF1ZGl0RW50cnlSZWNvcmQSKgoGcmVjb3JkGAEgASgLMhoucmFja3dyaWdodC52MS5BdWRpdFJlY29yZGIGcHJvdG8z", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_audit, file_rackwright_v1_credential, file_rackwright_v1_discovery, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_plan, file_rackwright_v1_rack, file_rackwright_v1_run, file_rackwright_v1_template, file_rackwright_v1_workflow]);
+  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSKZCAoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEiYKCmZhaWxlZF9ydW4YEiABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1bhIcChRlcmFzZV9iZWZvcmVfcmVtb3ZhbBgeIAEoCBITCgtsZWZ0X2JlaGluZBgfIAMoCRIwCgxmb3JjZWRfdW50aWwYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmZlbmNlcxghIAMoCRJAChFwb3dlcl9lbmZvcmNlbWVudBgoIAEoCzIlLnJhY2t3cmlnaHQuc3RvcmUudjEuUG93ZXJFbmZvcmNlbWVudBIaChJzZXR0bGVkX29wZXJhdGlvbnMYKSADKAkSNAoQbG9va19maXJzdF9zaW5jZRgyIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASPAoPcGxhbm5lZF9lcmFzdXJlGDMgASgLMiMucmFja3dyaWdodC5zdG9yZS52MS5QbGFubmVkRXJhc3VyZUIcChpfZmFpbGVkX2NyZWRlbnRpYWxfdmVyc2lvbkoECAsQDEoECA8QEFIRY2VydGlmaWNhdGVfY291bnRSC2luY2FybmF0aW9uIiEKDlBsYW5uZWRFcmFzdXJlEg8KB2RldmljZXMYASADKAkiTwoQUG93ZXJFbmZvcmNlbWVudBIMCgRydW5zGAEgASgNEi0KCW5leHRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiRwoMUGVuZGluZ1Bvd2VyEg0KBXN0ZXBzGAEgAygJEgoKAmJ5GAIgASgJEhwKFGJvb3Rfb2xkX2Rpc2tfcmVhc29uGAMgASgJInoKBkNoYW5nZRINCgVhY3RvchgBIAEoCRINCgVjYXVzZRgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKxAwoPT3BlcmF0aW9uUmVjb3JkEjEKCW9wZXJhdGlvbhgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgdzZW50X3RvGAMgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEi0KCXNlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKbm90X2JlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoTZmlyc3RfY29uZmxpY3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPdHJhbnNpZW50X2NvdW50GAcgASgNEjgKFGZpcnN0X3RyYW5zaWVudF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYW5jZWxfaWQYCSABKAkSDQoFYmVndW4YCiABKAgiZQoPQ2VydGlmaWVkRGV2aWNlEhIKCmRldmljZV9rZXkYASABKAkSEwoLY2VydGlmaWNhdGUYAiABKAkSEQoJdXNlX2Vwb2NoGAMgASgEEhYKDnJ1bm5lcl9zZXNzaW9uGAQgASgJIo4CCglIb3N0RmFjdHMSEAoIaG9zdF91aWQYASABKAkSKwoJaW52ZW50b3J5GAIgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSOgoMcnVubmVyX3N0ZXBzGAMgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SMwoPcnVubmVyX3N0ZXBzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRI5CgthZ2VudF9zdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uIqIBCgtGbGVldFJlY29yZBIjCgVmbGVldBgBIAEoCzIULnJhY2t3cmlnaHQudjEuRmxlZXQSKAoFd2lwZXMYAiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSEwoLcmVxdWVzdF9pZHMYAyADKAkSLwoMd2lwZXNfcXVldWVkGAQgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90Il0KBFNsb3QSEAoIaG9zdF91aWQYASABKAkSCwoDcnVuGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG9wZW4YBCABKAgibgoPQWJhbmRvbmVkUmVjb3JkEjIKCHJlc291cmNlGAEgASgLMiAucmFja3dyaWdodC52MS5BYmFuZG9uZWRSZXNvdXJjZRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50Iv0ECgpSYWNrUmVjb3JkEiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGAoQYWdlbnRfcHVibGljX2tleRgCIAEoDBI5Cgtqb2luX3Rva2VucxgDIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuSm9pblRva2VuUmVjb3JkEhIKCnRvbWJzdG9uZXMYBCADKAkSLQoHam91cm5hbBgFIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIXCg9zZXNzaW9uX3JlcGxpY2EYBiABKAkSMAoMc2Vzc2lvbl90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdydW5uaW5nGAggAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EikKBnF1ZXVlZBgJIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBIoCgV3aXBlcxgKIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBI5CgthZ2VudF9zdGVwcxgLIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEhMKC3JlcXVlc3RfaWRzGAwgAygJEjoKDmFjY2VwdGVkX3N0b3JlGA0gASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5TdG9yZUFjY2VwdGVkEi8KDHdpcGVzX3F1ZXVlZBgOIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtpbmNhcm5hdGlvbhgPIAEoCRIWCg5sb3N0X3JldmlzaW9ucxgQIAEoBCJxCg9Kb2luVG9rZW5SZWNvcmQSFQoNc2VjcmV0X3NoYTI1NhgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOdXNlZF9ieV9zaGEyNTYYAyABKAwifwoQQ3JlZGVudGlhbFJlY29yZBItCgpjcmVkZW50aWFsGAEgASgLMhkucmFja3dyaWdodC52MS5DcmVkZW50aWFsEhcKD3NlYWxlZF9wYXNzd29yZBgCIAEoDBIOCgZrZXlfaWQYAyABKAkSEwoLcmVxdWVzdF9pZHMYBCADKAkiMQoLUmVzZXJ2YXRpb24SDgoGaG9sZGVyGAEgASgJEhIKCmhvbGRlcl91aWQYAiABKAkieAoRQ2VydGlmaWNhdGVSZWNvcmQSEQoJc3RhdGVtZW50GAEgASgMEhEKCXNpZ25hdHVyZRgCIAEoDBIvCgtjcmVhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgEIAEoCSJQCg5UZW1wbGF0ZVJlY29yZBIpCgh0ZW1wbGF0ZRgBIAEoCzIXLnJhY2t3cmlnaHQudjEuVGVtcGxhdGUSEwoLcmVxdWVzdF9pZHMYAiADKAkiYgoOV29ya2Zsb3dSZWNvcmQSKQoId29ya2Zsb3cYASABKAsyFy5yYWNrd3JpZ2h0LnYxLldvcmtmbG93EhMKC3JlcXVlc3RfaWRzGAIgAygJEhAKCGhvc3RfcnVuGAMgASgEIlQKEUZpbmlzaGVkUnVuUmVjb3JkEgwKBGhvc3QYASABKAkSEAoIaG9zdF91aWQYAiABKAkSHwoDcnVuGAMgASgLMhIucmFja3dyaWdodC52MS5SdW4iXQoQU3RlcE91dHB1dFJlY29yZBIUCgxvcGVyYXRpb25faWQYASABKAkSJQoEZXhpdBgCIAEoCzIXLnJhY2t3cmlnaHQudjEuU3RlcEV4aXQSDAoEdGFpbBgDIAEoDCKJAQoTV29ya2Zsb3dCYXRjaFJlY29yZBI0Cg53b3JrZmxvd19iYXRjaBgBIAEoCzIcLnJhY2t3cmlnaHQudjEuV29ya2Zsb3dCYXRjaBITCgtyZXF1ZXN0X2lkcxgCIAMoCRInCgljYW5jZWxsZWQYAyABKAsyFC5yYWNrd3JpZ2h0LnYxLkFib3J0Il4KClBsYW5SZWNvcmQSIQoEcGxhbhgBIAEoCzITLnJhY2t3cmlnaHQudjEuUGxhbhItCgViYXNpcxgCIAEoCzIeLnJhY2t3cmlnaHQuc3RvcmUudjEuUGxhbkJhc2lzIuMBCglQbGFuQmFzaXMSEAoIaG9zdF91aWQYASABKAkSLgoHcmVxdWVzdBgCIAEoCzIdLnJhY2t3cmlnaHQudjEuUGxhblJ1blJlcXVlc3QSKwoJaW52ZW50b3J5GAMgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSFwoPdGVtcGxhdGVfZGlnZXN0GAQgASgJEicKBXN0YXRlGAUgASgOMhgucmFja3dyaWdodC52MS5Ib3N0U3RhdGUSJQoEc3BlYxgGIAEoCzIXLnJhY2t3cmlnaHQudjEuSG9zdFNwZWMiTAoXRGlzY292ZXJlZE1hY2hpbmVSZWNvcmQSMQoHbWFjaGluZRgBIAEoCzIgLnJhY2t3cmlnaHQudjEuRGlzY292ZXJlZE1hY2hpbmUiXQoSRXhwZWN0ZWRIb3N0UmVjb3JkEjIKDWV4cGVjdGVkX2hvc3QYASABKAsyGy5yYWNrd3JpZ2h0LnYxLkV4cGVjdGVkSG9zdBITCgtyZXF1ZXN0X2lkcxgCIAMoCSI+ChBBdWRpdEVudHJ5UmVjb3JkEioKBnJlY29yZBgBIAEoCzIaLnJhY2t3cmlnaHQudjEuQXVkaXRSZWNvcmRiBnByb3RvMw", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_audit, file_rackwright_v1_credential, file_rackwright_v1_discovery, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_plan, file_rackwright_v1_rack, file_rackwright_v1_run, file_rackwright_v1_template, file_rackwright_v1_workflow]);
 
 /**
  * HostRecord is the one record of a host (key "hosts.HOST"): what people see, and what the engine
@@ -216,6 +216,14 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
    * @generated from field: google.protobuf.Timestamp look_first_since = 50;
    */
   lookFirstSince?: Timestamp | undefined;
+
+  /**
+   * The devices that the plan of the present run erases, by serial number or WWN; unset: the run was
+   * not started by a plan.
+   *
+   * @generated from field: rackwright.store.v1.PlannedErasure planned_erasure = 51;
+   */
+  plannedErasure?: PlannedErasure | undefined;
 };
 
 /**
@@ -224,6 +232,25 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
  */
 export const HostRecordSchema: GenMessage<HostRecord> = /*@__PURE__*/
   messageDesc(file_rackwright_store_v1_record, 0);
+
+/**
+ * PlannedErasure is what a plan says of the devices: a run that finds others erases nothing.
+ *
+ * @generated from message rackwright.store.v1.PlannedErasure
+ */
+export type PlannedErasure = Message<"rackwright.store.v1.PlannedErasure"> & {
+  /**
+   * @generated from field: repeated string devices = 1;
+   */
+  devices: string[];
+};
+
+/**
+ * Describes the message rackwright.store.v1.PlannedErasure.
+ * Use `create(PlannedErasureSchema)` to create a new message.
+ */
+export const PlannedErasureSchema: GenMessage<PlannedErasure> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 1);
 
 /**
  * PowerEnforcement is the pause between runs that switch a host as its spec says.
@@ -251,7 +278,7 @@ export type PowerEnforcement = Message<"rackwright.store.v1.PowerEnforcement"> &
  * Use `create(PowerEnforcementSchema)` to create a new message.
  */
 export const PowerEnforcementSchema: GenMessage<PowerEnforcement> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 1);
+  messageDesc(file_rackwright_store_v1_record, 2);
 
 /**
  * @generated from message rackwright.store.v1.PendingPower
@@ -282,7 +309,7 @@ export type PendingPower = Message<"rackwright.store.v1.PendingPower"> & {
  * Use `create(PendingPowerSchema)` to create a new message.
  */
 export const PendingPowerSchema: GenMessage<PendingPower> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 2);
+  messageDesc(file_rackwright_store_v1_record, 3);
 
 /**
  * @generated from message rackwright.store.v1.Change
@@ -319,7 +346,7 @@ export type Change = Message<"rackwright.store.v1.Change"> & {
  * Use `create(ChangeSchema)` to create a new message.
  */
 export const ChangeSchema: GenMessage<Change> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 3);
+  messageDesc(file_rackwright_store_v1_record, 4);
 
 /**
  * OperationRecord is the slot of the exclusive operation (rule R3: written before it is sent).
@@ -395,7 +422,7 @@ export type OperationRecord = Message<"rackwright.store.v1.OperationRecord"> & {
  * Use `create(OperationRecordSchema)` to create a new message.
  */
 export const OperationRecordSchema: GenMessage<OperationRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 4);
+  messageDesc(file_rackwright_store_v1_record, 5);
 
 /**
  * @generated from message rackwright.store.v1.CertifiedDevice
@@ -429,7 +456,7 @@ export type CertifiedDevice = Message<"rackwright.store.v1.CertifiedDevice"> & {
  * Use `create(CertifiedDeviceSchema)` to create a new message.
  */
 export const CertifiedDeviceSchema: GenMessage<CertifiedDevice> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 5);
+  messageDesc(file_rackwright_store_v1_record, 6);
 
 /**
  * HostFacts is what was observed of a host (key "facts.HOST"), written only when it differs.
@@ -475,7 +502,7 @@ export type HostFacts = Message<"rackwright.store.v1.HostFacts"> & {
  * Use `create(HostFactsSchema)` to create a new message.
  */
 export const HostFactsSchema: GenMessage<HostFacts> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 6);
+  messageDesc(file_rackwright_store_v1_record, 7);
 
 /**
  * FleetRecord is the fleet (key "fleet.fleet").
@@ -513,7 +540,7 @@ export type FleetRecord = Message<"rackwright.store.v1.FleetRecord"> & {
  * Use `create(FleetRecordSchema)` to create a new message.
  */
 export const FleetRecordSchema: GenMessage<FleetRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 7);
+  messageDesc(file_rackwright_store_v1_record, 8);
 
 /**
  * Slot is a place that a run of a host takes in a limit, or waits for.
@@ -552,7 +579,7 @@ export type Slot = Message<"rackwright.store.v1.Slot"> & {
  * Use `create(SlotSchema)` to create a new message.
  */
 export const SlotSchema: GenMessage<Slot> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 8);
+  messageDesc(file_rackwright_store_v1_record, 9);
 
 /**
  * AbandonedRecord is what a forced removal left (key "abandonedResources.HOST_UID").
@@ -578,7 +605,7 @@ export type AbandonedRecord = Message<"rackwright.store.v1.AbandonedRecord"> & {
  * Use `create(AbandonedRecordSchema)` to create a new message.
  */
 export const AbandonedRecordSchema: GenMessage<AbandonedRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 9);
+  messageDesc(file_rackwright_store_v1_record, 10);
 
 /**
  * RackRecord is a rack (key "racks.RACK").
@@ -695,7 +722,7 @@ export type RackRecord = Message<"rackwright.store.v1.RackRecord"> & {
  * Use `create(RackRecordSchema)` to create a new message.
  */
 export const RackRecordSchema: GenMessage<RackRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 10);
+  messageDesc(file_rackwright_store_v1_record, 11);
 
 /**
  * @generated from message rackwright.store.v1.JoinTokenRecord
@@ -726,7 +753,7 @@ export type JoinTokenRecord = Message<"rackwright.store.v1.JoinTokenRecord"> & {
  * Use `create(JoinTokenRecordSchema)` to create a new message.
  */
 export const JoinTokenRecordSchema: GenMessage<JoinTokenRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 11);
+  messageDesc(file_rackwright_store_v1_record, 12);
 
 /**
  * CredentialRecord is a credential (key "credentials.CREDENTIAL").
@@ -769,7 +796,7 @@ export type CredentialRecord = Message<"rackwright.store.v1.CredentialRecord"> &
  * Use `create(CredentialRecordSchema)` to create a new message.
  */
 export const CredentialRecordSchema: GenMessage<CredentialRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 12);
+  messageDesc(file_rackwright_store_v1_record, 13);
 
 /**
  * Reservation makes a value unique (key "reservations.KIND.VALUE").
@@ -795,7 +822,7 @@ export type Reservation = Message<"rackwright.store.v1.Reservation"> & {
  * Use `create(ReservationSchema)` to create a new message.
  */
 export const ReservationSchema: GenMessage<Reservation> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 13);
+  messageDesc(file_rackwright_store_v1_record, 14);
 
 /**
  * CertificateRecord is an erasure certificate (key "erasureCertificates.ID"), create-only.
@@ -829,7 +856,7 @@ export type CertificateRecord = Message<"rackwright.store.v1.CertificateRecord">
  * Use `create(CertificateRecordSchema)` to create a new message.
  */
 export const CertificateRecordSchema: GenMessage<CertificateRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 14);
+  messageDesc(file_rackwright_store_v1_record, 15);
 
 /**
  * TemplateRecord is a template (key "templates.TEMPLATE").
@@ -855,7 +882,7 @@ export type TemplateRecord = Message<"rackwright.store.v1.TemplateRecord"> & {
  * Use `create(TemplateRecordSchema)` to create a new message.
  */
 export const TemplateRecordSchema: GenMessage<TemplateRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 15);
+  messageDesc(file_rackwright_store_v1_record, 16);
 
 /**
  * WorkflowRecord is a workflow (key "workflows.HOST.TEMPLATE"). Its run is pending here, or names
@@ -889,7 +916,7 @@ export type WorkflowRecord = Message<"rackwright.store.v1.WorkflowRecord"> & {
  * Use `create(WorkflowRecordSchema)` to create a new message.
  */
 export const WorkflowRecordSchema: GenMessage<WorkflowRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 16);
+  messageDesc(file_rackwright_store_v1_record, 17);
 
 /**
  * FinishedRunRecord is a run that has ended (key "runs.HOST_UID.NUMBER"), create-only, written before
@@ -919,7 +946,7 @@ export type FinishedRunRecord = Message<"rackwright.store.v1.FinishedRunRecord">
  * Use `create(FinishedRunRecordSchema)` to create a new message.
  */
 export const FinishedRunRecordSchema: GenMessage<FinishedRunRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 17);
+  messageDesc(file_rackwright_store_v1_record, 18);
 
 /**
  * StepOutputRecord is what a step's program wrote last (key "stepOutputs.HOST_UID.RUN.STEP.ATTEMPT"),
@@ -949,7 +976,7 @@ export type StepOutputRecord = Message<"rackwright.store.v1.StepOutputRecord"> &
  * Use `create(StepOutputRecordSchema)` to create a new message.
  */
 export const StepOutputRecordSchema: GenMessage<StepOutputRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 18);
+  messageDesc(file_rackwright_store_v1_record, 19);
 
 /**
  * WorkflowBatchRecord is a batch (key "workflowBatches.BATCH").
@@ -980,7 +1007,7 @@ export type WorkflowBatchRecord = Message<"rackwright.store.v1.WorkflowBatchReco
  * Use `create(WorkflowBatchRecordSchema)` to create a new message.
  */
 export const WorkflowBatchRecordSchema: GenMessage<WorkflowBatchRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 19);
+  messageDesc(file_rackwright_store_v1_record, 20);
 
 /**
  * PlanRecord is a plan (key "plans.HOST_UID.HASH"), create-only.
@@ -1006,7 +1033,7 @@ export type PlanRecord = Message<"rackwright.store.v1.PlanRecord"> & {
  * Use `create(PlanRecordSchema)` to create a new message.
  */
 export const PlanRecordSchema: GenMessage<PlanRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 20);
+  messageDesc(file_rackwright_store_v1_record, 21);
 
 /**
  * PlanBasis is all that a plan follows from.
@@ -1038,6 +1065,13 @@ export type PlanBasis = Message<"rackwright.store.v1.PlanBasis"> & {
    * @generated from field: rackwright.v1.HostState state = 5;
    */
   state: HostState;
+
+  /**
+   * Of the spec only what the run follows from.
+   *
+   * @generated from field: rackwright.v1.HostSpec spec = 6;
+   */
+  spec?: HostSpec | undefined;
 };
 
 /**
@@ -1045,7 +1079,7 @@ export type PlanBasis = Message<"rackwright.store.v1.PlanBasis"> & {
  * Use `create(PlanBasisSchema)` to create a new message.
  */
 export const PlanBasisSchema: GenMessage<PlanBasis> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 21);
+  messageDesc(file_rackwright_store_v1_record, 22);
 
 /**
  * DiscoveredMachineRecord is a machine that is no host (key "discoveredMachines.ID").
@@ -1064,7 +1098,7 @@ export type DiscoveredMachineRecord = Message<"rackwright.store.v1.DiscoveredMac
  * Use `create(DiscoveredMachineRecordSchema)` to create a new message.
  */
 export const DiscoveredMachineRecordSchema: GenMessage<DiscoveredMachineRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 22);
+  messageDesc(file_rackwright_store_v1_record, 23);
 
 /**
  * ExpectedHostRecord is a line of the manifest (key "expectedHosts.HOST").
@@ -1088,7 +1122,7 @@ export type ExpectedHostRecord = Message<"rackwright.store.v1.ExpectedHostRecord
  * Use `create(ExpectedHostRecordSchema)` to create a new message.
  */
 export const ExpectedHostRecordSchema: GenMessage<ExpectedHostRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 23);
+  messageDesc(file_rackwright_store_v1_record, 24);
 
 /**
  * AuditEntryRecord is one entry of the audit stream (key "audit.TIME.ID"), create-only.
@@ -1107,5 +1141,5 @@ export type AuditEntryRecord = Message<"rackwright.store.v1.AuditEntryRecord"> &
  * Use `create(AuditEntryRecordSchema)` to create a new message.
  */
 export const AuditEntryRecordSchema: GenMessage<AuditEntryRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 24);
+  messageDesc(file_rackwright_store_v1_record, 25);
 
