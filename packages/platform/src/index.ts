@@ -16,7 +16,16 @@ export type {
   HttpsRequest,
   HttpsTarget,
 } from './https-client.ts';
+export type { LargeFile, LargeFiles, PartFile } from './large-files.ts';
 export type { Log, LogFields } from './log.ts';
 export { nodeVersionProblem } from './node-version.ts';
 export { type Random, randomId } from './random.ts';
 export type { Udp, UdpBind, UdpHandlers, UdpPeer, UdpSocket } from './udp.ts';
+export {
+  type WebAnswer,
+  WebBroken,
+  type WebClient,
+  type WebLimits,
+  type WebOutcome,
+  type WebRequest,
+} from './web-client.ts';

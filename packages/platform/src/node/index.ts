@@ -8,6 +8,8 @@ export { nodeDisk } from './disk.ts';
 export { type ExecGroup, nodeExec } from './exec.ts';
 export { nodeHttp } from './http.ts';
 export { nodeHttpClient } from './https-client.ts';
+export { nodeLargeFiles } from './large-files.ts';
 export { type LogLevel, nodeLog } from './log.ts';
 export { nodeRandom } from './random.ts';
 export { nodeUdp } from './udp.ts';
+export { nodeWebClient } from './web-client.ts';

@@ -1,0 +1,35 @@
+/** Files that are too large to be held in memory: written piece by piece, read as a stream. */
+
+export interface LargeFile {
+  readonly name: string;
+  readonly sizeBytes: number;
+  /** When it was last touched, wall time in milliseconds. */
+  readonly usedAtMs: number;
+}
+
+export interface LargeFiles {
+  /** The plain files of a folder; empty when the folder does not exist. */
+  list(folder: string): Promise<readonly LargeFile[]>;
+  /** Opens a file at its end, creating it (mode 0600) if needed. */
+  openPart(path: string): Promise<PartFile>;
+  /** The contents from the start; throws when the file cannot be read. */
+  read(path: string): AsyncIterable<Uint8Array>;
+  /** Gives a file that was synced its final name, durably; one of that name is replaced. */
+  rename(from: string, to: string): Promise<void>;
+  /** Notes when a file was used last. */
+  touch(path: string, atMs: number): Promise<void>;
+  /** Does nothing when there is none. */
+  remove(path: string): Promise<void>;
+}
+
+/** A file on its way. What was written without `sync` may be lost or torn by a crash. */
+export interface PartFile {
+  /** What it held when it was opened. */
+  readonly sizeBytes: number;
+  write(bytes: Uint8Array): Promise<void>;
+  /** Drops all that it holds. */
+  empty(): Promise<void>;
+  /** Resolves when all that was written is durable. */
+  sync(): Promise<void>;
+  close(): Promise<void>;
+}

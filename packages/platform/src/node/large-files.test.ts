@@ -1,0 +1,57 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { nodeLargeFiles } from './large-files.ts';
+
+const files = nodeLargeFiles();
+let folder = '';
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rackwright-large-'));
+});
+
+afterEach(() => rm(folder, { recursive: true }));
+
+async function contentsOf(path: string): Promise<string> {
+  const parts: Uint8Array[] = [];
+  for await (const part of files.read(path)) parts.push(part);
+  return Buffer.concat(parts).toString();
+}
+
+test('goes on with a part where it ended, and gives it its name', async () => {
+  const path = join(folder, 'a.part');
+  const first = await files.openPart(path);
+  expect(first.sizeBytes).toBe(0);
+  await first.write(Buffer.from('one '));
+  await first.close();
+  const second = await files.openPart(path);
+  expect(second.sizeBytes).toBe(4);
+  await second.write(Buffer.from('two'));
+  await second.sync();
+  await second.close();
+  await files.rename(path, join(folder, 'a'));
+  await files.touch(join(folder, 'a'), 5_000);
+  expect(await files.list(folder)).toEqual([{ name: 'a', sizeBytes: 7, usedAtMs: 5_000 }]);
+  expect(await contentsOf(join(folder, 'a'))).toBe('one two');
+});
+
+test('begins a part anew', async () => {
+  const path = join(folder, 'a.part');
+  const part = await files.openPart(path);
+  await part.write(Buffer.from('wrong'));
+  await part.empty();
+  await part.write(Buffer.from('right'));
+  await part.close();
+  expect(await contentsOf(path)).toBe('right');
+});
+
+test('removes what is there and what is not, and lists a folder that is missing', async () => {
+  const path = join(folder, 'a');
+  await (await files.openPart(path)).close();
+  await files.remove(path);
+  await files.remove(path);
+  expect(await files.list(folder)).toEqual([]);
+  expect(await files.list(join(folder, 'missing'))).toEqual([]);
+  await expect(contentsOf(path)).rejects.toThrow('ENOENT');
+});

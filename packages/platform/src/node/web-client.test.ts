@@ -1,0 +1,137 @@
+import { once } from 'node:events';
+import { createServer as createHttp, type RequestListener } from 'node:http';
+import { createServer as createHttps } from 'node:https';
+import { type AddressInfo, createServer as createTcp } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import { WebBroken, type WebLimits, type WebOutcome } from '../web-client.ts';
+import { testCertificate } from './test-certificate.ts';
+import { nodeWebClient } from './web-client.ts';
+
+const limits: WebLimits = { answerTimeoutMs: 5_000, silenceMs: 5_000, headerBytesMax: 4_096 };
+const closers: (() => void)[] = [];
+
+afterEach(() => {
+  for (const close of closers.splice(0)) close();
+});
+
+async function serve(handle: RequestListener): Promise<string> {
+  const server = createHttp(handle).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closers.push(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const get = (url: string, changes: Partial<WebLimits> = {}, signal?: AbortSignal) =>
+  nodeWebClient().send({ method: 'GET', url, headers: {} }, { ...limits, ...changes }, signal);
+
+async function textOf(outcome: WebOutcome): Promise<string> {
+  if (outcome.kind !== 'answered') throw new Error(outcome.kind);
+  const parts: Uint8Array[] = [];
+  for await (const part of outcome.body) parts.push(part);
+  return Buffer.concat(parts).toString();
+}
+
+test('sends a body and streams what is answered', async () => {
+  const url = await serve((request, response) => {
+    response.writeHead(201, { 'x-method': `${request.method} ${request.url}` });
+    request.pipe(response);
+  });
+  const body = Buffer.from('what is sent');
+  const sent = { method: 'POST', url: `${url}/a?b=c`, headers: {}, body } as const;
+  const outcome = await nodeWebClient().send(sent, limits);
+  expect(outcome).toMatchObject({ status: 201, headers: { 'x-method': 'POST /a?b=c' } });
+  expect(await textOf(outcome)).toBe('what is sent');
+});
+
+test('leaves a redirect to whoever asked', async () => {
+  const url = await serve((_, response) => {
+    response.writeHead(307, { location: 'http://192.0.2.1/' }).end();
+  });
+  const outcome = await get(url);
+  expect(outcome).toMatchObject({ status: 307, headers: { location: 'http://192.0.2.1/' } });
+});
+
+test('takes no part of a body for the whole', async () => {
+  const url = await serve((_, response) => {
+    response.writeHead(200, { 'content-length': 100 });
+    response.write('half', () => response.destroy());
+  });
+  await expect(textOf(await get(url))).rejects.toThrow(WebBroken);
+});
+
+test('gives up a body that falls silent, and one that nobody wants any more', async () => {
+  const url = await serve((_, response) => {
+    response.writeHead(200, { 'content-length': 100 }).write('half');
+  });
+  await expect(textOf(await get(url, { silenceMs: 50 }))).rejects.toThrow(
+    'nothing came for 0.05 s',
+  );
+  const stop = new AbortController();
+  const outcome = await get(url, {}, stop.signal);
+  setTimeout(() => stop.abort(), 20);
+  await expect(textOf(outcome)).rejects.toThrow(WebBroken);
+});
+
+test('bounds the wait for an answer, and its headers', async () => {
+  const silent = await serve(() => {});
+  expect(await get(silent, { answerTimeoutMs: 50 })).toEqual({
+    kind: 'unreachable',
+    message: 'no answer in 0.05 s',
+    mayHaveArrived: true,
+  });
+  const long = await serve((_, response) => {
+    response.writeHead(200, { 'x-long': 'x'.repeat(5_000) }).end();
+  });
+  expect(await get(long)).toMatchObject({ kind: 'noHttp' });
+});
+
+test('says that nothing has arrived where nobody listens', async () => {
+  const server = createTcp().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  expect(await get(`http://127.0.0.1:${port}/`)).toMatchObject({
+    kind: 'unreachable',
+    mayHaveArrived: false,
+  });
+});
+
+test('trusts a certificate by its authority and its name, and sends nothing before', async () => {
+  const { key, cert } = await testCertificate('localhost');
+  let requests = 0;
+  const server = createHttps({ key, cert }, (_, response) => {
+    requests += 1;
+    response.end('in confidence');
+  }).listen(0, '127.0.0.1');
+  server.on('tlsClientError', () => {});
+  await once(server, 'listening');
+  closers.push(() => server.close());
+  const url = `https://localhost:${(server.address() as AddressInfo).port}/`;
+  const request = { method: 'GET', url, headers: { authorization: 'secret' } } as const;
+  expect(await nodeWebClient().send(request, limits)).toMatchObject({ kind: 'untrusted' });
+  expect(requests).toBe(0);
+  const knows = nodeWebClient([cert]);
+  expect(await textOf(await knows.send(request, limits))).toBe('in confidence');
+  const other = { ...request, url: url.replace('localhost', '127.0.0.1') };
+  expect(await knows.send(other, limits)).toMatchObject({ kind: 'untrusted' });
+  expect(requests).toBe(1);
+});
+
+test.each(['ftp://127.0.0.1/', 'http://user:word@127.0.0.1/', 'nonsense'])(
+  'sends nothing to %s',
+  async (url) => {
+    expect(await get(url)).toMatchObject({ kind: 'noHttp' });
+  },
+);
+
+test('hears that it is cancelled before and after it was sent', async () => {
+  const url = await serve(() => {});
+  expect(await get(url, {}, AbortSignal.abort())).toEqual({ kind: 'cancelled' });
+  const stop = new AbortController();
+  setTimeout(() => stop.abort(), 20);
+  expect(await get(url, {}, stop.signal)).toEqual({ kind: 'cancelled' });
+});

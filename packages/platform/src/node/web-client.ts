@@ -1,0 +1,164 @@
+/**
+ * HTTP and HTTPS of this machine, by URL.
+ *
+ * W1 A certificate is trusted when an authority of this machine (or one that comes with Node) has
+ *    signed it for the name of the URL. Nothing is sent before.
+ * W2 Every connection serves one request, so that nothing of an answer meets another request.
+ * W3 Headers, the wait for them and every silence after them are bounded.
+ */
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { isIP } from 'node:net';
+import { connect, createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
+import {
+  type WebAnswer,
+  WebBroken,
+  type WebClient,
+  type WebLimits,
+  type WebOutcome,
+  type WebRequest,
+} from '../web-client.ts';
+
+/** `caPem`: trusted beside the authorities of this machine. */
+export function nodeWebClient(caPem: readonly string[] = []): WebClient {
+  let trusted: SecureContext | undefined;
+  const trust = (): SecureContext => {
+    // Hundreds of certificates: read once, and only when they are needed.
+    trusted ??= createSecureContext({
+      ca: [...getCACertificates('default'), ...getCACertificates('system'), ...caPem],
+    });
+    return trusted;
+  };
+  return { send: (request, limits, signal) => send(request, limits, signal, trust) };
+}
+
+async function send(
+  request: WebRequest,
+  limits: WebLimits,
+  signal: AbortSignal | undefined,
+  trust: () => SecureContext,
+): Promise<WebOutcome> {
+  const url = URL.parse(request.url);
+  if (url === null || !['http:', 'https:'].includes(url.protocol) || hasUser(url)) {
+    return { kind: 'noHttp', message: 'this is no URL of HTTP or HTTPS without a user' };
+  }
+  if (isAborted(signal)) return { kind: 'cancelled' };
+  const over = new AbortController();
+  const stop = (): void => over.abort();
+  signal?.addEventListener('abort', stop, { once: true });
+  const end = (): void => signal?.removeEventListener('abort', stop);
+  const late = setTimeout(stop, limits.answerTimeoutMs);
+  const sent = start(url, request, limits, over.signal, trust);
+  try {
+    const answer = await answerOf(sent, request.body);
+    clearTimeout(late);
+    return answered(sent, answer, limits, end);
+  } catch (error) {
+    clearTimeout(late);
+    end();
+    sent.destroy();
+    if (isAborted(signal)) return { kind: 'cancelled' };
+    return outcomeOf(error as NodeJS.ErrnoException, sent, over.signal.aborted, limits);
+  }
+}
+
+function isAborted(signal: AbortSignal | undefined): boolean {
+  return signal?.aborted === true;
+}
+
+const httpsPort = 443;
+
+function hasUser({ username, password }: URL): boolean {
+  return username !== '' || password !== '';
+}
+
+function start(
+  url: URL,
+  { method, headers, body }: WebRequest,
+  { headerBytesMax }: WebLimits,
+  signal: AbortSignal,
+  trust: () => SecureContext,
+): ClientRequest {
+  const length = body === undefined ? {} : { 'content-length': String(body.length) };
+  const options = {
+    method,
+    headers: { ...headers, ...length },
+    maxHeaderSize: headerBytesMax,
+    signal,
+  };
+  if (url.protocol === 'http:') return httpRequest(url, { ...options, agent: false });
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const port = url.port === '' ? httpsPort : Number(url.port);
+  // A name is told to the server; an address must not be (RFC 6066 §3).
+  const servername = isIP(host) === 0 ? host : '';
+  // Instead of an agent: without one, too, the connection serves this request alone (W2).
+  const createConnection = () => connect({ host, port, servername, secureContext: trust() });
+  return httpsRequest(url, { ...options, createConnection });
+}
+
+function answerOf(sent: ClientRequest, body: Uint8Array | undefined): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    sent.on('response', resolve);
+    // Stays: what a connection says after its answer must not end the process.
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}
+
+function answered(
+  sent: ClientRequest,
+  answer: IncomingMessage,
+  { silenceMs }: WebLimits,
+  end: () => void,
+): WebAnswer {
+  const headers: Record<string, string> = {};
+  for (const [name, values] of Object.entries(answer.headersDistinct)) {
+    if (values !== undefined) headers[name] = values.join(', ');
+  }
+  answer.on('close', end);
+  answer.on('error', () => {});
+  sent.setTimeout(silenceMs, () => {
+    answer.destroy(new WebBroken(`nothing came for ${silenceMs / 1_000} s`));
+  });
+  const { statusCode: status = 0 } = answer;
+  const close = (): void => void sent.destroy();
+  return { kind: 'answered', status, headers, body: bodyOf(answer), close };
+}
+
+async function* bodyOf(answer: IncomingMessage): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const part of answer as AsyncIterable<Buffer>) yield part;
+  } catch (error) {
+    if (error instanceof WebBroken) throw error;
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    throw new WebBroken(`the connection ended within the answer: ${code || message}`);
+  }
+  if (!answer.complete) throw new WebBroken('the connection ended within the answer');
+}
+
+/** Codes of OpenSSL's and Node's judgement of a certificate. */
+const distrust = /^(ERR_TLS_CERT_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA|HOSTNAME_)/;
+
+function outcomeOf(
+  error: NodeJS.ErrnoException,
+  sent: ClientRequest,
+  isLate: boolean,
+  { answerTimeoutMs }: WebLimits,
+): WebOutcome {
+  // Before TLS is up nothing is sent.
+  const { socket } = sent;
+  const isSecured = !(socket !== null && 'authorized' in socket) || socket.authorized === true;
+  const mayHaveArrived = socket !== null && !socket.connecting && isSecured;
+  if (isLate) {
+    const message = `no answer in ${answerTimeoutMs / 1_000} s`;
+    return { kind: 'unreachable', message, mayHaveArrived };
+  }
+  const { code = '', message } = error;
+  const words = message.split('\n')[0] ?? code;
+  if (distrust.test(code)) return { kind: 'untrusted', message: words };
+  if (code.startsWith('HPE_') || code.startsWith('ERR_SSL_') || code === 'EPROTO') {
+    return { kind: 'noHttp', message: code.startsWith('ERR_SSL_') ? code : words };
+  }
+  const refused = code === 'ENOTFOUND' || code === 'ECONNREFUSED';
+  return { kind: 'unreachable', message: words, mayHaveArrived: mayHaveArrived && !refused };
+}

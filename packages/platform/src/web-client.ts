@@ -1,0 +1,55 @@
+/**
+ * HTTP and HTTPS to servers by their URL: registries, webhooks. A server is known by its name, as
+ * browsers know it; devices that sign their own certificates are `HttpClient`'s.
+ */
+
+export interface WebRequest {
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT';
+  /** "http:" or "https:"; a user or password in it is refused. */
+  readonly url: string;
+  /** May carry secrets: they are sent, and appear in no outcome. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+}
+
+export interface WebLimits {
+  /** From the start of the connection to the last header of the answer. */
+  readonly answerTimeoutMs: number;
+  /** The connection may bring nothing for so long while the body is read. */
+  readonly silenceMs: number;
+  readonly headerBytesMax: number;
+}
+
+/** An answer whose body is still on its way. Read it to its end, or close it. */
+export interface WebAnswer {
+  readonly kind: 'answered';
+  readonly status: number;
+  /** Lower-case names; repeated headers joined with ", ". */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Throws `WebBroken` when the connection ends before the body does. */
+  readonly body: AsyncIterable<Uint8Array>;
+  /** Gives up what has not been read; harmless when it is over. */
+  close(): void;
+}
+
+/** What came of a request. Nothing here carries what was sent. */
+export type WebOutcome =
+  | WebAnswer
+  /** The certificate is not one that this machine trusts for the name; nothing was sent. */
+  | { readonly kind: 'untrusted'; readonly message: string }
+  /** What answers speaks neither HTTP nor TLS as it should, or sends more than the limits allow. */
+  | { readonly kind: 'noHttp'; readonly message: string }
+  /** Nobody answers. `mayHaveArrived`: the request may have been carried out all the same. */
+  | { readonly kind: 'unreachable'; readonly message: string; readonly mayHaveArrived: boolean }
+  | { readonly kind: 'cancelled' };
+
+/** Thrown while a body is read: the connection broke, fell silent, or was cancelled. */
+export class WebBroken extends Error {
+  override readonly name = 'WebBroken';
+}
+
+/** Follows no redirect and repeats nothing by itself. */
+export interface WebClient {
+  /** Never rejects. Aborting also breaks the body of an answer that is being read. */
+  send(request: WebRequest, limits: WebLimits, signal?: AbortSignal): Promise<WebOutcome>;
+}
