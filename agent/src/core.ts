@@ -4,9 +4,12 @@
  *
  * Must not: open a socket. `program.ts` does that around it.
  */
+import type { agent } from '@rackwright/api';
 import type { Log } from '@rackwright/platform';
 import { type BmcPlatform, createBmcDrivers } from './bmc-drivers.ts';
+import type { BootMemory } from './boot/index.ts';
 import type { AgentConfig } from './config.ts';
+import { Discovery } from './discovery/index.ts';
 import { Journal } from './journal/index.ts';
 import { type NetbootSighting, NetbootWatch } from './netboot-watch.ts';
 import { createExecutor } from './operations/index.ts';
@@ -34,6 +37,10 @@ export interface AgentCore {
   readonly session: AgentSession;
   /** Not listening yet. */
   readonly gateway: RunnerGateway;
+  /** What the boot path knows of hosts and of machines that are none. */
+  bootMemory(): BootMemory;
+  /** A boot for the inventory of a machine that is no host. */
+  openDiscovery(mac: string): void;
   /** To be told of every request to the boot services. */
   onNetboot(sighting: NetbootSighting): void;
   /** Takes up what the last life left and dials the control plane, for ever. */
@@ -47,7 +54,9 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const journalPath = `${config.stateFolder}/journal`;
   const journal = await Journal.open({ disk, path: journalPath, clock, random, log });
   const snapshotPath = `${config.stateFolder}/boot-snapshot`;
-  const session = new AgentSession({ ...parts, journal, snapshotPath });
+  const tell = (finding: agent.Discovered): void => session.tellDiscovered(finding);
+  const discovery = new Discovery({ clock, random, log, tell });
+  const session: AgentSession = new AgentSession({ ...parts, journal, snapshotPath, discovery });
   const desk = new RunnerDesk({
     ...{ clock, log, signer },
     operationState: (id) => session.operationState(id),
@@ -63,7 +72,9 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const looks = new PowerSync({ clock, random, log, drivers, session, orders: desk });
   return {
     session,
-    gateway: makeGateway(parts, session, desk),
+    gateway: makeGateway(parts, session, desk, discovery),
+    bootMemory: () => withDiscovery(session.bootMemory(), discovery),
+    openDiscovery: (mac) => discovery.open(mac),
     onNetboot: (sighting) => {
       watch.observe(sighting);
       if (sighting.hostUid !== undefined) desk.sawNetboot(sighting.hostUid);
@@ -72,18 +83,33 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     stop: () => {
       session.stop();
       watch.stop();
+      discovery.stop();
     },
   };
+}
+
+function withDiscovery(memory: BootMemory, discovery: Discovery): BootMemory {
+  const known = discovery.memory();
+  return known === undefined ? memory : { ...memory, discovery: known };
 }
 
 function makeGateway(
   { clock, log, random }: CoreParts,
   session: AgentSession,
   desk: RunnerDesk,
+  discovery: Discovery,
 ): RunnerGateway {
+  const { grants } = session;
   return new RunnerGateway({
     ...{ clock, random, log, desk },
-    grants: session.grants,
+    strangers: discovery,
+    grants: {
+      byToken: (token) => grants.byToken(token) ?? discovery.byToken(token),
+      bind: async (operationId, publicKey) =>
+        grants.byOperation(operationId) === undefined
+          ? discovery.bind(operationId, publicKey)
+          : await grants.bind(operationId, publicKey),
+    },
     facts: {
       runnerReady: (hostUid, runnerReady) => session.publishFacts(hostUid, { runnerReady }),
       runnerGone: (hostUid, runnerSession) => session.runnerGone(hostUid, runnerSession),

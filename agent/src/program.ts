@@ -105,7 +105,8 @@ function startBootPath(
       runner: { kernel, initrd, kernelArguments, agentEndpoint, fingerprint },
     },
     {
-      ...{ udp, http, disk, clock, log, memory: core.session.bootMemory },
+      ...{ udp, http, disk, clock, log, memory: core.bootMemory },
+      openDiscovery: (mac) => core.openDiscovery(mac),
       onNetboot: (sighting) => core.onNetboot(sighting),
     },
   );

@@ -160,7 +160,7 @@ export class SimMachine implements BmcSwitch {
   #ask({ core, process }: LiveAgent): string | undefined {
     const atMs = process.clock.nowMs();
     const decision = bootDecision(core.session.bootMemory(), this.mac, atMs);
-    const hostUid = decision.kind === 'unknownHost' ? {} : { hostUid: decision.hostUid };
+    const hostUid = 'hostUid' in decision ? { hostUid: decision.hostUid } : {};
     const permitted = decision.kind === 'runner';
     process.enter(() => core.onNetboot({ mac: this.mac, permitted, atMs, ...hostUid }));
     return permitted ? decision.bootToken : undefined;

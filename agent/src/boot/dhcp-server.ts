@@ -30,7 +30,7 @@ import { LeaseFile, type LeaseFileParts, readLeases, steadyTime } from './lease-
 import { LineBudget } from './line-budget.ts';
 import type { BootMemory } from './memory.ts';
 import type { Gate } from './observation.ts';
-import { type BootDecision, bootDecision } from './permission.ts';
+import { type BootDecision, bootDecision, permissionOf } from './permission.ts';
 import { probeMac, probePacket } from './probe.ts';
 
 /** What somebody should know of: it keeps hosts from their addresses. */
@@ -116,8 +116,8 @@ export class DhcpServer {
     const { mac, asked, boot } = request;
     // A boot is observed when it begins; the request that follows is part of it.
     const isBoot = boot !== undefined && asked.kind === 'discover';
-    const { kind: permission } = isBoot ? gate(mac, 'dhcp') : this.#decisionOn(mac);
-    const isKnown = (one: string): boolean => this.#decisionOn(one).kind !== 'unknownHost';
+    const permission = permissionOf(isBoot ? gate(mac, 'dhcp') : this.#decisionOn(mac));
+    const isKnown = (one: string): boolean => isHost(this.#decisionOn(one));
     const quiet = this.#isQuiet();
     const state = { book: this.#book, nowMs: this.#nowMs(), quiet, permission, isKnown };
     const decision = serve(request, state, settings);
@@ -167,6 +167,10 @@ export class DhcpServer {
     }
     return quiet;
   }
+}
+
+function isHost(decision: BootDecision): boolean {
+  return decision.kind === 'runner' || decision.kind === 'localBoot';
 }
 
 const faultMessages: Readonly<Record<ServerNotice['kind'], string>> = {

@@ -21,6 +21,7 @@ import { type DhcpFault, DhcpServer } from './dhcp-server.ts';
 import { LineBudget } from './line-budget.ts';
 import type { BootMemory } from './memory.ts';
 import type { Gate } from './observation.ts';
+import { permissionOf } from './permission.ts';
 import { type BootUrls, loaderPath } from './urls.ts';
 
 export interface DhcpShell {
@@ -160,7 +161,7 @@ class ProxyAnswers {
     if (asked.kind === 'silence') return;
     const { mac } = asked.request;
     const decision = this.#gate(mac, 'dhcp');
-    const answer = answerBootRequest(asked.request, decision.kind, this.#settings);
+    const answer = answerBootRequest(asked.request, permissionOf(decision), this.#settings);
     if (answer.kind === 'silence') {
       this.#log.debug({ mac, reason: answer.reason }, 'boot request not answered');
       return;

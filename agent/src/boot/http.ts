@@ -87,22 +87,28 @@ class BootPages {
     const decision = this.#options.gate(mac, 'script');
     switch (decision.kind) {
       case 'unknownHost':
-        return refusal(404);
+        return decision.reason === 'off' ? refusal(404) : script(localBootScript());
+      // Nobody opened the boot.
+      case 'mayDiscover':
       case 'localBoot':
         return script(localBootScript());
       case 'runner':
+      case 'discovery':
         return this.#runnerScript(mac, decision);
     }
   }
 
-  #runnerScript(mac: string, decision: BootDecision & { kind: 'runner' }): HttpResponse {
+  #runnerScript(
+    mac: string,
+    decision: BootDecision & { kind: 'runner' | 'discovery' },
+  ): HttpResponse {
     const { runner, clock, log } = this.#options;
     const fileUrl = (name: string): string => this.#urls().hostFile(mac, name);
     try {
       return script(runnerScript({ mac, decision, runner, fileUrl, nowMs: clock.nowMs() }));
     } catch (error) {
-      const { hostUid, operationId } = decision;
-      log.error({ host: hostUid, operation: operationId, error: String(error) }, 'no boot script');
+      const { operationId } = decision;
+      log.error({ mac, operation: operationId, error: String(error) }, 'no boot script');
       return refusal(500);
     }
   }
@@ -112,7 +118,8 @@ class BootPages {
     const file = this.#options.files.get(name);
     const decision = this.#options.gate(mac, 'file');
     if (decision.kind === 'unknownHost' || file === undefined) return refusal(404);
-    if (decision.kind === 'localBoot' && file.kind === 'disk') return refusal(403);
+    const mayStart = decision.kind === 'runner' || decision.kind === 'discovery';
+    if (!mayStart && file.kind === 'disk') return refusal(403);
     return this.#file(request, file);
   }
 

@@ -16,7 +16,13 @@ export {
 } from './dhcp-config.ts';
 export type { DhcpFault } from './dhcp-server.ts';
 export { canonicalMac } from './mac.ts';
-export type { BootGrant, BootHost, BootMemory } from './memory.ts';
+export type {
+  BootGrant,
+  BootHost,
+  BootMemory,
+  DiscoveryBoot,
+  DiscoveryMemory,
+} from './memory.ts';
 export type { NetbootObservation, NetbootStage } from './observation.ts';
 export { type BootDecision, bootDecision } from './permission.ts';
 export { type BootDependencies, type BootServices, startBoot } from './start.ts';

@@ -22,6 +22,33 @@ export interface BootGrant {
   readonly expiresAtMs: number;
 }
 
+/** One boot of a machine that is no host: it gives its inventory and takes no step. */
+export interface DiscoveryBoot {
+  /** Lower case, with colons. */
+  readonly mac: string;
+  readonly operationId: string;
+  readonly bootToken: string;
+  readonly openedAtMs: number;
+  readonly expiresAtMs: number;
+  /** A runner has presented the token: it starts no second one. */
+  readonly taken: boolean;
+  /** Its inventory has come, or never will. */
+  readonly over: boolean;
+}
+
+/** What machines that nobody knows get. */
+export interface DiscoveryMemory {
+  readonly limits: {
+    /** Boots that may be under way at once, and in any hour. */
+    readonly bootsMax: number;
+    readonly bootsPerHourMax: number;
+    /** Between two boots of one MAC. */
+    readonly spacingMs: number;
+  };
+  /** The latest boot of each MAC, the oldest first. */
+  readonly boots: ReadonlyMap<string, DiscoveryBoot>;
+}
+
 export interface BootMemory {
   readonly snapshot: {
     /** Raised by the control plane with every change of a boot decision. */
@@ -34,4 +61,6 @@ export interface BootMemory {
    * must not make an old grant young again: expiry uses the later of the two (DESIGN §9).
    */
   readonly writtenAtMs?: number;
+  /** Absent: machines that nobody knows get no boot. */
+  readonly discovery?: DiscoveryMemory;
 }

@@ -7,7 +7,7 @@
 import type { Clock, Log } from '@rackwright/platform';
 import { LineBudget } from './line-budget.ts';
 import type { BootMemory } from './memory.ts';
-import { type BootDecision, bootDecision } from './permission.ts';
+import { type BootDecision, bootDecision, permissionOf } from './permission.ts';
 
 /** How far a boot got: offered, loader fetched, script fetched, kernel or ramdisk fetched. */
 export type NetbootStage = 'dhcp' | 'tftp' | 'script' | 'file';
@@ -30,6 +30,8 @@ export interface GateOptions {
   memory(): BootMemory;
   /** Called synchronously; must be quick. */
   onNetboot(observation: NetbootObservation): void;
+  /** Opens a boot for the inventory of a machine that is no host; `memory` has it at once. */
+  openDiscovery?(mac: string): void;
 }
 
 /** Asks for permission and reports that it was asked: no stage can do one without the other. */
@@ -42,9 +44,9 @@ export function makeGate(options: GateOptions): Gate {
   const budget = new LineBudget(clock, observationLinesPerSecondMax, 1_000);
   return (mac, stage) => {
     const atMs = clock.nowMs();
-    const decision = bootDecision(options.memory(), mac, atMs);
-    const hostUid = decision.kind === 'unknownHost' ? undefined : decision.hostUid;
-    const permitted = decision.kind === 'runner';
+    const decision = decide(options, mac, stage, atMs);
+    const hostUid = 'hostUid' in decision ? decision.hostUid : undefined;
+    const permitted = permissionOf(decision) === 'runner';
     const whose = hostUid === undefined ? {} : { hostUid };
     budget.spend((suppressed) => {
       log.info({ mac, host: hostUid, stage, decision: decision.kind, suppressed }, 'netboot');
@@ -56,4 +58,17 @@ export function makeGate(options: GateOptions): Gate {
     }
     return decision;
   };
+}
+
+/** A boot for discovery begins with its script: a flood of mere offers opens nothing. */
+function decide(
+  { memory, openDiscovery }: GateOptions,
+  mac: string,
+  stage: NetbootStage,
+  atMs: number,
+): BootDecision {
+  const decision = bootDecision(memory(), mac, atMs);
+  if (decision.kind !== 'mayDiscover' || stage !== 'script') return decision;
+  openDiscovery?.(mac);
+  return bootDecision(memory(), mac, atMs);
 }

@@ -50,8 +50,9 @@ test('sends a host without a grant to its disk', () => {
 });
 
 test('knows no host by a MAC that is not in the snapshot, grant or not', () => {
-  expect(bootDecision(memory({ hosts: [] }), mac, 1_500)).toEqual({ kind: 'unknownHost' });
-  expect(bootDecision(memory(), 'nonsense', 1_500)).toEqual({ kind: 'unknownHost' });
+  const unknown = { kind: 'unknownHost', reason: 'off' };
+  expect(bootDecision(memory({ hosts: [] }), mac, 1_500)).toEqual(unknown);
+  expect(bootDecision(memory(), 'nonsense', 1_500)).toEqual(unknown);
 });
 
 test('lets neither of two hosts boot the runner that claim one MAC', () => {

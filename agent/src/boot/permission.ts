@@ -7,9 +7,11 @@
  *    of a host that is not in the snapshot) is no permission.
  * B3 A clock that went back opens nothing: time is never before the latest that was written down,
  *    nor before the opening of the grant.
+ * B4 A machine that is no host boots only by the rack's discovery policy, for its inventory. What
+ *    hosts get never depends on such machines, however many there seem to be.
  */
 import { canonicalMac } from './mac.ts';
-import type { BootGrant, BootHost, BootMemory } from './memory.ts';
+import type { BootGrant, BootHost, BootMemory, DiscoveryBoot } from './memory.ts';
 
 export type BootDecision =
   | {
@@ -24,13 +26,40 @@ export type BootDecision =
       readonly hostUid: string;
       readonly reason: 'noGrant' | 'grantExpired' | 'ambiguousMac';
     }
-  | { readonly kind: 'unknownHost' };
+  /** A machine that is no host, in a boot that was opened for its inventory. */
+  | {
+      readonly kind: 'discovery';
+      readonly operationId: string;
+      readonly bootToken: string;
+    }
+  /** A machine that is no host: such a boot may be opened for it. */
+  | { readonly kind: 'mayDiscover' }
+  | { readonly kind: 'unknownHost'; readonly reason: NoDiscovery };
+
+/** Why a machine that is no host gets no boot. */
+export type NoDiscovery =
+  | 'off'
+  | 'noMac'
+  /** It had one a short while ago. */
+  | 'spacing'
+  | 'tooManyAtOnce'
+  | 'tooManyThisHour';
+
+/** What a boot protocol says to the client. */
+export type BootPermission = 'runner' | 'localBoot' | 'unknownHost';
+
+/** The decision as DHCP tells it. */
+export function permissionOf({ kind }: BootDecision): BootPermission {
+  return kind === 'discovery' || kind === 'mayDiscover' ? 'runner' : kind;
+}
+
+const hourMs = 3_600_000;
 
 /** Decides for one MAC, in any spelling, at one moment of wall time. */
 export function bootDecision(memory: BootMemory, mac: string, nowMs: number): BootDecision {
   const owners = ownersOf(memory.snapshot, mac);
   const [host] = owners;
-  if (host === undefined) return { kind: 'unknownHost' };
+  if (host === undefined) return decideUnknown(memory, mac, nowMs);
   const { hostUid, hostName } = host;
   if (owners.length > 1) return { kind: 'localBoot', hostUid, reason: 'ambiguousMac' };
   const grant = latestGrant(memory.grants, hostUid);
@@ -39,6 +68,44 @@ export function bootDecision(memory: BootMemory, mac: string, nowMs: number): Bo
   if (atMs >= grant.expiresAtMs) return { kind: 'localBoot', hostUid, reason: 'grantExpired' };
   const { operationId, bootToken } = grant;
   return { kind: 'runner', hostUid, hostName, operationId, bootToken };
+}
+
+function decideUnknown(memory: BootMemory, spelling: string, nowMs: number): BootDecision {
+  const { discovery } = memory;
+  if (discovery === undefined) return unknown('off');
+  const mac = canonicalMac(spelling);
+  if (mac === undefined || !isUnicast(mac)) return unknown('noMac');
+  const { limits, boots } = discovery;
+  const atMs = Math.max(nowMs, memory.writtenAtMs ?? 0);
+  const last = boots.get(mac);
+  if (last !== undefined) {
+    const { operationId, bootToken } = last;
+    if (isOpen(last, atMs)) return { kind: 'discovery', operationId, bootToken };
+    if (atMs - last.openedAtMs < limits.spacingMs) return unknown('spacing');
+  }
+  let underWay = 0;
+  let inThisHour = 0;
+  for (const boot of boots.values()) {
+    if (!boot.over && atMs < boot.expiresAtMs) underWay += 1;
+    if (atMs - boot.openedAtMs < hourMs) inThisHour += 1;
+  }
+  if (underWay >= limits.bootsMax) return unknown('tooManyAtOnce');
+  if (inThisHour >= limits.bootsPerHourMax) return unknown('tooManyThisHour');
+  return { kind: 'mayDiscover' };
+}
+
+/** Files may be fetched any number of times, until a runner has come up. */
+function isOpen({ taken, over, openedAtMs, expiresAtMs }: DiscoveryBoot, atMs: number): boolean {
+  return !taken && !over && Math.max(atMs, openedAtMs) < expiresAtMs;
+}
+
+function unknown(reason: NoDiscovery): BootDecision {
+  return { kind: 'unknownHost', reason };
+}
+
+/** Neither a group address nor zero. */
+function isUnicast(mac: string): boolean {
+  return (Number.parseInt(mac.slice(0, 2), 16) & 1) === 0 && !/^[0:]+$/.test(mac);
 }
 
 type Snapshot = BootMemory['snapshot'];

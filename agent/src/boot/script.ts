@@ -8,7 +8,7 @@ import type { RunnerBootConfig } from './config.ts';
 import { hyphenatedMac } from './mac.ts';
 import type { BootDecision } from './permission.ts';
 
-type RunnerDecision = BootDecision & { kind: 'runner' };
+type RunnerDecision = BootDecision & { kind: 'runner' | 'discovery' };
 
 const token = /^[A-Za-z0-9._~+/=-]+$/;
 
@@ -34,7 +34,7 @@ export function runnerScript(script: RunnerScript): string {
   const initrd = `initrd --name initrd ${fileUrl(runner.initrd)}`;
   return lines([
     '#!ipxe',
-    `echo Rackwright: ${plain(decision.hostName)} starts the runner`,
+    `echo Rackwright: ${whoStarts(decision)} starts the runner`,
     'set attempt:int32 0',
     ':fetch',
     `${kernel} && ${initrd} && boot ||`,
@@ -70,6 +70,10 @@ function kernelCommandLine({ decision, runner, mac, nowMs }: RunnerScript): stri
  */
 export function localBootScript(): string {
   return lines(['#!ipxe', 'echo Rackwright: no boot grant, booting the local disk', 'exit 1']);
+}
+
+function whoStarts(decision: RunnerDecision): string {
+  return decision.kind === 'discovery' ? 'a machine that is no host' : plain(decision.hostName);
 }
 
 function plain(text: string): string {

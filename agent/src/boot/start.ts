@@ -23,6 +23,8 @@ export interface BootDependencies {
   readonly memory: () => BootMemory;
   /** Told of every request for a boot, synchronously. */
   readonly onNetboot: (observation: NetbootObservation) => void;
+  /** Opens a boot for the inventory of a machine that is no host; `memory` has it at once. */
+  readonly openDiscovery?: (mac: string) => void;
   /** Told, synchronously, of what keeps hosts from their addresses; all of it is logged as well. */
   readonly onDhcpFault?: (fault: DhcpFault) => void;
 }

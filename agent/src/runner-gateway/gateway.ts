@@ -16,6 +16,7 @@ import type { RunnerDesk } from './desk.ts';
 import { judgeHello, runnerSessionId } from './hello.ts';
 import type { RunnerLink, ToRunner } from './link.ts';
 import { MessageQueue } from './message-queue.ts';
+import { type StrangerDesk, serveStranger } from './stranger.ts';
 
 /** What the gateway asks of the session. */
 export interface RunnerGrants {
@@ -55,6 +56,8 @@ export interface GatewayParts {
   readonly grants: RunnerGrants;
   readonly facts: RunnerFacts;
   readonly desk: RunnerDesk;
+  /** Takes what runners of machines that are no hosts find; without it there are none. */
+  readonly strangers?: StrangerDesk;
   readonly limits: GatewayLimits;
 }
 
@@ -149,6 +152,10 @@ export class RunnerGateway {
   ): AsyncGenerator<{ message: ToRunner }, void, undefined> {
     const { desk, facts, limits, log } = this.#parts;
     const { operationId: bootOperationId, hostUid, hostName } = grant;
+    if (grant.discovery === true) {
+      yield* this.#serveStranger({ hello, grant }, incoming);
+      return;
+    }
     const outgoing = new MessageQueue<{ message: ToRunner }>(limits.outgoingMessagesMax);
     const runnerSession = runnerSessionId(bootOperationId, hello.publicKey);
     const link: RunnerLink = {
@@ -175,6 +182,23 @@ export class RunnerGateway {
       }
       reading.catch(() => undefined);
     }
+  }
+
+  /** It is no host: it takes no order of the desk's, and no fact is published of it. */
+  async *#serveStranger(
+    { hello, grant }: Admitted,
+    incoming: AsyncIterator<runner.SessionRequest>,
+  ): AsyncGenerator<{ message: ToRunner }, void, undefined> {
+    const { strangers, log } = this.#parts;
+    const { operationId } = grant;
+    if (strangers === undefined) {
+      yield refused('machines that are no hosts are not wanted here');
+      return;
+    }
+    const runnerSession = runnerSessionId(operationId, hello.publicKey);
+    log.info({ operation: operationId, runnerSession }, 'runner of no host connected');
+    const boot = { operationId, runnerSession, bmcAddress: hello.bmcAddress };
+    yield* serveStranger(strangers, boot, incoming);
   }
 
   /** Takes reports until the stream ends; a broken stream is an end like any other. */

@@ -82,8 +82,9 @@ function isSigned(hello: runner.Hello, nonce: Uint8Array): boolean {
 }
 
 function isOversize(hello: runner.Hello): boolean {
-  const texts = [hello.bootId, hello.runnerVersion, ...hello.steps.map(({ name }) => name)];
-  return hello.steps.length > stepsMax || texts.some(({ length }) => length > textCharactersMax);
+  const { bootId, runnerVersion, bmcAddress, steps } = hello;
+  const texts = [bootId, runnerVersion, bmcAddress, ...steps.map(({ name }) => name)];
+  return steps.length > stepsMax || texts.some(({ length }) => length > textCharactersMax);
 }
 
 function refuse(message: string): HelloDecision {

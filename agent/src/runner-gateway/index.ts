@@ -9,3 +9,4 @@ export {
   RunnerGateway,
 } from './gateway.ts';
 export type { RunnerOrder, RunnerOrders } from './link.ts';
+export type { StrangerDesk } from './stranger.ts';

@@ -47,6 +47,8 @@ export interface BootGrant {
   readonly publicKey?: Uint8Array;
   /** The runner of this boot takes no step. */
   readonly rescue?: boolean;
+  /** The machine is no host: its runner gives its inventory and takes no step. */
+  readonly discovery?: boolean;
 }
 
 /** One operation's view of the session. */

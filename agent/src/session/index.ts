@@ -15,5 +15,5 @@ export type { BindOutcome, Grants } from './grants.ts';
 export { grpcTransport } from './grpc.ts';
 export { type SessionLimits } from './limits.ts';
 export type { LinkStatus } from './link.ts';
-export { AgentSession, type SessionOptions } from './session.ts';
+export { AgentSession, type DiscoveryEars, type SessionOptions } from './session.ts';
 export type { Connection, Transport, TransportHandlers } from './transport.ts';

@@ -41,7 +41,17 @@ export interface SessionOptions {
   readonly crashPoint: CrashPoint;
   readonly transport: Transport;
   readonly agentVersion: string;
+  /** Who looks after machines that are no hosts; without it what is said of them is ignored. */
+  readonly discovery?: DiscoveryEars;
   readonly limits?: Partial<SessionLimits>;
+}
+
+/** Hears what the control plane says of machines that are no hosts. */
+export interface DiscoveryEars {
+  /** What was told and not answered is told again. */
+  sessionOpened(): void;
+  replace(policy: agent.Discovery): void;
+  answered(answer: agent.DiscoveredAnswer): void;
 }
 
 interface Running {
@@ -156,6 +166,11 @@ export class AgentSession {
     this.#link.send({ case: 'powerDigest', value: digest });
   }
 
+  /** Tells of a machine that is no host. */
+  tellDiscovered(finding: agent.Discovered): void {
+    this.#link.send({ case: 'discovered', value: finding });
+  }
+
   /** A secret in this version or a newer one, if it has come. */
   credential(name: string, version: bigint): Credential | undefined {
     return this.#credentials.now(name, version);
@@ -208,6 +223,7 @@ export class AgentSession {
     for (const [hostUid, observations] of this.#facts.all()) {
       attempts.outbox.tellFacts(hostUid, observations);
     }
+    this.#options.discovery?.sessionOpened();
   }
 
   #take(message: agent.SessionResponse['message']): void {
@@ -234,6 +250,10 @@ export class AgentSession {
         return this.#look(message.value);
       case 'storeAccepted':
         return this.#noted(this.#acceptStore(message.value));
+      case 'discovery':
+        return this.#options.discovery?.replace(message.value);
+      case 'discoveredAnswer':
+        return this.#options.discovery?.answered(message.value);
       case 'welcome':
       case 'refused':
         // The link's own.

@@ -1,0 +1,94 @@
+/**
+ * The runner of a machine that is no host: it is asked for its inventory, once, and for nothing
+ * else, whatever it offers. It may stay connected; nothing more is said to it.
+ */
+import { toBinary } from '@bufbuild/protobuf';
+import { type agent, type Inventory, InventorySchema, type runner } from '@rackwright/api';
+import { boundResult, resultFromWire } from '@rackwright/results';
+import type { ToRunner } from './link.ts';
+import { MessageQueue } from './message-queue.ts';
+
+/** What the gateway tells of such boots. */
+export interface StrangerDesk {
+  linked(operationId: string, close: () => void): void;
+  unlinked(operationId: string, close: () => void): void;
+  isAwaited(operationId: string): boolean;
+  found(operationId: string, inventory: Inventory, bmcAddress: string): void;
+  failed(operationId: string, why: string): void;
+}
+
+export interface StrangerBoot {
+  readonly operationId: string;
+  readonly runnerSession: string;
+  readonly bmcAddress: string;
+}
+
+/** Largest inventory that is taken: it becomes a record. */
+const inventoryBytesMax = 160 * 1024;
+const outgoingMessagesMax = 16;
+
+/** The rest of the runner's stream, after its Hello. */
+export async function* serveStranger(
+  desk: StrangerDesk,
+  boot: StrangerBoot,
+  incoming: AsyncIterator<runner.SessionRequest>,
+): AsyncGenerator<{ message: ToRunner }, void, undefined> {
+  const { operationId, runnerSession } = boot;
+  const outgoing = new MessageQueue<{ message: ToRunner }>(outgoingMessagesMax);
+  const close = (): void => outgoing.end();
+  yield { message: { case: 'accepted', value: { runnerSession, hostName: 'discovered' } } };
+  desk.linked(operationId, close);
+  if (desk.isAwaited(operationId)) {
+    const kind = { case: 'inspect', value: { bootOperationId: operationId } } as const;
+    outgoing.push({ message: { case: 'order', value: { operationId, kind } } });
+  }
+  readReports(desk, boot, incoming, outgoing).then(close, close);
+  try {
+    yield* outgoing;
+  } finally {
+    desk.unlinked(operationId, close);
+  }
+}
+
+async function readReports(
+  desk: StrangerDesk,
+  boot: StrangerBoot,
+  incoming: AsyncIterator<runner.SessionRequest>,
+  outgoing: MessageQueue<{ message: ToRunner }>,
+): Promise<void> {
+  for (;;) {
+    const next = await incoming.next();
+    if (next.done === true) return;
+    const { message } = next.value;
+    if (message.case !== 'report' || message.value.operationId !== boot.operationId) continue;
+    if (!takeReport(desk, boot, message.value)) continue;
+    const { operationId } = boot;
+    outgoing.push({ message: { case: 'reportReceived', value: { operationId } } });
+  }
+}
+
+/** Whether it was a final one. */
+function takeReport(desk: StrangerDesk, boot: StrangerBoot, report: agent.Report): boolean {
+  const { operationId, bmcAddress } = boot;
+  const decoded = resultFromWire(report);
+  const result = decoded.kind === 'unsupported' ? decoded : boundResult(decoded);
+  switch (result.kind) {
+    case 'continuing':
+    case 'hostUpdated':
+      return false;
+    case 'complete': {
+      const inventory = result.observations?.inventory;
+      if (inventory === undefined) desk.failed(operationId, 'its report has none');
+      else if (toBinary(InventorySchema, inventory).length > inventoryBytesMax) {
+        desk.failed(operationId, `it has more than ${inventoryBytesMax} bytes`);
+      } else desk.found(operationId, inventory, bmcAddress);
+      return true;
+    }
+    case 'unsupported':
+      desk.failed(operationId, result.problem);
+      return true;
+    default:
+      desk.failed(operationId, result.message);
+      return true;
+  }
+}
