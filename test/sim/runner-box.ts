@@ -144,6 +144,7 @@ export class RunnerBox {
         memoryBytes: 1_073_741_824n,
         interfaces: [{ name: 'eth0', mac: machine.mac, linkUp: true }],
       }),
+    bmcAddress: async () => '',
       bootId: async () => bootId,
       uptimeMs: async () => this.#view.heap.nowMs - this.#kernelStartedMs,
       toolVersions: async () => ({ simulated: '1' }),

@@ -6,6 +6,8 @@ export interface Machine {
   /** SMBIOS identity, raw, and the BMC's GUID as seen in band. */
   identity(): Promise<SystemIdentity>;
   hardware(): Promise<MachineHardware>;
+  /** The BMC's address on the network as it says in band; empty: none, or it cannot be read. */
+  bmcAddress(): Promise<string>;
   /** New with every start of the kernel. */
   bootId(): Promise<string>;
   /** Milliseconds since the kernel started. */

@@ -172,6 +172,7 @@ class RunnerLoop {
       interruptedOperationId: this.#interrupted?.operationId ?? '',
       interruptedProgress: this.#interrupted?.progress ?? '',
       unreceivedOperationIds: this.#session.unreceivedIds,
+      bmcAddress: await machine.bmcAddress(),
     });
   }
 

@@ -4,7 +4,7 @@
  *     { "manufacturer": "…", "product": "…", "serial": "…", "uuid": "<32 hex digits, raw order>",
  *       "bmcGuid": "", "chassisSerial": "", "boardSerial": "", "cpuModel": "…", "cpuCores": 2,
  *       "memoryBytes": 1073741824, "interfaces": [{ "name": "eth0", "mac": "52:54:00:00:00:01" }],
- *       "bootId": "…", "startedAtMs": 1700000000000 }
+ *       "bmcAddress": "127.0.0.1", "bootId": "…", "startedAtMs": 1700000000000 }
  *
  * A power cycle of such a machine is a new `bootId` (and `startedAtMs`) in the file.
  */
@@ -34,6 +34,7 @@ const keys = [
   'cpuCores',
   'memoryBytes',
   'interfaces',
+  'bmcAddress',
   'bootId',
   'startedAtMs',
 ];
@@ -68,6 +69,7 @@ export function fileMachine(path: string, clock: Clock): Machine {
         }),
       };
     },
+    bmcAddress: async () => textAt(await read(), 'bmcAddress', ''),
     bootId: async () => textAt(await read(), 'bootId', 'software-machine'),
     uptimeMs: async () => {
       const startedAtMs = numberAt(await read(), 'startedAtMs', clock.nowMs());

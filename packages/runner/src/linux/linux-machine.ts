@@ -10,12 +10,15 @@ import { namesIn, readBytes, readNumber, readText, resolvePath } from './sys-fil
 
 const askTimeoutMs = 20_000;
 const answerBytesMax = 4096;
+/** Hello waits for it, and the agent does not wait long for Hello. */
+const lanTimeoutMs = 5_000;
 /** SMBIOS 3.6 §7.2: the UUID is at offset 8 of the type 1 structure, 16 bytes. */
 const uuidOffset = 8;
 const uuidBytes = 16;
 
 export function linuxMachine(exec: Exec, roots: SysRoots = realRoots): Machine {
   const dmi = (file: string): Promise<string> => readText(roots.sys, 'class/dmi/id', file);
+  let bmcAddress: Promise<string> | undefined;
   return {
     identity: async () =>
       create(SystemIdentitySchema, {
@@ -28,6 +31,8 @@ export function linuxMachine(exec: Exec, roots: SysRoots = realRoots): Machine {
         boardSerial: cleanText(await dmi('board_serial')),
       }),
     hardware: () => readHardware(roots),
+    // Asked once in a boot: each answer takes the BMC a while.
+    bmcAddress: () => (bmcAddress ??= readBmcAddress(exec, roots)),
     bootId: () => readText(roots.proc, 'sys/kernel/random/boot_id'),
     uptimeMs: async () => {
       const [seconds = '0'] = (await readText(roots.proc, 'uptime')).split(' ');
@@ -65,6 +70,24 @@ async function readBmcGuid(exec: Exec, roots: SysRoots): Promise<Uint8Array> {
   if (result.kind !== 'exited' || result.code !== 0) return new Uint8Array();
   const hex = result.stdout.replace(/\s/g, '');
   return /^[0-9a-f]{32}$/.test(hex) ? new Uint8Array(Buffer.from(hex, 'hex')) : new Uint8Array();
+}
+
+async function readBmcAddress(exec: Exec, roots: SysRoots): Promise<string> {
+  const cards = await namesIn(roots.sys, 'class/ipmi');
+  if (cards.length === 0) return '';
+  const result = await exec.run({
+    file: 'ipmitool',
+    args: ['lan', 'print'],
+    timeoutMs: lanTimeoutMs,
+    outputBytesMax: answerBytesMax,
+  });
+  return result.kind === 'exited' ? addressIn(result.stdout) : '';
+}
+
+/** The address in what `ipmitool lan print` writes; empty when the BMC has none. */
+export function addressIn(lanPrint: string): string {
+  const [, address = ''] = /^IP Address +: (\d{1,3}(?:\.\d{1,3}){3})\s*$/m.exec(lanPrint) ?? [];
+  return address === '0.0.0.0' ? '' : address;
 }
 
 async function readHardware(roots: SysRoots): Promise<MachineHardware> {
