@@ -51,3 +51,25 @@ test.each<Result>([
   const report = create(agent.ReportSchema, { result: resultToWire(boundResult(result)) });
   expect(toBinary(agent.ReportSchema, report).length).toBeLessThan(16 * 1024);
 });
+
+test('keeps the end of an output, and its exit in a bounded text', () => {
+  const tail = new Uint8Array(70 * 1024).fill(1);
+  tail[tail.length - 1] = 9;
+  const exit = {
+    code: 3,
+    outputBytes: 9_000_000n,
+    lastOutput: '€'.repeat(1e6),
+    signal: 'S'.repeat(99),
+  };
+  const output = create(agent.StepOutputSchema, { tail, exit });
+  for (const result of [
+    boundResult({ kind: 'complete', output }),
+    boundResult({ kind: 'failed', type: 'exitCode', message: 'm', output }),
+  ]) {
+    expect(result.output?.tail.length).toBe(64 * 1024);
+    expect(result.output?.tail.at(-1)).toBe(9);
+    expect(result.output?.exit).toMatchObject({ code: 3, outputBytes: 9_000_000n });
+    expect(bytesOf(result.output?.exit?.lastOutput ?? '')).toBeLessThanOrEqual(1024);
+    expect(bytesOf(result.output?.exit?.signal ?? '')).toBeLessThanOrEqual(16);
+  }
+});

@@ -1,8 +1,10 @@
 /**
  * How much text a result may carry. Tools, devices and BMCs write as much as they like; records,
  * journals and people's screens take only so much. Whoever takes a result in cuts it here, so that
- * all texts of one report stay below 16 KiB together.
+ * all texts of one report stay below 16 KiB together, and a program's output at 64 KiB.
  */
+import { create } from '@bufbuild/protobuf';
+import { agent, StepExitSchema } from '@rackwright/api';
 import type { Failed, Result } from './result.ts';
 
 /** UTF-8 bytes. */
@@ -11,6 +13,10 @@ export const detailBytesMax = 4 * 1024;
 /** Progress is read by programs: a longer one is dropped, for a cut one would say nothing. */
 export const lastProgressBytesMax = 8 * 1024;
 export const progressTextBytesMax = 512;
+/** Of a program's output, besides those texts; its end is kept. */
+export const outputTailBytesMax = 64 * 1024;
+export const lastOutputBytesMax = 1024;
+const signalBytesMax = 16;
 
 const cutMark = ' … (cut)';
 
@@ -30,6 +36,7 @@ export function boundResult<R extends Result>(result: R): R;
 export function boundResult(result: Result): Result {
   switch (result.kind) {
     case 'complete':
+      return { ...result, ...boundOutput(result) };
     case 'hostUpdated':
       return result;
     case 'continuing': {
@@ -55,8 +62,29 @@ function boundFailed({ message, detail, lastProgress, ...rest }: Failed): Failed
   const kept = progressBytes <= lastProgressBytesMax ? lastProgress : undefined;
   return {
     ...rest,
+    ...boundOutput(rest),
     message: cut,
     ...(words === undefined ? {} : { detail: boundText(words, detailBytesMax) }),
     ...(kept === undefined ? {} : { lastProgress: kept.toWellFormed() }),
+  };
+}
+
+function boundOutput({ output }: { readonly output?: agent.StepOutput }): {
+  readonly output?: agent.StepOutput;
+} {
+  if (output === undefined) return {};
+  const { exit } = output;
+  const tail = output.tail.subarray(Math.max(0, output.tail.length - outputTailBytesMax));
+  const bounded = exit && {
+    ...(exit.code === undefined ? {} : { code: exit.code }),
+    signal: boundText(exit.signal, signalBytesMax),
+    outputBytes: exit.outputBytes,
+    lastOutput: boundText(exit.lastOutput, lastOutputBytesMax),
+  };
+  return {
+    output: create(agent.StepOutputSchema, {
+      tail,
+      ...(bounded === undefined ? {} : { exit: create(StepExitSchema, bounded) }),
+    }),
   };
 }

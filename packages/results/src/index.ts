@@ -1,6 +1,6 @@
 /** The six results, their wire form, and the arithmetic of trying again. Pure. */
 export { type BackOff, backoffDelayMs, fullJitterDelayMs } from './back-off.ts';
-export { boundResult, boundText, messageBytesMax } from './bounds.ts';
+export { boundResult, boundText, messageBytesMax, outputTailBytesMax } from './bounds.ts';
 export {
   type Complete,
   type ConflictReason,

@@ -20,6 +20,8 @@ export const failureTypes = [
   'notApplied',
   'interrupted',
   'unsupported',
+  /** A program ended with another code than 0, or by a signal. */
+  'exitCode',
   'notErased',
   'unverified',
   'noDevices',
@@ -44,6 +46,8 @@ export interface Complete {
   readonly observations?: agent.Observations;
   /** What a step did, signed by the agent. */
   readonly evidence?: agent.Evidence;
+  /** What a step's program wrote, and how it ended. */
+  readonly output?: agent.StepOutput;
 }
 
 /** Accepted and under way. */
@@ -87,6 +91,8 @@ export interface Failed {
   readonly observations?: agent.Observations;
   /** What was done to devices before it failed, signed. */
   readonly evidence?: agent.Evidence;
+  /** What a step's program wrote, and how it ended. */
+  readonly output?: agent.StepOutput;
 }
 
 /** Could not tell: the network, a silent BMC, a runner that is away. */

@@ -17,11 +17,14 @@ const observations = fc
 const evidence = fc
   .record({ payload: someBytes, signature: someBytes, publicKey: someBytes })
   .map((parts) => create(agent.EvidenceSchema, parts));
+const output = fc
+  .record({ tail: someBytes, exit: fc.record({ code: fc.integer({ min: 0, max: 255 }) }) })
+  .map((parts) => create(agent.StepOutputSchema, parts));
 const nonEmptyWord = fc.string({ minLength: 1, maxLength: 20 });
 
 const results: fc.Arbitrary<Result> = fc.oneof(
   fc.record(
-    { kind: fc.constant('complete' as const), observations, evidence },
+    { kind: fc.constant('complete' as const), observations, evidence, output },
     { requiredKeys: ['kind'] },
   ),
   fc.record(
@@ -50,6 +53,7 @@ const results: fc.Arbitrary<Result> = fc.oneof(
       lastProgress: nonEmptyWord,
       observations,
       evidence,
+      output,
     },
     { requiredKeys: ['kind', 'type', 'message'] },
   ),

@@ -147,7 +147,7 @@ function decodeFailed(wire: agent.Failed): Result | Unsupported {
 /** Adds observations and evidence; evidence without one of its parts proves nothing. */
 function decodeOutcome<R extends Complete | Failed>(
   name: string,
-  wire: Pick<agent.Complete, 'observations' | 'evidence'>,
+  wire: Pick<agent.Complete, 'observations' | 'evidence' | 'output'>,
   result: R,
 ): R | Unsupported {
   const { evidence } = wire;
@@ -160,11 +160,13 @@ function decodeOutcome<R extends Complete | Failed>(
 function outcome(from: {
   readonly observations?: agent.Observations | undefined;
   readonly evidence?: agent.Evidence | undefined;
-}): Pick<Complete, 'observations' | 'evidence'> {
-  const { observations, evidence } = from;
+  readonly output?: agent.StepOutput | undefined;
+}): Pick<Complete, 'observations' | 'evidence' | 'output'> {
+  const { observations, evidence, output } = from;
   return {
     ...(observations === undefined ? {} : { observations }),
     ...(evidence === undefined ? {} : { evidence }),
+    ...(output === undefined ? {} : { output }),
   };
 }
 

@@ -74,6 +74,7 @@ class RunnerLoop {
   readonly #failed = new AbortController();
   readonly #steps = new Map<string, AbortController>();
   #connection: AgentConnection | undefined;
+  #hostName = '';
   #last: Promise<void> = Promise.resolve();
 
   constructor(
@@ -134,6 +135,7 @@ class RunnerLoop {
         return;
       case 'accepted': {
         const { runnerSession, hostName } = message.value;
+        this.#hostName = hostName;
         log.info({ host: hostName, session: runnerSession }, 'accepted by the agent');
         await this.#dispatch({ kind: 'accepted', runnerSession });
         return;
@@ -254,8 +256,10 @@ class RunnerLoop {
         const progress = formatProgress(stages, order.challengeSeed);
         return this.#dispatch({ kind: 'stageReached', operationId, progress });
       },
+      output: () => {},
       verdictSwitchedOff,
       runnerVersion,
+      hostName: this.#hostName,
     };
     const end = await step
       .run(context)

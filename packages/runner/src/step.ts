@@ -21,11 +21,15 @@ export interface StepContext {
   readonly signal: AbortSignal;
   /** Shown to people; the latest wins. Percent 0–100. */
   progress(percent: number, text: string): void;
+  /** A piece of what the step's program writes: shown to people as it comes, never waited for. */
+  output(piece: Uint8Array): void;
   /** Resolves when the stage is recorded where a restarted runner finds it. */
   stage(deviceIdentity: string, stage: DeviceStage): Promise<void>;
   /** True only in the lab, to show that without the verdict a lying disk passes. */
   readonly verdictSwitchedOff: boolean;
   readonly runnerVersion: string;
+  /** The host's name, as the agent knows it. */
+  readonly hostName: string;
 }
 
 export interface StepEnd {
@@ -36,5 +40,10 @@ export interface StepEnd {
 
 export interface Step {
   readonly description: MessageInitShape<typeof agent.StepDescriptionSchema>;
+  /**
+   * Only a step that has this may hand off: why it cannot run, found out before it is acknowledged,
+   * without doing anything; undefined: it can.
+   */
+  check?(context: StepContext): Promise<StepEnd | undefined>;
   run(context: StepContext): Promise<StepEnd>;
 }

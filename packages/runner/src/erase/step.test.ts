@@ -101,6 +101,8 @@ async function run(change: Change = {}): Promise<StepEnd & { stages: string[] }>
       stages.push(`${identity} ${stage}`);
     },
     verdictSwitchedOff: false,
+    output: () => {},
+    hostName: 'h',
     runnerVersion: '0.1.0',
     ...change.context,
   });

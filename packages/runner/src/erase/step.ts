@@ -11,15 +11,9 @@
  * E4 When the step has ended, however it ended, nothing of it writes any more.
  */
 import { agent, RerunClass } from '@rackwright/api';
-import {
-  type ErasureMethod,
-  judgeIdentity,
-  seedBytesMax,
-  seedBytesMin,
-  witnessOfBmc,
-  witnessOfSystem,
-} from '@rackwright/erasure';
+import { type ErasureMethod, seedBytesMax, seedBytesMin } from '@rackwright/erasure';
 import type { Complete, Failed, RetryAfter } from '@rackwright/results';
+import { guardIdentity } from '../guard.ts';
 import { parseProgress, type StagesByDevice } from '../progress-text.ts';
 import type { Step, StepContext, StepEnd } from '../step.ts';
 import { type DeviceResult, eraseDevice } from './device.ts';
@@ -119,39 +113,6 @@ function malformedOrder(order: agent.RunStep): string | undefined {
     return `challenge_seed must have ${seedBytesMin} to ${seedBytesMax} bytes, not ${seedBytes}`;
   }
   return undefined;
-}
-
-type GuardResult =
-  | {
-      readonly kind: 'passed';
-      readonly witnesses: readonly string[];
-      readonly system: Awaited<ReturnType<StepContext['machine']['identity']>>;
-    }
-  | { readonly kind: 'failed'; readonly end: StepEnd };
-
-/** Guard 0: the machine must be the one whose BMC was switched on. */
-async function guardIdentity(context: StepContext): Promise<GuardResult> {
-  const system = await context.machine.identity();
-  const expected = context.order.expectedIdentity;
-  const verdict =
-    expected === undefined
-      ? { kind: 'unproven' as const, reason: 'the order says nothing of the BMC' }
-      : judgeIdentity(witnessOfSystem(system), witnessOfBmc(expected));
-  switch (verdict.kind) {
-    case 'proven':
-      return { kind: 'passed', witnesses: verdict.witnesses, system };
-    case 'mismatch': {
-      const message =
-        `not the host whose BMC was switched on: ${verdict.witness} is ${verdict.inBand} here, ` +
-        `but its BMC says ${verdict.outOfBand}`;
-      return { kind: 'failed', end: failed('identityMismatch', message) };
-    }
-    case 'unproven':
-      if (context.order.allowUnprovenIdentity === true) {
-        return { kind: 'passed', witnesses: [], system };
-      }
-      return { kind: 'failed', end: failed('identityUnproven', verdict.reason) };
-  }
 }
 
 /**

@@ -9,7 +9,7 @@
  *    operation may outlive its SIGKILL for a while. Past `groupEndTimeoutMs` it throws.
  */
 import type { Clock, Disk, Log } from '@rackwright/platform';
-import { namesIn, readText } from './sys-files.ts';
+import { endAll, processesWhere, readProcess } from './processes.ts';
 
 export interface ProcessMark {
   readonly bootId: string;
@@ -21,7 +21,6 @@ export interface ProcessMark {
 }
 
 const groupEndTimeoutMs = 120_000;
-const pollMs = 100;
 const ownerOnly = 0o600;
 
 export interface PredecessorParts {
@@ -65,42 +64,19 @@ async function endPredecessor(parts: PredecessorParts, mark: ProcessMark): Promi
   if (leader !== undefined && leader.startTicks !== mark.startTicks) return;
   // A runner that did not lead its group shares it with strangers: only itself may be ended.
   const target = mark.group === mark.pid ? -mark.group : mark.pid;
-  const members = () => membersOf(parts.procRoot, mark);
-  const endAtMs = parts.clock.suspendAwareMs() + groupEndTimeoutMs;
-  for (let left = await members(); left.length > 0; left = await members()) {
-    if (parts.clock.suspendAwareMs() > endAtMs) {
-      throw new Error(`processes ${left.join(', ')} of the runner before do not end`);
-    }
-    parts.log.warn({ processes: left.join(' ') }, 'ending what the runner before left');
-    parts.kill(target);
-    await new Promise<void>((resolve) => {
-      parts.clock.after(pollMs, resolve);
-    });
-  }
-}
-
-async function membersOf(procRoot: string, mark: ProcessMark): Promise<number[]> {
-  const found: number[] = [];
-  for (const name of await namesIn(procRoot)) {
-    if (!/^\d+$/.test(name)) continue;
-    const each = await readProcess(procRoot, Number(name));
-    if (each === undefined || each.state === 'Z') continue;
-    const leads = mark.group === mark.pid;
-    if (leads ? each.group === mark.group : Number(name) === mark.pid) found.push(Number(name));
-  }
-  return found;
-}
-
-/** State, group and start of a process; undefined when there is none. */
-async function readProcess(
-  procRoot: string,
-  pid: number,
-): Promise<{ state: string; group: number; startTicks: string } | undefined> {
-  const stat = await readText(procRoot, String(pid), 'stat');
-  // The name, in parentheses, may hold anything; fields count from after its end: state is 3.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  const [state, , group] = fields;
-  const startTicks = fields[22 - 3];
-  if (state === undefined || group === undefined || startTicks === undefined) return undefined;
-  return { state, group: Number(group), startTicks };
+  const leads = mark.group === mark.pid;
+  const left = await endAll(
+    parts.clock,
+    groupEndTimeoutMs,
+    () =>
+      processesWhere(parts.procRoot, (pid, { group }) =>
+        leads ? group === mark.group : pid === mark.pid,
+      ),
+    (found) => {
+      parts.log.warn({ processes: found.join(' ') }, 'ending what the runner before left');
+      parts.kill(target);
+    },
+  );
+  if (left.length === 0) return;
+  throw new Error(`processes ${left.join(', ')} of the runner before do not end`);
 }

@@ -1,0 +1,46 @@
+/**
+ * Guard 0, the right machine: passed before the first write of every step that may destroy.
+ *
+ * Invariant: unknown is not passed. Only the host's policy, as the order states it, lets a machine
+ * through that has no witness.
+ */
+import { judgeIdentity, witnessOfBmc, witnessOfSystem } from '@rackwright/erasure';
+import type { Failed } from '@rackwright/results';
+import type { StepContext, StepEnd } from './step.ts';
+
+export type GuardResult =
+  | {
+      readonly kind: 'passed';
+      readonly witnesses: readonly string[];
+      readonly system: Awaited<ReturnType<StepContext['machine']['identity']>>;
+    }
+  | { readonly kind: 'failed'; readonly end: StepEnd };
+
+/** The machine must be the one whose BMC was switched on. */
+export async function guardIdentity(context: StepContext): Promise<GuardResult> {
+  const system = await context.machine.identity();
+  const expected = context.order.expectedIdentity;
+  const verdict =
+    expected === undefined
+      ? { kind: 'unproven' as const, reason: 'the order says nothing of the BMC' }
+      : judgeIdentity(witnessOfSystem(system), witnessOfBmc(expected));
+  switch (verdict.kind) {
+    case 'proven':
+      return { kind: 'passed', witnesses: verdict.witnesses, system };
+    case 'mismatch': {
+      const message =
+        `not the host whose BMC was switched on: ${verdict.witness} is ${verdict.inBand} here, ` +
+        `but its BMC says ${verdict.outOfBand}`;
+      return { kind: 'failed', end: failed('identityMismatch', message) };
+    }
+    case 'unproven':
+      if (context.order.allowUnprovenIdentity === true) {
+        return { kind: 'passed', witnesses: [], system };
+      }
+      return { kind: 'failed', end: failed('identityUnproven', verdict.reason) };
+  }
+}
+
+function failed(type: Failed['type'], message: string): StepEnd {
+  return { result: { kind: 'failed', type, message } };
+}

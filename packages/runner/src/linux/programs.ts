@@ -1,0 +1,195 @@
+/**
+ * Programs of steps as processes of this machine (see `program/program.ts` for the invariants).
+ *
+ * A shell stands in front of each program. It waits until the mark of its group is written down,
+ * so that a successor of this runner can end whatever runs (P2); it leaves a watcher in the group
+ * that kills it once the runner's end of a pipe is closed, that is when the runner has died (P3);
+ * and it gives the program one pipe for both outputs, which keeps their order.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { stat } from 'node:fs/promises';
+import type { Readable, Writable } from 'node:stream';
+import type { Clock, Disk, Log } from '@rackwright/platform';
+import {
+  operationVariable,
+  type ProgramEnd,
+  type ProgramRequest,
+  type Programs,
+  type RunningProgram,
+} from '../program/program.ts';
+import { endAll, hasVariable, processesWhere, readProcess } from './processes.ts';
+
+export interface ProgramParts {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly bootId: string;
+  /** Where the mark of the program at work is left. */
+  readonly markPath: string;
+  readonly procRoot: string;
+  /** Sends a signal to a process (positive) or a group (negative); nobody there is no error. */
+  readonly kill: (target: number, signal: NodeJS.Signals) => void;
+}
+
+/** Between SIGTERM and SIGKILL, milliseconds. */
+export const stopGraceMs = 10_000;
+/** How long a killed group may take to end, milliseconds. */
+const groupEndTimeoutMs = 20_000;
+/** The same for what a runner before this one has left. */
+const leftoverEndTimeoutMs = 120_000;
+/** How long the output of a group that has ended may still be read, milliseconds. */
+const outputGraceMs = 2_000;
+const ownerOnly = 0o600;
+
+const gate = `read -r go <&3 || exit 125
+( ( trap '' TERM INT HUP; read -r over <&3; kill -KILL 0 ) >/dev/null 2>&1 & )
+exec "$@" 3<&- 2>&1`;
+
+interface ProgramMark {
+  readonly bootId: string;
+  readonly operationId: string;
+  /** Of the process that leads the group. */
+  readonly pid: number;
+  readonly startTicks: string;
+}
+
+/** Starts programs; ends first what a runner before this one has left of its own. */
+export async function linuxPrograms(parts: ProgramParts): Promise<Programs> {
+  await endLeftProgram(parts);
+  return { start: (request, onOutput) => start(parts, request, onOutput) };
+}
+
+async function start(
+  parts: ProgramParts,
+  request: ProgramRequest,
+  onOutput: (piece: Uint8Array) => void,
+): Promise<RunningProgram> {
+  const { operationId, environment, folder, root } = request;
+  if (root === undefined && !(await isFolder(folder))) {
+    return notStarted(`there is no folder ${folder}`);
+  }
+  const within = root === undefined ? [] : ['unshare', `--root=${root}`, `--wd=${folder}`, '--'];
+  const child = spawn('/bin/sh', ['-c', gate, 'sh', ...within, request.file, ...request.args], {
+    cwd: root === undefined ? folder : '/',
+    env: { ...environment, [operationVariable]: operationId },
+    // A session and a group of its own.
+    detached: true,
+    stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
+  });
+  const begun = await new Promise<string | undefined>((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('spawn', () => resolve(undefined));
+  });
+  const { pid } = child;
+  if (begun !== undefined || pid === undefined) return notStarted(begun ?? 'no process');
+  child.on('error', (error) => parts.log.warn({ error: error.message }, 'of a program'));
+  const output = child.stdout as Readable;
+  output.on('error', () => {});
+  output.on('data', (piece: Buffer) => onOutput(new Uint8Array(piece)));
+  // Both before anything of the program runs.
+  const end = whenEnded(parts, child, pid, operationId);
+  await leaveMark(parts, pid, operationId);
+  const go = child.stdio[3] as Writable;
+  go.on('error', () => {});
+  go.write('go\n');
+  return { end, stop: () => stop(parts, child, pid) };
+}
+
+function notStarted(message: string): RunningProgram {
+  return { end: Promise.resolve({ kind: 'notStarted', message }), stop: () => {} };
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return await stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}
+
+async function leaveMark(parts: ProgramParts, pid: number, operationId: string): Promise<void> {
+  const startTicks = (await readProcess(parts.procRoot, pid))?.startTicks ?? '';
+  const mark: ProgramMark = { bootId: parts.bootId, operationId, pid, startTicks };
+  const bytes = new TextEncoder().encode(JSON.stringify(mark));
+  await parts.disk.writeAtomic(parts.markPath, bytes, ownerOnly);
+}
+
+function stop(parts: ProgramParts, child: ChildProcess, pid: number): void {
+  // The number may be another's once the child has ended.
+  const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
+  if (hasEnded()) return;
+  parts.kill(-pid, 'SIGTERM');
+  parts.clock.after(stopGraceMs, () => {
+    if (!hasEnded()) parts.kill(-pid, 'SIGKILL');
+  });
+}
+
+async function whenEnded(
+  parts: ProgramParts,
+  child: ChildProcess,
+  pid: number,
+  operationId: string,
+): Promise<ProgramEnd> {
+  const closed = new Promise<void>((resolve) => {
+    child.once('close', () => resolve());
+  });
+  const exit = await new Promise<ProgramEnd>((resolve) => {
+    child.once('exit', (code, signal) =>
+      resolve(
+        signal === null ? { kind: 'exited', code: code ?? 0 } : { kind: 'signalled', signal },
+      ),
+    );
+  });
+  const left = await endGroup(parts, pid, operationId, groupEndTimeoutMs);
+  // What it has written is in the pipe; nobody writes there any more.
+  await Promise.race([
+    closed,
+    new Promise<void>((resolve) => {
+      parts.clock.after(outputGraceMs, resolve);
+    }),
+  ]);
+  child.stdout?.destroy();
+  child.stdio[3]?.destroy();
+  if (left.length === 0) return exit;
+  const message = `its processes ${left.join(', ')} do not end`;
+  return { kind: 'stuck', message };
+}
+
+/** Ends all of a group, and all that carries the operation's mark without being in the group. */
+async function endGroup(
+  { clock, log, procRoot, kill }: ProgramParts,
+  group: number | undefined,
+  operationId: string,
+  timeoutMs: number,
+): Promise<readonly number[]> {
+  const assignment = `${operationVariable}=${operationId}`;
+  let inGroup = false;
+  const find = async (): Promise<number[]> => {
+    inGroup = false;
+    return await processesWhere(procRoot, async (pid, facts) => {
+      const isMember = facts.group === group;
+      inGroup ||= isMember;
+      return isMember || (await hasVariable(procRoot, pid, assignment));
+    });
+  };
+  return await endAll(clock, timeoutMs, find, (left) => {
+    log.info({ operation: operationId, processes: left.join(' ') }, 'ending what it has left');
+    // All at once, so that no member starts another meanwhile.
+    if (inGroup && group !== undefined) kill(-group, 'SIGKILL');
+    for (const pid of left) kill(pid, 'SIGKILL');
+  });
+}
+
+async function endLeftProgram(parts: ProgramParts): Promise<void> {
+  const { disk, bootId, markPath, procRoot } = parts;
+  const stored = await disk.read(markPath);
+  if (stored === undefined) return;
+  const mark = JSON.parse(new TextDecoder().decode(stored)) as ProgramMark;
+  if (mark.bootId !== bootId) return;
+  const leader = await readProcess(procRoot, mark.pid);
+  // The kernel gives a group's number to nobody else while the group has members.
+  const isTheirs = leader === undefined || leader.startTicks === mark.startTicks;
+  const group = isTheirs ? mark.pid : undefined;
+  const left = await endGroup(parts, group, mark.operationId, leftoverEndTimeoutMs);
+  if (left.length === 0) return;
+  throw new Error(`processes ${left.join(', ')} of the runner before do not end`);
+}

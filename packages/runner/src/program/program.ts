@@ -1,0 +1,53 @@
+/**
+ * A program that a step starts: what is asked for, and how it ends. `linux/programs.ts` starts real
+ * processes; simulations bring programs of their own.
+ *
+ * Invariants of every implementation:
+ * P1 The program gets exactly the environment that is asked for, no input, and a process group and
+ *    session of its own.
+ * P2 When `end` settles, the group is gone: nothing that the program had started goes on. Where
+ *    that cannot be had, `end` says so.
+ * P3 It goes no further than its runner: when the runner dies, by whatever means, so does the group.
+ * P4 Reading its output never waits for whoever is told of it.
+ */
+
+/** What to start. */
+export interface ProgramRequest {
+  /** Names the attempt: marks all processes of it, so that none is left behind. */
+  readonly operationId: string;
+  /** An absolute path, or a name that is looked for in PATH; both as seen below `root`. */
+  readonly file: string;
+  readonly args: readonly string[];
+  /** All of it, but for the mark of the operation (`operationVariable`). */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Where it works; an absolute path as seen below `root`. */
+  readonly folder: string;
+  /** The folder that it takes for "/"; absent: the one of the runner. */
+  readonly root?: string;
+}
+
+/** The variable that every process of an operation has in its environment. */
+export const operationVariable = 'RACKWRIGHT_OPERATION';
+
+/** How a program ended. */
+export type ProgramEnd =
+  | { readonly kind: 'exited'; readonly code: number }
+  /** "SIGKILL" */
+  | { readonly kind: 'signalled'; readonly signal: string }
+  | { readonly kind: 'notStarted'; readonly message: string }
+  /** It has ended, but not all of its group, for all that it was killed: a dead disk, say. */
+  | { readonly kind: 'stuck'; readonly message: string };
+
+/** A program at work. */
+export interface RunningProgram {
+  /** Settles when the program and its group have ended; never rejects. */
+  readonly end: Promise<ProgramEnd>;
+  /** SIGTERM to the group and, after a bounded time, SIGKILL. Any number of times. */
+  stop(): void;
+}
+
+/** Starts programs. */
+export interface Programs {
+  /** `onOutput` gets both outputs, merged in the order in which they come. */
+  start(request: ProgramRequest, onOutput: (piece: Uint8Array) => void): Promise<RunningProgram>;
+}

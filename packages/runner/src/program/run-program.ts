@@ -1,0 +1,74 @@
+/**
+ * A program as the work of a step: its output is told as it comes and kept at its end, and how it
+ * ended becomes the step's result.
+ */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import type { Complete, Failed } from '@rackwright/results';
+import type { StepContext, StepEnd } from '../step.ts';
+import { lastLine, lastLines, OutputTail } from './output-tail.ts';
+import type { ProgramEnd, ProgramRequest, Programs } from './program.ts';
+
+/** Starts the program, follows it to its end and answers for it. */
+export async function runProgram(
+  context: StepContext,
+  programs: Programs,
+  request: ProgramRequest,
+): Promise<StepEnd> {
+  if (context.signal.aborted) return { result: cancelled(undefined) };
+  const tail = new OutputTail();
+  const program = await programs.start(request, (piece) => {
+    tail.push(piece);
+    context.output(piece);
+  });
+  const stop = (): void => program.stop();
+  context.signal.addEventListener('abort', stop);
+  if (context.signal.aborted) stop();
+  const end = await program.end;
+  context.signal.removeEventListener('abort', stop);
+  return { result: resultOf(end, outputOf(end, tail), context.signal.aborted) };
+}
+
+/** What a step that ran a program reports of it. */
+function outputOf(end: ProgramEnd, tail: OutputTail): agent.StepOutput {
+  const bytes = tail.tail();
+  const exit: MessageInitShape<typeof agent.StepOutputSchema>['exit'] = {
+    outputBytes: BigInt(tail.totalBytes),
+    lastOutput: lastLines(bytes),
+    ...(end.kind === 'exited' ? { code: end.code } : {}),
+    ...(end.kind === 'signalled' ? { signal: end.signal } : {}),
+  };
+  return create(agent.StepOutputSchema, { exit, tail: bytes });
+}
+
+function resultOf(end: ProgramEnd, output: agent.StepOutput, aborted: boolean): Complete | Failed {
+  // What ended well before it could be stopped has ended well.
+  if (end.kind === 'exited' && end.code === 0) return { kind: 'complete', output };
+  if (end.kind === 'stuck') {
+    const message = `The program has ended, but ${end.message}: boot the host again.`;
+    return { kind: 'failed', type: 'internal', message, output };
+  }
+  if (aborted) return cancelled(output);
+  switch (end.kind) {
+    case 'notStarted': {
+      const message = `The program cannot be started: ${end.message}.`;
+      return { kind: 'failed', type: 'invalidArgument', message };
+    }
+    case 'exited':
+      return badExit(`exit code ${end.code}`, output);
+    case 'signalled':
+      return badExit(`ended by ${end.signal}`, output);
+  }
+}
+
+function badExit(how: string, output: agent.StepOutput): Failed {
+  const words = lastLine(output.tail);
+  const message = words === '' ? `${how}, and it wrote nothing` : `${how}: ${words}`;
+  return { kind: 'failed', type: 'exitCode', message, output };
+}
+
+function cancelled(output: agent.StepOutput | undefined): Failed {
+  const message = 'It was cancelled, and all that it had started was ended.';
+  const outputs = output === undefined ? {} : { output };
+  return { kind: 'failed', type: 'cancelled', message, ...outputs };
+}

@@ -1,0 +1,68 @@
+/** Reading the arguments of a step: text on the wire, checked before anything is done. Pure. */
+
+/** What was wrong with the first bad one, or the value. */
+export type Read<T> =
+  | { readonly kind: 'value'; readonly value: T }
+  | { readonly kind: 'bad'; readonly problem: string };
+
+/** Variables of one program. */
+export const environmentVariablesMax = 100;
+/** Of all values together; the kernel allows far more. */
+export const environmentBytesMax = 64 * 1024;
+/** Names of our own, which nobody else sets. */
+const reservedPrefix = 'RACKWRIGHT_';
+
+export function value<T>(of: T): Read<T> {
+  return { kind: 'value', value: of };
+}
+
+export function bad<T>(problem: string): Read<T> {
+  return { kind: 'bad', problem };
+}
+
+/** The names that `given` has and `known` has not, as a problem. */
+export function unknownArguments(
+  given: Readonly<Record<string, string>>,
+  known: readonly string[],
+): string | undefined {
+  const unknown = Object.keys(given).filter((name) => !known.includes(name));
+  if (unknown.length === 0) return undefined;
+  return `unknown arguments ${unknown.join(', ')}; known are ${known.join(', ')}`;
+}
+
+/** The argument `environment`: a JSON object of texts, or empty. */
+export function readEnvironment(text: string | undefined): Read<Record<string, string>> {
+  if (text === undefined || text === '') return value({});
+  const parsed = parseJson(text);
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    return bad('environment: must be a JSON object whose values are texts');
+  }
+  const variables: Record<string, string> = {};
+  let bytes = 0;
+  for (const [name, content] of Object.entries(parsed)) {
+    const problem = problemOfVariable(name, content);
+    if (problem !== undefined) return bad(`environment: ${problem}`);
+    variables[name] = String(content);
+    bytes += Buffer.byteLength(variables[name]);
+  }
+  if (Object.keys(variables).length > environmentVariablesMax) {
+    return bad(`environment: at most ${environmentVariablesMax} variables`);
+  }
+  if (bytes > environmentBytesMax) return bad(`environment: at most ${environmentBytesMax} bytes`);
+  return value(variables);
+}
+
+function problemOfVariable(name: string, content: unknown): string | undefined {
+  if (!/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(name)) return `"${name}" is no name of a variable`;
+  if (name.startsWith(reservedPrefix)) return `names with ${reservedPrefix} are our own`;
+  if (typeof content !== 'string') return `the value of ${name} must be a text`;
+  return content.includes('\0') ? `the value of ${name} holds a zero byte` : undefined;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

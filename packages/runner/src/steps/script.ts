@@ -1,0 +1,137 @@
+/**
+ * The step `run.script`: a script in the ramdisk.
+ *
+ * 1. Nothing runs before guard 0 has passed, unless the order says that the step destroys nothing:
+ *    a template may say so of its step, and the control plane puts it into the order.
+ * 2. The script is a private file while it runs, and gone afterwards.
+ * 3. An interrupted script is not taken up again; what runs of it has been ended before the next
+ *    step begins.
+ */
+import { ArgumentType, agent, RerunClass } from '@rackwright/api';
+import type { Disk } from '@rackwright/platform';
+import type { Failed } from '@rackwright/results';
+import { guardIdentity } from '../guard.ts';
+import type { Programs } from '../program/program.ts';
+import { runProgram } from '../program/run-program.ts';
+import type { Step, StepContext, StepEnd } from '../step.ts';
+import { bad, type Read, readEnvironment, unknownArguments, value } from './arguments.ts';
+
+/** Where programs of steps work on this machine. */
+export interface ProgramPlace {
+  readonly programs: Programs;
+  readonly disk: Disk;
+  /** A private folder for what is needed while a step runs; exists. */
+  readonly privateFolder: string;
+  /** Where programs start. */
+  readonly workingFolder: string;
+  /** PATH of programs. */
+  readonly path: string;
+  /** Interpreter as it is written → the program that it is here. */
+  readonly interpreters: ReadonlyMap<string, string>;
+}
+
+/** The interpreters that a script may name; the first one is taken when it names none. */
+export const interpreters = ['/bin/sh', '/usr/bin/node'] as const;
+/** UTF-8 bytes. */
+export const scriptBytesMax = 64 * 1024;
+const scriptMode = 0o700;
+const knownArguments = ['script', 'interpreter', 'environment'];
+
+interface Script {
+  readonly text: string;
+  readonly interpreter: string;
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+export function runScript(place: ProgramPlace): Step {
+  return {
+    description: {
+      name: 'run.script',
+      priority: 0,
+      rerunClass: RerunClass.NEVER_TWICE,
+      destructive: true,
+      abortable: true,
+      description: 'Runs a script in the ramdisk; it succeeds when the script ends with 0.',
+      typedArguments: [
+        { name: 'script', required: true, description: 'its text' },
+        {
+          name: 'interpreter',
+          type: ArgumentType.CHOICE,
+          values: [...interpreters],
+          defaultValue: interpreters[0],
+          description: 'the program that runs it',
+        },
+        { name: 'environment', description: 'variables, as a JSON object of texts' },
+      ],
+    },
+    check: (context) => check(context),
+    run: (context) => run(context, place),
+  };
+}
+
+/** Why the script cannot run at all; nothing has been done then. */
+async function check(context: StepContext): Promise<StepEnd | undefined> {
+  const script = readScript(context.order);
+  if (script.kind === 'bad') return failed('invalidArgument', script.problem);
+  if (context.order.destructive === false) return undefined;
+  const guard = await guardIdentity(context);
+  return guard.kind === 'failed' ? guard.end : undefined;
+}
+
+async function run(context: StepContext, place: ProgramPlace): Promise<StepEnd> {
+  const refused = await check(context);
+  if (refused !== undefined) return refused;
+  const script = readScript(context.order);
+  if (script.kind === 'bad') return failed('invalidArgument', script.problem);
+  const { text, interpreter, environment } = script.value;
+  const path = `${place.privateFolder}/script`;
+  await place.disk.writeAtomic(path, new TextEncoder().encode(text), scriptMode);
+  try {
+    return await runProgram(context, place.programs, {
+      operationId: context.operationId,
+      file: place.interpreters.get(interpreter) ?? interpreter,
+      args: [path],
+      environment: { ...environmentOf(context, place.path), ...environment },
+      folder: place.workingFolder,
+    });
+  } finally {
+    await place.disk.remove(path);
+  }
+}
+
+/** What every program of a step finds in its environment. */
+export function environmentOf(
+  { operationId, hostName }: Pick<StepContext, 'operationId' | 'hostName'>,
+  path: string,
+): Record<string, string> {
+  const [hostUid = '', run = ''] = operationId.split('/');
+  return {
+    PATH: path,
+    LC_ALL: 'C',
+    RACKWRIGHT_HOST: hostName,
+    RACKWRIGHT_RUN: `${hostUid}/${run}`,
+  };
+}
+
+function readScript({ mode, arguments: given }: agent.RunStep): Read<Script> {
+  if (mode !== agent.StepMode.RUN) return bad('mode: a script can only be run, not checked');
+  const unknown = unknownArguments(given, knownArguments);
+  if (unknown !== undefined) return bad(unknown);
+  const text = given['script'] ?? '';
+  if (text === '') return bad('script: is missing');
+  const bytes = Buffer.byteLength(text);
+  if (bytes > scriptBytesMax) {
+    return bad(`script: has ${bytes} bytes; at most ${scriptBytesMax} are taken`);
+  }
+  const interpreter = given['interpreter'] || interpreters[0];
+  if (!(interpreters as readonly string[]).includes(interpreter)) {
+    return bad(`interpreter: "${interpreter}" is not one of ${interpreters.join(', ')}`);
+  }
+  const environment = readEnvironment(given['environment']);
+  if (environment.kind === 'bad') return environment;
+  return value({ text, interpreter, environment: environment.value });
+}
+
+function failed(type: Failed['type'], message: string): StepEnd {
+  return { result: { kind: 'failed', type, message } };
+}
