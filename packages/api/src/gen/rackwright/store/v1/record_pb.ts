@@ -44,7 +44,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/store/v1/record.proto.
  */
 export const file_rackwright_store_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSLTCAoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEiYKCmZhaWxlZF9ydW4YEiABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1bhIcChRlcmFzZV9iZWZvcmVfcmVtb3ZhbBgeIAEoCBITCgtsZWZ0X2JlaGluZBgfIAMoCRIwCgxmb3JjZWRfdW50aWwYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmZlbmNlcxghIAMoCRJAChFwb3dlcl9lbmZvcmNlbWVudBgoIAEoCzIlLnJhY2t3cmlnaHQuc3RvcmUudjEuUG93ZXJFbmZvcmNlbWVudBIaChJzZXR0bGVkX29wZXJhdGlvbnMYKSADKAkSNAoQbG9va19maXJzdF9zaW5jZRgyIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoRYWNjZXB0ZWRfaWRlbnRpdHkYPSABKAsyHS5yYWNrd3JpZ2h0LnYxLlN5c3RlbUlkZW50aXR5EjwKD3BsYW5uZWRfZXJhc3VyZRgzIAEoCzIjLnJhY2t3cmlnaHQuc3RvcmUudjEuUGxhbm5lZEVyYXN1cmVCHAoaX2ZhaWxlZF9jcmVkZW50aWFsX3ZlcnNpb25KBAgLEAxKBAgPEBBSEWNlcnRpZmljYXRlX2NvdW50UgtpbmNhcm5hdGlvbiIhCg5QbGFubmVkRXJhc3VyZRIPCgdkZXZpY2VzGAEgAygJIk8KEFBvd2VyRW5mb3JjZW1lbnQSDAoEcnVucxgBIAEoDRItCgluZXh0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkcKDFBlbmRpbmdQb3dlchINCgVzdGVwcxgBIAMoCRIKCgJieRgCIAEoCRIcChRib290X29sZF9kaXNrX3JlYXNvbhgDIAEoCSJ6CgZDaGFuZ2USDQoFYWN0b3IYASABKAkSDQoFY2F1c2UYAiABKAkSFAoMb3BlcmF0aW9uX2lkGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkSKAoEdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAisQMKD09wZXJhdGlvblJlY29yZBIxCglvcGVyYXRpb24YASABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLk9wZXJhdGlvbhIvCgtjcmVhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoHc2VudF90bxgDIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBItCglzZW5kX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCm5vdF9iZWZvcmUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjcKE2ZpcnN0X2NvbmZsaWN0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKD3RyYW5zaWVudF9jb3VudBgHIAEoDRI4ChRmaXJzdF90cmFuc2llbnRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJY2FuY2VsX2lkGAkgASgJEg0KBWJlZ3VuGAogASgIImUKD0NlcnRpZmllZERldmljZRISCgpkZXZpY2Vfa2V5GAEgASgJEhMKC2NlcnRpZmljYXRlGAIgASgJEhEKCXVzZV9lcG9jaBgDIAEoBBIWCg5ydW5uZXJfc2Vzc2lvbhgEIAEoCSKOAgoJSG9zdEZhY3RzEhAKCGhvc3RfdWlkGAEgASgJEisKCWludmVudG9yeRgCIAEoCzIYLnJhY2t3cmlnaHQudjEuSW52ZW50b3J5EjoKDHJ1bm5lcl9zdGVwcxgDIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEjMKD3J1bm5lcl9zdGVwc19hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOcnVubmVyX3ZlcnNpb24YBSABKAkSOQoLYWdlbnRfc3RlcHMYBiADKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBEZXNjcmlwdGlvbiKiAQoLRmxlZXRSZWNvcmQSIwoFZmxlZXQYASABKAsyFC5yYWNrd3JpZ2h0LnYxLkZsZWV0EigKBXdpcGVzGAIgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EhMKC3JlcXVlc3RfaWRzGAMgAygJEi8KDHdpcGVzX3F1ZXVlZBgEIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdCJdCgRTbG90EhAKCGhvc3RfdWlkGAEgASgJEgsKA3J1bhgCIAEoBBIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRvcGVuGAQgASgIIm4KD0FiYW5kb25lZFJlY29yZBIyCghyZXNvdXJjZRgBIAEoCzIgLnJhY2t3cmlnaHQudjEuQWJhbmRvbmVkUmVzb3VyY2USJwoDYm1jGAIgASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludCL9BAoKUmFja1JlY29yZBIhCgRyYWNrGAEgASgLMhMucmFja3dyaWdodC52MS5SYWNrEhgKEGFnZW50X3B1YmxpY19rZXkYAiABKAwSOQoLam9pbl90b2tlbnMYAyADKAsyJC5yYWNrd3JpZ2h0LnN0b3JlLnYxLkpvaW5Ub2tlblJlY29yZBISCgp0b21ic3RvbmVzGAQgAygJEi0KB2pvdXJuYWwYBSABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkpvdXJuYWwSFwoPc2Vzc2lvbl9yZXBsaWNhGAYgASgJEjAKDHNlc3Npb25fdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKgoHcnVubmluZxgIIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBIpCgZxdWV1ZWQYCSADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSKAoFd2lwZXMYCiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSOQoLYWdlbnRfc3RlcHMYCyADKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBEZXNjcmlwdGlvbhITCgtyZXF1ZXN0X2lkcxgMIAMoCRI6Cg5hY2NlcHRlZF9zdG9yZRgNIAEoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RvcmVBY2NlcHRlZBIvCgx3aXBlc19xdWV1ZWQYDiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSEwoLaW5jYXJuYXRpb24YDyABKAkSFgoObG9zdF9yZXZpc2lvbnMYECABKAQicQoPSm9pblRva2VuUmVjb3JkEhUKDXNlY3JldF9zaGEyNTYYASABKAwSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnVzZWRfYnlfc2hhMjU2GAMgASgMIn8KEENyZWRlbnRpYWxSZWNvcmQSLQoKY3JlZGVudGlhbBgBIAEoCzIZLnJhY2t3cmlnaHQudjEuQ3JlZGVudGlhbBIXCg9zZWFsZWRfcGFzc3dvcmQYAiABKAwSDgoGa2V5X2lkGAMgASgJEhMKC3JlcXVlc3RfaWRzGAQgAygJIjEKC1Jlc2VydmF0aW9uEg4KBmhvbGRlchgBIAEoCRISCgpob2xkZXJfdWlkGAIgASgJIngKEUNlcnRpZmljYXRlUmVjb3JkEhEKCXN0YXRlbWVudBgBIAEoDBIRCglzaWduYXR1cmUYAiABKAwSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGhvc3QYBCABKAkiUAoOVGVtcGxhdGVSZWNvcmQSKQoIdGVtcGxhdGUYASABKAsyFy5yYWNrd3JpZ2h0LnYxLlRlbXBsYXRlEhMKC3JlcXVlc3RfaWRzGAIgAygJIssBCg5Xb3JrZmxvd1JlY29yZBIpCgh3b3JrZmxvdxgBIAEoCzIXLnJhY2t3cmlnaHQudjEuV29ya2Zsb3cSEwoLcmVxdWVzdF9pZHMYAiADKAkSEAoIaG9zdF9ydW4YAyABKAQSDQoFYWN0b3IYBCABKAkSEQoJb3duZXJfdWlkGAUgASgJEjAKDGVhcmxpZXJfcnVucxgGIAMoCzIaLnJhY2t3cmlnaHQudjEuV29ya2Zsb3dSdW4SEwoLdW50b2xkX3J1bnMYByADKAQiVAoRRmluaXNoZWRSdW5SZWNvcmQSDAoEaG9zdBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIfCgNydW4YAyABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1biJdChBTdGVwT3V0cHV0UmVjb3JkEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIlCgRleGl0GAIgASgLMhcucmFja3dyaWdodC52MS5TdGVwRXhpdBIMCgR0YWlsGAMgASgMIrABChNXb3JrZmxvd0JhdGNoUmVjb3JkEjQKDndvcmtmbG93X2JhdGNoGAEgASgLMhwucmFja3dyaWdodC52MS5Xb3JrZmxvd0JhdGNoEhMKC3JlcXVlc3RfaWRzGAIgAygJEicKCWNhbmNlbGxlZBgDIAEoCzIULnJhY2t3cmlnaHQudjEuQWJvcnQSEgoKY3JlYXRlZF9ieRgEIAEoCRIRCglob3N0X3VpZHMYBSADKAkiXgoKUGxhblJlY29yZBIhCgRwbGFuGAEgASgLMhMucmFja3dyaWdodC52MS5QbGFuEi0KBWJhc2lzGAIgASgLMh4ucmFja3dyaWdodC5zdG9yZS52MS5QbGFuQmFzaXMi4wEKCVBsYW5CYXNpcxIQCghob3N0X3VpZBgBIAEoCRIuCgdyZXF1ZXN0GAIgASgLMh0ucmFja3dyaWdodC52MS5QbGFuUnVuUmVxdWVzdBIrCglpbnZlbnRvcnkYAyABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRIXCg90ZW1wbGF0ZV9kaWdlc3QYBCABKAkSJwoFc3RhdGUYBSABKA4yGC5yYWNrd3JpZ2h0LnYxLkhvc3RTdGF0ZRIlCgRzcGVjGAYgASgLMhcucmFja3dyaWdodC52MS5Ib3N0U3BlYyJMChdEaXNjb3ZlcmVkTWFjaGluZVJlY29yZBIxCgdtYWNoaW5lGAEgASgLMiAucmFja3dyaWdodC52MS5EaXNjb3ZlcmVkTWFjaGluZSJdChJFeHBlY3RlZEhvc3RSZWNvcmQSMgoNZXhwZWN0ZWRfaG9zdBgBIAEoCzIbLnJhY2t3cmlnaHQudjEuRXhwZWN0ZWRIb3N0EhMKC3JlcXVlc3RfaWRzGAIgAygJIj4KEEF1ZGl0RW50cnlSZWNvcmQSKgoGcmVjb3JkGAEgASgLMhoucmFja3dyaWdodC52MS5BdWRpdFJlY29yZGIGcHJvdG8z", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_audit, file_rackwright_v1_credential, file_rackwright_v1_discovery, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_plan, file_rackwright_v1_rack, file_rackwright_v1_run, file_rackwright_v1_template, file_rackwright_v1_workflow]);
+  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSLHCQoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEiYKCmZhaWxlZF9ydW4YEiABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1bhIcChRlcmFzZV9iZWZvcmVfcmVtb3ZhbBgeIAEoCBITCgtsZWZ0X2JlaGluZBgfIAMoCRIwCgxmb3JjZWRfdW50aWwYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmZlbmNlcxghIAMoCRJAChFwb3dlcl9lbmZvcmNlbWVudBgoIAEoCzIlLnJhY2t3cmlnaHQuc3RvcmUudjEuUG93ZXJFbmZvcmNlbWVudBIaChJzZXR0bGVkX29wZXJhdGlvbnMYKSADKAkSNAoQbG9va19maXJzdF9zaW5jZRgyIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoRYWNjZXB0ZWRfaWRlbnRpdHkYPSABKAsyHS5yYWNrd3JpZ2h0LnYxLlN5c3RlbUlkZW50aXR5EjwKD3BsYW5uZWRfZXJhc3VyZRgzIAEoCzIjLnJhY2t3cmlnaHQuc3RvcmUudjEuUGxhbm5lZEVyYXN1cmUSKQoNZmluaXNoZWRfcnVucxhGIAMoCzISLnJhY2t3cmlnaHQudjEuUnVuEi4KBGNhbGwYRyABKAsyIC5yYWNrd3JpZ2h0LnN0b3JlLnYxLldlYmhvb2tDYWxsEhcKD29wZW5fb3BlcmF0aW9ucxhIIAMoCUIcChpfZmFpbGVkX2NyZWRlbnRpYWxfdmVyc2lvbkoECAsQDEoECA8QEFIRY2VydGlmaWNhdGVfY291bnRSC2luY2FybmF0aW9uItsBCgtXZWJob29rQ2FsbBIKCgJpZBgBIAEoCRIuCgpub3RfYmVmb3JlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgljYWxsX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmNhbGxlchgEIAEoCRIXCg90cmFuc2llbnRfY291bnQYBSABKA0SOAoUZmlyc3RfdHJhbnNpZW50X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIiEKDlBsYW5uZWRFcmFzdXJlEg8KB2RldmljZXMYASADKAkiTwoQUG93ZXJFbmZvcmNlbWVudBIMCgRydW5zGAEgASgNEi0KCW5leHRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiRwoMUGVuZGluZ1Bvd2VyEg0KBXN0ZXBzGAEgAygJEgoKAmJ5GAIgASgJEhwKFGJvb3Rfb2xkX2Rpc2tfcmVhc29uGAMgASgJInoKBkNoYW5nZRINCgVhY3RvchgBIAEoCRINCgVjYXVzZRgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKxAwoPT3BlcmF0aW9uUmVjb3JkEjEKCW9wZXJhdGlvbhgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgdzZW50X3RvGAMgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEi0KCXNlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKbm90X2JlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoTZmlyc3RfY29uZmxpY3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPdHJhbnNpZW50X2NvdW50GAcgASgNEjgKFGZpcnN0X3RyYW5zaWVudF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYW5jZWxfaWQYCSABKAkSDQoFYmVndW4YCiABKAgiZQoPQ2VydGlmaWVkRGV2aWNlEhIKCmRldmljZV9rZXkYASABKAkSEwoLY2VydGlmaWNhdGUYAiABKAkSEQoJdXNlX2Vwb2NoGAMgASgEEhYKDnJ1bm5lcl9zZXNzaW9uGAQgASgJIo4CCglIb3N0RmFjdHMSEAoIaG9zdF91aWQYASABKAkSKwoJaW52ZW50b3J5GAIgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSOgoMcnVubmVyX3N0ZXBzGAMgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SMwoPcnVubmVyX3N0ZXBzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRI5CgthZ2VudF9zdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uIqIBCgtGbGVldFJlY29yZBIjCgVmbGVldBgBIAEoCzIULnJhY2t3cmlnaHQudjEuRmxlZXQSKAoFd2lwZXMYAiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSEwoLcmVxdWVzdF9pZHMYAyADKAkSLwoMd2lwZXNfcXVldWVkGAQgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90Il0KBFNsb3QSEAoIaG9zdF91aWQYASABKAkSCwoDcnVuGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG9wZW4YBCABKAgibgoPQWJhbmRvbmVkUmVjb3JkEjIKCHJlc291cmNlGAEgASgLMiAucmFja3dyaWdodC52MS5BYmFuZG9uZWRSZXNvdXJjZRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50Iv0ECgpSYWNrUmVjb3JkEiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGAoQYWdlbnRfcHVibGljX2tleRgCIAEoDBI5Cgtqb2luX3Rva2VucxgDIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuSm9pblRva2VuUmVjb3JkEhIKCnRvbWJzdG9uZXMYBCADKAkSLQoHam91cm5hbBgFIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIXCg9zZXNzaW9uX3JlcGxpY2EYBiABKAkSMAoMc2Vzc2lvbl90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdydW5uaW5nGAggAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EikKBnF1ZXVlZBgJIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBIoCgV3aXBlcxgKIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBI5CgthZ2VudF9zdGVwcxgLIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEhMKC3JlcXVlc3RfaWRzGAwgAygJEjoKDmFjY2VwdGVkX3N0b3JlGA0gASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5TdG9yZUFjY2VwdGVkEi8KDHdpcGVzX3F1ZXVlZBgOIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtpbmNhcm5hdGlvbhgPIAEoCRIWCg5sb3N0X3JldmlzaW9ucxgQIAEoBCJxCg9Kb2luVG9rZW5SZWNvcmQSFQoNc2VjcmV0X3NoYTI1NhgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOdXNlZF9ieV9zaGEyNTYYAyABKAwifwoQQ3JlZGVudGlhbFJlY29yZBItCgpjcmVkZW50aWFsGAEgASgLMhkucmFja3dyaWdodC52MS5DcmVkZW50aWFsEhcKD3NlYWxlZF9wYXNzd29yZBgCIAEoDBIOCgZrZXlfaWQYAyABKAkSEwoLcmVxdWVzdF9pZHMYBCADKAkiMQoLUmVzZXJ2YXRpb24SDgoGaG9sZGVyGAEgASgJEhIKCmhvbGRlcl91aWQYAiABKAkieAoRQ2VydGlmaWNhdGVSZWNvcmQSEQoJc3RhdGVtZW50GAEgASgMEhEKCXNpZ25hdHVyZRgCIAEoDBIvCgtjcmVhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgEIAEoCSJQCg5UZW1wbGF0ZVJlY29yZBIpCgh0ZW1wbGF0ZRgBIAEoCzIXLnJhY2t3cmlnaHQudjEuVGVtcGxhdGUSEwoLcmVxdWVzdF9pZHMYAiADKAkiywEKDldvcmtmbG93UmVjb3JkEikKCHdvcmtmbG93GAEgASgLMhcucmFja3dyaWdodC52MS5Xb3JrZmxvdxITCgtyZXF1ZXN0X2lkcxgCIAMoCRIQCghob3N0X3J1bhgDIAEoBBINCgVhY3RvchgEIAEoCRIRCglvd25lcl91aWQYBSABKAkSMAoMZWFybGllcl9ydW5zGAYgAygLMhoucmFja3dyaWdodC52MS5Xb3JrZmxvd1J1bhITCgt1bnRvbGRfcnVucxgHIAMoBCJUChFGaW5pc2hlZFJ1blJlY29yZBIMCgRob3N0GAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEh8KA3J1bhgDIAEoCzISLnJhY2t3cmlnaHQudjEuUnVuIl0KEFN0ZXBPdXRwdXRSZWNvcmQSFAoMb3BlcmF0aW9uX2lkGAEgASgJEiUKBGV4aXQYAiABKAsyFy5yYWNrd3JpZ2h0LnYxLlN0ZXBFeGl0EgwKBHRhaWwYAyABKAwisAEKE1dvcmtmbG93QmF0Y2hSZWNvcmQSNAoOd29ya2Zsb3dfYmF0Y2gYASABKAsyHC5yYWNrd3JpZ2h0LnYxLldvcmtmbG93QmF0Y2gSEwoLcmVxdWVzdF9pZHMYAiADKAkSJwoJY2FuY2VsbGVkGAMgASgLMhQucmFja3dyaWdodC52MS5BYm9ydBISCgpjcmVhdGVkX2J5GAQgASgJEhEKCWhvc3RfdWlkcxgFIAMoCSJeCgpQbGFuUmVjb3JkEiEKBHBsYW4YASABKAsyEy5yYWNrd3JpZ2h0LnYxLlBsYW4SLQoFYmFzaXMYAiABKAsyHi5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBsYW5CYXNpcyLjAQoJUGxhbkJhc2lzEhAKCGhvc3RfdWlkGAEgASgJEi4KB3JlcXVlc3QYAiABKAsyHS5yYWNrd3JpZ2h0LnYxLlBsYW5SdW5SZXF1ZXN0EisKCWludmVudG9yeRgDIAEoCzIYLnJhY2t3cmlnaHQudjEuSW52ZW50b3J5EhcKD3RlbXBsYXRlX2RpZ2VzdBgEIAEoCRInCgVzdGF0ZRgFIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEiUKBHNwZWMYBiABKAsyFy5yYWNrd3JpZ2h0LnYxLkhvc3RTcGVjIkwKF0Rpc2NvdmVyZWRNYWNoaW5lUmVjb3JkEjEKB21hY2hpbmUYASABKAsyIC5yYWNrd3JpZ2h0LnYxLkRpc2NvdmVyZWRNYWNoaW5lIl0KEkV4cGVjdGVkSG9zdFJlY29yZBIyCg1leHBlY3RlZF9ob3N0GAEgASgLMhsucmFja3dyaWdodC52MS5FeHBlY3RlZEhvc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkiPgoQQXVkaXRFbnRyeVJlY29yZBIqCgZyZWNvcmQYASABKAsyGi5yYWNrd3JpZ2h0LnYxLkF1ZGl0UmVjb3JkYgZwcm90bzM", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_audit, file_rackwright_v1_credential, file_rackwright_v1_discovery, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_plan, file_rackwright_v1_rack, file_rackwright_v1_run, file_rackwright_v1_template, file_rackwright_v1_workflow]);
 
 /**
  * HostRecord is the one record of a host (key "hosts.HOST"): what people see, and what the engine
@@ -232,6 +232,29 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
    * @generated from field: rackwright.store.v1.PlannedErasure planned_erasure = 51;
    */
   plannedErasure?: PlannedErasure | undefined;
+
+  /**
+   * Runs that ended in the very turn in which another began, so that they never stood as the host's
+   * run once they had ended; kept until their own records are written.
+   *
+   * @generated from field: repeated rackwright.v1.Run finished_runs = 70;
+   */
+  finishedRuns: Run[];
+
+  /**
+   * The call of a webhook step under way.
+   *
+   * @generated from field: rackwright.store.v1.WebhookCall call = 71;
+   */
+  call?: WebhookCall | undefined;
+
+  /**
+   * Operations whose attempt ended without their word, at most 4: it is told in the timeline once,
+   * when it comes, and changes nothing.
+   *
+   * @generated from field: repeated string open_operations = 72;
+   */
+  openOperations: string[];
 };
 
 /**
@@ -240,6 +263,58 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
  */
 export const HostRecordSchema: GenMessage<HostRecord> = /*@__PURE__*/
   messageDesc(file_rackwright_store_v1_record, 0);
+
+/**
+ * WebhookCall is the slot of a webhook's call: written before it is made, as an operation is.
+ *
+ * @generated from message rackwright.store.v1.WebhookCall
+ */
+export type WebhookCall = Message<"rackwright.store.v1.WebhookCall"> & {
+  /**
+   * "<host uid>/<run>/<step>/<attempt>": the receiver's idempotency key.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Not before this; after an answer that could not tell.
+   *
+   * @generated from field: google.protobuf.Timestamp not_before = 2;
+   */
+  notBefore?: Timestamp | undefined;
+
+  /**
+   * When it was made last, and by which replica; unset: it has not been made.
+   *
+   * @generated from field: google.protobuf.Timestamp call_time = 3;
+   */
+  callTime?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string caller = 4;
+   */
+  caller: string;
+
+  /**
+   * Calls in a row that could not tell, and since when.
+   *
+   * @generated from field: uint32 transient_count = 5;
+   */
+  transientCount: number;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp first_transient_time = 6;
+   */
+  firstTransientTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rackwright.store.v1.WebhookCall.
+ * Use `create(WebhookCallSchema)` to create a new message.
+ */
+export const WebhookCallSchema: GenMessage<WebhookCall> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 1);
 
 /**
  * PlannedErasure is what a plan says of the devices: a run that finds others erases nothing.
@@ -258,7 +333,7 @@ export type PlannedErasure = Message<"rackwright.store.v1.PlannedErasure"> & {
  * Use `create(PlannedErasureSchema)` to create a new message.
  */
 export const PlannedErasureSchema: GenMessage<PlannedErasure> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 1);
+  messageDesc(file_rackwright_store_v1_record, 2);
 
 /**
  * PowerEnforcement is the pause between runs that switch a host as its spec says.
@@ -286,7 +361,7 @@ export type PowerEnforcement = Message<"rackwright.store.v1.PowerEnforcement"> &
  * Use `create(PowerEnforcementSchema)` to create a new message.
  */
 export const PowerEnforcementSchema: GenMessage<PowerEnforcement> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 2);
+  messageDesc(file_rackwright_store_v1_record, 3);
 
 /**
  * @generated from message rackwright.store.v1.PendingPower
@@ -317,7 +392,7 @@ export type PendingPower = Message<"rackwright.store.v1.PendingPower"> & {
  * Use `create(PendingPowerSchema)` to create a new message.
  */
 export const PendingPowerSchema: GenMessage<PendingPower> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 3);
+  messageDesc(file_rackwright_store_v1_record, 4);
 
 /**
  * @generated from message rackwright.store.v1.Change
@@ -354,7 +429,7 @@ export type Change = Message<"rackwright.store.v1.Change"> & {
  * Use `create(ChangeSchema)` to create a new message.
  */
 export const ChangeSchema: GenMessage<Change> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 4);
+  messageDesc(file_rackwright_store_v1_record, 5);
 
 /**
  * OperationRecord is the slot of the exclusive operation (rule R3: written before it is sent).
@@ -430,7 +505,7 @@ export type OperationRecord = Message<"rackwright.store.v1.OperationRecord"> & {
  * Use `create(OperationRecordSchema)` to create a new message.
  */
 export const OperationRecordSchema: GenMessage<OperationRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 5);
+  messageDesc(file_rackwright_store_v1_record, 6);
 
 /**
  * @generated from message rackwright.store.v1.CertifiedDevice
@@ -464,7 +539,7 @@ export type CertifiedDevice = Message<"rackwright.store.v1.CertifiedDevice"> & {
  * Use `create(CertifiedDeviceSchema)` to create a new message.
  */
 export const CertifiedDeviceSchema: GenMessage<CertifiedDevice> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 6);
+  messageDesc(file_rackwright_store_v1_record, 7);
 
 /**
  * HostFacts is what was observed of a host (key "facts.HOST"), written only when it differs.
@@ -510,7 +585,7 @@ export type HostFacts = Message<"rackwright.store.v1.HostFacts"> & {
  * Use `create(HostFactsSchema)` to create a new message.
  */
 export const HostFactsSchema: GenMessage<HostFacts> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 7);
+  messageDesc(file_rackwright_store_v1_record, 8);
 
 /**
  * FleetRecord is the fleet (key "fleet.fleet").
@@ -548,7 +623,7 @@ export type FleetRecord = Message<"rackwright.store.v1.FleetRecord"> & {
  * Use `create(FleetRecordSchema)` to create a new message.
  */
 export const FleetRecordSchema: GenMessage<FleetRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 8);
+  messageDesc(file_rackwright_store_v1_record, 9);
 
 /**
  * Slot is a place that a run of a host takes in a limit, or waits for.
@@ -587,7 +662,7 @@ export type Slot = Message<"rackwright.store.v1.Slot"> & {
  * Use `create(SlotSchema)` to create a new message.
  */
 export const SlotSchema: GenMessage<Slot> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 9);
+  messageDesc(file_rackwright_store_v1_record, 10);
 
 /**
  * AbandonedRecord is what a forced removal left (key "abandonedResources.HOST_UID").
@@ -613,7 +688,7 @@ export type AbandonedRecord = Message<"rackwright.store.v1.AbandonedRecord"> & {
  * Use `create(AbandonedRecordSchema)` to create a new message.
  */
 export const AbandonedRecordSchema: GenMessage<AbandonedRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 10);
+  messageDesc(file_rackwright_store_v1_record, 11);
 
 /**
  * RackRecord is a rack (key "racks.RACK").
@@ -730,7 +805,7 @@ export type RackRecord = Message<"rackwright.store.v1.RackRecord"> & {
  * Use `create(RackRecordSchema)` to create a new message.
  */
 export const RackRecordSchema: GenMessage<RackRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 11);
+  messageDesc(file_rackwright_store_v1_record, 12);
 
 /**
  * @generated from message rackwright.store.v1.JoinTokenRecord
@@ -761,7 +836,7 @@ export type JoinTokenRecord = Message<"rackwright.store.v1.JoinTokenRecord"> & {
  * Use `create(JoinTokenRecordSchema)` to create a new message.
  */
 export const JoinTokenRecordSchema: GenMessage<JoinTokenRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 12);
+  messageDesc(file_rackwright_store_v1_record, 13);
 
 /**
  * CredentialRecord is a credential (key "credentials.CREDENTIAL").
@@ -804,7 +879,7 @@ export type CredentialRecord = Message<"rackwright.store.v1.CredentialRecord"> &
  * Use `create(CredentialRecordSchema)` to create a new message.
  */
 export const CredentialRecordSchema: GenMessage<CredentialRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 13);
+  messageDesc(file_rackwright_store_v1_record, 14);
 
 /**
  * Reservation makes a value unique (key "reservations.KIND.VALUE").
@@ -830,7 +905,7 @@ export type Reservation = Message<"rackwright.store.v1.Reservation"> & {
  * Use `create(ReservationSchema)` to create a new message.
  */
 export const ReservationSchema: GenMessage<Reservation> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 14);
+  messageDesc(file_rackwright_store_v1_record, 15);
 
 /**
  * CertificateRecord is an erasure certificate (key "erasureCertificates.ID"), create-only.
@@ -864,7 +939,7 @@ export type CertificateRecord = Message<"rackwright.store.v1.CertificateRecord">
  * Use `create(CertificateRecordSchema)` to create a new message.
  */
 export const CertificateRecordSchema: GenMessage<CertificateRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 15);
+  messageDesc(file_rackwright_store_v1_record, 16);
 
 /**
  * TemplateRecord is a template (key "templates.TEMPLATE").
@@ -890,7 +965,7 @@ export type TemplateRecord = Message<"rackwright.store.v1.TemplateRecord"> & {
  * Use `create(TemplateRecordSchema)` to create a new message.
  */
 export const TemplateRecordSchema: GenMessage<TemplateRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 16);
+  messageDesc(file_rackwright_store_v1_record, 17);
 
 /**
  * WorkflowRecord is a workflow (key "workflows.HOST.TEMPLATE"). Its run is pending here, or names
@@ -953,11 +1028,11 @@ export type WorkflowRecord = Message<"rackwright.store.v1.WorkflowRecord"> & {
  * Use `create(WorkflowRecordSchema)` to create a new message.
  */
 export const WorkflowRecordSchema: GenMessage<WorkflowRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 17);
+  messageDesc(file_rackwright_store_v1_record, 18);
 
 /**
- * FinishedRunRecord is a run that has ended (key "runs.HOST_UID.NUMBER"), create-only, written before
- * the host's record that has it ended.
+ * FinishedRunRecord is a run that has ended (key "runs.HOST_UID.NUMBER"), create-only, written from
+ * the host's own record that has it ended, before that can lose it.
  *
  * @generated from message rackwright.store.v1.FinishedRunRecord
  */
@@ -983,7 +1058,7 @@ export type FinishedRunRecord = Message<"rackwright.store.v1.FinishedRunRecord">
  * Use `create(FinishedRunRecordSchema)` to create a new message.
  */
 export const FinishedRunRecordSchema: GenMessage<FinishedRunRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 18);
+  messageDesc(file_rackwright_store_v1_record, 19);
 
 /**
  * StepOutputRecord is what a step's program wrote last (key "stepOutputs.HOST_UID.RUN.STEP.ATTEMPT"),
@@ -1013,7 +1088,7 @@ export type StepOutputRecord = Message<"rackwright.store.v1.StepOutputRecord"> &
  * Use `create(StepOutputRecordSchema)` to create a new message.
  */
 export const StepOutputRecordSchema: GenMessage<StepOutputRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 19);
+  messageDesc(file_rackwright_store_v1_record, 20);
 
 /**
  * WorkflowBatchRecord is a batch (key "workflowBatches.BATCH").
@@ -1058,7 +1133,7 @@ export type WorkflowBatchRecord = Message<"rackwright.store.v1.WorkflowBatchReco
  * Use `create(WorkflowBatchRecordSchema)` to create a new message.
  */
 export const WorkflowBatchRecordSchema: GenMessage<WorkflowBatchRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 20);
+  messageDesc(file_rackwright_store_v1_record, 21);
 
 /**
  * PlanRecord is a plan (key "plans.HOST_UID.HASH"), create-only.
@@ -1084,7 +1159,7 @@ export type PlanRecord = Message<"rackwright.store.v1.PlanRecord"> & {
  * Use `create(PlanRecordSchema)` to create a new message.
  */
 export const PlanRecordSchema: GenMessage<PlanRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 21);
+  messageDesc(file_rackwright_store_v1_record, 22);
 
 /**
  * PlanBasis is all that a plan follows from.
@@ -1130,7 +1205,7 @@ export type PlanBasis = Message<"rackwright.store.v1.PlanBasis"> & {
  * Use `create(PlanBasisSchema)` to create a new message.
  */
 export const PlanBasisSchema: GenMessage<PlanBasis> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 22);
+  messageDesc(file_rackwright_store_v1_record, 23);
 
 /**
  * DiscoveredMachineRecord is a machine that is no host (key "discoveredMachines.ID").
@@ -1149,7 +1224,7 @@ export type DiscoveredMachineRecord = Message<"rackwright.store.v1.DiscoveredMac
  * Use `create(DiscoveredMachineRecordSchema)` to create a new message.
  */
 export const DiscoveredMachineRecordSchema: GenMessage<DiscoveredMachineRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 23);
+  messageDesc(file_rackwright_store_v1_record, 24);
 
 /**
  * ExpectedHostRecord is a line of the manifest (key "expectedHosts.HOST").
@@ -1173,7 +1248,7 @@ export type ExpectedHostRecord = Message<"rackwright.store.v1.ExpectedHostRecord
  * Use `create(ExpectedHostRecordSchema)` to create a new message.
  */
 export const ExpectedHostRecordSchema: GenMessage<ExpectedHostRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 24);
+  messageDesc(file_rackwright_store_v1_record, 25);
 
 /**
  * AuditEntryRecord is one entry of the audit stream (key "audit.TIME.ID"), create-only.
@@ -1192,5 +1267,5 @@ export type AuditEntryRecord = Message<"rackwright.store.v1.AuditEntryRecord"> &
  * Use `create(AuditEntryRecordSchema)` to create a new message.
  */
 export const AuditEntryRecordSchema: GenMessage<AuditEntryRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 25);
+  messageDesc(file_rackwright_store_v1_record, 26);
 
