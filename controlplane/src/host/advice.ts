@@ -100,6 +100,10 @@ const advice: Readonly<Record<string, Advice>> = {
       `--priority ${eraseStep}=10`,
     `or erase what has been added since: ${again}`,
   ],
+  planChanged: ({ host, again }) => [
+    `see what a clean would erase now: rackwright host plan clean ${host}; then start that plan`,
+    `or erase whatever is there: ${again}`,
+  ],
   notErased: replaceDisk,
   unverified: replaceDisk,
   ioError: replaceDisk,

@@ -163,14 +163,15 @@ function certificateId(turn: Turn, { payload }: agent.Evidence, deviceIndex: num
   return `${attempt}-${deviceIndex + 1}-${sha256Hex(payload).slice(0, 8)}`;
 }
 
-/** Whether the run has an erasure at the level of the policy; a weaker one does not count. */
+/** Whether a step erases at the level of the policy; a weaker one does not count. */
+export function erasesAtLevel({ spec }: Turn, { name }: RunStep): boolean {
+  const weakEnough = spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
+  return name === eraseStep || (weakEnough && name === eraseMetadataStep);
+}
+
+/** Whether the run has erased at the level of the policy. */
 export function erasesAsAsked(turn: Turn, run: Run): boolean {
-  const weakEnough = turn.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
-  return run.steps.some(
-    ({ name, state }) =>
-      state === StepState.SUCCEEDED &&
-      (name === eraseStep || (weakEnough && name === eraseMetadataStep)),
-  );
+  return run.steps.some((step) => step.state === StepState.SUCCEEDED && erasesAtLevel(turn, step));
 }
 
 /**

@@ -114,19 +114,29 @@ export function foldForce(turn: Turn): void {
 export function driveDeletion(turn: Turn): boolean {
   const { status } = turn;
   if (isForced(turn)) {
-    startRun(turn, RunKind.DELETE, status.deletion?.by ?? '', forcedSteps(turn));
+    startStage(turn);
     return true;
   }
   if (!mayTryAgain(turn)) return false;
-  const first = whatComesFirst(turn);
-  if (first === undefined) {
-    startRun(turn, RunKind.DELETE, status.deletion?.by ?? '', stepsBeforeRemoval(turn));
+  if (whatComesFirst(turn) === undefined) {
+    startStage(turn);
     return true;
   }
   if (whatKeeps(turn) !== undefined || !hasWhatRunsNeed(turn)) return false;
-  startRun(turn, first, deletionActor);
+  startStage(turn);
   causedBy(turn, 'system', `${runName(status.run as Run)} started towards the deletion`);
   return true;
+}
+
+/** Starts the next run on the way to the removal, whatever keeps it. */
+export function startStage(turn: Turn): Run {
+  const { status } = turn;
+  const by = status.deletion?.by ?? '';
+  const first = isForced(turn) ? undefined : whatComesFirst(turn);
+  if (isForced(turn)) startRun(turn, RunKind.DELETE, by, forcedSteps(turn));
+  else if (first === undefined) startRun(turn, RunKind.DELETE, by, stepsBeforeRemoval(turn));
+  else startRun(turn, first, deletionActor);
+  return status.run as Run;
 }
 
 /** A host on its way out. */

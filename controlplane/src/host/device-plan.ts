@@ -54,6 +54,11 @@ export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFail
       'the runner sees no disk to erase; set cleaning.allow_diskless if the host has none',
     );
   }
+  const unplanned = differsFromPlan(
+    turn,
+    inScope.map(({ device }) => deviceIdentity(device)),
+  );
+  if (unplanned !== undefined) return unplanned;
   turn.record.devicePlan = inScope.map((decision) =>
     create(agent.DevicePlanSchema, {
       device: storageDeviceOf(decision.device),
@@ -65,6 +70,20 @@ export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFail
     step.rerunClass = careful ? RerunClass.CHECK_FIRST : RerunClass.SAFE;
   }
   return undefined;
+}
+
+/** A run that was started by a plan erases what that plan names, and nothing else. */
+function differsFromPlan({ record }: Turn, found: readonly string[]): RunFailure | undefined {
+  const planned = record.plannedErasure?.devices;
+  if (planned === undefined) return undefined;
+  const lost = planned.filter((device) => !found.includes(device));
+  const added = found.filter((device) => !planned.includes(device));
+  if (lost.length === 0 && added.length === 0) return undefined;
+  const lines = [
+    ...lost.map((device) => `disk ${device} of the plan is not there to be erased`),
+    ...added.map((device) => `disk ${device} is not in the plan`),
+  ];
+  return stepFailure('planChanged', `nothing was erased: ${lines.join('; ')}`);
 }
 
 /** Why there may be disks that the runner does not see, or undefined. */

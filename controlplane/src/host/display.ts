@@ -44,7 +44,7 @@ export function displayOf(status: HostStatus): string {
   const run = activeRun(status);
   if (run === undefined) {
     if (status.deletion !== undefined) return pendingName(status.deletion);
-    const state = stateNames[status.state] ?? 'unknown';
+    const state = stateName(status.state);
     return isInRescue(status) ? `${state}, in rescue` : state;
   }
   const name = runNames[run.kind] ?? 'working';
@@ -53,6 +53,11 @@ export function displayOf(status: HostStatus): string {
   const { waiting } = run;
   if (run.phase !== RunPhase.WAITING || waiting === undefined) return base;
   return `${base}, ${waitingNames[waiting.reason] ?? `waiting for ${waiting.reason}`}`;
+}
+
+/** "manageable" */
+export function stateName(state: HostState): string {
+  return stateNames[state] ?? 'unknown';
 }
 
 function pendingName({ mode }: Deletion): string {

@@ -68,6 +68,7 @@ export function startRun(
   delete record.operation;
   delete record.runner;
   record.devicePlan = [];
+  delete record.plannedErasure;
   if (kind === RunKind.CLEAN) record.certified = [];
   if (status.state === HostState.AVAILABLE && leavesAvailable(status.run)) leaveAvailable(turn);
   if (!leavesIntents.has(kind)) return;

@@ -126,6 +126,7 @@ const hopeless: ReadonlySet<string> = new Set([
   'notErased',
   'noDevices',
   'deviceRefused',
+  'planChanged',
 ]);
 
 /** Why a goal is not tried again by itself; a deletion is never given up. */

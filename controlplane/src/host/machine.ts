@@ -24,13 +24,21 @@ import { land } from './landing.ts';
 import { foldNewer } from './newer.ts';
 import { askToForget, sendForOthers } from './operation.ts';
 import { startPower } from './pending-power.ts';
+import { notePlan, refusalOfPlan } from './plan-check.ts';
 import { enforcePower, notePowerMismatch } from './power-policy.ts';
 import { holdOf, refusalOf } from './refusal.ts';
 import { foldRequest } from './request.ts';
 import { guardRestored } from './restored.ts';
 import { endStay } from './resume-failed.ts';
 import { activeRun, beginTurn, causedBy, leaveAvailable, runName, type Turn } from './turn.ts';
-import type { HostContext, HostEvent, HostOutcome, Refusal, Requester } from './types.ts';
+import type {
+  HostContext,
+  HostEvent,
+  HostOutcome,
+  HostRequest,
+  Refusal,
+  Requester,
+} from './types.ts';
 
 /** One pass over a host: fold the event in, then deadlines, then what is wanted. */
 export function step(
@@ -76,8 +84,17 @@ function fold(turn: Turn, event: HostEvent): Refusal | undefined {
       return undefined;
     case 'request':
       if (isRepeated(turn, event.by)) return undefined;
-      return refusalOf(turn, event.request, event.by) ?? foldRequest(turn, event.request, event.by);
+      return foldAsked(turn, event.request, event.by);
   }
+}
+
+/** A plan that does not hold any more says more than where the host stands now. */
+function foldAsked(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
+  const refusal = refusalOfPlan(turn, request) ?? refusalOf(turn, request, by);
+  if (refusal !== undefined) return refusal;
+  const wrong = foldRequest(turn, request, by);
+  if (wrong === undefined) notePlan(turn, request);
+  return wrong;
 }
 
 /** A request id that was applied before answers the same and changes nothing. */

@@ -13,6 +13,8 @@ import type {
   HostSpec,
   HostState,
   PowerMismatchPolicy,
+  RerunClass,
+  StepExit,
   store,
 } from '@rackwright/api';
 import type { QuotaName, SlotChange, Standing } from './quota.ts';
@@ -25,13 +27,16 @@ export interface Requester {
   readonly requestId?: string;
 }
 
-/** What a person may ask of a host. */
-export type HostRequest =
+/** What a person may ask of a host. With a plan: refused unless it would do what the plan says. */
+export type HostRequest = Asked & { readonly plan?: store.PlanRecord };
+
+type Asked =
   | { readonly kind: 'verify' }
   | { readonly kind: 'inspect' }
   /** No steps: the automatic plan. */
   | { readonly kind: 'clean'; readonly steps: readonly RequestedStep[] }
   | { readonly kind: 'service'; readonly steps: readonly RequestedStep[] }
+  | WorkflowRequest
   | { readonly kind: 'provision' | 'reimage'; readonly image: string }
   | { readonly kind: 'release' | 'rescue'; readonly reason: string }
   | { readonly kind: 'adopt'; readonly to: HostState; readonly reason: string }
@@ -77,6 +82,42 @@ export interface RequestedStep {
   readonly arguments: Readonly<Record<string, string>>;
 }
 
+/** A template, rendered for this host: the run keeps it, whatever becomes of the template. */
+export interface WorkflowRequest {
+  readonly kind: 'workflow';
+  /** "hosts/H/workflows/T/runs/N" */
+  readonly workflowRun: string;
+  /** SHA-256 of the template's source, lower-case hex. */
+  readonly templateDigest: string;
+  readonly steps: readonly WorkflowStep[];
+  /** How long the run may take; undefined: as long as any run. */
+  readonly timeoutMs: number | undefined;
+}
+
+/** A step of a rendered template. */
+export interface WorkflowStep {
+  /** Its own name, unique among them. */
+  readonly title: string;
+  /** "bmc" for a step that the rack's agent runs itself. */
+  readonly action: string;
+  /** run.script, powerOff, wait, webhook, or a BMC step's own name. */
+  readonly step: string;
+  readonly arguments: Readonly<Record<string, string>>;
+  readonly retries: number;
+  readonly timeoutMs: number | undefined;
+  /** "fail", "continue", "hold" or the title of a handler. */
+  readonly onFailure: string;
+  readonly onTimeout: string;
+  /** On earlier steps only; empty: always. */
+  readonly condition: string;
+  /** Set when it is known already that it does not run. */
+  readonly skippedBecause: string;
+  readonly handOff: boolean;
+  readonly destructive: boolean;
+  readonly rerunClass: RerunClass;
+  readonly handler: boolean;
+}
+
 export interface Refusal {
   readonly code: 'failedPrecondition' | 'invalidArgument' | 'aborted';
   readonly message: string;
@@ -100,7 +141,28 @@ export type HostEvent =
       readonly grants?: readonly string[];
     }
   /** The agent has dropped everything of this host. */
-  | { readonly kind: 'forgotten' };
+  | { readonly kind: 'forgotten' }
+  /** What came of a webhook's call; one that is not under way any more changes nothing. */
+  | { readonly kind: 'webhookResult'; readonly id: string; readonly result: CallResult };
+
+export type CallResult =
+  | { readonly kind: 'complete'; readonly output?: CallOutput }
+  | {
+      readonly kind: 'failed';
+      /** As an agent's: exitCode when the receiver answered that it failed. */
+      readonly type: string;
+      readonly message: string;
+      readonly detail?: string;
+      readonly output?: CallOutput;
+    }
+  /** It could not be told whether the receiver got it: made again under the same id. */
+  | { readonly kind: 'transientError'; readonly message: string };
+
+/** What the receiver answered; the exit code is the HTTP status. */
+export interface CallOutput {
+  readonly exit: StepExit;
+  readonly tail: Uint8Array;
+}
 
 /** The rack's live session, as this replica knows it. */
 export interface SessionContext {
@@ -161,6 +223,8 @@ export interface HostContext {
   readonly lostRevisions?: bigint;
   /** The limits that are set, or in which a run of the host has a place. */
   readonly standings: readonly Standing[];
+  /** Names the replica that decides; unset: there is only one. */
+  readonly replica?: string;
 }
 
 export interface CertificateDraft {
@@ -180,6 +244,22 @@ export type AnswerVerdict =
 export type HostEffect =
   /** Create-only evidence; durable before the record that cites it. */
   | { readonly kind: 'certify'; readonly certificates: readonly CertificateDraft[] }
+  /** What a step's program wrote last; create-only, durable before the record that has it ended. */
+  | {
+      readonly kind: 'stepOutput';
+      readonly operationId: string;
+      readonly exit: StepExit;
+      readonly tail: Uint8Array;
+    }
+  /** After the record is durable; asked for again until its result is in, under the same id. */
+  | {
+      readonly kind: 'callWebhook';
+      /** "<host uid>/<run>/<step>/<attempt>": the receiver's idempotency key. */
+      readonly id: string;
+      readonly arguments: Readonly<Record<string, string>>;
+      /** Wall time after which nobody waits for its answer any more. */
+      readonly deadlineMs: number;
+    }
   /** Observed facts; written only when they differ. */
   | { readonly kind: 'facts'; readonly facts: store.HostFacts }
   /** After the record is durable (rule R3). */
