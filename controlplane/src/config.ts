@@ -30,6 +30,13 @@ export type StoreConfig =
       readonly caFile?: string;
     };
 
+/** How long what has happened can be read. */
+export interface RetentionConfig {
+  /** Hosts' timelines; the last 64 revisions of each stay in any case. */
+  readonly historyDays: number;
+  readonly auditDays: number;
+}
+
 export interface ControlPlaneConfig {
   /** Identity and, with SQLite, all state. Owner-only. */
   readonly dataFolder: string;
@@ -42,6 +49,7 @@ export interface ControlPlaneConfig {
   /** DNS names and IP addresses in our certificate. */
   readonly names: readonly string[];
   readonly store: StoreConfig;
+  readonly retention: RetentionConfig;
   readonly engine: EngineTiming;
   readonly sessions: SessionTiming;
   /** How often every host is looked at, whatever has been missed. */
@@ -59,6 +67,7 @@ const portRange = [0, 65_535] as const;
 const operatorsPortDefault = 7440;
 const agentsPortDefault = 7441;
 const yearMs = 366 * 86_400_000;
+const retentionDaysMax = 3_660;
 const hostAndPort = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/;
 
 /** Reads the text of a configuration file. Throws `ConfigError`. */
@@ -80,6 +89,10 @@ export function parseConfig(text: string): ControlPlaneConfig {
     agents,
     names: reader.texts('names', namesDefault),
     store: reader.section('store', (section) => readStore(section, folder)),
+    retention: reader.section('retention', (section) => ({
+      historyDays: section.whole('historyDays', [1, retentionDaysMax], 400),
+      auditDays: section.whole('auditDays', [1, retentionDaysMax], 400),
+    })),
     engine: reader.section('engine', (section) => readTiming(section, defaultTiming)),
     sessions: reader.section('sessions', (section) => readTiming(section, defaultSessionTiming)),
     resyncIntervalMs: reader.whole('resyncIntervalMs', [1, yearMs], 60_000),

@@ -44,12 +44,13 @@ async function start(argv: string[]): Promise<{ controlPlane: ControlPlane; log:
   const log = nodeLog(config.log.level);
   log.info({ configuration: JSON.stringify(config) }, 'starting with this configuration');
   const disk = nodeDisk();
+  const clock = nodeClock();
   const random = nodeRandom();
   await disk.makeFolder(config.dataFolder, 0o700);
   const controlPlane = await startControlPlane(
     config,
     {
-      clock: nodeClock(),
+      clock,
       random,
       disk,
       log,
@@ -58,6 +59,8 @@ async function start(argv: string[]): Promise<{ controlPlane: ControlPlane; log:
         openStore(config.store, {
           disk,
           random,
+          clock,
+          retention: config.retention,
           restored: options.restored,
           acceptUnprovenDurability: options['accept-unproven-durability'],
         }),

@@ -1,11 +1,13 @@
 /** The store that the configuration names, with the secrets in the files that it names. */
-import type { Disk, Random } from '@rackwright/platform';
-import { openNatsStore, openSqliteStore, type StateStore } from '@rackwright/store';
-import type { StoreConfig } from './config.ts';
+import type { Clock, Disk, Random } from '@rackwright/platform';
+import { openNatsStore, openSqliteStore, type Retention, type StateStore } from '@rackwright/store';
+import type { RetentionConfig, StoreConfig } from './config.ts';
 
 export interface OpenStoreOptions {
   readonly disk: Disk;
   readonly random: Random;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly retention: RetentionConfig;
   /** The store was restored or imported: a new incarnation. */
   readonly restored: boolean;
   /** Start although nobody has shown that an acknowledged write survives a loss of power. */
@@ -17,9 +19,10 @@ export async function openStore(
   config: StoreConfig,
   options: OpenStoreOptions,
 ): Promise<StateStore> {
-  const { disk, random, restored } = options;
+  const { disk, random, clock, restored } = options;
+  const retention = retentionOf(options.retention);
   if (config.driver === 'sqlite') {
-    return openSqliteStore({ path: config.path, random, restored });
+    return openSqliteStore({ path: config.path, random, clock, retention, restored });
   }
   const { credentialsFile, tokenFile, caFile } = config;
   const ca = caFile === undefined ? undefined : textOf(await contents(disk, caFile));
@@ -28,6 +31,7 @@ export async function openStore(
     random,
     bucket: config.bucket,
     replicas: config.replicas,
+    retention,
     restored,
     acceptUnprovenDurability: options.acceptUnprovenDurability,
     ...(config.monitors.length > 0
@@ -51,6 +55,17 @@ export async function openStore(
         }),
     ...(ca === undefined ? {} : { tls: { ca } }),
   });
+}
+
+const dayMs = 86_400_000;
+
+/** A host's timeline is made of its record's changes and of those of what was observed of it. */
+function retentionOf({ historyDays, auditDays }: RetentionConfig): Retention {
+  return {
+    historyPrefixes: ['hosts', 'facts'],
+    historyAgeMs: historyDays * dayMs,
+    logAgeMs: auditDays * dayMs,
+  };
 }
 
 async function contents(disk: Disk, path: string): Promise<Uint8Array> {

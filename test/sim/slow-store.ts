@@ -78,6 +78,8 @@ export function slowStore(
       write(() => inner.delete(key, expected, writeId), key, writeId),
     watch: (from, prefix, signal) => inner.watch(from, prefix, signal),
     history: (key) => read(() => inner.history(key)),
+    past: (key, limit, from) => read(() => inner.past(key, limit, from)),
+    log: inner.log,
     latestRevision: () => read(() => inner.latestRevision()),
     close: () => inner.close(),
   };

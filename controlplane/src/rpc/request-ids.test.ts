@@ -20,7 +20,7 @@ import {
   StepState,
   store as wire,
 } from '@rackwright/api';
-import { nodeRandom } from '@rackwright/platform/node';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { openSqliteStore, type StateStore, storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { asks, offerAgentStep, preparedHost, putHost, type Situation } from './prepared.fixture.ts';
@@ -42,7 +42,11 @@ afterEach(async () => {
 });
 
 async function start() {
-  const store = await openSqliteStore({ path: join(folder, 'state.db'), random: nodeRandom() });
+  const store = await openSqliteStore({
+    path: join(folder, 'state.db'),
+    random: nodeRandom(),
+    clock: nodeClock(),
+  });
   const controlPlane = await startOn(folder, store);
   const token = (await readFile(join(folder, 'identity/admin.token'), 'utf8')).trim();
   const channel = connect({

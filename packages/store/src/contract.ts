@@ -11,9 +11,11 @@
  *  S5 A read is linearizable, or says by `asOf` how old it may be.
  *  S6 `watch` is in order, at least once and without gaps, or ends with `compacted`.
  *  S7 A live value never disappears by age, number or size of other values.
+ *  S8 Beside the keys stands one log of entries, which are only ever added and go by age alone.
  *
  * Must not: offer writes over several keys, promise a snapshot over several keys, interpret values.
  */
+import type { EntryLog } from './entry-log.ts';
 import { StoreError } from './errors.ts';
 
 /** Position in the store's one order of writes: 1 … 2^53 − 1. 0 stands for "before everything". */
@@ -61,13 +63,29 @@ export type WriteResult =
 
 /** One write as history and watch show it. */
 export type Change =
-  | (Entry & { readonly kind: 'put' })
+  | (Entry & { readonly kind: 'put'; readonly atMs?: number })
   | {
       readonly kind: 'delete';
       readonly key: string;
       readonly revision: Revision;
       readonly writeId: string;
+      /** When the store took it, by the store's clock; missing where nobody knows. */
+      readonly atMs?: number;
     };
+
+/** Changes of one key, from one of them backwards. */
+export interface Past {
+  /** Newest first. */
+  readonly changes: readonly Change[];
+  /**
+   * What the key had before them: `nothing`; `more`, to be asked for from that revision on; or
+   * changes that are `gone`.
+   */
+  readonly before:
+    | { readonly kind: 'nothing' }
+    | { readonly kind: 'more'; readonly from: Revision }
+    | { readonly kind: 'gone' };
+}
 
 export type WatchEvent =
   | Change
@@ -133,6 +151,16 @@ export interface StateStore {
    */
   history(key: string): Promise<readonly Change[]>;
 
+  /**
+   * At most `limit` (1 to `PAST_CHANGES_MAX`) changes of a key, from its last one or from the one
+   * with revision `from` backwards, without a hole: at least the last `HISTORY_PER_KEY`, and those
+   * that the store was opened to keep by age (`Retention`). Throws as `get`, and `invalidRevision`.
+   */
+  past(key: string, limit: number, from?: Revision): Promise<Past>;
+
+  /** The log (S8). */
+  readonly log: EntryLog;
+
   /** The revision of the store's last write, 0 or more; what agents compare after a restore. */
   latestRevision(): Promise<Revision>;
 
@@ -144,6 +172,8 @@ export interface StateStore {
 export const VALUE_BYTES_MAX = 256 * 1024;
 /** How many changes of a key `history` keeps at least. */
 export const HISTORY_PER_KEY = 64;
+/** How many changes one call of `past` answers at most. */
+export const PAST_CHANGES_MAX = 256;
 /** Longest write id, in characters. */
 export const WRITE_ID_LENGTH_MAX = 64;
 
@@ -175,6 +205,33 @@ export function checkRevision(revision: Revision, least: 0 | 1): void {
     `revision ${revision} is not an integer from ${least} to ${Number.MAX_SAFE_INTEGER}`,
   );
 }
+
+/** Throws `invalidRevision` for what `past` and the log's `back` cannot take. */
+export function checkPage(limit: number, most: number, from: Revision | undefined): void {
+  if (from !== undefined) checkRevision(from, 1);
+  if (Number.isSafeInteger(limit) && limit >= 1 && limit <= most) return;
+  throw new StoreError('invalidRevision', `limit ${limit} is not an integer from 1 to ${most}`);
+}
+
+/** How long a store keeps what nobody needs any more to go on working. */
+export interface Retention {
+  /**
+   * Of keys under these prefixes a change stays for `historyAgeMs`, however many follow it; of all
+   * others the last `HISTORY_PER_KEY` stay.
+   */
+  readonly historyPrefixes: readonly string[];
+  readonly historyAgeMs: number;
+  /** Entries of the log. */
+  readonly logAgeMs: number;
+}
+
+const DAY_MS = 86_400_000;
+
+export const RETENTION_DEFAULT: Retention = {
+  historyPrefixes: [],
+  historyAgeMs: 400 * DAY_MS,
+  logAgeMs: 400 * DAY_MS,
+};
 
 export type WriteTrace =
   /** The write happened, with this revision; later ones may have followed. */

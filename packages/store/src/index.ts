@@ -7,6 +7,10 @@ export {
   type GetResult,
   HISTORY_PER_KEY,
   type Listing,
+  PAST_CHANGES_MAX,
+  type Past,
+  RETENTION_DEFAULT,
+  type Retention,
   type Revision,
   type StateStore,
   VALUE_BYTES_MAX,
@@ -14,6 +18,14 @@ export {
   type WriteResult,
   type WriteTrace,
 } from './contract.ts';
+export {
+  type AppendResult,
+  type EntryLog,
+  LOG_ENTRY_BYTES_MAX,
+  LOG_PAGE_MAX,
+  type LogEntry,
+  type LogPage,
+} from './entry-log.ts';
 export { StoreError, type StoreErrorCode } from './errors.ts';
 export { keySegment, storeKey } from './key.ts';
 export { MemoryDisk } from './memory/disk.ts';

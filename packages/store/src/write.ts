@@ -2,7 +2,7 @@
  * What every driver decides alike: whether a write may happen, and what a store keeps of it.
  * Pure.
  */
-import type { Change, Expected, GetResult, Revision } from './contract.ts';
+import type { Change, Expected, GetResult, Past, Revision } from './contract.ts';
 
 /** A change as drivers keep it: with the revision of the same key's change before it, or 0. */
 export type StoredChange = Change & { readonly previous: Revision };
@@ -57,6 +57,20 @@ export class GapGuard {
 export function publicChange(change: StoredChange): Change {
   const { previous: _previous, ...rest } = change;
   return rest;
+}
+
+/** A page of `past` out of changes of one key, newest first, read up to one more than asked for. */
+export function pastOf(
+  changes: readonly StoredChange[],
+  limit: number,
+  from: Revision | undefined,
+): Past {
+  const page = changes.slice(0, limit).map(publicChange);
+  const oldest = changes[page.length - 1];
+  const next = changes[limit];
+  if (next !== undefined) return { changes: page, before: { kind: 'more', from: next.revision } };
+  const isFirst = oldest === undefined ? from === undefined : oldest.previous === 0;
+  return { changes: page, before: { kind: isFirst ? 'nothing' : 'gone' } };
 }
 
 /** The answer of `get` for a key whose last change is `last`. */

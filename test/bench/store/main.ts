@@ -9,7 +9,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { nodeRandom } from '@rackwright/platform/node';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import {
   MemoryDisk,
   openMemoryStore,
@@ -45,7 +45,11 @@ async function openMemory() {
 
 async function openSqlite() {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-bench-'));
-  const store = await openSqliteStore({ path: join(folder, 'store.db'), random: nodeRandom() });
+  const store = await openSqliteStore({
+    path: join(folder, 'store.db'),
+    random: nodeRandom(),
+    clock: nodeClock(),
+  });
   return {
     store,
     async dispose() {

@@ -255,6 +255,8 @@ function breakable(inner: StateStore, deaf: boolean): { store: StateStore; break
     },
     delete: (key, expected, writeId) => inner.delete(key, expected, writeId),
     history: (key) => inner.history(key),
+    past: (key, limit, from) => inner.past(key, limit, from),
+    log: inner.log,
     latestRevision: () => inner.latestRevision(),
     close: () => inner.close(),
     async *watch(from, prefix, signal) {

@@ -3,7 +3,31 @@
  * came of it. Drivers implement `StoreUnderTest`; cases use nothing else.
  */
 import assert from 'node:assert/strict';
-import type { Change, StateStore, WatchEvent, WriteResult } from '../contract.ts';
+import type { Change, Retention, StateStore, WatchEvent, WriteResult } from '../contract.ts';
+
+/** What every handle under test is opened with; nothing but the cases about age lies under it. */
+export const TESTED_PREFIX = 'aged';
+
+/** The retention of a driver whose time passes as `pass` says. */
+export function testedRetention(ageMs: number): Retention {
+  return { historyPrefixes: [TESTED_PREFIX], historyAgeMs: ageMs, logAgeMs: ageMs };
+}
+
+/** The age in tests whose clock is moved by hand. */
+export const TESTED_AGE_MS = 400 * 86_400_000;
+
+/** A clock that is moved by hand. */
+export class HandClock {
+  #nowMs = 1_700_000_000_000;
+
+  nowMs(): number {
+    return this.#nowMs;
+  }
+
+  move(byMs: number): void {
+    this.#nowMs += byMs;
+  }
+}
 
 export interface StoreUnderTest {
   /** Two handles of one store, as two control planes would have; one and the same handle where
@@ -16,6 +40,8 @@ export interface StoreUnderTest {
   restore(): Promise<void>;
   /** Waits for real. */
   wait(delayMs: number): Promise<void>;
+  /** Lets everything that was written before grow older than the retention of the handles. */
+  growOld(): Promise<void>;
   /** Closes everything and removes what was made. */
   dispose(): Promise<void>;
 }

@@ -3,6 +3,7 @@
  * for the broken stores that prove that the cases can fail.
  */
 import { describe, test } from 'vitest';
+import { agingCases } from './aging.ts';
 import { modellingCases } from './modelling.ts';
 import { readingCases } from './reading.ts';
 import {
@@ -20,6 +21,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...watchingCases,
   ...modellingCases,
   ...lastingCases,
+  ...agingCases,
 ];
 
 /** One case may take this long; a cluster that is killed and elects again is the slowest. */

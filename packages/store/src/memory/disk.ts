@@ -1,9 +1,10 @@
 /**
- * What a memory store keeps when its handles are gone: the log of changes, trimmed to the last
- * `HISTORY_PER_KEY` of each key. Synchronous throughout, so that a simulation decides when what
- * happens.
+ * What a memory store keeps when its handles are gone: the changes, trimmed to the last
+ * `HISTORY_PER_KEY` of each key or by age, and the log of entries. Synchronous throughout, so that
+ * a simulation decides when what happens.
  */
 import { type Expected, HISTORY_PER_KEY, type Revision } from '../contract.ts';
+import type { LogEntry, LogPage } from '../entry-log.ts';
 import { isUnder } from '../key.ts';
 import { Bell, type ChangeLog } from '../pull.ts';
 import { decideWrite, type StoredChange, type WriteDecision } from '../write.ts';
@@ -14,7 +15,19 @@ export interface DiskWrite {
   readonly value?: Uint8Array;
   readonly expected: Expected;
   readonly writeId: string;
+  readonly age?: Age;
 }
+
+/** When something is added, and since when what is there stays. */
+export interface Age {
+  readonly nowMs: number;
+  /** Changes of the key go at this age; undefined: once enough others follow. */
+  readonly historyAgeMs?: number;
+  readonly logAgeMs: number;
+}
+
+/** Entries that a log without a clock keeps. */
+const LOG_ENTRIES_MAX = 10_000;
 
 export class MemoryDisk implements ChangeLog {
   /** Empty until the first handle names it. */
@@ -26,6 +39,8 @@ export class MemoryDisk implements ChangeLog {
   #trimmed = 0;
   readonly #byKey = new Map<string, StoredChange[]>();
   readonly #gone = new Set<Revision>();
+  #entries: LogEntry[] = [];
+  #position = 0;
 
   latest(): Revision {
     return this.#latest;
@@ -65,7 +80,8 @@ export class MemoryDisk implements ChangeLog {
     if (decision.kind !== 'write') return decision;
     this.#latest += 1;
     const { key, writeId } = write;
-    const written = { key, writeId, revision: this.#latest, previous: decision.previous };
+    const at = write.age === undefined ? {} : { atMs: write.age.nowMs };
+    const written = { key, writeId, revision: this.#latest, previous: decision.previous, ...at };
     const change: StoredChange =
       write.value === undefined
         ? { kind: 'delete', ...written }
@@ -73,9 +89,40 @@ export class MemoryDisk implements ChangeLog {
     this.#log.push(change);
     kept.push(change);
     this.#byKey.set(key, kept);
-    if (kept.length > HISTORY_PER_KEY) this.#trim(kept);
+    this.trim(key, write.age);
     this.bell.ring();
     return { kind: 'landed', revision: this.#latest };
+  }
+
+  /** Lets the changes of a key go that are neither among the last ones nor young enough. */
+  trim(key: string, age: Age | undefined): void {
+    const kept = this.#byKey.get(key) ?? [];
+    const sinceMs = age?.historyAgeMs === undefined ? Infinity : age.nowMs - age.historyAgeMs;
+    while (kept.length > HISTORY_PER_KEY && (kept[0]?.atMs ?? 0) < sinceMs) this.#trim(kept);
+  }
+
+  /** Adds an entry of the log, or finds the one that has this id. */
+  append(id: string, value: Uint8Array, age: Age | undefined): number {
+    this.trimEntries(age);
+    const earlier = this.#entries.find((entry) => entry.id === id);
+    if (earlier !== undefined) return earlier.position;
+    this.#position += 1;
+    const atMs = age?.nowMs ?? 0;
+    this.#entries.push({ position: this.#position, id, value: Uint8Array.from(value), atMs });
+    return this.#position;
+  }
+
+  trimEntries(age: Age | undefined): void {
+    const sinceMs = age === undefined ? 0 : age.nowMs - age.logAgeMs;
+    const stays = this.#entries.findIndex(({ atMs }) => atMs >= sinceMs);
+    this.#entries.splice(0, stays < 0 ? this.#entries.length : stays);
+    this.#entries.splice(0, this.#entries.length - LOG_ENTRIES_MAX);
+  }
+
+  entriesBack(limit: number, before = Number.MAX_SAFE_INTEGER): LogPage {
+    const older = this.#entries.filter(({ position }) => position < before);
+    const entries = older.slice(-limit).reverse();
+    return { entries, more: older.length > entries.length };
   }
 
   /** What a copy of this disk, taken now, would hold; nobody watches it yet. */
@@ -85,6 +132,8 @@ export class MemoryDisk implements ChangeLog {
     copy.#latest = this.#latest;
     copy.#log = this.#log.filter((change) => !this.#gone.has(change.revision));
     for (const [key, kept] of this.#byKey) copy.#byKey.set(key, [...kept]);
+    copy.#entries = [...this.#entries];
+    copy.#position = this.#position;
     return copy;
   }
 

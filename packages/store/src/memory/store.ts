@@ -5,25 +5,32 @@
  *
  * Must not: use time or chance of its own. `survivesPowerLoss` is honestly `no`.
  */
-import { type Random, randomId } from '@rackwright/platform';
+import { type Clock, type Random, randomId } from '@rackwright/platform';
 import {
   type Change,
+  checkPage,
   checkRevision,
   checkValue,
   checkWriteId,
   type Expected,
   type GetResult,
+  HISTORY_PER_KEY,
   type Listing,
+  PAST_CHANGES_MAX,
+  type Past,
+  RETENTION_DEFAULT,
+  type Retention,
   type Revision,
   type StateStore,
   type WatchEvent,
   type WriteResult,
 } from '../contract.ts';
+import { type AppendResult, checkLogValue, type EntryLog, LOG_PAGE_MAX } from '../entry-log.ts';
 import { StoreError } from '../errors.ts';
-import { checkKey, checkPrefix } from '../key.ts';
+import { checkKey, checkPrefix, isUnder } from '../key.ts';
 import { Bell, pullChanges } from '../pull.ts';
-import { publicChange, readResult } from '../write.ts';
-import { type DiskWrite, MemoryDisk } from './disk.ts';
+import { pastOf, publicChange, readResult } from '../write.ts';
+import { type Age, type DiskWrite, MemoryDisk } from './disk.ts';
 
 export type MemoryFault =
   | { readonly kind: 'none' }
@@ -35,8 +42,8 @@ export type MemoryFault =
   | { readonly kind: 'late'; readonly until: Promise<void> };
 
 export interface MemoryCall {
-  readonly kind: 'get' | 'list' | 'history' | 'put' | 'delete';
-  /** Key or prefix. */
+  readonly kind: 'get' | 'list' | 'history' | 'put' | 'delete' | 'append' | 'back';
+  /** Key or prefix; empty for the log. */
   readonly key: string;
 }
 
@@ -44,6 +51,9 @@ export interface MemoryStoreOptions {
   readonly random: Random;
   /** Shared by handles and by lives of one store; without it a new one. */
   readonly disk?: MemoryDisk;
+  /** By which changes and entries grow old; without it nothing goes by age. */
+  readonly clock?: Pick<Clock, 'nowMs'>;
+  readonly retention?: Retention;
   /** Asked once per call. A promise delays the call. */
   readonly faults?: (call: MemoryCall) => MemoryFault | Promise<MemoryFault>;
   /** A restored store: a new incarnation. */
@@ -63,6 +73,7 @@ class MemoryStore implements StateStore {
   readonly driver = 'memory';
   readonly survivesPowerLoss = 'no';
   readonly incarnation: string;
+  readonly log: EntryLog;
   readonly #disk: MemoryDisk;
   readonly #options: MemoryStoreOptions;
   readonly #bell = new Bell();
@@ -72,6 +83,15 @@ class MemoryStore implements StateStore {
     this.#disk = disk;
     this.#options = options;
     this.incarnation = disk.incarnation;
+    this.log = {
+      append: (id, value) => this.#append(id, value),
+      back: async (limit, before) => {
+        checkPage(limit, LOG_PAGE_MAX, before);
+        await this.#admitRead({ kind: 'back', key: '' });
+        disk.trimEntries(this.#age(''));
+        return disk.entriesBack(limit, before);
+      },
+    };
     this.#followDisk();
   }
 
@@ -121,7 +141,17 @@ class MemoryStore implements StateStore {
   async history(key: string): Promise<readonly Change[]> {
     checkKey(key);
     await this.#admitRead({ kind: 'history', key });
-    return this.#disk.changesOf(key).map(publicChange);
+    return this.#disk.changesOf(key).slice(-HISTORY_PER_KEY).map(publicChange);
+  }
+
+  async past(key: string, limit: number, from?: Revision): Promise<Past> {
+    checkKey(key);
+    checkPage(limit, PAST_CHANGES_MAX, from);
+    await this.#admitRead({ kind: 'history', key });
+    this.#disk.trim(key, this.#age(key));
+    const changes = this.#disk.changesOf(key);
+    const upTo = changes.filter(({ revision }) => from === undefined || revision <= from);
+    return pastOf(upTo.slice(-limit - 1).toReversed(), limit, from);
   }
 
   async latestRevision(): Promise<Revision> {
@@ -134,10 +164,12 @@ class MemoryStore implements StateStore {
     this.#bell.end();
   }
 
-  async #write(kind: 'put' | 'delete', write: DiskWrite): Promise<WriteResult> {
-    if (write.expected !== 'absent') checkRevision(write.expected, 1);
-    checkWriteId(write.writeId);
+  async #write(kind: 'put' | 'delete', asked: DiskWrite): Promise<WriteResult> {
+    if (asked.expected !== 'absent') checkRevision(asked.expected, 1);
+    checkWriteId(asked.writeId);
     this.#checkOpen();
+    const age = this.#age(asked.key);
+    const write = age === undefined ? asked : { ...asked, age };
     const fault = await this.#options.faults?.({ kind, key: write.key });
     this.#checkOpen();
     switch (fault?.kind ?? 'none') {
@@ -161,6 +193,36 @@ class MemoryStore implements StateStore {
     }
     const last = this.#disk.changesOf(write.key).at(-1);
     return { kind: 'conflict', current: readResult(write.key, last) };
+  }
+
+  async #append(id: string, value: Uint8Array): Promise<AppendResult> {
+    checkWriteId(id);
+    checkLogValue(value);
+    this.#checkOpen();
+    const kept = Uint8Array.from(value);
+    const fault = await this.#options.faults?.({ kind: 'append', key: '' });
+    this.#checkOpen();
+    const append = () => this.#disk.append(id, kept, this.#age(''));
+    switch (fault?.kind ?? 'none') {
+      case 'none':
+        return { kind: 'ok', position: append() };
+      case 'answerLost':
+        append();
+        return { kind: 'unknown', reason: 'the answer was lost' };
+      case 'requestLost':
+        return { kind: 'unknown', reason: 'the request was lost' };
+      case 'late':
+        if (fault?.kind === 'late') void fault.until.then(append);
+        return { kind: 'unknown', reason: 'the answer did not come in time' };
+    }
+  }
+
+  #age(key: string): Age | undefined {
+    const { clock, retention = RETENTION_DEFAULT } = this.#options;
+    if (clock === undefined) return undefined;
+    const { historyPrefixes, historyAgeMs, logAgeMs } = retention;
+    const isKept = historyPrefixes.some((prefix) => isUnder(prefix, key));
+    return { nowMs: clock.nowMs(), logAgeMs, ...(isKept ? { historyAgeMs } : {}) };
   }
 
   async #admitRead(call: MemoryCall): Promise<void> {

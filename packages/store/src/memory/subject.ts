@@ -1,7 +1,12 @@
 /** The memory driver as the conformance suite sees it. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { nodeRandom } from '@rackwright/platform/node';
-import type { StoreUnderTest } from '../conformance/subject.ts';
+import {
+  HandClock,
+  type StoreUnderTest,
+  TESTED_AGE_MS,
+  testedRetention,
+} from '../conformance/subject.ts';
 import type { StateStore } from '../contract.ts';
 import { MemoryDisk } from './disk.ts';
 import { openMemoryStore } from './store.ts';
@@ -11,8 +16,10 @@ export async function memorySubject(
   wrap: (store: StateStore) => StateStore = (store) => store,
 ): Promise<StoreUnderTest> {
   const disk = new MemoryDisk();
+  const clock = new HandClock();
+  const retention = testedRetention(TESTED_AGE_MS);
   const open = async (restored = false) =>
-    wrap(await openMemoryStore({ random: nodeRandom(), disk, restored }));
+    wrap(await openMemoryStore({ random: nodeRandom(), disk, clock, retention, restored }));
   const subject: StoreUnderTest = {
     first: await open(),
     second: await open(),
@@ -26,6 +33,7 @@ export async function memorySubject(
       subject.second = await open();
     },
     wait: (delayMs) => delay(delayMs),
+    growOld: async () => clock.move(TESTED_AGE_MS + 1),
     async dispose() {
       await subject.first.close();
       await subject.second.close();

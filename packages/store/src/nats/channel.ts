@@ -19,6 +19,7 @@ export class Channel {
   readonly #client: JetStreamClient;
   readonly #manager: JetStreamManager;
   readonly #attemptTimeoutMs: number;
+  #timeline: string | undefined;
 
   constructor(
     bucket: string,
@@ -62,9 +63,21 @@ export class Channel {
     return this.#message({ last_by_subj: subjectOf(this.bucket, key) });
   }
 
-  /** The change with this revision, if it is kept. Throws the client's error. */
+  /** The change with this revision, if the bucket has it. Throws the client's error. */
   at(revision: Revision): Promise<StoredChange | undefined> {
     return this.#message({ seq: revision });
+  }
+
+  /** The change with this revision in the bucket or else in its timeline. As `at`. */
+  async atAnyAge(revision: Revision): Promise<StoredChange | undefined> {
+    const kept = await this.at(revision);
+    if (kept !== undefined || this.#timeline === undefined) return kept;
+    return this.#message({ seq: revision }, this.#timeline);
+  }
+
+  /** From now on, changes that have left the bucket are looked for in this mirror of it. */
+  useTimeline(name: string | undefined): void {
+    this.#timeline = name;
   }
 
   /** The stream as its leader sees it. Throws the client's error. */
@@ -82,10 +95,12 @@ export class Channel {
 
   async #message(
     query: { last_by_subj: string } | { seq: number },
+    stream = streamName(this.bucket),
   ): Promise<StoredChange | undefined> {
-    const message = await this.#manager.streams.getMessage(streamName(this.bucket), query);
+    const message = await this.#manager.streams.getMessage(stream, query);
     if (message === null) return undefined;
-    const { subject, seq, data, header } = message;
-    return changeOf(keyOf(this.bucket, subject), seq, data, header);
+    const { subject, seq, data, header, time } = message;
+    const change = changeOf(keyOf(this.bucket, subject), seq, data, header);
+    return { ...change, atMs: time.getTime() };
   }
 }

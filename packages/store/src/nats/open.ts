@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from 'nats';
-import type { StateStore } from '../contract.ts';
+import { RETENTION_DEFAULT, type StateStore } from '../contract.ts';
 import { StoreError } from '../errors.ts';
 import { checkBucketName, checkStream, openStream, settleIncarnation } from './bucket.ts';
 import { Channel } from './channel.ts';
@@ -13,6 +13,7 @@ import {
   gatherFacts,
   judgeDurability,
 } from './durability.ts';
+import { LogChannel, openLog } from './entries.ts';
 import { messageOf } from './failures.ts';
 import {
   ATTEMPT_TIMEOUT_DEFAULT_MS,
@@ -23,6 +24,7 @@ import {
   retryDelayMs,
 } from './options.ts';
 import { NatsStore } from './store.ts';
+import { openTimeline } from './timeline.ts';
 
 /**
  * Opens or creates the bucket. Throws `unavailable`, `serverTooOld`, `wrongConfiguration`,
@@ -58,10 +60,16 @@ async function openOn(connection: NatsConnection, options: NatsStoreOptions): Pr
   const incarnation = await patiently(() =>
     settleIncarnation(manager, channel, info.config, restored),
   );
+  const { retention = RETENTION_DEFAULT } = options;
+  channel.useTimeline(
+    await patiently(() => openTimeline(manager, bucket, incarnation, replicas, retention)),
+  );
+  await patiently(() => openLog(manager, bucket, replicas, retention));
   return new NatsStore({
     connection,
     client,
     channel,
+    log: new LogChannel(bucket, client, manager, timeout),
     incarnation,
     survivesPowerLoss: verdict.survivesPowerLoss,
     callTimeoutMs,

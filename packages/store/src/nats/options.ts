@@ -1,5 +1,6 @@
 /** What the NATS driver is told, with every default and limit by name. */
 import type { Random } from '@rackwright/platform';
+import type { Retention } from '../contract.ts';
 
 /**
  * How the servers' settings are proved. An ordinary client cannot see `sync_interval`; the HTTP
@@ -38,6 +39,7 @@ export interface NatsStoreOptions {
   readonly durability?: DurabilityProof;
   /** Opens although nobody has shown that an acknowledged write survives a loss of power. */
   readonly acceptUnprovenDurability?: boolean;
+  readonly retention?: Retention;
   /** A restored or imported bucket: a new incarnation. */
   readonly restored?: boolean;
   /** How long a call may take, elections included, before it is `unknown` or `unavailable`. */

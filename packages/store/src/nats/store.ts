@@ -18,6 +18,7 @@ import { type Random, randomId } from '@rackwright/platform';
 import type { NatsConnection } from 'nats';
 import {
   type Change,
+  checkPage,
   checkRevision,
   checkValue,
   checkWriteId,
@@ -26,18 +27,22 @@ import {
   type GetResult,
   HISTORY_PER_KEY,
   type Listing,
+  PAST_CHANGES_MAX,
+  type Past,
   type Revision,
   type StateStore,
   type WatchEvent,
   type WriteResult,
 } from '../contract.ts';
+import { type AppendResult, checkLogValue, type EntryLog, LOG_PAGE_MAX } from '../entry-log.ts';
 import { StoreError } from '../errors.ts';
 import { checkKey, checkPrefix, RESERVED_FIRST_SEGMENT } from '../key.ts';
 import { Bell } from '../pull.ts';
-import { publicChange, readResult } from '../write.ts';
+import { pastOf, publicChange, readResult, type StoredChange } from '../write.ts';
 import { incarnationOf } from './bucket.ts';
 import type { Channel } from './channel.ts';
 import { checkConnectedServer } from './connect.ts';
+import type { LogChannel } from './entries.ts';
 import { isStreamNotFound, messageOf } from './failures.ts';
 import { subjectsUnder } from './message.ts';
 import { retryDelayMs } from './options.ts';
@@ -51,6 +56,7 @@ export interface OpenedBucket {
   readonly connection: NatsConnection;
   readonly client: JetStreamClient;
   readonly channel: Channel;
+  readonly log: LogChannel;
   readonly incarnation: string;
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
   readonly callTimeoutMs: number;
@@ -61,6 +67,7 @@ export class NatsStore implements StateStore {
   readonly driver = 'nats';
   readonly incarnation: string;
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
+  readonly log: EntryLog;
   readonly #opened: OpenedBucket;
   /** Rings for watches: at each reconnection and at the end. */
   readonly #bell = new Bell();
@@ -72,6 +79,13 @@ export class NatsStore implements StateStore {
     this.incarnation = opened.incarnation;
     this.survivesPowerLoss = opened.survivesPowerLoss;
     this.#opened = opened;
+    this.log = {
+      append: (id, value) => this.#append(id, value),
+      back: async (limit, before) => {
+        checkPage(limit, LOG_PAGE_MAX, before);
+        return this.#read(() => opened.log.back(limit, before));
+      },
+    };
     void this.#followConnection();
   }
 
@@ -140,6 +154,21 @@ export class NatsStore implements StateStore {
     return changes.reverse();
   }
 
+  async past(key: string, limit: number, from?: Revision): Promise<Past> {
+    checkKey(key);
+    checkPage(limit, PAST_CHANGES_MAX, from);
+    const { channel } = this.#opened;
+    const at = (revision: Revision) => this.#read(() => channel.atAnyAge(revision));
+    const start = await (from === undefined ? this.#read(() => channel.last(key)) : at(from));
+    const changes: StoredChange[] = [];
+    for await (const change of changesBack({ at }, start)) {
+      if (change.key !== key) break;
+      changes.push(change);
+      if (changes.length > limit) break;
+    }
+    return pastOf(changes, limit, from);
+  }
+
   async latestRevision(): Promise<Revision> {
     const info = await this.#read(() => this.#opened.channel.info());
     this.#checkIncarnation(incarnationOf(info.config));
@@ -189,6 +218,14 @@ export class NatsStore implements StateStore {
     );
     if (result.kind === 'ok') this.#checkGrowth(result.revision, expected);
     return result;
+  }
+
+  async #append(id: string, value: Uint8Array): Promise<AppendResult> {
+    checkWriteId(id);
+    checkLogValue(value);
+    this.#checkOpen();
+    const path = { pause: delay, hasTime: this.#patience() };
+    return this.#accepted(this.#opened.log.append(id, Uint8Array.from(value), path));
   }
 
   async *#watch(

@@ -2,13 +2,15 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { nodeRandom } from '@rackwright/platform/node';
-import type { StoreUnderTest } from '../conformance/subject.ts';
+import { type StoreUnderTest, testedRetention } from '../conformance/subject.ts';
 import type { NatsCluster } from '../testing/nats-cluster.ts';
 import { openNatsStore } from './open.ts';
 import type { NatsStoreOptions } from './options.ts';
 
 /** Elections on a loaded machine take long; a store that needs longer has failed. */
 const CALL_TIMEOUT_MS = 40_000;
+/** Long enough to write and read what a case asks for, short enough to be waited for. */
+const AGE_MS = 20_000;
 
 export function clusterOptions(
   cluster: NatsCluster,
@@ -21,6 +23,7 @@ export function clusterOptions(
     replicas: cluster.names.length === 3 ? 3 : 1,
     durability: { kind: 'monitors', urls: cluster.monitors },
     callTimeoutMs: CALL_TIMEOUT_MS,
+    retention: testedRetention(AGE_MS),
   };
 }
 
@@ -44,6 +47,7 @@ export async function natsSubject(cluster: NatsCluster): Promise<StoreUnderTest>
       subject.second = await open();
     },
     wait: (delayMs) => delay(delayMs),
+    growOld: () => delay(AGE_MS + 1_000),
     async dispose() {
       await Promise.all([subject.first.close(), subject.second.close()]);
     },

@@ -7,7 +7,7 @@ import { HISTORY_PER_KEY, type Revision } from '../contract.ts';
 import type { ChangeLog } from '../pull.ts';
 import type { StoredChange } from '../write.ts';
 
-const COLUMNS = 'c.revision, c.key, c.live, c.value, c.write_id, c.previous';
+const COLUMNS = 'c.revision, c.key, c.live, c.value, c.write_id, c.previous, c.time_ms';
 /** Matches a key that is :prefix or lies below it; "/" is the code unit after ".". */
 const UNDER = `(:prefix = '' OR KEY = :prefix OR (KEY > :prefix || '.' AND KEY < :prefix || '/'))`;
 const NOTHING = new Uint8Array(0);
@@ -20,6 +20,7 @@ type Row = {
   readonly value: Uint8Array;
   readonly write_id: string;
   readonly previous: number;
+  readonly time_ms: number;
 };
 
 export class SqliteDatabase implements ChangeLog {
@@ -28,7 +29,7 @@ export class SqliteDatabase implements ChangeLog {
   readonly #last: StatementSync;
   readonly #live: StatementSync;
   readonly #after: StatementSync;
-  readonly #ofKey: StatementSync;
+  readonly #back: StatementSync;
   readonly #byWriteId: StatementSync;
   readonly #insert: StatementSync;
   readonly #newest: StatementSync;
@@ -46,15 +47,17 @@ export class SqliteDatabase implements ChangeLog {
       `SELECT ${COLUMNS} FROM changes AS c WHERE c.revision > :after AND ${under('c.key')}
        ORDER BY c.revision LIMIT :limit`,
     );
-    this.#ofKey = database.prepare(
-      `SELECT ${COLUMNS} FROM changes AS c WHERE c.key = ? ORDER BY c.revision`,
+    this.#back = database.prepare(
+      `SELECT ${COLUMNS} FROM changes AS c WHERE c.key = :key AND c.revision <= :from
+       ORDER BY c.revision DESC LIMIT :limit`,
     );
     this.#byWriteId = database.prepare(
-      'SELECT revision FROM changes WHERE key = ? AND write_id = ?',
+      `SELECT revision FROM (SELECT revision, write_id FROM changes WHERE key = ?
+       ORDER BY revision DESC LIMIT ${HISTORY_PER_KEY}) WHERE write_id = ?`,
     );
     this.#insert = database.prepare(
-      `INSERT INTO changes (revision, key, live, value, write_id, previous)
-       VALUES (?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO changes (revision, key, live, value, write_id, previous, time_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#newest = database.prepare(
       `INSERT INTO newest (key, revision) VALUES (?, ?)
@@ -84,23 +87,25 @@ export class SqliteDatabase implements ChangeLog {
     return this.#live.all({ prefix }).map(asChange);
   }
 
-  changesOf(key: string): readonly StoredChange[] {
-    return this.#ofKey.all(key).map(asChange);
+  /** The last `limit` changes of a key up to revision `from`, newest first. */
+  back(key: string, limit: number, from: Revision): readonly StoredChange[] {
+    return this.#back.all({ key, limit, from }).map(asChange);
   }
 
-  /** The revision of the write with this id among the kept changes of `key`. */
+  /** The revision of the write with this id among the last `HISTORY_PER_KEY` changes of `key`. */
   revisionOf(key: string, writeId: string): Revision | undefined {
     const row = this.#byWriteId.get(key, writeId);
     return row === undefined ? undefined : Number(row['revision']);
   }
 
-  /** Only inside `transaction`. */
-  add(change: StoredChange): void {
-    const { revision, key, writeId, previous } = change;
+  /** Only inside `transaction`. Trims what the key has beyond `HISTORY_PER_KEY`, if it is to. */
+  add(change: StoredChange, trims: boolean): void {
+    const { revision, key, writeId, previous, atMs = 0 } = change;
     const value = change.kind === 'put' ? change.value : NOTHING;
-    this.#insert.run(revision, key, change.kind === 'put' ? 1 : 0, value, writeId, previous);
+    const live = change.kind === 'put' ? 1 : 0;
+    this.#insert.run(revision, key, live, value, writeId, previous, atMs);
     this.#newest.run(key, revision);
-    this.#trim.run({ key });
+    if (trims) this.#trim.run({ key });
   }
 
   /** Runs `work` and commits; returns once the outcome is on disk. Rolls back when it throws. */
@@ -127,7 +132,8 @@ function under(column: string): string {
 function asChange(record: Record<string, unknown>): StoredChange {
   const row = record as Row;
   const { revision, key, previous } = row;
-  const written = { key, revision, writeId: row.write_id, previous };
+  const at = row.time_ms === 0 ? {} : { atMs: row.time_ms };
+  const written = { key, revision, writeId: row.write_id, previous, ...at };
   return row.live === 1
     ? { kind: 'put', ...written, value: row.value }
     : { kind: 'delete', ...written };

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { nodeRandom } from '@rackwright/platform/node';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bytes } from '../conformance/subject.ts';
 import { VALUE_BYTES_MAX } from '../contract.ts';
@@ -32,7 +32,11 @@ afterEach(async () => {
 test('answers unknown when the disk is full, loses nothing, and goes on later', async () => {
   const ballast = join(folder, 'ballast');
   await writeFile(ballast, new Uint8Array(400 * 1024));
-  const store = await openSqliteStore({ path: join(folder, 'store.db'), random: nodeRandom() });
+  const store = await openSqliteStore({
+    path: join(folder, 'store.db'),
+    random: nodeRandom(),
+    clock: nodeClock(),
+  });
   expect(store.survivesPowerLoss).toBe('no');
   const large = new Uint8Array(VALUE_BYTES_MAX).fill(7);
   const kept = await store.put('hosts.a', bytes('one'), 'absent');

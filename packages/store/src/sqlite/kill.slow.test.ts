@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
-import { nodeRandom } from '@rackwright/platform/node';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
 import { openSqliteStore } from './store.ts';
 
@@ -18,8 +18,12 @@ const WRITERS = 8;
 const WRITER = `
   const { writeSync } = await import('node:fs');
   const { openSqliteStore } = await import(${JSON.stringify(import.meta.resolve('./store.ts'))});
-  const { nodeRandom } = await import('@rackwright/platform/node');
-  const store = await openSqliteStore({ path: process.argv[1], random: nodeRandom() });
+  const { nodeClock, nodeRandom } = await import('@rackwright/platform/node');
+  const store = await openSqliteStore({
+    path: process.argv[1],
+    random: nodeRandom(),
+    clock: nodeClock(),
+  });
   async function write(key) {
     const before = await store.get(key);
     let expected = before.revision ?? 'absent';
@@ -60,7 +64,7 @@ test('has every acknowledged write after kill -9 of the writing process', async 
   let highest = 0;
   for (let round = 0; round < ROUNDS; round += 1) {
     const acknowledged = await killAfter(startWriter(path), 40 + 97 * round);
-    const store = await openSqliteStore({ path, random: nodeRandom() });
+    const store = await openSqliteStore({ path, random: nodeRandom(), clock: nodeClock() });
     for (const [key, revision] of acknowledged) {
       const revisions = (await store.history(key)).map((change) => change.revision);
       expect(revisions.at(-1), key).toBeGreaterThanOrEqual(revision);

@@ -11,7 +11,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { type Random, randomId } from '@rackwright/platform';
 import type { StateStore } from '../contract.ts';
 import { StoreError } from '../errors.ts';
-import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION, UPGRADE_FROM_1 } from './schema.ts';
 
 const SQLITE_BUSY = 5;
 const SQLITE_CORRUPT = 11;
@@ -41,9 +41,10 @@ export async function openDatabase(
   try {
     database = new DatabaseSync(path, { timeout: 0, enableForeignKeyConstraints: false });
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
-    const isEmpty = checkSchema(database, path);
+    const found = checkSchema(database, path);
     makeDurable(database, path);
-    if (isEmpty) database.exec(`BEGIN EXCLUSIVE; ${SCHEMA} COMMIT`);
+    if (found === 'empty') database.exec(`BEGIN EXCLUSIVE; ${SCHEMA} COMMIT`);
+    if (found === 1) database.exec(`BEGIN EXCLUSIVE; ${UPGRADE_FROM_1} COMMIT`);
     const incarnation = settleIncarnation(database, random, restored);
     return { database, incarnation, survivesPowerLoss: powerLoss(path) };
   } catch (error) {
@@ -87,8 +88,8 @@ function makeDurable(database: DatabaseSync, path: string): void {
   }
 }
 
-/** Changes nothing. Whether the file has no tables yet. */
-function checkSchema(database: DatabaseSync, path: string): boolean {
+/** Changes nothing. Answers the version of the tables. */
+function checkSchema(database: DatabaseSync, path: string): number | 'empty' {
   const id = database.prepare('PRAGMA application_id').get()?.['application_id'];
   const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
   const tables = database.prepare('SELECT count(*) AS count FROM sqlite_schema').get()?.['count'];
@@ -105,7 +106,7 @@ function checkSchema(database: DatabaseSync, path: string): boolean {
       `${path} is a database of another program; give the path of a Rackwright store`,
     );
   }
-  return tables === 0;
+  return tables === 0 ? 'empty' : version;
 }
 
 function settleIncarnation(database: DatabaseSync, random: Random, restored: boolean): string {

@@ -3,7 +3,24 @@
 /** Marks the file as ours ("RAKW"); SQLite keeps it in the file's header. */
 export const APPLICATION_ID = 0x52414b57;
 /** Raised with every change of the tables; a file with a higher one is refused. */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
+
+/** What version 2 added: `entries`, the store's log, beside the keys. */
+const ENTRIES = `
+  CREATE TABLE entries (
+    position INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    time_ms INTEGER NOT NULL,
+    value BLOB NOT NULL
+  ) STRICT;
+  PRAGMA user_version = ${SCHEMA_VERSION};
+`;
+
+/** Brings the tables of version 1 to the present ones; nobody knows when its changes were made. */
+export const UPGRADE_FROM_1 = `
+  ALTER TABLE changes ADD COLUMN time_ms INTEGER NOT NULL DEFAULT 0;
+  ${ENTRIES}
+`;
 
 /**
  * `changes` is the log, trimmed per key; `newest` names each key's last change, deletes included.
@@ -22,7 +39,8 @@ export const SCHEMA = `
     live INTEGER NOT NULL CHECK (live IN (0, 1)),
     write_id TEXT NOT NULL,
     previous INTEGER NOT NULL,
-    value BLOB NOT NULL
+    value BLOB NOT NULL,
+    time_ms INTEGER NOT NULL DEFAULT 0
   ) STRICT;
   CREATE INDEX changes_by_key ON changes (key, revision);
   CREATE TABLE newest (
@@ -30,5 +48,5 @@ export const SCHEMA = `
     revision INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
   PRAGMA application_id = ${APPLICATION_ID};
-  PRAGMA user_version = ${SCHEMA_VERSION};
+  ${ENTRIES}
 `;

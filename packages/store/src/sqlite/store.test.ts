@@ -2,18 +2,20 @@ import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { nodeRandom } from '@rackwright/platform/node';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { bytes } from '../conformance/subject.ts';
+import { bytes, HandClock, TESTED_PREFIX, testedRetention } from '../conformance/subject.ts';
 import { storeConformance } from '../conformance/suite.ts';
 import { openSqliteStore } from './store.ts';
 import { sqliteSubject } from './subject.ts';
+import { SWEEP_PAUSE_MS, SWEEP_ROWS_MAX } from './sweep.ts';
 
 storeConformance('the SQLite store', sqliteSubject);
 
 let folder = '';
 let path = '';
 const random = nodeRandom();
+const clock = nodeClock();
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'rackwright-store-'));
@@ -23,10 +25,10 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 test('keeps its values, revisions and incarnation when it is closed and opened again', async () => {
-  const before = await openSqliteStore({ path, random });
+  const before = await openSqliteStore({ path, random, clock });
   await before.put('hosts.a', bytes('one'), 'absent');
   await before.close();
-  const after = await openSqliteStore({ path, random });
+  const after = await openSqliteStore({ path, random, clock });
   expect(after.incarnation).toBe(before.incarnation);
   expect(await after.get('hosts.a')).toMatchObject({ kind: 'found', revision: 1 });
   expect(await after.put('hosts.b', bytes('two'), 'absent')).toMatchObject({ revision: 2 });
@@ -34,42 +36,42 @@ test('keeps its values, revisions and incarnation when it is closed and opened a
 });
 
 test('is a new incarnation, with revisions that go on, when opened as restored', async () => {
-  const before = await openSqliteStore({ path, random });
+  const before = await openSqliteStore({ path, random, clock });
   await before.put('hosts.a', bytes('one'), 'absent');
   await before.close();
-  const after = await openSqliteStore({ path, random, restored: true });
+  const after = await openSqliteStore({ path, random, clock, restored: true });
   expect(after.incarnation).not.toBe(before.incarnation);
   expect(await after.latestRevision()).toBe(1);
   await after.close();
 });
 
 test('answers writes that were still waiting when it was closed', async () => {
-  const store = await openSqliteStore({ path, random });
+  const store = await openSqliteStore({ path, random, clock });
   const write = store.put('hosts.a', bytes('one'), 'absent');
   await store.close();
   expect(await write).toMatchObject({ kind: 'ok', revision: 1 });
 });
 
 test('is readable by its owner only', async () => {
-  const store = await openSqliteStore({ path, random });
+  const store = await openSqliteStore({ path, random, clock });
   await store.put('hosts.a', bytes('one'), 'absent');
   for (const file of [path, `${path}-wal`]) expect((await stat(file)).mode & 0o777).toBe(0o600);
   await store.close();
 });
 
 test('refuses a second opener while the first has it', async () => {
-  const store = await openSqliteStore({ path, random });
-  const second = openSqliteStore({ path, random });
+  const store = await openSqliteStore({ path, random, clock });
+  const second = openSqliteStore({ path, random, clock });
   await expect(second).rejects.toMatchObject({
     code: 'inUse',
     message: expect.stringMatching(/another process/),
   });
   await store.close();
-  await (await openSqliteStore({ path, random })).close();
+  await (await openSqliteStore({ path, random, clock })).close();
 });
 
 test('refuses a folder that is missing, and names it', async () => {
-  const missing = openSqliteStore({ path: join(folder, 'missing', 'store.db'), random });
+  const missing = openSqliteStore({ path: join(folder, 'missing', 'store.db'), random, clock });
   await expect(missing).rejects.toMatchObject({
     code: 'notWritable',
     message: expect.stringMatching(/missing must exist/),
@@ -79,22 +81,86 @@ test('refuses a folder that is missing, and names it', async () => {
 test('refuses a folder that it may not write to', async (context) => {
   if (process.getuid?.() === 0) context.skip('root may write everywhere');
   await chmod(folder, 0o500);
-  await expect(openSqliteStore({ path, random })).rejects.toMatchObject({ code: 'notWritable' });
+  await expect(openSqliteStore({ path, random, clock })).rejects.toMatchObject({
+    code: 'notWritable',
+  });
   await chmod(folder, 0o700);
 });
 
-test('refuses a store written by a newer program, and leaves it as it is', async () => {
-  await (await openSqliteStore({ path, random })).close();
+test('takes over a store of the first version, whose changes have no time', async () => {
   const database = new DatabaseSync(path);
-  database.exec('PRAGMA user_version = 2');
+  database.exec(`
+    CREATE TABLE identity (only_row INTEGER PRIMARY KEY, incarnation TEXT NOT NULL) STRICT;
+    CREATE TABLE changes (revision INTEGER PRIMARY KEY, key TEXT NOT NULL, live INTEGER NOT NULL,
+      write_id TEXT NOT NULL, previous INTEGER NOT NULL, value BLOB NOT NULL) STRICT;
+    CREATE INDEX changes_by_key ON changes (key, revision);
+    CREATE TABLE newest (key TEXT PRIMARY KEY, revision INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    INSERT INTO identity VALUES (1, 'old');
+    INSERT INTO changes VALUES (1, 'hosts.a', 1, 'w1', 0, x'31');
+    INSERT INTO newest VALUES ('hosts.a', 1);
+    PRAGMA application_id = ${0x52414b57};
+    PRAGMA user_version = 1;
+  `);
   database.close();
-  const opening = openSqliteStore({ path, random });
+  const store = await openSqliteStore({ path, random, clock });
+  expect(store.incarnation).toBe('old');
+  const [first] = (await store.past('hosts.a', 10)).changes;
+  expect(first).toMatchObject({ kind: 'put', revision: 1, writeId: 'w1' });
+  expect(first).not.toHaveProperty('atMs');
+  expect(await store.put('hosts.a', bytes('2'), 1)).toMatchObject({ kind: 'ok', revision: 2 });
+  expect(await store.log.append('e1', bytes('x'))).toEqual({ kind: 'ok', position: 1 });
+  await store.close();
+  await (await openSqliteStore({ path, random, clock })).close();
+});
+
+test('lets old changes and entries go a bounded number at a time', async () => {
+  const hand = new HandClock();
+  const retention = testedRetention(1_000);
+  const store = await openSqliteStore({ path, random, clock: hand, retention });
+  const old = SWEEP_ROWS_MAX * 3;
+  let revision: number | 'absent' = 'absent';
+  const puts: Promise<unknown>[] = [];
+  for (let at = 0; at < old; at += 1) {
+    const write = store.put(`${TESTED_PREFIX}.a`, bytes(`${at}`), revision);
+    puts.push(write, store.log.append(`e${at}`, bytes('x')));
+    revision = at + 1;
+  }
+  await Promise.all(puts);
+  const kept = async () => {
+    let changes = 0;
+    for (let from: number | undefined = old; from !== undefined; ) {
+      const { changes: some, before } = await store.past(`${TESTED_PREFIX}.a`, 256, from);
+      changes += some.length;
+      from = before.kind === 'more' ? before.from : undefined;
+    }
+    return changes;
+  };
+  expect(await kept()).toBe(old);
+  // The sweep after the first write has seen nothing old, and pauses.
+  hand.move(600_000);
+  const left: number[] = [];
+  for (let step = 0; step < 4; step += 1) {
+    hand.move(SWEEP_PAUSE_MS);
+    await store.put(`other.k${step}`, bytes('x'), 'absent');
+    left.push(await kept());
+  }
+  expect(left).toEqual([old - SWEEP_ROWS_MAX, old - 2 * SWEEP_ROWS_MAX, 64, 64]);
+  expect((await store.log.back(10)).entries).toEqual([]);
+  await store.close();
+});
+
+test('refuses a store written by a newer program, and leaves it as it is', async () => {
+  await (await openSqliteStore({ path, random, clock })).close();
+  const database = new DatabaseSync(path);
+  database.exec('PRAGMA user_version = 3');
+  database.close();
+  const opening = openSqliteStore({ path, random, clock });
   await expect(opening).rejects.toMatchObject({
     code: 'schemaTooNew',
     message: expect.stringMatching(/newer program/),
   });
   const after = new DatabaseSync(path);
-  expect(after.prepare('PRAGMA user_version').get()).toEqual({ user_version: 2 });
+  expect(after.prepare('PRAGMA user_version').get()).toEqual({ user_version: 3 });
   after.close();
 });
 
@@ -102,7 +168,7 @@ test('refuses the database of another program, and leaves it as it is', async ()
   const database = new DatabaseSync(path);
   database.exec('CREATE TABLE recipes (name TEXT)');
   database.close();
-  const opening = openSqliteStore({ path, random });
+  const opening = openSqliteStore({ path, random, clock });
   await expect(opening).rejects.toMatchObject({
     code: 'corrupt',
     message: expect.stringMatching(/another program/),
@@ -114,5 +180,5 @@ test('refuses the database of another program, and leaves it as it is', async ()
 
 test('refuses a file that is no database', async () => {
   await writeFile(path, 'not a database, but long enough to have a header of its own'.repeat(20));
-  await expect(openSqliteStore({ path, random })).rejects.toMatchObject({ code: 'corrupt' });
+  await expect(openSqliteStore({ path, random, clock })).rejects.toMatchObject({ code: 'corrupt' });
 });

@@ -6,29 +6,39 @@
  *     the second of two that expect the same revision is a conflict (S2).
  *  Q2 A COMMIT that fails answers all its writes `unknown`. When the disk itself failed, what is
  *     on it is no longer certain: the store then closes, and opening it again reads the truth.
+ *  Q3 Entries of the log share the transaction of the writes of their turn.
  *
  * Must not: offer the transaction to callers; the other drivers have none.
  */
-import { type Random, randomId } from '@rackwright/platform';
+import { type Clock, type Random, randomId } from '@rackwright/platform';
 import {
   type Change,
+  checkPage,
   checkRevision,
   checkValue,
   checkWriteId,
   type Expected,
   type GetResult,
+  HISTORY_PER_KEY,
   type Listing,
+  PAST_CHANGES_MAX,
+  type Past,
+  RETENTION_DEFAULT,
+  type Retention,
   type Revision,
   type StateStore,
   type WatchEvent,
   type WriteResult,
 } from '../contract.ts';
+import { type AppendResult, checkLogValue, type EntryLog, LOG_PAGE_MAX } from '../entry-log.ts';
 import { StoreError } from '../errors.ts';
-import { checkKey, checkPrefix } from '../key.ts';
+import { checkKey, checkPrefix, isUnder } from '../key.ts';
 import { Bell, pullChanges } from '../pull.ts';
-import { decideWrite, publicChange, readResult, type StoredChange } from '../write.ts';
+import { decideWrite, pastOf, publicChange, readResult, type StoredChange } from '../write.ts';
 import { SqliteDatabase } from './database.ts';
+import { SqliteEntries } from './entries.ts';
 import { type OpenedDatabase, openDatabase, sqliteCode } from './open.ts';
+import { Sweeper } from './sweep.ts';
 
 /** Writes in one transaction; keeps the event loop's pause to a few milliseconds. */
 export const GROUP_WRITES_MAX = 256;
@@ -39,6 +49,9 @@ export interface SqliteStoreOptions {
   /** The database file; its folder must exist. Beside it SQLite keeps `-wal`. */
   readonly path: string;
   readonly random: Random;
+  /** By which changes and entries grow old. */
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly retention?: Retention;
   /** A restored or imported file: a new incarnation. */
   readonly restored?: boolean;
 }
@@ -46,7 +59,15 @@ export interface SqliteStoreOptions {
 /** Opens or creates a store. Throws `notWritable`, `inUse`, `schemaTooNew`, `corrupt`. */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<StateStore> {
   const { path, random, restored = false } = options;
-  return new SqliteStore(await openDatabase(path, random, restored), random);
+  return new SqliteStore(await openDatabase(path, random, restored), options);
+}
+
+/** Something to be done in the next transaction. */
+interface Pending {
+  /** Inside the transaction; what it answers tells the caller, after the commit. */
+  decide(): () => void;
+  /** Nobody knows whether it was done. */
+  fail(reason: string): void;
 }
 
 interface PendingWrite {
@@ -57,23 +78,38 @@ interface PendingWrite {
   readonly writeId: string;
   /** The caller chose the id, and may have sent it before. */
   readonly mayHaveLanded: boolean;
-  readonly answer: (result: WriteResult) => void;
 }
 
 class SqliteStore implements StateStore {
   readonly driver = 'sqlite';
   readonly incarnation: string;
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
+  readonly log: EntryLog;
   readonly #database: SqliteDatabase;
+  readonly #entries: SqliteEntries;
+  readonly #sweeper: Sweeper;
+  readonly #retention: Retention;
   readonly #random: Random;
+  readonly #clock: Pick<Clock, 'nowMs'>;
   readonly #bell = new Bell();
-  readonly #pending: PendingWrite[] = [];
+  readonly #pending: Pending[] = [];
 
-  constructor(opened: OpenedDatabase, random: Random) {
+  constructor(opened: OpenedDatabase, options: SqliteStoreOptions) {
     this.incarnation = opened.incarnation;
     this.survivesPowerLoss = opened.survivesPowerLoss;
+    this.#retention = options.retention ?? RETENTION_DEFAULT;
     this.#database = new SqliteDatabase(opened.database);
-    this.#random = random;
+    this.#entries = new SqliteEntries(opened.database);
+    this.#sweeper = new Sweeper(opened.database, this.#entries, this.#retention);
+    this.#random = options.random;
+    this.#clock = options.clock;
+    this.log = {
+      append: async (id, value) => this.#append(id, value),
+      back: async (limit, before) => {
+        checkPage(limit, LOG_PAGE_MAX, before);
+        return this.#read(() => this.#entries.back(limit, before));
+      },
+    };
   }
 
   async get(key: string): Promise<GetResult> {
@@ -124,7 +160,21 @@ class SqliteStore implements StateStore {
 
   async history(key: string): Promise<readonly Change[]> {
     checkKey(key);
-    return this.#read(() => this.#database.changesOf(key).map(publicChange));
+    return this.#read(() =>
+      this.#database
+        .back(key, HISTORY_PER_KEY, Number.MAX_SAFE_INTEGER)
+        .toReversed()
+        .map(publicChange),
+    );
+  }
+
+  async past(key: string, limit: number, from?: Revision): Promise<Past> {
+    checkKey(key);
+    checkPage(limit, PAST_CHANGES_MAX, from);
+    return this.#read(() => {
+      const found = this.#database.back(key, limit + 1, from ?? Number.MAX_SAFE_INTEGER);
+      return pastOf(found, limit, from);
+    });
   }
 
   async latestRevision(): Promise<Revision> {
@@ -144,8 +194,32 @@ class SqliteStore implements StateStore {
     checkWriteId(writeId);
     this.#checkOpen();
     const mayHaveLanded = chosenId !== undefined;
+    return this.#queue(
+      () => this.#write({ ...write, writeId, mayHaveLanded }),
+      (reason): WriteResult => ({ kind: 'unknown', writeId, reason }),
+    );
+  }
+
+  #append(id: string, value: Uint8Array): Promise<AppendResult> {
+    checkWriteId(id);
+    checkLogValue(value);
+    this.#checkOpen();
+    const kept = Uint8Array.from(value);
+    return this.#queue<AppendResult>(
+      () => ({ kind: 'ok', position: this.#entries.add(id, kept, this.#clock.nowMs()) }),
+      (reason) => ({ kind: 'unknown', reason }),
+    );
+  }
+
+  #queue<T>(decide: () => T, unknown: (reason: string) => T): Promise<T> {
     return new Promise((answer) => {
-      this.#pending.push({ ...write, writeId, mayHaveLanded, answer });
+      this.#pending.push({
+        decide: () => {
+          const result = decide();
+          return () => answer(result);
+        },
+        fail: (reason) => answer(unknown(reason)),
+      });
       if (this.#pending.length === 1) setImmediate(() => this.#commitGroup());
     });
   }
@@ -154,26 +228,23 @@ class SqliteStore implements StateStore {
     const group = this.#pending.splice(0, GROUP_WRITES_MAX);
     if (group.length === 0) return;
     if (this.#pending.length > 0) setImmediate(() => this.#commitGroup());
-    const results: WriteResult[] = [];
+    const answers: (() => void)[] = [];
+    const nowMs = this.#clock.nowMs();
     try {
       this.#database.transaction(() => {
-        let latest = this.#database.latest();
-        for (const write of group) {
-          const result = this.#write(write, latest);
-          if (result.kind === 'ok') latest = Math.max(latest, result.revision);
-          results.push(result);
-        }
+        for (const each of group) answers.push(each.decide());
+        if (this.#sweeper.isDue(nowMs)) this.#sweeper.step(nowMs);
       });
     } catch (error) {
       this.#answerUnknown(group, error);
       return;
     }
-    for (const [at, write] of group.entries()) write.answer(results[at] as WriteResult);
+    for (const answer of answers) answer();
     this.#bell.ring();
   }
 
   /** Inside a transaction. */
-  #write(write: PendingWrite, latest: Revision): WriteResult {
+  #write(write: PendingWrite): WriteResult {
     const { key, value, expected, writeId } = write;
     const earlier = write.mayHaveLanded ? this.#database.revisionOf(key, writeId) : undefined;
     if (earlier !== undefined) return { kind: 'ok', revision: earlier, writeId };
@@ -185,22 +256,26 @@ class SqliteStore implements StateStore {
       case 'landed':
         return { kind: 'ok', revision: decision.revision, writeId };
       case 'write': {
-        const written = { key, revision: latest + 1, writeId, previous: decision.previous };
+        const revision = this.#database.latest() + 1;
+        const atMs = this.#clock.nowMs();
+        const written = { key, revision, writeId, previous: decision.previous, atMs };
         const change: StoredChange =
           value === undefined ? { kind: 'delete', ...written } : { kind: 'put', ...written, value };
-        this.#database.add(change);
+        this.#database.add(change, !this.#isKeptByAge(key));
         return { kind: 'ok', revision: change.revision, writeId };
       }
     }
   }
 
-  #answerUnknown(group: readonly PendingWrite[], error: unknown): void {
+  #isKeptByAge(key: string): boolean {
+    return this.#retention.historyPrefixes.some((prefix) => isUnder(prefix, key));
+  }
+
+  #answerUnknown(group: readonly Pending[], error: unknown): void {
     const reason = error instanceof Error ? error.message : String(error);
-    for (const { writeId, answer } of group) answer({ kind: 'unknown', writeId, reason });
+    for (const each of group) each.fail(reason);
     if (sqliteCode(error) === SQLITE_FULL) return;
-    for (const { writeId, answer } of this.#pending.splice(0)) {
-      answer({ kind: 'unknown', writeId, reason });
-    }
+    for (const each of this.#pending.splice(0)) each.fail(reason);
     this.#end();
   }
 

@@ -8,15 +8,29 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { nodeRandom } from '@rackwright/platform/node';
-import type { StoreUnderTest } from '../conformance/subject.ts';
+import {
+  bytes,
+  HandClock,
+  type StoreUnderTest,
+  TESTED_AGE_MS,
+  testedRetention,
+} from '../conformance/subject.ts';
 import { openSqliteStore } from './store.ts';
+import { SWEEP_PAUSE_MS } from './sweep.ts';
+
+/** Writes that let a sweep come to its end: more than the rows of any case take. */
+const SWEEPS = 20;
 
 export async function sqliteSubject(): Promise<StoreUnderTest> {
   const root = await mkdtemp(join(tmpdir(), 'rackwright-store-'));
   let life = 0;
   const folder = () => join(root, String(life));
-  const open = (restored = false) =>
-    openSqliteStore({ path: join(folder(), 'store.db'), random: nodeRandom(), restored });
+  const clock = new HandClock();
+  const retention = testedRetention(TESTED_AGE_MS);
+  const open = (restored = false) => {
+    const path = join(folder(), 'store.db');
+    return openSqliteStore({ path, random: nodeRandom(), clock, retention, restored });
+  };
   await mkdir(folder());
   const store = await open();
   const left = [store];
@@ -40,6 +54,13 @@ export async function sqliteSubject(): Promise<StoreUnderTest> {
       subject.second = after;
     },
     wait: (delayMs) => delay(delayMs),
+    async growOld() {
+      clock.move(TESTED_AGE_MS + 1);
+      for (let at = 0; at < SWEEPS; at += 1) {
+        clock.move(SWEEP_PAUSE_MS);
+        await subject.first.put(`sweeps.s${clock.nowMs()}`, bytes(''), 'absent');
+      }
+    },
     async dispose() {
       for (const each of left) await each.close();
       await rm(root, { recursive: true });

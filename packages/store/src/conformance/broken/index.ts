@@ -1,9 +1,13 @@
-/** Seven ways to be wrong that the suite must see (DESIGN §11: a check must be able to fail). */
+/** Ten ways to be wrong that the suite must see (DESIGN §11: a check must be able to fail). */
+
 import { agedOut } from './aged-out.ts';
+import { agelessLog } from './ageless-log.ts';
 import { earlyAcknowledgement } from './early-acknowledgement.ts';
+import { forgetfulLog } from './forgetful-log.ts';
 import { lostEvent } from './lost-event.ts';
 import { restoredInPlace } from './restored-in-place.ts';
 import { revisionReset } from './revision-reset.ts';
+import { shortPast } from './short-past.ts';
 import { staleGet } from './stale-get.ts';
 import { twoWinners } from './two-winners.ts';
 import type { BrokenStore } from './wrap.ts';
@@ -16,4 +20,7 @@ export const brokenStores: readonly BrokenStore[] = [
   earlyAcknowledgement,
   agedOut,
   restoredInPlace,
+  shortPast,
+  agelessLog,
+  forgetfulLog,
 ];

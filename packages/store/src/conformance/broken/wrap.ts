@@ -4,7 +4,7 @@ import { nodeRandom } from '@rackwright/platform/node';
 import type { StateStore } from '../../contract.ts';
 import type { MemoryDisk } from '../../memory/disk.ts';
 import { openMemoryStore } from '../../memory/store.ts';
-import type { StoreUnderTest } from '../subject.ts';
+import { HandClock, type StoreUnderTest, TESTED_AGE_MS, testedRetention } from '../subject.ts';
 
 /** One deliberately broken store and the case that was written to catch it. */
 export interface BrokenStore {
@@ -27,6 +27,8 @@ export function altered(good: StateStore, changed: Partial<StateStore>): StateSt
     delete: (key, expected, writeId) => good.delete(key, expected, writeId),
     watch: (from, prefix, signal) => good.watch(from, prefix, signal),
     history: (key) => good.history(key),
+    past: (key, limit, from) => good.past(key, limit, from),
+    log: good.log,
     latestRevision: () => good.latestRevision(),
     close: () => good.close(),
     ...changed,
@@ -39,8 +41,10 @@ export async function brokenSubject(
   wrap: (good: StateStore) => Promise<StateStore>,
   obeysRestored = true,
 ): Promise<StoreUnderTest> {
+  const clock = new HandClock();
+  const retention = testedRetention(TESTED_AGE_MS);
   const open = async (on: MemoryDisk, restored = false) =>
-    wrap(await openMemoryStore({ random: nodeRandom(), disk: on, restored }));
+    wrap(await openMemoryStore({ random: nodeRandom(), disk: on, clock, retention, restored }));
   const now = disk(false);
   const subject: StoreUnderTest = {
     first: await open(now),
@@ -56,6 +60,7 @@ export async function brokenSubject(
       subject.second = await open(now);
     },
     wait: (delayMs) => delay(delayMs),
+    growOld: async () => clock.move(TESTED_AGE_MS + 1),
     async dispose() {
       await subject.first.close();
       await subject.second.close();

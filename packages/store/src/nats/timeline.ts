@@ -1,0 +1,97 @@
+/**
+ * The timeline: a mirror of those of the bucket's changes that are kept by age. The bucket itself
+ * has no age, which would delete live values; the mirror has no number, only age.
+ *
+ *  T1 A change has the same revision in both, because a mirror keeps sequence numbers.
+ *  T2 A mirror belongs to one incarnation. A bucket that is made anew or opened as restored begins
+ *     another, since revisions of a lost stretch would be given again; the old one ages out.
+ *
+ * The mirror follows a moment later. A change that has left the bucket before it came is a gap,
+ * which `past` shows as the end of what is kept.
+ */
+import {
+  type JetStreamManager,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+  type StreamInfo,
+} from '@nats-io/jetstream';
+import type { Retention } from '../contract.ts';
+import { StoreError } from '../errors.ts';
+import { isNameInUse, isStreamNotFound } from './failures.ts';
+import { streamName, subjectOf } from './message.ts';
+
+const NANOS_PER_MS = 1_000_000;
+/** Characters of the incarnation in the mirror's name. */
+const INCARNATION_CHARS = 16;
+
+/** The mirror of a bucket's incarnation. */
+export function timelineName(bucket: string, incarnation: string): string {
+  return `TIMELINE_${bucket}_${incarnation.slice(0, INCARNATION_CHARS)}`;
+}
+
+/** A duration as streams have it. */
+export function nanos(durationMs: number): number {
+  return durationMs * NANOS_PER_MS;
+}
+
+/** Finds or makes a stream, and gives it the age that is wanted now. Throws what the server says. */
+export async function openAgingStream(
+  manager: JetStreamManager,
+  wanted: Partial<StreamConfig> & { readonly name: string; readonly max_age: number },
+): Promise<StreamInfo> {
+  const found = await findOrAdd(manager, wanted);
+  if (found.config.max_age === wanted.max_age) return found;
+  return manager.streams.update(wanted.name, { ...found.config, max_age: wanted.max_age });
+}
+
+async function findOrAdd(
+  manager: JetStreamManager,
+  wanted: Partial<StreamConfig> & { readonly name: string },
+): Promise<StreamInfo> {
+  try {
+    return await manager.streams.info(wanted.name);
+  } catch (error) {
+    if (!isStreamNotFound(error)) throw error;
+  }
+  try {
+    return await manager.streams.add(wanted);
+  } catch (error) {
+    if (!isNameInUse(error)) throw error;
+    return manager.streams.info(wanted.name);
+  }
+}
+
+/** Opens the mirror; undefined when nothing is kept by age. Throws `wrongConfiguration`. */
+export async function openTimeline(
+  manager: JetStreamManager,
+  bucket: string,
+  incarnation: string,
+  replicas: number,
+  retention: Retention,
+): Promise<string | undefined> {
+  if (retention.historyPrefixes.length === 0) return undefined;
+  const name = timelineName(bucket, incarnation);
+  const subjects = retention.historyPrefixes.map((prefix) => subjectOf(bucket, `${prefix}.>`));
+  const { config } = await openAgingStream(manager, {
+    name,
+    mirror: {
+      name: streamName(bucket),
+      subject_transforms: subjects.map((subject) => ({ src: subject, dest: subject })),
+    },
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    max_age: nanos(retention.historyAgeMs),
+    num_replicas: replicas,
+    allow_direct: false,
+    mirror_direct: false,
+    deny_delete: true,
+  });
+  const mirrored = config.mirror?.subject_transforms?.map(({ src }) => src) ?? [];
+  const missing = subjects.filter((subject) => !mirrored.includes(subject));
+  if (config.mirror?.name === streamName(bucket) && missing.length === 0) return name;
+  throw new StoreError(
+    'wrongConfiguration',
+    `stream ${name} is no mirror of ${subjects.join(' and ')}; remove it, and it is made again`,
+  );
+}
