@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/agent/v1/journal.proto.
  */
 export const file_rackwright_agent_v1_journal: GenFile = /*@__PURE__*/
-  fileDesc("CiFyYWNrd3JpZ2h0L2FnZW50L3YxL2pvdXJuYWwucHJvdG8SE3JhY2t3cmlnaHQuYWdlbnQudjEi/AQKDUpvdXJuYWxSZWNvcmQSKAoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNgoHc3RhcnRlZBgCIAEoCzIjLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbFN0YXJ0ZWRIABI6CghyZWNlaXZlZBgDIAEoCzImLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uUmVjZWl2ZWRIABI0CgViZWd1bhgEIAEoCzIjLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uQmVndW5IABI0CgVlbmRlZBgFIAEoCzIjLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uRW5kZWRIABI3CghhbnN3ZXJlZBgGIAEoCzIjLnJhY2t3cmlnaHQuYWdlbnQudjEuUmVwb3J0QW5zd2VyZWRIABI8Cglmb3Jnb3R0ZW4YByABKAsyJy5yYWNrd3JpZ2h0LmFnZW50LnYxLk9wZXJhdGlvbkZvcmdvdHRlbkgAEjgKDGdyYW50X29wZW5lZBgIIAEoCzIgLnJhY2t3cmlnaHQuYWdlbnQudjEuR3JhbnRPcGVuZWRIABI2CgtncmFudF9ib3VuZBgJIAEoCzIfLnJhY2t3cmlnaHQuYWdlbnQudjEuR3JhbnRCb3VuZEgAEjgKDGdyYW50X2Nsb3NlZBgKIAEoCzIgLnJhY2t3cmlnaHQuYWdlbnQudjEuR3JhbnRDbG9zZWRIABI0CgpzdG9yZV9zZWVuGAsgASgLMh4ucmFja3dyaWdodC5hZ2VudC52MS5TdG9yZVNlZW5IAEIICgZyZWNvcmQibAoOSm91cm5hbFN0YXJ0ZWQSCgoCaWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBBIVCg1sYXN0X3NlcXVlbmNlGAMgASgEEgwKBGxpZmUYBCABKAYSFQoNZWFybGllcl9saXZlcxgFIAMoBiJGChFPcGVyYXRpb25SZWNlaXZlZBIxCglvcGVyYXRpb24YASABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLk9wZXJhdGlvbiImCg5PcGVyYXRpb25CZWd1bhIUCgxvcGVyYXRpb25faWQYASABKAkiPQoOT3BlcmF0aW9uRW5kZWQSKwoGcmVwb3J0GAEgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnQiJgoOUmVwb3J0QW5zd2VyZWQSFAoMb3BlcmF0aW9uX2lkGAEgASgJIioKEk9wZXJhdGlvbkZvcmdvdHRlbhIUCgxvcGVyYXRpb25faWQYASABKAki7QEKC0dyYW50T3BlbmVkEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIRCglob3N0X25hbWUYAyABKAkSDAoEbWFjcxgEIAMoCRISCgpib290X3Rva2VuGAUgASgJEi0KCW9wZW5fdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlc2N1ZRgIIAEoCBIRCglkaXNjb3ZlcnkYCSABKAgiNgoKR3JhbnRCb3VuZBIUCgxvcGVyYXRpb25faWQYASABKAkSEgoKcHVibGljX2tleRgCIAEoDCIjCgtHcmFudENsb3NlZBIUCgxvcGVyYXRpb25faWQYASABKAkiVQoJU3RvcmVTZWVuEhMKC2luY2FybmF0aW9uGAEgASgJEhAKCHJldmlzaW9uGAIgASgEEhAKCGFjY2VwdGVkGAMgASgIEg8KB3JlZnVzZWQYBCABKAliBnByb3RvMw", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report]);
+  fileDesc("CiFyYWNrd3JpZ2h0L2FnZW50L3YxL2pvdXJuYWwucHJvdG8SE3JhY2t3cmlnaHQuYWdlbnQudjEivQUKDUpvdXJuYWxSZWNvcmQSKAoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNgoHc3RhcnRlZBgCIAEoCzIjLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbFN0YXJ0ZWRIABI6CghyZWNlaXZlZBgDIAEoCzImLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uUmVjZWl2ZWRIABI0CgViZWd1bhgEIAEoCzIjLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uQmVndW5IABI0CgVlbmRlZBgFIAEoCzIjLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uRW5kZWRIABI3CghhbnN3ZXJlZBgGIAEoCzIjLnJhY2t3cmlnaHQuYWdlbnQudjEuUmVwb3J0QW5zd2VyZWRIABI8Cglmb3Jnb3R0ZW4YByABKAsyJy5yYWNrd3JpZ2h0LmFnZW50LnYxLk9wZXJhdGlvbkZvcmdvdHRlbkgAEjgKDGdyYW50X29wZW5lZBgIIAEoCzIgLnJhY2t3cmlnaHQuYWdlbnQudjEuR3JhbnRPcGVuZWRIABI2CgtncmFudF9ib3VuZBgJIAEoCzIfLnJhY2t3cmlnaHQuYWdlbnQudjEuR3JhbnRCb3VuZEgAEjgKDGdyYW50X2Nsb3NlZBgKIAEoCzIgLnJhY2t3cmlnaHQuYWdlbnQudjEuR3JhbnRDbG9zZWRIABI0CgpzdG9yZV9zZWVuGAsgASgLMh4ucmFja3dyaWdodC5hZ2VudC52MS5TdG9yZVNlZW5IABI/ChBncmFudF9oYW5kZWRfb2ZmGAwgASgLMiMucmFja3dyaWdodC5hZ2VudC52MS5HcmFudEhhbmRlZE9mZkgAQggKBnJlY29yZCJsCg5Kb3VybmFsU3RhcnRlZBIKCgJpZBgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgEEhUKDWxhc3Rfc2VxdWVuY2UYAyABKAQSDAoEbGlmZRgEIAEoBhIVCg1lYXJsaWVyX2xpdmVzGAUgAygGIkYKEU9wZXJhdGlvblJlY2VpdmVkEjEKCW9wZXJhdGlvbhgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uIiYKDk9wZXJhdGlvbkJlZ3VuEhQKDG9wZXJhdGlvbl9pZBgBIAEoCSI9Cg5PcGVyYXRpb25FbmRlZBIrCgZyZXBvcnQYASABKAsyGy5yYWNrd3JpZ2h0LmFnZW50LnYxLlJlcG9ydCImCg5SZXBvcnRBbnN3ZXJlZBIUCgxvcGVyYXRpb25faWQYASABKAkiKgoST3BlcmF0aW9uRm9yZ290dGVuEhQKDG9wZXJhdGlvbl9pZBgBIAEoCSLtAQoLR3JhbnRPcGVuZWQSFAoMb3BlcmF0aW9uX2lkGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEhEKCWhvc3RfbmFtZRgDIAEoCRIMCgRtYWNzGAQgAygJEhIKCmJvb3RfdG9rZW4YBSABKAkSLQoJb3Blbl90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVzY3VlGAggASgIEhEKCWRpc2NvdmVyeRgJIAEoCCI2CgpHcmFudEJvdW5kEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRISCgpwdWJsaWNfa2V5GAIgASgMIiMKC0dyYW50Q2xvc2VkEhQKDG9wZXJhdGlvbl9pZBgBIAEoCSJaCg5HcmFudEhhbmRlZE9mZhIUCgxvcGVyYXRpb25faWQYASABKAkSHQoVaGFuZF9vZmZfb3BlcmF0aW9uX2lkGAIgASgJEhMKC2Rlc3RydWN0aXZlGAMgASgIIlUKCVN0b3JlU2VlbhITCgtpbmNhcm5hdGlvbhgBIAEoCRIQCghyZXZpc2lvbhgCIAEoBBIQCghhY2NlcHRlZBgDIAEoCBIPCgdyZWZ1c2VkGAQgASgJYgZwcm90bzM", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report]);
 
 /**
  * JournalRecord is one durable line of the agent's journal.
@@ -92,6 +92,12 @@ export type JournalRecord = Message<"rackwright.agent.v1.JournalRecord"> & {
      */
     value: StoreSeen;
     case: "storeSeen";
+  } | {
+    /**
+     * @generated from field: rackwright.agent.v1.GrantHandedOff grant_handed_off = 12;
+     */
+    value: GrantHandedOff;
+    case: "grantHandedOff";
   } | { case: undefined; value?: undefined };
 };
 
@@ -333,6 +339,38 @@ export const GrantClosedSchema: GenMessage<GrantClosed> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_journal, 9);
 
 /**
+ * GrantHandedOff: the control plane has recorded the end of a step that takes the runner away. The
+ * step may act now, and the boot takes no other order any more.
+ *
+ * @generated from message rackwright.agent.v1.GrantHandedOff
+ */
+export type GrantHandedOff = Message<"rackwright.agent.v1.GrantHandedOff"> & {
+  /**
+   * @generated from field: string operation_id = 1;
+   */
+  operationId: string;
+
+  /**
+   * @generated from field: string hand_off_operation_id = 2;
+   */
+  handOffOperationId: string;
+
+  /**
+   * It may begin only under a valid work lease.
+   *
+   * @generated from field: bool destructive = 3;
+   */
+  destructive: boolean;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.GrantHandedOff.
+ * Use `create(GrantHandedOffSchema)` to create a new message.
+ */
+export const GrantHandedOffSchema: GenMessage<GrantHandedOff> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_journal, 10);
+
+/**
  * @generated from message rackwright.agent.v1.StoreSeen
  */
 export type StoreSeen = Message<"rackwright.agent.v1.StoreSeen"> & {
@@ -367,5 +405,5 @@ export type StoreSeen = Message<"rackwright.agent.v1.StoreSeen"> & {
  * Use `create(StoreSeenSchema)` to create a new message.
  */
 export const StoreSeenSchema: GenMessage<StoreSeen> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_journal, 10);
+  messageDesc(file_rackwright_agent_v1_journal, 11);
 
