@@ -15,6 +15,7 @@ export {
   type RequestOutcome,
   type TurnResult,
 } from './reconcile.ts';
+export { heldBy } from './refusal.ts';
 export { createMethod, isCreation, keptIds } from './request-ids.ts';
 export {
   confirm,

@@ -192,6 +192,7 @@ export const requests: { readonly [R in RequestKind]: { readonly [S in State]: C
   releaseHold: everywhere(accept),
   delete: everywhere(accept),
   cancelDelete: everywhere(accept),
+  note: everywhere(accept),
   update: everywhere(accept),
 };
 
@@ -282,5 +283,6 @@ export const requestsDuringRun: { readonly [R in RequestKind]: { readonly [K in 
       'the removal has begun and cannot be taken back; make the host known again afterwards',
     ),
   },
+  note: whileAny(accept),
   update: { ...whileAny(accept), [RunKind.DELETE]: removing },
 };

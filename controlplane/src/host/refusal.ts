@@ -123,7 +123,7 @@ export function claimedText({ status }: Turn): string {
 }
 
 /** "busy: clean 3 holds the host (at power.off) since …" */
-function heldBy(run: Run): string {
+export function heldBy(run: Run): string {
   const at = run.steps[run.currentStep]?.name ?? 'its end';
   return `busy: ${runName(run)} holds the host (at ${at}) ${sinceText(run.startTime)}`;
 }

@@ -21,7 +21,8 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
     turn.record.requestIds = keptIds(turn.record.requestIds, requestId);
   }
   if (request.kind === 'delete' && isDeletionStanding(turn, request)) return undefined;
-  causedBy(turn, by.actor, `${request.kind} requested`, requestId);
+  const cause = request.kind === 'note' ? request.text : `${request.kind} requested`;
+  causedBy(turn, by.actor, cause, requestId);
   switch (request.kind) {
     case 'verify':
       return start(turn, RunKind.VERIFY, by);
@@ -65,6 +66,8 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
       return remove(turn, request, by);
     case 'update':
       return update(turn, request);
+    case 'note':
+      return undefined;
   }
 }
 

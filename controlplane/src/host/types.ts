@@ -65,6 +65,8 @@ type Asked =
     }
   | { readonly kind: 'delete'; readonly mode?: DeletionMode; readonly reason: string }
   | { readonly kind: 'cancelDelete'; readonly reason: string }
+  /** A line in the timeline, and nothing else. */
+  | { readonly kind: 'note'; readonly text: string }
   /** Spec and labels as they shall be: validated and merged already. */
   | {
       readonly kind: 'update';
