@@ -1,0 +1,341 @@
+/**
+ * What steps can do: for each action its field, what goes with it, and the arguments that the
+ * engine gets.
+ */
+import { RerunClass } from '@rackwright/api';
+import {
+  argumentName,
+  base64Problem,
+  directoryProblem,
+  diskProblem,
+  environmentName,
+  headerName,
+  imageProblem,
+  lineProblem,
+  modeProblem,
+  oneOf,
+  partitionProblem,
+  pathProblem,
+  urlProblem,
+  waitProblem,
+} from './checks.ts';
+import type { Surroundings } from './expression/references.ts';
+import {
+  choice,
+  entriesOf,
+  type Field,
+  type Fields,
+  fieldsOf,
+  interpolated,
+  itemsOf,
+  plainText,
+  type Reading,
+  someUpTo,
+  upTo,
+} from './fields.ts';
+import {
+  bmcArgumentsMax,
+  commandArgumentsMax,
+  environmentMax,
+  headersMax,
+  reasonCharsMax,
+  sourceBytesMax,
+} from './limits.ts';
+import { quoted } from './problems.ts';
+import { type TextCheck, type TextTemplate } from './text.ts';
+import type { Action, ParsedArgument } from './types.ts';
+
+/** Where an action is read. */
+export interface ActionPlace {
+  readonly reading: Reading;
+  readonly around: Surroundings;
+  /** The action's own field. */
+  readonly field: Field;
+  /** Fields of the step that go with it. */
+  readonly beside: Fields;
+}
+
+export interface ReadAction {
+  /** What the engine calls it. */
+  readonly step: string;
+  readonly arguments: readonly ParsedArgument[];
+  /** Whether data may be lost when the step does not say. */
+  readonly destructive: boolean;
+}
+
+export interface ActionKind {
+  /** Fields of the step that go with this action, beside those of every step. */
+  readonly beside: readonly string[];
+  /** What may follow an interruption; undefined: the step says whether it is idempotent. */
+  readonly rerunClass: RerunClass | undefined;
+  readonly read: (place: ActionPlace) => ReadAction | undefined;
+}
+
+const anyText = upTo(sourceBytesMax);
+const interpreters = ['/bin/sh', '/usr/bin/node'];
+
+const script: ActionKind = {
+  beside: ['interpreter', 'environment', 'idempotent', 'destructive', 'handOff'],
+  rerunClass: undefined,
+  read: (place) => ({
+    step: 'run.script',
+    arguments: [
+      ...text(place, 'script', place.field, someUpTo(sourceBytesMax)),
+      ...text(
+        place,
+        'interpreter',
+        place.beside.get('interpreter'),
+        oneOf(interpreters),
+        '/bin/sh',
+      ),
+      ...texts(place, 'environment', place.beside.get('environment'), environment),
+    ],
+    destructive: true,
+  }),
+};
+
+const command: ActionKind = {
+  beside: ['idempotent', 'destructive', 'handOff'],
+  rerunClass: undefined,
+  read: (place) => {
+    const known = ['image', 'arguments', 'environment', 'directory'];
+    const fields = mapWith(place, known, 'image');
+    return {
+      step: 'run.command',
+      arguments: [
+        ...text(place, 'image', fields.get('image'), imageProblem),
+        ...list(place, 'arguments', fields.get('arguments'), commandArgumentsMax),
+        ...texts(place, 'environment', fields.get('environment'), environment),
+        ...text(place, 'directory', fields.get('directory'), directoryProblem),
+      ],
+      destructive: true,
+    };
+  },
+};
+
+const file: ActionKind = {
+  beside: ['destructive'],
+  rerunClass: RerunClass.SAFE,
+  read: (place) => {
+    const onDisk = ['partition', 'filesystem'];
+    const known = ['path', 'content', 'encoding', 'mode', 'disk', ...onDisk];
+    const fields = mapWith(place, known, 'path', 'content');
+    const isOnDisk = fields.has('disk');
+    for (const name of onDisk) {
+      const field = fields.get(name);
+      if (field === undefined || isOnDisk) continue;
+      place.reading.problems.add(field.at, field.path, 'goes with disk only; name the disk too');
+    }
+    const encodingField = fields.get('encoding');
+    const encoding =
+      encodingField && choice(place.reading, encodingField, ['text', 'base64'] as const);
+    const content = encoding === 'base64' ? base64Problem : anyText;
+    return {
+      step: 'run.file',
+      arguments: [
+        ...text(place, 'path', fields.get('path'), pathProblem),
+        ...text(place, 'content', fields.get('content'), content),
+        { name: 'encoding', kind: 'text', text: constant(encoding ?? 'text') },
+        ...text(place, 'mode', fields.get('mode'), modeProblem, '0644'),
+        ...text(place, 'disk', fields.get('disk'), diskProblem),
+        ...text(place, 'partition', fields.get('partition'), partitionProblem),
+        ...text(place, 'filesystem', fields.get('filesystem'), oneOf(['ext4', 'xfs', 'vfat'])),
+      ],
+      destructive: isOnDisk,
+    };
+  },
+};
+
+const powerSteps = { off: 'powerOff', on: 'powerOn', reboot: 'reboot', disk: 'bootDisk' } as const;
+
+const power: ActionKind = {
+  beside: [],
+  rerunClass: RerunClass.SAFE,
+  read: ({ reading, field }) => {
+    const names = Object.keys(powerSteps) as (keyof typeof powerSteps)[];
+    const wanted = choice(reading, field, names);
+    if (wanted === undefined) return undefined;
+    return { step: powerSteps[wanted], arguments: [], destructive: false };
+  },
+};
+
+/** "interface.step", as agents and runners name theirs. */
+const stepName = /^[a-z]+\.[a-z][a-z0-9_]*$/;
+
+const bmc: ActionKind = {
+  beside: ['arguments', 'idempotent', 'destructive'],
+  rerunClass: undefined,
+  read: (place) => {
+    const wanted = 'must be a step of the BMC, as management.clear_event_log';
+    const step = plainText(place.reading, place.field, (name) => {
+      if (name.startsWith('run.')) return `${wanted}; ${quoted(name)} runs in the runner`;
+      return stepName.test(name) ? undefined : `${wanted}, not ${quoted(name)}`;
+    });
+    if (step === undefined) return undefined;
+    const entries = named(place, place.beside.get('arguments'), {
+      max: bmcArgumentsMax,
+      pattern: argumentName,
+      wanted: 'letters, digits and "_", beginning with a small letter',
+    });
+    const args = entries.map(([name, each]) => ({ name, kind: 'text', text: each }) as const);
+    return { step, arguments: args, destructive: false };
+  },
+};
+
+const wait: ActionKind = {
+  beside: [],
+  rerunClass: RerunClass.SAFE,
+  read: (place) => ({
+    step: 'wait',
+    arguments: text(place, 'seconds', place.field, waitProblem),
+    destructive: false,
+  }),
+};
+
+const hold: ActionKind = {
+  beside: [],
+  rerunClass: RerunClass.SAFE,
+  read: (place) => ({
+    step: 'hold',
+    arguments: text(place, 'reason', place.field, someUpTo(reasonCharsMax)),
+    destructive: false,
+  }),
+};
+
+const webhook: ActionKind = {
+  beside: ['idempotent'],
+  rerunClass: undefined,
+  read: (place) => {
+    const fields = mapWith(place, ['url', 'method', 'body', 'headers'], 'url');
+    return {
+      step: 'webhook',
+      arguments: [
+        ...text(place, 'url', fields.get('url'), urlProblem),
+        ...text(place, 'method', fields.get('method'), oneOf(['POST', 'PUT']), 'POST'),
+        ...text(place, 'body', fields.get('body'), anyText),
+        ...texts(place, 'headers', fields.get('headers'), {
+          max: headersMax,
+          pattern: headerName,
+          wanted: 'letters, digits and "-"',
+          check: lineProblem,
+        }),
+      ],
+      destructive: false,
+    };
+  },
+};
+
+/** All of them, by the field that chooses them. */
+export const actions: Readonly<Record<Action, ActionKind>> = {
+  script,
+  command,
+  file,
+  power,
+  bmc,
+  wait,
+  hold,
+  webhook,
+};
+
+export const actionNames = Object.keys(actions) as Action[];
+
+/** Every field that goes with some actions only. */
+export const besideNames: readonly string[] = [
+  ...new Set(Object.values(actions).flatMap(({ beside }) => beside)),
+];
+
+interface Names {
+  readonly max: number;
+  readonly pattern: RegExp;
+  /** What a name has, for messages. */
+  readonly wanted: string;
+  readonly check?: TextCheck;
+}
+
+const environment: Names = {
+  max: environmentMax,
+  pattern: environmentName,
+  wanted: 'letters, digits and "_", not beginning with a digit',
+};
+
+/** The fields of an action that is a map; those that must be there are asked for. */
+function mapWith(
+  { reading, field }: ActionPlace,
+  known: readonly string[],
+  ...required: readonly string[]
+): Fields {
+  const fields = fieldsOf(reading, field, known);
+  if (field.node.kind !== 'map') return fields;
+  for (const name of required) {
+    if (fields.has(name)) continue;
+    reading.problems.add(field.at, field.path, `has no ${name}; it is required`);
+  }
+  return fields;
+}
+
+function text(
+  { reading, around }: ActionPlace,
+  name: string,
+  field: Field | undefined,
+  check: TextCheck,
+  otherwise?: string,
+): ParsedArgument[] {
+  if (field === undefined) {
+    return otherwise === undefined ? [] : [{ name, kind: 'text', text: constant(otherwise) }];
+  }
+  // Modes and partitions are often written without quotes.
+  const isLenient = name === 'mode' || name === 'partition';
+  const read = interpolated(reading, field, around, check, isLenient);
+  return read === undefined ? [] : [{ name, kind: 'text', text: read }];
+}
+
+function list(
+  { reading, around }: ActionPlace,
+  name: string,
+  field: Field | undefined,
+  max: number,
+): ParsedArgument[] {
+  if (field === undefined) return [];
+  const items = itemsOf(reading, field);
+  if (items.length > max) {
+    const message = `has ${items.length} entries; at most ${max} are taken`;
+    reading.problems.add(field.at, field.path, message);
+  }
+  const read = items.map((item) => interpolated(reading, item, around, anyText, true));
+  return [{ name, kind: 'list', items: read.filter((each) => each !== undefined) }];
+}
+
+function texts(
+  place: ActionPlace,
+  name: string,
+  field: Field | undefined,
+  names: Names,
+): ParsedArgument[] {
+  if (field === undefined) return [];
+  return [{ name, kind: 'map', entries: named(place, field, names) }];
+}
+
+function named(
+  { reading, around }: ActionPlace,
+  field: Field | undefined,
+  { max, pattern, wanted, check = anyText }: Names,
+): readonly (readonly [string, TextTemplate])[] {
+  if (field === undefined) return [];
+  const entries = entriesOf(reading, field);
+  const { problems } = reading;
+  if (entries.length > max) {
+    const message = `has ${entries.length} entries; at most ${max} are taken`;
+    problems.add(field.at, field.path, message);
+  }
+  return entries.flatMap((entry) => {
+    if (!pattern.test(entry.name)) {
+      problems.add(entry.at, entry.path, `${quoted(entry.name)} is no name here; it has ${wanted}`);
+    }
+    const read = interpolated(reading, entry, around, check, true);
+    return read === undefined ? [] : [[entry.name, read] as const];
+  });
+}
+
+function constant(value: string): TextTemplate {
+  return { pieces: [value], constant: value, check: () => undefined, path: '', at: 0 };
+}

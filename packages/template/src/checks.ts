@@ -1,0 +1,80 @@
+/** Whether the texts of steps are what their actions need. */
+import { durationProblem } from './duration.ts';
+import {
+  imageCharsMax,
+  partitionMax,
+  pathCharsMax,
+  urlCharsMax,
+  waitSecondsMax,
+} from './limits.ts';
+import { quoted } from './problems.ts';
+import type { TextCheck } from './text.ts';
+
+const pinned =
+  /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?(?:\/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+@sha256:[0-9a-f]{64}$/;
+
+export const imageProblem: TextCheck = (text) => {
+  if (text.length <= imageCharsMax && pinned.test(text)) return undefined;
+  const wanted = 'registry.example.org/tools/check@sha256: and 64 hex digits';
+  if (text.includes('@')) return `is no image reference; it has the form ${wanted}`;
+  return `must name the image by digest, for a tag can change: ${wanted}`;
+};
+
+export const pathProblem: TextCheck = (text) => {
+  const parts = text.split('/');
+  const isPlain = text.startsWith('/') && !text.endsWith('/') && text.length <= pathCharsMax;
+  if (isPlain && !parts.includes('..') && !parts.includes('.') && !/[\r\n]/.test(text)) {
+    return undefined;
+  }
+  return `must be the whole path of a file, without ".." and up to ${pathCharsMax} characters`;
+};
+
+export const directoryProblem: TextCheck = (text) =>
+  text === '/' ? undefined : pathProblem(text)?.replace('a file', 'a folder');
+
+export const modeProblem: TextCheck = (text) =>
+  /^0[0-7]{3}$/.test(text) ? undefined : 'must be a mode in octal digits, as "0644"';
+
+export const diskProblem: TextCheck = (text) =>
+  /^[^\s/]{1,64}$/.test(text)
+    ? undefined
+    : 'must be the serial or WWN of a disk, 1 to 64 characters without blanks';
+
+export const partitionProblem: TextCheck = (text) => {
+  const number = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (number >= 1 && number <= partitionMax) return undefined;
+  return `must be the number of a partition, 1 to ${partitionMax}`;
+};
+
+export function oneOf(values: readonly string[]): TextCheck {
+  return (text) =>
+    values.includes(text) ? undefined : `must be one of ${values.join(', ')}, not ${quoted(text)}`;
+}
+
+/** The text must be base64, with its padding. */
+export const base64Problem: TextCheck = (text) => {
+  const packed = text.replaceAll(/\s/g, '');
+  const fits = packed.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(packed);
+  return fits ? undefined : 'must be base64, for encoding says so';
+};
+
+export const urlProblem: TextCheck = (text) => {
+  const wanted = 'must be an address as https://hooks.example.org/done';
+  if (text.length > urlCharsMax) return `has ${text.length} characters; ${urlCharsMax} are taken`;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol) || /\s/.test(text)) return wanted;
+  if (url.username === '' && url.password === '') return undefined;
+  return 'must hold no user name and no password, for everyone who reads templates sees them';
+};
+
+/** A header's value, or any text of one line. */
+export const lineProblem: TextCheck = (text) =>
+  /[\r\n]/.test(text) || text.length > urlCharsMax
+    ? `must be one line of at most ${urlCharsMax} characters`
+    : undefined;
+
+export const waitProblem: TextCheck = (text) => durationProblem(text, waitSecondsMax);
+
+export const environmentName = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+export const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/;
+export const argumentName = /^[a-z][A-Za-z0-9_]{0,62}$/;

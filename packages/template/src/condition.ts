@@ -1,0 +1,49 @@
+/** What is left of a condition when the turn of its step comes. */
+import { StepState } from '@rackwright/api';
+import { evaluate, type Known } from './expression/evaluate.ts';
+import { parseExpression } from './expression/parse.ts';
+import type { stepStates } from './expression/references.ts';
+import { expressionDepthMax, renderedBytesMax } from './limits.ts';
+import type { StepOutcome } from './types.ts';
+
+const states: Readonly<Record<StepState, (typeof stepStates)[number]>> = {
+  [StepState.UNSPECIFIED]: 'pending',
+  [StepState.PENDING]: 'pending',
+  [StepState.RUNNING]: 'running',
+  [StepState.SUCCEEDED]: 'succeeded',
+  [StepState.FAILED]: 'failed',
+  [StepState.SKIPPED]: 'skipped',
+};
+
+/** What stands in a rendered condition may be longer than what people write. */
+const residualLimits = { charsMax: renderedBytesMax, depthMax: expressionDepthMax + 2 };
+
+/**
+ * Whether a rendered condition holds now. An empty one always does; one that cannot be read never.
+ * Steps that are not in the map are pending.
+ */
+export function conditionHolds(
+  condition: string,
+  steps: ReadonlyMap<string, StepOutcome>,
+): boolean {
+  if (condition === '') return true;
+  const parsed = parseExpression(condition, residualLimits);
+  if (parsed.kind === 'bad') return false;
+  const result = evaluate(parsed.expression, ([root, name, field]) =>
+    root === 'steps' ? fieldOf(steps.get(String(name)), field) : { value: undefined },
+  );
+  return 'value' in result && result.value === true;
+}
+
+function fieldOf(outcome: StepOutcome | undefined, field: string | number | undefined): Known {
+  switch (field) {
+    case 'state':
+      return { value: states[outcome?.state ?? StepState.PENDING] };
+    case 'exitCode':
+      return { value: outcome?.exitCode === undefined ? undefined : BigInt(outcome.exitCode) };
+    case 'output':
+      return { value: outcome?.lastOutput ?? '' };
+    default:
+      return { value: undefined };
+  }
+}

@@ -1,0 +1,166 @@
+/** Reads the fields of maps: types, bounds and unknown names, each problem where it stands. */
+import type { Node, ScalarNode } from './document.ts';
+import type { Surroundings } from './expression/references.ts';
+import { meant, type Problems, quoted } from './problems.ts';
+import { type TextCheck, type TextTemplate, textTemplate } from './text.ts';
+
+/** What reading needs at every place. */
+export interface Reading {
+  readonly source: string;
+  readonly problems: Problems;
+}
+
+export interface Field {
+  readonly node: Node;
+  /** Where its name stands, or the list item begins. */
+  readonly at: number;
+  readonly path: string;
+}
+
+export type Fields = ReadonlyMap<string, Field>;
+
+const nothing: Fields = new Map();
+
+/** The fields of a map; unknown ones are problems. */
+export function fieldsOf(reading: Reading, field: Field, known: readonly string[]): Fields {
+  const fields = new Map<string, Field>();
+  for (const each of entriesOf(reading, field)) {
+    if (known.includes(each.name)) fields.set(each.name, each);
+    else {
+      const message = `there is no field ${quoted(each.name)} here${meant(each.name, known)}`;
+      reading.problems.add(each.at, each.path, message);
+    }
+  }
+  return fields.size === 0 ? nothing : fields;
+}
+
+/** Names that people choose, with what they stand for. */
+export function entriesOf(
+  { problems }: Reading,
+  { node, path }: Field,
+): readonly (Field & { readonly name: string })[] {
+  if (node.kind !== 'map') {
+    problems.add(node.at, path, `must be a map of names and values, not ${kindOf(node)}`);
+    return [];
+  }
+  return node.entries.map(({ key, at, value }) => ({
+    name: key,
+    node: value,
+    at,
+    path: path === '' ? key : `${path}.${key}`,
+  }));
+}
+
+export function itemsOf({ problems }: Reading, { node, path }: Field): readonly Field[] {
+  if (node.kind === 'list') {
+    return node.items.map((item, index) => ({
+      node: item,
+      at: item.at,
+      path: `${path}[${index}]`,
+    }));
+  }
+  problems.add(node.at, path, `must be a list, not ${kindOf(node)}`);
+  return [];
+}
+
+/** A text in which nothing is filled in. */
+export function plainText(reading: Reading, field: Field, check: TextCheck): string | undefined {
+  const scalar = textScalar(reading, field);
+  if (scalar === undefined) return undefined;
+  const { problems } = reading;
+  const problem = scalar.text.includes('{{') ? 'takes no {{ … }}' : check(scalar.text);
+  if (problem === undefined) return scalar.text;
+  problems.add(scalar.at, field.path, problem);
+  return undefined;
+}
+
+export function choice<T extends string>(
+  reading: Reading,
+  field: Field,
+  values: readonly T[],
+): T | undefined {
+  const { problems } = reading;
+  const { node, path } = field;
+  // YAML readers of 1.1 have taught people that "off" may be a boolean.
+  if (node.kind === 'scalar' && values.some((value) => value === node.text)) return node.text as T;
+  const said = node.kind === 'scalar' ? quoted(node.text) : kindOf(node);
+  const hint = node.kind === 'scalar' ? meant(node.text, values) : '';
+  problems.add(node.at, path, `must be one of ${values.join(', ')}, not ${said}${hint}`);
+  return undefined;
+}
+
+export function truth({ problems }: Reading, { node, path }: Field): boolean | undefined {
+  if (node.kind === 'scalar' && node.type === 'boolean') return node.text === 'true';
+  problems.add(node.at, path, `must be true or false, not ${kindOf(node)}`);
+  return undefined;
+}
+
+/** A whole number between 0 and `maximum`. */
+export function whole(
+  { problems }: Reading,
+  { node, path }: Field,
+  maximum: number,
+): number | undefined {
+  const value = node.kind === 'scalar' && node.type === 'integer' ? Number(node.text) : Number.NaN;
+  if (value >= 0 && value <= maximum) return value;
+  const said = node.kind === 'scalar' ? quoted(node.text) : kindOf(node);
+  problems.add(node.at, path, `must be a whole number from 0 to ${maximum}, not ${said}`);
+  return undefined;
+}
+
+/** A text with expressions; with `lenient` also a number or a boolean, as it is written. */
+export function interpolated(
+  reading: Reading,
+  field: Field,
+  around: Surroundings,
+  check: TextCheck,
+  lenient = false,
+): TextTemplate | undefined {
+  const scalar = textScalar(reading, field, lenient);
+  if (scalar === undefined) return undefined;
+  return textTemplate({ ...reading, scalar, path: field.path, around }, check);
+}
+
+export function textScalar(
+  { problems }: Reading,
+  { node, path }: Field,
+  lenient = false,
+): ScalarNode | undefined {
+  if (node.kind === 'scalar') {
+    if (node.type === 'text') return node;
+    if (lenient && (node.type === 'integer' || node.type === 'boolean')) return node;
+    const hint = node.type === 'null' ? '' : `; put it in quotes: ${quoted(node.text)}`;
+    problems.add(node.at, path, `must be a text, not ${kindOf(node)}${hint}`);
+    return undefined;
+  }
+  const braces = node.kind === 'map' && node.entries.length === 0;
+  const hint = braces ? '; put a text with {{ … }} in quotes' : '';
+  problems.add(node.at, path, `must be a text, not ${kindOf(node)}${hint}`);
+  return undefined;
+}
+
+const scalarKinds = {
+  text: 'a text',
+  integer: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+  null: 'nothing',
+} as const;
+
+function kindOf(node: Node): string {
+  if (node.kind === 'scalar') return scalarKinds[node.type];
+  return node.kind === 'map' ? 'a map' : 'a list';
+}
+
+/** One line or more, of a bounded number of characters. */
+export function upTo(charsMax: number): TextCheck {
+  return (text) =>
+    text.length <= charsMax
+      ? undefined
+      : `has ${text.length} characters; at most ${charsMax} are taken`;
+}
+
+/** The same, and at least one. */
+export function someUpTo(charsMax: number): TextCheck {
+  return (text) => (text.trim() === '' ? 'must not be empty' : upTo(charsMax)(text));
+}

@@ -1,0 +1,20 @@
+/** Templates: read, checked and rendered. Pure. */
+export { conditionHolds } from './condition.ts';
+export { parseTemplate } from './parse.ts';
+export { renderTemplate } from './render.ts';
+export type {
+  Action,
+  ParsedStep,
+  ParsedTemplate,
+  ParsedVariable,
+  ParseResult,
+  Problem,
+  RenderedStep,
+  RenderedTemplate,
+  RenderResult,
+  RenderScope,
+  StepOutcome,
+  TemplateDisk,
+  TemplateHost,
+  TemplateInterface,
+} from './types.ts';

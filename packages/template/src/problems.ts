@@ -1,0 +1,100 @@
+/**
+ * Collects what is wrong, in the order of the source.
+ *
+ * Invariants:
+ * 1. Every position points into the source: line and column from 1, at most one behind its end.
+ * 2. At most `problemsMax` are kept; the last one says how many more there are.
+ */
+import { nearestName } from '@rackwright/platform';
+import { problemsMax } from './limits.ts';
+import type { Problem } from './types.ts';
+
+const shownCharsMax = 60;
+
+interface Found {
+  readonly at: number;
+  readonly path: string;
+  readonly message: string;
+}
+
+export class Problems {
+  readonly #source: string;
+  readonly #found: Found[] = [];
+  #dropped = 0;
+
+  constructor(source: string) {
+    this.#source = source;
+  }
+
+  get count(): number {
+    return this.#found.length + this.#dropped;
+  }
+
+  /** `at`: offset in the source. */
+  add(at: number, path: string, message: string): void {
+    if (this.#found.some((each) => each.at === at && each.message === message)) return;
+    if (this.#found.length < problemsMax) this.#found.push({ at, path, message });
+    else this.#dropped += 1;
+  }
+
+  /** All of them, in the order of the source. */
+  list(): readonly Problem[] {
+    const starts = lineStarts(this.#source);
+    const problems = [...this.#found]
+      .sort((one, other) => one.at - other.at)
+      .map(({ at, path, message }) => ({
+        ...positionOf(starts, this.#bounded(at)),
+        path,
+        message,
+      }));
+    const last = problems.at(-1);
+    if (this.#dropped === 0 || last === undefined) return problems;
+    return [...problems, { ...last, path: '', message: `${this.#dropped} more problems follow` }];
+  }
+
+  #bounded(at: number): number {
+    return Math.max(0, Math.min(at, this.#source.length));
+  }
+}
+
+function lineStarts(source: string): readonly number[] {
+  const starts = [0];
+  for (let at = source.indexOf('\n'); at >= 0; at = source.indexOf('\n', at + 1)) {
+    starts.push(at + 1);
+  }
+  return starts;
+}
+
+function positionOf(starts: readonly number[], at: number): { line: number; column: number } {
+  let low = 0;
+  let high = starts.length - 1;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if ((starts[middle] ?? 0) <= at) low = middle;
+    else high = middle - 1;
+  }
+  return { line: low + 1, column: at - (starts[low] ?? 0) + 1 };
+}
+
+/** A text as it is shown in a message: quoted and bounded. */
+export function quoted(text: string): string {
+  return JSON.stringify(text.length > shownCharsMax ? `${text.slice(0, shownCharsMax)}…` : text);
+}
+
+/** Names that are compared at most, so that a wrong one costs little. */
+const comparedCharsMax = 80;
+
+/** `; did you mean "name"?`, or the names that there are. */
+export function meant(name: string, known: readonly string[]): string {
+  const near = name.length > comparedCharsMax ? undefined : nearestName(name, known);
+  if (near !== undefined) return `; did you mean ${quoted(near)}?`;
+  return known.length === 0 ? '' : `; there ${are(known)}`;
+}
+
+const namesShownMax = 14;
+
+function are(known: readonly string[]): string {
+  const shown = known.slice(0, namesShownMax).join(', ');
+  const more = known.length > namesShownMax ? ', …' : '';
+  return `${known.length === 1 ? 'is' : 'are'} ${shown}${more}`;
+}

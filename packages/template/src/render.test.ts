@@ -1,0 +1,155 @@
+import { RerunClass, StepState } from '@rackwright/api';
+import { describe, expect, test } from 'vitest';
+import { host, scopeOf } from './hosts.fixture.ts';
+import { conditionHolds, parseTemplate, renderTemplate } from './index.ts';
+import type { RenderedStep, RenderScope } from './types.ts';
+
+const digest = 'ab'.repeat(32);
+
+/** The steps that a text comes to. Fails when it is not right. */
+function rendered(source: string, scope: RenderScope = scopeOf()): readonly RenderedStep[] {
+  const parsed = parseTemplate(source);
+  if (parsed.kind === 'bad') throw new Error(JSON.stringify(parsed.problems));
+  const result = renderTemplate(parsed.template, scope);
+  if (result.kind === 'bad') throw new Error(JSON.stringify(result.problems));
+  return result.rendered.steps;
+}
+
+/** What is wrong when it is rendered, as "line:column path: message". */
+function problemsOf(source: string, scope: RenderScope = scopeOf()): string[] {
+  const parsed = parseTemplate(source);
+  if (parsed.kind === 'bad') throw new Error(JSON.stringify(parsed.problems));
+  const result = renderTemplate(parsed.template, scope);
+  if (result.kind === 'ok') throw new Error('nothing is wrong with it');
+  return result.problems.map((each) => `${each.line}:${each.column} ${each.path}: ${each.message}`);
+}
+
+const whole = `description: Set the clock
+timeout: 2h
+variables:
+  ntp: { type: string, default: "{{ host.rack }}.example.org", description: Where time comes from }
+steps:
+  - name: clock
+    script: |
+      ntpd -q -p {{ vars.ntp }}
+    idempotent: true
+    destructive: false
+    timeout: 5m
+    retries: 2
+    onFailure: tidy-up
+  - name: sel
+    bmc: management.clear_event_log
+  - name: again
+    power: reboot
+  - name: kexec
+    script: kexec -e
+    handOff: true
+  - name: check
+    if: steps.clock.exitCode == 0 and host.labels.role == "worker"
+    command: { image: "registry.example.org/tools/check@sha256:${digest}", arguments: ["--all"] }
+  - name: look
+    hold: see that the lamp is green
+  - { name: settle, wait: 30s }
+  - { name: tell, webhook: { url: "https://hooks.example.org/a", body: "{{ host.name }} is done" } }
+  - name: motd
+    file: { path: /etc/motd, content: "{{ host.id }}\\n", disk: "{{ host.disks[0].serial }}", partition: 2 }
+handlers:
+  - { name: tidy-up, script: "rm -f /run/x" }
+`;
+
+describe('a template that is rendered', () => {
+  test('comes to what the engine runs, in order, with its handlers last', () => {
+    const steps = rendered(whole);
+    expect(steps.map(({ title, action, step }) => [title, action, step])).toEqual([
+      ['clock', 'script', 'run.script'],
+      ['sel', 'bmc', 'management.clear_event_log'],
+      ['again', 'power', 'reboot'],
+      ['kexec', 'script', 'run.script'],
+      ['check', 'command', 'run.command'],
+      ['look', 'hold', 'hold'],
+      ['settle', 'wait', 'wait'],
+      ['tell', 'webhook', 'webhook'],
+      ['motd', 'file', 'run.file'],
+      ['tidy-up', 'script', 'run.script'],
+    ]);
+    expect(steps[0]).toEqual({
+      title: 'clock',
+      action: 'script',
+      step: 'run.script',
+      arguments: { script: 'ntpd -q -p r1.example.org\n', interpreter: '/bin/sh' },
+      retries: 2,
+      timeoutMs: 300_000,
+      onFailure: 'tidy-up',
+      onTimeout: 'fail',
+      condition: '',
+      skippedBecause: '',
+      handOff: false,
+      destructive: false,
+      rerunClass: RerunClass.SAFE,
+      handler: false,
+    });
+    expect(steps[3]).toMatchObject({ handOff: true, rerunClass: RerunClass.NEVER_TWICE });
+    expect(steps[6]?.arguments).toEqual({ seconds: '30' });
+    expect(steps[7]?.arguments).toMatchObject({ method: 'POST', body: 'hosts/h1 is done' });
+    expect(steps[9]?.handler).toBe(true);
+  });
+
+  test('gives commands their arguments as JSON, and files their places', () => {
+    const steps = rendered(whole);
+    expect(steps[4]?.arguments).toEqual({
+      image: `registry.example.org/tools/check@sha256:${digest}`,
+      arguments: '["--all"]',
+    });
+    expect(steps[8]).toMatchObject({
+      arguments: {
+        path: '/etc/motd',
+        content: 'h1\n',
+        encoding: 'text',
+        mode: '0644',
+        disk: 'D1',
+        partition: '2',
+      },
+      destructive: true,
+    });
+  });
+
+  test('keeps of a condition what only the run can tell', () => {
+    const condition = rendered(whole)[4]?.condition ?? '';
+    expect(condition).toBe('steps.clock.exitCode == 0');
+    const ended = (exitCode: number) =>
+      new Map([['clock', { state: StepState.SUCCEEDED, exitCode, lastOutput: '' }]]);
+    expect(conditionHolds(condition, ended(0))).toBe(true);
+    expect(conditionHolds(condition, ended(1))).toBe(false);
+    expect(conditionHolds(condition, new Map())).toBe(false);
+  });
+
+  test('leaves a step out whose condition can never hold, and asks nothing more of it', () => {
+    const other = { ...host, labels: {} };
+    const source =
+      'steps:\n  - { name: a, if: host.labels.role == "x", script: "{{ host.labels.none }}" }\n';
+    expect(rendered(source, { ...scopeOf(), host: other })[0]).toMatchObject({
+      condition: 'false',
+      skippedBecause: 'its condition does not hold for this host: host.labels.role == "x"',
+      arguments: {},
+    });
+  });
+
+  test('tells where a value is missing or does not fit', () => {
+    const source = `variables:
+  ntp: {}
+  count: { type: integer, default: 3 }
+steps:
+  - name: a
+    script: echo {{ vars.ntp }}
+`;
+    expect(problemsOf(source, scopeOf({ count: 'x', nto: '1' }))).toEqual([
+      '1:1 variables.nto: the template has no variable "nto"; did you mean "ntp"?',
+      '2:3 variables.ntp: the variable "ntp" is not set; give it a value',
+      '3:3 variables.count: "x" is given: the variable must be a whole number',
+    ]);
+    const unknown = 'steps:\n  - name: a\n    script: |\n      echo {{ host.manufacturer }}\n';
+    expect(problemsOf(unknown)).toEqual([
+      expect.stringMatching(/^4:15 steps\[0\]\.script: host\.manufacturer is not known of this/),
+    ]);
+  });
+});

@@ -1,0 +1,165 @@
+/** Texts with `{{ expressions }}` in them. */
+import type { ScalarNode } from './document.ts';
+import { typeOf } from './expression/check.ts';
+import { evaluate, type Lookup } from './expression/evaluate.ts';
+import { parseExpression } from './expression/parse.ts';
+import type { Surroundings } from './expression/references.ts';
+import { type Expression, pathText } from './expression/syntax.ts';
+import { textOf, typeNames } from './expression/values.ts';
+import { sourceOffset } from './positions.ts';
+import type { Problems } from './problems.ts';
+
+/** What is wrong with a whole text; undefined when it is fine. */
+export type TextCheck = (text: string) => string | undefined;
+
+export interface TextTemplate {
+  readonly pieces: readonly Piece[];
+  /** The whole text when nothing in it depends on anything. */
+  readonly constant: string | undefined;
+  readonly check: TextCheck;
+  readonly path: string;
+  /** Where it begins in the source. */
+  readonly at: number;
+}
+
+type Piece =
+  | string
+  | {
+      readonly expression: Expression;
+      /** Where an offset of the expression's text stands in the source. */
+      readonly at: (offset: number) => number;
+    };
+
+export interface TextPlace {
+  readonly source: string;
+  readonly scalar: ScalarNode;
+  readonly path: string;
+  readonly around: Surroundings;
+  readonly problems: Problems;
+}
+
+/** Reads and checks; a constant text also as a whole. */
+export function textTemplate(place: TextPlace, check: TextCheck): TextTemplate {
+  const { scalar, path, problems } = place;
+  const pieces: Piece[] = [];
+  const { text } = scalar;
+  let from = 0;
+  for (let open = text.indexOf('{{'); open >= 0; open = text.indexOf('{{', from)) {
+    const close = closing(text, open + 2);
+    if (close === undefined) {
+      problems.add(sourceOffset(place.source, scalar, open), path, '{{ has no closing }}');
+      break;
+    }
+    if (open > from) pieces.push(text.slice(from, open));
+    const piece = expressionPiece(place, open + 2, close);
+    if (piece !== undefined) pieces.push(piece);
+    from = close + 2;
+  }
+  if (from < text.length) pieces.push(text.slice(from));
+  const isConstant = !text.includes('{{');
+  const template = { pieces, constant: isConstant ? text : undefined, check, path, at: scalar.at };
+  if (isConstant) {
+    const problem = check(text);
+    if (problem !== undefined) problems.add(scalar.at, path, problem);
+  }
+  return template;
+}
+
+/** Where the "}}" stands; one inside quotes is none. */
+function closing(text: string, from: number): number | undefined {
+  let quote = '';
+  for (let at = from; at < text.length; at += 1) {
+    const character = text[at] ?? '';
+    if (quote !== '') {
+      if (character === '\\') at += 1;
+      else if (character === quote) quote = '';
+    } else if (character === '"' || character === "'") {
+      quote = character;
+    } else if (character === '}' && text[at + 1] === '}') {
+      return at;
+    }
+  }
+  const plain = text.indexOf('}}', from);
+  return plain < 0 ? undefined : plain;
+}
+
+function expressionPiece(place: TextPlace, from: number, to: number): Piece | undefined {
+  const { source, scalar, path, around, problems } = place;
+  const at = (offset: number) => sourceOffset(source, scalar, from + offset);
+  const parsed = parseExpression(scalar.text.slice(from, to));
+  if (parsed.kind === 'bad') {
+    problems.add(at(parsed.at), path, parsed.message);
+    return undefined;
+  }
+  const { expression } = parsed;
+  const report = (problem: { at: number; message: string }) =>
+    problems.add(at(problem.at), path, problem.message);
+  const type = typeOf(expression, around, report);
+  if (type === 'texts' || type === 'integers' || type === 'records' || type === 'record') {
+    const message = `${typeNames[type]} is no text; use join(…, " ") or json(…)`;
+    report({ at: expression.at, message });
+  }
+  return { expression, at };
+}
+
+/** The text with everything filled in; undefined when something was missing or is wrong. */
+export function renderText(
+  { pieces, check, path, at }: TextTemplate,
+  lookup: Lookup,
+  problems: Problems,
+): string | undefined {
+  const before = problems.count;
+  let whole = '';
+  for (const piece of pieces) {
+    if (typeof piece === 'string') {
+      whole += piece;
+      continue;
+    }
+    const evaluated = evaluate(piece.expression, lookup);
+    const text = 'value' in evaluated ? textOf(evaluated.value) : undefined;
+    if (text === undefined) {
+      const { expression } = piece;
+      problems.add(piece.at(expression.at), path, unknownMessage(expression));
+    } else {
+      whole += text;
+    }
+  }
+  if (problems.count > before) return undefined;
+  const problem = check(whole);
+  if (problem === undefined) return whole;
+  problems.add(
+    at,
+    path,
+    `${problem}; what it says is filled in as ${JSON.stringify(whole.slice(0, 60))}`,
+  );
+  return undefined;
+}
+
+function unknownMessage(expression: Expression): string {
+  const so = expression.kind === 'reference' ? pathText(expression.path) : 'this';
+  return `${so} is not known of this host; write default(${so === 'this' ? '…' : so}, "…") if it may be missing`;
+}
+
+/** Everything that a text refers to. */
+export function referencesOf({ pieces }: TextTemplate): (readonly (string | number)[])[] {
+  return pieces.flatMap((piece) => (typeof piece === 'string' ? [] : paths(piece.expression)));
+}
+
+function paths(expression: Expression): (readonly (string | number)[])[] {
+  switch (expression.kind) {
+    case 'literal':
+      return [];
+    case 'reference':
+      return [expression.path];
+    case 'list':
+      return expression.items.flatMap(paths);
+    case 'call':
+      return expression.arguments.flatMap(paths);
+    case 'not':
+      return paths(expression.operand);
+    case 'and':
+    case 'or':
+    case 'compare':
+      return [...paths(expression.left), ...paths(expression.right)];
+  }
+}

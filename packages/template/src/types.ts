@@ -1,0 +1,162 @@
+/** What goes into and comes out of templates. */
+import type { ArgumentType, RerunClass, StepState } from '@rackwright/api';
+import type { Expression } from './expression/syntax.ts';
+import type { TextTemplate } from './text.ts';
+
+/** One thing that is wrong, and where. */
+export interface Problem {
+  /** From 1. */
+  readonly line: number;
+  /** From 1, in UTF-16 units. */
+  readonly column: number;
+  /** As "steps[2].command.image"; empty for the document as a whole. */
+  readonly path: string;
+  /** What is wrong and what would be right. */
+  readonly message: string;
+}
+
+export type ParseResult =
+  | { readonly kind: 'ok'; readonly template: ParsedTemplate }
+  | { readonly kind: 'bad'; readonly problems: readonly Problem[] };
+
+export type RenderResult =
+  | { readonly kind: 'ok'; readonly rendered: RenderedTemplate }
+  | { readonly kind: 'bad'; readonly problems: readonly Problem[] };
+
+/** A template that is right by itself; only a host and values can still be wrong. */
+export interface ParsedTemplate {
+  readonly source: string;
+  readonly description: string;
+  readonly timeout: TextTemplate | undefined;
+  readonly variables: readonly ParsedVariable[];
+  /** In their order; handlers come last. */
+  readonly steps: readonly ParsedStep[];
+}
+
+export interface ParsedVariable {
+  readonly name: string;
+  readonly type: ArgumentType;
+  readonly description: string;
+  /** Undefined: it must be given. */
+  readonly default: TextTemplate | undefined;
+  /** For a choice: what it may be. */
+  readonly values: readonly string[];
+  /** Where it is declared, in the source. */
+  readonly at: number;
+}
+
+export type Action = 'script' | 'command' | 'file' | 'power' | 'bmc' | 'wait' | 'hold' | 'webhook';
+
+export interface ParsedStep {
+  readonly name: string;
+  readonly action: Action;
+  /** What the engine calls it. */
+  readonly step: string;
+  readonly arguments: readonly ParsedArgument[];
+  readonly condition: Condition | undefined;
+  readonly timeout: TextTemplate | undefined;
+  /** Undefined also when only a host or a variable says it. */
+  readonly timeoutMs: number | undefined;
+  readonly retries: number;
+  readonly onFailure: string;
+  readonly onTimeout: string;
+  readonly handOff: boolean;
+  readonly destructive: boolean;
+  readonly rerunClass: RerunClass;
+  readonly handler: boolean;
+  readonly path: string;
+  /** Where it begins in the source. */
+  readonly at: number;
+}
+
+export interface Condition {
+  /** As it was written. */
+  readonly text: string;
+  readonly expression: Expression;
+  /** Where an offset of the text stands in the source. */
+  readonly at: (offset: number) => number;
+  readonly path: string;
+}
+
+/** An argument of a step: one text, or texts that travel as JSON. */
+export type ParsedArgument = { readonly name: string } & (
+  | { readonly kind: 'text'; readonly text: TextTemplate }
+  | { readonly kind: 'list'; readonly items: readonly TextTemplate[] }
+  | { readonly kind: 'map'; readonly entries: readonly (readonly [string, TextTemplate])[] }
+);
+
+/** What of a host a template may use. Undefined is not known (yet). */
+export interface TemplateHost {
+  /** "hosts/h1" */
+  readonly name: string;
+  /** "h1" */
+  readonly id: string;
+  readonly uid: string;
+  /** "r1" */
+  readonly rack: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly bmc: { readonly address: string | undefined };
+  readonly bootMacs: readonly string[];
+  readonly serial: string | undefined;
+  readonly manufacturer: string | undefined;
+  readonly product: string | undefined;
+  readonly memoryBytes: bigint | undefined;
+  readonly disks: readonly TemplateDisk[];
+  readonly interfaces: readonly TemplateInterface[];
+}
+
+export interface TemplateDisk {
+  readonly serial: string | undefined;
+  readonly wwn: string | undefined;
+  readonly model: string | undefined;
+  readonly sizeBytes: bigint | undefined;
+  /** As "sda"; it may change between boots. */
+  readonly kernelName: string;
+}
+
+export interface TemplateInterface {
+  readonly name: string;
+  readonly mac: string;
+  readonly speedMbps: bigint | undefined;
+  readonly linkUp: boolean;
+}
+
+export interface RenderScope {
+  readonly host: TemplateHost;
+  readonly variables: Readonly<Record<string, string>>;
+  readonly run: { readonly number: bigint };
+}
+
+export interface RenderedTemplate {
+  readonly steps: readonly RenderedStep[];
+  readonly timeoutMs: number | undefined;
+}
+
+export interface RenderedStep {
+  /** Its own name, unique in the template. */
+  readonly title: string;
+  readonly action: Action;
+  /** For the engine: run.script, powerOff, management.clear_event_log, … */
+  readonly step: string;
+  readonly arguments: Readonly<Record<string, string>>;
+  readonly retries: number;
+  readonly timeoutMs: number | undefined;
+  /** "fail", "continue", "hold" or the title of a handler. */
+  readonly onFailure: string;
+  readonly onTimeout: string;
+  /** What is left of the condition: on steps only; empty: always; "false": never. */
+  readonly condition: string;
+  /** Set when the condition is known to be false; then there are no arguments. */
+  readonly skippedBecause: string;
+  readonly handOff: boolean;
+  readonly destructive: boolean;
+  readonly rerunClass: RerunClass;
+  readonly handler: boolean;
+}
+
+/** How a step of the run has ended so far. */
+export interface StepOutcome {
+  readonly state: StepState;
+  readonly exitCode: number | undefined;
+  readonly lastOutput: string;
+}
