@@ -5,6 +5,7 @@
  * Invariant: what stands under `unblock` names a command or an action that makes the host move.
  */
 import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   CauseSchema,
   type Explanation,
@@ -32,10 +33,17 @@ import { tellHold, tellRest, tellUse } from './explain-use.ts';
 import type { Told } from './told.ts';
 import { activeRun, currentStep, runName, waitsForOthers } from './turn.ts';
 import type { HostContext } from './types.ts';
+import { noUsualTimes, type UsualTimes } from './usual.ts';
 
 /** `undefined` fields of the answer mean: does not apply. */
-export function explainHost(record: store.HostRecord, context: HostContext): Explanation {
+export function explainHost(
+  record: store.HostRecord,
+  context: HostContext,
+  usual: UsualTimes = noUsualTimes,
+): Explanation {
   const told = tell(record, context);
+  const run = record.host?.status === undefined ? undefined : activeRun(record.host.status);
+  const usualMs = run === undefined ? undefined : usual.runMs(run);
   return create(ExplanationSchema, {
     subject: record.host?.name ?? '',
     headline: told.headline,
@@ -48,6 +56,7 @@ export function explainHost(record: store.HostRecord, context: HostContext): Exp
     ...(told.deadline === undefined ? {} : { deadline: told.deadline }),
     unblock: [...(told.unblock ?? [])],
     lastEvidence: lastEvidence(record),
+    ...(usualMs === undefined ? {} : { usualDuration: durationFromMs(usualMs) }),
   });
 }
 

@@ -54,6 +54,10 @@ export class HostIndex {
     return this.#rackOf.get(hostId);
   }
 
+  uidOf(hostId: string): string | undefined {
+    return this.#uidOf.get(hostId);
+  }
+
   hostIdsOfRack(rackId: string): string[] {
     return [...this.#rackOf].filter(([, rack]) => rack === rackId).map(([hostId]) => hostId);
   }

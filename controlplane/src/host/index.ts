@@ -5,16 +5,14 @@ export { explainRack } from './explain-rack.ts';
 export { fenceHold } from './fence-hold.ts';
 export { changeAbandoned, fencesAround, hostsFencedBy } from './fences.ts';
 export { fleetKey } from './followed.ts';
+export type { PlannableRequest } from './foresee.ts';
 export { type IndexedHost, rackIdOf } from './host-index.ts';
 export { offered, planOf } from './known-steps.ts';
 export { descends, isSameLife, lifeOf } from './lineage.ts';
+export type { DraftPlan } from './plan-basis.ts';
+export { planFor } from './plan-for.ts';
 export { placesMax } from './quota.ts';
-export {
-  Hosts,
-  type HostsDependencies,
-  type RequestOutcome,
-  type TurnResult,
-} from './reconcile.ts';
+export { Hosts, type HostsDependencies } from './reconcile.ts';
 export { heldBy } from './refusal.ts';
 export { createMethod, isCreation, keptIds } from './request-ids.ts';
 export {
@@ -27,5 +25,7 @@ export {
 export { whyNothingDestructive } from './surroundings.ts';
 export { defaultTiming, type EngineTiming } from './timing.ts';
 export { takeTombstone } from './tombstones.ts';
+export type { RequestOutcome, TurnResult } from './turn-result.ts';
 export type { AnswerVerdict, HostRequest, Refusal, RequestedStep, Requester } from './types.ts';
+export type { UsualTimes } from './usual.ts';
 export { settleMs } from './wake.ts';

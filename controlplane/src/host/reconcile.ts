@@ -25,15 +25,24 @@ import { identityReservation, releaseEverything, removeRecord } from './removal.
 import { release } from './reservations.ts';
 import { gatherContext, reserveIdentity } from './surroundings.ts';
 import type { EngineTiming } from './timing.ts';
+import {
+  isRepeated,
+  type RequestOutcome,
+  requestOutcome,
+  staleEtag,
+  type TurnResult,
+} from './turn-result.ts';
 import type {
   AnswerVerdict,
+  HostContext,
   HostEffect,
   HostEvent,
   HostOutcome,
   HostRequest,
-  Refusal,
   Requester,
 } from './types.ts';
+import { UsualDurations, type UsualTimes } from './usual.ts';
+import { WaitLog } from './wait-log.ts';
 import { nextWakeMs } from './wake.ts';
 
 export interface HostsDependencies {
@@ -58,24 +67,6 @@ export interface HostsDependencies {
   readonly replicaId: string;
 }
 
-export type RequestOutcome =
-  | { readonly kind: 'accepted'; readonly record: wire.HostRecord; readonly revision: number }
-  | { readonly kind: 'removed' }
-  | ({ readonly kind: 'refused' } & Refusal)
-  | { readonly kind: 'notFound' };
-
-/** What a turn over one host came to. */
-export type TurnResult =
-  | {
-      readonly kind: 'kept';
-      readonly record: wire.HostRecord;
-      readonly revision: number;
-      readonly verdict?: AnswerVerdict;
-    }
-  | { readonly kind: 'removed' }
-  | { readonly kind: 'refused'; readonly refusal: Refusal }
-  | { readonly kind: 'notFound' };
-
 /** Compare-and-sets that one event may lose before it is given up with an error. */
 const roundsMax = 16;
 
@@ -90,10 +81,14 @@ export class Hosts {
   /** The newest revision of each host that this replica has decided on. */
   readonly #decided = new Map<string, number>();
   readonly #stopping = new AbortController();
+  readonly #usual: UsualDurations;
+  readonly #waits: WaitLog;
 
   constructor(deps: HostsDependencies) {
     this.#deps = deps;
     this.#writer = { store: deps.store, random: deps.random };
+    this.#usual = new UsualDurations(deps, this.#index);
+    this.#waits = new WaitLog(deps.log);
     this.#limits = new Limits(deps, this.#index, (hostId) => this.wake(hostId));
     deps.registry.onChange((rackId) => this.wakeRack(rackId));
   }
@@ -136,14 +131,7 @@ export class Hosts {
     expectedRevision?: number,
   ): Promise<RequestOutcome> {
     const result = await this.#post(hostId, { kind: 'request', request, by }, expectedRevision);
-    switch (result.kind) {
-      case 'kept':
-        return { kind: 'accepted', record: result.record, revision: result.revision };
-      case 'refused':
-        return { kind: 'refused', ...result.refusal };
-      default:
-        return result;
-    }
+    return requestOutcome(result);
   }
 
   /** Looks at the host again soon. */
@@ -161,15 +149,28 @@ export class Hosts {
     for (const hostId of this.#index.hostIdsOfRack(rackId)) this.wake(hostId);
   }
 
-  /** What the host waits for, computed from what its next turn would be decided by. */
   async explain(hostId: string): Promise<Explanation | undefined> {
+    const usual = await this.#usual.of(hostId);
+    return this.consider(hostId, (record, context) => explainHost(record, context, usual));
+  }
+
+  /** Computes something of a host from what its next turn would be decided by. */
+  async consider<T>(
+    hostId: string,
+    of: (record: wire.HostRecord, context: HostContext) => T,
+  ): Promise<T | undefined> {
     const key = storeKey('hosts', hostId);
     const found = await readRecord(this.#deps.store, wire.HostRecordSchema, key);
     if (found === undefined) return undefined;
     const { record } = found;
     const { fleet } = this.#limits;
     const session = this.#session(record);
-    return explainHost(record, await gatherContext(this.#deps, record, new Map(), session, fleet));
+    return of(record, await gatherContext(this.#deps, record, new Map(), session, fleet));
+  }
+
+  /** How long runs of the host and their steps usually take. */
+  usualOf(hostId: string): Promise<UsualTimes> {
+    return this.#usual.of(hostId);
   }
 
   progressOf(hostId: string): Progress | undefined {
@@ -255,10 +256,11 @@ export class Hosts {
       this.#index.note(hostId, found.record);
       this.#decided.set(hostId, found.revision);
       const session = knownRack === rackIdOf(found.record) ? before : this.#session(found.record);
-      const outcome = await this.#decide(found.record, event, session);
+      const { outcome, context } = await this.#decide(found.record, event, session);
       if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal };
       const revision = await this.#write(key, found.record, found.revision, outcome, event);
       if (revision === undefined) continue;
+      if (revision !== found.revision) this.#waits.note(hostId, outcome.record, context);
       this.#decided.set(hostId, revision);
       return this.#act(hostId, found.record, outcome, revision);
     }
@@ -269,11 +271,11 @@ export class Hosts {
     record: wire.HostRecord,
     event: HostEvent,
     session: LiveSession | undefined,
-  ): Promise<HostOutcome> {
+  ): Promise<{ readonly outcome: HostOutcome; readonly context: HostContext }> {
     const owners = await reserveIdentity(this.#writer, record, event);
     const { fleet } = this.#limits;
     const context = await gatherContext(this.#deps, record, owners, session, fleet);
-    return step(record, event, context);
+    return { outcome: step(record, event, context), context };
   }
 
   #session(record: wire.HostRecord): LiveSession | undefined {
@@ -403,6 +405,7 @@ export class Hosts {
   #gone(hostId: string, result: TurnResult = { kind: 'notFound' }): TurnResult {
     this.#index.drop(hostId);
     this.#progress.drop(hostId);
+    this.#waits.drop(hostId);
     this.#decided.delete(hostId);
     this.#wakes.get(hostId)?.();
     this.#wakes.delete(hostId);
@@ -470,15 +473,4 @@ export class Hosts {
 
 function hostIdOfKey(key: string): string {
   return key.slice('hosts.'.length);
-}
-
-/** A request that was applied before answers the same, also to its old etag. */
-function isRepeated(record: wire.HostRecord, event: HostEvent): boolean {
-  const requestId = event.kind === 'request' ? (event.by.requestId ?? '') : '';
-  return requestId !== '' && record.requestIds.includes(requestId);
-}
-
-function staleEtag(hostId: string): TurnResult {
-  const message = `hosts/${hostId} has changed since the etag was read; read it again`;
-  return { kind: 'refused', refusal: { code: 'aborted', message } };
 }

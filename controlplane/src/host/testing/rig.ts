@@ -29,9 +29,10 @@ import {
 import { defaultSessionTiming } from '../../agents/rack-session.ts';
 import { createSessionRegistry, type SessionRegistry } from '../../agents/registry.ts';
 import { type AgentService, createAgentService } from '../../agents/service.ts';
-import { Hosts, type HostsDependencies, type RequestOutcome } from '../reconcile.ts';
+import { Hosts, type HostsDependencies } from '../reconcile.ts';
 import { reservedValues } from '../reservations.ts';
 import { defaultTiming } from '../timing.ts';
+import type { RequestOutcome } from '../turn-result.ts';
 import type { HostRequest } from '../types.ts';
 import { newHost, startMs } from './bench.ts';
 

@@ -1,0 +1,23 @@
+/** The plan of a request as things stand, and whether it would be accepted. Pure. */
+import type { PlanRunRequest, store } from '@rackwright/api';
+import type { PlannableRequest } from './foresee.ts';
+import { step } from './machine.ts';
+import type { DraftPlan } from './plan-basis.ts';
+import { planNow } from './plan-check.ts';
+import { beginTurn } from './turn.ts';
+import type { HostContext, Refusal, Requester } from './types.ts';
+
+/** A draft with the reason why it would be refused now; or what is wrong with the request. */
+export function planFor(
+  record: store.HostRecord,
+  context: HostContext,
+  request: PlannableRequest,
+  asked: PlanRunRequest | undefined,
+  by: Requester,
+): DraftPlan | Refusal {
+  const draft = planNow(beginTurn(record, context), request, asked);
+  if ('code' in draft) return draft;
+  const outcome = step(record, { kind: 'request', request, by }, context);
+  draft.plan.refused = outcome.kind === 'refused' ? outcome.refusal.message : '';
+  return draft;
+}

@@ -1,0 +1,45 @@
+/** What a turn over one host came to, and what of that is told to who asked for it. */
+import type { store } from '@rackwright/api';
+import type { AnswerVerdict, HostEvent, Refusal } from './types.ts';
+
+export type RequestOutcome =
+  | { readonly kind: 'accepted'; readonly record: store.HostRecord; readonly revision: number }
+  | { readonly kind: 'removed' }
+  | ({ readonly kind: 'refused' } & Refusal)
+  | { readonly kind: 'notFound' };
+
+/** What a turn over one host came to. */
+export type TurnResult =
+  | {
+      readonly kind: 'kept';
+      readonly record: store.HostRecord;
+      readonly revision: number;
+      readonly verdict?: AnswerVerdict;
+    }
+  | { readonly kind: 'removed' }
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  | { readonly kind: 'notFound' };
+
+/** What a request came to. */
+export function requestOutcome(result: TurnResult): RequestOutcome {
+  switch (result.kind) {
+    case 'kept':
+      return { kind: 'accepted', record: result.record, revision: result.revision };
+    case 'refused':
+      return { kind: 'refused', ...result.refusal };
+    default:
+      return result;
+  }
+}
+
+/** A request that was applied before answers the same, also to its old etag. */
+export function isRepeated(record: store.HostRecord, event: HostEvent): boolean {
+  const requestId = event.kind === 'request' ? (event.by.requestId ?? '') : '';
+  return requestId !== '' && record.requestIds.includes(requestId);
+}
+
+/** The host is not as its reader saw it any more. */
+export function staleEtag(hostId: string): TurnResult {
+  const message = `hosts/${hostId} has changed since the etag was read; read it again`;
+  return { kind: 'refused', refusal: { code: 'aborted', message } };
+}
