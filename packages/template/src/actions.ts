@@ -337,5 +337,12 @@ function named(
 }
 
 function constant(value: string): TextTemplate {
-  return { pieces: [value], constant: value, check: () => undefined, path: '', at: 0 };
+  return {
+    pieces: [value],
+    constant: value,
+    written: value,
+    check: () => undefined,
+    path: '',
+    at: 0,
+  };
 }

@@ -2,6 +2,7 @@
 export { conditionHolds } from './condition.ts';
 export { parseTemplate } from './parse.ts';
 export { renderTemplate } from './render.ts';
+export { textSource } from './text.ts';
 export type {
   Action,
   ParsedStep,

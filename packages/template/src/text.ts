@@ -16,6 +16,8 @@ export interface TextTemplate {
   readonly pieces: readonly Piece[];
   /** The whole text when nothing in it depends on anything. */
   readonly constant: string | undefined;
+  /** As it was written. */
+  readonly written: string;
   readonly check: TextCheck;
   readonly path: string;
   /** Where it begins in the source. */
@@ -57,7 +59,8 @@ export function textTemplate(place: TextPlace, check: TextCheck): TextTemplate {
   }
   if (from < text.length) pieces.push(text.slice(from));
   const isConstant = !text.includes('{{');
-  const template = { pieces, constant: isConstant ? text : undefined, check, path, at: scalar.at };
+  const whole = isConstant ? text : undefined;
+  const template = { pieces, constant: whole, written: text, check, path, at: scalar.at };
   if (isConstant) {
     const problem = check(text);
     if (problem !== undefined) problems.add(scalar.at, path, problem);
@@ -138,6 +141,11 @@ export function renderText(
 function unknownMessage(expression: Expression): string {
   const so = expression.kind === 'reference' ? pathText(expression.path) : 'this';
   return `${so} is not known of this host; write default(${so === 'this' ? '…' : so}, "…") if it may be missing`;
+}
+
+/** A text as people wrote it, its expressions included. */
+export function textSource({ written }: TextTemplate): string {
+  return written;
 }
 
 /** Everything that a text refers to. */

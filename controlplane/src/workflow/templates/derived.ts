@@ -1,0 +1,72 @@
+/** Templates as the API shows them: what the source says, and its digest. Pure. */
+import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  sha256Hex,
+  type Template,
+  type TemplateStep,
+  TemplateStepSchema,
+  type TemplateVariable,
+  TemplateVariableSchema,
+} from '@rackwright/api';
+import {
+  type ParsedStep,
+  type ParsedVariable,
+  parseTemplate,
+  textSource,
+} from '@rackwright/template';
+
+/** SHA-256 of the source, lower-case hex: what runs name. */
+export function digestOf(source: string): string {
+  return sha256Hex(new TextEncoder().encode(source));
+}
+
+/** Fills in what follows from the source. One that cannot be read is shown as it is. */
+export function derive(template: Template): Template {
+  template.digest = digestOf(template.source);
+  const parsed = parseTemplate(template.source);
+  const told = parsed.kind === 'ok' ? parsed.template : undefined;
+  template.description = told?.description ?? '';
+  template.variables = told?.variables.map(variableOf) ?? [];
+  template.steps = told?.steps.map(stepOf) ?? [];
+  return template;
+}
+
+/** Takes away what follows from the source, as templates are kept. */
+export function underived(template: Template): Template {
+  template.etag = '';
+  template.digest = '';
+  template.builtIn = false;
+  template.description = '';
+  template.variables = [];
+  template.steps = [];
+  return template;
+}
+
+function variableOf(variable: ParsedVariable): TemplateVariable {
+  const { name, type, description, default: text, values } = variable;
+  return create(TemplateVariableSchema, {
+    name,
+    type,
+    description,
+    required: text === undefined,
+    defaultValue: text === undefined ? '' : textSource(text),
+    values: [...values],
+  });
+}
+
+function stepOf(step: ParsedStep): TemplateStep {
+  const { name, action, condition, timeoutMs, retries, onFailure, onTimeout } = step;
+  const { handOff, destructive } = step;
+  return create(TemplateStepSchema, {
+    name,
+    action,
+    condition: condition?.text ?? '',
+    ...(timeoutMs !== undefined && { timeout: durationFromMs(timeoutMs) }),
+    retries,
+    onFailure,
+    onTimeout,
+    handOff,
+    destructive,
+  });
+}

@@ -1,0 +1,49 @@
+/** What templates may use of a host, from its record and its inventory. Pure. */
+import type { Host, Inventory, NetworkInterface, StorageDevice } from '@rackwright/api';
+import { meaningfulSerial } from '@rackwright/erasure';
+import type { TemplateDisk, TemplateHost, TemplateInterface } from '@rackwright/template';
+
+/** Without an inventory, or where firmware says nothing of use, a field is not known. */
+export function templateHostOf(host: Host, inventory: Inventory | undefined): TemplateHost {
+  const system = inventory?.system;
+  const outOfBand = host.status?.bmcIdentity;
+  const memory = inventory?.memoryBytes ?? 0n;
+  return {
+    name: host.name,
+    id: host.name.replace(/^hosts\//, ''),
+    uid: host.uid,
+    rack: host.spec?.rack.replace(/^racks\//, '') ?? '',
+    labels: { ...host.labels },
+    bmc: { address: said(host.spec?.bmc?.address) },
+    bootMacs: [...(host.spec?.bootMacs ?? [])],
+    serial: meant(system?.serial) ?? meant(outOfBand?.serial),
+    manufacturer: meant(system?.manufacturer) ?? meant(outOfBand?.manufacturer),
+    product: meant(system?.product) ?? meant(outOfBand?.product),
+    memoryBytes: memory === 0n ? undefined : memory,
+    disks: inventory?.devices.map(diskOf) ?? [],
+    interfaces: inventory?.interfaces.map(interfaceOf) ?? [],
+  };
+}
+
+function diskOf({ serial, wwn, model, sizeBytes, device }: StorageDevice): TemplateDisk {
+  return {
+    serial: said(serial),
+    wwn: said(wwn),
+    model: said(model),
+    sizeBytes: sizeBytes === 0n ? undefined : sizeBytes,
+    kernelName: device,
+  };
+}
+
+function interfaceOf({ name, mac, speedMbps, linkUp }: NetworkInterface): TemplateInterface {
+  return { name, mac, speedMbps: speedMbps === 0 ? undefined : BigInt(speedMbps), linkUp };
+}
+
+function said(text: string | undefined): string | undefined {
+  return text === undefined || text === '' ? undefined : text;
+}
+
+/** Undefined also for words that boards leave the factory with. */
+function meant(text: string | undefined): string | undefined {
+  return meaningfulSerial(text) === undefined ? undefined : text?.trim();
+}

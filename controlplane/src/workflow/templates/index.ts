@@ -1,0 +1,12 @@
+/** Templates as the control plane keeps them. */
+export { builtInPrefix, builtInSources } from './built-in.ts';
+export { derive, digestOf, underived } from './derived.ts';
+export { templateHostOf } from './host.ts';
+export {
+  builtInRevision,
+  builtInTemplate,
+  type KeptTemplate,
+  readTemplate,
+  readTemplateRecord,
+  templateKey,
+} from './read.ts';

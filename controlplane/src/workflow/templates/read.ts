@@ -1,0 +1,50 @@
+/** Where templates are kept, and the built-in ones beside them. */
+import { create } from '@bufbuild/protobuf';
+import { type Template, TemplateSchema, store as wire } from '@rackwright/api';
+import { type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { readRecord } from '../../records/index.ts';
+import { builtInSources } from './built-in.ts';
+import { digestOf } from './derived.ts';
+
+/** Revision of what comes with the control plane: it was never written. */
+export const builtInRevision = 0;
+
+/** Key of a template's record. */
+export function templateKey(templateId: string): string {
+  return storeKey('templates', templateId);
+}
+
+/** A built-in template; undefined when none is called so. */
+export function builtInTemplate(templateId: string): Template | undefined {
+  const source = Object.hasOwn(builtInSources, templateId) ? builtInSources[templateId] : undefined;
+  if (source === undefined) return undefined;
+  return create(TemplateSchema, { name: `templates/${templateId}`, source, builtIn: true });
+}
+
+export interface KeptTemplate {
+  readonly record: wire.TemplateRecord;
+  readonly revision: Revision;
+}
+
+/** The template, built-in ones included; undefined when there is none. Throws `unavailable`. */
+export async function readTemplateRecord(
+  store: StateStore,
+  templateId: string,
+): Promise<KeptTemplate | undefined> {
+  const template = builtInTemplate(templateId);
+  if (template !== undefined) {
+    const record = create(wire.TemplateRecordSchema, { template });
+    return { record, revision: builtInRevision };
+  }
+  return readRecord(store, wire.TemplateRecordSchema, templateKey(templateId));
+}
+
+/** A template's text and its digest, for a run; undefined when there is no such template. */
+export async function readTemplate(
+  store: StateStore,
+  templateId: string,
+): Promise<{ readonly source: string; readonly digest: string } | undefined> {
+  const kept = await readTemplateRecord(store, templateId);
+  const source = kept?.record.template?.source;
+  return source === undefined ? undefined : { source, digest: digestOf(source) };
+}
