@@ -4,22 +4,19 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   type BoundService,
   bind,
-  type HostRevisionSchema,
   HostService,
   type ListCleanStepsResponseSchema,
-  type ListHostRevisionsRequest,
   type ListHostsRequest,
   notFound,
   store as wire,
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { displayOf, planOf } from '../host/index.ts';
-import { answered, readRecord } from '../records/index.ts';
+import { planOf } from '../host/index.ts';
+import { readRecord } from '../records/index.ts';
 import { createHost } from './create-host.ts';
 import { hostRequests } from './host-requests.ts';
 import {
   factsKey,
-  hostKey,
   hostRecordOf,
   presentHost,
   readAllFacts,
@@ -27,9 +24,9 @@ import {
   readHost,
 } from './host-view.ts';
 import { nameProblem, parseName, requireName } from './names.ts';
-import { checkPageSize, listPage } from './paging.ts';
+import { listPage } from './paging.ts';
 import type { RpcDependencies } from './ports.ts';
-import { formatPosition } from './position.ts';
+import { hostAt, listHostRevisions } from './timeline.ts';
 import { updateHost } from './update-host.ts';
 import { Violations } from './violations.ts';
 import { watchHosts } from './watch-hosts.ts';
@@ -38,7 +35,10 @@ import { watchHosts } from './watch-hosts.ts';
 export function createHostService(deps: RpcDependencies): BoundService {
   return bind(HostService, {
     createHost: (request) => createHost(deps, request),
-    getHost: async ({ name }) => (await existing(deps, name)).host,
+    getHost: async ({ name, readTime }) =>
+      readTime === undefined
+        ? (await existing(deps, name)).host
+        : (await hostAt(deps, name, readTime)).host,
     listHosts: (request) => listHosts(deps, request),
     updateHost: (request) => updateHost(deps, request),
     watchHosts: (request, context) => watchHosts(deps, request, context),
@@ -104,28 +104,4 @@ async function listCleanSteps(
     warnings: [...plan.warnings, ...lacks],
     ...(isRunnerKnown && facts.runnerStepsAt ? { collectedAt: facts.runnerStepsAt } : {}),
   };
-}
-
-async function listHostRevisions(deps: RpcDependencies, request: ListHostRevisionsRequest) {
-  const hostId = requireName('hosts', request.name);
-  const size = checkPageSize(request.pageSize);
-  const changes = await answered(deps.store.history(hostKey(hostId)));
-  if (changes.length === 0) throw notFound(request.name);
-  const revisions = changes
-    .toReversed()
-    .filter((change) => change.kind === 'put')
-    .slice(0, size)
-    .map((change): MessageInitShape<typeof HostRevisionSchema> => {
-      const { host, change: cause } = hostRecordOf(change);
-      if (host !== undefined) host.etag = formatPosition(deps.store, change.revision);
-      if (host?.status !== undefined) host.status.display = displayOf(host.status);
-      return {
-        revision: BigInt(change.revision),
-        actor: cause?.actor ?? '',
-        cause: cause?.cause ?? '',
-        ...(cause?.time === undefined ? {} : { time: cause.time }),
-        ...(host === undefined ? {} : { host }),
-      };
-    });
-  return { revisions };
 }

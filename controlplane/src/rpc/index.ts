@@ -9,7 +9,9 @@ import {
   ErasureCertificateService,
   FleetService,
   type HealthBoard,
+  HistoryService,
   HostService,
+  PlanService,
   RackService,
 } from '@rackwright/api';
 import { createAbandonedService } from './abandoned.ts';
@@ -17,7 +19,9 @@ import { createCredentialService } from './credentials.ts';
 import { createEnrolmentService } from './enrolment.ts';
 import { createErasureService } from './erasures.ts';
 import { createFleetService } from './fleet.ts';
+import { createHistoryService } from './history.ts';
 import { createHostService } from './hosts.ts';
+import { createPlanService } from './plans.ts';
 import type { RpcDependencies } from './ports.ts';
 import { createRackService } from './racks.ts';
 
@@ -30,6 +34,8 @@ const services = [
   ErasureCertificateService,
   FleetService,
   AbandonedResourceService,
+  HistoryService,
+  PlanService,
   agent.EnrolmentService,
 ];
 
@@ -51,6 +57,8 @@ export function createOperatorServices(deps: RpcDependencies): OperatorServices 
       createErasureService(deps),
       createFleetService(deps),
       createAbandonedService(deps),
+      createHistoryService(deps),
+      createPlanService(deps),
       createEnrolmentService(deps),
       health.service,
       createReflection([...services, health.service.service]),

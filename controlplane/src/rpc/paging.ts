@@ -7,7 +7,7 @@ import { formatPageToken, parsePageToken } from './position.ts';
 export const pageSizeDefault = 100;
 export const pageSizeMax = 1_000;
 /** A page ends early when its stored records exceed this; the transport carries 4 MiB. */
-const pageBytesMax = 2 * 1024 * 1024;
+export const pageBytesMax = 2 * 1024 * 1024;
 
 export interface PageRequest {
   readonly pageSize?: number | undefined;
@@ -20,8 +20,9 @@ export interface Page<T> {
 }
 
 /**
- * One page of the records directly below `prefix`, in the order of their keys. `read` turns an
- * entry into an item, or leaves it out; `filter` identifies what it leaves out.
+ * One page of the records directly below `prefix`, or of those that `isListed`, in the order of
+ * their keys. `read` turns an entry into an item, or leaves it out; `filter` identifies what it
+ * leaves out.
  */
 export async function listPage<T>(
   store: StateStore,
@@ -29,6 +30,7 @@ export async function listPage<T>(
   request: PageRequest,
   filter: string,
   read: (entry: Entry) => T | undefined,
+  isListed = (key: string) => isDirectlyBelow(prefix, key),
 ): Promise<Page<T>> {
   const size = checkPageSize(request.pageSize);
   const after = parsePageToken(store, filter, request.pageToken);
@@ -37,7 +39,7 @@ export async function listPage<T>(
   let bytes = 0;
   let lastKey = '';
   for (const entry of entries) {
-    if (entry.key <= after || !isDirectlyBelow(prefix, entry.key)) continue;
+    if (entry.key <= after || !isListed(entry.key)) continue;
     const item = read(entry);
     if (item === undefined) continue;
     bytes += entry.value.byteLength;

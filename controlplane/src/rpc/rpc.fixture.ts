@@ -12,11 +12,12 @@ import {
 } from '@rackwright/api';
 import type { Log, LogFields } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
-import { openMemoryStore, type StateStore } from '@rackwright/store';
+import { openMemoryStore, RETENTION_DEFAULT, type StateStore } from '@rackwright/store';
 import { parseConfig } from '../config.ts';
 import { type ControlPlane, startControlPlane } from '../control-plane.ts';
 
 const random = nodeRandom();
+const retention = { ...RETENTION_DEFAULT, historyPrefixes: ['hosts', 'facts'] };
 
 export type Fixture = Awaited<ReturnType<typeof startFixture>>;
 
@@ -24,7 +25,7 @@ export type Fixture = Awaited<ReturnType<typeof startFixture>>;
 export async function startFixture() {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-rpc-'));
   const lines: { fields: LogFields; message: string }[] = [];
-  const store = await openMemoryStore({ random });
+  const store = await openMemoryStore({ random, clock: nodeClock(), retention });
   const controlPlane = await startOn(folder, store, recordingLog(lines));
   const token = (await readFile(join(folder, 'identity/admin.token'), 'utf8')).trim();
   const channel = connect({
