@@ -1,0 +1,42 @@
+/** Digests (image-spec, "Digests"): content is named by what it is. Only SHA-256 is taken. */
+import { createHash } from 'node:crypto';
+
+/** "sha256:" and 64 lower-case hex digits. */
+export type Digest = string & { readonly __brand: 'Digest' };
+
+const form = /^sha256:[0-9a-f]{64}$/;
+
+/** Undefined for anything else, other algorithms included. */
+export function parseDigest(text: string): Digest | undefined {
+  return form.test(text) ? (text as Digest) : undefined;
+}
+
+/** The 64 hex digits alone: fit for a file's name. */
+export function hexOf(digest: Digest): string {
+  return digest.slice('sha256:'.length);
+}
+
+export function digestOf(bytes: Uint8Array): Digest {
+  return `sha256:${createHash('sha256').update(bytes).digest('hex')}` as Digest;
+}
+
+/** Hashes what comes piece by piece. */
+export class RunningDigest {
+  readonly #hash = createHash('sha256');
+  #bytes = 0;
+
+  /** How much has come. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  update(bytes: Uint8Array): void {
+    this.#hash.update(bytes);
+    this.#bytes += bytes.length;
+  }
+
+  /** To be asked once, at the end. */
+  digest(): Digest {
+    return `sha256:${this.#hash.digest('hex')}` as Digest;
+  }
+}

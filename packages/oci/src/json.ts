@@ -1,0 +1,47 @@
+/** Reading JSON that somebody else wrote: what is missing or of another type is `malformed`. */
+import { OciError } from './failure.ts';
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** The object in `bytes`; `what` names it in errors. */
+export function parseJson(bytes: Uint8Array, what: string): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    throw new OciError('malformed', `the ${what} is not JSON`);
+  }
+  return asObject(value, `the ${what}`);
+}
+
+export function asObject(value: unknown, what: string): JsonObject {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    return value as JsonObject;
+  }
+  throw new OciError('malformed', `${what} is no object`);
+}
+
+/** The list at `key`; absent and null are empty. */
+export function listAt(object: JsonObject, key: string, itemsMax: number): readonly unknown[] {
+  const value = object[key] ?? [];
+  if (!Array.isArray(value)) throw new OciError('malformed', `"${key}" is no list`);
+  if (value.length > itemsMax) {
+    throw new OciError('tooLarge', `"${key}" has ${value.length} items; at most ${itemsMax}`);
+  }
+  return value;
+}
+
+/** The texts at `key`; absent and null are empty. */
+export function textsAt(object: JsonObject, key: string, itemsMax: number): readonly string[] {
+  return listAt(object, key, itemsMax).map((item) => {
+    if (typeof item === 'string') return item;
+    throw new OciError('malformed', `"${key}" holds something that is no text`);
+  });
+}
+
+/** The text at `key`; absent and null are empty. */
+export function textAt(object: JsonObject, key: string): string {
+  const value = object[key] ?? '';
+  if (typeof value === 'string') return value;
+  throw new OciError('malformed', `"${key}" is no text`);
+}

@@ -1,0 +1,192 @@
+/**
+ * Manifests, indexes and configurations of images (image-spec 1.1, and the Docker formats that
+ * registries still hold). Pure.
+ *
+ * 1. A descriptor without a size or a digest that we can check is refused.
+ * 2. Of an index exactly one manifest is chosen: the first of linux and the wanted architecture.
+ */
+import { type Digest, parseDigest } from './digest.ts';
+import { OciError } from './failure.ts';
+import { asObject, type JsonObject, listAt, parseJson, textAt, textsAt } from './json.ts';
+
+/** As image-spec and Go call them. */
+export type Architecture = 'amd64' | 'arm64';
+
+export interface Descriptor {
+  readonly mediaType: string;
+  readonly digest: Digest;
+  readonly sizeBytes: number;
+}
+
+export interface Layer extends Descriptor {
+  readonly compression: 'none' | 'gzip' | 'zstd';
+}
+
+export interface Manifest {
+  readonly kind: 'manifest';
+  readonly config: Descriptor;
+  /** The lowest first. */
+  readonly layers: readonly Layer[];
+}
+
+export interface IndexEntry extends Descriptor {
+  readonly os: string;
+  readonly architecture: string;
+  readonly variant: string;
+}
+
+export interface ImageIndex {
+  readonly kind: 'index';
+  readonly manifests: readonly IndexEntry[];
+}
+
+/** What a configuration says about running the image. */
+export interface ImageConfig {
+  readonly os: string;
+  readonly architecture: string;
+  readonly user: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly entrypoint: readonly string[];
+  readonly command: readonly string[];
+  readonly directory: string;
+  /** Of the layers when they are unpacked, the lowest first. */
+  readonly diffIds: readonly Digest[];
+}
+
+export const manifestMediaTypes = [
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.oci.image.index.v1+json',
+  'application/vnd.docker.distribution.manifest.v2+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+] as const;
+
+/** Registries must take manifests up to here (distribution-spec, "Pushing manifests"). */
+export const manifestBytesMax = 4 * 1024 * 1024;
+export const configBytesMax = 4 * 1024 * 1024;
+const layersMax = 127;
+const indexEntriesMax = 1_000;
+const configItemsMax = 1_000;
+const layerForm =
+  /^application\/vnd\.(?:oci\.image\.layer(?:\.nondistributable)?\.v1\.tar(?:\+(gzip|zstd))?|docker\.image\.rootfs\.diff\.tar(?:\.(gzip))?)$/;
+const configForm =
+  /^application\/vnd\.(oci\.image\.config\.v1|docker\.container\.image\.v1)\+json$/;
+
+/** A manifest or an index, told apart by what stands in it. */
+export function parseManifest(bytes: Uint8Array): Manifest | ImageIndex {
+  const object = parseJson(bytes, 'manifest');
+  if (object['schemaVersion'] !== 2) {
+    throw new OciError('malformed', 'the manifest is not of schema version 2');
+  }
+  const isManifest = 'config' in object || 'layers' in object;
+  const isIndex = 'manifests' in object;
+  if (isManifest === isIndex) {
+    throw new OciError('malformed', 'the manifest names neither layers nor manifests, or both');
+  }
+  return isIndex ? readIndex(object) : readManifest(object);
+}
+
+function readManifest(object: JsonObject): Manifest {
+  const config = readDescriptor(object['config'], '"config"');
+  if (!configForm.test(config.mediaType)) {
+    const type = JSON.stringify(config.mediaType.slice(0, 100));
+    throw new OciError('malformed', `this is no image: its configuration is of type ${type}`);
+  }
+  const layers = listAt(object, 'layers', layersMax).map((item) => {
+    const layer = readDescriptor(item, 'a layer');
+    const found = layerForm.exec(layer.mediaType);
+    if (found === null) {
+      const type = JSON.stringify(layer.mediaType.slice(0, 100));
+      throw new OciError('malformed', `a layer has the type ${type}, which is not known here`);
+    }
+    const compression = (found[1] ?? found[2] ?? 'none') as Layer['compression'];
+    return { ...layer, compression };
+  });
+  return { kind: 'manifest', config, layers };
+}
+
+function readIndex(object: JsonObject): ImageIndex {
+  const manifests = listAt(object, 'manifests', indexEntriesMax).map((item) => {
+    const entry = asObject(item, 'a manifest of the index');
+    const platform = entry['platform'] === undefined ? {} : asObject(entry['platform'], 'platform');
+    return {
+      ...readDescriptor(item, 'a manifest of the index'),
+      os: textAt(platform, 'os'),
+      architecture: textAt(platform, 'architecture'),
+      variant: textAt(platform, 'variant'),
+    };
+  });
+  return { kind: 'index', manifests };
+}
+
+function readDescriptor(value: unknown, what: string): Descriptor {
+  const object = asObject(value, what);
+  const digestText = textAt(object, 'digest');
+  const digest = parseDigest(digestText);
+  if (digest === undefined) {
+    const shown = JSON.stringify(digestText.slice(0, 100));
+    throw new OciError('malformed', `${what} has the digest ${shown}; only sha256 is taken`);
+  }
+  const { size } = object as { size?: unknown };
+  if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
+    throw new OciError('malformed', `${what} has no size`);
+  }
+  return { mediaType: textAt(object, 'mediaType'), digest, sizeBytes: size };
+}
+
+/** The image for linux on `architecture`; refused with what there is instead. */
+export function choosePlatform({ manifests }: ImageIndex, architecture: Architecture): IndexEntry {
+  const chosen = manifests.find((entry) => entry.os === 'linux' && fits(entry, architecture));
+  if (chosen !== undefined) return chosen;
+  const there = [...new Set(manifests.map((entry) => `${entry.os}/${entry.architecture}`))];
+  const known = there.length === 0 ? 'nothing' : there.slice(0, 10).join(', ').slice(0, 200);
+  throw new OciError('notFound', `the image is not there for linux/${architecture}: ${known} is`);
+}
+
+/** arm64 has one variant, v8; some builders name it and some do not. */
+function fits(entry: IndexEntry, architecture: Architecture): boolean {
+  if (entry.architecture !== architecture) return false;
+  return architecture !== 'arm64' || entry.variant === '' || entry.variant === 'v8';
+}
+
+/** What the configuration says; `layers` is how many the manifest names. */
+export function parseConfig(bytes: Uint8Array, layers: number): ImageConfig {
+  const object = parseJson(bytes, 'configuration of the image');
+  const config = asObject(object['config'] ?? {}, '"config" of the configuration');
+  const rootfs = asObject(object['rootfs'], '"rootfs" of the configuration');
+  const diffIds = textsAt(rootfs, 'diff_ids', layersMax).map((text) => {
+    const digest = parseDigest(text);
+    if (digest !== undefined) return digest;
+    throw new OciError('malformed', '"diff_ids" holds something that is no SHA-256');
+  });
+  if (diffIds.length !== layers) {
+    const counts = `${layers} layers, its configuration ${diffIds.length}`;
+    throw new OciError('malformed', `the manifest names ${counts}`);
+  }
+  return {
+    os: textAt(object, 'os'),
+    architecture: textAt(object, 'architecture'),
+    user: textAt(config, 'User'),
+    environment: readEnvironment(textsAt(config, 'Env', configItemsMax)),
+    entrypoint: textsAt(config, 'Entrypoint', configItemsMax),
+    command: textsAt(config, 'Cmd', configItemsMax),
+    directory: textAt(config, 'WorkingDir'),
+    diffIds,
+  };
+}
+
+/** "NAME=value"; of a name that stands twice the last counts, as for every container runtime. */
+function readEnvironment(lines: readonly string[]): Record<string, string> {
+  const environment: Record<string, string> = {};
+  for (const line of lines) {
+    const at = line.indexOf('=');
+    if (at < 1 || line.includes('\0')) {
+      throw new OciError('malformed', '"Env" holds something that is not NAME=value');
+    }
+    Object.defineProperty(environment, line.slice(0, at), {
+      value: line.slice(at + 1),
+      enumerable: true,
+      configurable: true,
+    });
+  }
+  return environment;
+}

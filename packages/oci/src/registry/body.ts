@@ -1,0 +1,61 @@
+/** Reading an answer's body whole, when it is small. */
+import { type WebAnswer, WebBroken } from '@rackwright/platform';
+import { OciError } from '../failure.ts';
+
+/** The body, at most `bytesMax` of it; `what` names it in errors. */
+export async function readBody(
+  answer: WebAnswer,
+  bytesMax: number,
+  what: string,
+): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const part of answer.body) {
+      bytes += part.length;
+      if (bytes > bytesMax) {
+        throw new OciError('tooLarge', `the ${what} is longer than ${bytesMax} bytes`);
+      }
+      parts.push(part);
+    }
+  } catch (error) {
+    throw error instanceof WebBroken ? new OciError('unreachable', error.message) : error;
+  } finally {
+    answer.close();
+  }
+  const whole = new Uint8Array(bytes);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+const refusalBytesMax = 16 * 1024;
+const wordsCharactersMax = 200;
+
+/**
+ * What a registry says with a refusal (distribution-spec, "Error Codes"), in brackets; empty when
+ * it says nothing that can be shown.
+ */
+export async function refusalWords(answer: WebAnswer): Promise<string> {
+  let errors: unknown;
+  try {
+    const bytes = await readBody(answer, refusalBytesMax, 'refusal');
+    const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
+    errors = typeof value === 'object' && value !== null && 'errors' in value ? value.errors : [];
+  } catch {
+    return '';
+  }
+  const words = (Array.isArray(errors) ? errors : []).flatMap((each: unknown) => {
+    if (typeof each !== 'object' || each === null) return [];
+    const { code, message } = each as { code?: unknown; message?: unknown };
+    return [[code, message].filter((part) => typeof part === 'string' && part !== '').join(': ')];
+  });
+  const shown = words
+    .filter((each) => each !== '')
+    .join('; ')
+    .replace(/\p{C}/gu, ' ');
+  return shown === '' ? '' : ` (${shown.slice(0, wordsCharactersMax)})`;
+}

@@ -1,0 +1,91 @@
+/**
+ * Blobs as they come: counted, hashed, and taken up again where a connection broke.
+ *
+ * 1. Not one byte more than the descriptor names is handed on.
+ * 2. The last piece has been handed on before the digest is known: who reads must throw away what
+ *    it has made when the reading throws.
+ */
+import { WebBroken } from '@rackwright/platform';
+import { type Digest, RunningDigest } from '../digest.ts';
+import { OciError } from '../failure.ts';
+import type { Descriptor } from '../manifest.ts';
+
+export interface OpenBlob {
+  /** Where it begins: what was asked for, or 0 when ranges are not served. */
+  readonly start: number;
+  readonly chunks: AsyncIterable<Uint8Array>;
+  close(): void;
+}
+
+/** Somebody who has blobs. */
+export interface BlobSource {
+  /** Rejects with `OciError`. `chunks` throws `WebBroken` when the connection breaks. */
+  open(digest: Digest, from: number, signal: AbortSignal | undefined): Promise<OpenBlob>;
+}
+
+export interface BlobReading {
+  /** What is there already, from the start on; it is hashed and not handed on. */
+  readonly already?: AsyncIterable<Uint8Array>;
+  readonly signal?: AbortSignal;
+  /** Connections that may break without having brought anything; then it is given up. */
+  readonly emptyBreaksMax?: number;
+}
+
+const emptyBreaksMaxDefault = 3;
+/** However much each connection brought. */
+const breaksMax = 64;
+
+/** The blob from where `already` ends. Throws `OciError`; `digestMismatch` only at the very end. */
+export async function* verifiedBlob(
+  source: BlobSource,
+  { digest, sizeBytes }: Pick<Descriptor, 'digest' | 'sizeBytes'>,
+  { already, signal, emptyBreaksMax = emptyBreaksMaxDefault }: BlobReading = {},
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const running = new RunningDigest();
+  for await (const part of already ?? []) running.update(part);
+  let emptyBreaks = 0;
+  for (let breaks = 1; running.bytes < sizeBytes; breaks += 1) {
+    const before = running.bytes;
+    const broken = yield* pieces(source, { digest, sizeBytes }, running, signal);
+    if (broken === undefined) break;
+    emptyBreaks = running.bytes > before ? 0 : emptyBreaks + 1;
+    if (emptyBreaks >= emptyBreaksMax || breaks >= breaksMax || signal?.aborted === true) {
+      throw new OciError('unreachable', `blob ${digest}: ${broken}`);
+    }
+  }
+  const found = running.bytes === sizeBytes ? running.digest() : `${running.bytes} bytes`;
+  if (found !== digest) {
+    throw new OciError('digestMismatch', `what came is not blob ${digest} but ${found}`);
+  }
+}
+
+/** One connection's worth; answers why it broke, or nothing at its end. */
+async function* pieces(
+  source: BlobSource,
+  { digest, sizeBytes }: Pick<Descriptor, 'digest' | 'sizeBytes'>,
+  running: RunningDigest,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array, string | undefined, undefined> {
+  const blob = await source.open(digest, running.bytes, signal);
+  // Sent once more by who serves no ranges.
+  let known = running.bytes - blob.start;
+  try {
+    for await (const chunk of blob.chunks) {
+      const fresh = chunk.subarray(Math.min(known, chunk.length));
+      known -= chunk.length - fresh.length;
+      if (fresh.length === 0) continue;
+      if (running.bytes + fresh.length > sizeBytes) {
+        const message = `blob ${digest} is longer than the ${sizeBytes} bytes that it should have`;
+        throw new OciError('digestMismatch', message);
+      }
+      running.update(fresh);
+      yield fresh;
+    }
+    return undefined;
+  } catch (error) {
+    if (error instanceof WebBroken) return error.message;
+    throw error;
+  } finally {
+    blob.close();
+  }
+}

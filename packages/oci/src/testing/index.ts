@@ -1,0 +1,10 @@
+/** For tests of whoever pulls and unpacks images: images made in memory, and a web without sockets. */
+export {
+  type ImageOptions,
+  type WrittenEntry,
+  type WrittenImage,
+  writeImage,
+  writeIndex,
+  writeTar,
+} from './tar-writer.ts';
+export { type Page, pagesWeb, rangePage } from './web.ts';
