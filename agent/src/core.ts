@@ -60,6 +60,13 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const desk = new RunnerDesk({
     ...{ clock, log, signer },
     operationState: (id) => session.operationState(id),
+    handOffs: {
+      stateOf: (operationId) => session.handOffState(operationId),
+      ofBoot: (bootOperationId) => session.grants.byOperation(bootOperationId)?.handedOff,
+      leaseValid: () => session.leaseValid(),
+      leaving: (hostUid, runnerSession) => session.runnerGone(hostUid, runnerSession),
+    },
+    tellLog: (log) => session.tellStepLog(log),
     limits: defaultDeskLimits,
   });
   const watch = new NetbootWatch({

@@ -13,7 +13,7 @@ import { describe, expect, test } from 'vitest';
 import { createBmcDrivers } from './bmc-drivers.ts';
 import { createExecutor } from './operations/index.ts';
 import { PowerSync } from './power-sync.ts';
-import { defaultDeskLimits, RunnerDesk } from './runner-gateway/index.ts';
+import { defaultDeskLimits, noHandOffs, RunnerDesk } from './runner-gateway/index.ts';
 import { quietLog, testSigner } from './runner-gateway/testing.ts';
 import { World } from './session/testing/world.ts';
 
@@ -58,6 +58,7 @@ class Looking {
       const orders = (self.#orders = new RunnerDesk({
         ...{ clock, log: quietLog, signer: testSigner() },
         operationState: () => 'unknown',
+        handOffs: noHandOffs,
         limits: defaultDeskLimits,
       }));
       const executor = createExecutor({ drivers, orders });

@@ -13,7 +13,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createBmcDrivers } from './bmc-drivers.ts';
 import { parseConfig } from './config.ts';
 import { createExecutor } from './operations/index.ts';
-import { defaultDeskLimits, RunnerDesk } from './runner-gateway/index.ts';
+import { defaultDeskLimits, noHandOffs, RunnerDesk } from './runner-gateway/index.ts';
 import { quietLog, testSigner } from './runner-gateway/testing.ts';
 import type { OperationContext } from './session/index.ts';
 
@@ -74,6 +74,7 @@ function makeExecutor() {
       log: quietLog,
       signer: testSigner(),
       operationState: () => 'unknown',
+      handOffs: noHandOffs,
       limits: defaultDeskLimits,
     }),
   });

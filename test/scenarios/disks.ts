@@ -89,8 +89,10 @@ export class FileHost {
       signal: new AbortController().signal,
       progress: () => {},
       stage: () => Promise.resolve(),
+      output: () => {},
       verdictSwitchedOff: false,
       runnerVersion: '0.0.0',
+      hostName: 'h1',
     });
   }
 

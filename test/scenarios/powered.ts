@@ -7,6 +7,7 @@ import { create } from '@bufbuild/protobuf';
 import {
   createExecutor,
   defaultDeskLimits,
+  noHandOffs,
   quietLog,
   RunnerDesk,
   testSigner,
@@ -64,6 +65,7 @@ export class PoweredHost {
         log: quietLog,
         signer: testSigner(),
         operationState: () => 'unknown',
+        handOffs: noHandOffs,
         limits: defaultDeskLimits,
       }),
       drivers: {

@@ -25,6 +25,8 @@ export type JournalledOperation =
 export interface JournalledGrant {
   readonly opened: agent.GrantOpened;
   readonly publicKey?: Uint8Array;
+  /** The step that takes the runner of this boot away, once it may act. */
+  readonly handedOff?: agent.GrantHandedOff;
 }
 
 export interface JournalState {
@@ -95,6 +97,7 @@ function changeBy(state: JournalState, body: RecordBody): Partial<JournalState> 
     case 'grantOpened':
     case 'grantBound':
     case 'grantClosed':
+    case 'grantHandedOff':
       return { grants: changedGrants(state.grants, body) };
     case 'storeSeen': {
       const { incarnation, revision, accepted, refused } = body.value;
@@ -152,7 +155,10 @@ function operationChange(state: JournalState, body: OperationBody): Partial<Jour
   }
 }
 
-type GrantBody = Extract<RecordBody, { case: 'grantOpened' | 'grantBound' | 'grantClosed' }>;
+type GrantBody = Extract<
+  RecordBody,
+  { case: 'grantOpened' | 'grantBound' | 'grantClosed' | 'grantHandedOff' }
+>;
 
 function changedGrants(
   before: JournalState['grants'],
@@ -168,7 +174,14 @@ function changedGrants(
       const known = grants.get(operationId);
       // The first key owns the boot.
       if (known === undefined || known.publicKey !== undefined) return before;
-      grants.set(operationId, { opened: known.opened, publicKey });
+      grants.set(operationId, { ...known, publicKey });
+      return grants;
+    }
+    case 'grantHandedOff': {
+      const known = grants.get(body.value.operationId);
+      // A boot ends once.
+      if (known === undefined || known.handedOff !== undefined) return before;
+      grants.set(body.value.operationId, { ...known, handedOff: body.value });
       return grants;
     }
     case 'grantClosed':
@@ -203,11 +216,12 @@ function operationBodies(known: JournalledOperation): RecordInit[] {
   return bodies;
 }
 
-function grantBodies({ opened, publicKey }: JournalledGrant): RecordInit[] {
+function grantBodies({ opened, publicKey, handedOff }: JournalledGrant): RecordInit[] {
   const bodies: RecordInit[] = [{ case: 'grantOpened', value: opened }];
   if (publicKey !== undefined) {
     bodies.push({ case: 'grantBound', value: { operationId: opened.operationId, publicKey } });
   }
+  if (handedOff !== undefined) bodies.push({ case: 'grantHandedOff', value: handedOff });
   return bodies;
 }
 

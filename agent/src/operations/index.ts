@@ -59,6 +59,7 @@ export function createExecutor({ drivers, orders }: ExecutorParts): Executor {
     },
     resume: (operation, context) => resume(orders, operation, context),
     ended: (operationId) => orders.ended(operationId),
+    handOffAnswered: (handOff, acts) => orders.handOffAnswered(handOff, acts),
     forgetHost: async (hostUid) => {
       const bmc = bmcOfHost.get(hostUid);
       bmcOfHost.delete(hostUid);

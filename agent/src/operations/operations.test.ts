@@ -16,7 +16,7 @@ import {
 } from '@rackwright/bmc/conformance';
 import type { FinalResult } from '@rackwright/results';
 import { describe, expect, test } from 'vitest';
-import { defaultDeskLimits, RunnerDesk } from '../runner-gateway/index.ts';
+import { defaultDeskLimits, noHandOffs, RunnerDesk } from '../runner-gateway/index.ts';
 import { quietLog, testSigner } from '../runner-gateway/testing.ts';
 import { AttemptEnd, type OperationContext } from '../session/index.ts';
 import { type BmcDrivers, createExecutor } from './index.ts';
@@ -55,6 +55,7 @@ function setUp(changes: Partial<ImitatedBmc> = {}) {
     log: quietLog,
     signer: testSigner(),
     operationState: () => 'unknown',
+    handOffs: noHandOffs,
     limits: defaultDeskLimits,
   });
   const context: OperationContext = {

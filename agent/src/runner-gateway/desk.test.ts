@@ -6,6 +6,7 @@ import { resultToWire } from '@rackwright/results';
 import { describe, expect, test } from 'vitest';
 import type { OperationContext, Progress } from '../session/index.ts';
 import { defaultDeskLimits, RunnerDesk } from './desk.ts';
+import { noHandOffs } from './hand-offs.ts';
 import type { RunnerLink, RunnerOrder, ToRunner } from './link.ts';
 import { quietLog, testSigner } from './testing.ts';
 
@@ -43,6 +44,7 @@ function setUp() {
     log: quietLog,
     signer: testSigner(),
     operationState: () => state,
+    handOffs: noHandOffs,
     limits: defaultDeskLimits,
   });
   const context: OperationContext = {

@@ -12,12 +12,14 @@
  * 5. A runner that is away is never silent for people: after a while its work says since when.
  */
 import { toBinary } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent, type runner } from '@rackwright/api';
 import type { Cancel, Clock, Log } from '@rackwright/platform';
 import { boundResult, type Failed, type FinalResult, resultFromWire } from '@rackwright/results';
-import type { OperationContext } from '../session/index.ts';
+import type { HandOff, OperationContext } from '../session/index.ts';
 import { type EvidenceSigner, signEvidence } from './evidence.ts';
+import { type HandOffSession, HandOffs } from './hand-offs.ts';
 import type { RunnerLink, RunnerOrder, RunnerOrders } from './link.ts';
+import { LogBudget } from './log-budget.ts';
 import { cancelOf, Outstanding } from './outstanding.ts';
 
 export interface DeskLimits {
@@ -52,6 +54,9 @@ export interface DeskParts {
   readonly log: Log;
   readonly signer: EvidenceSigner;
   readonly operationState: (id: string) => 'unknown' | 'received' | 'begun' | 'ended';
+  readonly handOffs: HandOffSession;
+  /** Takes what programs write, while it comes. */
+  readonly tellLog?: (log: agent.StepLog) => void;
   readonly limits: DeskLimits;
 }
 
@@ -74,8 +79,18 @@ export class RunnerDesk implements RunnerOrders {
   /** Operation id → boot, from the runner's end until the journal has it. */
   readonly #ending = new Map<string, string>();
 
+  readonly #handOffs: HandOffs;
+  readonly #logs: LogBudget;
+
   constructor(parts: DeskParts) {
     this.#parts = parts;
+    this.#logs = new LogBudget(parts.clock, (log) => parts.tellLog?.(log));
+    this.#handOffs = new HandOffs({
+      ...parts,
+      session: parts.handOffs,
+      leaseRetryMs: parts.limits.leaseRetryMs,
+      linkOf: (bootOperationId) => this.#links.get(bootOperationId),
+    });
   }
 
   stepsOf(bootOperationId: string): readonly string[] | undefined {
@@ -84,13 +99,12 @@ export class RunnerDesk implements RunnerOrders {
 
   async run(order: RunnerOrder, context: OperationContext): Promise<FinalResult> {
     const { runnerWaitMs } = this.#parts.limits;
+    const handedOff = this.#handOffs.whyOver(order.bootOperationId);
+    if (handedOff !== undefined) return bootIsOver(order, handedOff);
     const linked = await this.#linked(order, runnerWaitMs, context);
     if (linked === 'aborted') return failed('cancelled', 'cancelled before it was ordered');
     const over = this.#over.get(order.bootOperationId);
-    if (linked === 'tooLate' && over !== undefined) {
-      const message = `boot ${order.bootOperationId} is over, boot the host again: ${over}`;
-      return { kind: 'retryAfter', reason: 'invalidState', message, delayMs: 0 };
-    }
+    if (linked === 'tooLate' && over !== undefined) return bootIsOver(order, over);
     if (linked === 'tooLate') {
       const message = `no runner of boot ${order.bootOperationId} is connected`;
       return { kind: 'transientError', cause: 'runnerAway', message };
@@ -121,7 +135,12 @@ export class RunnerDesk implements RunnerOrders {
     this.#ending.delete(operationId);
     if (bootOperationId === undefined) return;
     const link = this.#links.get(bootOperationId);
-    if (link !== undefined) sayReceived(link, operationId);
+    if (link !== undefined) this.#handOffs.reportKept(link, operationId);
+  }
+
+  handOffAnswered(handOff: HandOff, acts: boolean): void {
+    this.#ending.delete(handOff.operationId);
+    this.#handOffs.answered(handOff, acts);
   }
 
   forgetHost(hostUid: string): void {
@@ -225,6 +244,13 @@ export class RunnerDesk implements RunnerOrders {
     else outstanding.end(result);
   }
 
+  /** What a step's program writes: of work that is ordered here, and of nothing else. */
+  log(link: RunnerLink, log: runner.StepLog): void {
+    const outstanding = this.#outstanding.get(log.operationId);
+    if (outstanding?.order.bootOperationId !== link.bootOperationId) return;
+    this.#logs.pass(link.hostUid, log);
+  }
+
   /** Invariant 5. One timer per boot that has work left. */
   #watchAbsence(bootOperationId: string): void {
     const { clock, limits } = this.#parts;
@@ -265,7 +291,7 @@ export class RunnerDesk implements RunnerOrders {
       if (cancelOf(outstanding.order.operation.id) === operationId) outstanding.cancelOver();
     }
     if (this.#parts.operationState(operationId) !== 'begun') {
-      sayReceived(link, operationId);
+      this.#handOffs.reportKept(link, operationId);
       return;
     }
     if (this.#unclaimed.size >= this.#parts.limits.unclaimedReportsMax) return;
@@ -358,8 +384,9 @@ function oversize(
   return undefined;
 }
 
-function sayReceived(link: RunnerLink, operationId: string): void {
-  link.send({ case: 'reportReceived', value: { operationId } });
+function bootIsOver({ bootOperationId }: RunnerOrder, why: string): FinalResult {
+  const message = `boot ${bootOperationId} is over, boot the host again: ${why}`;
+  return { kind: 'retryAfter', reason: 'invalidState', message, delayMs: 0 };
 }
 
 function failed(type: Failed['type'], message: string): Failed {

@@ -10,6 +10,7 @@ import type { BootGrant, OperationContext } from '../session/index.ts';
 import { loadBootCertificate } from './certificate.ts';
 import { defaultDeskLimits, RunnerDesk } from './desk.ts';
 import { defaultGatewayLimits, RunnerGateway } from './gateway.ts';
+import { noHandOffs } from './hand-offs.ts';
 import { MessageQueue } from './message-queue.ts';
 import { quietLog, testSigner } from './testing.ts';
 
@@ -43,6 +44,7 @@ async function startGateway(helloTimeoutMs = defaultGatewayLimits.helloTimeoutMs
     log: quietLog,
     signer,
     operationState: () => 'unknown',
+    handOffs: noHandOffs,
     limits: defaultDeskLimits,
   });
   const gateway = new RunnerGateway({

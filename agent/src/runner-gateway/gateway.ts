@@ -171,7 +171,10 @@ export class RunnerGateway {
     log.info({ host: hostName, operation: bootOperationId, runnerSession }, 'runner connected');
     yield { message: { case: 'accepted', value: { runnerSession, hostName } } };
     desk.attach(link);
-    facts.runnerReady(hostUid, readyFacts(hello, grant, runnerSession));
+    // One that a step takes away is there, but takes nothing any more.
+    if (grant.handedOff === undefined) {
+      facts.runnerReady(hostUid, readyFacts(hello, grant, runnerSession));
+    }
     const reading = this.#read(link, incoming).finally(() => outgoing.end());
     try {
       yield* outgoing;
@@ -212,6 +215,7 @@ export class RunnerGateway {
       if (next.done === true) return;
       const { message } = next.value;
       if (message.case === 'evidence') evidence = message.value;
+      if (message.case === 'stepLog') this.#parts.desk.log(link, message.value);
       if (message.case !== 'report') continue;
       const report = message.value;
       const fits = evidence?.operationId === report.operationId ? evidence : undefined;

@@ -8,5 +8,6 @@ export {
   type GatewayParts,
   RunnerGateway,
 } from './gateway.ts';
+export { type HandOffSession, noHandOffs } from './hand-offs.ts';
 export type { RunnerOrder, RunnerOrders } from './link.ts';
 export type { StrangerDesk } from './stranger.ts';

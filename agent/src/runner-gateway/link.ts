@@ -2,7 +2,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { agent, runner } from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
-import type { OperationContext } from '../session/index.ts';
+import type { HandOff, OperationContext } from '../session/index.ts';
 
 export type ToRunner = NonNullable<
   MessageInitShape<typeof runner.SessionResponseSchema>['message']
@@ -42,6 +42,8 @@ export interface RunnerOrders {
   resume(order: RunnerOrder, context: OperationContext): Promise<FinalResult | 'interrupted'>;
   /** The final report is durable: tells the runner so. */
   ended(operationId: string): void;
+  /** The control plane has answered the end of a hand-off; `acts`: the runner may act now. */
+  handOffAnswered(handOff: HandOff, acts: boolean): void;
   /** Cuts the host's runners off. */
   forgetHost(hostUid: string): void;
 }

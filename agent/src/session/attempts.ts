@@ -18,6 +18,7 @@ import { makeContext } from './attempt-context.ts';
 import type { Credentials } from './credentials.ts';
 import { AttemptEnd, type Executor } from './executor.ts';
 import type { Grants } from './grants.ts';
+import { type HandOff, handOffOf } from './hand-off.ts';
 import type { SessionLimits } from './limits.ts';
 import { checkOperation } from './operation-check.ts';
 import { Outbox, type Outlet } from './outbox.ts';
@@ -60,7 +61,10 @@ export class Attempts {
   constructor(deps: AttemptsDependencies) {
     this.#deps = deps;
     const onSafe = (operationId: string) => deps.executor.ended(operationId);
-    this.outbox = new Outbox({ ...deps, attempts: this.#byId, onSafe });
+    const onHandOff = (handOff: HandOff, acts: boolean) => {
+      deps.executor.handOffAnswered?.(handOff, acts);
+    };
+    this.outbox = new Outbox({ ...deps, attempts: this.#byId, onSafe, onHandOff });
   }
 
   /**
@@ -151,6 +155,13 @@ export class Attempts {
     if (attempt === undefined) return 'unknown';
     if (attempt.phase === 'ended') return 'ended';
     return attempt.begun ? 'begun' : 'received';
+  }
+
+  /** Whether a hand-off waits for the control plane's answer (H1). */
+  isHandOffPending(operationId: string): boolean {
+    const attempt = this.#byId.get(operationId);
+    if (attempt === undefined || attempt.answered || attempt.dropped) return false;
+    return handOffOf(attempt.operation, attempt.report) !== undefined;
   }
 
   /** Whether an exclusive operation may still run on the host (R12). */

@@ -5,6 +5,7 @@
  */
 import type { agent } from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
+import type { HandOff } from './hand-off.ts';
 
 /** The kinds that an executor takes. `cancel` is the session's own. */
 export type ExecutedKind = Exclude<agent.Operation['kind']['case'], 'cancel' | undefined>;
@@ -49,6 +50,8 @@ export interface BootGrant {
   readonly rescue?: boolean;
   /** The machine is no host: its runner gives its inventory and takes no step. */
   readonly discovery?: boolean;
+  /** A step takes the runner of this boot away: it takes no other order any more. */
+  readonly handedOff?: HandOff;
 }
 
 /** One operation's view of the session. */
@@ -111,6 +114,8 @@ export interface Executor {
   ): 'interrupted' | Promise<FinalResult | 'interrupted'>;
   /** The final report of this operation is durable: the runner may be told so. */
   ended(operationId: string): void;
+  /** The control plane has answered the end of a hand-off; `acts`: durably, it may act now. */
+  handOffAnswered?(handOff: HandOff, acts: boolean): void;
   /** Drops everything that belongs to the host. None of its operations runs any more. */
   forgetHost(hostUid: string): Promise<void>;
 }

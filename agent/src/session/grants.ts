@@ -8,6 +8,7 @@
  *    time; another key never may.
  * G4 Expiry ends only the permission to start a runner. It is judged by the later of the clock and
  *    the last time that was written, so that a clock that steps back reopens nothing.
+ * G5 A boot whose runner a step takes away starts no runner any more, however young its grant is.
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -41,6 +42,11 @@ export class Grants {
   /** Every grant that has not been closed, expired ones included. */
   all(): readonly BootGrant[] {
     return [...this.#deps.journal.state.grants.values()].map((grant) => this.#grantOf(grant));
+  }
+
+  /** Every grant with which a runner may be started, or has been and is still the host's. */
+  standing(): readonly BootGrant[] {
+    return this.all().filter(({ handedOff }) => handedOff === undefined);
   }
 
   byToken(bootToken: string): BootGrant | undefined {
@@ -127,7 +133,14 @@ function ownership(owner: Uint8Array, presented: Uint8Array): BindOutcome {
   return same ? 'bound' : 'otherKey';
 }
 
-function grantOf({ opened, publicKey }: JournalledGrant): BootGrant {
+function handedOffOf({ opened, handedOff }: JournalledGrant): Pick<BootGrant, 'handedOff'> {
+  if (handedOff === undefined) return {};
+  const { handOffOperationId, destructive } = handedOff;
+  const { operationId: bootOperationId } = opened;
+  return { handedOff: { operationId: handOffOperationId, bootOperationId, destructive } };
+}
+
+function grantOf({ opened, publicKey, handedOff }: JournalledGrant): BootGrant {
   const { operationId, hostUid, hostName, macs, bootToken, openTime, expireTime, rescue } = opened;
   return {
     operationId,
@@ -139,5 +152,6 @@ function grantOf({ opened, publicKey }: JournalledGrant): BootGrant {
     expiresAtMs: expireTime === undefined ? 0 : timestampMs(expireTime),
     rescue,
     ...(publicKey === undefined ? {} : { publicKey }),
+    ...handedOffOf({ opened, ...(handedOff === undefined ? {} : { handedOff }) }),
   };
 }

@@ -13,6 +13,7 @@ export {
 export type { ObservationsInit } from './facts.ts';
 export type { BindOutcome, Grants } from './grants.ts';
 export { grpcTransport } from './grpc.ts';
+export type { HandOff, HandOffState } from './hand-off.ts';
 export { type SessionLimits } from './limits.ts';
 export type { LinkStatus } from './link.ts';
 export { AgentSession, type DiscoveryEars, type SessionOptions } from './session.ts';

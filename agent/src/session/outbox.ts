@@ -16,6 +16,7 @@ import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import { boundResult, type FinalResult, type Result, resultToWire } from '@rackwright/results';
 import type { Journal, RecordInit } from '../journal/index.ts';
 import type { Attempt } from './attempt.ts';
+import { type HandOff, handOffOf } from './hand-off.ts';
 import type { SessionLimits } from './limits.ts';
 import { tooLarge } from './results.ts';
 
@@ -38,6 +39,8 @@ export interface OutboxDependencies {
   readonly attempts: Map<string, Attempt>;
   /** The report of this operation is safe: here or at the control plane. */
   readonly onSafe: (operationId: string) => void;
+  /** The end of a hand-off was answered; `acts`: that it may act is durable (H2). */
+  readonly onHandOff: (handOff: HandOff, acts: boolean) => void;
 }
 
 export class Outbox {
@@ -139,6 +142,7 @@ export class Outbox {
   async answered(answer: agent.ReportAnswer): Promise<void> {
     const { attempts, journal, log } = this.#deps;
     const records: RecordInit[] = [];
+    let handOff: HandOff | undefined;
     const attempt = attempts.get(answer.operationId);
     if (!isVerdict(answer.verdict)) {
       log.warn(
@@ -146,7 +150,10 @@ export class Outbox {
         'an answer says nothing',
       );
     } else if (attempt?.phase === 'ended' && attempt.report?.sequence === answer.sequence) {
-      if (!attempt.answered) records.push(...this.#takeAnswer(attempt, answer));
+      if (!attempt.answered) {
+        handOff = handOffOf(attempt.operation, attempt.report);
+        records.push(...this.#takeAnswer(attempt, answer, handOff));
+      }
     }
     for (const settled of [...attempts.values()]) {
       if (!isSettled(settled, answer.settledUpTo)) continue;
@@ -155,26 +162,43 @@ export class Outbox {
       records.push({ case: 'forgotten', value: { operationId: settled.id } });
     }
     if (records.length === 0) return;
-    await journal.append(...records).catch((error: unknown) => {
-      log.error(
-        { error: String(error) },
-        'an answer could not be written down; it will come again',
-      );
-    });
+    try {
+      await journal.append(...records);
+    } catch (error) {
+      const fields = { error: String(error) };
+      log.error(fields, 'an answer could not be written down; it will come again');
+      return;
+    }
+    if (handOff !== undefined) this.#handOff(handOff, isApplied(answer));
   }
 
-  #takeAnswer(attempt: Attempt, answer: agent.ReportAnswer): RecordInit[] {
+  #handOff(handOff: HandOff, acts: boolean): void {
+    const { crashPoint, log, onHandOff } = this.#deps;
+    if (acts) crashPoint('agent.handedOff');
+    else log.warn({ operation: handOff.operationId }, 'a hand-off was not applied: it never acts');
+    onHandOff(handOff, acts);
+  }
+
+  #takeAnswer(
+    attempt: Attempt,
+    answer: agent.ReportAnswer,
+    handOff: HandOff | undefined,
+  ): RecordInit[] {
     const { log, onSafe } = this.#deps;
     const { id: operationId } = attempt;
     const unwritten = attempt.reportJournalled ? [] : recordsOfEnd(attempt);
-    const { APPLIED, DUPLICATE } = agent.ReportAnswer_Verdict;
-    if (answer.verdict !== APPLIED && answer.verdict !== DUPLICATE) {
+    if (!isApplied(answer)) {
       const { verdict, reason } = answer;
       log.warn({ operation: operationId, verdict, reason }, 'a report was not applied');
     }
     attempt.answered = true;
+    const answered: RecordInit = { case: 'answered', value: { operationId } };
+    if (handOff !== undefined) {
+      const released = isApplied(answer) ? [releasing(handOff)] : [];
+      return [...unwritten, ...released, answered];
+    }
     if (!attempt.reportJournalled) onSafe(operationId);
-    return [...unwritten, { case: 'answered', value: { operationId } }];
+    return [...unwritten, answered];
   }
 
   async #write(attempt: Attempt): Promise<void> {
@@ -224,6 +248,21 @@ function recordsOfEnd({ journalled, operation, report }: Attempt): RecordInit[] 
 
 function isSettled({ phase, answered, report }: Attempt, settledUpTo: bigint): boolean {
   return phase === 'ended' && answered && report !== undefined && report.sequence <= settledUpTo;
+}
+
+/** It counts at the control plane, from now on or since an earlier delivery. */
+function isApplied({ verdict }: agent.ReportAnswer): boolean {
+  const { APPLIED, DUPLICATE } = agent.ReportAnswer_Verdict;
+  return verdict === APPLIED || verdict === DUPLICATE;
+}
+
+function releasing({ operationId, bootOperationId, destructive }: HandOff): RecordInit {
+  const value = {
+    operationId: bootOperationId,
+    handOffOperationId: operationId,
+    destructive,
+  };
+  return { case: 'grantHandedOff', value };
 }
 
 function isVerdict(verdict: agent.ReportAnswer_Verdict): boolean {

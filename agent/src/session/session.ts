@@ -19,6 +19,7 @@ import { Credentials } from './credentials.ts';
 import type { Credential, Executor, PowerLooks } from './executor.ts';
 import { Facts, type ObservationsInit } from './facts.ts';
 import { Grants } from './grants.ts';
+import { type HandOffState, handOffOf } from './hand-off.ts';
 import { defaultSessionLimits, type SessionLimits } from './limits.ts';
 import { Link, type LinkStatus } from './link.ts';
 import { refusalOf } from './store-refusal.ts';
@@ -89,7 +90,7 @@ export class AgentSession {
     this.#snapshots = new BootSnapshots(disk, snapshotPath, log);
     const onOpened = (hostUid: string) => this.#facts.bootOrdered(hostUid);
     this.grants = new Grants({ ...options, onOpened });
-    const grants = () => this.grants.all();
+    const grants = () => this.grants.standing();
     this.bootMemory = makeBootMemory(this.#snapshots, () => journal.state, grants);
     this.#link = new Link({
       ...options,
@@ -176,6 +177,24 @@ export class AgentSession {
     return this.#credentials.now(name, version);
   }
 
+  /** How far a step that takes its runner away is. */
+  handOffState(operationId: string): HandOffState {
+    const released = this.grants.all().some(({ handedOff }) => {
+      return handedOff?.operationId === operationId;
+    });
+    if (released) return 'released';
+    const attempts = this.#running?.attempts;
+    if (attempts !== undefined) return attempts.isHandOffPending(operationId) ? 'pending' : 'none';
+    const known = this.#options.journal.state.operations.get(operationId);
+    if (known?.phase !== 'ended' || known.answered) return 'none';
+    return handOffOf(known.operation, known.report) === undefined ? 'none' : 'pending';
+  }
+
+  /** A piece of what a step's program writes; lost when nobody listens. */
+  tellStepLog(log: agent.StepLog): void {
+    this.#link.send({ case: 'stepLog', value: log });
+  }
+
   /** Whether an exclusive operation may still run on the host (R12). */
   isBusy(hostUid: string): boolean {
     return this.#started().attempts.isBusy(hostUid);
@@ -200,7 +219,7 @@ export class AgentSession {
       incarnation: store?.incarnation ?? '',
       revision: store?.revision ?? 0n,
       storeRefused: this.#refused || (store?.refused ?? ''),
-      grants: this.grants.all().map((grant) => ({
+      grants: this.grants.standing().map((grant) => ({
         operationId: grant.operationId,
         hostUid: grant.hostUid,
         expireTime: timestampFromMs(grant.expiresAtMs),

@@ -1,0 +1,182 @@
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import { VirtualClock } from '@rackwright/bmc/conformance';
+import { type Result, resultToWire } from '@rackwright/results';
+import { expect, test } from 'vitest';
+import type { HandOff, HandOffState, OperationContext } from '../session/index.ts';
+import { defaultDeskLimits, RunnerDesk } from './desk.ts';
+import type { RunnerLink, RunnerOrder } from './link.ts';
+import { quietLog, testSigner } from './testing.ts';
+
+const boot = 'boot-1';
+const handOff: HandOff = { operationId: 'op', bootOperationId: boot, destructive: true };
+
+function setUp() {
+  const clock = new VirtualClock();
+  const session = {
+    state: 'none' as HandOffState,
+    boot: undefined as HandOff | undefined,
+    lease: true,
+    left: [] as string[],
+    operation: 'begun' as 'begun' | 'ended' | 'unknown',
+  };
+  const desk = new RunnerDesk({
+    clock,
+    log: quietLog,
+    signer: testSigner(),
+    operationState: () => session.operation,
+    handOffs: {
+      stateOf: () => session.state,
+      ofBoot: (bootOperationId) => (bootOperationId === boot ? session.boot : undefined),
+      leaseValid: () => session.lease,
+      leaving: (hostUid) => session.left.push(hostUid),
+    },
+    limits: defaultDeskLimits,
+  });
+  const told: string[] = [];
+  const link = (unreceived: readonly string[] = []): RunnerLink => ({
+    bootOperationId: boot,
+    hostUid: 'uid',
+    runnerSession: 'session',
+    steps: [],
+    rescue: false,
+    unreceived: new Set(unreceived),
+    send: ({ case: kind, value }) => {
+      if (kind === 'order') told.push(`order ${value.operationId}`);
+      if (kind !== 'reportReceived') return;
+      told.push(`${value.handOff === true ? 'act' : 'received'} ${value.operationId}`);
+    },
+    close: () => {},
+  });
+  const says = (from: RunnerLink, result: Result): void => {
+    const report = { operationId: 'op', result: resultToWire(result) };
+    desk.report(from, create(agent.ReportSchema, report), undefined);
+  };
+  return { clock, desk, link, says, session, told };
+}
+
+function order(): RunnerOrder {
+  const value = create(agent.RunStepSchema, {
+    step: 'run.script',
+    bootOperationId: boot,
+    mode: agent.StepMode.RUN,
+    destructive: true,
+    handOff: true,
+  });
+  const kind = { case: 'runStep', value } as const;
+  const operation = create(agent.OperationSchema, { id: 'op', hostUid: 'uid', kind });
+  return { operation, bootOperationId: boot, order: kind };
+}
+
+const context: OperationContext = {
+  signal: new AbortController().signal,
+  begin: async () => {},
+  continuing: () => {},
+  credential: () => Promise.reject(new Error('no credential is needed')),
+  leaseValid: () => true,
+  frozen: () => '',
+  remainingMs: () => Infinity,
+  openGrant: () => Promise.reject(new Error('no grant is opened')),
+  closeGrants: async () => {},
+};
+
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+}
+
+/** Up to the report that the agent has written down. */
+async function reported(rig: ReturnType<typeof setUp>): Promise<RunnerLink> {
+  const runner = rig.link();
+  rig.desk.attach(runner);
+  const result = rig.desk.run(order(), context);
+  await settled();
+  rig.says(runner, { kind: 'complete' });
+  expect(await result).toEqual({ kind: 'complete' });
+  rig.session.state = 'pending';
+  rig.session.operation = 'ended';
+  rig.desk.ended('op');
+  return runner;
+}
+
+test('the runner may act only once the control plane has answered', async () => {
+  const rig = setUp();
+  await reported(rig);
+  expect(rig.told).toEqual(['order op']);
+  rig.session.state = 'released';
+  rig.session.boot = handOff;
+  rig.desk.handOffAnswered(handOff, true);
+  expect(rig.told).toEqual(['order op', 'act op']);
+  expect(rig.session.left).toEqual(['uid']);
+});
+
+test('what the control plane does not apply never acts', async () => {
+  const rig = setUp();
+  await reported(rig);
+  rig.session.state = 'none';
+  rig.desk.handOffAnswered(handOff, false);
+  expect(rig.told).toEqual(['order op', 'received op']);
+});
+
+test('a runner that was away when it was answered is told when it comes back', async () => {
+  const rig = setUp();
+  const runner = await reported(rig);
+  rig.desk.detach(runner);
+  rig.session.state = 'released';
+  rig.session.boot = handOff;
+  rig.desk.handOffAnswered(handOff, true);
+  expect(rig.told).toEqual(['order op']);
+  const again = rig.link(['op']);
+  rig.desk.attach(again);
+  rig.says(again, { kind: 'complete' });
+  expect(rig.told).toEqual(['order op', 'act op']);
+});
+
+test('after a restart of the agent nothing acts before the answer, and then it does', () => {
+  const rig = setUp();
+  rig.session.operation = 'ended';
+  rig.session.state = 'pending';
+  const runner = rig.link(['op']);
+  rig.desk.attach(runner);
+  rig.says(runner, { kind: 'complete' });
+  expect(rig.told).toEqual([]);
+  rig.session.state = 'released';
+  rig.session.boot = handOff;
+  rig.desk.handOffAnswered(handOff, true);
+  expect(rig.told).toEqual(['act op']);
+});
+
+test('of an operation that nobody knows any more nothing acts', () => {
+  const rig = setUp();
+  rig.session.operation = 'unknown';
+  const runner = rig.link(['op']);
+  rig.desk.attach(runner);
+  rig.says(runner, { kind: 'complete' });
+  expect(rig.told).toEqual(['received op']);
+});
+
+test('a destructive one waits for the work lease', async () => {
+  const rig = setUp();
+  await reported(rig);
+  rig.session.state = 'released';
+  rig.session.boot = handOff;
+  rig.session.lease = false;
+  rig.desk.handOffAnswered(handOff, true);
+  rig.desk.handOffAnswered(handOff, true);
+  rig.clock.step();
+  expect(rig.told).toEqual(['order op']);
+  rig.session.lease = true;
+  rig.clock.step();
+  expect(rig.told).toEqual(['order op', 'act op']);
+});
+
+test('the boot takes no other order, though its runner may be there still', async () => {
+  const rig = setUp();
+  await reported(rig);
+  rig.session.boot = handOff;
+  expect(await rig.desk.run(order(), context)).toEqual({
+    kind: 'retryAfter',
+    reason: 'invalidState',
+    message: 'boot boot-1 is over, boot the host again: step op has taken its runner away',
+    delayMs: 0,
+  });
+});

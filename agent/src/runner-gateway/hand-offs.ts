@@ -1,0 +1,94 @@
+/**
+ * Tells runners that a step may take them away (see `session/hand-off.ts` for H1 to H3). The
+ * journal behind the session decides; what is remembered here is only who has been told.
+ */
+import type { Clock, Log } from '@rackwright/platform';
+import type { HandOff, HandOffState } from '../session/index.ts';
+import type { RunnerLink } from './link.ts';
+
+/** What is asked of the session. */
+export interface HandOffSession {
+  stateOf(operationId: string): HandOffState;
+  /** The step that takes the runner of this boot away, once that is decided. */
+  ofBoot(bootOperationId: string): HandOff | undefined;
+  /** Whether something destructive may begin at this moment (R11). */
+  leaseValid(): boolean;
+  /** This runner is on its way out: it takes nothing any more. */
+  leaving(hostUid: string, runnerSession: string): void;
+}
+
+/** Where there is nothing of the kind. */
+export const noHandOffs: HandOffSession = {
+  stateOf: () => 'none',
+  ofBoot: () => undefined,
+  leaseValid: () => false,
+  leaving: () => {},
+};
+
+export interface HandOffParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly session: HandOffSession;
+  /** How often a destructive one is looked at again while there is no lease. */
+  readonly leaseRetryMs: number;
+  /** The live link of a boot. */
+  readonly linkOf: (bootOperationId: string) => RunnerLink | undefined;
+}
+
+export class HandOffs {
+  readonly #parts: HandOffParts;
+  /** Boots whose hand-off waits for the lease. */
+  readonly #waiting = new Set<string>();
+
+  constructor(parts: HandOffParts) {
+    this.#parts = parts;
+  }
+
+  /** Why a boot takes no order any more; undefined while it does. */
+  whyOver(bootOperationId: string): string | undefined {
+    const handOff = this.#parts.session.ofBoot(bootOperationId);
+    if (handOff === undefined) return undefined;
+    return `step ${handOff.operationId} has taken its runner away`;
+  }
+
+  /** The final report of this operation is durable here: says so, or that it may act, or waits. */
+  reportKept(link: RunnerLink, operationId: string): void {
+    switch (this.#parts.session.stateOf(operationId)) {
+      case 'pending':
+        // The control plane's answer comes first (H1).
+        return;
+      case 'released':
+        return this.#release(link.bootOperationId);
+      case 'none':
+        link.send({ case: 'reportReceived', value: { operationId } });
+    }
+  }
+
+  /** The control plane has answered. */
+  answered({ operationId, bootOperationId }: HandOff, acts: boolean): void {
+    if (acts) return this.#release(bootOperationId);
+    const link = this.#parts.linkOf(bootOperationId);
+    link?.send({ case: 'reportReceived', value: { operationId } });
+  }
+
+  /** A runner that is away is told when it comes back: it still lists its report. */
+  #release(bootOperationId: string): void {
+    const { clock, linkOf, log, session, leaseRetryMs } = this.#parts;
+    const handOff = session.ofBoot(bootOperationId);
+    const link = linkOf(bootOperationId);
+    if (handOff === undefined || link === undefined) return;
+    const { operationId, destructive } = handOff;
+    if (destructive && !session.leaseValid()) {
+      if (this.#waiting.has(bootOperationId)) return;
+      this.#waiting.add(bootOperationId);
+      clock.after(leaseRetryMs, () => {
+        this.#waiting.delete(bootOperationId);
+        this.#release(bootOperationId);
+      });
+      return;
+    }
+    log.info({ operation: operationId, host: link.hostUid }, 'the runner hands its host off');
+    link.send({ case: 'reportReceived', value: { operationId, handOff: true } });
+    session.leaving(link.hostUid, link.runnerSession);
+  }
+}

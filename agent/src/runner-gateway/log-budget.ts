@@ -1,0 +1,42 @@
+/**
+ * What programs write, on its way from runners to the control plane: shown to people while it
+ * comes, so that too much of it is left out rather than waited for. A piece that is left out shows
+ * as a gap of offsets.
+ */
+
+import { create } from '@bufbuild/protobuf';
+import type { runner } from '@rackwright/api';
+import { agent } from '@rackwright/api';
+import type { Clock } from '@rackwright/platform';
+
+/** Of one piece; a longer one is left out. */
+export const stepLogPieceBytesMax = 64 * 1024;
+/** Of all runners of this rack together. */
+export const stepLogBytesPerSecondMax = 512 * 1024;
+/** What may come at once after a pause. */
+const burstBytesMax = 1024 * 1024;
+
+export class LogBudget {
+  readonly #clock: Clock;
+  readonly #tell: (log: agent.StepLog) => void;
+  #leftBytes = burstBytesMax;
+  #atMs: number;
+
+  constructor(clock: Clock, tell: (log: agent.StepLog) => void) {
+    this.#clock = clock;
+    this.#tell = tell;
+    this.#atMs = clock.suspendAwareMs();
+  }
+
+  /** Hands the piece on, or leaves it out. */
+  pass(hostUid: string, { operationId, offset, content }: runner.StepLog): void {
+    const nowMs = this.#clock.suspendAwareMs();
+    const earned = ((nowMs - this.#atMs) / 1000) * stepLogBytesPerSecondMax;
+    this.#leftBytes = Math.min(burstBytesMax, this.#leftBytes + earned);
+    this.#atMs = nowMs;
+    const { length } = content;
+    if (length === 0 || length > stepLogPieceBytesMax || length > this.#leftBytes) return;
+    this.#leftBytes -= length;
+    this.#tell(create(agent.StepLogSchema, { operationId, hostUid, offset, content }));
+  }
+}

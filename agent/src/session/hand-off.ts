@@ -1,0 +1,37 @@
+/**
+ * Steps that take their runner away: a reboot, a kexec. Pure.
+ *
+ * H1 Such a step is complete before it acts. It acts after the control plane has recorded its end,
+ *    and only when that was applied: of a run that is over by then nothing acts any more.
+ * H2 That it may act stands in the journal, with the boot that it ends, before the runner is told:
+ *    after a restart the runner is told again, and the boot takes no other order.
+ * H3 The runner acts once for an operation, however often it is told.
+ */
+import type { agent } from '@rackwright/api';
+
+/** A hand-off whose end has been reported. */
+export interface HandOff {
+  readonly operationId: string;
+  /** The SetPower operation that started the runner that goes. */
+  readonly bootOperationId: string;
+  /** It acts only under the work lease. */
+  readonly destructive: boolean;
+}
+
+/**
+ * pending: reported, and not answered. released: it may act. none: it is none, or it failed, or
+ * the control plane has not applied its end: then it never acts.
+ */
+export type HandOffState = 'none' | 'pending' | 'released';
+
+/** The hand-off that an operation with this report comes to; undefined when it is none. */
+export function handOffOf(
+  { id, kind }: agent.Operation,
+  report: agent.Report | undefined,
+): HandOff | undefined {
+  if (kind.case !== 'runStep' || kind.value.handOff !== true) return undefined;
+  if (report?.result.case !== 'complete') return undefined;
+  const { bootOperationId, destructive } = kind.value;
+  // Unset counts as destructive (R8).
+  return { operationId: id, bootOperationId, destructive: destructive !== false };
+}
