@@ -4,9 +4,10 @@
  * Invariants:
  * 1. A runner counts for the boot that it came up from, and for no other.
  * 2. Going back repeats what the lost boot may have undone, and nothing that must not run twice or
- *    that a person has decided.
+ *    that a person has decided. Of a template it repeats what succeeded in the runner, for what it
+ *    left in its memory is lost; once a handler has been called, nothing but the boot.
  */
-import { RerunClass, type Run, type RunStep, StepState } from '@rackwright/api';
+import { RerunClass, type Run, RunKind, type RunStep, StepState } from '@rackwright/api';
 import { operationId } from './operation.ts';
 import { isErasure } from './step-failure.ts';
 import { isStepOver, type Turn } from './turn.ts';
@@ -48,7 +49,9 @@ export function bootAfterLoss(turn: Turn, run: Run): void {
 
 /** The switching off that comes before the boot which the step at `index` runs under. */
 function startOfBoot({ steps }: Run, index: number): number {
-  const boot = steps.findLastIndex((step, at) => at <= index && isBootStep(step.name));
+  const boot = steps.findLastIndex((step, at) => {
+    return at <= index && isBootStep(step.name) && step.state !== StepState.SKIPPED;
+  });
   return steps.findLastIndex(({ name }, at) => at < boot && name === 'power.off');
 }
 
@@ -57,13 +60,20 @@ function rewind(turn: Turn, run: Run, index: number): void {
   delete turn.record.operation;
   if (index === -1) return;
   for (const step of run.steps.slice(index, run.currentStep + 1)) {
-    if (isStepOver(step) && stays(step)) continue;
+    if (isStepOver(step) && (stays(step) || staysInTemplate(run, step))) continue;
     if (isErasure(step.name)) turn.record.certified = [];
     step.state = StepState.PENDING;
     delete step.deadline;
     delete step.endTime;
   }
   run.currentStep = index;
+}
+
+function staysInTemplate({ kind, error }: Run, { state, name }: RunStep): boolean {
+  if (kind !== RunKind.WORKFLOW) return false;
+  if (state !== StepState.SUCCEEDED || name === 'webhook') return true;
+  const isOfBoot = name === 'power.off' || isBootStep(name) || name === 'runner.await';
+  return error !== undefined && !isOfBoot;
 }
 
 function stays({ name, rerunClass, outOfBand, skip }: RunStep): boolean {

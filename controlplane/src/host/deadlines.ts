@@ -1,31 +1,54 @@
 /**
  * Stored deadlines (R5): each fires once, and never because of silence alone, nor of what a run
- * waits for that is not its own.
+ * waits for that is not its own. What hangs at its deadline is told to stop.
  */
-import { RunOutcome } from '@rackwright/api';
-import { endRun } from './engine.ts';
+import { type Run, type RunFailure, RunKind, RunOutcome, type RunStep } from '@rackwright/api';
+import { endRun, failStep } from './engine.ts';
 import { isForcedRemoval } from './forced.ts';
+import { giveUpOperation } from './open-operations.ts';
 import { deadlineFires } from './operation.ts';
 import { stepFailure } from './step-failure.ts';
-import { activeRun, currentStep, type Turn, waitsForOthers } from './turn.ts';
+import { calledStep } from './step-parts.ts';
+import { timedOut } from './step-policy.ts';
+import { stepDefinition } from './steps.ts';
+import { activeRun, currentStep, hasPassed, type Turn, waitsForOthers } from './turn.ts';
 
 export function foldDeadlines(turn: Turn): void {
   const run = activeRun(turn.status);
   // A forced removal has deadlines of its own, and ends for none.
   if (run === undefined || isForcedRemoval(turn, run)) return;
   const step = currentStep(run);
-  if (step !== undefined && deadlineFires(turn, step.deadline)) {
+  if (step !== undefined && stepIsOver(turn, step)) {
     const missing = step.name === 'runner.await' ? 'no runner reported from the host' : 'no result';
-    const failure = stepFailure('deadline', `${step.name}: ${missing} before its deadline`);
-    step.error = failure.message;
-    endRun(turn, run, RunOutcome.TIMED_OUT, failure);
+    const text = `${calledStep(step)}: ${missing} before its deadline`;
+    endAttempt(turn, run, step, stepFailure(timedOut, text));
     return;
   }
   if (!waitsForOthers(run) && deadlineFires(turn, run.deadline)) {
-    const failure = stepFailure(
-      'deadline',
-      `the run waited too long, at ${step?.name ?? 'its end'}`,
-    );
+    const at = step === undefined ? 'its end' : calledStep(step);
+    const limited = run.kind === RunKind.WORKFLOW ? 'the run took' : 'the run waited';
+    const failure = stepFailure(timedOut, `${limited} too long, at ${at}`);
+    if (run.kind === RunKind.WORKFLOW) giveUpOperation(turn);
     endRun(turn, run, RunOutcome.TIMED_OUT, failure);
   }
+}
+
+/** What the engine waits for by itself needs no agent to say that it is over. */
+function stepIsOver(turn: Turn, step: RunStep): boolean {
+  const definition = stepDefinition(step);
+  const isOurOwn =
+    definition.kind === 'call' ||
+    (definition.kind === 'condition' && definition.needsNoAgent === true);
+  return isOurOwn ? hasPassed(turn, step.deadline) : deadlineFires(turn, step.deadline);
+}
+
+function endAttempt(turn: Turn, run: Run, step: RunStep, failure: RunFailure): void {
+  step.error = failure.message;
+  if (run.kind !== RunKind.WORKFLOW) {
+    endRun(turn, run, RunOutcome.TIMED_OUT, failure);
+    return;
+  }
+  const isOpen = turn.record.operation?.sentTo !== undefined;
+  giveUpOperation(turn);
+  failStep(turn, run, step, failure, !isOpen);
 }

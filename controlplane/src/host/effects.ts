@@ -17,8 +17,8 @@ const factsRoundsMax = 16;
 const cancelDeadlineMs = 3_600_000;
 
 /**
- * Signs and writes the certificates of a turn, and what a removal leaves; create-only, under
- * deterministic names.
+ * Signs and writes the certificates of a turn, what steps wrote, and what a removal leaves;
+ * create-only, under deterministic names.
  */
 export async function writeEvidence(
   deps: HostsDependencies,
@@ -28,6 +28,7 @@ export async function writeEvidence(
   for (const effect of effects) {
     if (effect.kind === 'abandon') await writeAbandoned(deps, effect);
     if (effect.kind === 'tombstone') await writeTombstone(deps, before);
+    if (effect.kind === 'stepOutput') await writeOutput(deps, effect);
     if (effect.kind !== 'certify') continue;
     for (const { id, host, statement } of effect.certificates) {
       const record = create(wire.CertificateRecordSchema, {
@@ -41,6 +42,16 @@ export async function writeEvidence(
       if (written.kind === 'conflict') await mustBeSame(deps, key, statement);
     }
   }
+}
+
+/** Of an attempt one word counts: whoever wrote it first, in another turn, wrote the same. */
+async function writeOutput(
+  deps: HostsDependencies,
+  { operationId, exit, tail }: Extract<HostEffect, { kind: 'stepOutput' }>,
+): Promise<void> {
+  const record = create(wire.StepOutputRecordSchema, { operationId, exit, tail });
+  const key = storeKey('stepOutputs', ...operationId.split('/'));
+  await writeRecord(deps, wire.StepOutputRecordSchema, key, record, 'absent');
 }
 
 /** A turn before a crash may have written the certificate already: then it says the same. */

@@ -4,7 +4,7 @@
  *
  * Must not: fold in results (`fold.ts`) or decide where a run leaves the host (`landing.ts`).
  */
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   HostState,
   RerunClass,
@@ -21,14 +21,19 @@ import {
 import { beginClean } from './after-failure.ts';
 import { bootAfterLoss, bootOnceMore, isBootStep } from './boots.ts';
 import { hasRunnerPlace } from './brake.ts';
+import { ensureCalled, putCall } from './calls.ts';
 import { usedSinceErased } from './certify.ts';
 import { giveUpStep, giveUpWaiting, isForcedRemoval, limitCall } from './forced.ts';
 import { knownSteps } from './known-steps.ts';
-import { ensureSent, type Postponement, putOperation } from './operation.ts';
+import { leaveOpen } from './open-operations.ts';
+import { ensureSent, ownTimeoutMs, type Postponement, putOperation } from './operation.ts';
 import { newStep } from './render.ts';
 import { stepsOfRun } from './skeletons.ts';
 import { stepFailure } from './step-failure.ts';
+import { timedOut } from './step-policy.ts';
+import { skipUnneeded } from './step-turn.ts';
 import { type OperationOptions, stepDefinition } from './steps.ts';
+import { followTemplate, isHeldAfter } from './template-run.ts';
 import {
   currentStep,
   isStepOver,
@@ -49,23 +54,36 @@ export function startRun(
   requestedBy: string,
   requested?: readonly RequestedStep[],
 ): void {
+  const known = knownSteps(turn.context);
+  const names = stepsOfRun(turn, kind, requested);
+  const steps = names.map((wanted) => newStep(known, wanted));
+  enterRun(turn, kind, { requestedBy, manual: requested !== undefined, steps });
+}
+
+/** The run becomes the host's; whatever stood there has ended. */
+export function enterRun(
+  turn: Turn,
+  kind: RunKind,
+  more: Exclude<MessageInitShape<typeof RunSchema>, Run>,
+  timeoutMs = turn.context.timing.runTimeoutMs,
+): void {
   const { record, status, context } = turn;
   record.runCount += 1n;
-  const known = knownSteps(context);
-  const names = stepsOfRun(turn, kind, requested);
+  if (status.run !== undefined && status.run.number !== turn.endedBefore) {
+    turn.displaced.push(status.run);
+  }
   status.run = create(RunSchema, {
     kind,
     number: record.runCount,
     phase: RunPhase.RUNNING,
-    manual: requested !== undefined,
-    steps: names.map((wanted) => newStep(known, wanted)),
     startTime: now(turn),
-    deadline: later(turn, context.timing.runTimeoutMs),
-    requestedBy,
+    deadline: later(turn, timeoutMs),
     runnerVersion: context.facts.runnerVersion,
+    ...more,
   });
-  if (kind === RunKind.CLEAN) beginClean(turn, requestedBy);
+  if (kind === RunKind.CLEAN) beginClean(turn, status.run.requestedBy);
   delete record.operation;
+  delete record.call;
   delete record.runner;
   record.devicePlan = [];
   delete record.plannedErasure;
@@ -93,6 +111,10 @@ function leavesAvailable({ kind, steps }: Run): boolean {
     case RunKind.CLEAN:
     case RunKind.PROVISION:
       return true;
+    case RunKind.WORKFLOW:
+      return steps.some(({ destructive, name, skippedBecause }) => {
+        return skippedBecause === '' && (destructive || name === 'power.on');
+      });
     default:
       return steps.some((step) => step.destructive);
   }
@@ -106,6 +128,11 @@ export function driveRun(turn: Turn, run: Run): void {
       return;
     }
     const step = currentStep(run);
+    if (step === undefined && run.error !== undefined) {
+      // A handler has run for the step that failed.
+      endRun(turn, run, RunOutcome.FAILED);
+      return;
+    }
     if (step === undefined) {
       const used = usedSinceErased(turn, run);
       endRun(turn, run, used === undefined ? RunOutcome.SUCCEEDED : RunOutcome.FAILED, used);
@@ -113,8 +140,9 @@ export function driveRun(turn: Turn, run: Run): void {
     }
     if (isStepOver(step)) run.currentStep += 1;
     else if (!hasRunnerPlace(turn, run)) return;
-    else if (step.state === StepState.PENDING) beginStep(turn, run, step);
-    else if (!driveStep(turn, run, step) && !giveUpWaiting(turn, run, step)) return;
+    else if (step.state === StepState.PENDING) {
+      if (!skipUnneeded(run)) beginStep(turn, run, step);
+    } else if (!driveStep(turn, run, step) && !giveUpWaiting(turn, run, step)) return;
   }
 }
 
@@ -165,9 +193,10 @@ function issueOperation(
   const definition = stepDefinition(step);
   if (definition.kind !== 'operation') {
     delete turn.record.operation;
-    const timeoutMs = definition.timeoutMs(turn.context.timing);
+    const timeoutMs = ownTimeoutMs(step) ?? definition.timeoutMs(turn.context.timing);
     if (timeoutMs !== undefined) step.deadline = later(turn, timeoutMs);
-    definition.begin?.(turn);
+    if (definition.kind === 'call') putCall(turn, run, step, postponement);
+    else definition.begin?.(turn);
     return;
   }
   const kind = definition.operation(turn, run, step, options);
@@ -180,7 +209,12 @@ function issueOperation(
 
 /** Returns whether the step moved, so that the run may go on at once. */
 function driveStep(turn: Turn, run: Run, step: RunStep): boolean {
+  if (isHeldAfter(run, step)) return false;
   const definition = stepDefinition(step);
+  if (definition.kind === 'call') {
+    ensureCalled(turn, run, step);
+    return false;
+  }
   if (definition.kind === 'condition') {
     const met = definition.met(turn, run, step);
     const isAgentMissing = definition.needsNoAgent !== true && turn.context.session === undefined;
@@ -188,7 +222,7 @@ function driveStep(turn: Turn, run: Run, step: RunStep): boolean {
     else if (isAgentMissing) waitForAgent(turn, run);
     else {
       const { reason, message } = definition.waiting;
-      waitFor(turn, run, reason, definition.sees?.(turn) ?? message);
+      waitFor(turn, run, reason, definition.sees?.(turn, step) ?? message);
     }
     return met;
   }
@@ -260,8 +294,10 @@ function holdForPerson(turn: Turn, run: Run, step: RunStep, failure: RunFailure)
   delete turn.record.operation;
   delete step.deadline;
   step.error = failure.message;
-  waitFor(turn, run, 'hold', `${failure.message}; it never runs twice by itself`);
+  waitFor(turn, run, 'hold', `${failure.message}; ${neverTwice}`);
 }
+
+const neverTwice = 'it never runs twice by itself';
 
 /** Counts one more; conflicts and results that could not tell are none of these. */
 function isCutShortTooOften({ context }: Turn, step: RunStep): boolean {
@@ -273,17 +309,33 @@ export function completeStep(turn: Turn, run: Run, step: RunStep): void {
   step.state = StepState.SUCCEEDED;
   step.endTime = now(turn);
   delete turn.record.operation;
+  delete turn.record.call;
   stopWaiting(turn, run);
   run.currentStep += 1;
 }
 
-export function failStep(turn: Turn, run: Run, step: RunStep, failure: RunFailure): void {
+/** `isKnown`: false when the attempt may still be under way, and is only waited for no longer. */
+export function failStep(
+  turn: Turn,
+  run: Run,
+  step: RunStep,
+  failure: RunFailure,
+  isKnown = true,
+): void {
   if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, failure.message);
+  if (run.abort === undefined && followTemplate(turn, run, step, failure, isKnown)) return;
   step.state = StepState.FAILED;
   step.error = failure.message;
   step.endTime = now(turn);
-  const outcome = run.abort === undefined ? RunOutcome.FAILED : RunOutcome.CANCELLED;
-  endRun(turn, run, outcome, run.abort === undefined ? failure : abortFailure(run));
+  if (run.abort !== undefined) endRun(turn, run, RunOutcome.CANCELLED, abortFailure(run));
+  // What a handler was called for is why the run fails, whatever became of the handler.
+  else if (run.error !== undefined) endRun(turn, run, RunOutcome.FAILED);
+  else endRun(turn, run, outcomeOf(run, failure), failure);
+}
+
+function outcomeOf({ kind }: Run, { type }: RunFailure): RunOutcome {
+  const isLate = kind === RunKind.WORKFLOW && type === timedOut;
+  return isLate ? RunOutcome.TIMED_OUT : RunOutcome.FAILED;
 }
 
 export function endRun(turn: Turn, run: Run, outcome: RunOutcome, failure?: RunFailure): void {
@@ -292,7 +344,9 @@ export function endRun(turn: Turn, run: Run, outcome: RunOutcome, failure?: RunF
   run.outcome = outcome;
   run.endTime = now(turn);
   delete run.waiting;
+  leaveOpen(turn);
   delete turn.record.operation;
+  delete turn.record.call;
   if (failure !== undefined) run.error = failure;
   for (const step of run.steps) {
     if (step.state === StepState.PENDING) step.state = StepState.SKIPPED;

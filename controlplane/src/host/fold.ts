@@ -22,8 +22,11 @@ import { clearFault } from './fault.ts';
 import { giveUpStep, isForcedRemoval } from './forced.ts';
 import { ownerOf } from './identity.ts';
 import { foldFacts } from './observe.ts';
+import { closeOpen } from './open-operations.ts';
 import { operationParts, resend, wentTo } from './operation.ts';
 import { cut, stepFailure } from './step-failure.ts';
+import { takeOutput } from './step-output.ts';
+import { calledStep } from './step-parts.ts';
 import { stepDefinition } from './steps.ts';
 import {
   activeRun,
@@ -63,6 +66,7 @@ export function foldReport(turn: Turn, report: agent.Report): void {
 /** So that its report, should it come again, is known as the same one. */
 function noteSettled({ record }: Turn, report: agent.Report): void {
   record.settledOperations = [...record.settledOperations, settledText(report)].slice(-settledMax);
+  closeOpen({ record }, report.operationId);
 }
 
 /** Another result of the same operation is not the same report. */
@@ -87,8 +91,7 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
       ? undefined
       : foldUnsupported(turn, attempt, report, read.problem);
   }
-  const ends = result.case !== 'continuing' && result.case !== 'hostUpdated';
-  if (ends) causedBy(turn, 'agent', resultText(report, attempt.step));
+  if (endsAttempt(report)) causedBy(turn, 'agent', resultText(report, attempt.step));
   switch (result.case) {
     case 'complete':
       foldComplete(turn, attempt, result.value);
@@ -127,10 +130,19 @@ function attemptOf(turn: Turn, operationId: string): Attempt | undefined {
   return turn.record.operation?.operation?.id === operationId ? { run, step } : undefined;
 }
 
+function endsAttempt({ result }: agent.Report): boolean {
+  return result.case !== 'continuing' && result.case !== 'hostUpdated';
+}
+
 /** R7: a result of another attempt changes nothing, whatever it says. */
 function verdictOfStranger(turn: Turn, report: agent.Report): AnswerVerdict {
   const { operationId } = report;
   if (turn.record.settledOperations.includes(settledText(report))) return { kind: 'duplicate' };
+  if (endsAttempt(report) && closeOpen(turn, operationId)) {
+    noteSettled(turn, report);
+    causedBy(turn, 'agent', `late ${report.result.case} of ${operationId}, which changes nothing`);
+    return { kind: 'stale', reason: 'its attempt was over before' };
+  }
   // A Cancel is answered when what it stopped is over: mostly after that has been settled.
   const parts = operationParts(turn.host.uid, operationId.replace(/\/cancel$/, ''));
   if (parts === undefined)
@@ -143,7 +155,7 @@ function verdictOfStranger(turn: Turn, report: agent.Report): AnswerVerdict {
 
 function resultText(report: agent.Report, step: RunStep): string {
   const kind = report.result.case ?? 'unsupported';
-  return `${step.name} attempt ${step.attempt}: ${kind}`;
+  return `${calledStep(step)} attempt ${step.attempt}: ${kind}`;
 }
 
 /** R8: what we do not understand is never success; the attempt is over, and a person must look. */
@@ -167,11 +179,20 @@ function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete
   else clearFault(turn, runnerAway);
   const definition = stepDefinition(step);
   if (definition.kind !== 'operation') return;
+  keepOutput(turn, { run, step }, result.output);
   const failure = definition.complete(turn, run, step, result);
   if (failure === undefined) completeStep(turn, run, step);
   else if ('checkOf' in checkAgain(turn)) retryStep(turn, run, step, {}, {});
   else if (failure.type === 'interrupted') interruptStep(turn, run, step, failure.message);
   else failStep(turn, run, step, failure);
+}
+
+function keepOutput(
+  turn: Turn,
+  { run, step }: Attempt,
+  output: agent.StepOutput | undefined,
+): void {
+  takeOutput(turn, run, step, turn.record.operation?.operation?.id ?? '', output);
 }
 
 /** A conflict keeps errors and counts; it only waits, and not for ever. */
@@ -281,6 +302,7 @@ function checkAgain(turn: Turn): { readonly checkOf?: agent.Operation } {
 }
 
 function foldFailed(turn: Turn, { run, step }: Attempt, result: agent.Failed): void {
+  keepOutput(turn, { run, step }, result.output);
   if (result.type === 'interrupted') {
     interruptStep(turn, run, step, result.message, cut(result.lastProgress, progressMax));
     return;

@@ -10,6 +10,7 @@ export { type IndexedHost, rackIdOf } from './host-index.ts';
 export { offered, planOf } from './known-steps.ts';
 export { descends, isSameLife, lifeOf } from './lineage.ts';
 export type { DraftPlan } from './plan-basis.ts';
+export { planChangedText } from './plan-check.ts';
 export { planFor } from './plan-for.ts';
 export { placesMax } from './quota.ts';
 export { Hosts, type HostsDependencies } from './reconcile.ts';
@@ -26,6 +27,18 @@ export { whyNothingDestructive } from './surroundings.ts';
 export { defaultTiming, type EngineTiming } from './timing.ts';
 export { takeTombstone } from './tombstones.ts';
 export type { RequestOutcome, TurnResult } from './turn-result.ts';
-export type { AnswerVerdict, HostRequest, Refusal, RequestedStep, Requester } from './types.ts';
+export type {
+  AnswerVerdict,
+  CallOutput,
+  CallResult,
+  HostContext,
+  HostRequest,
+  Refusal,
+  RequestedStep,
+  Requester,
+  WorkflowRequest,
+  WorkflowStep,
+} from './types.ts';
 export type { UsualTimes } from './usual.ts';
 export { settleMs } from './wake.ts';
+export type { CallWebhook, WebhookOrder } from './webhook-order.ts';

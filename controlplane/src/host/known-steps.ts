@@ -9,6 +9,9 @@ import type { HostContext } from './types.ts';
 
 export type StepSources = Pick<HostContext, 'facts' | 'agentSteps' | 'fleet'>;
 
+/** Steps of the runner that only templates name: a person's list gives them nothing to run. */
+export const templateOnly = 'run.';
+
 /** How a step of an agent or a runner is named: "interface.step". */
 const stepName = /^[a-z]+\.[a-z][a-z0-9_]*$/;
 
@@ -37,7 +40,9 @@ export function offered(steps: readonly agent.StepDescription[]): agent.StepDesc
 /** The automatic plan of a host. */
 export function planOf({ spec, labels }: Host, sources: StepSources): CleanPlan {
   return cleanPlan({
-    known: knownSteps(sources),
+    known: knownSteps(sources).filter(({ description }) => {
+      return !description.name.startsWith(templateOnly);
+    }),
     policy: spec?.cleaning,
     pool: labels['pool'],
     fleet: sources.fleet,

@@ -19,6 +19,7 @@ import {
   type State,
 } from './machine-tables.ts';
 import { dropPower, system } from './pending-power.ts';
+import { movesRunner } from './step-parts.ts';
 import { writeImageStep } from './steps.ts';
 import { causedBy, leaveAvailable, now, runKindName, runName, type Turn } from './turn.ts';
 
@@ -163,6 +164,7 @@ function powerAfter(state: HostState, run: Run): string[] {
     case HostState.PROVISIONED: {
       const wasOn = run.steps.some(({ name }) => name === 'power.on');
       if (run.kind === RunKind.SERVICE) return wasOn ? ['power.off', 'power.on'] : [];
+      if (run.kind === RunKind.WORKFLOW) return powerAfterWorkflow(run);
       if (run.kind !== RunKind.REIMAGE) return [];
       const writing = run.steps.find(({ name }) => name === writeImageStep);
       return writing === undefined || writing.attempt === 0
@@ -172,6 +174,15 @@ function powerAfter(state: HostState, run: Run): string[] {
     default:
       return [];
   }
+}
+
+/** What the template itself has switched last, or handed over, stays as it left it. */
+function powerAfterWorkflow({ steps }: Run): string[] {
+  const wasOn = steps.some(({ title, name }) => title === '' && name === 'power.on');
+  const last = steps.findLast((step) => step.attempt > 0 && movesRunner(step));
+  const power = last?.arguments['power'];
+  const isTheirs = last?.handOff === true || power === 'powerOff' || power === 'bootDisk';
+  return wasOn && !isTheirs ? ['power.off', 'power.on'] : [];
 }
 
 function outcomeName(outcome: RunOutcome): string {

@@ -152,6 +152,16 @@ export const requests: { readonly [R in RequestKind]: { readonly [S in State]: C
     [HostState.NEW]: verifyFirst,
     [HostState.EXTERNAL]: foreign,
   },
+  workflow: {
+    ...everywhere(accept),
+    [HostState.NEW]: refuse(
+      'the host is new: no workflow runs before its BMC is proved; ask for a verify first',
+    ),
+    [HostState.EXTERNAL]: refuse(
+      'the host is external, in someone else’s care: no workflow runs on it; ' +
+        'adopt it as provisioned to run them',
+    ),
+  },
   provision: {
     ...everywhere(onlyAvailable),
     [HostState.AVAILABLE]: accept,
@@ -254,6 +264,7 @@ export const requestsDuringRun: { readonly [R in RequestKind]: { readonly [K in 
   inspect: noStartWhileAny,
   clean: noStartWhileAny,
   service: noStartWhileAny,
+  workflow: noStartWhileAny,
   provision: noStartWhileAny,
   reimage: noStartWhileAny,
   release: noStartWhileAny,

@@ -10,9 +10,11 @@
  * H5 A refused request changes nothing.
  * H6 `available` is entered only by a clean whose every device is certified for this use epoch.
  */
-import { HoldScope, HostState, type Run, type store } from '@rackwright/api';
+import { equals } from '@bufbuild/protobuf';
+import { HoldScope, HostState, type Run, store } from '@rackwright/api';
 import { raiseFaults } from './bmc-health.ts';
 import { leavePlaces } from './brake.ts';
+import { callAgain, foldCall } from './calls.ts';
 import { foldDeadlines } from './deadlines.ts';
 import { driveDeletion, foldForce, leaveRemains } from './deletion.ts';
 import { driveRun, startRun } from './engine.ts';
@@ -61,6 +63,7 @@ export function step(
   leavePlaces(turn);
   if (turn.removed) return { kind: 'removed', record: turn.record, effects: turn.effects };
   notePowerMismatch(turn);
+  keepDisplaced(turn, record);
   return { kind: 'kept', record: turn.record, effects: turn.effects };
 }
 
@@ -68,6 +71,7 @@ function fold(turn: Turn, event: HostEvent): Refusal | undefined {
   switch (event.kind) {
     case 'tick':
       askToForget(turn);
+      callAgain(turn);
       return undefined;
     case 'written':
       sendForOthers(turn);
@@ -82,6 +86,9 @@ function fold(turn: Turn, event: HostEvent): Refusal | undefined {
     case 'forgotten':
       foldForgotten(turn);
       return undefined;
+    case 'webhookResult':
+      foldCall(turn, event.id, event.result);
+      return undefined;
     case 'request':
       if (isRepeated(turn, event.by)) return undefined;
       return foldAsked(turn, event.request, event.by);
@@ -93,8 +100,19 @@ function foldAsked(turn: Turn, request: HostRequest, by: Requester): Refusal | u
   const refusal = refusalOfPlan(turn, request) ?? refusalOf(turn, request, by);
   if (refusal !== undefined) return refusal;
   const wrong = foldRequest(turn, request, by);
-  if (wrong === undefined) notePlan(turn, request);
+  if (wrong === undefined) notePlan(turn, request, by);
   return wrong;
+}
+
+/**
+ * Runs that have ended and were followed by another one in the same turn. Before the record changes
+ * next, whoever writes it has given those a record of their own (`finished-runs.ts`).
+ */
+function keepDisplaced({ record, displaced }: Turn, before: store.HostRecord): void {
+  if (displaced.length > 0) record.finishedRuns = displaced;
+  else if (record.finishedRuns.length > 0 && !equals(store.HostRecordSchema, record, before)) {
+    record.finishedRuns = [];
+  }
 }
 
 /** A request id that was applied before answers the same and changes nothing. */

@@ -3,7 +3,7 @@
  * an agent's journal means for one that was sent before (rules R3, R5, R9).
  */
 import { create } from '@bufbuild/protobuf';
-import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
+import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, type Run, RunPhase, type RunStep, store } from '@rackwright/api';
 import { isBraked } from './brake.ts';
 import { descends, lifeOf } from './lineage.ts';
@@ -88,14 +88,19 @@ export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
   if (isBraked(turn, run, slot.operation)) return 'waiting';
   slot.sentTo = lifeOf(session.journal);
   slot.sendTime = now(turn);
-  slot.operation.deadline = later(turn, timeoutMs);
-  openGrantFromNow(turn, slot.operation);
   const step = run.steps[run.currentStep];
+  slot.operation.deadline = later(turn, ownTimeoutMs(step) ?? timeoutMs);
+  openGrantFromNow(turn, slot.operation);
   if (step !== undefined) step.deadline = slot.operation.deadline;
   // A BMC that did not answer is waited for until it has, also while it is asked again.
   if (run.waiting?.reason !== 'bmc' || slot.transientCount === 0) stopWaiting(turn, run);
   turn.effects.push({ kind: 'send', operation: slot.operation });
   return 'sent';
+}
+
+/** How long one attempt of a step may take, where its template says so. */
+export function ownTimeoutMs(step: RunStep | undefined): number | undefined {
+  return step?.timeout === undefined ? undefined : durationMs(step.timeout);
 }
 
 /** A boot grant counts from when the order goes out, however long that had to wait. */

@@ -34,6 +34,7 @@ import {
 } from './turn-result.ts';
 import type {
   AnswerVerdict,
+  CallResult,
   HostContext,
   HostEffect,
   HostEvent,
@@ -44,6 +45,7 @@ import type {
 import { UsualDurations, type UsualTimes } from './usual.ts';
 import { WaitLog } from './wait-log.ts';
 import { nextWakeMs } from './wake.ts';
+import { type CallWebhook, callNobody, type WebhookOrder } from './webhook-order.ts';
 
 export interface HostsDependencies {
   readonly store: StateStore;
@@ -65,6 +67,8 @@ export interface HostsDependencies {
   readonly imagesSupported?: boolean;
   /** Names this replica; the same at each start where there can be only one. */
   readonly replicaId: string;
+  /** Makes the calls of webhook steps. Unset: they fail. */
+  readonly callWebhook?: CallWebhook;
 }
 
 /** Compare-and-sets that one event may lose before it is given up with an error. */
@@ -338,6 +342,10 @@ export class Hosts {
       case 'answer':
       case 'abandon':
       case 'facts':
+      case 'stepOutput':
+        return;
+      case 'callWebhook':
+        this.#callWebhook(hostId, effect);
         return;
       case 'send':
         await this.#sendOrFail(hostId, rackId, effect.operation);
@@ -360,6 +368,13 @@ export class Hosts {
       case 'forget':
         sendForget(this.#deps, rackId, record);
     }
+  }
+
+  #callWebhook(hostId: string, { id, arguments: given, deadlineMs }: WebhookOrder): void {
+    const answer = (result: CallResult) =>
+      this.#post(hostId, { kind: 'webhookResult', id, result });
+    const { callWebhook = callNobody } = this.#deps;
+    callWebhook({ id, arguments: given, deadlineMs }, answer);
   }
 
   /** What cannot be sent at all ends as a failure of its host, and is nobody else's matter. */

@@ -6,7 +6,9 @@ import { startRun } from './engine.ts';
 import { dropSystemPower } from './pending-power.ts';
 import { claimedText, refused } from './refusal.ts';
 import { refusalOfSteps } from './requested-steps.ts';
+import { refusalOfWorkflow } from './requested-workflow.ts';
 import { isErasure } from './step-failure.ts';
+import { startWorkflow } from './template-run.ts';
 import { activeRun, causedBy, now, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from './types.ts';
 
@@ -25,6 +27,20 @@ export function service(
   const refusal = refusalOfErasures(turn, steps) ?? refusalOfSteps(turn, steps);
   if (refusal === undefined) startRun(turn, RunKind.SERVICE, by.actor, steps);
   return refusal;
+}
+
+/** A rendered template; the host stays what it is used for. */
+export function workflow(
+  turn: Turn,
+  request: Extract<HostRequest, { kind: 'workflow' }>,
+  by: Requester,
+): Refusal | undefined {
+  if (request.steps.length === 0) return invalid('steps', 'is empty; name at least one step');
+  const refusal = refusalOfWorkflow(turn, request);
+  if (refusal !== undefined) return refusal;
+  startWorkflow(turn, request, by.actor);
+  causedBy(turn, by.actor, request.workflowRun);
+  return undefined;
 }
 
 /** A service leaves the host what it is: what erases it is a clean. */

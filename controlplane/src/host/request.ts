@@ -7,7 +7,17 @@ import { fencePending, isFenceHold, refusalOfFence, setFences } from './fence-ho
 import { cancelOperation } from './operation.ts';
 import { keepPower, refusalOfOldDisk } from './pending-power.ts';
 import { keptIds } from './request-ids.ts';
-import { adopt, claim, hold, image, release, rescue, service, unclaim } from './request-use.ts';
+import {
+  adopt,
+  claim,
+  hold,
+  image,
+  release,
+  rescue,
+  service,
+  unclaim,
+  workflow,
+} from './request-use.ts';
 import { refusalOfSteps } from './requested-steps.ts';
 import { isRestoredHold } from './restored.ts';
 import { stepOn } from './step-on.ts';
@@ -32,6 +42,8 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
       return clean(turn, request.steps, by);
     case 'service':
       return service(turn, request.steps, by);
+    case 'workflow':
+      return workflow(turn, request, by);
     case 'provision':
     case 'reimage':
       return image(turn, request, by);

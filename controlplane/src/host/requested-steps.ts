@@ -3,7 +3,7 @@
  * started. Pure.
  */
 import { argumentProblems, controlSteps, type KnownStep } from '../steps/index.ts';
-import { knownSteps } from './known-steps.ts';
+import { knownSteps, templateOnly } from './known-steps.ts';
 import { describe, needsRunner } from './render.ts';
 import type { Turn } from './turn.ts';
 import type { Refusal, RequestedStep } from './types.ts';
@@ -29,6 +29,10 @@ function violationsOf(
   index: number,
   known: readonly KnownStep[],
 ): Violation[] {
+  if (wanted.step.startsWith(templateOnly)) {
+    const description = `${wanted.step} runs only in a template; create one, and run it as a workflow`;
+    return [{ field: `steps[${index}].step`, description }];
+  }
   const control = controlSteps.find(({ name }) => name === wanted.step);
   const step = describe(known, wanted.step)?.description ?? control;
   if (step !== undefined) {
@@ -37,7 +41,10 @@ function violationsOf(
       description,
     }));
   }
-  const names = known.map(({ description }) => description.name).join(', ');
+  const names = known
+    .map(({ description }) => description.name)
+    .filter((name) => !name.startsWith(templateOnly))
+    .join(', ');
   const controls = controlSteps.map(({ name }) => name).join(', ');
   const description = `${wanted.step} is no known step: ${names}; control steps: ${controls}`;
   return [{ field: `steps[${index}].step`, description }];

@@ -1,9 +1,12 @@
 /** A person lets a run go on that waits for one: with its present step, or without it. */
 import { create } from '@bufbuild/protobuf';
 import { type Run, RunPhase, type RunStep, SkipSchema, StepState } from '@rackwright/api';
-import { completeStep, retryStep } from './engine.ts';
+import { completeStep } from './engine.ts';
 import { refused } from './refusal.ts';
 import { resumeFailed } from './resume-failed.ts';
+import { calledStep, partOf } from './step-parts.ts';
+import { skipSteps } from './step-turn.ts';
+import { restartStep } from './template-run.ts';
 import { activeRun, causedBy, currentStep, now, stopWaiting, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, Requester } from './types.ts';
 
@@ -19,7 +22,7 @@ export function stepOn(turn: Turn, request: StepOn, by: Requester): Refusal | un
   if (step === undefined || !isHeld(run, step)) return refusedAt(turn, request, step);
   if (request.kind === 'skip') skipStep(turn, run, step, request.reason, by);
   else if (step.name === 'hold') completeStep(turn, run, step);
-  else retryStep(turn, run, step, {}, {});
+  else restartStep(turn, run, step, {});
   stopWaiting(turn, run);
   const why = request.reason === '' ? '' : `: ${request.reason}`;
   causedBy(turn, by.actor, `${step.name} ${request.kind === 'skip' ? 'skipped' : 'resumed'}${why}`);
@@ -45,5 +48,7 @@ function skipStep(turn: Turn, run: Run, step: RunStep, reason: string, by: Reque
   step.state = StepState.SKIPPED;
   step.endTime = now(turn);
   step.skip = create(SkipSchema, { by: by.actor, reason, at: now(turn) });
-  run.currentStep += 1;
+  const { to } = step.title === '' ? { to: run.currentStep } : partOf(run.steps, run.currentStep);
+  skipSteps(run.steps.slice(run.currentStep + 1, to + 1), `${calledStep(step)} was skipped`);
+  run.currentStep = to + 1;
 }

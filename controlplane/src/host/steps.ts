@@ -58,17 +58,26 @@ export interface ConditionStep {
   timeoutMs(timing: EngineTiming): number | undefined;
   readonly waiting: { readonly reason: string; readonly message: string };
   /** Says why it is not met, where more is known. */
-  sees?(turn: Turn): string | undefined;
+  sees?(turn: Turn, step: RunStep): string | undefined;
   /** What it waits for does not come from the agent. */
   readonly needsNoAgent?: true;
   begin?(turn: Turn): void;
   met(turn: Turn, run: Run, step: RunStep): boolean;
 }
 
-export type StepDefinition = OperationStep | ConditionStep;
+/** A step that the control plane does itself, by a call to somebody outside (`calls.ts`). */
+export interface CallStep {
+  readonly kind: 'call';
+  timeoutMs(timing: EngineTiming): number;
+}
+
+export type StepDefinition = OperationStep | ConditionStep | CallStep;
 
 /** The step of the runner that writes an image; never one of a list that people write. */
 export const writeImageStep = 'deploy.write_image';
+
+/** The step of the runner that runs a program out of an image. */
+export const commandStep = 'run.command';
 
 const operationTimeout = (timing: EngineTiming) => timing.operationTimeoutMs;
 
@@ -260,6 +269,7 @@ const hold: ConditionStep = {
   kind: 'condition',
   timeoutMs: () => undefined,
   waiting: { reason: 'hold', message: 'the list of steps asks for a person here' },
+  sees: (_turn, step) => step.arguments['reason'],
   needsNoAgent: true,
   met: () => false,
 };
@@ -272,6 +282,8 @@ const wait: ConditionStep = {
   needsNoAgent: true,
   met: (turn, _run, step) => (pauseEndsMs(step) ?? 0) <= turn.context.nowMs,
 };
+
+const webhook: CallStep = { kind: 'call', timeoutMs: (timing) => timing.webhookTimeoutMs };
 
 const definitions: Readonly<Record<string, StepDefinition>> = {
   'bmc.verifyAccess': verifyAccess,
@@ -286,6 +298,7 @@ const definitions: Readonly<Record<string, StepDefinition>> = {
   'host.forget': forget,
   hold,
   wait,
+  webhook,
 };
 
 /** The engine's own steps by name; every other step is one of the agent or of the runner. */
@@ -322,6 +335,7 @@ function runStep(
   { checkOf, lastProgress }: OperationOptions,
 ): agent.RunStep {
   const checked = checkOf?.kind.case === 'runStep' ? checkOf.kind.value : undefined;
+  const image = imageOf(turn, step);
   const id = operationId(turn, run, run.currentStep, step.attempt);
   return create(agent.RunStepSchema, {
     step: step.name,
@@ -338,6 +352,17 @@ function runStep(
     challengeSeed: checked?.challengeSeed ?? challengeSeed(turn.context.incarnation, id),
     allowUnprovenIdentity: turn.spec.cleaning?.allowUnprovenIdentity ?? false,
     allowDiskless: turn.spec.cleaning?.allowDiskless ?? false,
+    ...(step.handOff ? { handOff: true } : {}),
+    ...(image === undefined ? {} : { image }),
     ...expectedIdentity(turn),
   });
+}
+
+/** The image that a command comes in, for the agent to fetch. */
+function imageOf({ context }: Turn, { name, arguments: given }: RunStep) {
+  const reference = given['image'];
+  if (name !== commandStep || reference === undefined) return undefined;
+  const plain = context.fleet?.templates?.plainHttpRegistries ?? [];
+  const plainHttp = plain.includes(reference.split('/', 1)[0] ?? '');
+  return create(agent.CommandImageSchema, { reference, plainHttp });
 }

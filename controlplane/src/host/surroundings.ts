@@ -66,6 +66,7 @@ export async function gatherContext(
     restored: restoredText(rack?.record),
     lostRevisions: rack?.record.lostRevisions ?? 0n,
     standings: standings(host?.uid ?? '', rack?.record, fleet),
+    replica: deps.replicaId,
   };
 }
 

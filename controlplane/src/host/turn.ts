@@ -29,6 +29,10 @@ export interface Turn {
   readonly effects: HostEffect[];
   /** The run that ended in this turn and has not landed yet. */
   ended: Run | undefined;
+  /** Runs that ended in this turn and are the host's run no more. */
+  readonly displaced: Run[];
+  /** The number of the run that had ended before this turn; 0: none had. */
+  readonly endedBefore: bigint;
   /** Set when the record is to be removed. */
   removed: boolean;
   /** Whether this turn has said what caused it. */
@@ -53,6 +57,8 @@ export function beginTurn(record: store.HostRecord, context: HostContext): Turn 
     context,
     effects: [],
     ended: undefined,
+    displaced: [],
+    endedBefore: status.run?.phase === RunPhase.ENDED ? status.run.number : 0n,
     removed: false,
     caused: false,
   };

@@ -28,7 +28,11 @@ export interface Requester {
 }
 
 /** What a person may ask of a host. With a plan: refused unless it would do what the plan says. */
-export type HostRequest = Asked & { readonly plan?: store.PlanRecord };
+export type HostRequest = Asked & {
+  readonly plan?: store.PlanRecord;
+  /** Why the plan is started, for the timeline. */
+  readonly planReason?: string;
+};
 
 type Asked =
   | { readonly kind: 'verify' }

@@ -56,8 +56,9 @@ export function isBootOrdered(turn: Turn): boolean {
 /** The step of the run under way that began last of those that switch the host. */
 function latestPower({ status }: Turn): RunStep | undefined {
   const run = activeRun(status);
-  return run?.steps.findLast(({ name, state }, at) => {
-    const began = at <= run.currentStep && state !== StepState.PENDING;
+  return run?.steps.findLast(({ name, state, attempt }, at) => {
+    const wasSkipped = state === StepState.SKIPPED && attempt === 0;
+    const began = at <= run.currentStep && state !== StepState.PENDING && !wasSkipped;
     return began && (name === 'power.off' || switchesOn(name));
   });
 }

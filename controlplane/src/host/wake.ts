@@ -22,7 +22,7 @@ export function nextWakeMs(record: store.HostRecord, nowMs: number): number | un
   else {
     const step = run.steps[run.currentStep];
     pauseMs = step === undefined ? undefined : pauseEndsMs(step);
-    times.push(record.operation?.notBefore);
+    times.push(record.operation?.notBefore, record.call?.notBefore);
     deadlines.push(run.deadline, run.steps[run.currentStep]?.deadline);
   }
   const silences = status.faults

@@ -1,0 +1,83 @@
+/**
+ * Checks a rendered template against the host that shall run it and against what templates may
+ * reach, before anything is started. Pure.
+ *
+ * Must not: check what is wrong with the template by itself (the package `template` does).
+ */
+import { create, toBinary } from '@bufbuild/protobuf';
+import { RunSchema, type RunStep } from '@rackwright/api';
+import { knownSteps } from './known-steps.ts';
+import { refusalOfOldDisk } from './pending-power.ts';
+import { refused } from './refusal.ts';
+import { describe } from './render.ts';
+import { commandStep } from './steps.ts';
+import { workflowSteps } from './template-run.ts';
+import type { Turn } from './turn.ts';
+import type { Refusal, WorkflowRequest, WorkflowStep } from './types.ts';
+
+/** Largest run that a host's record takes before it has begun, in bytes on the wire. */
+const runBytesMax = 96 * 1024;
+
+/** Why the run of a workflow cannot be started here, or undefined. */
+export function refusalOfWorkflow(turn: Turn, request: WorkflowRequest): Refusal | undefined {
+  const steps = request.steps.filter(({ skippedBecause }) => skippedBecause === '');
+  for (const step of steps) {
+    const problem = problemOf(turn, step);
+    if (problem !== undefined) return refused(turn, `step ${step.title}: ${problem}`);
+  }
+  return refusalOfDisk(turn, steps) ?? refusalOfSize(turn, workflowSteps(turn, request));
+}
+
+function problemOf(turn: Turn, step: WorkflowStep): string | undefined {
+  if (step.action === 'bmc') return problemOfBmcStep(turn, step);
+  if (step.step === commandStep) return problemOfImage(turn, step.arguments['image'] ?? '');
+  return step.step === 'webhook' ? problemOfUrl(turn, step.arguments['url'] ?? '') : undefined;
+}
+
+/** R8: only what the rack's agent said it can do is asked of it. */
+function problemOfBmcStep({ context, spec }: Turn, { step }: WorkflowStep): string | undefined {
+  const known = knownSteps(context).filter(({ source }) => source === 'agent');
+  if (describe(known, step) !== undefined) return undefined;
+  const names = known.map(({ description }) => description.name).join(', ') || 'none';
+  return `the agent of ${spec.rack} offers no ${step}; it offers: ${names}`;
+}
+
+function problemOfImage({ context }: Turn, reference: string): string | undefined {
+  const allowed = context.fleet?.templates?.imageRepositories ?? [];
+  const [repository = ''] = reference.split('@', 1);
+  const fits = allowed.some((pattern) =>
+    pattern.endsWith('/*') ? repository.startsWith(pattern.slice(0, -1)) : repository === pattern,
+  );
+  if (fits) return undefined;
+  return `the fleet allows no command from ${repository}; allow it there (templates), or take another`;
+}
+
+function problemOfUrl({ context }: Turn, text: string): string | undefined {
+  const url = URL.parse(text);
+  const allowed = context.fleet?.templates?.webhookUrls ?? [];
+  if (url !== null && allowed.some((prefix) => isBelow(url, prefix))) return undefined;
+  const where = url === null ? 'what is no URL' : url.origin;
+  return `the fleet allows no webhook there (${where}); allow it there (templates), or take another`;
+}
+
+/** The same origin, and a path that begins like it: a longer host name is another host. */
+function isBelow(url: URL, prefix: string): boolean {
+  const allowed = URL.parse(prefix);
+  if (allowed === null || allowed.origin !== url.origin || url.username !== '') return false;
+  return url.pathname.startsWith(allowed.pathname);
+}
+
+/** What a template has written itself it may boot; what was there before needs a reason. */
+function refusalOfDisk(turn: Turn, steps: readonly WorkflowStep[]): Refusal | undefined {
+  const boot = steps.findIndex(({ step }) => step === 'bootDisk');
+  const writes = steps.slice(0, Math.max(0, boot)).some(({ destructive }) => destructive);
+  if (boot === -1 || writes) return undefined;
+  return refusalOfOldDisk(turn, { kind: 'powerOn', bootOldDiskReason: '' });
+}
+
+function refusalOfSize(turn: Turn, steps: RunStep[]): Refusal | undefined {
+  const bytes = toBinary(RunSchema, create(RunSchema, { steps })).length;
+  if (bytes <= runBytesMax) return undefined;
+  const text = `the rendered template has ${bytes} bytes; at most ${runBytesMax} are run`;
+  return refused(turn, `${text}; move long scripts into an image`);
+}

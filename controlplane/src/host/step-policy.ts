@@ -1,0 +1,72 @@
+/**
+ * What follows a failed attempt of a template's step: another one, or what its template says when
+ * none is left. Pure.
+ *
+ * Invariants:
+ * 1. What the engine does between the template's steps has no policy: it ends the run, and so does
+ *    another machine than the host's, or a result that nobody understands.
+ * 2. What hands the machine over, and what must not run twice of which no word has come, is not
+ *    tried again: only its policy is followed.
+ * 3. A handler calls no other: one that fails ends the run, which ends with what called it.
+ */
+import { RerunClass, type Run, type RunFailure, RunKind, type RunStep } from '@rackwright/api';
+import { partOf } from './step-parts.ts';
+
+export type NextStep =
+  | { readonly kind: 'fail' | 'retry' | 'continue' | 'hold' }
+  /** The place where the handler's part of the list begins, its boot included. */
+  | { readonly kind: 'handler'; readonly index: number };
+
+const fail: NextStep = { kind: 'fail' };
+
+/** Failures that say that nothing more may be done to this machine. */
+const endsTheRun: ReadonlySet<string> = new Set([
+  'identityMismatch',
+  'identityUnproven',
+  'unsupported',
+]);
+
+/** A failure's type that says that the time of an attempt was over. */
+export const timedOut = 'deadline';
+
+/** `isKnown`: the attempt is over, and not only waited for no longer. */
+export function afterAttempt(
+  run: Run,
+  step: RunStep,
+  { type }: Pick<RunFailure, 'type'>,
+  isKnown: boolean,
+): NextStep {
+  if (run.kind !== RunKind.WORKFLOW || step.title === '' || endsTheRun.has(type)) return fail;
+  if (step.failures < step.retries && mayTryAgain(step, isKnown)) return { kind: 'retry' };
+  const policy = type === timedOut ? step.onTimeout : step.onFailure;
+  switch (policy) {
+    case '':
+    case 'fail':
+      return fail;
+    case 'continue':
+    case 'hold':
+      return { kind: policy };
+    default:
+      return callOf(run, step, policy);
+  }
+}
+
+function mayTryAgain({ handOff, rerunClass }: RunStep, isKnown: boolean): boolean {
+  if (handOff) return false;
+  return isKnown || rerunClass !== RerunClass.NEVER_TWICE;
+}
+
+function callOf({ steps }: Run, { handler }: RunStep, title: string): NextStep {
+  const at = steps.findIndex((step) => step.handler && step.title === title);
+  if (at === -1 || handler) return fail;
+  return { kind: 'handler', index: beginOf(steps, at) };
+}
+
+/** A boot that stands before the step belongs to it. */
+function beginOf(steps: readonly RunStep[], at: number): number {
+  const { from } = partOf(steps, at);
+  if (from === 0 || steps[from - 1]?.name !== 'runner.await' || steps[from - 1]?.title !== '') {
+    return from;
+  }
+  return partOf(steps, from - 1).from;
+}

@@ -1,0 +1,72 @@
+/**
+ * What becomes of a workflow's step when its turn comes: it runs, or it is skipped, and then the
+ * run says why. Pure.
+ *
+ * Invariants:
+ * 1. It is decided once, before anything of the step has been ordered, from what earlier steps have
+ *    come to. What ran already runs again without being asked: it was set back on purpose.
+ * 2. The runner is booted only for a step that runs and needs it, and only when it is not up.
+ */
+import { type Run, RunKind, type RunStep, StepState } from '@rackwright/api';
+import { conditionHolds, type StepOutcome } from '@rackwright/template';
+import { isBootPart, isRunnerUp, type Part, partOf } from './step-parts.ts';
+
+/** Leaves the step whose turn has come out if it does not run; whether it did. */
+export function skipUnneeded(run: Run): boolean {
+  if (run.kind !== RunKind.WORKFLOW) return false;
+  const { steps, currentStep } = run;
+  const part = partOf(steps, currentStep);
+  if (part.from !== currentStep || steps[currentStep]?.attempt !== 0) return false;
+  const why = whyNot(run, part);
+  if (why === undefined) return false;
+  skipSteps(steps.slice(part.from, part.to + 1), why);
+  return true;
+}
+
+/** Leaves out what has not begun. */
+export function skipSteps(steps: readonly RunStep[], why: string): void {
+  for (const step of steps) {
+    if (step.state !== StepState.PENDING) continue;
+    step.state = StepState.SKIPPED;
+    step.skippedBecause = why;
+  }
+}
+
+function whyNot(run: Run, part: Part): string | undefined {
+  const { steps } = run;
+  const step = steps[part.from];
+  if (step === undefined) return undefined;
+  if (step.title !== '') return whyNotTitled(run, step, part.from);
+  const up = isRunnerUp(run, part.from);
+  if (!isBootPart(steps, part)) return up ? undefined : 'the runner is not up';
+  const next = steps[part.to + 1];
+  if (next !== undefined && whyNotTitled(run, next, part.to + 1) !== undefined) {
+    return `${next.title} is skipped`;
+  }
+  return up ? 'the runner is up' : undefined;
+}
+
+function whyNotTitled(run: Run, step: RunStep, index: number): string | undefined {
+  if (step.skippedBecause !== '') return step.skippedBecause;
+  if (step.handler && run.error === undefined) return 'no step has called it';
+  if (step.condition !== '' && !conditionHolds(step.condition, outcomesBefore(run, index))) {
+    return `its condition does not hold: ${step.condition}`;
+  }
+  const isUp = step.arguments['power'] === 'powerOn' && isRunnerUp(run, index);
+  return isUp ? 'the runner is up' : undefined;
+}
+
+/** What the steps of the template before a place have come to, by their own names. */
+export function outcomesBefore({ steps }: Run, index: number): ReadonlyMap<string, StepOutcome> {
+  const outcomes = new Map<string, StepOutcome>();
+  for (const step of steps.slice(0, index)) {
+    if (step.title === '') continue;
+    const failed = outcomes.get(step.title)?.state === StepState.FAILED;
+    outcomes.set(step.title, {
+      state: failed ? StepState.FAILED : step.state,
+      exitCode: step.exit?.code,
+      lastOutput: step.exit?.lastOutput ?? '',
+    });
+  }
+  return outcomes;
+}
