@@ -6,8 +6,11 @@ export type Collection =
   | 'hosts'
   | 'racks'
   | 'credentials'
+  | 'templates'
   | 'erasureCertificates'
-  | 'abandonedResources';
+  | 'abandonedResources'
+  | 'discoveredMachines'
+  | 'expectedHosts';
 
 const id = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
 /** Made by the server: "<host uid>-<number>", or the uid alone. */
@@ -17,11 +20,18 @@ const examples: Record<Collection, string> = {
   hosts: 'hosts/h1',
   racks: 'racks/r1',
   credentials: 'credentials/bmc-admin',
+  templates: 'templates/set-clock',
   erasureCertificates: 'erasureCertificates/0f3c…-1',
   abandonedResources: 'abandonedResources/0f3c…',
+  discoveredMachines: 'discoveredMachines/m-525400000001',
+  expectedHosts: 'expectedHosts/h1',
 };
 
-const made: ReadonlySet<Collection> = new Set(['erasureCertificates', 'abandonedResources']);
+const made: ReadonlySet<Collection> = new Set([
+  'erasureCertificates',
+  'abandonedResources',
+  'discoveredMachines',
+]);
 
 /** What is wrong with an id that a person chose; undefined when it is fine. */
 export function idProblem(text: string): string | undefined {
