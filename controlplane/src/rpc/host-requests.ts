@@ -133,11 +133,12 @@ function powerRequest(action: PowerAction, bootOldDiskReason: string): HostReque
   }
 }
 
-function imageOf(image: string): string {
+/** An image reference. Throws `invalidArgument`. */
+export function imageOf(image: string, field = 'image'): string {
   const violations = new Violations();
   if (image === '' || image.length > imageCharsMax || /\s/.test(image)) {
     violations.add(
-      'image',
+      field,
       `must be an image reference of at most ${imageCharsMax} characters without spaces`,
     );
   }
@@ -145,15 +146,16 @@ function imageOf(image: string): string {
   return image;
 }
 
-function stepsOf(steps: readonly CleanStepRequest[]) {
+/** A list of steps. Throws `invalidArgument`. */
+export function stepsOf(steps: readonly CleanStepRequest[], field = 'steps') {
   const violations = new Violations();
   if (steps.length > cleanStepsMax) {
-    violations.add('steps', `has ${steps.length} steps; at most ${cleanStepsMax} can run at once`);
+    violations.add(field, `has ${steps.length} steps; at most ${cleanStepsMax} can run at once`);
   }
   for (const [index, { step }] of steps.slice(0, cleanStepsMax).entries()) {
     if (/^([a-z]+\.[a-z][a-z0-9_]*|[a-z][a-zA-Z]*)$/.test(step)) continue;
     violations.add(
-      `steps[${index}].step`,
+      `${field}[${index}].step`,
       'must be "interface.step", as ListCleanSteps names it, or a control step',
     );
   }

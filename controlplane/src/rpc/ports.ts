@@ -5,7 +5,7 @@
 import type { Explanation, Progress, store as wire } from '@rackwright/api';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
-import type { HostRequest, Refusal, Requester } from '../host/index.ts';
+import type { HostContext, HostRequest, Refusal, Requester, UsualTimes } from '../host/index.ts';
 import type { Identity } from '../identity/index.ts';
 
 export type RequestOutcome =
@@ -29,6 +29,13 @@ export interface HostsPort {
   wake(hostId: string): void;
   /** What the host waits for; undefined when there is no such host. */
   explain(hostId: string): Promise<Explanation | undefined>;
+  /** Computes something of a host from what its next turn would be decided by. */
+  consider<T>(
+    hostId: string,
+    of: (record: wire.HostRecord, context: HostContext) => T,
+  ): Promise<T | undefined>;
+  /** How long runs of the host and their steps usually take. */
+  usualOf(hostId: string): Promise<UsualTimes>;
   /** Percent of the present step; memory only. */
   progressOf(hostId: string): Progress | undefined;
   /** Where the host's run stands in the queue that it waits in, from 1. */

@@ -1,4 +1,6 @@
 /** Checks of the small texts that several resources share. */
+import { toJson } from '@bufbuild/protobuf';
+import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { quote, type Violations } from './violations.ts';
 
 const labelsMax = 64;
@@ -32,6 +34,11 @@ export function checkLabels(
       violations.add(`${field}[${quote(key)}]`, `must have ${wanted}`);
     }
   }
+}
+
+/** "2026-01-01T00:00:00Z" */
+export function timeText(time: Timestamp): string {
+  return toJson(TimestampSchema, time);
 }
 
 /** A person's reason: one line. */
