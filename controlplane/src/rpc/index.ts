@@ -13,6 +13,7 @@ import {
   HostService,
   PlanService,
   RackService,
+  TemplateService,
 } from '@rackwright/api';
 import { createAbandonedService } from './abandoned.ts';
 import { createCredentialService } from './credentials.ts';
@@ -24,6 +25,7 @@ import { createHostService } from './hosts.ts';
 import { createPlanService } from './plans.ts';
 import type { RpcDependencies } from './ports.ts';
 import { createRackService } from './racks.ts';
+import { createTemplateService } from './templates.ts';
 
 export type { HostsPort, RpcDependencies } from './ports.ts';
 
@@ -36,6 +38,7 @@ const services = [
   AbandonedResourceService,
   HistoryService,
   PlanService,
+  TemplateService,
   agent.EnrolmentService,
 ];
 
@@ -59,6 +62,7 @@ export function createOperatorServices(deps: RpcDependencies): OperatorServices 
       createAbandonedService(deps),
       createHistoryService(deps),
       createPlanService(deps),
+      createTemplateService(deps),
       createEnrolmentService(deps),
       health.service,
       createReflection([...services, health.service.service]),
