@@ -28,6 +28,7 @@ import {
 import type { StateStore } from '@rackwright/store';
 import { createAgentService, createSessionRegistry } from './agents/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
+import { Discovery } from './discovery/index.ts';
 import { Hosts } from './host/index.ts';
 import {
   createTokenGuard,
@@ -36,7 +37,7 @@ import {
   identifyAgent,
   openIdentity,
 } from './identity/index.ts';
-import { createOperatorServices, type OperatorServices } from './rpc/index.ts';
+import { createHost, createOperatorServices, type OperatorServices } from './rpc/index.ts';
 
 /** The world as the control plane needs it. */
 export interface Platform {
@@ -108,13 +109,23 @@ async function startServices(
     signStatement: (statement) => signBytes(statement, identity.erasure.privateKeyPem),
     openCredential: (record) => identity.secrets.open(record),
   });
-  const deps = { ...platform, store, hosts, identity, agentEndpoint: config.agents.advertise };
+  const { resyncIntervalMs } = config;
+  const discovery = new Discovery({
+    ...platform,
+    store,
+    resyncIntervalMs,
+    createHost: (request, from) => createHost({ ...platform, store, hosts }, request, from),
+    reportHost: (hostId, report) => hosts.report(hostId, report),
+  });
+  const agentEndpoint = config.agents.advertise;
+  const deps = { ...platform, store, hosts, identity, agentEndpoint, discovery };
   const operatorServices = createOperatorServices(deps);
   const sessions = {
     ...platform,
     store,
     registry,
     hosts,
+    discovery,
     replicaId,
     timing: config.sessions,
   };
@@ -125,7 +136,12 @@ async function startServices(
   const agentHealth = createHealthBoard([agent.AgentService.typeName]);
   const agentServices = [bind(agent.AgentService, agentService), agentHealth.service];
   await hosts.start();
-  const closing: (() => Promise<void> | void)[] = [() => store.close(), () => hosts.stop()];
+  discovery.start();
+  const closing: (() => Promise<void> | void)[] = [
+    () => store.close(),
+    () => hosts.stop(),
+    () => discovery.stop(),
+  ];
   try {
     const operators = await serveOperators(config, platform, identity, operatorServices);
     closing.push(() => operators.close());
@@ -149,6 +165,7 @@ async function startServices(
     };
   } catch (error) {
     hosts.stop();
+    discovery.stop();
     throw error;
   }
 }

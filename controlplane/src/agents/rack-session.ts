@@ -29,6 +29,7 @@ import {
 } from '../host/index.ts';
 import { isAway, readRecord, writeRecord } from '../records/index.ts';
 import { directiveFor } from './directives.ts';
+import { Discoveries, type DiscoveriesDependencies } from './discoveries.ts';
 import { hintIntervalMs, rivalElsewhere, whyOver } from './elsewhere.ts';
 import { Forgetting } from './forgetting.ts';
 import { foldHello } from './hello-folds.ts';
@@ -49,7 +50,7 @@ export const defaultSessionTiming: SessionTiming = Object.freeze({
   leaseDurationMs: 15_000,
 });
 
-export interface SessionDependencies {
+export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'discovery'> {
   readonly store: StateStore;
   readonly random: Random;
   readonly clock: Clock;
@@ -89,6 +90,7 @@ export class RackSession {
   #snapshot: agent.BootSnapshot | undefined;
   #snapshotting: Promise<void> = Promise.resolve();
   readonly #powerSyncs: PowerSyncs;
+  readonly #discoveries: Discoveries;
   /** The rack's registered key when the session began. */
   #key: Uint8Array = new Uint8Array();
   #hintedMs = 0;
@@ -105,6 +107,7 @@ export class RackSession {
     this.#sink = sink;
     this.#forgetting = new Forgetting(deps, rackId);
     this.#powerSyncs = new PowerSyncs(deps, rackId, (message) => sink.send(message));
+    this.#discoveries = new Discoveries(deps, rackId, (message) => sink.send(message));
   }
 
   get rackId(): string {
@@ -141,6 +144,9 @@ export class RackSession {
         void this.#powerSyncs.digest(message.value).catch((error: unknown) => {
           this.#breakOff({ operationId: '' }, error);
         });
+        return;
+      case 'discovered':
+        void this.#discoveries.found(message.value);
         return;
       case 'snapshotApplied':
         return;
@@ -361,6 +367,7 @@ export class RackSession {
     const accepted = rack?.record.acceptedStore;
     if (accepted !== undefined) this.#sink.send({ case: 'storeAccepted', value: accepted });
     this.#powerSyncs.heard(rack?.record, revision);
+    this.#discoveries.heard(rack?.record, revision);
     this.#askToForget(rack?.record.tombstones ?? []);
     await this.#renewHint();
   }

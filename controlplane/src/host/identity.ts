@@ -38,12 +38,32 @@ export function recordIdentity(
         `correct the BMC address of ${turn.host.name} or of ${owner}`,
     );
   }
+  const other = otherThanAccepted(turn, identity);
+  if (other !== undefined) return other;
   noticeReplacement(turn, identity);
   turn.status.bmcIdentity = identity;
   if (turn.spec.bmc !== undefined)
     turn.record.verifiedBmc = clone(BmcEndpointSchema, turn.spec.bmc);
   if (observations?.poweredOn !== undefined) observePower(turn, observations.poweredOn);
   return undefined;
+}
+
+/**
+ * Whoever accepted a discovered machine meant that very machine. Once its BMC has proved to be its
+ * own, what the BMC says stands for it.
+ */
+function otherThanAccepted(turn: Turn, identity: BmcIdentity): RunFailure | undefined {
+  const { acceptedIdentity } = turn.record;
+  if (acceptedIdentity === undefined) return undefined;
+  const verdict = judgeIdentity(witnessOfSystem(acceptedIdentity), witnessOfBmc(identity));
+  if (verdict.kind === 'proven') delete turn.record.acceptedIdentity;
+  if (verdict.kind !== 'mismatch') return undefined;
+  return stepFailure(
+    'identityMismatch',
+    `the BMC at ${turn.spec.bmc?.address ?? '?'} is not that of the machine that was discovered: ` +
+      `its ${verdict.witness} is ${verdict.outOfBand}, the machine said ${verdict.inBand}; ` +
+      `correct the BMC address of ${turn.host.name}, or delete it when the machine was replaced`,
+  );
 }
 
 /**
@@ -90,6 +110,19 @@ export function checkMachine(
   const { bmcIdentity } = turn.status;
   if (system === undefined || bmcIdentity === undefined) {
     return unproven(turn, 'the inventory or the last verify says nothing of the machine');
+  }
+  const { acceptedIdentity } = turn.record;
+  const accepted =
+    acceptedIdentity === undefined
+      ? undefined
+      : judgeIdentity(witnessOfSystem(system), witnessOfSystem(acceptedIdentity));
+  if (accepted?.kind === 'mismatch') {
+    return stepFailure(
+      'identityMismatch',
+      `the machine that booted is not the one that was discovered: its ${accepted.witness} is ` +
+        `${accepted.inBand}, that one said ${accepted.outOfBand}` +
+        namedOwner(turn, system),
+    );
   }
   const verdict = judgeIdentity(witnessOfSystem(system), witnessOfBmc(bmcIdentity));
   switch (verdict.kind) {

@@ -14,6 +14,7 @@ import {
   type Host,
   HostSpecSchema,
   HostState,
+  type SystemIdentity,
   store as wire,
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
@@ -39,14 +40,33 @@ import { adminActor, type RpcDependencies, requester } from './ports.ts';
 import { checkLabels, checkRequestId } from './texts.ts';
 import { Violations } from './violations.ts';
 
+/** What making a host needs of the control plane. */
+export type CreationDependencies = Pick<
+  RpcDependencies,
+  'store' | 'clock' | 'random' | 'log' | 'hosts'
+>;
+
+/** Where a host comes from, when it was discovered. */
+export interface HostOrigin {
+  readonly actor?: string;
+  readonly cause?: string;
+  /** As the machine said of itself. */
+  readonly identity?: SystemIdentity | undefined;
+}
+
 /** Handles one CreateHost. */
-export async function createHost(deps: RpcDependencies, request: CreateHostRequest): Promise<Host> {
+export async function createHost(
+  deps: CreationDependencies,
+  request: CreateHostRequest,
+  origin: HostOrigin = {},
+): Promise<Host> {
   await checkRequest(deps, request);
   const before = await readHost(deps, request.hostId);
   if (before !== undefined) return sameRequest(request, before);
   const gone = await answeredBefore(deps, request.hostId, requestIdOf(request));
   if (gone !== undefined) return gone;
-  const record = initialRecord(deps, request, await idsBefore(deps, request.hostId));
+  const ids = await idsBefore(deps, request.hostId);
+  const record = initialRecord(deps, request, ids, origin);
   if (request.validateOnly) return presentHost(deps, record, 0, undefined);
   const holder = { name: `hosts/${request.hostId}`, uid: record.host?.uid ?? '' };
   const values = record.host?.spec === undefined ? [] : reservedValues(record.host.spec);
@@ -80,7 +100,7 @@ export async function createHost(deps: RpcDependencies, request: CreateHostReque
  * Looked up once the addresses are reserved: whoever was removed by force with one of them has left
  * its record before.
  */
-async function fenceOff(deps: RpcDependencies, record: wire.HostRecord): Promise<void> {
+async function fenceOff(deps: CreationDependencies, record: wire.HostRecord): Promise<void> {
   const { spec, status, createTime } = record.host ?? {};
   if (spec === undefined || status === undefined || createTime === undefined) return;
   record.fences = await fencesAround(deps.store, spec);
@@ -94,7 +114,7 @@ const takeBackRoundsMax = 16;
  * Removes a host that is refused after all, also when its first turn has written it already: while
  * it is new, nothing but a look at its BMC can have begun, and the agent is told to drop that.
  */
-async function takeBack(deps: RpcDependencies, hostId: string, uid: string): Promise<void> {
+async function takeBack(deps: CreationDependencies, hostId: string, uid: string): Promise<void> {
   for (let round = 0; round < takeBackRoundsMax; round++) {
     const kept = await readHost(deps, hostId);
     if (kept?.host.uid !== uid) return;
@@ -147,7 +167,7 @@ async function exists(
   return (await answered(store.get(storeKey(collection, id)))).kind === 'found';
 }
 
-async function checkRequest(deps: RpcDependencies, request: CreateHostRequest): Promise<void> {
+async function checkRequest(deps: CreationDependencies, request: CreateHostRequest): Promise<void> {
   const violations = new Violations();
   const { host, hostId } = request;
   violations.addIf('host_id', idProblem(hostId));
@@ -169,9 +189,10 @@ async function checkRequest(deps: RpcDependencies, request: CreateHostRequest): 
 }
 
 function initialRecord(
-  deps: RpcDependencies,
+  deps: CreationDependencies,
   request: CreateHostRequest,
   earlierIds: readonly string[],
+  { actor = adminActor, cause = 'created', identity }: HostOrigin,
 ): wire.HostRecord {
   const { host, hostId, requestId } = request;
   const time = timestampFromMs(deps.clock.nowMs());
@@ -185,7 +206,8 @@ function initialRecord(
       ...(host?.spec === undefined ? {} : { spec: clone(HostSpecSchema, host.spec) }),
       status: { state: HostState.NEW, dirty: true, useEpoch: 1n },
     },
-    change: { actor: adminActor, cause: 'created', requestId, time },
+    change: { actor, cause, requestId, time },
+    ...(identity === undefined ? {} : { acceptedIdentity: identity }),
     requestIds: keptIds(
       earlierIds.filter((id) => !isCreation(id)),
       requestIdOf(request),

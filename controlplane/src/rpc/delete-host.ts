@@ -54,7 +54,7 @@ export async function lastSeen(deps: RpcDependencies, hostId: string, name: stri
 
 /** The host that is gone, if a request with this id was the last that was applied to it. */
 export async function answeredBefore(
-  deps: RpcDependencies,
+  deps: Pick<RpcDependencies, 'store' | 'hosts'>,
   hostId: string,
   requestId = '',
 ): Promise<Host | undefined> {
@@ -66,11 +66,14 @@ export async function answeredBefore(
 }
 
 /** Ids of what was asked of the last host of this name: none of it is done again to the next. */
-export async function idsBefore(deps: RpcDependencies, hostId: string): Promise<string[]> {
+export async function idsBefore(
+  deps: Pick<RpcDependencies, 'store'>,
+  hostId: string,
+): Promise<string[]> {
   return (await lastRecord(deps, hostId))?.record.requestIds ?? [];
 }
 
-async function lastRecord({ store }: RpcDependencies, hostId: string) {
+async function lastRecord({ store }: Pick<RpcDependencies, 'store'>, hostId: string) {
   const changes = await answered(store.history(hostKey(hostId)));
   const last = changes.findLast((change) => change.kind === 'put');
   if (last === undefined) return undefined;
@@ -78,7 +81,7 @@ async function lastRecord({ store }: RpcDependencies, hostId: string) {
 }
 
 function asGone(
-  deps: RpcDependencies,
+  deps: Pick<RpcDependencies, 'store' | 'hosts'>,
   { record, revision }: NonNullable<Awaited<ReturnType<typeof lastRecord>>>,
 ): Host {
   const gone = presentHost(deps, record, revision, undefined);

@@ -6,6 +6,7 @@ import {
   CredentialService,
   createHealthBoard,
   createReflection,
+  DiscoveryService,
   ErasureCertificateService,
   FleetService,
   type HealthBoard,
@@ -17,6 +18,7 @@ import {
 } from '@rackwright/api';
 import { createAbandonedService } from './abandoned.ts';
 import { createCredentialService } from './credentials.ts';
+import { createDiscoveryService } from './discovery.ts';
 import { createEnrolmentService } from './enrolment.ts';
 import { createErasureService } from './erasures.ts';
 import { createFleetService } from './fleet.ts';
@@ -27,6 +29,7 @@ import type { RpcDependencies } from './ports.ts';
 import { createRackService } from './racks.ts';
 import { createTemplateService } from './templates.ts';
 
+export { createHost } from './create-host.ts';
 export type { HostsPort, RpcDependencies } from './ports.ts';
 
 const services = [
@@ -36,6 +39,7 @@ const services = [
   ErasureCertificateService,
   FleetService,
   AbandonedResourceService,
+  DiscoveryService,
   HistoryService,
   PlanService,
   TemplateService,
@@ -60,6 +64,7 @@ export function createOperatorServices(deps: RpcDependencies): OperatorServices 
       createErasureService(deps),
       createFleetService(deps),
       createAbandonedService(deps),
+      createDiscoveryService(deps),
       createHistoryService(deps),
       createPlanService(deps),
       createTemplateService(deps),

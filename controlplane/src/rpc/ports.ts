@@ -5,8 +5,10 @@
 import type { Explanation, Progress, store as wire } from '@rackwright/api';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
+import type { Discovery } from '../discovery/index.ts';
 import type { HostContext, HostRequest, Refusal, Requester, UsualTimes } from '../host/index.ts';
 import type { Identity } from '../identity/index.ts';
+import type { Workflows } from '../workflow/index.ts';
 
 export type RequestOutcome =
   /** Done, or already done by an earlier request with the same id. */
@@ -43,12 +45,17 @@ export interface HostsPort {
   agentConnected(rackId: string): boolean;
 }
 
+/** Machines that were discovered and are no hosts. */
+export type DiscoveryPort = Pick<Discovery, 'accept' | 'listedIn' | 'wake'>;
+
 export interface RpcDependencies {
   readonly store: StateStore;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
   readonly hosts: HostsPort;
+  readonly discovery: DiscoveryPort;
+  readonly workflows: Pick<Workflows, 'look'>;
   readonly identity: Pick<
     Identity,
     'caCertificatePem' | 'caSha256' | 'issuer' | 'erasure' | 'secrets'

@@ -1,6 +1,7 @@
 /** What may stand in the spec of a rack, and in what the fleet has in common with it. */
 import { PowerMismatchPolicy, type RackSpec, type WipeBudget } from '@rackwright/api';
 import { placesMax } from '../host/index.ts';
+import { checkDiscoveryPolicy } from './discovery-spec.ts';
 import { checkEnum } from './host-spec.ts';
 import { controlCharacters } from './texts.ts';
 import type { Violations } from './violations.ts';
@@ -21,6 +22,10 @@ export const rackPaths = [
   'spec.wipe_budget.seconds',
   'spec.power_mismatch',
   'spec.power_sync_seconds',
+  'spec.discovery',
+  'spec.discovery.enabled',
+  'spec.discovery.machines_max',
+  'spec.discovery.rules',
 ];
 
 export function checkRackSpec(path: string, spec: RackSpec, violations: Violations): void {
@@ -41,6 +46,9 @@ export function checkRackSpec(path: string, spec: RackSpec, violations: Violatio
   }
   if (wipeBudget !== undefined) checkBudget(`${path}.wipe_budget`, wipeBudget, violations);
   checkEnum(`${path}.power_mismatch`, PowerMismatchPolicy, powerMismatch, violations);
+  if (spec.discovery !== undefined) {
+    checkDiscoveryPolicy(`${path}.discovery`, spec.discovery, violations);
+  }
   if (powerSyncSeconds === undefined || powerSyncSeconds === 0) return;
   const { least, most } = powerSyncSecondsRange;
   if (powerSyncSeconds >= least && powerSyncSeconds <= most) return;

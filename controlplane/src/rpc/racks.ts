@@ -101,6 +101,7 @@ function present(deps: RpcDependencies, record: wire.RackRecord, revision: Revis
   rack.etag = formatPosition(deps.store, revision);
   rack.status ??= create(RackStatusSchema);
   rack.status.tombstones = record.tombstones.length;
+  rack.status.discoveredMachines = deps.discovery.listedIn(rack.name);
   rack.status.agentConnected = deps.hosts.agentConnected(parseName('racks', rack.name) ?? '');
   return rack;
 }
@@ -188,7 +189,10 @@ async function tryUpdate(
   next.rack.updateTime = timestampFromMs(deps.clock.nowMs());
   const key = rackKey(wanted.name);
   const written = await writeRecord(deps, wire.RackRecordSchema, key, next, revision);
-  return written.kind === 'conflict' ? undefined : present(deps, next, written.revision);
+  if (written.kind === 'conflict') return undefined;
+  // A rule that is new may take machines that wait.
+  deps.discovery.wake();
+  return present(deps, next, written.revision);
 }
 
 async function deleteRack(

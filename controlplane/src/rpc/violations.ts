@@ -14,6 +14,11 @@ export class Violations {
     if (problem !== undefined) this.add(field, problem);
   }
 
+  /** Adds everything that another one has found. */
+  addAll(other: Violations): void {
+    this.#found.push(...other.#found);
+  }
+
   get count(): number {
     return this.#found.length;
   }

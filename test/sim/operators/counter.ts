@@ -52,6 +52,8 @@ function openCounter(view: WorldView, replica: Replica) {
     random: view.random,
     log: view.log(replica.name),
     hosts: replica.hosts,
+    // Nothing netboots here that is no host.
+    discovery: { accept: async () => undefined, listedIn: () => 0, wake: () => undefined },
     identity: { secrets: simSecrets(view.random) } as never,
     agentEndpoint: 'sim:7441',
   });

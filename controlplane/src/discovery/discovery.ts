@@ -1,0 +1,461 @@
+/**
+ * Machines that netbooted and are no hosts: taken in as racks' agents tell of them, matched with
+ * the manifest and the rules of their rack, made hosts.
+ *
+ * D1 By level: whatever was missed (a crash, another replica, a rule that came later) is found when
+ *    everything is looked at again, which happens after each change here and at intervals.
+ * D2 A host is made first, the line of the manifest marked next, the machine's record removed last.
+ *    A crash between leaves a machine that is a host already, which the next look removes; the
+ *    host is made under a request id that follows from machine or line, so that it is made once.
+ * D3 One thing at a time: a machine is not accepted twice at once here, and between replicas the
+ *    reservations of its MACs decide.
+ */
+import { clone, create, equals } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  ApiFailure,
+  agent,
+  type CreateHostRequest,
+  CreateHostRequestSchema,
+  type DiscoveredMachine,
+  DiscoveredMachineSchema,
+  type ExpectedHost,
+  ExpectedHostSchema,
+  type Host,
+  type HostSpec,
+  HostSpecSchema,
+  type SystemIdentity,
+  store as wire,
+} from '@rackwright/api';
+import { type Cancel, type Clock, type Log, type Random, randomId } from '@rackwright/platform';
+import { type StateStore, storeKey } from '@rackwright/store';
+import { deleteRecord, readRecord, writeRecord } from '../records/index.ts';
+import { type Acceptance, bounded, conflictOf, hostOf, judge } from './judge.ts';
+import { identitiesOf, isSameMachine, traitsOf, unicastMac } from './traits.ts';
+import { type KeptMachine, type KnownHost, type World, WorldReader } from './world.ts';
+
+/** Where a host that was accepted comes from. */
+export interface AcceptedFrom {
+  readonly actor: string;
+  readonly cause: string;
+  readonly identity: SystemIdentity | undefined;
+}
+
+export interface DiscoveryDependencies {
+  readonly store: StateStore;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  /** Everything is looked at again after this at the latest. */
+  readonly resyncIntervalMs: number;
+  /** CreateHost, with all its checks and reservations. */
+  readonly createHost: (request: CreateHostRequest, from: AcceptedFrom) => Promise<Host>;
+  /** Folds what was seen of a host. */
+  readonly reportHost: (hostId: string, report: agent.Report) => Promise<unknown>;
+}
+
+const machinesMaxDefault = 256;
+/** Boots of unknown machines that an agent has under way at once, and lets begin in an hour. */
+const bootsMax = 64;
+const bootsPerHourMax = 512;
+/** Boot MACs of one host. */
+const bootMacsMax = 16;
+const addressCharsMax = 64;
+const idCharsMax = 64;
+/** Compare-and-sets that one change may lose. */
+const roundsMax = 8;
+const resyncMsMin = 10_000;
+
+export class Discovery {
+  readonly #deps: DiscoveryDependencies;
+  readonly #reader: WorldReader;
+  /** Machines listed, by the name of their rack, as of the last look. */
+  #listed = new Map<string, number>();
+  #last: Promise<unknown> = Promise.resolve();
+  #lookWaits = false;
+  #stopped = false;
+  #cancelResync: Cancel = () => {};
+
+  constructor(deps: DiscoveryDependencies) {
+    this.#deps = deps;
+    this.#reader = new WorldReader(deps.store);
+  }
+
+  start(): void {
+    this.wake();
+    this.#resyncLater();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancelResync();
+  }
+
+  /** Machines of a rack ("racks/r1") that are listed and not accepted, as of the last look. */
+  listedIn(rack: string): number {
+    return this.#listed.get(rack) ?? 0;
+  }
+
+  /** What the rack's agent is to do with machines that nobody knows. */
+  policyFor(
+    record: wire.RackRecord | undefined,
+  ): Omit<agent.Discovery, '$typeName' | 'generation'> {
+    const policy = record?.rack?.spec?.discovery;
+    const room = machinesMaxOf(policy) - this.listedIn(record?.rack?.name ?? '');
+    const enabled = policy?.enabled === true && room > 0;
+    return { enabled, bootsMax: enabled ? Math.min(bootsMax, room) : 0, bootsPerHourMax };
+  }
+
+  /** Something has changed that a machine may have waited for: everything is looked at soon. */
+  wake(): void {
+    if (this.#lookWaits || this.#stopped) return;
+    this.#lookWaits = true;
+    this.#queue(() => {
+      this.#lookWaits = false;
+      return this.#lookAtAll();
+    }).catch((error: unknown) => {
+      this.#deps.log.warn({ error: String(error) }, 'discovered machines: looked at again later');
+    });
+  }
+
+  /** Takes in a finding of a rack's agent. Resolves with why it is not listed; empty: it is. */
+  report(rackId: string, finding: agent.Discovered): Promise<string> {
+    return this.#queue(() => this.#takeIn(`racks/${rackId}`, finding));
+  }
+
+  /** Makes the machine a host at a person's word. Rejects as CreateHost does. */
+  accept(
+    id: string,
+    acceptance: Acceptance & { readonly requestId: string; readonly actor: string },
+    validateOnly: boolean,
+  ): Promise<Host | undefined> {
+    return this.#queue(async () => {
+      const { machines } = await this.#reader.read();
+      const kept = machines.find((each) => each.id === id);
+      if (kept === undefined) return undefined;
+      const { requestId, actor } = acceptance;
+      const from = fromOf(kept, actor, `${acceptance.by} of ${kept.machine.name}`);
+      const request = creationOf(kept, acceptance, requestId, validateOnly);
+      const host = await this.#deps.createHost(request, from);
+      if (!validateOnly) await this.#settle(kept, host, undefined);
+      return host;
+    });
+  }
+
+  #resyncLater(): void {
+    const { clock, resyncIntervalMs } = this.#deps;
+    this.#cancelResync = clock.after(Math.max(resyncIntervalMs, resyncMsMin), () => {
+      this.wake();
+      this.#resyncLater();
+    });
+  }
+
+  /** D3 */
+  #queue<T>(act: () => Promise<T>): Promise<T> {
+    const mine = this.#last.then(act);
+    this.#last = mine.catch(() => undefined);
+    return mine;
+  }
+
+  async #takeIn(rack: string, finding: agent.Discovered): Promise<string> {
+    const problem = problemOf(finding);
+    if (problem !== undefined) return problem;
+    for (let round = 0; round < roundsMax; round += 1) {
+      const world = await this.#reader.read();
+      const answer = await this.#takeInOnce(rack, finding, world);
+      if (answer === undefined) continue;
+      if (answer === '') await this.#lookAtAll();
+      return answer;
+    }
+    throw new Error(`a discovered machine of ${rack} changes all the time`);
+  }
+
+  /** Undefined: something was written meanwhile. */
+  async #takeInOnce(
+    rack: string,
+    finding: agent.Discovered,
+    world: World,
+  ): Promise<string | undefined> {
+    const fresh = this.#machineOf(rack, finding);
+    const traits = traitsOf(fresh.inventory, fresh.bootMac);
+    const seen: KeptMachine = { id: '', machine: fresh, traits, revision: 0 };
+    const known = hostOf(seen, world.hosts);
+    if (known !== undefined) {
+      await this.#tellHost(known.host, known.words, fresh);
+      return known.host.bootMacs.includes(fresh.bootMac) ? '' : known.words;
+    }
+    const before = world.machines.find((each) => isSameMachine(each.traits, traits));
+    if (before !== undefined) return await this.#seenAgain(before, fresh);
+    const policy = world.racks.get(rack)?.spec?.discovery;
+    const listed = world.machines.filter(({ machine }) => machine.rack === rack).length;
+    const most = machinesMaxOf(policy);
+    if (listed >= most) return `${rack} lists ${listed} machines already, of ${most}: accept some`;
+    if (policy?.enabled !== true) return `${rack} takes in no machines that nobody knows`;
+    const taken = new Set(world.machines.map(({ id }) => id));
+    const identity = identitiesOf(traits).find(({ id }) => !taken.has(id));
+    if (identity === undefined) return 'nothing tells it from machines that are listed already';
+    const { clock, log } = this.#deps;
+    const machine = clone(DiscoveredMachineSchema, fresh);
+    machine.name = `discoveredMachines/${identity.id}`;
+    machine.identifiedBy = identity.by;
+    machine.firstSeenTime = timestampFromMs(clock.nowMs());
+    const written = await this.#write(identity.id, machine, 'absent');
+    if (!written) return undefined;
+    log.info({ machine: machine.name, rack, mac: machine.bootMac }, 'a machine was discovered');
+    return '';
+  }
+
+  #machineOf(rack: string, finding: agent.Discovered): DiscoveredMachine {
+    const { clock, random } = this.#deps;
+    const { bootMac, inventory, bmcAddress } = finding;
+    return create(DiscoveredMachineSchema, {
+      uid: randomId(random),
+      rack,
+      lastSeenTime: timestampFromMs(clock.nowMs()),
+      bootMac: unicastMac(bootMac) ?? '',
+      ...(inventory === undefined ? {} : { inventory }),
+      bmcAddress,
+    });
+  }
+
+  /** The same machine, listed once: from another interface, or in another rack. */
+  async #seenAgain(
+    { id, machine, revision }: KeptMachine,
+    fresh: DiscoveredMachine,
+  ): Promise<string | undefined> {
+    const next = clone(DiscoveredMachineSchema, machine);
+    const { rack, bootMac, inventory, lastSeenTime, bmcAddress } = fresh;
+    Object.assign(next, { rack, bootMac, inventory, lastSeenTime });
+    if (bmcAddress !== '') next.bmcAddress = bmcAddress;
+    if (machine.rack !== rack) {
+      const moved = `it was in ${machine.rack} before`;
+      next.remarks = [moved, ...machine.remarks.filter((each) => !isMoveRemark(each))];
+    }
+    return (await this.#write(id, next, revision)) ? '' : undefined;
+  }
+
+  /** A host netbooted from an interface that it was not known to have, and nobody ordered it. */
+  async #tellHost(host: KnownHost, words: string, machine: DiscoveredMachine): Promise<void> {
+    if (host.bootMacs.includes(machine.bootMac)) return;
+    this.#deps.log.warn({ host: host.name, mac: machine.bootMac }, words);
+    const unexpectedNetboot = create(agent.UnexpectedNetbootSchema, {
+      mac: machine.bootMac,
+      hostUid: host.uid,
+      hostName: host.name,
+      ...(machine.lastSeenTime === undefined ? {} : { time: machine.lastSeenTime }),
+    });
+    const observations = create(agent.ObservationsSchema, { unexpectedNetboot });
+    const value = create(agent.HostUpdatedSchema, { observations });
+    const result = { case: 'hostUpdated', value } as const;
+    const report = create(agent.ReportSchema, { hostUid: host.uid, result });
+    await this.#deps.reportHost(host.hostId, report);
+  }
+
+  /** D1 */
+  async #lookAtAll(): Promise<void> {
+    const world = await this.#reader.read();
+    const gone = new Set<string>();
+    for (const kept of world.machines) {
+      if (this.#stopped) return;
+      if (await this.#lookAt(kept, world)) gone.add(kept.id);
+    }
+    const left = gone.size === 0 ? world : await this.#reader.read();
+    await this.#markTaken(left);
+    const listed = new Map<string, number>();
+    for (const { machine } of left.machines) {
+      listed.set(machine.rack, (listed.get(machine.rack) ?? 0) + 1);
+    }
+    this.#listed = listed;
+  }
+
+  /** Whether the machine is listed no more. */
+  async #lookAt(kept: KeptMachine, world: World): Promise<boolean> {
+    if (!world.racks.has(kept.machine.rack)) {
+      await this.#remove(kept);
+      return true;
+    }
+    const decision = judge(kept, world);
+    switch (decision.kind) {
+      case 'host':
+        await this.#seed(decision.host, kept.machine);
+        await this.#remove(kept);
+        return true;
+      case 'wait':
+        await this.#note(kept, decision.words, world);
+        return false;
+      case 'accept':
+        return await this.#acceptBySystem(kept, decision.acceptance, world);
+    }
+  }
+
+  async #acceptBySystem(kept: KeptMachine, acceptance: Acceptance, world: World): Promise<boolean> {
+    const { expectedUid, by } = acceptance;
+    const requestId =
+      expectedUid === undefined ? `discovered.${kept.machine.uid}` : lineRequestId(expectedUid);
+    const from = fromOf(kept, 'system:discovery', `accepted by ${by}`);
+    try {
+      const request = creationOf(kept, acceptance, requestId, false);
+      const host = await this.#deps.createHost(request, from);
+      this.#deps.log.info({ host: host.name, machine: kept.machine.name, by }, 'accepted');
+      await this.#settle(kept, host, expectedUid);
+      return true;
+    } catch (error) {
+      if (!(error instanceof ApiFailure) || error.error.kind === 'unavailable') throw error;
+      await this.#note(kept, `${by} fits, but it cannot be made a host: ${error.message}`, world);
+      return false;
+    }
+  }
+
+  /** D2: what follows once the host stands. */
+  async #settle(kept: KeptMachine, host: Host, expectedUid: string | undefined): Promise<void> {
+    const hostId = host.name.replace('hosts/', '');
+    await this.#seed({ hostId, uid: host.uid, hasInventory: false }, kept.machine);
+    if (expectedUid !== undefined) await this.#markLine(hostId, expectedUid, host.name);
+    await this.#remove(kept);
+  }
+
+  /** The host begins with what was found, unless more is known of it already. */
+  async #seed(
+    { hostId, uid, hasInventory }: Pick<KnownHost, 'hostId' | 'uid' | 'hasInventory'>,
+    { inventory }: DiscoveredMachine,
+  ): Promise<void> {
+    if (hasInventory || inventory === undefined) return;
+    const key = storeKey('facts', hostId);
+    const schema = wire.HostFactsSchema;
+    const kept = await readRecord(this.#deps.store, schema, key);
+    const isMine = kept?.record.hostUid === uid;
+    if (isMine && kept.record.inventory !== undefined) return;
+    const facts = isMine ? clone(schema, kept.record) : create(schema, { hostUid: uid });
+    facts.inventory = inventory;
+    await writeRecord(this.#deps, schema, key, facts, kept?.revision ?? 'absent');
+  }
+
+  /** Lines whose host was made before a crash, and what the others say (R2: only when it differs). */
+  async #markTaken(world: World): Promise<void> {
+    for (const line of world.expected) {
+      const { expected, id } = line;
+      if (expected.host !== '') continue;
+      const host = world.hosts.find(({ hostId }) => hostId === id);
+      if (host?.requestIds.includes(`create:${lineRequestId(expected.uid)}`) === true) {
+        await this.#markLine(id, expected.uid, host.name);
+        continue;
+      }
+      const conflict = conflictOf(line, world);
+      if (conflict === expected.conflict) continue;
+      const next = clone(ExpectedHostSchema, expected);
+      next.conflict = conflict;
+      await this.#writeLine(id, next, line.revision);
+    }
+  }
+
+  async #markLine(id: string, uid: string, host: string): Promise<void> {
+    const { store, clock } = this.#deps;
+    for (let round = 0; round < roundsMax; round += 1) {
+      const kept = await readRecord(store, wire.ExpectedHostRecordSchema, lineKey(id));
+      const line = kept?.record.expectedHost;
+      if (kept === undefined || line?.uid !== uid || line.host === host) return;
+      const next = clone(ExpectedHostSchema, line);
+      next.host = host;
+      next.acceptTime = timestampFromMs(clock.nowMs());
+      next.conflict = '';
+      if (await this.#writeLine(id, next, kept.revision)) return;
+    }
+  }
+
+  async #writeLine(id: string, expectedHost: ExpectedHost, revision: number): Promise<boolean> {
+    const schema = wire.ExpectedHostRecordSchema;
+    const kept = await readRecord(this.#deps.store, schema, lineKey(id));
+    if (kept?.revision !== revision) return false;
+    const record = clone(schema, kept.record);
+    record.expectedHost = expectedHost;
+    return (await writeRecord(this.#deps, schema, lineKey(id), record, revision)).kind === 'ok';
+  }
+
+  async #note({ id, machine, traits, revision }: KeptMachine, words: string, world: World) {
+    const next = clone(DiscoveredMachineSchema, machine);
+    next.notAccepted = bounded(words);
+    const twins = world.machines.filter(
+      (each) => each.id !== id && traits.uuid !== undefined && each.traits.uuid === traits.uuid,
+    );
+    next.remarks = [
+      ...machine.remarks.filter(isMoveRemark),
+      ...twins.slice(0, roundsMax).map((twin) => `${twin.machine.name} has the same UUID`),
+    ];
+    if (!equals(DiscoveredMachineSchema, next, machine)) await this.#write(id, next, revision);
+  }
+
+  async #write(
+    id: string,
+    machine: DiscoveredMachine,
+    revision: number | 'absent',
+  ): Promise<boolean> {
+    const schema = wire.DiscoveredMachineRecordSchema;
+    const record = create(schema, { machine });
+    const written = await writeRecord(this.#deps, schema, machineKey(id), record, revision);
+    return written.kind === 'ok';
+  }
+
+  /** A machine that was seen again meanwhile stays until the next look. */
+  async #remove({ id, revision }: KeptMachine): Promise<void> {
+    await deleteRecord(this.#deps, machineKey(id), revision);
+  }
+}
+
+function machineKey(id: string): string {
+  return storeKey('discoveredMachines', id);
+}
+
+function lineKey(id: string): string {
+  return storeKey('expectedHosts', id);
+}
+
+function machinesMaxOf(policy: { readonly machinesMax?: number | undefined } | undefined): number {
+  return policy?.machinesMax ?? machinesMaxDefault;
+}
+
+/** Under which the host of a line of the manifest is made. */
+function lineRequestId(expectedUid: string): string {
+  return `expected.${expectedUid}`;
+}
+
+function isMoveRemark(remark: string): boolean {
+  return remark.startsWith('it was in ');
+}
+
+/** Why a finding cannot be taken in whatever is listed. */
+function problemOf({ id, bootMac, inventory, bmcAddress }: agent.Discovered): string | undefined {
+  if (id === '' || id.length > idCharsMax) return 'the finding has no usable id';
+  if (unicastMac(bootMac) === undefined) return `${JSON.stringify(bootMac)} is no MAC address`;
+  if (inventory === undefined) return 'the finding has no inventory';
+  return bmcAddress.length > addressCharsMax ? 'the BMC address is too long' : undefined;
+}
+
+function fromOf({ machine }: KeptMachine, actor: string, cause: string): AcceptedFrom {
+  return { actor, cause, identity: machine.inventory?.system };
+}
+
+function creationOf(
+  kept: KeptMachine,
+  { hostId, labels, spec }: Acceptance,
+  requestId: string,
+  validateOnly: boolean,
+): CreateHostRequest {
+  return create(CreateHostRequestSchema, {
+    hostId,
+    host: { labels: { ...labels }, spec: completed(spec, kept) },
+    requestId,
+    validateOnly,
+  });
+}
+
+/** The spec with what the machine itself says, where it says nothing. */
+function completed(spec: HostSpec | undefined, { machine, traits }: KeptMachine): HostSpec {
+  const made = spec === undefined ? create(HostSpecSchema) : clone(HostSpecSchema, spec);
+  if (made.rack === '') made.rack = machine.rack;
+  if (made.bootMacs.length === 0) {
+    const others = traits.macs.filter((mac) => mac !== machine.bootMac);
+    made.bootMacs = [machine.bootMac, ...others].slice(0, bootMacsMax);
+  }
+  if (made.bmc !== undefined && made.bmc.address === '') made.bmc.address = machine.bmcAddress;
+  return made;
+}

@@ -1,0 +1,82 @@
+/**
+ * By what a machine is told from others, before anybody has accepted it. Pure.
+ *
+ * T1 Zeros, filler words and MACs that are none count as absent (as for guard 0).
+ * T2 Two findings are of one machine when more traits agree than differ: a NIC may be moved, a
+ *    board exchanged, and boards are sold with the same UUID or serial. In doubt they are two:
+ *    a machine that is listed twice is seen, one that is hidden behind another is not.
+ */
+import { type Inventory, sha256Hex } from '@rackwright/api';
+import { meaningfulSerial, meaningfulUuid } from '@rackwright/erasure';
+
+export interface MachineTraits {
+  /** SMBIOS UUID, hex of its bytes; undefined when it says nothing. */
+  readonly uuid: string | undefined;
+  /** Serial number of the product, upper case. */
+  readonly serial: string | undefined;
+  /** Lower case with colons, sorted. */
+  readonly macs: readonly string[];
+}
+
+/** What a machine is identified by. */
+export type IdentifiedBy = 'uuid' | 'serial' | 'mac';
+
+const mac = /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/;
+
+/** A MAC address as we write it; undefined when no interface can have it for itself. */
+export function unicastMac(text: string): string | undefined {
+  const written = text.trim().toLowerCase().replaceAll('-', ':');
+  if (!mac.test(written) || /^[0:]+$/.test(written)) return undefined;
+  return (Number.parseInt(written.slice(0, 2), 16) & 1) === 1 ? undefined : written;
+}
+
+/** The traits in an inventory; `bootMac` counts also where the inventory lacks it. */
+export function traitsOf(inventory: Inventory | undefined, bootMac = ''): MachineTraits {
+  const { system, interfaces = [] } = inventory ?? {};
+  const uuid = meaningfulUuid(system?.uuid);
+  const named = [bootMac, ...interfaces.map((each) => each.mac)].map(unicastMac);
+  const macs = new Set(named.filter((each) => each !== undefined));
+  return {
+    uuid: uuid === undefined ? undefined : Buffer.from(uuid).toString('hex'),
+    serial: meaningfulSerial(system?.serial),
+    macs: [...macs].sort(),
+  };
+}
+
+/** T2 */
+export function isSameMachine(one: MachineTraits, other: MachineTraits): boolean {
+  const verdicts = [
+    compare(one.uuid, other.uuid),
+    compare(one.serial, other.serial),
+    compareMacs(one.macs, other.macs),
+  ];
+  return verdicts.reduce<number>((sum, verdict) => sum + verdict, 0) > 0;
+}
+
+function compare(one: string | undefined, other: string | undefined): -1 | 0 | 1 {
+  if (one === undefined || other === undefined) return 0;
+  return one === other ? 1 : -1;
+}
+
+function compareMacs(one: readonly string[], other: readonly string[]): -1 | 0 | 1 {
+  if (one.length === 0 || other.length === 0) return 0;
+  return one.some((each) => other.includes(each)) ? 1 : -1;
+}
+
+/** What a machine could be named by, the best first. */
+export function identitiesOf(
+  traits: MachineTraits,
+): { readonly by: IdentifiedBy; readonly id: string }[] {
+  const { uuid, serial, macs } = traits;
+  const [lowest] = macs;
+  const digits = 24;
+  return [
+    ...(uuid === undefined ? [] : [{ by: 'uuid' as const, id: `u-${uuid}` }]),
+    ...(serial === undefined
+      ? []
+      : [{ by: 'serial' as const, id: `s-${sha256Hex(Buffer.from(serial)).slice(0, digits)}` }]),
+    ...(lowest === undefined
+      ? []
+      : [{ by: 'mac' as const, id: `m-${lowest.replaceAll(':', '')}` }]),
+  ];
+}

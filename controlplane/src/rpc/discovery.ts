@@ -1,0 +1,290 @@
+/** DiscoveryService: machines that netbooted and are no hosts, and the manifest of those to come. */
+import { clone, create, equals, fromBinary } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  type AcceptDiscoveredMachineRequest,
+  aborted,
+  alreadyExists,
+  type BoundService,
+  bind,
+  type CreateExpectedHostRequest,
+  type DiscoveredMachine,
+  DiscoveryService,
+  type ExpectedHost,
+  ExpectedHostSchema,
+  failedPrecondition,
+  type Host,
+  invalidArgument,
+  notFound,
+  type UpdateExpectedHostRequest,
+  store as wire,
+} from '@rackwright/api';
+import { randomId } from '@rackwright/platform';
+import { type Revision, storeKey } from '@rackwright/store';
+import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
+import { checkReferences } from './create-host.ts';
+import { checkExpectedHost } from './discovery-spec.ts';
+import { applyMask, maskPaths } from './field-mask.ts';
+import { readHost } from './host-view.ts';
+import { idProblem, nameProblem, requireName } from './names.ts';
+import { listPage } from './paging.ts';
+import { adminActor, type RpcDependencies, requester } from './ports.ts';
+import { checkEtag, etagMismatch, formatPosition } from './position.ts';
+import { checkRequestId } from './texts.ts';
+import { Violations } from './violations.ts';
+
+const machines = 'discoveredMachines';
+const lines = 'expectedHosts';
+/** Lines that the manifest may have. */
+const linesMax = 10_000;
+
+/** The service over these dependencies. */
+export function createDiscoveryService(deps: RpcDependencies): BoundService {
+  const { store } = deps;
+  return bind(DiscoveryService, {
+    getDiscoveredMachine: async ({ name }) => {
+      const { machine, revision } = await existingMachine(deps, name);
+      return presentMachine(deps, machine, revision);
+    },
+    listDiscoveredMachines: async (request) => {
+      const { rack } = request;
+      if (rack !== '') requireName('racks', rack, 'rack');
+      const page = await listPage(store, machines, request, rack, ({ value, revision }) => {
+        const { machine } = fromBinary(wire.DiscoveredMachineRecordSchema, value);
+        if (machine === undefined || (rack !== '' && machine.rack !== rack)) return undefined;
+        return presentMachine(deps, machine, revision);
+      });
+      return { discoveredMachines: [...page.items], nextPageToken: page.nextPageToken };
+    },
+    acceptDiscoveredMachine: (request) => accept(deps, request),
+    deleteDiscoveredMachine: async ({ name, etag }) => {
+      const { machine, revision } = await existingMachine(deps, name);
+      checkEtag(store, etag, revision, name);
+      const key = storeKey(machines, requireName(machines, name));
+      const gone = await deleteRecord(deps, key, revision);
+      if (gone.kind === 'conflict') throw etagMismatch(name);
+      deps.log.info({ machine: name, actor: adminActor }, 'discovered machine dropped');
+      deps.discovery.wake();
+      return presentMachine(deps, machine, revision);
+    },
+    createExpectedHost: (request) => createLine(deps, request),
+    getExpectedHost: async ({ name }) => {
+      const { line, revision } = await existingLine(deps, name);
+      return presentLine(deps, line, revision);
+    },
+    listExpectedHosts: async (request) => {
+      const page = await listPage(store, lines, request, '', ({ value, revision }) => {
+        const { expectedHost } = fromBinary(wire.ExpectedHostRecordSchema, value);
+        return expectedHost && presentLine(deps, expectedHost, revision);
+      });
+      return { expectedHosts: [...page.items], nextPageToken: page.nextPageToken };
+    },
+    updateExpectedHost: (request) => updateLine(deps, request),
+    deleteExpectedHost: async ({ name, etag }) => {
+      const { line, revision } = await existingLine(deps, name);
+      checkEtag(store, etag, revision, name);
+      const gone = await deleteRecord(deps, lineKey(name), revision);
+      if (gone.kind === 'conflict') throw etagMismatch(name);
+      deps.log.info({ expected: name, actor: adminActor }, 'expected host removed');
+      deps.discovery.wake();
+      return presentLine(deps, line, revision);
+    },
+  });
+}
+
+async function existingMachine({ store }: RpcDependencies, name: string) {
+  const key = storeKey(machines, requireName(machines, name));
+  const kept = await readRecord(store, wire.DiscoveredMachineRecordSchema, key);
+  if (kept?.record.machine === undefined) throw notFound(name);
+  return { machine: kept.record.machine, revision: kept.revision };
+}
+
+function lineKey(name: string): string {
+  return storeKey(lines, requireName(lines, name));
+}
+
+async function existingLine({ store }: RpcDependencies, name: string) {
+  const kept = await readRecord(store, wire.ExpectedHostRecordSchema, lineKey(name));
+  if (kept?.record.expectedHost === undefined) throw notFound(name);
+  return { line: kept.record.expectedHost, record: kept.record, revision: kept.revision };
+}
+
+function presentMachine(
+  { store }: RpcDependencies,
+  machine: DiscoveredMachine,
+  revision: Revision,
+): DiscoveredMachine {
+  machine.etag = formatPosition(store, revision);
+  return machine;
+}
+
+function presentLine(
+  { store }: RpcDependencies,
+  line: ExpectedHost,
+  revision: Revision,
+): ExpectedHost {
+  line.etag = formatPosition(store, revision);
+  return line;
+}
+
+/** The same request again answers the host that it made, though the machine is listed no more. */
+async function accept(
+  deps: RpcDependencies,
+  request: AcceptDiscoveredMachineRequest,
+): Promise<Host> {
+  const { name, hostId, host, requestId, validateOnly = false } = request;
+  const violations = new Violations();
+  violations.addIf('name', nameProblem(machines, name));
+  violations.addIf('host_id', idProblem(hostId));
+  checkRequestId(requestId, violations);
+  violations.throwIfAny();
+  const id = requireName(machines, name);
+  const made = await readHost(deps, hostId);
+  const before = requester('create', requestId).requestId;
+  if (before !== undefined && made?.record.requestIds.includes(before)) return made.host;
+  const acceptance = {
+    ...{ hostId, labels: host?.labels ?? {}, spec: host?.spec, by: 'accepted by a person' },
+    ...{ requestId, actor: adminActor },
+  };
+  const accepted = await deps.discovery.accept(id, acceptance, validateOnly);
+  if (accepted === undefined) throw notFound(name);
+  deps.log.info({ machine: name, host: accepted.name, actor: adminActor }, 'machine accepted');
+  deps.discovery.wake();
+  return accepted;
+}
+
+async function createLine(
+  deps: RpcDependencies,
+  request: CreateExpectedHostRequest,
+): Promise<ExpectedHost> {
+  const { expectedHostId, expectedHost, requestId, validateOnly } = request;
+  const violations = new Violations();
+  violations.addIf('expected_host_id', idProblem(expectedHostId));
+  checkRequestId(requestId, violations);
+  const wanted = expectedHost ?? create(ExpectedHostSchema);
+  const name = `${lines}/${expectedHostId}`;
+  if (wanted.name !== '' && wanted.name !== name) {
+    violations.add('expected_host.name', `must be "${name}" or empty`);
+  }
+  await checkLine(deps, wanted, violations);
+  violations.throwIfAny();
+  const line = create(ExpectedHostSchema, {
+    name,
+    uid: randomId(deps.random),
+    createTime: timestampFromMs(deps.clock.nowMs()),
+    labels: { ...wanted.labels },
+    ...(wanted.match === undefined ? {} : { match: wanted.match }),
+    ...(wanted.spec === undefined ? {} : { spec: wanted.spec }),
+  });
+  const made = await readRecord(deps.store, wire.ExpectedHostRecordSchema, lineKey(name));
+  if (made !== undefined) return sameLine(deps, made, name, requestId);
+  await refuseRivals(deps, line);
+  if (validateOnly) return presentLine(deps, line, 0);
+  const requestIds = requestId === '' ? [] : [`create:${requestId}`];
+  const schema = wire.ExpectedHostRecordSchema;
+  const record = create(schema, { expectedHost: line, requestIds });
+  const written = await writeRecord(deps, schema, lineKey(name), record, 'absent');
+  if (written.kind === 'conflict') {
+    const rival = await readRecord(deps.store, schema, lineKey(name));
+    if (rival === undefined) throw alreadyExists(`${name} was made and removed meanwhile.`);
+    return sameLine(deps, rival, name, requestId);
+  }
+  deps.log.info({ expected: name, actor: adminActor }, 'expected host created');
+  deps.discovery.wake();
+  return presentLine(deps, line, written.revision);
+}
+
+function sameLine(
+  deps: RpcDependencies,
+  { record, revision }: { record: wire.ExpectedHostRecord; revision: Revision },
+  name: string,
+  requestId: string,
+): ExpectedHost {
+  const same = requestId !== '' && record.requestIds.includes(`create:${requestId}`);
+  if (!same || record.expectedHost === undefined) throw alreadyExists(`${name} exists already.`);
+  return presentLine(deps, record.expectedHost, revision);
+}
+
+const linePaths = ['match', 'match.serial', 'match.mac', 'match.bmc_address', 'labels', 'spec'];
+const roundsMax = 8;
+
+async function updateLine(
+  deps: RpcDependencies,
+  request: UpdateExpectedHostRequest,
+): Promise<ExpectedHost> {
+  const { expectedHost: wanted } = request;
+  if (wanted === undefined) {
+    const description = 'is missing; give its name and fields';
+    throw invalidArgument([{ field: 'expected_host', description }]);
+  }
+  for (let round = 0; round < roundsMax; round += 1) {
+    const updated = await tryUpdateLine(deps, request, wanted);
+    if (updated !== undefined) return updated;
+    if (wanted.etag !== '') throw etagMismatch(wanted.name);
+  }
+  throw aborted('TOO_BUSY', `${wanted.name} changes all the time; try again.`);
+}
+
+async function tryUpdateLine(
+  deps: RpcDependencies,
+  { updateMask, validateOnly }: UpdateExpectedHostRequest,
+  wanted: ExpectedHost,
+): Promise<ExpectedHost | undefined> {
+  const { line, record, revision } = await existingLine(deps, wanted.name);
+  checkEtag(deps.store, wanted.etag, revision, wanted.name);
+  const violations = new Violations();
+  const paths = maskPaths(ExpectedHostSchema, updateMask, wanted, linePaths, violations);
+  const next = clone(ExpectedHostSchema, line);
+  applyMask(ExpectedHostSchema, next, wanted, paths);
+  await checkLine(deps, next, violations);
+  violations.throwIfAny();
+  if (equals(ExpectedHostSchema, next, line)) return presentLine(deps, line, revision);
+  if (line.host !== '') {
+    throw failedPrecondition(
+      'MACHINE_TAKEN',
+      `${line.name} has taken its machine: it is ${line.host}. Change that host instead.`,
+    );
+  }
+  await refuseRivals(deps, next);
+  if (validateOnly) return presentLine(deps, next, revision);
+  const schema = wire.ExpectedHostRecordSchema;
+  const changed = clone(schema, record);
+  changed.expectedHost = next;
+  const written = await writeRecord(deps, schema, lineKey(wanted.name), changed, revision);
+  if (written.kind === 'conflict') return undefined;
+  deps.discovery.wake();
+  return presentLine(deps, next, written.revision);
+}
+
+async function checkLine(
+  deps: RpcDependencies,
+  line: ExpectedHost,
+  violations: Violations,
+): Promise<void> {
+  const found = new Violations();
+  checkExpectedHost('expected_host', line, found);
+  if (found.count === 0 && line.spec !== undefined) {
+    await checkReferences(deps, 'expected_host.spec', line.spec, found);
+  }
+  violations.addAll(found);
+}
+
+/** Lines that name the same machine would take it from each other; two at once are told later. */
+async function refuseRivals(deps: RpcDependencies, line: ExpectedHost): Promise<void> {
+  const { entries } = await answered(deps.store.list(lines));
+  if (entries.length >= linesMax) {
+    throw failedPrecondition('TOO_MANY', `The manifest has ${linesMax} lines already.`);
+  }
+  for (const { value } of entries) {
+    const { expectedHost: other } = fromBinary(wire.ExpectedHostRecordSchema, value);
+    if (other === undefined || other.name === line.name || other.host !== '') continue;
+    const field = (['serial', 'mac', 'bmcAddress'] as const).find((each) => {
+      return line.match?.[each] !== '' && line.match?.[each] === other.match?.[each];
+    });
+    if (field === undefined) continue;
+    const wireName = field === 'bmcAddress' ? 'bmc_address' : field;
+    const description = `is that of ${other.name} too; each machine has one line`;
+    const path = `expected_host.match.${wireName}`;
+    throw alreadyExists(`${path} ${description}.`, [{ field: path, description }]);
+  }
+}
