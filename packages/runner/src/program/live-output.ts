@@ -1,0 +1,71 @@
+/**
+ * What a program writes, told while it comes: a bounded amount in each interval, of which the
+ * middle is left out when it is more. Nobody is waited for; what cannot be told now is kept, within
+ * the same bound, until it can.
+ */
+import type { Cancel, Clock } from '@rackwright/platform';
+import { OutputTail } from './output-tail.ts';
+
+/** Between two tellings, milliseconds. */
+export const liveIntervalMs = 250;
+/** Told of one interval: as much of its beginning, and as much of its end. */
+export const liveHalfBytesMax = 16 * 1024;
+
+/** Takes a piece and where in the whole output it begins; false when it cannot be told now. */
+export type TellPiece = (offset: bigint, content: Uint8Array) => boolean;
+
+export class LiveOutput {
+  readonly #clock: Clock;
+  readonly #tell: TellPiece;
+  #timer: Cancel | undefined;
+  /** How much was written before what is pending. */
+  #offset = 0;
+  #head: Uint8Array[] = [];
+  #headBytes = 0;
+  #rest = new OutputTail(liveHalfBytesMax);
+
+  constructor(clock: Clock, tell: TellPiece) {
+    this.#clock = clock;
+    this.#tell = tell;
+  }
+
+  push(piece: Uint8Array): void {
+    const room = this.#rest.totalBytes > 0 ? 0 : liveHalfBytesMax - this.#headBytes;
+    const first = piece.slice(0, room);
+    if (first.length > 0) this.#head.push(first);
+    this.#headBytes += first.length;
+    if (piece.length > room) this.#rest.push(piece.subarray(room));
+    this.#timer ??= this.#clock.after(liveIntervalMs, () => {
+      this.#timer = undefined;
+      this.#flush();
+    });
+  }
+
+  /** Tells what is left, if it can be told. */
+  end(): void {
+    this.#timer?.();
+    this.#flush();
+    this.#timer?.();
+  }
+
+  #flush(): void {
+    if (this.#headBytes === 0) return;
+    const head = new Uint8Array(Buffer.concat(this.#head));
+    if (!this.#tell(BigInt(this.#offset), head)) {
+      this.#timer = this.#clock.after(liveIntervalMs, () => {
+        this.#timer = undefined;
+        this.#flush();
+      });
+      return;
+    }
+    const rest = this.#rest;
+    this.#offset += this.#headBytes + rest.totalBytes;
+    this.#head = [];
+    this.#headBytes = 0;
+    this.#rest = new OutputTail(liveHalfBytesMax);
+    if (rest.totalBytes === 0) return;
+    const tail = rest.tail();
+    // Where that cannot be told any more, it is one more gap.
+    this.#tell(BigInt(this.#offset - tail.length), tail);
+  }
+}
