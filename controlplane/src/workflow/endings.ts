@@ -1,0 +1,116 @@
+/** Cancelling a run, and deleting a workflow. */
+import { fromBinary } from '@bufbuild/protobuf';
+import { failedPrecondition, RunPhase, WorkflowRunState, store as wire } from '@rackwright/api';
+import type { Requester } from '../host/index.ts';
+import { answered, deleteRecord, writeRecord } from '../records/index.ts';
+import { carrierOf } from './decide.ts';
+import type { Looked } from './loop.ts';
+import { type WorkflowId, workflowKey, workflowName } from './names.ts';
+import {
+  existingWorkflow,
+  isRepeated,
+  lookedAt,
+  type RequestDependencies,
+  roundsMax,
+  tooBusy,
+} from './read.ts';
+import { endedBy, hostRunOf, isOpen, keptRuns, latestRun, withRequestId } from './record.ts';
+import { removeFinishedRun } from './remove-run.ts';
+
+const schema = wire.WorkflowRecordSchema;
+
+/** Ends the run that is pending or running; without one nothing changes. */
+export async function cancelWorkflow(
+  deps: RequestDependencies,
+  id: WorkflowId,
+  reason: string,
+  by: Requester,
+  only?: bigint,
+): Promise<Looked> {
+  const requestId = by.requestId ?? '';
+  for (let round = 0; round < roundsMax; round++) {
+    const { record, revision, host, hostRevision } = await existingWorkflow(deps, id);
+    const run = latestRun(record);
+    const done = requestId !== '' && host.requestIds.includes(requestId);
+    const another = only !== undefined && run?.number !== only;
+    if (isRepeated(record, requestId) || done || another || !isOpen(run)) {
+      return { record, revision };
+    }
+    const carrier = carrierOf(run.name, host, []);
+    if (carrier !== undefined && carrier.phase !== RunPhase.ENDED) {
+      const abort = { kind: 'abort', reason } as const;
+      // Of this very state of the host: another run of it is nobody's to end.
+      const outcome = await deps.hosts.request(id.hostId, abort, by, hostRevision);
+      if (outcome.kind === 'refused') continue;
+      return lookedAt(deps, id);
+    }
+    if (carrier !== undefined || run.state === WorkflowRunState.RUNNING) return lookedAt(deps, id);
+    const next = withRequestId(cancelled(record, reason, by, deps.clock.nowMs()), requestId);
+    const written = await writeRecord(deps, schema, workflowKey(id), next, revision);
+    if (written.kind === 'ok') return lookedAt(deps, id);
+  }
+  throw tooBusy(id);
+}
+
+function cancelled(
+  record: wire.WorkflowRecord,
+  reason: string,
+  { actor }: Requester,
+  nowMs: number,
+): wire.WorkflowRecord {
+  const why = reason === '' ? '' : `: ${reason}`;
+  const failure = { type: 'cancelled', message: `cancelled by ${actor} before it started${why}` };
+  return endedBy(record, WorkflowRunState.CANCELLED, failure, nowMs);
+}
+
+/** Removes the workflow and what is kept of its runs; `check` throws for another etag. */
+export async function deleteWorkflow(
+  deps: RequestDependencies,
+  id: WorkflowId,
+  requestId: string,
+  check: (kept: Looked) => void,
+): Promise<Looked> {
+  for (let round = 0; round < roundsMax; round++) {
+    const before = await deletedBefore(deps, id, requestId);
+    if (before !== undefined) return before;
+    const { record, revision, host } = await existingWorkflow(deps, id);
+    check({ record, revision });
+    refuseWhileOpen(record, id);
+    const key = workflowKey(id);
+    // The request first, so that its repetition finds it in what stood there last.
+    const marked =
+      requestId === ''
+        ? ({ kind: 'ok', revision } as const)
+        : await writeRecord(deps, schema, key, withRequestId(record, requestId), revision);
+    if (marked.kind === 'conflict') continue;
+    const gone = await deleteRecord(deps, key, marked.revision);
+    if (gone.kind === 'conflict') continue;
+    for (const run of keptRuns(record)) {
+      await removeFinishedRun(deps, host.host?.uid ?? '', hostRunOf(run));
+    }
+    return { record, revision };
+  }
+  throw tooBusy(id);
+}
+
+function refuseWhileOpen(record: wire.WorkflowRecord, id: WorkflowId): void {
+  const run = latestRun(record);
+  if (!isOpen(run)) return;
+  const state = run.state === WorkflowRunState.PENDING ? 'pending' : 'running';
+  const cancel = `rackwright workflow cancel ${id.hostId} ${id.templateId}`;
+  const message = `${run.name} is ${state}; wait for its end, or cancel it: ${cancel}`;
+  throw failedPrecondition('WORKFLOW_BUSY', message, { resource: workflowName(id) });
+}
+
+async function deletedBefore(
+  { store }: RequestDependencies,
+  id: WorkflowId,
+  requestId: string,
+): Promise<Looked | undefined> {
+  if (requestId === '') return undefined;
+  const changes = await answered(store.history(workflowKey(id)));
+  const [last, gone] = changes.slice(-2);
+  if (gone?.kind !== 'delete' || last?.kind !== 'put') return undefined;
+  const record = fromBinary(schema, last.value);
+  return isRepeated(record, requestId) ? { record, revision: last.revision } : undefined;
+}

@@ -1,0 +1,38 @@
+/** Who holds a host, so that a second start is refused with its name. */
+import { fromBinary, toJson } from '@bufbuild/protobuf';
+import { TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { WorkflowRunState, store as wire } from '@rackwright/api';
+import { type StateStore, storeKey } from '@rackwright/store';
+import { answered } from '../records/index.ts';
+import { carrierOf, holderText } from './decide.ts';
+import type { WorkflowId } from './names.ts';
+import { isOpen, latestRun } from './record.ts';
+import { belongsTo } from './view.ts';
+
+/**
+ * Why no run may be accepted now: a run holds the host, or another one that has been accepted is
+ * pending on it. Undefined: nothing is in the way.
+ */
+export async function refusalOfStart(
+  store: StateStore,
+  { hostId }: WorkflowId,
+  host: wire.HostRecord,
+): Promise<string | undefined> {
+  const holder = holderText(host);
+  if (holder !== undefined) return `${holder}; wait for its end or abort it`;
+  const { entries } = await answered(store.list(storeKey('workflows', hostId)));
+  for (const { value } of entries) {
+    const record = fromBinary(wire.WorkflowRecordSchema, value);
+    const run = latestRun(record);
+    if (!belongsTo(record, host.host) || !isOpen(run)) continue;
+    // The host's run that carried it has ended: that it ended is written in a moment.
+    if (run.state !== WorkflowRunState.PENDING || carrierOf(run.name, host, [])) continue;
+    const since = run.createTime === undefined ? '' : toJson(TimestampSchema, run.createTime);
+    const waits = run.waiting === undefined ? '' : ` (${run.waiting.message})`;
+    return (
+      `hosts/${hostId}: ${run.name} is pending since ${since}${waits}; ` +
+      'wait for its end or cancel it'
+    );
+  }
+  return undefined;
+}

@@ -1,0 +1,20 @@
+/** Workflows: templates bound to hosts; others import from here. */
+export { cancelWorkflow, deleteWorkflow } from './endings.ts';
+export { explainWorkflow } from './explain.ts';
+export { type Looked, Workflows, type WorkflowsDependencies } from './loop.ts';
+export {
+  batchKey,
+  parseBatchName,
+  parseWorkflowName,
+  parseWorkflowRunName,
+  type WorkflowId,
+  workflowKey,
+  workflowName,
+  workflowOfKey,
+} from './names.ts';
+export { existingWorkflow, type RequestDependencies } from './read.ts';
+export { draftOf, keptRuns, latestRun } from './record.ts';
+export { renderRun, type TemplateText } from './rendering.ts';
+export { changeWorkflow, createWorkflow, runWorkflow } from './requests.ts';
+export { Sweeper } from './sweep.ts';
+export { presentRunOf, presentWorkflow } from './view.ts';

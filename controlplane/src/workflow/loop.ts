@@ -1,0 +1,296 @@
+/**
+ * The shell around `decide`: reads a workflow with what surrounds it, writes what was decided, asks
+ * the host. Level-triggered: woken by workflows, hosts, templates, batches, stored deadlines and a
+ * slow resync; what a lost wake would have said is found again.
+ *
+ * Invariants:
+ * 1. A lost compare-and-set repeats the whole decision on what stands there now.
+ * 2. The pending run is in the store before the host is asked (R3), and what the host is asked names
+ *    workflow and run, so that a repeat after a crash, or from another replica, starts nothing twice.
+ * 3. Nothing is kept here that the store cannot rebuild.
+ */
+import { fromBinary } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { RunPhase, WorkflowRunState, store as wire } from '@rackwright/api';
+import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
+import { type Change, type Entry, type StateStore, storeKey } from '@rackwright/store';
+import type { Hosts } from '../host/index.ts';
+import { deleteRecord, readRecord, writeRecord } from '../records/index.ts';
+import { type Action, decide, presentRun } from './decide.ts';
+import { followPrefix } from './following.ts';
+import {
+  parseWorkflowRunName,
+  type WorkflowId,
+  workflowKey,
+  workflowName,
+  workflowOfKey,
+} from './names.ts';
+import { endedBy, isOpen, latestRun, started, told, waitFor } from './record.ts';
+import type { StartOrder } from './rendering.ts';
+import { gatherSurroundings } from './surroundings.ts';
+import { Turns } from './turns.ts';
+
+export interface WorkflowsDependencies {
+  readonly store: StateStore;
+  readonly random: Random;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly hosts: Pick<Hosts, 'request' | 'explain'>;
+  readonly resyncIntervalMs: number;
+  /** Pause before what failed for want of the store is tried again. */
+  readonly retryDelayMs: number;
+}
+
+/** A workflow as a look at it left it. */
+export interface Looked {
+  readonly record: wire.WorkflowRecord;
+  readonly revision: number;
+}
+
+/** Decisions that one look may carry out; each writes, or ends the look. */
+const passesMax = 16;
+
+export class Workflows {
+  readonly #deps: WorkflowsDependencies;
+  readonly #turns = new Turns();
+  readonly #wakes = new Map<string, Cancel>();
+  /** Keys of all workflows; the value: whether its record had something under way. */
+  readonly #seen = new Map<string, boolean>();
+  readonly #listeners: ((record: wire.WorkflowRecord) => void)[] = [];
+  readonly #stopping = new AbortController();
+
+  constructor(deps: WorkflowsDependencies) {
+    this.#deps = deps;
+  }
+
+  /** Loads every workflow, then follows the store. */
+  async start(): Promise<void> {
+    const following = { ...this.#deps, signal: this.#stopping.signal };
+    await followPrefix(following, 'workflows', {
+      listed: (entries) => this.#listed(entries),
+      changed: (change) => this.#changed(change),
+    });
+    await followPrefix(following, 'hosts', {
+      listed: (entries) => entries.forEach(({ key, value }) => this.#hostChanged(key, value)),
+      changed: (change) => this.#hostChanged(change.key, valueOf(change)),
+    });
+    await followPrefix(following, 'templates', {
+      listed: () => undefined,
+      changed: ({ key }) =>
+        this.#wakeWhere((id, open) => open && `templates.${id.templateId}` === key),
+    });
+    await followPrefix(following, 'workflowBatches', {
+      listed: () => undefined,
+      changed: ({ kind }) => (kind === 'delete' ? this.#wakeWhere((_, open) => open) : undefined),
+    });
+    this.#resyncLater();
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+    for (const cancel of this.#wakes.values()) cancel();
+    this.#wakes.clear();
+  }
+
+  /** Calls `listener` with every workflow that was looked at. */
+  onLook(listener: (record: wire.WorkflowRecord) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Carries out what is to be done; resolves with the workflow as it then is. */
+  look(id: WorkflowId): Promise<Looked | undefined> {
+    return this.#turns.take(workflowKey(id), () => this.#look(id));
+  }
+
+  /** Looks at the workflow again soon. */
+  wake(id: WorkflowId): void {
+    const key = workflowKey(id);
+    this.#wakes.get(key)?.();
+    this.#wakes.delete(key);
+    if (this.#stopping.signal.aborted) return;
+    this.look(id).catch((error: unknown) => {
+      const workflow = workflowName(id);
+      this.#deps.log.warn({ workflow, error: String(error) }, 'a look at the workflow failed');
+      this.#wakeAt(id, this.#deps.clock.nowMs() + this.#deps.retryDelayMs);
+    });
+  }
+
+  async #look(id: WorkflowId): Promise<Looked | undefined> {
+    const key = workflowKey(id);
+    for (let pass = 0; pass < passesMax; pass++) {
+      const kept = await readRecord(this.#deps.store, wire.WorkflowRecordSchema, key);
+      if (kept === undefined) {
+        this.#seen.delete(key);
+        return undefined;
+      }
+      const around = await gatherSurroundings(this.#deps, kept.record, id);
+      const action = decide(kept.record, id, around);
+      if (action.kind === 'none') return this.#settled(id, kept);
+      await this.#carryOut(id, kept, action, around.hostRevision);
+    }
+    throw new Error(`${workflowName(id)}: not settled after ${passesMax} decisions in a row`);
+  }
+
+  #settled(id: WorkflowId, kept: Looked): Looked {
+    const run = latestRun(kept.record);
+    this.#seen.set(workflowKey(id), isOpen(run) || kept.record.untoldRuns.length > 0);
+    const waitsUntil = run?.state === WorkflowRunState.PENDING ? run.deadline : undefined;
+    if (waitsUntil !== undefined) this.#wakeAt(id, timestampMs(waitsUntil));
+    for (const listener of this.#listeners) listener(kept.record);
+    return kept;
+  }
+
+  async #carryOut(
+    id: WorkflowId,
+    { record, revision }: Looked,
+    action: Exclude<Action, { kind: 'none' }>,
+    hostRevision: number,
+  ): Promise<void> {
+    switch (action.kind) {
+      case 'remove': {
+        const gone = await deleteRecord(this.#deps, workflowKey(id), revision);
+        if (gone.kind === 'ok') this.#log(id, 'the workflow went with its host or its batch');
+        return;
+      }
+      case 'write':
+        await this.#write(id, action.record, revision);
+        return;
+      case 'start':
+        await this.#write(id, await this.#begin(id, record, action.order), revision);
+        return;
+      case 'abort': {
+        const { reason } = action;
+        const by = { actor: 'system' };
+        await this.#deps.hosts.request(id.hostId, { kind: 'abort', reason }, by, hostRevision);
+        return;
+      }
+      case 'tell':
+        await this.#tell(id, record, action.number);
+        await this.#write(id, told(record, action.number), revision);
+    }
+  }
+
+  /** The record after the host was asked to start the pending run. */
+  async #begin(
+    id: WorkflowId,
+    record: wire.WorkflowRecord,
+    order: StartOrder,
+  ): Promise<wire.WorkflowRecord> {
+    const nowMs = this.#deps.clock.nowMs();
+    const requestId = startId(record);
+    const by = { actor: record.actor, requestId };
+    const outcome = await this.#deps.hosts.request(id.hostId, order, by);
+    if (outcome.kind === 'refused') return waitFor(record, 'host', outcome.message, nowMs);
+    if (outcome.kind !== 'accepted') return record;
+    const present = presentRun(outcome.record);
+    if (present?.workflowRun === order.workflowRun) return started(record, present);
+    const message = 'the host has accepted it before, and nothing is known of how it ended';
+    return endedBy(record, WorkflowRunState.FAILED, { type: 'lost', message }, nowMs);
+  }
+
+  /** A line for ever; the host takes a repeated one once. */
+  async #tell(id: WorkflowId, record: wire.WorkflowRecord, number: bigint): Promise<void> {
+    const uid = record.workflow?.uid ?? '';
+    const text = `${workflowName(id)}/runs/${number} timed out before it started`;
+    const by = { actor: 'system', requestId: `workflow:${uid}/${number}/timedOut` };
+    await this.#deps.hosts.request(id.hostId, { kind: 'note', text }, by);
+  }
+
+  /** A conflict is no failure: the next pass decides on what stands there. */
+  async #write(id: WorkflowId, record: wire.WorkflowRecord, revision: number): Promise<void> {
+    const schema = wire.WorkflowRecordSchema;
+    const written = await writeRecord(this.#deps, schema, workflowKey(id), record, revision);
+    if (written.kind === 'ok') this.#log(id, 'the workflow changed', record);
+  }
+
+  #log(id: WorkflowId, text: string, record?: wire.WorkflowRecord): void {
+    const run = record === undefined ? undefined : latestRun(record);
+    const fields = run === undefined ? {} : { run: Number(run.number), state: run.state };
+    this.#deps.log.info({ workflow: workflowName(id), ...fields }, text);
+  }
+
+  #wakeAt(id: WorkflowId, atMs: number): void {
+    const key = workflowKey(id);
+    this.#wakes.get(key)?.();
+    if (this.#stopping.signal.aborted) return;
+    const delayMs = Math.min(Math.max(0, atMs - this.#deps.clock.nowMs()), delayMaxMs);
+    this.#wakes.set(
+      key,
+      this.#deps.clock.after(delayMs, () => this.wake(id)),
+    );
+  }
+
+  #listed(entries: readonly Entry[]): void {
+    const there = new Set(entries.map(({ key }) => key));
+    for (const key of this.#seen.keys()) if (!there.has(key)) this.#seen.delete(key);
+    for (const { key, value } of entries) this.#note(key, value);
+  }
+
+  #changed(change: Change): void {
+    if (change.kind === 'put') this.#note(change.key, change.value);
+    else this.#seen.delete(change.key);
+  }
+
+  #note(key: string, value: Uint8Array): void {
+    const id = workflowOfKey(key);
+    if (id === undefined) return;
+    const record = fromBinary(wire.WorkflowRecordSchema, value);
+    const open = isOpen(latestRun(record)) || record.untoldRuns.length > 0;
+    this.#seen.set(key, open);
+    if (open) this.wake(id);
+    else for (const listener of this.#listeners) listener(record);
+  }
+
+  /** What is under way on the host, and all of it when the host is gone. */
+  #hostChanged(hostKey: string, value: Uint8Array | undefined): void {
+    const prefix = `${storeKey('workflows', hostKey.slice('hosts.'.length))}.`;
+    const there = [...this.#seen].filter(([key]) => key.startsWith(prefix));
+    if (there.length === 0) return;
+    const carried = value === undefined ? undefined : carriedBy(value);
+    for (const [key, open] of there) {
+      const id = workflowOfKey(key);
+      if (id === undefined) continue;
+      if (open || value === undefined || carried === id.templateId) this.wake(id);
+    }
+  }
+
+  #wakeWhere(wanted: (id: WorkflowId, open: boolean) => boolean): void {
+    for (const [key, open] of [...this.#seen]) {
+      const id = workflowOfKey(key);
+      if (id !== undefined && wanted(id, open)) this.wake(id);
+    }
+  }
+
+  /** The slow resync finds what a lost watch or a lost wake missed. */
+  #resyncLater(): void {
+    const { clock, resyncIntervalMs, log, store } = this.#deps;
+    if (this.#stopping.signal.aborted) return;
+    clock.after(resyncIntervalMs, () => {
+      if (this.#stopping.signal.aborted) return;
+      store
+        .list('workflows')
+        .then(({ entries }) => this.#listed(entries))
+        .catch((error: unknown) => log.warn({ error: String(error) }, 'the resync failed'))
+        .finally(() => this.#resyncLater());
+    });
+  }
+}
+
+/** Longest wait that timers are asked for; deadlines further away are looked at in between. */
+const delayMaxMs = 24 * 3_600_000;
+
+function valueOf(change: Change): Uint8Array | undefined {
+  return change.kind === 'put' ? change.value : undefined;
+}
+
+/** The same for every try to start this run, and for no other run. */
+function startId(record: wire.WorkflowRecord): string {
+  return `workflow:${record.workflow?.uid}/${latestRun(record)?.number}`;
+}
+
+/** The template whose run the host carries; undefined: none. */
+function carriedBy(value: Uint8Array): string | undefined {
+  const present = presentRun(fromBinary(wire.HostRecordSchema, value));
+  if (present === undefined || present.phase === RunPhase.ENDED) return undefined;
+  return parseWorkflowRunName(present.workflowRun)?.templateId;
+}

@@ -1,0 +1,75 @@
+/** Reading a workflow together with the host that it belongs to. */
+import { type ApiFailure, aborted, notFound, store as wire } from '@rackwright/api';
+import type { Random } from '@rackwright/platform';
+import { type Expected, type Revision, type StateStore, storeKey } from '@rackwright/store';
+import type { Hosts } from '../host/index.ts';
+import { readRecord } from '../records/index.ts';
+import type { Looked, Workflows } from './loop.ts';
+import { type WorkflowId, workflowKey, workflowName } from './names.ts';
+import { belongsTo } from './view.ts';
+
+/** What requests for workflows need. */
+export interface RequestDependencies {
+  readonly store: StateStore;
+  readonly random: Random;
+  readonly clock: { nowMs(): number };
+  readonly hosts: Pick<Hosts, 'request'>;
+  readonly workflows: Pick<Workflows, 'look'>;
+}
+
+/** Compare-and-sets that one request may lose. */
+export const roundsMax = 16;
+
+export interface ReadHost {
+  readonly host: wire.HostRecord;
+  readonly hostRevision: Revision;
+}
+
+/** The host, and its workflow if there is one. Throws `notFound` without a host. */
+export async function readWorkflow(
+  { store }: Pick<RequestDependencies, 'store'>,
+  id: WorkflowId,
+): Promise<
+  ReadHost & {
+    /** Undefined also where one of an earlier host of that name stands. */
+    readonly kept: Looked | undefined;
+    readonly standsAt: Expected;
+  }
+> {
+  const host = await readRecord(store, wire.HostRecordSchema, storeKey('hosts', id.hostId));
+  if (host === undefined) throw notFound(`hosts/${id.hostId}`);
+  const found = await readRecord(store, wire.WorkflowRecordSchema, workflowKey(id));
+  const mine = found !== undefined && belongsTo(found.record, host.record.host);
+  return {
+    host: host.record,
+    hostRevision: host.revision,
+    kept: mine ? found : undefined,
+    standsAt: found?.revision ?? 'absent',
+  };
+}
+
+/** The workflow, which must be there. Throws `notFound`. */
+export async function existingWorkflow(
+  deps: Pick<RequestDependencies, 'store'>,
+  id: WorkflowId,
+): Promise<Looked & ReadHost> {
+  const { kept, host, hostRevision } = await readWorkflow(deps, id);
+  if (kept === undefined) throw notFound(workflowName(id));
+  return { ...kept, host, hostRevision };
+}
+
+/** The workflow after a look at it. Throws `notFound` when it went meanwhile. */
+export async function lookedAt(deps: RequestDependencies, id: WorkflowId): Promise<Looked> {
+  const looked = await deps.workflows.look(id);
+  if (looked === undefined) throw notFound(workflowName(id));
+  return looked;
+}
+
+/** Whether this request was applied before. */
+export function isRepeated(record: wire.WorkflowRecord, requestId: string | undefined): boolean {
+  return requestId !== undefined && requestId !== '' && record.requestIds.includes(requestId);
+}
+
+export function tooBusy(id: WorkflowId): ApiFailure {
+  return aborted('TOO_BUSY', `${workflowName(id)} changes all the time; try again.`);
+}

@@ -1,0 +1,262 @@
+/**
+ * What a workflow's record says of its runs, and the changes that it may undergo. Pure: every
+ * change is made on a copy.
+ *
+ * Invariants:
+ * 1. A run that has ended never changes again; it can only be dropped.
+ * 2. Run numbers rise and are never given twice, also when runs are dropped.
+ * 3. The latest run is the one that may be pending or running; those before it have ended.
+ */
+import { clone, create } from '@bufbuild/protobuf';
+import { durationMs, type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  type Run,
+  RunFailureSchema,
+  RunOutcome,
+  RunPhase,
+  RunSchema,
+  WaitingSchema,
+  type Workflow,
+  type WorkflowRun,
+  WorkflowRunSchema,
+  WorkflowRunState,
+  WorkflowStatusSchema,
+  store as wire,
+} from '@rackwright/api';
+import type { WorkflowId } from './names.ts';
+import { workflowRunName } from './names.ts';
+
+/** How many runs of a workflow are kept, the latest included. */
+export const runsKeptMax = 10;
+/** How long a run may be pending when nothing else is said. */
+export const pendingTimeoutDefaultMs = 3_600_000;
+/** Request ids that a workflow remembers. */
+const requestIdsMax = 32;
+const messageCharsMax = 2_000;
+
+/** Pending or running: what may still change. */
+export function isOpen(run: WorkflowRun | undefined): run is WorkflowRun {
+  return run?.state === WorkflowRunState.PENDING || run?.state === WorkflowRunState.RUNNING;
+}
+
+export function latestRun(record: wire.WorkflowRecord): WorkflowRun | undefined {
+  return record.workflow?.status?.run;
+}
+
+/** Every run that is kept, newest first. */
+export function keptRuns(record: wire.WorkflowRecord): WorkflowRun[] {
+  const latest = latestRun(record);
+  return latest === undefined ? [...record.earlierRuns] : [latest, ...record.earlierRuns];
+}
+
+/** The number of the host's run that carries it out; 0n: none that is known. */
+export function hostRunOf(run: WorkflowRun): bigint {
+  return run.run?.number ?? 0n;
+}
+
+/** A copy whose parts can be changed. */
+export function draftOf(record: wire.WorkflowRecord): {
+  readonly draft: wire.WorkflowRecord;
+  readonly workflow: Workflow;
+  readonly status: NonNullable<Workflow['status']>;
+} {
+  const draft = clone(wire.WorkflowRecordSchema, record);
+  const { workflow } = draft;
+  if (workflow === undefined) throw new Error('a workflow record without workflow is none of ours');
+  workflow.status ??= create(WorkflowStatusSchema);
+  return { draft, workflow, status: workflow.status };
+}
+
+/** Who asks for a run. */
+export interface RunOrder {
+  /** "user:NAME" or "workflowBatches/BATCH" */
+  readonly requestedBy: string;
+  /** "user:NAME" */
+  readonly actor: string;
+  /** The uid of the batch that owns it; empty: none does. */
+  readonly ownerUid: string;
+  readonly variables: Readonly<Record<string, string>>;
+  /** Empty: it cannot be told from another. */
+  readonly requestId: string;
+  /** The plan that it shall be started by; empty: none. */
+  readonly planHash: string;
+}
+
+/** The next run, pending; the one before joins those that are kept. */
+export function acceptRun(
+  record: wire.WorkflowRecord,
+  id: WorkflowId,
+  order: RunOrder,
+  nowMs: number,
+): wire.WorkflowRecord {
+  const { draft, workflow, status } = draftOf(record);
+  if (status.run !== undefined) {
+    draft.earlierRuns = [status.run, ...draft.earlierRuns].slice(0, runsKeptMax - 1);
+  }
+  status.runCount += 1n;
+  const timeout = workflow.spec?.pendingTimeout;
+  const pendingMs = timeout === undefined ? pendingTimeoutDefaultMs : durationMs(timeout);
+  status.run = create(WorkflowRunSchema, {
+    name: workflowRunName(id, status.runCount),
+    number: status.runCount,
+    state: WorkflowRunState.PENDING,
+    createTime: timestampFromMs(nowMs),
+    deadline: timestampFromMs(nowMs + pendingMs),
+    variables: { ...order.variables },
+    requestedBy: order.requestedBy,
+  });
+  draft.hostRun = 0n;
+  draft.actor = order.actor;
+  draft.ownerUid = order.ownerUid;
+  draft.planHash = order.planHash;
+  return withRequestId(draft, order.requestId);
+}
+
+/** Remembers a request, so that it is applied once. */
+export function withRequestId(record: wire.WorkflowRecord, requestId: string): wire.WorkflowRecord {
+  if (requestId === '') return record;
+  const draft = clone(wire.WorkflowRecordSchema, record);
+  draft.requestIds = [...draft.requestIds, requestId].slice(-requestIdsMax);
+  return draft;
+}
+
+/** The pending run waits; since when stays as long as it waits for the same. */
+export function waitFor(
+  record: wire.WorkflowRecord,
+  reason: string,
+  message: string,
+  nowMs: number,
+): wire.WorkflowRecord {
+  const { draft, status } = draftOf(record);
+  if (status.run === undefined) return draft;
+  const { waiting } = status.run;
+  const since = waiting?.reason === reason ? waiting.since : undefined;
+  status.run.waiting = create(WaitingSchema, {
+    reason,
+    message: bounded(message),
+    since: since ?? timestampFromMs(nowMs),
+  });
+  return draft;
+}
+
+/** The host has accepted the run. */
+export function started(record: wire.WorkflowRecord, carrier: Run): wire.WorkflowRecord {
+  const { draft, status } = draftOf(record);
+  if (status.run === undefined) return draft;
+  status.run = joined(status.run, carrier);
+  // How it ended is written in a step of its own, from what the host then says.
+  status.run.state = WorkflowRunState.RUNNING;
+  delete status.run.endTime;
+  delete status.run.error;
+  status.run.run = create(RunSchema, { number: carrier.number });
+  delete status.run.waiting;
+  draft.hostRun = carrier.number;
+  return draft;
+}
+
+/** The run has ended as the host's run did. */
+export function endedAs(record: wire.WorkflowRecord, carrier: Run): wire.WorkflowRecord {
+  const { draft, status } = draftOf(record);
+  if (status.run === undefined) return draft;
+  status.run = joined(status.run, carrier);
+  status.run.run = create(RunSchema, { number: carrier.number });
+  draft.hostRun = carrier.number;
+  return draft;
+}
+
+/** The run has ended without a run of the host that says so. */
+export function endedBy(
+  record: wire.WorkflowRecord,
+  state: WorkflowRunState,
+  failure: { readonly type: string; readonly message: string } | undefined,
+  nowMs: number,
+): wire.WorkflowRecord {
+  const { draft, status } = draftOf(record);
+  const { run } = status;
+  if (run === undefined) return draft;
+  const neverStarted = run.state === WorkflowRunState.PENDING;
+  run.state = state;
+  run.endTime = timestampFromMs(nowMs);
+  delete run.waiting;
+  if (failure !== undefined) {
+    run.error = create(RunFailureSchema, { ...failure, message: bounded(failure.message) });
+  }
+  if (neverStarted && state === WorkflowRunState.TIMED_OUT) draft.untoldRuns.push(run.number);
+  return draft;
+}
+
+/** The line of a run that was timed out before it started stands in the host's timeline. */
+export function told(record: wire.WorkflowRecord, number: bigint): wire.WorkflowRecord {
+  const { draft } = draftOf(record);
+  draft.untoldRuns = draft.untoldRuns.filter((each) => each !== number);
+  return draft;
+}
+
+/** Without these runs: the newest that is left is the latest. */
+export function dropRuns(
+  record: wire.WorkflowRecord,
+  numbers: ReadonlySet<bigint>,
+): wire.WorkflowRecord {
+  const { draft, status } = draftOf(record);
+  const [latest, ...earlier] = keptRuns(draft).filter(({ number }) => !numbers.has(number));
+  const replaced = latest?.number !== status.run?.number;
+  delete status.run;
+  if (latest !== undefined) status.run = latest;
+  draft.earlierRuns = earlier;
+  draft.untoldRuns = draft.untoldRuns.filter((each) => !numbers.has(each));
+  if (replaced) {
+    draft.hostRun = latest === undefined ? 0n : hostRunOf(latest);
+    draft.ownerUid = '';
+    draft.planHash = '';
+  }
+  return draft;
+}
+
+/** The run with what the host's run says of it. */
+export function joined(run: WorkflowRun, carrier: Run): WorkflowRun {
+  const shown = clone(WorkflowRunSchema, run);
+  shown.state = stateOf(carrier);
+  setTime(shown, 'startTime', carrier.startTime);
+  setTime(shown, 'endTime', carrier.endTime);
+  setTime(shown, 'deadline', carrier.deadline);
+  delete shown.waiting;
+  if (carrier.waiting !== undefined) shown.waiting = carrier.waiting;
+  if (carrier.error !== undefined) shown.error = carrier.error;
+  shown.templateDigest = carrier.templateDigest;
+  shown.run = carrier;
+  return shown;
+}
+
+function setTime(
+  run: WorkflowRun,
+  field: 'startTime' | 'endTime' | 'deadline',
+  time: Timestamp | undefined,
+): void {
+  if (time === undefined) delete run[field];
+  else run[field] = time;
+}
+
+/** What a run of the host means for the workflow's. */
+export function stateOf({ phase, outcome }: Run): WorkflowRunState {
+  if (phase !== RunPhase.ENDED) return WorkflowRunState.RUNNING;
+  switch (outcome) {
+    case RunOutcome.SUCCEEDED:
+      return WorkflowRunState.SUCCEEDED;
+    case RunOutcome.TIMED_OUT:
+      return WorkflowRunState.TIMED_OUT;
+    case RunOutcome.CANCELLED:
+      return WorkflowRunState.CANCELLED;
+    // R8: an end that is not understood is no success.
+    default:
+      return WorkflowRunState.FAILED;
+  }
+}
+
+/** Whether a stored time has come. */
+export function hasPassed(time: Timestamp | undefined, nowMs: number): boolean {
+  return time !== undefined && timestampMs(time) <= nowMs;
+}
+
+function bounded(text: string): string {
+  return text.length <= messageCharsMax ? text : `${text.slice(0, messageCharsMax - 1)}…`;
+}

@@ -1,0 +1,20 @@
+/** Removing what is kept of a run of a host that has ended. */
+import { storeKey } from '@rackwright/store';
+import { answered, deleteRecord, type RecordWriter } from '../records/index.ts';
+import { finishedRunKey } from './names.ts';
+
+/** The outputs of its steps, then the run itself. What is gone already is no error. */
+export async function removeFinishedRun(
+  writer: RecordWriter,
+  hostUid: string,
+  number: bigint,
+): Promise<void> {
+  if (hostUid === '' || number === 0n) return;
+  const outputs = storeKey('stepOutputs', hostUid, String(number));
+  for (const { key, revision } of (await answered(writer.store.list(outputs))).entries) {
+    await deleteRecord(writer, key, revision);
+  }
+  const key = finishedRunKey(hostUid, number);
+  const kept = await answered(writer.store.get(key));
+  if (kept.kind === 'found') await deleteRecord(writer, key, kept.revision);
+}

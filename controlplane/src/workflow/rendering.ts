@@ -1,0 +1,66 @@
+/** A workflow's template, rendered for one run of it on one host. Pure. */
+import type { Host, WorkflowRun, store as wire } from '@rackwright/api';
+import {
+  type Problem,
+  parseTemplate,
+  type RenderedTemplate,
+  renderTemplate,
+} from '@rackwright/template';
+import type { HostRequest } from '../host/index.ts';
+import { templateHostOf } from './templates/index.ts';
+
+/** A template as it is kept. */
+export interface TemplateText {
+  readonly source: string;
+  /** SHA-256 of the source, lower-case hex. */
+  readonly digest: string;
+}
+
+/** What the host is asked to start. */
+export type StartOrder = Extract<HostRequest, { kind: 'workflow' }>;
+
+export type Rendering =
+  | { readonly kind: 'ok'; readonly order: StartOrder }
+  /** Why nothing can be run, with line and column where there is one. */
+  | { readonly kind: 'bad'; readonly text: string };
+
+/** Problems that a text tells; the rest are counted. */
+const problemsToldMax = 5;
+
+/** What the run would do on the host, or why it cannot run. */
+export function renderRun(
+  templateId: string,
+  template: TemplateText | undefined,
+  host: Host,
+  facts: wire.HostFacts | undefined,
+  run: Pick<WorkflowRun, 'name' | 'number' | 'variables'>,
+): Rendering {
+  const name = `templates/${templateId}`;
+  if (template === undefined) return { kind: 'bad', text: `${name} does not exist` };
+  const parsed = parseTemplate(template.source);
+  if (parsed.kind === 'bad') return { kind: 'bad', text: problemText(name, parsed.problems) };
+  const made = renderTemplate(parsed.template, {
+    host: templateHostOf(host, facts?.hostUid === host.uid ? facts.inventory : undefined),
+    variables: run.variables,
+    run: { number: run.number },
+  });
+  if (made.kind === 'bad') return { kind: 'bad', text: problemText(name, made.problems) };
+  return { kind: 'ok', order: orderOf(run.name, template, made.rendered) };
+}
+
+function orderOf(
+  workflowRun: string,
+  { digest }: TemplateText,
+  { steps, timeoutMs }: RenderedTemplate,
+): StartOrder {
+  return { kind: 'workflow', workflowRun, templateDigest: digest, steps, timeoutMs };
+}
+
+/** "templates/clock: line 3, column 5: …" */
+function problemText(name: string, problems: readonly Problem[]): string {
+  const lines = problems
+    .slice(0, problemsToldMax)
+    .map(({ line, column, message }) => `line ${line}, column ${column}: ${message}`);
+  const more = problems.length - lines.length;
+  return `${name}: ${lines.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
+}

@@ -1,0 +1,220 @@
+/**
+ * Creating, running and changing workflows: each is a compare-and-set on one record, and then a
+ * look, so that what is answered is what came of it.
+ *
+ * Invariants:
+ * 1. A run that could not start for somebody else's sake is refused at once, never queued silently;
+ *    what may be pending waits for its template, for its switch, or as part of a batch.
+ * 2. A request id that was applied before answers the same and changes nothing.
+ */
+import { clone, create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  alreadyExists,
+  failedPrecondition,
+  WorkflowRunState,
+  type WorkflowSpec,
+  WorkflowSpecSchema,
+  store as wire,
+} from '@rackwright/api';
+import { randomId } from '@rackwright/platform';
+import { type StateStore, storeKey } from '@rackwright/store';
+import type { Requester } from '../host/index.ts';
+import { readPlan } from '../plan/index.ts';
+import { answered, deleteRecord, writeRecord } from '../records/index.ts';
+import { presentRun } from './decide.ts';
+import { refusalOfStart } from './holder.ts';
+import type { Looked } from './loop.ts';
+import { parseWorkflowRunName, type WorkflowId, workflowKey, workflowName } from './names.ts';
+import {
+  existingWorkflow,
+  isRepeated,
+  lookedAt,
+  type RequestDependencies,
+  readWorkflow,
+  roundsMax,
+  tooBusy,
+} from './read.ts';
+import { acceptRun, dropRuns, latestRun, type RunOrder, withRequestId } from './record.ts';
+import { finishedRuns } from './surroundings.ts';
+
+/** Workflows that one host may have. */
+const workflowsMax = 256;
+
+const schema = wire.WorkflowRecordSchema;
+
+/** The new workflow, with its first run unless it is disabled. */
+export async function createWorkflow(
+  deps: RequestDependencies,
+  id: WorkflowId,
+  spec: WorkflowSpec,
+  by: Requester,
+  validateOnly: boolean,
+): Promise<Looked> {
+  const { host, kept, standsAt } = await readWorkflow(deps, id);
+  if (kept !== undefined) return sameWorkflow(kept, id, by);
+  if (!spec.disabled) await refuseStart(deps.store, id, host);
+  await refuseAboveLimit(deps.store, id);
+  const made = await newWorkflow(deps, id, spec, host);
+  const nowMs = deps.clock.nowMs();
+  const record = spec.disabled
+    ? withRequestId(made, by.requestId ?? '')
+    : acceptRun(made, id, orderOf(made, by, ''), nowMs);
+  if (validateOnly) return { record, revision: 0 };
+  const written = await writeRecord(deps, schema, workflowKey(id), record, standsAt);
+  if (written.kind === 'conflict') return sameWorkflow(await existingWorkflow(deps, id), id, by);
+  return startedOrTakenBack(deps, id, record, true);
+}
+
+/** The workflow with its next run; a plan is compared by the host, in the turn that starts it. */
+export async function runWorkflow(
+  deps: RequestDependencies,
+  id: WorkflowId,
+  by: Requester,
+  planHash: string,
+): Promise<Looked> {
+  for (let round = 0; round < roundsMax; round++) {
+    const { record, revision, host } = await existingWorkflow(deps, id);
+    if (isRepeated(record, by.requestId)) return { record, revision };
+    await refuseStart(deps.store, id, host);
+    await refuseUnknownPlan(deps.store, host, planHash);
+    const next = acceptRun(record, id, orderOf(record, by, planHash), deps.clock.nowMs());
+    const written = await writeRecord(deps, schema, workflowKey(id), next, revision);
+    if (written.kind === 'ok') return startedOrTakenBack(deps, id, next, false);
+  }
+  throw tooBusy(id);
+}
+
+/** Changes the record as `change` says, which throws what refuses it. */
+export async function changeWorkflow(
+  deps: RequestDependencies,
+  id: WorkflowId,
+  requestId: string,
+  change: (kept: Looked) => wire.WorkflowRecord,
+): Promise<Looked> {
+  for (let round = 0; round < roundsMax; round++) {
+    const kept = await existingWorkflow(deps, id);
+    if (isRepeated(kept.record, requestId)) return kept;
+    const next = withRequestId(change(kept), requestId);
+    const written = await writeRecord(deps, schema, workflowKey(id), next, kept.revision);
+    if (written.kind === 'ok') return lookedAt(deps, id);
+  }
+  throw tooBusy(id);
+}
+
+/** A workflow without runs. Its numbers go on where those of a deleted one of its name ended. */
+export async function newWorkflow(
+  deps: RequestDependencies,
+  id: WorkflowId,
+  spec: WorkflowSpec,
+  host: wire.HostRecord,
+): Promise<wire.WorkflowRecord> {
+  const time = timestampFromMs(deps.clock.nowMs());
+  const hostUid = host.host?.uid ?? '';
+  return create(schema, {
+    workflow: {
+      name: workflowName(id),
+      uid: randomId(deps.random),
+      createTime: time,
+      updateTime: time,
+      spec: clone(WorkflowSpecSchema, spec),
+      status: { hostUid, runCount: await numbersUsed(deps.store, id, host) },
+    },
+  });
+}
+
+async function numbersUsed(
+  store: StateStore,
+  id: WorkflowId,
+  host: wire.HostRecord,
+): Promise<bigint> {
+  const present = presentRun(host);
+  const runs = [
+    ...(await finishedRuns(store, host.host?.uid ?? '')),
+    ...(present ? [present] : []),
+  ];
+  const numbers = runs
+    .map(({ workflowRun }) => parseWorkflowRunName(workflowRun))
+    .filter((named) => named?.hostId === id.hostId && named.templateId === id.templateId)
+    .map((named) => named?.number ?? 0n);
+  return numbers.reduce((most, number) => (number > most ? number : most), 0n);
+}
+
+function orderOf({ workflow }: wire.WorkflowRecord, by: Requester, planHash: string): RunOrder {
+  return {
+    requestedBy: by.actor,
+    actor: by.actor,
+    ownerUid: '',
+    variables: workflow?.spec?.variables ?? {},
+    requestId: by.requestId ?? '',
+    planHash,
+  };
+}
+
+async function refuseUnknownPlan(
+  store: StateStore,
+  { host }: wire.HostRecord,
+  planHash: string,
+): Promise<void> {
+  if (planHash === '') return;
+  const plan = await readPlan({ store }, host?.uid ?? '', planHash);
+  if (plan !== undefined) return;
+  const message = `${host?.name} has no plan ${planHash} any more; plan again`;
+  throw failedPrecondition('PLAN_GONE', message, { resource: host?.name ?? '' });
+}
+
+async function refuseStart(
+  store: StateStore,
+  id: WorkflowId,
+  host: wire.HostRecord,
+): Promise<void> {
+  const message = await refusalOfStart(store, id, host);
+  if (message === undefined) return;
+  throw failedPrecondition('HOST_REFUSED', message, { resource: `hosts/${id.hostId}` });
+}
+
+async function refuseAboveLimit(store: StateStore, { hostId }: WorkflowId): Promise<void> {
+  const { entries } = await answered(store.list(storeKey('workflows', hostId)));
+  if (entries.length < workflowsMax) return;
+  throw failedPrecondition(
+    'TOO_MANY_WORKFLOWS',
+    `hosts/${hostId} has ${entries.length} workflows; at most ${workflowsMax} are kept. Delete some.`,
+  );
+}
+
+/** The workflow that the same request made before; any other one is in the way. */
+function sameWorkflow({ record, revision }: Looked, id: WorkflowId, by: Requester): Looked {
+  if (isRepeated(record, by.requestId)) return { record, revision };
+  throw alreadyExists(
+    `${workflowName(id)} exists already; run it again: ` +
+      `rackwright workflow run ${id.hostId} ${id.templateId}`,
+  );
+}
+
+/** A run that was just accepted and that the host refuses is not kept: the refusal is the answer. */
+async function startedOrTakenBack(
+  deps: RequestDependencies,
+  id: WorkflowId,
+  accepted: wire.WorkflowRecord,
+  isNew: boolean,
+): Promise<Looked> {
+  const number = latestRun(accepted)?.number;
+  const requestId = accepted.requestIds.at(-1);
+  for (let round = 0; round < roundsMax; round++) {
+    const { record, revision } = await lookedAt(deps, id);
+    const run = latestRun(record);
+    const refused = run?.waiting?.reason === 'host' || run?.waiting?.reason === 'run';
+    if (run === undefined || run.number !== number || !refused) return { record, revision };
+    if (run.state !== WorkflowRunState.PENDING) return { record, revision };
+    const key = workflowKey(id);
+    const next = dropRuns(record, new Set([run.number]));
+    next.requestIds = next.requestIds.filter((each) => each !== requestId);
+    const written = isNew
+      ? await deleteRecord(deps, key, revision)
+      : await writeRecord(deps, schema, key, next, revision);
+    if (written.kind === 'conflict') continue;
+    const message = run.waiting?.message ?? '';
+    throw failedPrecondition('HOST_REFUSED', message, { resource: `hosts/${id.hostId}` });
+  }
+  throw tooBusy(id);
+}

@@ -1,0 +1,82 @@
+/** Gathers what a decision about one workflow follows from. */
+import { fromBinary } from '@bufbuild/protobuf';
+import { type Run, store as wire } from '@rackwright/api';
+import { type StateStore, storeKey } from '@rackwright/store';
+import { readPlan } from '../plan/index.ts';
+import { answered, readRecord } from '../records/index.ts';
+import { presentRun, type Surroundings } from './decide.ts';
+import { batchKey, parseBatchName, type WorkflowId } from './names.ts';
+import { isOpen, latestRun } from './record.ts';
+import { type Rendering, renderRun } from './rendering.ts';
+import { readTemplate } from './templates/index.ts';
+
+/** What gathering needs. */
+export interface SurroundingsSource {
+  readonly store: StateStore;
+  readonly clock: { nowMs(): number };
+}
+
+export async function gatherSurroundings(
+  deps: SurroundingsSource,
+  record: wire.WorkflowRecord,
+  id: WorkflowId,
+): Promise<Surroundings & { readonly hostRevision: number }> {
+  const { store } = deps;
+  // The owner first: one that is made anew meanwhile is another, told by its uid.
+  const ownerGone = await isOwnerGone(store, record);
+  const [kept, facts, template] = await Promise.all([
+    readRecord(store, wire.HostRecordSchema, storeKey('hosts', id.hostId)),
+    readRecord(store, wire.HostFactsSchema, storeKey('facts', id.hostId)),
+    readTemplate(store, id.templateId),
+  ]);
+  const run = latestRun(record);
+  const host = kept?.record.host;
+  const plan = isOpen(run) ? await planOf(deps, host?.uid ?? '', record.planHash) : undefined;
+  const elsewhere = isOpen(run) && presentRun(kept?.record)?.workflowRun !== run.name;
+  return {
+    nowMs: deps.clock.nowMs(),
+    host: kept?.record,
+    hostRevision: kept?.revision ?? 0,
+    finished: elsewhere ? await finishedRuns(store, host?.uid ?? '') : [],
+    ownerGone,
+    render: () =>
+      host === undefined || run === undefined
+        ? { kind: 'bad', text: 'there is nothing to run' }
+        : withPlan(renderRun(id.templateId, template, host, facts?.record, run), record, plan),
+  };
+}
+
+/** A plan that is gone starts nothing: what it said cannot be compared any more. */
+function withPlan(
+  rendering: Rendering,
+  { planHash }: wire.WorkflowRecord,
+  plan: wire.PlanRecord | undefined,
+): Rendering {
+  if (planHash === '' || rendering.kind === 'bad') return rendering;
+  if (plan === undefined) return { kind: 'bad', text: `the plan ${planHash} is kept no more` };
+  return { kind: 'ok', order: { ...rendering.order, plan } };
+}
+
+function planOf(
+  source: Pick<SurroundingsSource, 'store'>,
+  hostUid: string,
+  hash: string,
+): Promise<wire.PlanRecord | undefined> {
+  return hash === '' ? Promise.resolve(undefined) : readPlan(source, hostUid, hash);
+}
+
+async function isOwnerGone(store: StateStore, record: wire.WorkflowRecord): Promise<boolean> {
+  const batchId = parseBatchName(latestRun(record)?.requestedBy ?? '');
+  if (batchId === undefined || !isOpen(latestRun(record))) return false;
+  const kept = await readRecord(store, wire.WorkflowBatchRecordSchema, batchKey(batchId));
+  return kept?.record.workflowBatch?.uid !== record.ownerUid;
+}
+
+/** The runs of a host that have ended and are kept. */
+export async function finishedRuns(store: StateStore, hostUid: string): Promise<Run[]> {
+  if (hostUid === '') return [];
+  const { entries } = await answered(store.list(storeKey('runs', hostUid)));
+  return entries
+    .map(({ value }) => fromBinary(wire.FinishedRunRecordSchema, value).run)
+    .filter((run) => run !== undefined);
+}

@@ -1,0 +1,71 @@
+/**
+ * What the sweeper takes away, as pure rules (DESIGN §6): of runs that have ended the last N stay;
+ * one that timed out goes once its line stands in the host's timeline, for nothing more is to be
+ * learnt from it; what is pending goes with its owner (`decide.ts`).
+ *
+ * Must not: take away what is open, or what a record that is kept still names.
+ */
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  type Run,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  WorkflowRunState,
+  store as wire,
+} from '@rackwright/api';
+import { presentRun } from './decide.ts';
+import { hostRunOf, keptRuns, runsKeptMax } from './record.ts';
+
+/** How long a run that timed out can be looked at before it is swept. */
+export const timedOutShownMs = 10 * 60_000;
+
+/** The runs of a workflow that go, by number. */
+export function runsToDrop(
+  record: wire.WorkflowRecord,
+  host: wire.HostRecord,
+  nowMs: number,
+): ReadonlySet<bigint> {
+  const gone = keptRuns(record).filter((run) => {
+    if (run.state !== WorkflowRunState.TIMED_OUT) return false;
+    const stands =
+      hostRunOf(run) === 0n
+        ? !record.untoldRuns.includes(run.number)
+        : lineStands(host, hostRunOf(run));
+    return stands && isShown(run.endTime, nowMs);
+  });
+  return new Set(gone.map(({ number }) => number));
+}
+
+/** The finished runs of a host that go; `workflows` are the host's own, as they are now. */
+export function finishedToRemove(
+  runs: readonly Run[],
+  workflows: readonly wire.WorkflowRecord[],
+  host: wire.HostRecord,
+  nowMs: number,
+): readonly Run[] {
+  const named = new Set(workflows.flatMap((record) => keptRuns(record).map(({ name }) => name)));
+  const rest = new Map<RunKind, number>();
+  // Newest first, so that the last N of a kind are counted first.
+  const newestFirst = [...runs].sort((a, b) => Number(b.number - a.number));
+  return newestFirst.filter((run) => {
+    if (!lineStands(host, run.number)) return false;
+    if (run.kind === RunKind.WORKFLOW) return !named.has(run.workflowRun);
+    const timedOut = run.outcome === RunOutcome.TIMED_OUT && isShown(run.endTime, nowMs);
+    if (timedOut) return true;
+    const count = (rest.get(run.kind) ?? 0) + 1;
+    rest.set(run.kind, count);
+    return count > runsKeptMax;
+  });
+}
+
+/** The host's record says that the run has ended, and so does its timeline for ever after. */
+function lineStands(host: wire.HostRecord, number: bigint): boolean {
+  const present = presentRun(host);
+  if (present === undefined) return host.runCount >= number;
+  return present.number > number || (present.number === number && present.phase === RunPhase.ENDED);
+}
+
+function isShown(endTime: Run['endTime'], nowMs: number): boolean {
+  return endTime === undefined || timestampMs(endTime) + timedOutShownMs <= nowMs;
+}

@@ -1,0 +1,170 @@
+/**
+ * The sweeper: carries out the rules of `sweep-rules.ts` from time to time, and for a host as soon
+ * as it is gone.
+ *
+ * Invariants:
+ * 1. Everything that it does may be repeated, raced and cut short anywhere; what is missing is no
+ *    error.
+ * 2. It looks at what may go before it looks at what keeps it: what it finds without an owner has
+ *    none.
+ */
+import { fromBinary } from '@bufbuild/protobuf';
+import { store as wire } from '@rackwright/api';
+import type { Cancel } from '@rackwright/platform';
+import { type Entry, storeKey } from '@rackwright/store';
+import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
+import { followPrefix } from './following.ts';
+import type { Workflows, WorkflowsDependencies } from './loop.ts';
+import { type WorkflowId, workflowKey, workflowOfKey } from './names.ts';
+import { dropRuns, isOpen, latestRun } from './record.ts';
+import { removeFinishedRun } from './remove-run.ts';
+import { finishedRuns } from './surroundings.ts';
+import { finishedToRemove, runsToDrop } from './sweep-rules.ts';
+
+/** How often everything is swept. */
+export const sweepIntervalMs = 10 * 60_000;
+
+export interface SweeperDependencies
+  extends Pick<WorkflowsDependencies, 'store' | 'random' | 'clock' | 'log' | 'retryDelayMs'> {
+  readonly workflows: Pick<Workflows, 'wake'>;
+}
+
+/** Records below these belong to one host, by its uid. */
+const collectionsOfHosts = ['runs', 'stepOutputs'] as const;
+
+export class Sweeper {
+  readonly #deps: SweeperDependencies;
+  /** The uids of the hosts that were there last, by host id. */
+  readonly #uids = new Map<string, string>();
+  readonly #stopping = new AbortController();
+  #next: Cancel | undefined;
+
+  constructor(deps: SweeperDependencies) {
+    this.#deps = deps;
+  }
+
+  /** Sweeps what went while nobody was here, then goes on. */
+  async start(): Promise<void> {
+    const signal = this.#stopping.signal;
+    await followPrefix({ ...this.#deps, signal }, 'hosts', {
+      listed: (entries) => this.#noteAll(entries),
+      changed: (change) => this.#note(change.key, change.kind === 'put' ? change.value : undefined),
+    });
+    this.#sweepAndGoOn(() => this.sweepGone());
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+    this.#next?.();
+  }
+
+  /** One pass over every host. */
+  async sweep(): Promise<void> {
+    const { store } = this.#deps;
+    const workflows = (await answered(store.list('workflows'))).entries;
+    const hosts = (await answered(store.list('hosts'))).entries;
+    const there = new Map(hosts.map(({ key, value }) => [hostIdOf(key), hostRecord(value)]));
+    for (const { key, value } of workflows) {
+      const id = workflowOfKey(key);
+      if (id === undefined) continue;
+      const record = fromBinary(wire.WorkflowRecordSchema, value);
+      const host = there.get(id.hostId);
+      const hasOwner = host?.host?.uid === record.workflow?.status?.hostUid;
+      // The loop takes away what has no owner: the host's, and a pending run's.
+      if (host === undefined || !hasOwner || isOpen(latestRun(record))) {
+        this.#deps.workflows.wake(id);
+      }
+      if (host !== undefined && hasOwner) await this.#sweepWorkflow(id, host);
+    }
+    for (const [hostId, host] of there) await this.#sweepRuns(hostId, host);
+  }
+
+  /** What hosts left that are there no more: everything below a uid that nobody has. */
+  async sweepGone(): Promise<void> {
+    const { store } = this.#deps;
+    for (const collection of collectionsOfHosts) {
+      const { entries } = await answered(store.list(collection));
+      const hosts = (await answered(store.list('hosts'))).entries;
+      const uids = new Set(hosts.map(({ value }) => hostRecord(value).host?.uid ?? ''));
+      const gone = entries.filter(({ key }) => !uids.has(key.split('.')[1] ?? ''));
+      for (const { key, revision } of gone) await deleteRecord(this.#deps, key, revision);
+    }
+    await this.sweep();
+  }
+
+  async #sweepWorkflow(id: WorkflowId, host: wire.HostRecord): Promise<void> {
+    const kept = await readRecord(this.#deps.store, wire.WorkflowRecordSchema, workflowKey(id));
+    if (kept === undefined) return;
+    const numbers = runsToDrop(kept.record, host, this.#deps.clock.nowMs());
+    if (numbers.size === 0) return;
+    const next = dropRuns(kept.record, numbers);
+    const schema = wire.WorkflowRecordSchema;
+    // Whoever was faster is swept the next time.
+    await writeRecord(this.#deps, schema, workflowKey(id), next, kept.revision);
+  }
+
+  async #sweepRuns(hostId: string, host: wire.HostRecord): Promise<void> {
+    const { store, clock } = this.#deps;
+    const uid = host.host?.uid ?? '';
+    const runs = await finishedRuns(store, uid);
+    if (runs.length === 0) return;
+    const { entries } = await answered(store.list(storeKey('workflows', hostId)));
+    const workflows = entries
+      .map(({ value }) => fromBinary(wire.WorkflowRecordSchema, value))
+      .filter((record) => record.workflow?.status?.hostUid === uid);
+    for (const run of finishedToRemove(runs, workflows, host, clock.nowMs())) {
+      await removeFinishedRun(this.#deps, uid, run.number);
+    }
+  }
+
+  #noteAll(entries: readonly Entry[]): void {
+    const there = new Set(entries.map(({ key }) => key));
+    for (const hostId of this.#uids.keys()) {
+      if (!there.has(storeKey('hosts', hostId))) this.#note(storeKey('hosts', hostId), undefined);
+    }
+    for (const { key, value } of entries) this.#note(key, value);
+  }
+
+  #note(key: string, value: Uint8Array | undefined): void {
+    const hostId = hostIdOf(key);
+    const uid = value === undefined ? undefined : hostRecord(value).host?.uid;
+    const before = this.#uids.get(hostId);
+    if (uid === undefined) this.#uids.delete(hostId);
+    else this.#uids.set(hostId, uid);
+    if (before === undefined || before === uid) return;
+    this.#removeAllOf(before).catch((error: unknown) =>
+      this.#deps.log.warn({ host: hostId, error: String(error) }, 'its runs are swept later'),
+    );
+  }
+
+  async #removeAllOf(uid: string): Promise<void> {
+    for (const collection of collectionsOfHosts) {
+      const { entries } = await answered(this.#deps.store.list(storeKey(collection, uid)));
+      for (const { key, revision } of entries) await deleteRecord(this.#deps, key, revision);
+    }
+  }
+
+  #sweepAndGoOn(work: () => Promise<void>): void {
+    const { clock, log, retryDelayMs } = this.#deps;
+    if (this.#stopping.signal.aborted) return;
+    const again = (delayMs: number, next: () => Promise<void>) => {
+      if (this.#stopping.signal.aborted) return;
+      this.#next = clock.after(delayMs, () => this.#sweepAndGoOn(next));
+    };
+    work().then(
+      () => again(sweepIntervalMs, () => this.sweep()),
+      (error: unknown) => {
+        log.warn({ error: String(error) }, 'the sweep failed; it is tried again');
+        again(Math.max(retryDelayMs, 1_000), work);
+      },
+    );
+  }
+}
+
+function hostIdOf(key: string): string {
+  return key.slice('hosts.'.length);
+}
+
+function hostRecord(value: Uint8Array): wire.HostRecord {
+  return fromBinary(wire.HostRecordSchema, value);
+}

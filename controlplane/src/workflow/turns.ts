@@ -1,0 +1,17 @@
+/** One queue per key, so that what happens to one thing happens one after the other. */
+
+export class Turns {
+  readonly #queues = new Map<string, Promise<unknown>>();
+
+  /** Runs `work` after everything that was put in before under this key. */
+  take<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#queues.get(key) ?? Promise.resolve();
+    const turn = before.then(work);
+    const settled = turn.catch(() => undefined);
+    this.#queues.set(key, settled);
+    void settled.then(() => {
+      if (this.#queues.get(key) === settled) this.#queues.delete(key);
+    });
+    return turn;
+  }
+}

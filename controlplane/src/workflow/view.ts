@@ -1,0 +1,108 @@
+/** Workflows and their runs as people see them: the record joined with what the host says. */
+import { clone, create } from '@bufbuild/protobuf';
+import {
+  type Host,
+  type Run,
+  RunSchema,
+  type Workflow,
+  type WorkflowRun,
+  WorkflowRunSchema,
+  WorkflowSchema,
+  WorkflowStatusSchema,
+  store as wire,
+} from '@rackwright/api';
+import { type StateStore, storeKey } from '@rackwright/store';
+import { readRecord } from '../records/index.ts';
+import { carrierOf, presentRun } from './decide.ts';
+import { finishedRunKey, type WorkflowId, workflowRunName } from './names.ts';
+import { hostRunOf, isOpen, joined, keptRuns, latestRun } from './record.ts';
+import { renderRun } from './rendering.ts';
+import { readTemplate } from './templates/index.ts';
+
+/** What a view is read from. */
+export interface ViewSource {
+  readonly store: StateStore;
+}
+
+/** Whether the record is of this very host; one of an earlier host of its name is nobody's. */
+export function belongsTo(record: wire.WorkflowRecord, host: Host | undefined): boolean {
+  return host !== undefined && record.workflow?.status?.hostUid === host.uid;
+}
+
+/** The workflow with its latest run and what keeps it from being run; the etag is the caller's. */
+export async function presentWorkflow(
+  source: ViewSource,
+  id: WorkflowId,
+  record: wire.WorkflowRecord,
+  host: wire.HostRecord | undefined,
+): Promise<Workflow> {
+  const { workflow } = record;
+  const shown = workflow === undefined ? create(WorkflowSchema) : clone(WorkflowSchema, workflow);
+  shown.status ??= create(WorkflowStatusSchema);
+  const latest = latestRun(record);
+  if (latest !== undefined) shown.status.run = await presentRunOf(source.store, latest, host);
+  shown.status.notRunnable = await whyNotRunnable(source, id, record, host?.host);
+  return shown;
+}
+
+/** A run with the host's run that carries it, where that is known. */
+export async function presentRunOf(
+  store: StateStore,
+  run: WorkflowRun,
+  host: wire.HostRecord | undefined,
+): Promise<WorkflowRun> {
+  const carrier = carrierOf(run.name, host, []) ?? (await finishedRun(store, run, host));
+  if (carrier === undefined) return withoutCarrier(run);
+  if (isOpen(run)) return joined(run, carrier);
+  // A run that has ended here stays as it ended (R7): the host's only adds its steps.
+  const shown = clone(WorkflowRunSchema, run);
+  shown.run = carrier;
+  return shown;
+}
+
+function withoutCarrier(run: WorkflowRun): WorkflowRun {
+  const shown = clone(WorkflowRunSchema, run);
+  if (hostRunOf(run) === 0n) delete shown.run;
+  else shown.run = create(RunSchema, { number: hostRunOf(run) });
+  return shown;
+}
+
+async function finishedRun(
+  store: StateStore,
+  run: WorkflowRun,
+  host: wire.HostRecord | undefined,
+): Promise<Run | undefined> {
+  const number = hostRunOf(run);
+  const uid = host?.host?.uid ?? '';
+  if (number === 0n || uid === '' || presentRun(host)?.number === number) return undefined;
+  const key = finishedRunKey(uid, number);
+  const kept = await readRecord(store, wire.FinishedRunRecordSchema, key);
+  return kept?.record.run?.workflowRun === run.name ? kept.record.run : undefined;
+}
+
+/** Every run that is kept, newest first. */
+export function presentRuns(
+  store: StateStore,
+  record: wire.WorkflowRecord,
+  host: wire.HostRecord | undefined,
+): Promise<WorkflowRun[]> {
+  return Promise.all(keptRuns(record).map((run) => presentRunOf(store, run, host)));
+}
+
+/** Why the template does not fit as it is now; empty: it does. */
+async function whyNotRunnable(
+  source: ViewSource,
+  id: WorkflowId,
+  { workflow }: wire.WorkflowRecord,
+  host: Host | undefined,
+): Promise<string> {
+  if (host === undefined) return `hosts/${id.hostId} does not exist`;
+  const facts = await readRecord(source.store, wire.HostFactsSchema, storeKey('facts', id.hostId));
+  const number = (workflow?.status?.runCount ?? 0n) + 1n;
+  const name = workflowRunName(id, number);
+  const variables = workflow?.spec?.variables ?? {};
+  const template = await readTemplate(source.store, id.templateId);
+  const next = { name, number, variables };
+  const rendering = renderRun(id.templateId, template, host, facts?.record, next);
+  return rendering.kind === 'bad' ? rendering.text : '';
+}
