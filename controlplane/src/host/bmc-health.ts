@@ -13,7 +13,9 @@ import { causedBy, type Turn } from './turn.ts';
 
 export const bmcUnreachable = 'bmcUnreachable';
 /** Its recovery is the runner's next word; a run that ends waits for it no longer. */
-export const runnerAway = 'runnerAway';
+const runnerAway = 'runnerAway';
+/** Its recovery is the image's arrival; the same holds of a run that ends. */
+const registryUnreachable = 'registryUnreachable';
 const bmcBusy = 'bmcBusy';
 
 const byCause: Readonly<Record<string, string>> = {
@@ -64,7 +66,16 @@ export function foldSilence(turn: Turn, cause: string, message: string, since: T
   if (cause === 'runnerAway') {
     const clearedBy = 'the runner’s next word, or the end of the run';
     setFault(turn, runnerAway, message, clearedBy, FaultSeverity.WARNING, since);
+  } else if (cause === 'registry') {
+    const clearedBy = 'the arrival of the image, or the end of the run';
+    setFault(turn, registryUnreachable, message, clearedBy, FaultSeverity.WARNING, since);
   } else setBmcFault(turn, cause === 'busy' ? bmcBusy : bmcUnreachable, message, since);
+}
+
+/** What is done in the runner has come to an end: nobody waits for runner or image any more. */
+export function clearInBand(turn: Turn): void {
+  clearFault(turn, runnerAway);
+  clearFault(turn, registryUnreachable);
 }
 
 /** The BMC did what it was asked: nothing stands in the way. */

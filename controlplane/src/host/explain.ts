@@ -146,6 +146,7 @@ const blockers: Readonly<Record<string, string>> = {
   agent: 'the agent of the rack',
   bmc: 'the BMC',
   runner: 'the runner on the host',
+  registry: 'the registry of an image',
   conflict: 'a conflict on the host or its BMC',
   hold: 'a person',
   wait: 'the pause that its list of steps asks for',

@@ -14,11 +14,10 @@ import {
   type RunStep,
 } from '@rackwright/api';
 import { backoffDelayMs, resultFromWire } from '@rackwright/results';
-import { bmcWorked, foldBmcFailure, foldSilence, runnerAway } from './bmc-health.ts';
+import { bmcWorked, clearInBand, foldBmcFailure, foldSilence } from './bmc-health.ts';
 import { bootOperationId, isBootStep } from './boots.ts';
 import { noteBegun } from './brake.ts';
 import { bootAgain, completeStep, failStep, interruptStep, retryStep } from './engine.ts';
-import { clearFault } from './fault.ts';
 import { giveUpStep, isForcedRemoval } from './forced.ts';
 import { ownerOf } from './identity.ts';
 import { foldFacts } from './observe.ts';
@@ -170,13 +169,13 @@ function foldUnsupported(
   turn.status.holds.push(
     create(HoldSchema, { scope: HoldScope.WORK, by: 'system', reason, since: now(turn) }),
   );
-  failStep(turn, run, step, stepFailure('unsupported', `${step.name}: ${reason}`));
+  failStep(turn, run, step, stepFailure('unsupported', `${calledStep(step)}: ${reason}`));
   return { kind: 'refused', reason: 'unsupported' };
 }
 
 function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete): void {
   if (asksBmc(turn)) bmcWorked(turn);
-  else clearFault(turn, runnerAway);
+  else clearInBand(turn);
   const definition = stepDefinition(step);
   if (definition.kind !== 'operation') return;
   keepOutput(turn, { run, step }, result.output);
@@ -218,7 +217,7 @@ function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAft
   const leftMs = timestampMs(first) + timing.conflictBudgetMs - nowMs;
   if (leftMs <= 0) {
     const budget = Math.round(timing.conflictBudgetMs / 60_000);
-    const text = `${step.name}: still in conflict after ${budget} minutes: ${result.message}`;
+    const text = `${calledStep(step)}: still in conflict after ${budget} minutes: ${result.message}`;
     failStep(turn, run, step, stepFailure('conflict', text));
     return;
   }
@@ -237,7 +236,7 @@ function foldOnAlready(turn: Turn, run: Run, step: RunStep): void {
   turn.status.poweredOn = true;
   if (step.attempt > 1) return completeStep(turn, run, step);
   const text = 'the host is on already; ask for a reset to boot it from its disk';
-  failStep(turn, run, step, stepFailure('conflict', `${step.name}: ${text}`));
+  failStep(turn, run, step, stepFailure('conflict', `${calledStep(step)}: ${text}`));
 }
 
 /** A freeze lasts as long as a person wants: no budget runs out meanwhile. */
@@ -261,7 +260,7 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
   const first = slot?.firstTransientTime ?? now(turn);
   const lastedMs = nowMs - timestampMs(first);
   if (result.cause === 'runnerAway' && lastedMs > timing.bootTimeoutMs) {
-    const text = `${step.name}: the runner went away and did not come back: ${result.message}`;
+    const text = `${calledStep(step)}: the runner went away and did not come back: ${result.message}`;
     failStep(turn, run, step, stepFailure('runnerLost', text));
     return;
   }
@@ -278,8 +277,11 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
     ...conflictSince(turn),
   };
   retryStep(turn, run, step, checkAgain(turn), postponement);
-  waitFor(turn, run, result.cause === 'runnerAway' ? 'runner' : 'bmc', result.message, first);
+  waitFor(turn, run, silent[result.cause] ?? 'bmc', result.message, first);
 }
+
+/** Who it is that could not be heard; the BMC where it is not one of these. */
+const silent: Readonly<Record<string, string>> = { runnerAway: 'runner', registry: 'registry' };
 
 /** A resumed run works in the runner of the failed one only as long as that is there. */
 function isOfEarlierRun(turn: Turn, run: Run): boolean {
@@ -312,8 +314,8 @@ function foldFailed(turn: Turn, { run, step }: Attempt, result: agent.Failed): v
     return;
   }
   if (asksBmc(turn)) foldBmcFailure(turn, result.type, result.message);
-  else clearFault(turn, runnerAway);
-  const words = result.message || `${step.name} failed; the agent did not say why`;
+  else clearInBand(turn);
+  const words = result.message || `${calledStep(step)} failed; the agent did not say why`;
   const message = `${words}${namedOther(turn, result)}`;
   failStep(turn, run, step, stepFailure(result.type || 'failed', message, result.detail));
 }

@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { HostErrorSchema, HostState, type Run, RunKind, RunOutcome, store } from '@rackwright/api';
 import { landAfterFailure } from './after-failure.ts';
-import { runnerAway } from './bmc-health.ts';
+import { clearInBand } from './bmc-health.ts';
 import { isBootStep } from './boots.ts';
 import { deletionActor } from './busy.ts';
 import { erasesAsAsked, lastCleaned } from './certify.ts';
@@ -42,7 +42,7 @@ function isBeside({ kind, requestedBy }: Run): boolean {
 export function land(turn: Turn, run: Run): void {
   const landing = landings[run.kind as Kind][run.outcome as Outcome];
   const { status } = turn;
-  clearFault(turn, runnerAway);
+  clearInBand(turn);
   const before = status.state;
   status.state = landingState(turn, run, landing);
   if (before === HostState.PROVISIONED || hasRun(turn, run)) turn.record.eraseBeforeRemoval = true;

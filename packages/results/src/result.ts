@@ -22,6 +22,8 @@ export const failureTypes = [
   'unsupported',
   /** A program ended with another code than 0, or by a signal. */
   'exitCode',
+  /** A command's image cannot be had, or is not what its digest names. */
+  'imageUnusable',
   'notErased',
   'unverified',
   'noDevices',
@@ -37,7 +39,14 @@ export const failureTypes = [
 export type FailureType = (typeof failureTypes)[number];
 
 /** Why it could not be told. */
-export const transientCauses = ['unreachable', 'runnerAway', 'busy', 'network'] as const;
+export const transientCauses = [
+  'unreachable',
+  'runnerAway',
+  'busy',
+  'network',
+  /** A registry of images does not answer, or the agent's cache is full of images in use. */
+  'registry',
+] as const;
 export type TransientCause = (typeof transientCauses)[number];
 
 /** Done. */

@@ -209,7 +209,7 @@ export const AbortSchema: GenMessage<Abort> = /*@__PURE__*/
 export type Waiting = Message<"rackwright.v1.Waiting"> & {
   /**
    * A word of a closed list: agent, runner, bmc, conflict, lease, retry, hold, wait, freeze,
-   * wipeBudget, capacity, restored, webhook, template, disabled, run, host.
+   * wipeBudget, capacity, restored, webhook, registry, template, disabled, run, host.
    *
    * @generated from field: string reason = 1;
    */

@@ -247,8 +247,8 @@ export const HostUpdatedSchema: GenMessage<HostUpdated> = /*@__PURE__*/
 export type Failed = Message<"rackwright.agent.v1.Failed"> & {
   /**
    * A word of a closed list in camel case: authentication, identityMismatch, identityUnproven,
-   * notApplied, interrupted, unsupported, exitCode, notErased, unverified, noDevices, deviceChanged,
-   * ioError, cancelled, deadline, invalidArgument, internal.
+   * notApplied, interrupted, unsupported, exitCode, imageUnusable, notErased, unverified, noDevices,
+   * deviceChanged, ioError, cancelled, deadline, invalidArgument, internal.
    *
    * @generated from field: string type = 1;
    */
@@ -303,7 +303,7 @@ export const FailedSchema: GenMessage<Failed> = /*@__PURE__*/
  */
 export type TransientError = Message<"rackwright.agent.v1.TransientError"> & {
   /**
-   * unreachable, runnerAway, busy, network
+   * unreachable, runnerAway, busy, network, registry
    *
    * @generated from field: string cause = 1;
    */
