@@ -15,12 +15,13 @@ import { foreseeDeletion } from './foresee-deletion.ts';
 import { foreseeDevices, lossOf } from './foresee-devices.ts';
 import { notesOn } from './foresee-notes.ts';
 import { refusalOfSteps } from './requested-steps.ts';
+import { startWorkflow } from './template-run.ts';
 import { beginTurn, type Turn } from './turn.ts';
 import type { HostRequest, Refusal } from './types.ts';
 
 /** What can be planned. */
 export type PlannableRequest =
-  | Extract<HostRequest, { readonly kind: 'clean' | 'delete' }>
+  | Extract<HostRequest, { readonly kind: 'clean' | 'delete' | 'workflow' }>
   | (Extract<HostRequest, { readonly image: string }> & { readonly kind: 'provision' });
 
 /** A run, or the runs of a deletion one after the other, before any of it has begun. */
@@ -60,6 +61,9 @@ function startFor(turn: Turn, request: Exclude<PlannableRequest, { kind: 'delete
     case 'provision':
       turn.record.image = request.image;
       startRun(turn, RunKind.PROVISION, planner);
+      break;
+    case 'workflow':
+      startWorkflow(turn, request, planner);
   }
   const { run } = turn.status;
   if (run === undefined) throw new Error('a run that was started stands in the record');

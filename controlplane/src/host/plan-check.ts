@@ -10,8 +10,8 @@ import { type DraftPlan, draftPlan } from './plan-basis.ts';
 import { differences } from './plan-difference.ts';
 import { refused } from './refusal.ts';
 import { isErasure } from './step-failure.ts';
-import { activeRun, type Turn } from './turn.ts';
-import type { HostRequest, Refusal } from './types.ts';
+import { activeRun, causedBy, type Turn } from './turn.ts';
+import type { HostRequest, Refusal, Requester } from './types.ts';
 
 /** Draws up the plan of a request as it would be now, or says what is wrong with the request. */
 export function planNow(
@@ -25,12 +25,12 @@ export function planNow(
 }
 
 /** Of a workflow: the template whose steps the request brings. */
-function templateDigestOf(_request: PlannableRequest): string {
-  return '';
+function templateDigestOf(request: PlannableRequest): string {
+  return request.kind === 'workflow' ? request.templateDigest : '';
 }
 
 function isPlannable(request: HostRequest): request is PlannableRequest {
-  return ['clean', 'provision', 'delete'].includes(request.kind);
+  return ['clean', 'provision', 'delete', 'workflow'].includes(request.kind);
 }
 
 /** Why a request may not start what its plan says; undefined when it may, or has no plan. */
@@ -41,24 +41,32 @@ export function refusalOfPlan(turn: Turn, request: HostRequest): Refusal | undef
   const now = planNow(turn, request, kept.basis?.request);
   if ('code' in now) return now;
   if (now.plan.hash === kept.plan?.hash) return undefined;
-  return refused(turn, changedText(differences(kept, now)));
+  return refused(turn, planChangedText(kept, now));
 }
 
 /** "the plan does not hold any more: disk A (1 GB) is gone; …" */
-export function changedText(lines: readonly string[]): string {
-  return `the plan does not hold any more: ${lines.join('; ')}; plan again`;
+export function planChangedText(kept: store.PlanRecord, now: DraftPlan): string {
+  return `the plan does not hold any more: ${differences(kept, now).join('; ')}; plan again`;
 }
 
 /** The run that has just been started remembers its plan, and what it may erase. */
-export function notePlan(turn: Turn, { plan: kept }: HostRequest): void {
+export function notePlan(turn: Turn, request: HostRequest, by: Requester): void {
+  const { plan: kept, planReason = '' } = request;
   const run = activeRun(turn.status);
-  if (kept?.plan === undefined || run === undefined || run.kind !== kept.plan.kind) return;
-  run.planHash = kept.plan.hash;
+  if (kept?.plan === undefined) return;
+  const { kind, hash } = kept.plan;
+  const why = planReason === '' ? '' : `: ${planReason}`;
+  causedBy(turn, by.actor, `started by plan ${hash.slice(0, hashShown)}${why}`);
+  if (run === undefined || run.kind !== kind) return;
+  run.planHash = hash;
   const devices = devicesErased(run, kept);
   if (devices !== undefined) {
     turn.record.plannedErasure = create(store.PlannedErasureSchema, { devices });
   }
 }
+
+/** Digits of a hash that tell plans apart for people. */
+const hashShown = 12;
 
 /** Undefined where the plan could not name them. */
 function devicesErased(run: Run, { plan, basis }: store.PlanRecord): string[] | undefined {
