@@ -38,6 +38,7 @@ import {
   openIdentity,
 } from './identity/index.ts';
 import { createHost, createOperatorServices, type OperatorServices } from './rpc/index.ts';
+import { Sweeper, Workflows } from './workflow/index.ts';
 
 /** The world as the control plane needs it. */
 export interface Platform {
@@ -117,8 +118,11 @@ async function startServices(
     createHost: (request, from) => createHost({ ...platform, store, hosts }, request, from),
     reportHost: (hostId, report) => hosts.report(hostId, report),
   });
+  const { retryDelayMs } = config.engine;
+  const workflows = new Workflows({ ...platform, store, hosts, resyncIntervalMs, retryDelayMs });
+  const sweeper = new Sweeper({ ...platform, store, workflows, retryDelayMs });
   const agentEndpoint = config.agents.advertise;
-  const deps = { ...platform, store, hosts, identity, agentEndpoint, discovery };
+  const deps = { ...platform, store, hosts, identity, agentEndpoint, discovery, workflows };
   const operatorServices = createOperatorServices(deps);
   const sessions = {
     ...platform,
@@ -137,11 +141,10 @@ async function startServices(
   const agentServices = [bind(agent.AgentService, agentService), agentHealth.service];
   await hosts.start();
   discovery.start();
-  const closing: (() => Promise<void> | void)[] = [
-    () => store.close(),
-    () => hosts.stop(),
-    () => discovery.stop(),
-  ];
+  await workflows.start();
+  await sweeper.start();
+  const stop = () => [sweeper, workflows, discovery, hosts].forEach((part) => part.stop());
+  const closing: (() => Promise<void> | void)[] = [() => store.close(), stop];
   try {
     const operators = await serveOperators(config, platform, identity, operatorServices);
     closing.push(() => operators.close());
@@ -164,8 +167,7 @@ async function startServices(
       close: () => closeAll(closing),
     };
   } catch (error) {
-    hosts.stop();
-    discovery.stop();
+    stop();
     throw error;
   }
 }

@@ -15,6 +15,7 @@ import {
   PlanService,
   RackService,
   TemplateService,
+  WorkflowService,
 } from '@rackwright/api';
 import { createAbandonedService } from './abandoned.ts';
 import { createCredentialService } from './credentials.ts';
@@ -28,6 +29,7 @@ import { createPlanService } from './plans.ts';
 import type { RpcDependencies } from './ports.ts';
 import { createRackService } from './racks.ts';
 import { createTemplateService } from './templates.ts';
+import { createWorkflowService } from './workflows.ts';
 
 export { createHost } from './create-host.ts';
 export type { HostsPort, RpcDependencies } from './ports.ts';
@@ -43,6 +45,7 @@ const services = [
   HistoryService,
   PlanService,
   TemplateService,
+  WorkflowService,
   agent.EnrolmentService,
 ];
 
@@ -68,6 +71,7 @@ export function createOperatorServices(deps: RpcDependencies): OperatorServices 
       createHistoryService(deps),
       createPlanService(deps),
       createTemplateService(deps),
+      createWorkflowService(deps),
       createEnrolmentService(deps),
       health.service,
       createReflection([...services, health.service.service]),

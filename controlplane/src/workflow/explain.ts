@@ -8,7 +8,7 @@ import {
   ExplanationSchema,
   type WorkflowRun,
   WorkflowRunState,
-  store as wire,
+  type store as wire,
 } from '@rackwright/api';
 import { type WorkflowId, workflowName } from './names.ts';
 import { latestRun } from './record.ts';

@@ -12,7 +12,7 @@ import {
   RunOutcome,
   RunPhase,
   WorkflowRunState,
-  store as wire,
+  type store as wire,
 } from '@rackwright/api';
 import { presentRun } from './decide.ts';
 import { hostRunOf, keptRuns, runsKeptMax } from './record.ts';
