@@ -30,6 +30,7 @@ import { ensureSent, ownTimeoutMs, type Postponement, putOperation } from './ope
 import { newStep } from './render.ts';
 import { stepsOfRun } from './skeletons.ts';
 import { stepFailure } from './step-failure.ts';
+import { calledStep } from './step-parts.ts';
 import { timedOut } from './step-policy.ts';
 import { skipUnneeded } from './step-turn.ts';
 import { type OperationOptions, stepDefinition } from './steps.ts';
@@ -152,7 +153,8 @@ function mayEndAborted(turn: Turn): boolean {
 }
 
 function abortFailure(run: Run): RunFailure {
-  const at = currentStep(run)?.name ?? 'its end';
+  const step = currentStep(run);
+  const at = step === undefined ? 'its end' : calledStep(step);
   const reason = run.abort?.reason ? `: ${run.abort.reason}` : '';
   return create(RunFailureSchema, {
     type: 'cancelled',
@@ -201,7 +203,7 @@ function issueOperation(
   }
   const kind = definition.operation(turn, run, step, options);
   if (kind.case === undefined) {
-    failStep(turn, run, step, stepFailure('internal', `${step.name} has nothing to order`));
+    failStep(turn, run, step, stepFailure('internal', `${calledStep(step)} has nothing to order`));
     return;
   }
   putOperation(turn, run, step, kind, postponement);
@@ -245,7 +247,7 @@ function mayRunAgain({ rerunClass }: RunStep): boolean {
  */
 export function bootAgain(turn: Turn, run: Run, step: RunStep, message: string): void {
   if (isCutShortTooOften(turn, step)) {
-    failStep(turn, run, step, stepFailure('interrupted', `${step.name}: ${message}`));
+    failStep(turn, run, step, stepFailure('interrupted', `${calledStep(step)}: ${message}`));
     return;
   }
   bootAfterLoss(turn, run);
@@ -263,7 +265,7 @@ export function interruptStep(
   lastProgress = '',
 ): void {
   if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, message);
-  const failure = stepFailure('interrupted', `${step.name}: ${message}`);
+  const failure = stepFailure('interrupted', `${calledStep(step)}: ${message}`);
   const slot = turn.record.operation;
   if (step.rerunClass === RerunClass.NEVER_TWICE) {
     holdForPerson(turn, run, step, failure);

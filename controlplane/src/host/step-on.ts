@@ -25,7 +25,11 @@ export function stepOn(turn: Turn, request: StepOn, by: Requester): Refusal | un
   else restartStep(turn, run, step, {});
   stopWaiting(turn, run);
   const why = request.reason === '' ? '' : `: ${request.reason}`;
-  causedBy(turn, by.actor, `${step.name} ${request.kind === 'skip' ? 'skipped' : 'resumed'}${why}`);
+  causedBy(
+    turn,
+    by.actor,
+    `${calledStep(step)} ${request.kind === 'skip' ? 'skipped' : 'resumed'}${why}`,
+  );
   return undefined;
 }
 

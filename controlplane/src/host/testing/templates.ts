@@ -1,0 +1,155 @@
+/** Words in which tests speak of workflows on the bench: rendered steps, and what comes of them. */
+import { create } from '@bufbuild/protobuf';
+import {
+  agent,
+  HostGoal,
+  HostState,
+  RerunClass,
+  type Run,
+  type RunStep,
+  StepState,
+} from '@rackwright/api';
+import type { WorkflowStep } from '../types.ts';
+import { type Bench, bench, done, verified } from './bench.ts';
+import { statusOf } from './deleting.ts';
+
+export const workflowRun = 'hosts/h1/workflows/t1/runs/1';
+
+const actions: Readonly<Record<string, string>> = {
+  'run.script': 'script',
+  'run.command': 'command',
+  'run.file': 'file',
+  wait: 'wait',
+  hold: 'hold',
+  webhook: 'webhook',
+  powerOn: 'power',
+  powerOff: 'power',
+  reboot: 'power',
+  bootDisk: 'power',
+};
+
+/** A rendered step, as the template package makes them of few words. */
+export function rendered(
+  title: string,
+  step: string,
+  more: Partial<WorkflowStep> = {},
+): WorkflowStep {
+  return {
+    title,
+    step,
+    action: actions[step] ?? 'bmc',
+    arguments: {},
+    retries: 0,
+    timeoutMs: undefined,
+    onFailure: 'fail',
+    onTimeout: 'fail',
+    condition: '',
+    skippedBecause: '',
+    handOff: false,
+    destructive: false,
+    rerunClass: RerunClass.SAFE,
+    handler: false,
+    ...more,
+  };
+}
+
+export const script = (title: string, more?: Partial<WorkflowStep>) =>
+  rendered(title, 'run.script', more);
+
+export const bmcStep = 'management.clear_event_log';
+
+/** A manageable host whose agent can do one BMC step. */
+export function workable(state: HostState = HostState.MANAGEABLE): Bench {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const clear = { name: bmcStep, destructive: false, rerunClass: RerunClass.SAFE };
+  const agentSteps = [create(agent.StepDescriptionSchema, clear)];
+  host.context = { ...host.context, agentSteps };
+  const status = statusOf(host);
+  status.state = state;
+  status.dirty = state !== HostState.AVAILABLE;
+  status.poweredOn = state === HostState.PROVISIONED;
+  if (state === HostState.AVAILABLE) {
+    const { spec } = host.record.host ?? {};
+    if (spec !== undefined) spec.goal = HostGoal.AVAILABLE;
+  }
+  return host;
+}
+
+/** Starts the run of a workflow; effects of the turn. */
+export function startOn(host: Bench, steps: readonly WorkflowStep[], timeoutMs?: number) {
+  const templateDigest = 'd1';
+  return host.request({ kind: 'workflow', workflowRun, templateDigest, steps, timeoutMs });
+}
+
+export function runOf(host: Bench): Run {
+  const { run } = statusOf(host);
+  if (run === undefined) throw new Error('no run');
+  return run;
+}
+
+export function stepNow(host: Bench): RunStep | undefined {
+  const run = runOf(host);
+  return run.steps[run.currentStep];
+}
+
+/** Switches off, boots, and the runner reports: up to the step that was waiting for it. */
+export function bootNow(host: Bench): void {
+  host.report(done);
+  host.report(done);
+  host.runnerReady();
+}
+
+/** What has come of the steps of the template: "a succeeded". */
+export function told(host: Bench): string[] {
+  return runOf(host)
+    .steps.filter(({ title }) => title !== '')
+    .map(({ title, state }) => `${title} ${words[state] ?? state}`);
+}
+
+/** What the engine has done, in its order, without what was skipped. */
+export function taken(host: Bench): string[] {
+  return runOf(host)
+    .steps.filter(({ attempt }) => attempt > 0)
+    .map(({ name }) => name);
+}
+
+const words: Readonly<Record<number, string>> = {
+  [StepState.PENDING]: 'pending',
+  [StepState.RUNNING]: 'running',
+  [StepState.SUCCEEDED]: 'succeeded',
+  [StepState.FAILED]: 'failed',
+  [StepState.SKIPPED]: 'skipped',
+};
+
+/** A completion with what its program wrote. */
+export function wrote(text: string, code = 0): agent.Report['result'] {
+  const output = outputOf(text, code);
+  return { case: 'complete', value: create(agent.CompleteSchema, { output }) };
+}
+
+/** A failure of a program that ended with this code. */
+export function exited(code: number, text = ''): agent.Report['result'] {
+  const output = outputOf(text, code);
+  const message = `ended with exit code ${code}`;
+  return {
+    case: 'failed',
+    value: create(agent.FailedSchema, { type: 'exitCode', message, output }),
+  };
+}
+
+function outputOf(text: string, code: number) {
+  const tail = new TextEncoder().encode(text);
+  return { exit: { code, outputBytes: BigInt(tail.length) }, tail };
+}
+
+/** Lets time pass; the agent has been heard at its end. */
+export function passTime(host: Bench, ms: number) {
+  host.nowMs += ms;
+  const { session } = host.context;
+  if (session !== undefined) {
+    host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  }
+  return host.apply({ kind: 'tick' });
+}
