@@ -8,13 +8,14 @@
  * 3. A lost connection never touches a step that is at work.
  */
 import { create } from '@bufbuild/protobuf';
-import { runner } from '@rackwright/api';
+import { type agent, runner } from '@rackwright/api';
 import type { Clock, CrashPoint, Disk, Log, Random } from '@rackwright/platform';
-import { fullJitterDelayMs } from '@rackwright/results';
+import { type Failed, fullJitterDelayMs } from '@rackwright/results';
 import type { BlockDevices } from './block-devices.ts';
 import { InventoryTooLarge, takeInventory } from './inventory.ts';
 import { loadRunnerKey, type RunnerKey } from './key.ts';
 import type { Machine } from './machine.ts';
+import { LiveOutput } from './program/live-output.ts';
 import { formatProgress } from './progress-text.ts';
 import type { AgentConnection, AgentDialer } from './session/dialer.ts';
 import {
@@ -24,7 +25,7 @@ import {
   type SessionEvent,
 } from './session/machine.ts';
 import { decodeRecord, encodeRecord } from './session/record.ts';
-import type { DeviceStage, Step, StepEnd } from './step.ts';
+import type { DeviceStage, Step, StepContext, StepEnd } from './step.ts';
 
 export interface RunnerParts {
   readonly dialer: AgentDialer;
@@ -47,6 +48,8 @@ const reconnectFirstMs = 500;
 const reconnectLongestMs = 5_000;
 /** Even a lucky draw of the jitter waits this long. */
 const reconnectLeastMs = 100;
+/** Messages waiting for the agent above which no output is told. */
+const liveWaitingMax = 16;
 const stateFolderMode = 0o700;
 const ownerOnly = 0o600;
 
@@ -151,6 +154,7 @@ class RunnerLoop {
         await this.#dispatch({
           kind: 'reportReceived',
           operationId: message.value.operationId,
+          handOff: message.value.handOff,
         });
         return;
       case undefined:
@@ -212,6 +216,12 @@ class RunnerLoop {
       case 'inspect':
         void this.#inspect(effect);
         return;
+      case 'checkHandOff':
+        void this.#checkHandOff(effect);
+        return;
+      case 'handOff':
+        void this.#handOff(effect);
+        return;
       case 'stop':
         this.#steps.get(effect.operationId)?.abort();
         return;
@@ -232,14 +242,63 @@ class RunnerLoop {
   }
 
   async #runStep(effect: SessionEffect & { readonly kind: 'runStep' }): Promise<void> {
+    const { operationId } = effect;
+    const live = new LiveOutput(this.#parts.clock, (offset, content) =>
+      this.#tellOutput(operationId, offset, content),
+    );
+    const step = this.#stepOf(effect.order);
+    const end = await step
+      .run(this.#context(effect, (piece) => live.push(piece)))
+      .catch((error: unknown) => this.#internal(operationId, error));
+    live.end();
+    this.#steps.delete(operationId);
+    await this.#ended(operationId, end);
+  }
+
+  /** Nothing is done yet: the end is reported, and acknowledged, before the step acts. */
+  async #checkHandOff(effect: SessionEffect & { readonly kind: 'checkHandOff' }): Promise<void> {
     const { operationId, order } = effect;
+    const step = this.#stepOf(order);
+    const refused =
+      step.check === undefined
+        ? { result: cannotHandOff(order.step) }
+        : await step
+            .check(this.#context(effect, () => {}))
+            .catch((error: unknown) => this.#internal(operationId, error));
+    const aborted = this.#steps.get(operationId)?.signal.aborted === true;
+    this.#steps.delete(operationId);
+    if (refused !== undefined) return this.#ended(operationId, refused);
+    if (aborted) return this.#ended(operationId, { result: notHandedOff });
+    await this.#ended(operationId, { result: { kind: 'complete' }, handOff: order });
+  }
+
+  /** Nobody is told how it ends: mostly there is nobody left to tell it. */
+  async #handOff(effect: SessionEffect & { readonly kind: 'handOff' }): Promise<void> {
+    const { operationId, order } = effect;
+    const { log } = this.#parts;
+    log.info({ operation: operationId, step: order.step }, 'hands the host off');
+    const { result } = await this.#stepOf(order)
+      .run(this.#context(effect, () => {}))
+      .catch((error: unknown) => this.#internal(operationId, error));
+    const message = result.kind === 'failed' ? result.message : undefined;
+    log.warn({ operation: operationId, result: result.kind, message }, 'still here');
+  }
+
+  #stepOf({ step: name }: agent.RunStep): Step {
+    const step = this.#parts.steps.find(({ description }) => description.name === name);
+    if (step === undefined) throw new Error(`the session began the unknown step ${name}`);
+    return step;
+  }
+
+  #context(
+    { operationId, order }: { readonly operationId: string; readonly order: agent.RunStep },
+    output: (piece: Uint8Array) => void,
+  ): StepContext {
     const { devices, machine, clock, crashPoint, verdictSwitchedOff, runnerVersion } = this.#parts;
-    const step = this.#parts.steps.find(({ description }) => description.name === order.step);
-    if (step === undefined) throw new Error(`the session began the unknown step ${order.step}`);
     const controller = new AbortController();
     this.#steps.set(operationId, controller);
     const stages = new Map<string, DeviceStage>();
-    const context = {
+    return {
       operationId,
       order,
       devices,
@@ -256,19 +315,27 @@ class RunnerLoop {
         const progress = formatProgress(stages, order.challengeSeed);
         return this.#dispatch({ kind: 'stageReached', operationId, progress });
       },
-      output: () => {},
+      output,
       verdictSwitchedOff,
       runnerVersion,
       hostName: this.#hostName,
     };
-    const end = await step
-      .run(context)
-      .catch((error: unknown) => this.#internal(operationId, error));
-    this.#steps.delete(operationId);
-    await this.#ended(operationId, end);
   }
 
-  async #ended(operationId: string, end: StepEnd | { result: StepEnd['result'] }): Promise<void> {
+  /** False when nobody listens, or whoever does is behind. */
+  #tellOutput(operationId: string, offset: bigint, content: Uint8Array): boolean {
+    const connection = this.#connection;
+    if (connection === undefined || !this.#session.isAccepted) return false;
+    if ((connection.waiting?.() ?? 0) > liveWaitingMax) return false;
+    const value = create(runner.StepLogSchema, { operationId, offset, content });
+    connection.send({ case: 'stepLog', value });
+    return true;
+  }
+
+  async #ended(
+    operationId: string,
+    end: StepEnd & { readonly handOff?: agent.RunStep },
+  ): Promise<void> {
     const { result } = end;
     const message = result.kind === 'failed' ? result.message : undefined;
     this.#parts.log.info({ operation: operationId, result: result.kind, message }, 'ended');
@@ -295,3 +362,14 @@ class RunnerLoop {
     });
   }
 }
+
+function cannotHandOff(step: string): Failed {
+  const message = `the step "${step}" cannot take the runner away: hand off with a script`;
+  return { kind: 'failed', type: 'unsupported', message };
+}
+
+const notHandedOff: Failed = {
+  kind: 'failed',
+  type: 'cancelled',
+  message: 'It was cancelled before it could take the runner away.',
+};

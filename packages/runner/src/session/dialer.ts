@@ -13,6 +13,8 @@ export interface AgentConnection {
   /** Ends or throws when the stream is over. */
   readonly messages: AsyncIterable<runner.SessionResponse>;
   send(message: runner.SessionRequest['message']): void;
+  /** Messages that wait to be sent, where that is known. */
+  waiting?(): number;
   close(): void;
 }
 
@@ -57,6 +59,7 @@ export function grpcDialer(address: AgentAddress, clock: Clock): AgentDialer {
       return {
         messages,
         send: (message) => outgoing.push({ message }),
+        waiting: () => outgoing.length,
         close: () => {
           outgoing.end();
           over.abort();
@@ -84,6 +87,10 @@ class Outgoing implements AsyncIterable<Request> {
 
   constructor(onOverflow: () => void) {
     this.#onOverflow = onOverflow;
+  }
+
+  get length(): number {
+    return this.#waiting.length;
   }
 
   push(request: Request): void {

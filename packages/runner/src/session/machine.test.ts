@@ -18,6 +18,10 @@ function order(operationId: string, name = step): runner.Order {
   return create(runner.OrderSchema, { operationId, kind: { case: 'runStep', value } });
 }
 
+function received(operationId: string, handOff = false) {
+  return { kind: 'reportReceived' as const, operationId, handOff };
+}
+
 function cancel(operationId: string, of: string): runner.Order {
   const value = create(agent.CancelSchema, { operationId: of });
   return create(runner.OrderSchema, { operationId, kind: { case: 'cancel', value } });
@@ -45,6 +49,8 @@ function brief(effects: readonly SessionEffect[]): string[] {
       case 'runStep':
       case 'inspect':
       case 'stop':
+      case 'checkHandOff':
+      case 'handOff':
         return `${effect.kind} ${effect.operationId}`;
       case 'save':
         return `save ${effect.record.outstanding?.operationId ?? 'nothing'}`;
@@ -81,7 +87,7 @@ test('begins an operation id once, whatever is ordered again', () => {
   expect(again()).toEqual(['continuing a']);
   it.handle(done('a'), 2);
   expect(again()).toEqual(['evidence a', 'complete a']);
-  it.handle({ kind: 'reportReceived', operationId: 'a' }, 3);
+  it.handle(received('a'), 3);
   expect(again()).toEqual(['retryAfter duplicate a']);
 });
 
@@ -102,7 +108,7 @@ test('keeps a final report and sends it on each connection until it is received'
   expect(it.unreceivedIds).toEqual(['a']);
   expect(accepted()).toEqual(['evidence a', 'complete a']);
   expect(accepted()).toEqual(['evidence a', 'complete a']);
-  it.handle({ kind: 'reportReceived', operationId: 'a' }, 5);
+  it.handle(received('a'), 5);
   expect(accepted()).toEqual([]);
 });
 
@@ -137,7 +143,7 @@ test('keeps reports and evidence across a restart', () => {
   first.handle(done('a'), 2);
   first.handle({ kind: 'order', order: order('b') }, 3);
   first.handle(done('b'), 4);
-  first.handle({ kind: 'reportReceived', operationId: 'a' }, 5);
+  first.handle(received('a'), 5);
   const record = decodeRecord(encodeRecord(first.record, 'boot'), 'boot');
   expect(record).toEqual(first.record);
   const second = session(record);

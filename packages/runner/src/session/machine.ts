@@ -11,6 +11,8 @@
  *    evidence goes just before its report.
  * 5. What tools and devices say is cut before it becomes a report.
  * 6. An order of an unknown kind or step is never success (R8).
+ * 7. A hand-off is reported complete before it acts. It acts when the agent says that the control
+ *    plane has recorded that, once, also across a restart; from its report on nothing else begins.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -30,7 +32,12 @@ export type SessionEvent =
   | { readonly kind: 'accepted'; readonly runnerSession: string }
   | { readonly kind: 'disconnected' }
   | { readonly kind: 'order'; readonly order: runner.Order }
-  | { readonly kind: 'reportReceived'; readonly operationId: string }
+  | {
+      readonly kind: 'reportReceived';
+      readonly operationId: string;
+      /** Of a hand-off: it may act. */
+      readonly handOff: boolean;
+    }
   | { readonly kind: 'stageReached'; readonly operationId: string; readonly progress: string }
   | {
       readonly kind: 'progressed';
@@ -43,6 +50,8 @@ export type SessionEvent =
       readonly operationId: string;
       readonly result: FinalResult;
       readonly evidence?: MessageInitShape<typeof agent.StepEvidenceSchema>;
+      /** Of a hand-off that can act: what it will do. */
+      readonly handOff?: agent.RunStep;
     };
 
 export type SessionEffect =
@@ -51,6 +60,10 @@ export type SessionEffect =
   | { readonly kind: 'crashPoint'; readonly name: string }
   | { readonly kind: 'runStep'; readonly operationId: string; readonly order: agent.RunStep }
   | { readonly kind: 'inspect'; readonly operationId: string; readonly runnerSession: string }
+  /** Finds out whether a hand-off can act, without doing anything. */
+  | { readonly kind: 'checkHandOff'; readonly operationId: string; readonly order: agent.RunStep }
+  /** What the hand-off does. */
+  | { readonly kind: 'handOff'; readonly operationId: string; readonly order: agent.RunStep }
   | { readonly kind: 'stop'; readonly operationId: string };
 
 /** Between two progress messages, milliseconds. */
@@ -87,6 +100,11 @@ export class RunnerSession {
     return this.#record;
   }
 
+  /** Whether the agent listens. */
+  get isAccepted(): boolean {
+    return this.#runnerSession !== undefined;
+  }
+
   /** The ids of final reports that the agent does not have yet, oldest first. */
   get unreceivedIds(): string[] {
     return this.#record.finished.map(({ operationId }) => operationId);
@@ -102,7 +120,7 @@ export class RunnerSession {
       case 'order':
         return this.#ordered(event.order, nowMs);
       case 'reportReceived':
-        return this.#received(event.operationId);
+        return this.#received(event.operationId, event.handOff);
       case 'stageReached':
         return this.#stageReached(event.operationId, event.progress);
       case 'progressed':
@@ -131,9 +149,9 @@ export class RunnerSession {
         nowMs,
       );
     }
-    if (this.#current !== undefined) {
-      const message = `${this.#current.operationId} is at work`;
-      return this.#answer(operationId, conflict('locked', message), nowMs);
+    const inTheWay = this.#inTheWay();
+    if (inTheWay !== undefined) {
+      return this.#answer(operationId, conflict('locked', inTheWay), nowMs);
     }
     switch (kind.case) {
       case 'inspect':
@@ -147,13 +165,21 @@ export class RunnerSession {
     }
   }
 
+  /** Why nothing can begin now; undefined when something can. */
+  #inTheWay(): string | undefined {
+    if (this.#current !== undefined) return `${this.#current.operationId} is at work`;
+    const { handOff } = this.#record;
+    return handOff === undefined ? undefined : `${handOff.operationId} takes the runner away`;
+  }
+
   #runStep(operationId: string, order: agent.RunStep, nowMs: number): SessionEffect[] {
     if (!this.#knownSteps.has(order.step)) {
       const known = [...this.#knownSteps].join(', ');
       const message = `the step "${order.step}" is unknown; known are ${known}`;
       return this.#answer(operationId, unsupported(message), nowMs);
     }
-    return this.#begin(operationId, order.step, [{ kind: 'runStep', operationId, order }]);
+    const kind = order.handOff === true ? 'checkHandOff' : 'runStep';
+    return this.#begin(operationId, order.step, [{ kind, operationId, order }]);
   }
 
   #begin(operationId: string, step: string, effects: SessionEffect[]): SessionEffect[] {
@@ -171,12 +197,27 @@ export class RunnerSession {
     return [{ kind: 'stop', operationId }];
   }
 
-  #received(operationId: string): SessionEffect[] {
+  #received(operationId: string, acts: boolean): SessionEffect[] {
     const finished = this.#record.finished.filter((each) => each.operationId !== operationId);
     if (finished.length === this.#record.finished.length) return [];
     const receivedIds = [...this.#record.receivedIds, operationId];
     this.#record = { ...this.#record, finished, receivedIds };
-    return [this.#save()];
+    return this.#record.handOff?.operationId === operationId
+      ? this.#handOff(this.#record.handOff, acts)
+      : [this.#save()];
+  }
+
+  /** Invariant 7: that it acts is written down before it does. */
+  #handOff(handOff: NonNullable<RunnerRecord['handOff']>, acts: boolean): SessionEffect[] {
+    const { handOff: _, ...rest } = this.#record;
+    this.#record = acts ? { ...rest, handOff: { ...handOff, acting: true } } : rest;
+    if (!acts) return [this.#save()];
+    const { operationId, order } = handOff;
+    return [
+      this.#save(),
+      { kind: 'crashPoint', name: 'runner.handingOff' },
+      { kind: 'handOff', operationId, order },
+    ];
   }
 
   #stageReached(operationId: string, progress: string): SessionEffect[] {
@@ -210,6 +251,10 @@ export class RunnerSession {
     this.#current = undefined;
     const { outstanding: _, ...rest } = this.#record;
     this.#record = { ...rest, finished: [...rest.finished, finished] };
+    if (event.handOff !== undefined) {
+      const { operationId, handOff: order } = event;
+      this.#record = { ...this.#record, handOff: { operationId, order, acting: false } };
+    }
     return [
       this.#save(),
       ...sendFinished(finished),

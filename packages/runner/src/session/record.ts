@@ -1,6 +1,7 @@
 /**
  * What survives a runner's own crash within one boot, as bytes for a file in /run: the operation at
- * work and where it was, final reports that the agent does not have yet, and ids it has.
+ * work and where it was, final reports that the agent does not have yet, ids it has, and a hand-off
+ * on its way.
  *
  * Invariant: a record of another boot is no record. What it speaks of ended with that boot, and the
  * agent knows so by the boot id.
@@ -21,6 +22,12 @@ export interface RunnerRecord {
   readonly outstanding?: { readonly operationId: string; readonly progress: string };
   readonly finished: readonly FinishedOperation[];
   readonly receivedIds: readonly string[];
+  /** A step that was reported complete and acts once it may; `acting`: it has been begun. */
+  readonly handOff?: {
+    readonly operationId: string;
+    readonly order: agent.RunStep;
+    readonly acting: boolean;
+  };
 }
 
 export const emptyRecord: RunnerRecord = { finished: [], receivedIds: [] };
@@ -30,6 +37,7 @@ interface StoredRecord {
   outstanding?: { operationId: string; progress: string };
   finished: { operationId: string; report: string; evidence?: string }[];
   receivedIds: string[];
+  handOff?: { operationId: string; order: string; acting: boolean };
 }
 
 export function encodeRecord(record: RunnerRecord, bootId: string): Uint8Array {
@@ -44,6 +52,7 @@ export function encodeRecord(record: RunnerRecord, bootId: string): Uint8Array {
         : { evidence: base64(toBinary(agent.StepEvidenceSchema, evidence)) }),
     })),
     receivedIds: record.receivedIds.slice(-receivedIdsMax),
+    ...(record.handOff === undefined ? {} : { handOff: encodeHandOff(record.handOff) }),
   };
   return new TextEncoder().encode(`${JSON.stringify(stored)}\n`);
 }
@@ -68,7 +77,16 @@ export function decodeRecord(bytes: Uint8Array | undefined, bootId: string): Run
         : { evidence: fromBinary(agent.StepEvidenceSchema, Buffer.from(evidence, 'base64')) }),
     })),
     receivedIds: stored.receivedIds,
+    ...(stored.handOff === undefined ? {} : { handOff: decodeHandOff(stored.handOff) }),
   };
+}
+
+function encodeHandOff({ order, ...rest }: NonNullable<RunnerRecord['handOff']>) {
+  return { ...rest, order: base64(toBinary(agent.RunStepSchema, order)) };
+}
+
+function decodeHandOff({ order, ...rest }: NonNullable<StoredRecord['handOff']>) {
+  return { ...rest, order: fromBinary(agent.RunStepSchema, Buffer.from(order, 'base64')) };
 }
 
 function base64(bytes: Uint8Array): string {

@@ -1,0 +1,120 @@
+import { create } from '@bufbuild/protobuf';
+import { agent, runner } from '@rackwright/api';
+import { resultFromWire } from '@rackwright/results';
+import { expect, test } from 'vitest';
+import { RunnerSession, type SessionEffect } from './machine.ts';
+import { decodeRecord, emptyRecord, encodeRecord, type RunnerRecord } from './record.ts';
+
+const step = 'run.script';
+const reboot = create(agent.RunStepSchema, {
+  step,
+  handOff: true,
+  arguments: { script: 'reboot -f' },
+});
+
+function session(record: RunnerRecord = emptyRecord): RunnerSession {
+  const made = new RunnerSession(record, [step], 0);
+  made.handle({ kind: 'accepted', runnerSession: 's' }, 0);
+  return made;
+}
+
+/** As a runner that is restarted finds it. */
+function restarted(before: RunnerSession): RunnerSession {
+  return session(decodeRecord(encodeRecord(before.record, 'boot'), 'boot'));
+}
+
+function order(it: RunnerSession, operationId: string, value = reboot): string[] {
+  const kind = { case: 'runStep', value } as const;
+  return brief(
+    it.handle({ kind: 'order', order: create(runner.OrderSchema, { operationId, kind }) }, 1),
+  );
+}
+
+function checked(it: RunnerSession): string[] {
+  const result = { kind: 'complete' as const };
+  return brief(it.handle({ kind: 'ended', operationId: 'a', result, handOff: reboot }, 2));
+}
+
+function received(it: RunnerSession, handOff: boolean): string[] {
+  return brief(it.handle({ kind: 'reportReceived', operationId: 'a', handOff }, 3));
+}
+
+function brief(effects: readonly SessionEffect[]): string[] {
+  return effects.map((effect) => {
+    switch (effect.kind) {
+      case 'send': {
+        const { message } = effect;
+        return message.case === 'report' ? resultFromWire(message.value).kind : 'other';
+      }
+      case 'crashPoint':
+        return effect.name;
+      case 'save':
+        return `save ${effect.record.handOff?.acting ?? 'no'} hand-off`;
+      default:
+        return effect.kind;
+    }
+  });
+}
+
+test('is reported complete before it acts, and acts only when that is recorded', () => {
+  const it = session();
+  expect(order(it, 'a')).toEqual(['save no hand-off', 'runner.received', 'checkHandOff']);
+  expect(checked(it)).toEqual(['save false hand-off', 'complete', 'runner.reported']);
+  expect(received(it, true)).toEqual(['save true hand-off', 'runner.handingOff', 'handOff']);
+});
+
+test('never acts when what it reported was not applied, and others may begin then', () => {
+  const it = session();
+  order(it, 'a');
+  checked(it);
+  expect(received(it, false)).toEqual(['save no hand-off']);
+  expect(received(it, true)).toEqual([]);
+  expect(order(it, 'b')).toContain('checkHandOff');
+});
+
+test('acts once, however often it is told', () => {
+  const it = session();
+  order(it, 'a');
+  checked(it);
+  received(it, true);
+  expect(received(it, true)).toEqual([]);
+  expect(order(it, 'a')).toEqual(['retryAfter']);
+});
+
+test('acts after a restart before it was told, with what had been ordered', () => {
+  const first = session();
+  order(first, 'a');
+  checked(first);
+  const second = restarted(first);
+  expect(second.unreceivedIds).toEqual(['a']);
+  const effects = second.handle({ kind: 'reportReceived', operationId: 'a', handOff: true }, 3);
+  expect(effects.at(-1)).toMatchObject({ kind: 'handOff', order: reboot });
+});
+
+test('does not act again after a restart while it acted', () => {
+  const first = session();
+  order(first, 'a');
+  checked(first);
+  received(first, true);
+  const second = restarted(first);
+  expect(second.unreceivedIds).toEqual([]);
+  expect(received(second, true)).toEqual([]);
+  expect(order(second, 'a')).toEqual(['retryAfter']);
+});
+
+test('nothing else begins from its report on', () => {
+  const it = session();
+  order(it, 'a');
+  checked(it);
+  expect(order(it, 'b')).toEqual(['retryAfter']);
+  received(it, true);
+  expect(order(it, 'b')).toEqual(['retryAfter']);
+  expect(order(restarted(it), 'b')).toEqual(['retryAfter']);
+});
+
+test('one that was cut short before its report is interrupted, and never acts', () => {
+  const first = session();
+  order(first, 'a');
+  const second = restarted(first);
+  expect(received(second, true)).toEqual(['save no hand-off']);
+});
