@@ -29,6 +29,7 @@ import {
   withHosts,
 } from './host-client.ts';
 import { cancelDelete, deleteHost, releaseHold } from './host-deletion.ts';
+import { planRoutes, startPlan } from './host-plan.ts';
 import { type SpecFlags, specFlags, specFrom } from './host-spec.ts';
 import {
   adoptHost,
@@ -262,6 +263,8 @@ export const hostRoutes = buildRouteMap({
     rescue: rescueHost,
     adopt: adoptHost,
     history,
+    plan: planRoutes,
+    start: startPlan,
     abort: abortRun,
     retry: retryHost,
     claim: claimHost,

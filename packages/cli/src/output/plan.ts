@@ -1,0 +1,85 @@
+/** A plan as people read it. */
+import { type Duration, durationMs } from '@bufbuild/protobuf/wkt';
+import type { Plan, PlannedDevice, PlannedStep } from '@rackwright/api';
+import type { Clock } from '@rackwright/platform';
+import { enumName } from './enum-name.ts';
+import { type Column, formatTable } from './table.ts';
+import { clean } from './text.ts';
+import { ago, duration } from './time.ts';
+
+/** The lines of a plan; `columns` is the terminal's width or undefined. */
+export function planLines(plan: Plan, clock: Clock, columns: number | undefined): string[] {
+  const { name, kind, steps, devices, dataLoss, notes, stages, refused } = plan;
+  const [, host = '', , hash = ''] = name.split('/');
+  const usual = plan.usualDuration === undefined ? '' : `, usually ${text(plan.usualDuration)}`;
+  const count = `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}`;
+  return [
+    `hosts/${host}: ${enumName('RunKind', kind)}, ${count}${usual}; nothing has been started`,
+    ...section('In this order:', stages),
+    '',
+    ...formatTable(stepColumns, [...steps.entries()], columns),
+    ...(devices.length === 0 ? [] : ['', ...formatTable(deviceColumns, devices, columns)]),
+    ...(dataLoss.length === 0 ? ['', 'No data is lost.'] : section('Lost for ever:', dataLoss)),
+    ...section('To know:', notes),
+    ...(refused === '' ? [] : ['', `It would be refused now: ${clean(refused)}`]),
+    '',
+    `Start it (${ago(clock, plan.expireTime)} it expires):`,
+    `  rackwright host start ${host} ${hash}`,
+  ];
+}
+
+function section(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${clean(line)}`)];
+}
+
+type NumberedStep = readonly [index: number, step: PlannedStep];
+
+const stepColumns: Column<NumberedStep>[] = [
+  { title: '#', value: ([index]) => String(index + 1) },
+  { title: 'STEP', value: ([, { step, title }]) => (title === '' ? step : `${title} (${step})`) },
+  { title: 'DESTROYS', value: ([, { destructive }]) => (destructive ? 'yes' : ''), dropOrder: 1 },
+  {
+    title: 'AFTER A CRASH',
+    value: ([, { rerunClass }]) => enumName('RerunClass', rerunClass),
+    dropOrder: 4,
+  },
+  { title: 'USUALLY', value: ([, { usualDuration }]) => text(usualDuration), dropOrder: 3 },
+  { title: 'WHEN', value: ([, { condition }]) => condition, dropOrder: 2, widthMin: 10 },
+  { title: 'ARGUMENTS', value: ([, step]) => argumentsText(step), dropOrder: 5, widthMin: 20 },
+];
+
+const deviceColumns: Column<PlannedDevice>[] = [
+  { title: 'DISK', value: ({ serial, wwn }) => serial || wwn },
+  { title: 'SIZE', value: ({ sizeBytes }) => sizeText(sizeBytes), dropOrder: 1 },
+  { title: 'MODEL', value: ({ model }) => model, dropOrder: 2 },
+  { title: 'SEEN AS', value: ({ kernelName }) => kernelName, dropOrder: 3 },
+  { title: 'WHAT HAPPENS', value: ({ fate }) => fate, widthMin: 20 },
+];
+
+/** Characters of one value that a table shows. */
+const valueMax = 40;
+
+function argumentsText({ arguments: given }: PlannedStep): string {
+  return Object.entries(given)
+    .map(([name, value]) => {
+      const line = value.replaceAll(/\s+/g, ' ').trim();
+      return `${name}=${line.length > valueMax ? `${line.slice(0, valueMax)}…` : line}`;
+    })
+    .join(' ');
+}
+
+function text(usual: Duration | undefined): string {
+  return usual === undefined ? '' : duration(durationMs(usual));
+}
+
+/** "480 GB", as disks are sold. */
+function sizeText(bytes: bigint): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
+  let value = Number(bytes);
+  let unit = 0;
+  while (value >= 1_000 && unit < units.length - 1) {
+    value /= 1_000;
+    unit += 1;
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+}
