@@ -27,6 +27,7 @@ import {
 } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import { createAgentService, createSessionRegistry } from './agents/index.ts';
+import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './audit/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
 import { Discovery } from './discovery/index.ts';
 import { Hosts } from './host/index.ts';
@@ -61,6 +62,7 @@ export interface ControlPlane {
   readonly agentsPort: number;
   readonly identity: Identity;
   readonly store: StateStore;
+  readonly discovery: Discovery;
   close(): Promise<void>;
 }
 
@@ -100,9 +102,11 @@ async function startServices(
   const registry = createSessionRegistry();
   // A store that one process owns has one replica, whatever restarted it.
   const replicaId = store.driver === 'nats' ? randomId(platform.random) : 'single';
+  const audit = createAuditTrail({ ...platform, store });
   const hosts = new Hosts({
     ...platform,
     store,
+    audit,
     registry,
     replicaId,
     timing: config.engine,
@@ -122,7 +126,7 @@ async function startServices(
   const workflows = new Workflows({ ...platform, store, hosts, resyncIntervalMs, retryDelayMs });
   const sweeper = new Sweeper({ ...platform, store, workflows, retryDelayMs });
   const agentEndpoint = config.agents.advertise;
-  const deps = { ...platform, store, hosts, identity, agentEndpoint, discovery, workflows };
+  const deps = { ...platform, store, hosts, identity, agentEndpoint, discovery, workflows, audit };
   const operatorServices = createOperatorServices(deps);
   const sessions = {
     ...platform,
@@ -135,7 +139,7 @@ async function startServices(
   };
   const agentService = createAgentService({
     ...sessions,
-    identify: (context) => identifyAgent(store, context),
+    identify: (context) => identified(() => identifyAgent(store, context), context, audit),
   });
   const agentHealth = createHealthBoard([agent.AgentService.typeName]);
   const agentServices = [bind(agent.AgentService, agentService), agentHealth.service];
@@ -144,9 +148,9 @@ async function startServices(
   await workflows.start();
   await sweeper.start();
   const stop = () => [sweeper, workflows, discovery, hosts].forEach((part) => part.stop());
-  const closing: (() => Promise<void> | void)[] = [() => store.close(), stop];
+  const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close(), stop];
   try {
-    const operators = await serveOperators(config, platform, identity, operatorServices);
+    const operators = await serveOperators(config, platform, identity, operatorServices, audit);
     closing.push(() => operators.close());
     const agents = await serveAgents(config, platform, identity, agentServices);
     closing.push(() => agents.close());
@@ -164,6 +168,7 @@ async function startServices(
       agentsPort: agents.port,
       identity,
       store,
+      discovery,
       close: () => closeAll(closing),
     };
   } catch (error) {
@@ -177,6 +182,7 @@ function serveOperators(
   platform: Platform,
   identity: Identity,
   { services, openServices }: OperatorServices,
+  audit: AuditTrail,
 ): Promise<RpcServer> {
   return serve({
     ...platform,
@@ -184,7 +190,7 @@ function serveOperators(
     tls: identity.server,
     services,
     openServices,
-    guard: createTokenGuard(identity.adminTokenSha256),
+    guard: auditedGuard(createTokenGuard(identity.adminTokenSha256), audit),
   });
 }
 

@@ -89,7 +89,7 @@ export async function sendOperation(
   operation: agent.Operation,
 ): Promise<void> {
   const credential = bmcOf(operation)?.credential;
-  if (credential !== undefined) await sendCredential(deps, rackId, credential);
+  if (credential !== undefined) await sendCredential(deps, rackId, credential, operation.id);
   send(deps, rackId, { case: 'operation', value: stamped(deps, operation) });
   deps.crashPoint('cp.operationSent');
 }
@@ -98,6 +98,7 @@ async function sendCredential(
   deps: HostsDependencies,
   rackId: string,
   name: string,
+  operationId: string,
 ): Promise<void> {
   const key = storeKey(...name.split('/'));
   const kept = await readRecord(deps.store, wire.CredentialRecordSchema, key);
@@ -105,7 +106,17 @@ async function sendCredential(
   const { username, password } = deps.openCredential(kept.record);
   const version = kept.record.credential?.version ?? 0n;
   const value = create(agent.CredentialValueSchema, { name, version, username, password });
+  if (deps.registry.sessionOf(rackId) === undefined) return;
   send(deps, rackId, { case: 'credentialValue', value });
+  deps.audit?.note({
+    kind: 'secretSent',
+    actor: 'system',
+    action: 'sendCredential',
+    resource: name,
+    outcome: 'ok',
+    message: `version ${version} to the agent of racks/${rackId}`,
+    operationId,
+  });
 }
 
 export function sendCancel(

@@ -13,6 +13,7 @@ import { agent, type Explanation, type Progress, store as wire } from '@rackwrig
 import type { Cancel, Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { type Listing, type StateStore, storeKey } from '@rackwright/store';
 import type { LiveSession, SessionRegistry } from '../agents/registry.ts';
+import type { AuditSink } from '../audit/index.ts';
 import { isAway, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
 import { logChange } from './change-log.ts';
 import { sendCancel, sendForget, sendOperation, writeEvidence, writeFacts } from './effects.ts';
@@ -62,6 +63,8 @@ export interface HostsDependencies {
     username: string;
     password: string;
   };
+  /** Told which secret went to which operation. */
+  readonly audit?: AuditSink;
   readonly resyncIntervalMs: number;
   /** Unset: images cannot be written, and who asks for one is refused. */
   readonly imagesSupported?: boolean;

@@ -1,6 +1,7 @@
 /** The services of the operators' port. */
 import {
   AbandonedResourceService,
+  AuditService,
   agent,
   type BoundService,
   CredentialService,
@@ -17,7 +18,9 @@ import {
   TemplateService,
   WorkflowService,
 } from '@rackwright/api';
+import { audited } from '../audit/index.ts';
 import { createAbandonedService } from './abandoned.ts';
+import { createAuditService } from './audit.ts';
 import { createCredentialService } from './credentials.ts';
 import { createDiscoveryService } from './discovery.ts';
 import { createEnrolmentService } from './enrolment.ts';
@@ -26,7 +29,7 @@ import { createFleetService } from './fleet.ts';
 import { createHistoryService } from './history.ts';
 import { createHostService } from './hosts.ts';
 import { createPlanService } from './plans.ts';
-import type { RpcDependencies } from './ports.ts';
+import { adminActor, type RpcDependencies } from './ports.ts';
 import { createRackService } from './racks.ts';
 import { createTemplateService } from './templates.ts';
 import { createWorkflowService } from './workflows.ts';
@@ -41,6 +44,7 @@ const services = [
   ErasureCertificateService,
   FleetService,
   AbandonedResourceService,
+  AuditService,
   DiscoveryService,
   HistoryService,
   PlanService,
@@ -59,20 +63,24 @@ export interface OperatorServices {
 /** Everything that the operators' port serves, health and reflection included. */
 export function createOperatorServices(deps: RpcDependencies): OperatorServices {
   const health = createHealthBoard(services.map(({ typeName }) => typeName));
+  const own = [
+    createHostService(deps),
+    createRackService(deps),
+    createCredentialService(deps),
+    createErasureService(deps),
+    createFleetService(deps),
+    createAbandonedService(deps),
+    createAuditService(deps),
+    createDiscoveryService(deps),
+    createHistoryService(deps),
+    createPlanService(deps),
+    createTemplateService(deps),
+    createWorkflowService(deps),
+    createEnrolmentService(deps),
+  ];
   return {
     services: [
-      createHostService(deps),
-      createRackService(deps),
-      createCredentialService(deps),
-      createErasureService(deps),
-      createFleetService(deps),
-      createAbandonedService(deps),
-      createDiscoveryService(deps),
-      createHistoryService(deps),
-      createPlanService(deps),
-      createTemplateService(deps),
-      createWorkflowService(deps),
-      createEnrolmentService(deps),
+      ...(deps.audit === undefined ? own : audited(own, deps.audit, adminActor)),
       health.service,
       createReflection([...services, health.service.service]),
     ],

@@ -5,6 +5,7 @@
 import type { Explanation, Progress, store as wire } from '@rackwright/api';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
+import type { AuditTrail } from '../audit/index.ts';
 import type { Discovery } from '../discovery/index.ts';
 import type { HostContext, HostRequest, Refusal, Requester, UsualTimes } from '../host/index.ts';
 import type { Identity } from '../identity/index.ts';
@@ -60,6 +61,8 @@ export interface RpcDependencies {
     Identity,
     'caCertificatePem' | 'caSha256' | 'issuer' | 'erasure' | 'secrets'
   >;
+  /** Records what is asked; without it nothing is recorded. */
+  readonly audit?: AuditTrail;
   /** "host:port" at which agents reach their port. */
   readonly agentEndpoint: string;
 }

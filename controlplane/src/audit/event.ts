@@ -1,0 +1,60 @@
+/** What the audit stream records, and its form in the store. */
+import { create, toBinary } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { ApiFailure, AuditRecordSchema, store as wire } from '@rackwright/api';
+
+export interface AuditEvent {
+  readonly kind: 'request' | 'signIn' | 'secretSent' | 'enrolment';
+  /** "user:NAME", "agent:racks/RACK", "system"; empty: nobody knows. */
+  readonly actor: string;
+  /** The method, as "HostService.CleanHost"; for others a word. */
+  readonly action: string;
+  /** "hosts/HOST"; empty: nothing in particular. */
+  readonly resource?: string;
+  /** "ok", or the name of a gRPC status. */
+  readonly outcome: string;
+  /** Why it was refused, or what was done. */
+  readonly message?: string;
+  readonly requestId?: string;
+  readonly operationId?: string;
+  readonly peer?: string;
+}
+
+/** Whoever tells what happened; nothing waits for it. */
+export interface AuditSink {
+  note(event: AuditEvent): void;
+}
+
+const messageCharsMax = 1_000;
+const nameCharsMax = 256;
+
+/** The event as it is stored. Texts that came from elsewhere are cut; each fits in an entry. */
+export function recordBytes(event: AuditEvent, nowMs: number): Uint8Array {
+  const { kind, actor, action, resource, outcome, message, requestId, operationId, peer } = event;
+  const record = create(AuditRecordSchema, {
+    time: timestampFromMs(nowMs),
+    kind,
+    actor: cut(actor, nameCharsMax),
+    action,
+    resource: cut(resource, nameCharsMax),
+    outcome,
+    message: cut(message, messageCharsMax),
+    requestId: cut(requestId, nameCharsMax),
+    operationId: cut(operationId, nameCharsMax),
+    peer: cut(peer, nameCharsMax),
+  });
+  return toBinary(wire.AuditEntryRecordSchema, create(wire.AuditEntryRecordSchema, { record }));
+}
+
+/** The outcome and the words of what a call ended with. */
+export function failureOutcome(error: unknown): { outcome: string; message: string } {
+  if (!(error instanceof ApiFailure)) {
+    return { outcome: 'INTERNAL', message: 'An internal error; the log says more.' };
+  }
+  const { kind, message } = error.error;
+  return { outcome: kind.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase(), message };
+}
+
+function cut(text = '', charsMax: number): string {
+  return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1)}…`;
+}

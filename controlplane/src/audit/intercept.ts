@@ -1,0 +1,181 @@
+/**
+ * Records calls where handlers are bound, so that no handler can forget to.
+ *
+ * Invariants:
+ * 1. Every call of a method that is not named as reading is recorded, with what came of it; one
+ *    that only validates is not.
+ * 2. A call that was carried out is answered after its record is kept; a refusal at once.
+ * 3. Of callers that nobody knows a bounded number is recorded per minute, and how many more
+ *    there were: nobody can fill the stream without a token.
+ *
+ * Must not: record a value of a request but names, ids, reasons and the paths of a field mask.
+ */
+import type { DescMethod } from '@bufbuild/protobuf';
+import { agent, type BoundService, type CallContext, type Guard } from '@rackwright/api';
+import { failureOutcome } from './event.ts';
+import type { AuditTrail } from './trail.ts';
+
+type AnyHandler = BoundService['handlers'][string];
+
+const reading = /^(Get|List|Watch|Explain|Read|Diff)/;
+
+/** The services with every call that may change something recorded; `actor` is who calls. */
+export function audited(
+  services: readonly BoundService[],
+  trail: AuditTrail,
+  actor: string,
+): BoundService[] {
+  return services.map((bound) => {
+    const handlers = { ...bound.handlers };
+    for (const method of bound.service.methods) {
+      const handler = handlers[method.localName];
+      if (handler === undefined || method.methodKind !== 'unary' || reading.test(method.name)) {
+        continue;
+      }
+      const isEnrolment = bound.service.typeName === agent.EnrolmentService.typeName;
+      handlers[method.localName] = isEnrolment
+        ? enrolling(handler, trail)
+        : recorded(method, handler, trail, actor);
+    }
+    return { service: bound.service, handlers };
+  });
+}
+
+function recorded(
+  method: DescMethod,
+  handler: AnyHandler,
+  trail: AuditTrail,
+  actor: string,
+): AnyHandler {
+  const action = `${method.parent.name}.${method.name}`;
+  return async (input, context) => {
+    const request: Fields = input;
+    if (request['validateOnly'] === true) return handler(input, context);
+    const event = {
+      kind: 'request',
+      actor,
+      action,
+      resource: resourceOf(request),
+      message: wordsOf(request),
+      requestId: textOf(request['requestId']),
+      peer: context.peerAddress,
+    } as const;
+    try {
+      const response = await handler(input, context);
+      const resource = event.resource || textOf((response as Fields | undefined)?.['name']);
+      await trail.keep({ ...event, resource, outcome: 'ok' });
+      return response;
+    } catch (error) {
+      trail.note({ ...event, ...failureOutcome(error) });
+      throw error;
+    }
+  };
+}
+
+/** EnrolmentService asks for no token of ours; who calls is known by what is answered. */
+function enrolling(handler: AnyHandler, trail: AuditTrail): AnyHandler {
+  return async (input, context) => {
+    const { joinToken } = input as { readonly joinToken: string };
+    const event = {
+      kind: 'enrolment',
+      action: 'EnrolmentService.IssueCertificate',
+      peer: context.peerAddress,
+    } as const;
+    try {
+      const response = (await handler(input, context)) as { readonly rack: string };
+      const { rack } = response;
+      const how = joinToken === '' ? 'renewed by its key' : 'issued for a join token';
+      const message = `agent certificate ${how}`;
+      await trail.keep({
+        ...event,
+        actor: `agent:${rack}`,
+        resource: rack,
+        outcome: 'ok',
+        message,
+      });
+      return response;
+    } catch (error) {
+      trail.noteStranger({ ...event, actor: '', ...failureOutcome(error) });
+      throw error;
+    }
+  };
+}
+
+/** The guard, with everyone whom it does not let in recorded (invariant 3). */
+export function auditedGuard(guard: Guard, trail: AuditTrail): Guard {
+  return (context) => identified(async () => guard(context), context, trail);
+}
+
+/** Who calls, by `identify`; whom it refuses is recorded (invariant 3). */
+export async function identified<T>(
+  identify: () => Promise<T>,
+  context: CallContext,
+  trail: AuditTrail,
+): Promise<T> {
+  try {
+    return await identify();
+  } catch (error) {
+    trail.noteStranger({
+      kind: 'signIn',
+      actor: '',
+      action: methodOf(context),
+      peer: context.peerAddress,
+      ...failureOutcome(error),
+    });
+    throw error;
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** "HostService.GetHost" of "/rackwright.v1.HostService/GetHost". */
+function methodOf({ method }: CallContext): string {
+  const [, service = '', name = ''] = method.split('/');
+  return `${service.split('.').at(-1) ?? ''}.${name}`;
+}
+
+/** Collections that are not named as their id is. */
+const collections: Readonly<Record<string, string>> = {
+  batch: 'workflowBatches',
+  workflowBatch: 'workflowBatches',
+};
+
+/** What a request is about: its name, that of the resource in it, or the one that it makes. */
+function resourceOf(request: Fields): string {
+  const own = textOf(request['name']);
+  if (own !== '') return own;
+  for (const [field, value] of Object.entries(request)) {
+    const id = /^(\w+)Id$/.exec(field)?.[1];
+    if (id === undefined || id === 'request' || typeof value !== 'string' || value === '') continue;
+    const parent = textOf(request['parent']);
+    const name = `${collections[id] ?? `${id}s`}/${value}`;
+    return parent === '' ? name : `${parent}/${name}`;
+  }
+  for (const value of Object.values(request)) {
+    const inner = isFields(value) ? textOf(value['name']) : '';
+    if (inner !== '') return inner;
+  }
+  return textOf(request['parent']);
+}
+
+/** The reason that was given, and which fields were to change. */
+function wordsOf(request: Fields): string {
+  const mask = request['updateMask'];
+  const paths = isFields(mask) && Array.isArray(mask['paths']) ? mask['paths'] : [];
+  const changed = paths.filter((path) => typeof path === 'string').slice(0, pathsMax);
+  const words = [
+    textOf(request['reason']),
+    changed.length > 0 ? `fields ${changed.join(', ')}` : '',
+  ];
+  return words.filter((text) => text !== '').join('; ');
+}
+
+const pathsMax = 32;
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

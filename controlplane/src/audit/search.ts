@@ -1,0 +1,113 @@
+/**
+ * Reads the audit stream backwards, looking for what fits.
+ *
+ * Invariants:
+ * 1. One call looks at `entriesPerPageMax` entries at most; a page that has looked at so many ends
+ *    early, empty perhaps, with the position to go on from.
+ * 2. What is newer than wanted is jumped over by halving, so that an old day costs no more.
+ */
+import { fromBinary } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { type AuditRecord, store as wire } from '@rackwright/api';
+import { type EntryLog, LOG_PAGE_MAX, type LogEntry } from '@rackwright/store';
+
+/** What is wanted; each that is given must fit. */
+export interface AuditSearch {
+  readonly actor: string;
+  /** The resource itself or one below it. */
+  readonly resource: string;
+  /** "HostService.CleanHost", or "CleanHost". */
+  readonly action: string;
+  readonly outcome: string;
+  /** Any part of the message, in any case. */
+  readonly text: string;
+  readonly startMs: number;
+  /** Not included. */
+  readonly endMs: number;
+}
+
+export interface AuditPage {
+  /** Newest first. */
+  readonly records: readonly AuditRecord[];
+  /** Go on with entries before this one; undefined: there are none. */
+  readonly before?: number;
+}
+
+export const entriesPerPageMax = 8_192;
+/** How much later a record may have come into the log than it was made, or clocks may differ. */
+const lagMaxMs = 600_000;
+const idDigits = 16;
+
+/** One page of what fits, from the newest, or from before an entry that an earlier page named. */
+export async function searchAudit(
+  log: EntryLog,
+  search: AuditSearch,
+  pageSize: number,
+  before: number | undefined,
+): Promise<AuditPage> {
+  const records: AuditRecord[] = [];
+  let position = before ?? (await afterTime(log, search.endMs + lagMaxMs));
+  for (let looked = 0; looked < entriesPerPageMax; ) {
+    const page = await log.back(LOG_PAGE_MAX, position);
+    for (const entry of page.entries) {
+      if (isOlder(entry, search.startMs - lagMaxMs)) return { records };
+      looked += 1;
+      position = entry.position;
+      const record = recordOf(entry);
+      if (record === undefined || !fits(record, search)) continue;
+      records.push(record);
+      if (records.length === pageSize) return { records, before: position };
+    }
+    if (!page.more || position === undefined) return { records };
+  }
+  return { records, ...(position === undefined ? {} : { before: position }) };
+}
+
+/** Invariant 2: a position after every entry that was made before then; undefined: the end. */
+async function afterTime(log: EntryLog, atMs: number): Promise<number | undefined> {
+  const [newest] = (await log.back(1)).entries;
+  if (newest === undefined || newest.atMs < atMs) return undefined;
+  // All below `low` are older, all from `high` on are not.
+  let low = 1;
+  let high = newest.position;
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    const [entry] = (await log.back(1, middle + 1)).entries;
+    if (entry === undefined || entry.atMs < atMs) low = middle + 1;
+    else high = entry.position;
+  }
+  return high;
+}
+
+function isOlder({ atMs }: LogEntry, startMs: number): boolean {
+  return atMs > 0 && atMs < startMs;
+}
+
+function recordOf({ value, position }: LogEntry): AuditRecord | undefined {
+  const { record } = fromBinary(wire.AuditEntryRecordSchema, value);
+  if (record !== undefined) record.id = String(position).padStart(idDigits, '0');
+  return record;
+}
+
+function fits(record: AuditRecord, search: AuditSearch): boolean {
+  const { actor, resource, action, outcome, text, startMs, endMs } = search;
+  const atMs = record.time === undefined ? 0 : timestampMs(record.time);
+  return (
+    atMs >= startMs &&
+    atMs < endMs &&
+    (actor === '' || record.actor === actor) &&
+    (resource === '' || isAtOrBelow(record.resource, resource)) &&
+    (action === '' || isAction(record.action, action)) &&
+    (outcome === '' || record.outcome.toLowerCase() === outcome.toLowerCase()) &&
+    (text === '' || record.message.toLowerCase().includes(text.toLowerCase()))
+  );
+}
+
+function isAtOrBelow(resource: string, wanted: string): boolean {
+  return resource === wanted || resource.startsWith(`${wanted}/`);
+}
+
+function isAction(action: string, wanted: string): boolean {
+  const [own, name] = [action.toLowerCase(), wanted.toLowerCase()];
+  return own === name || own.endsWith(`.${name}`);
+}
