@@ -13,7 +13,7 @@ export function notesOn(turn: Turn, kind: RunKind, steps: readonly RunStep[]): s
   const inBand = steps.some(({ name }) => name === 'runner.await');
   return [
     ...(inBand ? runnerNotes(turn) : []),
-    ...(steps.some(({ name }) => isErasure(name)) ? deviceNotes(turn) : []),
+    ...(steps.some(({ name }) => isErasure(name)) ? deviceNotes(turn, kind) : []),
     ...cleanNotes(turn, kind, steps),
     ...personNotes(steps),
     ...brakeNotes(turn, steps),
@@ -33,7 +33,7 @@ function runnerNotes({ context, record }: Turn): string[] {
   ];
 }
 
-function deviceNotes({ context, spec }: Turn): string[] {
+function deviceNotes({ context, spec }: Turn, kind: RunKind): string[] {
   const { inventory } = context.facts;
   if (inventory === undefined) {
     return ['the host has never been inspected: its disks are known once the runner is up'];
@@ -41,8 +41,9 @@ function deviceNotes({ context, spec }: Turn): string[] {
   const unseen = unseenStorage(inventory);
   const at = inventory.collectedAt;
   const seen = at === undefined ? 'last' : `at ${toJson(TimestampSchema, at)}`;
+  const others = kind === RunKind.CLEAN ? 'nothing is erased' : 'those are erased as well';
   return [
-    `the disks are those that the runner saw ${seen}; if it finds others, nothing is erased`,
+    `the disks are those that the runner saw ${seen}; if it finds others, ${others}`,
     ...(unseen === undefined ? [] : [`the run would fail: ${unseen.message}`]),
     ...(inventory.devices.length === 0 && spec.cleaning?.allowDiskless !== true
       ? ['the run would fail: the host has no disk, and cleaning.allow_diskless is not set']

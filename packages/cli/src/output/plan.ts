@@ -17,15 +17,28 @@ export function planLines(plan: Plan, clock: Clock, columns: number | undefined)
     `hosts/${host}: ${enumName('RunKind', kind)}, ${count}${usual}; nothing has been started`,
     ...section('In this order:', stages),
     '',
-    ...formatTable(stepColumns, [...steps.entries()], columns),
-    ...(devices.length === 0 ? [] : ['', ...formatTable(deviceColumns, devices, columns)]),
+    ...tableOf(stepColumns, [...steps.entries()], columns),
+    ...(devices.length === 0 ? [] : ['', ...tableOf(deviceColumns, devices, columns)]),
     ...(dataLoss.length === 0 ? ['', 'No data is lost.'] : section('Lost for ever:', dataLoss)),
     ...section('To know:', notes),
-    ...(refused === '' ? [] : ['', `It would be refused now: ${clean(refused)}`]),
     '',
-    `Start it (${ago(clock, plan.expireTime)} it expires):`,
-    `  rackwright host start ${host} ${hash}`,
+    ...(refused === ''
+      ? [
+          `Start it (expires ${ago(clock, plan.expireTime)}):`,
+          `  rackwright host start ${host} ${hash}`,
+        ]
+      : [`It would be refused now: ${clean(refused)}`]),
   ];
+}
+
+/** Without the columns that have nothing to say. */
+function tableOf<T>(
+  columnsOfTable: readonly Column<T>[],
+  rows: readonly T[],
+  columns: number | undefined,
+): string[] {
+  const used = columnsOfTable.filter(({ value }) => rows.some((row) => value(row) !== ''));
+  return formatTable(used, rows, columns);
 }
 
 function section(title: string, lines: readonly string[]): string[] {
