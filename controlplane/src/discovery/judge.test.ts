@@ -1,0 +1,124 @@
+import { create } from '@bufbuild/protobuf';
+import {
+  AcceptanceRuleSchema,
+  DiscoveredMachineSchema,
+  ExpectedHostSchema,
+  RackSchema,
+  Transport,
+} from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { conflictOf, hostIdBy, hostOf, judge, matchOf, ruleFits } from './judge.ts';
+import { traitsOf } from './traits.ts';
+import type { KeptExpected, KeptMachine, KnownHost, World } from './world.ts';
+
+const mac = '52:54:00:00:00:01';
+
+function machine(id = 'u-1', serial = 'SW-1', boot = mac): KeptMachine {
+  const made = create(DiscoveredMachineSchema, {
+    name: `discoveredMachines/${id}`,
+    uid: id,
+    rack: 'racks/r1',
+    bootMac: boot,
+    bmcAddress: '192.0.2.1',
+    inventory: {
+      system: { manufacturer: 'Acme', product: 'Box 7', serial },
+      memoryBytes: 8n,
+      devices: [{ transport: Transport.SATA }, { transport: Transport.OPTICAL }],
+      interfaces: [{ mac: boot }],
+    },
+  });
+  return { id, machine: made, traits: traitsOf(made.inventory, boot), revision: 1 };
+}
+
+type MatchInit = { serial?: string; mac?: string; bmcAddress?: string };
+
+function line(id: string, match: MatchInit, rack = 'racks/r1'): KeptExpected {
+  const name = `expectedHosts/${id}`;
+  const expected = create(ExpectedHostSchema, { name, uid: `uid-${id}`, match, spec: { rack } });
+  return { id, expected, revision: 1 };
+}
+
+function world(change: Partial<World> = {}): World {
+  return { hosts: [], machines: [machine()], expected: [], racks: new Map(), ...change };
+}
+
+const host: KnownHost = {
+  ...{ hostId: 'h9', name: 'hosts/h9', uid: 'u9', bootMacs: [], traits: undefined },
+  ...{ bmcIdentity: undefined, requestIds: [], acceptedIdentity: false, hasInventory: false },
+};
+
+test('takes no machine that is a host by a MAC, by its inventory or by its BMC', () => {
+  const byMac = { ...host, bootMacs: [mac] };
+  const bySight = { ...host, traits: machine().traits };
+  const byBmc = { ...host, bmcIdentity: { guid: new Uint8Array(), serial: 'SW-1' } };
+  const expected = [line('h1', { serial: 'SW-1' })];
+  for (const known of [byMac, bySight, byBmc]) {
+    expect(judge(machine(), world({ hosts: [known], expected })).kind).toBe('host');
+  }
+  expect(hostOf(machine(), [byMac])?.words).toBe('it is hosts/h9');
+  expect(hostOf(machine(), [bySight])?.words).toContain(`whose boot MACs lack ${mac}`);
+  expect(judge(machine(), world({ hosts: [host], expected })).kind).toBe('accept');
+});
+
+test('takes a machine for a line only when all that the line names fits', () => {
+  const accepted = judge(machine(), world({ expected: [line('h1', { serial: 'sw-1', mac })] }));
+  expect(accepted).toMatchObject({
+    kind: 'accept',
+    acceptance: { hostId: 'h1', by: 'expectedHosts/h1', expectedUid: 'uid-h1' },
+  });
+  const partly = line('h1', { serial: 'SW-1', mac: '52:54:00:00:00:02', bmcAddress: '192.0.2.9' });
+  expect(matchOf(partly.expected, machine()).kind).toBe('partly');
+  expect(judge(machine(), world({ expected: [partly] }))).toEqual({
+    kind: 'wait',
+    words: 'it fits expectedHosts/h1 in part only; see what is said there',
+  });
+  expect(conflictOf(partly, world())).toBe(
+    'discoveredMachines/u-1 has serial SW-1, but not MAC 52:54:00:00:00:02: it has the MACs ' +
+      `${mac}, not BMC 192.0.2.9: it has the BMC 192.0.2.1`,
+  );
+  expect(conflictOf(line('h2', { serial: 'other' }), world())).toBe('');
+});
+
+test('takes a machine for none of two lines that fit it, nor in another rack', () => {
+  const expected = [line('h1', { serial: 'SW-1' }), line('h2', { mac })];
+  const [first] = expected;
+  expect(judge(machine(), world({ expected })).kind).toBe('wait');
+  if (first === undefined) throw new Error('no line');
+  expect(conflictOf(first, world({ expected }))).toContain('fits expectedHosts/h2 as well');
+  const elsewhere = line('h1', { serial: 'SW-1' }, 'racks/r2');
+  expect(judge(machine(), world({ expected: [elsewhere] }))).toEqual({
+    kind: 'wait',
+    words: 'expectedHosts/h1: discoveredMachines/u-1 is in racks/r1, not in racks/r2',
+  });
+  const taken = world({ expected: [line('h9', { serial: 'SW-1' })], hosts: [host] });
+  expect(judge(machine(), taken)).toMatchObject({ words: expect.stringContaining('exists') });
+});
+
+test('compares texts of a rule as a whole, with stars, whatever their case', () => {
+  const fits = (init: object) => ruleFits(create(AcceptanceRuleSchema, init), machine());
+  expect(fits({})).toBe(true);
+  expect(fits({ manufacturer: 'ACME', product: 'box*', serial: '*-1' })).toBe(true);
+  expect(fits({ product: 'b*x*7' })).toBe(true);
+  expect(fits({ product: 'box' })).toBe(false);
+  expect(fits({ product: '*8' })).toBe(false);
+  expect(fits({ product: 'box 7*7' })).toBe(false);
+  expect(fits({ memoryBytesMin: 9n })).toBe(false);
+  expect(fits({ disksMin: 1 })).toBe(true);
+  expect(fits({ disksMin: 2 })).toBe(false);
+});
+
+test('takes the first rule of the rack that fits, while discovery is on there', () => {
+  const rules = [
+    { name: 'none', product: 'x', hostId: 'x-{mac}' },
+    { name: 'boxes', product: 'box *', hostId: '{product}-{serial}' },
+    { name: 'rest', hostId: 'rest-{mac}' },
+  ];
+  const racks = (enabled: boolean) =>
+    new Map([['racks/r1', create(RackSchema, { spec: { discovery: { enabled, rules } } })]]);
+  expect(judge(machine(), world({ racks: racks(true) }))).toMatchObject({
+    kind: 'accept',
+    acceptance: { hostId: 'box-7-sw-1', by: 'rule boxes' },
+  });
+  expect(judge(machine(), world({ racks: racks(false) })).kind).toBe('wait');
+  expect(hostIdBy('a-{mac}', machine())).toBe('a-525400000001');
+});
