@@ -155,7 +155,7 @@ function resourceOf(request: Fields): string {
     const inner = isFields(value) ? textOf(value['name']) : '';
     if (inner !== '') return inner;
   }
-  return textOf(request['parent']);
+  return textOf(request['parent']) || textOf(request['rack']);
 }
 
 /** The reason that was given, and which fields were to change. */

@@ -1,0 +1,63 @@
+import { nodeRandom } from '@rackwright/platform/node';
+import { openMemoryStore, RETENTION_DEFAULT, type StateStore } from '@rackwright/store';
+import { beforeEach, expect, test } from 'vitest';
+import { recordBytes } from './event.ts';
+import { entriesPerPageMax, searchAudit } from './search.ts';
+
+const startMs = Date.parse('2026-01-01T00:00:00Z');
+const minuteMs = 60_000;
+const any = { actor: '', resource: '', action: '', outcome: '', text: '' };
+const always = { ...any, startMs: 0, endMs: Number.MAX_SAFE_INTEGER };
+
+let nowMs: number;
+let store: StateStore;
+let looks: number;
+
+beforeEach(async () => {
+  nowMs = startMs;
+  looks = 0;
+  store = await openMemoryStore({
+    random: nodeRandom(),
+    clock: { nowMs: () => nowMs },
+    retention: RETENTION_DEFAULT,
+    faults: ({ kind }) => {
+      if (kind === 'back') looks += 1;
+      return { kind: 'none' };
+    },
+  });
+});
+
+async function fill(count: number): Promise<void> {
+  for (let at = 0; at < count; at += 1) {
+    const event = { kind: 'request', actor: 'a', action: 'x', outcome: 'ok' } as const;
+    const value = recordBytes({ ...event, message: `entry ${at}` }, nowMs);
+    await store.log.append(`e${at}`, value);
+    nowMs += minuteMs;
+  }
+}
+
+test('jumps over what is newer than wanted, and stops at what is older', async () => {
+  await fill(9_000);
+  const search = { ...always, startMs: startMs + 100 * minuteMs, endMs: startMs + 103 * minuteMs };
+  const page = await searchAudit(store.log, search, 100, undefined);
+  expect(page.records.map(({ message }) => message)).toEqual(
+    [102, 101, 100].map((n) => `entry ${n}`),
+  );
+  expect(page.before).toBeUndefined();
+  expect(looks).toBeLessThan(20);
+});
+
+test('looks at a bounded number of entries at a time, and goes on where it ended', async () => {
+  await fill(entriesPerPageMax + 500);
+  const rare = { ...always, text: 'entry 3 ' };
+  const none = await searchAudit(store.log, { ...rare, text: 'ENTRY 3' }, 5_000, undefined);
+  expect(none.before).toBeGreaterThan(0);
+  const rest = await searchAudit(store.log, { ...rare, text: 'ENTRY 3' }, 5_000, none.before);
+  expect(rest.before).toBeUndefined();
+  const found = [...none.records, ...rest.records].filter(({ message }) => message === 'entry 3');
+  expect(found).toHaveLength(1);
+});
+
+test('finds nothing in an empty stream', async () => {
+  expect(await searchAudit(store.log, always, 10, undefined)).toEqual({ records: [] });
+});

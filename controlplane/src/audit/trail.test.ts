@@ -1,0 +1,159 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { type AuditRecord, store as wire } from '@rackwright/api';
+import type { Clock, Log, LogFields } from '@rackwright/platform';
+import { nodeRandom } from '@rackwright/platform/node';
+import { type MemoryFault, openMemoryStore, type StateStore } from '@rackwright/store';
+import { beforeEach, expect, test } from 'vitest';
+import type { AuditEvent } from './event.ts';
+import { type AuditTrail, createAuditTrail } from './trail.ts';
+
+let fault: () => MemoryFault;
+let store: StateStore;
+let trail: AuditTrail;
+let logged: { fields: LogFields; message: string }[];
+let timers: { atMs: number; run: () => void }[];
+let nowMs: number;
+
+const clock: Clock = {
+  nowMs: () => nowMs,
+  suspendAwareMs: () => nowMs,
+  after: (delayMs, run) => {
+    const timer = { atMs: nowMs + delayMs, run };
+    timers.push(timer);
+    return () => {
+      timers = timers.filter((each) => each !== timer);
+    };
+  },
+};
+
+beforeEach(async () => {
+  nowMs = 1_000;
+  timers = [];
+  logged = [];
+  fault = () => ({ kind: 'none' });
+  const faults = ({ kind }: { kind: string }) =>
+    kind === 'append' ? fault() : ({ kind: 'none' } as const);
+  store = await openMemoryStore({ random: nodeRandom(), faults });
+  const write = (fields: LogFields, message: string) => void logged.push({ fields, message });
+  const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
+  trail = createAuditTrail({ store, clock, random: nodeRandom(), log });
+});
+
+const event = (message: string): AuditEvent => ({
+  kind: 'request',
+  actor: 'user:admin',
+  action: 'HostService.CleanHost',
+  resource: 'hosts/h1',
+  outcome: 'ok',
+  message,
+});
+
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
+}
+
+async function pass(ms: number): Promise<void> {
+  const untilMs = nowMs + ms;
+  for (;;) {
+    await settle();
+    const next = timers.toSorted((a, b) => a.atMs - b.atMs)[0];
+    if (next === undefined || next.atMs > untilMs) break;
+    timers = timers.filter((each) => each !== next);
+    nowMs = Math.max(nowMs, next.atMs);
+    next.run();
+  }
+  nowMs = untilMs;
+}
+
+async function records(): Promise<AuditRecord[]> {
+  const { entries } = await store.log.back(500);
+  return entries
+    .map(({ value }) => fromBinary(wire.AuditEntryRecordSchema, value).record)
+    .filter((record) => record !== undefined);
+}
+
+const messages = async () => (await records()).map(({ message }) => message);
+
+test('keeps what a call has changed before the call is answered', async () => {
+  await trail.keep(event('one'));
+  expect(await records()).toMatchObject([
+    { actor: 'user:admin', action: 'HostService.CleanHost', resource: 'hosts/h1', outcome: 'ok' },
+  ]);
+  expect(timers).toEqual([]);
+});
+
+test('tries again what the store has not confirmed, and has it once', async () => {
+  let left = 3;
+  fault = () => ({ kind: (left -= 1) >= 0 ? 'answerLost' : 'none' });
+  let kept = false;
+  void trail.keep(event('one')).then(() => (kept = true));
+  await settle();
+  expect(kept).toBe(false);
+  await pass(1_600);
+  expect(kept).toBe(true);
+  expect(await messages()).toEqual(['one']);
+  expect(trail.lost()).toBe(0);
+});
+
+test('lets a call go after a while, and goes on trying', async () => {
+  fault = () => ({ kind: 'requestLost' });
+  let kept = false;
+  void trail.keep(event('one')).then(() => (kept = true));
+  await pass(1_900);
+  expect(kept).toBe(false);
+  await pass(200);
+  expect(kept).toBe(true);
+  expect(await messages()).toEqual([]);
+  fault = () => ({ kind: 'none' });
+  await pass(1_000);
+  expect(await messages()).toEqual(['one']);
+});
+
+test('loses nothing in silence: what is given up stands whole in the log, counted', async () => {
+  fault = () => ({ kind: 'requestLost' });
+  trail.note(event('one'));
+  await pass(301_000);
+  expect(trail.lost()).toBe(1);
+  expect(logged).toHaveLength(1);
+  expect(logged[0]?.fields).toMatchObject({ message: 'one', resource: 'hosts/h1', lost: 1 });
+  expect(logged[0]?.message).toContain('audit record was lost');
+});
+
+test('bounds what waits for the store', async () => {
+  fault = () => ({ kind: 'requestLost' });
+  for (let at = 0; at < 8_192 + 64 + 5; at += 1) trail.note(event(`${at}`));
+  await settle();
+  expect(trail.lost()).toBe(5);
+  expect(logged.at(-1)?.fields).toMatchObject({ reason: 'too many records wait' });
+  fault = () => ({ kind: 'none' });
+  await pass(1_000);
+  const { entries } = await store.log.back(1);
+  expect(entries[0]?.position).toBe(8_192 + 64);
+});
+
+test('records some strangers in each minute, and how many more there were', async () => {
+  const stranger = { ...event('no token'), kind: 'signIn', actor: '' } as const;
+  for (let at = 0; at < 100; at += 1) trail.noteStranger(stranger);
+  await pass(60_000);
+  trail.noteStranger(stranger);
+  await settle();
+  const found = await messages();
+  expect(found).toHaveLength(61);
+  expect(found[0]).toBe('no token (40 more before it are not listed)');
+});
+
+test('stores what is queued when it closes, and says what came too late', async () => {
+  for (let at = 0; at < 100; at += 1) trail.note(event(`${at}`));
+  await trail.close();
+  expect(await messages()).toHaveLength(100);
+  trail.note(event('late'));
+  expect(trail.lost()).toBe(1);
+  expect(logged[0]?.fields).toMatchObject({ message: 'late' });
+});
+
+test('cuts texts that are too long for a record', async () => {
+  await trail.keep({ ...event('x'.repeat(100_000)), requestId: 'y'.repeat(100_000) });
+  const [record] = await records();
+  expect(record?.message).toHaveLength(1_000);
+  expect(record?.requestId.endsWith('…')).toBe(true);
+});
