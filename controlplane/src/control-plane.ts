@@ -38,6 +38,7 @@ import {
   identifyAgent,
   openIdentity,
 } from './identity/index.ts';
+import { PlanSweeper } from './plan/index.ts';
 import { createHost, createOperatorServices, type OperatorServices } from './rpc/index.ts';
 import { Sweeper, Workflows } from './workflow/index.ts';
 
@@ -125,6 +126,7 @@ async function startServices(
   const { retryDelayMs } = config.engine;
   const workflows = new Workflows({ ...platform, store, hosts, resyncIntervalMs, retryDelayMs });
   const sweeper = new Sweeper({ ...platform, store, workflows, retryDelayMs });
+  const plans = new PlanSweeper({ ...platform, store });
   const agentEndpoint = config.agents.advertise;
   const deps = { ...platform, store, hosts, identity, agentEndpoint, discovery, workflows, audit };
   const operatorServices = createOperatorServices(deps);
@@ -147,7 +149,8 @@ async function startServices(
   discovery.start();
   await workflows.start();
   await sweeper.start();
-  const stop = () => [sweeper, workflows, discovery, hosts].forEach((part) => part.stop());
+  plans.start();
+  const stop = () => [plans, sweeper, workflows, discovery, hosts].forEach((part) => part.stop());
   const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close(), stop];
   try {
     const operators = await serveOperators(config, platform, identity, operatorServices, audit);

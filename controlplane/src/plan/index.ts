@@ -3,9 +3,9 @@ export { addUsualDurations } from './durations.ts';
 export {
   isExpired,
   keepPlan,
+  PlanSweeper,
   planLifeMs,
   plansPerHostMax,
   readPlan,
   sweepPlans,
-  sweepRegularly,
 } from './plans.ts';

@@ -91,22 +91,29 @@ export async function sweepPlans(deps: PlanStore): Promise<number> {
   return over.length;
 }
 
-/** Sweeps now and from time to time, until it is cancelled. */
-export function sweepRegularly(deps: PlanStore & { readonly log: Log }): Cancel {
-  let cancel: Cancel = () => undefined;
-  let stopped = false;
-  const sweep = () => {
-    sweepPlans(deps)
-      .catch((error: unknown) => deps.log.warn({ error: String(error) }, 'plans were not swept'))
+/** Sweeps at its start, and from time to time. */
+export class PlanSweeper {
+  readonly #deps: PlanStore & { readonly log: Log };
+  #cancel: Cancel | undefined;
+  #stopped = false;
+
+  constructor(deps: PlanStore & { readonly log: Log }) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    const { clock, log } = this.#deps;
+    sweepPlans(this.#deps)
+      .catch((error: unknown) => log.warn({ error: String(error) }, 'plans were not swept'))
       .finally(() => {
-        if (!stopped) cancel = deps.clock.after(sweepIntervalMs, sweep);
+        if (!this.#stopped) this.#cancel = clock.after(sweepIntervalMs, () => this.start());
       });
-  };
-  sweep();
-  return () => {
-    stopped = true;
-    cancel();
-  };
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancel?.();
+  }
 }
 
 async function removeOldest(deps: PlanStore, hostUid: string): Promise<void> {
