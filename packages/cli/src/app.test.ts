@@ -54,6 +54,13 @@ describe('the command line', () => {
       'not both',
     ],
     [['host', 'adopt', 'h1'], '--to'],
+    [['host', 'diff', 'h1'], '--from'],
+    [
+      ['host', 'get', 'h1', '--at', 'noon'],
+      '--at is "noon"; it must be a time as 2026-01-31T12:00:00Z, or how long ago as 90s',
+    ],
+    [['host', 'history', 'h1', '--since', 'x'], '--since is "x"'],
+    [['audit', 'list', '--limit', '0'], '"0" is not allowed; it must be a whole number, 1 to'],
     [['host', 'service', 'h1'], 'give at least one --step'],
     [['host', 'provision', 'h1'], '--image'],
     [['abandoned', 'resolve', 'u1'], '--reason'],

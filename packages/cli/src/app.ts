@@ -1,6 +1,7 @@
 /** The command as a whole: its routes, its help, its words for errors. */
 import { buildApplication, buildRouteMap, run, type StricliProcess, text_en } from '@stricli/core';
 import { abandonedRoutes } from './commands/abandoned.ts';
+import { auditRoutes } from './commands/audit.ts';
 import { credentialRoutes } from './commands/credential.ts';
 import { erasureRoutes } from './commands/erasure.ts';
 import { fleetRoutes } from './commands/fleet.ts';
@@ -18,6 +19,7 @@ const routes = buildRouteMap({
     fleet: fleetRoutes,
     erasure: erasureRoutes,
     abandoned: abandonedRoutes,
+    audit: auditRoutes,
   },
   docs: {
     brief: 'Bare-metal hosts from racked and cabled to provably wiped',

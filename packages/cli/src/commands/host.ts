@@ -1,19 +1,11 @@
 /** rackwright host … */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import {
-  type HostRevision,
-  type HostSchema,
-  ListHostRevisionsResponseSchema,
-  ListHostsResponseSchema,
-  PowerAction,
-} from '@rackwright/api';
+import { type HostSchema, ListHostsResponseSchema, PowerAction } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../failure.ts';
 import { parseLabels, resourceName, type SharedFlags } from '../flags.ts';
-import { hostColumns, stateText } from '../output/host.ts';
+import { hostColumns } from '../output/host.ts';
 import { printJson, printTable } from '../output/show.ts';
-import type { Column } from '../output/table.ts';
-import { ago } from '../output/time.ts';
 import type { CliContext } from '../world.ts';
 import { allPages } from './calls.ts';
 import { showExplanation } from './explain.ts';
@@ -29,6 +21,7 @@ import {
   withHosts,
 } from './host-client.ts';
 import { cancelDelete, deleteHost, releaseHold } from './host-deletion.ts';
+import { diffHost, hostHistory } from './host-history.ts';
 import { planRoutes, startPlan } from './host-plan.ts';
 import { type SpecFlags, specFlags, specFrom } from './host-spec.ts';
 import {
@@ -44,6 +37,7 @@ import {
   unclaimHost,
 } from './host-use.ts';
 import { watchHost } from './host-watch.ts';
+import { pastFlag, pastTime } from './past-time.ts';
 
 const aliases = hostAliases;
 const createHost = buildCommand({
@@ -121,15 +115,23 @@ const listHosts = buildCommand({
 });
 
 const getHost = buildCommand({
-  docs: { brief: 'Show one host' },
-  parameters: { flags: hostFlags, positional: hostArgument, aliases },
-  async func(this: CliContext, flags: SharedFlags, id: string) {
-    const name = resourceName('hosts', id);
-    showHost(
-      this.world,
-      flags,
-      await withHosts(this.world, flags, (hosts) => hosts.getHost({ name })),
-    );
+  docs: { brief: 'Show one host, as it is or as it was' },
+  parameters: {
+    flags: {
+      ...hostFlags,
+      at: pastFlag('As it was then: 2026-01-31T12:00:00Z, or 2h for two hours ago'),
+    },
+    positional: hostArgument,
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags & { at?: string }, id: string) {
+    const { at } = flags;
+    const request = {
+      name: resourceName('hosts', id),
+      ...(at === undefined ? {} : { readTime: pastTime(this.world.clock, '--at', at) }),
+    };
+    const host = await withHosts(this.world, flags, (hosts) => hosts.getHost(request));
+    showHost(this.world, flags, host);
   },
 });
 
@@ -217,31 +219,6 @@ const powerRoutes = buildRouteMap({
   docs: { brief: 'Power of a host; refused while a run holds it' },
 });
 
-const history = buildCommand({
-  docs: { brief: 'Show what happened to a host, newest first' },
-  parameters: { flags: hostFlags, positional: hostArgument, aliases },
-  async func(this: CliContext, flags: SharedFlags, id: string) {
-    const name = resourceName('hosts', id);
-    const answer = await withHosts(this.world, flags, (hosts) => hosts.listHostRevisions({ name }));
-    if (flags.output === 'json') {
-      printJson(this.world, ListHostRevisionsResponseSchema, answer);
-      return;
-    }
-    const { clock } = this.world;
-    const columns: Column<HostRevision>[] = [
-      { title: 'WHEN', value: ({ time }) => ago(clock, time) },
-      { title: 'WHO', value: ({ actor }) => actor, dropOrder: 1 },
-      {
-        title: 'STATE',
-        value: ({ host }) => (host === undefined ? '' : stateText(host)),
-        dropOrder: 2,
-      },
-      { title: 'WHY', value: ({ cause }) => cause, widthMin: 20 },
-    ];
-    printTable(this.world, columns, answer.revisions);
-  },
-});
-
 /** All commands on hosts. */
 export const hostRoutes = buildRouteMap({
   routes: {
@@ -262,7 +239,8 @@ export const hostRoutes = buildRouteMap({
     release: releaseHost,
     rescue: rescueHost,
     adopt: adoptHost,
-    history,
+    history: hostHistory,
+    diff: diffHost,
     plan: planRoutes,
     start: startPlan,
     abort: abortRun,
