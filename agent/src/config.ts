@@ -46,6 +46,8 @@ export interface AgentConfig {
     readonly kernel: string;
     readonly initrd: string;
     readonly kernelArguments: readonly string[];
+    /** Of the hosts that boot it: images of commands are fetched for it. */
+    readonly architecture: (typeof architectures)[number];
     /** Where runners dial in. */
     readonly address: string;
     readonly port: number;
@@ -58,6 +60,8 @@ export interface AgentConfig {
     /** Whose flag a boot override carries. */
     readonly firmware: Firmware;
   };
+  /** Images of commands are kept below the state folder, so many bytes of them. */
+  readonly imageCacheBytesMax: number;
   /** What is told of hosts that netboot without an order. */
   readonly netboots: NetbootWatchLimits;
   /** For tests only: SIGKILL at a crash point, to this process or the one in `pidFile`. */
@@ -83,6 +87,7 @@ export function parseConfig(text: string): AgentConfig {
     files: reader.sections('files', readFile),
     runner: reader.section('runner', readRunner),
     bmc: reader.section('bmc', readBmc),
+    imageCacheBytesMax: reader.whole('imageCacheBytesMax', imageCacheBytes, 8 * gibibyte),
     netboots: reader.section('netboots', readNetboots),
     ...optional('crashAt', reader.optionalSection('crashAt', readCrash)),
   };
@@ -91,6 +96,9 @@ export function parseConfig(text: string): AgentConfig {
 }
 
 const platforms = ['bios', 'uefiX64', 'uefiIa32', 'uefiArm64'] as const;
+const architectures = ['amd64', 'arm64'] as const;
+const gibibyte = 1024 ** 3;
+const imageCacheBytes = [0, 1024 * gibibyte] as const;
 const levels = ['debug', 'info', 'warn', 'error'] as const;
 /** 0 lets the system choose. */
 const ports = [0, 65_535] as const;
@@ -118,6 +126,7 @@ function readRunner(reader: ConfigReader): AgentConfig['runner'] {
     kernel: reader.text('kernel', 'vmlinuz'),
     initrd: reader.text('initrd', 'initrd'),
     kernelArguments: reader.texts('kernelArguments', []),
+    architecture: reader.oneOf('architecture', architectures, 'amd64'),
     ...readListen(reader, 7443),
   };
 }

@@ -10,6 +10,7 @@ import { type BmcPlatform, createBmcDrivers } from './bmc-drivers.ts';
 import type { BootMemory } from './boot/index.ts';
 import type { AgentConfig } from './config.ts';
 import { Discovery } from './discovery/index.ts';
+import type { Images } from './images/index.ts';
 import { Journal } from './journal/index.ts';
 import { type NetbootSighting, NetbootWatch } from './netboot-watch.ts';
 import { createExecutor } from './operations/index.ts';
@@ -31,6 +32,10 @@ export interface CoreParts
   readonly transport: Transport;
   readonly signer: EvidenceSigner;
   readonly agentVersion: string;
+  /** Absent: commands that come in images are not run here. */
+  readonly images?: Images;
+  /** Where runners fetch images, "host:port"; absent or empty: nowhere. */
+  readonly imageEndpoint?: () => string;
 }
 
 export interface AgentCore {
@@ -76,6 +81,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     limits: config.netboots,
   });
   const drivers = createBmcDrivers(config.bmc, parts);
+  const images = parts.images && { images: { images: parts.images, clock } };
   const looks = new PowerSync({ clock, random, log, drivers, session, orders: desk });
   return {
     session,
@@ -86,7 +92,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
       watch.observe(sighting);
       if (sighting.hostUid !== undefined) desk.sawNetboot(sighting.hostUid);
     },
-    start: () => session.start(createExecutor({ drivers, orders: desk }), looks),
+    start: () => session.start(createExecutor({ drivers, orders: desk, ...images }), looks),
     stop: () => {
       session.stop();
       watch.stop();
@@ -101,7 +107,7 @@ function withDiscovery(memory: BootMemory, discovery: Discovery): BootMemory {
 }
 
 function makeGateway(
-  { clock, log, random }: CoreParts,
+  { clock, log, random, imageEndpoint }: CoreParts,
   session: AgentSession,
   desk: RunnerDesk,
   discovery: Discovery,
@@ -121,6 +127,7 @@ function makeGateway(
       runnerReady: (hostUid, runnerReady) => session.publishFacts(hostUid, { runnerReady }),
       runnerGone: (hostUid, runnerSession) => session.runnerGone(hostUid, runnerSession),
     },
+    ...(imageEndpoint === undefined ? {} : { imageEndpoint }),
     limits: defaultGatewayLimits,
   });
 }

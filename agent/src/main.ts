@@ -10,9 +10,11 @@ import {
   nodeExec,
   nodeHttp,
   nodeHttpClient,
+  nodeLargeFiles,
   nodeLog,
   nodeRandom,
   nodeUdp,
+  nodeWebClient,
 } from '@rackwright/platform/node';
 import { parseArguments, usage } from './arguments.ts';
 import { type AgentConfig, parseConfig } from './config.ts';
@@ -82,6 +84,8 @@ async function run(config: AgentConfig): Promise<void> {
     udp: nodeUdp(),
     http: nodeHttp(),
     httpClient: nodeHttpClient(),
+    webClient: nodeWebClient(),
+    largeFiles: nodeLargeFiles(),
     log,
     crashPoint: makeCrashPoint(config.crashAt),
   };

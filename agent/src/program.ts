@@ -12,14 +12,17 @@ import type {
   Exec,
   Http,
   HttpClient,
+  LargeFiles,
   Log,
   Random,
   Udp,
+  WebClient,
 } from '@rackwright/platform';
 import { type BootServices, startBoot } from './boot/index.ts';
 import type { AgentConfig } from './config.ts';
 import { type AgentCore, openCore } from './core.ts';
 import { type AgentIdentity, IdentityFiles, IdentityRenewal, readKey } from './identity/index.ts';
+import { BlobCache, Images } from './images/index.ts';
 import { type BootCertificate, loadBootCertificate } from './runner-gateway/index.ts';
 import { grpcTransport } from './session/index.ts';
 import { agentVersion } from './version.ts';
@@ -33,6 +36,8 @@ export interface Platform {
   readonly udp: Udp;
   readonly http: Http;
   readonly httpClient: HttpClient;
+  readonly webClient: WebClient;
+  readonly largeFiles: LargeFiles;
   readonly log: Log;
   readonly crashPoint: CrashPoint;
 }
@@ -43,6 +48,8 @@ export interface RunningAgent {
   stop(): Promise<void>;
 }
 
+const ownerOnlyFolder = 0o700;
+
 /** Starts everything; rejects with what is wrong and what would be right. */
 export async function startAgent(config: AgentConfig, platform: Platform): Promise<RunningAgent> {
   const { clock, disk, log, random } = platform;
@@ -52,11 +59,14 @@ export async function startAgent(config: AgentConfig, platform: Platform): Promi
     throw new Error(`this agent has no identity in ${config.stateFolder}: join it first`);
   }
   const renewal = new IdentityRenewal({ clock, random, log, files }, identity);
-  const core = await openAgentCore(config, platform, renewal, identity);
+  const served = { port: config.http.port };
+  const images = await openImages(config, platform);
+  const core = await openAgentCore(config, platform, renewal, identity, images, served);
   const certificate = await loadBootCertificate(disk, random, `${config.stateFolder}/gateway.json`);
   const { address, port } = config.runner;
   const gateway = await core.gateway.listen(address, port, certificate);
-  const boot = await startBootPath(config, platform, core, certificate, gateway.port);
+  const boot = await startBootPath(config, platform, core, certificate, gateway.port, images);
+  served.port = boot.httpPort;
   await core.start();
   renewal.start();
   const ports = { gateway: gateway.port, http: boot.httpPort, tftp: boot.tftpPort };
@@ -76,6 +86,9 @@ function openAgentCore(
   platform: Platform,
   renewal: IdentityRenewal,
   identity: AgentIdentity,
+  images: Images,
+  /** 0 until it is known. */
+  served: { readonly port: number },
 ): Promise<AgentCore> {
   const transport = grpcTransport(() => {
     const { agentEndpoint, caCertificatePem, certificatePem, privateKeyPem } = renewal.current();
@@ -83,7 +96,22 @@ function openAgentCore(
     return { target: agentEndpoint, caPem: caCertificatePem, own };
   });
   const signer = readKey(identity.privateKeyPem);
-  return openCore({ ...platform, config, transport, signer, agentVersion });
+  const imageEndpoint = (): string =>
+    served.port === 0 ? '' : `${config.serverAddress}:${served.port}`;
+  return openCore({
+    ...platform,
+    ...{ config, transport, signer, agentVersion, images, imageEndpoint },
+  });
+}
+
+async function openImages(
+  { stateFolder, imageCacheBytesMax: bytesMax, runner: { architecture } }: AgentConfig,
+  { clock, disk, largeFiles: files, log, webClient: web }: Platform,
+): Promise<Images> {
+  const folder = `${stateFolder}/images`;
+  await disk.makeFolder(folder, ownerOnlyFolder);
+  const cache = await BlobCache.open({ files, clock, log, folder, bytesMax });
+  return new Images({ cache, web, architecture });
 }
 
 function startBootPath(
@@ -92,6 +120,7 @@ function startBootPath(
   core: AgentCore,
   certificate: BootCertificate,
   gatewayPort: number,
+  images: Images,
 ): Promise<BootServices> {
   const { serverAddress, tftp, loaders, loaderFiles, files, runner } = config;
   const leasesPath = `${config.stateFolder}/dhcp-leases`;
@@ -106,6 +135,7 @@ function startBootPath(
     },
     {
       ...{ udp, http, disk, clock, log, memory: core.bootMemory },
+      imageBlob: (hex) => images.blob(hex),
       openDiscovery: (mac) => core.openDiscovery(mac),
       onNetboot: (sighting) => core.onNetboot(sighting),
     },

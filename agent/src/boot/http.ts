@@ -22,6 +22,8 @@ export interface BootHttpOptions {
   /** Files by name; those in memory are boot loaders, which start nothing by themselves. */
   readonly files: ReadonlyMap<string, ServedFile>;
   readonly runner: RunnerBootConfig;
+  /** Blobs of images by the hex of their SHA-256; absent: none are served. */
+  readonly imageBlob?: (hex: string) => { path: string; sizeBytes: number } | undefined;
   readonly limits: HttpLimits;
 }
 
@@ -76,6 +78,10 @@ class BootPages {
         return this.#hostFile(request, target.mac, target.name);
       case 'file':
         return this.#file(request, this.#options.files.get(target.name));
+      case 'blob': {
+        const blob = this.#options.imageBlob?.(target.hex);
+        return this.#file(request, blob && { kind: 'disk', ...blob });
+      }
       case 'malformed':
         return refusal(400);
       case 'nothing':

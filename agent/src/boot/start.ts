@@ -27,6 +27,8 @@ export interface BootDependencies {
   readonly openDiscovery?: (mac: string) => void;
   /** Told, synchronously, of what keeps hosts from their addresses; all of it is logged as well. */
   readonly onDhcpFault?: (fault: DhcpFault) => void;
+  /** Blobs of images by the hex of their SHA-256; absent: none are served. */
+  readonly imageBlob?: (hex: string) => { path: string; sizeBytes: number } | undefined;
 }
 
 export interface BootServices {
@@ -44,7 +46,7 @@ export async function startBoot(
   dependencies: BootDependencies,
 ): Promise<BootServices> {
   checkBootConfig(config);
-  const { udp, http, disk, clock, log } = dependencies;
+  const { udp, http, disk, clock, log, imageBlob } = dependencies;
   const files = await openFiles(disk, config);
   const gate = makeGate(dependencies);
   const closers: (() => void | Promise<void>)[] = [];
@@ -59,6 +61,7 @@ export async function startBoot(
       files: files.all,
       runner: config.runner,
       limits: httpLimitsOf(config),
+      ...(imageBlob === undefined ? {} : { imageBlob }),
     };
     const urls = (): BootUrls => bootUrls(config.serverAddress, httpShell.port);
     const httpShell = await startHttp(http, config.http, pages, urls);

@@ -20,6 +20,8 @@ export type BootTarget =
   | { readonly kind: 'hostFile'; readonly mac: string; readonly name: string }
   /** A file without a host: loaders, kernel and ramdisk hold no secret. */
   | { readonly kind: 'file'; readonly name: string }
+  /** A blob of an image, by the hex of its SHA-256: whoever knows that may have it. */
+  | { readonly kind: 'blob'; readonly hex: string }
   | { readonly kind: 'malformed' }
   | { readonly kind: 'nothing' };
 
@@ -31,6 +33,9 @@ export function parseTarget(target: string): BootTarget {
   if (more.length > 0) return { kind: 'nothing' };
   if (first === 'files' && second !== undefined && third === undefined) {
     return { kind: 'file', name: second };
+  }
+  if (first === 'v2' && second === 'blobs' && third === 'sha256' && fourth !== undefined) {
+    return { kind: 'blob', hex: fourth };
   }
   if (first !== 'boot' || second === undefined || third === undefined) return { kind: 'nothing' };
   const mac = canonicalMac(second);

@@ -7,6 +7,7 @@ import type { FinalResult } from '@rackwright/results';
 import type { RunnerOrders } from '../runner-gateway/index.ts';
 import type { ExecutedKind, Executor, OperationContext } from '../session/index.ts';
 import { type BmcDrivers, bmcAddress, failure } from './bmc-access.ts';
+import type { CommandImages } from './command-image.ts';
 import { inspect } from './inspect.ts';
 import { outOfBandSteps, runOutOfBand } from './out-of-band.ts';
 import { runStep } from './run-step.ts';
@@ -19,6 +20,8 @@ export { bmcIdentityDifference } from './bmc-identity.ts';
 export interface ExecutorParts {
   readonly drivers: BmcDrivers;
   readonly orders: RunnerOrders;
+  /** Absent: commands that come in images are not run here. */
+  readonly images?: CommandImages;
 }
 
 const operationKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep'] as const;
@@ -26,7 +29,7 @@ const operationKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep'] as con
 /** Hosts whose BMC address is remembered, so that Forget can drop its governor. */
 const bmcAddressesMax = 10_000;
 
-export function createExecutor({ drivers, orders }: ExecutorParts): Executor {
+export function createExecutor({ drivers, orders, images }: ExecutorParts): Executor {
   const bmcOfHost = new Map<string, { address: string; port: number }>();
   const remember = (operation: agent.Operation, access: agent.BmcAccess | undefined): void => {
     if (access === undefined || bmcOfHost.size >= bmcAddressesMax) return;
@@ -51,7 +54,7 @@ export function createExecutor({ drivers, orders }: ExecutorParts): Executor {
             remember(operation, kind.value.bmc);
             return runOutOfBand(drivers, kind.value, context);
           }
-          return runStep(orders, operation, kind.value, context);
+          return runStep(orders, operation, kind.value, context, images);
         case 'cancel':
         case undefined:
           return Promise.resolve(unsupported(operation));

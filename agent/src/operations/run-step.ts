@@ -3,22 +3,27 @@ import type { FinalResult } from '@rackwright/results';
 import type { RunnerOrders } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
+import { type CommandImages, withImage } from './command-image.ts';
 
 /**
  * Runs one in-band step in the runner that the boot operation started. A step that this runner
- * did not name in its Hello is not sent to it (R8).
+ * did not name in its Hello is not sent to it (R8); an image that it needs is here before.
  */
 export async function runStep(
   orders: RunnerOrders,
   operation: agent.Operation,
   request: agent.RunStep,
   context: OperationContext,
+  images: CommandImages | undefined,
 ): Promise<FinalResult> {
   const steps = orders.stepsOf(request.bootOperationId);
   if (steps !== undefined && !steps.includes(request.step)) {
     const known = steps.length === 0 ? 'none' : steps.join(', ');
     return failure('unsupported', `the runner has no step ${request.step}; it has ${known}`);
   }
-  const order = { case: 'runStep', value: request } as const;
-  return orders.run({ operation, bootOperationId: request.bootOperationId, order }, context);
+  const value = request;
+  const { bootOperationId, image } = request;
+  const run = (): Promise<FinalResult> =>
+    orders.run({ operation, bootOperationId, order: { case: 'runStep', value } }, context);
+  return image === undefined ? run() : withImage(images, image, request.step, context, run);
 }

@@ -1,9 +1,16 @@
 import { generateKeyPairSync, sign, verify } from 'node:crypto';
 import { connect as connectPlain } from 'node:net';
 import { create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, connect, createClient, fetchPinnedCertificate, runner } from '@rackwright/api';
+import {
+  agent,
+  connect,
+  createClient,
+  fetchPinnedCertificate,
+  InventorySchema,
+  runner,
+} from '@rackwright/api';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
-import type { FinalResult } from '@rackwright/results';
+import { type FinalResult, resultToWire } from '@rackwright/results';
 import { afterEach, describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../journal/testing/disk.ts';
 import type { BootGrant, OperationContext } from '../session/index.ts';
@@ -39,6 +46,7 @@ async function startGateway(helloTimeoutMs = defaultGatewayLimits.helloTimeoutMs
   };
   const grants = new Map([[token, grant]]);
   const facts: string[] = [];
+  const found: string[] = [];
   const desk = new RunnerDesk({
     clock,
     log: quietLog,
@@ -53,6 +61,13 @@ async function startGateway(helloTimeoutMs = defaultGatewayLimits.helloTimeoutMs
     log: quietLog,
     desk,
     limits: { ...defaultGatewayLimits, helloTimeoutMs },
+    strangers: {
+      linked: () => undefined,
+      unlinked: () => undefined,
+      isAwaited: () => found.length === 0,
+      found: (id, { system }, bmc) => found.push(`${id} ${system?.serial} ${bmc}`),
+      failed: (id, why) => found.push(`${id} ${why}`),
+    },
     grants: {
       byToken: (asked) => grants.get(asked),
       bind: async (_operationId, publicKey) => {
@@ -68,7 +83,7 @@ async function startGateway(helloTimeoutMs = defaultGatewayLimits.helloTimeoutMs
   const certificate = await loadBootCertificate(memoryDisk(), random, '/gateway.json');
   const server = await gateway.listen('127.0.0.1', 0, certificate);
   closers.push(() => server.close());
-  return { certificate, desk, facts, grants, port: server.port, signer };
+  return { certificate, desk, facts, found, grants, port: server.port, signer };
 }
 
 type Rig = Awaited<ReturnType<typeof startGateway>>;
@@ -134,7 +149,7 @@ const context: OperationContext = {
   closeGrants: async () => {},
 };
 
-function runErase(desk: RunnerDesk, id: string): Promise<FinalResult> {
+function runErase(desk: RunnerDesk, id: string, waitMs?: number): Promise<FinalResult> {
   const value = create(agent.RunStepSchema, {
     step: 'deploy.erase_devices',
     destructive: true,
@@ -142,7 +157,8 @@ function runErase(desk: RunnerDesk, id: string): Promise<FinalResult> {
   });
   const kind = { case: 'runStep', value } as const;
   const operation = create(agent.OperationSchema, { id, hostUid: 'uid-1', kind });
-  return desk.run({ operation, bootOperationId: 'boot-1', order: kind }, context);
+  const within = waitMs === undefined ? context : { ...context, remainingMs: () => waitMs };
+  return desk.run({ operation, bootOperationId: 'boot-1', order: kind }, within);
 }
 
 describe('the gateway for runners', () => {
@@ -176,6 +192,30 @@ describe('the gateway for runners', () => {
       type: 'unsupported',
       message: expect.stringContaining('rescue'),
     });
+  });
+
+  test('asks the runner of a machine that is no host for its inventory, and for nothing else', async () => {
+    const rig = await startGateway();
+    const grant = rig.grants.get(token);
+    if (grant === undefined) throw new Error('no grant');
+    rig.grants.set(token, { ...grant, hostUid: '', discovery: true });
+    const link = await dial(rig);
+    const accepted = await sayHello(link, runnerKey(), { bmcAddress: '192.0.2.1' });
+    expect(accepted.case).toBe('accepted');
+    const order = await link.next();
+    if (order.case !== 'order') throw new Error(`expected an order, got ${order.case}`);
+    const { operationId, kind } = order.value;
+    expect([operationId, kind.case]).toEqual(['boot-1', 'inspect']);
+    const inventory = create(InventorySchema, { system: { serial: 'S1' } });
+    const observations = create(agent.ObservationsSchema, { inventory });
+    const result = resultToWire({ kind: 'complete', observations });
+    const value = create(agent.ReportSchema, { operationId, result });
+    link.send({ case: 'report', value });
+    expect((await link.next()).case).toBe('reportReceived');
+    expect(rig.found).toEqual(['boot-1 S1 192.0.2.1']);
+    expect(rig.facts, 'no fact is told of it').toEqual([]);
+    expect(rig.desk.stepsOf('boot-1'), 'no order can reach it').toBeUndefined();
+    expect(await runErase(rig.desk, 'op-1', 0)).toMatchObject({ cause: 'runnerAway' });
   });
 
   test('refuses every other key, unknown tokens, bad proofs and too old kernels', async () => {

@@ -58,6 +58,8 @@ export interface GatewayParts {
   readonly desk: RunnerDesk;
   /** Takes what runners of machines that are no hosts find; without it there are none. */
   readonly strangers?: StrangerDesk;
+  /** Where runners fetch images, "host:port"; absent or empty: nowhere. */
+  readonly imageEndpoint?: () => string;
   readonly limits: GatewayLimits;
 }
 
@@ -169,7 +171,8 @@ export class RunnerGateway {
       close: () => outgoing.end(),
     };
     log.info({ host: hostName, operation: bootOperationId, runnerSession }, 'runner connected');
-    yield { message: { case: 'accepted', value: { runnerSession, hostName } } };
+    const imageEndpoint = this.#parts.imageEndpoint?.() ?? '';
+    yield { message: { case: 'accepted', value: { runnerSession, hostName, imageEndpoint } } };
     desk.attach(link);
     // One that a step takes away is there, but takes nothing any more.
     if (grant.handedOff === undefined) {

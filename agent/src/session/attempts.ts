@@ -323,6 +323,8 @@ export class Attempts {
     if (!withBmc && kind.case !== 'runStep') return;
     const name = kind.value.bmc?.credential ?? '';
     if (name !== '') this.#deps.credentials.noteUse(name, hostUid);
+    const ofImage = kind.case === 'runStep' ? (kind.value.image?.credential ?? '') : '';
+    if (ofImage !== '') this.#deps.credentials.noteUse(ofImage, hostUid);
   }
 
   #contextDependencies() {

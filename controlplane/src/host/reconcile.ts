@@ -18,6 +18,7 @@ import { isAway, type RecordWriter, readRecord, writeRecord } from '../records/i
 import { logChange } from './change-log.ts';
 import { sendCancel, sendForget, sendOperation, writeEvidence, writeFacts } from './effects.ts';
 import { explainHost } from './explain.ts';
+import { FinishedRuns } from './finished-runs.ts';
 import { HostIndex, rackIdOf } from './host-index.ts';
 import { Limits } from './limits.ts';
 import { step } from './machine.ts';
@@ -80,6 +81,7 @@ const roundsMax = 16;
 export class Hosts {
   readonly #deps: HostsDependencies;
   readonly #writer: RecordWriter;
+  readonly #finished: FinishedRuns;
   readonly #queues = new Map<string, Promise<unknown>>();
   readonly #wakes = new Map<string, Cancel>();
   readonly #progress = new StepProgress();
@@ -94,6 +96,7 @@ export class Hosts {
   constructor(deps: HostsDependencies) {
     this.#deps = deps;
     this.#writer = { store: deps.store, random: deps.random };
+    this.#finished = new FinishedRuns(deps);
     this.#usual = new UsualDurations(deps, this.#index);
     this.#waits = new WaitLog(deps.log);
     this.#limits = new Limits(deps, this.#index, (hostId) => this.wake(hostId));
@@ -306,6 +309,7 @@ export class Hosts {
     }
     if (equals(wire.HostRecordSchema, before, outcome.record)) return revision;
     const schema = wire.HostRecordSchema;
+    await this.#finished.keepBefore(before, outcome.record);
     const written = await writeRecord(this.#writer, schema, key, outcome.record, revision);
     if (written.kind === 'conflict') return undefined;
     if (event.kind === 'report') this.#deps.crashPoint('cp.reportStored');
@@ -313,6 +317,7 @@ export class Hosts {
       this.#deps.crashPoint('cp.operationStored');
     }
     logChange(this.#deps.log, before, outcome.record);
+    await this.#finished.keepAfter(outcome.record);
     return written.revision;
   }
 

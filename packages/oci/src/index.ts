@@ -10,6 +10,7 @@ export {
   type Descriptor,
   type ImageConfig,
   type ImageIndex,
+  type IndexEntry,
   type Layer,
   type Manifest,
   manifestBytesMax,

@@ -1,0 +1,312 @@
+/**
+ * Blobs of images on the agent's disk, by digest. All of it may be lost: it is fetched again.
+ *
+ * B1 A file has its final name only after its digest was found right and its bytes are durable: no
+ *    crash leaves a part that is taken for the whole. A part that was left is hashed and gone on
+ *    with; one that leads to another digest is begun anew.
+ * B2 A blob of an earlier life is hashed once before it is used in this one.
+ * B3 The files together, parts and what is on its way included, have at most `bytesMax` bytes. Who
+ *    was not used for the longest time goes first; what is held stays.
+ * B4 A blob that several want is fetched once; it is given up when none of them wants it any more.
+ */
+import {
+  type BlobSource,
+  type Descriptor,
+  type Digest,
+  hexOf,
+  isOciError,
+  OciError,
+  parseDigest,
+  verifiedBlob,
+} from '@rackwright/oci';
+import type { Clock, LargeFiles, Log } from '@rackwright/platform';
+
+export interface BlobCacheParts {
+  readonly files: LargeFiles;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** A folder of its own; exists. */
+  readonly folder: string;
+  readonly bytesMax: number;
+}
+
+/** A blob that is here, for whoever serves it. */
+export interface BlobFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+}
+
+type Wanted = Pick<Descriptor, 'digest' | 'sizeBytes'>;
+
+interface Entry {
+  readonly sizeBytes: number;
+  usedAtMs: number;
+  /** Its bytes were hashed in this life (B2). */
+  isProved: boolean;
+  holds: number;
+}
+
+interface Fetching {
+  readonly sizeBytes: number;
+  readonly done: Promise<void>;
+  readonly stop: AbortController;
+  readonly listeners: Set<(bytes: number) => void>;
+}
+
+const partSuffix = '.part';
+/** However small they are. */
+const blobsMax = 10_000;
+
+export class BlobCache {
+  readonly #parts: BlobCacheParts;
+  readonly #entries = new Map<Digest, Entry>();
+  readonly #fetching = new Map<Digest, Fetching>();
+  /** Parts that an earlier life or a failure left, and their sizes. */
+  readonly #left = new Map<Digest, number>();
+
+  private constructor(parts: BlobCacheParts) {
+    this.#parts = parts;
+  }
+
+  /** Takes up what is in the folder. */
+  static async open(parts: BlobCacheParts): Promise<BlobCache> {
+    const cache = new BlobCache(parts);
+    await cache.#load();
+    return cache;
+  }
+
+  /** Largest image that fits at all. */
+  get bytesMax(): number {
+    return this.#parts.bytesMax;
+  }
+
+  /** The blob, if it is here whole. */
+  find(digest: Digest): BlobFile | undefined {
+    const entry = this.#entries.get(digest);
+    return entry && { path: this.#path(digest), sizeBytes: entry.sizeBytes };
+  }
+
+  /** Its bytes, of a blob that is held. */
+  read(digest: Digest): AsyncIterable<Uint8Array> {
+    return this.#parts.files.read(this.#path(digest));
+  }
+
+  /** True when the blob is here whole, or now held; see `hold`. */
+  async holdIfHere(digest: Digest): Promise<boolean> {
+    const entry = this.#entries.get(digest);
+    if (entry === undefined) return false;
+    entry.holds += 1;
+    if (await this.#prove(digest, entry)) return true;
+    this.#entries.delete(digest);
+    await this.#parts.files.remove(this.#path(digest));
+    return false;
+  }
+
+  /**
+   * Fetches the blob if it is not here, and keeps it until `release`. Rejects with `OciError`, and
+   * then holds nothing.
+   */
+  async hold(
+    wanted: Wanted,
+    source: BlobSource,
+    signal: AbortSignal,
+    onBytes: (bytes: number) => void,
+  ): Promise<void> {
+    const { digest } = wanted;
+    while (!(await this.holdIfHere(digest))) {
+      if (signal.aborted) throw new OciError('unreachable', 'given up');
+      const fetching = this.#fetching.get(digest) ?? this.#begin(wanted, source);
+      // One that the last who wanted it has left is not joined but waited out.
+      if (fetching.stop.signal.aborted) await fetching.done.catch(() => {});
+      else await this.#follow(fetching, signal, onBytes);
+    }
+  }
+
+  /** Ends one `hold`. */
+  release(digest: Digest): void {
+    const entry = this.#entries.get(digest);
+    if (entry !== undefined && entry.holds > 0) entry.holds -= 1;
+  }
+
+  async #load(): Promise<void> {
+    const { files, folder, log } = this.#parts;
+    for (const { name, sizeBytes, usedAtMs } of await files.list(folder)) {
+      const isPart = name.endsWith(partSuffix);
+      const hex = isPart ? name.slice(0, -partSuffix.length) : name;
+      const digest = parseDigest(`sha256:${hex}`);
+      if (digest === undefined) continue;
+      if (isPart) this.#left.set(digest, sizeBytes);
+      else this.#entries.set(digest, { sizeBytes, usedAtMs, isProved: false, holds: 0 });
+    }
+    // The limit may have been lowered.
+    await this.#makeRoom();
+    if (this.#entries.size > 0) log.debug({ blobs: this.#entries.size }, 'image cache');
+  }
+
+  /** B2. What cannot be read is as good as wrong. */
+  async #prove(digest: Digest, entry: Entry): Promise<boolean> {
+    const { clock, files, log } = this.#parts;
+    const nowMs = clock.nowMs();
+    entry.usedAtMs = nowMs;
+    try {
+      if (!entry.isProved) {
+        const { sizeBytes } = entry;
+        const already = this.read(digest);
+        for await (const _ of verifiedBlob(nowhere, { digest, sizeBytes }, { already }));
+        entry.isProved = true;
+      }
+      await files.touch(this.#path(digest), nowMs);
+      return true;
+    } catch (error) {
+      log.warn({ blob: digest, error: String(error) }, 'a cached blob was damaged; dropped it');
+      return false;
+    }
+  }
+
+  #begin(wanted: Wanted, source: BlobSource): Fetching {
+    const { digest, sizeBytes } = wanted;
+    const stop = new AbortController();
+    const listeners = new Set<(bytes: number) => void>();
+    // What is in the map counts for the room, so it is there before room is made (B3).
+    const started = Promise.withResolvers<void>();
+    const done = started.promise
+      .then(() => this.#makeRoom())
+      .then(() => this.#fetch(wanted, source, stop.signal, listeners))
+      .finally(() => this.#fetching.delete(digest));
+    const fetching: Fetching = { sizeBytes, done, stop, listeners };
+    this.#fetching.set(digest, fetching);
+    started.resolve();
+    return fetching;
+  }
+
+  /** Waits with the others; the last one that goes stops it (B4). */
+  async #follow(
+    { done, listeners, stop }: Fetching,
+    signal: AbortSignal,
+    onBytes: (bytes: number) => void,
+  ): Promise<void> {
+    const listener = (bytes: number): void => onBytes(bytes);
+    listeners.add(listener);
+    const gone = Promise.withResolvers<never>();
+    const leave = (): void => {
+      listeners.delete(listener);
+      if (listeners.size === 0) stop.abort();
+      gone.reject(new OciError('unreachable', 'given up'));
+    };
+    signal.addEventListener('abort', leave, { once: true });
+    gone.promise.catch(() => {});
+    try {
+      if (signal.aborted) leave();
+      await Promise.race([done, gone.promise]);
+    } finally {
+      signal.removeEventListener('abort', leave);
+      listeners.delete(listener);
+    }
+  }
+
+  /** B1. */
+  async #fetch(
+    wanted: Wanted,
+    source: BlobSource,
+    signal: AbortSignal,
+    listeners: ReadonlySet<(bytes: number) => void>,
+  ): Promise<void> {
+    const { clock, files } = this.#parts;
+    const { digest, sizeBytes } = wanted;
+    const path = `${this.#path(digest)}${partSuffix}`;
+    const tell = (bytes: number): void => {
+      for (const listener of listeners) listener(bytes);
+    };
+    let hadPart: boolean;
+    do {
+      hadPart = await this.#write(path, wanted, source, signal, tell);
+    } while (hadPart);
+    await files.rename(path, this.#path(digest));
+    this.#left.delete(digest);
+    const usedAtMs = clock.nowMs();
+    this.#entries.set(digest, { sizeBytes, usedAtMs, isProved: true, holds: 0 });
+  }
+
+  /** True when what an earlier life left was of no use and it has to be begun anew. */
+  async #write(
+    path: string,
+    wanted: Wanted,
+    source: BlobSource,
+    signal: AbortSignal,
+    tell: (bytes: number) => void,
+  ): Promise<boolean> {
+    const { files } = this.#parts;
+    const part = await files.openPart(path);
+    let bytes = part.sizeBytes;
+    try {
+      if (bytes > wanted.sizeBytes) {
+        await part.empty();
+        bytes = 0;
+      }
+      const already = bytes > 0 ? { already: files.read(path) } : {};
+      for await (const piece of verifiedBlob(source, wanted, { ...already, signal })) {
+        await part.write(piece);
+        bytes += piece.length;
+        tell(bytes);
+      }
+      await part.sync();
+      return false;
+    } catch (error) {
+      this.#left.set(wanted.digest, bytes);
+      if (!isOciError(error, 'digestMismatch')) throw error;
+      await part.empty();
+      this.#left.set(wanted.digest, 0);
+      if (part.sizeBytes === 0) throw error;
+      return true;
+    } finally {
+      await part.close();
+    }
+  }
+
+  /** B3: drops what is not needed until all of it fits. */
+  async #makeRoom(): Promise<void> {
+    const { bytesMax, files } = this.#parts;
+    for (const [digest, sizeBytes] of [...this.#left]) {
+      if (this.#fits()) return;
+      if (this.#fetching.has(digest) || sizeBytes === 0) continue;
+      this.#left.delete(digest);
+      await files.remove(`${this.#path(digest)}${partSuffix}`);
+    }
+    const oldest = [...this.#entries].sort(([, a], [, b]) => a.usedAtMs - b.usedAtMs);
+    for (const [digest, entry] of oldest) {
+      if (this.#fits()) return;
+      if (entry.holds > 0) continue;
+      this.#entries.delete(digest);
+      await files.remove(this.#path(digest));
+    }
+    if (this.#fits()) return;
+    const message = `the image cache of ${bytesMax} bytes is full of images that are in use`;
+    throw new OciError('unreachable', message);
+  }
+
+  #fits(): boolean {
+    const blobs = this.#entries.size + this.#fetching.size;
+    return blobs <= blobsMax && this.#used() <= this.#parts.bytesMax;
+  }
+
+  #used(): number {
+    let bytes = 0;
+    for (const { sizeBytes } of this.#entries.values()) bytes += sizeBytes;
+    for (const { sizeBytes } of this.#fetching.values()) bytes += sizeBytes;
+    for (const [digest, sizeBytes] of this.#left) {
+      if (!this.#fetching.has(digest)) bytes += sizeBytes;
+    }
+    return bytes;
+  }
+
+  #path(digest: Digest): string {
+    return `${this.#parts.folder}/${hexOf(digest)}`;
+  }
+}
+
+/** Whoever is whole needs nothing more. */
+const nowhere: BlobSource = {
+  open: async () => {
+    throw new OciError('digestMismatch', 'it is shorter than it was');
+  },
+};

@@ -1,0 +1,187 @@
+/**
+ * Images for commands: fetched by digest into the cache, and held while a runner may ask for them.
+ *
+ * 1. A reference without a digest is not fetched: what runs is what was named.
+ * 2. Everything is checked that can be before the runner is disturbed: manifest, configuration,
+ *    sizes, and every blob's digest.
+ */
+import {
+  type Architecture,
+  type BlobSource,
+  choosePlatform,
+  configBytesMax,
+  type Descriptor,
+  type Digest,
+  type ImageIndex,
+  type IndexEntry,
+  type Manifest,
+  OciError,
+  parseConfig,
+  parseDigest,
+  parseManifest,
+  parseReference,
+  type Reference,
+  RegistryClient,
+  type RegistryCredential,
+} from '@rackwright/oci';
+import type { WebClient } from '@rackwright/platform';
+import type { BlobCache, BlobFile } from './blob-cache.ts';
+
+export interface ImagesParts {
+  readonly cache: BlobCache;
+  readonly web: WebClient;
+  /** Of the hosts that boot the runner here. */
+  readonly architecture: Architecture;
+}
+
+/** What is asked of a registry. */
+export interface WantedImage {
+  /** "registry/repository@sha256:HEX" */
+  readonly reference: string;
+  readonly plainHttp: boolean;
+  readonly credential: RegistryCredential | undefined;
+}
+
+/** An image that stays until it is released. */
+export interface HeldImage {
+  release(): void;
+}
+
+export type FetchProgress = (fetchedBytes: number, allBytes: number) => void;
+
+export class Images {
+  readonly #parts: ImagesParts;
+
+  constructor(parts: ImagesParts) {
+    this.#parts = parts;
+  }
+
+  /** A blob of the cache by the hex of its SHA-256, for the HTTP server. */
+  blob(hex: string): BlobFile | undefined {
+    const digest = parseDigest(`sha256:${hex}`);
+    return digest && this.#parts.cache.find(digest);
+  }
+
+  /** Rejects with `OciError`, and then holds nothing. */
+  async fetch(
+    wanted: WantedImage,
+    signal: AbortSignal,
+    progress: FetchProgress,
+  ): Promise<HeldImage> {
+    const { reference, digest } = readReference(wanted.reference);
+    const { cache, web } = this.#parts;
+    const { registry, repository } = reference;
+    const { plainHttp, credential } = wanted;
+    const client = new RegistryClient(web, { registry, plainHttp, credential });
+    const held: Digest[] = [];
+    const release = (): void => {
+      for (const each of held.splice(0)) cache.release(each);
+    };
+    try {
+      const fetching = new ImageFetch(this.#parts, client, repository, held, signal, progress);
+      await fetching.all(digest);
+    } catch (error) {
+      release();
+      throw error;
+    }
+    return { release };
+  }
+}
+
+function readReference(text: string): { reference: Reference; digest: Digest } {
+  const read = parseReference(text);
+  if (read.kind === 'bad') throw new OciError('malformed', `the image ${read.problem}`);
+  const { digest } = read.reference;
+  if (digest === undefined) throw new OciError('malformed', 'the image is named by no digest');
+  return { reference: read.reference, digest };
+}
+
+/** The fetch of one image: what it holds stands in `held`, also when it fails. */
+class ImageFetch {
+  readonly #parts: ImagesParts;
+  readonly #client: RegistryClient;
+  readonly #repository: string;
+  readonly #held: Digest[];
+  readonly #signal: AbortSignal;
+  readonly #progress: FetchProgress;
+
+  constructor(
+    parts: ImagesParts,
+    client: RegistryClient,
+    repository: string,
+    held: Digest[],
+    signal: AbortSignal,
+    progress: FetchProgress,
+  ) {
+    this.#parts = parts;
+    this.#client = client;
+    this.#repository = repository;
+    this.#held = held;
+    this.#signal = signal;
+    this.#progress = progress;
+  }
+
+  async all(digest: Digest): Promise<void> {
+    const { architecture } = this.#parts;
+    const named = await this.#manifest(digest);
+    const entry = named.kind === 'index' ? choosePlatform(named, architecture) : undefined;
+    const manifest = entry === undefined ? named : await this.#manifest(entry.digest, entry);
+    if (manifest.kind === 'index') {
+      throw new OciError('malformed', 'the index of the image leads to another index');
+    }
+    await this.#blobs(manifest);
+    const { config, layers } = manifest;
+    const { os, architecture: found } = parseConfig(await this.#read(config.digest), layers.length);
+    if (os === 'linux' && found === architecture) return;
+    const message = `the image is for ${os}/${found}; the runners here are linux/${architecture}`;
+    throw new OciError('notFound', message.slice(0, 300));
+  }
+
+  async #manifest(digest: Digest, entry?: IndexEntry): Promise<Manifest | ImageIndex> {
+    const { cache } = this.#parts;
+    if (!(await cache.holdIfHere(digest))) {
+      const bytes = await this.#client.manifest(this.#repository, digest, this.#signal);
+      const wanted = { digest, sizeBytes: entry?.sizeBytes ?? bytes.length };
+      await cache.hold(wanted, inMemory(bytes), this.#signal, () => {});
+    }
+    this.#held.push(digest);
+    return parseManifest(await this.#read(digest));
+  }
+
+  async #blobs({ config, layers }: Manifest): Promise<void> {
+    const { cache } = this.#parts;
+    const all = new Map<Digest, Descriptor>([config, ...layers].map((each) => [each.digest, each]));
+    const allBytes = [...all.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    if (allBytes > cache.bytesMax) {
+      const message = `the image has ${allBytes} bytes; the agent keeps at most ${cache.bytesMax}`;
+      throw new OciError('tooLarge', `${message} (imageCacheBytesMax)`);
+    }
+    if (config.sizeBytes > configBytesMax) {
+      throw new OciError('tooLarge', `its configuration has more than ${configBytesMax} bytes`);
+    }
+    const source = this.#client.blobs(this.#repository);
+    let before = 0;
+    for (const wanted of all.values()) {
+      await cache.hold(wanted, source, this.#signal, (bytes) => {
+        this.#progress(before + bytes, allBytes);
+      });
+      this.#held.push(wanted.digest);
+      before += wanted.sizeBytes;
+      this.#progress(before, allBytes);
+    }
+  }
+
+  /** A small blob that is held. */
+  async #read(digest: Digest): Promise<Uint8Array> {
+    const parts: Uint8Array[] = [];
+    for await (const part of this.#parts.cache.read(digest)) parts.push(part);
+    return Buffer.concat(parts);
+  }
+}
+
+function inMemory(bytes: Uint8Array): BlobSource {
+  async function* chunks(from: number) {
+    yield bytes.subarray(from);
+  }
+  return { open: async (_, from) => ({ start: from, chunks: chunks(from), close: () => {} }) };
+}

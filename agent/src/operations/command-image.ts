@@ -1,0 +1,91 @@
+/**
+ * The image of a command: fetched and held before its step is ordered from the runner, which asks
+ * for it by digest at this agent.
+ *
+ * Nothing has begun while it is fetched: what goes wrong here may be tried again.
+ */
+import type { agent } from '@rackwright/api';
+import { isOciError, type OciError } from '@rackwright/oci';
+import type { Clock } from '@rackwright/platform';
+import type { FinalResult } from '@rackwright/results';
+import type { HeldImage, Images } from '../images/index.ts';
+import type { OperationContext } from '../session/index.ts';
+import { failure } from './bmc-access.ts';
+
+export interface CommandImages {
+  readonly images: Images;
+  readonly clock: Clock;
+}
+
+/** Longest timer; a later deadline is another's to watch. */
+const timerMsMax = 24 * 3_600_000;
+
+/** Runs `order` while the image is held; answers for an image that cannot be had. */
+export async function withImage(
+  parts: CommandImages | undefined,
+  image: agent.CommandImage,
+  step: string,
+  context: OperationContext,
+  order: () => Promise<FinalResult>,
+): Promise<FinalResult> {
+  if (parts === undefined) return failure('unsupported', 'this agent keeps no images');
+  const held = await fetchImage(parts, image, step, context);
+  if ('kind' in held) return held;
+  try {
+    return await order();
+  } finally {
+    held.release();
+  }
+}
+
+async function fetchImage(
+  { images, clock }: CommandImages,
+  { reference, credential: name, credentialVersion, plainHttp }: agent.CommandImage,
+  step: string,
+  context: OperationContext,
+): Promise<HeldImage | FinalResult> {
+  const credential = name === '' ? undefined : await context.credential(name, credentialVersion);
+  const late = new AbortController();
+  const remainingMs = Math.max(0, Math.min(context.remainingMs(), timerMsMax));
+  const cancelTimer = clock.after(remainingMs, () => late.abort());
+  const signal = AbortSignal.any([context.signal, late.signal]);
+  const progress = (fetchedBytes: number, allBytes: number): void => {
+    const percent = allBytes === 0 ? 100 : Math.floor((100 * fetchedBytes) / allBytes);
+    const text = `fetches the image: ${megabytes(fetchedBytes)} of ${megabytes(allBytes)} MB`;
+    context.continuing({ step, percent, text });
+  };
+  try {
+    progress(0, 0);
+    return await images.fetch({ reference, plainHttp, credential }, signal, progress);
+  } catch (error) {
+    if (context.signal.aborted) return failure('cancelled', 'It was cancelled.');
+    if (late.signal.aborted) {
+      return failure('deadline', 'Its deadline passed while its image was fetched.');
+    }
+    if (isOciError(error)) return resultOfOci(error);
+    throw error;
+  } finally {
+    cancelTimer();
+  }
+}
+
+function megabytes(bytes: number): string {
+  return (bytes / 1e6).toFixed(1);
+}
+
+/** What may pass is tried again; the rest needs a person, in words that say what. */
+export function resultOfOci({ kind, message }: OciError): FinalResult {
+  switch (kind) {
+    case 'unreachable':
+      return { kind: 'transientError', cause: 'registry', message };
+    case 'unauthorized': {
+      const remedy = 'correct its credential among the registry credentials of the fleet';
+      return failure('imageUnusable', `${message}: ${remedy}`);
+    }
+    case 'notFound':
+    case 'digestMismatch':
+    case 'tooLarge':
+    case 'malformed':
+      return failure('imageUnusable', message);
+  }
+}
