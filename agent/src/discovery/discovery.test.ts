@@ -1,0 +1,197 @@
+/** Machines that are no hosts, from the boot path's question to the answered finding. */
+import { create } from '@bufbuild/protobuf';
+import { agent, InventorySchema } from '@rackwright/api';
+import type { Clock } from '@rackwright/platform';
+import { nodeRandom } from '@rackwright/platform/node';
+import { expect, test } from 'vitest';
+import { type BootMemory, bootDecision } from '../boot/index.ts';
+import { quietLog } from '../runner-gateway/testing.ts';
+import { TestClock } from '../session/testing/clock.ts';
+import { Discovery, type DiscoveryLimits, defaultDiscoveryLimits } from './discovery.ts';
+
+const known = '52:54:00:77:00:01';
+const stranger = '52:54:00:99:00:01';
+const key = Uint8Array.of(1, 2, 3);
+const minuteMs = 60_000;
+const host = { hostUid: 'u1', hostName: 'one', macs: [known] };
+
+function rig(limits: Partial<DiscoveryLimits> = {}, bootsMax = 4, bootsPerHourMax = 6) {
+  const time = new TestClock();
+  const { clock } = time.open();
+  const told: agent.Discovered[] = [];
+  const discovery = new Discovery({
+    ...{ clock, random: nodeRandom(), log: quietLog, limits },
+    tell: (finding) => told.push(finding),
+  });
+  const policy = (enabled: boolean) =>
+    discovery.replace(
+      create(agent.DiscoverySchema, { generation: 1n, enabled, bootsMax, bootsPerHourMax }),
+    );
+  policy(true);
+  return { time, clock, told, discovery, policy };
+}
+
+type Rig = ReturnType<typeof rig>;
+
+function memoryOf({ discovery, clock }: { discovery: Discovery; clock: Clock }): BootMemory {
+  const grant = {
+    ...{ hostUid: 'u1', operationId: 'u1/1/1/1', bootToken: 'known' },
+    openedAtMs: clock.nowMs(),
+    expiresAtMs: clock.nowMs() + minuteMs,
+  };
+  const memory = discovery.memory();
+  const snapshot = { generation: 1, hosts: [host] };
+  return { snapshot, grants: [grant], ...(memory === undefined ? {} : { discovery: memory }) };
+}
+
+function ask(it: Rig, mac = stranger) {
+  return bootDecision(memoryOf(it), mac, it.clock.nowMs());
+}
+
+/** Asks for the script, as the boot path does; answers with the boot's operation. */
+function boot(it: Rig, mac = stranger): string {
+  if (ask(it, mac).kind === 'mayDiscover') it.discovery.open(mac);
+  const decision = ask(it, mac);
+  return decision.kind === 'discovery' ? decision.operationId : '';
+}
+
+function find(it: Rig, mac = stranger): string {
+  const operationId = boot(it, mac);
+  it.discovery.bind(operationId, key);
+  it.discovery.found(operationId, create(InventorySchema), '');
+  return operationId;
+}
+
+const macOf = (n: number) =>
+  `52:54:00:aa:${(n >> 8).toString(16).padStart(2, '0')}:${(n & 255).toString(16).padStart(2, '0')}`;
+
+test('boots nobody before the control plane says so, and nobody once it says no', () => {
+  const it = rig();
+  expect(ask(it).kind).toBe('mayDiscover');
+  it.policy(false);
+  expect(ask(it)).toEqual({ kind: 'unknownHost', reason: 'off' });
+  const fresh = new Discovery({
+    ...{ clock: it.clock, random: nodeRandom(), log: quietLog, tell: () => undefined },
+  });
+  expect(fresh.memory()).toBeUndefined();
+});
+
+test('serves one boot of a machine again and again until its runner has come up', () => {
+  const it = rig();
+  const operationId = boot(it);
+  expect(boot(it)).toBe(operationId);
+  const decision = ask(it);
+  if (decision.kind !== 'discovery') throw new Error('no boot');
+  const grant = it.discovery.byToken(decision.bootToken);
+  expect(grant).toMatchObject({ operationId, hostUid: '', discovery: true, macs: [stranger] });
+  expect(it.discovery.bind(operationId, key)).toBe('bound');
+  expect(it.discovery.bind(operationId, key)).toBe('bound');
+  expect(it.discovery.bind(operationId, Uint8Array.of(9))).toBe('otherKey');
+  expect(it.discovery.bind('none', key)).toBe('noGrant');
+  expect(ask(it)).toEqual({ kind: 'unknownHost', reason: 'spacing' });
+});
+
+test('lets a machine boot again only after a pause, found or not', async () => {
+  const it = rig();
+  find(it);
+  await it.time.run(defaultDiscoveryLimits.spacingMs - 1);
+  expect(ask(it)).toEqual({ kind: 'unknownHost', reason: 'spacing' });
+  await it.time.run(1);
+  expect(ask(it).kind).toBe('mayDiscover');
+});
+
+test('forgets the token of a boot whose runner did not come in time', async () => {
+  const it = rig();
+  const operationId = boot(it);
+  await it.time.run(defaultDiscoveryLimits.bootWindowMs);
+  expect(it.discovery.bind(operationId, key)).toBe('expired');
+  expect(ask(it).kind).toBe('mayDiscover');
+});
+
+test('gives group addresses, zeros and what is no MAC nothing', () => {
+  const it = rig();
+  for (const mac of ['01:00:5e:00:00:01', '00:00:00:00:00:00', 'nonsense', '']) {
+    expect(ask(it, mac)).toEqual({ kind: 'unknownHost', reason: 'noMac' });
+  }
+});
+
+test('boots so many at once, and so many in an hour', async () => {
+  const it = rig();
+  for (let n = 0; n < 4; n += 1) expect(boot(it, macOf(n))).not.toBe('');
+  expect(ask(it, macOf(9))).toEqual({ kind: 'unknownHost', reason: 'tooManyAtOnce' });
+  for (let n = 0; n < 4; n += 1) find(it, macOf(n));
+  for (let n = 4; n < 6; n += 1) find(it, macOf(n));
+  expect(ask(it, macOf(9))).toEqual({ kind: 'unknownHost', reason: 'tooManyThisHour' });
+  await it.time.run(60 * minuteMs);
+  expect(ask(it, macOf(9)).kind).toBe('mayDiscover');
+});
+
+test('a clock that goes back opens nothing and forgets nothing', () => {
+  const it = rig();
+  find(it);
+  it.time.wallAheadMs -= 24 * 60 * minuteMs;
+  expect(ask(it)).toEqual({ kind: 'unknownHost', reason: 'spacing' });
+});
+
+test('tells a finding in each session and at intervals, until it is answered', async () => {
+  const it = rig();
+  find(it);
+  expect(it.told).toHaveLength(1);
+  it.discovery.sessionOpened();
+  expect(it.told).toHaveLength(2);
+  await it.time.run(defaultDiscoveryLimits.repeatMs);
+  expect(it.told).toHaveLength(3);
+  const [first] = it.told;
+  expect(first?.bootMac).toBe(stranger);
+  expect(new Set(it.told.map(({ id }) => id)).size).toBe(1);
+  it.discovery.answered(create(agent.DiscoveredAnswerSchema, { id: first?.id ?? '' }));
+  it.discovery.answered(create(agent.DiscoveredAnswerSchema, { id: 'other' }));
+  await it.time.run(10 * defaultDiscoveryLimits.repeatMs);
+  expect(it.told).toHaveLength(3);
+  expect(it.discovery.waiting).toBe(0);
+});
+
+test('takes one inventory of a boot, and none of a boot that it does not know', () => {
+  const it = rig();
+  const operationId = find(it);
+  it.discovery.found(operationId, create(InventorySchema), '');
+  it.discovery.failed(operationId, 'late');
+  it.discovery.found('discovery/other', create(InventorySchema), '');
+  expect(it.told).toHaveLength(1);
+});
+
+test('keeps so many findings while the control plane is away, the latest ones', () => {
+  const it = rig({ findingsMax: 3 }, 100, 100);
+  for (let n = 0; n < 5; n += 1) find(it, macOf(n));
+  it.told.length = 0;
+  it.discovery.sessionOpened();
+  expect(it.told.map(({ bootMac }) => bootMac)).toEqual([macOf(2), macOf(3), macOf(4)]);
+});
+
+test('remembers so many MACs, and ends the stream of a runner whose boot it forgets', () => {
+  const it = rig({ macsMax: 3 }, 100, 100);
+  const closed: string[] = [];
+  for (let n = 0; n < 5; n += 1) {
+    const operationId = find(it, macOf(n));
+    it.discovery.linked(operationId, () => closed.push(macOf(n)));
+  }
+  expect(closed).toEqual([macOf(0), macOf(1)]);
+  expect(it.discovery.memory()?.boots.size).toBe(3);
+});
+
+test('a flood of made-up MACs costs bounded memory, and known hosts boot through all of it', () => {
+  const limits = { macsMax: 64, bootsMax: 32, bootsPerHourMax: 48 };
+  const it = rig(limits, 1_000, 1_000);
+  let opened = 0;
+  for (let n = 0; n < 50_000; n += 1) {
+    const mac = macOf(n & 0xffff);
+    if (ask(it, mac).kind === 'mayDiscover') {
+      it.discovery.open(mac);
+      opened += 1;
+    }
+    if (n % 500 === 0) expect(ask(it, known)).toMatchObject({ kind: 'runner', hostUid: 'u1' });
+  }
+  expect(opened).toBe(limits.bootsMax);
+  expect(it.discovery.memory()?.boots.size).toBe(limits.bootsMax);
+  expect(ask(it, known)).toMatchObject({ kind: 'runner', bootToken: 'known' });
+});
