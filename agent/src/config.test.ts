@@ -30,6 +30,7 @@ describe('the configuration of the agent', () => {
         kernel: 'vmlinuz',
         initrd: 'initrd',
         kernelArguments: [],
+        architecture: 'amd64',
         address: '0.0.0.0',
         port: 7443,
       },
@@ -57,6 +58,7 @@ describe('the configuration of the agent', () => {
         },
         firmware: 'bios',
       },
+      imageCacheBytesMax: 8 * 1024 ** 3,
       netboots: {
         repeatAfterMs: 60_000,
         missingAfterMs: 120_000,
