@@ -18,6 +18,8 @@ export interface MapNode {
   readonly kind: 'map';
   readonly at: number;
   readonly entries: readonly MapEntry[];
+  /** No key of it was refused. */
+  readonly isWhole: boolean;
 }
 
 export interface MapEntry {
@@ -112,14 +114,15 @@ function nodeOf(node: unknown, near: number, path: string, problems: Problems): 
   const at = startOf(node, near);
   if (isAlias(node)) {
     problems.add(at, path, `*${node.source} is an alias; anchors and aliases are not taken`);
-    return nothingAt(at);
+    return textAt(at);
   }
   if (!isMap(node) && !isSeq(node) && !isScalar(node)) return nothingAt(at);
   if (node.anchor !== undefined) {
     problems.add(at, path, `&${node.anchor} is an anchor; anchors and aliases are not taken`);
   }
-  if (node.tag !== undefined && isTagWritten(node)) {
+  if (node.tag !== undefined) {
     problems.add(at, path, `${quoted(node.tag)} is a tag; tags are not taken`);
+    return textAt(at);
   }
   if (isMap(node)) return mapOf(node.items, at, path, problems);
   if (isSeq(node)) {
@@ -129,13 +132,9 @@ function nodeOf(node: unknown, near: number, path: string, problems: Problems): 
   return scalarOf(node, at, path, problems);
 }
 
-/** The composer names a tag of its own for plain collections. */
-function isTagWritten({ tag }: { tag?: string }): boolean {
-  return tag !== undefined && tag !== '';
-}
-
 function mapOf(pairs: readonly Pair[], at: number, path: string, problems: Problems): MapNode {
-  const entries: MapEntry[] = [];
+  const kept: { key: string; at: number; below: string; value: unknown }[] = [];
+  const before = problems.count;
   const seen = new Map<string, number>();
   for (const { key, value } of pairs) {
     const keyAt = startOf(key, at);
@@ -155,9 +154,15 @@ function mapOf(pairs: readonly Pair[], at: number, path: string, problems: Probl
       continue;
     }
     seen.set(node.text, keyAt);
-    entries.push({ key: node.text, at: keyAt, value: nodeOf(value, keyAt, below, problems) });
+    kept.push({ key: node.text, at: keyAt, below, value });
   }
-  return { kind: 'map', at, entries };
+  const isWhole = problems.count === before;
+  const entries = kept.map(({ key, at: keyAt, below, value }) => ({
+    key,
+    at: keyAt,
+    value: nodeOf(value, keyAt, below, problems),
+  }));
+  return { kind: 'map', at, entries, isWhole };
 }
 
 type YamlScalar = Parameters<typeof isScalar>[0] & {
@@ -211,6 +216,11 @@ function styleOf(type: string | undefined): ScalarNode['style'] {
 function startOf(node: unknown, otherwise: number): number {
   const range = (node as { range?: readonly number[] | null } | null)?.range;
   return range?.[0] ?? otherwise;
+}
+
+/** Stands for what has been refused already. */
+function textAt(at: number): ScalarNode {
+  return { ...nothingAt(at), type: 'text', text: '-' };
 }
 
 function nothingAt(at: number): ScalarNode {

@@ -1,7 +1,7 @@
 /** Reads the fields of maps: types, bounds and unknown names, each problem where it stands. */
 import type { Node, ScalarNode } from './document.ts';
 import type { Surroundings } from './expression/references.ts';
-import { meant, type Problems, quoted } from './problems.ts';
+import { meant, near, type Problems, quoted } from './problems.ts';
 import { type TextCheck, type TextTemplate, textTemplate } from './text.ts';
 
 /** What reading needs at every place. */
@@ -84,7 +84,7 @@ export function choice<T extends string>(
   // YAML readers of 1.1 have taught people that "off" may be a boolean.
   if (node.kind === 'scalar' && values.some((value) => value === node.text)) return node.text as T;
   const said = node.kind === 'scalar' ? quoted(node.text) : kindOf(node);
-  const hint = node.kind === 'scalar' ? meant(node.text, values) : '';
+  const hint = node.kind === 'scalar' ? near(node.text, values) : '';
   problems.add(node.at, path, `must be one of ${values.join(', ')}, not ${said}${hint}`);
   return undefined;
 }
@@ -133,9 +133,10 @@ export function textScalar(
     problems.add(node.at, path, `must be a text, not ${kindOf(node)}${hint}`);
     return undefined;
   }
-  const braces = node.kind === 'map' && node.entries.length === 0;
-  const hint = braces ? '; put a text with {{ … }} in quotes' : '';
-  problems.add(node.at, path, `must be a text, not ${kindOf(node)}${hint}`);
+  // What stands in braces has been told already.
+  if (node.kind === 'list' || node.isWhole) {
+    problems.add(node.at, path, `must be a text, not ${kindOf(node)}`);
+  }
   return undefined;
 }
 

@@ -81,14 +81,21 @@ export function quoted(text: string): string {
   return JSON.stringify(text.length > shownCharsMax ? `${text.slice(0, shownCharsMax)}…` : text);
 }
 
-/** Names that are compared at most, so that a wrong one costs little. */
+/** Names are compared within these lengths: shorter ones are all alike, longer ones cost much. */
+const comparedCharsMin = 3;
 const comparedCharsMax = 80;
 
-/** `; did you mean "name"?`, or the names that there are. */
+/** `; did you mean "name"?`, or nothing when none is near. */
+export function near(name: string, known: readonly string[]): string {
+  if (name.length < comparedCharsMin || name.length > comparedCharsMax) return '';
+  const begun = known.filter((each) => each.startsWith(name));
+  const meant = begun.length === 1 ? begun[0] : nearestName(name, known);
+  return meant === undefined ? '' : `; did you mean ${quoted(meant)}?`;
+}
+
+/** The same, or else the names that there are. */
 export function meant(name: string, known: readonly string[]): string {
-  const near = name.length > comparedCharsMax ? undefined : nearestName(name, known);
-  if (near !== undefined) return `; did you mean ${quoted(near)}?`;
-  return known.length === 0 ? '' : `; there ${are(known)}`;
+  return near(name, known) || (known.length === 0 ? '' : `; there ${are(known)}`);
 }
 
 const namesShownMax = 14;

@@ -153,3 +153,124 @@ steps:
     ]);
   });
 });
+
+/** What one expression comes to for the host of the fixture. */
+function filled(expression: string): string | undefined {
+  const source = `variables:
+  settle: { type: duration, default: 90s }
+  on: { type: boolean, default: true }
+steps:
+  - name: a
+    script: |
+      {{ ${expression} }}
+`;
+  return rendered(source)[0]?.arguments['script']?.replace(/\n$/, '');
+}
+
+describe('an expression', () => {
+  test.each([
+    ['host.name', 'hosts/h1'],
+    ['host.labels["example.com/site"]', 'north'],
+    ['host.bmc.address', '192.0.2.7'],
+    ['host.bootMacs[1]', '52:54:00:00:00:02'],
+    ['host.memoryBytes', '68719476736'],
+    ['host.disks[0].sizeBytes > 1000000000000', 'true'],
+    ['host.disks[1].serial == ""', 'false'],
+    ['host.disks[1].serial != ""', 'true'],
+    ['host.manufacturer not in ["Acme"]', 'true'],
+    ['default(host.labels.zone, "none")', 'none'],
+    ['isSet(host.labels.zone)', 'false'],
+    ['isSet(host.labels.toString)', 'false'],
+    ['quote(host.serial)', "'SN'\\''1'"],
+    ['json(host.serial)', '"SN\'1"'],
+    [
+      'json(host.interfaces)',
+      '[{"name":"eth0","mac":"52:54:00:00:00:01","speedMbps":null,"linkUp":true}]',
+    ],
+    ['join(host.bootMacs, " ")', '52:54:00:00:00:01 52:54:00:00:00:02'],
+    ['length(host.disks) == 1', 'true'],
+    ['lower(host.product)', 'box 9'],
+    ['vars.settle', '90s'],
+    ['vars.settle > 60 and vars.settle <= 90', 'true'],
+    ['vars.on and host.id in ["h1", "h2"]', 'true'],
+    ['not vars.on or host.id == "h2"', 'false'],
+    ['run.number + 1', undefined],
+    ['run.number in [1, 3]', 'true'],
+    ['"{{ }}"', '{{ }}'],
+    ["'a\\'b\\n'", "a'b\n"],
+  ])('%s comes to %s', (expression, text) => {
+    if (text === undefined) expect(() => filled(expression)).toThrow('is not understood here');
+    else expect(filled(expression)).toBe(text);
+  });
+});
+
+describe('a condition that is left for the run', () => {
+  const kept = (condition: string) =>
+    rendered(`steps:
+  - { name: a, script: x }
+  - name: b
+    if: ${condition}
+    wait: 1s
+`)[1]?.condition;
+
+  test.each([
+    ['steps.a.exitCode == 0 or host.id == "h1"', ''],
+    ['steps.a.exitCode == 0 and host.id == "h2"', 'false'],
+    ['not (steps.a.state in ["failed", "skipped"])', 'not steps.a.state in ["failed", "skipped"]'],
+    [
+      'steps.a.output in host.bootMacs',
+      'steps.a.output in ["52:54:00:00:00:01", "52:54:00:00:00:02"]',
+    ],
+    ['steps.a.output == host.serial', 'steps.a.output == "SN\'1"'],
+    ['steps.a.output == host.manufacturer', 'false'],
+    ['default(steps.a.exitCode, 1) == 0', 'default(steps.a.exitCode, 1) == 0'],
+    ['default(host.labels.none, steps.a.output) == "x"', 'steps.a.output == "x"'],
+    [
+      'steps.a.state == "failed" and (steps.a.exitCode == 1 or steps.a.exitCode == 2)',
+      'steps.a.state == "failed" and (steps.a.exitCode == 1 or steps.a.exitCode == 2)',
+    ],
+  ])('%s becomes %j', (condition, left) => {
+    expect(kept(condition)).toBe(left);
+  });
+
+  test('asks for state, exit code and output, and takes what is not known for unequal', () => {
+    const outcome = { state: StepState.FAILED, exitCode: undefined, lastOutput: 'no space' };
+    const steps = new Map([['a', outcome]]);
+    expect(conditionHolds('steps.a.state == "failed"', steps)).toBe(true);
+    expect(conditionHolds('steps.a.exitCode == 0', steps)).toBe(false);
+    expect(conditionHolds('steps.a.exitCode != 0', steps)).toBe(true);
+    expect(conditionHolds('steps.a.output == "no space"', steps)).toBe(true);
+    expect(conditionHolds('steps.b.state == "pending"', steps)).toBe(true);
+    expect(conditionHolds('', steps)).toBe(true);
+    expect(conditionHolds('false', steps)).toBe(false);
+    expect(conditionHolds('this is none', steps)).toBe(false);
+  });
+});
+
+describe('what is filled in', () => {
+  test('is checked like what is written', () => {
+    const source = `variables: { image: {}, wait: { default: 2d } }
+steps:
+  - { name: a, command: { image: "{{ vars.image }}" } }
+  - { name: b, wait: "{{ vars.wait }}" }
+`;
+    expect(problemsOf(source, scopeOf({ image: 'a/b:latest' }))).toEqual([
+      expect.stringMatching(/^3:34 steps\[0\]\.command\.image: must name the image by digest/),
+      expect.stringMatching(/^4:22 steps\[1\]\.wait: must be a time as "90s", "5m" or "2h"/),
+    ]);
+  });
+
+  test('comes to 48 KiB at most', () => {
+    const long = 'x'.repeat(4_000);
+    const steps = Array.from(
+      { length: 13 },
+      (_, at) => `  - { name: a${at}, hold: x, if: run.number != 3 or vars.a != "" }\n`,
+    );
+    const source = `variables: { a: {} }\nsteps:\n${steps.join('').replaceAll('hold: x', 'script: "{{ vars.a }}"')}`;
+    expect(problemsOf(source, scopeOf({ a: long }))).toEqual([
+      expect.stringMatching(
+        /^1:1 steps: the steps come to 52\d{3} bytes when filled in; at most 49152/,
+      ),
+    ]);
+  });
+});

@@ -7,7 +7,7 @@ import type { Surroundings } from './expression/references.ts';
 import { type Expression, pathText } from './expression/syntax.ts';
 import { textOf, typeNames } from './expression/values.ts';
 import { sourceOffset } from './positions.ts';
-import type { Problems } from './problems.ts';
+import { type Problems, quoted } from './problems.ts';
 
 /** What is wrong with a whole text; undefined when it is fine. */
 export type TextCheck = (text: string) => string | undefined;
@@ -130,11 +130,7 @@ export function renderText(
   if (problems.count > before) return undefined;
   const problem = check(whole);
   if (problem === undefined) return whole;
-  problems.add(
-    at,
-    path,
-    `${problem}; what it says is filled in as ${JSON.stringify(whole.slice(0, 60))}`,
-  );
+  problems.add(at, path, `${problem}; filled in it is ${quoted(whole)}`);
   return undefined;
 }
 

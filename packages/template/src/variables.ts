@@ -17,7 +17,7 @@ import {
   upTo,
 } from './fields.ts';
 import { choicesMax, descriptionCharsMax, variableCharsMax, variablesMax } from './limits.ts';
-import { meant, type Problems, quoted } from './problems.ts';
+import { meant, near, type Problems, quoted } from './problems.ts';
 import { referencesOf, renderText, type TextCheck } from './text.ts';
 import type { ParsedVariable } from './types.ts';
 
@@ -139,7 +139,7 @@ export function valueCheck(type: ArgumentType, values: readonly string[]): TextC
       return (text) =>
         values.includes(text)
           ? undefined
-          : `must be one of ${values.join(', ')}${meant(text, values).replace(/^; there.*/, '')}`;
+          : `must be one of ${values.join(', ')}${near(text, values)}`;
     default:
       return upTo(variableCharsMax);
   }
