@@ -28,6 +28,11 @@ export async function startRig(options: {
   readonly files?: Readonly<Record<string, number>>;
   readonly relayPort?: number;
   readonly config?: Partial<BootConfig>;
+  /** What is known of machines that are no hosts; without it they get nothing. */
+  readonly discovery?: {
+    memory(): BootMemory['discovery'] | undefined;
+    open(mac: string): void;
+  };
 }): Promise<BootRig> {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-boot-'));
   const loaderSizes = { 'undionly.kpxe': 70_000, 'snponly.efi': 170_000, ...options.loaders };
@@ -63,8 +68,9 @@ export async function startRig(options: {
     disk: nodeDisk(),
     clock: nodeClock(),
     log: logInto(lines),
-    memory: rigMemory,
+    memory: () => rigMemory(options.discovery?.memory()),
     onNetboot: (observation) => observed.push(observation),
+    openDiscovery: (mac) => options.discovery?.open(mac),
   });
   const services = await started.catch(async (error: unknown) => {
     await rm(folder, { recursive: true });
@@ -110,8 +116,8 @@ const memory: BootMemory = {
   ],
 };
 
-function rigMemory(): BootMemory {
-  return memory;
+function rigMemory(discovery: BootMemory['discovery'] | undefined): BootMemory {
+  return discovery === undefined ? memory : { ...memory, discovery };
 }
 
 function logInto(lines: string[]): Log {
