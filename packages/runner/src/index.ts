@@ -12,9 +12,24 @@ export {
 } from './block-devices.ts';
 export { type ConfigResult, type RunnerConfig, readConfig } from './config.ts';
 export { eraseDevices, eraseDevicesMetadata, erasuresAtOnceMax } from './erase/step.ts';
+export {
+  type FileContent,
+  FileError,
+  type Filesystem,
+  filesystems,
+  type MachineFiles,
+  type PartitionPlace,
+} from './files.ts';
 export { fileDisks } from './linux/file-disks.ts';
 export { fileMachine } from './linux/file-machine.ts';
 export type { Machine, MachineHardware } from './machine.ts';
+export {
+  operationVariable,
+  type ProgramEnd,
+  type ProgramRequest,
+  type Programs,
+  type RunningProgram,
+} from './program/program.ts';
 export { type RunnerParts, runRunner } from './runner.ts';
 export { type AgentAddress, type AgentConnection, type AgentDialer } from './session/dialer.ts';
 export {
@@ -25,4 +40,6 @@ export {
 } from './session/machine.ts';
 export { type FinishedOperation, type RunnerRecord } from './session/record.ts';
 export type { DeviceStage, Step, StepContext, StepEnd } from './step.ts';
+export { runFile } from './steps/file.ts';
+export { interpreters, type ProgramPlace, runScript } from './steps/script.ts';
 export { runnerVersion } from './version.ts';

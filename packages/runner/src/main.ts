@@ -16,20 +16,28 @@ import {
 import type { BlockDevices } from './block-devices.ts';
 import { type RunnerConfig, readConfig } from './config.ts';
 import { eraseDevices, eraseDevicesMetadata } from './erase/step.ts';
-import { linuxDevices } from './linux/devices.ts';
+import type { MachineFiles } from './files.ts';
+import { linuxDevices, realRoots } from './linux/devices.ts';
 import { fileDisks } from './linux/file-disks.ts';
 import { fileMachine } from './linux/file-machine.ts';
 import { linuxMachine } from './linux/linux-machine.ts';
+import { folderFiles, linuxFiles } from './linux/machine-files.ts';
 import { replacePredecessor } from './linux/predecessor.ts';
+import { linuxPrograms } from './linux/programs.ts';
 import type { Machine } from './machine.ts';
 import { runRunner } from './runner.ts';
 import { grpcDialer } from './session/dialer.ts';
+import type { Step } from './step.ts';
+import { runFile } from './steps/file.ts';
+import { interpreters, type ProgramPlace, runScript } from './steps/script.ts';
 import { runnerVersion } from './version.ts';
 
 const stateFolderMode = 0o700;
 const exitInvalid = 64;
 /** Oldest Node that the runner was tested on. */
 const nodeMajorLeast = 24;
+/** Where programs of steps are looked for. */
+const programPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 async function main(): Promise<void> {
   const log = nodeLog('info');
@@ -55,8 +63,9 @@ async function main(): Promise<void> {
     path: join(config.stateFolder, 'process.json'),
     procRoot: '/proc',
     ownPid: process.pid,
-    kill,
+    kill: (target) => kill(target, 'SIGKILL'),
   });
+  const steps = await makeSteps(config, clock, log, bootId);
   if (config.lab.verdictSwitchedOff) {
     log.warn({}, 'LABORATORY: THE ERASURE VERDICT IS SWITCHED OFF. NOTHING WILL BE PROVED.');
   }
@@ -70,7 +79,7 @@ async function main(): Promise<void> {
       ),
       devices,
       machine,
-      steps: [eraseDevices, eraseDevicesMetadata],
+      steps,
       clock,
       random: nodeRandom(),
       disk: nodeDisk(),
@@ -97,6 +106,39 @@ function chooseMachine(
   return { machine: linuxMachine(exec), devices: linuxDevices(exec) };
 }
 
+/** What earlier runners of this boot have left at work is ended here. */
+async function makeSteps(
+  { software, stateFolder }: RunnerConfig,
+  clock: Clock,
+  log: Log,
+  bootId: string,
+): Promise<Step[]> {
+  const disk = nodeDisk();
+  const folder = (name: string): string => {
+    mkdirSync(join(stateFolder, name), { recursive: true, mode: stateFolderMode });
+    return join(stateFolder, name);
+  };
+  const markPath = join(stateFolder, 'program.json');
+  const programs = await linuxPrograms({
+    ...{ disk, clock, log, bootId, markPath, procRoot: '/proc', kill },
+  });
+  const scratch = software === undefined ? undefined : folder('scratch');
+  const place: ProgramPlace = {
+    programs,
+    disk,
+    privateFolder: folder('step'),
+    workingFolder: scratch ?? '/',
+    path: scratch === undefined ? programPath : `${scratch}/bin:${programPath}`,
+    interpreters:
+      scratch === undefined ? new Map() : new Map([[interpreters[1], process.execPath]]),
+  };
+  const files: MachineFiles =
+    scratch === undefined
+      ? await linuxFiles(nodeExec(undefined, 'ours'), realRoots, join(stateFolder, 'mount'))
+      : folderFiles(scratch);
+  return [eraseDevices, eraseDevicesMetadata, runScript(place), runFile(files)];
+}
+
 /** Armed in the first runner of a boot only, so that its successor lives. */
 function armCrash({ lab, stateFolder }: RunnerConfig, bootId: string, log: Log): CrashPoint {
   if (lab.crashAt === undefined) return () => {};
@@ -115,9 +157,9 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-function kill(target: number): void {
+function kill(target: number, signal: NodeJS.Signals): void {
   try {
-    process.kill(target, 'SIGKILL');
+    process.kill(target, signal);
   } catch {
     // It has ended by itself.
   }

@@ -29,6 +29,7 @@ export interface Heard {
   readonly hellos: runner.Hello[];
   readonly results: { operationId: string; result: Result | { kind: 'unsupported' } }[];
   readonly evidence: agent.StepEvidence[];
+  readonly logs: runner.StepLog[];
 }
 
 export interface TestAgent {
@@ -49,7 +50,7 @@ const pollMs = 10;
 
 export async function startTestAgent(bootToken: string): Promise<TestAgent> {
   const certificate = await makeCertificate();
-  const heard: Heard = { hellos: [], results: [], evidence: [] };
+  const heard: Heard = { hellos: [], results: [], evidence: [], logs: [] };
   let outgoing: runner.SessionResponse['message'][] | undefined;
   let hungUp = false;
   const nonce = nodeRandom().bytes(32);
@@ -120,6 +121,7 @@ async function read(incoming: AsyncIterator<runner.SessionRequest>, heard: Heard
     const next = await incoming.next();
     if (next.done === true) return;
     const { message } = next.value;
+    if (message.case === 'stepLog') heard.logs.push(message.value);
     if (message.case === 'evidence') heard.evidence.push(message.value);
     if (message.case !== 'report') continue;
     const { operationId } = message.value;

@@ -22,6 +22,7 @@ export async function runProgram(
     context.output(piece);
   });
   const stop = (): void => program.stop();
+  context.crashPoint('runner.programStarted');
   context.signal.addEventListener('abort', stop);
   if (context.signal.aborted) stop();
   const end = await program.end;

@@ -1,0 +1,231 @@
+/**
+ * The step `run.file`: writes a file in the ramdisk, or on a partition of a disk.
+ *
+ * 1. Nothing is written before guard 0 has passed, unless the order says that nothing is destroyed.
+ * 2. A disk is named by serial or world wide name, never by the kernel's name, and only one that is
+ *    the host's own is written to.
+ * 3. Success is what was read back.
+ */
+import { ArgumentType, agent, RerunClass } from '@rackwright/api';
+import { type DeviceFacts, decideScope } from '@rackwright/erasure';
+import type { Failed } from '@rackwright/results';
+import {
+  type FileContent,
+  FileError,
+  type Filesystem,
+  filesystems,
+  type MachineFiles,
+} from '../files.ts';
+import { guardIdentity } from '../guard.ts';
+import type { Step, StepContext, StepEnd } from '../step.ts';
+import { bad, type Read, unknownArguments, value } from './arguments.ts';
+
+/** Bytes of one file. */
+export const fileBytesMax = 64 * 1024;
+const pathBytesMax = 4096;
+const nameBytesMax = 255;
+export const partitionMax = 128;
+const modeDefault = '0644';
+const knownArguments = ['path', 'content', 'encoding', 'mode', 'disk', 'partition', 'filesystem'];
+
+interface WantedFile {
+  readonly path: string;
+  readonly file: FileContent;
+  readonly disk?: {
+    readonly identity: string;
+    readonly partition: number;
+    readonly filesystem: Filesystem;
+  };
+}
+
+export function runFile(files: MachineFiles): Step {
+  return {
+    description: {
+      name: 'run.file',
+      priority: 0,
+      rerunClass: RerunClass.NEVER_TWICE,
+      destructive: true,
+      abortable: false,
+      description: 'Writes a file in the ramdisk or on a disk, and proves it by reading it back.',
+      typedArguments: [
+        { name: 'path', required: true, description: 'where, from the root of its file system' },
+        { name: 'content', description: 'what it holds' },
+        {
+          name: 'encoding',
+          type: ArgumentType.CHOICE,
+          values: ['text', 'base64'],
+          defaultValue: 'text',
+          description: 'how the content is written',
+        },
+        { name: 'mode', defaultValue: modeDefault, description: 'its permission bits, octal' },
+        { name: 'disk', description: 'serial or world wide name of the disk; none: the ramdisk' },
+        {
+          name: 'partition',
+          type: ArgumentType.INTEGER,
+          minimum: 1n,
+          maximum: BigInt(partitionMax),
+          description: 'number of the partition on the disk',
+        },
+        {
+          name: 'filesystem',
+          type: ArgumentType.CHOICE,
+          values: [...filesystems],
+          description: 'what the partition holds',
+        },
+      ],
+    },
+    run: (context) => run(context, files),
+  };
+}
+
+async function run(context: StepContext, files: MachineFiles): Promise<StepEnd> {
+  const wanted = readFile(context.order);
+  if (wanted.kind === 'bad') return failed('invalidArgument', wanted.problem);
+  if (context.order.destructive !== false) {
+    const guard = await guardIdentity(context);
+    if (guard.kind === 'failed') return guard.end;
+  }
+  const { path, file, disk } = wanted.value;
+  const write = disk === undefined ? undefined : await diskWriter(context, files, disk);
+  if (write !== undefined && 'result' in write) return write;
+  if (context.signal.aborted) return failed('cancelled', 'It was cancelled before it wrote.');
+  context.crashPoint('runner.begun');
+  try {
+    const read = await (write ?? files.writeHere)(path, file);
+    return { result: judge(read, file, disk?.filesystem) };
+  } catch (error) {
+    if (!isOfFiles(error)) throw error;
+    const type = error.name === 'BadPath' ? 'invalidArgument' : 'ioError';
+    return failed(type, `${path} was not written: ${error.message}`);
+  }
+}
+
+/** Failures of a path or a file system, whose words a person can act on. */
+function isOfFiles(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false;
+  return error instanceof FileError || error.name === 'BadPath' || 'code' in error;
+}
+
+type Write = MachineFiles['writeHere'];
+
+async function diskWriter(
+  { devices }: StepContext,
+  files: MachineFiles,
+  wanted: NonNullable<WantedFile['disk']>,
+): Promise<Write | StepEnd> {
+  const { writeOnDisk } = files;
+  const { identity, partition, filesystem } = wanted;
+  if (writeOnDisk === undefined) {
+    return failed('unsupported', 'the disks of a machine made of software hold no file systems');
+  }
+  const listing = await devices.list();
+  const found = findDisk(listing.devices, identity);
+  if (typeof found === 'string') return failed('deviceChanged', found);
+  return (path, file) => writeOnDisk({ device: found, partition, filesystem }, path, file);
+}
+
+/** The one disk of that name that may be written to, or why there is none. */
+function findDisk(devices: readonly DeviceFacts[], identity: string): DeviceFacts | string {
+  const named = decideScope(devices).filter(
+    ({ device }) => device.serial === identity || device.wwn === identity,
+  );
+  const [decision] = named;
+  if (decision === undefined) return `no disk has the serial or world wide name ${identity}`;
+  if (named.length > 1) return `${named.length} disks say that they are ${identity}`;
+  if (decision.kind !== 'inScope') return `${identity} is not written to: ${decision.reason}`;
+  const { holders } = decision.device;
+  if (holders.length > 0) return `${identity} is in use: ${holders.join(', ')}`;
+  return decision.device;
+}
+
+function judge(
+  read: FileContent,
+  wanted: FileContent,
+  filesystem: Filesystem | undefined,
+): StepEnd['result'] {
+  const same = Buffer.from(read.content).equals(wanted.content);
+  // FAT keeps no permission bits.
+  const modeKept = filesystem === 'vfat' || read.mode === wanted.mode;
+  if (same && modeKept) return { kind: 'complete' };
+  const what = same
+    ? `its mode reads back as ${octal(read.mode)} instead of ${octal(wanted.mode)}`
+    : 'what reads back is not what was written';
+  return { kind: 'failed', type: 'unverified', message: `The file is not proved: ${what}.` };
+}
+
+function readFile({ mode: stepMode, arguments: given }: agent.RunStep): Read<WantedFile> {
+  if (stepMode !== agent.StepMode.RUN) return bad('mode: a file can only be written, not checked');
+  const unknown = unknownArguments(given, knownArguments);
+  if (unknown !== undefined) return bad(unknown);
+  const path = given['path'] ?? '';
+  const problem = problemOfPath(path);
+  if (problem !== undefined) return bad(`path: ${problem}`);
+  const content = readContent(given['content'] ?? '', given['encoding'] || 'text');
+  if (content.kind === 'bad') return content;
+  const mode = given['mode'] || modeDefault;
+  if (!/^0?[0-7]{3,4}$/.test(mode)) return bad(`mode: "${mode}" is not octal, as 0644`);
+  const disk = readDisk(given);
+  if (disk.kind === 'bad') return disk;
+  return value({
+    path,
+    file: { content: content.value, mode: Number.parseInt(mode, 8) },
+    ...(disk.value === undefined ? {} : { disk: disk.value }),
+  });
+}
+
+function problemOfPath(path: string): string | undefined {
+  if (!path.startsWith('/')) return 'must begin with "/"';
+  if (path.endsWith('/')) return 'must name a file';
+  if (path.includes('\0')) return 'holds a zero byte';
+  if (Buffer.byteLength(path) > pathBytesMax) return `has more than ${pathBytesMax} bytes`;
+  for (const part of path.split('/')) {
+    if (part === '..' || part === '.') return 'must not contain "." or ".."';
+    if (Buffer.byteLength(part) > nameBytesMax) return 'has a name of more than 255 bytes';
+  }
+  return undefined;
+}
+
+function readContent(text: string, encoding: string): Read<Uint8Array> {
+  if (encoding !== 'text' && encoding !== 'base64') {
+    return bad(`encoding: "${encoding}" is not one of text, base64`);
+  }
+  const compact = text.replace(/\s/g, '');
+  if (
+    encoding === 'base64' &&
+    !/^(?:[A-Za-z0-9+/]{4})*(?:[\w+/]{2}==|[\w+/]{3}=)?$/.test(compact)
+  ) {
+    return bad('content: is no base64');
+  }
+  const content = encoding === 'text' ? Buffer.from(text) : Buffer.from(compact, 'base64');
+  if (content.length > fileBytesMax) {
+    return bad(`content: has ${content.length} bytes; at most ${fileBytesMax} are taken`);
+  }
+  return value(new Uint8Array(content));
+}
+
+function readDisk(given: agent.RunStep['arguments']): Read<WantedFile['disk']> {
+  const identity = given['disk'] ?? '';
+  const partition = given['partition'] ?? '';
+  const filesystem = given['filesystem'] ?? '';
+  if (identity === '') {
+    if (partition === '' && filesystem === '') return value(undefined);
+    return bad('disk: is missing; partition and filesystem say where on it');
+  }
+  const number = /^\d{1,3}$/.test(partition) ? Number(partition) : 0;
+  if (number < 1 || number > partitionMax) {
+    return bad(`partition: must be a number from 1 to ${partitionMax}`);
+  }
+  const known = filesystems.find((name) => name === filesystem);
+  if (known === undefined) {
+    return bad(`filesystem: "${filesystem}" is not one of ${filesystems.join(', ')}`);
+  }
+  return value({ identity, partition: number, filesystem: known });
+}
+
+function octal(mode: number): string {
+  return mode.toString(8).padStart(4, '0');
+}
+
+function failed(type: Failed['type'], message: string): StepEnd {
+  return { result: { kind: 'failed', type, message } };
+}

@@ -1,0 +1,96 @@
+/** A step as the runner runs it, in a folder of a test. */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { agent, SystemIdentitySchema } from '@rackwright/api';
+import { nodeClock, nodeDisk } from '@rackwright/platform/node';
+import type { BlockDevices } from '../block-devices.ts';
+import { linuxPrograms } from '../linux/programs.ts';
+import type { Machine } from '../machine.ts';
+import type { Step, StepContext, StepEnd } from '../step.ts';
+import type { ProgramPlace } from '../steps/script.ts';
+import { silentLog } from '../test-agent.ts';
+
+export const guid = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
+
+export const noDevices: BlockDevices = {
+  list: async () => ({ devices: [], undriven: [] }),
+  open: () => Promise.reject(new Error('no device')),
+  nvmeFormat: () => Promise.reject(new Error('no device')),
+  busyWith: async () => undefined,
+  readLog: async () => [],
+};
+
+const machine: Machine = {
+  identity: async () => create(SystemIdentitySchema, { uuid: guid, bmcGuid: guid }),
+  hardware: async () => ({ cpus: [], memoryBytes: 0n, interfaces: [] }),
+  bmcAddress: async () => '',
+  bootId: async () => 'boot',
+  uptimeMs: async () => 0,
+  toolVersions: async () => ({}),
+};
+
+/** Where programs of the test work. */
+export async function placeIn(folder: string): Promise<ProgramPlace> {
+  const disk = nodeDisk();
+  const programs = await linuxPrograms({
+    disk,
+    clock: nodeClock(),
+    log: silentLog,
+    bootId: 'boot',
+    markPath: `${folder}/program.json`,
+    procRoot: '/proc',
+    kill: (target, signal) => {
+      try {
+        process.kill(target, signal);
+      } catch {
+        // It has ended.
+      }
+    },
+  });
+  const path = '/usr/bin:/bin';
+  const interpreters = new Map([['/usr/bin/node', process.execPath]]);
+  return { programs, disk, privateFolder: folder, workingFolder: folder, path, interpreters };
+}
+
+export interface StepRun {
+  readonly end: Promise<StepEnd>;
+  readonly stop: () => void;
+  readonly output: () => string;
+}
+
+/** Orders the step with these arguments; by default one that destroys nothing. */
+export function runStep(
+  step: Step,
+  given: Record<string, string>,
+  order: MessageInitShape<typeof agent.RunStepSchema> = { destructive: false },
+  change: Partial<StepContext> = {},
+): StepRun {
+  const controller = new AbortController();
+  const pieces: Uint8Array[] = [];
+  const end = step.run({
+    operationId: 'uid/7/3/1',
+    order: create(agent.RunStepSchema, {
+      step: step.description.name ?? '',
+      mode: agent.StepMode.RUN,
+      arguments: given,
+      ...order,
+    }),
+    devices: noDevices,
+    machine,
+    clock: nodeClock(),
+    log: silentLog,
+    crashPoint: () => {},
+    signal: controller.signal,
+    progress: () => {},
+    stage: () => Promise.resolve(),
+    output: (piece) => pieces.push(piece),
+    verdictSwitchedOff: false,
+    runnerVersion: '0',
+    hostName: 'h1',
+    ...change,
+  });
+  return {
+    end,
+    stop: () => controller.abort(),
+    output: () => Buffer.concat(pieces).toString(),
+  };
+}
