@@ -38,9 +38,8 @@ import {
   identifyAgent,
   openIdentity,
 } from './identity/index.ts';
-import { PlanSweeper } from './plan/index.ts';
 import { createHost, createOperatorServices, type OperatorServices } from './rpc/index.ts';
-import { Sweeper, Workflows } from './workflow/index.ts';
+import { createWorkflowParts } from './workflow/index.ts';
 
 /** The world as the control plane needs it. */
 export interface Platform {
@@ -124,11 +123,12 @@ async function startServices(
     reportHost: (hostId, report) => hosts.report(hostId, report),
   });
   const { retryDelayMs } = config.engine;
-  const workflows = new Workflows({ ...platform, store, hosts, resyncIntervalMs, retryDelayMs });
-  const sweeper = new Sweeper({ ...platform, store, workflows, retryDelayMs });
-  const plans = new PlanSweeper({ ...platform, store });
+  const timing = { resyncIntervalMs, retryDelayMs };
+  const parts = createWorkflowParts({ ...platform, ...timing, store, hosts });
   const agentEndpoint = config.agents.advertise;
-  const deps = { ...platform, store, hosts, identity, agentEndpoint, discovery, workflows, audit };
+  const { workflows, batches } = parts;
+  const own = { store, hosts, identity, discovery, workflows, batches, audit };
+  const deps = { ...platform, ...own, agentEndpoint };
   const operatorServices = createOperatorServices(deps);
   const sessions = {
     ...platform,
@@ -147,10 +147,8 @@ async function startServices(
   const agentServices = [bind(agent.AgentService, agentService), agentHealth.service];
   await hosts.start();
   discovery.start();
-  await workflows.start();
-  await sweeper.start();
-  plans.start();
-  const stop = () => [plans, sweeper, workflows, discovery, hosts].forEach((part) => part.stop());
+  await parts.start();
+  const stop = () => [parts, discovery, hosts].forEach((part) => part.stop());
   const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close(), stop];
   try {
     const operators = await serveOperators(config, platform, identity, operatorServices, audit);

@@ -11,22 +11,8 @@ import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Run, type RunStep, store } from '@rackwright/api';
 import { backoffDelayMs } from '@rackwright/results';
-import { completeStep, failStep } from './engine.ts';
 import { operationId, type Postponement } from './operation.ts';
-import { stepFailure } from './step-failure.ts';
-import { takeOutput } from './step-output.ts';
-import { calledStep } from './step-parts.ts';
-import {
-  activeRun,
-  causedBy,
-  currentStep,
-  hasPassed,
-  later,
-  now,
-  type Turn,
-  waitFor,
-} from './turn.ts';
-import type { CallResult } from './types.ts';
+import { activeRun, currentStep, hasPassed, later, now, type Turn, waitFor } from './turn.ts';
 
 /** What a replica that has made a call and then gone leaves to another one, so much later. */
 const takeOverMs = 120_000;
@@ -67,23 +53,8 @@ function ask({ effects, context }: Turn, step: RunStep, { id }: store.WebhookCal
   effects.push({ kind: 'callWebhook', id, arguments: { ...step.arguments }, deadlineMs });
 }
 
-/** Folds in what came of a call; of one that is not under way it changes nothing. */
-export function foldCall(turn: Turn, id: string, result: CallResult): void {
-  const run = activeRun(turn.status);
-  const step = run === undefined ? undefined : currentStep(run);
-  if (run === undefined || step === undefined || turn.record.call?.id !== id) return;
-  causedBy(turn, 'system', `${calledStep(step)} attempt ${step.attempt}: ${result.kind}`);
-  if (result.kind === 'transientError') return callLater(turn, run, result.message);
-  takeOutput(turn, run, step, id, result.output);
-  if (result.kind === 'complete') completeStep(turn, run, step);
-  else {
-    const { type, message, detail } = result;
-    failStep(turn, run, step, stepFailure(type, message, detail));
-  }
-}
-
 /** Could not tell: made again later, under the same id, until the step's time is over. */
-function callLater(turn: Turn, run: Run, message: string): void {
+export function callLater(turn: Turn, run: Run, message: string): void {
   const { call } = turn.record;
   if (call === undefined) return;
   const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = turn.context.timing;

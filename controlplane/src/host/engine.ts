@@ -23,6 +23,7 @@ import { bootAfterLoss, bootOnceMore, isBootStep } from './boots.ts';
 import { hasRunnerPlace } from './brake.ts';
 import { ensureCalled, putCall } from './calls.ts';
 import { usedSinceErased } from './certify.ts';
+import { followTemplate, isHeldAfter } from './follow-template.ts';
 import { giveUpStep, giveUpWaiting, isForcedRemoval, limitCall } from './forced.ts';
 import { knownSteps } from './known-steps.ts';
 import { leaveOpen } from './open-operations.ts';
@@ -30,11 +31,10 @@ import { ensureSent, ownTimeoutMs, type Postponement, putOperation } from './ope
 import { newStep } from './render.ts';
 import { stepsOfRun } from './skeletons.ts';
 import { stepFailure } from './step-failure.ts';
-import { calledStep } from './step-parts.ts';
+import { calledStep, partOf } from './step-parts.ts';
 import { timedOut } from './step-policy.ts';
 import { skipUnneeded } from './step-turn.ts';
 import { type OperationOptions, stepDefinition } from './steps.ts';
-import { followTemplate, isHeldAfter } from './template-run.ts';
 import {
   currentStep,
   isStepOver,
@@ -185,6 +185,22 @@ export function retryStep(
   issueOperation(turn, run, step, options, postponement);
 }
 
+/** Another attempt of a template's step: from its first one on, where it is several. */
+export function restartStep(turn: Turn, run: Run, step: RunStep, postponement: Postponement): void {
+  const { from, to } = partOf(run.steps, run.currentStep);
+  if (step.title === '' || from === run.currentStep) {
+    retryStep(turn, run, step, {}, postponement);
+    return;
+  }
+  for (const each of run.steps.slice(from, to + 1)) each.failures = step.failures;
+  for (const each of run.steps.slice(from, run.currentStep + 1)) {
+    each.state = StepState.PENDING;
+    delete each.deadline;
+    delete each.endTime;
+  }
+  run.currentStep = from;
+}
+
 function issueOperation(
   turn: Turn,
   run: Run,
@@ -325,7 +341,11 @@ export function failStep(
   isKnown = true,
 ): void {
   if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, failure.message);
-  if (run.abort === undefined && followTemplate(turn, run, step, failure, isKnown)) return;
+  if (run.abort === undefined) {
+    const next = followTemplate(turn, run, step, failure, isKnown);
+    if (next.kind === 'again') restartStep(turn, run, step, next.postponement);
+    if (next.kind !== 'end') return;
+  }
   step.state = StepState.FAILED;
   step.error = failure.message;
   step.endTime = now(turn);

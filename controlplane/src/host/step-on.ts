@@ -1,12 +1,11 @@
 /** A person lets a run go on that waits for one: with its present step, or without it. */
 import { create } from '@bufbuild/protobuf';
 import { type Run, RunPhase, type RunStep, SkipSchema, StepState } from '@rackwright/api';
-import { completeStep } from './engine.ts';
+import { completeStep, restartStep } from './engine.ts';
 import { refused } from './refusal.ts';
 import { resumeFailed } from './resume-failed.ts';
 import { calledStep, partOf } from './step-parts.ts';
 import { skipSteps } from './step-turn.ts';
-import { restartStep } from './template-run.ts';
 import { activeRun, causedBy, currentStep, now, stopWaiting, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, Requester } from './types.ts';
 

@@ -184,8 +184,9 @@ test('a report after timedOut is told in the timeline once, and changes nothing 
 });
 
 /** Without what only says what has been told. */
-function withoutMemory({ change: _, ...record }: store.HostRecord): store.HostRecord {
-  return { ...record, openOperations: [], settledOperations: [] };
+function withoutMemory(record: store.HostRecord): store.HostRecord {
+  const change = create(store.ChangeSchema);
+  return { ...record, change, openOperations: [], settledOperations: [] };
 }
 
 test('a report after cancelled, by another run’s time too, revives nothing', () => {

@@ -16,6 +16,7 @@ import {
   PlanService,
   RackService,
   TemplateService,
+  WorkflowBatchService,
   WorkflowService,
 } from '@rackwright/api';
 import { audited } from '../audit/index.ts';
@@ -32,6 +33,7 @@ import { createPlanService } from './plans.ts';
 import { adminActor, type RpcDependencies } from './ports.ts';
 import { createRackService } from './racks.ts';
 import { createTemplateService } from './templates.ts';
+import { createWorkflowBatchService } from './workflow-batches.ts';
 import { createWorkflowService } from './workflows.ts';
 
 export { createHost } from './create-host.ts';
@@ -50,6 +52,7 @@ const services = [
   PlanService,
   TemplateService,
   WorkflowService,
+  WorkflowBatchService,
   agent.EnrolmentService,
 ];
 
@@ -76,6 +79,7 @@ export function createOperatorServices(deps: RpcDependencies): OperatorServices 
     createPlanService(deps),
     createTemplateService(deps),
     createWorkflowService(deps),
+    createWorkflowBatchService(deps),
     createEnrolmentService(deps),
   ];
   return {

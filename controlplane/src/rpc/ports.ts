@@ -9,7 +9,7 @@ import type { AuditTrail } from '../audit/index.ts';
 import type { Discovery } from '../discovery/index.ts';
 import type { HostContext, HostRequest, Refusal, Requester, UsualTimes } from '../host/index.ts';
 import type { Identity } from '../identity/index.ts';
-import type { Workflows } from '../workflow/index.ts';
+import type { Batches, Workflows } from '../workflow/index.ts';
 
 export type RequestOutcome =
   /** Done, or already done by an earlier request with the same id. */
@@ -57,6 +57,7 @@ export interface RpcDependencies {
   readonly hosts: HostsPort;
   readonly discovery: DiscoveryPort;
   readonly workflows: Pick<Workflows, 'look'>;
+  readonly batches: Pick<Batches, 'look'>;
   readonly identity: Pick<
     Identity,
     'caCertificatePem' | 'caSha256' | 'issuer' | 'erasure' | 'secrets'

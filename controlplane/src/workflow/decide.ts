@@ -134,7 +134,8 @@ function ofPending(
   }
   const rendering = around.render();
   if (rendering.kind === 'bad') return wait('template', rendering.text);
-  const held = holderText(host);
+  // Without the step that it is at: this would be written with each of them.
+  const held = holderText(host)?.replace(/ \(at [^)]*\)/, '');
   if (held !== undefined) return wait('run', held);
   return { kind: 'start', order: rendering.order };
 }

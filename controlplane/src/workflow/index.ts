@@ -1,7 +1,9 @@
 /** Workflows: templates bound to hosts; others import from here. */
+export { hostsAtTurn, isOver, shownBatch } from './batch-rules.ts';
+export type { Batches, LookedBatch } from './batches.ts';
 export { cancelWorkflow, deleteWorkflow } from './endings.ts';
 export { explainWorkflow } from './explain.ts';
-export { type Looked, Workflows, type WorkflowsDependencies } from './loop.ts';
+export type { Looked, Workflows, WorkflowsDependencies } from './loop.ts';
 export {
   batchKey,
   parseBatchName,
@@ -12,9 +14,9 @@ export {
   workflowName,
   workflowOfKey,
 } from './names.ts';
+export { createWorkflowParts, type WorkflowParts } from './parts.ts';
 export { existingWorkflow, type RequestDependencies } from './read.ts';
 export { draftOf, keptRuns, latestRun } from './record.ts';
 export { renderRun, type TemplateText } from './rendering.ts';
 export { changeWorkflow, createWorkflow, runWorkflow } from './requests.ts';
-export { Sweeper } from './sweep.ts';
 export { presentRunOf, presentWorkflow } from './view.ts';

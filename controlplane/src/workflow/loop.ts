@@ -9,7 +9,7 @@
  *    workflow and run, so that a repeat after a crash, or from another replica, starts nothing twice.
  * 3. Nothing is kept here that the store cannot rebuild.
  */
-import { fromBinary } from '@bufbuild/protobuf';
+import { equals, fromBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { RunPhase, WorkflowRunState, store as wire } from '@rackwright/api';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
@@ -117,6 +117,7 @@ export class Workflows {
 
   async #look(id: WorkflowId): Promise<Looked | undefined> {
     const key = workflowKey(id);
+    let refused = false;
     for (let pass = 0; pass < passesMax; pass++) {
       const kept = await readRecord(this.#deps.store, wire.WorkflowRecordSchema, key);
       if (kept === undefined) {
@@ -125,8 +126,11 @@ export class Workflows {
       }
       const around = await gatherSurroundings(this.#deps, kept.record, id);
       const action = decide(kept.record, id, around);
-      if (action.kind === 'none') return this.#settled(id, kept);
+      // What the host has just refused is asked again when something has changed.
+      const again = refused && action.kind === 'start';
+      if (action.kind === 'none' || again) return this.#settled(id, kept);
       await this.#carryOut(id, kept, action, around.hostRevision);
+      refused ||= action.kind === 'start';
     }
     throw new Error(`${workflowName(id)}: not settled after ${passesMax} decisions in a row`);
   }
@@ -142,10 +146,11 @@ export class Workflows {
 
   async #carryOut(
     id: WorkflowId,
-    { record, revision }: Looked,
+    kept: Looked,
     action: Exclude<Action, { kind: 'none' }>,
     hostRevision: number,
   ): Promise<void> {
+    const { record, revision } = kept;
     switch (action.kind) {
       case 'remove': {
         const gone = await deleteRecord(this.#deps, workflowKey(id), revision);
@@ -153,10 +158,10 @@ export class Workflows {
         return;
       }
       case 'write':
-        await this.#write(id, action.record, revision);
+        await this.#write(id, kept, action.record);
         return;
       case 'start':
-        await this.#write(id, await this.#begin(id, record, action.order), revision);
+        await this.#write(id, kept, await this.#begin(id, record, action.order));
         return;
       case 'abort': {
         const { reason } = action;
@@ -166,7 +171,7 @@ export class Workflows {
       }
       case 'tell':
         await this.#tell(id, record, action.number);
-        await this.#write(id, told(record, action.number), revision);
+        await this.#write(id, kept, told(record, action.number));
     }
   }
 
@@ -197,8 +202,10 @@ export class Workflows {
   }
 
   /** A conflict is no failure: the next pass decides on what stands there. */
-  async #write(id: WorkflowId, record: wire.WorkflowRecord, revision: number): Promise<void> {
+  async #write(id: WorkflowId, before: Looked, record: wire.WorkflowRecord): Promise<void> {
     const schema = wire.WorkflowRecordSchema;
+    if (equals(schema, before.record, record)) return;
+    const { revision } = before;
     const written = await writeRecord(this.#deps, schema, workflowKey(id), record, revision);
     if (written.kind === 'ok') this.#log(id, 'the workflow changed', record);
   }

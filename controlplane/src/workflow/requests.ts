@@ -55,8 +55,8 @@ export async function createWorkflow(
   if (kept !== undefined) return sameWorkflow(kept, id, by);
   if (!spec.disabled) await refuseStart(deps.store, id, host);
   await refuseAboveLimit(deps.store, id);
-  const made = await newWorkflow(deps, id, spec, host);
   const nowMs = deps.clock.nowMs();
+  const made = await newWorkflow(deps, id, spec, host, nowMs);
   const record = spec.disabled
     ? withRequestId(made, by.requestId ?? '')
     : acceptRun(made, id, orderOf(made, by, ''), nowMs);
@@ -108,8 +108,9 @@ export async function newWorkflow(
   id: WorkflowId,
   spec: WorkflowSpec,
   host: wire.HostRecord,
+  nowMs = deps.clock.nowMs(),
 ): Promise<wire.WorkflowRecord> {
-  const time = timestampFromMs(deps.clock.nowMs());
+  const time = timestampFromMs(nowMs);
   const hostUid = host.host?.uid ?? '';
   return create(schema, {
     workflow: {
@@ -140,7 +141,12 @@ async function numbersUsed(
   return numbers.reduce((most, number) => (number > most ? number : most), 0n);
 }
 
-function orderOf({ workflow }: wire.WorkflowRecord, by: Requester, planHash: string): RunOrder {
+/** The order that a person gives for the next run. */
+export function orderOf(
+  { workflow }: wire.WorkflowRecord,
+  by: Requester,
+  planHash: string,
+): RunOrder {
   return {
     requestedBy: by.actor,
     actor: by.actor,
@@ -192,7 +198,7 @@ function sameWorkflow({ record, revision }: Looked, id: WorkflowId, by: Requeste
 }
 
 /** A run that was just accepted and that the host refuses is not kept: the refusal is the answer. */
-async function startedOrTakenBack(
+export async function startedOrTakenBack(
   deps: RequestDependencies,
   id: WorkflowId,
   accepted: wire.WorkflowRecord,

@@ -4,6 +4,7 @@ import { type Run, store as wire } from '@rackwright/api';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { readPlan } from '../plan/index.ts';
 import { answered, readRecord } from '../records/index.ts';
+import { hasTurn } from './batch-rules.ts';
 import { presentRun, type Surroundings } from './decide.ts';
 import { batchKey, parseBatchName, type WorkflowId } from './names.ts';
 import { isOpen, latestRun } from './record.ts';
@@ -69,7 +70,9 @@ async function isOwnerGone(store: StateStore, record: wire.WorkflowRecord): Prom
   const batchId = parseBatchName(latestRun(record)?.requestedBy ?? '');
   if (batchId === undefined || !isOpen(latestRun(record))) return false;
   const kept = await readRecord(store, wire.WorkflowBatchRecordSchema, batchKey(batchId));
-  return kept?.record.workflowBatch?.uid !== record.ownerUid;
+  if (kept?.record.workflowBatch?.uid !== record.ownerUid) return true;
+  // A batch that wants it no more owns it no more.
+  return !hasTurn(kept.record, record.workflow?.status?.hostUid ?? '');
 }
 
 /** The runs of a host that have ended and are kept. */

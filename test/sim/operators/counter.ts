@@ -54,6 +54,7 @@ function openCounter(view: WorldView, replica: Replica) {
     hosts: replica.hosts,
     // Nothing netboots here that is no host.
     workflows: { look: async () => undefined },
+    batches: { look: async () => undefined },
     discovery: { accept: async () => undefined, listedIn: () => 0, wake: () => undefined },
     identity: { secrets: simSecrets(view.random) } as never,
     agentEndpoint: 'sim:7441',

@@ -1,0 +1,142 @@
+/** Batches through the real API; no agent has ever joined, so that runs wait where they are. */
+import { HostState, RunKind, WorkflowRunState } from '@rackwright/api';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { preparedHost, putHost } from './prepared.fixture.ts';
+import {
+  addSurroundings,
+  type Fixture,
+  failureOf,
+  startFixture,
+  violatedFields,
+} from './rpc.fixture.ts';
+
+let fixture: Fixture;
+
+beforeEach(async () => {
+  fixture = await startFixture();
+  await addSurroundings(fixture);
+  await fixture.templates.createTemplate({ templateId: 'hello', template: { source } });
+});
+
+afterEach(() => fixture.stop());
+
+const source = `
+steps:
+  - { name: hello, script: "echo hello", idempotent: true, destructive: false }
+`;
+
+async function addHosts(
+  count: number,
+  kindOf: (n: number) => RunKind | undefined = () => undefined,
+) {
+  for (let n = 1; n <= count; n++) {
+    const record = preparedHost(n, { state: HostState.MANAGEABLE, kind: kindOf(n) });
+    await putHost(fixture.store, record);
+  }
+}
+
+const spec = (given: object = {}) => ({
+  template: 'templates/hello',
+  hosts: { rack: 'racks/r1' },
+  ...given,
+});
+
+test('a batch lets only so many hosts run at once, the busy ones last', async () => {
+  const { workflowBatches, hosts } = fixture;
+  await addHosts(5, (n) => (n === 1 ? RunKind.CLEAN : undefined));
+  const workflowBatch = { spec: spec({ maxParallel: 2 }) };
+  const made = await workflowBatches.createWorkflowBatch({ workflowBatchId: 'b1', workflowBatch });
+  expect(made.status).toMatchObject({ pending: 3, running: 2, failed: 0 });
+  const named = made.status?.hosts.map(({ host, run }) => [host, run]);
+  expect(named?.slice(0, 3)).toEqual([
+    ['hosts/h1', ''],
+    ['hosts/h2', 'hosts/h2/workflows/hello/runs/1'],
+    ['hosts/h3', 'hosts/h3/workflows/hello/runs/1'],
+  ]);
+  const h2 = await hosts.getHost({ name: 'hosts/h2' });
+  expect(h2.status?.run?.workflowRun).toBe('hosts/h2/workflows/hello/runs/1');
+  expect((await hosts.getHost({ name: 'hosts/h4' })).status?.run).toBeUndefined();
+});
+
+test('asked only to validate, a batch answers its hosts and starts nothing', async () => {
+  const { workflowBatches } = fixture;
+  await addHosts(3);
+  const workflowBatch = { spec: spec({ hosts: { names: ['hosts/h1', 'hosts/h3'] } }) };
+  const request = { workflowBatchId: 'b1', workflowBatch, validateOnly: true };
+  const shown = await workflowBatches.createWorkflowBatch(request);
+  expect(shown.status?.hosts.map(({ host }) => host)).toEqual(['hosts/h1', 'hosts/h3']);
+  const missing = await failureOf(workflowBatches.getWorkflowBatch({ name: 'workflowBatches/b1' }));
+  expect(missing.kind).toBe('notFound');
+});
+
+test('hosts that refuse are failures, and enough of them stop the batch', async () => {
+  const { workflowBatches, hosts } = fixture;
+  await addHosts(4);
+  await hosts.holdHost({ name: 'hosts/h1', scope: 1, reason: 'a look by hand' });
+  await hosts.holdHost({ name: 'hosts/h2', scope: 1, reason: 'a look by hand' });
+  const workflowBatch = { spec: spec({ maxFailures: 2 }) };
+  await workflowBatches.createWorkflowBatch({ workflowBatchId: 'b1', workflowBatch });
+  await vi.waitFor(async () => {
+    const { status } = await workflowBatches.getWorkflowBatch({ name: 'workflowBatches/b1' });
+    expect(status).toMatchObject({ failed: 2, pending: 2, running: 0 });
+    expect(status?.stoppedReason).toContain('2 of at most 2 failed: hosts/h1, hosts/h2');
+    expect(status?.endTime).toBeDefined();
+    expect(status?.hosts[0]?.message).toContain('work is held by user:admin');
+  });
+});
+
+test('a cancelled batch starts no further host and ends the runs under way', async () => {
+  const { workflowBatches, workflows } = fixture;
+  await addHosts(3);
+  await workflowBatches.createWorkflowBatch({
+    workflowBatchId: 'b1',
+    workflowBatch: { spec: spec() },
+    requestId: 'r1',
+  });
+  const name = 'workflowBatches/b1';
+  await workflowBatches.cancelWorkflowBatch({ name, reason: 'wrong rack' });
+  await vi.waitFor(async () => {
+    const { status } = await workflowBatches.getWorkflowBatch({ name });
+    expect(status).toMatchObject({ cancelled: 3, running: 0, pending: 0 });
+    expect(status?.stoppedReason).toBe('cancelled by user:admin: wrong rack');
+    expect(status?.endTime).toBeDefined();
+  });
+  const { status } = await workflows.getWorkflow({ name: 'hosts/h1/workflows/hello' });
+  expect(status?.run?.state).toBe(WorkflowRunState.CANCELLED);
+  const none = await failureOf(workflows.getWorkflow({ name: 'hosts/h2/workflows/hello' }));
+  expect(none.kind).toBe('notFound');
+});
+
+test('pending runs go with the batch that owns them, running ones go on', async () => {
+  const { workflowBatches, workflows } = fixture;
+  await addHosts(2, (n) => (n === 1 ? RunKind.CLEAN : undefined));
+  const workflowBatch = { spec: spec({ maxParallel: 2 }) };
+  await workflowBatches.createWorkflowBatch({ workflowBatchId: 'b1', workflowBatch });
+  const waiting = await workflows.getWorkflow({ name: 'hosts/h1/workflows/hello' });
+  expect(waiting.status?.run).toMatchObject({ state: WorkflowRunState.PENDING });
+  expect(waiting.status?.run?.waiting?.reason).toBe('run');
+  expect(waiting.status?.run?.requestedBy).toBe('workflowBatches/b1');
+  await workflowBatches.deleteWorkflowBatch({ name: 'workflowBatches/b1' });
+  await vi.waitFor(async () => {
+    const gone = await failureOf(workflows.getWorkflow({ name: 'hosts/h1/workflows/hello' }));
+    expect(gone.kind).toBe('notFound');
+  });
+  const going = await workflows.getWorkflow({ name: 'hosts/h2/workflows/hello' });
+  expect(going.status?.run?.state).toBe(WorkflowRunState.RUNNING);
+});
+
+test('what a batch cannot be is told with its fields', async () => {
+  const create = (given: object) =>
+    fixture.workflowBatches.createWorkflowBatch({
+      workflowBatchId: 'b1',
+      workflowBatch: { spec: spec(given) },
+    });
+  await addHosts(1);
+  expect(await violatedFields(create({ hosts: {}, maxParallel: 0 }))).toEqual([
+    'workflow_batch.spec.max_parallel',
+    'workflow_batch.spec.hosts',
+  ]);
+  expect(
+    await violatedFields(create({ template: 'templates/none', hosts: { names: ['hosts/h9'] } })),
+  ).toEqual(['workflow_batch.spec.template', 'workflow_batch.spec.hosts.names[0]']);
+});

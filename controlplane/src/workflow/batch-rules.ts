@@ -1,0 +1,186 @@
+/**
+ * What becomes of a batch: whose turn it is, how each host ended, and when it is over. Pure.
+ *
+ * Invariants:
+ * 1. At most `max_parallel` hosts have their turn at once, whatever was lost or repeated: turns are
+ *    written into the batch before anything is started.
+ * 2. A host has one turn. How that ended stands, whatever happens to its workflow afterwards.
+ * 3. Nobody gets a turn once the batch is cancelled or has failed as often as it may.
+ */
+import { clone, create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  type WorkflowBatch,
+  type WorkflowBatchHost,
+  WorkflowBatchStatusSchema,
+  type WorkflowRun,
+  WorkflowRunState,
+  store as wire,
+} from '@rackwright/api';
+import { type WorkflowId, workflowRunName } from './names.ts';
+
+/** Characters of what is said of one host. */
+const messageCharsMax = 100;
+/** Hosts that a text names; the rest are counted. */
+const hostsNamedMax = 3;
+
+/** What is known of a host's turn. */
+export type Turn =
+  /** Its run, as it is now. */
+  | { readonly kind: 'run'; readonly run: WorkflowRun }
+  /** There is no run and there will be none. */
+  | { readonly kind: 'refused'; readonly message: string }
+  /** Cancelled before it had a run. */
+  | { readonly kind: 'cancelled' };
+
+const { PENDING, RUNNING, SUCCEEDED, FAILED, TIMED_OUT, CANCELLED } = WorkflowRunState;
+
+/** The batch with what is known of its hosts folded in, and the next turns given. */
+export function foldBatch(
+  record: wire.WorkflowBatchRecord,
+  turns: ReadonlyMap<number, Turn>,
+  isHeld: (host: string) => boolean,
+  nowMs: number,
+): wire.WorkflowBatchRecord {
+  const draft = clone(wire.WorkflowBatchRecordSchema, record);
+  const batch = draft.workflowBatch;
+  if (batch === undefined || isOver(record)) return draft;
+  batch.status ??= create(WorkflowBatchStatusSchema);
+  const { status } = batch;
+  for (const [index, turn] of turns) {
+    const host = status.hosts[index];
+    if (host?.state === RUNNING) foldTurn(host, turn);
+  }
+  const reason = whyStopped(draft, batch);
+  status.stoppedReason = reason;
+  if (draft.cancelled !== undefined) {
+    for (const host of status.hosts) if (host.state === PENDING) host.state = CANCELLED;
+  }
+  if (reason === '') giveTurns(batch, isHeld);
+  const isMoving = status.hosts.some(({ state }) => state === RUNNING);
+  const isWaiting = reason === '' && status.hosts.some(({ state }) => state === PENDING);
+  if (!isMoving && !isWaiting) status.endTime = timestampFromMs(nowMs);
+  return draft;
+}
+
+/** Nothing of it will change any more. */
+export function isOver({ workflowBatch }: wire.WorkflowBatchRecord): boolean {
+  return workflowBatch?.status?.endTime !== undefined;
+}
+
+/** The hosts that have their turn, by their place in the batch. */
+export function hostsAtTurn({ workflowBatch }: wire.WorkflowBatchRecord): number[] {
+  const hosts = workflowBatch?.status?.hosts ?? [];
+  return hosts.flatMap(({ state }, index) => (state === RUNNING ? [index] : []));
+}
+
+/** Whether a host of the batch has its turn: only then may a pending run of it start. */
+export function hasTurn(record: wire.WorkflowBatchRecord, hostUid: string): boolean {
+  if (record.cancelled !== undefined) return false;
+  const index = record.hostUids.indexOf(hostUid);
+  return record.workflowBatch?.status?.hosts[index]?.state === RUNNING;
+}
+
+function foldTurn(host: WorkflowBatchHost, turn: Turn): void {
+  switch (turn.kind) {
+    case 'refused':
+      host.state = FAILED;
+      host.message = cut(turn.message);
+      return;
+    case 'cancelled':
+      host.state = CANCELLED;
+      host.message = '';
+      return;
+    case 'run':
+      foldRun(host, turn.run);
+  }
+}
+
+function foldRun(host: WorkflowBatchHost, run: WorkflowRun): void {
+  // The number is enough; the name is made of it where the batch is shown.
+  host.run = String(run.number);
+  switch (run.state) {
+    case PENDING:
+    case RUNNING:
+      host.message = cut(run.waiting?.message ?? '');
+      return;
+    case SUCCEEDED:
+      host.state = SUCCEEDED;
+      host.message = '';
+      return;
+    case TIMED_OUT:
+    case CANCELLED:
+      host.state = run.state;
+      host.message = cut(run.error?.message ?? '');
+      return;
+    default:
+      host.state = FAILED;
+      host.message = cut(run.error?.message ?? 'its run ended in a way that is not understood');
+  }
+}
+
+function whyStopped({ cancelled }: wire.WorkflowBatchRecord, { spec, status }: WorkflowBatch) {
+  if (cancelled !== undefined) {
+    const why = cancelled.reason === '' ? '' : `: ${cancelled.reason}`;
+    return `cancelled by ${cancelled.by}${why}`;
+  }
+  const failuresMax = spec?.maxFailures ?? 1;
+  const failed = (status?.hosts ?? []).filter(
+    ({ state }) => state === FAILED || state === TIMED_OUT,
+  );
+  if (failuresMax === 0 || failed.length < failuresMax) return '';
+  const named = failed.slice(0, hostsNamedMax).map(({ host }) => host);
+  const more = failed.length > named.length ? ', …' : '';
+  return `${failed.length} of at most ${failuresMax} failed: ${named.join(', ')}${more}`;
+}
+
+/** Hosts that nothing holds go first: one that is busy would only wait in its place. */
+function giveTurns({ spec, status }: WorkflowBatch, isHeld: (host: string) => boolean): void {
+  const hosts = status?.hosts ?? [];
+  const atTurn = hosts.filter(({ state }) => state === RUNNING).length;
+  const free = Math.max(0, (spec?.maxParallel ?? 1) - atTurn);
+  if (free === 0) return;
+  const waiting = hosts.filter(({ state }) => state === PENDING);
+  const idle = waiting.filter(({ host }) => !isHeld(host));
+  const held = waiting.filter(({ host }) => isHeld(host));
+  for (const host of [...idle, ...held].slice(0, free)) host.state = RUNNING;
+}
+
+/** The batch as people see it: counts and the names of runs. */
+export function shownBatch(
+  { workflowBatch }: wire.WorkflowBatchRecord,
+  batch: WorkflowBatch,
+): WorkflowBatch {
+  const status = workflowBatch?.status;
+  if (status === undefined) return batch;
+  const count = (...states: WorkflowRunState[]) =>
+    status.hosts.filter(({ state }) => states.includes(state)).length;
+  batch.status = create(WorkflowBatchStatusSchema, {
+    pending: count(PENDING),
+    running: count(RUNNING),
+    succeeded: count(SUCCEEDED),
+    failed: count(FAILED, TIMED_OUT),
+    cancelled: count(CANCELLED),
+    stoppedReason: status.stoppedReason,
+    ...(status.endTime === undefined ? {} : { endTime: status.endTime }),
+    hosts: status.hosts.map((host) => ({ ...host, run: runNameOf(batch, host) })),
+  });
+  return batch;
+}
+
+function runNameOf({ spec }: WorkflowBatch, { host, run }: WorkflowBatchHost): string {
+  if (run === '') return '';
+  return workflowRunName(workflowIdOf(spec?.template ?? '', host), BigInt(run));
+}
+
+/** The workflow that a batch runs on a host. */
+export function workflowIdOf(template: string, host: string): WorkflowId {
+  return {
+    hostId: host.replace(/^hosts\//, ''),
+    templateId: template.replace(/^templates\//, ''),
+  };
+}
+
+function cut(text: string): string {
+  return text.length <= messageCharsMax ? text : `${text.slice(0, messageCharsMax - 1)}…`;
+}

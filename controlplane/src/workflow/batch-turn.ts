@@ -1,0 +1,108 @@
+/**
+ * A host's turn in a batch: its workflow gets a pending run that the batch owns, and what becomes of
+ * that is read back.
+ *
+ * Invariant: however often it is asked for, one batch gives one host one run; the workflow remembers
+ * the batch as it remembers any request.
+ */
+import { create } from '@bufbuild/protobuf';
+import { ApiFailure, WorkflowRunState, WorkflowSpecSchema, store as wire } from '@rackwright/api';
+import { writeRecord } from '../records/index.ts';
+import { type Turn, workflowIdOf } from './batch-rules.ts';
+import { carrierOf } from './decide.ts';
+import { cancelWorkflow } from './endings.ts';
+import { type WorkflowId, workflowKey } from './names.ts';
+import { isRepeated, type RequestDependencies, readWorkflow, roundsMax, tooBusy } from './read.ts';
+import { acceptRun, isOpen, keptRuns, latestRun, type RunOrder } from './record.ts';
+import { newWorkflow } from './requests.ts';
+import { presentRunOf } from './view.ts';
+
+const schema = wire.WorkflowRecordSchema;
+
+/** What is known of the turn of the host at this place, after it has got its run. */
+export async function takeTurn(
+  deps: RequestDependencies,
+  record: wire.WorkflowBatchRecord,
+  index: number,
+): Promise<Turn> {
+  const { workflowBatch: batch } = record;
+  const entry = batch?.status?.hosts[index];
+  if (batch === undefined || entry === undefined) throw new Error('no such place in the batch');
+  const id = workflowIdOf(batch.spec?.template ?? '', entry.host);
+  for (let round = 0; round < roundsMax; round++) {
+    const found = await readHostWorkflow(deps, id, record.hostUids[index] ?? '');
+    if (found === undefined) return { kind: 'refused', message: `${entry.host} is gone` };
+    const { host, kept, standsAt } = found;
+    if (kept !== undefined && isRepeated(kept.record, requestIdOf(record))) {
+      return turnOf(deps, record, id, host, kept.record);
+    }
+    if (record.cancelled !== undefined) return { kind: 'cancelled' };
+    const latest = kept === undefined ? undefined : latestRun(kept.record);
+    if (isOpen(latest) && carrierOf(latest.name, host, [])?.endTime === undefined) {
+      return { kind: 'refused', message: `${latest.name} is under way already` };
+    }
+    const spec = create(WorkflowSpecSchema, { variables: batch.spec?.variables ?? {} });
+    const nowMs = deps.clock.nowMs();
+    const before = kept?.record ?? (await newWorkflow(deps, id, spec, host, nowMs));
+    const next = acceptRun(before, id, orderOf(record), nowMs);
+    const written = await writeRecord(deps, schema, workflowKey(id), next, standsAt);
+    if (written.kind === 'conflict') continue;
+    const looked = await deps.workflows.look(id);
+    return turnOf(deps, record, id, host, looked?.record ?? next);
+  }
+  throw tooBusy(id);
+}
+
+async function readHostWorkflow(deps: RequestDependencies, id: WorkflowId, hostUid: string) {
+  try {
+    const found = await readWorkflow(deps, id);
+    return found.host.host?.uid === hostUid ? found : undefined;
+  } catch (error) {
+    if (error instanceof ApiFailure && error.error.kind === 'notFound') return undefined;
+    throw error;
+  }
+}
+
+async function turnOf(
+  deps: RequestDependencies,
+  batch: wire.WorkflowBatchRecord,
+  id: WorkflowId,
+  host: wire.HostRecord,
+  workflow: wire.WorkflowRecord,
+): Promise<Turn> {
+  const name = batch.workflowBatch?.name ?? '';
+  const run = keptRuns(workflow).find(({ requestedBy }) => requestedBy === name);
+  if (run === undefined) {
+    if (batch.cancelled !== undefined) return { kind: 'cancelled' };
+    return { kind: 'refused', message: 'its run timed out, and has been swept' };
+  }
+  const shown = await presentRunOf(deps.store, run, host);
+  if (!isOpen(shown)) return { kind: 'run', run: shown };
+  const by = { actor: batch.createdBy };
+  if (batch.cancelled !== undefined) {
+    await cancelWorkflow(deps, id, batch.cancelled.reason, by, run.number);
+    return { kind: 'run', run: shown };
+  }
+  const refused = shown.state === WorkflowRunState.PENDING && shown.waiting?.reason === 'host';
+  if (!refused) return { kind: 'run', run: shown };
+  // It would wait there in the place of others, for as long as it may.
+  const message = shown.waiting?.message ?? '';
+  await cancelWorkflow(deps, id, `refused: ${message}`, by, run.number);
+  return { kind: 'refused', message };
+}
+
+function requestIdOf({ workflowBatch }: wire.WorkflowBatchRecord): string {
+  return `batch:${workflowBatch?.uid}`;
+}
+
+function orderOf(record: wire.WorkflowBatchRecord): RunOrder {
+  const { workflowBatch: batch, createdBy } = record;
+  return {
+    requestedBy: batch?.name ?? '',
+    actor: createdBy,
+    ownerUid: batch?.uid ?? '',
+    variables: batch?.spec?.variables ?? {},
+    requestId: requestIdOf(record),
+    planHash: '',
+  };
+}

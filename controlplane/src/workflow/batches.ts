@@ -1,0 +1,157 @@
+/**
+ * The shell around `foldBatch`: gives hosts their turns and reads what became of them, until the
+ * batch is over. Level-triggered, as the loop of workflows is.
+ *
+ * Invariant: a turn stands in the batch's record before the host gets its run, so that a crash, or
+ * another replica, gives no host a second one and lets no more go at once than may.
+ */
+import { equals, fromBinary } from '@bufbuild/protobuf';
+import { store as wire } from '@rackwright/api';
+import type { Clock, Log } from '@rackwright/platform';
+import type { Entry } from '@rackwright/store';
+import { answered, readRecord, writeRecord } from '../records/index.ts';
+import { foldBatch, hostsAtTurn, isOver, type Turn } from './batch-rules.ts';
+import { takeTurn } from './batch-turn.ts';
+import { holderText } from './decide.ts';
+import { followPrefix } from './following.ts';
+import type { Looked, Workflows } from './loop.ts';
+import { batchKey, parseBatchName } from './names.ts';
+import type { RequestDependencies } from './read.ts';
+import { keptRuns } from './record.ts';
+import { Turns } from './turns.ts';
+
+export interface BatchesDependencies extends RequestDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly workflows: Workflows;
+  readonly resyncIntervalMs: number;
+  readonly retryDelayMs: number;
+}
+
+export interface LookedBatch {
+  readonly record: wire.WorkflowBatchRecord;
+  readonly revision: Looked['revision'];
+}
+
+const schema = wire.WorkflowBatchRecordSchema;
+/** Rounds of one look: each gives turns or folds in ends; the hosts of a batch bound them. */
+const passesMax = 2_000;
+
+export class Batches {
+  readonly #deps: BatchesDependencies;
+  readonly #turns = new Turns();
+  /** Batches that are not over. */
+  readonly #open = new Set<string>();
+  /** Batches whose next look has not begun. */
+  readonly #queued = new Set<string>();
+  readonly #stopping = new AbortController();
+
+  constructor(deps: BatchesDependencies) {
+    this.#deps = deps;
+  }
+
+  async start(): Promise<void> {
+    this.#deps.workflows.onLook((record) => {
+      for (const { requestedBy } of keptRuns(record)) {
+        const batchId = parseBatchName(requestedBy);
+        if (batchId !== undefined && this.#open.has(batchId)) this.wake(batchId);
+      }
+    });
+    const signal = this.#stopping.signal;
+    await followPrefix({ ...this.#deps, signal }, 'workflowBatches', {
+      listed: (entries) => this.#listed(entries),
+      changed: (change) => {
+        if (change.kind === 'put') this.#note(change.key, change.value);
+        else this.#open.delete(batchIdOf(change.key));
+      },
+    });
+    this.#resyncLater();
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  /** Looks at the batch again soon. */
+  wake(batchId: string): void {
+    if (this.#stopping.signal.aborted || this.#queued.has(batchId)) return;
+    this.#queued.add(batchId);
+    this.look(batchId).catch((error: unknown) => {
+      const batch = `workflowBatches/${batchId}`;
+      this.#deps.log.warn({ batch, error: String(error) }, 'a look at the batch failed');
+      this.#deps.clock.after(this.#deps.retryDelayMs, () => this.wake(batchId));
+    });
+  }
+
+  /** Does what is to be done now; resolves with the batch as it then is. */
+  look(batchId: string): Promise<LookedBatch | undefined> {
+    return this.#turns.take(batchId, () => {
+      this.#queued.delete(batchId);
+      return this.#look(batchId);
+    });
+  }
+
+  async #look(batchId: string): Promise<LookedBatch | undefined> {
+    const { store, clock } = this.#deps;
+    const key = batchKey(batchId);
+    for (let pass = 0; pass < passesMax; pass++) {
+      const kept = await readRecord(store, schema, key);
+      if (kept === undefined || isOver(kept.record)) {
+        this.#open.delete(batchId);
+        return kept;
+      }
+      this.#open.add(batchId);
+      if (this.#stopping.signal.aborted) return kept;
+      const turns = await this.#takeTurns(kept.record);
+      const held = await this.#heldHosts();
+      const next = foldBatch(kept.record, turns, (host) => held.has(host), clock.nowMs());
+      if (equals(schema, kept.record, next)) return kept;
+      await writeRecord(this.#deps, schema, key, next, kept.revision);
+    }
+    throw new Error(`workflowBatches/${batchId}: not settled after ${passesMax} rounds`);
+  }
+
+  async #takeTurns(record: wire.WorkflowBatchRecord): Promise<ReadonlyMap<number, Turn>> {
+    const turns = new Map<number, Turn>();
+    for (const index of hostsAtTurn(record)) {
+      turns.set(index, await takeTurn(this.#deps, record, index));
+    }
+    return turns;
+  }
+
+  /** The hosts that a run holds now. */
+  async #heldHosts(): Promise<ReadonlySet<string>> {
+    const { entries } = await answered(this.#deps.store.list('hosts'));
+    const records = entries.map(({ value }) => fromBinary(wire.HostRecordSchema, value));
+    const held = records.filter((record) => holderText(record) !== undefined);
+    return new Set(held.map(({ host }) => host?.name ?? ''));
+  }
+
+  #listed(entries: readonly Entry[]): void {
+    const there = new Set(entries.map(({ key }) => batchIdOf(key)));
+    for (const batchId of this.#open) if (!there.has(batchId)) this.#open.delete(batchId);
+    for (const { key, value } of entries) this.#note(key, value);
+  }
+
+  #note(key: string, value: Uint8Array): void {
+    const batchId = batchIdOf(key);
+    if (isOver(fromBinary(schema, value))) this.#open.delete(batchId);
+    else {
+      this.#open.add(batchId);
+      this.wake(batchId);
+    }
+  }
+
+  #resyncLater(): void {
+    const { clock, resyncIntervalMs } = this.#deps;
+    if (this.#stopping.signal.aborted) return;
+    clock.after(resyncIntervalMs, () => {
+      for (const batchId of this.#open) this.wake(batchId);
+      this.#resyncLater();
+    });
+  }
+}
+
+function batchIdOf(key: string): string {
+  return key.slice('workflowBatches.'.length);
+}
