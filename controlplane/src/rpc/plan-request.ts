@@ -1,12 +1,37 @@
 /** What a plan is asked for, as the request that would start it. */
-import { DeletionMode, type PlanRunRequest } from '@rackwright/api';
-import type { PlannableRequest } from '../host/index.ts';
+import { DeletionMode, failedPrecondition, type PlanRunRequest } from '@rackwright/api';
+import type { HostContext, PlannableRequest } from '../host/index.ts';
+import { nextRun, type WorkflowId } from '../workflow/index.ts';
 import { imageOf, stepsOf } from './host-requests.ts';
-import { isKnown } from './names.ts';
+import { isKnown, nameProblem, requireName } from './names.ts';
+import type { RpcDependencies } from './ports.ts';
 import { Violations } from './violations.ts';
+import { checkVariables } from './workflow-spec.ts';
+
+/** A request that follows from the host as it stands. */
+export interface AskedPlan {
+  /** Throws why there is nothing to plan. */
+  request(host: HostOfPlan, context: Pick<HostContext, 'facts'>): PlannableRequest;
+  /** Why it would be refused now, beside what the host says itself; empty: nothing. */
+  readonly refused: string;
+}
+
+type HostOfPlan = Parameters<Awaited<ReturnType<typeof nextRun>>['render']>[0];
+
+type PlannedWorkflow = Extract<PlanRunRequest['run'], { readonly case: 'workflow' }>;
 
 /** Throws `invalidArgument` for what says something wrong, or nothing. */
-export function requestToPlan({ run }: PlanRunRequest): PlannableRequest {
+export async function askedPlan(deps: RpcDependencies, asked: PlanRunRequest): Promise<AskedPlan> {
+  const { run } = asked;
+  if (run.case === 'workflow') return askedWorkflow(deps, workflowOf(asked, run), run.value);
+  const request = plainRequest(run);
+  return { request: () => request, refused: '' };
+}
+
+/** What is planned of a host alone. */
+export function plainRequest(
+  run: Exclude<PlanRunRequest['run'], PlannedWorkflow>,
+): Exclude<PlannableRequest, { kind: 'workflow' }> {
   switch (run.case) {
     case 'clean':
       return { kind: 'clean', steps: stepsOf(run.value.steps, 'clean.steps') };
@@ -15,9 +40,7 @@ export function requestToPlan({ run }: PlanRunRequest): PlannableRequest {
     case 'delete': {
       const { mode } = run.value;
       const violations = new Violations();
-      if (!isKnown(DeletionMode, mode)) {
-        violations.add('delete.mode', 'must be normal or force');
-      }
+      if (!isKnown(DeletionMode, mode)) violations.add('delete.mode', 'must be normal or force');
       violations.throwIfAny();
       return { kind: 'delete', mode: mode || DeletionMode.NORMAL, reason: '' };
     }
@@ -28,4 +51,32 @@ export function requestToPlan({ run }: PlanRunRequest): PlannableRequest {
       throw new Error('a violation has been thrown');
     }
   }
+}
+
+/** The workflow that a plan is of. Throws `invalidArgument`. */
+export function workflowOf({ parent }: PlanRunRequest, { value }: PlannedWorkflow): WorkflowId {
+  const violations = new Violations();
+  violations.addIf('workflow.template', nameProblem('templates', value.template));
+  checkVariables('workflow.variables', value.variables, violations);
+  violations.throwIfAny();
+  const hostId = requireName('hosts', parent, 'parent');
+  return { hostId, templateId: requireName('templates', value.template) };
+}
+
+async function askedWorkflow(
+  deps: RpcDependencies,
+  id: WorkflowId,
+  { variables }: PlannedWorkflow['value'],
+): Promise<AskedPlan> {
+  const { render, refused } = await nextRun(deps, id, variables);
+  return {
+    refused,
+    request: (host, { facts }) => {
+      const rendering = render(host, facts);
+      if (rendering.kind === 'ok') return rendering.order;
+      throw failedPrecondition('TEMPLATE_DOES_NOT_FIT', rendering.text, {
+        resource: `templates/${id.templateId}`,
+      });
+    },
+  };
 }

@@ -259,3 +259,91 @@ test('a plan says how long such runs took before, the host’s own first', async
   expect(plan.steps.find(({ step }) => step === 'power.off')?.usualDuration?.seconds).toBe(30n);
   expect(plan.steps.find(({ step }) => step === 'runner.await')?.usualDuration).toBeUndefined();
 });
+
+const source = `
+description: Say hello
+variables:
+  who: { type: string, default: world }
+steps:
+  - name: hello
+    script: |
+      echo hello {{ vars.who }} on {{ host.name }}
+    destructive: false
+    timeout: 5m
+  - name: check
+    if: steps.hello.exitCode == 0
+    hold: look at it
+`;
+
+const planHello = (variables: Record<string, string> = {}) =>
+  fixture.plans.planRun({
+    parent,
+    run: { case: 'workflow', value: { template: 'templates/hello', variables } },
+  });
+
+test('a workflow is planned with its rendered steps, and its run is what the plan says', async () => {
+  await fixture.templates.createTemplate({ templateId: 'hello', template: { source } });
+  const plan = await planHello({ who: 'ann' });
+  expect(plan.refused).toBe('');
+  const hello = plan.steps.find(({ title }) => title === 'hello');
+  expect(hello?.arguments['script']).toContain('hello ann on hosts/h1');
+  expect(hello?.timeout?.seconds).toBe(300n);
+  expect(plan.steps.find(({ title }) => title === 'check')?.condition).toContain('exitCode');
+  expect(plan.dataLoss).toEqual([]);
+  const { status } = await fixture.plans.startPlan({ name: plan.name, requestId: 'same' });
+  expect(status?.run).toMatchObject({
+    kind: RunKind.WORKFLOW,
+    planHash: plan.hash,
+    workflowRun: 'hosts/h1/workflows/hello/runs/1',
+  });
+  expect(status?.run?.steps.map((step) => step.name)).toEqual(plan.steps.map(({ step }) => step));
+  await fixture.plans.startPlan({ name: plan.name, requestId: 'same' });
+  const name = 'hosts/h1/workflows/hello';
+  expect((await fixture.workflows.getWorkflow({ name })).status?.runCount).toBe(1n);
+});
+
+test('a workflow’s plan is refused once its template has been changed, and nothing of it is kept', async () => {
+  const made = await fixture.templates.createTemplate({
+    templateId: 'hello',
+    template: { source },
+  });
+  const { name, hash } = await planHello();
+  const template = { name: made.name, source: source.replace('look at it', 'look twice') };
+  await fixture.templates.updateTemplate({ template, updateMask: { paths: ['source'] } });
+  const failure = await failureOf(fixture.plans.startPlan({ name }));
+  expect(failure.message).toContain('the template has been changed');
+  expect(failure.message).toContain('look twice');
+  expect((await fixture.workflows.listWorkflows({ parent })).workflows).toEqual([]);
+  const spec = { disabled: true };
+  await fixture.workflows.createWorkflow({ parent, workflowId: 'hello', workflow: { spec } });
+  const disabled = await planHello();
+  expect(disabled.refused).toContain('is disabled');
+  expect(disabled.hash).not.toBe(hash);
+  expect((await failureOf(fixture.plans.startPlan({ name: disabled.name }))).message).toContain(
+    'is disabled',
+  );
+});
+
+test('RunWorkflow with the hash of a plan runs that or nothing', async () => {
+  await fixture.templates.createTemplate({ templateId: 'hello', template: { source } });
+  const workflow = { spec: { disabled: true } };
+  await fixture.workflows.createWorkflow({ parent, workflowId: 'hello', workflow });
+  const name = 'hosts/h1/workflows/hello';
+  const enabled = { workflow: { name, spec: { disabled: false } } };
+  await fixture.workflows.updateWorkflow({ ...enabled, updateMask: { paths: ['spec.disabled'] } });
+  const { hash } = await planHello();
+  await see('DISK-2', 480_103_981_056n);
+  const swapped = fixture.workflows.runWorkflow({ name, planHash: hash });
+  expect((await failureOf(swapped)).message).toContain('disk DISK-1 (MZ7, 480 GB) is gone');
+  await see('DISK-1', 480_103_981_056n);
+  const { status } = await fixture.workflows.runWorkflow({ name, planHash: hash });
+  expect(status?.run?.run?.planHash).toBe(hash);
+});
+
+test('a template that does not fit the host is told instead of a plan', async () => {
+  const text = source.replace('who: { type: string, default: world }', 'who: { type: string }');
+  await fixture.templates.createTemplate({ templateId: 'hello', template: { source: text } });
+  const failure = await failureOf(planHello());
+  expect(failure.kind).toBe('failedPrecondition');
+  expect(failure.message).toContain('templates/hello: line');
+});

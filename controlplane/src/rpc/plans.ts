@@ -21,11 +21,12 @@ import {
 } from '@rackwright/api';
 import { type DraftPlan, planChangedText, planFor, type Refusal } from '../host/index.ts';
 import { addUsualDurations, isExpired, keepPlan, readPlan } from '../plan/index.ts';
+import { startPlanned, wasStartedBy } from '../workflow/index.ts';
 import { answeredBefore, lastSeen } from './delete-host.ts';
 import { presentHost, readFacts, readHost } from './host-view.ts';
 import { parseName, requireName } from './names.ts';
 import { answerOf } from './outcome.ts';
-import { requestToPlan } from './plan-request.ts';
+import { askedPlan, plainRequest, workflowOf } from './plan-request.ts';
 import { adminActor, type RpcDependencies, requester } from './ports.ts';
 import { checkReason, checkRequestId, timeText } from './texts.ts';
 import { Violations } from './violations.ts';
@@ -52,13 +53,15 @@ async function draftOf(
   hostId: string,
   asked: PlanRunRequest,
 ): Promise<DraftPlan> {
-  const request = requestToPlan(asked);
+  const { request, refused } = await askedPlan(deps, asked);
   const by = { actor: adminActor };
-  const draft = await deps.hosts.consider(hostId, (record, context) =>
-    planFor(record, context, request, asked, by),
-  );
+  const draft = await deps.hosts.consider(hostId, (record, context) => {
+    if (record.host === undefined) return undefined;
+    return planFor(record, context, request(record.host, context), asked, by);
+  });
   if (draft === undefined) throw notFound(asked.parent);
   if ('code' in draft) throw wrongRequest(asked, draft);
+  if (refused !== '') draft.plan.refused = refused;
   return draft;
 }
 
@@ -109,7 +112,9 @@ async function whyRefused(
     const now = await draftOf(deps, hostId, asked);
     return now.plan.hash === kept.plan?.hash ? now.plan.refused : planChangedText(kept, now);
   } catch (error) {
-    if (error instanceof ApiFailure && error.error.kind === 'invalidArgument') return error.message;
+    if (!(error instanceof ApiFailure)) throw error;
+    const { kind } = error.error;
+    if (kind === 'invalidArgument' || kind === 'failedPrecondition') return error.message;
     throw error;
   }
 }
@@ -135,11 +140,20 @@ async function startPlan(
   }
   const kept = await readPlan(deps, found.host.uid, hash);
   const asked = kept?.basis?.request;
-  if (kept === undefined || asked === undefined) throw noPlan(name);
+  if (kept === undefined || asked === undefined) {
+    const { requestId: id = '' } = by;
+    if (id !== '' && (await wasStartedBy(deps, hostId, id))) return found.host;
+    throw noPlan(name);
+  }
   if (isExpired(kept, deps.clock.nowMs())) {
     throw failedPrecondition('PLAN_EXPIRED', `${name}: ${expiredText(kept)}`, { resource: name });
   }
-  const request = { ...requestToPlan(asked), plan: kept, planReason: reason };
+  if (asked.run.case === 'workflow') {
+    const id = workflowOf(asked, asked.run);
+    await startPlanned(deps, id, asked.run.value.variables, by, hash);
+    return (await readHost(deps, hostId))?.host ?? lastSeen(deps, hostId, hostName);
+  }
+  const request = { ...plainRequest(asked.run), plan: kept, planReason: reason };
   const outcome = await deps.hosts.request(hostId, request, by);
   if (outcome.kind === 'removed') return lastSeen(deps, hostId, hostName);
   const { record, revision } = answerOf(outcome, hostName);

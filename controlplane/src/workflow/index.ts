@@ -15,6 +15,7 @@ export {
   workflowOfKey,
 } from './names.ts';
 export { createWorkflowParts, type WorkflowParts } from './parts.ts';
+export { type NextRun, nextRun, startPlanned, wasStartedBy } from './planned.ts';
 export { existingWorkflow, type RequestDependencies } from './read.ts';
 export { draftOf, keptRuns, latestRun } from './record.ts';
 export { renderRun, type TemplateText } from './rendering.ts';

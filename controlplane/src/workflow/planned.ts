@@ -1,0 +1,91 @@
+/** Workflow runs that are looked at before they are started, and started by their plan. */
+import { create, fromBinary } from '@bufbuild/protobuf';
+import { failedPrecondition, type Host, WorkflowSpecSchema, store as wire } from '@rackwright/api';
+import { storeKey } from '@rackwright/store';
+import type { Requester } from '../host/index.ts';
+import { answered, writeRecord } from '../records/index.ts';
+import { refusalOfStart } from './holder.ts';
+import type { Looked } from './loop.ts';
+import { type WorkflowId, workflowKey, workflowName, workflowRunName } from './names.ts';
+import { isRepeated, type RequestDependencies, readWorkflow, roundsMax, tooBusy } from './read.ts';
+import { acceptRun } from './record.ts';
+import { type Rendering, renderRun } from './rendering.ts';
+import { newWorkflow, orderOf, startedOrTakenBack } from './requests.ts';
+import { readTemplate } from './templates/index.ts';
+
+type Variables = Readonly<Record<string, string>>;
+
+/** What the next run of a workflow would be. */
+export interface NextRun {
+  /** What the host would be asked, or why the template does not fit it. */
+  render(host: Host, facts: wire.HostFacts): Rendering;
+  /** Why it would not be started now, beside what the host says itself; empty: it would. */
+  readonly refused: string;
+}
+
+/** Looks at the next run, of a workflow that may not be there yet. Throws `notFound`. */
+export async function nextRun(
+  deps: RequestDependencies,
+  id: WorkflowId,
+  variables: Variables,
+): Promise<NextRun> {
+  const { kept, host } = await readWorkflow(deps, id);
+  const spec = create(WorkflowSpecSchema);
+  const base = kept?.record ?? (await newWorkflow(deps, id, spec, host));
+  const number = (base.workflow?.status?.runCount ?? 0n) + 1n;
+  const name = workflowRunName(id, number);
+  const template = await readTemplate(deps.store, id.templateId);
+  return {
+    render: (rendered, facts) =>
+      renderRun(id.templateId, template, rendered, facts, {
+        name,
+        number,
+        variables: { ...variables },
+      }),
+    refused: refusalOfSwitch(kept, id) ?? (await refusalOfStart(deps.store, id, host)) ?? '',
+  };
+}
+
+/** Starts the next run by its plan, which the host compares in the turn that starts it. */
+export async function startPlanned(
+  deps: RequestDependencies,
+  id: WorkflowId,
+  variables: Variables,
+  by: Requester,
+  planHash: string,
+): Promise<Looked> {
+  for (let round = 0; round < roundsMax; round++) {
+    const { kept, host, standsAt } = await readWorkflow(deps, id);
+    if (kept !== undefined && isRepeated(kept.record, by.requestId)) return kept;
+    const message = refusalOfSwitch(kept, id) ?? (await refusalOfStart(deps.store, id, host));
+    if (message !== undefined) {
+      throw failedPrecondition('HOST_REFUSED', message, { resource: `hosts/${id.hostId}` });
+    }
+    const spec = create(WorkflowSpecSchema, { variables: { ...variables } });
+    const base = kept?.record ?? (await newWorkflow(deps, id, spec, host));
+    const order = { ...orderOf(base, by, planHash), variables };
+    const next = acceptRun(base, id, order, deps.clock.nowMs());
+    const schema = wire.WorkflowRecordSchema;
+    const written = await writeRecord(deps, schema, workflowKey(id), next, standsAt);
+    if (written.kind === 'ok') return startedOrTakenBack(deps, id, next, kept === undefined);
+  }
+  throw tooBusy(id);
+}
+
+/** Whether a request with this id has started a run of one of the host's workflows. */
+export async function wasStartedBy(
+  deps: Pick<RequestDependencies, 'store'>,
+  hostId: string,
+  requestId: string,
+): Promise<boolean> {
+  const { entries } = await answered(deps.store.list(storeKey('workflows', hostId)));
+  return entries.some(({ value }) =>
+    isRepeated(fromBinary(wire.WorkflowRecordSchema, value), requestId),
+  );
+}
+
+function refusalOfSwitch(kept: Looked | undefined, id: WorkflowId): string | undefined {
+  if (kept?.record.workflow?.spec?.disabled !== true) return undefined;
+  const enable = `rackwright workflow enable ${id.hostId} ${id.templateId}`;
+  return `${workflowName(id)} is disabled; enable it first: ${enable}`;
+}
