@@ -38,6 +38,7 @@ import {
   identifyAgent,
   openIdentity,
 } from './identity/index.ts';
+import { PlanSweeper } from './plan/index.ts';
 import { createHost, createOperatorServices, type OperatorServices } from './rpc/index.ts';
 import { createWorkflowParts } from './workflow/index.ts';
 
@@ -125,6 +126,7 @@ async function startServices(
   const { retryDelayMs } = config.engine;
   const timing = { resyncIntervalMs, retryDelayMs };
   const parts = createWorkflowParts({ ...platform, ...timing, store, hosts });
+  const plans = new PlanSweeper({ ...platform, store });
   const agentEndpoint = config.agents.advertise;
   const { workflows, batches } = parts;
   const own = { store, hosts, identity, discovery, workflows, batches, audit };
@@ -148,7 +150,8 @@ async function startServices(
   await hosts.start();
   discovery.start();
   await parts.start();
-  const stop = () => [parts, discovery, hosts].forEach((part) => part.stop());
+  plans.start();
+  const stop = () => [plans, parts, discovery, hosts].forEach((part) => part.stop());
   const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close(), stop];
   try {
     const operators = await serveOperators(config, platform, identity, operatorServices, audit);
