@@ -1,4 +1,4 @@
-/** Records of runs that have ended, and of what their steps wrote, through crashes and two replicas. */
+/** Records of ended runs and of what their steps wrote, through crashes and two replicas. */
 import { create, equals, fromBinary } from '@bufbuild/protobuf';
 import { HostGoal, RunKind, RunOutcome, RunPhase, RunSchema, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
@@ -29,7 +29,7 @@ test('a run that has ended stands under its number, as the host’s record says 
   expect(run && equals(RunSchema, finished(rig, 1)?.run ?? create(RunSchema), run)).toBe(true);
 });
 
-test('a run that is followed by another in the same turn is kept by the host until it stands', async () => {
+test('a run that another follows in the same turn is kept by the host meanwhile', async () => {
   const rig = rigWith({});
   const replica = await rig.replica();
   const plain = await connectAgent(rig, replica);
@@ -45,7 +45,7 @@ test('a run that is followed by another in the same turn is kept by the host unt
   expect(rig.record().finishedRuns, 'the next write lets it go').toEqual([]);
 });
 
-test('killed between the host’s record and the run’s, nothing is lost, and nothing is told twice', async () => {
+test('killed between the host’s record and the run’s, nothing is lost or told twice', async () => {
   const rig = rigWith({});
   const dying = await rig.replica({ crashAt: 'cp.reportStored' });
   const plain = await connectAgent(rig, dying);
@@ -83,7 +83,7 @@ test('while its record cannot be written, the host’s does not lose the run', a
   expect(finished(rig, 1)?.run?.outcome).toBe(RunOutcome.SUCCEEDED);
 });
 
-test('two replicas that both see the end write one record, which says what the host’s says', async () => {
+test('two replicas that see the end write one record, which says what the host says', async () => {
   const rig = rigWith(manageable);
   const first = await rig.replica({ id: 'first' });
   await rig.replica({ id: 'second' });

@@ -217,7 +217,8 @@ function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAft
   const leftMs = timestampMs(first) + timing.conflictBudgetMs - nowMs;
   if (leftMs <= 0) {
     const budget = Math.round(timing.conflictBudgetMs / 60_000);
-    const text = `${calledStep(step)}: still in conflict after ${budget} minutes: ${result.message}`;
+    const lasts = `still in conflict after ${budget} minutes: ${result.message}`;
+    const text = `${calledStep(step)}: ${lasts}`;
     failStep(turn, run, step, stepFailure('conflict', text));
     return;
   }
@@ -260,8 +261,8 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
   const first = slot?.firstTransientTime ?? now(turn);
   const lastedMs = nowMs - timestampMs(first);
   if (result.cause === 'runnerAway' && lastedMs > timing.bootTimeoutMs) {
-    const text = `${calledStep(step)}: the runner went away and did not come back: ${result.message}`;
-    failStep(turn, run, step, stepFailure('runnerLost', text));
+    const text = `the runner went away and did not come back: ${result.message}`;
+    failStep(turn, run, step, stepFailure('runnerLost', `${calledStep(step)}: ${text}`));
     return;
   }
   if (count >= timing.transientFaultCount || lastedMs >= timing.transientFaultMs) {

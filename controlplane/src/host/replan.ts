@@ -49,8 +49,8 @@ export function replan(turn: Turn, run: Run, ready: agent.RunnerReady): RunFailu
 
 function lacking({ runnerVersion }: agent.RunnerReady, before: string, step: string): RunFailure {
   const was = before || 'not known';
-  const message = `the runner is version ${runnerVersion} now (it was ${was}) and has no step ${step}`;
-  return stepFailure('unsupported', message);
+  const message = `the runner is version ${runnerVersion} now (it was ${was})`;
+  return stepFailure('unsupported', `${message} and has no step ${step}`);
 }
 
 /** R8: a template's steps are asked only of a runner that has named them. */

@@ -30,7 +30,8 @@ function violationsOf(
   known: readonly KnownStep[],
 ): Violation[] {
   if (wanted.step.startsWith(templateOnly)) {
-    const description = `${wanted.step} runs only in a template; create one, and run it as a workflow`;
+    const instead = 'create one, and run it as a workflow';
+    const description = `${wanted.step} runs only in a template; ${instead}`;
     return [{ field: `steps[${index}].step`, description }];
   }
   const control = controlSteps.find(({ name }) => name === wanted.step);

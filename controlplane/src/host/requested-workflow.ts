@@ -18,6 +18,8 @@ import type { Refusal, WorkflowRequest, WorkflowStep } from './types.ts';
 /** Largest run that a host's record takes before it has begun, in bytes on the wire. */
 const runBytesMax = 96 * 1024;
 
+const allowIt = 'let it in (the templates of the fleet), or take another';
+
 /** Why the run of a workflow cannot be started here, or undefined. */
 export function refusalOfWorkflow(turn: Turn, request: WorkflowRequest): Refusal | undefined {
   const steps = request.steps.filter(({ skippedBecause }) => skippedBecause === '');
@@ -49,7 +51,7 @@ function problemOfImage({ context }: Turn, reference: string): string | undefine
     pattern.endsWith('/*') ? repository.startsWith(pattern.slice(0, -1)) : repository === pattern,
   );
   if (fits) return undefined;
-  return `the fleet allows no command from ${repository}; allow it there (templates), or take another`;
+  return `the fleet allows no command from ${repository}; ${allowIt}`;
 }
 
 function problemOfUrl({ context }: Turn, text: string): string | undefined {
@@ -57,7 +59,7 @@ function problemOfUrl({ context }: Turn, text: string): string | undefined {
   const allowed = context.fleet?.templates?.webhookUrls ?? [];
   if (url !== null && allowed.some((prefix) => isBelow(url, prefix))) return undefined;
   const where = url === null ? 'what is no URL' : url.origin;
-  return `the fleet allows no webhook there (${where}); allow it there (templates), or take another`;
+  return `the fleet allows no webhook there (${where}); ${allowIt}`;
 }
 
 /** The same origin, and a path that begins like it: a longer host name is another host. */

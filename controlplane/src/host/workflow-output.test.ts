@@ -116,7 +116,7 @@ test('a webhook is in the record before it is called, and its answer moves the r
   expect(host.record.call).toBeUndefined();
 });
 
-test('a call is asked for once, and after a new start of its replica again under the same id', () => {
+test('a call is asked for once, and after a new start of its replica under the same id', () => {
   const host = workable();
   const templates = { webhookUrls: ['https://hooks.example.org/'] };
   host.context = { ...host.context, fleet: create(FleetSpecSchema, { templates }), replica: 'r1' };
@@ -129,7 +129,7 @@ test('a call is asked for once, and after a new start of its replica again under
   expect(callsIn(passTime(host, 120_000)), 'and may be gone').toEqual(['u1/2/0/1']);
 });
 
-test('a call that could not tell is made again under its id, one that failed under a new one', () => {
+test('a call that could not tell is made again under its id, a failed one under another', () => {
   const host = calling({ retries: 1 });
   answer(host, { kind: 'transientError', message: 'connection reset' });
   expect(host.record.call).toMatchObject({ id: 'u1/2/0/1', transientCount: 1 });

@@ -1,18 +1,10 @@
 /** Runs of templates: which steps run, what boots for them, and what follows a failed attempt. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import {
-  agent,
-  FleetSpecSchema,
-  HostState,
-  RerunClass,
-  RunKind,
-  RunOutcome,
-  RunPhase,
-} from '@rackwright/api';
+import { agent, HostState, RerunClass, RunKind, RunOutcome, RunPhase } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { done, failed } from './testing/bench.ts';
-import { refusalOf, statusOf } from './testing/deleting.ts';
+import { statusOf } from './testing/deleting.ts';
 import {
   bmcStep,
   bootNow,
@@ -47,7 +39,7 @@ test('a run names its workflow and its template, and keeps what was rendered', (
   expect(host.record.change?.cause).toContain(workflowRun);
 });
 
-test('the runner is booted before the first step that needs it, and the host is off at the end', () => {
+test('the runner is booted before the first step that needs it, and off at the end', () => {
   const host = workable();
   startOn(host, [rendered('sel', bmcStep), script('a'), script('b')]);
   expect(stepNow(host)?.name).toBe(bmcStep);
@@ -153,7 +145,7 @@ test('an available host stays so through what destroys nothing, and leaves it ot
   expect(statusOf(skipped).state).toBe(HostState.AVAILABLE);
 });
 
-test('a condition is judged when its step’s turn comes, and the runner not booted for nothing', () => {
+test('a condition is judged when its step’s turn comes, and nothing booted in vain', () => {
   const host = workable();
   startOn(host, [
     rendered('sel', bmcStep),
@@ -221,7 +213,7 @@ test.each([
   expect(told(host)).toEqual(['a failed', 'b succeeded']);
 });
 
-test('an attempt has the time of its template, is stopped at its end, and ends the run timed out', () => {
+test('an attempt has its template’s time, is stopped then, and the run ends timed out', () => {
   const host = workable();
   startOn(host, [script('a', { timeoutMs: 60_000, onFailure: 'continue' })]);
   bootNow(host);
@@ -279,7 +271,7 @@ test('a failed step is held for a person, who lets it run again or leaves it out
   expect(told(host)).toEqual(['a skipped', 'b succeeded']);
 });
 
-test('a handler runs only when it is called; everything else is left out, and the run ends failed', () => {
+test('a handler runs only when called; the rest is left out, and the run ends failed', () => {
   const handler = script('tidy', { handler: true });
   const host = workable();
   startOn(host, [script('a', { onFailure: 'tidy' }), script('b'), handler]);
@@ -304,7 +296,7 @@ test('a handler runs only when it is called; everything else is left out, and th
   expect(told(well)).toEqual(['a succeeded', 'tidy skipped']);
 });
 
-test('a handler gets the boot that it needs, and its own failure keeps the first one’s words', () => {
+test('a handler gets the boot that it needs; the run ends with the first failure’s words', () => {
   const host = workable();
   const tidy = script('tidy', { handler: true, retries: 1 });
   startOn(host, [rendered('sel', bmcStep, { onFailure: 'tidy' }), tidy]);
@@ -341,7 +333,7 @@ test('a lost boot in a handler boots again, and repeats nothing of what came bef
   expect(told(host)).toEqual(['a succeeded', 'b failed', 'c skipped', 'tidy running']);
 });
 
-test('after a lost boot what it left in memory is made again, and a webhook not called again', () => {
+test('after a lost boot what was in memory is made again, and what never runs twice not', () => {
   const host = workable();
   const once = { rerunClass: RerunClass.NEVER_TWICE };
   startOn(host, [script('file'), script('once', once), script('use')]);
@@ -454,56 +446,3 @@ test('a hold with a time of its own ends by it, with no agent there', () => {
   expect(runOf(host).outcome).toBe(RunOutcome.SUCCEEDED);
   expect(told(host)).toEqual(['look failed']);
 });
-
-test('a second start is refused with the name of the run that holds the host', () => {
-  const host = workable();
-  startOn(host, [script('a')]);
-  const templateDigest = 'd1';
-  const text = refusalOf(host, {
-    kind: 'workflow',
-    workflowRun,
-    templateDigest,
-    steps: [script('a')],
-    timeoutMs: undefined,
-  });
-  expect(text).toContain('busy: workflow 2 holds the host (at power.off)');
-});
-
-test('what the host or the fleet does not allow is refused by the name of the step', () => {
-  const host = workable();
-  const refusal = (...steps: Parameters<typeof startOn>[1]) =>
-    refusalOf(host, {
-      kind: 'workflow',
-      workflowRun,
-      templateDigest: 'd1',
-      steps,
-      timeoutMs: undefined,
-    });
-  expect(refusal(rendered('x', 'firmware.flash'))).toContain(
-    'step x: the agent of racks/r1 offers no firmware.flash; it offers: management.clear_event_log',
-  );
-  const image = 'registry.example.org/tools/check@sha256:00';
-  const command = rendered('c', 'run.command', { arguments: { image } });
-  expect(refusal(command)).toContain('allows no command from registry.example.org/tools/check');
-  const call = (url: string) => rendered('w', 'webhook', { arguments: { url } });
-  expect(refusal(call('https://hooks.example.org/x'))).toContain('allows no webhook there');
-  allow(host);
-  expect(refusal(command)).toContain('accepted');
-  expect(refusal(call('https://hooks.example.org/x'))).toContain('accepted');
-  expect(refusal(call('https://hooks.example.org.evil/x'))).toContain('allows no webhook there');
-  expect(refusal(call('https://hooks.example.org@evil/x'))).toContain('allows no webhook there');
-  expect(refusal(rendered('go', 'bootDisk'))).toContain('may hold data of its last use');
-  expect(refusal(script('big', { arguments: { script: 'x'.repeat(100_000) } }))).toContain(
-    'bytes; at most 98304 are run',
-  );
-  expect(refusal()).toContain('steps is empty');
-});
-
-function allow(host: ReturnType<typeof workable>): void {
-  const templates = {
-    imageRepositories: ['registry.example.org/tools/*'],
-    plainHttpRegistries: [],
-    webhookUrls: ['https://hooks.example.org'],
-  };
-  host.context = { ...host.context, fleet: create(FleetSpecSchema, { templates }) };
-}
