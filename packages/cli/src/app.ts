@@ -7,6 +7,7 @@ import { erasureRoutes } from './commands/erasure.ts';
 import { fleetRoutes } from './commands/fleet.ts';
 import { hostRoutes } from './commands/host.ts';
 import { rackRoutes } from './commands/rack.ts';
+import { templateRoutes } from './commands/template.ts';
 import { describeFailure, exitCodeOf, exitCodes } from './failure.ts';
 import { foldHelp } from './output/help.ts';
 import type { CliContext, World } from './world.ts';
@@ -19,6 +20,7 @@ const routes = buildRouteMap({
     fleet: fleetRoutes,
     erasure: erasureRoutes,
     abandoned: abandonedRoutes,
+    template: templateRoutes,
     audit: auditRoutes,
   },
   docs: {

@@ -26,7 +26,8 @@ import type { TextTemplate } from './text.ts';
 import type { Action, Condition, ParsedStep } from './types.ts';
 import { cyclesOf } from './variables.ts';
 
-const ofEvery = [
+/** What every step may have, whatever it does. */
+export const stepFieldsOfAll = [
   'name',
   'description',
   'if',
@@ -36,7 +37,7 @@ const ofEvery = [
   'onTimeout',
 ] as const;
 
-const stepFieldNames: readonly string[] = [...ofEvery, ...actionNames, ...besideNames];
+const stepFieldNames: readonly string[] = [...stepFieldsOfAll, ...actionNames, ...besideNames];
 
 /** What may stand for a handler. */
 const outcomes = ['fail', 'continue', 'hold'];

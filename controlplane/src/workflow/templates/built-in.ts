@@ -25,7 +25,6 @@ steps:
         file=/sys/class/dmi/id/$field
         if [ -r "$file" ]; then echo "$field: $(cat "$file")"; fi
       done
-      cat /proc/cmdline
     idempotent: true
     destructive: false
     timeout: 2m

@@ -1,0 +1,235 @@
+/** rackwright template … */
+import { create } from '@bufbuild/protobuf';
+import {
+  ApiFailure,
+  createClient,
+  ListTemplatesResponseSchema,
+  type Template,
+  TemplateSchema,
+  TemplateService,
+} from '@rackwright/api';
+import { buildCommand, buildRouteMap } from '@stricli/core';
+import {
+  connectionFlags,
+  idArgument,
+  outputFlag,
+  parseLabels,
+  requestFlag,
+  resourceName,
+  type SharedFlags,
+} from '../flags.ts';
+import { printJson, printLines, printTable } from '../output/show.ts';
+import type { Column } from '../output/table.ts';
+import { showTemplate, summary } from '../output/template.ts';
+import { ago } from '../output/time.ts';
+import { type Connection, openConnection } from '../settings.ts';
+import type { CliContext, World } from '../world.ts';
+import { allPages, withClient } from './calls.ts';
+import { readSource, tellingPlaces } from './template-source.ts';
+
+const shared = { ...connectionFlags, ...outputFlag };
+const aliases = { o: 'output' } as const;
+const idPositional = idArgument('template', 'Id of the template');
+const fileParameter = {
+  parse: String,
+  brief: 'File with the YAML, - for standard input',
+  placeholder: 'file',
+};
+const idAndFile = {
+  kind: 'tuple',
+  parameters: [...idPositional.parameters, fileParameter],
+} as const;
+const labelFlag = {
+  label: { kind: 'parsed', parse: String, variadic: true, optional: true, brief: 'NAME=VALUE' },
+} as const;
+/** Under this id a text is only looked at. */
+const checkId = 'only-checked';
+
+interface ChangeFlags extends SharedFlags {
+  readonly label?: readonly string[];
+  readonly requestId: string;
+}
+
+function client({ channel, defaults }: Connection) {
+  return createClient(TemplateService, channel, defaults);
+}
+
+function withTemplates<T>(
+  world: World,
+  flags: SharedFlags,
+  work: (templates: ReturnType<typeof client>) => Promise<T>,
+): Promise<T> {
+  return withClient(openConnection(world, flags), client, work);
+}
+
+const createTemplate = buildCommand({
+  docs: { brief: 'Keep a template; every problem in it is told with its line' },
+  parameters: {
+    flags: { ...shared, ...labelFlag, ...requestFlag },
+    positional: idAndFile,
+    aliases,
+  },
+  async func(this: CliContext, flags: ChangeFlags, templateId: string, file: string) {
+    const source = await readSource(this.world, file);
+    const template = { source, labels: parseLabels(flags.label ?? []) };
+    const { requestId } = flags;
+    const made = await tellingPlaces(this.world, file, () =>
+      withTemplates(this.world, flags, (templates) =>
+        templates.createTemplate({ templateId, template, requestId }),
+      ),
+    );
+    showTemplate(this.world, flags.output, made);
+  },
+});
+
+const updateTemplate = buildCommand({
+  docs: { brief: 'Change a template; what is under way keeps what it was started with' },
+  parameters: {
+    flags: {
+      ...shared,
+      ...labelFlag,
+      etag: {
+        kind: 'parsed',
+        parse: String,
+        default: '',
+        brief: 'Refuse unless it still has this one',
+      },
+      ...requestFlag,
+    },
+    positional: idAndFile,
+    aliases,
+  },
+  async func(this: CliContext, flags: ChangeFlags & { etag: string }, id: string, file: string) {
+    const source = await readSource(this.world, file);
+    const { etag, label, requestId } = flags;
+    const paths = label === undefined ? ['source'] : ['source', 'labels'];
+    const name = resourceName('templates', id);
+    const template = { name, etag, source, labels: parseLabels(label ?? []) };
+    const changed = await tellingPlaces(this.world, file, () =>
+      withTemplates(this.world, flags, (templates) =>
+        templates.updateTemplate({ template, updateMask: { paths }, requestId }),
+      ),
+    );
+    showTemplate(this.world, flags.output, changed);
+  },
+});
+
+const checkTemplate = buildCommand({
+  docs: { brief: 'Look whether a template is right; keeps nothing' },
+  parameters: {
+    flags: shared,
+    positional: { kind: 'tuple', parameters: [fileParameter] },
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags, file: string) {
+    const source = await readSource(this.world, file);
+    const checked = await tellingPlaces(this.world, file, () =>
+      withTemplates(this.world, flags, (templates) =>
+        templates
+          .createTemplate({ templateId: checkId, template: { source }, validateOnly: true })
+          // What is wrong with the source is said before the name is looked at.
+          .catch((error: unknown) => {
+            if (error instanceof ApiFailure && error.error.kind === 'alreadyExists')
+              return undefined;
+            throw error;
+          }),
+      ),
+    );
+    if (flags.output === 'json')
+      printJson(this.world, TemplateSchema, checked ?? create(TemplateSchema));
+    else printLines(this.world, [`${file}: ${summary(checked)}`]);
+  },
+});
+
+const getTemplate = buildCommand({
+  docs: { brief: 'Show one template' },
+  parameters: {
+    flags: {
+      ...shared,
+      source: { kind: 'boolean', default: false, brief: 'Only its YAML, as it was written' },
+    },
+    positional: idPositional,
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags & { source: boolean }, id: string) {
+    const name = resourceName('templates', id);
+    const template = await withTemplates(this.world, flags, (templates) =>
+      templates.getTemplate({ name }),
+    );
+    if (flags.source) this.world.out.write(template.source);
+    else showTemplate(this.world, flags.output, template);
+  },
+});
+
+const listTemplates = buildCommand({
+  docs: { brief: 'List all templates, the built-in ones included' },
+  parameters: { flags: shared, aliases },
+  async func(this: CliContext, flags: SharedFlags) {
+    const templates = await withTemplates(this.world, flags, (each) =>
+      allPages(
+        (pageToken) => each.listTemplates({ pageToken }),
+        (page) => page.templates,
+      ),
+    );
+    if (flags.output === 'json') {
+      const answer = create(ListTemplatesResponseSchema, { templates });
+      printJson(this.world, ListTemplatesResponseSchema, answer);
+      return;
+    }
+    const { clock } = this.world;
+    const columns: Column<Template>[] = [
+      { title: 'NAME', value: ({ name }) => name },
+      { title: 'STEPS', value: ({ steps }) => String(steps.length), dropOrder: 3 },
+      {
+        title: 'CHANGED',
+        value: ({ builtIn, updateTime }) => (builtIn ? 'built in' : ago(clock, updateTime)),
+        dropOrder: 2,
+      },
+      { title: 'DESCRIPTION', value: ({ description }) => description, widthMin: 20, dropOrder: 1 },
+    ];
+    printTable(this.world, columns, templates);
+  },
+});
+
+const deleteTemplate = buildCommand({
+  docs: { brief: 'Remove a template that no workflow uses' },
+  parameters: {
+    flags: {
+      ...shared,
+      keepRuns: {
+        kind: 'boolean',
+        default: false,
+        brief: 'Although workflows use it: they and their runs stay as they are',
+      },
+      ...requestFlag,
+    },
+    positional: idPositional,
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & { keepRuns: boolean; requestId: string },
+    id: string,
+  ) {
+    const name = resourceName('templates', id);
+    const { keepRuns, requestId } = flags;
+    const gone = await withTemplates(this.world, flags, (templates) =>
+      templates.deleteTemplate({ name, keepRuns, requestId }),
+    );
+    if (flags.output === 'json') printJson(this.world, TemplateSchema, gone);
+    else printLines(this.world, [`${name} deleted`]);
+  },
+});
+
+/** All commands on templates. */
+export const templateRoutes = buildRouteMap({
+  routes: {
+    create: createTemplate,
+    get: getTemplate,
+    list: listTemplates,
+    update: updateTemplate,
+    delete: deleteTemplate,
+    check: checkTemplate,
+  },
+  docs: { brief: 'Lists of steps that workflows run on hosts' },
+});
