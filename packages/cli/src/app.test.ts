@@ -64,6 +64,10 @@ describe('the command line', () => {
     [['host', 'service', 'h1'], 'give at least one --step'],
     [['host', 'provision', 'h1'], '--image'],
     [['abandoned', 'resolve', 'u1'], '--reason'],
+    [['discovered', 'accept', 'm-1'], 'Expected argument for host'],
+    [['expected', 'create', 'h1', '--serial', 'a'], '--rack'],
+    [['expected', 'import', 'none.yaml'], 'none.yaml does not exist'],
+    [['rack', 'update', 'r1', '--discovery-rules', 'none.yaml'], 'none.yaml does not exist'],
     [['rack', 'update', 'r1'], 'nothing to change: give --display-name, --runs'],
     [['fleet', 'update'], 'nothing to change: give --wipe-budget, --priority or --pool-priority'],
     [

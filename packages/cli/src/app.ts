@@ -3,11 +3,12 @@ import { buildApplication, buildRouteMap, run, type StricliProcess, text_en } fr
 import { abandonedRoutes } from './commands/abandoned.ts';
 import { auditRoutes } from './commands/audit.ts';
 import { credentialRoutes } from './commands/credential.ts';
+import { discoveredRoutes } from './commands/discovered.ts';
 import { erasureRoutes } from './commands/erasure.ts';
+import { expectedRoutes } from './commands/expected.ts';
 import { fleetRoutes } from './commands/fleet.ts';
 import { hostRoutes } from './commands/host.ts';
 import { rackRoutes } from './commands/rack.ts';
-import { templateRoutes } from './commands/template.ts';
 import { describeFailure, exitCodeOf, exitCodes } from './failure.ts';
 import { foldHelp } from './output/help.ts';
 import type { CliContext, World } from './world.ts';
@@ -20,7 +21,8 @@ const routes = buildRouteMap({
     fleet: fleetRoutes,
     erasure: erasureRoutes,
     abandoned: abandonedRoutes,
-    template: templateRoutes,
+    discovered: discoveredRoutes,
+    expected: expectedRoutes,
     audit: auditRoutes,
   },
   docs: {

@@ -13,12 +13,13 @@ import {
 import type { CliContext, World } from '../world.ts';
 import { type BrakeFlags, brakeFlags, parseBudget, parseRuns, wipeBudgetFlag } from './limits.ts';
 import { showRack, withRacks } from './rack-client.ts';
+import { type DiscoveryFlags, discoveryFlags, discoveryFrom } from './rack-discovery.ts';
 
 const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
 const positional = idArgument('rack', 'Id of the rack');
 
-interface UpdateFlags extends SharedFlags {
+interface UpdateFlags extends SharedFlags, DiscoveryFlags {
   readonly displayName?: string;
   readonly runs?: string;
   readonly wipeBudget?: string;
@@ -58,6 +59,7 @@ export const updateRack = buildCommand({
         brief: 'Seconds between two looks at each host’s power, 0 for none',
         placeholder: 'seconds',
       },
+      ...discoveryFlags,
     },
     positional,
     aliases,
@@ -71,6 +73,8 @@ export const updateRack = buildCommand({
     add('spec.wipe_budget', wipeBudget);
     add('spec.power_mismatch', powerMismatch);
     add('spec.power_sync_seconds', powerSyncSeconds);
+    const { policy, paths: policyPaths } = await discoveryFrom(this.world, flags);
+    paths.push(...policyPaths);
     if (paths.length === 0) throw new UsageError(nothingToChange);
     const limit = runs === undefined ? undefined : parseRuns(runs);
     const budget = wipeBudget === undefined ? undefined : parseBudget(wipeBudget);
@@ -80,6 +84,7 @@ export const updateRack = buildCommand({
       ...(budget === undefined ? {} : { wipeBudget: budget }),
       ...(powerMismatch === undefined ? {} : { powerMismatch: policies[powerMismatch] }),
       ...(powerSyncSeconds === undefined ? {} : { powerSyncSeconds }),
+      ...(policyPaths.length === 0 ? {} : { discovery: policy }),
     };
     const rack = { name: resourceName('racks', id), spec };
     const updateMask = { paths };
@@ -88,8 +93,8 @@ export const updateRack = buildCommand({
 });
 
 const nothingToChange =
-  'nothing to change: give --display-name, --runs, --wipe-budget, --power-mismatch or ' +
-  '--power-sync-seconds';
+  'nothing to change: give --display-name, --runs, --wipe-budget, --power-mismatch, ' +
+  '--power-sync-seconds, --discovery, --discovery-machines or --discovery-rules';
 
 const policies = {
   report: PowerMismatchPolicy.REPORT,

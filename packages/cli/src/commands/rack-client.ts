@@ -15,6 +15,7 @@ import { openConnection } from '../settings.ts';
 import type { World } from '../world.ts';
 import { withClient } from './calls.ts';
 import { budgetText, freezeFields } from './limits.ts';
+import { discoveryText } from './rack-discovery.ts';
 
 export const withRacks = <T>(
   world: World,
@@ -51,6 +52,7 @@ export function showRack(world: World, { output }: SharedFlags, rack: Rack): voi
     ['runs at once', String(rack.spec?.limits?.runs ?? '')],
     ['wipe budget', budgetText(rack.spec?.wipeBudget)],
     ['power sync', powerSyncText(rack)],
+    ['discovery', discoveryText(rack.spec?.discovery, rack.status?.discoveredMachines ?? 0)],
     ...freezeFields(world, rack.status?.freeze),
     ...restoredFields(world, rack.status?.restoredStore),
   ]);

@@ -1,0 +1,179 @@
+/** rackwright discovered … */
+import { create } from '@bufbuild/protobuf';
+import {
+  createClient,
+  type DiscoveredMachine,
+  DiscoveredMachineSchema,
+  DiscoveryService,
+  ListDiscoveredMachinesResponseSchema,
+} from '@rackwright/api';
+import { buildCommand, buildRouteMap } from '@stricli/core';
+import {
+  connectionFlags,
+  idArgument,
+  outputFlag,
+  parseLabels,
+  requestFlag,
+  resourceName,
+  type SharedFlags,
+} from '../flags.ts';
+import { printFields, printJson, printLines, printTable } from '../output/show.ts';
+import type { Column } from '../output/table.ts';
+import { ago } from '../output/time.ts';
+import { type Connection, openConnection } from '../settings.ts';
+import type { CliContext, World } from '../world.ts';
+import { allPages, withClient } from './calls.ts';
+import { type SpecFlags, specFlags, specFrom } from './host-spec.ts';
+
+const collection = 'discoveredMachines';
+const shared = { ...connectionFlags, ...outputFlag };
+const aliases = { o: 'output' } as const;
+const positional = idArgument('machine', 'Id of the machine, as listed');
+
+function client({ channel, defaults }: Connection) {
+  return createClient(DiscoveryService, channel, defaults);
+}
+
+/** Calls DiscoveryService. */
+export function withDiscovery<T>(
+  world: World,
+  flags: SharedFlags,
+  work: (discovery: ReturnType<typeof client>) => Promise<T>,
+): Promise<T> {
+  return withClient(openConnection(world, flags), client, work);
+}
+
+const list = buildCommand({
+  docs: { brief: 'List machines that netbooted and are no hosts' },
+  parameters: {
+    flags: {
+      ...shared,
+      rack: { kind: 'parsed', parse: String, optional: true, brief: 'Only of this rack' },
+    },
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags & { rack?: string }) {
+    const rack = flags.rack === undefined ? '' : resourceName('racks', flags.rack);
+    const discoveredMachines = await withDiscovery(this.world, flags, (discovery) =>
+      allPages(
+        (pageToken) => discovery.listDiscoveredMachines({ pageToken, rack }),
+        (page) => page.discoveredMachines,
+      ),
+    );
+    if (flags.output === 'json') {
+      const schema = ListDiscoveredMachinesResponseSchema;
+      printJson(this.world, schema, create(schema, { discoveredMachines }));
+    } else {
+      printTable(this.world, columns(this.world), discoveredMachines);
+    }
+  },
+});
+
+const get = buildCommand({
+  docs: { brief: 'Show what one of them is made of, and why nothing has taken it' },
+  parameters: { flags: shared, positional, aliases },
+  async func(this: CliContext, flags: SharedFlags, id: string) {
+    const name = resourceName(collection, id);
+    const machine = await withDiscovery(this.world, flags, (discovery) =>
+      discovery.getDiscoveredMachine({ name }),
+    );
+    show(this.world, flags, machine);
+  },
+});
+
+const accept = buildCommand({
+  docs: {
+    brief: 'Make one of them a host',
+    fullDescription:
+      'Rack and boot MACs are the machine’s own, and the address of its BMC as well where it ' +
+      'could be read in band. Its credential is always needed.',
+  },
+  parameters: {
+    flags: { ...shared, ...specFlags, ...requestFlag },
+    positional: {
+      kind: 'tuple',
+      parameters: [
+        { parse: String, brief: 'Id of the machine, as listed', placeholder: 'machine' },
+        { parse: String, brief: 'Id of the host that it becomes', placeholder: 'host' },
+      ],
+    },
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & SpecFlags & { requestId: string },
+    id: string,
+    hostId: string,
+  ) {
+    const { spec } = specFrom(flags);
+    const { requestId } = flags;
+    const host = { spec, labels: parseLabels(flags.label ?? []) };
+    const name = resourceName(collection, id);
+    const made = await withDiscovery(this.world, flags, (discovery) =>
+      discovery.acceptDiscoveredMachine({ name, hostId, host, requestId }),
+    );
+    printLines(this.world, [`${name} is ${made.name} now`]);
+  },
+});
+
+const remove = buildCommand({
+  docs: { brief: 'Drop one of them from the list; it comes back when it boots again' },
+  parameters: { flags: shared, positional, aliases },
+  async func(this: CliContext, flags: SharedFlags, id: string) {
+    const name = resourceName(collection, id);
+    const gone = await withDiscovery(this.world, flags, (discovery) =>
+      discovery.deleteDiscoveredMachine({ name }),
+    );
+    if (flags.output === 'json') printJson(this.world, DiscoveredMachineSchema, gone);
+    else printLines(this.world, [`${name} dropped`]);
+  },
+});
+
+/** All commands on discovered machines. */
+export const discoveredRoutes = buildRouteMap({
+  routes: { list, get, accept, delete: remove },
+  docs: { brief: 'Machines that netbooted and are no hosts' },
+});
+
+function columns({ clock }: World): Column<DiscoveredMachine>[] {
+  return [
+    { title: 'ID', value: ({ name }) => name.replace(`${collection}/`, '') },
+    { title: 'RACK', value: ({ rack }) => rack.replace('racks/', '') },
+    { title: 'SERIAL', value: ({ inventory }) => inventory?.system?.serial ?? '' },
+    { title: 'MAC', value: ({ bootMac }) => bootMac },
+    { title: 'BMC', value: ({ bmcAddress }) => bmcAddress, dropOrder: 2 },
+    { title: 'SEEN', value: ({ lastSeenTime }) => ago(clock, lastSeenTime), dropOrder: 1 },
+    { title: 'NOT ACCEPTED', value: ({ notAccepted }) => notAccepted, widthMin: 20 },
+  ];
+}
+
+function show(world: World, { output }: SharedFlags, machine: DiscoveredMachine): void {
+  if (output === 'json') {
+    printJson(world, DiscoveredMachineSchema, machine);
+    return;
+  }
+  const { inventory, remarks } = machine;
+  const { system, devices = [], interfaces = [], cpus = [], memoryBytes = 0n } = inventory ?? {};
+  printFields(world, [
+    ['name', machine.name],
+    ['rack', machine.rack],
+    ['identified by', machine.identifiedBy],
+    ['first seen', ago(world.clock, machine.firstSeenTime)],
+    ['last seen', ago(world.clock, machine.lastSeenTime)],
+    ['boot MAC', machine.bootMac],
+    ['BMC', machine.bmcAddress],
+    ['manufacturer', system?.manufacturer ?? ''],
+    ['product', system?.product ?? ''],
+    ['serial', system?.serial ?? ''],
+    ['UUID (raw)', Buffer.from(system?.uuid ?? []).toString('hex')],
+    ['memory', `${memoryBytes / 1_048_576n} MiB`],
+    ...cpus.map((cpu) => ['processor', `${cpu.model}, ${cpu.cores} cores`] as const),
+    ...interfaces.map((each) => ['interface', `${each.name} ${each.mac}`] as const),
+    ...devices.map(
+      ({ device, model, serial, sizeBytes }) =>
+        ['disk', `${device} ${model} ${serial} ${sizeBytes} bytes`] as const,
+    ),
+    ['not accepted', machine.notAccepted],
+    ...remarks.map((remark) => ['remark', remark] as const),
+  ]);
+}
