@@ -9,6 +9,7 @@ import { expectedRoutes } from './commands/expected.ts';
 import { fleetRoutes } from './commands/fleet.ts';
 import { hostRoutes } from './commands/host.ts';
 import { rackRoutes } from './commands/rack.ts';
+import { workflowRoutes } from './commands/workflow.ts';
 import { describeFailure, exitCodeOf, exitCodes } from './failure.ts';
 import { foldHelp } from './output/help.ts';
 import type { CliContext, World } from './world.ts';
@@ -21,6 +22,7 @@ const routes = buildRouteMap({
     fleet: fleetRoutes,
     erasure: erasureRoutes,
     abandoned: abandonedRoutes,
+    workflow: workflowRoutes,
     discovered: discoveredRoutes,
     expected: expectedRoutes,
     audit: auditRoutes,

@@ -11,6 +11,7 @@ import {
   RunKindSchema,
   RunOutcomeSchema,
   StepStateSchema,
+  WorkflowRunStateSchema,
 } from '@rackwright/api';
 
 const enums = {
@@ -25,6 +26,7 @@ const enums = {
   RunKind: RunKindSchema,
   RunOutcome: RunOutcomeSchema,
   StepState: StepStateSchema,
+  WorkflowRunState: WorkflowRunStateSchema,
 } as const;
 
 /** The value's name in lower case; '' for 0 (unspecified), the number for one we do not know. */

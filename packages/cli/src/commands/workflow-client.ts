@@ -1,0 +1,99 @@
+/** What every command on workflows starts with. */
+import {
+  createClient,
+  type Workflow,
+  WorkflowBatchService,
+  WorkflowSchema,
+  WorkflowService,
+} from '@rackwright/api';
+import { UsageError } from '../failure.ts';
+import {
+  connectionFlags,
+  outputFlag,
+  parsePair,
+  resourceName,
+  type SharedFlags,
+} from '../flags.ts';
+import { printFields, printJson, printTable } from '../output/show.ts';
+import { parseDuration } from '../output/time.ts';
+import { stepColumns, workflowFields } from '../output/workflow.ts';
+import { type Connection, openConnection } from '../settings.ts';
+import type { World } from '../world.ts';
+import { withClient } from './calls.ts';
+
+export const workflowFlags = { ...connectionFlags, ...outputFlag };
+export const workflowAliases = { o: 'output' } as const;
+
+/** HOST TEMPLATE */
+export const workflowArguments = {
+  kind: 'tuple',
+  parameters: [
+    { parse: String, brief: 'Id of the host', placeholder: 'host' },
+    { parse: String, brief: 'Id of the template', placeholder: 'template' },
+  ],
+} as const;
+
+export const varFlag = {
+  var: {
+    kind: 'parsed',
+    parse: String,
+    variadic: true,
+    optional: true,
+    brief: 'Value of a variable, NAME=VALUE',
+    placeholder: 'name=value',
+  },
+} as const;
+
+const workflowClient = ({ channel, defaults }: Connection) =>
+  createClient(WorkflowService, channel, defaults);
+const batchClient = ({ channel, defaults }: Connection) =>
+  createClient(WorkflowBatchService, channel, defaults);
+
+export type WorkflowClient = ReturnType<typeof workflowClient>;
+
+/** Runs `work` with a client of WorkflowService. */
+export function withWorkflows<T>(
+  world: World,
+  flags: SharedFlags,
+  work: (workflows: WorkflowClient) => Promise<T>,
+): Promise<T> {
+  return withClient(openConnection(world, flags), workflowClient, work);
+}
+
+/** Runs `work` with a client of WorkflowBatchService. */
+export function withBatches<T>(
+  world: World,
+  flags: SharedFlags,
+  work: (batches: ReturnType<typeof batchClient>) => Promise<T>,
+): Promise<T> {
+  return withClient(openConnection(world, flags), batchClient, work);
+}
+
+/** "hosts/h1/workflows/t" of "h1" and "t". */
+export function workflowNameOf(host: string, template: string): string {
+  return `${resourceName('hosts', host)}/workflows/${template.replace(/^templates\//, '')}`;
+}
+
+/** Variables from "name=value" texts. Throws `UsageError`. */
+export function parseVariables(texts: readonly string[]): Record<string, string> {
+  return Object.fromEntries(texts.map((text) => parsePair('--var', text)));
+}
+
+/** A duration as the API takes it; undefined when none is given. Throws `UsageError`. */
+export function parsePendingTimeout(text: string | undefined) {
+  if (text === undefined) return undefined;
+  const durationMs = parseDuration(text);
+  if (durationMs !== undefined) return { seconds: BigInt(Math.floor(durationMs / 1_000)) };
+  throw new UsageError(`--pending-timeout is "${text}"; it must be like 90s, 30m, 2h or 3d`);
+}
+
+/** Prints one workflow, with the steps of its latest run. */
+export function showWorkflow(world: World, { output }: SharedFlags, workflow: Workflow): void {
+  if (output === 'json') {
+    printJson(world, WorkflowSchema, workflow);
+    return;
+  }
+  printFields(world, workflowFields(workflow, world.clock));
+  const steps = workflow.status?.run?.run?.steps ?? [];
+  if (steps.length > 0) printTable(world, stepColumns, steps);
+}
