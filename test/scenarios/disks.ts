@@ -93,6 +93,7 @@ export class FileHost {
       verdictSwitchedOff: false,
       runnerVersion: '0.0.0',
       hostName: 'h1',
+      imageEndpoint: '',
     });
   }
 

@@ -28,6 +28,7 @@ export const PROGRAMS = [
   'ipmitool',
   'lsblk',
   'nvme',
+  'unshare',
   'wipefs',
 ] as const;
 

@@ -4,6 +4,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { plainBlobs } from '@rackwright/oci';
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import {
   makeCrashPoint,
@@ -12,11 +13,13 @@ import {
   nodeExec,
   nodeLog,
   nodeRandom,
+  nodeWebClient,
 } from '@rackwright/platform/node';
 import type { BlockDevices } from './block-devices.ts';
 import { type RunnerConfig, readConfig } from './config.ts';
 import { eraseDevices, eraseDevicesMetadata } from './erase/step.ts';
 import type { MachineFiles } from './files.ts';
+import { linuxCommandRoots } from './linux/command-roots.ts';
 import { linuxDevices, realRoots } from './linux/devices.ts';
 import { fileDisks } from './linux/file-disks.ts';
 import { fileMachine } from './linux/file-machine.ts';
@@ -25,9 +28,11 @@ import { folderFiles, linuxFiles } from './linux/machine-files.ts';
 import { replacePredecessor } from './linux/predecessor.ts';
 import { linuxPrograms } from './linux/programs.ts';
 import type { Machine } from './machine.ts';
+import type { Programs } from './program/program.ts';
 import { runRunner } from './runner.ts';
 import { grpcDialer } from './session/dialer.ts';
 import type { Step } from './step.ts';
+import { type CommandPlace, runCommand } from './steps/command.ts';
 import { runFile } from './steps/file.ts';
 import { interpreters, type ProgramPlace, runScript } from './steps/script.ts';
 import { runnerVersion } from './version.ts';
@@ -136,7 +141,24 @@ async function makeSteps(
     scratch === undefined
       ? await linuxFiles(nodeExec(undefined, 'ours'), realRoots, join(stateFolder, 'mount'))
       : folderFiles(scratch);
-  return [eraseDevices, eraseDevicesMetadata, runScript(place), runFile(files)];
+  const command = runCommand(commandPlace(software, programs, join(stateFolder, 'command')));
+  return [eraseDevices, eraseDevicesMetadata, runScript(place), runFile(files), command];
+}
+
+/** Where commands run, or why they do not. */
+function commandPlace(
+  software: RunnerConfig['software'],
+  programs: Programs,
+  folder: string,
+): CommandPlace | string {
+  if (software !== undefined) {
+    return 'a machine made of software runs no images: they would run on the machine around it';
+  }
+  const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
+  const roots = linuxCommandRoots({ folder, path: programPath, procRoot: '/proc', chowns: true });
+  const web = nodeWebClient();
+  const blobsAt = (endpoint: string) => plainBlobs(web, `http://${endpoint}`);
+  return { programs, roots, architecture, blobsAt };
 }
 
 /** Armed in the first runner of a boot only, so that its successor lives. */

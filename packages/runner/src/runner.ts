@@ -78,6 +78,7 @@ class RunnerLoop {
   readonly #steps = new Map<string, AbortController>();
   #connection: AgentConnection | undefined;
   #hostName = '';
+  #imageEndpoint = '';
   #last: Promise<void> = Promise.resolve();
 
   constructor(
@@ -137,8 +138,9 @@ class RunnerLoop {
         this.#connection?.send({ case: 'hello', value: await this.#hello(message.value.nonce) });
         return;
       case 'accepted': {
-        const { runnerSession, hostName } = message.value;
+        const { runnerSession, hostName, imageEndpoint } = message.value;
         this.#hostName = hostName;
+        this.#imageEndpoint = imageEndpoint;
         log.info({ host: hostName, session: runnerSession }, 'accepted by the agent');
         await this.#dispatch({ kind: 'accepted', runnerSession });
         return;
@@ -319,6 +321,7 @@ class RunnerLoop {
       verdictSwitchedOff,
       runnerVersion,
       hostName: this.#hostName,
+      imageEndpoint: this.#imageEndpoint,
     };
   }
 

@@ -103,6 +103,7 @@ async function run(change: Change = {}): Promise<StepEnd & { stages: string[] }>
     verdictSwitchedOff: false,
     output: () => {},
     hostName: 'h',
+    imageEndpoint: '',
     runnerVersion: '0.1.0',
     ...change.context,
   });

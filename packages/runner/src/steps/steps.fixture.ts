@@ -86,6 +86,7 @@ export function runStep(
     verdictSwitchedOff: false,
     runnerVersion: '0',
     hostName: 'h1',
+    imageEndpoint: '',
     ...change,
   });
   return {

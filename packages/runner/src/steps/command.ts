@@ -1,0 +1,294 @@
+/**
+ * The step `run.command`: a program that comes in an image.
+ *
+ * 1. Nothing runs before guard 0 has passed, unless the order says that the step destroys nothing.
+ * 2. Nothing of an image runs before all of it was found to be what its digests name.
+ * 3. What was unpacked is gone when the step has ended, or before the next one begins.
+ */
+
+import { pipeline } from 'node:stream/promises';
+import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { agent, RerunClass } from '@rackwright/api';
+import {
+  type Architecture,
+  type BlobSource,
+  type Digest,
+  isOciError,
+  type Layer,
+  OciError,
+  parseReference,
+  RunningDigest,
+  verifiedBlob,
+} from '@rackwright/oci';
+import type { Failed } from '@rackwright/results';
+import { commandLine, configProblem, readImage } from '../command/image.ts';
+import { type CommandRoot, type CommandRoots, defaultUnpackLimits } from '../command/roots.ts';
+import { guardIdentity } from '../guard.ts';
+import type { Programs } from '../program/program.ts';
+import { runProgram } from '../program/run-program.ts';
+import type { Step, StepContext, StepEnd } from '../step.ts';
+import { bad, type Read, readEnvironment, unknownArguments, value } from './arguments.ts';
+import { environmentOf } from './script.ts';
+
+/** Where commands run on this machine. */
+export interface CommandPlace {
+  readonly programs: Programs;
+  readonly roots: CommandRoots;
+  readonly architecture: Architecture;
+  /** Blobs that are served at "host:port". */
+  readonly blobsAt: (endpoint: string) => BlobSource;
+}
+
+/** Arguments of one command. */
+const argumentsMax = 100;
+/** Of all of them together, UTF-8 bytes. */
+const argumentBytesMax = 64 * 1024;
+const directoryCharactersMax = 1_024;
+const knownArguments = ['image', 'arguments', 'environment', 'directory'];
+/** Where an image says nothing of PATH and HOME. */
+const usualEnvironment = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  HOME: '/root',
+};
+/** How long the agent is asked to wait before an image that it did not serve is tried again. */
+const retryDelayMs = 10_000;
+
+interface Command {
+  readonly digest: Digest;
+  readonly arguments: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  /** Empty: as the image says. */
+  readonly directory: string;
+}
+
+/** `place`: where it runs, or why nothing can run here. */
+export function runCommand(place: CommandPlace | string): Step {
+  return {
+    description: {
+      name: 'run.command',
+      priority: 0,
+      rerunClass: RerunClass.NEVER_TWICE,
+      destructive: true,
+      abortable: true,
+      description: 'Runs a program that comes in an image; it succeeds when that ends with 0.',
+      typedArguments: [
+        { name: 'image', description: 'REGISTRY/REPOSITORY@sha256:DIGEST' },
+        { name: 'arguments', description: 'as a JSON list of texts' },
+        { name: 'environment', description: 'variables, as a JSON object of texts' },
+        { name: 'directory', description: 'where it works, an absolute path in the image' },
+      ],
+    },
+    check: (context) => check(context, place),
+    run: (context) => run(context, place),
+  };
+}
+
+/** Why it cannot run at all; nothing has been done then. */
+async function check(
+  context: StepContext,
+  place: CommandPlace | string,
+): Promise<StepEnd | undefined> {
+  if (typeof place === 'string') return failed('unsupported', place);
+  const command = readCommand(context.order);
+  if (command.kind === 'bad') return failed('invalidArgument', command.problem);
+  if (context.imageEndpoint === '') {
+    return failed('imageUnusable', 'the agent of this rack serves no images');
+  }
+  if (context.order.destructive === false) return undefined;
+  const guard = await guardIdentity(context);
+  return guard.kind === 'failed' ? guard.end : undefined;
+}
+
+async function run(context: StepContext, place: CommandPlace | string): Promise<StepEnd> {
+  const refused = await check(context, place);
+  if (refused !== undefined) return refused;
+  const command = readCommand(context.order);
+  if (command.kind === 'bad' || typeof place === 'string') {
+    return failed('invalidArgument', 'the order cannot be read');
+  }
+  try {
+    return await runImage(context, place, command.value);
+  } catch (error) {
+    if (context.signal.aborted) {
+      return failed('cancelled', 'It was cancelled before its program was started.');
+    }
+    return endOf(error);
+  }
+}
+
+/** What kept an image from being unpacked: nothing of it has run. */
+function endOf(error: unknown): StepEnd {
+  if (isOciError(error, 'unreachable')) {
+    const message = `the agent does not serve the image: ${error.message}`;
+    return {
+      result: { kind: 'retryAfter', reason: 'fault', message, delayMs: retryDelayMs },
+    };
+  }
+  if (isOciError(error)) return failed('imageUnusable', error.message);
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === 'ENOSPC') {
+    return failed('imageUnusable', 'the image does not fit into the memory of the host');
+  }
+  if (code === 'Z_DATA_ERROR' || code === 'Z_BUF_ERROR' || code?.startsWith('ZSTD_') === true) {
+    return failed('imageUnusable', `a layer of the image cannot be unpacked: ${message}`);
+  }
+  throw error;
+}
+
+async function runImage(
+  context: StepContext,
+  place: CommandPlace,
+  command: Command,
+): Promise<StepEnd> {
+  const { operationId, signal } = context;
+  const source = place.blobsAt(context.imageEndpoint);
+  context.progress(0, 'reads the image');
+  const { config, layers } = await readImage(source, command.digest, place.architecture, signal);
+  const problem = configProblem(config);
+  if (problem !== undefined) return failed('imageUnusable', problem);
+  const root = await place.roots.make(defaultUnpackLimits);
+  try {
+    for (const [index, layer] of layers.entries()) {
+      context.progress(0, `unpacks layer ${index + 1} of ${layers.length}`);
+      await unpack(source, layer, config.diffIds[index], root, signal);
+    }
+    const environment = {
+      ...usualEnvironment,
+      ...ownNamesOnly(config.environment),
+      ...ofRun(context),
+      ...command.environment,
+    };
+    const request = await root.enter({
+      operationId,
+      commandLine: commandLine(config, command.arguments),
+      environment,
+      folder: command.directory || config.directory || '/',
+    });
+    context.progress(0, 'runs');
+    return await runProgram(context, saying(place.programs, leftOutWords(root)), request);
+  } finally {
+    await root.remove();
+  }
+}
+
+/** One layer: fetched, checked packed and unpacked, and put over those below. */
+async function unpack(
+  source: BlobSource,
+  layer: Layer,
+  diffId: Digest | undefined,
+  root: CommandRoot,
+  signal: AbortSignal,
+): Promise<void> {
+  let isProved = false;
+  async function* packed(): AsyncGenerator<Uint8Array> {
+    yield* verifiedBlob(source, layer, { signal });
+    isProved = true;
+  }
+  const unpacked = new RunningDigest();
+  const apply = (archive: AsyncIterable<Uint8Array>): Promise<void> =>
+    root.apply(counted(archive, unpacked));
+  switch (layer.compression) {
+    case 'none':
+      await pipeline(packed, apply);
+      break;
+    case 'gzip':
+      await pipeline(packed, createGunzip(), apply);
+      break;
+    case 'zstd':
+      await pipeline(packed, createZstdDecompress(), apply);
+      break;
+  }
+  // A decompressor may end before its input does.
+  if (!isProved) throw new OciError('digestMismatch', `layer ${layer.digest} has a loose end`);
+  if (unpacked.digest() === diffId) return;
+  throw new OciError('digestMismatch', `layer ${layer.digest} is not what its configuration says`);
+}
+
+/** What an archive may have besides its contents: headers and padding. */
+const archiveBytesMax = 2 * defaultUnpackLimits.bytesMax;
+
+async function* counted(
+  archive: AsyncIterable<Uint8Array>,
+  digest: RunningDigest,
+): AsyncGenerator<Uint8Array> {
+  for await (const piece of archive) {
+    digest.update(piece);
+    if (digest.bytes > archiveBytesMax) {
+      throw new OciError('tooLarge', `a layer unpacks to more than ${archiveBytesMax} bytes`);
+    }
+    yield piece;
+  }
+}
+
+/** Images may not pretend to be us, and a name that no shell could set is no variable. */
+function ownNamesOnly(environment: Readonly<Record<string, string>>): Record<string, string> {
+  const taken = Object.entries(environment).filter(
+    ([name]) => /^[A-Za-z_][A-Za-z0-9_.-]*$/.test(name) && !name.startsWith('RACKWRIGHT_'),
+  );
+  return Object.fromEntries(taken);
+}
+
+/** What says which run it is; the rest is the image's affair. */
+function ofRun(context: StepContext): Record<string, string> {
+  const { PATH: _, LC_ALL: __, ...rest } = environmentOf(context, '');
+  return rest;
+}
+
+function leftOutWords({ leftOut: { count, names } }: CommandRoot): string {
+  if (count === 0) return '';
+  const more = count > names.length ? ', …' : '';
+  return `rackwright: ${count} devices and pipes of the image were left out: ${names.join(', ')}${more}\n`;
+}
+
+/** Programs whose output begins with `words`. */
+function saying(programs: Programs, words: string): Programs {
+  if (words === '') return programs;
+  return {
+    start: (request, onOutput) => {
+      onOutput(new TextEncoder().encode(words));
+      return programs.start(request, onOutput);
+    },
+  };
+}
+
+function readCommand({ mode, arguments: given, image }: agent.RunStep): Read<Command> {
+  if (mode !== agent.StepMode.RUN) return bad('mode: a command can only be run, not checked');
+  const unknown = unknownArguments(given, knownArguments);
+  if (unknown !== undefined) return bad(unknown);
+  const reference = parseReference(image?.reference ?? '');
+  if (reference.kind === 'bad') return bad(`image: ${reference.problem}`);
+  const { digest } = reference.reference;
+  if (digest === undefined) return bad('image: must be named by its digest, as NAME@sha256:HEX');
+  const list = readList(given['arguments'] ?? '');
+  if (list.kind === 'bad') return list;
+  const environment = readEnvironment(given['environment']);
+  if (environment.kind === 'bad') return environment;
+  const directory = given['directory'] ?? '';
+  const isFit = directory === '' || (directory.startsWith('/') && !directory.includes('\0'));
+  const leadsUp = directory.split('/').includes('..');
+  if (!isFit || leadsUp || directory.length > directoryCharactersMax) {
+    return bad('directory: must be an absolute path without ".."');
+  }
+  return value({ digest, arguments: list.value, environment: environment.value, directory });
+}
+
+function readList(text: string): Read<readonly string[]> {
+  if (text === '') return value([]);
+  let list: unknown;
+  try {
+    list = JSON.parse(text);
+  } catch {
+    list = undefined;
+  }
+  const isTexts = (items: unknown): items is string[] =>
+    Array.isArray(items) && items.every((item) => typeof item === 'string' && !item.includes('\0'));
+  if (!isTexts(list)) return bad('arguments: must be a JSON list of texts without zero bytes');
+  if (list.length > argumentsMax || Buffer.byteLength(text) > argumentBytesMax) {
+    return bad(`arguments: at most ${argumentsMax}, of ${argumentBytesMax} bytes together`);
+  }
+  return value(list);
+}
+
+function failed(type: Failed['type'], message: string): StepEnd {
+  return { result: { kind: 'failed', type, message } };
+}
