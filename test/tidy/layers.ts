@@ -83,7 +83,7 @@ const layers: readonly Layer[] = [
     testsToo: false,
   },
   {
-    from: /^packages\/(bytes|dhcp|tftp|results)\/|^controlplane\/src\/host\/machine/,
+    from: /^packages\/(bytes|dhcp|tftp|results|template)\/|^controlplane\/src\/host\/machine/,
     imports: /^node:(?!assert)/,
     message: 'touches the machine; this code is pure',
     testsToo: false,

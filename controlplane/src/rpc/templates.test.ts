@@ -180,7 +180,7 @@ describe('a template', () => {
     expect((await failureOf(other)).kind).toBe('notFound');
   });
 
-  test('with workflows is not deleted, and the refusal names them, unless runs are kept', async () => {
+  test('with workflows is not deleted, which names them, unless runs are kept', async () => {
     const { templates, store } = fixture;
     const random = nodeRandom();
     await templates.createTemplate({ templateId: 'a', template: { source } });

@@ -10,8 +10,9 @@ import {
 import { quoted } from './problems.ts';
 import type { TextCheck } from './text.ts';
 
-const pinned =
-  /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?(?:\/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+@sha256:[0-9a-f]{64}$/;
+const registry = '[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\\d{1,5})?';
+const repository = '(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+';
+const pinned = new RegExp(`^${registry}${repository}@sha256:[0-9a-f]{64}$`);
 
 export const imageProblem: TextCheck = (text) => {
   if (text.length <= imageCharsMax && pinned.test(text)) return undefined;

@@ -104,7 +104,9 @@ describe('a template is refused, with line, column and what would be right', () 
     ],
     [
       'script: x, environment: { 1A: x }',
-      '2:42 steps[0].environment.1A: "1A" is no name here; it has letters, digits and "_", not beginning with a digit',
+      expect.stringMatching(
+        /^2:42 steps\[0\]\.environment\.1A: "1A" is no name here; it has letters/,
+      ),
     ],
     ['script: x, idempotent: yes', '2:39 steps[0].idempotent: must be true or false, not a text'],
     [
@@ -302,7 +304,7 @@ steps: [{ name: a, wait: 1s }]
 `;
     expect(problemsOf(source)).toEqual([
       expect.stringMatching(/^2:3 variables\.a b: "a b" is no name for a variable/),
-      '3:14 variables.i.type: must be one of string, integer, boolean, duration, choice, not "int"; did you mean "integer"?',
+      expect.stringMatching(/^3:14 variables\.i\.type: .*, not "int"; did you mean "integer"\?$/),
       '4:32 variables.j.default: must be a whole number',
       '6:3 variables.l: is a choice; values must list what it may be',
       expect.stringMatching(/^7:47 variables\.m\.default: must be one of a, b/),

@@ -37,8 +37,8 @@ export function renderTemplate(template: ParsedTemplate, scope: RenderScope): Re
   const steps = template.steps.map((step) => renderStep(step, lookup, problems));
   const bytes = steps.reduce((sum, step) => sum + sizeOf(step), 0);
   if (bytes > renderedBytesMax) {
-    const message = `the steps come to ${bytes} bytes when filled in; at most ${renderedBytesMax} are taken`;
-    problems.add(0, 'steps', message);
+    const message = `the steps come to ${bytes} bytes when filled in`;
+    problems.add(0, 'steps', `${message}; at most ${renderedBytesMax} are taken`);
   }
   if (problems.count > 0) return { kind: 'bad', problems: problems.list() };
   return { kind: 'ok', rendered: { steps, timeoutMs: millisecondsOf(timeout) } };
@@ -47,7 +47,12 @@ export function renderTemplate(template: ParsedTemplate, scope: RenderScope): Re
 /** Fields of the scope; how steps end is not known yet. */
 function lookupOf({ host, run }: RenderScope): Lookup {
   const roots: Readonly<Record<string, Value>> = {
-    host: host as unknown as Value,
+    host: {
+      ...host,
+      bmc: { ...host.bmc },
+      disks: host.disks.map((disk) => ({ ...disk })),
+      interfaces: host.interfaces.map((each) => ({ ...each })),
+    },
     run: { number: run.number },
   };
   return (path) => {
@@ -55,8 +60,7 @@ function lookupOf({ host, run }: RenderScope): Lookup {
     if (root === 'steps') return 'open';
     let value: Value = typeof root === 'string' ? roots[root] : undefined;
     for (const part of rest) value = fieldOf(value, part);
-    // Firmware that does not know says nothing, or an empty text.
-    return { value: value === '' && root === 'host' ? undefined : value };
+    return { value };
   };
 }
 

@@ -1,4 +1,4 @@
-/** The parser throws nothing, positions are in the source, and rendering is the same each time. */
+/** The parser throws nothing, positions are in the source, the same is rendered each time. */
 import { StepState } from '@rackwright/api';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -139,6 +139,12 @@ describe('the parser', () => {
   });
 });
 
+const stepStates = {
+  succeeded: StepState.SUCCEEDED,
+  failed: StepState.FAILED,
+  skipped: StepState.SKIPPED,
+  pending: StepState.PENDING,
+} as const;
 const outcomes = fc.constantFrom('succeeded', 'failed', 'skipped', 'pending');
 const operand = fc.oneof(
   fc.constant<Expression>({ kind: 'reference', path: ['steps', 'a', 'state'], at: 0 }),
@@ -191,13 +197,7 @@ describe('a condition', () => {
         );
         const before = evaluate(expression, (path) => (path[0] === 'steps' ? 'open' : known(path)));
         const left = 'value' in before ? String(before.value === true) : printed(before.open);
-        const states = {
-          succeeded: 3,
-          failed: 4,
-          skipped: 5,
-          pending: 1,
-        } as const satisfies Record<string, StepState>;
-        const outcome = { state: states[state], exitCode: undefined, lastOutput: '' };
+        const outcome = { state: stepStates[state], exitCode: undefined, lastOutput: '' };
         expect(conditionHolds(left, new Map([['a', outcome]]))).toBe(
           'value' in atOnce && atOnce.value === true,
         );

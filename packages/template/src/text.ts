@@ -136,7 +136,8 @@ export function renderText(
 
 function unknownMessage(expression: Expression): string {
   const so = expression.kind === 'reference' ? pathText(expression.path) : 'this';
-  return `${so} is not known of this host; write default(${so === 'this' ? '…' : so}, "…") if it may be missing`;
+  const instead = `default(${expression.kind === 'reference' ? so : '…'}, "…")`;
+  return `${so} is not known of this host; write ${instead} if it may be missing`;
 }
 
 /** A text as people wrote it, its expressions included. */

@@ -163,7 +163,7 @@ function usedBy({ default: text }: ParsedVariable): readonly string[] {
     .map(([, name]) => String(name));
 }
 
-/** Every cycle once, beginning with whoever is declared first; no recursion deeper than the graph. */
+/** Every cycle once, beginning with whoever is declared first. */
 export function cyclesOf(uses: ReadonlyMap<string, readonly string[]>): readonly string[][] {
   const cycles: string[][] = [];
   const done = new Set<string>();

@@ -8,7 +8,7 @@
 export const builtInPrefix = 'rackwright-';
 
 /** Facts of a machine for whoever looks for a defect; changes nothing on it. */
-const diagnose = String.raw`description: Collect kernel messages, devices, memory and disks; changes nothing on the host
+const diagnose = String.raw`description: Collect kernel messages, devices and disks; changes nothing
 timeout: 30m
 variables:
   lines:
@@ -33,7 +33,7 @@ steps:
   - name: memory
     script: |
       cat /proc/meminfo
-      for counter in /sys/devices/system/edac/mc/mc*/ce_count /sys/devices/system/edac/mc/mc*/ue_count; do
+      for counter in /sys/devices/system/edac/mc/mc*/[cu]e_count; do
         if [ -r "$counter" ]; then echo "$counter: $(cat "$counter")"; fi
       done
     idempotent: true
@@ -110,7 +110,7 @@ steps:
 `;
 
 /** The memory is written to and read back in the ramdisk; disks are not touched. */
-const checkMemory = String.raw`description: Fill free memory with a pattern and read it back; disks are not touched
+const checkMemory = String.raw`description: Fill free memory and read it back; disks are not touched
 timeout: 12h
 variables:
   megabytes:
@@ -160,7 +160,7 @@ steps:
     timeout: 10h
   - name: corrected-errors
     script: |
-      for counter in /sys/devices/system/edac/mc/mc*/ce_count /sys/devices/system/edac/mc/mc*/ue_count; do
+      for counter in /sys/devices/system/edac/mc/mc*/[cu]e_count; do
         if [ -r "$counter" ]; then echo "$counter: $(cat "$counter")"; fi
       done
     idempotent: true

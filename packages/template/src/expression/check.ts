@@ -133,7 +133,10 @@ function comparisonProblem(
     case 'not in':
       if (left === 'text' && right === 'texts') return undefined;
       if (isNumber(left) && right === 'integers') return undefined;
-      return `"${operator}" looks for a value in a list of such values, not for ${typeNames[left]} in ${typeNames[right]}`;
+      return (
+        `"${operator}" looks for a value in a list of such values, ` +
+        `not for ${typeNames[left]} in ${typeNames[right]}`
+      );
   }
 }
 
