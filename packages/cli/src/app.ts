@@ -1,14 +1,17 @@
 /** The command as a whole: its routes, its help, its words for errors. */
 import { buildApplication, buildRouteMap, run, type StricliProcess, text_en } from '@stricli/core';
 import { abandonedRoutes } from './commands/abandoned.ts';
+import { applyFile } from './commands/apply.ts';
 import { auditRoutes } from './commands/audit.ts';
 import { credentialRoutes } from './commands/credential.ts';
 import { discoveredRoutes } from './commands/discovered.ts';
 import { erasureRoutes } from './commands/erasure.ts';
 import { expectedRoutes } from './commands/expected.ts';
 import { fleetRoutes } from './commands/fleet.ts';
+import { getFile } from './commands/get.ts';
 import { hostRoutes } from './commands/host.ts';
 import { rackRoutes } from './commands/rack.ts';
+import { templateRoutes } from './commands/template.ts';
 import { workflowRoutes } from './commands/workflow.ts';
 import { describeFailure, exitCodeOf, exitCodes } from './failure.ts';
 import { foldHelp } from './output/help.ts';
@@ -25,7 +28,10 @@ const routes = buildRouteMap({
     workflow: workflowRoutes,
     discovered: discoveredRoutes,
     expected: expectedRoutes,
+    template: templateRoutes,
     audit: auditRoutes,
+    apply: applyFile,
+    get: getFile,
   },
   docs: {
     brief: 'Bare-metal hosts from racked and cabled to provably wiped',

@@ -2,6 +2,7 @@
 /** The rackwright program. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
+import { createInterface } from 'node:readline/promises';
 import { text as readAll } from 'node:stream/consumers';
 import { nodeVersionProblem } from '@rackwright/platform';
 import { nodeClock } from '@rackwright/platform/node';
@@ -63,6 +64,16 @@ function askHidden(question: string): Promise<string | undefined> {
   });
 }
 
+async function ask(question: string): Promise<string | undefined> {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) return undefined;
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return await lines.question(question, { signal: interrupt.signal });
+  } finally {
+    lines.close();
+  }
+}
+
 const problem = nodeVersionProblem(process.versions.node);
 if (problem !== undefined) {
   process.stderr.write(`${problem}\n`);
@@ -76,6 +87,7 @@ const code = await runCli(process.argv.slice(2), {
   writeFile: (path, contents) => writeFile(path, contents),
   readInput: async () => (process.stdin.isTTY ? undefined : await readAll(process.stdin)),
   askHidden,
+  ask,
   out: {
     write: (text) => void process.stdout.write(text),
     columns: process.stdout.isTTY ? process.stdout.columns : undefined,

@@ -18,15 +18,19 @@ export async function runOver(
     readonly input?: string;
     /** Lines typed on the terminal without being shown; then the person gives up. */
     readonly typed?: readonly string[];
+    /** Answers to questions; then nobody can be asked. */
+    readonly answers?: readonly string[];
     /** Takes the questions that were asked there. */
     readonly asked?: string[];
     readonly environment?: Record<string, string>;
     readonly columns?: number;
+    readonly connect?: World['connect'];
   } = {},
 ): Promise<Ran> {
   const written = { out: '', err: '' };
   const { files = {} } = given;
   const typed = [...(given.typed ?? [])];
+  const answers = [...(given.answers ?? [])];
   const world: World = {
     environment: given.environment ?? {},
     homeFolder: '/home/me',
@@ -43,6 +47,11 @@ export async function runOver(
       given.asked?.push(question);
       return typed.shift();
     },
+    ask: async (question) => {
+      given.asked?.push(question);
+      return answers.shift();
+    },
+    ...(given.connect === undefined ? {} : { connect: given.connect }),
     out: {
       write: (text) => {
         written.out += text;

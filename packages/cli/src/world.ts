@@ -15,6 +15,8 @@ export interface World {
   readInput(): Promise<string | undefined>;
   /** A line from the terminal, not shown; undefined when the person gives up. */
   askHidden(question: string): Promise<string | undefined>;
+  /** A line from the terminal; undefined when nobody can be asked. */
+  ask?(question: string): Promise<string | undefined>;
   /** Instead of a connection over the network. */
   connect?(options: ConnectOptions): Channel;
   /** Standard output. */

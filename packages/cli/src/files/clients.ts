@@ -1,0 +1,31 @@
+/** A client of each service that objects of files belong to, on one connection. */
+import {
+  CredentialService,
+  createClient,
+  DiscoveryService,
+  FleetService,
+  HostService,
+  type OperatorClients,
+  RackService,
+  TemplateService,
+  WorkflowService,
+} from '@rackwright/api';
+import type { Connection } from '../settings.ts';
+
+export type FileClients = Pick<
+  OperatorClients,
+  'racks' | 'credentials' | 'fleet' | 'templates' | 'discovery' | 'hosts' | 'workflows'
+>;
+
+/** The channel stays the caller's, to close. */
+export function fileClients({ channel, defaults }: Connection): FileClients {
+  return {
+    racks: createClient(RackService, channel, defaults),
+    credentials: createClient(CredentialService, channel, defaults),
+    fleet: createClient(FleetService, channel, defaults),
+    templates: createClient(TemplateService, channel, defaults),
+    discovery: createClient(DiscoveryService, channel, defaults),
+    hosts: createClient(HostService, channel, defaults),
+    workflows: createClient(WorkflowService, channel, defaults),
+  };
+}

@@ -1,0 +1,304 @@
+/** The kinds of object that files may hold: what a person says of each, and the calls it takes. */
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import {
+  CredentialSchema,
+  ExpectedHostSchema,
+  FleetSchema,
+  HostSchema,
+  type HostSpec,
+  RackSchema,
+  TemplateSchema,
+  WorkflowSchema,
+} from '@rackwright/api';
+import { allPages } from '../commands/calls.ts';
+import type { FileClients } from './clients.ts';
+import { messageFrom, type PlainObject, plainOf } from './plain.ts';
+
+export const kindNames = [
+  'Rack',
+  'Credential',
+  'Fleet',
+  'Template',
+  'ExpectedHost',
+  'Host',
+  'Workflow',
+] as const;
+
+export type KindName = (typeof kindNames)[number];
+
+/** An object as the control plane has it. */
+export interface Existing {
+  readonly name: string;
+  readonly etag: string;
+  /** What a person says of it. */
+  readonly value: PlainObject;
+}
+
+/** What is to be written. */
+export interface Wanted {
+  readonly name: string;
+  readonly value: PlainObject;
+  /** Of a credential, when it is to be set. */
+  readonly password?: string;
+}
+
+interface WriteOptions {
+  readonly validateOnly: boolean;
+  readonly requestId: string;
+}
+
+/** Another object that one names, and the field in which it does, as violations tell it. */
+export interface Reference {
+  readonly field: string;
+  readonly name: string;
+}
+
+export interface Kind {
+  readonly name: KindName;
+  /** As in `get hosts`, and the first segment of names; the fleet has no other than "fleet". */
+  readonly collection: string;
+  readonly schema: DescMessage;
+  /** Fields that a person gives, by their names in JSON. */
+  readonly fields: readonly string[];
+  /** Whether a change can be checked without being made. */
+  readonly checksUpdates: boolean;
+  references(wanted: Wanted): readonly Reference[];
+  list(clients: FileClients): Promise<Existing[]>;
+  get(clients: FileClients, name: string): Promise<Existing>;
+  create(clients: FileClients, wanted: Wanted, options: WriteOptions): Promise<unknown>;
+  update(
+    clients: FileClients,
+    wanted: Wanted,
+    etag: string,
+    options: WriteOptions,
+  ): Promise<unknown>;
+}
+
+/** In the order in which they are made: what others name comes first. */
+export const kinds: readonly Kind[] = [
+  kindOf(RackSchema, {
+    name: 'Rack',
+    collection: 'racks',
+    fields: ['labels', 'spec'],
+    list: ({ racks }) =>
+      allPages(
+        (pageToken) => racks.listRacks({ pageToken }),
+        (page) => page.racks,
+      ),
+    get: ({ racks }, name) => racks.getRack({ name }),
+    create: ({ racks }, rack, id, options) => racks.createRack({ rackId: id, rack, ...options }),
+    update: ({ racks }, rack, { validateOnly }) =>
+      racks.updateRack({ rack, updateMask, validateOnly }),
+  }),
+  credentialKind(),
+  kindOf(FleetSchema, {
+    name: 'Fleet',
+    collection: 'fleet',
+    fields: ['spec'],
+    references: ({ spec }) =>
+      Object.values(spec?.templates?.registryCredentials ?? {}).map((name) => ({
+        field: 'fleet.spec.templates.registry_credentials',
+        name,
+      })),
+    list: async ({ fleet }) => [await fleet.getFleet({})],
+    get: ({ fleet }) => fleet.getFleet({}),
+    // There always is one; it is never made.
+    create: ({ fleet }, wanted, _id, { validateOnly }) =>
+      fleet.updateFleet({ fleet: wanted, updateMask, validateOnly }),
+    update: ({ fleet }, wanted, { validateOnly }) =>
+      fleet.updateFleet({ fleet: wanted, updateMask, validateOnly }),
+  }),
+  kindOf(TemplateSchema, {
+    name: 'Template',
+    collection: 'templates',
+    fields: ['labels', 'source'],
+    list: async ({ templates }) => {
+      const all = await allPages(
+        (pageToken) => templates.listTemplates({ pageToken }),
+        (page) => page.templates,
+      );
+      // What comes with the control plane is nobody's to write.
+      return all.filter(({ builtIn }) => !builtIn);
+    },
+    get: ({ templates }, name) => templates.getTemplate({ name }),
+    create: ({ templates }, template, templateId, options) =>
+      templates.createTemplate({ templateId, template, ...options }),
+    update: ({ templates }, template, options) =>
+      templates.updateTemplate({ template, updateMask, ...options }),
+  }),
+  kindOf(ExpectedHostSchema, {
+    name: 'ExpectedHost',
+    collection: 'expectedHosts',
+    fields: ['match', 'labels', 'spec'],
+    references: ({ spec }) => hostReferences('expected_host.spec', spec),
+    list: ({ discovery }) =>
+      allPages(
+        (pageToken) => discovery.listExpectedHosts({ pageToken }),
+        (page) => page.expectedHosts,
+      ),
+    get: ({ discovery }, name) => discovery.getExpectedHost({ name }),
+    create: ({ discovery }, expectedHost, expectedHostId, options) =>
+      discovery.createExpectedHost({ expectedHostId, expectedHost, ...options }),
+    update: ({ discovery }, expectedHost, { validateOnly }) =>
+      discovery.updateExpectedHost({ expectedHost, updateMask, validateOnly }),
+  }),
+  kindOf(HostSchema, {
+    name: 'Host',
+    collection: 'hosts',
+    fields: ['labels', 'spec'],
+    references: ({ spec }) => hostReferences('host.spec', spec),
+    list: ({ hosts }) =>
+      allPages(
+        (pageToken) => hosts.listHosts({ pageToken }),
+        (page) => page.hosts,
+      ),
+    get: ({ hosts }, name) => hosts.getHost({ name }),
+    create: ({ hosts }, host, hostId, options) => hosts.createHost({ hostId, host, ...options }),
+    update: ({ hosts }, host, options) => hosts.updateHost({ host, updateMask, ...options }),
+  }),
+  kindOf(WorkflowSchema, {
+    name: 'Workflow',
+    collection: 'workflows',
+    fields: ['spec'],
+    references: ({ name }) => {
+      const [, host = '', , template = ''] = name.split('/');
+      return [
+        { field: 'parent', name: `hosts/${host}` },
+        { field: 'workflow_id', name: `templates/${template}` },
+      ];
+    },
+    list: ({ workflows }) =>
+      allPages(
+        (pageToken) => workflows.listWorkflows({ parent: 'hosts/-', pageToken }),
+        (page) => page.workflows,
+      ),
+    get: ({ workflows }, name) => workflows.getWorkflow({ name }),
+    create: ({ workflows }, workflow, workflowId, options) => {
+      const parent = workflow.name.split('/').slice(0, 2).join('/');
+      return workflows.createWorkflow({ parent, workflowId, workflow, ...options });
+    },
+    update: ({ workflows }, workflow, options) =>
+      workflows.updateWorkflow({ workflow, updateMask, ...options }),
+  }),
+];
+
+/** What a file leaves out is unset: it says the whole of what a person says. */
+const updateMask = { paths: ['*'] };
+
+/** The kind of objects with such a name. */
+export function kindNamed(name: string): Kind | undefined {
+  return kinds.find((kind) => kind.name === name);
+}
+
+/** "hosts/h1" of "h1"; names with more than an id are left as they are. */
+export function fullName(kind: Kind, given: string): string {
+  if (kind.name === 'Fleet' || given.includes('/')) return given;
+  return kind.name === 'Workflow' ? given : `${kind.collection}/${given}`;
+}
+
+/** What a name of the kind looks like. */
+export function nameShape(kind: Kind): RegExp {
+  if (kind.name === 'Fleet') return /^fleet$/;
+  const id = '[a-z][a-z0-9-]{0,62}';
+  if (kind.name === 'Workflow') return new RegExp(`^hosts/${id}/workflows/${id}$`);
+  return new RegExp(`^${kind.collection}/${id}$`);
+}
+
+interface Resource {
+  readonly name: string;
+  readonly etag: string;
+}
+
+interface KindParts<D extends DescMessage> {
+  readonly name: KindName;
+  readonly collection: string;
+  readonly fields: readonly string[];
+  references?(message: MessageShape<D>): readonly Reference[];
+  list(clients: FileClients): Promise<MessageShape<D>[]>;
+  get(clients: FileClients, name: string): Promise<MessageShape<D>>;
+  create(
+    clients: FileClients,
+    message: MessageShape<D>,
+    id: string,
+    options: WriteOptions,
+  ): Promise<unknown>;
+  update(clients: FileClients, message: MessageShape<D>, options: WriteOptions): Promise<unknown>;
+}
+
+function kindOf<D extends DescMessage>(schema: D, parts: KindParts<D>): Kind {
+  const { name, collection, fields } = parts;
+  const existing = (message: MessageShape<D>): Existing => {
+    const resource = message as unknown as Resource;
+    const value = plainOf(schema, message, fields);
+    return { name: resource.name, etag: resource.etag, value };
+  };
+  return {
+    name,
+    collection,
+    schema,
+    fields,
+    checksUpdates: true,
+    references: (wanted) => parts.references?.(messageOf(schema, wanted)) ?? [],
+    list: async (clients) => (await parts.list(clients)).map(existing),
+    get: async (clients, of) => existing(await parts.get(clients, of)),
+    create: (clients, wanted, options) =>
+      parts.create(
+        clients,
+        messageOf(schema, wanted),
+        wanted.name.split('/').at(-1) ?? '',
+        options,
+      ),
+    update: (clients, wanted, etag, options) =>
+      parts.update(clients, messageOf(schema, wanted, etag), options),
+  };
+}
+
+/** The message that is sent. Throws what does not fit. */
+export function messageOf<D extends DescMessage>(
+  schema: D,
+  { name, value }: Wanted,
+  etag = '',
+): MessageShape<D> {
+  return messageFrom(schema, { ...value, name, ...(etag === '' ? {} : { etag }) });
+}
+
+/** Its password is never read, and written only when it is given. */
+function credentialKind(): Kind {
+  const fields = ['username'];
+  const plain = kindOf(CredentialSchema, {
+    name: 'Credential',
+    collection: 'credentials',
+    fields,
+    list: ({ credentials }) =>
+      allPages(
+        (pageToken) => credentials.listCredentials({ pageToken }),
+        (page) => page.credentials,
+      ),
+    get: ({ credentials }, name) => credentials.getCredential({ name }),
+    create: () => Promise.reject(new Error('a credential is made with its password')),
+    update: () => Promise.reject(new Error('a credential is changed with its password')),
+  });
+  return {
+    ...plain,
+    checksUpdates: false,
+    create: ({ credentials }, wanted, options) => {
+      const { password = '' } = wanted;
+      const credential = { ...messageOf(CredentialSchema, wanted), password };
+      const credentialId = wanted.name.split('/').at(-1) ?? '';
+      return credentials.createCredential({ credentialId, credential, ...options });
+    },
+    update: ({ credentials }, wanted, etag) => {
+      const { password } = wanted;
+      const paths = password === undefined ? ['username'] : ['username', 'password'];
+      const credential = { ...messageOf(CredentialSchema, wanted, etag), password: password ?? '' };
+      return credentials.updateCredential({ credential, updateMask: { paths } });
+    },
+  };
+}
+
+function hostReferences(path: string, spec: HostSpec | undefined): readonly Reference[] {
+  return [
+    { field: `${path}.rack`, name: spec?.rack ?? '' },
+    { field: `${path}.bmc.credential`, name: spec?.bmc?.credential ?? '' },
+  ];
+}

@@ -1,0 +1,172 @@
+/**
+ * From a file to what is to be done, and doing it.
+ *
+ * Invariants:
+ * 1. Nothing is written before every object has been read, compared and, where the API can,
+ *    validated: a file with a mistake changes nothing.
+ * 2. A change is written only onto what it was compared with (etag).
+ * 3. What is made is made in the order in which one names another. The first failure ends it;
+ *    what has been done stays, and applying the file again goes on there.
+ * 4. A repeated request acts once: its id follows from what is written and what stood there.
+ */
+import { createHash } from 'node:crypto';
+import { ApiFailure, type FieldViolation } from '@rackwright/api';
+import type { FileClients } from './clients.ts';
+import { differences } from './compare.ts';
+import { type Existing, kinds, type Wanted } from './kinds.ts';
+import type { FileObject } from './read.ts';
+
+/** Calls at once. */
+const widthMax = 8;
+
+export interface Step {
+  readonly object: FileObject;
+  readonly action: 'create' | 'change' | 'unchanged';
+  /** What is there; undefined when it is to be made. */
+  readonly existing?: Existing;
+  readonly wanted: Wanted;
+  /** What changes, in lines. */
+  readonly lines: readonly string[];
+}
+
+/** What is wrong with one object. */
+export interface Refusal {
+  readonly object: FileObject;
+  readonly words: readonly string[];
+}
+
+/** Compares the objects with what is there, in the order in which they will be written. */
+export async function planSteps(
+  clients: FileClients,
+  objects: readonly FileObject[],
+  passwords: ReadonlyMap<string, string>,
+  setsPasswords: boolean,
+): Promise<Step[]> {
+  const ordered = kinds.flatMap((kind) => objects.filter((object) => object.kind === kind));
+  return inParallel(ordered, async (object) => {
+    const { kind, name, value } = object;
+    const existing = await ifThere(() => kind.get(clients, name));
+    const password = passwords.get(name);
+    const isSet = password !== undefined && (existing === undefined || setsPasswords);
+    const wanted = { name, value, ...(isSet ? { password } : {}) };
+    if (existing === undefined) {
+      return { object, action: 'create', wanted, lines: differences(undefined, value) };
+    }
+    const lines = [...differences(existing.value, value), ...(isSet ? ['password: set anew'] : [])];
+    return { object, action: lines.length > 0 ? 'change' : 'unchanged', existing, wanted, lines };
+  });
+}
+
+/** Lets the control plane check every object that would be written; answers what it refuses. */
+export async function validate(
+  clients: FileClients,
+  steps: readonly Step[],
+): Promise<readonly Refusal[]> {
+  const made = new Set(
+    steps.filter(({ action }) => action === 'create').map(({ object }) => object.name),
+  );
+  const refusals = await inParallel(steps, async (step): Promise<Refusal | undefined> => {
+    const { object } = step;
+    if (step.action === 'unchanged') return undefined;
+    if (object.kind.name === 'Credential' && step.action === 'create' && !step.wanted.password) {
+      const words = ['has no password; give it as password: {file: PATH} or {env: VARIABLE}'];
+      return { object, words };
+    }
+    if (step.action === 'change' && !object.kind.checksUpdates) return undefined;
+    try {
+      await write(clients, step, { validateOnly: true, requestId: '' });
+      return undefined;
+    } catch (error) {
+      const words = wordsOf(error, step, made);
+      return words.length > 0 ? { object, words } : undefined;
+    }
+  });
+  return refusals.filter((each) => each !== undefined);
+}
+
+/** Carries one step out. */
+export async function carryOut(clients: FileClients, step: Step): Promise<void> {
+  const requestId = await requestIdOf(clients, step);
+  await write(clients, step, { validateOnly: false, requestId });
+}
+
+function write(
+  clients: FileClients,
+  { object: { kind }, existing, wanted }: Step,
+  options: { validateOnly: boolean; requestId: string },
+): Promise<unknown> {
+  if (existing === undefined) return kind.create(clients, wanted, options);
+  return kind.update(clients, wanted, existing.etag, options);
+}
+
+/**
+ * Invariant 4. A host remembers requests beyond its removal: what its name had before counts too.
+ * Other kinds have no such memory of creations to begin from, and are made without an id; made
+ * already, they are found so when the file is applied again.
+ */
+async function requestIdOf(clients: FileClients, step: Step): Promise<string> {
+  const { object, existing, wanted } = step;
+  let base = existing?.etag;
+  if (base === undefined) {
+    if (object.kind.name !== 'Host') return '';
+    const past = await ifThere(() =>
+      clients.hosts.listHostRevisions({ name: object.name, pageSize: 1 }),
+    );
+    base = `after ${past?.revisions[0]?.revision ?? 'nothing'}`;
+  }
+  const content = JSON.stringify([object.kind.name, object.name, base, wanted.value]);
+  return `apply-${createHash('sha256').update(content).digest('hex').slice(0, 40)}`;
+}
+
+/**
+ * What a refusal says that will still hold when the file is applied: what names an object that the
+ * file makes itself is none.
+ */
+function wordsOf(error: unknown, step: Step, made: ReadonlySet<string>): readonly string[] {
+  if (!(error instanceof ApiFailure)) throw error;
+  const { error: failure } = error;
+  const named = step.object.kind.references(step.wanted).filter(({ name }) => made.has(name));
+  if ('violations' in failure && failure.violations.length > 0) {
+    const stays = (violation: FieldViolation) =>
+      named.every(({ field }) => !violation.field.startsWith(field));
+    return failure.violations
+      .filter(stays)
+      .map(({ field, description }) => `${field} ${description}`);
+  }
+  switch (failure.kind) {
+    case 'notFound':
+    case 'failedPrecondition':
+      return named.length > 0 ? [] : [failure.message];
+    case 'unauthenticated':
+    case 'permissionDenied':
+    case 'unavailable':
+    case 'internal':
+      throw error;
+    default:
+      return [failure.message];
+  }
+}
+
+async function ifThere<T>(ask: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof ApiFailure && error.error.kind === 'notFound') return undefined;
+    throw error;
+  }
+}
+
+/** In order, a few at a time. */
+export async function inParallel<T, R>(
+  items: readonly T[],
+  work: (item: T) => Promise<R>,
+  width = widthMax,
+): Promise<R[]> {
+  const results: R[] = [];
+  let next = 0;
+  const worker = async () => {
+    for (let at = next++; at < items.length; at = next++) results[at] = await work(items[at] as T);
+  };
+  await Promise.all(Array.from({ length: Math.min(width, items.length) }, worker));
+  return results;
+}

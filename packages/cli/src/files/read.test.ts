@@ -1,0 +1,157 @@
+import { expect, test } from 'vitest';
+import { type Problem, readObjects } from './read.ts';
+import { fileObject, jsonText, yamlText } from './write.ts';
+
+function problems(text: string): string[] {
+  const read = readObjects(text);
+  if (read.kind === 'ok') return [];
+  return read.problems.map(({ line, column, message }: Problem) => `${line}:${column} ${message}`);
+}
+
+function objects(text: string) {
+  const read = readObjects(text);
+  if (read.kind === 'bad') throw new Error(JSON.stringify(read.problems));
+  return read.objects;
+}
+
+const everything = `---
+kind: Rack
+name: r1
+labels: { site: berlin }
+spec:
+  displayName: Hall 1
+  limits: { runs: 4 }
+  powerMismatch: enforce
+---
+kind: Credential
+name: bmc
+username: root
+password: { env: BMC_PASSWORD }
+---
+kind: Fleet
+spec:
+  priorityOverrides: { deploy.erase_devices: 10 }
+---
+kind: Template
+name: clock
+source: |
+  description: Set the clock
+  steps:
+    - { name: settle, wait: 1s }
+---
+kind: ExpectedHost
+name: h9
+match: { serial: "12345" }
+spec:
+  rack: racks/r1
+  bmc: { address: 192.0.2.9, credential: credentials/bmc }
+---
+kind: Host
+name: h1
+spec:
+  rack: racks/r1
+  bmc: { address: 192.0.2.1, credential: credentials/bmc, protocol: redfish, port: 8443 }
+  bootMacs: ["52:54:00:00:00:01"]
+  goal: manageable
+  cleaning: { level: metadata-only, allowDiskless: false }
+---
+kind: Workflow
+name: hosts/h1/workflows/clock
+spec:
+  variables: { ntp: time.example.org }
+  disabled: true
+  pendingTimeout: 90s
+`;
+
+test('reads an object of every kind, and writes what it reads the same again', () => {
+  const read = objects(everything);
+  expect(read.map(({ name }) => name)).toEqual([
+    'racks/r1',
+    'credentials/bmc',
+    'fleet',
+    'templates/clock',
+    'expectedHosts/h9',
+    'hosts/h1',
+    'hosts/h1/workflows/clock',
+  ]);
+  expect(read[5]?.value).toMatchObject({
+    spec: { goal: 'manageable', cleaning: { level: 'metadata-only', allowDiskless: false } },
+  });
+  expect(read[1]?.password).toEqual({ kind: 'env', variable: 'BMC_PASSWORD' });
+  const written = read.map(({ kind, name, value }) => fileObject(kind, { name, etag: '', value }));
+  for (const text of [yamlText(written), jsonText(written)]) {
+    expect(objects(text).map(({ name, value }) => [name, value])).toEqual(
+      read.map(({ name, value }) => [name, value]),
+    );
+  }
+  expect(yamlText(written)).toContain('source: |\n  description: Set the clock\n');
+});
+
+test('refuses what it does not know with its place and the nearest name, all at once', () => {
+  const text = `kind: Host
+name: h1
+spec:
+  rakc: racks/r1
+  bmc:
+    adress: 192.0.2.1
+    port: "623"
+  bootMacs: 52:54:00:00:00:01
+  goal: availabel
+labels:
+  ok: 1
+colour: red
+`;
+  expect(problems(text)).toEqual([
+    '4:3 spec.rakc is no field that can be given; did you mean rack?',
+    '6:5 spec.bmc.adress is no field that can be given; did you mean address?',
+    '7:11 spec.bmc.port must be a whole number',
+    '8:13 spec.bootMacs must be a list',
+    '9:9 spec.goal must be one of manageable, available; did you mean available?',
+    '11:7 labels[ok] must be text: write "1"',
+    '12:1 colour is no field that can be given',
+  ]);
+});
+
+test.each([
+  ['kind: Hots\nname: h1', '1:7 kind is "Hots"; it must be one of Rack, Credential, Fleet'],
+  ['name: h1', '1:1 has no kind; write one of Rack'],
+  ['kind: Host', '1:1 name is ""; it must be hosts/ID, or ID'],
+  ['kind: Host\nname: racks/r1', '2:7 name is "racks/r1"; it must be hosts/ID, or ID'],
+  ['kind: Workflow\nname: clock', '2:7 name is "clock"; it must be hosts/HOST/workflows/TEMPLATE'],
+  ['kind: Rack\nname: r1\nspec:', '3:6 spec is empty; leave it out, or give it a value'],
+  ['- 1', '1:3 is no object; write kind, name and what belongs to it'],
+  ['kind: [', '1:8 Flow sequence'],
+  ['kind: Rack\nname: r1\nname: r2', '3:1 Map keys must be unique'],
+  ['kind: Rack\nname: r1\nlabels: &a {}\nspec: *a', '4:7 spec is an alias (*); write it out'],
+  [
+    'kind: Rack\nname: r1\n---\nkind: Rack\nname: racks/r1',
+    '4:1 racks/r1 stands in line 1 already',
+  ],
+  [
+    'kind: Workflow\nname: hosts/h/workflows/t\nspec: {pendingTimeout: 1 hour}',
+    '1:1 cannot decode',
+  ],
+])('refuses %j', (text, message) => {
+  expect(problems(text).join('\n')).toContain(message);
+});
+
+test('does not repeat what stands where the place of a password should stand', () => {
+  for (const password of ['sesame', '{value: sesame}', '{file: /p, env: P}']) {
+    const text = `kind: Credential\nname: bmc\nusername: root\npassword: ${password}`;
+    const told = problems(text).join('\n');
+    expect(told).toContain('4:11 password must be {file: PATH} or {env: VARIABLE}');
+    expect(told).not.toContain('sesame');
+  }
+});
+
+test('leaves out what the control plane makes itself, by name', () => {
+  const [host] = objects(`{"kind": "Rack", "name": "racks/r1", "uid": "u", "etag": "e",
+    "createTime": "2026-01-01T00:00:00Z", "status": {"anything": [1]}, "labels": {}}`);
+  expect(host?.ignored).toEqual(['uid', 'etag', 'createTime', 'status']);
+  expect(host?.value).toEqual({});
+});
+
+test('is bounded in objects', () => {
+  const text = 'kind: Rack\nname: r1\n---\n'.repeat(10_001);
+  expect(problems(text)).toEqual(['1:1 has 10001 objects; at most 10000 are read at once']);
+});

@@ -1,0 +1,335 @@
+/**
+ * Files of objects: YAML documents, each an object or a list of objects; JSON is YAML too.
+ *
+ * Invariants:
+ * 1. A field that nobody knows is refused with its line and column and the nearest name; all that
+ *    is wrong with a file is told at once.
+ * 2. What the control plane makes itself (uid, etag, times, status) may stand there, so that what
+ *    `-o json` of other commands prints can be used, and is left out by name.
+ * 3. No secret stands in a file: a password is named by the file or the variable that holds it.
+ */
+import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
+import { nearestName } from '@rackwright/platform';
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseAllDocuments,
+  type YAMLMap,
+} from 'yaml';
+import { fullName, type Kind, kindNamed, kindNames, nameShape } from './kinds.ts';
+import {
+  enumWord,
+  isPlainMessage,
+  messageFrom,
+  type Plain,
+  type PlainObject,
+  plainOf,
+} from './plain.ts';
+
+/** Largest file, in bytes. */
+export const fileBytesMax = 16 * 1024 * 1024;
+const objectsMax = 10_000;
+const problemsMax = 50;
+
+export interface Place {
+  readonly line: number;
+  readonly column: number;
+}
+
+export interface Problem extends Place {
+  readonly message: string;
+}
+
+/** Where a password stands. */
+export type PasswordSource =
+  | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: 'env'; readonly variable: string };
+
+/** One object of a file. */
+export interface FileObject extends Place {
+  readonly kind: Kind;
+  readonly name: string;
+  readonly value: PlainObject;
+  readonly password?: PasswordSource;
+  /** Fields that are left out (invariant 2). */
+  readonly ignored: readonly string[];
+}
+
+export type ReadFile =
+  | { readonly kind: 'ok'; readonly objects: readonly FileObject[] }
+  | { readonly kind: 'bad'; readonly problems: readonly Problem[] };
+
+/** Reads a whole file. */
+export function readObjects(text: string): ReadFile {
+  const reader = new Reader(text);
+  const objects = reader.objects();
+  const problems = reader.problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
+  if (problems.length > 0) return { kind: 'bad', problems: problems.slice(0, problemsMax) };
+  return { kind: 'ok', objects };
+}
+
+const madeByServer = ['uid', 'etag', 'createTime', 'updateTime', 'status'];
+
+class Reader {
+  readonly problems: Problem[] = [];
+  readonly #text: string;
+  readonly #lines = new LineCounter();
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  objects(): FileObject[] {
+    if (this.#text.length > fileBytesMax) {
+      this.problems.push({ line: 1, column: 1, message: `is larger than ${fileBytesMax} bytes` });
+      return [];
+    }
+    const documents = parseAllDocuments(this.#text, {
+      lineCounter: this.#lines,
+      prettyErrors: false,
+      uniqueKeys: true,
+    });
+    const nodes: Node[] = [];
+    for (const document of documents) {
+      for (const { pos, message } of document.errors) this.#tell(pos[0], message);
+      const { contents } = document;
+      if (contents === null || (isScalar(contents) && contents.value === null)) continue;
+      if (isSeq(contents)) nodes.push(...(contents.items as Node[]));
+      else nodes.push(contents as Node);
+    }
+    if (this.problems.length > 0) return [];
+    if (nodes.length > objectsMax) {
+      const message = `has ${nodes.length} objects; at most ${objectsMax} are read at once`;
+      this.problems.push({ line: 1, column: 1, message });
+      return [];
+    }
+    const objects = nodes.map((node) => this.#object(node)).filter((each) => each !== undefined);
+    this.#checkTwice(objects);
+    return objects;
+  }
+
+  #object(node: Node): FileObject | undefined {
+    if (!isMap(node)) {
+      this.#wrong(node, 'is no object; write kind, name and what belongs to it');
+      return undefined;
+    }
+    const kind = this.#kind(node);
+    const name = kind === undefined ? undefined : this.#name(node, kind);
+    if (kind === undefined || name === undefined) return undefined;
+    const found: Record<string, Plain> = {};
+    const ignored: string[] = [];
+    let password: PasswordSource | undefined;
+    for (const [key, keyNode, value] of this.#entries(node)) {
+      if (key === 'kind' || key === 'name') continue;
+      if (madeByServer.includes(key)) ignored.push(key);
+      else if (key === 'password' && kind.name === 'Credential') password = this.#password(value);
+      else if (kind.fields.includes(key)) {
+        const field = kind.schema.fields.find(({ jsonName }) => jsonName === key);
+        const plain = field === undefined ? undefined : this.#field(field, value, key);
+        if (plain !== undefined) found[key] = plain;
+      } else {
+        const known = ['kind', 'name', ...kind.fields];
+        if (kind.name === 'Credential') known.push('password');
+        this.#unknown(keyNode, key, known);
+      }
+    }
+    const value = this.#canonical(node, kind, found);
+    if (value === undefined) return undefined;
+    const place = this.#placeOf(node);
+    return { kind, name, value, ignored, ...(password ? { password } : {}), ...place };
+  }
+
+  #kind(node: YAMLMap): Kind | undefined {
+    const given = node.get('kind', true);
+    if (given === undefined) {
+      this.#wrong(node, `has no kind; write one of ${kindNames.join(', ')}`);
+      return undefined;
+    }
+    const kind = isScalar(given) ? kindNamed(String(given.value)) : undefined;
+    if (kind !== undefined) return kind;
+    const text = isScalar(given) ? String(given.value) : '';
+    const hint = nearest(text, kindNames);
+    this.#wrong(given, `kind is "${text}"; it must be one of ${kindNames.join(', ')}${hint}`);
+    return undefined;
+  }
+
+  #name(node: YAMLMap, kind: Kind): string | undefined {
+    const given = node.get('name', true);
+    if (given === undefined && kind.name === 'Fleet') return 'fleet';
+    const text = isScalar(given) && typeof given.value === 'string' ? given.value : '';
+    const name = fullName(kind, text);
+    if (nameShape(kind).test(name)) return name;
+    const example =
+      kind.name === 'Workflow' ? 'hosts/HOST/workflows/TEMPLATE' : `${kind.collection}/ID, or ID`;
+    const wanted = kind.name === 'Fleet' ? 'fleet' : example;
+    this.#wrong(given ?? node, `name is "${text}"; it must be ${wanted}`);
+    return undefined;
+  }
+
+  #password(node: Node | null): PasswordSource | undefined {
+    const [file, env] = isMap(node) ? [node.get('file'), node.get('env')] : [];
+    const count = isMap(node) ? node.items.length : 0;
+    if (count === 1 && typeof file === 'string' && file !== '') return { kind: 'file', path: file };
+    if (count === 1 && typeof env === 'string' && env !== '') {
+      return { kind: 'env', variable: env };
+    }
+    // Whatever stands there may be the password itself: it is not repeated.
+    this.#wrong(
+      node,
+      'password must be {file: PATH} or {env: VARIABLE}; no secret stands in a file',
+    );
+    return undefined;
+  }
+
+  #field(field: DescField, node: Node | null, path: string): Plain | undefined {
+    if (isAlias(node)) return this.#wrong(node, `${path} is an alias (*); write it out`);
+    if (node === null || (isScalar(node) && node.value === null)) {
+      return this.#wrong(node, `${path} is empty; leave it out, or give it a value`);
+    }
+    switch (field.fieldKind) {
+      case 'message':
+        return this.#message(field.message, node, path);
+      case 'list':
+        if (!isSeq(node)) return this.#wrong(node, `${path} must be a list`);
+        return (node.items as Node[]).map(
+          (item, at) => this.#member(field, item, `${path}[${at}]`) ?? '',
+        );
+      case 'map': {
+        if (!isMap(node)) return this.#wrong(node, `${path} must be names and values`);
+        const found: Record<string, Plain> = {};
+        for (const [key, , value] of this.#entries(node)) {
+          const plain = this.#member(field, value, `${path}[${key}]`);
+          if (plain !== undefined) found[key] = plain;
+        }
+        return found;
+      }
+      default:
+        return this.#scalar(field, node, path);
+    }
+  }
+
+  #member(field: DescField, node: Node | null, path: string): Plain | undefined {
+    if (isAlias(node)) return this.#wrong(node, `${path} is an alias (*); write it out`);
+    return field.message === undefined
+      ? this.#scalar(field, node, path)
+      : this.#message(field.message, node, path);
+  }
+
+  #message(desc: DescMessage, node: Node | null, path: string): Plain | undefined {
+    if (isPlainMessage(desc)) {
+      if (isScalar(node) && typeof node.value === 'string') return node.value;
+      const example = desc.typeName.endsWith('Duration') ? '"90s"' : '"2026-01-31T12:00:00Z"';
+      return this.#wrong(node, `${path} must be text as ${example}`);
+    }
+    if (!isMap(node)) return this.#wrong(node, `${path} must be an object`);
+    const found: Record<string, Plain> = {};
+    for (const [key, keyNode, value] of this.#entries(node)) {
+      const field = desc.fields.find(({ jsonName }) => jsonName === key);
+      if (field === undefined) {
+        this.#unknown(
+          keyNode,
+          `${path}.${key}`,
+          desc.fields.map(({ jsonName }) => jsonName),
+        );
+        continue;
+      }
+      const plain = this.#field(field, value, `${path}.${key}`);
+      if (plain !== undefined) found[key] = plain;
+    }
+    return found;
+  }
+
+  #scalar(field: DescField, node: Node | null, path: string): Plain | undefined {
+    const value = isScalar(node) ? node.value : undefined;
+    if (field.enum !== undefined) {
+      const words = field.enum.values
+        .filter(({ number }) => number !== 0)
+        .map(({ localName }) => enumWord(localName));
+      if (typeof value === 'string' && words.includes(value)) return value;
+      const hint = nearest(String(value), words);
+      return this.#wrong(node, `${path} must be one of ${words.join(', ')}${hint}`);
+    }
+    const wanted = scalarKind(field);
+    if (wanted === 'text' && typeof value === 'string') return value;
+    if (wanted === 'true or false' && typeof value === 'boolean') return value;
+    if (wanted === 'a whole number' && Number.isSafeInteger(value) && Number(value) >= 0) {
+      return Number(value);
+    }
+    const quoted = wanted === 'text' && isScalar(node) ? `: write "${String(value)}"` : '';
+    return this.#wrong(node, `${path} must be ${wanted}${quoted}`);
+  }
+
+  /** The value as `get` would print it, so that both can be compared. */
+  #canonical(node: Node, kind: Kind, found: PlainObject): PlainObject | undefined {
+    if (this.problems.length > 0) return undefined;
+    try {
+      return plainOf(kind.schema, messageFrom(kind.schema, found), kind.fields);
+    } catch (error) {
+      this.#wrong(node, error instanceof Error ? error.message : String(error));
+      return undefined;
+    }
+  }
+
+  *#entries(map: YAMLMap): Generator<readonly [string, Node, Node | null]> {
+    for (const { key, value } of map.items) {
+      if (isScalar(key) && (typeof key.value === 'string' || typeof key.value === 'number')) {
+        yield [String(key.value), key, (value as Node | null) ?? null];
+      } else {
+        this.#wrong(key as Node, 'is no name of a field');
+      }
+    }
+  }
+
+  #checkTwice(objects: readonly FileObject[]): void {
+    const first = new Map<string, FileObject>();
+    for (const object of objects) {
+      const before = first.get(object.name);
+      first.set(object.name, before ?? object);
+      if (before === undefined) continue;
+      const { line, column } = object;
+      const message = `${object.name} stands in line ${before.line} already`;
+      this.problems.push({ line, column, message });
+    }
+  }
+
+  #unknown(node: Node, path: string, known: readonly string[]): void {
+    const hint = nearest(path.slice(path.lastIndexOf('.') + 1), known);
+    this.#wrong(node, `${path} is no field that can be given${hint}`);
+  }
+
+  #wrong(node: Node | null, message: string): undefined {
+    this.#tell(node?.range?.[0] ?? 0, message);
+    return undefined;
+  }
+
+  #tell(offset: number, message: string): void {
+    const { line, col } = this.#lines.linePos(offset);
+    this.problems.push({ line: Math.max(line, 1), column: Math.max(col, 1), message });
+  }
+
+  #placeOf(node: Node): Place {
+    const { line, col } = this.#lines.linePos(node.range?.[0] ?? 0);
+    return { line, column: col };
+  }
+}
+
+function nearest(given: string, known: readonly string[]): string {
+  const name = nearestName(given, known);
+  return name === undefined ? '' : `; did you mean ${name}?`;
+}
+
+function scalarKind({ scalar }: DescField): string {
+  switch (scalar) {
+    case ScalarType.STRING:
+    case ScalarType.BYTES:
+      return 'text';
+    case ScalarType.BOOL:
+      return 'true or false';
+    default:
+      return 'a whole number';
+  }
+}
