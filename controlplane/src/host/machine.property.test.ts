@@ -27,6 +27,7 @@ import {
   verified,
   virtioDisk,
 } from './testing/bench.ts';
+import { rendered, script, workflowRun } from './testing/templates.ts';
 import type { HostEvent, HostRequest } from './types.ts';
 import { nextWakeMs } from './wake.ts';
 
@@ -41,6 +42,14 @@ const requests: readonly HostRequest[] = [
   { kind: 'clean', steps: erase },
   { kind: 'service', steps: [{ step: 'deploy.reshape', arguments: {} }] },
   { kind: 'service', steps: [{ step: 'deploy.look', arguments: {} }] },
+  {
+    ...{ kind: 'workflow', workflowRun, templateDigest: 'd1', timeoutMs: undefined },
+    steps: [script('look', { onFailure: 'hold' }), script('tidy', { handler: true })],
+  },
+  {
+    ...{ kind: 'workflow', workflowRun, templateDigest: 'd2', timeoutMs: 3_600_000 },
+    steps: [script('write', { destructive: true, retries: 1 }), rendered('go', 'bootDisk')],
+  },
   { kind: 'provision', image: 'registry.example/os:1' },
   { kind: 'reimage', image: 'registry.example/os:2' },
   { kind: 'release', reason },
