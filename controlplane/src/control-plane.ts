@@ -26,7 +26,7 @@ import {
   randomId,
 } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
-import { createAgentService, createSessionRegistry } from './agents/index.ts';
+import { createAgentService, createSessionRegistry, StepLogs } from './agents/index.ts';
 import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './audit/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
 import { Discovery } from './discovery/index.ts';
@@ -129,7 +129,9 @@ async function startServices(
   const plans = new PlanSweeper({ ...platform, store });
   const agentEndpoint = config.agents.advertise;
   const { workflows, batches } = parts;
-  const own = { store, hosts, identity, discovery, workflows, batches, audit };
+  const stepLogs = new StepLogs();
+  const seen = { stepLogs, replicaId };
+  const own = { store, hosts, identity, discovery, workflows, batches, audit, ...seen };
   const deps = { ...platform, ...own, agentEndpoint };
   const operatorServices = createOperatorServices(deps);
   const sessions = {
@@ -138,6 +140,7 @@ async function startServices(
     registry,
     hosts,
     discovery,
+    stepLogs,
     replicaId,
     timing: config.sessions,
   };

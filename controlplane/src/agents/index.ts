@@ -12,3 +12,4 @@ export {
   type AgentServiceDependencies,
   createAgentService,
 } from './service.ts';
+export { type OutputPiece, StepLogs } from './step-logs.ts';

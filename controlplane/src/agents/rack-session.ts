@@ -37,6 +37,7 @@ import { bootHost } from './messages.ts';
 import { PowerSyncs } from './power-sync.ts';
 import type { LiveSession, SessionRegistry } from './registry.ts';
 import { answerOf, Settlement } from './settlement.ts';
+import type { StepLogs } from './step-logs.ts';
 import { foldStoreGuard, guardedDirectives, isGuarded } from './store-guard.ts';
 
 export interface SessionTiming {
@@ -59,6 +60,8 @@ export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'disc
   readonly registry: SessionRegistry;
   readonly hosts: Hosts;
   readonly timing: SessionTiming;
+  /** Takes what steps' programs write; without it that is left out. */
+  readonly stepLogs?: StepLogs;
   /** As in `HostsDependencies`. */
   readonly replicaId: string;
 }
@@ -148,6 +151,13 @@ export class RackSession {
       case 'discovered':
         void this.#discoveries.found(message.value);
         return;
+      case 'stepLog': {
+        // A rack speaks for its own hosts only.
+        const { hosts, stepLogs } = this.#deps;
+        if (hosts.hostIdOfUid(message.value.hostUid, this.#rackId) === undefined) return;
+        stepLogs?.take(message.value);
+        return;
+      }
       case 'snapshotApplied':
         return;
       default:
@@ -407,6 +417,9 @@ export class RackSession {
       .then((result) => {
         this.#awaited.delete(report.operationId);
         if (report.sequence === 0n) return;
+        if (hostId !== undefined) {
+          this.#deps.stepLogs?.ended(report.hostUid, report.operationId);
+        }
         const settledUpTo = this.#settlement.answered(report.sequence);
         this.#sink.send({ case: 'reportAnswer', value: answerOf(report, result, settledUpTo) });
         crashPoint('cp.reportAcknowledged');

@@ -5,6 +5,7 @@
 import type { Explanation, Progress, store as wire } from '@rackwright/api';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
+import type { StepLogs } from '../agents/index.ts';
 import type { AuditTrail } from '../audit/index.ts';
 import type { Discovery } from '../discovery/index.ts';
 import type { HostContext, HostRequest, Refusal, Requester, UsualTimes } from '../host/index.ts';
@@ -62,6 +63,10 @@ export interface RpcDependencies {
     Identity,
     'caCertificatePem' | 'caSha256' | 'issuer' | 'erasure' | 'secrets'
   >;
+  /** What steps' programs write, as far as agents are connected here. */
+  readonly stepLogs: Pick<StepLogs, 'read' | 'onChange'>;
+  /** This replica, as rack records name it. */
+  readonly replicaId: string;
   /** Records what is asked; without it nothing is recorded. */
   readonly audit?: AuditTrail;
   /** "host:port" at which agents reach their port. */

@@ -5,7 +5,6 @@ import {
   type BoundService,
   bind,
   type CreateWorkflowRequest,
-  failedPrecondition,
   invalidArgument,
   type ListWorkflowRunsRequest,
   type ListWorkflowsRequest,
@@ -44,6 +43,7 @@ import { nameProblem, parseName, requireName } from './names.ts';
 import { checkPageSize, listPage } from './paging.ts';
 import { type RpcDependencies, requester } from './ports.ts';
 import { checkEtag, formatPageToken, formatPosition, parsePageToken } from './position.ts';
+import { createStepOutputReader } from './step-output.ts';
 import { checkReason, checkRequestId } from './texts.ts';
 import { quote, Violations } from './violations.ts';
 import {
@@ -89,9 +89,7 @@ export function createWorkflowService(deps: RpcDependencies): BoundService {
       const id = requireWorkflowName(name);
       return explainWorkflow(deps, id, await existingWorkflow(deps, id));
     },
-    readStepOutput: () => {
-      throw failedPrecondition('NOT_SERVED', 'The output of steps is not served yet.');
-    },
+    readStepOutput: createStepOutputReader(deps),
   });
 }
 

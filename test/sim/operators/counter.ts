@@ -57,6 +57,8 @@ function openCounter(view: WorldView, replica: Replica) {
     batches: { look: async () => undefined },
     discovery: { accept: async () => undefined, listedIn: () => 0, wake: () => undefined },
     identity: { secrets: simSecrets(view.random) } as never,
+    stepLogs: { read: () => [], onChange: () => () => undefined },
+    replicaId: replica.name,
     agentEndpoint: 'sim:7441',
   });
   const channel = localChannel(services);

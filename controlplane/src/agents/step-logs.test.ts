@@ -1,0 +1,85 @@
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { ringBytesMax, ringsMax, StepLogs } from './step-logs.ts';
+
+function piece(offset: number, text: string, operationId = 'u/1/2/1', hostUid = 'u') {
+  const content = new TextEncoder().encode(text);
+  return create(agent.StepLogSchema, { operationId, hostUid, offset: BigInt(offset), content });
+}
+
+function texts(logs: StepLogs, offset = 0, operationId = 'u/1/2/1', hostUid = 'u'): string[] {
+  return logs
+    .read(hostUid, operationId, BigInt(offset))
+    .map(({ offset, content }) => `${offset} ${new TextDecoder().decode(content)}`);
+}
+
+test('keeps what comes, with its gaps, and answers from any place', () => {
+  const logs = new StepLogs();
+  logs.take(piece(0, 'ab'));
+  logs.take(piece(7, 'hij'));
+  expect(texts(logs)).toEqual(['0 ab', '7 hij']);
+  expect(texts(logs, 1)).toEqual(['1 b', '7 hij']);
+  expect(texts(logs, 9)).toEqual(['9 j']);
+  expect(texts(logs, 10)).toEqual([]);
+});
+
+test('takes nothing twice, and nothing of another host under its name', () => {
+  const logs = new StepLogs();
+  logs.take(piece(0, 'abc'));
+  logs.take(piece(2, 'cd'));
+  logs.take(piece(9, 'x', 'v/1/2/1', 'u'));
+  expect(texts(logs)).toEqual(['0 abc']);
+});
+
+test('a new operation of a host replaces the one before', () => {
+  const logs = new StepLogs();
+  logs.take(piece(0, 'old'));
+  logs.take(piece(0, 'new', 'u/1/3/1'));
+  expect(texts(logs)).toEqual([]);
+  expect(texts(logs, 0, 'u/1/3/1')).toEqual(['0 new']);
+});
+
+test('forgets an operation that has ended, and tells who listens', () => {
+  const logs = new StepLogs();
+  let told = 0;
+  const cancel = logs.onChange('u/1/2/1', () => {
+    told += 1;
+  });
+  logs.take(piece(0, 'a'));
+  logs.ended('u', 'u/1/2/1');
+  expect([texts(logs), told]).toEqual([[], 2]);
+  cancel();
+  logs.take(piece(0, 'a'));
+  expect(told).toBe(2);
+});
+
+test('keeps the last of as many hosts as it may', () => {
+  const logs = new StepLogs();
+  for (let host = 0; host <= ringsMax; host += 1) {
+    logs.take(piece(0, 'a', `h${host}/1/1/1`, `h${host}`));
+  }
+  expect(texts(logs, 0, 'h0/1/1/1', 'h0')).toEqual([]);
+  expect(texts(logs, 0, `h${ringsMax}/1/1/1`, `h${ringsMax}`)).toEqual(['0 a']);
+});
+
+test('keeps exactly the end of what came, however it came', () => {
+  const sizes = fc.array(fc.nat({ max: 40_000 }), { maxLength: 12 });
+  fc.assert(
+    fc.property(sizes, (lengths) => {
+      const logs = new StepLogs();
+      let written = '';
+      for (const [at, length] of lengths.entries()) {
+        const text = String.fromCharCode(97 + at).repeat(length);
+        logs.take(piece(written.length, text));
+        written += text;
+      }
+      const kept = logs.read('u', 'u/1/2/1', 0n);
+      const text = kept.map(({ content }) => new TextDecoder().decode(content)).join('');
+      expect(text).toBe(written.slice(-ringBytesMax));
+      const [first] = kept;
+      if (first !== undefined) expect(Number(first.offset)).toBe(written.length - text.length);
+    }),
+  );
+});

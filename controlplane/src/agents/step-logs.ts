@@ -1,0 +1,104 @@
+/**
+ * What steps' programs write, while it comes: in memory only, until the end of it is stored with
+ * the step's result.
+ *
+ * 1. A host has one ring, of the operation that wrote last; within it offsets only grow.
+ * 2. Everything is bounded; what is pushed out shows as a gap of offsets.
+ */
+import type { agent } from '@rackwright/api';
+import type { Cancel } from '@rackwright/platform';
+
+/** Kept of one operation. */
+export const ringBytesMax = 64 * 1024;
+/** Hosts of which something is kept; the one that has been silent longest gives way. */
+export const ringsMax = 1024;
+
+/** A part of an output, and where in the whole it begins. */
+export interface OutputPiece {
+  readonly offset: bigint;
+  readonly content: Uint8Array;
+}
+
+interface Ring {
+  readonly operationId: string;
+  pieces: OutputPiece[];
+  bytes: number;
+  end: bigint;
+}
+
+export class StepLogs {
+  /** By host uid, the one that wrote last at the end. */
+  readonly #rings = new Map<string, Ring>();
+  readonly #listeners = new Map<string, Set<() => void>>();
+
+  /** Takes a piece. Who sends it must be allowed to speak for the host. */
+  take({ operationId, hostUid, offset, content }: agent.StepLog): void {
+    if (!operationId.startsWith(`${hostUid}/`) || content.length === 0) return;
+    const standing = this.#rings.get(hostUid);
+    const ring =
+      standing?.operationId === operationId
+        ? standing
+        : { operationId, pieces: [], bytes: 0, end: 0n };
+    if (offset < ring.end) return;
+    this.#rings.delete(hostUid);
+    this.#rings.set(hostUid, ring);
+    append(ring, { offset, content });
+    const [silent] = this.#rings.keys();
+    if (this.#rings.size > ringsMax && silent !== undefined) this.#rings.delete(silent);
+    this.#tell(operationId);
+  }
+
+  /** What is kept of an operation from `offset` on; the first piece may begin later. */
+  read(hostUid: string, operationId: string, offset: bigint): OutputPiece[] {
+    const ring = this.#rings.get(hostUid);
+    if (ring?.operationId !== operationId) return [];
+    return ring.pieces.flatMap((piece) => from(piece, offset));
+  }
+
+  /** The operation is over, and its end is stored. */
+  ended(hostUid: string, operationId: string): void {
+    if (this.#rings.get(hostUid)?.operationId === operationId) this.#rings.delete(hostUid);
+    this.#tell(operationId);
+  }
+
+  /** Calls `listener` whenever the operation writes or ends. */
+  onChange(operationId: string, listener: () => void): Cancel {
+    const listeners = this.#listeners.get(operationId) ?? new Set();
+    this.#listeners.set(operationId, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+      const isEmpty = listeners.size === 0 && this.#listeners.get(operationId) === listeners;
+      if (isEmpty) this.#listeners.delete(operationId);
+    };
+  }
+
+  #tell(operationId: string): void {
+    for (const listener of [...(this.#listeners.get(operationId) ?? [])]) listener();
+  }
+}
+
+function append(ring: Ring, { offset, content }: OutputPiece): void {
+  const end = offset + BigInt(content.length);
+  // A copy: a piece must not hold the message that it came in.
+  const [kept] = from({ offset, content: content.slice() }, end - BigInt(ringBytesMax));
+  if (kept === undefined) return;
+  ring.pieces.push(kept);
+  ring.bytes += kept.content.length;
+  ring.end = end;
+  while (ring.bytes > ringBytesMax) {
+    const [first] = ring.pieces;
+    if (first === undefined) return;
+    const over = ring.bytes - ringBytesMax;
+    const rest = from(first, first.offset + BigInt(over));
+    ring.pieces = [...rest, ...ring.pieces.slice(1)];
+    ring.bytes -= first.content.length - (rest[0]?.content.length ?? 0);
+  }
+}
+
+/** The part of a piece from `offset` on; none when it ends before. */
+function from(piece: OutputPiece, offset: bigint): OutputPiece[] {
+  if (offset <= piece.offset) return [piece];
+  const skip = offset - piece.offset;
+  if (skip >= BigInt(piece.content.length)) return [];
+  return [{ offset, content: piece.content.subarray(Number(skip)) }];
+}
