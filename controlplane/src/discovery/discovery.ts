@@ -134,7 +134,7 @@ export class Discovery {
       const kept = machines.find((each) => each.id === id);
       if (kept === undefined) return undefined;
       const { requestId, actor } = acceptance;
-      const from = fromOf(kept, actor, `${acceptance.by} of ${kept.machine.name}`);
+      const from = fromOf(kept, actor, `accepted by ${acceptance.by}: ${kept.machine.name}`);
       const request = creationOf(kept, acceptance, requestId, validateOnly);
       const host = await this.#deps.createHost(request, from);
       if (!validateOnly) await this.#settle(kept, host, undefined);

@@ -143,7 +143,7 @@ async function accept(
   const before = requester('create', requestId).requestId;
   if (before !== undefined && made?.record.requestIds.includes(before)) return made.host;
   const acceptance = {
-    ...{ hostId, labels: host?.labels ?? {}, spec: host?.spec, by: 'accepted by a person' },
+    ...{ hostId, labels: host?.labels ?? {}, spec: host?.spec, by: 'hand' },
     ...{ requestId, actor: adminActor },
   };
   const accepted = await deps.discovery.accept(id, acceptance, validateOnly);

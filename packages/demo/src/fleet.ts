@@ -15,6 +15,7 @@ export interface Fleet {
   /** Ids: "r1", "r2". */
   readonly racks: readonly string[];
   readonly machines: readonly PlannedMachine[];
+  readonly seed: number;
 }
 
 export interface PlannedMachine {
@@ -70,7 +71,7 @@ export function planFleet(options: DemoOptions): Fleet {
     };
   };
   const wanted = options.script === undefined ? [...names, ...examples] : names;
-  return { racks, machines: wanted.map(plan) };
+  return { racks, machines: wanted.map(plan), seed: options.seed };
 }
 
 /** Machines that have to become available for the story to be told. */
@@ -96,7 +97,7 @@ function disksOf(host: string, faultName: FaultName | undefined, delayMs: number
 }
 
 /** Version 4, so that it looks like one of the field's. */
-function uuidOf(bytes: Uint8Array): string {
+export function uuidOf(bytes: Uint8Array): string {
   const digits = Buffer.from(bytes).toString('hex').split('');
   digits[12] = '4';
   digits[16] = '8';

@@ -10,7 +10,7 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BmcProtocol, type Host, type Rack } from '@rackwright/api';
-import { type LeaseGiver, startLeaseGiver } from '@rackwright/sim/firmware';
+import { type BootNetwork, type LeaseGiver, startLeaseGiver } from '@rackwright/sim/firmware';
 import { freePorts } from '@rackwright/sim/loopback';
 import { faults } from '../faults.ts';
 import type { Fleet } from '../fleet.ts';
@@ -29,6 +29,7 @@ import { programPath, removeFolder } from './folder.ts';
 import { bmcPassword, bmcUser, type HousedMachine, houseMachine } from './machine.ts';
 import { Program } from './program.ts';
 import { bundlePrograms } from './programs.ts';
+import { planStrangers, strangersMax } from './strangers.ts';
 
 export interface CommandResult {
   readonly code: number;
@@ -38,6 +39,7 @@ export interface CommandResult {
 
 interface RackSite {
   readonly agent: Program;
+  readonly network: BootNetwork;
   readonly leaseGiver: LeaseGiver;
 }
 
@@ -53,6 +55,7 @@ export class Site {
   readonly #environment: Readonly<Record<string, string>>;
   readonly #racks = new Map<string, RackSite>();
   readonly #uids = new Map<string, string>();
+  readonly #strangers: HousedMachine[] = [];
   #operatorsPort = 0;
   #guard: ChildProcess | undefined;
   #controlPlane: Program | undefined;
@@ -132,7 +135,7 @@ export class Site {
     const config = join(this.folder, `agent-${rack}.json`);
     writeJson(config, agentConfig(this.folder, rack, ports));
     const agent = this.#program('agent', ['run', '--config', config], `agent-${rack}`);
-    this.#racks.set(rack, { agent, leaseGiver });
+    this.#racks.set(rack, { agent, leaseGiver, network });
     const inRack = this.fleet.machines.filter((machine) => machine.rack === rack);
     const housing = inRack.map((plan) => houseMachine(this.folder, plan, network));
     const { racks } = this.clients;
@@ -176,6 +179,23 @@ export class Site {
       });
       this.#uids.set(plan.name, uid);
     }
+  }
+
+  /** Machines that nobody enrols; they are off. */
+  async addStrangers(count: number, seed: number): Promise<void> {
+    const plans = planStrangers(count, this.fleet.racks, seed);
+    for (const plan of plans) {
+      const network = this.#racks.get(plan.rack)?.network;
+      if (network === undefined) throw new Error(`there is no rack ${plan.rack}`);
+      const housed = await houseMachine(this.folder, plan, network);
+      this.#strangers.push(housed);
+      this.machines.set(plan.name, housed);
+    }
+  }
+
+  /** All of them, or the first so many. */
+  strangers(count = strangersMax): readonly HousedMachine[] {
+    return this.#strangers.slice(0, count);
   }
 
   /** The uid that the host was enrolled with, also when it is gone. */

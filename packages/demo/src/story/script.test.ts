@@ -9,6 +9,12 @@ test('reads every command of the header of this module', () => {
     wait h1 available 60
     wait all available
     wait r1 away
+    wait hosts 32 180
+    wait discovered 10
+    strangers 40
+    boot all
+    boot u1
+    manifest 30
     kill r1
     start r1
     fault h3 silent
@@ -22,6 +28,12 @@ test('reads every command of the header of this module', () => {
     { kind: 'waitHost', host: 'h1', state: 'available', seconds: 60 },
     { kind: 'waitHost', host: 'all', state: 'available', seconds: 120 },
     { kind: 'waitRack', rack: 'r1', connected: false },
+    { kind: 'waitCount', of: 'hosts', count: 32, seconds: 180 },
+    { kind: 'waitCount', of: 'discovered', count: 10, seconds: 120 },
+    { kind: 'strangers', count: 40 },
+    { kind: 'boot', machine: 'all' },
+    { kind: 'boot', machine: 'u1' },
+    { kind: 'manifest', count: 30 },
     { kind: 'kill', rack: 'r1' },
     { kind: 'start', rack: 'r1' },
     { kind: 'fault', host: 'h3', fault: 'silent' },
@@ -37,6 +49,9 @@ test.for([
   ['reboot h1', 'it must begin with wait'],
   ['wait r1 gone', 'wait RACK connected, or away'],
   ['kill h1', 'kill RACK'],
+  ['strangers 65', 'strangers NUMBER'],
+  ['boot h1', 'boot MACHINE, or all'],
+  ['wait hosts many', 'wait hosts NUMBER [SECONDS]'],
   ['fault h1 sleepy', 'fault HOST KIND'],
   ['sleep long', 'a number of seconds'],
   ['run', 'a rackwright command'],

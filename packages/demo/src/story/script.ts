@@ -5,20 +5,29 @@
  *                               unless given
  *     wait h1 deleted           until it is gone
  *     wait r1 away              until the rack's agent is "connected" or "away"
+ *     wait hosts 32 180         until there are so many hosts, or "discovered": so many machines
+ *                               that are listed and not accepted
  *     kill r1                   the rack's agent, by SIGKILL
  *     start r1                  the rack's agent
+ *     strangers 40              so many machines that nobody enrols, u1 to u40; they are off
+ *     boot u1                   switches one of them, or "all", on, to boot from the network
+ *     manifest 30               writes manifest.yaml, of the first so many of them
  *     fault h3 silent           break a machine; "none" mends it
  *     run host clean h1         a rackwright command that has to succeed; in its arguments "uid:h1"
- *                               stands for the uid that h1 had in the beginning
+ *                               stands for the uid that h1 had in the beginning, "machine:u1" for
+ *                               the id that u1 is listed under, "bmc:u1" for its BMC's address
  *     fail host power off h1    a rackwright command that has to be refused
  *     sleep 2                   seconds
  *     say All is well
  */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type FaultName, isFaultName } from '../faults.ts';
 import { soundMachines } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
 import { setFault } from '../site/machine.ts';
+import { manifestOf, strangersMax } from '../site/strangers.ts';
 import { announce, expectThat, type Stage, tell, tellCommand, untilHost } from './stage.ts';
 
 export type Command =
@@ -29,6 +38,14 @@ export type Command =
       readonly seconds: number;
     }
   | { readonly kind: 'waitRack'; readonly rack: string; readonly connected: boolean }
+  | {
+      readonly kind: 'waitCount';
+      readonly of: 'hosts' | 'discovered';
+      readonly count: number;
+      readonly seconds: number;
+    }
+  | { readonly kind: 'strangers' | 'manifest'; readonly count: number }
+  | { readonly kind: 'boot'; readonly machine: string }
   | { readonly kind: 'kill' | 'start'; readonly rack: string }
   | { readonly kind: 'fault'; readonly host: string; readonly fault: FaultName | 'none' }
   | { readonly kind: 'run' | 'fail'; readonly args: readonly string[] }
@@ -61,6 +78,11 @@ export function parseCommand(line: string): Command {
         demand(second === 'connected' || second === 'away', 'wait RACK connected, or away');
         return { kind: 'waitRack', rack: first, connected: second === 'connected' };
       }
+      if (first === 'hosts' || first === 'discovered') {
+        demand(/^\d{1,4}$/.test(second), `wait ${first} NUMBER [SECONDS]`);
+        const count = Number(second);
+        return { kind: 'waitCount', of: first, count, seconds: secondsOf(third) };
+      }
       demand(first !== '' && second !== '', 'wait HOST STATE [SECONDS]');
       return { kind: 'waitHost', host: first, state: second, seconds: secondsOf(third) };
     }
@@ -68,6 +90,13 @@ export function parseCommand(line: string): Command {
     case 'start':
       demand(/^r\d+$/.test(first), `${verb} RACK`);
       return { kind: verb, rack: first };
+    case 'strangers':
+    case 'manifest':
+      demand(/^\d{1,2}$/.test(first) && Number(first) <= strangersMax, `${verb} NUMBER`);
+      return { kind: verb, count: Number(first) };
+    case 'boot':
+      demand(/^(all|u\d{1,2})$/.test(first), 'boot MACHINE, or all');
+      return { kind: 'boot', machine: first };
     case 'fault': {
       demand(first !== '' && (second === 'none' || isFaultName(second)), 'fault HOST KIND or none');
       return { kind: 'fault', host: first, fault: isFaultName(second) ? second : 'none' };
@@ -82,7 +111,10 @@ export function parseCommand(line: string): Command {
     case 'say':
       return { kind: 'say', text: line.replace(/^say\s*/, '') };
     default:
-      throw new Error('it must begin with wait, kill, start, fault, run, fail, sleep or say');
+      throw new Error(
+        'it must begin with wait, kill, start, strangers, boot, manifest, fault, run, ' +
+          'fail, sleep or say',
+      );
   }
 }
 
@@ -96,6 +128,16 @@ export async function runCommand(stage: Stage, command: Command): Promise<void> 
   switch (command.kind) {
     case 'waitHost':
       return await waitHosts(stage, command);
+    case 'waitCount':
+      return await waitCount(stage, command);
+    case 'strangers':
+      return await site.addStrangers(command.count, stage.fleet.seed);
+    case 'boot':
+      return await bootStrangers(stage, command.machine);
+    case 'manifest': {
+      const text = manifestOf(site.strangers(command.count));
+      return writeFileSync(join(site.folder, 'manifest.yaml'), text);
+    }
     case 'waitRack':
       return await site.untilRack(command.rack, command.connected);
     case 'kill':
@@ -106,7 +148,7 @@ export async function runCommand(stage: Stage, command: Command): Promise<void> 
       return setFault(site.machine(command.host), command.fault);
     case 'run':
     case 'fail': {
-      const args = command.args.map((word) => withUid(stage, word));
+      const args = await Promise.all(command.args.map((word) => filledIn(stage, word)));
       tellCommand(stage, args);
       const { code, output } = await site.rackwright(args);
       if (output !== '') tell(stage, output);
@@ -123,9 +165,48 @@ export async function runCommand(stage: Stage, command: Command): Promise<void> 
 }
 
 /** "uid:h1" is the uid of h1, also when it is gone. */
-function withUid({ site }: Stage, word: string): string {
-  const host = /^uid:(.+)$/.exec(word)?.[1];
-  return host === undefined ? word : site.uidOf(host);
+async function filledIn({ site }: Stage, word: string): Promise<string> {
+  const [, of, name = ''] = /^(uid|machine|bmc):(.+)$/.exec(word) ?? [];
+  switch (of) {
+    case 'uid':
+      return site.uidOf(name);
+    case 'bmc':
+      return `${site.machine(name).bmc.address}:${site.machine(name).bmc.port}`;
+    case 'machine': {
+      const { mac } = site.machine(name).plan;
+      const found = (await listed(site)).find(({ bootMac }) => bootMac === mac);
+      expectThat(found !== undefined, `${name} is not listed`);
+      return found?.name ?? '';
+    }
+    default:
+      return word;
+  }
+}
+
+async function listed({ clients }: Stage['site']) {
+  return (await clients.discovery.listDiscoveredMachines({ pageSize: 1_000 })).discoveredMachines;
+}
+
+async function waitCount(
+  { site }: Stage,
+  { of, count, seconds }: Command & { kind: 'waitCount' },
+): Promise<void> {
+  await eventually(`${count} ${of}`, seconds * 1_000, async () => {
+    const all = of === 'hosts' ? await site.listHosts() : await listed(site);
+    return all.length === count ? true : undefined;
+  });
+}
+
+/** Between two machines that are switched on: nobody switches on a whole room at once. */
+const bootSpacingMs = 150;
+
+async function bootStrangers({ site }: Stage, machine: string): Promise<void> {
+  const all = machine === 'all' ? site.strangers() : [site.machine(machine)];
+  for (const { power } of all) {
+    if (power.isOn()) continue;
+    power.powerOn('network');
+    await sleep(bootSpacingMs);
+  }
 }
 
 async function waitHosts(

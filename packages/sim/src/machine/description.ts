@@ -13,6 +13,8 @@ import type { BootIdentity, BootNetwork, FirmwareForm } from '../firmware/index.
 
 export interface MachineDescription extends BootIdentity {
   readonly serial: string;
+  /** As the BMC says it in band; without it there is none to ask. */
+  readonly bmcAddress?: string;
   readonly form: FirmwareForm;
   readonly network: BootNetwork;
   /** The runner's entry file: its source, or a bundle of it. */

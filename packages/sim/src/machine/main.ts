@@ -28,14 +28,22 @@ if (source === 'disk') {
   for (;;) await sleep(longestTimerMs);
 }
 const commandLine = await bootUntilRunner();
+// The firmware may have waited long for it.
+startKernel(machine);
 await runForEver(`${commandLine} ${machine.extraArguments}`);
 
 /** A new boot: /run is empty, the boot id is new. */
-function powerOn({ mac, uuid, serial }: MachineDescription): void {
+function powerOn(description: MachineDescription): void {
   rmSync(join(folder, 'run'), { recursive: true, force: true });
   mkdirSync(join(folder, 'run'), { mode: 0o700 });
+  startKernel(description);
+}
+
+function startKernel({ mac, uuid, serial, bmcAddress }: MachineDescription): void {
   const interfaces = [{ name: 'eth0', mac }];
-  const identity = { uuid, serial, manufacturer: 'Software', product: 'Machine', interfaces };
+  const bmc = bmcAddress === undefined ? {} : { bmcAddress };
+  const made = { manufacturer: 'Software', product: 'Machine' };
+  const identity = { uuid, serial, ...made, interfaces, ...bmc };
   const boot = { bootId: randomUUID(), startedAtMs: Date.now(), memoryBytes: 1_073_741_824 };
   writeFileSync(join(folder, 'dmi.json'), JSON.stringify({ ...identity, ...boot }));
 }
