@@ -149,6 +149,9 @@ test('leaves out what the control plane makes itself, by name', () => {
     "createTime": "2026-01-01T00:00:00Z", "status": {"anything": [1]}, "labels": {}}`);
   expect(host?.ignored).toEqual(['uid', 'etag', 'createTime', 'status']);
   expect(host?.value).toEqual({});
+  const [full] = objects(`{"kind": "Host", "name": "hosts/h1", "spec": {"rack": "racks/r1",
+    "goal": "HOST_GOAL_UNSPECIFIED", "power": "HOST_POWER_ON"}}`);
+  expect(full?.value).toEqual({ spec: { rack: 'racks/r1', power: 'on' } });
 });
 
 test('is bounded in objects', () => {

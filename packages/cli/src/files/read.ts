@@ -250,6 +250,9 @@ class Reader {
         .filter(({ number }) => number !== 0)
         .map(({ localName }) => enumWord(localName));
       if (typeof value === 'string' && words.includes(value)) return value;
+      // As JSON has it, where it is not left out either when nothing is said.
+      const full = field.enum.values.find(({ name }) => name === value);
+      if (full !== undefined) return full.number === 0 ? undefined : enumWord(full.localName);
       const hint = nearest(String(value), words);
       return this.#wrong(node, `${path} must be one of ${words.join(', ')}${hint}`);
     }
