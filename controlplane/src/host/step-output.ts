@@ -7,6 +7,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type Run, type RunStep, type StepExit, StepExitSchema } from '@rackwright/api';
 import { cut } from './step-failure.ts';
+import { commandStep } from './steps.ts';
 import type { Turn } from './turn.ts';
 
 /** Most that is kept of what one attempt wrote. */
@@ -15,6 +16,9 @@ export const outputBytesMax = 64 * 1024;
 const lastBytesMax = 2 * 1024;
 const lastBytesOfRunMax = 64 * 1024;
 const signalCharactersMax = 32;
+
+/** Steps that write anything. */
+const writing: ReadonlySet<string> = new Set(['run.script', commandStep, 'webhook']);
 
 interface Output {
   readonly exit?: StepExit | undefined;
@@ -34,7 +38,8 @@ export function takeOutput(
   const { exit } = output;
   const tail = lastOf(output.tail, outputBytesMax);
   const said = new TextEncoder().encode(exit?.lastOutput ?? '');
-  const own = Math.floor(lastBytesOfRunMax / Math.max(1, run.steps.length));
+  const writers = run.steps.filter(({ name }) => writing.has(name)).length;
+  const own = Math.floor(lastBytesOfRunMax / Math.max(1, writers));
   const last = lastOf(said.length > 0 ? said : tail, Math.min(lastBytesMax, own));
   step.exit = create(StepExitSchema, {
     ...(exit?.code === undefined ? {} : { code: exit.code }),
