@@ -26,7 +26,7 @@ export function fieldsOf(reading: Reading, field: Field, known: readonly string[
   const fields = new Map<string, Field>();
   for (const each of entriesOf(reading, field)) {
     if (known.includes(each.name)) fields.set(each.name, each);
-    else {
+    else if (!reading.problems.isFull) {
       const message = `there is no field ${quoted(each.name)} here${meant(each.name, known)}`;
       reading.problems.add(each.at, each.path, message);
     }

@@ -3,7 +3,8 @@
  *
  * Invariants:
  * 1. Every position points into the source: line and column from 1, at most one behind its end.
- * 2. At most `problemsMax` are kept; the last one says how many more there are.
+ * 2. At most `problemsMax` are kept; then the last one says that there may be more, and whoever
+ *    reads stops looking for them where that costs much.
  */
 import { nearestName } from '@rackwright/platform';
 import { problemsMax } from './limits.ts';
@@ -30,6 +31,11 @@ export class Problems {
     return this.#found.length + this.#dropped;
   }
 
+  /** No more of them would be kept. */
+  get isFull(): boolean {
+    return this.#found.length >= problemsMax;
+  }
+
   /** `at`: offset in the source. */
   add(at: number, path: string, message: string): void {
     if (this.#found.some((each) => each.at === at && each.message === message)) return;
@@ -48,8 +54,9 @@ export class Problems {
         message,
       }));
     const last = problems.at(-1);
-    if (this.#dropped === 0 || last === undefined) return problems;
-    return [...problems, { ...last, path: '', message: `${this.#dropped} more problems follow` }];
+    if (!this.isFull || last === undefined) return problems;
+    const message = `there may be more problems; only ${problemsMax} are told at once`;
+    return [...problems, { ...last, path: '', message }];
   }
 
   #bounded(at: number): number {

@@ -14,7 +14,7 @@ import type { Value } from './expression/values.ts';
 import { renderedBytesMax } from './limits.ts';
 import { Problems } from './problems.ts';
 import { millisecondsOf } from './steps.ts';
-import { renderText } from './text.ts';
+import { type Rendering, renderText, roomForAll, tooMuch } from './text.ts';
 import type {
   ParsedArgument,
   ParsedStep,
@@ -33,12 +33,12 @@ export function renderTemplate(template: ParsedTemplate, scope: RenderScope): Re
   if (problems.count > 0) return { kind: 'bad', problems: problems.list() };
   const lookup: Lookup = (path) =>
     path[0] === 'vars' ? variable(String(path[1])) : surroundings(path);
-  const timeout = template.timeout && renderText(template.timeout, lookup, problems);
-  const steps = template.steps.map((step) => renderStep(step, lookup, problems));
+  const rendering = { lookup, problems, room: roomForAll() };
+  const timeout = template.timeout && renderText(template.timeout, rendering);
+  const steps = template.steps.map((step) => renderStep(step, rendering));
   const bytes = steps.reduce((sum, step) => sum + sizeOf(step), 0);
   if (bytes > renderedBytesMax) {
-    const message = `the steps come to ${bytes} bytes when filled in`;
-    problems.add(0, 'steps', `${message}; at most ${renderedBytesMax} are taken`);
+    problems.add(0, 'steps', `the steps come to ${bytes} bytes: ${tooMuch}`);
   }
   if (problems.count > 0) return { kind: 'bad', problems: problems.list() };
   return { kind: 'ok', rendered: { steps, timeoutMs: millisecondsOf(timeout) } };
@@ -69,19 +69,19 @@ function fieldOf(value: Value, part: string | number): Value {
   return (value as Readonly<Record<string | number, Value>>)[part];
 }
 
-function renderStep(step: ParsedStep, lookup: Lookup, problems: Problems): RenderedStep {
+function renderStep(step: ParsedStep, rendering: Rendering): RenderedStep {
   const { name: title, action, condition, retries, onFailure, onTimeout } = step;
   const { handOff, destructive, rerunClass, handler } = step;
-  const evaluated = condition && evaluate(condition.expression, lookup);
+  const evaluated = condition && evaluate(condition.expression, rendering.lookup);
   const isNever = evaluated !== undefined && 'value' in evaluated && evaluated.value !== true;
-  const timeout = step.timeout && !isNever ? renderText(step.timeout, lookup, problems) : undefined;
+  const timeout = step.timeout && !isNever ? renderText(step.timeout, rendering) : undefined;
   const fixed = { title, action, step: step.step, retries, onFailure, onTimeout };
   const flags = { handOff, destructive, rerunClass, handler };
   return {
     ...fixed,
     ...flags,
     // A step that is never taken need not fit the host.
-    arguments: isNever ? {} : argumentsOf(step, lookup, problems),
+    arguments: isNever ? {} : argumentsOf(step, rendering),
     timeoutMs: millisecondsOf(timeout),
     condition: residual(evaluated),
     skippedBecause: isNever ? `its condition does not hold for this host: ${condition?.text}` : '',
@@ -95,29 +95,25 @@ function residual(evaluated: Evaluated | undefined): string {
   return evaluated.value === true ? '' : 'false';
 }
 
-function argumentsOf(
-  step: ParsedStep,
-  lookup: Lookup,
-  problems: Problems,
-): Readonly<Record<string, string>> {
+function argumentsOf(step: ParsedStep, rendering: Rendering): Readonly<Record<string, string>> {
   const rendered = step.arguments.map((argument) => {
-    const text = argumentText(argument, lookup, problems);
+    const text = argumentText(argument, rendering);
     const seconds = step.action === 'wait' ? String(secondsOf(text) ?? 0) : text;
     return [argument.name, seconds] as const;
   });
   return Object.fromEntries(rendered);
 }
 
-function argumentText(argument: ParsedArgument, lookup: Lookup, problems: Problems): string {
+function argumentText(argument: ParsedArgument, rendering: Rendering): string {
   switch (argument.kind) {
     case 'text':
-      return renderText(argument.text, lookup, problems) ?? '';
+      return renderText(argument.text, rendering) ?? '';
     case 'list':
-      return JSON.stringify(argument.items.map((item) => renderText(item, lookup, problems) ?? ''));
+      return JSON.stringify(argument.items.map((item) => renderText(item, rendering) ?? ''));
     case 'map':
       return JSON.stringify(
         Object.fromEntries(
-          argument.entries.map(([name, text]) => [name, renderText(text, lookup, problems) ?? '']),
+          argument.entries.map(([name, text]) => [name, renderText(text, rendering) ?? '']),
         ),
       );
   }

@@ -6,6 +6,7 @@ import { parseExpression } from './expression/parse.ts';
 import type { Surroundings } from './expression/references.ts';
 import { type Expression, pathText } from './expression/syntax.ts';
 import { textOf, typeNames } from './expression/values.ts';
+import { expressionCharsMax, renderedBytesMax } from './limits.ts';
 import { sourceOffset } from './positions.ts';
 import { type Problems, quoted } from './problems.ts';
 
@@ -47,6 +48,7 @@ export function textTemplate(place: TextPlace, check: TextCheck): TextTemplate {
   const { text } = scalar;
   let from = 0;
   for (let open = text.indexOf('{{'); open >= 0; open = text.indexOf('{{', from)) {
+    if (problems.isFull) break;
     const close = closing(text, open + 2);
     if (close === undefined) {
       problems.add(sourceOffset(place.source, scalar, open), path, '{{ has no closing }}');
@@ -68,10 +70,11 @@ export function textTemplate(place: TextPlace, check: TextCheck): TextTemplate {
   return template;
 }
 
-/** Where the "}}" stands; one inside quotes is none. */
+/** Where the "}}" stands; one inside quotes is none, unless these stay open. */
 function closing(text: string, from: number): number | undefined {
   let quote = '';
-  for (let at = from; at < text.length; at += 1) {
+  const end = Math.min(text.length, from + expressionCharsMax);
+  for (let at = from; at < end; at += 1) {
     const character = text[at] ?? '';
     if (quote !== '') {
       if (character === '\\') at += 1;
@@ -105,33 +108,51 @@ function expressionPiece(place: TextPlace, from: number, to: number): Piece | un
   return { expression, at };
 }
 
+/** What rendering goes by. */
+export interface Rendering {
+  readonly lookup: Lookup;
+  readonly problems: Problems;
+  /** Characters that may still be filled in, over all texts. */
+  readonly room: { chars: number };
+}
+
+/** The same for one rendering as a whole. */
+export function roomForAll(): Rendering['room'] {
+  return { chars: renderedBytesMax };
+}
+
 /** The text with everything filled in; undefined when something was missing or is wrong. */
 export function renderText(
   { pieces, check, path, at }: TextTemplate,
-  lookup: Lookup,
-  problems: Problems,
+  { lookup, problems, room }: Rendering,
 ): string | undefined {
   const before = problems.count;
   let whole = '';
   for (const piece of pieces) {
-    if (typeof piece === 'string') {
-      whole += piece;
+    if (problems.isFull || room.chars < 0) return undefined;
+    const text = typeof piece === 'string' ? piece : filledIn(piece, lookup);
+    if (text === undefined) {
+      const { expression, at: place } = piece as Exclude<Piece, string>;
+      problems.add(place(expression.at), path, unknownMessage(expression));
       continue;
     }
-    const evaluated = evaluate(piece.expression, lookup);
-    const text = 'value' in evaluated ? textOf(evaluated.value) : undefined;
-    if (text === undefined) {
-      const { expression } = piece;
-      problems.add(piece.at(expression.at), path, unknownMessage(expression));
-    } else {
-      whole += text;
-    }
+    room.chars -= text.length;
+    whole += text;
   }
+  if (room.chars < 0) problems.add(at, path, `makes it too much: ${tooMuch}`);
   if (problems.count > before) return undefined;
   const problem = check(whole);
   if (problem === undefined) return whole;
   problems.add(at, path, `${problem}; filled in it is ${quoted(whole)}`);
   return undefined;
+}
+
+/** What is said when all the texts together have become too long. */
+export const tooMuch = `filled in, all steps together have at most ${renderedBytesMax} bytes`;
+
+function filledIn({ expression }: Exclude<Piece, string>, lookup: Lookup): string | undefined {
+  const evaluated = evaluate(expression, lookup);
+  return 'value' in evaluated ? textOf(evaluated.value) : undefined;
 }
 
 function unknownMessage(expression: Expression): string {

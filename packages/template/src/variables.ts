@@ -18,7 +18,7 @@ import {
 } from './fields.ts';
 import { choicesMax, descriptionCharsMax, variableCharsMax, variablesMax } from './limits.ts';
 import { meant, near, type Problems, quoted } from './problems.ts';
-import { referencesOf, renderText, type TextCheck } from './text.ts';
+import { referencesOf, renderText, roomForAll, type TextCheck } from './text.ts';
 import type { ParsedVariable } from './types.ts';
 
 const types = {
@@ -98,6 +98,7 @@ function choices(reading: Reading, field: Field): readonly string[] {
   if (items.length > choicesMax || (items.length === 0 && field.node.kind === 'list')) {
     const message = `has ${items.length} values; 1 to ${choicesMax} are taken`;
     problems.add(field.at, field.path, message);
+    return [];
   }
   const values: string[] = [];
   for (const item of items) {
@@ -227,7 +228,7 @@ function textOfVariable(
   const path = `variables.${name}`;
   const value = Object.hasOwn(given, name) ? given[name] : undefined;
   if (value === undefined) {
-    if (text !== undefined) return renderText(text, lookup, problems);
+    if (text !== undefined) return renderText(text, { lookup, problems, room: roomForAll() });
     problems.add(at, path, `the variable ${quoted(name)} is not set; give it a value`);
     return undefined;
   }
