@@ -90,6 +90,8 @@ export async function sendOperation(
 ): Promise<void> {
   const credential = bmcOf(operation)?.credential;
   if (credential !== undefined) await sendCredential(deps, rackId, credential, operation.id);
+  const ofRegistry = imageOf(operation)?.credential ?? '';
+  if (ofRegistry !== '') await sendCredential(deps, rackId, ofRegistry, operation.id);
   send(deps, rackId, { case: 'operation', value: stamped(deps, operation) });
   deps.crashPoint('cp.operationSent');
 }
@@ -162,4 +164,8 @@ function bmcOf(operation: agent.Operation): agent.BmcAccess | undefined {
     default:
       return undefined;
   }
+}
+
+function imageOf({ kind }: agent.Operation): agent.CommandImage | undefined {
+  return kind.case === 'runStep' ? kind.value.image : undefined;
 }

@@ -18,6 +18,7 @@ import {
   type RunStep,
   StepState,
 } from '@rackwright/api';
+import { reachProblem } from '../steps/index.ts';
 import { beginClean } from './after-failure.ts';
 import { bootAfterLoss, bootOnceMore, isBootStep } from './boots.ts';
 import { hasRunnerPlace } from './brake.ts';
@@ -34,7 +35,7 @@ import { stepFailure } from './step-failure.ts';
 import { calledStep, partOf } from './step-parts.ts';
 import { timedOut } from './step-policy.ts';
 import { skipUnneeded } from './step-turn.ts';
-import { type OperationOptions, stepDefinition } from './steps.ts';
+import { type OperationOptions, refusalOfImage, stepDefinition } from './steps.ts';
 import {
   currentStep,
   isStepOver,
@@ -213,8 +214,13 @@ function issueOperation(
     delete turn.record.operation;
     const timeoutMs = ownTimeoutMs(step) ?? definition.timeoutMs(turn.context.timing);
     if (timeoutMs !== undefined) step.deadline = later(turn, timeoutMs);
-    if (definition.kind === 'call') putCall(turn, run, step, postponement);
+    if (definition.kind === 'call') issueCall(turn, run, step, postponement);
     else definition.begin?.(turn);
+    return;
+  }
+  const refusal = refusalOfImage(turn, step);
+  if (refusal !== undefined) {
+    failStep(turn, run, step, stepFailure('notAllowed', `${calledStep(step)}: ${refusal}`));
     return;
   }
   const kind = definition.operation(turn, run, step, options);
@@ -223,6 +229,14 @@ function issueOperation(
     return;
   }
   putOperation(turn, run, step, kind, postponement);
+}
+
+/** What the fleet let in when the run was started, it may have taken back since. */
+function issueCall(turn: Turn, run: Run, step: RunStep, postponement: Postponement): void {
+  const given = { step: step.name, arguments: step.arguments };
+  const refusal = reachProblem(turn.context.fleet?.templates, given);
+  if (refusal === undefined) putCall(turn, run, step, postponement);
+  else failStep(turn, run, step, stepFailure('notAllowed', `${calledStep(step)}: ${refusal}`));
 }
 
 /** Returns whether the step moved, so that the run may go on at once. */

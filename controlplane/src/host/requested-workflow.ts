@@ -6,19 +6,17 @@
  */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { RunSchema, type RunStep } from '@rackwright/api';
+import { reachProblem } from '../steps/index.ts';
 import { knownSteps } from './known-steps.ts';
 import { refusalOfOldDisk } from './pending-power.ts';
 import { refused } from './refusal.ts';
 import { describe } from './render.ts';
-import { commandStep } from './steps.ts';
 import { workflowSteps } from './template-run.ts';
 import type { Turn } from './turn.ts';
 import type { Refusal, WorkflowRequest, WorkflowStep } from './types.ts';
 
 /** Largest run that a host's record takes before it has begun, in bytes on the wire. */
 const runBytesMax = 96 * 1024;
-
-const allowIt = 'let it in (the templates of the fleet), or take another';
 
 /** Why the run of a workflow cannot be started here, or undefined. */
 export function refusalOfWorkflow(turn: Turn, request: WorkflowRequest): Refusal | undefined {
@@ -32,8 +30,7 @@ export function refusalOfWorkflow(turn: Turn, request: WorkflowRequest): Refusal
 
 function problemOf(turn: Turn, step: WorkflowStep): string | undefined {
   if (step.action === 'bmc') return problemOfBmcStep(turn, step);
-  if (step.step === commandStep) return problemOfImage(turn, step.arguments['image'] ?? '');
-  return step.step === 'webhook' ? problemOfUrl(turn, step.arguments['url'] ?? '') : undefined;
+  return reachProblem(turn.context.fleet?.templates, step);
 }
 
 /** R8: only what the rack's agent said it can do is asked of it. */
@@ -42,31 +39,6 @@ function problemOfBmcStep({ context, spec }: Turn, { step }: WorkflowStep): stri
   if (describe(known, step) !== undefined) return undefined;
   const names = known.map(({ description }) => description.name).join(', ') || 'none';
   return `the agent of ${spec.rack} offers no ${step}; it offers: ${names}`;
-}
-
-function problemOfImage({ context }: Turn, reference: string): string | undefined {
-  const allowed = context.fleet?.templates?.imageRepositories ?? [];
-  const [repository = ''] = reference.split('@', 1);
-  const fits = allowed.some((pattern) =>
-    pattern.endsWith('/*') ? repository.startsWith(pattern.slice(0, -1)) : repository === pattern,
-  );
-  if (fits) return undefined;
-  return `the fleet allows no command from ${repository}; ${allowIt}`;
-}
-
-function problemOfUrl({ context }: Turn, text: string): string | undefined {
-  const url = URL.parse(text);
-  const allowed = context.fleet?.templates?.webhookUrls ?? [];
-  if (url !== null && allowed.some((prefix) => isBelow(url, prefix))) return undefined;
-  const where = url === null ? 'what is no URL' : url.origin;
-  return `the fleet allows no webhook there (${where}); ${allowIt}`;
-}
-
-/** The same origin, and a path that begins like it: a longer host name is another host. */
-function isBelow(url: URL, prefix: string): boolean {
-  const allowed = URL.parse(prefix);
-  if (allowed === null || allowed.origin !== url.origin || url.username !== '') return false;
-  return url.pathname.startsWith(allowed.pathname);
 }
 
 /** What a template has written itself it may boot; what was there before needs a reason. */

@@ -14,6 +14,7 @@ import {
   type RunStep,
   type store,
 } from '@rackwright/api';
+import { commandImageOf } from '../steps/index.ts';
 import { forgetFailure } from './after-failure.ts';
 import { accessTo } from './bmc-access.ts';
 import { bootOperationId } from './boots.ts';
@@ -358,11 +359,20 @@ function runStep(
   });
 }
 
-/** The image that a command comes in, for the agent to fetch. */
-function imageOf({ context }: Turn, { name, arguments: given }: RunStep) {
-  const reference = given['image'];
-  if (name !== commandStep || reference === undefined) return undefined;
-  const plain = context.fleet?.templates?.plainHttpRegistries ?? [];
-  const plainHttp = plain.includes(reference.split('/', 1)[0] ?? '');
-  return create(agent.CommandImageSchema, { reference, plainHttp });
+/** The image that a command comes in, for the agent to fetch; undefined: it comes in none. */
+function imageOf(turn: Turn, step: RunStep): agent.CommandImage | undefined {
+  const found = commandImage(turn, step);
+  return found?.kind === 'ok' ? found.image : undefined;
+}
+
+/** Why the image of a command is not fetched, as things stand now. */
+export function refusalOfImage(turn: Turn, step: RunStep): string | undefined {
+  const found = commandImage(turn, step);
+  return found?.kind === 'refused' ? found.problem : undefined;
+}
+
+function commandImage({ context }: Turn, step: RunStep) {
+  if (step.name !== commandStep) return undefined;
+  const versions = context.registryCredentials ?? new Map<string, bigint>();
+  return commandImageOf(step, context.fleet?.templates, versions);
 }

@@ -31,7 +31,7 @@ export async function gatherContext(
   const rackId = (host?.spec?.rack ?? '').replace(/^racks\//, '');
   const hostId = (host?.name ?? '').replace(/^hosts\//, '');
   const credential = host?.spec?.bmc?.credential ?? '';
-  const [rack, facts, secret, fences, reservationsHeld] = await Promise.all([
+  const [rack, facts, secret, fences, reservationsHeld, registryCredentials] = await Promise.all([
     rackId === '' ? undefined : readRecord(store, wire.RackRecordSchema, storeKey('racks', rackId)),
     readRecord(store, wire.HostFactsSchema, storeKey('facts', hostId)),
     credential === ''
@@ -40,6 +40,7 @@ export async function gatherContext(
     record.fences.length === 0 ? nothing : fencesPending(store, record),
     startsNothingNow(record) ||
       (host?.spec !== undefined && holdsReservations(store, host.uid, host.spec)),
+    credentialVersions(deps, fleet),
   ]);
   const publicKey = rack?.record.agentPublicKey;
   const mine = facts?.record.hostUid === host?.uid ? facts?.record : undefined;
@@ -55,6 +56,7 @@ export async function gatherContext(
     facts: mine ?? create(wire.HostFactsSchema, { hostUid: host?.uid ?? '' }),
     agentSteps: rack?.record.journal === undefined ? undefined : rack.record.agentSteps,
     fleet: fleet?.fleet?.spec,
+    registryCredentials,
     identityOwners,
     reservationsHeld,
     fencesPending: fences,
@@ -68,6 +70,21 @@ export async function gatherContext(
     standings: standings(host?.uid ?? '', rack?.record, fleet),
     replica: deps.replicaId,
   };
+}
+
+/** Of the credentials that the fleet names for registries; a handful, see `policyProblems`. */
+async function credentialVersions(
+  { store }: HostsDependencies,
+  fleet: wire.FleetRecord | undefined,
+): Promise<ReadonlyMap<string, bigint>> {
+  const versions = new Map<string, bigint>();
+  const named = fleet?.fleet?.spec?.templates?.registryCredentials ?? {};
+  for (const name of new Set(Object.values(named))) {
+    const kept = await readRecord(store, wire.CredentialRecordSchema, storeKey(...name.split('/')));
+    const version = kept?.record.credential?.version;
+    if (version !== undefined) versions.set(name, version);
+  }
+  return versions;
 }
 
 /** The fleet's goes before the rack's. */

@@ -207,6 +207,8 @@ export interface HostContext {
   readonly agentSteps: readonly agent.StepDescription[] | undefined;
   /** What holds for every rack; undefined: nothing has been set. */
   readonly fleet: FleetSpec | undefined;
+  /** Versions of the credentials for registries that exist, by name; unset: of none. */
+  readonly registryCredentials?: ReadonlyMap<string, bigint>;
   /** Identities in the report → the other host that holds them ("hosts/h2"). */
   readonly identityOwners: ReadonlyMap<string, string>;
   /** Whether the host holds every value that must be unique; without them it starts nothing. */

@@ -32,16 +32,22 @@ test('what the host or the fleet does not allow is refused by the name of the st
   expect(refusal(rendered('x', 'firmware.flash'))).toContain(
     'step x: the agent of racks/r1 offers no firmware.flash; it offers: management.clear_event_log',
   );
-  const image = 'registry.example.org/tools/check@sha256:00';
+  const image = `registry.example.org/tools/check@sha256:${'0'.repeat(64)}`;
   const command = rendered('c', 'run.command', { arguments: { image } });
   expect(refusal(command)).toContain('allows no command from registry.example.org/tools/check');
   const call = (url: string) => rendered('w', 'webhook', { arguments: { url } });
-  expect(refusal(call('https://hooks.example.org/x'))).toContain('allows no webhook there');
+  expect(refusal(call('https://hooks.example.org/x'))).toMatch(
+    /step w: .*(allows no webhook|user)/,
+  );
   allow(host);
   expect(refusal(command)).toContain('accepted');
   expect(refusal(call('https://hooks.example.org/x'))).toContain('accepted');
-  expect(refusal(call('https://hooks.example.org.evil/x'))).toContain('allows no webhook there');
-  expect(refusal(call('https://hooks.example.org@evil/x'))).toContain('allows no webhook there');
+  expect(refusal(call('https://hooks.example.org.evil/x'))).toMatch(
+    /step w: .*(allows no webhook|user)/,
+  );
+  expect(refusal(call('https://hooks.example.org@evil/x'))).toMatch(
+    /step w: .*(allows no webhook|user)/,
+  );
   expect(refusal(rendered('go', 'bootDisk'))).toContain('may hold data of its last use');
   expect(refusal(script('big', { arguments: { script: 'x'.repeat(100_000) } }))).toContain(
     'bytes; at most 98304 are run',
@@ -53,7 +59,7 @@ function allow(host: ReturnType<typeof workable>): void {
   const templates = {
     imageRepositories: ['registry.example.org/tools/*'],
     plainHttpRegistries: [],
-    webhookUrls: ['https://hooks.example.org'],
+    webhookUrls: ['https://hooks.example.org/'],
   };
   host.context = { ...host.context, fleet: create(FleetSpecSchema, { templates }) };
 }

@@ -14,3 +14,12 @@ export {
   type KnownStep,
   type PlanInput,
 } from './plan.ts';
+export {
+  type CommandImageResult,
+  commandImageOf,
+  type Policy,
+  policyProblems,
+  type ReachingStep,
+  reachProblem,
+  refusalOfReach,
+} from './reach.ts';

@@ -1,0 +1,217 @@
+/**
+ * What the steps of templates may reach outside: images of commands and receivers of webhooks, as
+ * the fleet's policy lets them in. Pure.
+ *
+ * 1. What the policy does not name is not reached. It is asked before anything is started, and
+ *    again when an operation is made.
+ * 2. Names are compared as what they mean: a repository part by part, a URL by scheme, host, port
+ *    and whole parts of its path. What could be read in two ways is refused.
+ */
+import { create } from '@bufbuild/protobuf';
+import { agent, type TemplatePolicy } from '@rackwright/api';
+import { isRegistry, isRepository, parseReference } from '@rackwright/oci';
+
+/** The fleet's word; undefined: nothing has been let in. */
+export type Policy = Omit<TemplatePolicy, '$typeName' | '$unknown'> | undefined;
+
+/** A step as far as it reaches outside. */
+export interface ReachingStep {
+  /** Its own name in its template. */
+  readonly title: string;
+  /** "run.command", "webhook", or another that reaches nothing. */
+  readonly step: string;
+  readonly arguments: Readonly<Record<string, string>>;
+  /** Set when it is known that it does not run. */
+  readonly skippedBecause?: string;
+}
+
+const commandStep = 'run.command';
+const webhookStep = 'webhook';
+const shownCharactersMax = 200;
+const urlCharactersMax = 2_048;
+
+/** Why these steps may not run, naming the first one and what would let it; undefined: they may. */
+export function refusalOfReach(policy: Policy, steps: readonly ReachingStep[]): string | undefined {
+  for (const step of steps) {
+    if ((step.skippedBecause ?? '') !== '') continue;
+    const problem = reachProblem(policy, step);
+    if (problem !== undefined) return `step ${step.title}: ${problem}`;
+  }
+  return undefined;
+}
+
+/** The same of one step, without its name. */
+export function reachProblem(
+  policy: Policy,
+  { step, arguments: given }: Pick<ReachingStep, 'step' | 'arguments'>,
+): string | undefined {
+  switch (step) {
+    case commandStep:
+      return imageProblem(policy, given['image'] ?? '');
+    case webhookStep:
+      return webhookProblem(policy, given['url'] ?? '');
+    default:
+      return undefined;
+  }
+}
+
+function imageProblem(policy: Policy, text: string): string | undefined {
+  const read = parseReference(text);
+  if (read.kind === 'bad') return `its image ${read.problem}; it is ${shown(text)}`;
+  const { registry, repository, digest } = read.reference;
+  if (digest === undefined) {
+    return `its image is named by no digest: write ${registry}/${repository}@sha256:…`;
+  }
+  const name = `${registry}/${repository}`;
+  const allowed = policy?.imageRepositories ?? [];
+  if (allowed.some((pattern) => isRepositoryIn(pattern, name))) return undefined;
+  const flag = `rackwright fleet update --image-repository ${name}`;
+  return `the fleet allows no command from ${name}; allow it by \`${flag}\``;
+}
+
+/** A pattern ends with "/*", which stands for any parts, one at least; else it is the name. */
+function isRepositoryIn(pattern: string, name: string): boolean {
+  if (!pattern.endsWith('/*')) return name === pattern;
+  const above = pattern.slice(0, -1);
+  return name.startsWith(above) && name.length > above.length;
+}
+
+function webhookProblem(policy: Policy, text: string): string | undefined {
+  const read = readUrl(text);
+  if (typeof read === 'string') return `its url ${read}`;
+  const allowed = policy?.webhookUrls ?? [];
+  if (allowed.some((prefix) => isBelow(read, prefix))) return undefined;
+  const flag = `rackwright fleet update --webhook-url ${read.origin}/`;
+  return `the fleet allows no webhook at ${read.origin} there; allow it by \`${flag}\``;
+}
+
+/** The same scheme, host and port, and the prefix' parts of the path, each whole. */
+function isBelow(url: URL, prefix: string): boolean {
+  const allowed = URL.parse(prefix);
+  if (allowed === null || allowed.origin !== url.origin) return false;
+  const above = allowed.pathname.endsWith('/') ? allowed.pathname : `${allowed.pathname}/`;
+  return url.pathname === allowed.pathname || url.pathname.startsWith(above);
+}
+
+/** What servers read in different ways: steps up, however written, and slashes that are none. */
+const twoWays = /\\|\/\.{1,2}(?:[/?#]|$)|%2e|%2f|%5c|%00|\s|\p{Cc}/iu;
+
+/** The URL, or what is wrong with it. */
+function readUrl(text: string): URL | string {
+  if (text.length > urlCharactersMax) return `has more than ${urlCharactersMax} characters`;
+  const url = URL.parse(text);
+  if (url === null || !/^https?:\/\//i.test(text)) {
+    return 'must begin with https:// or http:// and a host';
+  }
+  if (url.username !== '' || url.password !== '') {
+    return 'holds a user or a password; send a header instead';
+  }
+  const [beforeQuery = ''] = text.split(/[?#]/, 1);
+  if (twoWays.test(beforeQuery)) return 'has a path with "..", "\\" or a coded "/" or "."';
+  return url;
+}
+
+function shown(text: string): string {
+  return JSON.stringify(text.slice(0, shownCharactersMax));
+}
+
+/** The image of a command for the agent, or why there is none. */
+export type CommandImageResult =
+  | { readonly kind: 'ok'; readonly image: agent.CommandImage }
+  | { readonly kind: 'refused'; readonly problem: string };
+
+/** `versions`: of the credentials that the policy names and that exist. */
+export function commandImageOf(
+  { arguments: given }: Pick<ReachingStep, 'arguments'>,
+  policy: Policy,
+  versions: ReadonlyMap<string, bigint>,
+): CommandImageResult {
+  const reference = given['image'] ?? '';
+  const problem = imageProblem(policy, reference);
+  const read = parseReference(reference);
+  if (problem !== undefined || read.kind === 'bad') {
+    return { kind: 'refused', problem: problem ?? 'its image cannot be read' };
+  }
+  const { registry } = read.reference;
+  const credentials = policy?.registryCredentials ?? {};
+  const credential = Object.hasOwn(credentials, registry) ? (credentials[registry] ?? '') : '';
+  const credentialVersion = versions.get(credential);
+  if (credential !== '' && credentialVersion === undefined) {
+    const flag = `rackwright credential create ${credential.replace(/^credentials\//, '')}`;
+    const text = `${credential}, which the fleet names for ${registry}, does not exist`;
+    return { kind: 'refused', problem: `${text}; create it by \`${flag}\`` };
+  }
+  const plainHttp = policy?.plainHttpRegistries.includes(registry) ?? false;
+  const image = create(agent.CommandImageSchema, {
+    ...{ reference, plainHttp, credential },
+    credentialVersion: credentialVersion ?? 0n,
+  });
+  return { kind: 'ok', image };
+}
+
+const entriesMax = 100;
+/** Each is read whenever a host is looked at. */
+const credentialsMax = 16;
+
+/** What is wrong with a policy: fields below it, and what would be right. */
+export function policyProblems(
+  policy: NonNullable<Policy>,
+): { readonly field: string; readonly description: string }[] {
+  const { imageRepositories, plainHttpRegistries, webhookUrls, registryCredentials } = policy;
+  const credentials = Object.entries(registryCredentials);
+  return [
+    ...list('image_repositories', imageRepositories, repositoryProblem),
+    ...list('plain_http_registries', plainHttpRegistries, registryProblem),
+    ...list('webhook_urls', webhookUrls, prefixProblem),
+    ...list(
+      'registry_credentials',
+      credentials.map(([registry]) => registry),
+      (registry) => credentialProblem(registry, registryCredentials[registry] ?? ''),
+      credentialsMax,
+    ),
+  ];
+}
+
+function list(
+  field: string,
+  texts: readonly string[],
+  problemOf: (text: string) => string | undefined,
+  max = entriesMax,
+): { field: string; description: string }[] {
+  if (texts.length > max) {
+    return [{ field, description: `has ${texts.length} entries; at most ${max} are kept` }];
+  }
+  return texts.flatMap((text, index) => {
+    const description = problemOf(text);
+    return description === undefined ? [] : [{ field: `${field}[${index}]`, description }];
+  });
+}
+
+function repositoryProblem(text: string): string | undefined {
+  const name = text.endsWith('/*') ? text.slice(0, -2) : text;
+  const slash = name.indexOf('/');
+  const registry = slash === -1 ? name : name.slice(0, slash);
+  const isWhole = slash === -1 ? text.endsWith('/*') : isRepository(name.slice(slash + 1));
+  if (isRegistry(registry) && isWhole) return undefined;
+  const form =
+    '"registry.example.org/tools/check", or "registry.example.org/tools/*" for all below';
+  return `must be as ${form}; it is ${shown(text)}`;
+}
+
+function registryProblem(text: string): string | undefined {
+  return isRegistry(text) ? undefined : `must be as "host" or "host:port"; it is ${shown(text)}`;
+}
+
+function prefixProblem(text: string): string | undefined {
+  const url = readUrl(text);
+  if (typeof url === 'string') return url;
+  if (/[?#]/.test(text)) return 'must end with its path: what is called may add a query';
+  return undefined;
+}
+
+function credentialProblem(registry: string, credential: string): string | undefined {
+  const problem = registryProblem(registry);
+  if (problem !== undefined) return problem;
+  if (/^credentials\/[a-z][a-z0-9-]{0,62}$/.test(credential)) return undefined;
+  return `must name a credential, as "credentials/CREDENTIAL"; it is ${shown(credential)}`;
+}
