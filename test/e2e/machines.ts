@@ -29,8 +29,9 @@ const runnerProgram = join(import.meta.dirname, '../../packages/runner/src/main.
 export function makeMachine(root: string, plan: MachinePlan, network: BootNetwork): MachineFolder {
   const folder = join(root, plan.bmcAddress);
   mkdirSync(join(folder, 'disks'), { recursive: true });
-  const { mac, uuid, serial, form = 'bios', extraArguments = '' } = plan;
-  writeDescription(folder, { mac, uuid, serial, form, network, runnerProgram, extraArguments });
+  const { mac, uuid, serial, bmcAddress, form = 'bios', extraArguments = '' } = plan;
+  const identity = { mac, uuid, serial, bmcAddress };
+  writeDescription(folder, { ...identity, form, network, runnerProgram, extraArguments });
   writeFileSync(join(folder, 'guid'), `${uuid.replaceAll(/../g, ' $&')}\n`);
   writeFileSync(join(folder, 'serial'), serial);
   writeFileSync(join(folder, 'password'), bmcPassword);

@@ -3,7 +3,7 @@
  * machines behind a BMC stand-in, and a client of the operators' API. Everything lives in one
  * temporary folder and ends, by pid, with `stop`.
  */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -45,6 +45,8 @@ export interface Crash {
 
 export interface RackOptions {
   readonly machines: readonly MachinePlan[];
+  /** Cabled and with a BMC, but in no list: nobody enrols them. */
+  readonly strangers?: readonly MachinePlan[];
   /** Armed in the first life of the process that passes the boundary. */
   readonly crash?: Crash;
   readonly goal?: HostGoal;
@@ -87,6 +89,7 @@ const fileSizes = {
 export class Rack {
   readonly folder: string;
   readonly machines: MachineFolder[] = [];
+  readonly strangers: MachineFolder[] = [];
   /** How often each program was started. */
   readonly starts = { controlplane: 0, agent: 0, replica: 0 };
   readonly #options: RackOptions;
@@ -159,6 +162,9 @@ export class Rack {
       const machine = makeMachine(root, this.#withCrash(plan), network);
       this.machines.push(machine);
       this.#options.prepareMachine?.(machine);
+    }
+    for (const plan of this.#options.strangers ?? []) {
+      this.strangers.push(makeMachine(join(this.folder, 'machines'), plan, network));
     }
     this.#writeConfigurations();
     await this.#startProgram('controlplane');
@@ -293,6 +299,13 @@ export class Rack {
     this.#children.get(role)?.kill(signal);
   }
 
+  /** Somebody presses the button of a machine; it boots from the network. */
+  switchOn({ plan }: MachineFolder): void {
+    const tool = join(this.folder, 'ipmitool');
+    const button = ['-H', plan.bmcAddress, '-f', '/dev/stdin', 'raw', '0x00', '0x02', '0x01'];
+    execFileSync(tool, button, { input: bmcPassword });
+  }
+
   /** The process that a program is now. */
   pidOf(role: Role): number {
     return this.#children.get(role)?.pid ?? 0;
@@ -401,7 +414,9 @@ export class Rack {
   logs(): string {
     const names = ['controlplane.log', 'replica.log', 'agent.log'];
     const files = names.map((name) => join(this.folder, name));
-    const machineLogs = this.machines.map(({ folder }) => join(folder, 'machine.log'));
+    const machineLogs = [...this.machines, ...this.strangers].map(({ folder }) =>
+      join(folder, 'machine.log'),
+    );
     return [...files, ...machineLogs].map((file) => `--- ${file}\n${tail(file)}`).join('\n');
   }
 
