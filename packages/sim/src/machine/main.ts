@@ -5,18 +5,25 @@
  *
  *     main.ts FOLDER network|disk
  *
- * The process group is the machine: switching it off is a SIGKILL to the group.
+ * The process group is the machine: switching it off is a SIGKILL to the group. Programs of steps
+ * have groups of their own, and end with their runner.
  */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { netboot } from '../firmware/index.ts';
+import { type TakeAway, takeAwayAsked, writeCommands } from './commands.ts';
 import { type MachineDescription, readDescription } from './description.ts';
 
 const runnerRestartDelayMs = 300;
 const bootRetryDelayMs = 500;
+/** How often a machine looks whether a script wants to take its runner away. */
+const takeAwayLookMs = 100;
+/** A script may still write while its machine is reset. */
+const removeRetriesMax = 20;
+const removeRetryDelayMs = 50;
 const longestTimerMs = 2 ** 31 - 1;
 
 const [folder = '', source = 'network'] = process.argv.slice(2);
@@ -27,15 +34,23 @@ if (source === 'disk') {
   // An operating system would run from here on.
   for (;;) await sleep(longestTimerMs);
 }
-const commandLine = await bootUntilRunner();
-// The firmware may have waited long for it.
-startKernel(machine);
-await runForEver(`${commandLine} ${machine.extraArguments}`);
+for (;;) {
+  const commandLine = await bootUntilRunner();
+  // The firmware may have waited long for it.
+  startKernel(machine);
+  const how = await runUntilTakenAway(`${commandLine} ${machine.extraArguments}`);
+  print(`${how} by a script`);
+  // Another kernel would run from here on, or nothing would.
+  while (how !== 'reboot') await sleep(longestTimerMs);
+  powerOn(machine);
+}
 
 /** A new boot: /run is empty, the boot id is new. */
 function powerOn(description: MachineDescription): void {
-  rmSync(join(folder, 'run'), { recursive: true, force: true });
+  const patience = { maxRetries: removeRetriesMax, retryDelay: removeRetryDelayMs };
+  rmSync(join(folder, 'run'), { recursive: true, force: true, ...patience });
   mkdirSync(join(folder, 'run'), { mode: 0o700 });
+  writeCommands(folder);
   startKernel(description);
 }
 
@@ -69,7 +84,7 @@ async function bootUntilRunner(): Promise<string> {
   }
 }
 
-async function runForEver(words: string): Promise<never> {
+async function runUntilTakenAway(words: string): Promise<TakeAway> {
   const args = ['--cmdline', words, '--state-dir', join(folder, 'run')];
   const disks = ['--file-disks', join(folder, 'disks'), '--dmi', join(folder, 'dmi.json')];
   for (;;) {
@@ -78,9 +93,31 @@ async function runForEver(words: string): Promise<never> {
     });
     writeFileSync(join(folder, 'runner.pid'), String(child.pid));
     appendFileSync(join(folder, 'runner.starts'), `${child.pid}\n`);
-    await new Promise((resolve) => child.once('exit', resolve));
+    const how = await endOf(child);
+    if (how !== undefined) return how;
     await sleep(runnerRestartDelayMs);
   }
+}
+
+/** Waits for the runner's end; a script that takes the machine away ends it at once. */
+async function endOf(child: ChildProcess): Promise<TakeAway | undefined> {
+  let isOver = false;
+  const exited = new Promise<void>((resolve) => {
+    child.once('exit', () => {
+      isOver = true;
+      resolve();
+    });
+  });
+  while (!isOver) {
+    const how = takeAwayAsked(folder);
+    if (how !== undefined) {
+      child.kill('SIGKILL');
+      await exited;
+      return how;
+    }
+    await Promise.race([exited, sleep(takeAwayLookMs)]);
+  }
+  return takeAwayAsked(folder);
 }
 
 function print(text: string): void {
