@@ -101,8 +101,9 @@ const advice: Readonly<Record<string, Advice>> = {
     `or erase what has been added since: ${again}`,
   ],
   planChanged: ({ host, again }) => [
-    `see what a clean would erase now: rackwright host plan clean ${host}; then start that plan`,
-    `or erase whatever is there: ${again}`,
+    'find out why other disks are there than the plan has named',
+    `then erase what is there: ${again}`,
+    `or plan it anew, and start that: rackwright host plan clean ${host}`,
   ],
   notErased: replaceDisk,
   unverified: replaceDisk,

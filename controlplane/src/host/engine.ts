@@ -88,8 +88,10 @@ export function enterRun(
   delete record.call;
   delete record.runner;
   record.devicePlan = [];
-  delete record.plannedErasure;
-  if (kind === RunKind.CLEAN) record.certified = [];
+  if (kind === RunKind.CLEAN) {
+    record.certified = [];
+    delete record.plannedErasure;
+  }
   if (status.state === HostState.AVAILABLE && leavesAvailable(status.run)) leaveAvailable(turn);
   if (!leavesIntents.has(kind)) return;
   record.adoptTo = HostState.UNSPECIFIED;

@@ -10,33 +10,16 @@ import type { HostContext } from './types.ts';
 interface ToldOfBrake {
   readonly causes?: readonly { readonly text: string; readonly since?: Timestamp | undefined }[];
   readonly blocker: string;
-  readonly nextAttemptTime?: Timestamp;
+  readonly braked: { readonly nextAttemptTime?: Timestamp };
   readonly unblock: readonly string[];
 }
 
-/** What a run waits for when a brake keeps it; undefined when it waits for something else. */
-export function tellBrake(
-  record: store.HostRecord,
-  run: Run,
-  context: HostContext,
-): ToldOfBrake | undefined {
-  switch (run.waiting?.reason) {
-    case 'freeze':
-      return tellFreeze(context);
-    case 'capacity':
-      return tellQueue(record, run, context, 'the limit of runs');
-    case 'wipeBudget':
-      return tellQueue(record, run, context, 'the wipe budget');
-    case 'restored':
-      return { blocker: 'the restored store', unblock: adviceToAccept(rackOf(record), context) };
-    default:
-      return undefined;
-  }
-}
-
-function tellFreeze({ freeze }: HostContext): ToldOfBrake {
+/** A run that waits for the end of a freeze. */
+export function tellFreeze({ freeze }: HostContext): ToldOfBrake {
   const again = 'the work then goes on by itself';
-  if (freeze === undefined) return { blocker: 'a freeze', unblock: [`nothing: ${again}`] };
+  if (freeze === undefined) {
+    return { blocker: 'a freeze', unblock: [`nothing: ${again}`], braked: {} };
+  }
   const thaw = freeze.of.startsWith('racks/')
     ? `rackwright rack thaw ${idOf(freeze.of)} --reason WHY`
     : 'rackwright fleet thaw --reason WHY';
@@ -44,10 +27,12 @@ function tellFreeze({ freeze }: HostContext): ToldOfBrake {
     blocker: 'the freeze',
     causes: [{ text: freezeText(freeze), since: freeze.at }],
     unblock: [`ask ${freeze.by}, then: ${thaw}`, again],
+    braked: {},
   };
 }
 
-function tellQueue(
+/** A run that queues for a place in a limit. */
+export function tellQueue(
   record: store.HostRecord,
   run: Run,
   { standings }: HostContext,
@@ -72,7 +57,7 @@ function tellQueue(
   return {
     blocker,
     causes: [{ text: `${text}${place}`, since }],
-    ...(nextMs === undefined ? {} : { nextAttemptTime: timestampFromMs(nextMs) }),
+    braked: nextMs === undefined ? {} : { nextAttemptTime: timestampFromMs(nextMs) },
     // Where no host is let in at all, nobody's place ever comes.
     unblock:
       queued?.hosts === 0
@@ -122,7 +107,8 @@ export function tellRunOfRestored(record: store.HostRecord, context: HostContext
   return { causes, blocker, unblock };
 }
 
-function adviceToAccept(rack: string, { restored = '', session }: HostContext): string[] {
+/** What a person does who accepts a restored store. */
+export function adviceToAccept(rack: string, { restored = '', session }: HostContext): string[] {
   if (restored.includes('was accepted') || restored === '') {
     const start = `start the agent of ${rack} again: rackwright-agent run --config FILE`;
     return session === undefined ? [start] : ['nothing: the agent hears of it by itself'];

@@ -43,6 +43,7 @@ test('knows what a deletion waits for, and the way out that needs neither agent 
   silent.report({ case: 'transientError', value });
   expect(explained(silent).unblock).toEqual([
     expect.stringContaining('has power and network'),
+    'or at once: rackwright host retry h1',
     forceLine,
   ]);
 

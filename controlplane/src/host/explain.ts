@@ -12,13 +12,14 @@ import {
   ExplanationSchema,
   HostGoal,
   HostState,
+  type Progress,
   type Run,
   RunPhase,
   type store,
 } from '@rackwright/api';
 import { adviceFor } from './advice.ts';
 import { displayOf } from './display.ts';
-import { tellBrake, tellLookFirst, tellRestored, tellRunOfRestored } from './explain-brakes.ts';
+import { tellLookFirst, tellRestored, tellRunOfRestored } from './explain-brakes.ts';
 import {
   needsWork,
   tellFence,
@@ -27,19 +28,27 @@ import {
   tellNewer,
   withForce,
 } from './explain-deletion.ts';
-import { abortCauses, pauseEnd, personAdvice, stayOf } from './explain-person.ts';
+import { abortCauses, pauseEnd, stayOf } from './explain-person.ts';
 import { tellPower } from './explain-power.ts';
 import { tellHold, tellRest, tellUse } from './explain-use.ts';
+import { tellWaiting } from './explain-waiting.ts';
 import type { Told } from './told.ts';
 import { activeRun, currentStep, runName, waitsForOthers } from './turn.ts';
 import type { HostContext } from './types.ts';
 import { noUsualTimes, type UsualTimes } from './usual.ts';
 
+/** What stands beside the record and its surroundings. */
+interface MoreKnown {
+  readonly usual?: UsualTimes;
+  /** How far the present step has come, as its runner said last. */
+  readonly progress?: Progress | undefined;
+}
+
 /** `undefined` fields of the answer mean: does not apply. */
 export function explainHost(
   record: store.HostRecord,
   context: HostContext,
-  usual: UsualTimes = noUsualTimes,
+  { usual = noUsualTimes, progress }: MoreKnown = {},
 ): Explanation {
   const told = tell(record, context);
   const run = record.host?.status === undefined ? undefined : activeRun(record.host.status);
@@ -55,7 +64,7 @@ export function explainHost(
     ...(told.nextAttemptTime === undefined ? {} : { nextAttemptTime: told.nextAttemptTime }),
     ...(told.deadline === undefined ? {} : { deadline: told.deadline }),
     unblock: [...(told.unblock ?? [])],
-    lastEvidence: lastEvidence(record),
+    lastEvidence: lastEvidence(record, progress),
     ...(usualMs === undefined ? {} : { usualDuration: durationFromMs(usualMs) }),
   });
 }
@@ -98,19 +107,17 @@ function tellRun(record: store.HostRecord, run: Run, context: HostContext): Told
     if (ofAbort.length > 0) return { ...told, causes: ofAbort, blocker: 'the step under way' };
     return { ...told, ...tellLastFailure(record) };
   }
-  const { reason, message, since } = run.waiting;
-  const brake = tellBrake(record, run, context);
-  const againTime = record.operation?.notBefore ?? pauseEnd(step);
+  const { message, since } = run.waiting;
+  const waits = tellWaiting(record, run, context);
+  const againTime = record.operation?.notBefore ?? record.call?.notBefore ?? pauseEnd(step);
   return {
     headline: `${display}: ${at}`,
-    causes: [{ text: message, since }],
-    blocker: blockers[reason] ?? reason,
+    causes: waits?.causes ?? [{ text: message, since }],
+    blocker: waits?.blocker ?? '',
     since,
-    // Behind a brake nothing is tried when the pause of an earlier attempt ends.
-    nextAttemptTime: brake === undefined ? againTime : brake.nextAttemptTime,
+    nextAttemptTime: waits?.braked === undefined ? againTime : waits.braked.nextAttemptTime,
     deadline: step?.deadline ?? (waitsForOthers(run) ? undefined : run.deadline),
-    unblock: waitingAdvice(record, reason, context),
-    ...brake,
+    unblock: waits?.unblock ?? [],
   };
 }
 
@@ -140,41 +147,6 @@ function failureCauses(record: store.HostRecord): NonNullable<Told['causes']> {
     { text: lastError?.failure?.message ?? 'no reason was recorded' },
     ...(lastError?.failure?.detail ? [{ text: lastError.failure.detail }] : []),
   ];
-}
-
-const blockers: Readonly<Record<string, string>> = {
-  agent: 'the agent of the rack',
-  bmc: 'the BMC',
-  runner: 'the runner on the host',
-  registry: 'the registry of an image',
-  conflict: 'a conflict on the host or its BMC',
-  hold: 'a person',
-  wait: 'the pause that its list of steps asks for',
-};
-
-function waitingAdvice(record: store.HostRecord, reason: string, context: HostContext): string[] {
-  const rack = record.host?.spec?.rack ?? '';
-  switch (reason) {
-    case 'agent':
-      return context.agentRegistered
-        ? [
-            `start the agent of ${rack} again: rackwright-agent run --config FILE`,
-            'the work then goes on by itself',
-          ]
-        : [`join an agent: rackwright rack join-token ${rack.replace(/^racks\//, '')}`];
-    case 'bmc':
-      return adviceFor('unreachable', record);
-    case 'runner':
-      return [
-        `look at the console of ${record.host?.name}: it should be booting from the network card ` +
-          `${record.host?.spec?.bootMacs.join(', ')}`,
-      ];
-    case 'hold':
-    case 'wait':
-      return personAdvice(record, reason);
-    default:
-      return ['nothing: it is tried again by itself'];
-  }
 }
 
 /** What keeps the control plane from ordering anything at all. */
@@ -251,10 +223,18 @@ function goalName(record: store.HostRecord): string {
   return spec?.goal === HostGoal.MANAGEABLE || spec?.retired === true ? 'manageable' : 'available';
 }
 
-/** What was seen last: step, attempt and power; why it failed stands under the causes. */
-function lastEvidence(record: store.HostRecord): string {
+/** What was seen last: progress or step, and power; why it failed stands under the causes. */
+function lastEvidence(record: store.HostRecord, progress: Progress | undefined): string {
   const { change, host } = record;
   const power = host?.status?.poweredOn;
   const observed = power === undefined ? '' : `; power last seen ${power ? 'on' : 'off'}`;
-  return `${(change?.cause ?? 'created').split('; ')[0]}${observed}`;
+  return `${progressText(progress) ?? (change?.cause ?? 'created').split('; ')[0]}${observed}`;
+}
+
+/** "writing zeroes to sda, 43 %" */
+function progressText(progress: Progress | undefined): string | undefined {
+  if (progress === undefined) return undefined;
+  const { text, percent } = progress;
+  const parts = [...(text === '' ? [] : [text]), ...(percent === 0 ? [] : [`${percent} %`])];
+  return parts.length === 0 ? undefined : parts.join(', ');
 }

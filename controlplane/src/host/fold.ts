@@ -38,6 +38,7 @@ import {
   waitFor,
 } from './turn.ts';
 import type { AnswerVerdict } from './types.ts';
+import type { HostWait } from './waiting.ts';
 
 const unknownWork = 'unknownWork: the agent has';
 const { JOURNALLED } = agent.JournalledOperation_State;
@@ -282,7 +283,7 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
 }
 
 /** Who it is that could not be heard; the BMC where it is not one of these. */
-const silent: Readonly<Record<string, string>> = { runnerAway: 'runner', registry: 'registry' };
+const silent: Readonly<Record<string, HostWait>> = { runnerAway: 'runner', registry: 'registry' };
 
 /** A resumed run works in the runner of the failed one only as long as that is there. */
 function isOfEarlierRun(turn: Turn, run: Run): boolean {

@@ -74,11 +74,13 @@ const runOf = (host: Bench): Run => {
 test('the steps of a plan are those that the run then has', () => {
   const host = looked();
   const draft = drafted(host);
-  host.request({ ...clean, plan: kept(draft) });
+  host.request({ ...clean, plan: kept(draft), planReason: 'tried out' });
   expect(runOf(host).steps.map(({ name }) => name)).toEqual(
     draft.plan.steps.map(({ step }) => step),
   );
   expect(runOf(host)).toMatchObject({ kind: RunKind.CLEAN, planHash: draft.plan.hash });
+  const cause = `started by plan ${draft.plan.hash.slice(0, 12)}: tried out`;
+  expect(host.record.change?.cause).toContain(cause);
 });
 
 test('a plan names each disk, what happens to it, and what is lost', () => {
@@ -186,7 +188,10 @@ test('a run by plan that meets another disk than the plan names erases nothing',
   expect(host.record.host?.status?.lastError?.failure).toMatchObject({ type: 'planChanged' });
   expect(host.record.devicePlan).toEqual([]);
   const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
-  expect(told.unblock[0]).toContain('rackwright host plan clean h1');
+  expect(told.unblock.join()).toContain('rackwright host plan clean h1');
+  host.request({ kind: 'resume', reason: '' });
+  host.report(inspected([other]));
+  expect(host.record.devicePlan, 'gone on with, it is still that plan').toEqual([]);
   host.request(clean);
   driveToInspect(host);
   host.report(inspected([other]));

@@ -146,3 +146,8 @@ function sameIdentity(a: BmcIdentity | undefined, b: BmcIdentity | undefined): b
 export function rackIdOf(record: wire.HostRecord): string {
   return (record.host?.spec?.rack ?? '').replace(/^racks\//, '');
 }
+
+/** "h1" of "hosts.h1". */
+export function hostIdOfKey(key: string): string {
+  return key.slice('hosts.'.length);
+}

@@ -19,7 +19,7 @@ import { logChange } from './change-log.ts';
 import { sendCancel, sendForget, sendOperation, writeEvidence, writeFacts } from './effects.ts';
 import { explainHost } from './explain.ts';
 import { FinishedRuns } from './finished-runs.ts';
-import { HostIndex, rackIdOf } from './host-index.ts';
+import { HostIndex, hostIdOfKey, rackIdOf } from './host-index.ts';
 import { Limits } from './limits.ts';
 import { step } from './machine.ts';
 import { StepProgress } from './progress.ts';
@@ -160,8 +160,8 @@ export class Hosts {
   }
 
   async explain(hostId: string): Promise<Explanation | undefined> {
-    const usual = await this.#usual.of(hostId);
-    return this.consider(hostId, (record, context) => explainHost(record, context, usual));
+    const more = { usual: await this.#usual.of(hostId), progress: this.progressOf(hostId) };
+    return this.consider(hostId, (record, context) => explainHost(record, context, more));
   }
 
   /** Computes something of a host from what its next turn would be decided by. */
@@ -492,8 +492,4 @@ export class Hosts {
         .finally(() => this.#resyncLater());
     });
   }
-}
-
-function hostIdOfKey(key: string): string {
-  return key.slice('hosts.'.length);
 }

@@ -87,6 +87,7 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
 function retry({ status, record }: Turn): undefined {
   delete status.backoff;
   delete record.operation?.notBefore;
+  delete record.call?.notBefore;
   delete record.lookFirstSince;
   status.inRescue = false;
 }

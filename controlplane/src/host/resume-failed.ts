@@ -42,7 +42,7 @@ export function resumeFailed(turn: Turn, reason: string, by: Requester): Refusal
     return { code: 'failedPrecondition', message };
   }
   const runner = isInRunner(turn) ? record.runner : undefined;
-  const { devicePlan, certified } = record;
+  const { devicePlan, certified, plannedErasure } = record;
   startRun(turn, RunKind.CLEAN, by.actor, []);
   const run = activeRun(status) as Run;
   run.manual = failed.manual;
@@ -54,6 +54,9 @@ export function resumeFailed(turn: Turn, reason: string, by: Requester): Refusal
   run.resumes = runName(failed);
   record.devicePlan = devicePlan;
   record.certified = certified;
+  // What was started by a plan erases what that names, however often it is gone on with.
+  run.planHash = failed.planHash;
+  if (plannedErasure !== undefined) record.plannedErasure = plannedErasure;
   const step = run.steps[run.currentStep];
   const isBooting = step?.name === 'runner.await' || isBootStep(step?.name ?? '');
   if (runner === undefined || isBooting) bootAfterLoss(turn, run);

@@ -27,6 +27,7 @@ import { pauseEndsMs } from './pause.ts';
 import { invalidResult, isErasure } from './step-failure.ts';
 import type { EngineTiming } from './timing.ts';
 import { later, leaveAvailable, type Turn } from './turn.ts';
+import type { HostWait } from './waiting.ts';
 
 export interface OperationOptions {
   /** The interrupted operation whose effect is to be checked instead of run again. */
@@ -57,7 +58,7 @@ export interface OperationStep {
 export interface ConditionStep {
   readonly kind: 'condition';
   timeoutMs(timing: EngineTiming): number | undefined;
-  readonly waiting: { readonly reason: string; readonly message: string };
+  readonly waiting: { readonly reason: HostWait; readonly message: string };
   /** Says why it is not met, where more is known. */
   sees?(turn: Turn, step: RunStep): string | undefined;
   /** What it waits for does not come from the agent. */

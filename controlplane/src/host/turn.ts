@@ -18,6 +18,7 @@ import {
 } from '@rackwright/api';
 import { cut, messageMax } from './step-failure.ts';
 import type { HostContext, HostEffect } from './types.ts';
+import type { HostWait } from './waiting.ts';
 
 export interface Turn {
   readonly record: store.HostRecord;
@@ -110,7 +111,7 @@ export function causedBy(turn: Turn, actor: string, cause: string, requestId = '
 export function waitFor(
   turn: Turn,
   run: Run,
-  reason: string,
+  reason: HostWait,
   message: string,
   began?: Timestamp,
 ): void {
@@ -137,7 +138,7 @@ export function stopWaiting(turn: Turn, run: Run): void {
 }
 
 /** What a run waits for that is not its own: a person, a brake, its turn. */
-const notItsOwn: ReadonlySet<string> = new Set([
+const notItsOwn: ReadonlySet<string> = new Set<HostWait>([
   'hold',
   'wait',
   'freeze',

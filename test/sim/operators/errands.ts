@@ -31,6 +31,8 @@ const errands: readonly (readonly [RegExp, (machine: SimMachine) => void])[] = [
   [/^wait until the BMC lets the account in again, or unlock it there$/, repairBmc],
   [/^start the agent of .*: rackwright-agent run --config FILE$/, nothing],
   [/^look at the console of /, nothing],
+  [/^update the agent of /, nothing],
+  [/^see that .* answers\b/, nothing],
   // Nobody uses a simulated host behind our backs.
   [/^hold each host that may be in use: /, nothing],
 ];
