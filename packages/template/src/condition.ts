@@ -42,7 +42,8 @@ function fieldOf(outcome: StepOutcome | undefined, field: string | number | unde
     case 'exitCode':
       return { value: outcome?.exitCode === undefined ? undefined : BigInt(outcome.exitCode) };
     case 'output':
-      return { value: outcome?.lastOutput ?? '' };
+      // Programs end their last line, which nobody writes in a condition.
+      return { value: outcome?.lastOutput.trimEnd() ?? '' };
     default:
       return { value: undefined };
   }

@@ -240,7 +240,7 @@ describe('a condition that is left for the run', () => {
   });
 
   test('asks for state, exit code and output, and takes what is not known for unequal', () => {
-    const outcome = { state: StepState.FAILED, exitCode: undefined, lastOutput: 'no space' };
+    const outcome = { state: StepState.FAILED, exitCode: undefined, lastOutput: 'no space\n' };
     const steps = new Map([['a', outcome]]);
     expect(conditionHolds('steps.a.state == "failed"', steps)).toBe(true);
     expect(conditionHolds('steps.a.exitCode == 0', steps)).toBe(false);

@@ -126,10 +126,12 @@ export function renderText(
   { pieces, check, path, at }: TextTemplate,
   { lookup, problems, room }: Rendering,
 ): string | undefined {
+  // What was too much has been told where it became so.
+  if (problems.isFull || room.chars < 0) return undefined;
   const before = problems.count;
   let whole = '';
   for (const piece of pieces) {
-    if (problems.isFull || room.chars < 0) return undefined;
+    if (room.chars < 0) break;
     const text = typeof piece === 'string' ? piece : filledIn(piece, lookup);
     if (text === undefined) {
       const { expression, at: place } = piece as Exclude<Piece, string>;
