@@ -1,0 +1,2 @@
+/** What is let go once nothing refers to it any more. */
+export { startRetentionSweep } from './sweep.ts';
