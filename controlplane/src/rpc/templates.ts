@@ -30,7 +30,7 @@ import { formatPageToken, parsePageToken } from './position.ts';
 import { existing, present, type TemplatesDependencies } from './template-view.ts';
 
 /** A page ends early when its records exceed this; what is derived from them comes on top. */
-const pageBytesMax = 1024 * 1024;
+const pageBytesMax = 512 * 1024;
 
 /** The service over these dependencies. */
 export function createTemplateService(deps: TemplatesDependencies): BoundService {

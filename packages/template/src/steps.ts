@@ -4,7 +4,7 @@ import { type ActionKind, actionNames, actions, besideNames, type ReadAction } f
 import { durationProblem, secondsOf } from './duration.ts';
 import { typeOf } from './expression/check.ts';
 import { parseExpression } from './expression/parse.ts';
-import type { StepsInSight, Surroundings } from './expression/references.ts';
+import type { OutOfSight, StepsInSight, Surroundings } from './expression/references.ts';
 import { typeNames } from './expression/values.ts';
 import {
   type Field,
@@ -113,16 +113,15 @@ function refuseTwice({ problems }: Reading, outlines: readonly Outline[]): void 
 
 /** A step sees those before it; a handler sees every step, for it may be called at any time. */
 function inSight(step: Outline, outlines: readonly Outline[]): StepsInSight {
-  const others = new Map<string, string>();
+  const others = new Map<string, OutOfSight>();
   const before: string[] = [];
   const place = outlines.indexOf(step);
   for (const [index, { name, handler }] of outlines.entries()) {
     if (name === '' || before.includes(name)) continue;
-    const so = quoted(name);
-    if (index === place) others.set(name, `${so} is this step; it has not ended yet`);
-    else if (handler) others.set(name, `${so} is a handler; only steps can be asked about`);
+    if (index === place) others.set(name, 'itself');
+    else if (handler) others.set(name, 'handler');
     else if (step.handler || index < place) before.push(name);
-    else others.set(name, `the step ${so} comes later; only steps before this one have ended`);
+    else others.set(name, 'later');
   }
   return { before, others };
 }

@@ -54,8 +54,16 @@ export interface Surroundings {
 export interface StepsInSight {
   readonly before: readonly string[];
   /** Others of the template, with why they cannot be asked. */
-  readonly others: ReadonlyMap<string, string>;
+  readonly others: ReadonlyMap<string, OutOfSight>;
 }
+
+export type OutOfSight = 'itself' | 'later' | 'handler';
+
+const outOfSight: Readonly<Record<OutOfSight, (step: string) => string>> = {
+  itself: (step) => `${step} is this step; it has not ended yet`,
+  later: (step) => `the step ${step} comes later; only steps before this one have ended`,
+  handler: (step) => `${step} is a handler; only steps can be asked about`,
+};
 
 /** The type of a reference, or what is wrong with it. */
 export type Resolved = { readonly type: ValueType } | { readonly message: string };
@@ -154,7 +162,7 @@ function step(
     return { message: 'steps is no value; write steps.NAME.state, .exitCode or .output' };
   }
   const other = steps.others.get(name);
-  if (other !== undefined) return { message: other };
+  if (other !== undefined) return { message: outOfSight[other](quoted(name)) };
   if (!steps.before.includes(name)) {
     return {
       message: `there is no step ${quoted(name)} before this one${meant(name, steps.before)}`,
