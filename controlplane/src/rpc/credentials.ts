@@ -21,6 +21,7 @@ import {
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey } from '@rackwright/store';
+import { fleetKey } from '../host/index.ts';
 import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
 import { maskPaths } from './field-mask.ts';
 import { hostRecordOf } from './host-view.ts';
@@ -202,6 +203,12 @@ async function deleteCredential(
         'Give them another credential first.',
     );
   }
+  const registries = await registriesWith(deps, name);
+  if (registries.length > 0) {
+    const text = `${name} is shown to ${registries.join(', ')} by the fleet`;
+    const flag = 'rackwright fleet update --registry-credential';
+    throw failedPrecondition('CREDENTIAL_IN_USE', `${text}. Change that first: \`${flag}\`.`);
+  }
   const gone = await deleteRecord(deps, credentialKey(name), revision);
   if (gone.kind === 'conflict') throw etagMismatch(name);
   deps.log.info({ credential: name, actor: adminActor }, 'credential deleted');
@@ -213,6 +220,12 @@ async function hostsWith(deps: RpcDependencies, credential: string): Promise<str
   return entries
     .filter((entry) => hostRecordOf(entry).host?.spec?.bmc?.credential === credential)
     .map(({ key }) => key.slice('hosts.'.length));
+}
+
+async function registriesWith(deps: RpcDependencies, credential: string): Promise<string[]> {
+  const kept = await readRecord(deps.store, wire.FleetRecordSchema, fleetKey);
+  const named = kept?.record.fleet?.spec?.templates?.registryCredentials ?? {};
+  return Object.keys(named).filter((registry) => named[registry] === credential);
 }
 
 function checkUsername(username: string, violations: Violations): void {

@@ -35,6 +35,39 @@ describe('the fleet', () => {
     expect(await fleet.getFleet({})).toEqual(changed);
   });
 
+  test('keeps what templates may reach, and says of each entry what is wrong with it', async () => {
+    const { fleet, credentials } = fixture;
+    const templates = {
+      imageRepositories: ['registry.example.org/tools/*'],
+      plainHttpRegistries: ['box:5000'],
+      webhookUrls: ['https://hooks.example.org/'],
+      registryCredentials: { 'registry.example.org': 'credentials/pull' },
+    };
+    expect((await fleet.updateFleet({ fleet: { spec: { templates } } })).spec).toMatchObject({
+      templates,
+    });
+    const paths = ['spec.templates.webhook_urls'];
+    const changed = await fleet.updateFleet({ fleet: { spec: {} }, updateMask: { paths } });
+    expect(changed.spec?.templates).toMatchObject({ ...templates, webhookUrls: [] });
+    const wrong = {
+      imageRepositories: ['*'],
+      plainHttpRegistries: ['box'],
+      webhookUrls: ['hooks'],
+      registryCredentials: { box: 'x' },
+    };
+    const bad = fleet.updateFleet({ fleet: { spec: { templates: wrong } } });
+    expect(await violatedFields(bad)).toEqual([
+      'fleet.spec.templates.image_repositories[0]',
+      'fleet.spec.templates.plain_http_registries[0]',
+      'fleet.spec.templates.webhook_urls[0]',
+      'fleet.spec.templates.registry_credentials[0]',
+    ]);
+    const credential = { username: 'robot', password: 'sesame' };
+    await credentials.createCredential({ credentialId: 'pull', credential });
+    const refused = await failureOf(credentials.deleteCredential({ name: 'credentials/pull' }));
+    expect(refused.message).toContain('is shown to registry.example.org by the fleet');
+  });
+
   test('is not changed by what is only to be validated', async () => {
     const { fleet } = fixture;
     const spec = { wipeBudget: { hosts: 8 } };

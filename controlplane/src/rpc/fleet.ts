@@ -19,6 +19,7 @@ import {
 import type { Revision } from '@rackwright/store';
 import { fleetKey } from '../host/index.ts';
 import { readRecord, writeRecord } from '../records/index.ts';
+import { policyProblems } from '../steps/index.ts';
 import { applyMask, maskPaths } from './field-mask.ts';
 import { checkOverrides } from './host-spec.ts';
 import { adminActor, type RpcDependencies } from './ports.ts';
@@ -35,6 +36,11 @@ const updatablePaths = [
   'spec.wipe_budget',
   'spec.wipe_budget.hosts',
   'spec.wipe_budget.seconds',
+  'spec.templates',
+  'spec.templates.image_repositories',
+  'spec.templates.plain_http_registries',
+  'spec.templates.webhook_urls',
+  'spec.templates.registry_credentials',
 ];
 /** Compare-and-sets that one call may lose before it gives up. */
 const roundsMax = 16;
@@ -126,6 +132,9 @@ function checkFleet({ spec }: Fleet, violations: Violations): void {
   checkOverrides('fleet.spec.priority_overrides', spec.priorityOverrides, violations);
   if (spec.wipeBudget !== undefined) {
     checkBudget('fleet.spec.wipe_budget', spec.wipeBudget, violations);
+  }
+  for (const { field, description } of spec.templates ? policyProblems(spec.templates) : []) {
+    violations.add(`fleet.spec.templates.${field}`, description);
   }
   if (spec.pools.length > poolsMax) {
     violations.add('fleet.spec.pools', `has ${spec.pools.length}; at most ${poolsMax} are kept`);

@@ -69,7 +69,11 @@ describe('the command line', () => {
     [['expected', 'import', 'none.yaml'], 'none.yaml does not exist'],
     [['rack', 'update', 'r1', '--discovery-rules', 'none.yaml'], 'none.yaml does not exist'],
     [['rack', 'update', 'r1'], 'nothing to change: give --display-name, --runs'],
-    [['fleet', 'update'], 'nothing to change: give --wipe-budget, --priority or --pool-priority'],
+    [['fleet', 'update'], 'give --wipe-budget, --priority, --pool-priority, or what templates may'],
+    [
+      ['fleet', 'update', '--registry-credential', 'box:5000'],
+      '--registry-credential is "box:5000"; it must be REGISTRY=CREDENTIAL',
+    ],
     [
       ['fleet', 'update', '--pool-priority', 'fast=1'],
       '--pool-priority is "fast=1"; it must be POOL:INTERFACE.STEP=NUMBER',

@@ -1,5 +1,11 @@
 /** rackwright fleet … */
-import { createClient, type Fleet, FleetSchema, FleetService } from '@rackwright/api';
+import {
+  createClient,
+  type Fleet,
+  FleetSchema,
+  FleetService,
+  type TemplatePolicy,
+} from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../failure.ts';
 import { connectionFlags, outputFlag, parsePriorities, type SharedFlags } from '../flags.ts';
@@ -15,6 +21,7 @@ import {
   parseBudget,
   wipeBudgetFlag,
 } from './limits.ts';
+import { type PolicyFlags, parsePolicy, policyFlags } from './template-policy.ts';
 
 const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
@@ -36,6 +43,7 @@ async function show(
     ['name', fleet.name],
     ['wipe budget', budgetText(fleet.spec?.wipeBudget)],
     ...priorityFields('priority', fleet.spec?.priorityOverrides ?? {}),
+    ...policyFields(fleet.spec?.templates),
     ...(fleet.spec?.pools ?? []).flatMap(({ pool, priorityOverrides }) =>
       priorityFields(`pool ${pool}`, priorityOverrides),
     ),
@@ -58,7 +66,23 @@ const getFleet = buildCommand({
   },
 });
 
-interface UpdateFlags extends SharedFlags {
+/** What templates may reach; nothing where nothing was let in. */
+function policyFields(policy: TemplatePolicy | undefined): [string, string][] {
+  const each = (title: string, texts: readonly string[] = []): [string, string][] =>
+    texts.map((text) => [title, text]);
+  const credentials = Object.entries(policy?.registryCredentials ?? {});
+  return [
+    ...each('images from', policy?.imageRepositories),
+    ...each('plain HTTP to', policy?.plainHttpRegistries),
+    ...each('webhooks to', policy?.webhookUrls),
+    ...each(
+      'credential for',
+      credentials.map(([registry, name]) => `${registry}=${name.replace(/^credentials\//, '')}`),
+    ),
+  ];
+}
+
+interface UpdateFlags extends SharedFlags, PolicyFlags {
   readonly wipeBudget?: string;
   readonly priority?: readonly string[];
   readonly poolPriority?: readonly string[];
@@ -69,7 +93,9 @@ const updateFleet = buildCommand({
     brief: 'Change what holds for every rack; what is not named stays',
     fullDescription:
       'A host’s own priorities go before those of its pool (the label "pool"), and these before ' +
-      'the fleet’s. --priority replaces all of the fleet’s, --pool-priority those of all pools.',
+      'the fleet’s. --priority replaces all of the fleet’s, --pool-priority those of all pools. ' +
+      'Commands and webhooks of templates reach only what is let in here; each of these flags ' +
+      'replaces all that was let in by it, and "none" takes it back.',
   },
   parameters: {
     flags: {
@@ -91,6 +117,7 @@ const updateFleet = buildCommand({
         brief: 'POOL:INTERFACE.STEP=NUMBER for the hosts of a pool; may be repeated',
         placeholder: 'pool:step=number',
       },
+      ...policyFlags,
     },
     aliases,
   },
@@ -100,14 +127,17 @@ const updateFleet = buildCommand({
     if (wipeBudget !== undefined) paths.push('spec.wipe_budget');
     if (priority !== undefined) paths.push('spec.priority_overrides');
     if (poolPriority !== undefined) paths.push('spec.pools');
+    const { templates, paths: policyPaths } = parsePolicy(flags);
+    paths.push(...policyPaths);
     if (paths.length === 0) {
-      const flags = '--wipe-budget, --priority or --pool-priority';
+      const flags = '--wipe-budget, --priority, --pool-priority, or what templates may reach';
       throw new UsageError(`nothing to change: give ${flags}`);
     }
     const budget = wipeBudget === undefined ? undefined : parseBudget(wipeBudget);
     const spec = {
       priorityOverrides: parsePriorities('--priority', priority ?? []),
       pools: pools(poolPriority ?? []),
+      templates,
       ...(budget === undefined ? {} : { wipeBudget: budget }),
     };
     const updateMask = { paths };

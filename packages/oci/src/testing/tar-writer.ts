@@ -40,7 +40,7 @@ function writeHeader(entry: WrittenEntry, contentBytes: number): Buffer {
   block.write('        ', 148, 'latin1');
   block.write(type, 156, 'latin1');
   block.write(target, 157, 100, 'utf8');
-  block.write('ustar\0' + '00', 257, 'latin1');
+  block.write('ustar\x0000', 257, 'latin1');
   let sum = 0;
   for (const byte of block) sum += byte;
   octal(sum, 148, 6);
