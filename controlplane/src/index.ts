@@ -8,6 +8,7 @@ export {
   type SessionDependencies,
   type SessionSink,
   type SessionTiming,
+  StepLogs,
 } from './agents/index.ts';
 export { stateDiagram } from './host/diagram.ts';
 export {
@@ -19,3 +20,4 @@ export {
 } from './host/index.ts';
 export { createSecrets, type Secrets } from './identity/secrets.ts';
 export { createOperatorServices, type RpcDependencies } from './rpc/index.ts';
+export { createWorkflowParts } from './workflow/index.ts';

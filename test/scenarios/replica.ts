@@ -15,12 +15,23 @@ import {
   reservedValues,
   type SessionDependencies,
 } from '@rackwright/controlplane';
+import type { Clock } from '@rackwright/platform';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
-import { type MemoryCall, MemoryDisk, openMemoryStore, storeKey } from '@rackwright/store';
+import {
+  type MemoryCall,
+  MemoryDisk,
+  type MemoryFault,
+  openMemoryStore,
+  type StateStore,
+  storeKey,
+} from '@rackwright/store';
 
 const wallStartMs = Date.UTC(2026, 0, 1);
 /** Any 32 bytes: nothing of these scenarios is certified. */
 const agentPublicKey = new Uint8Array(32).fill(1);
+
+/** Says what becomes of a call of the store. */
+export type FaultOf = (call: MemoryCall) => MemoryFault | Promise<MemoryFault>;
 
 export interface SiteOptions {
   readonly hosts: number;
@@ -120,10 +131,14 @@ export class Replica {
   readonly told: agent.SessionResponse['message'][] = [];
   /** What it asked of the store. */
   readonly storeCalls: MemoryCall[];
+  /** The store as this replica reaches it. */
+  readonly store: StateStore;
+  readonly clock: Clock;
   readonly #process: SimProcess;
   readonly #sessions: SessionDependencies;
   #session: RackSession | undefined;
   #sequence = 0n;
+  #heartbeats = 0n;
 
   private constructor(
     process: SimProcess,
@@ -133,10 +148,17 @@ export class Replica {
     this.#process = process;
     this.#sessions = sessions;
     this.hosts = sessions.hosts;
+    this.store = sessions.store;
+    this.clock = sessions.clock;
     this.storeCalls = storeCalls;
   }
 
-  static async start(site: Site, replicaId: string): Promise<Replica> {
+  /** `faultOf` says what becomes of each call of the store. */
+  static async start(
+    site: Site,
+    replicaId: string,
+    faultOf: FaultOf = () => ({ kind: 'none' }),
+  ): Promise<Replica> {
     const storeCalls: MemoryCall[] = [];
     const { random, disk, heap, resyncIntervalMs } = site;
     const store = await openMemoryStore({
@@ -144,7 +166,7 @@ export class Replica {
       disk,
       faults: (call) => {
         storeCalls.push(call);
-        return { kind: 'none' };
+        return faultOf(call);
       },
     });
     const process = new SimProcess(replicaId, heap, wallStartMs, () => false);
@@ -174,16 +196,21 @@ export class Replica {
   }
 
   /** The agent's Hello on a new stream. */
-  async hello(operations: agent.JournalledOperation[] = []): Promise<void> {
+  async hello(
+    operations: agent.JournalledOperation[] = [],
+    steps: agent.StepDescription[] = [],
+    generation = 1n,
+  ): Promise<void> {
     this.cut();
+    this.#heartbeats = 0n;
     this.#session = new RackSession(this.#sessions, 'r1', {
       send: (message) => void this.told.push(message),
       end: () => undefined,
     });
-    const journal = create(agent.JournalSchema, { id: 'j1', generation: 1n });
+    const journal = create(agent.JournalSchema, { id: 'j1', generation });
     const operationKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep', 'cancel'];
     const named = { agentVersion: 'test', operationKinds };
-    const value = create(agent.HelloSchema, { journal, ...named, operations });
+    const value = create(agent.HelloSchema, { journal, ...named, operations, steps });
     await this.#receive({ case: 'hello', value });
   }
 
@@ -199,6 +226,13 @@ export class Replica {
     const { id: operationId, hostUid } = operation;
     const fields = { sequence: this.#sequence, operationId, hostUid, result };
     await this.#receive({ case: 'report', value: create(agent.ReportSchema, fields) });
+  }
+
+  /** The agent says that it is there. */
+  async heartbeat(): Promise<void> {
+    this.#heartbeats += 1n;
+    const value = create(agent.HeartbeatSchema, { sequence: this.#heartbeats });
+    if (this.#session !== undefined) await this.#receive({ case: 'heartbeat', value });
   }
 
   async forgotten(hostUid: string): Promise<void> {

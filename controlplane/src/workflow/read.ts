@@ -3,7 +3,7 @@ import { type ApiFailure, aborted, notFound, store as wire } from '@rackwright/a
 import type { Random } from '@rackwright/platform';
 import { type Expected, type Revision, type StateStore, storeKey } from '@rackwright/store';
 import type { Hosts } from '../host/index.ts';
-import { readRecord } from '../records/index.ts';
+import { isAway, readRecord } from '../records/index.ts';
 import type { Looked, Workflows } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName } from './names.ts';
 import { belongsTo } from './view.ts';
@@ -58,9 +58,15 @@ export async function existingWorkflow(
   return { ...kept, host, hostRevision };
 }
 
-/** The workflow after a look at it. Throws `notFound` when it went meanwhile. */
+/**
+ * The workflow after a look at it. What was asked stands already: a look that fails, because the
+ * host changes all the time say, is tried again by the loop. Throws `notFound` when it went meanwhile.
+ */
 export async function lookedAt(deps: RequestDependencies, id: WorkflowId): Promise<Looked> {
-  const looked = await deps.workflows.look(id);
+  const looked = await deps.workflows.look(id).catch((error: unknown) => {
+    if (isAway(error)) throw error;
+    return existingWorkflow(deps, id);
+  });
   if (looked === undefined) throw notFound(workflowName(id));
   return looked;
 }
