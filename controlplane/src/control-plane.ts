@@ -39,6 +39,7 @@ import {
   openIdentity,
 } from './identity/index.ts';
 import { PlanSweeper } from './plan/index.ts';
+import { startRetentionSweep } from './retention/index.ts';
 import { createHost, createOperatorServices, type OperatorServices } from './rpc/index.ts';
 import { createWorkflowParts } from './workflow/index.ts';
 
@@ -167,6 +168,8 @@ async function startServices(
       platform.log.info({}, 'the server certificate was renewed');
     });
     closing.push(cancelRenewal);
+    const resolvedDays = config.retention.historyDays;
+    closing.push(startRetentionSweep({ ...platform, store, resolvedDays }));
     const boards = [operatorServices.health, agentHealth];
     for (const board of boards) board.setAll(true);
     closing.push(() => boards.forEach((board) => board.setAll(false)));

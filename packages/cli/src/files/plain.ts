@@ -16,13 +16,18 @@ export type Plain =
 
 export type PlainObject = Readonly<Record<string, Plain>>;
 
-/** The fields of a message that are named, as far as they are set. */
+/**
+ * The fields of a message that are named, as far as they are set. A labels or spec with nothing in
+ * it is none: the control plane may put an empty one where a file has nothing.
+ */
 export function plainOf<D extends DescMessage>(
   schema: D,
   message: MessageShape<D>,
   fields: readonly string[],
 ): PlainObject {
-  return fieldsOf(reflect(schema, message), fields);
+  const found = Object.entries(fieldsOf(reflect(schema, message), fields));
+  const isEmpty = (value: Plain) => typeof value === 'object' && Object.keys(value).length === 0;
+  return Object.fromEntries(found.filter(([, value]) => !isEmpty(value)));
 }
 
 /** The message that a plain value stands for. Throws what does not fit. */
