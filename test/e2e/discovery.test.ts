@@ -1,4 +1,4 @@
-/** Machines that nobody knows, from their first netboot to a wiped host: real programs throughout. */
+/** Machines that nobody knows, from the first netboot to a wiped host, with real programs. */
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -48,10 +48,12 @@ async function startSite(): Promise<Site> {
   return { rig, mailbox, dhcpPort, discovery, script };
 }
 
-const macOf = (n: number) =>
-  `52:54:00:bb:${(n >> 8).toString(16).padStart(2, '0')}:${(n & 255).toString(16).padStart(2, '0')}`;
+function macOf(n: number): string {
+  const pair = (byte: number) => byte.toString(16).padStart(2, '0');
+  return `52:54:00:bb:${pair(n >> 8)}:${pair(n & 255)}`;
+}
 
-test('boots a machine that is no host, whatever its firmware, once it asks for its script', async () => {
+test('boots a machine that is no host, of any firmware, once it asks for a script', async () => {
   const { rig, mailbox, dhcpPort, discovery, script } = await startSite();
   const offer = await discover(mailbox, dhcpPort, relayedDiscover(unknownMac, 7));
   expect(await fetchByTftp(rig.services.tftpPort, offer.bootFile)).toHaveLength(170_000);
@@ -84,7 +86,7 @@ test('sends a machine that was found to its disk when it netboots again', async 
   expect(rig.observed.at(-2)).toMatchObject({ mac: unknownMac, permitted: false });
 });
 
-test('a flood of made-up machines opens few boots, and hosts get what they always get', async () => {
+test('a flood of made-up machines opens few boots and takes nothing from hosts', async () => {
   const { rig, mailbox, dhcpPort, discovery, script } = await startSite();
   for (let n = 0; n < 400; n += 1) mailbox.send(relayedDiscover(macOf(n), 7), dhcpPort);
   const scripts = await Promise.all(Array.from({ length: 200 }, (_, n) => script(macOf(n))));

@@ -62,8 +62,10 @@ function find(it: Rig, mac = stranger): string {
   return operationId;
 }
 
-const macOf = (n: number) =>
-  `52:54:00:aa:${(n >> 8).toString(16).padStart(2, '0')}:${(n & 255).toString(16).padStart(2, '0')}`;
+function macOf(n: number): string {
+  const pair = (byte: number) => byte.toString(16).padStart(2, '0');
+  return `52:54:00:aa:${pair(n >> 8)}:${pair(n & 255)}`;
+}
 
 test('boots nobody before the control plane says so, and nobody once it says no', () => {
   const it = rig();

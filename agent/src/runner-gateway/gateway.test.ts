@@ -194,7 +194,7 @@ describe('the gateway for runners', () => {
     });
   });
 
-  test('asks the runner of a machine that is no host for its inventory, and for nothing else', async () => {
+  test('asks the runner of no host for its inventory, and for nothing else', async () => {
     const rig = await startGateway();
     const grant = rig.grants.get(token);
     if (grant === undefined) throw new Error('no grant');

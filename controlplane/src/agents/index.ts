@@ -1,11 +1,5 @@
 /** The agents' sessions: what the control plane hears from racks and sends to them. */
-export {
-  defaultSessionTiming,
-  RackSession,
-  type SessionDependencies,
-  type SessionSink,
-  type SessionTiming,
-} from './rack-session.ts';
+export { RackSession, type SessionDependencies, type SessionSink } from './rack-session.ts';
 export { createSessionRegistry, type LiveSession, type SessionRegistry } from './registry.ts';
 export {
   type AgentService,
@@ -13,3 +7,4 @@ export {
   createAgentService,
 } from './service.ts';
 export { type OutputPiece, StepLogs } from './step-logs.ts';
+export { defaultSessionTiming, type SessionTiming } from './timing.ts';

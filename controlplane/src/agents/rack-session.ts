@@ -39,17 +39,7 @@ import type { LiveSession, SessionRegistry } from './registry.ts';
 import { answerOf, Settlement } from './settlement.ts';
 import type { StepLogs } from './step-logs.ts';
 import { foldStoreGuard, guardedDirectives, isGuarded } from './store-guard.ts';
-
-export interface SessionTiming {
-  readonly heartbeatIntervalMs: number;
-  /** How long the agent may begin destructive work after a heartbeat that was answered (R11). */
-  readonly leaseDurationMs: number;
-}
-
-export const defaultSessionTiming: SessionTiming = Object.freeze({
-  heartbeatIntervalMs: 3_000,
-  leaseDurationMs: 15_000,
-});
+import type { SessionTiming } from './timing.ts';
 
 export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'discovery'> {
   readonly store: StateStore;

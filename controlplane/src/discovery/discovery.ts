@@ -16,30 +16,20 @@ import {
   ApiFailure,
   agent,
   type CreateHostRequest,
-  CreateHostRequestSchema,
   type DiscoveredMachine,
   DiscoveredMachineSchema,
   type ExpectedHost,
   ExpectedHostSchema,
   type Host,
-  type HostSpec,
-  HostSpecSchema,
-  type SystemIdentity,
   store as wire,
 } from '@rackwright/api';
 import { type Cancel, type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { deleteRecord, readRecord, writeRecord } from '../records/index.ts';
 import { type Acceptance, bounded, conflictOf, hostOf, judge } from './judge.ts';
+import { type AcceptedFrom, creationOf, fromOf, lineRequestId, problemOf } from './request.ts';
 import { identitiesOf, isSameMachine, traitsOf, unicastMac } from './traits.ts';
 import { type KeptMachine, type KnownHost, type World, WorldReader } from './world.ts';
-
-/** Where a host that was accepted comes from. */
-export interface AcceptedFrom {
-  readonly actor: string;
-  readonly cause: string;
-  readonly identity: SystemIdentity | undefined;
-}
 
 export interface DiscoveryDependencies {
   readonly store: StateStore;
@@ -58,10 +48,6 @@ const machinesMaxDefault = 256;
 /** Boots of unknown machines that an agent has under way at once, and lets begin in an hour. */
 const bootsMax = 64;
 const bootsPerHourMax = 512;
-/** Boot MACs of one host. */
-const bootMacsMax = 16;
-const addressCharsMax = 64;
-const idCharsMax = 64;
 /** Compare-and-sets that one change may lose. */
 const roundsMax = 8;
 const resyncMsMin = 10_000;
@@ -330,7 +316,7 @@ export class Discovery {
     await writeRecord(this.#deps, schema, key, facts, kept?.revision ?? 'absent');
   }
 
-  /** Lines whose host was made before a crash, and what the others say (R2: only when it differs). */
+  /** Lines whose host was made before a crash, and what the others say (R2: if it differs). */
   async #markTaken(world: World): Promise<void> {
     for (const line of world.expected) {
       const { expected, id } = line;
@@ -413,49 +399,6 @@ function machinesMaxOf(policy: { readonly machinesMax?: number | undefined } | u
   return policy?.machinesMax ?? machinesMaxDefault;
 }
 
-/** Under which the host of a line of the manifest is made. */
-function lineRequestId(expectedUid: string): string {
-  return `expected.${expectedUid}`;
-}
-
 function isMoveRemark(remark: string): boolean {
   return remark.startsWith('it was in ');
-}
-
-/** Why a finding cannot be taken in whatever is listed. */
-function problemOf({ id, bootMac, inventory, bmcAddress }: agent.Discovered): string | undefined {
-  if (id === '' || id.length > idCharsMax) return 'the finding has no usable id';
-  if (unicastMac(bootMac) === undefined) return `${JSON.stringify(bootMac)} is no MAC address`;
-  if (inventory === undefined) return 'the finding has no inventory';
-  return bmcAddress.length > addressCharsMax ? 'the BMC address is too long' : undefined;
-}
-
-function fromOf({ machine }: KeptMachine, actor: string, cause: string): AcceptedFrom {
-  return { actor, cause, identity: machine.inventory?.system };
-}
-
-function creationOf(
-  kept: KeptMachine,
-  { hostId, labels, spec }: Acceptance,
-  requestId: string,
-  validateOnly: boolean,
-): CreateHostRequest {
-  return create(CreateHostRequestSchema, {
-    hostId,
-    host: { labels: { ...labels }, spec: completed(spec, kept) },
-    requestId,
-    validateOnly,
-  });
-}
-
-/** The spec with what the machine itself says, where it says nothing. */
-function completed(spec: HostSpec | undefined, { machine, traits }: KeptMachine): HostSpec {
-  const made = spec === undefined ? create(HostSpecSchema) : clone(HostSpecSchema, spec);
-  if (made.rack === '') made.rack = machine.rack;
-  if (made.bootMacs.length === 0) {
-    const others = traits.macs.filter((mac) => mac !== machine.bootMac);
-    made.bootMacs = [machine.bootMac, ...others].slice(0, bootMacsMax);
-  }
-  if (made.bmc !== undefined && made.bmc.address === '') made.bmc.address = machine.bmcAddress;
-  return made;
 }

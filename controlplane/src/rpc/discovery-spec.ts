@@ -66,8 +66,8 @@ function patternProblem(pattern: string): string | undefined {
   const filled = placeholders.reduce((text, each) => text.replaceAll(each, '1'), pattern);
   const problem = idProblem(filled);
   if (pattern === '' || problem !== undefined) {
-    const example = 'node-{serial}';
-    return `is ${quote(pattern)}; it must be an id with ${placeholders.join(', ')}, as "${example}"`;
+    const wanted = `must be an id with ${placeholders.join(', ')}, as "node-{serial}"`;
+    return `is ${quote(pattern)}; it ${wanted}`;
   }
   if (pattern.includes('{serial}') || pattern.includes('{mac}')) return undefined;
   return `is ${quote(pattern)}; it must have {serial} or {mac}, so that each machine gets its own`;

@@ -1,4 +1,4 @@
-/** DiscoveryService: machines that netbooted and are no hosts, and the manifest of those to come. */
+/** DiscoveryService: machines that netbooted and are no hosts, and the manifest of others. */
 import { clone, create, equals, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {

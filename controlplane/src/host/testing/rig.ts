@@ -26,9 +26,9 @@ import {
   type StateStore,
   storeKey,
 } from '@rackwright/store';
-import { defaultSessionTiming } from '../../agents/rack-session.ts';
 import { createSessionRegistry, type SessionRegistry } from '../../agents/registry.ts';
 import { type AgentService, createAgentService } from '../../agents/service.ts';
+import { defaultSessionTiming } from '../../agents/timing.ts';
 import { Hosts, type HostsDependencies } from '../reconcile.ts';
 import { reservedValues } from '../reservations.ts';
 import { defaultTiming } from '../timing.ts';

@@ -1,0 +1,11 @@
+/** How often a session beats, and for how long it may be worked on without a beat. */
+export interface SessionTiming {
+  readonly heartbeatIntervalMs: number;
+  /** How long the agent may begin destructive work after a heartbeat that was answered (R11). */
+  readonly leaseDurationMs: number;
+}
+
+export const defaultSessionTiming: SessionTiming = Object.freeze({
+  heartbeatIntervalMs: 3_000,
+  leaseDurationMs: 15_000,
+});

@@ -1,0 +1,73 @@
+/** What is asked of CreateHost for a discovered machine, and what a finding must say. Pure. */
+import { clone, create } from '@bufbuild/protobuf';
+import {
+  type agent,
+  type CreateHostRequest,
+  CreateHostRequestSchema,
+  type HostSpec,
+  HostSpecSchema,
+  type SystemIdentity,
+} from '@rackwright/api';
+import type { Acceptance } from './judge.ts';
+import { unicastMac } from './traits.ts';
+import type { KeptMachine } from './world.ts';
+
+/** Boot MACs of one host. */
+const bootMacsMax = 16;
+const addressCharsMax = 64;
+const idCharsMax = 64;
+
+/** Where a host that was accepted comes from. */
+export interface AcceptedFrom {
+  readonly actor: string;
+  readonly cause: string;
+  readonly identity: SystemIdentity | undefined;
+}
+
+/** Under which the host of a line of the manifest is made. */
+export function lineRequestId(expectedUid: string): string {
+  return `expected.${expectedUid}`;
+}
+
+/** Why a finding cannot be taken in whatever is listed. */
+export function problemOf({
+  id,
+  bootMac,
+  inventory,
+  bmcAddress,
+}: agent.Discovered): string | undefined {
+  if (id === '' || id.length > idCharsMax) return 'the finding has no usable id';
+  if (unicastMac(bootMac) === undefined) return `${JSON.stringify(bootMac)} is no MAC address`;
+  if (inventory === undefined) return 'the finding has no inventory';
+  return bmcAddress.length > addressCharsMax ? 'the BMC address is too long' : undefined;
+}
+
+export function fromOf({ machine }: KeptMachine, actor: string, cause: string): AcceptedFrom {
+  return { actor, cause, identity: machine.inventory?.system };
+}
+
+export function creationOf(
+  kept: KeptMachine,
+  { hostId, labels, spec }: Acceptance,
+  requestId: string,
+  validateOnly: boolean,
+): CreateHostRequest {
+  return create(CreateHostRequestSchema, {
+    hostId,
+    host: { labels: { ...labels }, spec: completed(spec, kept) },
+    requestId,
+    validateOnly,
+  });
+}
+
+/** The spec with what the machine itself says, where it says nothing. */
+function completed(spec: HostSpec | undefined, { machine, traits }: KeptMachine): HostSpec {
+  const made = spec === undefined ? create(HostSpecSchema) : clone(HostSpecSchema, spec);
+  if (made.rack === '') made.rack = machine.rack;
+  if (made.bootMacs.length === 0) {
+    const others = traits.macs.filter((mac) => mac !== machine.bootMac);
+    made.bootMacs = [machine.bootMac, ...others].slice(0, bootMacsMax);
+  }
+  if (made.bmc !== undefined && made.bmc.address === '') made.bmc.address = machine.bmcAddress;
+  return made;
+}
