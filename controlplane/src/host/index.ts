@@ -2,6 +2,7 @@
 export { accessTo } from './bmc-access.ts';
 export { displayOf } from './display.ts';
 export { explainRack } from './explain-rack.ts';
+export { explainEndedRun, howItEnded } from './explain-run.ts';
 export { fenceHold } from './fence-hold.ts';
 export { changeAbandoned, fencesAround, hostsFencedBy } from './fences.ts';
 export { fleetKey } from './followed.ts';
@@ -40,5 +41,6 @@ export type {
   WorkflowStep,
 } from './types.ts';
 export type { UsualTimes } from './usual.ts';
+export type { PendingWait } from './waiting.ts';
 export { settleMs } from './wake.ts';
 export type { CallWebhook, WebhookOrder } from './webhook-order.ts';

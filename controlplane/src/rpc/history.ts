@@ -2,7 +2,6 @@
 
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
-  ApiFailure,
   type BoundService,
   bind,
   type DiffHostRequest,
@@ -10,6 +9,7 @@ import {
   invalidArgument,
 } from '@rackwright/api';
 import { diffHosts } from './host-diff.ts';
+import { explainRun, getHostRun, listHostRuns } from './host-runs.ts';
 import type { RpcDependencies } from './ports.ts';
 import { hostAt } from './timeline.ts';
 
@@ -17,9 +17,9 @@ import { hostAt } from './timeline.ts';
 export function createHistoryService(deps: RpcDependencies): BoundService {
   return bind(HistoryService, {
     diffHost: (request) => diffHost(deps, request),
-    getHostRun: notServed,
-    listHostRuns: notServed,
-    explainRun: notServed,
+    getHostRun: ({ name }) => getHostRun(deps, name),
+    listHostRuns: (request) => listHostRuns(deps, request),
+    explainRun: ({ name }) => explainRun(deps, name),
   });
 }
 
@@ -36,12 +36,4 @@ async function diffHost(deps: RpcDependencies, request: DiffHostRequest) {
     fromRevision: BigInt(before.revision),
     toRevision: BigInt(after.revision),
   };
-}
-
-function notServed(): never {
-  throw new ApiFailure({
-    kind: 'unimplemented',
-    message: 'Runs of a host are not served by this version.',
-    reason: 'UNIMPLEMENTED',
-  });
 }

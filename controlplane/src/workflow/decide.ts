@@ -11,7 +11,7 @@
  */
 import { equals } from '@bufbuild/protobuf';
 import { type Run, RunPhase, WorkflowRunState, store as wire } from '@rackwright/api';
-import { heldBy } from '../host/index.ts';
+import { heldBy, type PendingWait } from '../host/index.ts';
 import { parseWorkflowRunName, type WorkflowId, workflowName } from './names.ts';
 import {
   dropRuns,
@@ -127,7 +127,7 @@ function ofPending(
     const { TIMED_OUT } = WorkflowRunState;
     return write(record, endedBy(record, TIMED_OUT, failure, around.nowMs));
   }
-  const wait = (reason: string, message: string): Action =>
+  const wait = (reason: PendingWait, message: string): Action =>
     write(record, waitFor(record, reason, message, around.nowMs));
   if (record.workflow?.spec?.disabled === true) {
     return wait('disabled', `${workflowName(id)} is disabled; enable it to let this run start`);

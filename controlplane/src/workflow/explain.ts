@@ -10,13 +10,17 @@ import {
   WorkflowRunState,
   type store as wire,
 } from '@rackwright/api';
+import { explainEndedRun, howItEnded, type PendingWait, type UsualTimes } from '../host/index.ts';
 import { type WorkflowId, workflowName } from './names.ts';
 import { latestRun } from './record.ts';
 import { presentRunOf, presentWorkflow, type ViewSource } from './view.ts';
 
 /** What an explanation is made from. */
 export interface ExplainSource extends ViewSource {
-  readonly hosts: { explain(hostId: string): Promise<Explanation | undefined> };
+  readonly hosts: {
+    explain(hostId: string): Promise<Explanation | undefined>;
+    usualOf(hostId: string): Promise<UsualTimes>;
+  };
 }
 
 export async function explainWorkflow(
@@ -33,14 +37,14 @@ export async function explainWorkflow(
       return explainPending(id, run);
     case WorkflowRunState.RUNNING: {
       const ofHost = await source.hosts.explain(id.hostId);
-      if (ofHost === undefined) return explainEnded(id, run);
+      if (ofHost === undefined) return explainEnded(id, run, host);
       const told = clone(ExplanationSchema, ofHost);
       told.subject = subject;
       told.headline = `run ${run.number}: ${ofHost.headline}`;
       return told;
     }
     default:
-      return explainEnded(id, run);
+      return explainEnded(id, run, host, await source.hosts.usualOf(id.hostId));
   }
 }
 
@@ -60,7 +64,7 @@ async function explainIdle(
     causes,
     unblock: [
       ...(spec?.disabled === true ? [`enable it: rackwright workflow enable ${ids}`] : []),
-      ...(notRunnable === '' ? [] : adviceFor('template', id)),
+      ...(notRunnable === '' ? [] : templateAdvice(id)),
       `run it: rackwright workflow run ${ids}`,
     ],
   });
@@ -68,15 +72,15 @@ async function explainIdle(
 
 function explainPending(id: WorkflowId, run: WorkflowRun): Explanation {
   const { waiting, deadline } = run;
-  const reason = waiting?.reason ?? '';
+  const told = tellPending(waiting?.reason ?? '', id);
   return create(ExplanationSchema, {
     subject: workflowName(id),
     headline: `run ${run.number} is pending: it has been accepted and has not started`,
     causes: waiting === undefined ? [] : [causeOf(waiting.message, waiting.since)],
-    blocker: blockers[reason] ?? reason,
+    blocker: told.blocker,
     ...(waiting?.since === undefined ? {} : { since: waiting.since }),
     ...(deadline === undefined ? {} : { deadline }),
-    unblock: adviceFor(reason, id),
+    unblock: [...told.unblock],
     lastEvidence: `asked for by ${run.requestedBy}`,
   });
 }
@@ -85,47 +89,72 @@ function causeOf(text: string, since: NonNullable<WorkflowRun['waiting']>['since
   return since === undefined ? { text } : { text, since };
 }
 
-const blockers: Readonly<Record<string, string>> = {
-  template: 'its template',
-  disabled: 'its switch',
-  run: 'the run that holds the host',
-  host: 'the host, which refuses it now',
-};
-
-function adviceFor(reason: string, { hostId, templateId }: WorkflowId): string[] {
-  const ids = `${hostId} ${templateId}`;
-  const cancel = `or cancel it: rackwright workflow cancel ${ids}`;
-  switch (reason) {
-    case 'template':
-      return [
-        `correct the template: rackwright template update ${templateId} -f FILE`,
-        `or what it is given: rackwright workflow update ${ids} --var NAME=VALUE`,
-        cancel,
-      ];
-    case 'disabled':
-      return [`enable it: rackwright workflow enable ${ids}`, cancel];
-    case 'run':
-      return [`see what holds the host: rackwright host explain ${hostId}`, cancel];
-    case 'host':
-      return [`do what the host asks for: rackwright host explain ${hostId}`, cancel];
-    default:
-      return ['nothing: it starts by itself'];
-  }
+interface ToldOfPending {
+  readonly blocker: string;
+  readonly unblock: readonly string[];
 }
 
-function explainEnded(id: WorkflowId, run: WorkflowRun): Explanation {
-  const word = endings[run.state] ?? 'ended';
+/** Everything that a run can wait for before a host carries it. */
+export const pendingCells: { readonly [W in PendingWait]: (id: WorkflowId) => ToldOfPending } = {
+  template: (id) => ({
+    blocker: 'its template',
+    unblock: [...templateAdvice(id), cancelAdvice(id)],
+  }),
+  disabled: (id) => ({
+    blocker: 'its switch',
+    unblock: [
+      `enable it: rackwright workflow enable ${id.hostId} ${id.templateId}`,
+      cancelAdvice(id),
+    ],
+  }),
+  run: (id) => ({
+    blocker: 'the run that holds the host',
+    unblock: [`see what holds the host: rackwright host explain ${id.hostId}`, cancelAdvice(id)],
+  }),
+  host: (id) => ({
+    blocker: 'the host, which refuses it now',
+    unblock: [`do what the host asks for: rackwright host explain ${id.hostId}`, cancelAdvice(id)],
+  }),
+};
+
+function tellPending(reason: string, id: WorkflowId): ToldOfPending {
+  if (Object.hasOwn(pendingCells, reason)) return pendingCells[reason as PendingWait](id);
+  return { blocker: reason, unblock: ['nothing: it starts by itself'] };
+}
+
+function templateAdvice({ hostId, templateId }: WorkflowId): string[] {
+  return [
+    `correct the template: rackwright template update ${templateId} -f FILE`,
+    `or what it is given: rackwright workflow update ${hostId} ${templateId} --var NAME=VALUE`,
+  ];
+}
+
+function cancelAdvice({ hostId, templateId }: WorkflowId): string {
+  return `or cancel it: rackwright workflow cancel ${hostId} ${templateId}`;
+}
+
+/** What the host's run says of its end; of a run that no host has carried, its own words. */
+function explainEnded(
+  id: WorkflowId,
+  run: WorkflowRun,
+  host: wire.HostRecord,
+  usual?: UsualTimes,
+): Explanation {
   const { error } = run;
+  const carrier = run.run !== undefined && run.run.steps.length > 0 ? run.run : undefined;
   const texts = error === undefined ? [] : [error.message, error.detail].filter((each) => each);
+  const ownWords = `${endings[run.state] ?? 'ended'}${error === undefined ? '' : `: ${error.type}`}`;
   const again = `run it again: rackwright workflow run ${id.hostId} ${id.templateId}`;
-  return create(ExplanationSchema, {
-    subject: workflowName(id),
-    headline: `run ${run.number} ${word}${error === undefined ? '' : `: ${error.type}`}`,
-    causes: texts.map((text) => ({ text })),
-    ...(run.endTime === undefined ? {} : { since: run.endTime }),
-    unblock: run.state === WorkflowRunState.SUCCEEDED ? [] : [again],
-    lastEvidence: lastStep(run),
-  });
+  const told =
+    carrier === undefined
+      ? create(ExplanationSchema, { causes: texts.map((text) => ({ text })) })
+      : explainEndedRun(host, carrier, usual);
+  told.subject = workflowName(id);
+  told.headline = `run ${run.number} ${carrier === undefined ? ownWords : howItEnded(carrier)}`;
+  if (run.endTime !== undefined) told.since = run.endTime;
+  if (run.state === WorkflowRunState.SUCCEEDED) told.unblock = [];
+  else if (told.unblock.length === 0) told.unblock = [again];
+  return told;
 }
 
 const endings: Readonly<Record<number, string>> = {
@@ -134,11 +163,3 @@ const endings: Readonly<Record<number, string>> = {
   [WorkflowRunState.TIMED_OUT]: 'timed out',
   [WorkflowRunState.CANCELLED]: 'was cancelled',
 };
-
-/** The last words of the step that ran last. */
-function lastStep({ run }: WorkflowRun): string {
-  const ran = run?.steps.findLast(({ attempt }) => attempt > 0);
-  if (ran === undefined) return '';
-  const said = ran.exit?.lastOutput.trim() || ran.error;
-  return `${ran.title || ran.name}${said === '' ? '' : `: ${said}`}`;
-}

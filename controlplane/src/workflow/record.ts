@@ -23,6 +23,7 @@ import {
   WorkflowStatusSchema,
   store as wire,
 } from '@rackwright/api';
+import type { PendingWait } from '../host/index.ts';
 import type { WorkflowId } from './names.ts';
 import { workflowRunName } from './names.ts';
 
@@ -123,7 +124,7 @@ export function withRequestId(record: wire.WorkflowRecord, requestId: string): w
 /** The pending run waits; since when stays as long as it waits for the same. */
 export function waitFor(
   record: wire.WorkflowRecord,
-  reason: string,
+  reason: PendingWait,
   message: string,
   nowMs: number,
 ): wire.WorkflowRecord {
