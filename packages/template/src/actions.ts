@@ -121,10 +121,16 @@ const file: ActionKind = {
     const known = ['path', 'content', 'encoding', 'mode', 'disk', ...onDisk];
     const fields = mapWith(place, known, 'path', 'content');
     const isOnDisk = fields.has('disk');
+    const { problems } = place.reading;
     for (const name of onDisk) {
       const field = fields.get(name);
-      if (field === undefined || isOnDisk) continue;
-      place.reading.problems.add(field.at, field.path, 'goes with disk only; name the disk too');
+      if (field !== undefined && !isOnDisk) {
+        problems.add(field.at, field.path, 'goes with disk only; name the disk too');
+      }
+      const disk = fields.get('disk');
+      if (field === undefined && disk !== undefined) {
+        problems.add(disk.at, disk.path, `goes with ${onDisk.join(' and ')}; ${name} is missing`);
+      }
     }
     const encodingField = fields.get('encoding');
     const encoding =
@@ -255,7 +261,7 @@ interface Names {
 const environment: Names = {
   max: environmentMax,
   pattern: environmentName,
-  wanted: 'letters, digits and "_", not beginning with a digit',
+  wanted: 'letters, digits and "_", and begins neither with a digit nor with RACKWRIGHT_',
 };
 
 /** The fields of an action that is a map; those that must be there are asked for. */

@@ -10,9 +10,12 @@ import {
 import { quoted } from './problems.ts';
 import type { TextCheck } from './text.ts';
 
-const registry = '[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\\d{1,5})?';
-const repository = '(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+';
-const pinned = new RegExp(`^${registry}${repository}@sha256:[0-9a-f]{64}$`);
+const domain = '[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?';
+/** With a dot or a port, or this very machine: else it would be taken for a part of the name. */
+const registry = `(?:${domain}:\\d{1,5}|(?=[^/:]*\\.)${domain}|localhost)`;
+const repository = '(?:/[a-z0-9]+(?:(?:\\.|__?|-+)[a-z0-9]+)*)+';
+const tag = '(?::[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?';
+const pinned = new RegExp(`^${registry}${repository}${tag}@sha256:[0-9a-f]{64}$`);
 
 export const imageProblem: TextCheck = (text) => {
   if (text.length <= imageCharsMax && pinned.test(text)) return undefined;
@@ -21,12 +24,14 @@ export const imageProblem: TextCheck = (text) => {
   return `must name the image by digest, for a tag can change: ${wanted}`;
 };
 
+const partBytesMax = 255;
+
 export const pathProblem: TextCheck = (text) => {
   const parts = text.split('/');
   const isPlain = text.startsWith('/') && !text.endsWith('/') && text.length <= pathCharsMax;
-  if (isPlain && !parts.includes('..') && !parts.includes('.') && !/[\r\n]/.test(text)) {
-    return undefined;
-  }
+  const isWrong = (part: string) =>
+    part === '.' || part === '..' || new TextEncoder().encode(part).byteLength > partBytesMax;
+  if (isPlain && !parts.some(isWrong) && !/[\r\n]/.test(text)) return undefined;
   return `must be the whole path of a file, without ".." and up to ${pathCharsMax} characters`;
 };
 
@@ -34,7 +39,7 @@ export const directoryProblem: TextCheck = (text) =>
   text === '/' ? undefined : pathProblem(text)?.replace('a file', 'a folder');
 
 export const modeProblem: TextCheck = (text) =>
-  /^0[0-7]{3}$/.test(text) ? undefined : 'must be a mode in octal digits, as "0644"';
+  /^0[0-7]{3,4}$/.test(text) ? undefined : 'must be a mode in octal digits, as "0644"';
 
 export const diskProblem: TextCheck = (text) =>
   /^[^\s/]{1,64}$/.test(text)
@@ -76,6 +81,7 @@ export const lineProblem: TextCheck = (text) =>
 
 export const waitProblem: TextCheck = (text) => durationProblem(text, waitSecondsMax);
 
-export const environmentName = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+/** What begins with RACKWRIGHT_ is set by the runner. */
+export const environmentName = /^(?!RACKWRIGHT_)[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 export const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/;
 export const argumentName = /^[a-z][A-Za-z0-9_]{0,62}$/;

@@ -142,8 +142,17 @@ describe('a template is refused, with line, column and what would be right', () 
       '2:47 steps[0].file.partition: goes with disk only; name the disk too',
     ],
     [
-      'file: { path: /a, content: "", disk: D, partition: 0 }',
+      'file: { path: /a, content: "", disk: D, filesystem: xfs, partition: 0 }',
       expect.stringMatching(/must be the number of a partition, 1 to 128/),
+    ],
+    [
+      'file: { path: /a, content: "", disk: D, partition: 1 }',
+      '2:47 steps[0].file.disk: goes with partition and filesystem; filesystem is missing',
+    ],
+    ['script: x, environment: { RACKWRIGHT_X: y }', expect.stringMatching(/is no name here/)],
+    [
+      `command: { image: "tools/check@sha256:${'0a'.repeat(32)}" }`,
+      expect.stringMatching(/is no image reference; it has the form registry/),
     ],
     ['power: up', '2:23 steps[0].power: must be one of off, on, reboot, disk, not "up"'],
     [

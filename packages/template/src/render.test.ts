@@ -59,6 +59,7 @@ steps:
       content: "{{ host.id }}\\n"
       disk: "{{ host.disks[0].serial }}"
       partition: 2
+      filesystem: ext4
 handlers:
   - { name: tidy-up, script: "rm -f /run/x" }
 `;
@@ -114,6 +115,7 @@ describe('a template that is rendered', () => {
         mode: '0644',
         disk: 'D1',
         partition: '2',
+        filesystem: 'ext4',
       },
       destructive: true,
     });
@@ -260,6 +262,10 @@ steps:
   - { name: a, command: { image: "{{ vars.image }}" } }
   - { name: b, wait: "{{ vars.wait }}" }
 `;
+    for (const image of ['r.example/a', 'localhost/a_b', 'r:5000/a/b--c:1.2', 'a.b:80/x__y.z']) {
+      const pinned = scopeOf({ image: `${image}@sha256:${digest}` });
+      expect(problemsOf(source, pinned)).toEqual([expect.stringMatching(/^4:22 /)]);
+    }
     expect(problemsOf(source, scopeOf({ image: 'a/b:latest' }))).toEqual([
       expect.stringMatching(/^3:34 steps\[0\]\.command\.image: must name the image by digest/),
       expect.stringMatching(/^4:22 steps\[1\]\.wait: must be a time as "90s", "5m" or "2h"/),
