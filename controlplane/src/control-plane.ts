@@ -24,6 +24,7 @@ import {
   type Log,
   type Random,
   randomId,
+  type WebClient,
 } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import { createAgentService, createSessionRegistry, StepLogs } from './agents/index.ts';
@@ -41,7 +42,7 @@ import {
 import { PlanSweeper } from './plan/index.ts';
 import { startRetentionSweep } from './retention/index.ts';
 import { createHost, createOperatorServices, type OperatorServices } from './rpc/index.ts';
-import { createWorkflowParts } from './workflow/index.ts';
+import { createWebhookCaller, createWorkflowParts } from './workflow/index.ts';
 
 /** The world as the control plane needs it. */
 export interface Platform {
@@ -50,6 +51,8 @@ export interface Platform {
   readonly disk: Disk;
   readonly log: Log;
   readonly crashPoint: CrashPoint;
+  /** Absent: the webhooks of templates are not called, and their steps fail. */
+  readonly webClient?: WebClient;
   /** Opens the store that the configuration names. */
   readonly openStore: () => Promise<StateStore>;
 }
@@ -95,6 +98,10 @@ export async function startControlPlane(
   }
 }
 
+function callsWebhooks({ clock, log, webClient: web }: Platform) {
+  return web === undefined ? {} : { callWebhook: createWebhookCaller({ web, clock, log }) };
+}
+
 async function startServices(
   config: ControlPlaneConfig,
   platform: Platform,
@@ -113,6 +120,7 @@ async function startServices(
     replicaId,
     timing: config.engine,
     resyncIntervalMs: config.resyncIntervalMs,
+    ...callsWebhooks(platform),
     signStatement: (statement) => signBytes(statement, identity.erasure.privateKeyPem),
     openCredential: (record) => identity.secrets.open(record),
   });

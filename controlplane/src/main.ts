@@ -13,6 +13,7 @@ import {
   nodeDisk,
   nodeLog,
   nodeRandom,
+  nodeWebClient,
 } from '@rackwright/platform/node';
 import { type ControlPlaneConfig, parseConfig } from './config.ts';
 import { type ControlPlane, identityFolder, startControlPlane } from './control-plane.ts';
@@ -54,6 +55,7 @@ async function start(argv: string[]): Promise<{ controlPlane: ControlPlane; log:
       random,
       disk,
       log,
+      webClient: nodeWebClient(),
       crashPoint: makeCrashPoint(config.crashAt),
       openStore: () =>
         openStore(config.store, {

@@ -21,3 +21,4 @@ export { draftOf, keptRuns, latestRun } from './record.ts';
 export { renderRun, type TemplateText } from './rendering.ts';
 export { changeWorkflow, createWorkflow, runWorkflow } from './requests.ts';
 export { presentRunOf, presentWorkflow } from './view.ts';
+export { createWebhookCaller } from './webhook.ts';

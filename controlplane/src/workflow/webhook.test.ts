@@ -1,0 +1,226 @@
+import type { Clock, Log, WebOutcome, WebRequest } from '@rackwright/platform';
+import { WebBroken } from '@rackwright/platform';
+import { describe, expect, test } from 'vitest';
+import type { CallResult } from '../host/index.ts';
+import { createWebhookCaller, webhookRequest } from './webhook.ts';
+
+const id = 'uid/7/2/1';
+const url = 'https://hooks.example.org/rack/x?token=1';
+
+const quiet: Log = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  child: () => quiet,
+};
+
+interface Page {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly parts?: readonly string[];
+  readonly breaks?: boolean;
+}
+
+function answered({ status, headers = {}, parts = [], breaks = false }: Page): WebOutcome {
+  async function* body() {
+    for (const part of parts) yield new TextEncoder().encode(part);
+    if (breaks) throw new WebBroken('cut');
+  }
+  return { kind: 'answered', status, headers, body: body(), close: () => {} };
+}
+
+/** A caller whose requests are answered by the test, one after the other. */
+function setUp() {
+  const sent: { request: WebRequest; answer: (outcome: WebOutcome) => void }[] = [];
+  const timers: { delayMs: number; callback: () => void }[] = [];
+  const clock: Clock = {
+    nowMs: () => 1_000_000,
+    suspendAwareMs: () => 0,
+    after: (delayMs, callback) => {
+      timers.push({ delayMs, callback });
+      return () => {};
+    },
+  };
+  const send = (request: WebRequest, _: unknown, signal?: AbortSignal): Promise<WebOutcome> =>
+    new Promise((resolve) => {
+      sent.push({ request, answer: resolve });
+      signal?.addEventListener('abort', () => resolve({ kind: 'cancelled' }));
+    });
+  const callWebhook = createWebhookCaller({ web: { send }, clock, log: quiet });
+  const results: CallResult[] = [];
+  const ask = (given: Record<string, string> = { url }, changes = {}) => {
+    const order = { id, arguments: given, deadlineMs: 2_000_000, ...changes };
+    callWebhook(order, async (result) => void results.push(result));
+  };
+  const settle = async () => {
+    for (let turn = 0; turn < 1_000; turn += 1) await Promise.resolve();
+    return results.at(-1);
+  };
+  return { ask, callWebhook, results, sent, settle, timers };
+}
+
+async function resultOf(outcome: WebOutcome): Promise<CallResult | undefined> {
+  const { ask, sent, settle } = setUp();
+  ask();
+  sent[0]?.answer(outcome);
+  return settle();
+}
+
+describe('a webhook', () => {
+  test('is sent its body, under the id of the attempt', () => {
+    const { ask, sent } = setUp();
+    const headers = '{"Authorization":"Bearer x","X-Name":"h1"}';
+    ask({ url, method: 'PUT', body: '{"host":"h1"}', headers });
+    expect(sent[0]?.request).toMatchObject({ method: 'PUT', url });
+    expect(Buffer.from(sent[0]?.request.body ?? '').toString()).toBe('{"host":"h1"}');
+    expect(sent[0]?.request.headers).toEqual({
+      'content-type': 'application/json',
+      authorization: 'Bearer x',
+      'x-name': 'h1',
+      'idempotency-key': id,
+      'user-agent': 'rackwright',
+    });
+  });
+
+  test('is posted a text as a text', () => {
+    const { ask, sent } = setUp();
+    ask({ url, body: 'h1 is done' });
+    expect(sent[0]?.request).toMatchObject({
+      method: 'POST',
+      headers: { 'content-type': 'text/plain; charset=utf-8' },
+    });
+  });
+
+  test.each([200, 201, 204, 299])(
+    'that answers %i is done, and what it said is kept',
+    async (status) => {
+      const result = await resultOf(answered({ status, parts: ['one\n', 'two \u0007words'] }));
+      expect(result).toMatchObject({
+        kind: 'complete',
+        output: {
+          exit: { code: status, outputBytes: 14n, lastOutput: 'one\ntwo words' },
+          tail: new Uint8Array(Buffer.from('one\ntwo \u0007words')),
+        },
+      });
+    },
+  );
+
+  test.each([400, 401, 403, 404, 410, 422])('that answers %i has failed', async (status) => {
+    const result = await resultOf(answered({ status, parts: ['no such host'] }));
+    expect(result).toMatchObject({
+      kind: 'failed',
+      type: 'exitCode',
+      message: `https://hooks.example.org answered ${status}: no such host`,
+      output: { exit: { code: status } },
+    });
+  });
+
+  test.each([408, 425, 429, 500, 502, 503, 599])(
+    'that answers %i is called again',
+    async (status) => {
+      expect(await resultOf(answered({ status }))).toMatchObject({ kind: 'transientError' });
+    },
+  );
+
+  test('that redirects is not followed', async () => {
+    const headers = { location: 'https://evil.example.org/x' };
+    expect(await resultOf(answered({ status: 307, headers }))).toMatchObject({
+      kind: 'failed',
+      message: expect.stringContaining('redirects to https://evil.example.org (307)'),
+    });
+  });
+
+  test.each<WebOutcome>([
+    { kind: 'unreachable', message: 'nobody', mayHaveArrived: true },
+    { kind: 'untrusted', message: 'self-signed' },
+    { kind: 'noHttp', message: 'noise' },
+  ])('that cannot be heard ($kind) is called again', async (outcome) => {
+    const result = await resultOf(outcome);
+    expect(result).toMatchObject({ kind: 'transientError' });
+    // Paths and queries may be secrets.
+    expect(JSON.stringify(result, (_, value) => String(value))).not.toContain('token');
+  });
+
+  test('that breaks off within its words has done what its status says', async () => {
+    const page = answered({ status: 200, parts: ['half'], breaks: true });
+    expect(await resultOf(page)).toMatchObject({
+      kind: 'complete',
+      output: { exit: { code: 200 } },
+    });
+  });
+
+  test('that talks without end is cut', async () => {
+    const page = answered({ status: 200, parts: Array(100).fill('x'.repeat(1_000)) });
+    const result = await resultOf(page);
+    const { output } = result?.kind === 'complete' ? result : { output: undefined };
+    expect(output?.tail.length).toBe(64 * 1024);
+    expect(output?.exit.lastOutput.length).toBe(512);
+  });
+
+  test('that does not answer is given up after a minute, or when its step is over', async () => {
+    const { ask, timers, settle } = setUp();
+    ask();
+    expect(timers.map(({ delayMs }) => delayMs)).toEqual([60_000]);
+    timers[0]?.callback();
+    expect(await settle()).toMatchObject({
+      kind: 'transientError',
+      message: 'https://hooks.example.org did not answer in 60 s',
+    });
+    ask({ url }, { deadlineMs: 1_000_500 });
+    expect(timers.at(-1)?.delayMs).toBe(500);
+    const late = setUp();
+    late.ask({ url }, { deadlineMs: 1_000_000 });
+    expect(await late.settle()).toMatchObject({ kind: 'transientError' });
+    expect(late.sent).toEqual([]);
+  });
+});
+
+test('a call that is under way is not made twice, and may be made again afterwards', async () => {
+  const { ask, sent, settle } = setUp();
+  ask();
+  ask();
+  expect(sent).toHaveLength(1);
+  sent[0]?.answer(answered({ status: 503 }));
+  await settle();
+  ask();
+  expect(sent).toHaveLength(2);
+});
+
+test('a call whose result was not recorded may be asked for again', async () => {
+  const { callWebhook, sent, settle } = setUp();
+  const order = { id, arguments: { url }, deadlineMs: 2_000_000 };
+  callWebhook(order, () => Promise.reject(new Error('the store is away')));
+  sent[0]?.answer(answered({ status: 200 }));
+  await settle();
+  callWebhook(order, async () => {});
+  expect(sent).toHaveLength(2);
+});
+
+test('calls at once are bounded; who comes too much waits', async () => {
+  const { ask, sent, settle } = setUp();
+  for (let count = 0; count < 65; count += 1) ask({ url }, { id: `uid/${count}/0/1` });
+  expect(sent).toHaveLength(64);
+  expect(await settle()).toMatchObject({ kind: 'transientError' });
+});
+
+test.each([
+  [{ method: 'GET' }, 'method: "GET" is neither POST nor PUT'],
+  [{ url: 'hooks' }, 'url: must begin'],
+  [{ headers: '[]' }, 'headers: must be a JSON object'],
+  [{ headers: '{"a":1}' }, 'headers: a must be'],
+  [{ headers: '{"a":"x\\r\\ny: z"}' }, 'headers: a must be'],
+  [{ headers: '{"a b":"x"}' }, 'headers: has a name that is none'],
+  [{ headers: '{"Host":"x"}' }, 'headers: host is set by us'],
+  [{ headers: '{"Idempotency-Key":"x"}' }, 'headers: idempotency-key is set by us'],
+  [{ headers: '{"Transfer-Encoding":"x"}' }, 'headers: transfer-encoding is set by us'],
+  [{ body: 'x'.repeat(65_537) }, 'body: has 65537 bytes'],
+])('refuses %o', async (changes, words) => {
+  const given: Record<string, string> = { url, ...changes };
+  const order = { id, arguments: given, deadlineMs: 2_000_000 };
+  expect(webhookRequest(order)).toContain(words);
+  const { ask, sent, settle } = setUp();
+  ask(given);
+  expect(await settle()).toMatchObject({ kind: 'failed', type: 'invalidArgument' });
+  expect(sent).toEqual([]);
+});

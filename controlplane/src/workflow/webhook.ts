@@ -1,0 +1,202 @@
+/**
+ * Makes the calls of webhook steps. Whether one may be made at all was decided before
+ * (`steps/reach.ts`); what follows from its result is the host engine's.
+ *
+ * Invariants:
+ * 1. The receiver sees the id of the attempt as `Idempotency-Key`: of a call that is made again,
+ *    because nobody can tell whether it arrived, it can know the first one.
+ * 2. A redirect is not followed: what was allowed is the URL, not wherever its receiver points.
+ * 3. Time, request, answer and calls at once are bounded; what is sent is logged nowhere.
+ */
+import { create } from '@bufbuild/protobuf';
+import { StepExitSchema } from '@rackwright/api';
+import type { Clock, Log, WebAnswer, WebClient, WebRequest } from '@rackwright/platform';
+import type { CallOutput, CallResult, CallWebhook, WebhookOrder } from '../host/index.ts';
+
+export interface WebhookParts {
+  readonly web: WebClient;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Longest time for one call, whatever the step has left. */
+const callTimeoutMs = 60_000;
+const callsAtOnceMax = 64;
+const requestBytesMax = 64 * 1024;
+const answerBytesMax = 64 * 1024;
+const answerHeaderBytesMax = 16 * 1024;
+const headersMax = 32;
+const headerCharactersMax = 4_096;
+const lastOutputCharactersMax = 512;
+
+/** Calls webhooks of this control plane, each id once at a time. */
+export function createWebhookCaller(parts: WebhookParts): CallWebhook {
+  const { log } = parts;
+  const underWay = new Set<string>();
+  return (order, answer) => {
+    const { id } = order;
+    if (underWay.has(id)) return;
+    const tell = (result: CallResult): Promise<void> =>
+      answer(result).then(
+        () => log.info({ operation: id, result: result.kind }, 'webhook called'),
+        // It is asked for again once the store is back, and answers then.
+        (error: unknown) => log.warn({ operation: id, error: String(error) }, 'not recorded'),
+      );
+    if (underWay.size >= callsAtOnceMax) {
+      const message = `${callsAtOnceMax} other webhooks are being called`;
+      void tell({ kind: 'transientError', message });
+      return;
+    }
+    underWay.add(id);
+    void call(parts, order)
+      .catch((error: unknown): CallResult => {
+        log.error({ operation: id, error: String(error) }, 'a webhook could not be called');
+        return { kind: 'failed', type: 'internal', message: 'the call could not be made' };
+      })
+      .then(tell)
+      // Until its result is recorded: a look at the host meanwhile asks for it again.
+      .finally(() => underWay.delete(id));
+  };
+}
+
+async function call({ web, clock }: WebhookParts, order: WebhookOrder): Promise<CallResult> {
+  const request = webhookRequest(order);
+  if (typeof request === 'string') {
+    return { kind: 'failed', type: 'invalidArgument', message: request };
+  }
+  const timeoutMs = Math.min(callTimeoutMs, order.deadlineMs - clock.nowMs());
+  if (timeoutMs <= 0) return { kind: 'transientError', message: 'its time was over' };
+  const late = new AbortController();
+  const cancelTimer = clock.after(timeoutMs, () => late.abort());
+  const limits = {
+    answerTimeoutMs: timeoutMs,
+    silenceMs: timeoutMs,
+    headerBytesMax: answerHeaderBytesMax,
+  };
+  const { origin } = new URL(request.url);
+  try {
+    const outcome = await web.send(request, limits, late.signal);
+    switch (outcome.kind) {
+      case 'answered':
+        return judge(outcome, await outputOf(outcome), origin);
+      case 'cancelled': {
+        const message = `${origin} did not answer in ${Math.round(timeoutMs / 1_000)} s`;
+        return { kind: 'transientError', message };
+      }
+      case 'untrusted': {
+        const message = `the certificate of ${origin} is not trusted: ${outcome.message}`;
+        return { kind: 'transientError', message };
+      }
+      case 'noHttp':
+      case 'unreachable':
+        return { kind: 'transientError', message: `${origin}: ${outcome.message}` };
+    }
+  } finally {
+    cancelTimer();
+  }
+}
+
+/** Statuses of 4xx that may pass by themselves: too slow, too early, too often. */
+const mayPass: ReadonlySet<number> = new Set([408, 425, 429]);
+
+function judge({ status, headers }: WebAnswer, output: CallOutput, origin: string): CallResult {
+  if (status >= 200 && status < 300) return { kind: 'complete', output };
+  if (status >= 300 && status < 400) {
+    const to = URL.parse(headers['location'] ?? '', origin)?.origin ?? 'another place';
+    const message = `${origin} redirects to ${to} (${status}), which is not followed: name that URL`;
+    return { kind: 'failed', type: 'exitCode', message, output };
+  }
+  const { lastOutput } = output.exit;
+  const words = lastOutput === '' ? '' : `: ${lastOutput.split('\n').at(-1)}`;
+  const message = `${origin} answered ${status}${words}`;
+  if (status < 400 || status >= 500 || mayPass.has(status)) {
+    return { kind: 'transientError', message };
+  }
+  return { kind: 'failed', type: 'exitCode', message, output };
+}
+
+/** What it answered, as far as it is kept; a body that breaks off changes no status. */
+async function outputOf(answer: WebAnswer): Promise<CallOutput> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const part of answer.body) {
+      parts.push(part.slice(0, answerBytesMax - bytes));
+      bytes += part.length;
+      if (bytes >= answerBytesMax) break;
+    }
+  } catch {
+    // What came before is what there is.
+  } finally {
+    answer.close();
+  }
+  const tail = Buffer.concat(parts);
+  const exit = create(StepExitSchema, {
+    code: answer.status,
+    outputBytes: BigInt(bytes),
+    lastOutput: lastWords(tail),
+  });
+  return { exit, tail: new Uint8Array(tail) };
+}
+
+function lastWords(bytes: Uint8Array): string {
+  const text = new TextDecoder().decode(bytes);
+  const shown = text.replace(/[^\P{C}\n]/gu, '').trim();
+  return shown.slice(-lastOutputCharactersMax).toWellFormed();
+}
+
+/** The request of an order, or what is wrong with it. */
+export function webhookRequest({ id, arguments: given }: WebhookOrder): WebRequest | string {
+  const { url = '', method = 'POST', body = '', headers: headersText = '' } = given;
+  if (method !== 'POST' && method !== 'PUT') return `method: "${method}" is neither POST nor PUT`;
+  if (URL.parse(url) === null) return 'url: must begin with https:// or http:// and a host';
+  const headers = readHeaders(headersText);
+  if (typeof headers === 'string') return headers;
+  const bytes = new TextEncoder().encode(body);
+  if (bytes.length > requestBytesMax) {
+    return `body: has ${bytes.length} bytes; at most ${requestBytesMax} are sent`;
+  }
+  const own = { 'idempotency-key': id, 'user-agent': 'rackwright' };
+  const type = { 'content-type': isJson(body) ? 'application/json' : 'text/plain; charset=utf-8' };
+  return { method, url, headers: { ...type, ...headers, ...own }, body: bytes };
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Of the connection, or our own. */
+const refusedHeaders =
+  /^(host|content-length|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|idempotency-key|proxy-.*)$/;
+
+/** The argument `headers`: a JSON object of texts, or empty. */
+function readHeaders(text: string): Record<string, string> | string {
+  if (text === '') return {};
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    value = undefined;
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return 'headers: must be a JSON object whose values are texts';
+  }
+  const headers: Record<string, string> = {};
+  for (const [given, content] of Object.entries(value)) {
+    const name = given.toLowerCase();
+    if (!/^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/.test(name)) return 'headers: has a name that is none';
+    if (refusedHeaders.test(name)) return `headers: ${name} is set by us, and by nobody else`;
+    const isText = typeof content === 'string' && /^[\x20-\x7e]*$/.test(content);
+    if (!isText || content.length > headerCharactersMax) {
+      return `headers: ${name} must be at most ${headerCharactersMax} printable ASCII characters`;
+    }
+    headers[name] = content;
+  }
+  const count = Object.keys(headers).length;
+  return count > headersMax ? `headers: has ${count}; at most ${headersMax} are sent` : headers;
+}
