@@ -16,7 +16,7 @@ function finding(id: string, macs: readonly string[]): agent.Discovered {
   });
 }
 
-test('tinkerbell-L27: what is found twice is one host; a NIC without a MAC is left out', async () => {
+test('tinkerbell-L27: what is found twice is one host; a NIC without a MAC is left', async () => {
   const fixture = await startFixture();
   try {
     await addSurroundings(fixture);
