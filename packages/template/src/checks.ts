@@ -73,15 +73,19 @@ export const urlProblem: TextCheck = (text) => {
   return 'must hold no user name and no password, for everyone who reads templates sees them';
 };
 
-/** A header's value, or any text of one line. */
-export const lineProblem: TextCheck = (text) =>
-  /[\r\n]/.test(text) || text.length > urlCharsMax
-    ? `must be one line of at most ${urlCharsMax} characters`
-    : undefined;
+/** A header's value. */
+export const headerProblem: TextCheck = (text) =>
+  /^[\x20-\x7e]*$/.test(text) && text.length <= urlCharsMax
+    ? undefined
+    : `must be at most ${urlCharsMax} printable ASCII characters`;
 
 export const waitProblem: TextCheck = (text) => durationProblem(text, waitSecondsMax);
 
 /** What begins with RACKWRIGHT_ is set by the runner. */
 export const environmentName = /^(?!RACKWRIGHT_)[A-Za-z_][A-Za-z0-9_]{0,127}$/;
-export const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/;
+/** Headers that say how a call is made are set by whoever makes it. */
+const ownHeaders =
+  'host|content-length|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|' +
+  'idempotency-key|proxy-.*';
+export const headerName = new RegExp(`^(?!(?:${ownHeaders})$)[a-z0-9!#$%&'*+.^_\`|~-]{1,64}$`, 'i');
 export const argumentName = /^[a-z][A-Za-z0-9_]{0,62}$/;

@@ -149,6 +149,15 @@ describe('a template is refused, with line, column and what would be right', () 
       'file: { path: /a, content: "", disk: D, partition: 1 }',
       '2:47 steps[0].file.disk: goes with partition and filesystem; filesystem is missing',
     ],
+    [
+      'webhook: { url: "https://x.example", headers: { Host: y, te: z } }',
+      expect.stringMatching(/^2:64 .*"Host" is no name here; it has letters, digits and "-", and/),
+      expect.stringMatching(/"te" is no name here/),
+    ],
+    [
+      'webhook: { url: "https://x.example", headers: { a: "é" } }',
+      expect.stringMatching(/^2:67 .*must be at most 2048 printable ASCII characters$/),
+    ],
     ['script: x, environment: { RACKWRIGHT_X: y }', expect.stringMatching(/is no name here/)],
     [
       `command: { image: "tools/check@sha256:${'0a'.repeat(32)}" }`,
@@ -182,8 +191,8 @@ describe('a template is refused, with line, column and what would be right', () 
       'if: "{{ true }}", wait: 1s',
       '2:21 steps[0].if: is an expression already; leave out {{ and }}',
     ],
-  ])('%s', (fields, problem) => {
-    expect(problemsOf(step(fields))).toEqual([problem]);
+  ])('%s', (fields, ...problems) => {
+    expect(problemsOf(step(fields))).toEqual(problems);
   });
 
   test.each([
