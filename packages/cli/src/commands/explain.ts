@@ -1,8 +1,9 @@
 /** rackwright host explain, rackwright rack explain */
+import { durationMs } from '@bufbuild/protobuf/wkt';
 import { type Explanation, ExplanationSchema } from '@rackwright/api';
 import type { SharedFlags } from '../flags.ts';
 import { printJson, printLines } from '../output/show.ts';
-import { ago } from '../output/time.ts';
+import { ago, duration } from '../output/time.ts';
 import type { World } from '../world.ts';
 
 /** Prints an explanation: what, why, since when, what comes next, what to do. */
@@ -25,6 +26,9 @@ function explanationLines(explanation: Explanation, { clock }: World): string[] 
     ...(explanation.deadline === undefined
       ? []
       : [`  given up: ${ago(clock, explanation.deadline)}`]),
+    ...(explanation.usualDuration === undefined
+      ? []
+      : [`  usually takes: ${duration(durationMs(explanation.usualDuration))}`]),
   ];
   return [
     `${subject}: ${headline}`,

@@ -8,7 +8,6 @@ import { hostColumns } from '../output/host.ts';
 import { printJson, printTable } from '../output/show.ts';
 import type { CliContext } from '../world.ts';
 import { allPages } from './calls.ts';
-import { showExplanation } from './explain.ts';
 import { cleanHost, cleanSteps, resumeRun, skipStep } from './host-clean.ts';
 import {
   type HostClient,
@@ -23,6 +22,7 @@ import {
 import { cancelDelete, deleteHost, releaseHold } from './host-deletion.ts';
 import { diffHost, hostHistory } from './host-history.ts';
 import { planRoutes, startPlan } from './host-plan.ts';
+import { explainHost, getRun, listRuns } from './host-runs.ts';
 import { type SpecFlags, specFlags, specFrom } from './host-spec.ts';
 import {
   adoptHost,
@@ -162,16 +162,6 @@ const abortRun = reasonedCommand({ brief: 'End the run under way' }, (hosts, cal
   hosts.abortRun(call),
 );
 
-const explainHost = buildCommand({
-  docs: { brief: 'Say what a host waits for, and what would make it move' },
-  parameters: { flags: hostFlags, positional: hostArgument, aliases },
-  async func(this: CliContext, flags: SharedFlags, id: string) {
-    const name = resourceName('hosts', id);
-    const answer = await withHosts(this.world, flags, (hosts) => hosts.explainHost({ name }));
-    showExplanation(this.world, flags, answer);
-  },
-});
-
 const oldDiskFlag = {
   bootOldDisk: {
     kind: 'parsed',
@@ -241,6 +231,8 @@ export const hostRoutes = buildRouteMap({
     adopt: adoptHost,
     history: hostHistory,
     diff: diffHost,
+    runs: listRuns,
+    run: getRun,
     plan: planRoutes,
     start: startPlan,
     abort: abortRun,
