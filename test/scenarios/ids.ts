@@ -27,6 +27,11 @@ const rows: readonly {
       51, 53, 55, 57, 59, 61, 63, 65, 67, 69, 71, 73, 75, 77, 79,
     ],
   },
+  {
+    of: 'tinkerbell',
+    list: 'L',
+    numbers: [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27],
+  },
 ];
 
 /** "ironic-1", "garm-D3": as tests and README name them. */
