@@ -13,7 +13,13 @@ import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promis
 import { join } from 'node:path';
 import { build as esbuild } from 'esbuild';
 import { type Base, makeBase } from './base.ts';
-import { BUILD_PACKAGES, KERNEL_PACKAGE, MODULES_AT_BOOT, TOOL_PACKAGES } from './contents.ts';
+import {
+  BUILD_PACKAGES,
+  KERNEL_PACKAGE,
+  MODULES_AT_BOOT,
+  POWER_COMMANDS,
+  TOOL_PACKAGES,
+} from './contents.ts';
 import { type CpioEntry, cpioArchive, foldersAbove } from './cpio.ts';
 import { type DebianArchive, type DebianPackage, openArchive } from './debian.ts';
 import { compress } from './zstd.ts';
@@ -130,6 +136,9 @@ async function programEntries(entry: string, base: Base): Promise<CpioEntry[]> {
     text('etc/rackwright/ramdisk.json', 0o644, `${JSON.stringify(about)}\n`),
     text('etc/udhcpc.sh', 0o755, await readFile(join(HERE, 'udhcpc.sh'))),
     text('usr/lib/rackwright/runner.mjs', 0o644, bundle.contents),
+    ...POWER_COMMANDS.map((name) =>
+      text(`usr/sbin/${name}`, 0o755, `#!/bin/sh\nsync\nexec /bin/busybox ${name} -f "$@"\n`),
+    ),
   ];
   const folders = ['dev', 'proc', 'root', 'run', 'sys', 'tmp', 'var'];
   return [

@@ -11,6 +11,7 @@ export const TOOL_PACKAGES = [
   'busybox-static',
   'dmidecode',
   'ipmitool',
+  'kexec-tools',
   'libgcc-s1',
   'libstdc++6',
   'nvme-cli',
@@ -26,6 +27,7 @@ export const PROGRAMS = [
   'blockdev',
   'dmidecode',
   'ipmitool',
+  'kexec',
   'lsblk',
   'nvme',
   'unshare',
@@ -66,6 +68,14 @@ export const KERNEL_MODULES = [
   'sdhci_pci',
   'sdhci_acpi',
   'vmd',
+  // file systems that run.file writes to, and the alphabets of names in the last of them
+  'ext4',
+  'xfs',
+  'vfat',
+  'nls_ascii',
+  'nls_cp437',
+  'nls_iso8859-1',
+  'nls_utf8',
   // storage controllers
   'megaraid_sas',
   'mpt3sas',
@@ -121,6 +131,12 @@ export const KERNEL_MODULES = [
   'unix',
   'ipv6',
 ] as const;
+
+/**
+ * What scripts know by these names. The applets of busybox ask process 1 to do it, and ours has
+ * better things to do than to end.
+ */
+export const POWER_COMMANDS = ['halt', 'poweroff', 'reboot'] as const;
 
 /** Loaded by name at boot, before the modules that the hardware asks for. */
 export const MODULES_AT_BOOT = [

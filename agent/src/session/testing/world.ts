@@ -47,6 +47,8 @@ export class World {
   readonly touched: string[] = [];
   readonly forgotten: string[] = [];
   readonly endedHooks: string[] = [];
+  /** Hand-offs that were answered: operation, and whether it acts. */
+  readonly handOffs: string[] = [];
   readonly logged: string[] = [];
   /** Kills the agent at the n-th time it passes this place. */
   crashAt: { name: string; occurrence: number } | undefined;
@@ -208,6 +210,9 @@ export class World {
         this.work(operation, context, () => alive() && this.touched.push(operation.id)),
       resume: (operation, context) => this.resume(operation, context),
       ended: (operationId) => alive() && this.endedHooks.push(operationId),
+      handOffAnswered: ({ operationId }, acts) => {
+        if (alive()) this.handOffs.push(`${operationId} ${acts ? 'acts' : 'never acts'}`);
+      },
       forgetHost: async (hostUid) => {
         if (alive()) this.forgotten.push(hostUid);
       },

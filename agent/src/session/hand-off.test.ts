@@ -1,0 +1,114 @@
+/** A step that takes its runner away, up to where the runner would be told. */
+import { agent } from '@rackwright/api';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { World } from './testing/world.ts';
+
+const boot = 'h/1/1/1';
+const step = 'h/1/2/1';
+let world: World;
+
+beforeEach(async () => {
+  world = new World();
+  world.work = async (operation, context) => {
+    await context.begin();
+    if (operation.kind.case === 'setPower') {
+      await context.openGrant({ macs: ['52:54:00:00:00:01'], expiresAtMs: 9e12 });
+    }
+    return { kind: 'complete' };
+  };
+  await world.bootAndConnect();
+  await world.issue(world.power(boot));
+  world.handOffs.length = 0;
+  // As the control plane does: what has ended is told again until it is answered.
+  world.controlPlane.direct = ({ answered }) =>
+    answered ? agent.Directive_Action.FORGET : agent.Directive_Action.CONTINUE;
+});
+
+const handOff = () => world.erase(step, { bootOperationId: boot, handOff: true });
+const state = () => world.session?.handOffState(step);
+const grant = () => world.session?.grants.byOperation(boot);
+
+test('acts once the control plane has applied its end, and its boot starts no runner', async () => {
+  expect(world.session?.bootMemory().grants).toHaveLength(1);
+  await world.issue(handOff());
+  expect(world.handOffs).toEqual([`${step} acts`]);
+  expect(state()).toBe('released');
+  expect(grant()?.handedOff).toEqual({
+    operationId: step,
+    bootOperationId: boot,
+    destructive: true,
+  });
+  expect(world.session?.bootMemory().grants).toEqual([]);
+  await world.restart();
+  expect(state()).toBe('released');
+  expect(world.session?.bootMemory().grants).toEqual([]);
+  expect(world.controlPlane.hellos.at(-1)?.grants).toEqual([]);
+});
+
+test('does not act before it is answered, and does after it, across a restart', async () => {
+  world.controlPlane.answers = false;
+  await world.issue(handOff());
+  expect([state(), world.handOffs]).toEqual(['pending', []]);
+  await world.restart();
+  expect([state(), world.handOffs]).toEqual(['pending', []]);
+  world.controlPlane.answers = true;
+  world.controlPlane.verdict = agent.ReportAnswer_Verdict.DUPLICATE;
+  await world.restart();
+  expect([state(), world.handOffs]).toEqual(['released', [`${step} acts`]]);
+});
+
+test.each([
+  ['of a run that is over', agent.ReportAnswer_Verdict.STALE],
+  ['that is refused', agent.ReportAnswer_Verdict.REFUSED],
+])('never acts when it is one %s', async (_name, verdict) => {
+  world.controlPlane.verdict = verdict;
+  await world.issue(handOff());
+  expect([state(), world.handOffs]).toEqual(['none', [`${step} never acts`]]);
+  expect(grant()?.handedOff).toBeUndefined();
+  await world.restart();
+  expect(state()).toBe('none');
+});
+
+test('never acts when it has failed', async () => {
+  world.work = async (_operation, context) => {
+    await context.begin();
+    return { kind: 'failed', type: 'invalidArgument', message: 'no script' };
+  };
+  await world.issue(handOff());
+  expect([state(), world.handOffs]).toEqual(['none', []]);
+  expect(world.endedHooks).toContain(step);
+});
+
+test('never acts when the disk does not take that it may', async () => {
+  world.controlPlane.answers = false;
+  await world.issue(handOff());
+  world.disk.failing = true;
+  world.controlPlane.answers = true;
+  world.controlPlane.cut();
+  await world.run(60_000);
+  expect(world.handOffs).toEqual([]);
+  world.disk.failing = false;
+  await world.restart();
+  expect([state(), world.handOffs]).toEqual(['released', [`${step} acts`]]);
+});
+
+describe('killed at a boundary', () => {
+  /** Crash point → what it comes to in the life after it. */
+  const ends: Readonly<Record<string, string>> = {
+    'agent.ended': 'released',
+    'agent.reported': 'released',
+    'agent.handedOff': 'released',
+  };
+  for (const [name, end] of Object.entries(ends)) {
+    test(name, async () => {
+      world.crashAt = { name, occurrence: 1 };
+      await world.issue(handOff());
+      expect(world.alive).toBe(false);
+      expect(world.handOffs).toEqual([]);
+      world.controlPlane.verdict = agent.ReportAnswer_Verdict.DUPLICATE;
+      await world.bootAndConnect();
+      await world.run(1_000);
+      expect(state()).toBe(end);
+    });
+  }
+});
