@@ -13,7 +13,7 @@ import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 
 export interface CommandImages {
-  readonly images: Images;
+  readonly images: Pick<Images, 'fetch'>;
   readonly clock: Clock;
 }
 

@@ -1,0 +1,207 @@
+import { appendFile, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type BlobSource, type Digest, digestOf, hexOf } from '@rackwright/oci';
+import { WebBroken } from '@rackwright/platform';
+import { nodeLargeFiles } from '@rackwright/platform/node';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { quietLog } from '../runner-gateway/testing.ts';
+import { BlobCache } from './blob-cache.ts';
+
+let folder = '';
+let nowMs = 0;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rackwright-blobs-'));
+  nowMs = 1_000_000;
+});
+
+afterEach(() => rm(folder, { recursive: true }));
+
+const bytesOf = (seed: string, length = 10_000): Buffer => Buffer.alloc(length, seed);
+const never = new AbortController().signal;
+
+function open(bytesMax = 100_000): Promise<BlobCache> {
+  const clock = { nowMs: () => nowMs, suspendAwareMs: () => nowMs, after: () => () => {} };
+  return BlobCache.open({ files: nodeLargeFiles(), clock, log: quietLog, folder, bytesMax });
+}
+
+interface Served {
+  readonly source: BlobSource;
+  readonly asked: number[];
+}
+
+/** Serves these bytes in pieces of 1,000; `gate` is awaited before each. */
+function served(bytes: Uint8Array, gate: (at: number) => Promise<void> = async () => {}): Served {
+  const asked: number[] = [];
+  const source: BlobSource = {
+    open: async (_, from, signal) => {
+      asked.push(from);
+      async function* chunks() {
+        for (let at = from; at < bytes.length; at += 1_000) {
+          await gate(at);
+          if (signal?.aborted === true) throw new WebBroken('given up');
+          yield bytes.subarray(at, at + 1_000);
+        }
+      }
+      return { start: from, chunks: chunks(), close: () => {} };
+    },
+  };
+  return { source, asked };
+}
+
+async function hold(
+  cache: BlobCache,
+  bytes: Buffer,
+  { source }: Served = served(bytes),
+  signal = never,
+): Promise<Digest> {
+  const digest = digestOf(bytes);
+  await cache.hold({ digest, sizeBytes: bytes.length }, source, signal, () => {});
+  return digest;
+}
+
+test('fetches a blob once, and finds it again after a restart', async () => {
+  const bytes = bytesOf('a');
+  const first = served(bytes);
+  const digest = await hold(await open(), bytes, first);
+  const cache = await open();
+  await hold(cache, bytes, first);
+  expect(first.asked).toEqual([0]);
+  const found = cache.find(digest);
+  expect(found).toEqual({ path: join(folder, hexOf(digest)), sizeBytes: bytes.length });
+  expect((await readFile(found?.path ?? '')).equals(bytes)).toBe(true);
+});
+
+describe('what a dead agent left', () => {
+  test('is gone on with, and has no name before it is whole', async () => {
+    const bytes = bytesOf('a');
+    await writeFile(join(folder, `${hexOf(digestOf(bytes))}.part`), bytes.subarray(0, 4_321));
+    const cache = await open();
+    expect(cache.find(digestOf(bytes))).toBeUndefined();
+    const rest = served(bytes);
+    const digest = await hold(cache, bytes, rest);
+    expect(rest.asked).toEqual([4_321]);
+    expect((await readFile(cache.find(digest)?.path ?? '')).equals(bytes)).toBe(true);
+    expect(await readdir(folder)).toEqual([hexOf(digest)]);
+  });
+
+  test.each([
+    ['torn', (path: string) => writeFile(path, Buffer.alloc(5_000, 'x'))],
+    ['torn at its end', (path: string) => appendFile(path, Buffer.alloc(100))],
+    ['too long', (path: string) => writeFile(path, Buffer.alloc(20_000, 'a'))],
+    ['full of zeros', (path: string) => truncate(path, 10_000)],
+  ])('is begun anew when it is %s', async (_, damage) => {
+    const bytes = bytesOf('a');
+    const path = join(folder, `${hexOf(digestOf(bytes))}.part`);
+    await writeFile(path, bytes.subarray(0, 4_000));
+    await damage(path);
+    const cache = await open();
+    const digest = await hold(cache, bytes);
+    expect((await readFile(cache.find(digest)?.path ?? '')).equals(bytes)).toBe(true);
+  });
+
+  test('is fetched again when its bytes have changed on the disk', async () => {
+    const bytes = bytesOf('a');
+    const digest = await hold(await open(), bytes);
+    await writeFile(join(folder, hexOf(digest)), Buffer.from(bytes).fill('b', 5_000, 5_001));
+    const again = served(bytes);
+    const cache = await open();
+    await hold(cache, bytes, again);
+    expect(again.asked).toEqual([0]);
+    expect((await readFile(cache.find(digest)?.path ?? '')).equals(bytes)).toBe(true);
+  });
+});
+
+test('a blob that is another is refused, and nothing of it stays in use', async () => {
+  const bytes = bytesOf('a');
+  const cache = await open();
+  const wrong = served(Buffer.from(bytes).fill('b', 9_999));
+  await expect(hold(cache, bytes, wrong)).rejects.toMatchObject({ kind: 'digestMismatch' });
+  expect(cache.find(digestOf(bytes))).toBeUndefined();
+  // The next one begins at its beginning.
+  const right = served(bytes);
+  await hold(cache, bytes, right);
+  expect(right.asked).toEqual([0]);
+});
+
+describe('the limit', () => {
+  test('is kept by dropping what was not used for the longest time', async () => {
+    const cache = await open(30_000);
+    const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((seed) => bytesOf(seed)) as Buffer[];
+    for (const each of [a, b, c] as Buffer[]) {
+      nowMs += 1_000;
+      cache.release(await hold(cache, each));
+    }
+    nowMs += 1_000;
+    cache.release(await hold(cache, a as Buffer));
+    await hold(cache, d as Buffer);
+    const there = [a, b, c, d].map((each) => cache.find(digestOf(each as Buffer)) !== undefined);
+    expect(there).toEqual([true, false, true, true]);
+    expect(await readdir(folder)).toHaveLength(3);
+  });
+
+  test('is kept although all is in use: who comes waits', async () => {
+    const cache = await open(20_000);
+    const [a, b, c] = ['a', 'b', 'c'].map((seed) => bytesOf(seed)) as [Buffer, Buffer, Buffer];
+    await hold(cache, a);
+    const digest = await hold(cache, b);
+    await expect(hold(cache, c)).rejects.toMatchObject({
+      kind: 'unreachable',
+      message: expect.stringContaining('full of images that are in use'),
+    });
+    cache.release(digest);
+    await hold(cache, c);
+    expect(cache.find(digest)).toBeUndefined();
+  });
+
+  test('counts parts, and holds at the next start', async () => {
+    await writeFile(join(folder, `${'0'.repeat(64)}.part`), bytesOf('x', 15_000));
+    const cache = await open(20_000);
+    await hold(cache, bytesOf('a'));
+    expect(await readdir(folder)).toEqual([hexOf(digestOf(bytesOf('a')))]);
+    await open(5_000);
+    expect(await readdir(folder)).toEqual([]);
+  });
+});
+
+describe('several who want one blob', () => {
+  test('get it from one fetch, and hear how far it is', async () => {
+    const bytes = bytesOf('a');
+    const one = served(bytes);
+    const cache = await open();
+    const heard: number[] = [];
+    const wanted = { digest: digestOf(bytes), sizeBytes: bytes.length };
+    await Promise.all(
+      [1, 2, 3].map(() => cache.hold(wanted, one.source, never, (count) => heard.push(count))),
+    );
+    expect(one.asked).toEqual([0]);
+    expect(heard.filter((count) => count === bytes.length)).toHaveLength(3);
+  });
+
+  test('go on when one of them gives up; the last one stops it', async () => {
+    const bytes = bytesOf('a');
+    const gate = Promise.withResolvers<void>();
+    const slow = served(bytes, (at) => (at >= 3_000 ? gate.promise : Promise.resolve()));
+    const cache = await open();
+    const [first, second] = [new AbortController(), new AbortController()];
+    const holds = [first, second].map(({ signal }) => hold(cache, bytes, slow, signal));
+    const outcomes = Promise.allSettled(holds);
+    first.abort();
+    await expect(holds[0]).rejects.toMatchObject({ kind: 'unreachable' });
+    gate.resolve();
+    await expect(holds[1]).resolves.toBe(digestOf(bytes));
+    await outcomes;
+    const other = bytesOf('b');
+    const stuck = Promise.withResolvers<void>();
+    const never = served(other, (at) => (at >= 3_000 ? stuck.promise : Promise.resolve()));
+    const only = new AbortController();
+    const lost = hold(cache, other, never, only.signal);
+    only.abort();
+    await expect(lost).rejects.toMatchObject({ kind: 'unreachable' });
+    stuck.resolve();
+    // Who comes while it ends gets it from a fetch of their own.
+    await hold(cache, other);
+    expect(cache.find(digestOf(other))).toBeDefined();
+  });
+});
