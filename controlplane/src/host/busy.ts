@@ -7,6 +7,7 @@
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { HoldScope, type Run, RunKind } from '@rackwright/api';
+import { placeOf } from './step-parts.ts';
 import { isStuck } from './stuck.ts';
 import { activeRun, hasPassed, runName, type Turn } from './turn.ts';
 
@@ -57,7 +58,7 @@ export function busyText({ holder, since, instead }: Busy): string {
 }
 
 function busyRun(run: Run): Busy {
-  const at = run.steps[run.currentStep]?.name ?? 'its end';
+  const at = placeOf(run);
   const holder = `${runName(run)} holds the host (at ${at})`;
   return { holder, since: run.startTime, instead: 'wait for its end or abort it' };
 }

@@ -6,6 +6,8 @@
  * 1. An id names one attempt of a step. A call of which nobody can tell whether it arrived is made
  *    again under the same id, by which its receiver knows it again (R3).
  * 2. Only the result of the call in the slot moves the run.
+ * 3. While a store that has lost something is not accepted, nothing is called: its numbers may have
+ *    been used in the lost stretch.
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
@@ -16,6 +18,11 @@ import { activeRun, currentStep, hasPassed, later, now, type Turn, waitFor } fro
 
 /** What a replica that has made a call and then gone leaves to another one, so much later. */
 const takeOverMs = 120_000;
+
+/** Wall time from which on every replica makes the call again; undefined: it is not under way. */
+export function takeOverAtMs({ call }: store.HostRecord): number | undefined {
+  return call?.callTime === undefined ? undefined : timestampMs(call.callTime) + takeOverMs;
+}
 
 /** Puts the call of the present attempt into the slot; it has not been made. */
 export function putCall(turn: Turn, run: Run, step: RunStep, { notBefore }: Postponement): void {
@@ -30,6 +37,8 @@ export function ensureCalled(turn: Turn, run: Run, step: RunStep): void {
   const { call } = turn.record;
   if (call === undefined) return;
   if (call.notBefore !== undefined && !hasPassed(turn, call.notBefore)) return;
+  const { restored } = turn.context;
+  if (restored !== undefined) return waitFor(turn, run, 'restored', restored);
   waitFor(turn, run, 'webhook', `${receiverOf(step)} has not answered yet`);
   if (call.callTime !== undefined) return;
   call.callTime = now(turn);
@@ -43,9 +52,9 @@ export function callAgain(turn: Turn): void {
   const run = activeRun(turn.status);
   const step = run === undefined ? undefined : currentStep(run);
   if (call?.callTime === undefined || step === undefined) return;
+  if (turn.context.restored !== undefined) return;
   const isOurs = call.caller === (turn.context.replica ?? '');
-  if (isOurs || timestampMs(call.callTime) + takeOverMs <= turn.context.nowMs)
-    ask(turn, step, call);
+  if (isOurs || (takeOverAtMs(turn.record) ?? 0) <= turn.context.nowMs) ask(turn, step, call);
 }
 
 function ask({ effects, context }: Turn, step: RunStep, { id }: store.WebhookCall): void {

@@ -35,7 +35,7 @@ import { stepFailure } from './step-failure.ts';
 import { calledStep, partOf } from './step-parts.ts';
 import { timedOut } from './step-policy.ts';
 import { skipUnneeded } from './step-turn.ts';
-import { type OperationOptions, refusalOfImage, stepDefinition } from './steps.ts';
+import { beginUse, type OperationOptions, refusalOfImage, stepDefinition } from './steps.ts';
 import {
   currentStep,
   isStepOver,
@@ -92,7 +92,9 @@ export function enterRun(
     record.certified = [];
     delete record.plannedErasure;
   }
-  if (status.state === HostState.AVAILABLE && leavesAvailable(status.run)) leaveAvailable(turn);
+  const writes = leavesAvailable(status.run);
+  if (writes && status.state === HostState.AVAILABLE) leaveAvailable(turn);
+  else if (writes && kind === RunKind.WORKFLOW) beginUse(turn);
   if (!leavesIntents.has(kind)) return;
   record.adoptTo = HostState.UNSPECIFIED;
   status.inRescue = false;

@@ -23,6 +23,7 @@ export function isHeldAfter({ phase, waiting }: Run, { name, title }: RunStep): 
   );
 }
 
+/** What came of it. */
 export type Followed =
   /** Nothing is left: the run ends with the failure. */
   | { readonly kind: 'end' }

@@ -8,6 +8,7 @@ import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { type Hold, HoldScope, type Run } from '@rackwright/api';
 import { missing } from './goal.ts';
 import { type Kind, requests, requestsDuringRun, type State } from './machine-tables.ts';
+import { placeOf } from './step-parts.ts';
 import { activeRun, runName, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, Requester, RequestKind } from './types.ts';
 
@@ -126,7 +127,7 @@ export function claimedText({ status }: Turn): string {
 
 /** "busy: clean 3 holds the host (at power.off) since …" */
 export function heldBy(run: Run): string {
-  const at = run.steps[run.currentStep]?.name ?? 'its end';
+  const at = placeOf(run);
   return `busy: ${runName(run)} holds the host (at ${at}) ${sinceText(run.startTime)}`;
 }
 

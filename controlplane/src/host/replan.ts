@@ -22,16 +22,22 @@ import { causedBy, isStepOver, runName, type Turn } from './turn.ts';
 
 /** Plans the rest of a run for this runner; returns why it cannot go on, or undefined. */
 export function replan(turn: Turn, run: Run, ready: agent.RunnerReady): RunFailure | undefined {
-  if (run.runnerVersion === ready.runnerVersion || ready.steps.length === 0) return undefined;
+  if (ready.steps.length === 0) return undefined;
+  if (run.kind === RunKind.WORKFLOW) return lackOf(run, ready);
+  if (run.runnerVersion === ready.runnerVersion) return undefined;
   const before = run.runnerVersion;
   run.runnerVersion = ready.runnerVersion;
-  if (run.kind === RunKind.WORKFLOW) return lackOf(run, ready);
   if (run.kind !== RunKind.CLEAN && run.kind !== RunKind.SERVICE) return undefined;
   const seen = withRunner(turn, ready);
   const pending = run.steps.slice(run.currentStep + 1);
   const rest = run.manual ? describedAnew(seen, pending) : plannedAnew(seen, run, pending);
   const lacks = rest.find(({ name }) => isMissing(seen, name));
-  if (lacks !== undefined) return lacking(ready, before, lacks.name);
+  if (lacks !== undefined) {
+    const message =
+      `the runner is version ${ready.runnerVersion} now (it was ${before || 'not known'}) ` +
+      `and has no step ${lacks.name}`;
+    return stepFailure('unsupported', message);
+  }
   const names = (steps: readonly RunStep[]) => steps.map(({ name }) => name).join();
   if (names(rest) !== names(pending)) {
     const text = `${runName(run)}: its remaining steps were planned anew for runner`;
@@ -47,20 +53,17 @@ export function replan(turn: Turn, run: Run, ready: agent.RunnerReady): RunFailu
   return undefined;
 }
 
-function lacking({ runnerVersion }: agent.RunnerReady, before: string, step: string): RunFailure {
-  const was = before || 'not known';
-  const message = `the runner is version ${runnerVersion} now (it was ${was})`;
-  return stepFailure('unsupported', `${message} and has no step ${step}`);
-}
-
 /** R8: a template's steps are asked only of a runner that has named them. */
 function lackOf(run: Run, ready: agent.RunnerReady): RunFailure | undefined {
+  run.runnerVersion = ready.runnerVersion;
   const names = new Set(ready.steps.map(({ name }) => name));
   const lacks = run.steps.slice(run.currentStep).find(({ name, state, skippedBecause }) => {
     const comes = state === StepState.PENDING && skippedBecause === '';
     return comes && name.startsWith(templateOnly) && !names.has(name);
   });
-  return lacks === undefined ? undefined : lacking(ready, '', lacks.name);
+  if (lacks === undefined) return undefined;
+  const runner = `the runner (version ${ready.runnerVersion})`;
+  return stepFailure('unsupported', `${runner} has no step ${lacks.name}; build its ramdisk anew`);
 }
 
 /** The turn as it is once this runner's list is what is known. */

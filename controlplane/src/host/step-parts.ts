@@ -39,6 +39,12 @@ export function calledStep({ title, name }: RunStep): string {
   return title === '' ? name : title;
 }
 
+/** Where a run is, in words. */
+export function placeOf({ steps, currentStep }: Run): string {
+  const step = steps[currentStep];
+  return step === undefined ? 'its end' : calledStep(step);
+}
+
 /** Whether a part boots the runner for the step behind it. */
 export function isBootPart(steps: readonly RunStep[], { from, to }: Part): boolean {
   return (

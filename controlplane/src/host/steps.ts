@@ -107,7 +107,7 @@ const powerOff: OperationStep = {
  * What boots from here on may write: certificates of before say nothing of the disks after it, and
  * no clean of before can be gone on with.
  */
-function beginUse(turn: Turn): void {
+export function beginUse(turn: Turn): void {
   turn.status.useEpoch += 1n;
   turn.status.dirty = true;
   forgetFailure(turn);

@@ -2,6 +2,7 @@
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { FaultSeverity, type store } from '@rackwright/api';
 import { bmcUnreachable, silenceErrorMs } from './bmc-health.ts';
+import { takeOverAtMs } from './calls.ts';
 import { pauseEndsMs } from './pause.ts';
 import { activeRun } from './turn.ts';
 
@@ -25,12 +26,14 @@ export function nextWakeMs(record: store.HostRecord, nowMs: number): number | un
     times.push(record.operation?.notBefore, record.call?.notBefore);
     deadlines.push(run.deadline, run.steps[run.currentStep]?.deadline);
   }
+  const takeOverMs = takeOverAtMs(record);
   const silences = status.faults
     .filter(({ type, severity }) => type === bmcUnreachable && severity === FaultSeverity.WARNING)
     .map(({ since }) => since);
   const future = [
     ...inMs(times),
     ...(pauseMs === undefined ? [] : [pauseMs]),
+    ...(takeOverMs === undefined ? [] : [takeOverMs]),
     ...inMs(deadlines),
     ...inMs(deadlines).map((at) => at + settleMs),
     ...inMs(silences).map((since) => since + silenceErrorMs),

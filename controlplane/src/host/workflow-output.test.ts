@@ -153,6 +153,14 @@ test('a call ends with its time although no agent is there; a late answer change
   expect(equals(store.HostRecordSchema, host.record, before)).toBe(true);
 });
 
+test('while a restored store is not accepted nothing is called', () => {
+  const host = calling();
+  answer(host, { kind: 'transientError', message: 'connection reset' });
+  host.context = { ...host.context, restored: 'the store was restored' };
+  expect(callsIn(passTime(host, 60_000))).toEqual([]);
+  expect(runOf(host).waiting?.reason).toBe('restored');
+});
+
 test('an aborted run waits for no answer', () => {
   const host = calling();
   host.request({ kind: 'abort', reason: 'enough' });

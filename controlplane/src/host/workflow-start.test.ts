@@ -1,9 +1,18 @@
 /** What keeps a workflow from being started on a host, said by the name of the step. */
 import { create } from '@bufbuild/protobuf';
-import { FleetSpecSchema, HostState } from '@rackwright/api';
+import { agent, FleetSpecSchema, HostState, RunOutcome } from '@rackwright/api';
 import { expect, test } from 'vitest';
+import { bootOfRunner, done } from './testing/bench.ts';
 import { refusalOf } from './testing/deleting.ts';
-import { rendered, script, startOn, workable, workflowRun } from './testing/templates.ts';
+import {
+  bootNow,
+  rendered,
+  script,
+  startOn,
+  workable,
+  workflowRun,
+  wrote,
+} from './testing/templates.ts';
 
 test('a second start is refused with the name of the run that holds the host', () => {
   const host = workable();
@@ -81,4 +90,46 @@ test('a disk that the template writes itself may be booted, others need a reason
   expect(refusalOf(workable(), { ...asked, steps, timeoutMs: undefined })).toContain('accepted');
   const clean = workable(HostState.AVAILABLE);
   expect(refusalOf(clean, { ...asked, steps: [go], timeoutMs: undefined })).toContain('accepted');
+});
+
+test('what a template may write voids earlier certificates, and is erased before removal', () => {
+  const host = workable();
+  const { status } = host.record.host ?? {};
+  if (status !== undefined) status.dirty = false;
+  startOn(host, [script('write', { destructive: true })]);
+  expect(host.record.host?.status).toMatchObject({ dirty: true, useEpoch: 2n });
+  bootNow(host);
+  host.report(wrote(''));
+  host.report(done);
+  expect(host.record.eraseBeforeRemoval).toBe(true);
+  const other = workable();
+  startOn(other, [script('look')]);
+  bootNow(other);
+  other.report(wrote(''));
+  other.report(done);
+  expect(other.record.eraseBeforeRemoval).toBe(false);
+  expect(other.record.host?.status?.useEpoch).toBe(1n);
+});
+
+test('R8: a step is asked only of a runner that has named it', () => {
+  const host = workable();
+  startOn(host, [script('a')]);
+  host.report(done);
+  host.report(done);
+  const ready = {
+    hostUid: 'u1',
+    bootOperationId: bootOfRunner(host.record.host?.status?.run),
+    runnerSession: 's1',
+    runnerVersion: 'v1',
+    steps: [{ name: 'deploy.erase_devices' }],
+  };
+  const value = create(agent.HostUpdatedSchema, { observations: { runnerReady: ready } });
+  host.report({ case: 'hostUpdated', value }, '');
+  expect(host.record.host?.status?.run).toMatchObject({
+    outcome: RunOutcome.FAILED,
+    error: {
+      type: 'unsupported',
+      message: 'the runner (version v1) has no step run.script; build its ramdisk anew',
+    },
+  });
 });
