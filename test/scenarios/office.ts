@@ -194,7 +194,7 @@ export const scriptTemplate = (script: string, more = '') =>
     more === '' ? '' : `    ${more}\n`
   }`;
 
-/** Switches the host off and on into the runner, which reports: up to the step that waits for it. */
+/** Switches the host off and on into the runner, which reports: up to the step that needs it. */
 export async function bootRunner(office: Office, hostId: string): Promise<void> {
   await office.report(hostId, done);
   const boot = office.last(hostId);

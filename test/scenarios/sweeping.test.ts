@@ -39,7 +39,7 @@ async function removeHost(office: Office): Promise<void> {
   expect(site.record('h1')).toBeUndefined();
 }
 
-test('tinkerbell-L15: what nobody picks up is timed out from pending, restarts or not', async () => {
+test('tinkerbell-L15: what nobody picks up is timed out, restarts or not', async () => {
   const office = await Office.open();
   await office.create('h1', 'clear', { pendingTimeout: { seconds: 600n } });
   await office.pass(5 * minuteMs);
@@ -70,7 +70,7 @@ test('tinkerbell-L15: what nobody picks up is timed out from pending, restarts o
   expect((await next.again('h1', 'clear')).status?.run).toMatchObject({ number: 2n });
 });
 
-test('a step ends by its own time and a run by its template’s, and both are swept later', async () => {
+test('a run ends by the time of its step, and is swept once that is told', async () => {
   const office = await Office.open();
   const step = '{ name: clear, bmc: management.clear_event_log, timeout: 2m }';
   await office.template('clear', `timeout: 30m\nsteps:\n  - ${step}\n`);
@@ -90,7 +90,7 @@ test('a step ends by its own time and a run by its template’s, and both are sw
   expect(timeline(office.site)).toContain(line);
 });
 
-test('a report that comes after a run has timed out is told once, and changes nothing', async () => {
+test('a report after a run has timed out is told once, and changes nothing', async () => {
   const office = await Office.open();
   const step = '{ name: clear, bmc: management.clear_event_log, timeout: 2m }';
   await office.template('clear', `timeout: 10m\nsteps:\n  - ${step}\n`);
@@ -129,7 +129,7 @@ test('of the runs that ended the last ten are kept, and what they wrote with the
   expect(numbers.filter((number) => isKept(office.site, `runs.u1.${number}`))).toEqual([]);
 });
 
-test('tinkerbell-L21: a host that goes takes what is pending along, raced, repeated, cut short', async () => {
+test('tinkerbell-L21: what is pending goes with its host, raced and cut short', async () => {
   let broken = 3;
   const office = await Office.open(1, ({ kind, key }) => {
     const isSweep = kind === 'delete' && key.startsWith('workflows.');
@@ -155,7 +155,7 @@ function isWorkflowStep({ kind }: agent.Operation): boolean {
   return kind.case === 'runStep';
 }
 
-test('tinkerbell-L23: a host made again under its name has none of the old one’s workflows', async () => {
+test('tinkerbell-L23: a host made again under its name inherits no workflow', async () => {
   const office = await Office.open();
   await office.template('clear', bmcTemplate('clear'));
   const made = await office.create('h1', 'clear');

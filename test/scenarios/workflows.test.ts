@@ -41,7 +41,7 @@ async function steps(office: Office): Promise<string[]> {
   return named.map(({ title, state }) => `${title} ${words[state]}`);
 }
 
-test('tinkerbell-L1: a template that is missing or does not fit starts nothing until it does', async () => {
+test('tinkerbell-L1: a template that does not fit starts nothing until it does', async () => {
   const office = await Office.open();
   const made = await office.create('h1', 'clear', { variables: { who: 'me' } });
   expect(made.status?.notRunnable).toBe('templates/clear does not exist');
@@ -60,7 +60,7 @@ test('tinkerbell-L1: a template that is missing or does not fit starts nothing u
   expect(office.last('h1').kind.case).toBe('runStep');
 });
 
-test('a template that changes while a run of it is under way changes nothing of that run', async () => {
+test('a template that changes changes nothing of a run under way', async () => {
   const office = await running('one', 'two');
   const before = await office.run('h1', 'clear');
   const template = { name: 'templates/clear', source: bmcTemplate('other') };
@@ -123,7 +123,7 @@ test('what a BMC refuses for good ends the run at once, with its words', async (
   expect(told.unblock.join()).toContain('rackwright workflow run h1 clear');
 });
 
-test('tinkerbell-L7: a control plane that starts anew orders the same under the same id', async () => {
+test('tinkerbell-L7: a new control plane orders the same under the same id', async () => {
   const office = await running('clear');
   const first = office.last('h1');
   office.kill();
@@ -146,7 +146,7 @@ test('a report that is delivered again is answered, and counts once', async () =
   expect(office.ordered('h1')).toHaveLength(2);
 });
 
-test('tinkerbell-L9: an interrupted step runs again where that is safe, a hand-off never', async () => {
+test('tinkerbell-L9: an interrupted step runs again if safe, a hand-off never', async () => {
   const office = await running('clear');
   const first = office.last('h1');
   await office.report('h1', failedWith('interrupted', 'the agent was started anew'));
@@ -179,7 +179,7 @@ test('an agent that starts anew between two steps repeats none of them', async (
   expect(places.filter((place) => place === places[0])).toHaveLength(1);
 });
 
-test('tinkerbell-L11: a run has succeeded once its host is where it was, off and without a grant', async () => {
+test('tinkerbell-L11: a run has succeeded once its host is where it was', async () => {
   const office = await Office.open();
   await office.template('hello', scriptTemplate('echo hello'));
   await office.create('h1', 'hello');
@@ -204,7 +204,7 @@ test('what is reported after a run has succeeded changes nothing', async () => {
   expect(await office.run('h1', 'clear')).toEqual(before);
 });
 
-test('tinkerbell-L13: after a failed step nothing further is done, and the agent goes on', async () => {
+test('tinkerbell-L13: after a failed step nothing is done, the agent goes on', async () => {
   const office = await running('one', 'two');
   await office.report('h1', failedWith('notApplied', 'no'));
   expect(await steps(office)).toEqual(['one failed', 'two skipped']);
@@ -240,7 +240,7 @@ test('a step that fails calls its handler, and the run then ends failed', async 
   expect(run?.error?.message).toContain('no');
 });
 
-test('tinkerbell-L17: reports that name nobody’s work are answered, and the agent goes on', async () => {
+test('tinkerbell-L17: reports of nobody’s work are answered, the agent goes on', async () => {
   const office = await running('clear');
   const operation = office.last('h1');
   const strange = [
@@ -262,7 +262,7 @@ test('tinkerbell-L17: reports that name nobody’s work are answered, and the ag
   expect(await office.run('h1', 'clear')).toMatchObject({ state: SUCCEEDED });
 });
 
-test('tinkerbell-L19: a second start is refused at once, with the run that holds the host', async () => {
+test('tinkerbell-L19: a second start is refused, with the run that holds the host', async () => {
   const office = await running('clear');
   await office.template('other', bmcTemplate('other'));
   const busy = await refusal(office.create('h1', 'other'));
@@ -307,7 +307,7 @@ test('a workflow runs again once its run has ended, under the next number', asyn
   ).toBe(true);
 });
 
-test('a template with workflows is deleted only with their runs kept, and these go on', async () => {
+test('a template with workflows goes only with their runs kept, which go on', async () => {
   const office = await running('one', 'two');
   const name = 'templates/clear';
   const refused = await refusal(office.clients.templates.deleteTemplate({ name }));
@@ -322,7 +322,7 @@ test('a template with workflows is deleted only with their runs kept, and these 
   expect(workflow.status?.notRunnable).toBe('templates/clear does not exist');
 });
 
-test('tinkerbell-L25: a host that others write meanwhile makes a start wait, not fail', async () => {
+test('tinkerbell-L25: a host that others write makes a start wait, not fail', async () => {
   let rivals = 0;
   const office = await Office.open(1, async ({ kind, key }) => {
     if (kind === 'put' && key === 'hosts.h1' && rivals > 0) {
@@ -360,13 +360,13 @@ test('of two control planes that see the same workflow one starts its run', asyn
 
 test('a start whose answer was lost in a crash starts nothing a second time', async () => {
   let dead = false;
-  let site: Site | undefined;
+  const seen: { site?: Site } = {};
   const office = await Office.open(1, ({ kind, key }) => {
-    const isStarted = site?.record('h1')?.runCount === 1n;
+    const isStarted = seen.site?.record('h1')?.runCount === 1n;
     dead ||= kind === 'put' && key === 'workflows.h1.clear' && isStarted;
     return { kind: dead ? 'requestLost' : 'none' };
   });
-  site = office.site;
+  seen.site = office.site;
   await office.template('clear', bmcTemplate('clear'));
   await refusal(office.create('h1', 'clear'));
   expect(dead).toBe(true);

@@ -152,7 +152,8 @@ function checkSize(record: wire.WorkflowBatchRecord, hosts: number): void {
 async function refuseAboveLimit({ store }: RpcDependencies): Promise<void> {
   const { entries } = await answered(store.list('workflowBatches'));
   if (entries.length < batchesMax) return;
-  const message = `There are ${entries.length} batches; at most ${batchesMax} are kept. Delete some.`;
+  const count = entries.length;
+  const message = `There are ${count} batches; at most ${batchesMax} are kept. Delete some.`;
   throw failedPrecondition('TOO_MANY_BATCHES', message);
 }
 

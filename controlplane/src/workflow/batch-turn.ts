@@ -1,9 +1,9 @@
 /**
- * A host's turn in a batch: its workflow gets a pending run that the batch owns, and what becomes of
- * that is read back.
+ * A host's turn in a batch: its workflow gets a pending run that the batch owns, and what becomes
+ * of that is read back.
  *
- * Invariant: however often it is asked for, one batch gives one host one run; the workflow remembers
- * the batch as it remembers any request.
+ * Invariant: however often it is asked for, one batch gives one host one run; the workflow
+ * remembers the batch as it remembers any request.
  */
 import { create } from '@bufbuild/protobuf';
 import { ApiFailure, WorkflowRunState, WorkflowSpecSchema, store as wire } from '@rackwright/api';

@@ -1,6 +1,6 @@
 /**
- * What shall happen to a workflow now: one pure function over its record, its host, its template and
- * the time (the shape of `host/machine.ts`, far smaller).
+ * What shall happen to a workflow now: one pure function over its record, its host, its template
+ * and the time (the shape of `host/machine.ts`, far smaller).
  *
  * Invariants:
  * 1. What is gone takes along what has not started: a pending run whose host or batch is gone never

@@ -143,7 +143,8 @@ function explainEnded(
   const { error } = run;
   const carrier = run.run !== undefined && run.run.steps.length > 0 ? run.run : undefined;
   const texts = error === undefined ? [] : [error.message, error.detail].filter((each) => each);
-  const ownWords = `${endings[run.state] ?? 'ended'}${error === undefined ? '' : `: ${error.type}`}`;
+  const type = error === undefined ? '' : `: ${error.type}`;
+  const ownWords = `${endings[run.state] ?? 'ended'}${type}`;
   const again = `run it again: rackwright workflow run ${id.hostId} ${id.templateId}`;
   const told =
     carrier === undefined

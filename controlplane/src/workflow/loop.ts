@@ -5,8 +5,8 @@
  *
  * Invariants:
  * 1. A lost compare-and-set repeats the whole decision on what stands there now.
- * 2. The pending run is in the store before the host is asked (R3), and what the host is asked names
- *    workflow and run, so that a repeat after a crash, or from another replica, starts nothing twice.
+ * 2. The pending run is in the store before the host is asked (R3), and what the host is asked
+ *    names workflow and run: a repeat, after a crash or from another replica, starts nothing twice.
  * 3. Nothing is kept here that the store cannot rebuild.
  */
 import { equals, fromBinary } from '@bufbuild/protobuf';

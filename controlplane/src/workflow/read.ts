@@ -60,7 +60,7 @@ export async function existingWorkflow(
 
 /**
  * The workflow after a look at it. What was asked stands already: a look that fails, because the
- * host changes all the time say, is tried again by the loop. Throws `notFound` when it went meanwhile.
+ * host changes all the time say, is tried again by the loop. Throws `notFound` when it is gone.
  */
 export async function lookedAt(deps: RequestDependencies, id: WorkflowId): Promise<Looked> {
   const looked = await deps.workflows.look(id).catch((error: unknown) => {

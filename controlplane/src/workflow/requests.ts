@@ -20,7 +20,7 @@ import {
 import { randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { Requester } from '../host/index.ts';
-import { readPlan } from '../plan/index.ts';
+import { isExpired, readPlan } from '../plan/index.ts';
 import { answered, deleteRecord, writeRecord } from '../records/index.ts';
 import { presentRun } from './decide.ts';
 import { refusalOfStart } from './holder.ts';
@@ -77,7 +77,7 @@ export async function runWorkflow(
     const { record, revision, host } = await existingWorkflow(deps, id);
     if (isRepeated(record, by.requestId)) return { record, revision };
     await refuseStart(deps.store, id, host);
-    await refuseUnknownPlan(deps.store, host, planHash);
+    await refuseUnknownPlan(deps, host, planHash);
     const next = acceptRun(record, id, orderOf(record, by, planHash), deps.clock.nowMs());
     const written = await writeRecord(deps, schema, workflowKey(id), next, revision);
     if (written.kind === 'ok') return startedOrTakenBack(deps, id, next, false);
@@ -158,13 +158,13 @@ export function orderOf(
 }
 
 async function refuseUnknownPlan(
-  store: StateStore,
+  { store, clock }: Pick<RequestDependencies, 'store' | 'clock'>,
   { host }: wire.HostRecord,
   planHash: string,
 ): Promise<void> {
   if (planHash === '') return;
   const plan = await readPlan({ store }, host?.uid ?? '', planHash);
-  if (plan !== undefined) return;
+  if (plan !== undefined && !isExpired(plan, clock.nowMs())) return;
   const message = `${host?.name} has no plan ${planHash} any more; plan again`;
   throw failedPrecondition('PLAN_GONE', message, { resource: host?.name ?? '' });
 }
@@ -184,7 +184,7 @@ async function refuseAboveLimit(store: StateStore, { hostId }: WorkflowId): Prom
   if (entries.length < workflowsMax) return;
   throw failedPrecondition(
     'TOO_MANY_WORKFLOWS',
-    `hosts/${hostId} has ${entries.length} workflows; at most ${workflowsMax} are kept. Delete some.`,
+    `hosts/${hostId} has ${entries.length} workflows; at most ${workflowsMax} are kept.`,
   );
 }
 
@@ -197,7 +197,7 @@ function sameWorkflow({ record, revision }: Looked, id: WorkflowId, by: Requeste
   );
 }
 
-/** A run that was just accepted and that the host refuses is not kept: the refusal is the answer. */
+/** A run that was just accepted and that the host refuses is not kept: that is the answer. */
 export async function startedOrTakenBack(
   deps: RequestDependencies,
   id: WorkflowId,

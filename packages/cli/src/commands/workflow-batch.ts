@@ -54,8 +54,8 @@ const createBatch = buildCommand({
   docs: {
     brief: 'Run a template on many hosts, so many at once',
     fullDescription:
-      'The hosts are those that fit everything that is given: names, rack, labels. They are fixed ' +
-      'when the batch is created; --dry-run shows them.',
+      'The hosts are those that fit everything that is given: names, rack, labels. They are ' +
+      'fixed when the batch is created; --dry-run shows them.',
   },
   parameters: {
     flags: {
