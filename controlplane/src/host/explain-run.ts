@@ -27,9 +27,7 @@ export function explainEndedRun(
     run.error?.message,
     run.error?.detail,
     ...run.steps.map(skipText),
-    run.abort === undefined
-      ? ''
-      : `${run.abort.by} asked for its end: ${run.abort.reason || 'why was not said'}`,
+    abortText(run),
   ].filter((text): text is string => text !== undefined && text !== '');
   return create(ExplanationSchema, {
     subject: `${record.host?.name ?? ''}/runs/${run.number}`,
@@ -40,6 +38,12 @@ export function explainEndedRun(
     lastEvidence: lastWords(run),
     ...(usualMs === undefined ? {} : { usualDuration: durationFromMs(usualMs) }),
   });
+}
+
+/** Not where the failure names who it was. */
+function abortText({ abort, error }: Run): string {
+  if (abort === undefined || error?.message.includes(abort.by) === true) return '';
+  return `${abort.by} asked for its end${abort.reason === '' ? '' : `: ${abort.reason}`}`;
 }
 
 const endings: Readonly<Record<number, string>> = {

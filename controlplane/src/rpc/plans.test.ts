@@ -290,7 +290,11 @@ test('a workflow is planned with its rendered steps, and its run is what the pla
   expect(hello?.timeout?.seconds).toBe(300n);
   expect(plan.steps.find(({ title }) => title === 'check')?.condition).toContain('exitCode');
   expect(plan.dataLoss).toEqual([]);
-  const { status } = await fixture.plans.startPlan({ name: plan.name, requestId: 'same' });
+  const { name: planName } = plan;
+  const call = { name: planName, requestId: 'same', reason: 'as agreed' };
+  const { status } = await fixture.plans.startPlan(call);
+  const { revisions } = await fixture.hosts.listHostRevisions({ name: parent });
+  expect(revisions.map(({ cause }) => cause).join('\n')).toContain('as agreed');
   expect(status?.run).toMatchObject({
     kind: RunKind.WORKFLOW,
     planHash: plan.hash,
@@ -336,6 +340,10 @@ test('RunWorkflow with the hash of a plan runs that or nothing', async () => {
   const swapped = fixture.workflows.runWorkflow({ name, planHash: hash });
   expect((await failureOf(swapped)).message).toContain('disk DISK-1 (MZ7, 480 GB) is gone');
   await see('DISK-1', 480_103_981_056n);
+  await age(`${parent}/plans/${hash}`, 25 * 3_600_000);
+  const expired = fixture.workflows.runWorkflow({ name, planHash: hash });
+  expect((await failureOf(expired)).message).toContain('has no plan');
+  await planHello();
   const { status } = await fixture.workflows.runWorkflow({ name, planHash: hash });
   expect(status?.run?.run?.planHash).toBe(hash);
 });

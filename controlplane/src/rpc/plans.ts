@@ -150,7 +150,7 @@ async function startPlan(
   }
   if (asked.run.case === 'workflow') {
     const id = workflowOf(asked, asked.run);
-    await startPlanned(deps, id, asked.run.value.variables, by, hash);
+    await startPlanned(deps, id, asked.run.value.variables, by, { hash, reason });
     return (await readHost(deps, hostId))?.host ?? lastSeen(deps, hostId, hostName);
   }
   const request = { ...plainRequest(asked.run), plan: kept, planReason: reason };

@@ -52,7 +52,7 @@ export async function startPlanned(
   id: WorkflowId,
   variables: Variables,
   by: Requester,
-  planHash: string,
+  plan: { readonly hash: string; readonly reason: string },
 ): Promise<Looked> {
   for (let round = 0; round < roundsMax; round++) {
     const { kept, host, standsAt } = await readWorkflow(deps, id);
@@ -63,7 +63,7 @@ export async function startPlanned(
     }
     const spec = create(WorkflowSpecSchema, { variables: { ...variables } });
     const base = kept?.record ?? (await newWorkflow(deps, id, spec, host));
-    const order = { ...orderOf(base, by, planHash), variables };
+    const order = { ...orderOf(base, by, plan.hash), variables, planReason: plan.reason };
     const next = acceptRun(base, id, order, deps.clock.nowMs());
     const schema = wire.WorkflowRecordSchema;
     const written = await writeRecord(deps, schema, workflowKey(id), next, standsAt);

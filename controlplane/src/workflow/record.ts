@@ -81,6 +81,8 @@ export interface RunOrder {
   readonly requestId: string;
   /** The plan that it shall be started by; empty: none. */
   readonly planHash: string;
+  /** Why it is started by that. */
+  readonly planReason?: string;
 }
 
 /** The next run, pending; the one before joins those that are kept. */
@@ -110,6 +112,7 @@ export function acceptRun(
   draft.actor = order.actor;
   draft.ownerUid = order.ownerUid;
   draft.planHash = order.planHash;
+  draft.planReason = order.planReason ?? '';
   return withRequestId(draft, order.requestId);
 }
 
@@ -209,6 +212,7 @@ export function dropRuns(
     draft.hostRun = latest === undefined ? 0n : hostRunOf(latest);
     draft.ownerUid = '';
     draft.planHash = '';
+    draft.planReason = '';
   }
   return draft;
 }

@@ -50,12 +50,12 @@ export async function gatherSurroundings(
 /** A plan that is gone starts nothing: what it said cannot be compared any more. */
 function withPlan(
   rendering: Rendering,
-  { planHash }: wire.WorkflowRecord,
+  { planHash, planReason }: wire.WorkflowRecord,
   plan: wire.PlanRecord | undefined,
 ): Rendering {
   if (planHash === '' || rendering.kind === 'bad') return rendering;
   if (plan === undefined) return { kind: 'bad', text: `the plan ${planHash} is kept no more` };
-  return { kind: 'ok', order: { ...rendering.order, plan } };
+  return { kind: 'ok', order: { ...rendering.order, plan, planReason } };
 }
 
 function planOf(
