@@ -31,7 +31,10 @@ interface Rack {
 
 const leasesPath = join(tmpdir(), `rackwright-leases-${process.pid}-${performance.now()}`);
 
-async function startRack(): Promise<Rack> {
+async function startRack(
+  more: Partial<ReservationDhcpConfig> = {},
+  discovery?: Parameters<typeof startRig>[0]['discovery'],
+): Promise<Rack> {
   const relay = await openMailbox();
   const dhcp: ReservationDhcpConfig = {
     mode: 'reservation',
@@ -48,8 +51,12 @@ async function startRack(): Promise<Rack> {
     declinedMs: 60_000,
     otherServer: { quietMs: 60_000, probeMs: 0 },
     leasesPath,
+    ...more,
   };
-  const rig = await startRig({ config: { dhcp } });
+  const rig = await startRig({
+    config: { dhcp },
+    ...(discovery === undefined ? {} : { discovery }),
+  });
   closers.push(() => relay.close(), rig.close);
   const { dhcpPort } = rig.services;
   if (dhcpPort === undefined) throw new Error('DHCP is off');
@@ -95,6 +102,28 @@ test('gives a host without a grant its reservation and nothing to boot', async (
   const { relay, dhcpPort } = await startRack();
   const offer = await discover(relay, dhcpPort, relayedDiscover(knownMac, 7));
   expect(offer).toMatchObject({ yourAddress: '127.77.0.50', bootFile: '' });
+});
+
+test('gives a stranger an address of its own range, and a boot while discovery is on', async () => {
+  const discovery = { first: '127.77.0.200', last: '127.77.0.210' };
+  const limits = { bootsMax: 1, bootsPerHourMax: 1, spacingMs: 1_000 };
+  let on = false;
+  const { relay, dhcpPort } = await startRack(
+    { discovery },
+    { memory: () => (on ? { limits, boots: new Map() } : undefined), open: () => undefined },
+  );
+  const asked = relayedDiscover(unknownMac, 7);
+  const address = expect.stringMatching(/^127\.77\.0\.2\d\d$/);
+  const off = await discover(relay, dhcpPort, asked);
+  expect(off).toMatchObject({ yourAddress: address, bootFile: '' });
+  on = true;
+  const offer = await discover(relay, dhcpPort, asked);
+  expect(offer).toMatchObject({
+    yourAddress: off.yourAddress,
+    bootFile: '52-54-00-77-00-99/snponly.efi',
+  });
+  const known = await discover(relay, dhcpPort, relayedDiscover(knownMac, 7));
+  expect(known).toMatchObject({ yourAddress: '127.77.0.50', bootFile: '' });
 });
 
 test('leaves strangers alone, and everyone once another server is chosen', async () => {

@@ -26,7 +26,7 @@ import {
 import { type Cancel, type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { deleteRecord, readRecord, writeRecord } from '../records/index.ts';
-import { type Acceptance, bounded, conflictOf, hostOf, judge } from './judge.ts';
+import { type Acceptance, bounded, conflictOf, hostOf, isKnownBoot, judge } from './judge.ts';
 import { type AcceptedFrom, creationOf, fromOf, lineRequestId, problemOf } from './request.ts';
 import { identitiesOf, isSameMachine, traitsOf, unicastMac } from './traits.ts';
 import { type KeptMachine, type KnownHost, type World, WorldReader } from './world.ts';
@@ -168,7 +168,7 @@ export class Discovery {
     const known = hostOf(seen, world.hosts);
     if (known !== undefined) {
       await this.#tellHost(known.host, known.words, fresh);
-      return known.host.bootMacs.includes(fresh.bootMac) ? '' : known.words;
+      return isKnownBoot(fresh, known.host) ? '' : known.words;
     }
     const before = world.machines.find((each) => isSameMachine(each.traits, traits));
     if (before !== undefined) return await this.#seenAgain(before, fresh);
@@ -220,9 +220,9 @@ export class Discovery {
     return (await this.#write(id, next, revision)) ? '' : undefined;
   }
 
-  /** A host netbooted from an interface that it was not known to have, and nobody ordered it. */
+  /** A host netbooted from an unknown interface or in another rack, and nobody ordered it. */
   async #tellHost(host: KnownHost, words: string, machine: DiscoveredMachine): Promise<void> {
-    if (host.bootMacs.includes(machine.bootMac)) return;
+    if (isKnownBoot(machine, host)) return;
     this.#deps.log.warn({ host: host.name, mac: machine.bootMac }, words);
     const unexpectedNetboot = create(agent.UnexpectedNetbootSchema, {
       mac: machine.bootMac,
@@ -239,6 +239,10 @@ export class Discovery {
 
   /** D1 */
   async #lookAtAll(): Promise<void> {
+    if (await this.#reader.isQuiet()) {
+      this.#listed = new Map();
+      return;
+    }
     const world = await this.#reader.read();
     const gone = new Set<string>();
     for (const kept of world.machines) {

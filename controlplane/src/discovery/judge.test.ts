@@ -44,7 +44,13 @@ function world(change: Partial<World> = {}): World {
 
 const host: KnownHost = {
   ...{ hostId: 'h9', name: 'hosts/h9', uid: 'u9', bootMacs: [], traits: undefined },
-  ...{ bmcIdentity: undefined, requestIds: [], acceptedIdentity: false, hasInventory: false },
+  ...{
+    rack: 'racks/r1',
+    bmcIdentity: undefined,
+    requestIds: [],
+    acceptedIdentity: false,
+    hasInventory: false,
+  },
 };
 
 test('takes no machine that is a host by a MAC, by its inventory or by its BMC', () => {
@@ -56,6 +62,8 @@ test('takes no machine that is a host by a MAC, by its inventory or by its BMC',
     expect(judge(machine(), world({ hosts: [known], expected })).kind).toBe('host');
   }
   expect(hostOf(machine(), [byMac])?.words).toBe('it is hosts/h9');
+  const moved = { ...byMac, rack: 'racks/r2' };
+  expect(hostOf(machine(), [moved])?.words).toBe('it is hosts/h9 of racks/r2');
   expect(hostOf(machine(), [bySight])?.words).toContain(`whose boot MACs lack ${mac}`);
   expect(judge(machine(), world({ hosts: [host], expected })).kind).toBe('accept');
 });

@@ -11,6 +11,7 @@ import { create } from '@bufbuild/protobuf';
 import {
   type AcceptanceRule,
   BmcIdentitySchema,
+  type DiscoveredMachine,
   type ExpectedHost,
   type HostSpec,
   type SystemIdentity,
@@ -71,13 +72,24 @@ export function hostOf(
       (host.traits !== undefined && isSameMachine(traits, host.traits)) ||
       (host.traits === undefined && isProvedBy(machine.inventory?.system, host));
     if (!isIt) continue;
-    const words = host.bootMacs.includes(machine.bootMac)
-      ? `it is ${host.name}`
-      : `it is ${host.name}, whose boot MACs lack ${machine.bootMac}: add that with ` +
-        `\`rackwright host update ${host.hostId}\`, or let the machine boot from another interface`;
-    return { host, words };
+    return { host, words: wordsOf(machine, host) };
   }
   return undefined;
+}
+
+function wordsOf({ bootMac, rack }: DiscoveredMachine, host: KnownHost): string {
+  if (!host.bootMacs.includes(bootMac)) {
+    return (
+      `it is ${host.name}, whose boot MACs lack ${bootMac}: add that with ` +
+      `\`rackwright host update ${host.hostId}\`, or let the machine boot from another interface`
+    );
+  }
+  return host.rack === rack ? `it is ${host.name}` : `it is ${host.name} of ${host.rack}`;
+}
+
+/** Whether the agent of this rack should have known the machine by its MAC. */
+export function isKnownBoot({ bootMac, rack }: DiscoveredMachine, host: KnownHost): boolean {
+  return host.rack === rack && host.bootMacs.includes(bootMac);
 }
 
 function isProvedBy(system: SystemIdentity | undefined, { bmcIdentity }: KnownHost): boolean {

@@ -16,6 +16,8 @@ export interface KnownHost {
   readonly hostId: string;
   readonly name: string;
   readonly uid: string;
+  /** "racks/RACK" */
+  readonly rack: string;
   readonly bootMacs: readonly string[];
   /** Of its last inventory, or of what it said when it was accepted; undefined before. */
   readonly traits: MachineTraits | undefined;
@@ -61,6 +63,13 @@ export class WorldReader {
     this.#store = store;
   }
 
+  /** Whether nothing is listed and nothing expected, so that there is nothing to decide. */
+  async isQuiet(): Promise<boolean> {
+    const lists = ['discoveredMachines', 'expectedHosts'] as const;
+    const read = lists.map(async (prefix) => (await answered(this.#store.list(prefix))).entries);
+    return (await Promise.all(read)).every(({ length }) => length === 0);
+  }
+
   async read(): Promise<World> {
     const lists = ['hosts', 'facts', 'discoveredMachines', 'expectedHosts', 'racks'] as const;
     const [hosts, facts, machines, expected, racks] = await Promise.all(
@@ -101,6 +110,7 @@ export class WorldReader {
       hostId,
       name: host.name,
       uid: host.uid,
+      rack: host.spec?.rack ?? '',
       bootMacs: host.spec?.bootMacs ?? [],
       traits: seen ?? acceptedTraits(acceptedIdentity, host.spec?.bootMacs ?? []),
       bmcIdentity: bmc === undefined ? undefined : { guid: bmc.guid, serial: bmc.serial },

@@ -198,6 +198,22 @@ test('shows a host that netboots from an interface that it was not known to have
   expect([status?.useEpoch, status?.dirty]).toEqual([2n, true]);
 });
 
+test('shows a host that netboots in another rack than its own', async () => {
+  await fixture.racks.createRack({
+    rackId: 'r2',
+    rack: { spec: { discovery: { enabled: true } } },
+  });
+  const prepared = preparedHost(1, { state: HostState.AVAILABLE, kind: undefined });
+  await putHost(fixture.store, prepared);
+  const [known = ''] = prepared.host?.spec?.bootMacs ?? [];
+  const interfaces = [{ mac: known }];
+  expect(await report(finding(1, { interfaces }, known))).toBe('');
+  expect((await recordOf('h1')).host?.status?.dirty, 'its agent may be slow').toBe(false);
+  expect(await report(finding(1, { interfaces }, known), 'r2')).toBe('it is hosts/h1 of racks/r1');
+  expect((await recordOf('h1')).host?.status?.dirty).toBe(true);
+  expect(await listed()).toEqual([]);
+});
+
 const expectedSpec = { rack: 'racks/r1', bmc: { ...bmc, address: '' } };
 
 async function expectHost(n: number): Promise<void> {
