@@ -111,7 +111,7 @@ test('a bad file changes nothing, and each of its mistakes has its place', async
   expect((await rackwright('rack list')).out).not.toContain('r1');
 });
 
-test('a file of every kind is made in the order of its needs, and changes nothing again', async () => {
+test('a file of every kind is made in the order of its needs, then changes nothing', async () => {
   const dry = await rackwright('apply -f - --dry-run', site);
   expect(dry).toMatchObject({ code: 0, err: '' });
   expect(dry.out).toContain('6 to create, 1 to change, 0 unchanged');
@@ -161,7 +161,7 @@ test('what is printed is accepted again and changes nothing, for every kind and 
   expect((await rackwright('get hots')).err).toContain('did you mean hosts?');
 });
 
-test('a change is shown before it is made, and what fails in the middle is gone on with', async () => {
+test('a change is shown before it is made; what fails in the middle can be gone on with', async () => {
   const { out } = await rackwright('get all');
   const second = `---
 kind: Host
@@ -246,6 +246,24 @@ test('a password is set anew only when that is asked for', async () => {
   const bare = 'kind: Credential\nname: other\nusername: root\n';
   const refused = await rackwright('apply -f - --yes', bare);
   expect(refused.err).toContain('-:1:1: credentials/other: has no password; give it as password:');
+});
+
+test('one request is made of all hosts with a label, and each answers for itself', async () => {
+  const asked = await rackwright('host each claim --selector role=db --reason mine');
+  expect(asked.code).toBe(2);
+  expect(asked.out).toContain('claim: hosts/h1');
+  expect(asked.err).toContain('give --yes');
+  const claimed = await rackwright('host each claim --rack r1 --reason mine --yes');
+  expect(claimed).toMatchObject({ code: 0, err: '' });
+  expect(claimed.out).toMatch(/^hosts\/h1 +done/m);
+  expect(claimed.out).toMatch(/^hosts\/h2 +done/m);
+  const one = await rackwright('host each unclaim --selector role=db --yes');
+  expect(one.out).not.toContain('hosts/h2');
+  const cleaned = await rackwright('host each clean --rack r1 --parallel 2 --yes');
+  expect(cleaned.code).toBe(1);
+  expect(cleaned.out).toMatch(/^hosts\/h1 +refused +.*verify 1/m);
+  expect(cleaned.err).toContain('2 of 2 hosts refused');
+  expect((await rackwright('host each retry --selector role=none --yes')).code).toBe(2);
 });
 
 test('what was done is read back: history, as of a time, difference, audit', async () => {

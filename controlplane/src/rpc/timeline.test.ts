@@ -83,7 +83,7 @@ describe('the timeline', () => {
     expect(turned.message).toContain('must be after start_time');
   });
 
-  test('looks at a bounded number of revisions for one page, and goes on with its token', async () => {
+  test('looks at a bounded number of revisions for one page, and goes on from there', async () => {
     for (let each = 0; each < 4_200; each += 1) await putHost({}, `change ${each}`);
     const endTime = at(startMs + 2 * minuteMs);
     const none = await list({ endTime });

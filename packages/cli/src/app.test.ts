@@ -55,6 +55,8 @@ describe('the command line', () => {
     ],
     [['host', 'adopt', 'h1'], '--to'],
     [['host', 'diff', 'h1'], '--from'],
+    [['host', 'each', 'retry'], 'give --selector or --rack'],
+    [['host', 'each', 'erase', '--rack', 'r1'], '"erase" is none of verify, inspect, clean'],
     [
       ['host', 'get', 'h1', '--at', 'noon'],
       '--at is "noon"; it must be a time as 2026-01-31T12:00:00Z, or how long ago as 90s',

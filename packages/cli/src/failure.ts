@@ -30,10 +30,16 @@ export class NotVerified extends Error {
   override readonly name = 'NotVerified';
 }
 
+/** Some of many hosts refused what was asked; the report has been printed. */
+export class SomeRefused extends Error {
+  override readonly name = 'SomeRefused';
+}
+
 /** The exit code for what a command threw. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return exitCodes.usage;
   if (error instanceof NotVerified) return exitCodes.notVerified;
+  if (error instanceof SomeRefused) return exitCodes.refused;
   return error instanceof ApiFailure ? exitCodeOfApi(error.error) : exitCodes.internal;
 }
 

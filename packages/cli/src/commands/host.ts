@@ -20,6 +20,7 @@ import {
   withHosts,
 } from './host-client.ts';
 import { cancelDelete, deleteHost, releaseHold } from './host-deletion.ts';
+import { eachHost } from './host-each.ts';
 import { diffHost, hostHistory } from './host-history.ts';
 import { planRoutes, startPlan } from './host-plan.ts';
 import { explainHost, getRun, listRuns } from './host-runs.ts';
@@ -231,6 +232,7 @@ export const hostRoutes = buildRouteMap({
     adopt: adoptHost,
     history: hostHistory,
     diff: diffHost,
+    each: eachHost,
     runs: listRuns,
     run: getRun,
     plan: planRoutes,

@@ -214,8 +214,8 @@ interface KindParts<D extends DescMessage> {
   readonly collection: string;
   readonly fields: readonly string[];
   references?(message: MessageShape<D>): readonly Reference[];
-  list(clients: FileClients): Promise<MessageShape<D>[]>;
-  get(clients: FileClients, name: string): Promise<MessageShape<D>>;
+  list(clients: FileClients): Promise<(MessageShape<D> & Resource)[]>;
+  get(clients: FileClients, name: string): Promise<MessageShape<D> & Resource>;
   create(
     clients: FileClients,
     message: MessageShape<D>,
@@ -227,10 +227,9 @@ interface KindParts<D extends DescMessage> {
 
 function kindOf<D extends DescMessage>(schema: D, parts: KindParts<D>): Kind {
   const { name, collection, fields } = parts;
-  const existing = (message: MessageShape<D>): Existing => {
-    const resource = message as unknown as Resource;
-    const value = plainOf(schema, message, fields);
-    return { name: resource.name, etag: resource.etag, value };
+  const existing = (message: MessageShape<D> & Resource): Existing => {
+    const { name: own, etag } = message;
+    return { name: own, etag, value: plainOf(schema, message, fields) };
   };
   return {
     name,

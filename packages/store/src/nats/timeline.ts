@@ -35,7 +35,7 @@ export function nanos(durationMs: number): number {
   return durationMs * NANOS_PER_MS;
 }
 
-/** Finds or makes a stream, and gives it the age that is wanted now. Throws what the server says. */
+/** Finds or makes a stream, with the age that is wanted now. Throws what the server says. */
 export async function openAgingStream(
   manager: JetStreamManager,
   wanted: Partial<StreamConfig> & { readonly name: string; readonly max_age: number },
