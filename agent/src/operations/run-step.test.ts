@@ -1,0 +1,79 @@
+/** What is ordered of a runner that it does not offer (R8); the agent goes on. */
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import { VirtualClock } from '@rackwright/bmc/conformance';
+import { expect, test } from 'vitest';
+import { defaultDeskLimits, noHandOffs, RunnerDesk } from '../runner-gateway/index.ts';
+import { quietLog, testSigner } from '../runner-gateway/testing.ts';
+import type { OperationContext } from '../session/index.ts';
+import { runStep } from './run-step.ts';
+
+const boot = 'h/1/1/1';
+
+function setUp() {
+  const desk = new RunnerDesk({
+    clock: new VirtualClock(),
+    log: quietLog,
+    signer: testSigner(),
+    operationState: () => 'begun',
+    handOffs: noHandOffs,
+    limits: defaultDeskLimits,
+  });
+  const sent: string[] = [];
+  let begun = 0;
+  const link = {
+    bootOperationId: boot,
+    hostUid: 'h',
+    runnerSession: 's',
+    steps: ['deploy.erase_devices', 'run.script'],
+    rescue: false,
+    unreceived: new Set<string>(),
+    send: ({ case: kind }: { readonly case?: string | undefined }) => {
+      sent.push(String(kind));
+    },
+    close: () => {},
+  };
+  desk.attach(link);
+  const context: OperationContext = {
+    signal: new AbortController().signal,
+    begin: async () => {
+      begun += 1;
+    },
+    continuing: () => {},
+    credential: () => Promise.reject(new Error('no credential is needed')),
+    leaseValid: () => true,
+    frozen: () => '',
+    remainingMs: () => Infinity,
+    openGrant: () => Promise.reject(new Error('no grant is opened')),
+    closeGrants: async () => {},
+  };
+  const order = (step: string) => {
+    const mode = agent.StepMode.RUN;
+    const value = create(agent.RunStepSchema, { step, mode, bootOperationId: boot });
+    const kind = { case: 'runStep', value } as const;
+    const operation = create(agent.OperationSchema, { id: `h/1/2/${step}`, hostUid: 'h', kind });
+    return runStep(desk, operation, value, context, undefined);
+  };
+  return { begun: () => begun, order, sent };
+}
+
+test.each(['run.scrpit', 'run.command', ''])(
+  'the step "%s" is not sent to a runner that does not offer it',
+  async (step) => {
+    const rig = setUp();
+    expect(await rig.order(step)).toEqual({
+      kind: 'failed',
+      type: 'unsupported',
+      message: `the runner has no step ${step}; it has deploy.erase_devices, run.script`,
+    });
+    expect([rig.begun(), rig.sent]).toEqual([0, []]);
+  },
+);
+
+test('what it offers is sent, also after something that it does not', async () => {
+  const rig = setUp();
+  await rig.order('run.unknown');
+  void rig.order('run.script');
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+  expect([rig.begun(), rig.sent]).toEqual([1, ['order']]);
+});
