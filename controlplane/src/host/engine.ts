@@ -71,9 +71,8 @@ export function enterRun(
 ): void {
   const { record, status, context } = turn;
   record.runCount += 1n;
-  if (status.run !== undefined && status.run.number !== turn.endedBefore) {
-    turn.displaced.push(status.run);
-  }
+  const last = status.run;
+  if (last?.phase === RunPhase.ENDED && last.number !== turn.endedBefore) turn.displaced.push(last);
   status.run = create(RunSchema, {
     kind,
     number: record.runCount,

@@ -248,7 +248,7 @@ test('every template ends, with ids of their own, and begins nothing twice by it
   }
 });
 
-test('with good luck nothing is ordered of a runner that is not up, and the end is as promised', () => {
+test('with good luck each step finds its runner up, and the end is as promised', () => {
   let inUse = 0;
   fc.assert(
     fc.property(template, fc.boolean(), (listed, provisioned) => {
