@@ -20,8 +20,10 @@ export {
   type MachineFiles,
   type PartitionPlace,
 } from './files.ts';
+export { linuxCommandRoots } from './linux/command-roots.ts';
 export { fileDisks } from './linux/file-disks.ts';
 export { fileMachine } from './linux/file-machine.ts';
+export { linuxPrograms, type ProgramParts } from './linux/programs.ts';
 export type { Machine, MachineHardware } from './machine.ts';
 export {
   operationVariable,
@@ -40,6 +42,7 @@ export {
 } from './session/machine.ts';
 export { type FinishedOperation, type RunnerRecord } from './session/record.ts';
 export type { DeviceStage, Step, StepContext, StepEnd } from './step.ts';
+export { type CommandPlace, runCommand } from './steps/command.ts';
 export { runFile } from './steps/file.ts';
 export { interpreters, type ProgramPlace, runScript } from './steps/script.ts';
 export { runnerVersion } from './version.ts';
