@@ -7,6 +7,7 @@ import {
   connectAgent,
   type PlainAgent,
   proved,
+  runnerUp,
   toInspect,
 } from './testing/plain-agent.ts';
 import { type Replica, type Rig, rigWith } from './testing/rig.ts';
