@@ -103,7 +103,7 @@ function judge({ status, headers }: WebAnswer, output: CallOutput, origin: strin
   if (status >= 200 && status < 300) return { kind: 'complete', output };
   if (status >= 300 && status < 400) {
     const to = URL.parse(headers['location'] ?? '', origin)?.origin ?? 'another place';
-    const message = `${origin} redirects to ${to} (${status}), which is not followed: name that URL`;
+    const message = `${origin} redirects to ${to} (${status}), which is not followed: name it`;
     return { kind: 'failed', type: 'exitCode', message, output };
   }
   const { lastOutput } = output.exit;

@@ -237,7 +237,8 @@ function ofRun(context: StepContext): Record<string, string> {
 function leftOutWords({ leftOut: { count, names } }: CommandRoot): string {
   if (count === 0) return '';
   const more = count > names.length ? ', …' : '';
-  return `rackwright: ${count} devices and pipes of the image were left out: ${names.join(', ')}${more}\n`;
+  const named = `${names.join(', ')}${more}`;
+  return `rackwright: ${count} devices and pipes of the image were left out: ${named}\n`;
 }
 
 /** Programs whose output begins with `words`. */
