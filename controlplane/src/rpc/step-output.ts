@@ -190,7 +190,7 @@ function* inMessages(
   }
 }
 
-/** Invariant 2. An agent that is away is nobody's: then it is waited for here as well as anywhere. */
+/** Invariant 2. An agent that is away is nobody's: it is waited for here as well as anywhere. */
 async function mustBeHere(deps: StepOutputDependencies, { rackId }: Attempt): Promise<void> {
   const kept = await readRecord(deps.store, wire.RackRecordSchema, storeKey('racks', rackId));
   const replica = kept?.record.sessionReplica ?? '';

@@ -107,9 +107,10 @@ test('runs a script, tells its output while it comes, and how it ended', async (
   expect([second?.offset, Buffer.from(second?.content ?? []).toString()]).toEqual([4n, 'two\n']);
 });
 
-test('killed in the middle of a script, nothing of it goes on, and nothing is repeated', async () => {
+test('killed in the middle of a script, none of it goes on and nothing is repeated', async () => {
   const killed = start();
-  const script = `(setsid sh -c 'echo $$ >>${folder}/marks; sleep 300') & echo $$ >>${folder}/marks; wait`;
+  const own = `echo $$ >>${folder}/marks`;
+  const script = `(setsid sh -c '${own}; sleep 300') & ${own}; wait`;
   await order('u/1/2/1', script);
   await untilMarks(2);
   const pids = marks().map(Number);
@@ -126,7 +127,7 @@ test('killed in the middle of a script, nothing of it goes on, and nothing is re
   expect(await finalOf('u/1/2/2')).toMatchObject({ kind: 'complete' });
 });
 
-test('killed as the script has been started, it is interrupted and runs no second time', async () => {
+test('killed as the script has begun, it is interrupted and runs no second time', async () => {
   const killed = start('rackwright.lab.crash=runner.programStarted');
   await order('u/1/2/1', `${mark('begun')}; sleep 300`);
   expect(await killed).toEqual({ signal: 'SIGKILL' });

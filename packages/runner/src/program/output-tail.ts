@@ -1,6 +1,4 @@
 /** The end of what a program writes, bounded, and how much it was altogether. */
-import { StringDecoder } from 'node:string_decoder';
-
 /** Kept of one step's output: what its final report and its record hold. */
 export const outputTailBytesMax = 64 * 1024;
 /** The last lines of it that are shown everywhere. */
@@ -42,7 +40,7 @@ export class OutputTail {
   }
 }
 
-/** The last lines of an output as text, each without control characters; empty when there is none. */
+/** The last lines of an output as text, without control characters; empty when there is none. */
 export function lastLines(tail: Uint8Array): string {
   const lines = linesOf(tail).slice(-lastLinesMax);
   return cutFront(lines.join('\n'), lastOutputCharactersMax);
@@ -56,7 +54,7 @@ export function lastLine(tail: Uint8Array): string {
 function linesOf(tail: Uint8Array): string[] {
   // The tail may begin within a character.
   const start = tail.findIndex((byte) => (byte & 0xc0) !== 0x80);
-  const text = new StringDecoder('utf8').end(Buffer.from(tail.subarray(Math.max(0, start))));
+  const text = new TextDecoder().decode(tail.subarray(Math.max(0, start)));
   return text
     .split(/\r\n|\n|\r/)
     .map((line) => line.replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, '').trimEnd())

@@ -7,7 +7,7 @@
  *    session of its own.
  * P2 When `end` settles, the group is gone: nothing that the program had started goes on. Where
  *    that cannot be had, `end` says so.
- * P3 It goes no further than its runner: when the runner dies, by whatever means, so does the group.
+ * P3 It goes no further than its runner: when that dies, by whatever means, so does the group.
  * P4 Reading its output never waits for whoever is told of it.
  */
 
