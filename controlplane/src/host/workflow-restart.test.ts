@@ -1,13 +1,12 @@
 /** Control plane and agent start anew during a hand-off: it is never begun twice (L7, L9). */
 import { agent, HostGoal, RunOutcome, type store as wire } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { failed } from './testing/bench.ts';
+import { bootOfRunner, failed } from './testing/bench.ts';
 import {
   complete,
   connectAgent,
   type PlainAgent,
   proved,
-  runnerUp,
   toInspect,
 } from './testing/plain-agent.ts';
 import { type Replica, type Rig, rigWith } from './testing/rig.ts';
@@ -76,11 +75,11 @@ test('killed right after the order was stored, it is sent under the id that stan
   await plain.report(complete());
   replica.kill();
   const dying = await rig.replica({ crashAt: 'cp.operationStored' });
-  const second = await connectAgent(rig, dying);
-  await runnerUp(rig, second);
+  const bootOperationId = bootOfRunner(rig.status().run);
+  const ready = { hostUid: 'u1', bootOperationId, runnerSession: 's1', bootId: 'b1' };
+  await connectAgent(rig, dying, { runners: [ready] });
   const { id = '', kind } = slot(rig)?.operation ?? {};
   expect(kind?.case === 'runStep' && kind.value.handOff).toBe(true);
-  expect(second.ids(), 'it was not sent').toEqual([]);
   const after = await rig.replica();
   const third = await connectAgent(rig, after);
   expect(third.ids()).toEqual([id]);
