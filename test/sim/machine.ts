@@ -53,6 +53,8 @@ export class SimMachine implements BmcSwitch {
   unseen = false;
   /** A runner has looked at the disks since. */
   listed = true;
+  /** Also what a runner saw of them may be forgotten, with the store. */
+  changed = false;
   /** Its network card has firmware to be flashed. */
   flashable = false;
   readonly #view: WorldView;
@@ -88,6 +90,7 @@ export class SimMachine implements BmcSwitch {
   replaceDrive(at: number, traits: DriveTraits, hasData: boolean): void {
     this.unseen = true;
     this.listed = false;
+    this.changed = true;
     this.drives = this.drives.map((drive, index) =>
       index === at ? new SimDrive(traits, hasData) : drive,
     );

@@ -51,4 +51,40 @@ export const regressions: readonly Regression[] = [
     operators: true,
     was: 'an agent went on with an order of a lost stretch: its id stood unsent in the slot',
   },
+  {
+    seed: 1_795_311_083_050,
+    hosts: 2,
+    operators: false,
+    was: 'an acceptance that stood in a backup was taken for one of what was lost with it',
+  },
+  {
+    seed: 1_795_311_083_587,
+    hosts: 2,
+    operators: true,
+    was: 'an agent did not say that its list of hosts was of a later revision than the store had',
+  },
+  {
+    seed: 1_795_311_084_616,
+    hosts: 2,
+    operators: false,
+    was: 'numbers that were passed over at one restoration came again at the next',
+  },
+  {
+    seed: 1_795_311_085_054,
+    hosts: 2,
+    operators: false,
+    was: 'an identity whose release a crash had lost was kept from its machine for ever',
+  },
+  {
+    seed: 1_795_311_086_791,
+    hosts: 2,
+    operators: true,
+    was: 'a freeze held back an order that the runner had never got, and nobody said so',
+  },
+  {
+    seed: 1_795_311_087_648,
+    hosts: 2,
+    operators: false,
+    was: 'an order was sent into a half-open stream of a session that had gone to another replica',
+  },
 ];

@@ -44,6 +44,8 @@ export interface JournalState {
   readonly store?: {
     readonly incarnation: string;
     readonly revision: bigint;
+    /** Revisions that were lost, by what was accepted so far. */
+    readonly lostRevisions: bigint;
     /** Why nothing destructive is done for the store met last, until a person accepts it. */
     readonly refused?: string;
   };
@@ -101,12 +103,13 @@ function changeBy(state: JournalState, body: RecordBody): Partial<JournalState> 
       return { grants: changedGrants(state.grants, body) };
     case 'storeSeen': {
       const { incarnation, revision, accepted, refused } = body.value;
-      if (accepted) return { store: { incarnation, revision } };
+      const lostRevisions = larger(state.store?.lostRevisions ?? 0n, body.value.lostRevisions);
+      if (accepted) return { store: { incarnation, revision, lostRevisions } };
       const seen = state.store?.incarnation === incarnation ? state.store.revision : 0n;
-      const highest = larger(seen, revision);
+      const store = { incarnation, revision: larger(seen, revision), lostRevisions };
       // Only an acceptance lifts a refusal: what is seen meanwhile counts for nothing.
       if (state.store?.refused !== undefined) return {};
-      return { store: { incarnation, revision: highest, ...(refused === '' ? {} : { refused }) } };
+      return { store: { ...store, ...(refused === '' ? {} : { refused }) } };
     }
     case undefined:
       return {};

@@ -37,7 +37,13 @@ function orderOf({ destructive, mode }: OrderOptions = {}): RunnerOrder {
 function setUp() {
   const clock = new VirtualClock();
   let state: 'unknown' | 'received' | 'begun' | 'ended' = 'begun';
-  const session = { lease: true, begun: 0, dueAtMs: Infinity, heard: [] as Progress[] };
+  const session = {
+    lease: true,
+    frozen: '',
+    begun: 0,
+    dueAtMs: Infinity,
+    heard: [] as Progress[],
+  };
   const aborter = new AbortController();
   const desk = new RunnerDesk({
     clock,
@@ -55,7 +61,7 @@ function setUp() {
     continuing: (progress) => session.heard.push(progress),
     credential: () => Promise.reject(new Error('no credential is needed')),
     leaseValid: () => session.lease,
-    frozen: () => '',
+    frozen: () => session.frozen,
     remainingMs: () => session.dueAtMs - clock.suspendAwareMs(),
     openGrant: () => Promise.reject(new Error('no grant is opened')),
     closeGrants: async () => {},
@@ -347,6 +353,25 @@ describe('after a restart of the agent', () => {
     const { clock, context, desk } = setUp();
     expect(await clock.settle(desk.resume(orderOf(), context))).toBe('interrupted');
     expect(clock.nowMs()).toBe(defaultDeskLimits.resumeWaitMs);
+  });
+
+  test('a freeze ends what the runner never had, and leaves what it is at work on', async () => {
+    for (const works of [false, true]) {
+      const { clock, context, desk, link, says, session, told } = setUp();
+      Object.assign(session, { lease: false, frozen: 'the rack is frozen' });
+      const live = link();
+      desk.attach(live);
+      const resumed = desk.resume(orderOf({ destructive: true }), context);
+      await settled();
+      if (works) says(live, 'op', { kind: 'continuing', step: 's', text: 't', percent: 4 });
+      for (let round = 0; round < 60 && clock.nowMs() < 60_000; round += 1) clock.step();
+      expect(told.includes('order op/cancel cancel')).toBe(!works);
+      if (works) continue;
+      says(live, 'op/cancel', complete);
+      const end = { kind: 'retryAfter', reason: 'frozen', message: 'the rack is frozen' };
+      expect(await clock.settle(resumed)).toMatchObject(end);
+      expect(told).not.toContain('order op runStep');
+    }
   });
 
   test('a report that the journal has already is only acknowledged', () => {

@@ -21,6 +21,9 @@ export interface OutstandingParts {
 /** How long after the end of Cancel the step's own end is still waited for. */
 const stragglerMs = 5_000;
 
+/** How often a connected runner is given the time to say that it is at work on an order. */
+const unheardMax = 15;
+
 /** Our own Cancel needs an id towards the runner; this one can be no operation's. */
 export function cancelOf(operationId: string): string {
   return `${operationId}/cancel`;
@@ -38,6 +41,10 @@ export class Outstanding {
   /** The order has gone to a runner, which may be at work on it. */
   #offered = false;
   #cancelling = false;
+  /** Why it ends as a conflict once the runner says that it has not got it; empty: it fails. */
+  #frozen = '';
+  /** Times in a row that a runner was there under a freeze and said nothing of it. */
+  #unheard = 0;
   #toldWaiting = false;
   #over = false;
   #cancelDeadline: Cancel = () => {};
@@ -79,22 +86,30 @@ export class Outstanding {
 
   /**
    * It has begun as far as the journal goes, and nothing has been told to the runner. A freeze ends
-   * it, for that may last; the lease is waited for.
+   * it, for that may last; the lease is waited for. A runner that may have had it from an earlier
+   * life of ours tells its work as soon as it is connected; one that tells nothing is asked.
    */
   #offerLater(): void {
     const { clock, limits, context } = this.#parts;
     const why = context.frozen();
-    if (why !== '' && !this.#offered && !this.#parts.resumed) {
-      const delayMs = limits.leaseRetryMs;
-      this.end({ kind: 'retryAfter', reason: 'frozen', message: why, delayMs });
-      return;
-    }
+    if (why !== '' && !this.#offered) {
+      this.#frozen = why;
+      if (!this.#parts.resumed) return this.end(this.#frozenOut());
+      this.#unheard += 1;
+      if (this.#unheard > unheardMax) return this.#askToStop();
+    } else this.#unheard = 0;
     this.#tellWaiting();
     this.#cancelOffer = clock.after(limits.leaseRetryMs, () => this.offer());
   }
 
+  #frozenOut(): FinalResult {
+    const delayMs = this.#parts.limits.leaseRetryMs;
+    return { kind: 'retryAfter', reason: 'frozen', message: this.#frozen, delayMs };
+  }
+
   heard(progress: Continuing): void {
     this.#known = true;
+    this.#frozen = '';
     const percent = progress.percent === undefined ? '' : ` ${progress.percent} %`;
     this.lastHeard = `last heard: ${progress.step}${percent} ${progress.text}`.trim();
     const { step, text, percent: part, hintMs } = progress;
@@ -123,6 +138,7 @@ export class Outstanding {
   cancelOver(): void {
     this.#cancelOffer();
     this.#cancelOffer = this.#parts.clock.after(stragglerMs, () => {
+      if (this.#frozen !== '') return this.end(this.#frozenOut());
       const message = 'cancelled; the runner was not at work on it';
       this.end({ kind: 'failed', type: 'cancelled', message });
     });

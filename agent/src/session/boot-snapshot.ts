@@ -51,6 +51,11 @@ export class BootSnapshots {
     return this.#snapshot;
   }
 
+  /** How far the store had come that the list in force is of. */
+  get position(): { readonly incarnation: string; readonly generation: bigint } {
+    return this.#current;
+  }
+
   /** Takes up what the last life kept. A copy that is gone or unreadable is fetched again. */
   async load(): Promise<void> {
     try {

@@ -25,6 +25,19 @@ test('DESIGN §10: what a lease told of the store is not gone at the next sessio
   expect(world.controlPlane.hellos.at(-1)?.storeRefused).toContain('behind');
 });
 
+test('DESIGN §10: a list of hosts that is in force tells how far the store had come', async () => {
+  const world = await connected();
+  const told = world.controlPlane.revision;
+  const { incarnation } = world.controlPlane;
+  const value = { generation: told + 40n, hosts: [] };
+  world.controlPlane.send({ case: 'bootSnapshot', value });
+  await world.run(100);
+  await world.restart();
+  expect(world.controlPlane.hellos.at(-1)).toMatchObject({ incarnation, revision: told + 40n });
+  await world.issue(world.erase('h/1/1/1'), 10_000);
+  expect(world.touched).toEqual([]);
+});
+
 describe('the work lease', () => {
   test('is not given by a control plane whose store has lost what the agent saw', async () => {
     const world = await connected();
@@ -56,6 +69,31 @@ describe('the work lease', () => {
     expect(world.session?.leaseValid()).toBe(true);
     expect(world.controlPlane.hellos.at(-1)?.storeRefused).toBe('');
   });
+});
+
+test('DESIGN §10: with what was lost before it the revision never falls', async () => {
+  const world = await connected();
+  const seen = () => {
+    const { revision = 0n, lostRevisions = 0n } = world.controlPlane.hellos.at(-1) ?? {};
+    return revision + lostRevisions;
+  };
+  await world.restart();
+  const before = seen();
+  world.controlPlane.revision = 5n;
+  await world.restart();
+  world.controlPlane.send({
+    case: 'storeAccepted',
+    value: {
+      incarnation: world.controlPlane.incarnation,
+      revision: 5n,
+      lostRevisions: before - 5n,
+      by: 'user:ann',
+    },
+  });
+  await world.run(5_000);
+  expect(seen()).toBeGreaterThanOrEqual(before);
+  await world.restart();
+  expect(seen()).toBeGreaterThanOrEqual(before);
 });
 
 /** A person has accepted the store as it is. */

@@ -22,7 +22,7 @@ import { Grants } from './grants.ts';
 import { type HandOffState, handOffOf } from './hand-off.ts';
 import { defaultSessionLimits, type SessionLimits } from './limits.ts';
 import { Link, type LinkStatus } from './link.ts';
-import { refusalOf } from './store-refusal.ts';
+import { refusalOf, type StorePosition } from './store-refusal.ts';
 import type { Transport } from './transport.ts';
 import { WorkLease } from './work-lease.ts';
 
@@ -209,6 +209,7 @@ export class AgentSession {
     const { journal, agentVersion } = this.#options;
     const { id, generation, life, earlierLives, store } = journal.state;
     const { attempts, executor } = this.#started();
+    const seen = this.#seen();
     return {
       journal: { id, generation, life, earlierLives: [...earlierLives] },
       agentVersion,
@@ -216,8 +217,9 @@ export class AgentSession {
       steps: [...(executor.steps ?? [])],
       operations: [...attempts.list()],
       runners: [...this.#facts.runners()],
-      incarnation: store?.incarnation ?? '',
-      revision: store?.revision ?? 0n,
+      incarnation: seen?.incarnation ?? '',
+      revision: seen?.revision ?? 0n,
+      lostRevisions: seen?.lostRevisions ?? 0n,
       storeRefused: this.#refused || (store?.refused ?? ''),
       grants: this.grants.standing().map((grant) => ({
         operationId: grant.operationId,
@@ -289,22 +291,34 @@ export class AgentSession {
   #refuseOrNot(welcome: agent.Welcome): void {
     const { journal, log } = this.#options;
     const { store } = journal.state;
-    const why = store?.refused ?? refusalOf(welcome, store);
+    const seen = this.#seen();
+    const why = store?.refused ?? refusalOf(welcome, seen);
     if (why === this.#refused) return;
     this.#refused = why;
-    if (why === '' || store === undefined) return;
+    if (why === '' || seen === undefined) return;
     log.error({ incarnation: welcome.incarnation }, `${why}: nothing destructive will begin`);
-    this.#noted(journal.append({ case: 'storeSeen', value: { ...store, refused: why } }));
+    this.#noted(journal.append({ case: 'storeSeen', value: { ...seen, refused: why } }));
+  }
+
+  /** The list of hosts in force is of the store as well, perhaps a later one than was noted. */
+  #seen(): StorePosition | undefined {
+    const { store } = this.#options.journal.state;
+    if (store === undefined || store.refused !== undefined) return store;
+    const { incarnation, generation } = this.#snapshots.position;
+    const isLater = incarnation === store.incarnation && generation > store.revision;
+    return isLater ? { ...store, revision: generation } : store;
   }
 
   /** From here on this store is worked for; the next Hello says so and is answered anew. */
-  async #acceptStore({ incarnation, revision, by }: agent.StoreAccepted): Promise<void> {
+  async #acceptStore(store: agent.StoreAccepted): Promise<void> {
+    const { incarnation, revision, lostRevisions, by } = store;
     const { journal, log } = this.#options;
     if (incarnation !== this.#incarnation) return;
     // Its list of hosts is the list, though an older store counts from further back.
     await this.#snapshots.startOver();
     this.#credentials.startOver();
-    await journal.append({ case: 'storeSeen', value: { incarnation, revision, accepted: true } });
+    const value = { incarnation, revision, lostRevisions, accepted: true };
+    await journal.append({ case: 'storeSeen', value });
     this.#refused = '';
     log.info({ incarnation, by }, 'the store was accepted');
     this.#link.redial('the store was accepted');

@@ -1,9 +1,11 @@
 /** Whether a store is the one that this agent has seen, not an older copy (DESIGN §10). Pure. */
 
-/** What is known of a store: its incarnation and a revision. */
+/** What is known of a store: its incarnation, a revision, and what was lost before it. */
 export interface StorePosition {
   readonly incarnation: string;
   readonly revision: bigint;
+  /** With these the revision never falls, whatever was restored and accepted. */
+  readonly lostRevisions: bigint;
 }
 
 /** Why nothing destructive is done for `store` after `seen`; empty: it is. */
@@ -15,9 +17,10 @@ export function refusalOf(store: StorePosition, seen: StorePosition | undefined)
       `has worked for (${seen.incarnation})`
     );
   }
-  if (store.revision >= seen.revision) return '';
+  const behind = seen.revision + seen.lostRevisions - store.revision - store.lostRevisions;
+  if (behind <= 0n) return '';
   return (
-    `the control plane's store is at revision ${store.revision}, behind ${seen.revision}, which ` +
-    'this agent has seen'
+    `the control plane's store is at revision ${store.revision}, ${behind} behind what this ` +
+    'agent has seen'
   );
 }

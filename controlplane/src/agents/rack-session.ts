@@ -38,7 +38,7 @@ import { PowerSyncs } from './power-sync.ts';
 import type { LiveSession, SessionRegistry } from './registry.ts';
 import { answerOf, Settlement } from './settlement.ts';
 import type { StepLogs } from './step-logs.ts';
-import { foldStoreGuard, guardedDirectives, isGuarded } from './store-guard.ts';
+import { foldStoreGuard, guardedDirectives, isGuarded, lostSoFar } from './store-guard.ts';
 import type { SessionTiming } from './timing.ts';
 
 export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'discovery'> {
@@ -89,6 +89,7 @@ export class RackSession {
   #hintedMs = 0;
   /** The store has lost something, and the agent does not know yet that this was accepted. */
   #guarded = false;
+  #lostRevisions = 0n;
   /** Why the session of another replica goes before this one (R6). */
   #elsewhere: string | undefined;
   /** The stream has ended. */
@@ -264,6 +265,7 @@ export class RackSession {
       if (this.#elsewhere !== undefined) return;
       foldStoreGuard(record, status, hello, position, clock.nowMs(), hostName);
       this.#guarded = isGuarded(record);
+      this.#lostRevisions = lostSoFar(record);
       record.journal = lifeOf(journal);
       status.agentVersion = hello.agentVersion;
       record.agentSteps = offered(hello.steps).slice(0, agentStepsMax);
@@ -328,6 +330,7 @@ export class RackSession {
         heartbeatIntervalMs: timing.heartbeatIntervalMs,
         directives,
         forgetHostUids: this.#forgetting.due(this.#tombstones, this.#deps.clock.nowMs()),
+        lostRevisions: this.#lostRevisions,
       }),
     });
   }
@@ -364,8 +367,11 @@ export class RackSession {
         frozen: whyNothingDestructive(rack?.record, fleet?.record).slice(0, frozenCharsMax),
       }),
     });
-    const accepted = rack?.record.acceptedStore;
-    if (accepted !== undefined) this.#sink.send({ case: 'storeAccepted', value: accepted });
+    if (rack?.record.acceptedStore !== undefined) {
+      const lostRevisions = lostSoFar(rack.record);
+      const value = { ...rack.record.acceptedStore, lostRevisions };
+      this.#sink.send({ case: 'storeAccepted', value });
+    }
     this.#powerSyncs.heard(rack?.record, revision);
     this.#discoveries.heard(rack?.record, revision);
     this.#askToForget(rack?.record.tombstones ?? []);

@@ -7,6 +7,8 @@
  *    store's revision has come to since.
  * 2. An acceptance is kept until a Hello shows that the agent has it.
  * 3. How much is lost is noted also when the loss was accepted before the agent came.
+ * 4. A revision with all that was lost before it never falls, whatever is restored how often: what
+ *    is numbered by it stays unused, and a backup from before an earlier restoration is noticed.
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -20,11 +22,32 @@ export interface StorePosition {
   readonly revision: bigint;
 }
 
+/** Revisions that were lost up to now, as the store knows of them in this rack. */
+export function lostSoFar({ lostBefore, lostRevisions }: wire.RackRecord): bigint {
+  return lostBefore + lostRevisions;
+}
+
 /** Whether the agent has seen what this store does not have. One that has seen nothing has not. */
-export function hasSeenMore(hello: agent.Hello, store: StorePosition): boolean {
+export function hasSeenMore(
+  hello: agent.Hello,
+  store: StorePosition,
+  record: wire.RackRecord,
+): boolean {
   if (hello.storeRefused !== '') return true;
   if (hello.incarnation === '') return false;
-  return hello.incarnation !== store.incarnation || hello.revision > store.revision;
+  if (hello.incarnation !== store.incarnation) return true;
+  return seenBy(hello) > store.revision + lostSoFar(record);
+}
+
+/** Whether the agent counts what is lost as the store does: then an acceptance has reached it. */
+function hasHeard(hello: agent.Hello, record: wire.RackRecord): boolean {
+  if (record.acceptedStore === undefined || hello.incarnation === '') return true;
+  return hello.lostRevisions >= lostSoFar(record);
+}
+
+/** Invariant 4. */
+function seenBy({ revision, lostRevisions }: agent.Hello): bigint {
+  return revision + lostRevisions;
 }
 
 /** Takes into a rack's record what a Hello shows. `hostName` names a host by its uid. */
@@ -37,14 +60,16 @@ export function foldStoreGuard(
   hostName: (hostUid: string) => string,
 ): void {
   if (record.incarnation === '') record.incarnation = store.incarnation;
-  if (!hasSeenMore(hello, store)) {
+  if (!hasSeenMore(hello, store, record) && hasHeard(hello, record)) {
     delete record.acceptedStore;
     return;
   }
+  if (!isCovered(record, hello, store)) delete record.acceptedStore;
   const known = status.restoredStore ?? record.acceptedStore;
+  if (known === undefined) beginLoss(record);
   const revision = known?.revision ?? store.revision;
-  const lost = hello.revision > revision ? hello.revision - revision : 0n;
-  if (known === undefined || lost > record.lostRevisions) record.lostRevisions = lost;
+  const lost = seenBy(hello) - revision - record.lostBefore;
+  if (lost > record.lostRevisions) record.lostRevisions = lost;
   if (record.acceptedStore !== undefined) return;
   const since: Timestamp = status.restoredStore?.since ?? timestampFromMs(nowMs);
   status.restoredStore = create(RestoredStoreSchema, {
@@ -55,6 +80,24 @@ export function foldStoreGuard(
     revision,
     journal: journalLines(hello.operations, hostName),
   });
+}
+
+/**
+ * Whether an acceptance that stands is of this loss: an acceptance may be in a backup that is put
+ * back when more is lost. One that was given before the agent said what it had seen is of whatever
+ * the agent brings from another incarnation.
+ */
+function isCovered(record: wire.RackRecord, hello: agent.Hello, store: StorePosition): boolean {
+  const { acceptedStore, lostBefore, lostRevisions } = record;
+  if (acceptedStore === undefined) return true;
+  if (seenBy(hello) - acceptedStore.revision - lostBefore <= lostRevisions) return true;
+  return hello.incarnation !== store.incarnation && lostRevisions === 0n;
+}
+
+/** Another loss is counted from here; what was lost before it stays counted. */
+function beginLoss(record: wire.RackRecord): void {
+  record.lostBefore = lostSoFar(record);
+  record.lostRevisions = 0n;
 }
 
 /** Whether nothing is ordered of the rack's agent: a loss is not accepted, or that is untold. */

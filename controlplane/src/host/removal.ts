@@ -1,7 +1,7 @@
 /**
  * What follows the removal of a host's record. A crash in between leaves only stale reservations.
  */
-import { store as wire } from '@rackwright/api';
+import { RunPhase, store as wire } from '@rackwright/api';
 import type { CrashPoint, Log } from '@rackwright/platform';
 import { keySegment, type Revision, storeKey } from '@rackwright/store';
 import { deleteRecord, type RecordWriter, writeRecord } from '../records/index.ts';
@@ -57,5 +57,11 @@ export function identityReservation(guid: Uint8Array) {
     key: storeKey('reservations', 'guid', keySegment(value)),
     value,
     field: 'status.bmc_identity.guid',
+    // It is reserved while a run of the host is about to prove it.
+    belongsTo: ({ host }: wire.HostRecord) => {
+      const { run, bmcIdentity } = host?.status ?? {};
+      const proves = run !== undefined && run.phase !== RunPhase.ENDED;
+      return proves || identityHex(bmcIdentity?.guid ?? new Uint8Array()) === value;
+    },
   };
 }

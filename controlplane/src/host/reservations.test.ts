@@ -1,9 +1,10 @@
 import { create } from '@bufbuild/protobuf';
-import { BmcProtocol, HostSpecSchema, store as wire } from '@rackwright/api';
+import { BmcProtocol, HostSpecSchema, RunPhase, store as wire } from '@rackwright/api';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, storeKey } from '@rackwright/store';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { deleteRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
+import { identityReservation } from './removal.ts';
 import {
   confirm,
   type Holder,
@@ -71,6 +72,28 @@ describe('reservations', () => {
     expect((await reserve(writer, h2, values)).kind).toBe('held');
     await writeHost({ ...h2, uid: 'u2-again' });
     expect((await reserve(writer, h1, values)).kind).toBe('held');
+  });
+
+  test('whose release was lost are taken over when their holder shows another value', async () => {
+    const guid = Uint8Array.of(...Array(16).keys());
+    const identity = [identityReservation(guid)];
+    const status = (phase: RunPhase, proved: Uint8Array) =>
+      create(wire.HostRecordSchema, {
+        host: { ...h1, status: { run: { phase }, bmcIdentity: { guid: proved } } },
+      });
+    await reserve(writer, h1, identity);
+    const key = storeKey('hosts', 'h1');
+    const verifying = status(RunPhase.RUNNING, Uint8Array.of(9));
+    const put = async (record: wire.HostRecord) => {
+      const kept = await readRecord(writer.store, wire.HostRecordSchema, key);
+      await writeRecord(writer, wire.HostRecordSchema, key, record, kept?.revision ?? 'absent');
+    };
+    for (const record of [verifying, status(RunPhase.ENDED, guid)]) {
+      await put(record);
+      expect(await reserve(writer, h2, identity)).toMatchObject({ kind: 'taken' });
+    }
+    await put(status(RunPhase.ENDED, Uint8Array.of(9)));
+    expect(await reserve(writer, h2, identity)).toMatchObject({ kind: 'held' });
   });
 
   test('taken over before the record was written cannot be confirmed', async () => {

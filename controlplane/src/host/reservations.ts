@@ -4,10 +4,11 @@
  *
  * Invariants:
  * 1. Of several hosts that claim a value, at most one has it confirmed and its record written.
- * 2. A reservation is stale when its holder's record is missing or has another uid; only then may
- *    another host take it, by compare-and-set.
- * 3. A new host reserves, writes its record, then confirms: the confirmation writes each
- *    reservation again, so that a rival who judged it stale before the record existed loses.
+ * 2. A reservation is stale when its holder's record is missing, has another uid, or, where the
+ *    value can tell, shows that it is the holder's no more (its release was lost in a crash); only
+ *    then may another host take it, by compare-and-set.
+ * 3. Who reserves confirms as soon as its record shows that it will have the value: the
+ *    confirmation writes each reservation again, so that a rival who judged it stale before loses.
  * 4. Only reservations of one's own uid are released.
  */
 import { create, fromBinary } from '@bufbuild/protobuf';
@@ -30,6 +31,8 @@ export interface ReservedValue {
   readonly value: string;
   /** Path in Host, e.g. "spec.boot_macs[0]". */
   readonly field: string;
+  /** Whether the holder's record says that the value is, or may become, its own; unset: it is. */
+  readonly belongsTo?: (record: wire.HostRecord) => boolean;
 }
 
 export interface Holder {
@@ -150,7 +153,7 @@ async function reserveOne(
   for (let round = 0; round < roundsMax; round += 1) {
     const kept = await readReservation(writer.store, value.key);
     if (kept?.record.holderUid === holder.uid) return { kind: 'had' };
-    if (kept !== undefined && !(await isStale(writer.store, kept.record))) {
+    if (kept !== undefined && !(await isStale(writer.store, kept.record, value))) {
       return { kind: 'taken', by: kept.record.holder };
     }
     by = kept?.record.holder ?? by;
@@ -178,8 +181,14 @@ function put(
 }
 
 /** Invariant 2. */
-async function isStale(store: StateStore, reservation: wire.Reservation): Promise<boolean> {
+export async function isStale(
+  store: StateStore,
+  reservation: wire.Reservation,
+  { belongsTo }: Pick<ReservedValue, 'belongsTo'>,
+): Promise<boolean> {
   const found = await answered(store.get(storeKey(...reservation.holder.split('/'))));
   if (found.kind === 'absent') return true;
-  return fromBinary(wire.HostRecordSchema, found.value).host?.uid !== reservation.holderUid;
+  const record = fromBinary(wire.HostRecordSchema, found.value);
+  if (record.host?.uid !== reservation.holderUid) return true;
+  return belongsTo !== undefined && !belongsTo(record);
 }

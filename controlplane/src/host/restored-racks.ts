@@ -46,7 +46,8 @@ async function mark(deps: HostsDependencies, followed: Followed, rackId: string)
       revision: BigInt(await store.latestRevision()),
     });
     delete next.acceptedStore;
-    // The agent will say.
+    // The agent will say how much.
+    next.lostBefore += next.lostRevisions;
     next.lostRevisions = 0n;
     const written = await writeRecord(deps, schema, key, next, kept.revision);
     if (written.kind === 'conflict') continue;

@@ -58,10 +58,11 @@ async function comesAgain(
   operations: Connecting['operations'] = [],
 ) {
   await plain.heartbeat();
-  expect(plain.of('storeAccepted')).toMatchObject([{ by: 'user:ann' }]);
+  const [accepted] = plain.of('storeAccepted');
+  expect(accepted).toMatchObject({ by: 'user:ann' });
   await plain.cut();
   const { incarnation } = rig.disk;
-  const seen = { incarnation, revision: 1n };
+  const seen = { incarnation, revision: 1n, lostRevisions: accepted?.lostRevisions ?? 0n };
   return connectAgent(rig, replica, { journal: nextLife, operations, seen });
 }
 
@@ -182,6 +183,53 @@ describe('an agent that has seen more than the store has', () => {
     const after = rig.status().run?.number ?? 0n;
     expect(after).toBeGreaterThan(before + 490n);
     expect(after).toBeLessThanOrEqual(before + 501n);
+  });
+
+  test('nor one that was passed over when something was lost before', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    await plain.cut();
+    const again = await comesWithMore(rig, replica, [], BigInt(rig.lastRevision() + 500));
+    accept(rig);
+    const third = await comesAgain(rig, replica, again);
+    const passed = rig.record().runCount;
+    await third.cut();
+    // The backup is one of before any run that followed, and three revisions are lost with it.
+    const { lostRevisions = 0n } = rig.rack() ?? {};
+    const revision = BigInt(rig.lastRevision() + 3);
+    const seen = { incarnation: rig.disk.incarnation, revision, lostRevisions };
+    const fourth = await connectAgent(rig, replica, { journal: nextLife, seen });
+    accept(rig);
+    await comesAgain(rig, replica, fourth);
+    expect(rig.record().runCount).toBeGreaterThan(passed);
+    expect(rig.record().runCount).toBeLessThanOrEqual(passed + 3n);
+  });
+
+  test('an acceptance in a backup is not of what is lost with that backup', async () => {
+    const { rig, replica, plain } = await started();
+    await plain.cut();
+    const again = await comesWithMore(rig, replica, [], BigInt(rig.lastRevision() + 100));
+    accept(rig);
+    await again.cut();
+    const third = await comesWithMore(rig, replica, [], BigInt(rig.lastRevision() + 200));
+    expect(rig.rack()?.acceptedStore).toBeUndefined();
+    expect(rig.rack()?.rack?.status?.restoredStore).toBeDefined();
+    await third.beat(9_000);
+    expect(third.of('storeAccepted')).toEqual([]);
+    expect(holds(rig)).toHaveLength(1);
+  });
+
+  test('what was accepted is told until the agent counts what is lost as well', async () => {
+    const { rig, replica, plain } = await started();
+    await plain.cut();
+    const again = await comesWithMore(rig, replica, [], BigInt(rig.lastRevision() + 5));
+    accept(rig);
+    await again.cut();
+    // Revisions come on top until there are more of them than the agent has seen.
+    for (let index = 0; index < 6; index += 1) await replica.request({ kind: 'verify' });
+    const seen = { incarnation: rig.disk.incarnation, revision: 1n };
+    await connectAgent(rig, replica, { journal: nextLife, seen });
+    expect(rig.rack()?.acceptedStore).toBeDefined();
   });
 
   test('what the interrupted erasure then reports is nobody’s', async () => {

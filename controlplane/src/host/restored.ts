@@ -53,12 +53,15 @@ export function guardRestored(turn: Turn, event: HostEvent): void {
 
 /**
  * G2, for runs that the agent lists no more: each has taken a revision at least, so that beyond as
- * many numbers as revisions are lost no number has been used. While it is held, no run begins. What
- * the agent has seen may come to be known only after the acceptance, with the Hello that tells it.
+ * many numbers as revisions are lost no number has been used, also where some were passed over
+ * before. While it is held, no run begins. What the agent has seen may come to be known only after
+ * the acceptance, with the Hello that tells it.
  */
-function passLostRuns({ context, status, record }: Turn): void {
-  const beyond = (status.run?.number ?? 0n) + (context.lostRevisions ?? 0n);
-  if (beyond > record.runCount) record.runCount = beyond;
+function passLostRuns({ context, record }: Turn): void {
+  const { lostRevisions = 0n } = context;
+  if (lostRevisions <= record.lostRevisionsPassed) return;
+  record.runCount += lostRevisions - record.lostRevisionsPassed;
+  record.lostRevisionsPassed = lostRevisions;
 }
 
 /** G2. What the agent still does of the lost stretch is taken back; its results are nobody's. */

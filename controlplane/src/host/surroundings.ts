@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type agent, type Freeze, PowerMismatchPolicy, store as wire } from '@rackwright/api';
 import { meaningfulUuid } from '@rackwright/erasure';
-import { keySegment, storeKey } from '@rackwright/store';
+import { storeKey } from '@rackwright/store';
 import type { LiveSession } from '../agents/registry.ts';
 import { type RecordWriter, readRecord } from '../records/index.ts';
 import { freezeText } from './brake.ts';
@@ -13,7 +13,7 @@ import { isSameLife } from './lineage.ts';
 import { standings } from './places.ts';
 import type { HostsDependencies } from './reconcile.ts';
 import { identityReservation } from './removal.ts';
-import { holdsReservations, reserve } from './reservations.ts';
+import { confirm, holdsReservations, isStale, reserve } from './reservations.ts';
 import { activeRun } from './turn.ts';
 import type { FreezeInForce, HostContext, HostEvent, SessionContext } from './types.ts';
 
@@ -47,7 +47,9 @@ export async function gatherContext(
   return {
     nowMs: deps.clock.nowMs(),
     timing: deps.timing,
-    session: stands(session, rack?.record) ? sessionContext(session, record) : undefined,
+    session: stands(session, rack?.record, deps.replicaId)
+      ? sessionContext(session, record)
+      : undefined,
     sessionElsewhere: isElsewhere(deps, rack?.record),
     ...agentSeen(rack?.record),
     agentRegistered: publicKey !== undefined && publicKey.length > 0,
@@ -66,7 +68,7 @@ export async function gatherContext(
     incarnation: store.incarnation,
     freeze: freezeInForce(rack?.record, fleet),
     restored: restoredText(rack?.record),
-    lostRevisions: rack?.record.lostRevisions ?? 0n,
+    lostRevisions: (rack?.record.lostBefore ?? 0n) + (rack?.record.lostRevisions ?? 0n),
     standings: standings(host?.uid ?? '', rack?.record, fleet),
     replica: deps.replicaId,
   };
@@ -126,9 +128,12 @@ function restoredText(rack: wire.RackRecord | undefined): string | undefined {
 function stands(
   session: LiveSession | undefined,
   rack: wire.RackRecord | undefined,
+  replicaId: string,
 ): session is LiveSession {
   if (session === undefined) return false;
-  return rack?.journal === undefined || isSameLife(rack.journal, session.journal);
+  const { journal, sessionReplica = '' } = rack ?? {};
+  if (sessionReplica !== '' && sessionReplica !== replicaId) return false;
+  return journal === undefined || isSameLife(journal, session.journal);
 }
 
 /** A hint that its holder has not renewed for this long counts for nothing. */
@@ -186,6 +191,7 @@ export async function reserveIdentity(
     if (report.result.case === 'complete') {
       const outcome = await reserve(writer, host, [value]);
       if (outcome.kind === 'taken') owners.set(value.value, outcome.taken[0]?.by ?? 'another host');
+      else if (!(await confirm(writer, host, [value]))) owners.set(value.value, 'another host');
     } else {
       await findOwner(writer, guid, owners);
     }
@@ -202,9 +208,10 @@ async function findOwner(
   owners: Map<string, string>,
 ): Promise<void> {
   for (const order of byteOrders(bytes)) {
-    const key = storeKey('reservations', 'guid', keySegment(identityHex(order)));
-    const kept = await readRecord(store, wire.ReservationSchema, key);
-    if (kept !== undefined) owners.set(identityHex(bytes), kept.record.holder);
+    const value = identityReservation(order);
+    const kept = await readRecord(store, wire.ReservationSchema, value.key);
+    if (kept === undefined || (await isStale(store, kept.record, value))) continue;
+    owners.set(identityHex(bytes), kept.record.holder);
   }
 }
 

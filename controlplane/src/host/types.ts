@@ -227,7 +227,7 @@ export interface HostContext {
   readonly freeze: FreezeInForce | undefined;
   /** Why nothing is ordered before a person has accepted the restored store; undefined: it may. */
   readonly restored: string | undefined;
-  /** Revisions that the restored store may have lost; each run has taken at least one. */
+  /** Revisions that were lost in all restorations; each run has taken at least one. */
   readonly lostRevisions?: bigint;
   /** The limits that are set, or in which a run of the host has a place. */
   readonly standings: readonly Standing[];

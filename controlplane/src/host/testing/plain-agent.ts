@@ -29,7 +29,11 @@ export interface Connecting {
   readonly runners?: MessageInitShape<typeof agent.RunnerReadySchema>[];
   readonly operationKinds?: readonly string[];
   /** What it has seen of the store; without it nothing. */
-  readonly seen?: { readonly incarnation: string; readonly revision: bigint };
+  readonly seen?: {
+    readonly incarnation: string;
+    readonly revision: bigint;
+    readonly lostRevisions?: bigint;
+  };
 }
 
 const allKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep', 'cancel'];
