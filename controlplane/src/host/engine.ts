@@ -217,7 +217,7 @@ function issueOperation(
     delete turn.record.operation;
     const timeoutMs = ownTimeoutMs(step) ?? definition.timeoutMs(turn.context.timing);
     if (timeoutMs !== undefined) step.deadline = later(turn, timeoutMs);
-    if (definition.kind === 'call') issueCall(turn, run, step, postponement);
+    if (definition.kind === 'call') putCall(turn, run, step, postponement);
     else definition.begin?.(turn);
     return;
   }
@@ -234,12 +234,17 @@ function issueOperation(
   putOperation(turn, run, step, kind, postponement);
 }
 
-/** What the fleet let in when the run was started, it may have taken back since. */
-function issueCall(turn: Turn, run: Run, step: RunStep, postponement: Postponement): void {
+/**
+ * What the fleet let in when the run was started, it may have taken back since. True when the call
+ * of the step, which has not been made, is not made any more.
+ */
+function refuseCall(turn: Turn, run: Run, step: RunStep): boolean {
+  if (turn.record.call === undefined || turn.record.call.callTime !== undefined) return false;
   const given = { step: step.name, arguments: step.arguments };
   const refusal = reachProblem(turn.context.fleet?.templates, given);
-  if (refusal === undefined) putCall(turn, run, step, postponement);
-  else failStep(turn, run, step, stepFailure('notAllowed', `${calledStep(step)}: ${refusal}`));
+  if (refusal === undefined) return false;
+  failStep(turn, run, step, stepFailure('notAllowed', `${calledStep(step)}: ${refusal}`));
+  return true;
 }
 
 /** Returns whether the step moved, so that the run may go on at once. */
@@ -247,6 +252,7 @@ function driveStep(turn: Turn, run: Run, step: RunStep): boolean {
   if (isHeldAfter(run, step)) return false;
   const definition = stepDefinition(step);
   if (definition.kind === 'call') {
+    if (refuseCall(turn, run, step)) return true;
     ensureCalled(turn, run, step);
     return false;
   }
