@@ -9,7 +9,7 @@ test('reads every command of the header of this module', () => {
     wait h1 available 60
     wait all available
     wait r1 away
-    wait hosts 32 180
+    wait accepted 30 180
     wait discovered 10
     strangers 40
     boot all
@@ -28,7 +28,7 @@ test('reads every command of the header of this module', () => {
     { kind: 'waitHost', host: 'h1', state: 'available', seconds: 60 },
     { kind: 'waitHost', host: 'all', state: 'available', seconds: 120 },
     { kind: 'waitRack', rack: 'r1', connected: false },
-    { kind: 'waitCount', of: 'hosts', count: 32, seconds: 180 },
+    { kind: 'waitCount', of: 'accepted', count: 30, seconds: 180 },
     { kind: 'waitCount', of: 'discovered', count: 10, seconds: 120 },
     { kind: 'strangers', count: 40 },
     { kind: 'boot', machine: 'all' },
@@ -51,7 +51,7 @@ test.for([
   ['kill h1', 'kill RACK'],
   ['strangers 65', 'strangers NUMBER'],
   ['boot h1', 'boot MACHINE, or all'],
-  ['wait hosts many', 'wait hosts NUMBER [SECONDS]'],
+  ['wait accepted many', 'wait accepted NUMBER [SECONDS]'],
   ['fault h1 sleepy', 'fault HOST KIND'],
   ['sleep long', 'a number of seconds'],
   ['run', 'a rackwright command'],

@@ -5,8 +5,8 @@
  *                               unless given
  *     wait h1 deleted           until it is gone
  *     wait r1 away              until the rack's agent is "connected" or "away"
- *     wait hosts 32 180         until there are so many hosts, or "discovered": so many machines
- *                               that are listed and not accepted
+ *     wait accepted 30 180      until so many of the machines that nobody enrolled are hosts, or
+ *                               "discovered": are listed and not accepted
  *     kill r1                   the rack's agent, by SIGKILL
  *     start r1                  the rack's agent
  *     strangers 40              so many machines that nobody enrols, u1 to u40; they are off
@@ -23,6 +23,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Host } from '@rackwright/api';
 import { type FaultName, isFaultName } from '../faults.ts';
 import { soundMachines } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
@@ -40,7 +41,7 @@ export type Command =
   | { readonly kind: 'waitRack'; readonly rack: string; readonly connected: boolean }
   | {
       readonly kind: 'waitCount';
-      readonly of: 'hosts' | 'discovered';
+      readonly of: 'accepted' | 'discovered';
       readonly count: number;
       readonly seconds: number;
     }
@@ -78,7 +79,7 @@ export function parseCommand(line: string): Command {
         demand(second === 'connected' || second === 'away', 'wait RACK connected, or away');
         return { kind: 'waitRack', rack: first, connected: second === 'connected' };
       }
-      if (first === 'hosts' || first === 'discovered') {
+      if (first === 'accepted' || first === 'discovered') {
         demand(/^\d{1,4}$/.test(second), `wait ${first} NUMBER [SECONDS]`);
         const count = Number(second);
         return { kind: 'waitCount', of: first, count, seconds: secondsOf(third) };
@@ -187,12 +188,19 @@ async function listed({ clients }: Stage['site']) {
   return (await clients.discovery.listDiscoveredMachines({ pageSize: 1_000 })).discoveredMachines;
 }
 
+/** Hosts that have the boot MAC of a machine that nobody enrolled. */
+async function accepted(site: Stage['site']): Promise<Host[]> {
+  const macs = new Set(site.strangers().map(({ plan }) => plan.mac));
+  const hosts = await site.listHosts();
+  return hosts.filter(({ spec }) => spec?.bootMacs.some((mac) => macs.has(mac)) === true);
+}
+
 async function waitCount(
   { site }: Stage,
   { of, count, seconds }: Command & { kind: 'waitCount' },
 ): Promise<void> {
   await eventually(`${count} ${of}`, seconds * 1_000, async () => {
-    const all = of === 'hosts' ? await site.listHosts() : await listed(site);
+    const all = of === 'accepted' ? await accepted(site) : await listed(site);
     return all.length === count ? true : undefined;
   });
 }
