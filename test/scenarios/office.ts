@@ -8,6 +8,7 @@ import {
   ApiFailure,
   agent,
   BmcEndpointSchema,
+  type Channel,
   HostGoal,
   HostState,
   localChannel,
@@ -16,7 +17,9 @@ import {
   RerunClass,
   type WorkflowRun,
 } from '@rackwright/api';
+import { runCli, type World } from '@rackwright/cli';
 import { createOperatorServices, createWorkflowParts, StepLogs } from '@rackwright/controlplane';
+import type { Fixture } from '@rackwright/controlplane/testing';
 import { type FaultOf, Replica, Site } from './replica.ts';
 
 /** What the agent of the rack can do by itself. */
@@ -39,12 +42,14 @@ export class Office {
   readonly site: Site;
   readonly replica: Replica;
   readonly clients: OperatorClients;
+  readonly #channel: Channel;
   readonly #stop: () => void;
 
-  private constructor(site: Site, replica: Replica, clients: OperatorClients, stop: () => void) {
+  private constructor(site: Site, replica: Replica, channel: Channel, stop: () => void) {
     this.site = site;
     this.replica = replica;
-    this.clients = clients;
+    this.#channel = channel;
+    this.clients = operatorClients(channel, 'token');
     this.#stop = stop;
   }
 
@@ -74,8 +79,8 @@ export class Office {
       stepLogs: new StepLogs(),
       replicaId,
     });
-    const clients = operatorClients(localChannel(services), 'token');
-    return new Office(site, replica, clients, () => parts.stop());
+    const channel = localChannel(services);
+    return new Office(site, replica, channel, () => parts.stop());
   }
 
   hello(operations: agent.JournalledOperation[] = [], generation = 1n): Promise<void> {
@@ -128,6 +133,37 @@ export class Office {
       workflow: { name, spec },
       updateMask: { paths },
     });
+  }
+
+  /** Types a command: its exit code, and what it says. */
+  async type(
+    line: string,
+    over: Pick<Fixture, 'channel' | 'token'> = { channel: this.#channel, token: 'text' },
+  ): Promise<{ readonly code: number; readonly words: string }> {
+    let words = '';
+    const write = (text: string) => {
+      words += text;
+    };
+    const world: World = {
+      environment: {
+        RACKWRIGHT_SERVER: 'sim:7440',
+        RACKWRIGHT_TOKEN_FILE: '/token',
+        RACKWRIGHT_CA_FILE: '/ca',
+      },
+      homeFolder: '/home/operator',
+      clock: this.replica.clock,
+      readFile: async (path) =>
+        path.startsWith('/home') ? undefined : new TextEncoder().encode(over.token),
+      writeFile: async () => undefined,
+      readInput: async () => undefined,
+      askHidden: async () => undefined,
+      connect: () => over.channel,
+      out: { write, columns: 120 },
+      err: { write, columns: 120 },
+      signal: new AbortController().signal,
+    };
+    const code = await runCli(line.split(' '), world);
+    return { code, words };
   }
 
   /** What was ordered for a host's workflows, in order. */
