@@ -1,6 +1,6 @@
 /** Explains a rack: whether its agent works, and what its hosts wait for. Pure. */
 import { create } from '@bufbuild/protobuf';
-import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   CauseSchema,
   type Explanation,
@@ -35,8 +35,7 @@ export function explainRack(
     subject: name,
     headline: headline(joined, agentConnected, hosts.length),
     causes: causes.map((cause) => create(CauseSchema, cause)),
-    blocker: agentConnected ? '' : 'the agent of the rack',
-    ...(status?.lastSeenTime === undefined || agentConnected ? {} : { since: status.lastSeenTime }),
+    ...blockerOf(record, agentConnected),
     unblock: [
       ...unblock(id, joined, agentConnected, status?.duplicateAgent ?? ''),
       ...brakes.unblock,
@@ -49,6 +48,19 @@ function headline(joined: boolean, connected: boolean, hosts: number): string {
   const count = `${hosts} ${hosts === 1 ? 'host' : 'hosts'}`;
   if (connected) return `its agent is connected; ${count}`;
   return joined ? `its agent is not connected; ${count}` : `no agent has joined yet; ${count}`;
+}
+
+/** What keeps all of its hosts; what keeps one of them stands under the causes. */
+function blockerOf(
+  { rack }: store.RackRecord,
+  connected: boolean,
+): { readonly blocker: string; readonly since?: Timestamp } {
+  const { lastSeenTime, freeze, restoredStore } = rack?.status ?? {};
+  const said = (blocker: string, since: Timestamp | undefined) =>
+    since === undefined ? { blocker } : { blocker, since };
+  if (!connected) return said('the agent of the rack', lastSeenTime);
+  if (restoredStore !== undefined) return said('the restored store', restoredStore.since);
+  return freeze === undefined ? { blocker: '' } : said('the freeze', freeze.at);
 }
 
 function unblock(id: string, joined: boolean, connected: boolean, duplicate: string): string[] {
@@ -88,14 +100,25 @@ function forgetCauses({ tombstones }: store.RackRecord): Cause[] {
 
 /** Hosts that wait for the same thing are one line. */
 function hostCauses(hosts: readonly store.HostRecord[]): Cause[] {
-  const byReason = new Map<string, string[]>();
+  const byReason = new Map<string, { readonly names: string[]; since: Timestamp | undefined }>();
   for (const { host } of hosts) {
     if (host?.status === undefined) continue;
     const reason = reasonOf(host.status);
     if (reason === undefined) continue;
-    byReason.set(reason, [...(byReason.get(reason) ?? []), host.name.replace(/^hosts\//, '')]);
+    const same = byReason.get(reason) ?? { names: [], since: undefined };
+    same.names.push(host.name.replace(/^hosts\//, ''));
+    same.since = earlier(same.since, activeRun(host.status)?.waiting?.since);
+    byReason.set(reason, same);
   }
-  return [...byReason].map(([reason, names]) => ({ text: `${named(names)}: ${reason}` }));
+  return [...byReason].map(([reason, { names, since }]) => {
+    const text = `${named(names)}: ${reason}`;
+    return since === undefined ? { text } : { text, since };
+  });
+}
+
+function earlier(one: Timestamp | undefined, other: Timestamp | undefined): Timestamp | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return timestampMs(one) <= timestampMs(other) ? one : other;
 }
 
 function reasonOf(status: HostStatus): string | undefined {

@@ -310,7 +310,7 @@ test('a reason of another version is told in its own words', () => {
   expect(explained(host)).toMatchObject({ blocker: 'moonlight' });
 });
 
-test('no retry is advised where it would say that somebody has looked, or that a rescue is over', () => {
+test('no retry is advised where it would say more than that it shall be tried again', () => {
   const rescued = cases.bmc.into();
   if (rescued.record.host?.status) rescued.record.host.status.inRescue = true;
   expect(explained(rescued).unblock.join()).not.toContain('host retry');

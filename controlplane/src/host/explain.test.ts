@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, BmcEndpointSchema, HostGoal, store } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { explainHost } from './explain.ts';
@@ -167,4 +168,19 @@ test('a policy that lets nothing be erased is named with the command that change
   host.report(inspected());
   expect(host.record.host?.status?.lastError?.failure?.type).toBe('notCertified');
   expect(explain(host).unblock[0]).toContain('--priority deploy.erase_devices=');
+});
+
+test('a rack that is frozen says so as what it waits for, and since when its hosts wait', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  const silent = create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'no answer' });
+  host.report({ case: 'transientError', value: silent });
+  const at = timestampFromMs(7_000);
+  const freeze = { by: 'user:ann', reason: 'a drill', at };
+  const rack = { name: 'racks/r1', status: { freeze } };
+  const record = create(store.RackRecordSchema, { rack, agentPublicKey: Uint8Array.of(1) });
+  const told = explainRack(record, true, [host.record]);
+  expect(told).toMatchObject({ blocker: 'the freeze', since: at });
+  const waiting = told.causes.find(({ text }) => text.startsWith('h1: waits'));
+  expect(waiting?.since).toEqual(host.record.host?.status?.run?.waiting?.since);
 });

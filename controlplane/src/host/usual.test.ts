@@ -56,7 +56,7 @@ async function ran(
   await store.put(key, toBinary(wire.FinishedRunRecordSchema, record), 'absent');
 }
 
-test('the host’s own successes come first, then those of its rack, never another rack’s', async () => {
+test('the host’s own successes come first, then those of its rack alone', async () => {
   const { store, usual } = await world();
   for (const seconds of [100, 300, 200]) await ran(store, 'h2', seconds);
   await ran(store, 'h3', 9_000);

@@ -10,8 +10,13 @@ import { WaitLog } from './wait-log.ts';
 function recording() {
   const lines: { readonly message: string; readonly fields: LogFields }[] = [];
   const ignore = () => undefined;
-  const info = (fields: LogFields, message: string) => void lines.push({ fields, message });
-  const log: Log = { debug: ignore, info, warn: ignore, error: ignore, child: () => log };
+  const log: Log = {
+    debug: ignore,
+    info: (fields, message) => void lines.push({ fields, message }),
+    warn: ignore,
+    error: ignore,
+    child: () => log,
+  };
   const waits = new WaitLog(log);
   const note = (host: Bench) =>
     waits.note('h1', host.record, { ...host.context, nowMs: host.nowMs });
@@ -37,7 +42,7 @@ test('one line when it begins to wait, in the words that explain has', () => {
   ]);
 });
 
-test('what waits for the same again and again says so once, and what comes next says so anew', () => {
+test('what waits for the same again and again says so once, what comes next anew', () => {
   const { lines, note } = recording();
   const host = bench();
   host.apply({ kind: 'tick' });

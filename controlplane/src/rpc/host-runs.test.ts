@@ -111,7 +111,7 @@ test('the run that holds the host is explained as the host is', async () => {
   expect(ofRun.blocker).toBe('the agent of the rack');
 });
 
-test('a run that has ended says how, after how long, and how long such runs usually take', async () => {
+test('a run that has ended says how, and how long such runs usually take', async () => {
   await busyHost();
   const name = `${parent}/runs/7`;
   const told = await fixture.history.explainRun({ name });

@@ -98,7 +98,7 @@ async function findRun(deps: RpcDependencies, { hostId, number }: RunId, name: s
   return { run: kept.record.run, record };
 }
 
-/** The host with the runs that stand in its record: the present one, and one that has just ended. */
+/** The host with the runs that stand in its record: the present one, and what has just ended. */
 async function readRuns(deps: RpcDependencies, hostId: string) {
   const kept = await readRecord(deps.store, wire.HostRecordSchema, hostKey(hostId));
   if (kept === undefined) throw notFound(`hosts/${hostId}`);

@@ -69,7 +69,7 @@ async function see(serial: string, sizeBytes: bigint, uid = 'u1'): Promise<void>
 const planClean = (): Promise<Plan> =>
   fixture.plans.planRun({ parent, run: { case: 'clean', value: {} } });
 
-test('a clean is shown with its steps, its disks and what is lost, and nothing is changed', async () => {
+test('a clean is shown with steps, disks and what is lost, and nothing is changed', async () => {
   const { etag } = await fixture.hosts.getHost({ name: parent });
   const plan = await planClean();
   expect(plan.kind).toBe(RunKind.CLEAN);
@@ -281,7 +281,7 @@ const planHello = (variables: Record<string, string> = {}) =>
     run: { case: 'workflow', value: { template: 'templates/hello', variables } },
   });
 
-test('a workflow is planned with its rendered steps, and its run is what the plan says', async () => {
+test('a workflow is planned with rendered steps, and its run is what the plan says', async () => {
   await fixture.templates.createTemplate({ templateId: 'hello', template: { source } });
   const plan = await planHello({ who: 'ann' });
   expect(plan.refused).toBe('');
@@ -306,7 +306,7 @@ test('a workflow is planned with its rendered steps, and its run is what the pla
   expect((await fixture.workflows.getWorkflow({ name })).status?.runCount).toBe(1n);
 });
 
-test('a workflow’s plan is refused once its template has been changed, and nothing of it is kept', async () => {
+test('a workflow’s plan is refused once its template has changed, and leaves nothing', async () => {
   const made = await fixture.templates.createTemplate({
     templateId: 'hello',
     template: { source },
