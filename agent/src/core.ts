@@ -68,6 +68,10 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     handOffs: {
       stateOf: (operationId) => session.handOffState(operationId),
       ofBoot: (bootOperationId) => session.grants.byOperation(bootOperationId)?.handedOff,
+      ofHost: (hostUid) => {
+        const own = session.grants.all().filter((grant) => grant.hostUid === hostUid);
+        return own.find(({ handedOff }) => handedOff !== undefined)?.handedOff;
+      },
       leaseValid: () => session.leaseValid(),
       leaving: (hostUid, runnerSession) => session.runnerGone(hostUid, runnerSession),
     },

@@ -63,6 +63,7 @@ export function createExecutor({ drivers, orders, images }: ExecutorParts): Exec
     resume: (operation, context) => resume(orders, operation, context),
     ended: (operationId) => orders.ended(operationId),
     handOffAnswered: (handOff, acts) => orders.handOffAnswered(handOff, acts),
+    handOffUnderWay: (hostUid) => orders.handOffUnderWay(hostUid),
     forgetHost: async (hostUid) => {
       const bmc = bmcOfHost.get(hostUid);
       bmcOfHost.delete(hostUid);

@@ -31,6 +31,8 @@ export interface DeskLimits {
   readonly cancelGraceMs: number;
   /** How often a destructive order is offered again while there is no lease. */
   readonly leaseRetryMs: number;
+  /** How long a hand-off that may act keeps its host from other work until its runner is told. */
+  readonly handOffWaitMs: number;
   /** How long a runner may be away before its work says so. */
   readonly awayToldAfterMs: number;
   /** Final reports kept for operations that the session has not taken up again yet. */
@@ -44,6 +46,7 @@ export const defaultDeskLimits: DeskLimits = {
   resumeWaitMs: 180_000,
   cancelGraceMs: 30_000,
   leaseRetryMs: 2_000,
+  handOffWaitMs: 30_000,
   awayToldAfterMs: 30_000,
   unclaimedReportsMax: 64,
   bootsOverMax: 1_024,
@@ -89,6 +92,7 @@ export class RunnerDesk implements RunnerOrders {
       ...parts,
       session: parts.handOffs,
       leaseRetryMs: parts.limits.leaseRetryMs,
+      runnerWaitMs: parts.limits.handOffWaitMs,
       linkOf: (bootOperationId) => this.#links.get(bootOperationId),
     });
   }
@@ -141,6 +145,10 @@ export class RunnerDesk implements RunnerOrders {
   handOffAnswered(handOff: HandOff, acts: boolean): void {
     this.#ending.delete(handOff.operationId);
     this.#handOffs.answered(handOff, acts);
+  }
+
+  handOffUnderWay(hostUid: string): string | undefined {
+    return this.#handOffs.underWay(hostUid);
   }
 
   forgetHost(hostUid: string): void {

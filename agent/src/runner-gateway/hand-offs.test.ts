@@ -28,6 +28,7 @@ function setUp() {
     handOffs: {
       stateOf: () => session.state,
       ofBoot: (bootOperationId) => (bootOperationId === boot ? session.boot : undefined),
+      ofHost: (hostUid) => (hostUid === 'uid' ? session.boot : undefined),
       leaseValid: () => session.lease,
       leaving: (hostUid) => session.left.push(hostUid),
     },
@@ -179,4 +180,30 @@ test('the boot takes no other order, though its runner may be there still', asyn
     message: 'boot boot-1 is over, boot the host again: step op has taken its runner away',
     delayMs: 0,
   });
+});
+
+test('other work waits until the runner is told, and not for ever', async () => {
+  const rig = setUp();
+  const runner = await reported(rig);
+  expect(rig.desk.handOffUnderWay('uid')).toBeUndefined();
+  rig.desk.detach(runner);
+  rig.session.state = 'released';
+  rig.session.boot = handOff;
+  rig.desk.handOffAnswered(handOff, true);
+  expect(rig.desk.handOffUnderWay('uid')).toBe('op');
+  expect(rig.desk.handOffUnderWay('another')).toBeUndefined();
+  rig.clock.after(defaultDeskLimits.handOffWaitMs, () => {});
+  while (rig.desk.handOffUnderWay('uid') === 'op' && rig.clock.step());
+  expect(rig.clock.suspendAwareMs()).toBe(defaultDeskLimits.handOffWaitMs);
+  expect(rig.desk.handOffUnderWay('uid')).toBeUndefined();
+});
+
+test('once the runner is told, nothing waits for it', async () => {
+  const rig = setUp();
+  await reported(rig);
+  rig.session.state = 'released';
+  rig.session.boot = handOff;
+  expect(rig.desk.handOffUnderWay('uid')).toBe('op');
+  rig.desk.handOffAnswered(handOff, true);
+  expect(rig.desk.handOffUnderWay('uid')).toBeUndefined();
 });

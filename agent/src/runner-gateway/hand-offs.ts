@@ -11,6 +11,8 @@ export interface HandOffSession {
   stateOf(operationId: string): HandOffState;
   /** The step that takes the runner of this boot away, once that is decided. */
   ofBoot(bootOperationId: string): HandOff | undefined;
+  /** The same of the host's latest boot. */
+  ofHost(hostUid: string): HandOff | undefined;
   /** Whether something destructive may begin at this moment (R11). */
   leaseValid(): boolean;
   /** This runner is on its way out: it takes nothing any more. */
@@ -21,9 +23,13 @@ export interface HandOffSession {
 export const noHandOffs: HandOffSession = {
   stateOf: () => 'none',
   ofBoot: () => undefined,
+  ofHost: () => undefined,
   leaseValid: () => false,
   leaving: () => {},
 };
+
+/** Boots of which it is remembered that their runner was told. */
+const toldMax = 4_096;
 
 export interface HandOffParts {
   readonly clock: Clock;
@@ -31,6 +37,8 @@ export interface HandOffParts {
   readonly session: HandOffSession;
   /** How often a destructive one is looked at again while there is no lease. */
   readonly leaseRetryMs: number;
+  /** How long other work on the host waits until the runner is told. */
+  readonly runnerWaitMs: number;
   /** The live link of a boot. */
   readonly linkOf: (bootOperationId: string) => RunnerLink | undefined;
 }
@@ -39,6 +47,10 @@ export class HandOffs {
   readonly #parts: HandOffParts;
   /** Boots whose hand-off waits for the lease. */
   readonly #waiting = new Set<string>();
+  /** Boot → when it was asked for first, of hand-offs whose runner has not been told here. */
+  readonly #untoldSinceMs = new Map<string, number>();
+  /** Boots whose runner has been told in this life of ours. */
+  readonly #told = new Set<string>();
 
   constructor(parts: HandOffParts) {
     this.#parts = parts;
@@ -49,6 +61,30 @@ export class HandOffs {
     const handOff = this.#parts.session.ofBoot(bootOperationId);
     if (handOff === undefined) return undefined;
     return `step ${handOff.operationId} has taken its runner away`;
+  }
+
+  /**
+   * What follows a hand-off would mostly boot the host again at once: a runner that is away for a
+   * moment, or a restart of ours, must not make it fall by the wayside.
+   */
+  underWay(hostUid: string): string | undefined {
+    const { clock, session, runnerWaitMs } = this.#parts;
+    const handOff = session.ofHost(hostUid);
+    if (handOff === undefined || this.#told.has(handOff.bootOperationId)) return undefined;
+    const nowMs = clock.suspendAwareMs();
+    const sinceMs = this.#untoldSinceMs.get(handOff.bootOperationId) ?? nowMs;
+    this.#untoldSinceMs.set(handOff.bootOperationId, sinceMs);
+    if (nowMs - sinceMs < runnerWaitMs) return handOff.operationId;
+    this.#isOver(handOff.bootOperationId);
+    return undefined;
+  }
+
+  /** Remembered of the last boots only: those before have been booted again long since. */
+  #isOver(bootOperationId: string): void {
+    this.#untoldSinceMs.delete(bootOperationId);
+    this.#told.add(bootOperationId);
+    const [oldest] = this.#told;
+    if (this.#told.size > toldMax && oldest !== undefined) this.#told.delete(oldest);
   }
 
   /** The final report of this operation is durable here: says so, or that it may act, or waits. */
@@ -89,6 +125,7 @@ export class HandOffs {
     }
     log.info({ operation: operationId, host: link.hostUid }, 'the runner hands its host off');
     link.send({ case: 'reportReceived', value: { operationId, handOff: true } });
+    this.#isOver(bootOperationId);
     session.leaving(link.hostUid, link.runnerSession);
   }
 }

@@ -44,6 +44,8 @@ export interface RunnerOrders {
   ended(operationId: string): void;
   /** The control plane has answered the end of a hand-off; `acts`: the runner may act now. */
   handOffAnswered(handOff: HandOff, acts: boolean): void;
+  /** The host's hand-off that may act and whose runner is still to be told; for a bounded time. */
+  handOffUnderWay(hostUid: string): string | undefined;
   /** Cuts the host's runners off. */
   forgetHost(hostUid: string): void;
 }

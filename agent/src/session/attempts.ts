@@ -186,8 +186,9 @@ export class Attempts {
     for (const other of this.#byId.values()) {
       if (other.check.kind === 'cancel' && other.check.targetId === id) return cancelled;
     }
-    const other = check.exclusive ? this.#exclusiveOn(hostUid) : undefined;
-    return other === undefined ? undefined : locked(other.id);
+    if (!check.exclusive) return undefined;
+    const other = this.#exclusiveOn(hostUid)?.id ?? this.#deps.executor.handOffUnderWay?.(hostUid);
+    return other === undefined ? undefined : locked(other);
   }
 
   #exclusiveOn(hostUid: string): Attempt | undefined {

@@ -116,6 +116,8 @@ export interface Executor {
   ended(operationId: string): void;
   /** The control plane has answered the end of a hand-off; `acts`: durably, it may act now. */
   handOffAnswered?(handOff: HandOff, acts: boolean): void;
+  /** The hand-off of this host that may act and whose runner is still to be told, if any. */
+  handOffUnderWay?(hostUid: string): string | undefined;
   /** Drops everything that belongs to the host. None of its operations runs any more. */
   forgetHost(hostUid: string): Promise<void>;
 }

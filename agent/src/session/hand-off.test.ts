@@ -92,6 +92,17 @@ test('never acts when the disk does not take that it may', async () => {
   expect([state(), world.handOffs]).toEqual(['released', [`${step} acts`]]);
 });
 
+test('nothing else acts on the host while its runner is still to be told', async () => {
+  await world.issue(handOff());
+  world.handOffUnderWay = step;
+  await world.issue(world.power('h/1/3/1'));
+  const outcome = world.controlPlane.outcome('h/1/3/1');
+  expect(outcome).toMatchObject({ kind: 'retryAfter', reason: 'locked' });
+  world.handOffUnderWay = undefined;
+  await world.issue(world.power('h/1/3/2'));
+  expect(world.controlPlane.outcome('h/1/3/2')).toMatchObject({ kind: 'complete' });
+});
+
 describe('killed at a boundary', () => {
   /** Crash point → what it comes to in the life after it. */
   const ends: Readonly<Record<string, string>> = {

@@ -49,6 +49,8 @@ export class World {
   readonly endedHooks: string[] = [];
   /** Hand-offs that were answered: operation, and whether it acts. */
   readonly handOffs: string[] = [];
+  /** The hand-off whose runner is still to be told. */
+  handOffUnderWay: string | undefined;
   readonly logged: string[] = [];
   /** Kills the agent at the n-th time it passes this place. */
   crashAt: { name: string; occurrence: number } | undefined;
@@ -210,6 +212,7 @@ export class World {
         this.work(operation, context, () => alive() && this.touched.push(operation.id)),
       resume: (operation, context) => this.resume(operation, context),
       ended: (operationId) => alive() && this.endedHooks.push(operationId),
+      handOffUnderWay: () => this.handOffUnderWay,
       handOffAnswered: ({ operationId }, acts) => {
         if (alive()) this.handOffs.push(`${operationId} ${acts ? 'acts' : 'never acts'}`);
       },

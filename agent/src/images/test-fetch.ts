@@ -1,0 +1,16 @@
+/**
+ * A process that fetches one blob into a cache, to be killed while it does:
+ * `test-fetch.ts FOLDER URL DIGEST BYTES`.
+ */
+import { type Digest, plainBlobs } from '@rackwright/oci';
+import { nodeClock, nodeLargeFiles, nodeLog, nodeWebClient } from '@rackwright/platform/node';
+import { BlobCache } from './blob-cache.ts';
+
+const [folder = '', url = '', digest = '', bytes = ''] = process.argv.slice(2);
+const cache = await BlobCache.open({
+  ...{ clock: nodeClock(), log: nodeLog('error'), files: nodeLargeFiles(), folder },
+  bytesMax: 100_000_000,
+});
+const wanted = { digest: digest as Digest, sizeBytes: Number(bytes) };
+const never = new AbortController().signal;
+await cache.hold(wanted, plainBlobs(nodeWebClient(), url), never, () => {});
