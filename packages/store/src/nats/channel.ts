@@ -6,7 +6,15 @@ import type { JetStreamClient, JetStreamManager, StreamInfo } from '@nats-io/jet
 import type { Revision } from '../contract.ts';
 import type { StoredChange } from '../write.ts';
 import { messageOf, publishFailure } from './failures.ts';
-import { changeHeaders, changeOf, keyOf, streamName, subjectOf } from './message.ts';
+import {
+  changeHeaders,
+  changeOf,
+  keyOf,
+  sourcedRevision,
+  streamName,
+  subjectOf,
+} from './message.ts';
+import type { Timeline } from './timeline.ts';
 
 export type PublishOutcome =
   | { readonly kind: 'stored'; readonly revision: Revision }
@@ -19,7 +27,7 @@ export class Channel {
   readonly #client: JetStreamClient;
   readonly #manager: JetStreamManager;
   readonly #attemptTimeoutMs: number;
-  #timeline: string | undefined;
+  #timeline: Timeline | undefined;
 
   constructor(
     bucket: string,
@@ -72,12 +80,34 @@ export class Channel {
   async atAnyAge(revision: Revision): Promise<StoredChange | undefined> {
     const kept = await this.at(revision);
     if (kept !== undefined || this.#timeline === undefined) return kept;
-    return this.#message({ seq: revision }, this.#timeline);
+    const { name, isSourced } = this.#timeline;
+    return isSourced ? this.#sourced(name, revision) : this.#message({ seq: revision }, name);
   }
 
-  /** From now on, changes that have left the bucket are looked for in this mirror of it. */
-  useTimeline(name: string | undefined): void {
-    this.#timeline = name;
+  /** By halving: what the stream sourced is in the order of the revisions. */
+  async #sourced(stream: string, revision: Revision): Promise<StoredChange | undefined> {
+    const { state } = await this.#manager.streams.info(stream);
+    let low = state.first_seq;
+    // A message is never further in front than its revision.
+    let high = Math.min(state.last_seq, revision);
+    while (low <= high) {
+      const middle = Math.floor((low + high) / 2);
+      const message = await this.#manager.streams.getMessage(stream, { seq: middle });
+      const found = message === null ? 0 : sourcedRevision(message.header);
+      if (message !== null && found === revision) {
+        const { subject, data, header, time } = message;
+        const change = changeOf(keyOf(this.bucket, subject), revision, data, header);
+        return { ...change, atMs: time.getTime() };
+      }
+      if (found < revision) low = middle + 1;
+      else high = middle - 1;
+    }
+    return undefined;
+  }
+
+  /** From now on, changes that have left the bucket are looked for there. */
+  useTimeline(timeline: Timeline | undefined): void {
+    this.#timeline = timeline;
   }
 
   /** The stream as its leader sees it. Throws the client's error. */

@@ -43,6 +43,15 @@ export function changeHeaders(
   return set;
 }
 
+/** "STREAM SEQUENCE …", set by the server on what a stream has sourced from another. */
+const SOURCE_HEADER = 'Nats-Stream-Source';
+
+/** The revision of a change in the bucket that it was sourced from; 0 when nobody knows. */
+export function sourcedRevision(set: MsgHdrs | undefined): Revision {
+  const revision = Number((set?.get(SOURCE_HEADER) ?? '').split(' ')[1]);
+  return Number.isSafeInteger(revision) ? revision : 0;
+}
+
 /**
  * The change that a message holds. One written by another program has no write id of ours and no
  * known predecessor; it is shown, under an id of its own, rather than hidden.

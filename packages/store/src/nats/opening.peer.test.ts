@@ -208,6 +208,34 @@ test('opens a restored bucket as a new incarnation whose revisions go on', async
   await again.close();
 });
 
+test('goes on with its timeline under another age, and begins a new one when restored', async () => {
+  const retention = { historyPrefixes: ['hosts'], historyAgeMs: 3_600_000, logAgeMs: 3_600_000 };
+  const options = { ...clusterOptions(durable), retention };
+  let store = await openNatsStore(options);
+  // Before it follows, a timeline misses what comes faster than the bucket keeps it.
+  await store.put('hosts.first', bytes('x'), 'absent');
+  await new Promise((resolve) => setTimeout(resolve, 5_000));
+  const written = 80;
+  let revision: number | 'absent' = 'absent';
+  for (let at = 0; at < written; at += 1) {
+    const put = await store.put('hosts.a', bytes(`${at}`), revision);
+    revision = put.kind === 'ok' ? put.revision : revision;
+  }
+  const whole = async () => (await store.past('hosts.a', 256)).changes.length;
+  await expect.poll(whole, { timeout: 10_000 }).toBe(written);
+  await store.log.append('e1', bytes('x'));
+  await store.close();
+  const longer = { ...retention, historyAgeMs: 7_200_000, logAgeMs: 7_200_000 };
+  store = await openNatsStore({ ...options, retention: longer });
+  expect(await whole()).toBe(written);
+  await store.close();
+  store = await openNatsStore({ ...options, restored: true });
+  const { changes, before } = await store.past('hosts.a', 256);
+  expect([changes.length, before.kind]).toEqual([64, 'gone']);
+  expect((await store.log.back(10)).entries.map(({ id }) => id)).toEqual(['e1']);
+  await store.close();
+});
+
 test('refuses values that were copied into another bucket until opened as restored', async () => {
   const options = clusterOptions(durable);
   await (await openNatsStore(options)).close();

@@ -5,9 +5,12 @@
  *  T1 A change has the same revision in both, because a mirror keeps sequence numbers.
  *  T2 A mirror belongs to one incarnation. A bucket that is made anew or opened as restored begins
  *     another, since revisions of a lost stretch would be given again; the old one ages out.
+ *  T3 Without replicas the server compares in a mirror again what a write expected in the bucket,
+ *     and takes nothing (2.10.27). There the timeline sources the bucket, which drops what was
+ *     expected; its messages bear the revision in a header, and are found by halving.
  *
- * The mirror follows a moment later. A change that has left the bucket before it came is a gap,
- * which `past` shows as the end of what is kept.
+ * It follows a moment later, a new one within seconds. A change that has left the bucket before it
+ * came is a gap, which `past` shows as the end of what is kept.
  */
 import {
   type JetStreamManager,
@@ -62,6 +65,13 @@ async function findOrAdd(
   }
 }
 
+/** Where changes are once they have left the bucket. */
+export interface Timeline {
+  readonly name: string;
+  /** T3: its sequence numbers are its own. */
+  readonly isSourced: boolean;
+}
+
 /** Opens the mirror; undefined when nothing is kept by age. Throws `wrongConfiguration`. */
 export async function openTimeline(
   manager: JetStreamManager,
@@ -69,27 +79,31 @@ export async function openTimeline(
   incarnation: string,
   replicas: number,
   retention: Retention,
-): Promise<string | undefined> {
+): Promise<Timeline | undefined> {
   if (retention.historyPrefixes.length === 0) return undefined;
   const name = timelineName(bucket, incarnation);
   const subjects = retention.historyPrefixes.map((prefix) => subjectOf(bucket, `${prefix}.>`));
+  const isSourced = replicas === 1;
+  const origin = {
+    name: streamName(bucket),
+    subject_transforms: subjects.map((subject) => ({ src: subject, dest: subject })),
+  };
   const { config } = await openAgingStream(manager, {
     name,
-    mirror: {
-      name: streamName(bucket),
-      subject_transforms: subjects.map((subject) => ({ src: subject, dest: subject })),
-    },
+    ...(isSourced ? { sources: [origin] } : { mirror: origin, mirror_direct: false }),
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
     max_age: nanos(retention.historyAgeMs),
     num_replicas: replicas,
     allow_direct: false,
-    mirror_direct: false,
     deny_delete: true,
   });
-  const mirrored = config.mirror?.subject_transforms?.map(({ src }) => src) ?? [];
+  const followed = isSourced ? config.sources?.[0] : config.mirror;
+  const mirrored = followed?.subject_transforms?.map(({ src }) => src) ?? [];
   const missing = subjects.filter((subject) => !mirrored.includes(subject));
-  if (config.mirror?.name === streamName(bucket) && missing.length === 0) return name;
+  if (followed?.name === streamName(bucket) && missing.length === 0) {
+    return { name, isSourced };
+  }
   throw new StoreError(
     'wrongConfiguration',
     `stream ${name} is no mirror of ${subjects.join(' and ')}; remove it, and it is made again`,
