@@ -19,7 +19,7 @@ import {
   store as wire,
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { readRecord } from '../records/index.ts';
+import { answered, readRecord } from '../records/index.ts';
 import {
   cancelWorkflow,
   changeWorkflow,
@@ -219,7 +219,7 @@ async function hostsBy(
 ): Promise<Map<string, wire.HostRecord>> {
   const schema = wire.HostRecordSchema;
   if (hostId === undefined) {
-    const { entries } = await store.list('hosts');
+    const { entries } = await answered(store.list('hosts'));
     return new Map(
       entries.map(({ key, value }) => [key.slice('hosts.'.length), fromBinary(schema, value)]),
     );

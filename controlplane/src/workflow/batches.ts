@@ -103,8 +103,12 @@ export class Batches {
       this.#open.add(batchId);
       if (this.#stopping.signal.aborted) return kept;
       const turns = await this.#takeTurns(kept.record);
-      const held = await this.#heldHosts();
-      const next = foldBatch(kept.record, turns, (host) => held.has(host), clock.nowMs());
+      const nowMs = clock.nowMs();
+      const first = foldBatch(kept.record, turns, () => false, nowMs);
+      // Who is held matters only where a turn is to be given, and is much to read.
+      const given = hostsAtTurn(first).some((index) => !turns.has(index));
+      const held = given ? await this.#heldHosts() : undefined;
+      const next = held ? foldBatch(kept.record, turns, (host) => held.has(host), nowMs) : first;
       if (equals(schema, kept.record, next)) return kept;
       await writeRecord(this.#deps, schema, key, next, kept.revision);
     }

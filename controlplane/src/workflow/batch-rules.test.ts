@@ -1,0 +1,82 @@
+/** A batch under any luck of its hosts. */
+import { create } from '@bufbuild/protobuf';
+import { WorkflowRunSchema, WorkflowRunState, store as wire } from '@rackwright/api';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { foldBatch, hasTurn, hostsAtTurn, isOver, type Turn } from './batch-rules.ts';
+
+const { PENDING, RUNNING, SUCCEEDED, FAILED, TIMED_OUT, CANCELLED } = WorkflowRunState;
+const ended = [SUCCEEDED, FAILED, TIMED_OUT, CANCELLED] as const;
+
+function batch(hosts: number, maxParallel: number, maxFailures: number) {
+  const names = Array.from({ length: hosts }, (_, index) => `hosts/h${index + 1}`);
+  return create(wire.WorkflowBatchRecordSchema, {
+    workflowBatch: {
+      name: 'workflowBatches/b1',
+      uid: 'b1',
+      spec: { template: 'templates/t', maxParallel, maxFailures },
+      status: { hosts: names.map((host) => ({ host, state: PENDING })) },
+    },
+    hostUids: names.map((_, index) => `u${index + 1}`),
+  });
+}
+
+const turnOf = (state: WorkflowRunState): Turn => ({
+  kind: 'run',
+  run: create(WorkflowRunSchema, { number: 1n, state }),
+});
+
+const states = (record: wire.WorkflowBatchRecord) =>
+  record.workflowBatch?.status?.hosts.map(({ state }) => state) ?? [];
+
+test('never more than so many at once, each host once, and it ends', () => {
+  const luck = fc.array(fc.constantFrom(...ended, RUNNING, PENDING), { maxLength: 60 });
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 12 }),
+      fc.integer({ min: 1, max: 5 }),
+      fc.nat(3),
+      luck,
+      fc.nat(80),
+      (hosts, maxParallel, maxFailures, lucks, cancelAt) => {
+        let record = batch(hosts, maxParallel, maxFailures);
+        const turns = new Map<number, number>();
+        for (let round = 0; round < 200 && !isOver(record); round++) {
+          if (round === cancelAt) {
+            record.cancelled = create(wire.WorkflowBatchRecordSchema, {
+              cancelled: { by: 'user:a' },
+            }).cancelled as NonNullable<typeof record.cancelled>;
+          }
+          const at = hostsAtTurn(record);
+          const before = states(record);
+          const told = new Map(
+            at.map((index) => [index, turnOf(lucks.shift() ?? SUCCEEDED)] as const),
+          );
+          record = foldBatch(record, told, () => round % 3 === 0, 1_000 + round);
+          for (const index of hostsAtTurn(record)) {
+            if (before[index] === PENDING) turns.set(index, (turns.get(index) ?? 0) + 1);
+          }
+          expect(hostsAtTurn(record).length).toBeLessThanOrEqual(maxParallel);
+          for (const [index, state] of states(record).entries()) {
+            const was = before[index] ?? PENDING;
+            if (was !== PENDING && was !== RUNNING) expect(state, 'an end stands').toBe(was);
+          }
+        }
+        expect(isOver(record), 'it ends').toBe(true);
+        expect([...turns.values()].every((count) => count === 1)).toBe(true);
+        expect(states(record)).not.toContain(RUNNING);
+        const left = states(record).filter((state) => state === PENDING);
+        const reason = record.workflowBatch?.status?.stoppedReason ?? '';
+        if (left.length > 0) expect(reason).not.toBe('');
+        if (record.cancelled !== undefined) expect(left).toEqual([]);
+      },
+    ),
+  );
+});
+
+test('idle hosts go first, and only whose turn it is may start', () => {
+  const record = foldBatch(batch(3, 1, 1), new Map(), (host) => host === 'hosts/h1', 0);
+  expect(states(record)).toEqual([PENDING, RUNNING, PENDING]);
+  expect(['u1', 'u2', 'u3'].map((uid) => hasTurn(record, uid))).toEqual([false, true, false]);
+  expect(hasTurn(record, 'u9')).toBe(false);
+});

@@ -1,0 +1,157 @@
+/** What shall happen to a workflow, by what surrounds it. */
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  HostState,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  RunSchema,
+  WorkflowRunState,
+  store as wire,
+} from '@rackwright/api';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type Action, decide, type Surroundings } from './decide.ts';
+import { acceptRun, endedBy, latestRun, runsKeptMax } from './record.ts';
+import type { StartOrder } from './rendering.ts';
+
+const nowMs = Date.UTC(2026, 0, 1);
+const id = { hostId: 'h1', templateId: 't' };
+const name = 'hosts/h1/workflows/t';
+const order: StartOrder = {
+  kind: 'workflow',
+  workflowRun: `${name}/runs/1`,
+  templateDigest: 'd1',
+  steps: [],
+  timeoutMs: undefined,
+};
+
+function workflow(disabled = false): wire.WorkflowRecord {
+  const made = create(wire.WorkflowRecordSchema, {
+    workflow: { name, uid: 'w1', spec: { disabled }, status: { hostUid: 'u1' } },
+  });
+  const by = { requestedBy: 'user:a', actor: 'user:a', ownerUid: '', variables: {} };
+  return acceptRun(made, id, { ...by, requestId: 'r1', planHash: '' }, nowMs);
+}
+
+const runOf = (workflowRun: string, outcome?: RunOutcome) =>
+  create(RunSchema, {
+    kind: workflowRun === '' ? RunKind.CLEAN : RunKind.WORKFLOW,
+    number: 7n,
+    workflowRun,
+    phase: outcome === undefined ? RunPhase.RUNNING : RunPhase.ENDED,
+    outcome: outcome ?? RunOutcome.UNSPECIFIED,
+    startTime: timestampFromMs(nowMs),
+  });
+
+const hostWith = (run?: ReturnType<typeof runOf>, uid = 'u1') =>
+  create(wire.HostRecordSchema, {
+    host: {
+      name: 'hosts/h1',
+      uid,
+      status: { state: HostState.MANAGEABLE, ...(run === undefined ? {} : { run }) },
+    },
+  });
+
+const around = (changes: Partial<Surroundings> = {}): Surroundings => ({
+  nowMs,
+  host: hostWith(),
+  finished: [],
+  ownerGone: false,
+  render: () => ({ kind: 'ok', order }),
+  ...changes,
+});
+
+const stateAfter = (action: Action) =>
+  action.kind === 'write' ? latestRun(action.record)?.state : action.kind;
+
+test('a pending run that nothing keeps is started', () => {
+  expect(decide(workflow(), id, around())).toEqual({ kind: 'start', order });
+});
+
+test('what the host carries already is noted, never ordered again, also when it has ended', () => {
+  const ours = runOf(`${name}/runs/1`);
+  const { RUNNING } = WorkflowRunState;
+  expect(stateAfter(decide(workflow(), id, around({ host: hostWith(ours) })))).toBe(RUNNING);
+  const over = runOf(`${name}/runs/1`, RunOutcome.SUCCEEDED);
+  expect(stateAfter(decide(workflow(), id, around({ finished: [over] })))).toBe(RUNNING);
+  const displaced = hostWith(runOf(''));
+  displaced.finishedRuns = [over];
+  expect(stateAfter(decide(workflow(), id, around({ host: displaced })))).toBe(RUNNING);
+});
+
+test('a run goes with its host and with its batch, before anything else is looked at', () => {
+  const render = () => {
+    throw new Error('nobody asked for its steps');
+  };
+  expect(decide(workflow(), id, around({ host: undefined, render })).kind).toBe('remove');
+  const anew = hostWith(undefined, 'u2');
+  expect(decide(workflow(), id, around({ host: anew, render })).kind).toBe('remove');
+  const dropped = decide(workflow(), id, around({ ownerGone: true, render }));
+  expect(stateAfter(dropped)).toBeUndefined();
+});
+
+test('what was cancelled or timed out here while the host accepted it is ended there', () => {
+  const cancelled = endedBy(workflow(), WorkflowRunState.CANCELLED, undefined, nowMs);
+  const carried = around({ host: hostWith(runOf(`${name}/runs/1`)) });
+  expect(decide(cancelled, id, carried)).toMatchObject({ kind: 'abort', hostRun: 7n });
+  const others = around({ host: hostWith(runOf('hosts/h1/workflows/other/runs/1')) });
+  expect(decide(cancelled, id, others)).toEqual({ kind: 'none' });
+});
+
+test('a run whose end nobody knows is not taken for a success', () => {
+  const started = decide(workflow(), id, around({ host: hostWith(runOf(`${name}/runs/1`)) }));
+  if (started.kind !== 'write') throw new Error('it was not noted');
+  const lost = decide(started.record, id, around());
+  expect(stateAfter(lost)).toBe(WorkflowRunState.FAILED);
+});
+
+test('deciding comes to rest, starts nothing late, and keeps bounded history', () => {
+  const surroundings = fc.record({
+    laterMs: fc.constantFrom(0, 60_000, 7_200_000),
+    held: fc.constantFrom('', 'clean', 'ours', 'ended'),
+    bad: fc.boolean(),
+    ownerGone: fc.boolean(),
+    disabled: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(surroundings, fc.nat(15), (given, earlier) => {
+      let record = workflow(given.disabled);
+      for (let number = 0; number < earlier; number++) {
+        const ended = endedBy(record, WorkflowRunState.SUCCEEDED, undefined, nowMs);
+        const by = { requestedBy: 'user:a', actor: 'user:a', ownerUid: '', variables: {} };
+        record = acceptRun(ended, id, { ...by, requestId: '', planHash: '' }, nowMs);
+      }
+      expect(record.earlierRuns.length).toBeLessThan(runsKeptMax);
+      const ours = latestRun(record)?.name ?? '';
+      const runs = {
+        '': undefined,
+        clean: runOf(''),
+        ours: runOf(ours),
+        ended: runOf(ours, RunOutcome.FAILED),
+      };
+      const now = around({
+        nowMs: nowMs + given.laterMs,
+        host: hostWith(runs[given.held as keyof typeof runs]),
+        ownerGone: given.ownerGone,
+        render: () => (given.bad ? { kind: 'bad', text: 'no' } : { kind: 'ok', order }),
+      });
+      let action = decide(record, id, now);
+      for (let pass = 0; action.kind === 'write'; pass++) {
+        expect(pass, 'it comes to rest').toBeLessThan(4);
+        record = action.record;
+        action = decide(record, id, now);
+      }
+      if (action.kind !== 'start') return;
+      const { held, laterMs, bad, ownerGone, disabled } = given;
+      expect({ held, bad, ownerGone, disabled }).toEqual({
+        held: '',
+        bad: false,
+        ownerGone: false,
+        disabled: false,
+      });
+      expect(laterMs).toBeLessThan(3_600_000);
+    }),
+  );
+});
