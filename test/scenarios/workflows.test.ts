@@ -221,7 +221,10 @@ test('tinkerbell-L13: after a failed step nothing is done, the agent goes on', a
   // Its boot was good for one runner: nothing lets it boot from the network again.
   const before = other.ordered('h1').length;
   await other.pass(31 * minuteMs);
-  expect(other.ordered('h1')).toHaveLength(before);
+  const later = other.ordered('h1').slice(before);
+  expect(later.filter(({ kind }) => kind.case !== 'setPower' || kind.value.on !== false)).toEqual(
+    [],
+  );
 });
 
 test('a step that fails calls its handler, and the run then ends failed', async () => {
