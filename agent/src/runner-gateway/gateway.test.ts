@@ -60,6 +60,7 @@ async function startGateway(helloTimeoutMs = defaultGatewayLimits.helloTimeoutMs
     random,
     log: quietLog,
     desk,
+    imageEndpoint: () => '10.0.0.3:8080',
     limits: { ...defaultGatewayLimits, helloTimeoutMs },
     strangers: {
       linked: () => undefined,
@@ -167,7 +168,10 @@ describe('the gateway for runners', () => {
     const keys = runnerKey();
     const first = await dial(rig);
     const accepted = await sayHello(first, keys);
-    expect(accepted.case).toBe('accepted');
+    expect(accepted).toMatchObject({
+      case: 'accepted',
+      value: { imageEndpoint: '10.0.0.3:8080' },
+    });
     expect(rig.facts).toEqual(['ready uid-1 kernel-1']);
     const again = await dial(rig);
     expect(await sayHello(again, keys)).toEqual(accepted);
