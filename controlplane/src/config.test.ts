@@ -11,6 +11,7 @@ describe('the configuration', () => {
       names: ['localhost', '127.0.0.1', '::1'],
       store: { driver: 'sqlite', path: '/var/lib/rackwright/state.db' },
       log: { level: 'info' },
+      retention: { historyDays: 400, auditDays: 400 },
       sessions: { heartbeatIntervalMs: 3_000 },
     });
     expect(config.engine.bootTimeoutMs).toBeGreaterThan(0);
@@ -41,6 +42,7 @@ describe('the configuration', () => {
   test.each([
     ['operator: {port: 1}', 'did you mean operators?'],
     ['engine: {bootTimeout: 1}', 'did you mean bootTimeoutMs?'],
+    ['retention: {historyDays: 0}', 'retention.historyDays'],
     ['store: {driver: postgres}', 'store.driver has to be one of sqlite, nats'],
     ['store: {driver: nats}', 'store.servers is missing'],
     ['store: {driver: nats, servers: ["a:1"], replicas: 2}', 'store.replicas has to be 1, 3 or 5'],

@@ -161,7 +161,7 @@ test('what is printed is accepted again and changes nothing, for every kind and 
   expect((await rackwright('get hots')).err).toContain('did you mean hosts?');
 });
 
-test('a change is shown before it is made; what fails in the middle can be gone on with', async () => {
+test('a change is shown before it is made; after a failure the file goes on', async () => {
   const { out } = await rackwright('get all');
   const second = `---
 kind: Host

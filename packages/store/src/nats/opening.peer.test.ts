@@ -208,7 +208,7 @@ test('opens a restored bucket as a new incarnation whose revisions go on', async
   await again.close();
 });
 
-test('goes on with its timeline under another age, and begins a new one when restored', async () => {
+test('goes on with its timeline under another age, begins a new one when restored', async () => {
   const retention = { historyPrefixes: ['hosts'], historyAgeMs: 3_600_000, logAgeMs: 3_600_000 };
   const options = { ...clusterOptions(durable), retention };
   let store = await openNatsStore(options);
