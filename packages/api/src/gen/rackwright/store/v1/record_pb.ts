@@ -1279,7 +1279,7 @@ export const ExpectedHostRecordSchema: GenMessage<ExpectedHostRecord> = /*@__PUR
   messageDesc(file_rackwright_store_v1_record, 25);
 
 /**
- * AuditEntryRecord is one entry of the audit stream (key "audit.TIME.ID"), create-only.
+ * AuditEntryRecord is one entry of the store's log, which is the audit stream; its id is its position.
  *
  * @generated from message rackwright.store.v1.AuditEntryRecord
  */
