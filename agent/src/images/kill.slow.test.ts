@@ -35,7 +35,7 @@ test('leaves nothing that is taken for the image, and the next one goes on', asy
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const script = join(import.meta.dirname, 'test-fetch.ts');
+  const script = join(import.meta.dirname, './test-fetch.ts');
   const child = spawn(process.execPath, [script, folder, url, digest, String(bytes.length)], {
     stdio: 'inherit',
   });

@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 import type { CallResult } from '../host/index.ts';
 import { createWebhookCaller } from './webhook.ts';
 
-test('a receiver knows a call that is made again by its key, and is not led elsewhere', async () => {
+test('a receiver knows a call that is made again by its key, and leads it nowhere', async () => {
   const heard: { request: IncomingMessage; body: string }[] = [];
   const statuses = [503, 200, 307];
   const server = createServer(async (request, response) => {
