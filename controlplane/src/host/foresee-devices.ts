@@ -31,6 +31,12 @@ export function isErased({ fate }: PlannedDevice): boolean {
 }
 
 const mayWrite = 'may be written by ';
+const leftAlone = 'left alone: ';
+
+/** Whether no run ever touches it. */
+export function isLeftAlone({ fate }: PlannedDevice): boolean {
+  return fate.startsWith(leftAlone);
+}
 
 /** Every device of the last inventory with its fate; none when there was no inventory. */
 export function foreseeDevices(
@@ -63,14 +69,14 @@ function erasedFate(decision: ScopeDecision): string {
       return `${erases}${methodNames[decision.method]}${volume}`;
     }
     case 'listed':
-      return `left alone: ${decision.reason}`;
+      return `${leftAlone}${decision.reason}`;
     case 'refused':
       return `cannot be erased: it ${decision.reason}; the run would fail`;
   }
 }
 
 function keptFate(decision: ScopeDecision, kind: RunKind, steps: readonly RunStep[]): string {
-  if (decision.kind === 'listed') return `left alone: ${decision.reason}`;
+  if (decision.kind === 'listed') return `${leftAlone}${decision.reason}`;
   if (kind === RunKind.PROVISION) return `${mayWrite}${writeImageStep}`;
   const writers = steps.filter((step) => mayDestroy(step)).map(stepTitle);
   return writers.length === 0 ? 'kept' : `${mayWrite}${[...new Set(writers)].join(', ')}`;

@@ -97,13 +97,29 @@ test('a plan names each disk, what happens to it, and what is lost', () => {
   expect(plan.dataLoss).toEqual(['disk DISK-1 (67.1 MB): all that is on it']);
 });
 
+test('memory that a kernel counts otherwise is the same, a module less is not', () => {
+  const host = looked();
+  const remember = (memoryBytes: bigint) => {
+    const facts = clone(store.HostFactsSchema, host.context.facts);
+    if (facts.inventory !== undefined) facts.inventory.memoryBytes = memoryBytes;
+    host.context = { ...host.context, facts };
+    return drafted(host);
+  };
+  const gib = 1024n ** 3n;
+  const before = remember(503n * gib);
+  expect(remember(503n * gib - 200_000_000n).plan.hash).toBe(before.plan.hash);
+  expect(remember(440n * gib).plan.hash).not.toBe(before.plan.hash);
+  expect(() => host.request({ ...clean, plan: kept(before) })).toThrow('its memory was 550 GB');
+});
+
 test('looked at again, the same host has the same plan, whatever its disks are called now', () => {
   const host = looked([virtioDisk, nvmeDisk]);
   const before = drafted(host);
   host.nowMs += 3_600_000;
   const renamed = clone(StorageDeviceSchema, virtioDisk);
   renamed.device = 'vdb';
-  look(host, [nvmeDisk, renamed]);
+  const optical = { ...virtioDisk, serial: '', device: 'sr0', transport: Transport.OPTICAL };
+  look(host, [nvmeDisk, renamed, create(StorageDeviceSchema, optical)]);
   const facts = clone(store.HostFactsSchema, host.context.facts);
   if (facts.inventory === undefined) throw new Error('no inventory');
   facts.inventory.collectedAt = timestampFromMs(host.nowMs);

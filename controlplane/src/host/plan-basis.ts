@@ -20,8 +20,10 @@ import {
   type RunStep,
   type StorageDevice,
   store,
+  Transport,
 } from '@rackwright/api';
 import type { Foresight } from './foresee.ts';
+import { isLeftAlone } from './foresee-devices.ts';
 import type { Turn } from './turn.ts';
 
 /** A plan as it stands now: what it says, and what it follows from. Names and times are unset. */
@@ -88,12 +90,21 @@ function plannedStep(step: RunStep) {
   });
 }
 
+/** What comes and goes without being the host's: never touched by any run. */
+const passing: ReadonlySet<Transport> = new Set([
+  Transport.OPTICAL,
+  Transport.KERNEL,
+  Transport.VIRTUAL_MEDIA,
+]);
+
 /** The inventory without what differs from one look to the next (P1). */
 export function stable(inventory: Inventory): Inventory {
   const kept = clone(InventorySchema, inventory);
   delete kept.collectedAt;
   kept.runnerSession = '';
   kept.bootId = '';
+  kept.memoryBytes = installedMemory(kept.memoryBytes);
+  kept.devices = kept.devices.filter(({ transport }) => !passing.has(transport));
   for (const device of kept.devices) forgetNames(device);
   for (const card of kept.interfaces)
     Object.assign(card, { name: '', linkUp: false, speedMbps: 0 });
@@ -101,6 +112,17 @@ export function stable(inventory: Inventory): Inventory {
   kept.interfaces.sort(byText(({ mac }) => mac));
   kept.undrivenStorage.sort();
   return kept;
+}
+
+/**
+ * What a kernel calls its memory is a few parts in a hundred less than what is installed, and not
+ * the same at each boot: rounded up to an eighth of the next power of two, it is.
+ */
+function installedMemory(bytes: bigint): bigint {
+  let power = 8n;
+  while (power < bytes) power *= 2n;
+  const eighth = power / 8n;
+  return ((bytes + eighth - 1n) / eighth) * eighth;
 }
 
 /** What is on a disk, and who uses it in the runner, is not what the disk is. */
@@ -122,7 +144,10 @@ function hashOf({ plan, basis }: DraftPlan): string {
     basis: jsonOf(store.PlanBasisSchema, basis),
     kind,
     steps: steps.map((step) => jsonOf(PlannedStepSchema, step)),
-    devices: devices.map(({ serial, wwn, fate }) => [serial, wwn, fate]).sort(byText(String)),
+    devices: devices
+      .filter((device) => !isLeftAlone(device))
+      .map(({ serial, wwn, fate }) => [serial, wwn, fate])
+      .sort(byText(String)),
     stages,
   });
   return createHash('sha256').update(`plan\0${text}`).digest('hex');
