@@ -239,7 +239,8 @@ export class RunnerDesk implements RunnerOrders {
       return;
     }
     if (decoded.kind === 'continuing') {
-      outstanding?.heard(decoded);
+      if (outstanding === undefined) this.#handOffs.acts(link.bootOperationId, operationId);
+      else outstanding.heard(decoded);
       return;
     }
     if (decoded.kind === 'hostUpdated') return;

@@ -198,12 +198,14 @@ test('other work waits until the runner is told, and not for ever', async () => 
   expect(rig.desk.handOffUnderWay('uid')).toBeUndefined();
 });
 
-test('once the runner is told, nothing waits for it', async () => {
+test('once the runner says that it acts, nothing waits for it', async () => {
   const rig = setUp();
-  await reported(rig);
+  const runner = await reported(rig);
   rig.session.state = 'released';
   rig.session.boot = handOff;
   expect(rig.desk.handOffUnderWay('uid')).toBe('op');
   rig.desk.handOffAnswered(handOff, true);
+  expect(rig.desk.handOffUnderWay('uid')).toBe('op');
+  rig.says(runner, { kind: 'continuing', step: 'run.script', text: 'takes the runner away' });
   expect(rig.desk.handOffUnderWay('uid')).toBeUndefined();
 });

@@ -79,6 +79,12 @@ export class HandOffs {
     return undefined;
   }
 
+  /** The runner says that it acts now: it has been told, and nobody need wait for it. */
+  acts(bootOperationId: string, operationId: string): void {
+    const handOff = this.#parts.session.ofBoot(bootOperationId);
+    if (handOff?.operationId === operationId) this.#isOver(bootOperationId);
+  }
+
   /** Remembered of the last boots only: those before have been booted again long since. */
   #isOver(bootOperationId: string): void {
     this.#untoldSinceMs.delete(bootOperationId);
@@ -125,7 +131,6 @@ export class HandOffs {
     }
     log.info({ operation: operationId, host: link.hostUid }, 'the runner hands its host off');
     link.send({ case: 'reportReceived', value: { operationId, handOff: true } });
-    this.#isOver(bootOperationId);
     session.leaving(link.hostUid, link.runnerSession);
   }
 }

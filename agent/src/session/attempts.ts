@@ -26,6 +26,7 @@ import { inOwnTime } from './own-time.ts';
 import {
   afterBegin,
   cancelled,
+  handingOff,
   interrupted,
   locked,
   notDurable,
@@ -187,8 +188,11 @@ export class Attempts {
       if (other.check.kind === 'cancel' && other.check.targetId === id) return cancelled;
     }
     if (!check.exclusive) return undefined;
-    const other = this.#exclusiveOn(hostUid)?.id ?? this.#deps.executor.handOffUnderWay?.(hostUid);
-    return other === undefined ? undefined : locked(other);
+    const other = this.#exclusiveOn(hostUid);
+    if (other !== undefined) return locked(other.id);
+    const handOff =
+      this.outbox.recordingHandOff(hostUid) ?? this.#deps.executor.handOffUnderWay?.(hostUid);
+    return handOff === undefined ? undefined : handingOff(handOff);
   }
 
   #exclusiveOn(hostUid: string): Attempt | undefined {

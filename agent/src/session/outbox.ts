@@ -46,6 +46,8 @@ export interface OutboxDependencies {
 export class Outbox {
   readonly #deps: OutboxDependencies;
   #lastSequence: bigint;
+  /** By host uid: the hand-off of which it is being written down that it may act. */
+  readonly #recording = new Map<string, string>();
 
   constructor(deps: OutboxDependencies) {
     this.#deps = deps;
@@ -162,14 +164,24 @@ export class Outbox {
       records.push({ case: 'forgotten', value: { operationId: settled.id } });
     }
     if (records.length === 0) return;
+    if (handOff !== undefined && attempt !== undefined && isApplied(answer)) {
+      this.#recording.set(attempt.hostUid, handOff.operationId);
+    }
     try {
       await journal.append(...records);
     } catch (error) {
       const fields = { error: String(error) };
       log.error(fields, 'an answer could not be written down; it will come again');
       return;
+    } finally {
+      if (handOff !== undefined) this.#recording.delete(attempt?.hostUid ?? '');
     }
     if (handOff !== undefined) this.#handOff(handOff, isApplied(answer));
+  }
+
+  /** The hand-off of a host that is about to be allowed to act. */
+  recordingHandOff(hostUid: string): string | undefined {
+    return this.#recording.get(hostUid);
   }
 
   #handOff(handOff: HandOff, acts: boolean): void {

@@ -5,6 +5,7 @@ import type { Attempt } from './attempt.ts';
 
 /** What a locked host or a missing lease or credential is asked to wait. */
 const retryDelayMs = 10_000;
+const handOffDelayMs = 1_000;
 
 export const cancelled: Failed = {
   kind: 'failed',
@@ -78,6 +79,12 @@ export function tooLarge(reportBytes: number, reportBytesMax: number): Failed {
 
 export function locked(byOperationId: string): RetryAfter {
   return retry('locked', `${byOperationId} may still run on this host.`);
+}
+
+/** A runner that is told to take its host away does so within moments. */
+export function handingOff(operationId: string): RetryAfter {
+  const message = `${operationId} takes the runner away.`;
+  return { kind: 'retryAfter', reason: 'locked', message, delayMs: handOffDelayMs };
 }
 
 export function stillRunning(operationId: string): RetryAfter {

@@ -60,7 +60,12 @@ test('is reported complete before it acts, and acts only when that is recorded',
   const it = session();
   expect(order(it, 'a')).toEqual(['save no hand-off', 'runner.received', 'checkHandOff']);
   expect(checked(it)).toEqual(['save false hand-off', 'complete', 'runner.reported']);
-  expect(received(it, true)).toEqual(['save true hand-off', 'runner.handingOff', 'handOff']);
+  expect(received(it, true)).toEqual([
+    'save true hand-off',
+    'runner.handingOff',
+    'continuing',
+    'handOff',
+  ]);
 });
 
 test('never acts when what it reported was not applied, and others may begin then', () => {

@@ -71,6 +71,9 @@ export const progressIntervalMs = 500;
 /** What a second order is told to wait, milliseconds. */
 const lockedDelayMs = 5_000;
 
+/** What a hand-off says of itself before it acts: the agent then knows that it was told. */
+const leaving = 'takes the runner away';
+
 interface Current {
   readonly operationId: string;
   readonly step: string;
@@ -120,7 +123,7 @@ export class RunnerSession {
       case 'order':
         return this.#ordered(event.order, nowMs);
       case 'reportReceived':
-        return this.#received(event.operationId, event.handOff);
+        return this.#received(event.operationId, event.handOff, nowMs);
       case 'stageReached':
         return this.#stageReached(event.operationId, event.progress);
       case 'progressed':
@@ -197,18 +200,22 @@ export class RunnerSession {
     return [{ kind: 'stop', operationId }];
   }
 
-  #received(operationId: string, acts: boolean): SessionEffect[] {
+  #received(operationId: string, acts: boolean, nowMs: number): SessionEffect[] {
     const finished = this.#record.finished.filter((each) => each.operationId !== operationId);
     if (finished.length === this.#record.finished.length) return [];
     const receivedIds = [...this.#record.receivedIds, operationId];
     this.#record = { ...this.#record, finished, receivedIds };
     return this.#record.handOff?.operationId === operationId
-      ? this.#handOff(this.#record.handOff, acts)
+      ? this.#handOff(this.#record.handOff, acts, nowMs)
       : [this.#save()];
   }
 
   /** Invariant 7: that it acts is written down before it does. */
-  #handOff(handOff: NonNullable<RunnerRecord['handOff']>, acts: boolean): SessionEffect[] {
+  #handOff(
+    handOff: NonNullable<RunnerRecord['handOff']>,
+    acts: boolean,
+    nowMs: number,
+  ): SessionEffect[] {
     const { handOff: _, ...rest } = this.#record;
     this.#record = acts ? { ...rest, handOff: { ...handOff, acting: true } } : rest;
     if (!acts) return [this.#save()];
@@ -216,6 +223,7 @@ export class RunnerSession {
     return [
       this.#save(),
       { kind: 'crashPoint', name: 'runner.handingOff' },
+      ...this.#answer(operationId, { kind: 'continuing', step: order.step, text: leaving }, nowMs),
       { kind: 'handOff', operationId, order },
     ];
   }
