@@ -20,4 +20,4 @@ export {
 } from './host/index.ts';
 export { createSecrets, type Secrets } from './identity/secrets.ts';
 export { createOperatorServices, type RpcDependencies } from './rpc/index.ts';
-export { createWorkflowParts } from './workflow/index.ts';
+export { createWebhookCaller, createWorkflowParts } from './workflow/index.ts';

@@ -9,6 +9,8 @@ import {
   type AgentService,
   createAgentService,
   createSessionRegistry,
+  createWebhookCaller,
+  createWorkflowParts,
   defaultSessionTiming,
   defaultTiming,
   Hosts,
@@ -20,6 +22,8 @@ import { simSecrets } from './operators/secrets.ts';
 import { type StoreReach, slowStore } from './slow-store.ts';
 import type { StoreBox } from './store-box.ts';
 import type { Replica, WorldView } from './view.ts';
+import { simHooks } from './workflows/hooks.ts';
+import type { WorkEvent } from './workflows/programs.ts';
 
 const signer = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 /** What certificates are verified against. */
@@ -45,6 +49,8 @@ export interface ReplicaOptions {
   readonly onLease: (stream: AgentStream, renewal: agent.LeaseRenewal) => void;
   /** Told of each operation whose report has been answered `applied`. */
   readonly onApplied: (operationId: string) => void;
+  /** The log of the server that webhooks call. */
+  readonly onCalled: (event: WorkEvent) => void;
 }
 
 export class ControlPlaneReplica {
@@ -105,6 +111,8 @@ export class ControlPlaneReplica {
       replicaId: this.name,
     };
     const registry = createSessionRegistry();
+    const web = simHooks(this.#view, process, this.#options.onCalled);
+    const callWebhook = createWebhookCaller({ ...shared, web });
     const hosts = new Hosts({
       ...shared,
       ...{ timing: defaultTiming, registry },
@@ -112,15 +120,22 @@ export class ControlPlaneReplica {
       openCredential: (record) => simSecrets(random).open(record),
       imagesSupported: true,
       resyncIntervalMs: 60_000,
+      ...(this.#view.workflows ? { callWebhook } : {}),
     });
     process.whenKilled(() => hosts.stop());
     await hosts.start();
+    if (!process.alive) return;
+    const { retryDelayMs } = defaultTiming;
+    const timed = { ...shared, hosts, retryDelayMs, resyncIntervalMs: 60_000 };
+    const parts = this.#view.workflows ? createWorkflowParts(timed) : undefined;
+    process.whenKilled(() => parts?.stop());
+    await parts?.start();
     if (!process.alive) return;
     const agents = createAgentService({
       ...{ ...shared, registry, hosts, timing: sessionTiming },
       identify: async () => 'r1',
     });
-    this.#live = { name: this.name, process, hosts, store };
+    this.#live = { name: this.name, process, hosts, store, parts };
     this.#agents = agents;
   }
 

@@ -12,6 +12,7 @@ import { CertificateJudge } from './judge-certificates.ts';
 import { DeviceJudge } from './judge-devices.ts';
 import { StepJudge } from './judge-steps.ts';
 import { type JudgedHost, type JudgeParts, machineOf } from './judged.ts';
+import { WorkflowJudge } from './workflows/judge.ts';
 
 export interface Violation {
   /** "J1", … as in README.md. */
@@ -35,6 +36,7 @@ export class Judge {
   readonly #certificates: CertificateJudge;
   readonly #brakes: BrakeJudge;
   readonly #steps: StepJudge;
+  readonly #workflows: WorkflowJudge;
   #revision = 0;
   /** People have put an older state of the store back. */
   #wasRestored = false;
@@ -49,11 +51,17 @@ export class Judge {
     this.#devices = new DeviceJudge(parts, this.#hosts, found, begun);
     this.#steps = new StepJudge(parts, this.#hosts, found);
     this.#certificates = new CertificateJudge(parts, found);
+    this.#workflows = new WorkflowJudge(parts, found);
   }
 
   /** The hosts as last written. */
   get hosts(): ReadonlyMap<string, JudgedHost> {
     return this.#hosts;
+  }
+
+  /** What is judged of runs of workflows. */
+  get workflows(): WorkflowJudge {
+    return this.#workflows;
   }
 
   /** The newest revision that has been judged. */
@@ -71,6 +79,7 @@ export class Judge {
     const wrote = this.#readChanges();
     const acted = this.#devices.look();
     this.#steps.look();
+    this.#workflows.look();
     if (wrote || acted) this.#judgeAvailable();
   }
 
@@ -91,8 +100,10 @@ export class Judge {
     this.#hosts.clear();
     this.#bytes.clear();
     this.#revision = disk.latest();
+    this.#workflows.reload();
     for (const change of disk.lastChanges('')) {
       if (change.kind !== 'put') continue;
+      this.#workflows.note(change.key, change.value);
       this.#bytes.set(change.key, change.value);
       this.#brakes.note(change.key, change.value, this.#parts.view.heap.nowMs);
       if (!change.key.startsWith(`${hostsPrefix}.`)) continue;
@@ -131,6 +142,7 @@ export class Judge {
       const { deletion } = record.host?.status ?? {};
       if (deletion?.mode === DeletionMode.FORCE) this.found('J14', `${key} is not gone by force`);
     }
+    this.#workflows.end();
     // J15: secrets stay in memory; in the store they are sealed.
     const stored = [...this.#bytes.values(), ...files];
     if (stored.some((bytes) => Buffer.from(bytes).includes(secret))) {
@@ -142,12 +154,14 @@ export class Judge {
   #forgetOrders(): void {
     this.#devices.forgetOrders();
     this.#steps.forgetOrders();
+    this.#workflows.forgetOrders();
   }
 
   /** For so long, work that the store knows no more may still be carried out. */
   #goesBack(forMs: number): void {
     this.#devices.restored(forMs);
     this.#steps.restored(forMs);
+    this.#workflows.restored(forMs);
   }
 
   #readChanges(): boolean {
@@ -160,7 +174,10 @@ export class Judge {
     for (const change of changes) {
       this.#revision = change.revision;
       if (change.revision >= this.#seenRevision) this.#brakes.caughtUp();
+      this.#workflows.note(change.key, change.kind === 'put' ? change.value : undefined);
       if (change.kind !== 'put') {
+        const gone = this.#hosts.get(change.key);
+        if (gone !== undefined) this.#workflows.removed(gone.record);
         this.#hosts.delete(change.key);
         this.#bytes.delete(change.key);
         continue;
@@ -194,6 +211,7 @@ export class Judge {
     this.#hosts.set(key, { key, revision, record });
     this.#devices.ordered(record);
     this.#steps.changed(record);
+    this.#workflows.changed(record);
   }
 
   #judgeWrite(key: string, before: store.HostRecord, record: store.HostRecord): void {

@@ -8,6 +8,7 @@ import type { DriveEvent, DriveTraits } from './drives.ts';
 import { SimDrive } from './drives.ts';
 import { RunnerBox } from './runner-box.ts';
 import type { LiveAgent, WorldView } from './view.ts';
+import type { WorkEvent } from './workflows/programs.ts';
 
 /** A change of power, as the machine itself saw it. */
 export interface PowerEvent {
@@ -34,6 +35,8 @@ export interface MachineLogs {
   readonly steps: StepEvent[];
   readonly power: PowerEvent[];
   readonly drives: DriveEvent[];
+  /** What steps of templates do, calls of webhooks among it. */
+  readonly work: WorkEvent[];
 }
 
 /** Boot flags of IPMI 2.0 §28.13: bit 7 says valid; the selector of the disk. */
@@ -105,7 +108,7 @@ export class SimMachine implements BmcSwitch {
     this.#switch(!this.#on, 'person');
   }
 
-  /** The kernel panics, and the machine starts anew by itself. */
+  /** The kernel panics, or somebody reboots it, and the machine starts anew by itself. */
   panic(): void {
     if (!this.#on) return;
     this.#stop();
@@ -192,7 +195,8 @@ export class SimMachine implements BmcSwitch {
     const log = (event: DriveEvent) => void this.#logs.drives.push(event);
     const begins = (step: string) =>
       void this.#logs.steps.push({ atMs: this.#view.heap.nowMs, machine: this.name, step });
-    const boot = { machine: this, box, bootToken, bootId, log, begins };
+    const works = (event: WorkEvent) => void this.#logs.work.push(event);
+    const boot = { machine: this, box, bootToken, bootId, log, begins, works };
     const runner = new RunnerBox(this.#view, boot);
     this.booted = { kind: 'runner', runner };
     runner.start();

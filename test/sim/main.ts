@@ -3,7 +3,8 @@
  * simulated racks and says what they went through. Without `--seed` the seeds are fresh ones, or
  * with `--from N` those from N on.
  * `--trace LINES` prints the end of a seed's trace, `--all` goes on after a failure,
- * `--operators` and `--no-operators` decide whether people act by the API.
+ * `--operators` and `--no-operators` decide whether people act by the API, `--workflows` and
+ * `--no-workflows` whether they write templates and run workflows.
  *
  * `npm run sim -- --planted [NAME]` breaks the code in every way of the table, or in one, and shows
  * the seed or the test that noticed it.
@@ -25,6 +26,7 @@ const every = 'every';
 
 const usage = `npm run sim -- [--seed N | --runs K | --minutes M] [--from N] [--hosts H]
                [--workers W] [--trace LINES] [--all] [--operators | --no-operators]
+               [--workflows | --no-workflows]
 npm run sim -- --planted [NAME]`;
 
 const values = valuesOf(
@@ -49,6 +51,7 @@ function valuesOf(args: string[]) {
         workers: { type: 'string', default: '2' },
         trace: { type: 'string' },
         operators: { type: 'boolean' },
+        workflows: { type: 'boolean' },
         all: { type: 'boolean', default: false },
         planted: { type: 'string' },
         help: { type: 'boolean', default: false },
@@ -88,11 +91,12 @@ async function main(): Promise<number> {
     return 2;
   }
   const { hosts, runs, workers } = asked;
-  const { operators } = values;
+  const { operators, workflows } = values;
   const options = {
     hosts,
     ...(planted === undefined ? {} : { planted }),
     ...(operators === undefined ? {} : { operators }),
+    ...(workflows === undefined ? {} : { workflows }),
   };
   if (values.seed !== undefined) return runOne(first, options);
   const untilMs = values.minutes === undefined ? undefined : Date.now() + asked.minutes * 60_000;
@@ -111,6 +115,7 @@ interface Options {
   readonly hosts: number;
   readonly planted?: PlantedFault;
   readonly operators?: boolean;
+  readonly workflows?: boolean;
 }
 
 async function runOne(seed: number, options: Options): Promise<number> {

@@ -5,6 +5,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { SystemIdentitySchema, runner as wire } from '@rackwright/api';
+import type { Disk } from '@rackwright/platform';
 import {
   type AgentConnection,
   type AgentDialer,
@@ -20,6 +21,7 @@ import { Inbox } from './inbox.ts';
 import type { SimMachine } from './machine.ts';
 import { flashStep, imageStep } from './runner-steps.ts';
 import type { WorldView } from './view.ts';
+import { templateSteps, type WorkEvent } from './workflows/programs.ts';
 
 /** Making a key takes time, and the key means nothing here. */
 const keyPems = Array.from({ length: 8 }, () =>
@@ -37,6 +39,8 @@ export interface RunnerBoot {
   readonly log: (event: DriveEvent) => void;
   /** The machine's own log of what it begins. */
   readonly begins: (step: string) => void;
+  /** The same of what steps of templates do. */
+  readonly works: (event: WorkEvent) => void;
 }
 
 type RunnerLink = Link<wire.SessionRequest, wire.SessionResponse>;
@@ -95,6 +99,10 @@ export class RunnerBox {
   #parts(process: SimProcess): Parameters<typeof runRunner>[0] {
     const { boot } = this;
     const { chance, heap, random } = this.#view;
+    const disk = simDisk(this.#platters, process, {
+      latencyMs: () => 1,
+      tornBytes: (length) => random.below(length + 1),
+    });
     return {
       dialer: this.#dialer(process),
       devices: blockDevices({
@@ -107,13 +115,10 @@ export class RunnerBox {
         log: boot.log,
       }),
       machine: this.#machine(),
-      steps: this.#steps(),
+      steps: this.#steps(process, disk),
       clock: process.clock,
       random,
-      disk: simDisk(this.#platters, process, {
-        latencyMs: () => 1,
-        tornBytes: (length) => random.below(length + 1),
-      }),
+      disk,
       log: this.#view.log(process.name),
       crashPoint: process.crashPoint,
       stateFolder: '/run',
@@ -123,14 +128,19 @@ export class RunnerBox {
     };
   }
 
-  #steps(): Step[] {
-    const { machine, begins } = this.boot;
+  #steps(process: SimProcess, disk: Disk): Step[] {
+    const { machine, begins, bootId, works } = this.boot;
     const around = {
       ...{ begins, chance: this.#view.chance },
       writeImage: () => machine.writeImage(),
     };
     const flash = machine.flashable ? [flashStep(around)] : [];
-    return [eraseDevices, eraseDevicesMetadata, imageStep(around), ...flash];
+    const own = [eraseDevices, eraseDevicesMetadata, imageStep(around), ...flash];
+    if (!this.#view.workflows) return own;
+    const platters = this.#platters;
+    const place = { view: this.#view, process, platters, disk, boot: bootId, log: works };
+    const reboot = () => machine.panic();
+    return [...own, ...templateSteps({ ...place, machine: machine.name, reboot })];
   }
 
   #machine(): Machine {
@@ -144,7 +154,7 @@ export class RunnerBox {
         memoryBytes: 1_073_741_824n,
         interfaces: [{ name: 'eth0', mac: machine.mac, linkUp: true }],
       }),
-    bmcAddress: async () => '',
+      bmcAddress: async () => '',
       bootId: async () => bootId,
       uptimeMs: async () => this.#view.heap.nowMs - this.#kernelStartedMs,
       toolVersions: async () => ({ simulated: '1' }),

@@ -1,18 +1,23 @@
 /** What the parts of a simulated rack see of the world that they are in. */
 import type { AgentCore } from '@rackwright/agent';
-import type { Hosts } from '@rackwright/controlplane';
+import type { createWorkflowParts, Hosts } from '@rackwright/controlplane';
 import type { Log } from '@rackwright/platform';
 import type { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import type { MemoryDisk, StateStore } from '@rackwright/store';
 import type { Chance } from './chance.ts';
 import type { SimMachine } from './machine.ts';
 import type { PlantedFault } from './planted.ts';
+import type { TemplateBook } from './workflows/recipes.ts';
 
 export interface WorldView {
   readonly heap: EventHeap;
   readonly random: ReturnType<typeof seededRandom>;
   readonly chance: Chance;
   readonly planted: PlantedFault | undefined;
+  /** Whether people write templates and run workflows. */
+  readonly workflows: boolean;
+  /** What they have written. */
+  readonly book: TemplateBook;
   /** By name: "m1", "m2", … */
   readonly machines: ReadonlyMap<string, SimMachine>;
   /** What the store has kept, without delays and faults: for judges only. */
@@ -40,6 +45,8 @@ export interface Replica {
   readonly name: string;
   readonly process: SimProcess;
   readonly hosts: Hosts;
+  /** Undefined where there are none. */
+  readonly parts: ReturnType<typeof createWorkflowParts> | undefined;
   /** As this replica reaches it: slow, and it may fail. */
   readonly store: StateStore;
 }

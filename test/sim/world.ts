@@ -5,6 +5,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import {
   agent,
+  HostGoal,
   HostSpecSchema,
   HostState,
   HostStatusSchema,
@@ -29,6 +30,8 @@ import { StoreBox } from './store-box.ts';
 import { Trace } from './trace.ts';
 import { scheduleTrouble, type Victims } from './trouble.ts';
 import type { WorldView } from './view.ts';
+import { startAuthors } from './workflows/people.ts';
+import { hooksUrl, TemplateBook } from './workflows/recipes.ts';
 
 export interface WorldOptions {
   readonly seed: number;
@@ -37,6 +40,8 @@ export interface WorldOptions {
   readonly planted?: PlantedFault;
   /** Whether people do random things by the API; unset: in every second seed. */
   readonly operators?: boolean;
+  /** Whether people write templates and run workflows; unset: in every third seed. */
+  readonly workflows?: boolean;
   /** Keep the last lines of the trace, for people. */
   readonly traceLines?: number;
 }
@@ -59,6 +64,8 @@ const wallStartMs = Date.UTC(2026, 0, 1);
 /** How often something goes wrong, and for how long things go wrong, milliseconds. */
 const troubleEveryMs = [6_000, 15_000, 30_000] as const;
 const faultsForMs = [120_000, 150_000, 200_000, 400_000] as const;
+/** How much longer where people run workflows. */
+const workflowsForMs = 120_000;
 /** The chance that a process dies at one of its crash points. */
 const crashChance = 0.02;
 /** Lease renewals after which an earlier one has surely been taken in. */
@@ -80,9 +87,9 @@ class World {
   readonly #trace: Trace;
   readonly #figures = new Map<string, number>();
   readonly #view: WorldView;
-  readonly #faultsUntilMs: number;
+  #faultsUntilMs = 0;
   readonly #storage = new StoreBox();
-  readonly #logs: MachineLogs = { power: [], drives: [], steps: [] };
+  readonly #logs: MachineLogs = { power: [], drives: [], steps: [], work: [] };
   readonly #machines = new Map<string, SimMachine>();
   /** BMC address → machine, as the cables are now. */
   readonly #cables = new Map<string, SimMachine>();
@@ -107,8 +114,9 @@ class World {
     this.#trace = new Trace(options.traceLines ?? 0);
     const random = seededRandom(options.seed);
     const chance = makeChance(random, () => this.#faulty());
-    this.#faultsUntilMs = chance.around(chance.pick(faultsForMs));
     this.#view = this.#makeView(random, chance);
+    const longerMs = this.#view.workflows ? workflowsForMs : 0;
+    this.#faultsUntilMs = chance.around(chance.pick(faultsForMs)) + longerMs;
     for (let index = 1; index <= options.hosts; index++) this.#addMachine(index);
     this.#judge = new Judge({
       view: this.#view,
@@ -129,6 +137,8 @@ class World {
       random,
       chance,
       planted: this.#options.planted,
+      workflows: this.#options.workflows ?? this.#options.seed % 3 === 0,
+      book: new TemplateBook(),
       machines: this.#machines,
       storeDisk: () => this.#storage.disk,
       replicas: () => this.#replicas.flatMap(({ live }) => (live === undefined ? [] : [live])),
@@ -190,6 +200,7 @@ class World {
       storage: this.#storage,
       onLease: (stream, renewal) => this.#noteLease(stream, renewal),
       onApplied: (operationId) => this.#judge.applied(operationId),
+      onCalled: (event) => void this.#logs.work.push(event),
     });
     this.#replicas.push(replica);
   }
@@ -249,7 +260,13 @@ class World {
     const record = create(wire.RackRecordSchema, { rack, agentPublicKey });
     await store.put('racks.r1', toBinary(wire.RackRecordSchema, record), 'absent');
     await putCredential(store, this.#view.random);
-    for (let index = 1; index <= this.#options.hosts; index++) await putHost(store, index);
+    if (this.#view.workflows) await putFleet(store);
+    for (let index = 1; index <= this.#options.hosts; index++) {
+      // Who is only looked at has time for templates from the beginning.
+      const isKept = this.#view.workflows && this.#view.random.fraction() < 0.8;
+      const goal = isKept ? HostGoal.MANAGEABLE : HostGoal.UNSPECIFIED;
+      await putHost(store, index, goal);
+    }
   }
 
   async run(): Promise<void> {
@@ -258,11 +275,13 @@ class World {
     for (const box of this.#boxes) box.start();
     if (this.#operators === undefined) startPerson(this.#view, this.#judge);
     else this.#operators.start();
+    if (this.#view.workflows && this.#operators === undefined) startAuthors(this.#view);
     scheduleTrouble(this.#view, this.#victims(), this.#view.chance.pick(troubleEveryMs));
     this.#keepBackup();
     this.#heap.after(this.#faultsUntilMs, () => void this.#repair());
     const stop = () => {
       this.#judge.look();
+      this.#judgeWorkflows();
       if (this.#judge.violations.length > 0) return true;
       return !this.#faulty() && this.#isStable();
     };
@@ -350,8 +369,16 @@ class World {
     await putCredential(store, this.#view.random);
   }
 
+  /** W6, once nothing goes wrong any more. */
+  #judgeWorkflows(): void {
+    if (!this.#view.workflows || this.#faulty()) return;
+    const { nowMs } = this.#heap;
+    this.#judge.workflows.judgeDeadlines(this.#faultsUntilMs, wallStartMs + nowMs);
+  }
+
   /** J7, as long as nothing has been written since it was looked at last. */
   #isStable(): boolean {
+    if (!this.#judge.workflows.isSettled()) return false;
     if (this.#operators !== undefined) return this.#operators.isStable();
     if (this.#judgedStable === this.#judge.revision) return false;
     this.#judgedStable = this.#judge.revision;
@@ -383,7 +410,9 @@ class World {
 
 function isStable({ host }: wire.HostRecord): boolean {
   const { state, run } = host?.status ?? {};
-  return state === HostState.AVAILABLE && (run === undefined || run.phase === RunPhase.ENDED);
+  const isKept = host?.spec?.goal === HostGoal.MANAGEABLE;
+  const wanted = isKept ? HostState.MANAGEABLE : HostState.AVAILABLE;
+  return state === wanted && (run === undefined || run.phase === RunPhase.ENDED);
 }
 
 function bmcAddress(index: number): string {
@@ -405,9 +434,17 @@ async function putCredential(store: StateStore, random: WorldView['random']): Pr
   await store.put('credentials.c1', value, found.kind === 'found' ? found.revision : 'absent');
 }
 
-async function putHost(store: StateStore, index: number): Promise<void> {
+/** What templates may reach. */
+async function putFleet(store: StateStore): Promise<void> {
+  const fleet = { name: 'fleet', spec: { templates: { webhookUrls: [hooksUrl] } } };
+  const value = toBinary(wire.FleetRecordSchema, create(wire.FleetRecordSchema, { fleet }));
+  await store.put('fleet.fleet', value, 'absent');
+}
+
+async function putHost(store: StateStore, index: number, goal: HostGoal): Promise<void> {
   const name = `hosts/h${index}`;
   const spec = create(HostSpecSchema, {
+    goal,
     rack: 'racks/r1',
     bmc: { address: bmcAddress(index), credential: 'credentials/c1' },
     bootMacs: [`52:54:00:00:00:${index.toString(16).padStart(2, '0')}`],

@@ -13,6 +13,8 @@ import {
   HostService,
   localChannel,
   RackService,
+  TemplateService,
+  WorkflowService,
 } from '@rackwright/api';
 import { runCli, type World } from '@rackwright/cli';
 import { createOperatorServices } from '@rackwright/controlplane';
@@ -53,8 +55,8 @@ function openCounter(view: WorldView, replica: Replica) {
     log: view.log(replica.name),
     hosts: replica.hosts,
     // Nothing netboots here that is no host.
-    workflows: { look: async () => undefined },
-    batches: { look: async () => undefined },
+    workflows: replica.parts?.workflows ?? { look: async () => undefined },
+    batches: replica.parts?.batches ?? { look: async () => undefined },
     discovery: { accept: async () => undefined, listedIn: () => 0, wake: () => undefined },
     identity: { secrets: simSecrets(view.random) } as never,
     stepLogs: { read: () => [], onChange: () => () => undefined },
@@ -68,6 +70,8 @@ function openCounter(view: WorldView, replica: Replica) {
     credentials: createClient(CredentialService, channel),
     fleet: createClient(FleetService, channel),
     abandoned: createClient(AbandonedResourceService, channel),
+    templates: createClient(TemplateService, channel),
+    workflows: createClient(WorkflowService, channel),
     /** Types a command line, with what is asked for on standard input. */
     type: (line: readonly string[], input: string) => type(replica, channel, line, input),
   };

@@ -10,6 +10,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/api';
 import type { SimMachine } from '../machine.ts';
 import type { Replica, WorldView } from '../view.ts';
+import { workflowActs } from '../workflows/acts.ts';
 import { type Act, acts, type Call, createAgain } from './acts.ts';
 import { type Answer, ask, counterOf } from './counter.ts';
 import { Diligent } from './diligent.ts';
@@ -180,9 +181,10 @@ export class Operators {
   }
 
   #pickAct(): Act {
-    const sum = acts.reduce((total, { weight }) => total + weight, 0);
+    const all = this.#view.workflows ? [...acts, ...workflowActs] : acts;
+    const sum = all.reduce((total, { weight }) => total + weight, 0);
     let left = this.#view.random.fraction() * sum;
-    return acts.find(({ weight }) => (left -= weight) < 0) ?? (acts[0] as Act);
+    return all.find(({ weight }) => (left -= weight) < 0) ?? (acts[0] as Act);
   }
 
   #pick<T>(choices: readonly T[]): T | undefined {

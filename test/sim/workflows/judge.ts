@@ -1,0 +1,387 @@
+/**
+ * The judge's rules about runs of workflows, by what machines and the webhooks' receiver have
+ * logged, and by records as they were written. What a template says it knows from who wrote it.
+ *
+ * W1 What never runs twice by itself begins once for an order, and again in its run only after it
+ *    ended with a failure and has retries left, or a person has acted on its host.
+ * W2 A hand-off acts at most once, after its end stood in the host's record, and nothing else
+ *    begins in its boot any more.
+ * W3 Steps begin in the order of the template, none whose condition is false by what programs
+ *    ended with, and after a handler none but handlers.
+ * W4 One host's run carries a workflow's run, numbers only rise, what has ended never changes, and
+ *    no two programs work on a machine at once.
+ * W5 What is done is what the template said when the run was started.
+ * W6 No pending run outlives its deadline; nothing is done for a host that is gone.
+ * W7 A key of a webhook names one call.
+ * W8 When the faults stop, every run of a workflow ends.
+ */
+import { createHash } from 'node:crypto';
+import { equals, fromBinary } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  type Run,
+  RunKind,
+  RunPhase,
+  StepState,
+  store,
+  type WorkflowRun,
+  WorkflowRunSchema,
+  WorkflowRunState,
+} from '@rackwright/api';
+import type { JudgeParts } from '../judged.ts';
+import type { WorkEvent } from './programs.ts';
+import type { RecipeStep } from './recipes.ts';
+
+/** A pending run may stay for so long after its deadline, when nothing goes wrong. */
+const deadlineSlackMs = 5 * 60_000;
+
+/** What was ordered before its host went may still begin for so long. */
+const goneSlackMs = 60_000;
+
+/** A run of a host as its machine went through it. */
+interface WorkedRun {
+  readonly digest: string;
+  /** Titles in the order of their first beginning. */
+  readonly titles: string[];
+  /** By title: what its latest attempt came to; undefined: nobody can say. */
+  readonly codes: Map<string, number | undefined>;
+  /** By title. */
+  readonly attempts: Map<string, Attempts>;
+}
+
+/** How often something has begun in a run, and how often it may. */
+interface Attempts {
+  begun: number;
+  allowed: number;
+  /** Failures that were followed by another attempt, as the template says. */
+  retried: number;
+}
+
+export class WorkflowJudge {
+  readonly #parts: JudgeParts;
+  readonly #found: (rule: string, text: string) => void;
+  readonly #workflows = new Map<string, store.WorkflowRecord>();
+  /** Digests that a template has had: the last one is in force. */
+  readonly #digests = new Map<string, { atMs: number; digest: string }[]>();
+  /** Workflow's uid and run number → when it was first seen. */
+  readonly #pendingSince = new Map<string, number>();
+  /** The same → number of the host's run that carries it. */
+  readonly #carriers = new Map<string, bigint>();
+  /** "<host uid>/<run>" → what its machine did. */
+  readonly #runs = new Map<string, WorkedRun>();
+  /** Orders that stood in a record. */
+  readonly #orders = new Set<string>();
+  /** Host uid → since when there is no such host. */
+  readonly #goneSinceMs = new Map<string, number>();
+  readonly #begun = new Set<string>();
+  /** Hand-offs whose end stood in a record. */
+  readonly #recorded = new Set<string>();
+  /** Boots that a hand-off has ended. */
+  readonly #over = new Set<string>();
+  /** Machine → the operation whose program is at work. */
+  readonly #atWork = new Map<string, string>();
+  readonly #keys = new Map<string, string>();
+  #backUntilMs = -1;
+  #read = 0;
+
+  constructor(parts: JudgeParts, found: (rule: string, text: string) => void) {
+    this.#parts = parts;
+    this.#found = found;
+  }
+
+  /** Nobody can know that orders were lost: their numbers are used again. */
+  forgetOrders(): void {
+    for (const kept of [this.#runs, this.#keys, this.#carriers, this.#begun]) kept.clear();
+    for (const kept of [this.#orders, this.#recorded]) kept.clear();
+  }
+
+  /** The store went back: for a while machines still do what stands there no more. */
+  restored(forMs: number): void {
+    this.#backUntilMs = this.#parts.view.heap.nowMs + forMs;
+  }
+
+  /** An older state of the store stands there now. */
+  reload(): void {
+    for (const kept of [this.#workflows, this.#digests, this.#pendingSince]) kept.clear();
+    this.#carriers.clear();
+  }
+
+  /** Takes in what was written; undefined: it is gone. */
+  note(key: string, value: Uint8Array | undefined): void {
+    if (key.startsWith('templates.')) this.#noteTemplate(key, value);
+    if (key.startsWith('workflows.')) this.#noteWorkflow(key, value);
+  }
+
+  /** Takes in a written record of a host. */
+  changed({ host, operation, call, change }: store.HostRecord): void {
+    const uid = host?.uid ?? '';
+    this.#goneSinceMs.delete(uid);
+    const run = host?.status?.run;
+    for (const id of [operation?.operation?.id, call?.id]) {
+      if (id !== undefined && id !== '') this.#orders.add(id);
+    }
+    if (change?.actor.startsWith('user:') === true) {
+      for (const [ofRun, { attempts }] of this.#runs) {
+        if (!ofRun.startsWith(`${uid}/`)) continue;
+        for (const each of attempts.values()) each.allowed = each.begun + 1;
+      }
+    }
+    if (run?.kind !== RunKind.WORKFLOW) return;
+    for (const [index, { handOff, state, attempt }] of run.steps.entries()) {
+      if (!handOff || state !== StepState.SUCCEEDED) continue;
+      this.#recorded.add(`${uid}/${run.number}/${index}/${attempt}`);
+    }
+    this.#noteCarrier(uid, run);
+  }
+
+  /** A host is gone. */
+  removed({ host }: store.HostRecord): void {
+    this.#goneSinceMs.set(host?.uid ?? '', this.#parts.view.heap.nowMs);
+  }
+
+  look(): void {
+    const { work } = this.#parts.logs;
+    for (; this.#read < work.length; this.#read++) {
+      const event = work[this.#read];
+      if (event !== undefined) this.#judge(event);
+    }
+  }
+
+  /** W8, and W6 by the time. */
+  end(): void {
+    for (const [key, record] of this.#workflows) {
+      const run = record.workflow?.status?.run;
+      if (run === undefined || isOver(run)) continue;
+      const why = run.waiting?.message ?? 'nothing';
+      this.#found('W8', `${key}: run ${run.number} is open at the end; it waits for ${why}`);
+    }
+  }
+
+  /** Whether every run of a workflow has ended. */
+  isSettled(): boolean {
+    return [...this.#workflows.values()].every(({ workflow }) => {
+      const run = workflow?.status?.run;
+      return run === undefined || isOver(run);
+    });
+  }
+
+  /** W6: looked at from time to time, once nothing goes wrong any more. */
+  judgeDeadlines(quietSinceMs: number, wallNowMs: number): void {
+    const { nowMs } = this.#parts.view.heap;
+    for (const [key, { workflow }] of this.#workflows) {
+      const run = workflow?.status?.run;
+      if (run?.state !== WorkflowRunState.PENDING) continue;
+      const deadlineMs = run.deadline === undefined ? 0 : timestampMs(run.deadline);
+      const overMs = Math.min(wallNowMs - deadlineMs, nowMs - quietSinceMs);
+      if (overMs > deadlineSlackMs) {
+        this.#found('W6', `${key}: run ${run.number} is pending beyond its deadline`);
+      }
+    }
+  }
+
+  #noteTemplate(key: string, value: Uint8Array | undefined): void {
+    const id = key.slice('templates.'.length);
+    const { nowMs: atMs } = this.#parts.view.heap;
+    const record = value && fromBinary(store.TemplateRecordSchema, value);
+    const source = record?.template?.source ?? '';
+    const digest = createHash('sha256').update(source).digest('hex');
+    const known = this.#digests.get(id) ?? [];
+    if (known.at(-1)?.digest === digest) return;
+    this.#digests.set(id, [...known, { atMs, digest }]);
+  }
+
+  #noteWorkflow(key: string, value: Uint8Array | undefined): void {
+    const before = this.#workflows.get(key);
+    if (value === undefined) {
+      this.#workflows.delete(key);
+      return;
+    }
+    const record = fromBinary(store.WorkflowRecordSchema, value);
+    this.#workflows.set(key, record);
+    const run = record.workflow?.status?.run;
+    if (run !== undefined) {
+      const id = `${record.workflow?.uid}/${run.number}`;
+      if (!this.#pendingSince.has(id)) this.#pendingSince.set(id, this.#parts.view.heap.nowMs);
+    }
+    if (before?.workflow?.uid !== record.workflow?.uid || before === undefined) return;
+    this.#judgeRuns(key, before, record);
+  }
+
+  /** W4. */
+  #judgeRuns(key: string, before: store.WorkflowRecord, after: store.WorkflowRecord): void {
+    const counts = [before, after].map(({ workflow }) => workflow?.status?.runCount ?? 0n);
+    const [had = 0n, has = 0n] = counts;
+    if (has < had || has > had + 1n) this.#found('W4', `${key}: counts ${has} runs after ${had}`);
+    const runs = runsOf(after);
+    for (const run of runs) {
+      if (run.number > has) this.#found('W4', `${key}: run ${run.number} of ${has}`);
+      const was = runsOf(before).find(({ number }) => number === run.number);
+      if (was === undefined && run.number <= had) {
+        this.#found('W4', `${key}: run ${run.number} came back`);
+      }
+      if (was === undefined || !isOver(was) || equals(WorkflowRunSchema, was, run)) continue;
+      this.#found('W4', `${key}: run ${run.number} changed after its end`);
+    }
+    const open = runs.filter((run) => !isOver(run));
+    if (open.length > 1) this.#found('W4', `${key}: ${open.length} runs of it are open`);
+  }
+
+  /** W4, W5: the run that a host carries, when it is first seen. */
+  #noteCarrier(uid: string, run: Run): void {
+    const ofRun = `${uid}/${run.number}`;
+    if (this.#runs.has(ofRun)) return;
+    const { templateDigest: digest } = run;
+    this.#runs.set(ofRun, { digest, titles: [], codes: new Map(), attempts: new Map() });
+    const [, hostId, , templateId = '', , number] = run.workflowRun.split('/');
+    const workflow = this.#workflows.get(`workflows.${hostId}.${templateId}`)?.workflow;
+    if (this.#parts.view.heap.nowMs < this.#backUntilMs) return;
+    if (workflow?.status?.hostUid !== uid) {
+      const text = `${ofRun} carries ${run.workflowRun}, which is none of this host`;
+      if (run.phase !== RunPhase.ENDED && run.abort === undefined) this.#found('W6', text);
+      return;
+    }
+    const id = `${workflow.uid}/${number}`;
+    const carrier = this.#carriers.get(id);
+    if (carrier !== undefined && carrier !== run.number) {
+      this.#found('W4', `${run.workflowRun} is carried by runs ${carrier} and ${run.number}`);
+    }
+    this.#carriers.set(id, run.number);
+    const sinceMs = this.#pendingSince.get(id) ?? 0;
+    const digests = this.#digests.get(templateId) ?? [];
+    // In force when the run was wanted, or at any time from then on.
+    const inForce = digests.filter((_, at) => (digests[at + 1]?.atMs ?? Infinity) >= sinceMs);
+    if (inForce.some((each) => each.digest === digest)) return;
+    this.#found('W5', `${run.workflowRun} runs a template that was not in force: ${digest}`);
+  }
+
+  #judge(event: WorkEvent): void {
+    const { act, operationId, machine } = event;
+    const ofRun = operationId.split('/').slice(0, 2).join('/');
+    const run = this.#runs.get(ofRun);
+    const isBack = event.atMs < this.#backUntilMs;
+    if (act === 'begun' && !isBack && this.#over.has(event.boot)) {
+      this.#found('W2', `${operationId} begins in a boot that was handed off`);
+    }
+    if (act === 'begun') this.#judgeAlone(event);
+    if (act === 'ended' || act === 'cut' || act === 'left') {
+      if (this.#atWork.get(machine) === operationId) this.#atWork.delete(machine);
+    }
+    if (act === 'left') this.#over.add(event.boot);
+    if (run === undefined) {
+      if (!isBack) this.#found('W6', `${machine} ${act} ${operationId}, which no host's run names`);
+      return;
+    }
+    const recipe = this.#parts.view.book.byDigest(run.digest);
+    const step = recipe?.steps.find(({ title }) => title === event.title);
+    const isSame = recipe?.version === event.version && recipe.templateId === event.templateId;
+    if (step === undefined || !isSame) {
+      this.#found('W5', `${operationId}: ${event.title} of version ${event.version} is done`);
+      return;
+    }
+    if (act === 'ended') this.#ended(event, run, step);
+    if (act === 'called') this.#judgeKey(event);
+    if (act === 'begun' || act === 'wrote' || act === 'called') {
+      if (!isBack) this.#judgeOrder(event);
+      if (act !== 'called') this.#judgeTwice(event, run, step, isBack);
+      if (!isBack) this.#judgePlace(event, run, step, recipe?.steps ?? []);
+      run.codes.set(event.title, undefined);
+    }
+  }
+
+  #ended({ title, code }: WorkEvent, run: WorkedRun, { retries }: RecipeStep): void {
+    run.codes.set(title, code);
+    if (code === undefined || code === 0) return;
+    // What has failed may be tried again, so often.
+    const attempts = attemptsOf(run, title);
+    if (attempts.retried >= retries) return;
+    attempts.retried += 1;
+    attempts.allowed = attempts.begun + 1;
+  }
+
+  /** W4: a machine does one thing at a time. */
+  #judgeAlone({ machine, operationId }: WorkEvent): void {
+    const other = this.#atWork.get(machine);
+    if (other !== undefined) this.#found('W4', `${operationId} begins while ${other} is at work`);
+    this.#atWork.set(machine, operationId);
+  }
+
+  /** W6: somebody has ordered it, and the host is there. */
+  #judgeOrder({ operationId, act, atMs }: WorkEvent): void {
+    const [uid = ''] = operationId.split('/');
+    if (!this.#orders.has(operationId)) {
+      this.#found('W6', `${operationId} is ${act} and was never ordered`);
+    }
+    const goneMs = atMs - (this.#goneSinceMs.get(uid) ?? atMs);
+    if (goneMs > goneSlackMs) this.#found('W6', `${operationId} is ${act}, its host is gone`);
+  }
+
+  /** W1, and W2 for what hands over. */
+  #judgeTwice(
+    { operationId, title }: WorkEvent,
+    run: WorkedRun,
+    { isSafe, handOff }: RecipeStep,
+    isBack: boolean,
+  ): void {
+    if (this.#begun.has(operationId)) {
+      this.#found(handOff ? 'W2' : 'W1', `${operationId} began ${title} twice`);
+    }
+    this.#begun.add(operationId);
+    if (handOff && !isBack && !this.#recorded.has(operationId)) {
+      this.#found('W2', `${operationId} hands over before its end is recorded`);
+    }
+    const attempts = attemptsOf(run, title);
+    attempts.begun += 1;
+    if (!isSafe && !isBack && attempts.begun > attempts.allowed) {
+      this.#found('W1', `${operationId} does ${title} again, and nobody has said so`);
+    }
+  }
+
+  /** W3. */
+  #judgePlace(
+    { title, operationId }: WorkEvent,
+    run: WorkedRun,
+    step: RecipeStep,
+    steps: readonly RecipeStep[],
+  ): void {
+    const isFirst = !run.titles.includes(title);
+    if (!isFirst) return;
+    const places = new Map(steps.map((each, place) => [each.title, place]));
+    const before = run.titles.find((each) => (places.get(each) ?? 0) > (places.get(title) ?? 0));
+    if (before !== undefined) {
+      this.#found('W3', `${operationId}: ${title} begins after ${before}`);
+    }
+    run.titles.push(title);
+    const { after } = step;
+    if (after === undefined) return;
+    const code = run.codes.get(after.title);
+    if (code !== after.code) {
+      const text = `${after.title} ended with ${code}, not with ${after.code}`;
+      this.#found('W3', `${operationId}: ${title} begins although ${text}`);
+    }
+  }
+
+  /** W7. */
+  #judgeKey({ operationId, templateId, version, title }: WorkEvent): void {
+    const what = `${title} of version ${version} of ${templateId}`;
+    const known = this.#keys.get(operationId);
+    if (known !== undefined && known !== what) {
+      this.#found('W7', `${operationId} names ${known} and ${what}`);
+    }
+    this.#keys.set(operationId, what);
+  }
+}
+
+function attemptsOf({ attempts }: WorkedRun, title: string): Attempts {
+  const known = attempts.get(title) ?? { begun: 0, allowed: 1, retried: 0 };
+  attempts.set(title, known);
+  return known;
+}
+
+function isOver({ state }: WorkflowRun): boolean {
+  return state !== WorkflowRunState.PENDING && state !== WorkflowRunState.RUNNING;
+}
+
+function runsOf({ workflow, earlierRuns }: store.WorkflowRecord): WorkflowRun[] {
+  const latest = workflow?.status?.run;
+  return latest === undefined ? [...earlierRuns] : [latest, ...earlierRuns];
+}
