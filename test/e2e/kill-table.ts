@@ -94,3 +94,43 @@ export const removalTable: RemovalTable = {
   'agent.forgot': either,
   'cp.fenceLifted': either,
 };
+
+/**
+ * Boundaries of a step that hands its host off, in the order in which it passes them. Power off,
+ * boot and the script before it pass some of them earlier: `occurrence` is the hand-off's.
+ */
+export const handOffBoundaries = [
+  { name: 'runner.received', occurrence: 2 },
+  { name: 'runner.reported', occurrence: 2 },
+  { name: 'agent.ended', occurrence: 4 },
+  { name: 'cp.reportStored', occurrence: 4 },
+  { name: 'agent.handedOff', occurrence: 1 },
+  { name: 'runner.handingOff', occurrence: 1 },
+] as const;
+
+export interface HandOffEnd {
+  /** How often the script of the hand-off ran. */
+  readonly acted: 0 | 1;
+  readonly end: 'succeeded' | 'held';
+}
+
+type HandOffTable = {
+  readonly [B in (typeof handOffBoundaries)[number]['name']]: {
+    readonly [V in Victim]: HandOffEnd;
+  };
+};
+
+const handedOff: HandOffEnd = { acted: 1, end: 'succeeded' };
+const allHandedOff = { controlplane: handedOff, agent: handedOff, runner: handedOff };
+
+/** Each process, killed at each of them: a hand-off acts at most once, and the run goes on. */
+export const handOffTable: HandOffTable = {
+  // Nobody knows how far a script had come that must not run twice: a person decides.
+  'runner.received': { ...allHandedOff, runner: { acted: 0, end: 'held' } },
+  'runner.reported': allHandedOff,
+  'agent.ended': allHandedOff,
+  'cp.reportStored': allHandedOff,
+  'agent.handedOff': allHandedOff,
+  // It had been told to act, and says no more: the run goes on without.
+  'runner.handingOff': { ...allHandedOff, runner: { acted: 0, end: 'succeeded' } },
+};

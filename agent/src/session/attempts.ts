@@ -190,9 +190,16 @@ export class Attempts {
     if (!check.exclusive) return undefined;
     const other = this.#exclusiveOn(hostUid);
     if (other !== undefined) return locked(other.id);
-    const handOff =
-      this.outbox.recordingHandOff(hostUid) ?? this.#deps.executor.handOffUnderWay?.(hostUid);
+    const handOff = this.#handOffOn(hostUid);
     return handOff === undefined ? undefined : handingOff(handOff);
+  }
+
+  /** From its report on: what follows it may be sent even before its answer. */
+  #handOffOn(hostUid: string): string | undefined {
+    for (const { id, hostUid: of } of this.#byId.values()) {
+      if (of === hostUid && this.isHandOffPending(id)) return id;
+    }
+    return this.outbox.recordingHandOff(hostUid) ?? this.#deps.executor.handOffUnderWay?.(hostUid);
   }
 
   #exclusiveOn(hostUid: string): Attempt | undefined {
