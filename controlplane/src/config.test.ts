@@ -13,6 +13,7 @@ describe('the configuration', () => {
       log: { level: 'info' },
       retention: { historyDays: 400, auditDays: 400 },
       sessions: { heartbeatIntervalMs: 3_000 },
+      workflows: { sweepIntervalMs: 600_000, timedOutShownMs: 600_000 },
     });
     expect(config.engine.bootTimeoutMs).toBeGreaterThan(0);
     expect(Object.isFrozen(config)).toBe(true);
@@ -42,6 +43,7 @@ describe('the configuration', () => {
   test.each([
     ['operator: {port: 1}', 'did you mean operators?'],
     ['engine: {bootTimeout: 1}', 'did you mean bootTimeoutMs?'],
+    ['workflows: {sweepInterval: 1}', 'did you mean sweepIntervalMs?'],
     ['retention: {historyDays: 0}', 'retention.historyDays'],
     ['store: {driver: postgres}', 'store.driver has to be one of sqlite, nats'],
     ['store: {driver: nats}', 'store.servers is missing'],

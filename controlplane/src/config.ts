@@ -7,6 +7,7 @@ import { ConfigError, ConfigReader } from '@rackwright/platform';
 import { parse } from 'yaml';
 import { defaultSessionTiming, type SessionTiming } from './agents/index.ts';
 import { defaultTiming, type EngineTiming } from './host/index.ts';
+import { defaultSweepTiming, type SweepTiming } from './workflow/index.ts';
 
 export interface Listen {
   /** IPv4 or IPv6 address of this machine. */
@@ -52,6 +53,7 @@ export interface ControlPlaneConfig {
   readonly retention: RetentionConfig;
   readonly engine: EngineTiming;
   readonly sessions: SessionTiming;
+  readonly workflows: SweepTiming;
   /** How often every host is looked at, whatever has been missed. */
   readonly resyncIntervalMs: number;
   /** For tests only: SIGKILL at a crash point, to this process or the one in `pidFile`. */
@@ -95,6 +97,7 @@ export function parseConfig(text: string): ControlPlaneConfig {
     })),
     engine: reader.section('engine', (section) => readTiming(section, defaultTiming)),
     sessions: reader.section('sessions', (section) => readTiming(section, defaultSessionTiming)),
+    workflows: reader.section('workflows', (section) => readTiming(section, defaultSweepTiming)),
     resyncIntervalMs: reader.whole('resyncIntervalMs', [1, yearMs], 60_000),
     ...optional(
       'crashAt',

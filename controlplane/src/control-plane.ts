@@ -134,7 +134,8 @@ async function startServices(
   });
   const { retryDelayMs } = config.engine;
   const timing = { resyncIntervalMs, retryDelayMs };
-  const parts = createWorkflowParts({ ...platform, ...timing, store, hosts });
+  const sweep = config.workflows;
+  const parts = createWorkflowParts({ ...platform, ...timing, store, hosts, sweep });
   const plans = new PlanSweeper({ ...platform, store });
   const agentEndpoint = config.agents.advertise;
   const { workflows, batches } = parts;

@@ -1,7 +1,7 @@
 /** The loops of workflows and batches and their sweeper, as one part of the control plane. */
 import { Batches } from './batches.ts';
 import { Workflows, type WorkflowsDependencies } from './loop.ts';
-import { Sweeper } from './sweep.ts';
+import { Sweeper, type SweeperDependencies } from './sweep.ts';
 
 export interface WorkflowParts {
   readonly workflows: Workflows;
@@ -11,7 +11,9 @@ export interface WorkflowParts {
 }
 
 /** Nothing moves before `start`. */
-export function createWorkflowParts(deps: WorkflowsDependencies): WorkflowParts {
+export function createWorkflowParts(
+  deps: WorkflowsDependencies & Pick<SweeperDependencies, 'sweep'>,
+): WorkflowParts {
   const workflows = new Workflows(deps);
   const batches = new Batches({ ...deps, workflows });
   const sweeper = new Sweeper({ ...deps, workflows });

@@ -17,14 +17,28 @@ import {
 import { presentRun } from './decide.ts';
 import { hostRunOf, keptRuns, runsKeptMax } from './record.ts';
 
-/** How long a run that timed out can be looked at before it is swept. */
-export const timedOutShownMs = 10 * 60_000;
+/** When is swept; each may be replaced in the configuration. */
+export interface SweepTiming {
+  /** How often everything is swept. */
+  readonly sweepIntervalMs: number;
+  /** How long a run that timed out can be looked at before it is swept. */
+  readonly timedOutShownMs: number;
+}
+
+export const defaultSweepTiming: SweepTiming = {
+  sweepIntervalMs: 10 * 60_000,
+  timedOutShownMs: 10 * 60_000,
+};
+
+interface SweptAt extends Pick<SweepTiming, 'timedOutShownMs'> {
+  readonly nowMs: number;
+}
 
 /** The runs of a workflow that go, by number. */
 export function runsToDrop(
   record: wire.WorkflowRecord,
   host: wire.HostRecord,
-  nowMs: number,
+  { nowMs, timedOutShownMs }: SweptAt,
 ): ReadonlySet<bigint> {
   const gone = keptRuns(record).filter((run) => {
     if (run.state !== WorkflowRunState.TIMED_OUT) return false;
@@ -32,7 +46,7 @@ export function runsToDrop(
       hostRunOf(run) === 0n
         ? !record.untoldRuns.includes(run.number)
         : lineStands(host, hostRunOf(run));
-    return stands && isShown(run.endTime, nowMs);
+    return stands && hasBeenShown(run.endTime, nowMs, timedOutShownMs);
   });
   return new Set(gone.map(({ number }) => number));
 }
@@ -42,7 +56,7 @@ export function finishedToRemove(
   runs: readonly Run[],
   workflows: readonly wire.WorkflowRecord[],
   host: wire.HostRecord,
-  nowMs: number,
+  { nowMs, timedOutShownMs }: SweptAt,
 ): readonly Run[] {
   const named = new Set(workflows.flatMap((record) => keptRuns(record).map(({ name }) => name)));
   const rest = new Map<RunKind, number>();
@@ -51,8 +65,8 @@ export function finishedToRemove(
   return newestFirst.filter((run) => {
     if (!lineStands(host, run.number)) return false;
     if (run.kind === RunKind.WORKFLOW) return !named.has(run.workflowRun);
-    const timedOut = run.outcome === RunOutcome.TIMED_OUT && isShown(run.endTime, nowMs);
-    if (timedOut) return true;
+    const timedOut = run.outcome === RunOutcome.TIMED_OUT;
+    if (timedOut && hasBeenShown(run.endTime, nowMs, timedOutShownMs)) return true;
     const count = (rest.get(run.kind) ?? 0) + 1;
     rest.set(run.kind, count);
     return count > runsKeptMax;
@@ -66,6 +80,6 @@ function lineStands(host: wire.HostRecord, number: bigint): boolean {
   return present.number > number || (present.number === number && present.phase === RunPhase.ENDED);
 }
 
-function isShown(endTime: Run['endTime'], nowMs: number): boolean {
+function hasBeenShown(endTime: Run['endTime'], nowMs: number, timedOutShownMs: number): boolean {
   return endTime === undefined || timestampMs(endTime) + timedOutShownMs <= nowMs;
 }

@@ -19,14 +19,17 @@ import { type WorkflowId, workflowKey, workflowOfKey } from './names.ts';
 import { dropRuns, isOpen, latestRun } from './record.ts';
 import { removeFinishedRun } from './remove-run.ts';
 import { finishedRuns } from './surroundings.ts';
-import { finishedToRemove, runsToDrop } from './sweep-rules.ts';
-
-/** How often everything is swept. */
-export const sweepIntervalMs = 10 * 60_000;
+import {
+  defaultSweepTiming,
+  finishedToRemove,
+  runsToDrop,
+  type SweepTiming,
+} from './sweep-rules.ts';
 
 export interface SweeperDependencies
   extends Pick<WorkflowsDependencies, 'store' | 'random' | 'clock' | 'log' | 'retryDelayMs'> {
   readonly workflows: Pick<Workflows, 'wake'>;
+  readonly sweep?: SweepTiming | undefined;
 }
 
 /** Records below these belong to one host, by its uid. */
@@ -34,6 +37,7 @@ const collectionsOfHosts = ['runs', 'stepOutputs'] as const;
 
 export class Sweeper {
   readonly #deps: SweeperDependencies;
+  readonly #timing: SweepTiming;
   /** The uids of the hosts that were there last, by host id. */
   readonly #uids = new Map<string, string>();
   readonly #stopping = new AbortController();
@@ -41,6 +45,7 @@ export class Sweeper {
 
   constructor(deps: SweeperDependencies) {
     this.#deps = deps;
+    this.#timing = deps.sweep ?? defaultSweepTiming;
   }
 
   /** Sweeps what went while nobody was here, then goes on. */
@@ -95,7 +100,7 @@ export class Sweeper {
   async #sweepWorkflow(id: WorkflowId, host: wire.HostRecord): Promise<void> {
     const kept = await readRecord(this.#deps.store, wire.WorkflowRecordSchema, workflowKey(id));
     if (kept === undefined) return;
-    const numbers = runsToDrop(kept.record, host, this.#deps.clock.nowMs());
+    const numbers = runsToDrop(kept.record, host, this.#sweptAt());
     if (numbers.size === 0) return;
     const next = dropRuns(kept.record, numbers);
     const schema = wire.WorkflowRecordSchema;
@@ -104,7 +109,7 @@ export class Sweeper {
   }
 
   async #sweepRuns(hostId: string, host: wire.HostRecord): Promise<void> {
-    const { store, clock } = this.#deps;
+    const { store } = this.#deps;
     const uid = host.host?.uid ?? '';
     const runs = await finishedRuns(store, uid);
     if (runs.length === 0) return;
@@ -112,9 +117,13 @@ export class Sweeper {
     const workflows = entries
       .map(({ value }) => fromBinary(wire.WorkflowRecordSchema, value))
       .filter((record) => record.workflow?.status?.hostUid === uid);
-    for (const run of finishedToRemove(runs, workflows, host, clock.nowMs())) {
+    for (const run of finishedToRemove(runs, workflows, host, this.#sweptAt())) {
       await removeFinishedRun(this.#deps, uid, run.number);
     }
+  }
+
+  #sweptAt() {
+    return { nowMs: this.#deps.clock.nowMs(), timedOutShownMs: this.#timing.timedOutShownMs };
   }
 
   #noteAll(entries: readonly Entry[]): void {
@@ -152,7 +161,7 @@ export class Sweeper {
       this.#next = clock.after(delayMs, () => this.#sweepAndGoOn(next));
     };
     work().then(
-      () => again(sweepIntervalMs, () => this.sweep()),
+      () => again(this.#timing.sweepIntervalMs, () => this.sweep()),
       (error: unknown) => {
         log.warn({ error: String(error) }, 'the sweep failed; it is tried again');
         again(Math.max(retryDelayMs, 1_000), work);
