@@ -28,7 +28,7 @@ import {
   whyNothingDestructive,
 } from '../host/index.ts';
 import { isAway, readRecord, writeRecord } from '../records/index.ts';
-import { directiveFor } from './directives.ts';
+import { directiveFor, obstructsRemoval } from './directives.ts';
 import { hintIntervalMs, rivalElsewhere, whyOver } from './elsewhere.ts';
 import { Forgetting } from './forgetting.ts';
 import { foldHello } from './hello-folds.ts';
@@ -310,7 +310,9 @@ export class RackSession {
         hostId === undefined
           ? undefined
           : await readRecord(store, wire.HostRecordSchema, storeKey('hosts', hostId));
-      if (!this.#guarded) directives.push(directiveFor(operation, kept?.record, journal));
+      if (!this.#guarded || obstructsRemoval(operation, kept?.record)) {
+        directives.push(directiveFor(operation, kept?.record, journal));
+      }
       if (operation.state === agent.JournalledOperation_State.ENDED && !operation.answered) {
         this.#awaited.add(operation.operationId);
       }
