@@ -35,8 +35,8 @@ function actionFor(
 }
 
 /**
- * Whether an operation that has not begun is in the way of the host's removal, which also a restored
- * store that is not accepted carries out. Taking it back loses nothing in either store.
+ * Whether an operation that has not begun is in the way of the host's removal, which goes on also
+ * while a restored store is not accepted. Taking it back loses nothing in either store.
  */
 export function obstructsRemoval(
   { state }: agent.JournalledOperation,
