@@ -100,4 +100,16 @@ export const regressions: readonly Regression[] = [
     workflows: false,
     was: 'an order was sent into a half-open stream of a session that had gone to another replica',
   },
+  {
+    seed: 1_795_313_426_161,
+    hosts: 2,
+    operators: true,
+    was: 'an order that had never begun kept a host from its removal, until a store was accepted',
+  },
+  {
+    seed: 1_795_313_427_109,
+    hosts: 2,
+    operators: true,
+    was: 'a store that was away after a removal was answered as an error of ours',
+  },
 ];

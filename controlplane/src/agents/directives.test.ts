@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, store } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { directiveFor } from './directives.ts';
+import { directiveFor, obstructsRemoval } from './directives.ts';
 
 const { CONTINUE, CANCEL } = agent.Directive_Action;
 
@@ -25,4 +25,19 @@ test('goes on only with what was sent to this journal, not with lost work of the
   expect(actionFor(undefined)).toBe(CANCEL);
   expect(actionFor(otherLife)).toBe(CANCEL);
   expect(actionFor(journal)).toBe(CONTINUE);
+});
+
+test('only what has not begun, of a host to be removed, is taken back before an acceptance', () => {
+  const { JOURNALLED, BEGUN, ENDED } = agent.JournalledOperation_State;
+  const obstructs = (state: agent.JournalledOperation_State, deleted: boolean) =>
+    obstructsRemoval(
+      create(agent.JournalledOperationSchema, { operationId: 'u1/3/0/3', hostUid: 'u1', state }),
+      create(store.HostRecordSchema, { host: { status: deleted ? { deletion: {} } : {} } }),
+    );
+  expect([JOURNALLED, BEGUN, ENDED].map((state) => obstructs(state, true))).toEqual([
+    true,
+    false,
+    false,
+  ]);
+  expect(obstructs(JOURNALLED, false)).toBe(false);
 });

@@ -33,3 +33,15 @@ function actionFor(
   if (!ended) return CANCEL;
   return operation.answered ? FORGET : CONTINUE;
 }
+
+/**
+ * Whether an operation that has not begun is in the way of the host's removal, which goes on also
+ * while a restored store is not accepted. Taking it back loses nothing in either store.
+ */
+export function obstructsRemoval(
+  { state }: agent.JournalledOperation,
+  record: store.HostRecord | undefined,
+): boolean {
+  const unbegun = state === agent.JournalledOperation_State.JOURNALLED;
+  return unbegun && record?.host?.status?.deletion !== undefined;
+}

@@ -28,7 +28,7 @@ import {
   whyNothingDestructive,
 } from '../host/index.ts';
 import { isAway, readRecord, writeRecord } from '../records/index.ts';
-import { directiveFor } from './directives.ts';
+import { directiveFor, obstructsRemoval } from './directives.ts';
 import { Discoveries, type DiscoveriesDependencies } from './discoveries.ts';
 import { hintIntervalMs, rivalElsewhere, whyOver } from './elsewhere.ts';
 import { Forgetting } from './forgetting.ts';
@@ -316,7 +316,9 @@ export class RackSession {
         hostId === undefined
           ? undefined
           : await readRecord(store, wire.HostRecordSchema, storeKey('hosts', hostId));
-      if (!this.#guarded) directives.push(directiveFor(operation, kept?.record, journal));
+      if (!this.#guarded || obstructsRemoval(operation, kept?.record)) {
+        directives.push(directiveFor(operation, kept?.record, journal));
+      }
       if (operation.state === agent.JournalledOperation_State.ENDED && !operation.answered) {
         this.#awaited.add(operation.operationId);
       }

@@ -4,7 +4,7 @@
 import { RunPhase, store as wire } from '@rackwright/api';
 import type { CrashPoint, Log } from '@rackwright/platform';
 import { keySegment, type Revision, storeKey } from '@rackwright/store';
-import { deleteRecord, type RecordWriter, writeRecord } from '../records/index.ts';
+import { answered, deleteRecord, type RecordWriter, writeRecord } from '../records/index.ts';
 import { identityHex } from './identity.ts';
 import { release, releaseReservations } from './reservations.ts';
 import type { HostEvent } from './types.ts';
@@ -46,7 +46,7 @@ export async function releaseEverything(
     await release(writer, record.host, [identityReservation(guid)]);
   }
   const key = storeKey('facts', hostId);
-  const facts = await writer.store.get(key);
+  const facts = await answered(writer.store.get(key));
   if (facts.kind === 'found') await deleteRecord(writer, key, facts.revision);
 }
 

@@ -99,7 +99,7 @@ async function createCredential(
   const time = timestampFromMs(deps.clock.nowMs());
   // Above every version of a credential of this name that is gone: no version is ahead of the
   // revision that it was written at, and agents drop what is older than what they have.
-  const version = BigInt(await deps.store.latestRevision()) + 1n;
+  const version = BigInt(await answered(deps.store.latestRevision())) + 1n;
   const record = create(wire.CredentialRecordSchema, {
     credential: {
       name,
