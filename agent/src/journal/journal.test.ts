@@ -5,7 +5,14 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { encodeFrame, readFrames } from './frame.ts';
 import { Journal } from './journal.ts';
-import { applyRecord, emptyJournal, makeRecord, type RecordInit, recordsOf } from './state.ts';
+import {
+  applyRecord,
+  applyRecords,
+  emptyJournal,
+  makeRecord,
+  type RecordInit,
+  recordsOf,
+} from './state.ts';
 import { MemoryDisk } from './testing/disk.ts';
 
 const path = '/state/journal';
@@ -261,7 +268,8 @@ describe('the state', () => {
       fc.property(fc.array(bodies, { maxLength: 30 }), (list) => {
         const started: RecordInit = { case: 'started', value: { id: 'j', generation: 3n } };
         const records = [started, ...list].map((body, at) => makeRecord(1000 + at, body));
-        const state = records.reduce(applyRecord, emptyJournal);
+        const state = applyRecords(emptyJournal, records);
+        expect(records.reduce(applyRecord, emptyJournal)).toEqual(state);
         expect(recordsOf(state).reduce(applyRecord, emptyJournal)).toEqual(state);
       }),
     );

@@ -21,7 +21,7 @@ import {
 } from '@rackwright/platform';
 import { encodeFrame, readFrames } from './frame.ts';
 import {
-  applyRecord,
+  applyRecords,
   emptyJournal,
   type JournalState,
   makeRecord,
@@ -114,7 +114,7 @@ export class Journal {
   }
 
   async #write(records: readonly agent.JournalRecord[]): Promise<void> {
-    const next = records.reduce(applyRecord, this.#state);
+    const next = applyRecords(this.#state, records);
     const frame = encodeFrame(records);
     if (this.#file === undefined || this.#sizeBytes + frame.length > this.#rewriteAtBytes) {
       await this.#rewrite(next);
@@ -176,7 +176,7 @@ async function load({ disk, path, random, log }: JournalOptions): Promise<Journa
   }
   const contents = readFrames(file);
   const state =
-    contents.kind === 'damaged' ? emptyJournal : contents.records.reduce(applyRecord, emptyJournal);
+    contents.kind === 'damaged' ? emptyJournal : applyRecords(emptyJournal, contents.records);
   if (contents.kind === 'damaged' || state.id === '') {
     const problem = contents.kind === 'damaged' ? contents.problem : 'it names no journal';
     const kept = `${path}.damaged`;

@@ -78,12 +78,29 @@ export function makeRecord(timeMs: number, record: RecordInit): agent.JournalRec
 
 /** The state after one more record. */
 export function applyRecord(state: JournalState, record: agent.JournalRecord): JournalState {
-  const timeMs = record.time === undefined ? 0 : timestampMs(record.time);
-  const latestTimeMs = Math.max(state.latestTimeMs, timeMs);
-  return { ...state, ...changeBy(state, record.record), latestTimeMs };
+  return applyRecords(state, [record]);
 }
 
-function changeBy(state: JournalState, body: RecordBody): Partial<JournalState> {
+/** The state after more records; operations are copied once for them all. */
+export function applyRecords(
+  before: JournalState,
+  records: readonly agent.JournalRecord[],
+): JournalState {
+  const operations = new Map(before.operations);
+  let state: JournalState = { ...before, operations };
+  for (const { record, time } of records) {
+    const timeMs = time === undefined ? 0 : timestampMs(time);
+    const latestTimeMs = Math.max(state.latestTimeMs, timeMs);
+    state = { ...state, ...changeBy(state, operations, record), latestTimeMs };
+  }
+  return state;
+}
+
+function changeBy(
+  state: JournalState,
+  operations: Map<string, JournalledOperation>,
+  body: RecordBody,
+): Partial<JournalState> {
   switch (body.case) {
     case 'started': {
       const { id, generation, lastSequence: last, life, earlierLives } = body.value;
@@ -95,7 +112,7 @@ function changeBy(state: JournalState, body: RecordBody): Partial<JournalState> 
     case 'ended':
     case 'answered':
     case 'forgotten':
-      return operationChange(state, body);
+      return operationChange(state, operations, body);
     case 'grantOpened':
     case 'grantBound':
     case 'grantClosed':
@@ -121,20 +138,24 @@ type OperationBody = Extract<
   { case: 'received' | 'begun' | 'ended' | 'answered' | 'forgotten' }
 >;
 
-function operationChange(state: JournalState, body: OperationBody): Partial<JournalState> {
-  const operations = new Map(state.operations);
+/** Changes `operations`, which are the new state's own. */
+function operationChange(
+  state: JournalState,
+  operations: Map<string, JournalledOperation>,
+  body: OperationBody,
+): Partial<JournalState> {
   switch (body.case) {
     case 'received': {
       const { operation } = body.value;
       if (operation === undefined || operations.has(operation.id)) return {};
       operations.set(operation.id, { phase: 'received', operation });
-      return { operations };
+      return {};
     }
     case 'begun': {
       const known = operations.get(body.value.operationId);
       if (known?.phase !== 'received') return {};
       operations.set(known.operation.id, { phase: 'begun', operation: known.operation });
-      return { operations };
+      return {};
     }
     case 'ended': {
       const { report } = body.value;
@@ -144,17 +165,17 @@ function operationChange(state: JournalState, body: OperationBody): Partial<Jour
       if (known === undefined || known.phase === 'ended') return { lastSequence };
       const { operation } = known;
       operations.set(operation.id, { phase: 'ended', operation, report, answered: false });
-      return { operations, lastSequence };
+      return { lastSequence };
     }
     case 'answered': {
       const known = operations.get(body.value.operationId);
       if (known?.phase !== 'ended') return {};
       operations.set(known.operation.id, { ...known, answered: true });
-      return { operations };
+      return {};
     }
     case 'forgotten':
       operations.delete(body.value.operationId);
-      return { operations };
+      return {};
   }
 }
 
