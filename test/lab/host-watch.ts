@@ -14,6 +14,10 @@ export interface StepView {
   readonly attempt?: number;
   readonly startTime?: string;
   readonly endTime?: string;
+  /** The name that its template gives it. */
+  readonly title?: string;
+  readonly exit?: { readonly code?: number; readonly lastOutput?: string };
+  readonly error?: string;
 }
 
 /** A host, as the API shows it in JSON; what is empty is absent. */
@@ -28,6 +32,8 @@ export interface HostView {
     readonly run?: {
       readonly kind: string;
       readonly number: string;
+      /** The run of a workflow that it carries out. */
+      readonly workflowRun?: string;
       readonly phase: string;
       readonly outcome?: string;
       readonly currentStep?: number;

@@ -1,5 +1,6 @@
 /**
- * `npm run lab -- --check | --crossed | --bad-disk | --lying-disk | --agent-away | --kill [all]`
+ * `npm run lab -- --check | --crossed | --bad-disk | --lying-disk | --agent-away | --workflow |
+ *     --kill [all]`
  *
  * `--check` takes `--firmware` and `--dhcp`: one run with each firmware and giver of addresses.
  *
@@ -18,12 +19,21 @@ import { checkScenario } from './scenarios/check.ts';
 import { crossedScenario } from './scenarios/crossed.ts';
 import { killScenarios } from './scenarios/kill.ts';
 import { lyingDiskScenario } from './scenarios/lying-disk.ts';
+import { workflowScenario } from './scenarios/workflow.ts';
 import { createFindings, type Findings, openSite, type Scenario } from './site.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const CACHE = join(ROOT, '.cache');
 
-const names = ['check', 'crossed', 'bad-disk', 'lying-disk', 'agent-away', 'kill'] as const;
+const names = [
+  'check',
+  'crossed',
+  'bad-disk',
+  'lying-disk',
+  'agent-away',
+  'workflow',
+  'kill',
+] as const;
 type Name = (typeof names)[number];
 
 const usage = `usage: npm run lab -- ${names.map((name) => `[--${name}]`).join(' ')}
@@ -59,6 +69,8 @@ function scenariosOf(
       return new Map([[name, lyingDiskScenario(verdict)]]);
     case 'agent-away':
       return new Map([[name, agentAwayScenario]]);
+    case 'workflow':
+      return new Map([[name, workflowScenario]]);
     case 'kill':
       return killScenarios(kills);
   }

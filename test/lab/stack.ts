@@ -15,6 +15,8 @@ const ROOT = join(import.meta.dirname, '../..');
 const OPERATORS_PORT = 7440;
 const AGENTS_PORT = 7441;
 const START_WAIT_MS = 120_000;
+/** Long enough to look at a run that timed out, short enough to see it go. */
+const SWEEP = { sweepIntervalMs: 5_000, timedOutShownMs: 15_000 };
 export const RACK = 'r1';
 
 /** Which process dies. */
@@ -118,6 +120,7 @@ function controlPlaneProgram(lab: Lab, crash: Crash | undefined): Program {
       operators: { address: LAB_ADDRESS.agent, port: OPERATORS_PORT },
       agents: { address: LAB_ADDRESS.agent, port: AGENTS_PORT },
       names: [LAB_ADDRESS.agent],
+      workflows: SWEEP,
     },
     readyText: '"ready"',
   });

@@ -143,6 +143,7 @@ export const MODULES_AT_BOOT = [
   'af_packet',
   'crct10dif_generic',
   'crc64_rocksoft',
+  'crc32c_generic', // ext4 and xfs ask for it by its name when they are mounted
   'ipmi_si',
   'ipmi_devintf',
   'sd_mod',
