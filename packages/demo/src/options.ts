@@ -45,8 +45,8 @@ export const usage = `npm run demo -- [options]
   --check         run the story and end: exit code 0 when all of it held, 1 when not
   --verbose       without a terminal, a line for each step and not only for each state
 
-A script has one command a line: wait, kill, start, strangers, boot, manifest, fault, run, fail,
-sleep or say; what each takes stands in packages/demo/README.md.
+A script has one command a line: wait, kill, start, strangers, boot, manifest, fault, swap, mark,
+run, fail, sleep or say; what each takes stands in packages/demo/README.md.
 `;
 
 const spelling = {

@@ -23,6 +23,8 @@ export const bmcPassword = 'correct horse';
 export interface HousedMachine {
   readonly plan: PlannedMachine;
   readonly folder: string;
+  /** What is in it now: disks are swapped. */
+  readonly disks: DiskPlan[];
   readonly power: SoftwareMachine;
   readonly bmc: RedfishBmc;
 }
@@ -70,7 +72,7 @@ export async function houseMachine(
     },
     seed: plan.seed,
   });
-  const housed = { plan, folder, power, bmc };
+  const housed = { plan, folder, disks: [...plan.disks], power, bmc };
   // A password that is wrong from the start is the control plane's; the BMC is in order.
   if (plan.fault !== undefined && faults[plan.fault].kind !== 'credential') {
     setFault(housed, plan.fault);
@@ -82,20 +84,29 @@ export async function houseMachine(
  * Breaks the machine, or with "none" mends all of it. With "wrong-password" the BMC no longer
  * accepts the password that it took until now.
  */
-export function setFault({ plan, folder, bmc }: HousedMachine, name: FaultName | 'none'): void {
+export function setFault({ disks, folder, bmc }: HousedMachine, name: FaultName | 'none'): void {
   const fault = name === 'none' ? undefined : faults[name];
   if (fault?.kind === 'bmc') bmc.setFault(fault.bmc);
   if (fault?.kind === 'credential') bmc.setFault({ kind: 'wrongPassword' });
   if (fault === undefined) bmc.setFault({ kind: 'none' });
-  const [first] = plan.disks;
+  const [first] = disks;
   if (first === undefined || (fault !== undefined && fault.kind !== 'disk')) return;
   const own = (first.faults ?? []).filter((each) => 'delayMs' in each);
   describeDisk(folder, { ...first, faults: fault === undefined ? own : [...own, fault.disk] });
 }
 
+/** Somebody pulls its first disk and puts a used one of the same kind in its place. */
+export function swapDisk({ disks, folder }: HousedMachine): void {
+  const [first, ...others] = disks;
+  if (first === undefined) return;
+  const swapped = { ...first, serial: `${first.serial}-B` };
+  makeDisk(folder, swapped);
+  disks.splice(0, disks.length, swapped, ...others);
+}
+
 /** Disks of the machine that still hold what was on them before, read from outside. */
-export function dirtyDisks({ folder, plan }: HousedMachine): readonly DiskPlan[] {
-  return plan.disks.filter((disk) => holdsPattern(folder, disk));
+export function dirtyDisks({ folder, disks }: HousedMachine): readonly DiskPlan[] {
+  return disks.filter((disk) => holdsPattern(folder, disk));
 }
 
 /** What the BMC was told to do, as its own log has it: everything but questions and sign-ins. */

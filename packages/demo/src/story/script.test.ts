@@ -19,6 +19,8 @@ test('reads every command of the header of this module', () => {
     start r1
     fault h3 silent
     fault h3 none
+    swap h3
+    mark before
     run host clean h1
     fail host delete h1 --reason "wrong address"
     sleep 0.5
@@ -38,6 +40,8 @@ test('reads every command of the header of this module', () => {
     { kind: 'start', rack: 'r1' },
     { kind: 'fault', host: 'h3', fault: 'silent' },
     { kind: 'fault', host: 'h3', fault: 'none' },
+    { kind: 'swap', host: 'h3' },
+    { kind: 'mark', name: 'before' },
     { kind: 'run', args: ['host', 'clean', 'h1'] },
     { kind: 'fail', args: ['host', 'delete', 'h1', '--reason', 'wrong address'] },
     { kind: 'sleep', seconds: 0.5 },
@@ -53,6 +57,8 @@ test.for([
   ['boot h1', 'boot MACHINE, or all'],
   ['wait accepted many', 'wait accepted NUMBER [SECONDS]'],
   ['fault h1 sleepy', 'fault HOST KIND'],
+  ['swap all', 'swap HOST'],
+  ['mark', 'mark NAME'],
   ['sleep long', 'a number of seconds'],
   ['run', 'a rackwright command'],
 ])('refuses "%s" with its line and what would be right', ([line = '', right = '']) => {
@@ -62,6 +68,8 @@ test.for([
 
 const folder = join(import.meta.dirname, '../../scripts');
 
-test.each(readdirSync(folder))('understands %s, which comes with the demo', (name) => {
+const scripts = readdirSync(folder).filter((name) => name.endsWith('.txt'));
+
+test.each(scripts)('understands %s, which comes with the demo', (name) => {
   expect(parseScript(readFileSync(join(folder, name), 'utf8'))).not.toEqual([]);
 });

@@ -13,9 +13,14 @@
  *     boot u1                   switches one of them, or "all", on, to boot from the network
  *     manifest 30               writes manifest.yaml, of the first so many of them
  *     fault h3 silent           break a machine; "none" mends it
+ *     swap h3                   somebody pulls its first disk and puts another one in
+ *     mark before               remembers the time under this name
  *     run host clean h1         a rackwright command that has to succeed; in its arguments "uid:h1"
  *                               stands for the uid that h1 had in the beginning, "machine:u1" for
- *                               the id that u1 is listed under, "bmc:u1" for its BMC's address
+ *                               the id that u1 is listed under, "bmc:u1" for its BMC's address,
+ *                               "plan:h1" for the hash of the plan for h1 that was printed last,
+ *                               "time:before" for a marked time, "file:greet.yaml" for a file in
+ *                               scripts/templates
  *     fail host power off h1    a rackwright command that has to be refused
  *     sleep 2                   seconds
  *     say All is well
@@ -27,8 +32,9 @@ import type { Host } from '@rackwright/api';
 import { type FaultName, isFaultName } from '../faults.ts';
 import { soundMachines } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
-import { setFault } from '../site/machine.ts';
+import { setFault, swapDisk } from '../site/machine.ts';
 import { manifestOf, strangersMax } from '../site/strangers.ts';
+import { Notes } from './notes.ts';
 import { announce, expectThat, type Stage, tell, tellCommand, untilHost } from './stage.ts';
 
 export type Command =
@@ -49,11 +55,14 @@ export type Command =
   | { readonly kind: 'boot'; readonly machine: string }
   | { readonly kind: 'kill' | 'start'; readonly rack: string }
   | { readonly kind: 'fault'; readonly host: string; readonly fault: FaultName | 'none' }
+  | { readonly kind: 'swap'; readonly host: string }
+  | { readonly kind: 'mark'; readonly name: string }
   | { readonly kind: 'run' | 'fail'; readonly args: readonly string[] }
   | { readonly kind: 'sleep'; readonly seconds: number }
   | { readonly kind: 'say'; readonly text: string };
 
 const waitSeconds = 120;
+const templatesFolder = join(import.meta.dirname, '../../scripts/templates');
 
 /** Reads a script. Throws with the line's number for one that it does not understand. */
 export function parseScript(text: string): Command[] {
@@ -102,6 +111,12 @@ export function parseCommand(line: string): Command {
       demand(first !== '' && (second === 'none' || isFaultName(second)), 'fault HOST KIND or none');
       return { kind: 'fault', host: first, fault: isFaultName(second) ? second : 'none' };
     }
+    case 'swap':
+      demand(/^[hu]\d+$/.test(first), 'swap HOST');
+      return { kind: 'swap', host: first };
+    case 'mark':
+      demand(/^[a-z]+$/.test(first), 'mark NAME, in small letters');
+      return { kind: 'mark', name: first };
     case 'run':
     case 'fail':
       demand(words.length > 0, `${verb} and a rackwright command without its name`);
@@ -113,18 +128,19 @@ export function parseCommand(line: string): Command {
       return { kind: 'say', text: line.replace(/^say\s*/, '') };
     default:
       throw new Error(
-        'it must begin with wait, kill, start, strangers, boot, manifest, fault, run, ' +
-          'fail, sleep or say',
+        'it must begin with wait, kill, start, strangers, boot, manifest, fault, swap, mark, ' +
+          'run, fail, sleep or say',
       );
   }
 }
 
 /** Carries out a script. Throws at the first command that does not hold. */
 export async function runScript(stage: Stage, commands: readonly Command[]): Promise<void> {
-  for (const command of commands) await runCommand(stage, command);
+  const notes = new Notes();
+  for (const command of commands) await runCommand(stage, command, notes);
 }
 
-export async function runCommand(stage: Stage, command: Command): Promise<void> {
+async function runCommand(stage: Stage, command: Command, notes: Notes): Promise<void> {
   const { site } = stage;
   switch (command.kind) {
     case 'waitHost':
@@ -147,17 +163,13 @@ export async function runCommand(stage: Stage, command: Command): Promise<void> 
       return site.agentOf(command.rack).start();
     case 'fault':
       return setFault(site.machine(command.host), command.fault);
+    case 'swap':
+      return swapDisk(site.machine(command.host));
+    case 'mark':
+      return notes.mark(command.name);
     case 'run':
-    case 'fail': {
-      const args = await Promise.all(command.args.map((word) => filledIn(stage, word)));
-      tellCommand(stage, args);
-      const { code, output } = await site.rackwright(args);
-      if (output !== '') tell(stage, output);
-      const line = command.args.join(' ');
-      if (command.kind === 'run') expectThat(code === 0, `"${line}" ended with exit code ${code}`);
-      else expectThat(code !== 0, `"${line}" was not refused`);
-      return;
-    }
+    case 'fail':
+      return await runRackwright(stage, command, notes);
     case 'sleep':
       return await sleep(command.seconds * 1_000);
     case 'say':
@@ -165,10 +177,31 @@ export async function runCommand(stage: Stage, command: Command): Promise<void> 
   }
 }
 
+async function runRackwright(
+  stage: Stage,
+  { kind, args: words }: Command & { kind: 'run' | 'fail' },
+  notes: Notes,
+): Promise<void> {
+  const args = await Promise.all(words.map((word) => filledIn(stage, word, notes)));
+  tellCommand(stage, args);
+  const { code, output } = await stage.site.rackwright(args);
+  if (output !== '') tell(stage, output);
+  notes.noteOutput(output);
+  const line = words.join(' ');
+  if (kind === 'run') expectThat(code === 0, `"${line}" ended with exit code ${code}`);
+  else expectThat(code !== 0, `"${line}" was not refused`);
+}
+
 /** "uid:h1" is the uid of h1, also when it is gone. */
-async function filledIn({ site }: Stage, word: string): Promise<string> {
-  const [, of, name = ''] = /^(uid|machine|bmc):(.+)$/.exec(word) ?? [];
+async function filledIn({ site }: Stage, word: string, notes: Notes): Promise<string> {
+  const [, of, name = ''] = /^(uid|machine|bmc|plan|time|file):(.+)$/.exec(word) ?? [];
   switch (of) {
+    case 'plan':
+      return notes.planOf(name);
+    case 'time':
+      return notes.timeOf(name);
+    case 'file':
+      return join(templatesFolder, name);
     case 'uid':
       return site.uidOf(name);
     case 'bmc':
