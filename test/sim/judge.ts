@@ -51,7 +51,7 @@ export class Judge {
     this.#devices = new DeviceJudge(parts, this.#hosts, found, begun);
     this.#steps = new StepJudge(parts, this.#hosts, found);
     this.#certificates = new CertificateJudge(parts, found);
-    this.#workflows = new WorkflowJudge(parts, found);
+    this.#workflows = new WorkflowJudge(parts, this.#hosts, found);
   }
 
   /** The hosts as last written. */
@@ -108,6 +108,7 @@ export class Judge {
       this.#brakes.note(change.key, change.value, this.#parts.view.heap.nowMs);
       if (!change.key.startsWith(`${hostsPrefix}.`)) continue;
       const record = fromBinary(store.HostRecordSchema, change.value);
+      this.#workflows.reloaded(record);
       this.#hosts.set(change.key, { key: change.key, revision: change.revision, record });
     }
     const known = seenRevision > disk.latest();

@@ -275,7 +275,7 @@ class World {
     for (const box of this.#boxes) box.start();
     if (this.#operators === undefined) startPerson(this.#view, this.#judge);
     else this.#operators.start();
-    if (this.#view.workflows && this.#operators === undefined) startAuthors(this.#view);
+    if (this.#view.workflows) startAuthors(this.#view);
     scheduleTrouble(this.#view, this.#victims(), this.#view.chance.pick(troubleEveryMs));
     this.#keepBackup();
     this.#heap.after(this.#faultsUntilMs, () => void this.#repair());

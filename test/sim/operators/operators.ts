@@ -166,7 +166,8 @@ export class Operators {
       );
       if (was === undefined || is === undefined || situationOf(was) !== situationOf(is)) continue;
       const added = is.requestIds.filter((id) => !was.requestIds.includes(id));
-      if (added.some((id) => /:q\d+$/.test(id))) continue;
+      // What a workflow says of a run that never started has an id of its own.
+      if (added.some((id) => /:q\d+$|^workflow:/.test(id))) continue;
       this.#view.found(
         'O2',
         `${act} ${hostId} was refused, and revision ${change.revision} written`,

@@ -62,13 +62,14 @@ async function outcomeOf(plant: Plant): Promise<Outcome> {
 
 type Verdict = Pick<Outcome, 'caught' | 'text'>;
 
-async function bySimulation({ name }: Plant): Promise<Verdict> {
+async function bySimulation({ name, caughtBy }: Plant): Promise<Verdict> {
+  const workflows = caughtBy.kind === 'simulation' && caughtBy.workflows === true;
   try {
     for (let first = 1; first <= seedsMax; ) {
-      const found = await hunt(name, first, seedsMax - first + 1);
+      const found = await hunt(name, first, seedsMax - first + 1, workflows);
       if (found.kind === 'survived') break;
       const { seed, text } = found;
-      if (await isClean(seed)) return { caught: true, text: `seed ${seed}: ${text}` };
+      if (await isClean(seed, workflows)) return { caught: true, text: `seed ${seed}: ${text}` };
       first = seed + 1;
     }
     return { caught: false, text: `nothing was noticed in ${seedsMax} seeds` };
@@ -77,18 +78,26 @@ async function bySimulation({ name }: Plant): Promise<Verdict> {
   }
 }
 
-async function hunt(name: string, first: number, seeds: number): Promise<Found> {
+async function hunt(
+  name: string,
+  first: number,
+  seeds: number,
+  workflows: boolean,
+): Promise<Found> {
   const program = fileURLToPath(new URL('hunt.ts', import.meta.url));
-  const { stdout } = await start([program, name, String(first), String(seeds)], {});
+  const argv = [program, name, String(first), String(seeds), ...(workflows ? ['workflows'] : [])];
+  const { stdout } = await start(argv, {});
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Found;
 }
 
-const clean = new Map<number, Promise<boolean>>();
+const clean = new Map<string, Promise<boolean>>();
 
 /** Whether every promise is kept in this seed without a planted fault. */
-function isClean(seed: number): Promise<boolean> {
-  const known = clean.get(seed) ?? hunt(nothing, seed, 1).then(({ kind }) => kind === 'survived');
-  clean.set(seed, known);
+function isClean(seed: number, workflows: boolean): Promise<boolean> {
+  const key = `${seed} ${workflows}`;
+  const known =
+    clean.get(key) ?? hunt(nothing, seed, 1, workflows).then(({ kind }) => kind === 'survived');
+  clean.set(key, known);
   return known;
 }
 

@@ -1,6 +1,6 @@
 /**
- * `node hunt.ts NAME FIRST_SEED SEEDS`: plants a defect and looks for a seed that notices it. The
- * last line says what came of it, as JSON.
+ * `node hunt.ts NAME FIRST_SEED SEEDS [workflows]`: plants a defect and looks for a seed that
+ * notices it. The last line says what came of it, as JSON.
  */
 import { plantAtLoad } from './load.ts';
 import { plants } from './table.ts';
@@ -13,7 +13,12 @@ export type Found =
 /** Names the code as it is: what it violates, no planted fault can be blamed for. */
 export const nothing = 'nothing';
 
-async function hunt(name: string, first: number, seeds: number): Promise<Found> {
+async function hunt(
+  name: string,
+  first: number,
+  seeds: number,
+  more: { readonly workflows?: true },
+): Promise<Found> {
   const plant = plants.find((each) => each.name === name);
   if (plant === undefined && name !== nothing)
     throw new Error(`no planted fault is called ${name}`);
@@ -21,7 +26,7 @@ async function hunt(name: string, first: number, seeds: number): Promise<Found> 
   const { runWorld } = await import('../world.ts');
   if (!isLoaded()) throw new Error(`${name}: the simulation does not use ${plant?.file}`);
   for (let seed = first; seed < first + seeds; seed++) {
-    const [violation] = (await runWorld({ seed, hosts: 2 })).violations;
+    const [violation] = (await runWorld({ seed, hosts: 2, ...more })).violations;
     if (violation === undefined) continue;
     return { kind: 'violation', seed, text: `${violation.rule} ${violation.text}` };
   }
@@ -29,6 +34,7 @@ async function hunt(name: string, first: number, seeds: number): Promise<Found> 
 }
 
 if (import.meta.main) {
-  const [name = '', first, seeds] = process.argv.slice(2);
-  console.log(JSON.stringify(await hunt(name, Number(first), Number(seeds))));
+  const [name = '', first, seeds, workflows] = process.argv.slice(2);
+  const more = workflows === undefined ? {} : { workflows: true as const };
+  console.log(JSON.stringify(await hunt(name, Number(first), Number(seeds), more)));
 }

@@ -8,8 +8,8 @@
 
 /** What must notice the defect. */
 export type CaughtBy =
-  /** Some seed of the simulation violates a promise. */
-  | { readonly kind: 'simulation' }
+  /** Some seed of the simulation violates a promise; `workflows`: in all of them people run some. */
+  | { readonly kind: 'simulation'; readonly workflows?: true }
   /** A test of this file fails; `name` picks it. */
   | { readonly kind: 'test'; readonly file: string; readonly name: string };
 

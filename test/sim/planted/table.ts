@@ -2,6 +2,12 @@
 import { agentPlants } from './agent-plants.ts';
 import { controlPlants } from './control-plants.ts';
 import type { Plant } from './plant.ts';
+import { workflowPlants } from './workflow-plants.ts';
 import { worldPlants } from './world-plants.ts';
 
-export const plants: readonly Plant[] = [...worldPlants, ...agentPlants, ...controlPlants];
+export const plants: readonly Plant[] = [
+  ...worldPlants,
+  ...agentPlants,
+  ...controlPlants,
+  ...workflowPlants,
+];

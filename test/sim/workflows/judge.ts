@@ -28,7 +28,7 @@ import {
   WorkflowRunSchema,
   WorkflowRunState,
 } from '@rackwright/api';
-import type { JudgeParts } from '../judged.ts';
+import type { JudgedHost, JudgeParts } from '../judged.ts';
 import type { WorkEvent } from './programs.ts';
 import type { RecipeStep } from './recipes.ts';
 
@@ -59,6 +59,7 @@ interface Attempts {
 
 export class WorkflowJudge {
   readonly #parts: JudgeParts;
+  readonly #hosts: ReadonlyMap<string, JudgedHost>;
   readonly #found: (rule: string, text: string) => void;
   readonly #workflows = new Map<string, store.WorkflowRecord>();
   /** Digests that a template has had: the last one is in force. */
@@ -84,15 +85,28 @@ export class WorkflowJudge {
   #backUntilMs = -1;
   #read = 0;
 
-  constructor(parts: JudgeParts, found: (rule: string, text: string) => void) {
+  constructor(
+    parts: JudgeParts,
+    hosts: ReadonlyMap<string, JudgedHost>,
+    found: (rule: string, text: string) => void,
+  ) {
     this.#parts = parts;
+    this.#hosts = hosts;
     this.#found = found;
   }
 
   /** Nobody can know that orders were lost: their numbers are used again. */
   forgetOrders(): void {
-    for (const kept of [this.#runs, this.#keys, this.#carriers, this.#begun]) kept.clear();
+    for (const kept of [this.#keys, this.#carriers, this.#begun]) kept.clear();
     for (const kept of [this.#orders, this.#recorded]) kept.clear();
+    const counts = new Map(
+      [...this.#hosts.values()].map(({ record }) => [record.host?.uid ?? '', record.runCount]),
+    );
+    for (const [ofRun, { digest }] of this.#runs) {
+      const [uid = '', number = '0'] = ofRun.split('/');
+      if (BigInt(number) > (counts.get(uid) ?? 0n)) this.#runs.delete(ofRun);
+      else this.#runs.set(ofRun, newRun(digest));
+    }
   }
 
   /** The store went back: for a while machines still do what stands there no more. */
@@ -100,10 +114,22 @@ export class WorkflowJudge {
     this.#backUntilMs = this.#parts.view.heap.nowMs + forMs;
   }
 
-  /** An older state of the store stands there now. */
+  /** An older state of the store stands there now: what it says of templates and workflows. */
   reload(): void {
     for (const kept of [this.#workflows, this.#digests, this.#pendingSince]) kept.clear();
     this.#carriers.clear();
+  }
+
+  /** The same of a host. */
+  reloaded({ host, operation, call, finishedRuns }: store.HostRecord): void {
+    for (const run of [host?.status?.run, ...finishedRuns]) {
+      if (run?.kind !== RunKind.WORKFLOW) continue;
+      const ofRun = `${host?.uid}/${run.number}`;
+      const known = this.#runs.get(ofRun);
+      if (known?.digest === run.templateDigest) continue;
+      this.#runs.set(ofRun, newRun(run.templateDigest));
+    }
+    for (const id of [operation?.operation?.id, call?.id]) this.#orders.add(id ?? '');
   }
 
   /** Takes in what was written; undefined: it is gone. */
@@ -113,10 +139,9 @@ export class WorkflowJudge {
   }
 
   /** Takes in a written record of a host. */
-  changed({ host, operation, call, change }: store.HostRecord): void {
+  changed({ host, operation, call, change, finishedRuns }: store.HostRecord): void {
     const uid = host?.uid ?? '';
     this.#goneSinceMs.delete(uid);
-    const run = host?.status?.run;
     for (const id of [operation?.operation?.id, call?.id]) {
       if (id !== undefined && id !== '') this.#orders.add(id);
     }
@@ -126,7 +151,12 @@ export class WorkflowJudge {
         for (const each of attempts.values()) each.allowed = each.begun + 1;
       }
     }
-    if (run?.kind !== RunKind.WORKFLOW) return;
+    for (const run of [host?.status?.run, ...finishedRuns]) {
+      if (run?.kind === RunKind.WORKFLOW) this.#noteRun(uid, run);
+    }
+  }
+
+  #noteRun(uid: string, run: Run): void {
     for (const [index, { handOff, state, attempt }] of run.steps.entries()) {
       if (!handOff || state !== StepState.SUCCEEDED) continue;
       this.#recorded.add(`${uid}/${run.number}/${index}/${attempt}`);
@@ -222,6 +252,11 @@ export class WorkflowJudge {
       if (was === undefined || !isOver(was) || equals(WorkflowRunSchema, was, run)) continue;
       this.#found('W4', `${key}: run ${run.number} changed after its end`);
     }
+    for (const { number, state } of runsOf(before)) {
+      const isKept =
+        state !== WorkflowRunState.RUNNING || runs.some((run) => run.number === number);
+      if (!isKept) this.#found('W4', `${key}: run ${number} is gone while it runs`);
+    }
     const open = runs.filter((run) => !isOver(run));
     if (open.length > 1) this.#found('W4', `${key}: ${open.length} runs of it are open`);
   }
@@ -229,9 +264,13 @@ export class WorkflowJudge {
   /** W4, W5: the run that a host carries, when it is first seen. */
   #noteCarrier(uid: string, run: Run): void {
     const ofRun = `${uid}/${run.number}`;
-    if (this.#runs.has(ofRun)) return;
     const { templateDigest: digest } = run;
-    this.#runs.set(ofRun, { digest, titles: [], codes: new Map(), attempts: new Map() });
+    const known = this.#runs.get(ofRun);
+    if (known !== undefined && known.digest !== digest) {
+      this.#found('W5', `${run.workflowRun}: run ${run.number} has another template now`);
+    }
+    if (known !== undefined) return;
+    this.#runs.set(ofRun, newRun(digest));
     const [, hostId, , templateId = '', , number] = run.workflowRun.split('/');
     const workflow = this.#workflows.get(`workflows.${hostId}.${templateId}`)?.workflow;
     if (this.#parts.view.heap.nowMs < this.#backUntilMs) return;
@@ -369,6 +408,10 @@ export class WorkflowJudge {
     }
     this.#keys.set(operationId, what);
   }
+}
+
+function newRun(digest: string): WorkedRun {
+  return { digest, titles: [], codes: new Map(), attempts: new Map() };
 }
 
 function attemptsOf({ attempts }: WorkedRun, title: string): Attempts {

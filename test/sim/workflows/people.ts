@@ -1,4 +1,4 @@
-/** People who write templates and run workflows in a rack that one person keeps going. */
+/** People who write templates and run workflows, beside whoever keeps the rack going. */
 import { ask, counterOf } from '../operators/counter.ts';
 import { keptHosts, machineOf } from '../operators/records.ts';
 import type { WorldView } from '../view.ts';
@@ -6,10 +6,12 @@ import { workflowActs } from './acts.ts';
 
 /** Between two acts, for as long as there are faults. */
 const pauseMs = 6_000;
+/** Their requests are counted from here, so that no operator's has the same id. */
+const firstRequest = 1_000_000;
 
 /** Acts until the faults stop. */
 export function startAuthors(view: WorldView): void {
-  let asked = 0;
+  let asked = firstRequest;
   const pick = <T>(choices: readonly T[]) => view.chance.pick(choices);
   const turn = () => {
     if (!view.faulty()) return;
@@ -24,7 +26,7 @@ export function startAuthors(view: WorldView): void {
     asked += 1;
     const nowMs = replica.process.clock.nowMs();
     const { name, prepare } = missing(view, host.id, pick) ?? weighed(view);
-    const call = prepare({ view, host, machine, nowMs, requestId: `w${asked}`, pick });
+    const call = prepare({ view, host, machine, nowMs, requestId: `q${asked}`, pick });
     ask(view, () => call(counterOf(view, replica))).then(
       (answer) => {
         const words = answer.kind === 'refused' ? answer.error.message : '';

@@ -1,0 +1,97 @@
+/** Defects of runs of workflows: their loop, the engine's steps of templates, and hand-offs. */
+import type { CaughtBy, Plant } from './plant.ts';
+
+const bySimulation: CaughtBy = { kind: 'simulation', workflows: true };
+const test = (file: string, name: string): CaughtBy => ({ kind: 'test', file, name });
+
+export const workflowPlants: readonly Plant[] = [
+  {
+    name: 'endedRunIsRevived',
+    breaks: 'W4: a run of a workflow that has ended never changes',
+    file: 'controlplane/src/workflow/decide.ts',
+    find: '    case WorkflowRunState.RUNNING:\n      return ofRunning(record, around, host);',
+    replace:
+      '    case WorkflowRunState.TIMED_OUT:\n    case WorkflowRunState.CANCELLED:\n' +
+      '      return ofPending(record, id, around, host);\n' +
+      '    case WorkflowRunState.RUNNING:\n      return ofRunning(record, around, host);',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'handOffBeforeTheAnswer',
+    breaks: 'W2: what takes its runner away acts after its end is recorded',
+    file: 'agent/src/runner-gateway/hand-offs.ts',
+    find: "        // The control plane's answer comes first (H1).\n        return;",
+    replace:
+      "        link.send({ case: 'reportReceived', value: { operationId, handOff: true } });\n" +
+      '        return;',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'interruptedScriptRunsAgain',
+    breaks: 'W1: what never runs twice by itself waits for a person when it was cut short',
+    file: 'controlplane/src/host/template-steps.ts',
+    find: 'return each.handOff ? RerunClass.NEVER_TWICE : (ofAgent ?? each.rerunClass);',
+    replace: 'return each.handOff ? RerunClass.NEVER_TWICE : (ofAgent ?? RerunClass.SAFE);',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'retriesNotBounded',
+    breaks: 'W1: a failed step is tried again as often as its template says',
+    file: 'controlplane/src/host/step-policy.ts',
+    find: 'if (step.failures < step.retries && mayTryAgain',
+    replace: 'if (step.failures < 9 && mayTryAgain',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'conditionIgnored',
+    breaks: 'W3: no step runs whose condition is false',
+    file: 'controlplane/src/host/step-turn.ts',
+    find: "if (step.condition !== '' && !conditionHolds(",
+    replace: "if (step.condition === ' ' && !conditionHolds(",
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'handlerNotCalled',
+    breaks: 'onFailure calls the handler that it names',
+    file: 'controlplane/src/host/step-policy.ts',
+    find: 'if (at === -1 || handler) return fail;',
+    replace: 'if (at >= -1 || handler) return fail;',
+    caughtBy: test('controlplane/src/host/workflow-run.test.ts', 'handler'),
+  },
+  {
+    name: 'staleTemplate',
+    breaks: 'W5: a run executes the template that was in force when it started',
+    file: 'controlplane/src/workflow/surroundings.ts',
+    find: '    readTemplate(store, id.templateId),',
+    replace:
+      '    ((globalThis as never as Record<string, never>)[`stale ${id.templateId}`] ??=\n' +
+      '      readTemplate(store, id.templateId) as never) as ReturnType<typeof readTemplate>,',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'sweepsWhatRuns',
+    breaks: 'W4: the sweeper takes away no run that is open',
+    file: 'controlplane/src/workflow/sweep-rules.ts',
+    find: 'if (run.state !== WorkflowRunState.TIMED_OUT) return false;',
+    replace:
+      'if (run.state === WorkflowRunState.RUNNING) return true;\n' +
+      '    if (run.state !== WorkflowRunState.TIMED_OUT) return false;',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'pendingForEver',
+    breaks: 'W6: a pending run ends by its stored deadline, whoever was restarted meanwhile',
+    file: 'controlplane/src/workflow/decide.ts',
+    find: 'if (hasPassed(run.deadline, around.nowMs)) {',
+    replace: 'if (run.deadline === undefined && hasPassed(run.deadline, around.nowMs)) {',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'oneKeyForAllCalls',
+    breaks: 'W7: the key of a webhook names one call',
+    file: 'controlplane/src/host/calls.ts',
+    find: 'id: operationId(turn, run, run.currentStep, step.attempt),',
+    replace: 'id: operationId(turn, run, 0, 1),',
+    caughtBy: bySimulation,
+  },
+];
