@@ -5,7 +5,8 @@
  * 1. A runner counts for the boot that it came up from, and for no other.
  * 2. Going back repeats what the lost boot may have undone, and nothing that must not run twice or
  *    that a person has decided. Of a template it repeats what succeeded in the runner, for what it
- *    left in its memory is lost; once a handler has been called, nothing but the boot.
+ *    left in its memory is lost, but no file on a disk, which later steps may have changed since;
+ *    once a handler has been called, nothing but the boot.
  */
 import { RerunClass, type Run, RunKind, type RunStep, StepState } from '@rackwright/api';
 import { operationId } from './operation.ts';
@@ -69,11 +70,16 @@ function rewind(turn: Turn, run: Run, index: number): void {
   run.currentStep = index;
 }
 
-function staysInTemplate({ kind, error }: Run, { state, name }: RunStep): boolean {
+function staysInTemplate({ kind, error }: Run, step: RunStep): boolean {
   if (kind !== RunKind.WORKFLOW) return false;
-  if (state !== StepState.SUCCEEDED || name === 'webhook') return true;
+  const { state, name } = step;
+  if (state !== StepState.SUCCEEDED || name === 'webhook' || isOnDisk(step)) return true;
   const isOfBoot = name === 'power.off' || isBootStep(name) || name === 'runner.await';
   return error !== undefined && !isOfBoot;
+}
+
+function isOnDisk({ name, arguments: given }: RunStep): boolean {
+  return name === 'run.file' && (given['disk'] ?? '') !== '';
 }
 
 function stays({ name, rerunClass, outOfBand, skip }: RunStep): boolean {

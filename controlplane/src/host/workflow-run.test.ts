@@ -347,6 +347,23 @@ test('after a lost boot what was in memory is made again, and what never runs tw
   expect(stepNow(host)?.title, 'what never runs twice stays done').toBe('use');
 });
 
+test('after a lost boot a file on a disk stays as later steps have left it', () => {
+  const host = workable();
+  const onDisk = { arguments: { path: '/etc/a', content: 'x', disk: 'S1' }, destructive: true };
+  const once = { rerunClass: RerunClass.NEVER_TWICE };
+  const inMemory = rendered('note', 'run.file', { arguments: { path: '/n', content: 'x' } });
+  const config = rendered('config', 'run.file', onDisk);
+  startOn(host, [config, inMemory, script('extend', once), script('use')]);
+  bootNow(host);
+  for (let step = 0; step < 3; step++) host.report(wrote(''));
+  host.report(bootIsOver());
+  bootNow(host);
+  expect(stepNow(host)?.title, 'what was in memory is lost').toBe('note');
+  host.report(wrote(''));
+  expect(stepNow(host)?.title).toBe('use');
+  expect(runOf(host).steps.find(({ title }) => title === 'config')?.attempt).toBe(1);
+});
+
 function bootIsOver(): agent.Report['result'] {
   const reason = agent.ConflictReason.INVALID_STATE;
   const value = create(agent.RetryAfterSchema, {
