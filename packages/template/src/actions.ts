@@ -122,6 +122,11 @@ const file: ActionKind = {
     const fields = mapWith(place, known, 'path', 'content');
     const isOnDisk = fields.has('disk');
     const { problems } = place.reading;
+    const said = place.beside.get('destructive');
+    if (isOnDisk && said?.node.kind === 'scalar' && said.node.text === 'false') {
+      const message = 'cannot be false: a file on a disk always counts as destructive';
+      problems.add(said.node.at, said.path, message);
+    }
     for (const name of onDisk) {
       const field = fields.get(name);
       if (field !== undefined && !isOnDisk) {

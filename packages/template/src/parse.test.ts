@@ -146,6 +146,10 @@ describe('a template is refused, with line, column and what would be right', () 
       expect.stringMatching(/must be the number of a partition, 1 to 128/),
     ],
     [
+      'file: { path: /a, content: "", disk: D, partition: 1, filesystem: xfs }, destructive: false',
+      '2:102 steps[0].destructive: cannot be false: a file on a disk always counts as destructive',
+    ],
+    [
       'file: { path: /a, content: "", disk: D, partition: 1 }',
       '2:47 steps[0].file.disk: goes with partition and filesystem; filesystem is missing',
     ],

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type FileContent, FileError, type MachineFiles, type PartitionPlace } from '../files.ts';
 import { folderFiles } from '../linux/machine-files.ts';
 import { runFile } from './file.ts';
-import { noDevices, runStep } from './steps.fixture.ts';
+import { guid, noDevices, runStep } from './steps.fixture.ts';
 
 let folder = '';
 
@@ -56,8 +56,11 @@ function withDisks(
     },
   };
   const change = { devices: { ...noDevices, list: async () => ({ devices, undriven: [] }) } };
-  const run = async (given: Record<string, string>) =>
-    (await runStep(runFile(files), given, { destructive: false }, change).end).result;
+  const run = async (given: Record<string, string>, ofBmc: Uint8Array = guid) => {
+    const expectedIdentity = create(BmcIdentitySchema, { guid: ofBmc });
+    const order = { destructive: false, expectedIdentity };
+    return (await runStep(runFile(files), given, order, change).end).result;
+  };
   return { run, written };
 }
 
@@ -96,6 +99,13 @@ test.each<[string, Partial<DeviceFacts>[], string]>([
   expect(written).toEqual([]);
 });
 
+test('writes on no disk of another machine, also when the order says it destroys nothing', async () => {
+  const { run, written } = withDisks([disk()]);
+  const other = Buffer.from('ff112233445566778899aabbccddeeff', 'hex');
+  expect(await run(onDisk, other)).toMatchObject({ type: 'identityMismatch' });
+  expect(written).toEqual([]);
+});
+
 test('believes only what reads back', async () => {
   const other = withDisks([disk()], (file) => ({ ...file, content: Buffer.from('y') }));
   expect(await other.run(onDisk)).toMatchObject({ kind: 'failed', type: 'unverified' });
@@ -115,7 +125,8 @@ test('believes only what reads back', async () => {
 });
 
 test('a machine made of software has no file system on its disks', async () => {
-  const { result } = await runStep(runFile(folderFiles(folder)), onDisk).end;
+  const order = { expectedIdentity: create(BmcIdentitySchema, { guid }) };
+  const { result } = await runStep(runFile(folderFiles(folder)), onDisk, order).end;
   expect(result).toMatchObject({
     type: 'unsupported',
     message: 'the disks of a machine made of software hold no file systems',

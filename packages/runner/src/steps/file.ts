@@ -1,7 +1,8 @@
 /**
  * The step `run.file`: writes a file in the ramdisk, or on a partition of a disk.
  *
- * 1. Nothing is written before guard 0 has passed, unless the order says that nothing is destroyed.
+ * 1. No disk is written to before guard 0 has passed, whatever the order says; nor is the ramdisk,
+ *    unless the order says that nothing is destroyed.
  * 2. A disk is named by serial or world wide name, never by the kernel's name, and only one that is
  *    the host's own is written to.
  * 3. Success is what was read back.
@@ -81,11 +82,11 @@ export function runFile(files: MachineFiles): Step {
 async function run(context: StepContext, files: MachineFiles): Promise<StepEnd> {
   const wanted = readFile(context.order);
   if (wanted.kind === 'bad') return failed('invalidArgument', wanted.problem);
-  if (context.order.destructive !== false) {
+  const { path, file, disk } = wanted.value;
+  if (disk !== undefined || context.order.destructive !== false) {
     const guard = await guardIdentity(context);
     if (guard.kind === 'failed') return guard.end;
   }
-  const { path, file, disk } = wanted.value;
   const write = disk === undefined ? undefined : await diskWriter(context, files, disk);
   if (write !== undefined && 'result' in write) return write;
   if (context.signal.aborted) return failed('cancelled', 'It was cancelled before it wrote.');
