@@ -70,7 +70,8 @@ function tookText({ startTime, endTime }: Run): string {
   return ` after ${text}`;
 }
 
-function nameOf({ title, name }: RunStep): string {
+/** By its own name and what it does: "look (hold)". */
+export function nameOf({ title, name }: RunStep): string {
   return title === '' || title === name ? name : `${title} (${name})`;
 }
 

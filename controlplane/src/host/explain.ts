@@ -30,6 +30,7 @@ import {
 } from './explain-deletion.ts';
 import { abortCauses, pauseEnd, stayOf } from './explain-person.ts';
 import { tellPower } from './explain-power.ts';
+import { nameOf } from './explain-run.ts';
 import { tellHold, tellRest, tellUse } from './explain-use.ts';
 import { tellWaiting } from './explain-waiting.ts';
 import type { Told } from './told.ts';
@@ -95,7 +96,7 @@ function tellRun(record: store.HostRecord, run: Run, context: HostContext): Told
   const { host } = record;
   const step = currentStep(run);
   const place = `${run.currentStep + 1} of ${run.steps.length}`;
-  const at = `${runName(run)}, step ${step?.name ?? 'end'} (${place})`;
+  const at = `${runName(run)}, step ${step === undefined ? 'end' : nameOf(step)} (${place})`;
   const display = host?.status === undefined ? '' : displayOf(host.status);
   if (run.phase !== RunPhase.WAITING || run.waiting === undefined) {
     const told = {

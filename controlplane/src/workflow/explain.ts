@@ -124,7 +124,8 @@ function tellPending(reason: string, id: WorkflowId): ToldOfPending {
 
 function templateAdvice({ hostId, templateId }: WorkflowId): string[] {
   return [
-    `correct the template: rackwright template update ${templateId} -f FILE`,
+    `correct the template: rackwright template update ${templateId} FILE`,
+    `or make it, where there is none: rackwright template create ${templateId} FILE`,
     `or what it is given: rackwright workflow update ${hostId} ${templateId} --var NAME=VALUE`,
   ];
 }

@@ -50,7 +50,8 @@ export function runText({ status }: Host): string {
   const run = status?.run;
   if (run === undefined || run.phase === RunPhase.ENDED) return '';
   const step = run.steps[run.currentStep];
-  const at = step === undefined ? '' : ` ${run.currentStep + 1}/${run.steps.length} ${step.name}`;
+  const place = `${run.currentStep + 1}/${run.steps.length}`;
+  const at = step === undefined ? '' : ` ${place} ${step.title || step.name}`;
   const percent = status?.progress === undefined ? '' : ` ${status.progress.percent}%`;
   return `${runName(run)}:${at}${percent}`;
 }
@@ -126,7 +127,7 @@ function stepFields(run: Run | undefined): [string, string][] {
     const error = step.error === '' ? '' : `: ${step.error}`;
     const skip = step.skip === undefined ? '' : `: left out by ${step.skip.by}`;
     const why = step.skip?.reason ? ` (${step.skip.reason})` : '';
-    const did = `${enumName('StepState', step.state)} ${step.name}${attempt}`;
+    const did = `${enumName('StepState', step.state)} ${step.title || step.name}${attempt}`;
     const text = `${did}${skip}${why}${error}`;
     return [index === 0 ? `${runName(run)}${outcome}` : '', text];
   });
