@@ -133,8 +133,8 @@ export const KERNEL_MODULES = [
 ] as const;
 
 /**
- * What scripts know by these names. The applets of busybox ask process 1 to do it, and ours has
- * better things to do than to end.
+ * What programs know by these names. The applets of busybox only ask process 1 to do it, which a
+ * shell of busybox takes before anything in PATH: `init` listens to them. All others do it at once.
  */
 export const POWER_COMMANDS = ['halt', 'poweroff', 'reboot'] as const;
 
