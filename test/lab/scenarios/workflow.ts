@@ -4,7 +4,7 @@
  * a run is cancelled in its middle, one times out, one loses its host. What they did is read from
  * the disk file, QEMU's own count of resets, the BMC's event log, and the serial port.
  */
-import { readFileSync } from 'node:fs';
+import { copyFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -182,10 +182,13 @@ async function runsOf({ stack }: Scene, template: string): Promise<string> {
   return await stack.cli(['workflow', 'runs', 'h1', template, '-o', 'json']);
 }
 
-/** What stands in the control plane's store, read beside it. */
+/** What stands in the control plane's store: read from a copy, for it lets nobody beside it in. */
 function storedKeys({ lab }: Scene): string[] {
-  const path = join(lab.folder, 'control-plane/state.db');
-  const database = new DatabaseSync(path, { readOnly: true });
+  const copy = join(lab.folder, 'state.db');
+  for (const part of ['', '-wal']) {
+    copyFileSync(join(lab.folder, `control-plane/state.db${part}`), `${copy}${part}`);
+  }
+  const database = new DatabaseSync(copy);
   try {
     return database
       .prepare('SELECT key FROM newest JOIN changes USING (key, revision) WHERE live = 1')
