@@ -4,8 +4,8 @@ import { type HostSchema, ListHostsResponseSchema, PowerAction } from '@rackwrig
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../failure.ts';
 import { parseLabels, resourceName, type SharedFlags } from '../flags.ts';
-import { hostColumns } from '../output/host.ts';
-import { printJson, printTable } from '../output/show.ts';
+import { hostColumns, pastHostFields } from '../output/host.ts';
+import { printFields, printJson, printTable } from '../output/show.ts';
 import type { CliContext } from '../world.ts';
 import { allPages } from './calls.ts';
 import { cleanHost, cleanSteps, resumeRun, skipStep } from './host-clean.ts';
@@ -132,7 +132,8 @@ const getHost = buildCommand({
       ...(at === undefined ? {} : { readTime: pastTime(this.world.clock, '--at', at) }),
     };
     const host = await withHosts(this.world, flags, (hosts) => hosts.getHost(request));
-    showHost(this.world, flags, host);
+    if (at === undefined || flags.output === 'json') showHost(this.world, flags, host);
+    else printFields(this.world, pastHostFields(host, this.world.clock));
   },
 });
 

@@ -62,6 +62,11 @@ export function changeText(host: Host): string {
   return parts.filter((part) => part !== '').join('  ');
 }
 
+/** The same of a time in the past: nothing is kept of whether the agent was there. */
+export function pastHostFields(host: Host, clock: Clock): [string, string][] {
+  return hostFields(host, clock).filter(([name]) => name !== 'agent');
+}
+
 /** All that `host get` shows. */
 export function hostFields(host: Host, clock: Clock): [string, string][] {
   const { spec, status } = host;

@@ -17,7 +17,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseEndpoint, specFrom } from '../commands/host-spec.ts';
 import { enumName, enumValue } from './enum-name.ts';
-import { changeText, hostColumns, hostFields, problemText } from './host.ts';
+import { changeText, hostColumns, hostFields, pastHostFields, problemText } from './host.ts';
 import { formatFields, formatTable } from './table.ts';
 import { clean, fit, pad, widthOf } from './text.ts';
 import { ago, duration, parseDuration, parseInstant } from './time.ts';
@@ -56,6 +56,13 @@ test('a host that is to be deleted shows who asked for it, when, why and how', (
   const status = { deletion } as const;
   const fields = new Map(hostFields(create(HostSchema, { name: 'hosts/h1', status }), clock));
   expect(fields.get('to be deleted')).toBe('by force, asked by user:ann 1m ago: sold');
+});
+
+test('a host of a time in the past says nothing of its agent, of which nothing is kept', () => {
+  const host = create(HostSchema, { name: 'hosts/h1' });
+  const namesOf = (fields: [string, string][]) => fields.map(([name]) => name);
+  expect(namesOf(hostFields(host, clock))).toContain('agent');
+  expect(namesOf(pastHostFields(host, clock))).not.toContain('agent');
 });
 
 describe('a table of hosts', () => {
