@@ -12,6 +12,7 @@ import {
   type StorageDevice,
   StorageDeviceSchema,
   SystemIdentitySchema,
+  shownArguments,
   type store,
 } from '@rackwright/api';
 import { stateName } from './display.ts';
@@ -151,17 +152,47 @@ function planDifferences(before: Plan | undefined, now: Plan): string[] {
 }
 
 function stepDifferences(before: readonly PlannedStep[], now: readonly PlannedStep[]): string[] {
-  const [was, is] = [before.map(stepText), now.map(stepText)];
-  const changes = setDifferences('step', was, is);
-  if (changes.length > 0 || was.join('\n') === is.join('\n')) return changes;
-  return [`its steps are in another order, or as often as before no more: ${is.join(', ')}`];
+  const [was, is] = [before.map(wholeStep), now.map(wholeStep)];
+  const gone = before.filter((_, index) => !is.includes(was[index] ?? ''));
+  const come = now.filter((_, index) => !was.includes(is[index] ?? ''));
+  const lines = [
+    ...hiddenDifferences(gone, come),
+    ...setDifferences('step', texts(gone), texts(come)),
+  ];
+  if (lines.length > 0 || was.join('\n') === is.join('\n')) return lines;
+  return [
+    `its steps are in another order, or as often as before no more: ${texts(now).join(', ')}`,
+  ];
+}
+
+/** Steps that differ in nothing that is shown: which of their arguments have other values. */
+function hiddenDifferences(
+  gone: readonly PlannedStep[],
+  come: readonly PlannedStep[],
+): readonly string[] {
+  return come.flatMap((step) => {
+    const earlier = gone.find((each) => stepText(each) === stepText(step));
+    if (earlier === undefined) return [];
+    const names = Object.keys(step.arguments)
+      .filter((name) => step.arguments[name] !== earlier.arguments[name])
+      .sort();
+    return [`step ${step.title || step.step} has another value of ${names.join(', ')}`];
+  });
+}
+
+function texts(steps: readonly PlannedStep[]): string[] {
+  return steps.map(stepText);
+}
+
+/** Everything that `stepText` tells of, whole: to be compared, never to be shown. */
+function wholeStep({ step, title, arguments: given, condition }: PlannedStep): string {
+  const pairs = Object.entries(given).sort(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify([step, title, pairs, condition]);
 }
 
 /** "deploy.erase_devices", "check (run.command, image=…)" */
 function stepText({ step, title, arguments: given, condition }: PlannedStep): string {
-  const pairs = Object.entries(given)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, value]) => `${name}=${shortened(value)}`);
+  const pairs = shownArguments(given, valueMax).map(([name, value]) => `${name}=${value}`);
   const parts = [...(title === '' ? [] : [step]), ...pairs, ...(condition ? [condition] : [])];
   const name = title || step;
   return parts.length === 0 ? name : `${name} (${parts.join(', ')})`;
@@ -169,11 +200,6 @@ function stepText({ step, title, arguments: given, condition }: PlannedStep): st
 
 /** Characters of an argument that a line shows. */
 const valueMax = 60;
-
-function shortened(value: string): string {
-  const line = value.replaceAll(/\s+/g, ' ');
-  return line.length <= valueMax ? line : `${line.slice(0, valueMax)}…`;
-}
 
 function isSame<D extends DescMessage>(
   schema: D,

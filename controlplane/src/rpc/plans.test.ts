@@ -328,6 +328,32 @@ test('a workflow’s plan is refused once its template has changed, and leaves n
   );
 });
 
+test('what a template sends to a webhook or a program is in no refusal', async () => {
+  const call = (secret: string) => `
+steps:
+  - name: tell
+    webhook:
+      url: https://hooks.example.org/${secret}?key=${secret}
+      body: my ${secret}
+      headers: { authorization: "Bearer ${secret}" }
+  - { name: show, script: "echo ${secret}", environment: { TOKEN: ${secret} } }
+`;
+  const policy = { webhookUrls: ['https://hooks.example.org/'] };
+  const updateMask = { paths: ['spec.templates.webhook_urls'] };
+  await fixture.fleet.updateFleet({ fleet: { spec: { templates: policy } }, updateMask });
+  const template = { source: call('first-secret') };
+  const made = await fixture.templates.createTemplate({ templateId: 'hello', template });
+  const { name, refused } = await planHello();
+  expect(refused).toBe('');
+  const changed = { name: made.name, source: call('other-secret') };
+  const mask = { paths: ['source'] };
+  await fixture.templates.updateTemplate({ template: changed, updateMask: mask });
+  const { message } = await failureOf(fixture.plans.startPlan({ name }));
+  expect(message).toContain('step tell has another value of body, headers, url');
+  expect(message).toContain('step show has another value of environment, script');
+  expect(message).not.toContain('secret');
+});
+
 test('RunWorkflow with the hash of a plan runs that or nothing', async () => {
   await fixture.templates.createTemplate({ templateId: 'hello', template: { source } });
   const workflow = { spec: { disabled: true } };

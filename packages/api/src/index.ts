@@ -47,6 +47,7 @@ export { localChannel } from './rpc/local-channel.ts';
 export { type Guard, type RpcServer, type ServeOptions, serve } from './rpc/server.ts';
 export type { KeyAndChain, ServerTls } from './rpc/tls.ts';
 export * as runner from './runner.ts';
+export { shownArguments } from './shown-arguments.ts';
 export { createHealthBoard, type HealthBoard } from './standard/health.ts';
 export { createReflection } from './standard/reflection.ts';
 export * as store from './store.ts';

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  PlannedStepSchema,
   PlanSchema,
   RerunClass,
   RunKind,
@@ -67,6 +68,20 @@ describe('a plan', () => {
     expect(lines.at(-1)).toBe('It would be refused now: busy: clean 3 �[31m');
     expect(lines.join('\n')).not.toContain('host start');
   });
+});
+
+test('a plan names what may hold a secret, and shows the rest of the arguments', () => {
+  const plan = planOf({ dataLoss: [] });
+  const given = {
+    url: 'https://hooks.example.org/secret?key=secret',
+    method: 'POST',
+    headers: '{"authorization":"Bearer secret"}',
+    body: 'secret',
+  };
+  plan.steps = [create(PlannedStepSchema, { step: 'webhook', title: 'tell', arguments: given })];
+  const shown = planLines(plan, clock, undefined).join('\n');
+  expect(shown).toContain('body=… headers=… method=POST url=https://hooks.example.org/…');
+  expect(shown).not.toContain('secret');
 });
 
 test('a run shows why it failed, who skipped what, and how programs ended', () => {

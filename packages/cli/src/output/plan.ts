@@ -1,6 +1,6 @@
 /** A plan as people read it. */
 import { type Duration, durationMs } from '@bufbuild/protobuf/wkt';
-import type { Plan, PlannedDevice, PlannedStep } from '@rackwright/api';
+import { type Plan, type PlannedDevice, type PlannedStep, shownArguments } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
 import { type Column, formatTable } from './table.ts';
@@ -73,11 +73,8 @@ const deviceColumns: Column<PlannedDevice>[] = [
 const valueMax = 40;
 
 function argumentsText({ arguments: given }: PlannedStep): string {
-  return Object.entries(given)
-    .map(([name, value]) => {
-      const line = value.replaceAll(/\s+/g, ' ').trim();
-      return `${name}=${line.length > valueMax ? `${line.slice(0, valueMax)}…` : line}`;
-    })
+  return shownArguments(given, valueMax)
+    .map(([name, value]) => `${name}=${value}`)
     .join(' ');
 }
 
