@@ -310,6 +310,36 @@ test('a workflow runs again once its run has ended, under the next number', asyn
   ).toBe(true);
 });
 
+test('a run that the host refuses takes no earlier request out of memory', async () => {
+  const office = await Office.open();
+  await office.template('clear', bmcTemplate('clear'));
+  await office.create('h1', 'clear', { disabled: true });
+  await office.update('h1', 'clear', { disabled: false }, 'spec.disabled');
+  await office.again('h1', 'clear', 'r1');
+  await office.report('h1', done);
+  const source = bmcTemplate('clear').replace('clear_event_log', 'set_clock');
+  await office.clients.templates.updateTemplate({ template: { name: 'templates/clear', source } });
+  expect(await refusal(office.again('h1', 'clear'))).toMatch(/^failedPrecondition: .*set_clock/);
+  const repeated = await office.again('h1', 'clear', 'r1');
+  expect(repeated.status).toMatchObject({ runCount: 2n, run: { number: 1n, state: SUCCEEDED } });
+});
+
+test('a run that the host refuses costs none of those that are kept', async () => {
+  const office = await running('clear');
+  await office.report('h1', done);
+  for (let number = 2; number <= 10; number++) {
+    await office.again('h1', 'clear');
+    await office.report('h1', done);
+  }
+  const source = bmcTemplate('clear').replace('clear_event_log', 'set_clock');
+  await office.clients.templates.updateTemplate({ template: { name: 'templates/clear', source } });
+  expect(await refusal(office.again('h1', 'clear'))).toMatch(/^failedPrecondition/);
+  await office.pass(20 * minuteMs);
+  const name = 'hosts/h1/workflows/clear/runs/1';
+  const oldest = await office.clients.workflows.getWorkflowRun({ name });
+  expect(oldest.run?.steps).toHaveLength(1);
+});
+
 test('a template with workflows goes only with their runs kept, which go on', async () => {
   const office = await running('one', 'two');
   const name = 'templates/clear';

@@ -27,7 +27,7 @@ import type { PendingWait } from '../host/index.ts';
 import type { WorkflowId } from './names.ts';
 import { workflowRunName } from './names.ts';
 
-/** How many runs of a workflow are kept, the latest included. */
+/** How many runs of a workflow are kept, the latest included once it is not pending any more. */
 export const runsKeptMax = 10;
 /** How long a run may be pending when nothing else is said. */
 export const pendingTimeoutDefaultMs = 3_600_000;
@@ -94,7 +94,8 @@ export function acceptRun(
 ): wire.WorkflowRecord {
   const { draft, workflow, status } = draftOf(record);
   if (status.run !== undefined) {
-    draft.earlierRuns = [status.run, ...draft.earlierRuns].slice(0, runsKeptMax - 1);
+    // One more than is kept, until it is certain that the new one is not taken back.
+    draft.earlierRuns = [status.run, ...draft.earlierRuns].slice(0, runsKeptMax);
   }
   status.runCount += 1n;
   const timeout = workflow.spec?.pendingTimeout;
@@ -155,6 +156,7 @@ export function started(record: wire.WorkflowRecord, carrier: Run): wire.Workflo
   status.run.run = create(RunSchema, { number: carrier.number });
   delete status.run.waiting;
   draft.hostRun = carrier.number;
+  forgetOldest(draft);
   return draft;
 }
 
@@ -186,7 +188,13 @@ export function endedBy(
     run.error = create(RunFailureSchema, { ...failure, message: bounded(failure.message) });
   }
   if (neverStarted && state === WorkflowRunState.TIMED_OUT) draft.untoldRuns.push(run.number);
+  forgetOldest(draft);
   return draft;
+}
+
+/** The latest run is here to stay: with it, no more than that many are kept. */
+function forgetOldest(draft: wire.WorkflowRecord): void {
+  draft.earlierRuns = draft.earlierRuns.slice(0, runsKeptMax - 1);
 }
 
 /** The line of a run that was timed out before it started stands in the host's timeline. */
