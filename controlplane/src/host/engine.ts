@@ -27,6 +27,7 @@ import { usedSinceErased } from './certify.ts';
 import { followTemplate, isHeldAfter } from './follow-template.ts';
 import { giveUpStep, giveUpWaiting, isForcedRemoval, limitCall } from './forced.ts';
 import { knownSteps } from './known-steps.ts';
+import { refusalOfUnwritten } from './old-disk.ts';
 import { leaveOpen } from './open-operations.ts';
 import { ensureSent, ownTimeoutMs, type Postponement, putOperation } from './operation.ts';
 import { newStep } from './render.ts';
@@ -110,15 +111,18 @@ const leavesIntents: ReadonlySet<RunKind> = new Set([
   RunKind.RELEASE,
 ]);
 
-/** An available host stays so through a run that can leave nothing on its disks. */
+/**
+ * An available host stays so through a run that can leave nothing on its disks. What it is handed
+ * over to may do anything, and is seen by nobody.
+ */
 function leavesAvailable({ kind, steps }: Run): boolean {
   switch (kind) {
     case RunKind.CLEAN:
     case RunKind.PROVISION:
       return true;
     case RunKind.WORKFLOW:
-      return steps.some(({ destructive, name, skippedBecause }) => {
-        return skippedBecause === '' && (destructive || name === 'power.on');
+      return steps.some(({ destructive, handOff, name, skippedBecause }) => {
+        return skippedBecause === '' && (destructive || handOff || name === 'power.on');
       });
     default:
       return steps.some((step) => step.destructive);
@@ -221,7 +225,7 @@ function issueOperation(
     else definition.begin?.(turn);
     return;
   }
-  const refusal = refusalOfImage(turn, step);
+  const refusal = refusalOfImage(turn, step) ?? refusalOfUnwritten(run, step);
   if (refusal !== undefined) {
     failStep(turn, run, step, stepFailure('notAllowed', `${calledStep(step)}: ${refusal}`));
     return;

@@ -59,12 +59,13 @@ export function land(turn: Turn, run: Run): void {
   if (!open) delete turn.record.lookFirstSince;
 }
 
-/** Whether the disks hold an image now, or a part of one, or what a template has written. */
+/** Whether the disks hold an image now, or a part of one, or what a template has left. */
 function hasRun({ status }: Turn, { kind, steps }: Run): boolean {
   if (status.state === HostState.PROVISIONED || kind === RunKind.PROVISION) return true;
   if (kind !== RunKind.WORKFLOW) return false;
-  return steps.some(({ attempt, destructive, title, name }) => {
-    return attempt > 0 && (destructive || (title !== '' && name === 'power.on'));
+  return steps.some(({ attempt, destructive, handOff, title, name }) => {
+    const boots = handOff || (title !== '' && name === 'power.on');
+    return attempt > 0 && (destructive || boots);
   });
 }
 

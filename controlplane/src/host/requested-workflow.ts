@@ -41,7 +41,10 @@ function problemOfBmcStep({ context, spec }: Turn, { step }: WorkflowStep): stri
   return `the agent of ${spec.rack} offers no ${step}; it offers: ${names}`;
 }
 
-/** What a template has written itself it may boot; what was there before needs a reason. */
+/**
+ * What a template has written itself it may boot; what was there before needs a reason. Whether it
+ * has been written is asked again when the disk is about to be booted (`old-disk.ts`).
+ */
 function refusalOfDisk(turn: Turn, steps: readonly WorkflowStep[]): Refusal | undefined {
   const boot = steps.findIndex(({ step }) => step === 'bootDisk');
   const writes = steps.slice(0, Math.max(0, boot)).some(({ destructive }) => destructive);

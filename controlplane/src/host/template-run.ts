@@ -19,8 +19,9 @@ export function workflowSteps(
   turn: Pick<Turn, 'status' | 'context'>,
   { steps }: Pick<WorkflowRequest, 'steps'>,
 ): RunStep[] {
-  const { state, poweredOn } = turn.status;
+  const { state, poweredOn, dirty } = turn.status;
   // A provisioned host whose power was never observed runs, as far as we know.
   const isOnInUse = state === HostState.PROVISIONED && poweredOn !== false;
-  return stepsOfWorkflow({ known: knownSteps(turn.context), isOnInUse }, steps);
+  const holdsOldData = state === HostState.MANAGEABLE && dirty;
+  return stepsOfWorkflow({ known: knownSteps(turn.context), isOnInUse, holdsOldData }, steps);
 }

@@ -15,6 +15,7 @@ import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { RerunClass, type RunStep, RunStepSchema, StepState } from '@rackwright/api';
 import type { KnownStep } from '../steps/index.ts';
 import { isBootStep } from './boots.ts';
+import { oldDiskArgument } from './old-disk.ts';
 import { describe } from './render.ts';
 import { isEngineStep } from './steps.ts';
 import type { WorkflowStep } from './types.ts';
@@ -24,6 +25,8 @@ export interface WorkflowSurroundings {
   readonly known: readonly KnownStep[];
   /** The host runs something that it shall run again at the end. */
   readonly isOnInUse: boolean;
+  /** Its disks may hold data of an earlier use, which is not to be booted unnoticed. */
+  readonly holdsOldData: boolean;
 }
 
 /** Where the runner is before a step: `open` when that depends on what is skipped or fails. */
@@ -44,17 +47,20 @@ export function stepsOfWorkflow(
   surroundings: WorkflowSurroundings,
   listed: readonly WorkflowStep[],
 ): RunStep[] {
-  const { known, isOnInUse } = surroundings;
+  const { isOnInUse } = surroundings;
   const main: RunStep[] = [];
   let runner: RunnerIs = 'down';
   for (const each of listed.filter(({ handler }) => !handler)) {
     if (isInRunner(each) && runner !== 'up') main.push(...frame(intoRunner));
-    main.push(...stepsOf(known, each));
+    main.push(...stepsOf(surroundings, each));
     runner = afterwards(each, runner);
   }
   const handlers = listed
     .filter(({ handler }) => handler)
-    .flatMap((each) => [...(isInRunner(each) ? frame(intoRunner) : []), ...stepsOf(known, each)]);
+    .flatMap((each) => [
+      ...(isInRunner(each) ? frame(intoRunner) : []),
+      ...stepsOf(surroundings, each),
+    ]);
   const boots = [...main, ...handlers].some(({ name }) => isBootStep(name));
   const end = frame(boots ? ['power.off', ...(isOnInUse ? ['power.on'] : [])] : []);
   return [...main, ...end, ...handlers];
@@ -102,13 +108,17 @@ function frame(names: readonly string[]): RunStep[] {
 }
 
 /** One step of a template; several of the engine share its title and its policies. */
-function stepsOf(known: readonly KnownStep[], each: WorkflowStep): RunStep[] {
+function stepsOf(surroundings: WorkflowSurroundings, each: WorkflowStep): RunStep[] {
   const names = powerSteps[each.step] ?? [each.step];
   const needed = each.skippedBecause === '' ? names : names.slice(0, 1);
-  return needed.map((name) => stepOf(known, name, each));
+  return needed.map((name) => stepOf(surroundings, name, each));
 }
 
-function stepOf(known: readonly KnownStep[], name: string, each: WorkflowStep): RunStep {
+function stepOf(
+  { known, holdsOldData }: WorkflowSurroundings,
+  name: string,
+  each: WorkflowStep,
+): RunStep {
   const isPower = each.step in powerSteps;
   const described = isEngineStep(name) ? undefined : describe(known, name)?.description;
   const ofAgent = each.action === 'bmc' ? described : undefined;
@@ -121,7 +131,7 @@ function stepOf(known: readonly KnownStep[], name: string, each: WorkflowStep): 
     destructive: each.destructive || (ofAgent !== undefined && ofAgent.destructive !== false),
     abortable: ofAgent?.abortable ?? true,
     outOfBand: each.action === 'bmc',
-    arguments: isPower ? { power: each.step } : { ...each.arguments },
+    arguments: isPower ? powerArguments(name, each, holdsOldData) : { ...each.arguments },
     retries: each.retries,
     onFailure: each.onFailure,
     onTimeout: each.onTimeout,
@@ -131,6 +141,11 @@ function stepOf(known: readonly KnownStep[], name: string, each: WorkflowStep): 
     handler: each.handler,
     ...(each.timeoutMs === undefined ? {} : { timeout: durationFromMs(each.timeoutMs) }),
   });
+}
+
+function powerArguments(name: string, { step }: WorkflowStep, holdsOldData: boolean) {
+  const isAsked = holdsOldData && name === 'power.on';
+  return { power: step, ...(isAsked ? { [oldDiskArgument]: 'true' } : {}) };
 }
 
 /** What hands the machine over is never sent a second time by itself. */

@@ -1,11 +1,12 @@
 /** What keeps a workflow from being started on a host, said by the name of the step. */
 import { create } from '@bufbuild/protobuf';
-import { agent, FleetSpecSchema, HostState, RunOutcome } from '@rackwright/api';
+import { agent, FleetSpecSchema, HostState, RunOutcome, StepState } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { bootOfRunner, done } from './testing/bench.ts';
 import { refusalOf } from './testing/deleting.ts';
 import {
   bootNow,
+  exited,
   rendered,
   script,
   startOn,
@@ -13,6 +14,7 @@ import {
   workflowRun,
   wrote,
 } from './testing/templates.ts';
+import type { WorkflowStep } from './types.ts';
 
 test('a second start is refused with the name of the run that holds the host', () => {
   const host = workable();
@@ -90,6 +92,53 @@ test('a disk that the template writes itself may be booted, others need a reason
   expect(refusalOf(workable(), { ...asked, steps, timeoutMs: undefined })).toContain('accepted');
   const clean = workable(HostState.AVAILABLE);
   expect(refusalOf(clean, { ...asked, steps: [go], timeoutMs: undefined })).toContain('accepted');
+});
+
+test.each<[string, Partial<WorkflowStep>]>([
+  ['was skipped', { condition: 'steps.look.exitCode == 7' }],
+  ['has failed', { onFailure: 'continue' }],
+])('a disk is not booted when the step that should have written it %s', (_name, more) => {
+  const host = workable();
+  startOn(host, [
+    script('look'),
+    script('write', { destructive: true, ...more }),
+    rendered('go', 'bootDisk'),
+  ]);
+  bootNow(host);
+  host.report(wrote(''));
+  if (more.onFailure !== undefined) host.report(exited(1));
+  host.report(done);
+  const ended = host.record.host?.status?.run;
+  expect(ended?.outcome).toBe(RunOutcome.FAILED);
+  expect(ended?.error).toMatchObject({
+    type: 'notAllowed',
+    message: expect.stringContaining('go: the disk may hold data of its last use'),
+  });
+  expect(ended?.steps.find(({ name }) => name === 'power.on')?.state).toBe(StepState.FAILED);
+});
+
+test('a disk that was written is booted, and one that held nothing before', () => {
+  for (const dirty of [true, false]) {
+    const host = workable();
+    const { status } = host.record.host ?? {};
+    if (status !== undefined) status.dirty = dirty;
+    startOn(host, [script('write', { destructive: dirty }), rendered('go', 'bootDisk')]);
+    bootNow(host);
+    host.report(wrote(''));
+    host.report(done);
+    const { kind } = host.operation();
+    expect(kind).toMatchObject({ case: 'setPower', value: { on: true } });
+  }
+});
+
+test('a host that is handed over is available no more, whatever the step says of itself', () => {
+  const host = workable(HostState.AVAILABLE);
+  startOn(host, [script('kexec', { handOff: true, destructive: false }), script('after')]);
+  expect(host.record.host?.status).toMatchObject({
+    state: HostState.MANAGEABLE,
+    dirty: true,
+    useEpoch: 2n,
+  });
 });
 
 test('what a template may write voids earlier certificates, and is erased before removal', () => {
