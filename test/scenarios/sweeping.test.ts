@@ -155,6 +155,21 @@ function isWorkflowStep({ kind }: agent.Operation): boolean {
   return kind.case === 'runStep';
 }
 
+test('what is written late for a host that is gone goes with the next passes', async () => {
+  const office = await Office.open();
+  await office.template('clear', bmcTemplate('clear'));
+  await office.create('h1', 'clear');
+  await office.report('h1', done);
+  await removeHost(office);
+  expect(isKept(office.site, 'runs.u1.1')).toBe(false);
+  // The turn of another replica that was overtaken by the removal.
+  await office.site.put('stepOutputs.u1.1.0.1', new Uint8Array(8));
+  await office.site.put('runs.u1.1', new Uint8Array());
+  await office.pass(25 * minuteMs);
+  expect(isKept(office.site, 'stepOutputs.u1.1.0.1')).toBe(false);
+  expect(isKept(office.site, 'runs.u1.1')).toBe(false);
+});
+
 test('tinkerbell-L23: a host made again under its name inherits no workflow', async () => {
   const office = await Office.open();
   await office.template('clear', bmcTemplate('clear'));

@@ -35,11 +35,16 @@ export interface SweeperDependencies
 /** Records below these belong to one host, by its uid. */
 const collectionsOfHosts = ['runs', 'stepOutputs'] as const;
 
+/** Passes that look after a host that went: one may fall into the turn that was cut off. */
+const passesForGone = 2;
+
 export class Sweeper {
   readonly #deps: SweeperDependencies;
   readonly #timing: SweepTiming;
   /** The uids of the hosts that were there last, by host id. */
   readonly #uids = new Map<string, string>();
+  /** Uids of hosts that went while this was running, and how many passes have seen to them. */
+  readonly #gone = new Map<string, number>();
   readonly #stopping = new AbortController();
   #next: Cancel | undefined;
 
@@ -63,9 +68,10 @@ export class Sweeper {
     this.#next?.();
   }
 
-  /** One pass over every host. */
+  /** One pass over every host, and over what was written late for those that went. */
   async sweep(): Promise<void> {
     const { store } = this.#deps;
+    await this.#sweepLate();
     const workflows = (await answered(store.list('workflows'))).entries;
     const hosts = (await answered(store.list('hosts'))).entries;
     const there = new Map(hosts.map(({ key, value }) => [hostIdOf(key), hostRecord(value)]));
@@ -141,9 +147,19 @@ export class Sweeper {
     if (uid === undefined) this.#uids.delete(hostId);
     else this.#uids.set(hostId, uid);
     if (before === undefined || before === uid) return;
+    this.#gone.set(before, 0);
     this.#removeAllOf(before).catch((error: unknown) =>
       this.#deps.log.warn({ host: hostId, error: String(error) }, 'its runs are swept later'),
     );
+  }
+
+  /** Another replica's turn may have written what belongs to a host after that was removed here. */
+  async #sweepLate(): Promise<void> {
+    for (const [uid, passes] of [...this.#gone]) {
+      await this.#removeAllOf(uid);
+      if (passes + 1 < passesForGone) this.#gone.set(uid, passes + 1);
+      else this.#gone.delete(uid);
+    }
   }
 
   async #removeAllOf(uid: string): Promise<void> {
