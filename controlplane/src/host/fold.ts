@@ -11,6 +11,7 @@ import {
   HoldScope,
   RerunClass,
   type Run,
+  type RunFailure,
   type RunStep,
 } from '@rackwright/api';
 import { backoffDelayMs, resultFromWire } from '@rackwright/results';
@@ -23,9 +24,11 @@ import { ownerOf } from './identity.ts';
 import { foldFacts } from './observe.ts';
 import { closeOpen } from './open-operations.ts';
 import { operationParts, resend, wentTo } from './operation.ts';
+import { late, noteSettled, tooLateToAct, verdictBefore } from './settled.ts';
 import { cut, stepFailure } from './step-failure.ts';
 import { takeOutput } from './step-output.ts';
 import { calledStep } from './step-parts.ts';
+import { timedOut } from './step-policy.ts';
 import { stepDefinition } from './steps.ts';
 import {
   activeRun,
@@ -36,16 +39,13 @@ import {
   now,
   type Turn,
   waitFor,
+  waitsForOthers,
 } from './turn.ts';
 import type { AnswerVerdict } from './types.ts';
 import type { HostWait } from './waiting.ts';
 
 const unknownWork = 'unknownWork: the agent has';
 const { JOURNALLED } = agent.JournalledOperation_State;
-/**
- * Settled operations that a host remembers; the agent tells a report again until it is answered.
- */
-const settledMax = 4;
 /** Longest progress of an interrupted step that is kept, in characters. */
 const progressMax = 16_384;
 
@@ -56,22 +56,12 @@ interface Attempt {
 }
 
 export function foldReport(turn: Turn, report: agent.Report): void {
-  const isOfAttempt = attemptOf(turn, report.operationId) !== undefined;
+  const attempt = attemptOf(turn, report.operationId);
   const verdict = foldResult(turn, report);
   if (verdict === undefined) return;
-  if (isOfAttempt) noteSettled(turn, report);
+  const isHandOff = attempt?.step.handOff === true && report.result.case === 'complete';
+  if (attempt !== undefined) noteSettled(turn, report, verdict, isHandOff);
   turn.effects.push({ kind: 'answer', verdict });
-}
-
-/** So that its report, should it come again, is known as the same one. */
-function noteSettled({ record }: Turn, report: agent.Report): void {
-  record.settledOperations = [...record.settledOperations, settledText(report)].slice(-settledMax);
-  closeOpen({ record }, report.operationId);
-}
-
-/** Another result of the same operation is not the same report. */
-function settledText({ operationId, result }: agent.Report): string {
-  return `${operationId} ${result.case ?? 'unsupported'}`;
 }
 
 function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined {
@@ -94,8 +84,7 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
   if (endsAttempt(report)) causedBy(turn, 'agent', resultText(report, attempt.step));
   switch (result.case) {
     case 'complete':
-      foldComplete(turn, attempt, result.value);
-      return { kind: 'applied' };
+      return foldComplete(turn, attempt, result.value);
     case 'continuing':
       turn.effects.push({ kind: 'progress', continuing: result.value });
       if (result.value.begun) foldBegun(turn, attempt);
@@ -137,11 +126,12 @@ function endsAttempt({ result }: agent.Report): boolean {
 /** R7: a result of another attempt changes nothing, whatever it says. */
 function verdictOfStranger(turn: Turn, report: agent.Report): AnswerVerdict {
   const { operationId } = report;
-  if (turn.record.settledOperations.includes(settledText(report))) return { kind: 'duplicate' };
+  const before = verdictBefore(turn.record, report);
+  if (before !== undefined) return before;
   if (endsAttempt(report) && closeOpen(turn, operationId)) {
-    noteSettled(turn, report);
+    noteSettled(turn, report, late, false);
     causedBy(turn, 'agent', `late ${report.result.case} of ${operationId}, which changes nothing`);
-    return { kind: 'stale', reason: 'its attempt was over before' };
+    return late;
   }
   // A Cancel is answered when what it stopped is over: mostly after that has been settled.
   const parts = operationParts(turn.host.uid, operationId.replace(/\/cancel$/, ''));
@@ -174,17 +164,29 @@ function foldUnsupported(
   return { kind: 'refused', reason: 'unsupported' };
 }
 
-function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete): void {
+function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete): AnswerVerdict {
   if (asksBmc(turn)) bmcWorked(turn);
   else clearInBand(turn);
   const definition = stepDefinition(step);
-  if (definition.kind !== 'operation') return;
+  if (definition.kind !== 'operation') return { kind: 'applied' };
   keepOutput(turn, { run, step }, result.output);
-  const failure = definition.complete(turn, run, step, result);
+  const failure = whyNotToAct(turn, run, step) ?? definition.complete(turn, run, step, result);
   if (failure === undefined) completeStep(turn, run, step);
   else if ('checkOf' in checkAgain(turn)) retryStep(turn, run, step, {}, {});
   else if (failure.type === 'interrupted') interruptStep(turn, run, step, failure.message);
   else failStep(turn, run, step, failure);
+  return failure !== undefined && step.handOff ? tooLateToAct : { kind: 'applied' };
+}
+
+/** A hand-off has done nothing yet when its end is reported: what is too late never begins (R5). */
+function whyNotToAct(turn: Turn, run: Run, step: RunStep): RunFailure | undefined {
+  if (!step.handOff) return undefined;
+  if (run.abort !== undefined) {
+    return stepFailure('cancelled', `${calledStep(step)}: the run was aborted before it acted`);
+  }
+  const runIsOver = !waitsForOthers(run) && hasPassed(turn, run.deadline);
+  if (!runIsOver && !hasPassed(turn, step.deadline)) return undefined;
+  return stepFailure(timedOut, `${calledStep(step)}: its time was over before it acted`);
 }
 
 function keepOutput(

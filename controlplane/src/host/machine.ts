@@ -33,6 +33,7 @@ import { holdOf, refusalOf } from './refusal.ts';
 import { foldRequest } from './request.ts';
 import { guardRestored } from './restored.ts';
 import { endStay } from './resume-failed.ts';
+import { withdrawHandOffs } from './settled.ts';
 import { activeRun, beginTurn, causedBy, leaveAvailable, runName, type Turn } from './turn.ts';
 import type {
   HostContext,
@@ -60,6 +61,7 @@ export function step(
   foldForce(turn);
   foldDeadlines(turn);
   proceed(turn);
+  withdrawHandOffs(turn, event.kind === 'report' ? event.report.operationId : undefined);
   raiseFaults(turn);
   leavePlaces(turn);
   if (turn.removed) return { kind: 'removed', record: turn.record, effects: turn.effects };

@@ -203,7 +203,8 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
 
   /**
    * The operations that were settled last with the kinds of their results, newest last, at most 4:
-   * the same report that comes again is a duplicate (rule R7).
+   * the same report that comes again is answered as the first time (rule R7). Behind that may stand
+   * "late", "stale" or "refused" for what was not applied, or "handOff" for what acts once it was.
    *
    * @generated from field: repeated string settled_operations = 41;
    */
