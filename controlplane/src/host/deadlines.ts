@@ -48,7 +48,10 @@ function endAttempt(turn: Turn, run: Run, step: RunStep, failure: RunFailure): v
     endRun(turn, run, RunOutcome.TIMED_OUT, failure);
     return;
   }
-  const isOpen = turn.record.operation?.sentTo !== undefined;
+  const { call, operation } = turn.record;
+  // A call that is under way, or of which nobody could tell, may have arrived as an order may.
+  const wasCalled = call?.callTime !== undefined || (call?.transientCount ?? 0) > 0;
+  const isOpen = operation?.sentTo !== undefined || wasCalled;
   giveUpOperation(turn);
   failStep(turn, run, step, failure, !isOpen);
 }

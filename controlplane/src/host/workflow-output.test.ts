@@ -153,6 +153,27 @@ test('a call ends with its time although no agent is there; a late answer change
   expect(equals(store.HostRecordSchema, host.record, before)).toBe(true);
 });
 
+test.each([
+  ['is under way', () => {}],
+  [
+    'could not tell',
+    (host: Bench) => answer(host, { kind: 'transientError', message: 'no answer' }),
+  ],
+])('a call that %s when its time is over is no other call when it must not run twice', (_, go) => {
+  const times = { timeoutMs: 30_000, retries: 1 };
+  const safe = calling({ ...times, rerunClass: RerunClass.SAFE });
+  go(safe);
+  passTime(safe, 30_000);
+  const pauseMs = (nextWakeMs(safe.record, safe.nowMs) ?? 0) - safe.nowMs;
+  expect(callsIn(passTime(safe, pauseMs))).toEqual(['u1/2/0/2']);
+  const once = calling({ ...times, rerunClass: RerunClass.NEVER_TWICE });
+  go(once);
+  passTime(once, 30_000);
+  expect(once.record.call).toBeUndefined();
+  expect(runOf(once)).toMatchObject({ outcome: RunOutcome.TIMED_OUT });
+  expect(callsIn(passTime(once, pauseMs))).toEqual([]);
+});
+
 test('while a restored store is not accepted nothing is called', () => {
   const host = calling();
   answer(host, { kind: 'transientError', message: 'connection reset' });
@@ -185,9 +206,7 @@ test('a report after timedOut is told in the timeline once, and changes nothing 
     true,
   );
   const told = host.record;
-  expect(host.report(wrote('done after all'), id)).toEqual([
-    { kind: 'answer', verdict: { kind: 'duplicate' } },
-  ]);
+  expect(host.report(wrote('done after all'), id), 'as the first time').toEqual(effects);
   expect(equals(store.HostRecordSchema, host.record, told)).toBe(true);
 });
 
