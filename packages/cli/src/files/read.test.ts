@@ -87,6 +87,32 @@ test('reads an object of every kind, and writes what it reads the same again', (
   expect(yamlText(written)).toContain('source: |\n  description: Set the clock\n');
 });
 
+test.each(['0012345', '1e5', '0x1F', 'true', '1_0.50', '9007199254740993'])(
+  'advises to write the serial %s as it stands, not as the number that YAML takes it for',
+  (serial) => {
+    const text = `kind: ExpectedHost\nname: h9\nmatch: { serial: ${serial} }\n`;
+    const read = readObjects(text);
+    if (read.kind === 'ok') {
+      expect(read.objects[0]?.value).toMatchObject({ match: { serial } });
+      return;
+    }
+    expect(read.problems).toMatchObject([
+      { line: 3, message: `match.serial must be text: write "${serial}"` },
+    ]);
+  },
+);
+
+test('a key is the text that stands there', () => {
+  const [host] = objects('kind: Host\nname: h1\nlabels: { 007: bond }\nspec: { rack: r1 }\n');
+  expect(host?.value).toMatchObject({ labels: { '007': 'bond' } });
+});
+
+test.each(['%YAML 1.1', '%TAG !e! tag:example.org,2000:'])('refuses the directive %s', (line) => {
+  const read = readObjects(`${line}\n---\nkind: Rack\nname: r1\n`);
+  const message = `${line} is not taken; write plain YAML 1.2`;
+  expect(read).toMatchObject({ kind: 'bad', problems: [{ line: 1, column: 1, message }] });
+});
+
 test('refuses what it does not know with its place and the nearest name, all at once', () => {
   const text = `kind: Host
 name: h1

@@ -11,13 +11,15 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { nearestName } from '@rackwright/platform';
 import {
+  Composer,
   isAlias,
   isMap,
   isScalar,
   isSeq,
   LineCounter,
   type Node,
-  parseAllDocuments,
+  Parser,
+  type Scalar,
   type YAMLMap,
 } from 'yaml';
 import { fullName, type Kind, kindNamed, kindNames, nameShape } from './kinds.ts';
@@ -88,11 +90,13 @@ class Reader {
       this.problems.push({ line: 1, column: 1, message: `is larger than ${fileBytesMax} bytes` });
       return [];
     }
-    const documents = parseAllDocuments(this.#text, {
-      lineCounter: this.#lines,
-      prettyErrors: false,
-      uniqueKeys: true,
-    });
+    const tokens = [...new Parser(this.#lines.addNewLine).parse(this.#text)];
+    for (const token of tokens) {
+      // Another version of YAML reads plain words and numbers as something else.
+      if (token.type !== 'directive') continue;
+      this.#tell(token.offset, `${token.source} is not taken; write plain YAML 1.2`);
+    }
+    const documents = new Composer({ prettyErrors: false, uniqueKeys: true }).compose(tokens);
     const nodes: Node[] = [];
     for (const document of documents) {
       for (const { pos, message } of document.errors) this.#tell(pos[0], message);
@@ -262,7 +266,7 @@ class Reader {
     if (wanted === 'a whole number' && Number.isSafeInteger(value) && Number(value) >= 0) {
       return Number(value);
     }
-    const quoted = wanted === 'text' && isScalar(node) ? `: write "${String(value)}"` : '';
+    const quoted = wanted === 'text' && isScalar(node) ? `: write "${writtenAs(node)}"` : '';
     return this.#wrong(node, `${path} must be ${wanted}${quoted}`);
   }
 
@@ -280,7 +284,7 @@ class Reader {
   *#entries(map: YAMLMap): Generator<readonly [string, Node, Node | null]> {
     for (const { key, value } of map.items) {
       if (isScalar(key) && (typeof key.value === 'string' || typeof key.value === 'number')) {
-        yield [String(key.value), key, (value as Node | null) ?? null];
+        yield [writtenAs(key), key, (value as Node | null) ?? null];
       } else {
         this.#wrong(key as Node, 'is no name of a field');
       }
@@ -318,6 +322,11 @@ class Reader {
     const { line, col } = this.#lines.linePos(node.range?.[0] ?? 0);
     return { line, column: col };
   }
+}
+
+/** A text as it is; of all else what the file says, "0012" and not the number that it stands for. */
+function writtenAs({ value, source }: Scalar): string {
+  return typeof value === 'string' ? value : (source ?? String(value));
 }
 
 function nearest(given: string, known: readonly string[]): string {
