@@ -129,6 +129,22 @@ test('of the runs that ended the last ten are kept, and what they wrote with the
   expect(numbers.filter((number) => isKept(office.site, `runs.u1.${number}`))).toEqual([]);
 });
 
+test('a deletion that is asked again leaves what was made since', async () => {
+  const office = await Office.open();
+  await office.template('clear', bmcTemplate('clear'));
+  const first = await office.create('h1', 'clear', { disabled: true }, 'd1');
+  // Another request of the same id is no deletion.
+  await office.clients.workflows.deleteWorkflow({ name: workflow });
+  await office.create('h1', 'clear', { disabled: true });
+  const gone = await office.clients.workflows.deleteWorkflow({ name: workflow, requestId: 'd1' });
+  expect(gone.uid).not.toBe(first.uid);
+  const anew = await office.create('h1', 'clear', { disabled: true });
+  const again = await office.clients.workflows.deleteWorkflow({ name: workflow, requestId: 'd1' });
+  expect(again.uid).toBe(gone.uid);
+  const { uid } = await office.clients.workflows.getWorkflow({ name: workflow });
+  expect(uid).toBe(anew.uid);
+});
+
 test('tinkerbell-L21: what is pending goes with its host, raced and cut short', async () => {
   let broken = 3;
   const office = await Office.open(1, ({ kind, key }) => {

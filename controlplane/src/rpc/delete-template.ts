@@ -13,8 +13,8 @@ import { requireName } from './names.ts';
 import { adminActor } from './ports.ts';
 import { checkEtag, etagMismatch } from './position.ts';
 import {
+  deletedBefore,
   existingOr,
-  madeAndGone,
   present,
   refuseBuiltIn,
   remember,
@@ -37,12 +37,10 @@ export async function deleteTemplate(
   checkRequestId(requestId, violations);
   violations.throwIfAny();
   const id = requestId === '' ? '' : `delete:${requestId}`;
+  const before = await deletedBefore(deps, templateId, id);
+  if (before !== undefined) return present(deps, before.record, before.revision);
   const kept = await existingOr(deps, templateId);
-  if (kept === undefined) {
-    const gone = await madeAndGone(deps, templateId, id);
-    if (gone === undefined) throw notFound(name);
-    return present(deps, gone.record, gone.revision);
-  }
+  if (kept === undefined) throw notFound(name);
   const { record } = kept;
   // What was begun under this id is finished whatever the etag says: it was written then.
   const begun = id !== '' && record.requestIds.includes(id);

@@ -63,6 +63,22 @@ export async function madeAndGone(
   return record.requestIds.includes(id) ? { record, revision: last.revision } : undefined;
 }
 
+/** What the same deletion took away before, also when a template of its name was made since. */
+export async function deletedBefore(
+  { store }: TemplatesDependencies,
+  templateId: string,
+  id: string,
+): Promise<KeptTemplate | undefined> {
+  if (id === '') return undefined;
+  const changes = await answered(store.history(templateKey(templateId)));
+  for (const [index, last] of changes.entries()) {
+    if (last.kind !== 'put' || changes[index + 1]?.kind !== 'delete') continue;
+    const record = fromBinary(wire.TemplateRecordSchema, last.value);
+    if (record.requestIds.includes(id)) return { record, revision: last.revision };
+  }
+  return undefined;
+}
+
 /** Keeps the id of a request that has been applied. */
 export function remember(record: wire.TemplateRecord, id: string): void {
   if (id !== '') record.requestIds = [...record.requestIds, id].slice(-requestIdsMax);

@@ -178,6 +178,9 @@ describe('a template', () => {
     expect((await failureOf(templates.getTemplate({ name }))).kind).toBe('notFound');
     const other = templates.deleteTemplate({ name, requestId: 'five' });
     expect((await failureOf(other)).kind).toBe('notFound');
+    const anew = await templates.createTemplate({ templateId: 'a', template: { source } });
+    expect(await templates.deleteTemplate({ name, requestId: 'four' })).toEqual(gone);
+    expect(await templates.getTemplate({ name })).toEqual(anew);
   });
 
   test('with workflows is not deleted, which names them, unless runs are kept', async () => {

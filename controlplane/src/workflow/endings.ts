@@ -67,9 +67,11 @@ function cancelled(
 export async function deleteWorkflow(
   deps: RequestDependencies,
   id: WorkflowId,
-  requestId: string,
+  givenId: string,
   check: (kept: Looked) => void,
 ): Promise<Looked> {
+  // Under a name of its own: the id of what was asked otherwise is no deletion.
+  const requestId = givenId === '' ? '' : `delete:${givenId}`;
   for (let round = 0; round < roundsMax; round++) {
     const before = await deletedBefore(deps, id, requestId);
     if (before !== undefined) return before;
@@ -102,6 +104,10 @@ function refuseWhileOpen(record: wire.WorkflowRecord, id: WorkflowId): void {
   throw failedPrecondition('WORKFLOW_BUSY', message, { resource: workflowName(id) });
 }
 
+/**
+ * What the same request deleted before, also when the workflow was made anew since: the request is
+ * in the last revision of what it took away.
+ */
 async function deletedBefore(
   { store }: RequestDependencies,
   id: WorkflowId,
@@ -109,8 +115,10 @@ async function deletedBefore(
 ): Promise<Looked | undefined> {
   if (requestId === '') return undefined;
   const changes = await answered(store.history(workflowKey(id)));
-  const [last, gone] = changes.slice(-2);
-  if (gone?.kind !== 'delete' || last?.kind !== 'put') return undefined;
-  const record = fromBinary(schema, last.value);
-  return isRepeated(record, requestId) ? { record, revision: last.revision } : undefined;
+  for (const [index, last] of changes.entries()) {
+    if (last.kind !== 'put' || changes[index + 1]?.kind !== 'delete') continue;
+    const record = fromBinary(schema, last.value);
+    if (isRepeated(record, requestId)) return { record, revision: last.revision };
+  }
+  return undefined;
 }
