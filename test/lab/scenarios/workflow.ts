@@ -25,6 +25,8 @@ const ADD_EVENT = [
   ...['raw', '0x0a', '0x44', '0x00', '0x00', '0x02', '0x00', '0x00', '0x00', '0x00'],
   ...['0x20', '0x00', '0x04', '0x01', '0x30', '0x01', '0x09', '0xff', '0xff'],
 ];
+/** What the ramdisk writes on the screen when a script reboots it. */
+const REBOOTS = /\[rackwright [\d.]+\] reboot\b/;
 /** A process that has been ended may have written its last line just before. */
 const QUIET_AFTER_MS = 3_000;
 const QUIET_MS = 5_000;
@@ -77,7 +79,8 @@ async function fiveSteps(scene: Scene, number: number, command: readonly string[
   await ipmitool(scene.lab.network, bmc.address(), ADD_EVENT);
   const logBefore = await eventLog(scene);
   findings.check('the event log of the BMC has an entry', logBefore.length > 0);
-  const before = { resets: resets.count(), boots: bmc.machine.boots() };
+  const orders = (): number => bmc.machine.console().split(REBOOTS).length - 1;
+  const before = { resets: resets.count(), boots: bmc.machine.boots(), orders: orders() };
   await stack.cli(command);
   const { status } = await untilRunEnds(scene, 'five', number);
   const { run } = status;
@@ -95,7 +98,10 @@ async function fiveSteps(scene: Scene, number: number, command: readonly string[
   const cleared = logAfter.length === 0 || (logAfter.length === 1 && /clear/i.test(`${logAfter}`));
   findings.check('the event log of the BMC is cleared', cleared, logAfter.join(' / '));
   const reset = resets.count() - before.resets;
-  findings.check('the machine was reset from within, once', reset === 1, `${reset}`);
+  // A kernel that resets by more than one way at once is seen to do so more than once.
+  findings.check('the machine was reset from within', reset >= 1, `${reset}`);
+  const ordered = orders() - before.orders;
+  findings.check('its script was carried out once', ordered === 1, `${ordered}`);
   const powered = bmc.machine.boots() - before.boots;
   findings.check('its BMC booted the runner before and after', powered === 2, `${powered}`);
   const [first, last] = [bootOf(run?.steps, 'look'), bootOf(run?.steps, 'verify')];
