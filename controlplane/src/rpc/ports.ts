@@ -57,7 +57,7 @@ export interface RpcDependencies {
   readonly log: Log;
   readonly hosts: HostsPort;
   readonly discovery: DiscoveryPort;
-  readonly workflows: Pick<Workflows, 'look'>;
+  readonly workflows: Pick<Workflows, 'look' | 'inTurn'>;
   readonly batches: Pick<Batches, 'look'>;
   readonly identity: Pick<
     Identity,

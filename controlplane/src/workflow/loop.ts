@@ -8,6 +8,7 @@
  * 2. The pending run is in the store before the host is asked (R3), and what the host is asked
  *    names workflow and run: a repeat, after a crash or from another replica, starts nothing twice.
  * 3. Nothing is kept here that the store cannot rebuild.
+ * 4. What a host carries of a workflow that is gone is ended.
  */
 import { equals, fromBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
@@ -102,6 +103,11 @@ export class Workflows {
     return this.#turns.take(workflowKey(id), () => this.#look(id));
   }
 
+  /** Does `work` while nobody here looks at the workflow; other replicas may. */
+  inTurn<T>(id: WorkflowId, work: () => Promise<T>): Promise<T> {
+    return this.#turns.take(workflowKey(id), work);
+  }
+
   /** Looks at the workflow again soon. */
   wake(id: WorkflowId): void {
     const key = workflowKey(id);
@@ -122,6 +128,7 @@ export class Workflows {
       const kept = await readRecord(this.#deps.store, wire.WorkflowRecordSchema, key);
       if (kept === undefined) {
         this.#seen.delete(key);
+        await this.#endOrphan(id);
         return undefined;
       }
       const around = await gatherSurroundings(this.#deps, kept.record, id);
@@ -133,6 +140,24 @@ export class Workflows {
       refused ||= action.kind === 'start';
     }
     throw new Error(`${workflowName(id)}: not settled after ${passesMax} decisions in a row`);
+  }
+
+  /**
+   * Ends what the host carries of a workflow that is gone: another replica may have asked the host
+   * while it went. The host is read first: what it carries by then had its workflow in the store
+   * before, so that one which is missing afterwards has gone since.
+   */
+  async #endOrphan(id: WorkflowId): Promise<void> {
+    const { store, hosts } = this.#deps;
+    const host = await readRecord(store, wire.HostRecordSchema, storeKey('hosts', id.hostId));
+    const present = presentRun(host?.record);
+    if (host === undefined || present === undefined || present.abort !== undefined) return;
+    if (present.phase === RunPhase.ENDED) return;
+    if (parseWorkflowRunName(present.workflowRun)?.templateId !== id.templateId) return;
+    if ((await readRecord(store, wire.WorkflowRecordSchema, workflowKey(id))) !== undefined) return;
+    const abort = { kind: 'abort', reason: `${workflowName(id)} is gone` } as const;
+    await hosts.request(id.hostId, abort, { actor: 'system' }, host.revision);
+    this.#log(id, 'a run whose workflow is gone is ended');
   }
 
   #settled(id: WorkflowId, kept: Looked): Looked {
@@ -248,12 +273,14 @@ export class Workflows {
     else for (const listener of this.#listeners) listener(record);
   }
 
-  /** What is under way on the host, and all of it when the host is gone. */
+  /** What is under way on the host, known or not, and all of it when the host is gone. */
   #hostChanged(hostKey: string, value: Uint8Array | undefined): void {
     const prefix = `${storeKey('workflows', hostKey.slice('hosts.'.length))}.`;
     const there = [...this.#seen].filter(([key]) => key.startsWith(prefix));
-    if (there.length === 0) return;
     const carried = value === undefined ? undefined : carriedBy(value);
+    if (carried !== undefined && !this.#seen.has(`${prefix}${carried}`)) {
+      this.wake({ hostId: hostKey.slice('hosts.'.length), templateId: carried });
+    }
     for (const [key, open] of there) {
       const id = workflowOfKey(key);
       if (id === undefined) continue;

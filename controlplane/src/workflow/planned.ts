@@ -67,7 +67,8 @@ export async function startPlanned(
     const next = acceptRun(base, id, order, deps.clock.nowMs());
     const schema = wire.WorkflowRecordSchema;
     const written = await writeRecord(deps, schema, workflowKey(id), next, standsAt);
-    if (written.kind === 'ok') return startedOrTakenBack(deps, id, next, kept === undefined);
+    if (written.kind !== 'ok') continue;
+    return startedOrTakenBack(deps, id, next, by.requestId, kept === undefined);
   }
   throw tooBusy(id);
 }

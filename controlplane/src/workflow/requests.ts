@@ -22,7 +22,7 @@ import { type StateStore, storeKey } from '@rackwright/store';
 import type { Requester } from '../host/index.ts';
 import { isExpired, readPlan } from '../plan/index.ts';
 import { answered, deleteRecord, writeRecord } from '../records/index.ts';
-import { presentRun } from './decide.ts';
+import { carrierOf, presentRun } from './decide.ts';
 import { refusalOfStart } from './holder.ts';
 import type { Looked } from './loop.ts';
 import { parseWorkflowRunName, type WorkflowId, workflowKey, workflowName } from './names.ts';
@@ -63,7 +63,7 @@ export async function createWorkflow(
   if (validateOnly) return { record, revision: 0 };
   const written = await writeRecord(deps, schema, workflowKey(id), record, standsAt);
   if (written.kind === 'conflict') return sameWorkflow(await existingWorkflow(deps, id), id, by);
-  return startedOrTakenBack(deps, id, record, true);
+  return startedOrTakenBack(deps, id, record, by.requestId, true);
 }
 
 /** The workflow with its next run; a plan is compared by the host, in the turn that starts it. */
@@ -80,7 +80,7 @@ export async function runWorkflow(
     await refuseUnknownPlan(deps, host, planHash);
     const next = acceptRun(record, id, orderOf(record, by, planHash), deps.clock.nowMs());
     const written = await writeRecord(deps, schema, workflowKey(id), next, revision);
-    if (written.kind === 'ok') return startedOrTakenBack(deps, id, next, false);
+    if (written.kind === 'ok') return startedOrTakenBack(deps, id, next, by.requestId, false);
   }
   throw tooBusy(id);
 }
@@ -133,6 +133,8 @@ async function numbersUsed(
   const runs = [
     ...(await finishedRuns(store, host.host?.uid ?? '')),
     ...(present ? [present] : []),
+    // What has just been displaced outlives the deletion of its workflow there.
+    ...host.finishedRuns,
   ];
   const numbers = runs
     .map(({ workflowRun }) => parseWorkflowRunName(workflowRun))
@@ -202,25 +204,51 @@ export async function startedOrTakenBack(
   deps: RequestDependencies,
   id: WorkflowId,
   accepted: wire.WorkflowRecord,
+  requestId: string | undefined,
   isNew: boolean,
 ): Promise<Looked> {
   const number = latestRun(accepted)?.number;
-  const requestId = accepted.requestIds.at(-1);
   for (let round = 0; round < roundsMax; round++) {
-    const { record, revision } = await lookedAt(deps, id);
-    const run = latestRun(record);
-    const refused = run?.waiting?.reason === 'host' || run?.waiting?.reason === 'run';
-    if (run === undefined || run.number !== number || !refused) return { record, revision };
-    if (run.state !== WorkflowRunState.PENDING) return { record, revision };
-    const key = workflowKey(id);
-    const next = dropRuns(record, new Set([run.number]));
-    next.requestIds = next.requestIds.filter((each) => each !== requestId);
-    const written = isNew
-      ? await deleteRecord(deps, key, revision)
-      : await writeRecord(deps, schema, key, next, revision);
-    if (written.kind === 'conflict') continue;
-    const message = run.waiting?.message ?? '';
+    const looked = await lookedAt(deps, id);
+    if (refusedRun(looked.record, number) === undefined) return looked;
+    // Another look may be asking the host right now: what it answers counts.
+    const message = await deps.workflows.inTurn(id, () =>
+      takeBack(deps, id, { number, requestId, isNew }),
+    );
+    if (message === undefined) continue;
     throw failedPrecondition('HOST_REFUSED', message, { resource: `hosts/${id.hostId}` });
   }
   throw tooBusy(id);
+}
+
+interface TakenBack {
+  readonly number: bigint | undefined;
+  readonly requestId: string | undefined;
+  readonly isNew: boolean;
+}
+
+/** Why the run was refused that is there no more; undefined: it has moved on, and stays. */
+async function takeBack(
+  deps: RequestDependencies,
+  id: WorkflowId,
+  { number, requestId, isNew }: TakenBack,
+): Promise<string | undefined> {
+  const { record, revision, host } = await existingWorkflow(deps, id);
+  const run = refusedRun(record, number);
+  if (run === undefined || carrierOf(run.name, host, []) !== undefined) return undefined;
+  const key = workflowKey(id);
+  const next = dropRuns(record, new Set([run.number]));
+  next.requestIds = next.requestIds.filter((each) => each !== requestId);
+  const written = isNew
+    ? await deleteRecord(deps, key, revision)
+    : await writeRecord(deps, schema, key, next, revision);
+  return written.kind === 'conflict' ? undefined : (run.waiting?.message ?? '');
+}
+
+/** The latest run, when it is this one and the host does not take it now. */
+function refusedRun(record: wire.WorkflowRecord, number: bigint | undefined) {
+  const run = latestRun(record);
+  if (run?.number !== number || run?.state !== WorkflowRunState.PENDING) return undefined;
+  const reason = run.waiting?.reason;
+  return reason === 'host' || reason === 'run' ? run : undefined;
 }
