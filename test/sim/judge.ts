@@ -115,8 +115,10 @@ export class Judge {
     this.#seenRevision = seenRevision;
     this.#brakes.restored(known, this.#parts.view.heap.nowMs);
     if (!known) this.#forgetOrders();
-    // That disks were changed may be lost; it is found out when the loss is accepted.
-    for (const machine of this.#parts.machines.values()) machine.unseen ||= machine.changed;
+    // That disks were changed or written may be lost; it is found out when the loss is accepted.
+    for (const machine of this.#parts.machines.values()) {
+      machine.unseen ||= machine.changed || machine.hasData;
+    }
     // What is under way goes on until the loss is accepted (DESIGN §10).
     this.#goesBack(known ? Number.POSITIVE_INFINITY : lostWorkMs);
   }
