@@ -9,7 +9,13 @@ import type { RunnerLink, RunnerOrder } from './link.ts';
 import { quietLog, testSigner } from './testing.ts';
 
 const boot = 'boot-1';
-const handOff: HandOff = { operationId: 'op', bootOperationId: boot, destructive: true };
+const deadlineMs = 600_000;
+const handOff: HandOff = {
+  operationId: 'op',
+  bootOperationId: boot,
+  destructive: true,
+  deadlineMs,
+};
 
 function setUp() {
   const clock = new VirtualClock();
@@ -168,6 +174,37 @@ test('a destructive one waits for the work lease', async () => {
   rig.session.lease = true;
   rig.clock.step();
   expect(rig.told).toEqual(['order op', 'act op']);
+});
+
+test('one that waits for the work lease beyond its time never acts', async () => {
+  const rig = setUp();
+  await reported(rig);
+  rig.session.state = 'released';
+  rig.session.boot = handOff;
+  rig.session.lease = false;
+  rig.desk.handOffAnswered(handOff, true);
+  while (rig.clock.nowMs() < deadlineMs && rig.clock.step());
+  expect(rig.told).toEqual(['order op', 'received op']);
+  rig.session.lease = true;
+  rig.clock.step();
+  expect(rig.told).toEqual(['order op', 'received op']);
+  expect(rig.desk.handOffUnderWay('uid')).toBeUndefined();
+  expect(rig.session.left).toEqual(['uid']);
+});
+
+test('a runner that comes back after the time of its hand-off is not told to act', async () => {
+  const rig = setUp();
+  const runner = await reported(rig);
+  rig.desk.detach(runner);
+  rig.session.state = 'released';
+  rig.session.boot = handOff;
+  rig.desk.handOffAnswered(handOff, true);
+  rig.clock.after(deadlineMs, () => {});
+  while (rig.clock.nowMs() < deadlineMs && rig.clock.step());
+  const again = rig.link(['op']);
+  rig.desk.attach(again);
+  rig.says(again, { kind: 'complete' });
+  expect(rig.told).toEqual(['order op', 'received op']);
 });
 
 test('the boot takes no other order, though its runner may be there still', async () => {

@@ -1,5 +1,5 @@
 /**
- * Tells runners that a step may take them away (see `session/hand-off.ts` for H1 to H3). The
+ * Tells runners that a step may take them away (see `session/hand-off.ts` for H1 to H4). The
  * journal behind the session decides; what is remembered here is only who has been told.
  */
 import type { Clock, Log } from '@rackwright/platform';
@@ -119,7 +119,8 @@ export class HandOffs {
     const handOff = session.ofBoot(bootOperationId);
     const link = linkOf(bootOperationId);
     if (handOff === undefined || link === undefined) return;
-    const { operationId, destructive } = handOff;
+    const { operationId, destructive, deadlineMs } = handOff;
+    if (clock.nowMs() >= deadlineMs) return this.#neverActs(handOff, link);
     if (destructive && !session.leaseValid()) {
       if (this.#waiting.has(bootOperationId)) return;
       this.#waiting.add(bootOperationId);
@@ -131,6 +132,16 @@ export class HandOffs {
     }
     log.info({ operation: operationId, host: link.hostUid }, 'the runner hands its host off');
     link.send({ case: 'reportReceived', value: { operationId, handOff: true } });
+    session.leaving(link.hostUid, link.runnerSession);
+  }
+
+  /** H4. Its boot is over all the same: the journal says so, and nothing else may begin in it. */
+  #neverActs({ operationId, bootOperationId }: HandOff, link: RunnerLink): void {
+    const { log, session } = this.#parts;
+    const fields = { operation: operationId, host: link.hostUid };
+    log.warn(fields, 'the time of a hand-off was over before it could begin: it never acts');
+    link.send({ case: 'reportReceived', value: { operationId } });
+    this.#isOver(bootOperationId);
     session.leaving(link.hostUid, link.runnerSession);
   }
 }

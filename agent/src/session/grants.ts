@@ -135,9 +135,10 @@ function ownership(owner: Uint8Array, presented: Uint8Array): BindOutcome {
 
 function handedOffOf({ opened, handedOff }: JournalledGrant): Pick<BootGrant, 'handedOff'> {
   if (handedOff === undefined) return {};
-  const { handOffOperationId, destructive } = handedOff;
+  const { handOffOperationId: operationId, destructive, deadline } = handedOff;
+  const deadlineMs = deadline === undefined ? Number.POSITIVE_INFINITY : timestampMs(deadline);
   const { operationId: bootOperationId } = opened;
-  return { handedOff: { operationId: handOffOperationId, bootOperationId, destructive } };
+  return { handedOff: { operationId, bootOperationId, destructive, deadlineMs } };
 }
 
 function grantOf({ opened, publicKey, handedOff }: JournalledGrant): BootGrant {

@@ -1,4 +1,5 @@
 /** A step that takes its runner away, up to where the runner would be told. */
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { World } from './testing/world.ts';
@@ -30,17 +31,21 @@ const grant = () => world.session?.grants.byOperation(boot);
 
 test('acts once the control plane has applied its end, and its boot starts no runner', async () => {
   expect(world.session?.bootMemory().grants).toHaveLength(1);
-  await world.issue(handOff());
+  const ordered = handOff();
+  await world.issue(ordered);
   expect(world.handOffs).toEqual([`${step} acts`]);
   expect(state()).toBe('released');
-  expect(grant()?.handedOff).toEqual({
+  const decided = {
     operationId: step,
     bootOperationId: boot,
     destructive: true,
-  });
+    deadlineMs: ordered.deadline && timestampMs(ordered.deadline),
+  };
+  expect(grant()?.handedOff).toEqual(decided);
   expect(world.session?.bootMemory().grants).toEqual([]);
   await world.restart();
   expect(state()).toBe('released');
+  expect(grant()?.handedOff).toEqual(decided);
   expect(world.session?.bootMemory().grants).toEqual([]);
   expect(world.controlPlane.hellos.at(-1)?.grants).toEqual([]);
 });

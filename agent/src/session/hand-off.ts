@@ -6,7 +6,10 @@
  * H2 That it may act stands in the journal, with the boot that it ends, before the runner is told:
  *    after a restart the runner is told again, and the boot takes no other order.
  * H3 The runner acts once for an operation, however often it is told.
+ * H4 What has not begun by the deadline of its operation never does: a runner that comes back late,
+ *    or a lease that comes late, begins nothing of a run that nobody follows any more (R5).
  */
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { agent } from '@rackwright/api';
 
 /** A hand-off whose end has been reported. */
@@ -16,6 +19,8 @@ export interface HandOff {
   readonly bootOperationId: string;
   /** It acts only under the work lease. */
   readonly destructive: boolean;
+  /** Wall time of this machine from which on it never begins; infinite: it has none. */
+  readonly deadlineMs: number;
 }
 
 /**
@@ -26,12 +31,17 @@ export type HandOffState = 'none' | 'pending' | 'released';
 
 /** The hand-off that an operation with this report comes to; undefined when it is none. */
 export function handOffOf(
-  { id, kind }: agent.Operation,
+  { id, kind, deadline }: agent.Operation,
   report: agent.Report | undefined,
 ): HandOff | undefined {
   if (kind.case !== 'runStep' || kind.value.handOff !== true) return undefined;
   if (report?.result.case !== 'complete') return undefined;
   const { bootOperationId, destructive } = kind.value;
   // Unset counts as destructive (R8).
-  return { operationId: id, bootOperationId, destructive: destructive !== false };
+  return {
+    operationId: id,
+    bootOperationId,
+    destructive: destructive !== false,
+    deadlineMs: deadline === undefined ? Number.POSITIVE_INFINITY : timestampMs(deadline),
+  };
 }

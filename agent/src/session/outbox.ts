@@ -268,11 +268,12 @@ function isApplied({ verdict }: agent.ReportAnswer): boolean {
   return verdict === APPLIED || verdict === DUPLICATE;
 }
 
-function releasing({ operationId, bootOperationId, destructive }: HandOff): RecordInit {
+function releasing({ operationId, bootOperationId, destructive, deadlineMs }: HandOff): RecordInit {
   const value = {
     operationId: bootOperationId,
     handOffOperationId: operationId,
     destructive,
+    ...(Number.isFinite(deadlineMs) ? { deadline: timestampFromMs(deadlineMs) } : {}),
   };
   return { case: 'grantHandedOff', value };
 }
