@@ -68,6 +68,9 @@ const faultsForMs = [120_000, 150_000, 200_000, 400_000] as const;
 const workflowsForMs = 120_000;
 /** The chance that a process dies at one of its crash points. */
 const crashChance = 0.02;
+/** The same where programs of templates are at work, which is rare. */
+const programCrashChance = 0.15;
+const programPoints: ReadonlySet<string> = new Set(['runner.programStarted', 'runner.handingOff']);
 /** Lease renewals after which an earlier one has surely been taken in. */
 const renewalsUntilSeen = 3;
 /** Copies of the agent's disk are taken this often, for rolling it back. */
@@ -159,7 +162,9 @@ class World {
 
   #makeProcess(name: string, wallNowMs?: () => number): SimProcess {
     const process = new SimProcess(name, this.#heap, wallNowMs ?? wallStartMs, (point) => {
-      const crash = this.#view.chance.happens(crashChance);
+      const crash = this.#view.chance.happens(
+        programPoints.has(point) ? programCrashChance : crashChance,
+      );
       if (crash) {
         this.#view.trace(`${name} crashes at ${point}`);
         this.#view.count(`crash at ${point}`);

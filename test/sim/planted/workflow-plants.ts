@@ -79,14 +79,6 @@ export const workflowPlants: readonly Plant[] = [
     caughtBy: bySimulation,
   },
   {
-    name: 'pendingForEver',
-    breaks: 'W6: a pending run ends by its stored deadline, whoever was restarted meanwhile',
-    file: 'controlplane/src/workflow/decide.ts',
-    find: 'if (hasPassed(run.deadline, around.nowMs)) {',
-    replace: 'if (run.deadline === undefined && hasPassed(run.deadline, around.nowMs)) {',
-    caughtBy: bySimulation,
-  },
-  {
     name: 'oneKeyForAllCalls',
     breaks: 'W7: the key of a webhook names one call',
     file: 'controlplane/src/host/calls.ts',
