@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { deflateRawSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent, RerunClass } from '@rackwright/api';
 import { digestOf, plainBlobs } from '@rackwright/oci';
 import {
   type Page,
@@ -242,7 +242,12 @@ describe('an image is refused', () => {
 
   test('for now, when the agent does not serve it', async () => {
     const page = (): Page => ({ status: 503 });
-    expect(await failing({ page })).toMatch(/^retryAfter: the agent does not serve the image/);
+    const words = 'the agent does not serve the image';
+    const safe = { rerunClass: RerunClass.SAFE };
+    expect(await failing({ page, order: safe })).toContain(`retryAfter: ${words}`);
+    // Nothing has run: that is known, and its template says what follows.
+    const once = { rerunClass: RerunClass.NEVER_TWICE };
+    expect(await failing({ page, order: once })).toContain(`imageUnusable: ${words}`);
     expect(await failing({ page: () => ({ status: 404 }) })).toMatch(/^imageUnusable/);
   });
 });

@@ -112,14 +112,19 @@ async function run(context: StepContext, place: CommandPlace | string): Promise<
     if (context.signal.aborted) {
       return failed('cancelled', 'It was cancelled before its program was started.');
     }
-    return endOf(error);
+    return endOf(error, context.order);
   }
 }
 
-/** What kept an image from being unpacked: nothing of it has run. */
-function endOf(error: unknown): StepEnd {
+/**
+ * What kept an image from being unpacked: nothing of it has run. The order has begun all the same,
+ * so that of one which never runs twice a conflict would read as cut short; that it failed is known.
+ */
+function endOf(error: unknown, { rerunClass }: agent.RunStep): StepEnd {
   if (isOciError(error, 'unreachable')) {
     const message = `the agent does not serve the image: ${error.message}`;
+    const again = rerunClass === RerunClass.SAFE || rerunClass === RerunClass.CHECK_FIRST;
+    if (!again) return failed('imageUnusable', message);
     return {
       result: { kind: 'retryAfter', reason: 'fault', message, delayMs: retryDelayMs },
     };
