@@ -275,3 +275,46 @@ test('a batch goes on where it was after its control plane was killed', async ()
     requestedBy: name,
   });
 });
+
+test('a batch knows its run whatever else was asked of the workflow meanwhile', async () => {
+  const office = await Office.open();
+  await office.template('clear', bmcTemplate('clear'));
+  const spec = { template: 'templates/clear', hosts: { rack: 'racks/r1' } };
+  const request = { workflowBatchId: 'all', workflowBatch: { spec } };
+  await office.clients.workflowBatches.createWorkflowBatch(request);
+  for (let index = 0; index < 40; index++) {
+    await office.clients.workflows.updateWorkflow({
+      workflow: { name: workflow, spec: { variables: {} } },
+      updateMask: { paths: ['spec.variables'] },
+      requestId: `r${index}`,
+    });
+  }
+  await office.pass(minuteMs);
+  const name = 'workflowBatches/all';
+  const running = await office.clients.workflowBatches.getWorkflowBatch({ name });
+  expect(running.status).toMatchObject({ running: 1, failed: 0 });
+  await office.report('h1', done);
+  await office.pass(minuteMs);
+  const ended = await office.clients.workflowBatches.getWorkflowBatch({ name });
+  expect(ended.status).toMatchObject({ running: 0, succeeded: 1, failed: 0 });
+  expect(office.site.record('h1')?.runCount).toBe(1n);
+});
+
+test('a batch made again under its name takes no run of the earlier one for its own', async () => {
+  const office = await Office.open();
+  const step = '{ name: clear, bmc: management.clear_event_log, timeout: 2m }';
+  await office.template('clear', `timeout: 10m\nsteps:\n  - ${step}\n`);
+  const spec = { template: 'templates/clear', hosts: { rack: 'racks/r1' } };
+  const request = { workflowBatchId: 'all', workflowBatch: { spec } };
+  const name = 'workflowBatches/all';
+  await office.clients.workflowBatches.createWorkflowBatch(request);
+  await office.report('h1', done);
+  await office.pass(minuteMs);
+  const first = await office.run('h1', 'clear');
+  await office.clients.workflowBatches.deleteWorkflowBatch({ name });
+  const anew = await office.clients.workflowBatches.createWorkflowBatch(request);
+  await office.pass(1_000);
+  const second = await office.run('h1', 'clear');
+  expect(second).toMatchObject({ number: 2n, batchUid: anew.uid });
+  expect(second?.batchUid).not.toBe(first?.batchUid);
+});

@@ -2,11 +2,17 @@
  * A host's turn in a batch: its workflow gets a pending run that the batch owns, and what becomes
  * of that is read back.
  *
- * Invariant: however often it is asked for, one batch gives one host one run; the workflow
- * remembers the batch as it remembers any request.
+ * Invariant: however often it is asked for, one batch gives one host one run: the run names the
+ * batch, and once it is swept the workflow remembers the batch as it remembers any request.
  */
 import { create } from '@bufbuild/protobuf';
-import { ApiFailure, WorkflowRunState, WorkflowSpecSchema, store as wire } from '@rackwright/api';
+import {
+  ApiFailure,
+  type WorkflowRun,
+  WorkflowRunState,
+  WorkflowSpecSchema,
+  store as wire,
+} from '@rackwright/api';
 import { writeRecord } from '../records/index.ts';
 import { type Turn, workflowIdOf } from './batch-rules.ts';
 import { carrierOf } from './decide.ts';
@@ -33,7 +39,7 @@ export async function takeTurn(
     const found = await readHostWorkflow(deps, id, record.hostUids[index] ?? '');
     if (found === undefined) return { kind: 'refused', message: `${entry.host} is gone` };
     const { host, kept, standsAt } = found;
-    if (kept !== undefined && isRepeated(kept.record, requestIdOf(record))) {
+    if (kept !== undefined && hasHadTurn(kept.record, record)) {
       return turnOf(deps, record, id, host, kept.record);
     }
     if (record.cancelled !== undefined) return { kind: 'cancelled' };
@@ -70,8 +76,7 @@ async function turnOf(
   host: wire.HostRecord,
   workflow: wire.WorkflowRecord,
 ): Promise<Turn> {
-  const name = batch.workflowBatch?.name ?? '';
-  const run = keptRuns(workflow).find(({ requestedBy }) => requestedBy === name);
+  const run = runOf(workflow, batch);
   if (run === undefined) {
     if (batch.cancelled !== undefined) return { kind: 'cancelled' };
     return { kind: 'refused', message: 'its run timed out, and has been swept' };
@@ -89,6 +94,20 @@ async function turnOf(
   const message = shown.waiting?.message ?? '';
   await cancelWorkflow(deps, id, `refused: ${message}`, by, run.number);
   return { kind: 'refused', message };
+}
+
+/** The request is forgotten sooner than its run, and the run may be swept before the request. */
+function hasHadTurn(workflow: wire.WorkflowRecord, batch: wire.WorkflowBatchRecord): boolean {
+  return runOf(workflow, batch) !== undefined || isRepeated(workflow, requestIdOf(batch));
+}
+
+/** By the uid: an earlier batch may have had the name. */
+function runOf(
+  workflow: wire.WorkflowRecord,
+  { workflowBatch }: wire.WorkflowBatchRecord,
+): WorkflowRun | undefined {
+  const uid = workflowBatch?.uid ?? '';
+  return uid === '' ? undefined : keptRuns(workflow).find(({ batchUid }) => batchUid === uid);
 }
 
 function requestIdOf({ workflowBatch }: wire.WorkflowBatchRecord): string {

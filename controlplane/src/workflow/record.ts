@@ -108,6 +108,7 @@ export function acceptRun(
     deadline: timestampFromMs(nowMs + pendingMs),
     variables: { ...order.variables },
     requestedBy: order.requestedBy,
+    batchUid: order.ownerUid,
   });
   draft.hostRun = 0n;
   draft.actor = order.actor;
