@@ -1,15 +1,18 @@
 /** Checks of what people write about workflows. */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import { invalidArgument, type WorkflowSpec } from '@rackwright/api';
+import {
+  isVariableName,
+  variableCharsMax,
+  variableNameForm,
+  variablesMax,
+} from '@rackwright/template';
 import { parseWorkflowName, type WorkflowId } from '../workflow/index.ts';
 import { idProblem } from './names.ts';
 import { quote, type Violations } from './violations.ts';
 
-const variablesMax = 64;
-const variableBytesMax = 4 * 1024;
 /** All variables together: the record keeps those of every run. */
 const variablesBytesMax = 12 * 1024;
-const variableName = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/;
 const minuteMs = 60_000;
 const pendingTimeoutMaxMs = 30 * 24 * 60 * minuteMs;
 
@@ -42,13 +45,11 @@ export function checkVariables(
   }
   let bytes = 0;
   for (const [name, value] of entries) {
-    const size = Buffer.byteLength(value);
-    bytes += Buffer.byteLength(name) + size;
-    if (!variableName.test(name)) {
-      const wanted = 'a letter or "_", then up to 62 of letters, digits and "_"';
-      violations.add(field, `has the name ${quote(name)}; a name has ${wanted}`);
-    } else if (size > variableBytesMax) {
-      const description = `has ${size} bytes; at most ${variableBytesMax} are kept`;
+    bytes += Buffer.byteLength(name) + Buffer.byteLength(value);
+    if (!isVariableName(name)) {
+      violations.add(field, `has the name ${quote(name)}; a name has ${variableNameForm}`);
+    } else if (value.length > variableCharsMax) {
+      const description = `has ${value.length} characters; at most ${variableCharsMax} are kept`;
       violations.add(`${field}[${quote(name)}]`, description);
     }
   }

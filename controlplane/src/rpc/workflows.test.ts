@@ -64,6 +64,25 @@ test('a start on a busy host is refused at once, naming the run and since when',
   );
 });
 
+test('every variable that a template can declare can be given', async () => {
+  const { workflows, templates, plans } = fixture;
+  const longest = `n${'-_9'.repeat(20)}`;
+  const value = 'ü'.repeat(4_096);
+  const declared = source.replace('who:', `${longest}: {}\n  ntp-server: {}\n  who:`);
+  await templates.createTemplate({ templateId: 'hello', template: { source: declared } });
+  const parent = await addHost(1);
+  const variables = { [longest]: value, 'ntp-server': 'time.example.org' };
+  const workflow = { template: 'templates/hello', variables };
+  await plans.planRun({ parent, run: { case: 'workflow', value: workflow } });
+  const made = await workflows.createWorkflow({
+    parent,
+    workflowId: 'hello',
+    workflow: { spec: { variables } },
+  });
+  expect(made.status?.notRunnable).toBe('');
+  expect(made.spec?.variables).toEqual(variables);
+});
+
 test('variables and names that cannot be are told with their fields', async () => {
   const { workflows } = fixture;
   const parent = await addHost(1);

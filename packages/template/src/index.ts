@@ -1,5 +1,6 @@
 /** Templates: read, checked and rendered. Pure. */
 export { conditionHolds } from './condition.ts';
+export { variableCharsMax, variablesMax } from './limits.ts';
 export { parseTemplate } from './parse.ts';
 export { renderTemplate } from './render.ts';
 export { textSource } from './text.ts';
@@ -19,3 +20,4 @@ export type {
   TemplateHost,
   TemplateInterface,
 } from './types.ts';
+export { isVariableName, variableNameForm } from './variables.ts';

@@ -42,6 +42,13 @@ const valueTypes: Readonly<Record<TypeName, ValueType>> = {
 };
 
 const variableName = /^[A-Za-z][A-Za-z0-9_-]{0,62}$/;
+/** What `isVariableName` asks for, in words. */
+export const variableNameForm = '1 to 63 letters, digits, "_" and "-", beginning with a letter';
+
+/** Whether a template can declare a variable of this name, and a workflow give it a value. */
+export function isVariableName(text: string): boolean {
+  return variableName.test(text);
+}
 
 interface Declared {
   readonly name: string;
@@ -74,9 +81,9 @@ export function readVariables(
 function declaration(reading: Reading, entry: Field & { readonly name: string }): Declared {
   const { problems } = reading;
   const { name, at } = entry;
-  if (!variableName.test(name)) {
-    const wanted = '1 to 63 letters, digits, "_" and "-", beginning with a letter';
-    problems.add(at, entry.path, `${quoted(name)} is no name for a variable; it has ${wanted}`);
+  if (!isVariableName(name)) {
+    const message = `${quoted(name)} is no name for a variable; it has ${variableNameForm}`;
+    problems.add(at, entry.path, message);
   }
   const fields = fieldsOf(reading, entry, ['type', 'default', 'description', 'values']);
   const typeField = fields.get('type');
