@@ -179,6 +179,7 @@ async function changeCredential(
   next.credential.version = version;
   next.credential.updateTime = timestampFromMs(deps.clock.nowMs());
   Object.assign(next, deps.identity.secrets.seal(wanted.name, version, password));
+  if (request.validateOnly) return present(deps, next, revision);
   const key = credentialKey(wanted.name);
   const written = await writeRecord(deps, wire.CredentialRecordSchema, key, next, revision);
   if (written.kind === 'conflict') return undefined;
@@ -206,8 +207,9 @@ async function deleteCredential(
   const registries = await registriesWith(deps, name);
   if (registries.length > 0) {
     const text = `${name} is shown to ${registries.join(', ')} by the fleet`;
-    const flag = 'rackwright fleet update --registry-credential';
-    throw failedPrecondition('CREDENTIAL_IN_USE', `${text}. Change that first: \`${flag}\`.`);
+    const flags = registries.map((registry) => ` --no-registry-credential ${registry}`).join('');
+    const first = `Take it back first: \`rackwright fleet update${flags}\`.`;
+    throw failedPrecondition('CREDENTIAL_IN_USE', `${text}. ${first}`);
   }
   const gone = await deleteRecord(deps, credentialKey(name), revision);
   if (gone.kind === 'conflict') throw etagMismatch(name);

@@ -90,6 +90,16 @@ describe('a webhook', () => {
     expect([refusal, refusal === undefined]).toEqual([refusal, isIn]);
   });
 
+  test.each([
+    ['https://other.org/services/T0/secret?key=secret', 'https://other.org/PATH/'],
+    ['https://other.org:8443/?key=secret', 'https://other.org:8443/'],
+  ])('to %s is let in by %s, with none of its secrets said', (url, advised) => {
+    const refusal = refusalOfReach(allowed, [webhook(url)]);
+    expect(refusal).toContain(`\`rackwright fleet update --webhook-url ${advised}\``);
+    expect(refusal).not.toContain('secret');
+    expect(refusal).not.toContain('T0');
+  });
+
   test('whatever is let in stays below a prefix, as a browser reads it', () => {
     const part = fc.constantFrom('rack', '..', '.', '%2e%2e', '%2F', '\\', 'x', '', '?', '#', '@');
     fc.assert(

@@ -81,8 +81,11 @@ function webhookProblem(policy: Policy, text: string): string | undefined {
   if (typeof read === 'string') return `its url ${read}`;
   const allowed = policy?.webhookUrls ?? [];
   if (allowed.some((prefix) => isBelow(read, prefix))) return undefined;
+  // Refusals are recorded, and the path of a webhook often holds its secret: it is not repeated.
   const flag = `rackwright fleet update --webhook-url ${read.origin}/`;
-  return `the fleet allows no webhook at ${read.origin} there; allow it by \`${flag}\``;
+  const refusal = `the fleet allows no webhook at ${read.origin} there; allow it by`;
+  if (read.pathname === '/') return `${refusal} \`${flag}\``;
+  return `${refusal} \`${flag}PATH/\`, PATH/ being as much of its path as may be called`;
 }
 
 /** The same scheme, host and port, and the prefix' parts of the path, each whole. */

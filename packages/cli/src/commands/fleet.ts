@@ -94,8 +94,8 @@ const updateFleet = buildCommand({
     fullDescription:
       'A host’s own priorities go before those of its pool (the label "pool"), and these before ' +
       'the fleet’s. --priority replaces all of the fleet’s, --pool-priority those of all pools. ' +
-      'Commands and webhooks of templates reach only what is let in here; each of these flags ' +
-      'replaces all that was let in by it, and "none" takes it back.',
+      'Commands and webhooks of templates reach only what is let in here: each of these flags ' +
+      'adds to what is there, its --no- form takes one back, and "none" alone takes all back.',
   },
   parameters: {
     flags: {
@@ -127,8 +127,8 @@ const updateFleet = buildCommand({
     if (wipeBudget !== undefined) paths.push('spec.wipe_budget');
     if (priority !== undefined) paths.push('spec.priority_overrides');
     if (poolPriority !== undefined) paths.push('spec.pools');
-    const { templates, paths: policyPaths } = parsePolicy(flags);
-    paths.push(...policyPaths);
+    const policy = parsePolicy(flags);
+    paths.push(...policy.paths);
     if (paths.length === 0) {
       const flags = '--wipe-budget, --priority, --pool-priority, or what templates may reach';
       throw new UsageError(`nothing to change: give ${flags}`);
@@ -137,11 +137,16 @@ const updateFleet = buildCommand({
     const spec = {
       priorityOverrides: parsePriorities('--priority', priority ?? []),
       pools: pools(poolPriority ?? []),
-      templates,
       ...(budget === undefined ? {} : { wipeBudget: budget }),
     };
     const updateMask = { paths };
-    await show(this.world, flags, (fleet) => fleet.updateFleet({ fleet: { spec }, updateMask }));
+    await show(this.world, flags, async (fleet) => {
+      if (policy.paths.length === 0) return fleet.updateFleet({ fleet: { spec }, updateMask });
+      const { etag, spec: now } = await fleet.getFleet({});
+      const templates = policy.over(now?.templates);
+      // With its etag: what somebody else lets in meanwhile is not taken back.
+      return fleet.updateFleet({ fleet: { etag, spec: { ...spec, templates } }, updateMask });
+    });
   },
 });
 

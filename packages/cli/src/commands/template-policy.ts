@@ -1,55 +1,103 @@
-/** Flags for what templates may reach outside; see `rackwright fleet update`. */
+/**
+ * Flags for what templates may reach outside; see `rackwright fleet update`.
+ *
+ * Invariant: what is not named stays. Several teams share these lists; whoever lets something in
+ * for one of them takes nothing from the others.
+ */
+import type { TemplatePolicy } from '@rackwright/api';
 import { UsageError } from '../failure.ts';
 
 const listFlag = (brief: string, placeholder: string) =>
   ({ kind: 'parsed', parse: String, variadic: true, optional: true, brief, placeholder }) as const;
 
+const drop = (what: string, placeholder: string) =>
+  listFlag(`Take ${what} back; repeatable`, placeholder);
+
 export const policyFlags = {
   imageRepository: listFlag(
-    'Repository that commands may come from, REGISTRY/REPOSITORY or REGISTRY/PART/*; repeatable',
+    'Let commands come from REGISTRY/REPOSITORY or REGISTRY/PART/* too; repeatable',
     'repository',
   ),
-  plainHttpRegistry: listFlag(
-    'Registry that is asked without TLS, HOST:PORT; repeatable',
-    'registry',
-  ),
+  noImageRepository: drop('such a repository', 'repository'),
+  plainHttpRegistry: listFlag('Ask HOST:PORT without TLS too; repeatable', 'registry'),
+  noPlainHttpRegistry: drop('such a registry', 'registry'),
   registryCredential: listFlag(
     'REGISTRY=CREDENTIAL that the registry is shown; may be repeated',
     'registry=credential',
   ),
-  webhookUrl: listFlag('What URLs of webhooks must begin with; may be repeated', 'url'),
+  noRegistryCredential: drop('the credential for a registry', 'registry'),
+  webhookUrl: listFlag('Let webhooks call what begins with this too; may be repeated', 'url'),
+  noWebhookUrl: drop('such a beginning', 'url'),
 } as const;
 
-export interface PolicyFlags {
-  readonly imageRepository?: readonly string[];
-  readonly plainHttpRegistry?: readonly string[];
-  readonly registryCredential?: readonly string[];
-  readonly webhookUrl?: readonly string[];
+export type PolicyFlags = { readonly [F in keyof typeof policyFlags]?: readonly string[] };
+
+/** What a policy is made of, as an update takes it. */
+type Policy = Omit<TemplatePolicy, '$typeName' | '$unknown'>;
+
+/** A change of the policy that was asked for. */
+export interface PolicyChange {
+  /** Of an update; empty: nothing was asked for. */
+  readonly paths: readonly string[];
+  /** What `now` becomes. Throws `UsageError` when something is to go that is not there. */
+  readonly over: (now: TemplatePolicy | undefined) => Policy;
 }
 
-/** What was given, and the paths of an update that it is. */
-export function parsePolicy(flags: PolicyFlags) {
-  const given: readonly (readonly [string, readonly string[] | undefined])[] = [
-    ['image_repositories', flags.imageRepository],
-    ['plain_http_registries', flags.plainHttpRegistry],
-    ['registry_credentials', flags.registryCredential],
-    ['webhook_urls', flags.webhookUrl],
+export function parsePolicy(flags: PolicyFlags): PolicyChange {
+  const given: readonly (readonly [string, ...(readonly string[] | undefined)[]])[] = [
+    ['image_repositories', flags.imageRepository, flags.noImageRepository],
+    ['plain_http_registries', flags.plainHttpRegistry, flags.noPlainHttpRegistry],
+    ['registry_credentials', flags.registryCredential, flags.noRegistryCredential],
+    ['webhook_urls', flags.webhookUrl, flags.noWebhookUrl],
   ];
-  const paths = given.flatMap(([path, texts]) =>
-    texts === undefined ? [] : [`spec.templates.${path}`],
+  const paths = given.flatMap(([path, ...texts]) =>
+    texts.every((each) => each === undefined) ? [] : [`spec.templates.${path}`],
   );
-  const templates = {
-    imageRepositories: entries(flags.imageRepository),
-    plainHttpRegistries: entries(flags.plainHttpRegistry),
-    registryCredentials: Object.fromEntries(entries(flags.registryCredential).map(credentialOf)),
-    webhookUrls: entries(flags.webhookUrl),
+  const shown = (flags.registryCredential ?? []).filter((text) => text !== 'none');
+  const added = new Map(shown.map(credentialOf));
+  const over = (now: TemplatePolicy | undefined): Policy => {
+    const { noRegistryCredential: gone, registryCredential } = flags;
+    const before = now?.registryCredentials ?? {};
+    const registries = changed('registry-credential', Object.keys(before), [], gone);
+    const kept = isNone(registryCredential) ? [] : registries.map((each) => [each, before[each]]);
+    return {
+      imageRepositories: changed(
+        'image-repository',
+        now?.imageRepositories,
+        flags.imageRepository,
+        flags.noImageRepository,
+      ),
+      plainHttpRegistries: changed(
+        'plain-http-registry',
+        now?.plainHttpRegistries,
+        flags.plainHttpRegistry,
+        flags.noPlainHttpRegistry,
+      ),
+      registryCredentials: Object.fromEntries([...kept, ...added]),
+      webhookUrls: changed('webhook-url', now?.webhookUrls, flags.webhookUrl, flags.noWebhookUrl),
+    };
   };
-  return { templates, paths };
+  return { paths, over };
 }
 
-/** "none" alone is an empty list. */
-function entries(texts: readonly string[] = []): string[] {
-  return texts.length === 1 && texts[0] === 'none' ? [] : [...texts];
+/** "none" alone takes all of a list back. */
+function isNone(texts: readonly string[] = []): boolean {
+  return texts.length === 1 && texts[0] === 'none';
+}
+
+function changed(
+  flag: string,
+  now: readonly string[] = [],
+  added: readonly string[] = [],
+  gone: readonly string[] = [],
+): string[] {
+  const missing = gone.find((text) => !now.includes(text));
+  if (missing !== undefined) {
+    const known = now.length === 0 ? 'nothing is there' : `there is ${now.join(', ')}`;
+    throw new UsageError(`--no-${flag} is "${missing}", which is not there; ${known}`);
+  }
+  if (isNone(added)) return [];
+  return [...new Set([...now.filter((text) => !gone.includes(text)), ...added])];
 }
 
 function credentialOf(text: string): [string, string] {
