@@ -65,7 +65,7 @@ export async function selectHosts(
   const violations = new Violations();
   const templateId = parseName('templates', spec.template) ?? '';
   if ((await readTemplate(store, templateId)) === undefined) {
-    const hint = `create it first: rackwright template create ${templateId} -f FILE`;
+    const hint = `create it first: rackwright template create ${templateId} FILE`;
     violations.add(`${field}.template`, `names ${spec.template}, which does not exist; ${hint}`);
   }
   const { entries } = await answered(store.list('hosts'));

@@ -53,7 +53,7 @@ export function thawRack(deps: RpcDependencies, call: BrakeCall): Promise<Change
     if (status.freeze === undefined) {
       const instead =
         'what a host waits for is told by `rackwright host explain HOST`, and a frozen fleet is ' +
-        'thawed by `rackwright fleet thaw`.';
+        'thawed by `rackwright fleet thaw --reason WHY`.';
       throw failedPrecondition('NOT_FROZEN', `${call.name} is not frozen; ${instead}`);
     }
     delete status.freeze;

@@ -86,7 +86,7 @@ export function createFleetService(deps: RpcDependencies): BoundService {
 /** What to do instead of a thaw. */
 const waitsForOther =
   'what a host waits for is told by `rackwright host explain HOST`, and a frozen rack is thawed ' +
-  'by `rackwright rack thaw RACK`.';
+  'by `rackwright rack thaw RACK --reason WHY`.';
 
 /** Who is kept from work by a freeze has to be told why. */
 export function reasonMissing(): Error {
