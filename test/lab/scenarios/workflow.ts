@@ -98,7 +98,7 @@ async function fiveSteps(scene: Scene, number: number, command: readonly string[
   const cleared = logAfter.length === 0 || (logAfter.length === 1 && /clear/i.test(`${logAfter}`));
   findings.check('the event log of the BMC is cleared', cleared, logAfter.join(' / '));
   const reset = resets.count() - before.resets;
-  // A kernel that resets by more than one way at once is seen to do so more than once.
+  // More than once: until its BMC boots it, firmware that finds nothing to boot begins anew.
   findings.check('the machine was reset from within', reset >= 1, `${reset}`);
   const ordered = orders() - before.orders;
   findings.check('its script was carried out once', ordered === 1, `${ordered}`);
