@@ -55,7 +55,10 @@ function openCounter(view: WorldView, replica: Replica) {
     log: view.log(replica.name),
     hosts: replica.hosts,
     // Nothing netboots here that is no host.
-    workflows: replica.parts?.workflows ?? { look: async () => undefined },
+    workflows: replica.parts?.workflows ?? {
+      look: async () => undefined,
+      inTurn: async (_id, work) => await work(),
+    },
     batches: replica.parts?.batches ?? { look: async () => undefined },
     discovery: { accept: async () => undefined, listedIn: () => 0, wake: () => undefined },
     identity: { secrets: simSecrets(view.random) } as never,
