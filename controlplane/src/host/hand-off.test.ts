@@ -89,7 +89,7 @@ test.each([
   expect(answered(host, id)).toEqual(['stale']);
 });
 
-test('it never acts once its run was aborted, though it counted and only the answer was lost', () => {
+test('it never acts once its run was aborted, though only the answer to it was lost', () => {
   const { host, id } = ordered();
   expect(answered(host, id)).toEqual(['applied']);
   host.request({ kind: 'abort', reason: 'enough' });
