@@ -80,7 +80,9 @@ test('a machine that nobody knows gives its inventory, and is wiped once a rule 
   expect(bmcCommands(machine), 'no BMC was spoken to but by the button').toHaveLength(1);
 
   const spec = { bmc: { address: '', credential: 'credentials/bmc' }, goal: HostGoal.AVAILABLE };
-  await setPolicy({ enabled: true, rules: [{ name: 'all', hostId: 'node-{serial}', spec }] });
+  const bmcNetworks = [`${machine.plan.bmcAddress}/32`];
+  const rules = [{ name: 'all', hostId: 'node-{serial}', spec }];
+  await setPolicy({ enabled: true, rules, bmcNetworks });
   const host = await rack.untilHost('node-new-1', 'available', ({ status }) => {
     return status?.state === HostState.AVAILABLE;
   });

@@ -21,7 +21,7 @@ test('tinkerbell-L27: what is found twice is one host; a NIC without a MAC is le
   try {
     await addSurroundings(fixture);
     const rule = { name: 'all', hostId: 'n-{serial}', spec: { bmc: { credential } } };
-    const discovery = { enabled: true, rules: [rule] };
+    const discovery = { enabled: true, rules: [rule], bmcNetworks: ['192.0.2.0/24'] };
     await fixture.racks.updateRack({ rack: { name: 'racks/r1', spec: { discovery } } });
     const told = [
       finding('f1', ['not a MAC', good, '00:00:00:00:00:00', 'ff:ff:ff:ff:ff:ff']),

@@ -73,7 +73,12 @@ export class Office {
     const { services } = createOperatorServices({
       ...shared,
       ...parts,
-      discovery: { accept: async () => undefined, listedIn: () => 0, wake: () => undefined },
+      discovery: {
+        accept: async () => undefined,
+        listedIn: () => 0,
+        remarksOf: () => [],
+        wake: () => undefined,
+      },
       identity: {} as never,
       agentEndpoint: 'sim:7441',
       stepLogs: new StepLogs(),

@@ -7,26 +7,33 @@
  * D2 A host is made first, the line of the manifest marked next, the machine's record removed last.
  *    A crash between leaves a machine that is a host already, which the next look removes; the
  *    host is made under a request id that follows from machine or line, so that it is made once.
+ * D4 A full list is no obstacle for a machine that is expected or that a rule fits: what was seen
+ *    longest ago of those that fit nothing goes. A machine that fits nothing drives out none.
+ * D5 What a rack's agent tells changes hosts of that rack only.
  * D3 One thing at a time: a machine is not accepted twice at once here, and between replicas the
  *    reservations of its MACs decide.
  */
 import { clone, create, equals } from '@bufbuild/protobuf';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   ApiFailure,
+  aborted,
   agent,
   type CreateHostRequest,
   type DiscoveredMachine,
   DiscoveredMachineSchema,
   type ExpectedHost,
   ExpectedHostSchema,
+  failedPrecondition,
   type Host,
+  type Rack,
   store as wire,
 } from '@rackwright/api';
 import { type Cancel, type Clock, type Log, type Random, randomId } from '@rackwright/platform';
-import { type StateStore, storeKey } from '@rackwright/store';
+import { type Revision, type StateStore, storeKey } from '@rackwright/store';
 import { deleteRecord, readRecord, writeRecord } from '../records/index.ts';
 import { type Acceptance, bounded, conflictOf, hostOf, isKnownBoot, judge } from './judge.ts';
+import { twinsOf } from './lookup.ts';
 import { type AcceptedFrom, creationOf, fromOf, lineRequestId, problemOf } from './request.ts';
 import { identitiesOf, isSameMachine, traitsOf, unicastMac } from './traits.ts';
 import { type KeptMachine, type KnownHost, type World, WorldReader } from './world.ts';
@@ -50,6 +57,9 @@ const bootsMax = 64;
 const bootsPerHourMax = 512;
 /** Compare-and-sets that one change may lose. */
 const roundsMax = 8;
+/** Hosts seen in racks that are not theirs: so many are remembered, and told of one rack. */
+const elsewhereMax = 256;
+const remarksMax = 8;
 const resyncMsMin = 10_000;
 
 export class Discovery {
@@ -57,6 +67,11 @@ export class Discovery {
   readonly #reader: WorldReader;
   /** Machines listed, by the name of their rack, as of the last look. */
   #listed = new Map<string, number>();
+  /** Hosts that were seen in racks that are not theirs, by name; in memory only. */
+  readonly #elsewhere = new Map<
+    string,
+    { readonly rack: string; readonly seenIn: string; readonly mac: string }
+  >();
   #last: Promise<unknown> = Promise.resolve();
   #lookWaits = false;
   #stopped = false;
@@ -82,14 +97,35 @@ export class Discovery {
     return this.#listed.get(rack) ?? 0;
   }
 
+  /** What a person should know of a rack's discovery, a line each; as of the last look. */
+  remarksOf(rack: Rack | undefined): string[] {
+    const { name = '', spec } = rack ?? {};
+    const listed = this.listedIn(name);
+    const most = machinesMaxOf(spec?.discovery);
+    const full =
+      spec?.discovery?.enabled === true && listed >= most
+        ? [
+            `${listed} discovered machines are listed, of ${most}: one that fits nothing is listed ` +
+              'no more until some are accepted or deleted',
+          ]
+        : [];
+    const moved = [...this.#elsewhere]
+      .filter(([, seen]) => seen.rack === name || seen.seenIn === name)
+      .slice(0, remarksMax)
+      .map(([host, { seenIn, mac }]) => {
+        return `${host}: a machine that says it is this host netbooted in ${seenIn}, from ${mac}`;
+      });
+    return [...full, ...moved];
+  }
+
   /** What the rack's agent is to do with machines that nobody knows. */
   policyFor(
     record: wire.RackRecord | undefined,
   ): Omit<agent.Discovery, '$typeName' | 'generation'> {
     const policy = record?.rack?.spec?.discovery;
-    const room = machinesMaxOf(policy) - this.listedIn(record?.rack?.name ?? '');
-    const enabled = policy?.enabled === true && room > 0;
-    return { enabled, bootsMax: enabled ? Math.min(bootsMax, room) : 0, bootsPerHourMax };
+    const enabled = policy?.enabled === true;
+    // Also while the list is full: whether a machine is expected shows only once it has booted.
+    return { enabled, bootsMax: enabled ? bootsMax : 0, bootsPerHourMax };
   }
 
   /** Something has changed that a machine may have waited for: everything is looked at soon. */
@@ -112,15 +148,27 @@ export class Discovery {
   /** Makes the machine a host at a person's word. Rejects as CreateHost does. */
   accept(
     id: string,
-    acceptance: Acceptance & { readonly requestId: string; readonly actor: string },
+    acceptance: Acceptance & {
+      readonly requestId: string;
+      readonly actor: string;
+      /** Revision of the listing that was looked at; undefined: any. */
+      readonly lookedAt?: Revision | undefined;
+    },
     validateOnly: boolean,
   ): Promise<Host | undefined> {
     return this.#queue(async () => {
-      const { machines } = await this.#reader.read();
+      const { machines, hosts } = await this.#reader.read();
       const kept = machines.find((each) => each.id === id);
       if (kept === undefined) return undefined;
+      const { lookedAt } = acceptance;
+      if (lookedAt !== undefined && lookedAt !== kept.revision) throw changedSince(kept);
+      const known = hostOf(kept, hosts);
+      if (known !== undefined) {
+        throw failedPrecondition('IS_A_HOST', `${kept.machine.name}: ${known.words}.`);
+      }
       const { requestId, actor } = acceptance;
-      const from = fromOf(kept, actor, `accepted by ${acceptance.by}: ${kept.machine.name}`);
+      const cause = `accepted by ${acceptance.by}: ${kept.machine.name}`;
+      const from = fromOf(kept, { actor, cause });
       const request = creationOf(kept, acceptance, requestId, validateOnly);
       const host = await this.#deps.createHost(request, from);
       if (!validateOnly) await this.#settle(kept, host, undefined);
@@ -175,8 +223,10 @@ export class Discovery {
     const policy = world.racks.get(rack)?.spec?.discovery;
     const listed = world.machines.filter(({ machine }) => machine.rack === rack).length;
     const most = machinesMaxOf(policy);
-    if (listed >= most) return `${rack} lists ${listed} machines already, of ${most}: accept some`;
     if (policy?.enabled !== true) return `${rack} takes in no machines that nobody knows`;
+    if (listed >= most && !(await this.#makeRoom(seen, world))) {
+      return `${rack} lists ${listed} machines already, of ${most}: accept some`;
+    }
     const taken = new Set(world.machines.map(({ id }) => id));
     const identity = identitiesOf(traits).find(({ id }) => !taken.has(id));
     if (identity === undefined) return 'nothing tells it from machines that are listed already';
@@ -189,6 +239,17 @@ export class Discovery {
     if (!written) return undefined;
     log.info({ machine: machine.name, rack, mac: machine.bootMac }, 'a machine was discovered');
     return '';
+  }
+
+  /** D4 */
+  async #makeRoom(seen: KeptMachine, world: World): Promise<boolean> {
+    const decision = judge(seen, world);
+    if (decision.kind === 'wait' && !decision.fits) return false;
+    const goes = leastWanted(seen.machine.rack, world, decision.kind === 'accept');
+    if (goes === undefined) return false;
+    await this.#remove(goes);
+    this.#deps.log.info({ machine: goes.machine.name }, 'dropped from a full list for another one');
+    return true;
   }
 
   #machineOf(rack: string, finding: agent.Discovered): DiscoveredMachine {
@@ -220,10 +281,17 @@ export class Discovery {
     return (await this.#write(id, next, revision)) ? '' : undefined;
   }
 
-  /** A host netbooted from an unknown interface or in another rack, and nobody ordered it. */
+  /** A host netbooted from an unknown interface, and nobody ordered it. */
   async #tellHost(host: KnownHost, words: string, machine: DiscoveredMachine): Promise<void> {
     if (isKnownBoot(machine, host)) return;
-    this.#deps.log.warn({ host: host.name, mac: machine.bootMac }, words);
+    const { rack, bootMac } = machine;
+    this.#deps.log.warn({ host: host.name, rack, mac: bootMac }, words);
+    // D5: nor does anything else vouch for it, as UUID and serial stand on a sticker.
+    if (host.rack !== rack) {
+      this.#noteElsewhere(host, machine);
+      return;
+    }
+    this.#elsewhere.delete(host.name);
     const unexpectedNetboot = create(agent.UnexpectedNetbootSchema, {
       mac: machine.bootMac,
       hostUid: host.uid,
@@ -237,19 +305,25 @@ export class Discovery {
     await this.#deps.reportHost(host.hostId, report);
   }
 
+  #noteElsewhere({ name, rack }: KnownHost, machine: DiscoveredMachine): void {
+    this.#elsewhere.delete(name);
+    this.#elsewhere.set(name, { rack, seenIn: machine.rack, mac: machine.bootMac });
+    const [oldest] = this.#elsewhere.keys();
+    if (this.#elsewhere.size > elsewhereMax && oldest !== undefined) this.#elsewhere.delete(oldest);
+  }
+
   /** D1 */
   async #lookAtAll(): Promise<void> {
     if (await this.#reader.isQuiet()) {
       this.#listed = new Map();
       return;
     }
-    const world = await this.#reader.read();
-    const gone = new Set<string>();
-    for (const kept of world.machines) {
+    let left = await this.#reader.read();
+    for (const kept of left.machines) {
       if (this.#stopped) return;
-      if (await this.#lookAt(kept, world)) gone.add(kept.id);
+      // What became a host counts for the next one: by its name, and for what a rule may make.
+      if (await this.#lookAt(kept, left)) left = await this.#reader.read();
     }
-    const left = gone.size === 0 ? world : await this.#reader.read();
     await this.#markTaken(left);
     const listed = new Map<string, number>();
     for (const { machine } of left.machines) {
@@ -279,10 +353,10 @@ export class Discovery {
   }
 
   async #acceptBySystem(kept: KeptMachine, acceptance: Acceptance, world: World): Promise<boolean> {
-    const { expectedUid, by } = acceptance;
+    const { expectedUid, by, rule } = acceptance;
     const requestId =
       expectedUid === undefined ? `discovered.${kept.machine.uid}` : lineRequestId(expectedUid);
-    const from = fromOf(kept, 'system:discovery', `accepted by ${by}`);
+    const from = fromOf(kept, { actor: 'system:discovery', cause: `accepted by ${by}`, rule });
     try {
       const request = creationOf(kept, acceptance, requestId, false);
       const host = await this.#deps.createHost(request, from);
@@ -361,12 +435,11 @@ export class Discovery {
     return (await writeRecord(this.#deps, schema, lineKey(id), record, revision)).kind === 'ok';
   }
 
-  async #note({ id, machine, traits, revision }: KeptMachine, words: string, world: World) {
+  async #note(kept: KeptMachine, words: string, world: World): Promise<void> {
+    const { id, machine, revision } = kept;
     const next = clone(DiscoveredMachineSchema, machine);
     next.notAccepted = bounded(words);
-    const twins = world.machines.filter(
-      (each) => each.id !== id && traits.uuid !== undefined && each.traits.uuid === traits.uuid,
-    );
+    const twins = twinsOf(kept, world.machines);
     next.remarks = [
       ...machine.remarks.filter(isMoveRemark),
       ...twins.slice(0, roundsMax).map((twin) => `${twin.machine.name} has the same UUID`),
@@ -401,6 +474,28 @@ function lineKey(id: string): string {
 
 function machinesMaxOf(policy: { readonly machinesMax?: number | undefined } | undefined): number {
   return policy?.machinesMax ?? machinesMaxDefault;
+}
+
+/** What leaves a full list first; a machine that is taken at once may drive out whatever waits. */
+function leastWanted(rack: string, world: World, any: boolean): KeptMachine | undefined {
+  const listed = world.machines
+    .filter(({ machine }) => machine.rack === rack)
+    .sort((one, other) => seenMs(one) - seenMs(other));
+  const unwanted = listed.find((each) => {
+    const decision = judge(each, world);
+    return decision.kind === 'wait' && !decision.fits;
+  });
+  return unwanted ?? (any ? listed[0] : undefined);
+}
+
+function seenMs({ machine: { lastSeenTime } }: KeptMachine): number {
+  return lastSeenTime === undefined ? 0 : timestampMs(lastSeenTime);
+}
+
+function changedSince({ machine: { name, rack, bootMac, bmcAddress } }: KeptMachine): ApiFailure {
+  const now = `it is in ${rack}, booted from ${bootMac} and says its BMC is ${bmcAddress || 'none'}`;
+  const words = `${name} was seen again since it was looked at: ${now}. Look again and decide again.`;
+  return aborted('ETAG_MISMATCH', words);
 }
 
 function isMoveRemark(remark: string): boolean {

@@ -50,6 +50,7 @@ const host: KnownHost = {
     requestIds: [],
     acceptedIdentity: false,
     hasInventory: false,
+    acceptedByRule: '',
   },
 };
 
@@ -78,9 +79,10 @@ test('takes a machine for a line only when all that the line names fits', () => 
   expect(matchOf(partly.expected, machine()).kind).toBe('partly');
   expect(judge(machine(), world({ expected: [partly] }))).toEqual({
     kind: 'wait',
+    fits: true,
     words: 'it fits expectedHosts/h1 in part only; see what is said there',
   });
-  expect(conflictOf(partly, world())).toBe(
+  expect(conflictOf(partly, world({ expected: [partly] }))).toBe(
     'discoveredMachines/u-1 has serial SW-1, but not MAC 52:54:00:00:00:02: it has the MACs ' +
       `${mac}, not BMC 192.0.2.9: it has the BMC 192.0.2.1`,
   );
@@ -96,10 +98,39 @@ test('takes a machine for none of two lines that fit it, nor in another rack', (
   const elsewhere = line('h1', { serial: 'SW-1' }, 'racks/r2');
   expect(judge(machine(), world({ expected: [elsewhere] }))).toEqual({
     kind: 'wait',
+    fits: true,
     words: 'expectedHosts/h1: discoveredMachines/u-1 is in racks/r1, not in racks/r2',
   });
   const taken = world({ expected: [line('h9', { serial: 'SW-1' })], hosts: [host] });
   expect(judge(machine(), taken)).toMatchObject({ words: expect.stringContaining('exists') });
+});
+
+test('takes no filler for a serial number, by no line and in no name', () => {
+  for (const filler of ['To be filled by O.E.M.', 'Default string']) {
+    const nameless = machine('u-2', filler);
+    expect(judge(nameless, world({ expected: [line('h1', { serial: filler })] })).kind).toBe(
+      'wait',
+    );
+    expect(hostIdBy('node-{serial}', nameless)).toBeUndefined();
+    expect(hostIdBy('node-{mac}', nameless)).toBe('node-525400000001');
+  }
+});
+
+test('sees at once what the lines of a full manifest have to do with many machines', {
+  timeout: 5_000,
+}, () => {
+  const expected = Array.from({ length: 10_000 }, (_, n) => line(`h${n}`, { serial: `SW-1${n}` }));
+  const machines = Array.from({ length: 2_000 }, (_, n) => {
+    return machine(
+      `u-${n}`,
+      `SW-1${n}`,
+      `52:54:00:00:${(n >> 8).toString(16).padStart(2, '0')}:01`,
+    );
+  });
+  const all = world({ expected, machines });
+  const kinds = machines.map((each) => judge(each, all).kind);
+  expect(new Set(kinds)).toEqual(new Set(['accept']));
+  expect(expected.map((each) => conflictOf(each, all)).filter(Boolean)).toEqual([]);
 });
 
 test('compares texts of a rule as a whole, with stars, whatever their case', () => {

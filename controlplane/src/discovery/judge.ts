@@ -5,6 +5,8 @@
  * J2 Lines of the manifest go before rules. A line takes a machine only when all that it names
  *    fits; one that fits in part, or fits together with another, takes none and says why.
  * J3 The first rule that fits takes the machine, or says what it lacks.
+ * J4 A BMC's credential goes only where a person has said: to an address that the line or rule
+ *    names, or to one that the machine says and that lies in a network which its rack names.
  */
 
 import { create } from '@bufbuild/protobuf';
@@ -17,7 +19,14 @@ import {
   type SystemIdentity,
   Transport,
 } from '@rackwright/api';
-import { judgeIdentity, witnessOfBmc, witnessOfSystem } from '@rackwright/erasure';
+import {
+  judgeIdentity,
+  meaningfulSerial,
+  witnessOfBmc,
+  witnessOfSystem,
+} from '@rackwright/erasure';
+import { hostsNear, isHostId, linesNear } from './lookup.ts';
+import { liesWithin } from './networks.ts';
 import { isSameMachine } from './traits.ts';
 import type { KeptExpected, KeptMachine, KnownHost, World } from './world.ts';
 
@@ -30,42 +39,50 @@ export interface Acceptance {
   readonly by: string;
   /** Uid of the line that takes it. */
   readonly expectedUid?: string;
+  /** "racks/RACK rule NAME" of the rule that takes it. */
+  readonly rule?: string;
 }
 
 export type Decision =
   | { readonly kind: 'host'; readonly host: KnownHost; readonly words: string }
   | { readonly kind: 'accept'; readonly acceptance: Acceptance }
-  | { readonly kind: 'wait'; readonly words: string };
+  /** `fits`: a line or a rule has to do with it, and something keeps that from taking it. */
+  | { readonly kind: 'wait'; readonly words: string; readonly fits: boolean };
 
 /** Whose machine it is, or who takes it. */
 export function judge(kept: KeptMachine, world: World): Decision {
   const known = hostOf(kept, world.hosts);
   if (known !== undefined) return { kind: 'host', ...known };
-  const lines = world.expected.filter(({ expected }) => expected.host === '');
-  const fitting = lines.filter((line) => matchOf(line.expected, kept).kind === 'fits');
+  const near = linesNear(kept, world.expected);
+  const fitting = near.filter((line) => matchOf(line.expected, kept).kind === 'fits');
   const [line] = fitting;
   if (fitting.length > 1) {
-    const names = fitting.map(({ expected }) => expected.name).join(', ');
-    return {
-      kind: 'wait',
-      words: `${names} all fit it; say in each what tells it from the others`,
-    };
+    return waiting(`${named(fitting)} all fit it; say in each what tells it from the others`);
   }
   if (line !== undefined) return byLine(line.expected, kept, world);
-  const partly = lines.filter((each) => matchOf(each.expected, kept).kind === 'partly');
-  if (partly.length > 0) {
-    const names = partly.map(({ expected }) => expected.name).join(', ');
-    return { kind: 'wait', words: `it fits ${names} in part only; see what is said there` };
+  if (near.length > 0) {
+    return waiting(`it fits ${named(near)} in part only; see what is said there`);
   }
   return byRules(kept, world);
 }
 
+function waiting(words: string): Decision {
+  return { kind: 'wait', words: bounded(words), fits: true };
+}
+
+function named(lines: readonly KeptExpected[]): string {
+  const more = lines.length > namedMax ? ` and ${lines.length - namedMax} more` : '';
+  const names = lines.slice(0, namedMax).map(({ expected }) => expected.name);
+  return `${names.join(', ')}${more}`;
+}
+
 /** The host that the machine is already (J1), and how it is known. */
 export function hostOf(
-  { machine, traits }: KeptMachine,
+  kept: KeptMachine,
   hosts: readonly KnownHost[],
 ): { readonly host: KnownHost; readonly words: string } | undefined {
-  for (const host of hosts) {
+  const { machine, traits } = kept;
+  for (const host of hostsNear(kept, hosts)) {
     const shared = traits.macs.find((mac) => host.bootMacs.includes(mac));
     const isIt =
       shared !== undefined ||
@@ -79,9 +96,12 @@ export function hostOf(
 
 function wordsOf({ bootMac, rack }: DiscoveredMachine, host: KnownHost): string {
   if (!host.bootMacs.includes(bootMac)) {
+    // The flag gives all of them: what is not named again would be gone.
+    const macs = [...host.bootMacs, bootMac].map((mac) => `--mac ${mac}`).join(' ');
     return (
       `it is ${host.name}, whose boot MACs lack ${bootMac}: add that with ` +
-      `\`rackwright host update ${host.hostId}\`, or let the machine boot from another interface`
+      `\`rackwright host update ${host.hostId} ${macs}\`, ` +
+      'or let the machine boot from another interface'
     );
   }
   return host.rack === rack ? `it is ${host.name}` : `it is ${host.name} of ${host.rack}`;
@@ -105,14 +125,14 @@ type Match =
 
 /** How a line of the manifest fits a machine. */
 export function matchOf({ match }: ExpectedHost, { machine, traits }: KeptMachine): Match {
-  const serial = machine.inventory?.system?.serial.trim() ?? '';
+  const serial = traits.serial ?? '';
   const bmc = machine.bmcAddress;
   const { serial: wantedSerial = '', mac = '', bmcAddress = '' } = match ?? {};
   const asked = [
     {
       what: `serial ${wantedSerial}`,
       wanted: wantedSerial !== '',
-      fits: wantedSerial.trim().toUpperCase() === serial.toUpperCase(),
+      fits: serial !== '' && meaningfulSerial(wantedSerial) === serial,
       says: `the serial ${serial || 'nothing'}`,
     },
     {
@@ -140,25 +160,39 @@ export function matchOf({ match }: ExpectedHost, { machine, traits }: KeptMachin
 const namedMax = 4;
 
 /** What a line that has taken nothing yet says of machines that fit it in part, or of rivals. */
-export function conflictOf(line: KeptExpected, world: World): string {
-  const said: string[] = [];
-  if (world.hosts.some(({ hostId }) => hostId === line.id)) {
-    said.push(`hosts/${line.id} exists already and was not made of this line`);
-  }
-  for (const kept of world.machines) {
-    const match = matchOf(line.expected, kept);
-    const { name } = kept.machine;
-    if (match.kind === 'partly') said.push(`${name} has ${match.fits}, but ${match.differs}`);
-    if (match.kind !== 'fits') continue;
-    const rivals = world.expected.filter(({ id, expected }) => {
-      return id !== line.id && expected.host === '' && matchOf(expected, kept).kind === 'fits';
-    });
-    const names = rivals.slice(0, namedMax).map(({ expected }) => expected.name);
-    if (names.length > 0) said.push(`${name} fits ${names.join(', ')} as well`);
-    const elsewhere = elsewhereWords(line.expected, kept);
-    if (elsewhere !== undefined) said.push(elsewhere);
-  }
+export function conflictOf({ id, expected }: KeptExpected, world: World): string {
+  const said = isHostId(id, world.hosts)
+    ? [`hosts/${id} exists already and was not made of this line`]
+    : [];
+  const ofMachines = saidOfMachines.get(world) ?? conflictsOf(world);
+  saidOfMachines.set(world, ofMachines);
+  said.push(...(ofMachines.get(expected.uid) ?? []));
   return bounded(said.slice(0, namedMax).join('; '));
+}
+
+/** Made once for each reading: by the uid of the line. */
+const saidOfMachines = new WeakMap<World, ReadonlyMap<string, readonly string[]>>();
+
+function conflictsOf(world: World): ReadonlyMap<string, readonly string[]> {
+  const said = new Map<string, string[]>();
+  const say = ({ expected }: KeptExpected, words: string): void => {
+    said.set(expected.uid, [...(said.get(expected.uid) ?? []), words].slice(0, namedMax));
+  };
+  for (const kept of world.machines) {
+    const { name } = kept.machine;
+    const near = linesNear(kept, world.expected);
+    const fitting = near.filter((line) => matchOf(line.expected, kept).kind === 'fits');
+    for (const line of near) {
+      const match = matchOf(line.expected, kept);
+      if (match.kind === 'partly') say(line, `${name} has ${match.fits}, but ${match.differs}`);
+      if (match.kind !== 'fits') continue;
+      const rivals = fitting.filter((each) => each !== line);
+      if (rivals.length > 0) say(line, `${name} fits ${named(rivals)} as well`);
+      const elsewhere = elsewhereWords(line.expected, kept);
+      if (elsewhere !== undefined) say(line, elsewhere);
+    }
+  }
+  return said;
 }
 
 const wordsCharsMax = 1_000;
@@ -177,11 +211,14 @@ function elsewhereWords({ spec }: ExpectedHost, { machine }: KeptMachine): strin
 function byLine(expected: ExpectedHost, kept: KeptMachine, world: World): Decision {
   const hostId = expected.name.replace('expectedHosts/', '');
   const elsewhere = elsewhereWords(expected, kept);
-  if (elsewhere !== undefined) return { kind: 'wait', words: `${expected.name}: ${elsewhere}` };
-  if (world.hosts.some((host) => host.hostId === hostId)) {
-    const words = `${expected.name} fits, but hosts/${hostId} exists already`;
-    return { kind: 'wait', words };
+  if (elsewhere !== undefined) return waiting(`${expected.name}: ${elsewhere}`);
+  if (isHostId(hostId, world.hosts)) {
+    return waiting(`${expected.name} fits, but hosts/${hostId} exists already`);
   }
+  // What the line names of the BMC fits, or we would not be here: a person wrote that as well.
+  const isWritten = (expected.match?.bmcAddress ?? '') !== '';
+  const unsafe = isWritten ? undefined : credentialWords(expected.spec, kept, world);
+  if (unsafe !== undefined) return waiting(`${expected.name} fits, but ${unsafe}`);
   const { labels, spec, uid, name } = expected;
   return { kind: 'accept', acceptance: { hostId, labels, spec, by: name, expectedUid: uid } };
 }
@@ -190,24 +227,60 @@ function byRules(kept: KeptMachine, world: World): Decision {
   const { rules = [], enabled } = world.racks.get(kept.machine.rack)?.spec?.discovery ?? {};
   const rule = enabled === true ? rules.find((each) => ruleFits(each, kept)) : undefined;
   if (rule === undefined) {
-    return { kind: 'wait', words: 'no expected host and no rule of its rack fits it' };
+    const words = 'no expected host and no rule of its rack fits it';
+    return { kind: 'wait', words, fits: false };
   }
-  const hostId = hostIdBy(rule.hostId, kept);
   const by = `rule ${rule.name}`;
-  if (world.hosts.some((host) => host.hostId === hostId)) {
-    return { kind: 'wait', words: `${by} fits, but hosts/${hostId} exists already` };
+  const ruleName = `${kept.machine.rack} ${by}`;
+  const hostId = hostIdBy(rule.hostId, kept);
+  if (hostId === undefined) {
+    return waiting(`${by} fits, but the machine has no serial number of its own to be named by`);
   }
-  return { kind: 'accept', acceptance: { hostId, labels: rule.labels, spec: rule.spec, by } };
+  if (isHostId(hostId, world.hosts)) {
+    return waiting(`${by} fits, but hosts/${hostId} exists already`);
+  }
+  const most = rule.hostsMax ?? hostsMaxDefault;
+  const made = world.hosts.filter(({ acceptedByRule }) => acceptedByRule === ruleName).length;
+  if (made >= most) {
+    return waiting(`${by} fits, but has made ${made} hosts already, of ${most}: see its hostsMax`);
+  }
+  const unsafe = credentialWords(rule.spec, kept, world);
+  if (unsafe !== undefined) return waiting(`${by} fits, but ${unsafe}`);
+  const { labels, spec } = rule;
+  return { kind: 'accept', acceptance: { hostId, labels, spec, by, rule: ruleName } };
+}
+
+/** Hosts of one rule that may stand at once, where it says nothing. */
+const hostsMaxDefault = 256;
+
+/** J4: why the credential is not sent to where the machine says that its BMC is. */
+function credentialWords(
+  spec: HostSpec | undefined,
+  { machine: { rack, bmcAddress } }: KeptMachine,
+  world: World,
+): string | undefined {
+  if (spec?.bmc === undefined || spec.bmc.address !== '') return undefined;
+  if (bmcAddress === '') {
+    return 'the address of its BMC could not be read in band: accept it by hand, or give the address';
+  }
+  const networks = world.racks.get(rack)?.spec?.discovery?.bmcNetworks ?? [];
+  if (liesWithin(bmcAddress, networks)) return undefined;
+  const flags = [...networks, 'NETWORK'].map((each) => `--bmc-network ${each}`).join(' ');
+  const id = rack.replace('racks/', '');
+  return (
+    `its BMC says ${bmcAddress}, which lies in no BMC network of ${rack}: accept it by hand, or ` +
+    `name the network by \`rackwright rack update ${id} ${flags}\``
+  );
 }
 
 /** Whether a rule takes machines that look so. */
-export function ruleFits(rule: AcceptanceRule, { machine }: KeptMachine): boolean {
+export function ruleFits(rule: AcceptanceRule, { machine, traits }: KeptMachine): boolean {
   const { system, memoryBytes = 0n, devices = [] } = machine.inventory ?? {};
   const disks = devices.filter(({ transport }) => !noDisks.has(transport));
   return (
     textFits(rule.manufacturer, system?.manufacturer) &&
     textFits(rule.product, system?.product) &&
-    textFits(rule.serial, system?.serial) &&
+    textFits(rule.serial, traits.serial) &&
     memoryBytes >= rule.memoryBytesMin &&
     disks.length >= rule.disksMin
   );
@@ -238,8 +311,11 @@ function textFits(pattern: string, text = ''): boolean {
   return left.endsWith(last);
 }
 
-/** The host's id by a rule's pattern; whether it is one is looked at when the host is made. */
-export function hostIdBy(pattern: string, { machine, traits }: KeptMachine): string {
+/**
+ * The host's id by a rule's pattern; whether it is one is looked at when the host is made. Undefined:
+ * it is named by a serial number that the machine does not have.
+ */
+export function hostIdBy(pattern: string, { machine, traits }: KeptMachine): string | undefined {
   const { system } = machine.inventory ?? {};
   const word = (text: string): string =>
     text
@@ -248,8 +324,10 @@ export function hostIdBy(pattern: string, { machine, traits }: KeptMachine): str
       .replaceAll(/[^a-z0-9]+/g, '-')
       .replaceAll(/^-+|-+$/g, '');
   const mac = (machine.bootMac || (traits.macs[0] ?? '')).replaceAll(':', '');
+  const serial = word(traits.serial ?? '');
+  if (serial === '' && pattern.includes('{serial}')) return undefined;
   return pattern
-    .replaceAll('{serial}', word(system?.serial ?? ''))
+    .replaceAll('{serial}', serial)
     .replaceAll('{product}', word(system?.product ?? ''))
     .replaceAll('{mac}', mac);
 }

@@ -22,6 +22,8 @@ export interface AcceptedFrom {
   readonly actor: string;
   readonly cause: string;
   readonly identity: SystemIdentity | undefined;
+  /** "racks/RACK rule NAME"; empty: no rule took it. */
+  readonly rule: string;
 }
 
 /** Under which the host of a line of the manifest is made. */
@@ -42,8 +44,11 @@ export function problemOf({
   return bmcAddress.length > addressCharsMax ? 'the BMC address is too long' : undefined;
 }
 
-export function fromOf({ machine }: KeptMachine, actor: string, cause: string): AcceptedFrom {
-  return { actor, cause, identity: machine.inventory?.system };
+export function fromOf(
+  { machine }: KeptMachine,
+  { actor, cause, rule = '' }: { actor: string; cause: string; rule?: string | undefined },
+): AcceptedFrom {
+  return { actor, cause, identity: machine.inventory?.system, rule };
 }
 
 export function creationOf(

@@ -3,6 +3,7 @@ import { create, fromBinary } from '@bufbuild/protobuf';
 import {
   type DiscoveredMachine,
   type ExpectedHost,
+  type Host,
   InventorySchema,
   type Rack,
   store as wire,
@@ -25,6 +26,8 @@ export interface KnownHost {
   readonly requestIds: readonly string[];
   readonly acceptedIdentity: boolean;
   readonly hasInventory: boolean;
+  /** "racks/RACK rule NAME" of the rule that took it; empty: none did. */
+  readonly acceptedByRule: string;
 }
 
 export interface KeptMachine {
@@ -49,15 +52,48 @@ export interface World {
 }
 
 interface ReadFacts {
-  readonly revision: Revision;
   readonly hostUid: string;
   readonly traits: MachineTraits | undefined;
 }
 
-/** Reads it all. Inventories that have not changed are not read twice. */
+interface ReadOnce<T> {
+  readonly revision: Revision;
+  readonly value: T;
+}
+
+/** What was made of records, by key; one that has not changed is not decoded again. */
+class Decoded<T> {
+  readonly #decode: (entry: Entry) => T;
+  #kept: Map<string, ReadOnce<T>> = new Map();
+
+  constructor(decode: (entry: Entry) => T) {
+    this.#decode = decode;
+  }
+
+  /** In the order of the entries; what is not among them is forgotten. */
+  of(entries: readonly Entry[]): T[] {
+    const next: Map<string, ReadOnce<T>> = new Map();
+    for (const entry of entries) {
+      const before = this.#kept.get(entry.key);
+      const value = before?.revision === entry.revision ? before.value : this.#decode(entry);
+      next.set(entry.key, { revision: entry.revision, value });
+    }
+    this.#kept = next;
+    return [...next.values()].map(({ value }) => value);
+  }
+
+  get(key: string): T | undefined {
+    return this.#kept.get(key)?.value;
+  }
+}
+
+/** Reads it all. What has not changed is not decoded twice; nobody may change what is answered. */
 export class WorldReader {
   readonly #store: StateStore;
-  #facts = new Map<string, ReadFacts>();
+  readonly #facts = new Decoded(factsOf);
+  readonly #hosts = new Decoded(hostRecordOf);
+  readonly #machines = new Decoded(keptMachine);
+  readonly #lines = new Decoded(keptExpected);
 
   constructor(store: StateStore) {
     this.#store = store;
@@ -75,34 +111,17 @@ export class WorldReader {
     const [hosts, facts, machines, expected, racks] = await Promise.all(
       lists.map(async (prefix) => (await answered(this.#store.list(prefix))).entries),
     );
-    this.#noteFacts(facts ?? []);
+    this.#facts.of(facts ?? []);
     return {
-      hosts: (hosts ?? []).flatMap((entry) => this.#host(entry) ?? []),
-      machines: (machines ?? []).flatMap((entry) => keptMachine(entry) ?? []),
-      expected: (expected ?? []).flatMap((entry) => keptExpected(entry) ?? []),
+      hosts: this.#hosts.of(hosts ?? []).flatMap((read) => this.#host(read) ?? []),
+      machines: this.#machines.of(machines ?? []).filter((each) => each !== undefined),
+      expected: this.#lines.of(expected ?? []).filter((each) => each !== undefined),
       racks: new Map((racks ?? []).flatMap(rackOf)),
     };
   }
 
-  #noteFacts(entries: readonly Entry[]): void {
-    const next = new Map<string, ReadFacts>();
-    for (const { key, value, revision } of entries) {
-      const before = this.#facts.get(key);
-      if (before?.revision === revision) {
-        next.set(key, before);
-        continue;
-      }
-      const { hostUid, inventory } = fromBinary(wire.HostFactsSchema, value);
-      const traits = inventory === undefined ? undefined : traitsOf(inventory);
-      next.set(key, { revision, hostUid, traits });
-    }
-    this.#facts = next;
-  }
-
-  #host({ key, value }: Entry): KnownHost | undefined {
-    const { host, requestIds, acceptedIdentity } = fromBinary(wire.HostRecordSchema, value);
+  #host({ hostId, host, acceptedByRule, acceptedIdentity, requestIds }: ReadHost) {
     if (host === undefined) return undefined;
-    const hostId = idOfKey(key);
     const facts = this.#facts.get(`facts.${hostId}`);
     const seen = facts?.hostUid === host.uid ? facts.traits : undefined;
     const bmc = host.status?.bmcIdentity;
@@ -117,8 +136,28 @@ export class WorldReader {
       requestIds,
       acceptedIdentity: acceptedIdentity !== undefined,
       hasInventory: seen !== undefined,
-    };
+      acceptedByRule,
+    } satisfies KnownHost;
   }
+}
+
+interface ReadHost
+  extends Pick<wire.HostRecord, 'acceptedByRule' | 'acceptedIdentity' | 'requestIds'> {
+  readonly hostId: string;
+  readonly host: Host | undefined;
+}
+
+/** No more of the record than is asked for: it is kept. */
+function hostRecordOf({ key, value }: Entry): ReadHost {
+  const record = fromBinary(wire.HostRecordSchema, value);
+  const { host, acceptedByRule, acceptedIdentity, requestIds } = record;
+  return { hostId: idOfKey(key), host, acceptedByRule, acceptedIdentity, requestIds };
+}
+
+function factsOf({ value }: Entry): ReadFacts {
+  const { hostUid, inventory } = fromBinary(wire.HostFactsSchema, value);
+  const traits = inventory === undefined ? undefined : traitsOf(inventory);
+  return { hostUid, traits };
 }
 
 function acceptedTraits(

@@ -19,6 +19,8 @@ export function explainRack(
   record: store.RackRecord,
   agentConnected: boolean,
   hosts: readonly store.HostRecord[],
+  /** Of machines that nobody knows, a line each. */
+  discovered: readonly string[] = [],
 ): Explanation {
   const name = record.rack?.name ?? '';
   const id = name.replace(/^racks\//, '');
@@ -29,6 +31,7 @@ export function explainRack(
     ...brakes.causes,
     ...forgetCauses(record),
     ...hostCauses(hosts),
+    ...discovered.map((text) => ({ text })),
   ];
   const joined = record.agentPublicKey.length > 0;
   return create(ExplanationSchema, {

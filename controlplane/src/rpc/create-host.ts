@@ -52,6 +52,8 @@ export interface HostOrigin {
   readonly cause?: string;
   /** As the machine said of itself. */
   readonly identity?: SystemIdentity | undefined;
+  /** "racks/RACK rule NAME" of the rule that took it. */
+  readonly rule?: string;
 }
 
 /** Handles one CreateHost. */
@@ -154,7 +156,7 @@ export async function checkReferences(
   const credential = spec.bmc?.credential ?? '';
   const credentialId = parseName('credentials', credential);
   if (credentialId !== undefined && !(await exists(store, 'credentials', credentialId))) {
-    const hint = `create it first: rackwright credential create ${credentialId}`;
+    const hint = `create it first: rackwright credential create ${credentialId} --username USER`;
     violations.add(`${path}.bmc.credential`, `names ${credential}, which does not exist; ${hint}`);
   }
 }
@@ -192,7 +194,7 @@ function initialRecord(
   deps: CreationDependencies,
   request: CreateHostRequest,
   earlierIds: readonly string[],
-  { actor = adminActor, cause = 'created', identity }: HostOrigin,
+  { actor = adminActor, cause = 'created', identity, rule = '' }: HostOrigin,
 ): wire.HostRecord {
   const { host, hostId, requestId } = request;
   const time = timestampFromMs(deps.clock.nowMs());
@@ -208,6 +210,7 @@ function initialRecord(
     },
     change: { actor, cause, requestId, time },
     ...(identity === undefined ? {} : { acceptedIdentity: identity }),
+    acceptedByRule: rule,
     requestIds: keptIds(
       earlierIds.filter((id) => !isCreation(id)),
       requestIdOf(request),

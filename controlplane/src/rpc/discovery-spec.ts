@@ -8,6 +8,8 @@ import {
   HostSpecSchema,
   type MachineMatch,
 } from '@rackwright/api';
+import { meaningfulSerial } from '@rackwright/erasure';
+import { networkProblem } from '../discovery/index.ts';
 import { addressProblem, checkHostSpec, macProblem } from './host-spec.ts';
 import { idProblem } from './names.ts';
 import { checkLabels, controlCharacters } from './texts.ts';
@@ -15,6 +17,8 @@ import { quote, type Violations } from './violations.ts';
 
 const machinesMaxRange = { least: 1, most: 10_000 } as const;
 const rulesMax = 64;
+const networksMax = 64;
+const hostsMaxRange = { least: 1, most: 10_000 } as const;
 const patternCharsMax = 128;
 const disksMinMost = 256;
 /** What an id may be made of. */
@@ -26,13 +30,21 @@ const anyAddress = '192.0.2.1';
 
 export function checkDiscoveryPolicy(
   path: string,
-  { machinesMax, rules }: DiscoveryPolicy,
+  { machinesMax, rules, bmcNetworks }: DiscoveryPolicy,
   violations: Violations,
 ): void {
   const { least, most } = machinesMaxRange;
   if (machinesMax !== undefined && (machinesMax < least || machinesMax > most)) {
     const wanted = `from ${least} to ${most}, or unset for 256`;
     violations.add(`${path}.machines_max`, `is ${machinesMax}; it must be ${wanted}`);
+  }
+  if (bmcNetworks.length > networksMax) {
+    const words = `has ${bmcNetworks.length} networks; at most ${networksMax} are kept`;
+    violations.add(`${path}.bmc_networks`, words);
+    return;
+  }
+  for (const [index, network] of bmcNetworks.entries()) {
+    violations.addIf(`${path}.bmc_networks[${index}]`, networkProblem(network));
   }
   if (rules.length > rulesMax) {
     violations.add(`${path}.rules`, `has ${rules.length} rules; at most ${rulesMax} are kept`);
@@ -55,6 +67,12 @@ function checkRule(path: string, rule: AcceptanceRule, violations: Violations): 
   if (rule.disksMin > disksMinMost) {
     const wanted = `from 0 to ${disksMinMost}`;
     violations.add(`${path}.disks_min`, `is ${rule.disksMin}; it must be ${wanted}`);
+  }
+  const { hostsMax } = rule;
+  const { least, most } = hostsMaxRange;
+  if (hostsMax !== undefined && (hostsMax < least || hostsMax > most)) {
+    const wanted = `from ${least} to ${most}, or unset for 256`;
+    violations.add(`${path}.hosts_max`, `is ${hostsMax}; it must be ${wanted}`);
   }
   violations.addIf(`${path}.host_id`, patternProblem(rule.hostId));
   checkLabels(`${path}.labels`, rule.labels, violations);
@@ -98,9 +116,15 @@ function checkMatch(
   { serial, mac, bmcAddress }: MachineMatch,
   violations: Violations,
 ): void {
-  violations.addIf(`${path}.serial`, textProblem(serial));
+  violations.addIf(`${path}.serial`, textProblem(serial) ?? fillerProblem(serial));
   if (mac !== '') violations.addIf(`${path}.mac`, macProblem(mac));
   if (bmcAddress !== '') violations.addIf(`${path}.bmc_address`, addressProblem(bmcAddress));
+}
+
+/** What many boards have in common tells no machine from others. */
+function fillerProblem(serial: string): string | undefined {
+  if (serial === '' || meaningfulSerial(serial) !== undefined) return undefined;
+  return `is ${quote(serial)}, which stands for none; give the machine’s own, or its MAC or BMC`;
 }
 
 function textProblem(text: string): string | undefined {

@@ -20,7 +20,7 @@ beforeEach(async () => {
   fixture = await startFixture();
   await addSurroundings(fixture);
   await fixture.racks.updateRack({
-    rack: { name: 'racks/r1', spec: { discovery: { enabled: true, machinesMax: 5 } } },
+    rack: { name: 'racks/r1', spec: { discovery: policy() } },
   });
 });
 
@@ -30,6 +30,18 @@ const macOf = (n: number) => `52:54:00:00:01:${n.toString(16).padStart(2, '0')}`
 const bmc = { address: '192.0.2.200', credential: 'credentials/bmc' };
 
 type InventoryInit = MessageInitShape<typeof InventorySchema>;
+
+const policy = (change: object = {}) => ({
+  ...{ enabled: true, machinesMax: 5, bmcNetworks: ['192.0.2.0/24'] },
+  ...change,
+});
+
+async function setPolicy(change: object): Promise<void> {
+  await fixture.racks.updateRack({
+    rack: { name: 'racks/r1', spec: { discovery: policy(change) } },
+    updateMask: { paths: ['spec.discovery'] },
+  });
+}
 
 let findings = 0;
 
@@ -198,7 +210,7 @@ test('shows a host that netboots from an interface that it was not known to have
   expect([status?.useEpoch, status?.dirty]).toEqual([2n, true]);
 });
 
-test('shows a host that netboots in another rack than its own', async () => {
+test('an agent’s word of a host of another rack changes nothing of it, and is shown', async () => {
   await fixture.racks.createRack({
     rackId: 'r2',
     rack: { spec: { discovery: { enabled: true } } },
@@ -210,8 +222,15 @@ test('shows a host that netboots in another rack than its own', async () => {
   expect(await report(finding(1, { interfaces }, known))).toBe('');
   expect((await recordOf('h1')).host?.status?.dirty, 'its agent may be slow').toBe(false);
   expect(await report(finding(1, { interfaces }, known), 'r2')).toBe('it is hosts/h1 of racks/r1');
-  expect((await recordOf('h1')).host?.status?.dirty).toBe(true);
+  const { status } = (await recordOf('h1')).host ?? {};
+  expect([status?.dirty, status?.useEpoch]).toEqual([false, 1n]);
   expect(await listed()).toEqual([]);
+  for (const name of ['racks/r1', 'racks/r2']) {
+    const { causes } = await fixture.racks.explainRack({ name });
+    expect(causes.map(({ text }) => text).join('\n')).toContain(
+      'hosts/h1: a machine that says it is this host netbooted in racks/r2',
+    );
+  }
 });
 
 const expectedSpec = { rack: 'racks/r1', bmc: { ...bmc, address: '' } };
@@ -276,7 +295,7 @@ test('accepts by a rule that comes later, and says what a rule lacks', async () 
     fixture.racks.updateRack({
       rack: {
         name: 'racks/r1',
-        spec: { discovery: { enabled: true, rules: [{ ...rule, spec }] } },
+        spec: { discovery: policy({ rules: [{ ...rule, spec }] }) },
       },
       updateMask: { paths: ['spec.discovery'] },
     });
@@ -326,22 +345,28 @@ test('names what is wrong with a line, a rule and a policy', async () => {
     'expected_host.spec.bmc',
   ]);
   const nowhere = { ...expectedSpec, rack: 'racks/none' };
-  expect(await violatedFields(line({ match: { serial: 'a' }, spec: nowhere }))).toEqual([
+  expect(await violatedFields(line({ match: { serial: 'SN-a' }, spec: nowhere }))).toEqual([
     'expected_host.spec.rack',
   ]);
-  await line({ match: { serial: 'a' }, spec: expectedSpec });
-  expect(await violatedFields(line({ match: { serial: 'a' }, spec: expectedSpec }, 'e2'))).toEqual([
-    'expected_host.match.serial',
-  ]);
-  const policy = (discovery: object) =>
+  for (const serial of ['To be filled by O.E.M.', 'Default string', '0000000']) {
+    const filler = line({ match: { serial }, spec: expectedSpec });
+    expect(await violatedFields(filler), serial).toEqual(['expected_host.match.serial']);
+  }
+  await line({ match: { serial: 'SN-a' }, spec: expectedSpec });
+  const twice = line({ match: { serial: 'SN-a' }, spec: expectedSpec }, 'e2');
+  expect(await violatedFields(twice)).toEqual(['expected_host.match.serial']);
+  const racked = (discovery: object) =>
     fixture.racks.createRack({ rackId: 'r9', rack: { spec: { discovery } } });
   const spec = { bmc: { credential: 'credentials/bmc' } };
   const rules = [
     { name: 'a', hostId: 'same', spec },
     { name: 'a', hostId: '{mac}', spec: { ...spec, rack: 'racks/r1', bootMacs: [macOf(1)] } },
   ];
-  expect(await violatedFields(policy({ machinesMax: 0, rules }))).toEqual([
+  expect(
+    await violatedFields(racked({ machinesMax: 0, rules, bmcNetworks: ['10.0.0.1'] })),
+  ).toEqual([
     'rack.spec.discovery.machines_max',
+    'rack.spec.discovery.bmc_networks[0]',
     'rack.spec.discovery.rules[0].host_id',
     'rack.spec.discovery.rules[1].host_id',
     'rack.spec.discovery.rules[1].spec.rack',
@@ -362,4 +387,78 @@ test('drops a machine until it boots again, and one whose rack is gone', async (
   await fixture.racks.deleteRack({ name: 'racks/r1' });
   await looked();
   expect(await listed()).toEqual([]);
+});
+
+const boxes = { name: 'boxes', hostId: 'node-{serial}' };
+const sameCredential = { bmc: { address: '', credential: 'credentials/bmc' } };
+
+test('sends no credential to an address that only the machine has said', async () => {
+  await setPolicy({ bmcNetworks: ['10.0.8.0/24'], rules: [{ ...boxes, spec: sameCredential }] });
+  await report(finding(1));
+  await expectHost(2);
+  await report(finding(2));
+  const waiting = (await listed()).map(({ notAccepted }) => notAccepted).sort();
+  expect(waiting).toEqual([
+    expect.stringContaining('expectedHosts/e2 fits, but its BMC says 192.0.2.2, which lies in no'),
+    expect.stringContaining('--bmc-network 10.0.8.0/24 --bmc-network NETWORK'),
+  ]);
+  expect(await hostNames()).toEqual([]);
+  const match = { serial: 'SN-3', bmcAddress: '192.0.2.3' };
+  const expectedHost = { match, spec: expectedSpec };
+  await fixture.discovery.createExpectedHost({ expectedHostId: 'e3', expectedHost });
+  await report(finding(3));
+  expect(await hostNames(), 'a person wrote it in the line').toEqual(['hosts/e3']);
+  await setPolicy({ bmcNetworks: ['192.0.2.0/24'], rules: [{ ...boxes, spec: sameCredential }] });
+  await looked();
+  expect(await hostNames()).toEqual(['hosts/e2', 'hosts/e3', 'hosts/node-sn-1']);
+});
+
+test('a rule makes so many hosts and no more, until one of them is gone', async () => {
+  await setPolicy({ rules: [{ ...boxes, hostsMax: 2, spec: sameCredential }] });
+  for (const n of [1, 2, 3]) await report(finding(n));
+  expect(await hostNames()).toEqual(['hosts/node-sn-1', 'hosts/node-sn-2']);
+  const [machine] = await listed();
+  expect(machine?.notAccepted).toContain('has made 2 hosts already, of 2');
+});
+
+test('a full list locks out no machine that is expected, and says that it is full', async () => {
+  for (const n of [1, 2, 3, 4, 5]) await report(finding(n));
+  const record = create(wire.RackRecordSchema, {
+    rack: { name: 'racks/r1', spec: { discovery: policy() } },
+  });
+  expect(fixture.controlPlane.discovery.policyFor(record)).toMatchObject({ enabled: true });
+  const { causes } = await fixture.racks.explainRack({ name: 'racks/r1' });
+  expect(causes.map(({ text }) => text)).toContainEqual(
+    expect.stringContaining('5 discovered machines are listed, of 5'),
+  );
+  await expectHost(7);
+  expect(await report(finding(6))).toContain('lists 5 machines already');
+  expect(await report(finding(7))).toBe('');
+  expect(await hostNames()).toEqual(['hosts/e7']);
+  expect(await listed()).toHaveLength(4);
+});
+
+test('accepts by hand what was looked at, and nothing that is a host', async () => {
+  await report(finding(1));
+  const [machine] = await listed();
+  const { name = '', etag = '' } = machine ?? {};
+  await report(finding(1, { memoryBytes: 1n }));
+  const request = { name, hostId: 'h1', host: { spec: { bmc } }, etag };
+  const stale = await failureOf(fixture.discovery.acceptDiscoveredMachine(request));
+  expect([stale.kind, stale.message]).toEqual([
+    'aborted',
+    expect.stringContaining('says its BMC is 192.0.2.1. Look again'),
+  ]);
+  const again = await fixture.discovery.getDiscoveredMachine({ name });
+  const kept = await fixture.store.get(`discoveredMachines.${name.split('/')[1]}`);
+  if (kept.kind !== 'found') throw new Error('not kept');
+  await fixture.discovery.acceptDiscoveredMachine({ ...request, etag: again.etag });
+  await fixture.store.put(kept.key, kept.value, 'absent');
+  const other = { spec: { bmc: { ...bmc, address: '192.0.2.99' }, bootMacs: [macOf(8)] } };
+  const twice = { name, hostId: 'h2', host: other };
+  const refused = await failureOf(fixture.discovery.acceptDiscoveredMachine(twice));
+  expect([refused.kind, refused.message]).toEqual([
+    'failedPrecondition',
+    expect.stringContaining('it is hosts/h1'),
+  ]);
 });

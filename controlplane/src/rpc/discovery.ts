@@ -29,7 +29,7 @@ import { readHost } from './host-view.ts';
 import { idProblem, nameProblem, requireName } from './names.ts';
 import { listPage } from './paging.ts';
 import { adminActor, type RpcDependencies, requester } from './ports.ts';
-import { checkEtag, etagMismatch, formatPosition } from './position.ts';
+import { checkEtag, etagMismatch, formatPosition, revisionOfEtag } from './position.ts';
 import { checkRequestId } from './texts.ts';
 import { Violations } from './violations.ts';
 
@@ -132,7 +132,7 @@ async function accept(
   deps: RpcDependencies,
   request: AcceptDiscoveredMachineRequest,
 ): Promise<Host> {
-  const { name, hostId, host, requestId, validateOnly = false } = request;
+  const { name, hostId, host, requestId, etag, validateOnly = false } = request;
   const violations = new Violations();
   violations.addIf('name', nameProblem(machines, name));
   violations.addIf('host_id', idProblem(hostId));
@@ -144,7 +144,7 @@ async function accept(
   if (before !== undefined && made?.record.requestIds.includes(before)) return made.host;
   const acceptance = {
     ...{ hostId, labels: host?.labels ?? {}, spec: host?.spec, by: 'hand' },
-    ...{ requestId, actor: adminActor },
+    ...{ requestId, actor: adminActor, lookedAt: revisionOfEtag(deps.store, etag) },
   };
   const accepted = await deps.discovery.accept(id, acceptance, validateOnly);
   if (accepted === undefined) throw notFound(name);

@@ -48,7 +48,7 @@ export interface HostsPort {
 }
 
 /** Machines that were discovered and are no hosts. */
-export type DiscoveryPort = Pick<Discovery, 'accept' | 'listedIn' | 'wake'>;
+export type DiscoveryPort = Pick<Discovery, 'accept' | 'listedIn' | 'remarksOf' | 'wake'>;
 
 export interface RpcDependencies {
   readonly store: StateStore;

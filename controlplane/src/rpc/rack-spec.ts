@@ -26,6 +26,7 @@ export const rackPaths = [
   'spec.discovery.enabled',
   'spec.discovery.machines_max',
   'spec.discovery.rules',
+  'spec.discovery.bmc_networks',
 ];
 
 export function checkRackSpec(path: string, spec: RackSpec, violations: Violations): void {

@@ -67,7 +67,8 @@ export function createRackService(deps: RpcDependencies): BoundService {
       const hosts = entries
         .map(({ value }) => fromBinary(wire.HostRecordSchema, value))
         .filter((host) => host.host?.spec?.rack === name);
-      return explainRack(record, deps.hosts.agentConnected(parseName('racks', name) ?? ''), hosts);
+      const connected = deps.hosts.agentConnected(parseName('racks', name) ?? '');
+      return explainRack(record, connected, hosts, deps.discovery.remarksOf(record.rack));
     },
     freezeRack: async (call) => shown(deps, await freezeRack(deps, call)),
     thawRack: async (call) => shown(deps, await thawRack(deps, call)),

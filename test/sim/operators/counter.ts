@@ -60,7 +60,12 @@ function openCounter(view: WorldView, replica: Replica) {
       inTurn: async (_id, work) => await work(),
     },
     batches: replica.parts?.batches ?? { look: async () => undefined },
-    discovery: { accept: async () => undefined, listedIn: () => 0, wake: () => undefined },
+    discovery: {
+      accept: async () => undefined,
+      listedIn: () => 0,
+      remarksOf: () => [],
+      wake: () => undefined,
+    },
     identity: { secrets: simSecrets(view.random) } as never,
     stepLogs: { read: () => [], onChange: () => () => undefined },
     replicaId: replica.name,

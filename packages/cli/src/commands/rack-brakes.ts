@@ -94,7 +94,7 @@ export const updateRack = buildCommand({
 
 const nothingToChange =
   'nothing to change: give --display-name, --runs, --wipe-budget, --power-mismatch, ' +
-  '--power-sync-seconds, --discovery, --discovery-machines or --discovery-rules';
+  '--power-sync-seconds, --discovery, --discovery-machines, --discovery-rules or --bmc-network';
 
 const policies = {
   report: PowerMismatchPolicy.REPORT,

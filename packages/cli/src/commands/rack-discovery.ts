@@ -26,6 +26,16 @@ export const discoveryFlags = {
     brief: 'So many of them are listed at most',
     placeholder: 'number',
   },
+  bmcNetwork: {
+    kind: 'parsed',
+    parse: String,
+    variadic: true,
+    optional: true,
+    brief:
+      'Network of BMCs, as 10.0.8.0/24; give all of them, or "none". Credentials go to addresses ' +
+      'that machines say of themselves only where they lie in one',
+    placeholder: 'network',
+  },
   discoveryRules: {
     kind: 'parsed',
     parse: String,
@@ -39,6 +49,7 @@ export interface DiscoveryFlags {
   readonly discovery?: 'on' | 'off';
   readonly discoveryMachines?: number;
   readonly discoveryRules?: string;
+  readonly bmcNetwork?: readonly string[];
 }
 
 const rulesBytesMax = 256 * 1024;
@@ -46,7 +57,7 @@ const rulesBytesMax = 256 * 1024;
 /** The policy that the flags describe, and the paths of what they set. Throws `UsageError`. */
 export async function discoveryFrom(
   world: World,
-  { discovery, discoveryMachines, discoveryRules }: DiscoveryFlags,
+  { discovery, discoveryMachines, discoveryRules, bmcNetwork }: DiscoveryFlags,
 ): Promise<{ policy: DiscoveryPolicy; paths: string[] }> {
   const policy = create(DiscoveryPolicySchema);
   const paths: string[] = [];
@@ -57,6 +68,10 @@ export async function discoveryFrom(
   if (discoveryMachines !== undefined) {
     policy.machinesMax = discoveryMachines;
     paths.push('spec.discovery.machines_max');
+  }
+  if (bmcNetwork !== undefined) {
+    policy.bmcNetworks = bmcNetwork.join() === 'none' ? [] : [...bmcNetwork];
+    paths.push('spec.discovery.bmc_networks');
   }
   if (discoveryRules !== undefined) {
     policy.rules = await readRules(world, discoveryRules);
@@ -96,7 +111,8 @@ async function readRules(world: World, file: string): Promise<AcceptanceRule[]> 
 /** The policy in a line. */
 export function discoveryText(policy: DiscoveryPolicy | undefined, listed: number): string {
   if (policy?.enabled !== true) return listed === 0 ? 'off' : `off, ${listed} listed`;
-  const { machinesMax = 256, rules } = policy;
+  const { machinesMax = 256, rules, bmcNetworks } = policy;
   const names = rules.map(({ name }) => name).join(' ');
-  return `on, ${listed} of ${machinesMax} listed; rules: ${names || 'none'}`;
+  const networks = bmcNetworks.join(' ') || 'none';
+  return `on, ${listed} of ${machinesMax} listed; rules: ${names || 'none'}; BMCs: ${networks}`;
 }

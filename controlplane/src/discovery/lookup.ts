@@ -1,0 +1,101 @@
+/**
+ * Where to look among many: the lines, hosts and machines that a machine could have to do with.
+ * Pure.
+ *
+ * A line fits only through a serial, a MAC or a BMC address, and two machines are one only when a
+ * trait agrees (T2); all that share none of them need not be compared. Indexes are made once for
+ * each list that was read.
+ */
+import { meaningfulSerial } from '@rackwright/erasure';
+import type { MachineTraits } from './traits.ts';
+import type { KeptExpected, KeptMachine, KnownHost } from './world.ts';
+
+/** Lines that have taken nothing yet and share one of the machine's traits, in their order. */
+export function linesNear(
+  { machine, traits }: KeptMachine,
+  expected: readonly KeptExpected[],
+): KeptExpected[] {
+  return lineIndex(expected).near([...keysOf(traits), `bmc ${machine.bmcAddress}`]);
+}
+
+/** Hosts that could be the machine, in their order. */
+export function hostsNear({ traits }: KeptMachine, hosts: readonly KnownHost[]): KnownHost[] {
+  return hostIndex(hosts).near([...keysOf(traits), anyMachine]);
+}
+
+/** Whether a host has this id. */
+export function isHostId(hostId: string, hosts: readonly KnownHost[]): boolean {
+  return hostIndex(hosts).near([`id ${hostId}`]).length > 0;
+}
+
+/** Other machines with the same UUID. */
+export function twinsOf(
+  { id, traits }: KeptMachine,
+  machines: readonly KeptMachine[],
+): KeptMachine[] {
+  if (traits.uuid === undefined) return [];
+  return machineIndex(machines)
+    .near([`uuid ${traits.uuid}`])
+    .filter((each) => each.id !== id);
+}
+
+/** Of hosts that only their BMC can prove to be a machine: that is compared in several byte orders. */
+const anyMachine = 'any';
+
+const lineIndex = indexed(({ expected: { match, host } }: KeptExpected) => {
+  if (host !== '') return [];
+  const { serial, mac = '', bmcAddress = '' } = match ?? {};
+  const meant = meaningfulSerial(serial);
+  return [
+    ...(meant === undefined ? [] : [`serial ${meant}`]),
+    ...(mac === '' ? [] : [`mac ${mac}`]),
+    ...(bmcAddress === '' ? [] : [`bmc ${bmcAddress}`]),
+  ];
+});
+
+const hostIndex = indexed(({ hostId, bootMacs, traits }: KnownHost) => [
+  `id ${hostId}`,
+  ...bootMacs.map((mac) => `mac ${mac}`),
+  ...(traits === undefined ? [anyMachine] : keysOf(traits)),
+]);
+
+const machineIndex = indexed(({ traits }: KeptMachine) => keysOf(traits));
+
+function keysOf({ uuid, serial, macs }: MachineTraits): string[] {
+  return [
+    ...(uuid === undefined ? [] : [`uuid ${uuid}`]),
+    ...(serial === undefined ? [] : [`serial ${serial}`]),
+    ...macs.map((mac) => `mac ${mac}`),
+  ];
+}
+
+class Index<T> {
+  readonly #items: readonly T[];
+  readonly #places = new Map<string, number[]>();
+
+  constructor(items: readonly T[], keys: (item: T) => readonly string[]) {
+    this.#items = items;
+    for (const [place, item] of items.entries()) {
+      for (const key of keys(item)) {
+        const places = this.#places.get(key);
+        if (places === undefined) this.#places.set(key, [place]);
+        else places.push(place);
+      }
+    }
+  }
+
+  near(keys: readonly string[]): T[] {
+    const places = new Set(keys.flatMap((key) => this.#places.get(key) ?? []));
+    const inOrder = [...places].sort((one, other) => one - other);
+    return inOrder.map((place) => this.#items[place]).filter((item) => item !== undefined);
+  }
+}
+
+function indexed<T extends object>(keys: (item: T) => readonly string[]) {
+  const made = new WeakMap<readonly T[], Index<T>>();
+  return (items: readonly T[]): Index<T> => {
+    const index = made.get(items) ?? new Index(items, keys);
+    made.set(items, index);
+    return index;
+  };
+}

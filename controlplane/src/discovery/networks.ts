@@ -1,0 +1,62 @@
+/**
+ * Networks of BMCs, as a person wrote them. Pure.
+ *
+ * A machine says its BMC's address itself, and whoever can netboot can say any: a credential is
+ * sent to such an address only where it lies in one of these networks.
+ */
+import { isIPv4, isIPv6 } from 'node:net';
+
+interface Address {
+  /** As a number of so many bits. */
+  readonly value: bigint;
+  readonly bits: 32 | 128;
+}
+
+/** Why this is no network that can be named; undefined when it is one. */
+export function networkProblem(text: string): string | undefined {
+  const network = networkOf(text);
+  const wanted = 'must be a network with its prefix, as "10.0.8.0/24" or "fd00:8::/64"';
+  if (network === undefined) return `is ${JSON.stringify(text)}; it ${wanted}`;
+  if (network.prefix > 0) return undefined;
+  return `is ${JSON.stringify(text)}, which is every address; name the networks of your BMCs`;
+}
+
+/** Whether an address lies in one of the networks; a name never does, whatever it resolves to. */
+export function liesWithin(text: string, networks: readonly string[]): boolean {
+  const address = addressOf(text);
+  if (address === undefined) return false;
+  return networks.map(networkOf).some((network) => {
+    if (network === undefined || network.prefix === 0 || network.bits !== address.bits)
+      return false;
+    const rest = BigInt(network.bits - network.prefix);
+    return network.value >> rest === address.value >> rest;
+  });
+}
+
+function networkOf(text: string): (Address & { readonly prefix: number }) | undefined {
+  const [written = '', digits = '', ...more] = text.split('/');
+  const address = addressOf(written);
+  if (address === undefined || more.length > 0 || !/^(0|[1-9]\d{0,2})$/.test(digits)) return;
+  const prefix = Number(digits);
+  return prefix > address.bits ? undefined : { ...address, prefix };
+}
+
+/** None that holds for one interface only, or that stands for an address of the other family. */
+function addressOf(text: string): Address | undefined {
+  if (isIPv4(text)) return { value: joined(text.split('.').map(Number), 8n), bits: 32 };
+  if (!isIPv6(text) || /[.%]/.test(text)) return undefined;
+  const [before = '', after] = text.split('::').map((side) => side.split(':').filter(Boolean));
+  const first = [...before];
+  const last = [...(after ?? [])];
+  const zeros = Array.from({ length: 8 - first.length - last.length }, () => '0');
+  const words = [...first, ...zeros, ...last].map((word) => Number.parseInt(word, 16));
+  const value = joined(words, 16n);
+  return value >> 32n === mappedPrefix ? undefined : { value, bits: 128 };
+}
+
+/** "::ffff:0:0/96": an IPv4 address written as an IPv6 one. */
+const mappedPrefix = 0xffffn;
+
+function joined(words: readonly number[], bits: bigint): bigint {
+  return words.reduce((sum, word) => (sum << bits) | BigInt(word), 0n);
+}
