@@ -243,9 +243,36 @@ test('a password is set anew only when that is asked for', async () => {
   expect((await rackwright('apply -f - --yes', file)).out).toContain('1 unchanged');
   const set = await rackwright('apply -f - --yes --set-passwords', file);
   expect(set.out).toContain('credentials/bmc: change\n  password: set anew\n');
+  const both = `kind: Rack\nname: r1\nspec: { displayName: Hall 9 }\n---\n${file}`;
+  const long = both.replace('root', 'r'.repeat(100));
+  for (const [bad, flag] of [
+    [long, '--dry-run'],
+    [long, '--yes'],
+    [both.replace('env: BMC_PASSWORD', `file: ${main}`), '--yes --set-passwords'],
+  ]) {
+    const half = await rackwright(`apply -f - ${flag}`, bad);
+    expect(half.code).toBe(2);
+    expect(half.err).toMatch(/credentials\/bmc: credential\.(username|password) must have 1 to/);
+    expect((await rackwright('rack get r1')).out).not.toContain('Hall 9');
+  }
   const bare = 'kind: Credential\nname: other\nusername: root\n';
   const refused = await rackwright('apply -f - --yes', bare);
   expect(refused.err).toContain('-:1:1: credentials/other: has no password; give it as password:');
+});
+
+test('variables of a workflow that are not named stay as they are', async () => {
+  const variables = async () => {
+    const { out } = await rackwright('workflow get h1 settle -o json');
+    return (JSON.parse(out) as { spec: { variables: object } }).spec.variables;
+  };
+  expect(await rackwright('workflow update h1 settle --var ntp=a')).toMatchObject({ code: 0 });
+  expect(await variables()).toEqual({ pause: '2s', ntp: 'a' });
+  const line = 'workflow update h1 settle --var ntp=b --unset-var pause --request-id once';
+  for (const _ of [1, 2]) expect(await rackwright(line)).toMatchObject({ code: 0, err: '' });
+  expect(await variables()).toEqual({ ntp: 'b' });
+  const both = await rackwright('workflow update h1 settle --var ntp=b --unset-var ntp');
+  expect(both.err).toContain('--var and --unset-var both name ntp');
+  expect((await rackwright('workflow update h1 settle')).err).toContain('nothing to change');
 });
 
 test('one request is made of all hosts with a label, and each answers for itself', async () => {

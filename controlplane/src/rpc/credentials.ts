@@ -207,8 +207,8 @@ async function deleteCredential(
   const registries = await registriesWith(deps, name);
   if (registries.length > 0) {
     const text = `${name} is shown to ${registries.join(', ')} by the fleet`;
-    const flags = registries.map((registry) => ` --no-registry-credential ${registry}`).join('');
-    const first = `Take it back first: \`rackwright fleet update${flags}\`.`;
+    const drops = registries.map((registry) => ` --no-registry-credential ${registry}`).join('');
+    const first = `Take it back first: \`rackwright fleet update${drops}\`.`;
     throw failedPrecondition('CREDENTIAL_IN_USE', `${text}. ${first}`);
   }
   const gone = await deleteRecord(deps, credentialKey(name), revision);

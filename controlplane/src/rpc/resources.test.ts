@@ -150,6 +150,9 @@ describe('credentials', () => {
     for (const password of ['b', 'c', 'd']) {
       await credentials.updateCredential({ credential: { name, password } });
     }
+    const tried = { credential: { name, username: 'admin' }, validateOnly: true };
+    expect((await credentials.updateCredential(tried)).username).toBe('admin');
+    expect((await credentials.getCredential({ name })).username).toBe('root');
     const { version } = await credentials.deleteCredential({ name });
     const anew = await credentials.createCredential({ credentialId: 'c1', credential });
     expect(anew.version).toBeGreaterThan(version);

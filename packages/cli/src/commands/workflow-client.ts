@@ -79,6 +79,19 @@ export function parseVariables(texts: readonly string[]): Record<string, string>
   return Object.fromEntries(texts.map((text) => parsePair('--var', text)));
 }
 
+/** Variables with some set and others taken away. Throws `UsageError` for one that is both. */
+export function changedVariables(
+  before: Readonly<Record<string, string>>,
+  set: Readonly<Record<string, string>>,
+  unset: readonly string[],
+): Record<string, string> {
+  const gone = new Set(unset);
+  const both = unset.find((name) => Object.hasOwn(set, name));
+  if (both !== undefined) throw new UsageError(`--var and --unset-var both name ${both}`);
+  const kept = Object.entries(before).filter(([name]) => !gone.has(name));
+  return { ...Object.fromEntries(kept), ...set };
+}
+
 /** A duration as the API takes it; undefined when none is given. Throws `UsageError`. */
 export function parsePendingTimeout(text: string | undefined) {
   if (text === undefined) return undefined;

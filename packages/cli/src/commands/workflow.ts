@@ -6,6 +6,7 @@ import {
   WorkflowRunSchema,
 } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { UsageError } from '../failure.ts';
 import { parseWhole, requestFlag, resourceName, type SharedFlags } from '../flags.ts';
 import { printFields, printJson, printLines, printTable } from '../output/show.ts';
 import { runColumns, runFields, stepColumns, workflowColumns } from '../output/workflow.ts';
@@ -16,6 +17,7 @@ import { reasonFlag } from './host-client.ts';
 import { batchRoutes } from './workflow-batch.ts';
 import {
   workflowAliases as aliases,
+  changedVariables,
   parsePendingTimeout,
   parseVariables,
   showWorkflow,
@@ -81,27 +83,56 @@ const createWorkflow = buildCommand({
 });
 
 const updateWorkflow = buildCommand({
-  docs: { brief: 'Change what the next run is started with' },
+  docs: {
+    brief: 'Change what the next run is started with',
+    fullDescription: 'Variables that are not named stay as they are.',
+  },
   parameters: {
-    flags: { ...workflowFlags, ...varFlag, ...pendingTimeoutFlag, ...requestFlag },
+    flags: {
+      ...workflowFlags,
+      ...varFlag,
+      unsetVar: {
+        kind: 'parsed',
+        parse: String,
+        variadic: true,
+        optional: true,
+        brief: 'Give this variable no value any more',
+        placeholder: 'name',
+      },
+      ...pendingTimeoutFlag,
+      ...requestFlag,
+    },
     positional: workflowArguments,
     aliases,
   },
-  async func(this: CliContext, flags: SpecFlags, host: string, template: string) {
+  async func(
+    this: CliContext,
+    flags: SpecFlags & { unsetVar?: readonly string[] },
+    host: string,
+    template: string,
+  ) {
+    const { requestId, unsetVar = [] } = flags;
     const pendingTimeout = parsePendingTimeout(flags.pendingTimeout);
-    const spec = {
-      ...(flags.var === undefined ? {} : { variables: parseVariables(flags.var) }),
-      ...(pendingTimeout === undefined ? {} : { pendingTimeout }),
-    };
+    const set = parseVariables(flags.var ?? []);
+    const changesVariables = flags.var !== undefined || unsetVar.length > 0;
     const paths = [
-      ...(flags.var === undefined ? [] : ['spec.variables']),
+      ...(changesVariables ? ['spec.variables'] : []),
       ...(pendingTimeout === undefined ? [] : ['spec.pending_timeout']),
     ];
+    if (paths.length === 0) {
+      throw new UsageError('nothing to change: give --var, --unset-var or --pending-timeout');
+    }
     const name = workflowNameOf(host, template);
-    const { requestId } = flags;
-    const changed = await withWorkflows(this.world, flags, (workflows) =>
-      workflows.updateWorkflow({ workflow: { name, spec }, updateMask: { paths }, requestId }),
-    );
+    const changed = await withWorkflows(this.world, flags, async (workflows) => {
+      // The API takes all of them at once: they are put onto those that were read.
+      const { etag, spec: before } = changesVariables
+        ? await workflows.getWorkflow({ name })
+        : { etag: '' };
+      const variables = changedVariables(before?.variables ?? {}, set, unsetVar);
+      const spec = { variables, ...(pendingTimeout === undefined ? {} : { pendingTimeout }) };
+      const workflow = { name, etag, spec };
+      return workflows.updateWorkflow({ workflow, updateMask: { paths }, requestId });
+    });
     showWorkflow(this.world, flags, changed);
   },
 });

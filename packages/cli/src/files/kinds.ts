@@ -60,8 +60,6 @@ export interface Kind {
   readonly schema: DescMessage;
   /** Fields that a person gives, by their names in JSON. */
   readonly fields: readonly string[];
-  /** Whether a change can be checked without being made. */
-  readonly checksUpdates: boolean;
   references(wanted: Wanted): readonly Reference[];
   list(clients: FileClients): Promise<Existing[]>;
   get(clients: FileClients, name: string): Promise<Existing>;
@@ -236,7 +234,6 @@ function kindOf<D extends DescMessage>(schema: D, parts: KindParts<D>): Kind {
     collection,
     schema,
     fields,
-    checksUpdates: true,
     references: (wanted) => parts.references?.(messageOf(schema, wanted)) ?? [],
     list: async (clients) => (await parts.list(clients)).map(existing),
     get: async (clients, of) => existing(await parts.get(clients, of)),
@@ -279,18 +276,17 @@ function credentialKind(): Kind {
   });
   return {
     ...plain,
-    checksUpdates: false,
     create: ({ credentials }, wanted, options) => {
       const { password = '' } = wanted;
       const credential = { ...messageOf(CredentialSchema, wanted), password };
       const credentialId = wanted.name.split('/').at(-1) ?? '';
       return credentials.createCredential({ credentialId, credential, ...options });
     },
-    update: ({ credentials }, wanted, etag) => {
+    update: ({ credentials }, wanted, etag, { validateOnly }) => {
       const { password } = wanted;
       const paths = password === undefined ? ['username'] : ['username', 'password'];
       const credential = { ...messageOf(CredentialSchema, wanted, etag), password: password ?? '' };
-      return credentials.updateCredential({ credential, updateMask: { paths } });
+      return credentials.updateCredential({ credential, updateMask: { paths }, validateOnly });
     },
   };
 }

@@ -2,8 +2,8 @@
  * From a file to what is to be done, and doing it.
  *
  * Invariants:
- * 1. Nothing is written before every object has been read, compared and, where the API can,
- *    validated: a file with a mistake changes nothing.
+ * 1. Nothing is written before every object has been read, compared and validated by the control
+ *    plane: a file with a mistake changes nothing.
  * 2. A change is written only onto what it was compared with (etag).
  * 3. What is made is made in the order in which one names another. The first failure ends it;
  *    what has been done stays, and applying the file again goes on there.
@@ -72,7 +72,6 @@ export async function validate(
       const words = ['has no password; give it as password: {file: PATH} or {env: VARIABLE}'];
       return { object, words };
     }
-    if (step.action === 'change' && !object.kind.checksUpdates) return undefined;
     try {
       await write(clients, step, { validateOnly: true, requestId: '' });
       return undefined;
