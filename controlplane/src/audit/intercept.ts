@@ -17,7 +17,7 @@ import type { AuditTrail } from './trail.ts';
 
 type AnyHandler = BoundService['handlers'][string];
 
-const reading = /^(Get|List|Watch|Explain|Read|Diff)/;
+const reading = /^(Get|List|Watch|Explain|Read|Diff|Plan)/;
 
 /** The services with every call that may change something recorded; `actor` is who calls. */
 export function audited(

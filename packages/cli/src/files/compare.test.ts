@@ -18,6 +18,7 @@ test('tells each value that differs, with what is there and what will be', () =>
 
 test('tells that an empty object or text comes or goes', () => {
   expect(differences({}, { spec: {} })).toEqual(['spec: (none) → {}']);
+  expect(differences(undefined, {})).toEqual([]);
   expect(differences({ name: 'x' }, { name: '' })).toEqual(['name: x → ""']);
 });
 
