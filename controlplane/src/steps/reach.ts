@@ -140,9 +140,10 @@ export function commandImageOf(
   const credential = Object.hasOwn(credentials, registry) ? (credentials[registry] ?? '') : '';
   const credentialVersion = versions.get(credential);
   if (credential !== '' && credentialVersion === undefined) {
-    const flag = `rackwright credential create ${credential.replace(/^credentials\//, '')}`;
+    const id = credential.replace(/^credentials\//, '');
+    const command = `rackwright credential create ${id} --username USER`;
     const text = `${credential}, which the fleet names for ${registry}, does not exist`;
-    return { kind: 'refused', problem: `${text}; create it by \`${flag}\`` };
+    return { kind: 'refused', problem: `${text}; create it by \`${command}\`` };
   }
   const plainHttp = policy?.plainHttpRegistries.includes(registry) ?? false;
   const image = create(agent.CommandImageSchema, {
