@@ -5,7 +5,8 @@
  * 1. A field that nobody knows is refused with its line and column and the nearest name; all that
  *    is wrong with a file is told at once.
  * 2. What the control plane makes itself (uid, etag, times, status) may stand there, so that what
- *    `-o json` of other commands prints can be used, and is left out by name.
+ *    `-o json` of other commands prints can be used, and is left out by name. Such an object says
+ *    its kind by its name, and numbers of 64 bits as texts.
  * 3. No secret stands in a file: a password is named by the file or the variable that holds it.
  */
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
@@ -22,7 +23,8 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml';
-import { fullName, type Kind, kindNamed, kindNames, nameShape } from './kinds.ts';
+import { firstTooDeep } from './depth.ts';
+import { fullName, type Kind, kindNamed, kindNames, kinds, nameShape } from './kinds.ts';
 import {
   enumWord,
   isPlainMessage,
@@ -36,6 +38,8 @@ import {
 export const fileBytesMax = 16 * 1024 * 1024;
 const objectsMax = 10_000;
 const problemsMax = 50;
+/** Maps and lists that may stand in each other; no object needs half of it. */
+const depthMax = 32;
 
 export interface Place {
   readonly line: number;
@@ -86,7 +90,7 @@ class Reader {
   }
 
   objects(): FileObject[] {
-    if (this.#text.length > fileBytesMax) {
+    if (Buffer.byteLength(this.#text) > fileBytesMax) {
       this.problems.push({ line: 1, column: 1, message: `is larger than ${fileBytesMax} bytes` });
       return [];
     }
@@ -95,6 +99,11 @@ class Reader {
       // Another version of YAML reads plain words and numbers as something else.
       if (token.type !== 'directive') continue;
       this.#tell(token.offset, `${token.source} is not taken; write plain YAML 1.2`);
+    }
+    const deep = firstTooDeep(tokens, depthMax);
+    if (deep !== undefined) {
+      this.#tell(deep, `is nested too deeply; at most ${depthMax} maps and lists in each other`);
+      return [];
     }
     const documents = new Composer({ prettyErrors: false, uniqueKeys: true }).compose(tokens);
     const nodes: Node[] = [];
@@ -150,6 +159,9 @@ class Reader {
   #kind(node: YAMLMap): Kind | undefined {
     const given = node.get('kind', true);
     if (given === undefined) {
+      const name = String(node.get('name'));
+      const named = kinds.find((kind) => nameShape(kind).test(name));
+      if (named !== undefined) return named;
       this.#wrong(node, `has no kind; write one of ${kindNames.join(', ')}`);
       return undefined;
     }
@@ -263,8 +275,9 @@ class Reader {
     const wanted = scalarKind(field);
     if (wanted === 'text' && typeof value === 'string') return value;
     if (wanted === 'true or false' && typeof value === 'boolean') return value;
-    if (wanted === 'a whole number' && Number.isSafeInteger(value) && Number(value) >= 0) {
-      return Number(value);
+    const number = is64Bit(field) && /^[0-9]{1,16}$/.test(String(value)) ? Number(value) : value;
+    if (wanted === 'a whole number' && Number.isSafeInteger(number) && Number(number) >= 0) {
+      return Number(number);
     }
     const quoted = wanted === 'text' && isScalar(node) ? `: write "${writtenAs(node)}"` : '';
     return this.#wrong(node, `${path} must be ${wanted}${quoted}`);
@@ -282,12 +295,17 @@ class Reader {
   }
 
   *#entries(map: YAMLMap): Generator<readonly [string, Node, Node | null]> {
+    const seen = new Set<string>();
     for (const { key, value } of map.items) {
-      if (isScalar(key) && (typeof key.value === 'string' || typeof key.value === 'number')) {
-        yield [writtenAs(key), key, (value as Node | null) ?? null];
-      } else {
-        this.#wrong(key as Node, 'is no name of a field');
-      }
+      const isName =
+        isScalar(key) && (typeof key.value === 'string' || typeof key.value === 'number');
+      const name = isName ? writtenAs(key) : '';
+      // An object of JavaScript would lose the one, and the other would replace what went before.
+      if (name === '__proto__') this.#wrong(key as Node, '"__proto__" cannot be a name');
+      else if (seen.has(name)) this.#wrong(key as Node, `"${name}" stands there already`);
+      else if (isName) yield [name, key, (value as Node | null) ?? null];
+      else this.#wrong(key as Node, 'is no name of a field');
+      if (isName) seen.add(name);
     }
   }
 
@@ -314,6 +332,7 @@ class Reader {
   }
 
   #tell(offset: number, message: string): void {
+    if (this.problems.length >= problemsMax) return;
     const { line, col } = this.#lines.linePos(offset);
     this.problems.push({ line: Math.max(line, 1), column: Math.max(col, 1), message });
   }
@@ -324,7 +343,7 @@ class Reader {
   }
 }
 
-/** A text as it is; of all else what the file says, "0012" and not the number that it stands for. */
+/** A text as it is; of all else what the file says: "0012", not the number that it stands for. */
 function writtenAs({ value, source }: Scalar): string {
   return typeof value === 'string' ? value : (source ?? String(value));
 }
@@ -332,6 +351,11 @@ function writtenAs({ value, source }: Scalar): string {
 function nearest(given: string, known: readonly string[]): string {
   const name = nearestName(given, known);
   return name === undefined ? '' : `; did you mean ${name}?`;
+}
+
+/** Which JSON has as text. */
+function is64Bit({ scalar }: DescField): boolean {
+  return scalar === ScalarType.UINT64 || scalar === ScalarType.INT64;
 }
 
 function scalarKind({ scalar }: DescField): string {
