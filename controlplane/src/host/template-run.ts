@@ -22,6 +22,6 @@ export function workflowSteps(
   const { state, poweredOn, dirty } = turn.status;
   // A provisioned host whose power was never observed runs, as far as we know.
   const isOnInUse = state === HostState.PROVISIONED && poweredOn !== false;
-  const holdsOldData = state === HostState.MANAGEABLE && dirty;
-  return stepsOfWorkflow({ known: knownSteps(turn.context), isOnInUse, holdsOldData }, steps);
+  const isDirty = state === HostState.MANAGEABLE && dirty;
+  return stepsOfWorkflow({ known: knownSteps(turn.context), isOnInUse, isDirty }, steps);
 }

@@ -26,7 +26,7 @@ export interface WorkflowSurroundings {
   /** The host runs something that it shall run again at the end. */
   readonly isOnInUse: boolean;
   /** Its disks may hold data of an earlier use, which is not to be booted unnoticed. */
-  readonly holdsOldData: boolean;
+  readonly isDirty: boolean;
 }
 
 /** Where the runner is before a step: `open` when that depends on what is skipped or fails. */
@@ -115,7 +115,7 @@ function stepsOf(surroundings: WorkflowSurroundings, each: WorkflowStep): RunSte
 }
 
 function stepOf(
-  { known, holdsOldData }: WorkflowSurroundings,
+  { known, isDirty }: WorkflowSurroundings,
   name: string,
   each: WorkflowStep,
 ): RunStep {
@@ -131,7 +131,7 @@ function stepOf(
     destructive: each.destructive || (ofAgent !== undefined && ofAgent.destructive !== false),
     abortable: ofAgent?.abortable ?? true,
     outOfBand: each.action === 'bmc',
-    arguments: isPower ? powerArguments(name, each, holdsOldData) : { ...each.arguments },
+    arguments: isPower ? powerArguments(name, each, isDirty) : { ...each.arguments },
     retries: each.retries,
     onFailure: each.onFailure,
     onTimeout: each.onTimeout,
@@ -143,8 +143,8 @@ function stepOf(
   });
 }
 
-function powerArguments(name: string, { step }: WorkflowStep, holdsOldData: boolean) {
-  const isAsked = holdsOldData && name === 'power.on';
+function powerArguments(name: string, { step }: WorkflowStep, isDirty: boolean) {
+  const isAsked = isDirty && name === 'power.on';
   return { power: step, ...(isAsked ? { [oldDiskArgument]: 'true' } : {}) };
 }
 

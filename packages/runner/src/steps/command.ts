@@ -117,8 +117,8 @@ async function run(context: StepContext, place: CommandPlace | string): Promise<
 }
 
 /**
- * What kept an image from being unpacked: nothing of it has run. The order has begun all the same,
- * so that of one which never runs twice a conflict would read as cut short; that it failed is known.
+ * What kept an image from being unpacked: nothing of it has run. The order has begun all the same:
+ * of one that never runs twice a conflict would read as cut short, while that it failed is known.
  */
 function endOf(error: unknown, { rerunClass }: agent.RunStep): StepEnd {
   if (isOciError(error, 'unreachable')) {

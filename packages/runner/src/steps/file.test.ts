@@ -99,7 +99,7 @@ test.each<[string, Partial<DeviceFacts>[], string]>([
   expect(written).toEqual([]);
 });
 
-test('writes on no disk of another machine, also when the order says it destroys nothing', async () => {
+test('writes on no disk of another machine, whatever the order says that it destroys', async () => {
   const { run, written } = withDisks([disk()]);
   const other = Buffer.from('ff112233445566778899aabbccddeeff', 'hex');
   expect(await run(onDisk, other)).toMatchObject({ type: 'identityMismatch' });
