@@ -180,6 +180,40 @@ test('leaves out what the control plane makes itself, by name', () => {
   expect(full?.value).toEqual({ spec: { rack: 'racks/r1', power: 'on' } });
 });
 
+test('reads what other commands print: the kind is that of the name, long numbers are texts', () => {
+  const discovery = '{"rules": [{"name": "a", "memoryBytesMin": "1000000"}]}';
+  const [rack, host, fleet] = objects(`[{"name": "racks/r1", "spec": {"discovery": ${discovery}}},
+    {"name": "hosts/h1"}, {"name": "fleet"}]`);
+  expect(rack?.value).toMatchObject({
+    spec: { discovery: { rules: [{ memoryBytesMin: 1_000_000 }] } },
+  });
+  expect([rack, host, fleet].map((each) => each?.kind.name)).toEqual(['Rack', 'Host', 'Fleet']);
+  const long = 'name: racks/r1\nspec: {discovery: {rules: [{memoryBytesMin: "1e6"}]}}';
+  expect(problems(long)).toEqual([expect.stringContaining('must be a whole number')]);
+});
+
+test('drops and renames no name', () => {
+  const [rack] = objects('kind: Rack\nname: r1\nlabels: { 01: a, 0x10: b }');
+  expect(rack?.value).toEqual({ labels: { '01': 'a', '0x10': 'b' } });
+  expect(problems('kind: Rack\nname: r1\nlabels: { 01: a, __proto__: x, "01": y }')).toEqual([
+    '3:18 "__proto__" cannot be a name',
+    '3:32 "01" stands there already',
+  ]);
+});
+
+test.each(['[', '{a: ', '- '])('is bounded in depth: %j', (open) => {
+  const deep = problems(`kind: Rack\nname: r1\nspec:\n  ${open.repeat(20_000)}`);
+  expect(deep).toEqual([expect.stringContaining('is nested too deeply; at most 32')]);
+});
+
+test('is bounded in problems and bytes', () => {
+  const labels = Array.from({ length: 200 }, (_, at) => `  a${at}: 1\n`).join('');
+  expect(problems(`kind: Rack\nname: r1\nlabels:\n${labels}`)).toHaveLength(50);
+  expect(problems(`# ${'ä'.repeat(8 * 1024 * 1024)}\n`)).toEqual([
+    '1:1 is larger than 16777216 bytes',
+  ]);
+});
+
 test('is bounded in objects', () => {
   const text = 'kind: Rack\nname: r1\n---\n'.repeat(10_001);
   expect(problems(text)).toEqual(['1:1 has 10001 objects; at most 10000 are read at once']);
