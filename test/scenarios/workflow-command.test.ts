@@ -8,6 +8,10 @@ import { bmcTemplate, bootRunner, done, failedWith, Office, scriptTemplate } fro
 test('a workflow lives and goes by commands', async () => {
   const office = await Office.open();
   await office.template('clear', bmcTemplate('one', 'two'));
+  expect(await office.type('workflow create h1 none --disabled')).toMatchObject({ code: 0 });
+  const missing = await office.type('workflow explain h1 none');
+  expect(missing.words).toContain('rackwright template create none FILE');
+  expect(missing.words).not.toContain('workflow run');
   const made = await office.type('workflow create h1 clear --disabled');
   expect(made).toMatchObject({ code: 0 });
   expect(made.words).toMatch(/disabled +yes/);

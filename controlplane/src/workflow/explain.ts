@@ -58,14 +58,15 @@ async function explainIdle(
   const ids = `${id.hostId} ${id.templateId}`;
   const notRunnable = status?.notRunnable ?? '';
   const causes = notRunnable === '' ? [] : [{ text: notRunnable }];
+  const isDisabled = spec?.disabled === true;
   return create(ExplanationSchema, {
     subject: workflowName(id),
-    headline: spec?.disabled === true ? 'disabled; no run of it is kept' : 'no run of it is kept',
+    headline: isDisabled ? 'disabled; no run of it is kept' : 'no run of it is kept',
     causes,
     unblock: [
-      ...(spec?.disabled === true ? [`enable it: rackwright workflow enable ${ids}`] : []),
+      ...(isDisabled ? [`enable it: rackwright workflow enable ${ids}`] : []),
       ...(notRunnable === '' ? [] : templateAdvice(id)),
-      `run it: rackwright workflow run ${ids}`,
+      ...(notRunnable === '' ? [`run it: rackwright workflow run ${ids}`] : []),
     ],
   });
 }
