@@ -91,6 +91,24 @@ describe('rackwright', () => {
     expect((await rackwright(words('erasure list'))).code).toBe(0);
   });
 
+  test('lets in what one team needs, and takes nothing from the others', async () => {
+    const first = 'fleet update --webhook-url https://hooks.example.org/one/';
+    expect((await rackwright(words(first))).code).toBe(0);
+    const second = 'fleet update --webhook-url https://other.example.org/two/ --wipe-budget 8';
+    const both = await rackwright(words(second));
+    expect(both.out).toContain('https://hooks.example.org/one/');
+    expect(both.out).toContain('https://other.example.org/two/');
+    const back = 'fleet update --no-webhook-url https://other.example.org/two/';
+    const one = await rackwright(words(back));
+    expect(one.out).toContain('https://hooks.example.org/one/');
+    expect(one.out).not.toContain('https://other.example.org/two/');
+    const again = await rackwright(words(back));
+    expect(again.code).toBe(2);
+    expect(again.err).toContain('which is not there; there is https://hooks.example.org/one/');
+    const none = await rackwright(words('fleet update --webhook-url none --wipe-budget none'));
+    expect(none.out).not.toContain('https://');
+  });
+
   test('freezes and limits racks and the fleet, and says what it was given wrongly', async () => {
     await rackwright(words('rack create r7'));
     const limits = '--runs 2 --wipe-budget 3/60 --power-mismatch enforce --power-sync-seconds 30';
