@@ -14,7 +14,7 @@
  *    reservations of its MACs decide.
  */
 import { clone, create, equals } from '@bufbuild/protobuf';
-import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   ApiFailure,
   aborted,
@@ -35,6 +35,7 @@ import { deleteRecord, readRecord, writeRecord } from '../records/index.ts';
 import { type Acceptance, bounded, conflictOf, hostOf, isKnownBoot, judge } from './judge.ts';
 import { twinsOf } from './lookup.ts';
 import { type AcceptedFrom, creationOf, fromOf, lineRequestId, problemOf } from './request.ts';
+import { leastWanted, machinesMaxOf } from './room.ts';
 import { identitiesOf, isSameMachine, traitsOf, unicastMac } from './traits.ts';
 import { type KeptMachine, type KnownHost, type World, WorldReader } from './world.ts';
 
@@ -51,7 +52,6 @@ export interface DiscoveryDependencies {
   readonly reportHost: (hostId: string, report: agent.Report) => Promise<unknown>;
 }
 
-const machinesMaxDefault = 256;
 /** Boots of unknown machines that an agent has under way at once, and lets begin in an hour. */
 const bootsMax = 64;
 const bootsPerHourMax = 512;
@@ -105,8 +105,8 @@ export class Discovery {
     const full =
       spec?.discovery?.enabled === true && listed >= most
         ? [
-            `${listed} discovered machines are listed, of ${most}: one that fits nothing is listed ` +
-              'no more until some are accepted or deleted',
+            `${listed} discovered machines are listed, of ${most}: no other that fits nothing is ` +
+              'listed until some are accepted or deleted',
           ]
         : [];
     const moved = [...this.#elsewhere]
@@ -472,29 +472,10 @@ function lineKey(id: string): string {
   return storeKey('expectedHosts', id);
 }
 
-function machinesMaxOf(policy: { readonly machinesMax?: number | undefined } | undefined): number {
-  return policy?.machinesMax ?? machinesMaxDefault;
-}
-
-/** What leaves a full list first; a machine that is taken at once may drive out whatever waits. */
-function leastWanted(rack: string, world: World, any: boolean): KeptMachine | undefined {
-  const listed = world.machines
-    .filter(({ machine }) => machine.rack === rack)
-    .sort((one, other) => seenMs(one) - seenMs(other));
-  const unwanted = listed.find((each) => {
-    const decision = judge(each, world);
-    return decision.kind === 'wait' && !decision.fits;
-  });
-  return unwanted ?? (any ? listed[0] : undefined);
-}
-
-function seenMs({ machine: { lastSeenTime } }: KeptMachine): number {
-  return lastSeenTime === undefined ? 0 : timestampMs(lastSeenTime);
-}
-
 function changedSince({ machine: { name, rack, bootMac, bmcAddress } }: KeptMachine): ApiFailure {
-  const now = `it is in ${rack}, booted from ${bootMac} and says its BMC is ${bmcAddress || 'none'}`;
-  const words = `${name} was seen again since it was looked at: ${now}. Look again and decide again.`;
+  const bmc = bmcAddress === '' ? 'nothing of its BMC' : `its BMC is ${bmcAddress}`;
+  const now = `it is in ${rack}, booted from ${bootMac} and says ${bmc}`;
+  const words = `${name} was seen again since it was looked at: ${now}. Look and decide again.`;
   return aborted('ETAG_MISMATCH', words);
 }
 

@@ -261,7 +261,7 @@ function credentialWords(
 ): string | undefined {
   if (spec?.bmc === undefined || spec.bmc.address !== '') return undefined;
   if (bmcAddress === '') {
-    return 'the address of its BMC could not be read in band: accept it by hand, or give the address';
+    return 'the address of its BMC could not be read in band: accept it by hand, or give it';
   }
   const networks = world.racks.get(rack)?.spec?.discovery?.bmcNetworks ?? [];
   if (liesWithin(bmcAddress, networks)) return undefined;
@@ -312,8 +312,8 @@ function textFits(pattern: string, text = ''): boolean {
 }
 
 /**
- * The host's id by a rule's pattern; whether it is one is looked at when the host is made. Undefined:
- * it is named by a serial number that the machine does not have.
+ * The host's id by a rule's pattern; whether it is one is looked at when the host is made.
+ * Undefined: it is named by a serial number that the machine does not have.
  */
 export function hostIdBy(pattern: string, { machine, traits }: KeptMachine): string | undefined {
   const { system } = machine.inventory ?? {};

@@ -39,7 +39,7 @@ export function twinsOf(
     .filter((each) => each.id !== id);
 }
 
-/** Of hosts that only their BMC can prove to be a machine: that is compared in several byte orders. */
+/** Of hosts that only their BMC can prove to be a machine: it says its UUID in several ways. */
 const anyMachine = 'any';
 
 const lineIndex = indexed(({ expected: { match, host } }: KeptExpected) => {

@@ -447,7 +447,7 @@ test('accepts by hand what was looked at, and nothing that is a host', async () 
   const stale = await failureOf(fixture.discovery.acceptDiscoveredMachine(request));
   expect([stale.kind, stale.message]).toEqual([
     'aborted',
-    expect.stringContaining('says its BMC is 192.0.2.1. Look again'),
+    expect.stringContaining('says its BMC is 192.0.2.1. Look and decide'),
   ]);
   const again = await fixture.discovery.getDiscoveredMachine({ name });
   const kept = await fixture.store.get(`discoveredMachines.${name.split('/')[1]}`);

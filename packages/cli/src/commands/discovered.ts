@@ -86,10 +86,16 @@ const accept = buildCommand({
     brief: 'Make one of them a host',
     fullDescription:
       'Rack and boot MACs are the machine’s own, and the address of its BMC as well where it ' +
-      'could be read in band. Its credential is always needed.',
+      'could be read in band. Its credential is always needed. What is accepted is shown; with ' +
+      '--etag (as of `get -o json`) only the listing that was looked at is.',
   },
   parameters: {
-    flags: { ...shared, ...specFlags, ...requestFlag },
+    flags: {
+      ...shared,
+      ...specFlags,
+      ...requestFlag,
+      etag: { kind: 'parsed', parse: String, optional: true, brief: 'Only if the listing is this' },
+    },
     positional: {
       kind: 'tuple',
       parameters: [
@@ -101,18 +107,20 @@ const accept = buildCommand({
   },
   async func(
     this: CliContext,
-    flags: SharedFlags & SpecFlags & { requestId: string },
+    flags: SharedFlags & SpecFlags & { requestId: string; etag?: string },
     id: string,
     hostId: string,
   ) {
     const { spec } = specFrom(flags);
-    const { requestId } = flags;
+    const { requestId, etag = '' } = flags;
     const host = { spec, labels: parseLabels(flags.label ?? []) };
     const name = resourceName(collection, id);
     const made = await withDiscovery(this.world, flags, (discovery) =>
-      discovery.acceptDiscoveredMachine({ name, hostId, host, requestId }),
+      discovery.acceptDiscoveredMachine({ name, hostId, host, requestId, etag }),
     );
-    printLines(this.world, [`${name} is ${made.name} now`]);
+    const { rack = '', bmc, bootMacs = [] } = made.spec ?? {};
+    const taken = `of ${rack}, BMC ${bmc?.address ?? ''}, MACs ${bootMacs.join(' ')}`;
+    printLines(this.world, [`${name} is ${made.name} now: ${taken}`]);
   },
 });
 

@@ -1,0 +1,29 @@
+/** Room in the list of a rack's discovered machines. Pure. */
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { judge } from './judge.ts';
+import type { KeptMachine, World } from './world.ts';
+
+const machinesMaxDefault = 256;
+
+/** Machines that a rack lists at most. */
+export function machinesMaxOf(
+  policy: { readonly machinesMax?: number | undefined } | undefined,
+): number {
+  return policy?.machinesMax ?? machinesMaxDefault;
+}
+
+/** What leaves a full list first; a machine that is taken at once may drive out whatever waits. */
+export function leastWanted(rack: string, world: World, any: boolean): KeptMachine | undefined {
+  const listed = world.machines
+    .filter(({ machine }) => machine.rack === rack)
+    .sort((one, other) => seenMs(one) - seenMs(other));
+  const unwanted = listed.find((each) => {
+    const decision = judge(each, world);
+    return decision.kind === 'wait' && !decision.fits;
+  });
+  return unwanted ?? (any ? listed[0] : undefined);
+}
+
+function seenMs({ machine: { lastSeenTime } }: KeptMachine): number {
+  return lastSeenTime === undefined ? 0 : timestampMs(lastSeenTime);
+}
