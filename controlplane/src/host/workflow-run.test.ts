@@ -239,6 +239,20 @@ test('what must not run twice is not tried again when nothing was heard of it', 
   expect(runOf(heard).waiting?.reason).toBe('retry');
 });
 
+test('what must not run twice waits for a person when it was cut short', () => {
+  const host = workable();
+  startOn(host, [script('a', { rerunClass: RerunClass.NEVER_TWICE, retries: 3 }), script('b')]);
+  bootNow(host);
+  const { id } = host.operation();
+  host.report(failed('interrupted', 'the agent was started anew'));
+  passTime(host, 3_600_000);
+  expect(runOf(host).waiting?.reason).toBe('hold');
+  expect(host.record.operation).toBeUndefined();
+  host.request({ kind: 'resume', reason: 'it did nothing, I looked' });
+  expect(stepNow(host)?.title).toBe('a');
+  expect(host.operation().id).not.toBe(id);
+});
+
 test('a run has the time of its template, and what is under way is told to stop', () => {
   const host = workable();
   startOn(host, [script('a')], 120_000);

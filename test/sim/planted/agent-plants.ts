@@ -72,9 +72,9 @@ export const agentPlants: readonly Plant[] = [
     name: 'twoExclusive',
     breaks: 'R12: while an exclusive operation may run, another one is answered locked',
     file: 'agent/src/session/attempts.ts',
-    find: 'return other === undefined ? undefined : locked(other.id);',
-    replace: 'return undefined;',
-    caughtBy: test('agent/src/session/operations.test.ts', '.'),
+    find: 'if (other !== undefined) return locked(other.id);',
+    replace: 'void other;',
+    caughtBy: test('agent/src/session/operations.test.ts', 'answers a second one locked'),
   },
   {
     name: 'grantWithoutPowerOn',

@@ -61,11 +61,11 @@ export const controlPlants: readonly Plant[] = [
     name: 'redeliveryCountsTwice',
     breaks: 'R7: a report that comes again changes nothing',
     file: 'controlplane/src/host/fold.ts',
-    find: "settledText(report))) return { kind: 'duplicate' };",
+    find: '  if (before !== undefined) return before;',
     replace:
-      'settledText(report))) {\n' +
+      '  if (before !== undefined) {\n' +
       '    if (turn.status.backoff !== undefined) turn.status.backoff.failures += 1;\n' +
-      "    return { kind: 'duplicate' };\n  }",
+      '    return before;\n  }',
     caughtBy: test('controlplane/src/host/promises.test.ts', 'delivered twice counts once'),
   },
   {
@@ -276,6 +276,6 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/host/request.ts',
     find: '  delete record.call?.notBefore;',
     replace: '',
-    caughtBy: test('controlplane/src/host/explain-waiting.test.ts', 'waits for webhook'),
+    caughtBy: test('controlplane/src/host/explain-waiting.test.ts', 'a run that waits for'),
   },
 ];

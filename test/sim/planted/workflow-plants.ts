@@ -32,7 +32,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/template-steps.ts',
     find: 'return each.handOff ? RerunClass.NEVER_TWICE : (ofAgent ?? each.rerunClass);',
     replace: 'return each.handOff ? RerunClass.NEVER_TWICE : (ofAgent ?? RerunClass.SAFE);',
-    caughtBy: bySimulation,
+    caughtBy: test('controlplane/src/host/workflow-run.test.ts', 'waits for a person when'),
   },
   {
     name: 'retriesNotBounded',
@@ -85,5 +85,21 @@ export const workflowPlants: readonly Plant[] = [
     find: 'id: operationId(turn, run, run.currentStep, step.attempt),',
     replace: 'id: operationId(turn, run, 0, 1),',
     caughtBy: bySimulation,
+  },
+  {
+    name: 'secondStartAccepted',
+    breaks: 'a run of a workflow holds its host: a second one is refused with its name',
+    file: 'controlplane/src/host/machine-tables.ts',
+    find: '  workflow: noStartWhileAny,',
+    replace: '  workflow: { ...noStartWhileAny, [RunKind.WORKFLOW]: accept },',
+    caughtBy: test('controlplane/src/host/workflow-start.test.ts', 'a second start is refused'),
+  },
+  {
+    name: 'pendingRunOfAnotherHost',
+    breaks: 'the fence of the host uid: a pending run never starts on who bears the name later',
+    file: 'controlplane/src/workflow/decide.ts',
+    find: 'if (host?.host === undefined || host.host.uid !== hostUid)',
+    replace: "if (host?.host === undefined || hostUid === '')",
+    caughtBy: test('controlplane/src/workflow/decide.test.ts', 'a run goes with its host'),
   },
 ];
