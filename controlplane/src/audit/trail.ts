@@ -5,8 +5,9 @@
  *     `durableWaitMs`: what was changed is changed, and is not taken back for want of a record.
  *     A change of a host is in the host's own timeline too, with who and which request.
  *  A2 A record is tried again, under one id, until it is stored or `giveUpAfterMs` has passed.
- *  A3 None is lost in silence: what the full queue or the store does not take stands in the log
- *     of this program, whole, with the number lost so far.
+ *  A3 While the program lives, none is lost in silence: what the full queue or the store does not
+ *     take stands in the log of this program, whole, with the number lost so far. When it dies
+ *     between a change and its record, there is none.
  */
 import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import { type EntryLog, StoreError } from '@rackwright/store';

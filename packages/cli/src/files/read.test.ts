@@ -180,7 +180,7 @@ test('leaves out what the control plane makes itself, by name', () => {
   expect(full?.value).toEqual({ spec: { rack: 'racks/r1', power: 'on' } });
 });
 
-test('reads what other commands print: the kind is that of the name, long numbers are texts', () => {
+test('reads what other commands print: kinds by names, long numbers as texts', () => {
   const discovery = '{"rules": [{"name": "a", "memoryBytesMin": "1000000"}]}';
   const [rack, host, fleet] = objects(`[{"name": "racks/r1", "spec": {"discovery": ${discovery}}},
     {"name": "hosts/h1"}, {"name": "fleet"}]`);
