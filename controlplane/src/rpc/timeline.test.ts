@@ -193,3 +193,19 @@ describe('over the API', () => {
     expect(missing.message).toContain('from_time: is missing');
   });
 });
+
+test('goes back over so many changes in one look and refuses to go further', async () => {
+  await putHost({}, 'first');
+  const record = create(wire.HostRecordSchema, { host: { name: 'hosts/h1', uid: 'u1' } });
+  for (let n = 0; n < 16_384; n += 1) {
+    record.change = create(wire.ChangeSchema, { time: timestampFromMs(nowMs) });
+    nowMs += 1;
+    const written = await store.put('hosts.h1', toBinary(wire.HostRecordSchema, record), revision);
+    if (written.kind === 'ok') revision = written.revision;
+  }
+  const far = await failureOf(hostAt(deps(), 'hosts/h1', timestampFromMs(startMs)));
+  expect([far.kind, far.message]).toEqual([
+    'outOfRange',
+    expect.stringContaining('16384 changes since 2026-01-01T00:01:00.000Z are gone over'),
+  ]);
+});

@@ -5,7 +5,7 @@
  * 1. What is answered of a time is what the record said then; nothing of now is mixed in.
  * 2. A time of which nothing is kept any more is refused, naming the oldest that is.
  * 3. One call reads a bounded number of revisions; a page that has looked at them all ends early,
- *    with a token that goes on.
+ *    with a token that goes on, and a look that goes further back than that is refused.
  */
 import { clone, create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import {
@@ -38,6 +38,8 @@ import { Violations } from './violations.ts';
 
 /** Revisions that one page looks at, also when most lie outside its time range. */
 const changesPerPageMax = 4_096;
+/** Revisions that one look at a time in the past goes back over, of the record and of the facts. */
+const changesBackMax = 16_384;
 /** Revisions read at a time. */
 const readAtOnce = 64;
 /** How far a caller's clock may be ahead of ours. */
@@ -168,7 +170,8 @@ interface LastUntil {
 async function lastUntil(deps: Stored, key: string, atMs: number): Promise<LastUntil> {
   const changes = changesBack(deps, key, undefined);
   let oldest: number | undefined;
-  for (;;) {
+  for (let looked = 0; ; looked += 1) {
+    if (looked >= changesBackMax) throw tooFar(key, oldest ?? 0);
     const next = await changes.next();
     if (next.done === true) {
       return { before: next.value, ...(oldest === undefined ? {} : { oldest }) };
@@ -186,7 +189,10 @@ async function factsAt(
   uid: string,
   atMs: number,
 ): Promise<wire.HostFacts | undefined> {
+  let looked = 0;
   for await (const change of changesBack(deps, factsKey(hostId), undefined)) {
+    looked += 1;
+    if (looked > changesBackMax) throw tooFar(change.key, timeOf(change));
     if (timeOf(change) > atMs) continue;
     if (change.kind === 'delete') return undefined;
     const facts = fromBinary(wire.HostFactsSchema, change.value);
@@ -228,6 +234,19 @@ function tooOld(name: string, oldest: number | undefined): ApiFailure {
     kind: 'outOfRange',
     reason: 'READ_TIME_TOO_OLD',
     message: `Of ${name} ${since} is kept any more; ask for a time from then on.`,
+  });
+}
+
+/** Invariant 3. */
+function tooFar(key: string, since: number): ApiFailure {
+  const id = key.slice(key.indexOf('.') + 1);
+  const count = `${changesBackMax} changes since ${instant(since)}`;
+  return new ApiFailure({
+    kind: 'outOfRange',
+    reason: 'READ_TIME_TOO_FAR',
+    message:
+      `Of hosts/${id} ${count} are gone over, and the time lies before them: ` +
+      'ask for a later one, or list its revisions with a start and an end.',
   });
 }
 
