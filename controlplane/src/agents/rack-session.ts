@@ -223,7 +223,9 @@ export class RackSession {
   async #yields(journal: agent.Journal): Promise<boolean> {
     const rival = this.#rival(journal);
     if (rival === undefined) return false;
-    await this.#showDuplicate(rival);
+    await this.#updateRack((_record, status) => {
+      status.duplicateAgent = rival;
+    });
     this.#refuse('duplicateAgent', rival);
     return true;
   }
@@ -273,12 +275,6 @@ export class RackSession {
       this.#key = record.agentPublicKey;
       this.#tombstones = [...record.tombstones];
       this.#hint(record);
-    });
-  }
-
-  async #showDuplicate(text: string): Promise<void> {
-    await this.#updateRack((_record, status) => {
-      status.duplicateAgent = text;
     });
   }
 
