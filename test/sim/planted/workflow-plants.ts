@@ -24,7 +24,7 @@ export const workflowPlants: readonly Plant[] = [
     replace:
       "        link.send({ case: 'reportReceived', value: { operationId, handOff: true } });\n" +
       '        return;',
-    caughtBy: bySimulation,
+    caughtBy: test('agent/src/runner-gateway/hand-offs.test.ts', 'only once the control plane'),
   },
   {
     name: 'interruptedScriptRunsAgain',
@@ -40,7 +40,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/step-policy.ts',
     find: 'if (step.failures < step.retries && mayTryAgain',
     replace: 'if (step.failures < 9 && mayTryAgain',
-    caughtBy: bySimulation,
+    caughtBy: test('controlplane/src/host/workflow-run.test.ts', 'a failed attempt is tried'),
   },
   {
     name: 'conditionIgnored',
@@ -48,7 +48,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/step-turn.ts',
     find: "if (step.condition !== '' && !conditionHolds(",
     replace: "if (step.condition === ' ' && !conditionHolds(",
-    caughtBy: bySimulation,
+    caughtBy: test('controlplane/src/host/workflow-run.test.ts', 'a condition is judged'),
   },
   {
     name: 'handlerNotCalled',
