@@ -8,7 +8,7 @@
 
 /** What must notice the defect. */
 export type CaughtBy =
-  /** Some seed of the simulation violates a promise; `workflows`: in all of them people run some. */
+  /** Some seed of the simulation violates a promise; `workflows`: people run some in each seed. */
   | { readonly kind: 'simulation'; readonly workflows?: true }
   /** A test of this file fails; `name` picks it. */
   | { readonly kind: 'test'; readonly file: string; readonly name: string };
