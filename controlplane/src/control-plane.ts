@@ -102,16 +102,18 @@ function callsWebhooks({ clock, log, webClient: web }: Platform) {
   return web === undefined ? {} : { callWebhook: createWebhookCaller({ web, clock, log }) };
 }
 
-async function startServices(
+/** What works by itself, and what serves it; nothing of it has started. */
+function makeParts(
   config: ControlPlaneConfig,
   platform: Platform,
   identity: Identity,
   store: StateStore,
-): Promise<ControlPlane> {
+) {
   const registry = createSessionRegistry();
   // A store that one process owns has one replica, whatever restarted it.
   const replicaId = store.driver === 'nats' ? randomId(platform.random) : 'single';
   const audit = createAuditTrail({ ...platform, store });
+  const { resyncIntervalMs, sessions: timing } = config;
   const hosts = new Hosts({
     ...platform,
     store,
@@ -119,12 +121,11 @@ async function startServices(
     registry,
     replicaId,
     timing: config.engine,
-    resyncIntervalMs: config.resyncIntervalMs,
+    resyncIntervalMs,
     ...callsWebhooks(platform),
     signStatement: (statement) => signBytes(statement, identity.erasure.privateKeyPem),
     openCredential: (record) => identity.secrets.open(record),
   });
-  const { resyncIntervalMs } = config;
   const discovery = new Discovery({
     ...platform,
     store,
@@ -133,38 +134,39 @@ async function startServices(
     reportHost: (hostId, report) => hosts.report(hostId, report),
   });
   const { retryDelayMs } = config.engine;
-  const timing = { resyncIntervalMs, retryDelayMs };
-  const sweep = config.workflows;
-  const parts = createWorkflowParts({ ...platform, ...timing, store, hosts, sweep });
+  const pace = { resyncIntervalMs, retryDelayMs, sweep: config.workflows };
+  const runs = createWorkflowParts({ ...platform, ...pace, store, hosts });
   const plans = new PlanSweeper({ ...platform, store });
-  const agentEndpoint = config.agents.advertise;
-  const { workflows, batches } = parts;
   const stepLogs = new StepLogs();
-  const seen = { stepLogs, replicaId };
-  const own = { store, hosts, identity, discovery, workflows, batches, audit, ...seen };
-  const deps = { ...platform, ...own, agentEndpoint };
-  const operatorServices = createOperatorServices(deps);
-  const sessions = {
+  const { workflows, batches } = runs;
+  const operatorServices = createOperatorServices({
     ...platform,
-    store,
-    registry,
-    hosts,
-    discovery,
-    stepLogs,
-    replicaId,
-    timing: config.sessions,
-  };
+    ...{ store, hosts, identity, discovery, workflows, batches, audit, stepLogs, replicaId },
+    agentEndpoint: config.agents.advertise,
+  });
   const agentService = createAgentService({
-    ...sessions,
+    ...platform,
+    ...{ store, registry, hosts, discovery, stepLogs, replicaId, timing },
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),
   });
+  return { audit, hosts, discovery, runs, plans, operatorServices, agentService };
+}
+
+async function startServices(
+  config: ControlPlaneConfig,
+  platform: Platform,
+  identity: Identity,
+  store: StateStore,
+): Promise<ControlPlane> {
+  const parts = makeParts(config, platform, identity, store);
+  const { audit, hosts, discovery, runs, plans, operatorServices } = parts;
   const agentHealth = createHealthBoard([agent.AgentService.typeName]);
-  const agentServices = [bind(agent.AgentService, agentService), agentHealth.service];
+  const agentServices = [bind(agent.AgentService, parts.agentService), agentHealth.service];
   await hosts.start();
   discovery.start();
-  await parts.start();
+  await runs.start();
   plans.start();
-  const stop = () => [plans, parts, discovery, hosts].forEach((part) => part.stop());
+  const stop = () => [plans, runs, discovery, hosts].forEach((part) => part.stop());
   const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close(), stop];
   try {
     const operators = await serveOperators(config, platform, identity, operatorServices, audit);

@@ -90,7 +90,7 @@ class World {
   readonly #trace: Trace;
   readonly #figures = new Map<string, number>();
   readonly #view: WorldView;
-  #faultsUntilMs = 0;
+  readonly #faultsUntilMs: number;
   readonly #storage = new StoreBox();
   readonly #logs: MachineLogs = { power: [], drives: [], steps: [], work: [] };
   readonly #machines = new Map<string, SimMachine>();

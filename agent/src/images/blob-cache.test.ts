@@ -128,15 +128,15 @@ test('a blob that is another is refused, and nothing of it stays in use', async 
 describe('the limit', () => {
   test('is kept by dropping what was not used for the longest time', async () => {
     const cache = await open(30_000);
-    const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((seed) => bytesOf(seed)) as Buffer[];
-    for (const each of [a, b, c] as Buffer[]) {
+    const [a, b, c, d] = [bytesOf('a'), bytesOf('b'), bytesOf('c'), bytesOf('d')];
+    for (const each of [a, b, c]) {
       nowMs += 1_000;
       cache.release(await hold(cache, each));
     }
     nowMs += 1_000;
-    cache.release(await hold(cache, a as Buffer));
-    await hold(cache, d as Buffer);
-    const there = [a, b, c, d].map((each) => cache.find(digestOf(each as Buffer)) !== undefined);
+    cache.release(await hold(cache, a));
+    await hold(cache, d);
+    const there = [a, b, c, d].map((each) => cache.find(digestOf(each)) !== undefined);
     expect(there).toEqual([true, false, true, true]);
     expect(await readdir(folder)).toHaveLength(3);
   });

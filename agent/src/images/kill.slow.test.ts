@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ const pieceBytes = 50_000;
 test('leaves nothing that is taken for the image, and the next one goes on', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-killed-'));
   const starts: number[] = [];
-  const server = createServer(async (request, response) => {
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const start = Number(/bytes=(\d+)-/.exec(request.headers.range ?? '')?.[1] ?? 0);
     starts.push(start);
     const range = { 'content-range': `bytes ${start}-${bytes.length - 1}/${bytes.length}` };
@@ -32,7 +32,11 @@ test('leaves nothing that is taken for the image, and the next one goes on', asy
       if (starts.length === 1) await sleep(30);
     }
     response.end();
-  }).listen(0, '127.0.0.1');
+  };
+  const server = createServer((request, response) => void serve(request, response)).listen(
+    0,
+    '127.0.0.1',
+  );
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const script = join(import.meta.dirname, './test-fetch.ts');

@@ -62,7 +62,7 @@ test('output is bounded: 64 KiB in its record, 2 KiB in the run, whole character
 
 test('a hundred steps that all write leave the record below what a store takes', () => {
   const host = workable();
-  const text = `${'y'.repeat(400)}`;
+  const text = 'y'.repeat(400);
   const steps = Array.from({ length: 100 }, (_, index) =>
     script(`step-${index}`, { arguments: { script: text }, onFailure: 'continue' }),
   );

@@ -135,7 +135,7 @@ test('deciding comes to rest, starts nothing late, and keeps bounded history', (
       };
       const now = around({
         nowMs: nowMs + given.laterMs,
-        host: hostWith(runs[given.held as keyof typeof runs]),
+        host: hostWith(runs[given.held]),
         ownerGone: given.ownerGone,
         render: () => (given.bad ? { kind: 'bad', text: 'no' } : { kind: 'ok', order }),
       });

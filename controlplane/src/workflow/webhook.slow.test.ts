@@ -1,6 +1,6 @@
 /** Calls of webhooks to a receiver on a real socket. */
 import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { nodeClock, nodeLog, nodeWebClient } from '@rackwright/platform/node';
@@ -11,11 +11,15 @@ import { createWebhookCaller } from './webhook.ts';
 test('a receiver knows a call that is made again by its key, and leads it nowhere', async () => {
   const heard: { request: IncomingMessage; body: string }[] = [];
   const statuses = [503, 200, 307];
-  const server = createServer(async (request, response) => {
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     heard.push({ request, body: await text(request) });
     const status = statuses[heard.length - 1] ?? 500;
     response.writeHead(status, { location: '/elsewhere' }).end(`answer ${heard.length}`);
-  }).listen(0, '127.0.0.1');
+  };
+  const server = createServer((request, response) => void answer(request, response)).listen(
+    0,
+    '127.0.0.1',
+  );
   await once(server, 'listening');
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const clock = nodeClock();

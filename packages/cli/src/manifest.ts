@@ -270,7 +270,7 @@ function rowOf(
       else problems.add(at, 'labels must be names with values');
     } else if (isScalar(value)) {
       // As it is written: a serial of digits is no number.
-      values[name] = value.source ?? String(value.value ?? '');
+      values[name] = value.source ?? '';
     } else {
       problems.add(at, `${name} must be a text`);
     }
@@ -282,7 +282,7 @@ function textsOf(map: YAMLMap, line: number, problems: Problems): Record<string,
   return Object.fromEntries(
     map.items.flatMap(({ key, value }) => {
       if (isScalar(key) && isScalar(value)) {
-        return [[String(key.value), value.source ?? String(value.value ?? '')] as const];
+        return [[String(key.value), value.source ?? ''] as const];
       }
       problems.add(line, 'labels must be names with texts');
       return [];

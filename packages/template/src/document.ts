@@ -165,12 +165,12 @@ function mapOf(pairs: readonly Pair[], at: number, path: string, problems: Probl
   return { kind: 'map', at, entries, isWhole };
 }
 
-type YamlScalar = Parameters<typeof isScalar>[0] & {
+interface YamlScalar {
   value: unknown;
   source?: string;
   type?: string;
   range?: readonly number[] | null;
-};
+}
 
 /** Control characters that no text of a template has. */
 const control = /[\p{Cc}]/u;

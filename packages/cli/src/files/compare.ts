@@ -11,7 +11,7 @@ export function differences(
   after: Plain | undefined,
   path = '',
 ): string[] {
-  if (isText(before, after)) return textLines(path, String(before ?? ''), String(after ?? ''));
+  if (isText(before, after)) return textLines(path, textOf(before), textOf(after));
   if (!isBranch(before) && !isBranch(after)) {
     return before === after ? [] : [`${path}: ${shown(before)} → ${shown(after)}`];
   }
@@ -21,6 +21,10 @@ export function differences(
   // An object without anything in it came or went; of the whole, the action says so already.
   const cameOrWent = path !== '' && (before === undefined) !== (after === undefined);
   return lines.length > 0 || !cameOrWent ? lines : [`${path}: ${shown(before)} → ${shown(after)}`];
+}
+
+function textOf(value: Plain | undefined): string {
+  return typeof value === 'string' ? value : '';
 }
 
 function below(path: string, name: string): string {

@@ -104,6 +104,11 @@ function valueOf(message: ReflectMessage, field: DescField): Plain {
   }
 }
 
+/** A timestamp, a duration or a mask is a text in JSON. */
+function textOfJson(json: unknown): string {
+  return typeof json === 'string' ? json : JSON.stringify(json);
+}
+
 function memberOf(
   message: DescMessage | undefined,
   desc: DescEnum | undefined,
@@ -112,7 +117,7 @@ function memberOf(
   if (message !== undefined) {
     const inner = value as ReflectMessage;
     return isPlainMessage(message)
-      ? String(toJson(message, inner.message as never))
+      ? textOfJson(toJson(message, inner.message as never))
       : fieldsOf(inner);
   }
   if (desc !== undefined) return enumText(desc, Number(value));

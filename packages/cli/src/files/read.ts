@@ -112,7 +112,7 @@ class Reader {
       const { contents } = document;
       if (contents === null || (isScalar(contents) && contents.value === null)) continue;
       if (isSeq(contents)) nodes.push(...(contents.items as Node[]));
-      else nodes.push(contents as Node);
+      else nodes.push(contents);
     }
     if (this.problems.length > 0) return [];
     if (nodes.length > objectsMax) {

@@ -207,8 +207,8 @@ function badPath(path: readonly string[], why: string): OciError {
 }
 
 async function find(path: string): Promise<Stats | undefined> {
-  return lstat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return undefined;
+  return lstat(path).catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
     throw error;
   });
 }

@@ -98,7 +98,7 @@ test('takes over a store of the first version, whose changes have no time', asyn
     INSERT INTO identity VALUES (1, 'old');
     INSERT INTO changes VALUES (1, 'hosts.a', 1, 'w1', 0, x'31');
     INSERT INTO newest VALUES ('hosts.a', 1);
-    PRAGMA application_id = ${0x52414b57};
+    PRAGMA application_id = 1380010839;
     PRAGMA user_version = 1;
   `);
   database.close();
