@@ -10,7 +10,14 @@ import type { Explanation } from '@rackwright/api';
 import type { Replica, WorldView } from '../view.ts';
 import { ask, counterOf } from './counter.ts';
 import { understand } from './errands.ts';
-import { isAtGoal, type KeptHost, keptHosts, machineOf, situationOf } from './records.ts';
+import {
+  addressOf,
+  isAtGoal,
+  type KeptHost,
+  keptHosts,
+  machineOf,
+  situationOf,
+} from './records.ts';
 
 const roundMs = 30_000;
 /** A host that has not changed for so long stands still. */
@@ -164,6 +171,7 @@ export class Diligent {
     const advised = understand(text, machine);
     switch (advised.kind) {
       case 'remark':
+        if (text.startsWith('find out which of the two hosts')) await this.#findOut(host, replica);
         return;
       case 'errand':
         if (machine !== undefined) advised.run(machine);
@@ -173,6 +181,17 @@ export class Diligent {
         return;
       case 'command':
         await this.#type(host, advised.line, advised.input, replica);
+    }
+  }
+
+  /** Whoever looks for a wrong BMC address looks at every host, not only at the one that asks. */
+  async #findOut(host: KeptHost, replica: Replica): Promise<void> {
+    for (const other of keptHosts(this.#view)) {
+      const machine = machineOf(this.#view, other);
+      if (machine === undefined || other.host.uid === host.host.uid) continue;
+      const address = addressOf(machine);
+      if (other.host.spec?.bmc?.address === address) continue;
+      await this.#type(other, ['host', 'update', other.id, '--bmc', address], '', replica);
     }
   }
 
