@@ -112,4 +112,11 @@ export const regressions: readonly Regression[] = [
     operators: true,
     was: 'a store that was away after a removal was answered as an error of ours',
   },
+  {
+    seed: 345,
+    hosts: 2,
+    operators: true,
+    workflows: true,
+    was: 'a run whose end was not written down yet stayed open for ever behind the next one',
+  },
 ];

@@ -47,6 +47,11 @@ export async function takeTurn(
     if (isOpen(latest) && carrierOf(latest.name, host, [])?.endTime === undefined) {
       return { kind: 'refused', message: `${latest.name} is under way already` };
     }
+    if (isOpen(latest)) {
+      // Its host has ended it already: that is written down before another one takes its place.
+      await deps.workflows.look(id);
+      continue;
+    }
     const spec = create(WorkflowSpecSchema, { variables: batch.spec?.variables ?? {} });
     const nowMs = deps.clock.nowMs();
     const before = kept?.record ?? (await newWorkflow(deps, id, spec, host, nowMs));

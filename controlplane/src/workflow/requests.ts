@@ -35,7 +35,7 @@ import {
   roundsMax,
   tooBusy,
 } from './read.ts';
-import { acceptRun, dropRuns, latestRun, type RunOrder, withRequestId } from './record.ts';
+import { acceptRun, dropRuns, isOpen, latestRun, type RunOrder, withRequestId } from './record.ts';
 import { finishedRuns } from './surroundings.ts';
 
 /** Workflows that one host may have. */
@@ -78,6 +78,11 @@ export async function runWorkflow(
     if (isRepeated(record, by.requestId)) return { record, revision };
     await refuseStart(deps.store, id, host);
     await refuseUnknownPlan(deps, host, planHash);
+    if (isOpen(latestRun(record))) {
+      // Its host has ended it already: that is written down before another one takes its place.
+      await lookedAt(deps, id);
+      continue;
+    }
     const next = acceptRun(record, id, orderOf(record, by, planHash), deps.clock.nowMs());
     const written = await writeRecord(deps, schema, workflowKey(id), next, revision);
     if (written.kind === 'ok') return startedOrTakenBack(deps, id, next, by.requestId, false);
