@@ -1,20 +1,25 @@
-import { execFile } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { freePorts } from './ports.ts';
 
-const run = promisify(execFile);
-
 test('gives no port twice, in this process and in others that ask at the same time', async () => {
   const module = join(import.meta.dirname, 'ports.ts');
-  const ask = `import { freePorts } from '${module}'; console.log(...(await freePorts(40)));`;
+  // Ports belong to a process until it ends: each waits until all have theirs.
+  const ask =
+    `import { freePorts } from '${module}'; console.log(...(await freePorts(40)));` +
+    'process.stdin.resume();';
   const others = Array.from({ length: 4 }, () =>
-    run(process.execPath, ['--input-type=module', '--eval', ask]),
+    spawn(process.execPath, ['--input-type=module', '--eval', ask], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    }),
   );
   const own = await Promise.all([freePorts(3), freePorts(20)]);
-  const theirs = (await Promise.all(others)).flatMap(({ stdout }) => stdout.trim().split(' '));
+  const lines = await Promise.all(others.map(async ({ stdout }) => once(stdout, 'data')));
+  const theirs = lines.flatMap(([line]) => String(line).trim().split(' '));
+  for (const { stdin } of others) stdin.end();
   const all = [...own.flat(), ...theirs.map(Number)];
   expect(all).toHaveLength(3 + 20 + 4 * 40);
   expect(new Set(all).size).toBe(all.length);
