@@ -322,8 +322,12 @@ function startId(record: wire.WorkflowRecord): string {
   return `workflow:${record.workflow?.uid}/${latestRun(record)?.number}`;
 }
 
-/** The template whose run the host carries; undefined: none. */
+/**
+ * The template whose run the host carries; undefined: none. Every change of every host comes by
+ * here: what does not even contain such a name is not decoded.
+ */
 function carriedBy(value: Uint8Array): string | undefined {
+  if (!Buffer.from(value.buffer, value.byteOffset, value.length).includes('/workflows/')) return;
   const present = presentRun(fromBinary(wire.HostRecordSchema, value));
   if (present === undefined || present.phase === RunPhase.ENDED) return undefined;
   return parseWorkflowRunName(present.workflowRun)?.templateId;

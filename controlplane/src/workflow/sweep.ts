@@ -142,8 +142,9 @@ export class Sweeper {
 
   #note(key: string, value: Uint8Array | undefined): void {
     const hostId = hostIdOf(key);
-    const uid = value === undefined ? undefined : hostRecord(value).host?.uid;
     const before = this.#uids.get(hostId);
+    if (value !== undefined && before !== undefined && isOfHost(value, before)) return;
+    const uid = value === undefined ? undefined : hostRecord(value).host?.uid;
     if (uid === undefined) this.#uids.delete(hostId);
     else this.#uids.set(hostId, uid);
     if (before === undefined || before === uid) return;
@@ -192,4 +193,16 @@ function hostIdOf(key: string): string {
 
 function hostRecord(value: Uint8Array): wire.HostRecord {
   return fromBinary(wire.HostRecordSchema, value);
+}
+
+/** The tag of `Host.uid` on the wire: field 2, length-delimited. */
+const uidTag = 0x12;
+
+/**
+ * Whether a host's record is of this uid, for certain, without decoding it: every change of every
+ * host comes by here. Other fields that hold uids have other tags.
+ */
+function isOfHost(value: Uint8Array, uid: string): boolean {
+  const bytes = Buffer.from(value.buffer, value.byteOffset, value.length);
+  return bytes.includes(Buffer.concat([Buffer.of(uidTag, uid.length), Buffer.from(uid)]));
 }
