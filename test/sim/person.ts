@@ -29,6 +29,9 @@ export function startPerson(view: WorldView, judge: Judge): void {
       // Whose BMC turned out to be another one's is proved anew.
       const isOther = status.run?.error?.type === 'identityMismatch';
       if (givenUp) ask(key, { kind: isOther && view.random.fraction() < 0.5 ? 'verify' : 'retry' });
+      // A host that wants nothing may still keep the identity of another one's BMC.
+      const isCrossed = status.faults.some(({ type }) => type === 'bmcIdentityMismatch');
+      if (isCrossed && !givenUp && !view.faulty()) ask(key, { kind: 'verify' });
       for (const { reason } of status.holds) {
         ask(key, { kind: 'releaseHold', hold: reason, reason: 'looked at' });
       }
