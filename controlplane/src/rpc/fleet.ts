@@ -41,6 +41,7 @@ const updatablePaths = [
   'spec.templates.plain_http_registries',
   'spec.templates.webhook_urls',
   'spec.templates.registry_credentials',
+  'spec.templates.credentials',
 ];
 /** Compare-and-sets that one call may lose before it gives up. */
 const roundsMax = 16;

@@ -162,17 +162,18 @@ export function policyProblems(
   policy: NonNullable<Policy>,
 ): { readonly field: string; readonly description: string }[] {
   const { imageRepositories, plainHttpRegistries, webhookUrls, registryCredentials } = policy;
-  const credentials = Object.entries(registryCredentials);
+  const registries = Object.keys(registryCredentials);
   return [
     ...list('image_repositories', imageRepositories, repositoryProblem),
     ...list('plain_http_registries', plainHttpRegistries, registryProblem),
     ...list('webhook_urls', webhookUrls, prefixProblem),
     ...list(
       'registry_credentials',
-      credentials.map(([registry]) => registry),
+      registries,
       (registry) => credentialProblem(registry, registryCredentials[registry] ?? ''),
       credentialsMax,
     ),
+    ...list('credentials', policy.credentials, credentialNameProblem, credentialsMax),
   ];
 }
 
@@ -215,7 +216,10 @@ function prefixProblem(text: string): string | undefined {
 
 function credentialProblem(registry: string, credential: string): string | undefined {
   const problem = registryProblem(registry);
-  if (problem !== undefined) return problem;
+  return problem ?? credentialNameProblem(credential);
+}
+
+function credentialNameProblem(credential: string): string | undefined {
   if (/^credentials\/[a-z][a-z0-9-]{0,62}$/.test(credential)) return undefined;
   return `must name a credential, as "credentials/CREDENTIAL"; it is ${shown(credential)}`;
 }

@@ -9,6 +9,7 @@ import { HistoryService } from './gen/rackwright/v1/history_pb.ts';
 import { HostService } from './gen/rackwright/v1/host_pb.ts';
 import { PlanService } from './gen/rackwright/v1/plan_pb.ts';
 import { RackService } from './gen/rackwright/v1/rack_pb.ts';
+import { SecretsService } from './gen/rackwright/v1/secrets_pb.ts';
 import { TemplateService } from './gen/rackwright/v1/template_pb.ts';
 import { WorkflowBatchService, WorkflowService } from './gen/rackwright/v1/workflow_pb.ts';
 import type { Channel } from './rpc/channel.ts';
@@ -25,6 +26,7 @@ export interface OperatorClients {
   readonly discovery: Client<typeof DiscoveryService>;
   readonly history: Client<typeof HistoryService>;
   readonly plans: Client<typeof PlanService>;
+  readonly secrets: Client<typeof SecretsService>;
   readonly templates: Client<typeof TemplateService>;
   readonly workflows: Client<typeof WorkflowService>;
   readonly workflowBatches: Client<typeof WorkflowBatchService>;
@@ -44,6 +46,7 @@ export function operatorClients(channel: Channel, token: string): OperatorClient
     discovery: createClient(DiscoveryService, channel, defaults),
     history: createClient(HistoryService, channel, defaults),
     plans: createClient(PlanService, channel, defaults),
+    secrets: createClient(SecretsService, channel, defaults),
     templates: createClient(TemplateService, channel, defaults),
     workflows: createClient(WorkflowService, channel, defaults),
     workflowBatches: createClient(WorkflowBatchService, channel, defaults),

@@ -79,6 +79,10 @@ function policyFields(policy: TemplatePolicy | undefined): [string, string][] {
       'credential for',
       credentials.map(([registry, name]) => `${registry}=${name.replace(/^credentials\//, '')}`),
     ),
+    ...each(
+      'secrets of',
+      policy?.credentials.map((name) => name.replace(/^credentials\//, '')),
+    ),
   ];
 }
 

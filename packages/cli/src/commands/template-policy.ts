@@ -28,6 +28,11 @@ export const policyFlags = {
   noRegistryCredential: drop('the credential for a registry', 'registry'),
   webhookUrl: listFlag('Let webhooks call what begins with this too; may be repeated', 'url'),
   noWebhookUrl: drop('such a beginning', 'url'),
+  templateCredential: listFlag(
+    'Let templates give their steps user name or password of it too; repeatable',
+    'credential',
+  ),
+  noTemplateCredential: drop('such a credential', 'credential'),
 } as const;
 
 export type PolicyFlags = { readonly [F in keyof typeof policyFlags]?: readonly string[] };
@@ -49,6 +54,7 @@ export function parsePolicy(flags: PolicyFlags): PolicyChange {
     ['plain_http_registries', flags.plainHttpRegistry, flags.noPlainHttpRegistry],
     ['registry_credentials', flags.registryCredential, flags.noRegistryCredential],
     ['webhook_urls', flags.webhookUrl, flags.noWebhookUrl],
+    ['credentials', flags.templateCredential, flags.noTemplateCredential],
   ];
   const paths = given.flatMap(([path, ...texts]) =>
     texts.every((each) => each === undefined) ? [] : [`spec.templates.${path}`],
@@ -75,6 +81,12 @@ export function parsePolicy(flags: PolicyFlags): PolicyChange {
       ),
       registryCredentials: Object.fromEntries([...kept, ...added]),
       webhookUrls: changed('webhook-url', now?.webhookUrls, flags.webhookUrl, flags.noWebhookUrl),
+      credentials: changed(
+        'template-credential',
+        now?.credentials,
+        flags.templateCredential?.map((text) => (text === 'none' ? text : credentialName(text))),
+        flags.noTemplateCredential?.map(credentialName),
+      ),
     };
   };
   return { paths, over };
@@ -105,5 +117,9 @@ function credentialOf(text: string): [string, string] {
   if (registry === '' || name === '' || more.length > 0) {
     throw new UsageError(`--registry-credential is "${text}"; it must be REGISTRY=CREDENTIAL`);
   }
-  return [registry, name.startsWith('credentials/') ? name : `credentials/${name}`];
+  return [registry, credentialName(name)];
+}
+
+function credentialName(text: string): string {
+  return text.startsWith('credentials/') ? text : `credentials/${text}`;
 }

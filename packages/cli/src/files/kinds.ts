@@ -93,11 +93,16 @@ export const kinds: readonly Kind[] = [
     name: 'Fleet',
     collection: 'fleet',
     fields: ['spec'],
-    references: ({ spec }) =>
-      Object.values(spec?.templates?.registryCredentials ?? {}).map((name) => ({
+    references: ({ spec }) => [
+      ...Object.values(spec?.templates?.registryCredentials ?? {}).map((name) => ({
         field: 'fleet.spec.templates.registry_credentials',
         name,
       })),
+      ...(spec?.templates?.credentials ?? []).map((name) => ({
+        field: 'fleet.spec.templates.credentials',
+        name,
+      })),
+    ],
     list: async ({ fleet }) => [await fleet.getFleet({})],
     get: ({ fleet }) => fleet.getFleet({}),
     // There always is one; it is never made.

@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/agent/v1/operation.proto.
  */
 export const file_rackwright_agent_v1_operation: GenFile = /*@__PURE__*/
-  fileDesc("CiNyYWNrd3JpZ2h0L2FnZW50L3YxL29wZXJhdGlvbi5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSKjAwoJT3BlcmF0aW9uEgoKAmlkGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEhEKCWhvc3RfbmFtZRgDIAEoCRIsCghkZWFkbGluZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOgoNdmVyaWZ5X2FjY2VzcxgFIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuVmVyaWZ5QWNjZXNzSAASMgoJc2V0X3Bvd2VyGAYgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5TZXRQb3dlckgAEi8KB2luc3BlY3QYByABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkluc3BlY3RIABIwCghydW5fc3RlcBgIIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcEgAEi0KBmNhbmNlbBgJIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuQ2FuY2VsSAASLQoJc2VuZF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGCgRraW5kIsIBCglCbWNBY2Nlc3MSDwoHYWRkcmVzcxgBIAEoCRIRCgRwb3J0GAIgASgNSACIAQESGQoMY2lwaGVyX3N1aXRlGAMgASgNSAGIAQESEgoKY3JlZGVudGlhbBgEIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YBSABKAQSEAoIcHJvdG9jb2wYBiABKAkSGgoSY2VydGlmaWNhdGVfc2hhMjU2GAcgASgJQgcKBV9wb3J0Qg8KDV9jaXBoZXJfc3VpdGUiOwoMVmVyaWZ5QWNjZXNzEisKA2JtYxgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuQm1jQWNjZXNzIoQCCghTZXRQb3dlchIrCgNibWMYASABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxIPCgJvbhgCIAEoCEgAiAEBEjIKCWJvb3RfZnJvbRgDIAEoDjIfLnJhY2t3cmlnaHQuYWdlbnQudjEuQm9vdFRhcmdldBI1ChFleHBlY3RlZF9pZGVudGl0eRgEIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkSEQoJYm9vdF9tYWNzGAUgAygJEjUKEWdyYW50X2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIFCgNfb24iJAoHSW5zcGVjdBIZChFib290X29wZXJhdGlvbl9pZBgBIAEoCSKhBQoHUnVuU3RlcBIMCgRzdGVwGAEgASgJEisKBG1vZGUYAiABKA4yHS5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBNb2RlEj4KCWFyZ3VtZW50cxgDIAMoCzIrLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcC5Bcmd1bWVudHNFbnRyeRIYCgtkZXN0cnVjdGl2ZRgEIAEoCEgAiAEBEi4KC3JlcnVuX2NsYXNzGAUgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhkKEWJvb3Rfb3BlcmF0aW9uX2lkGAYgASgJEjAKB2RldmljZXMYByADKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLkRldmljZVBsYW4SFgoOY2hhbGxlbmdlX3NlZWQYCCABKAwSNQoRZXhwZWN0ZWRfaWRlbnRpdHkYCSABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0lkZW50aXR5EiQKF2FsbG93X3VucHJvdmVuX2lkZW50aXR5GAogASgISAGIAQESGwoOYWxsb3dfZGlza2xlc3MYCyABKAhIAogBARIrCgNibWMYDCABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxIVCghoYW5kX29mZhgNIAEoCEgDiAEBEjAKBWltYWdlGA4gASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5Db21tYW5kSW1hZ2UaMAoOQXJndW1lbnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIOCgxfZGVzdHJ1Y3RpdmVCGgoYX2FsbG93X3VucHJvdmVuX2lkZW50aXR5QhEKD19hbGxvd19kaXNrbGVzc0ILCglfaGFuZF9vZmYiZQoMQ29tbWFuZEltYWdlEhEKCXJlZmVyZW5jZRgBIAEoCRISCgpjcmVkZW50aWFsGAIgASgJEhoKEmNyZWRlbnRpYWxfdmVyc2lvbhgDIAEoBBISCgpwbGFpbl9odHRwGAQgASgIIm4KCkRldmljZVBsYW4SLAoGZGV2aWNlGAEgASgLMhwucmFja3dyaWdodC52MS5TdG9yYWdlRGV2aWNlEjIKBm1ldGhvZBgCIAEoDjIiLnJhY2t3cmlnaHQuYWdlbnQudjEuRXJhc3VyZU1ldGhvZCIeCgZDYW5jZWwSFAoMb3BlcmF0aW9uX2lkGAEgASgJKm8KCkJvb3RUYXJnZXQSGwoXQk9PVF9UQVJHRVRfVU5TUEVDSUZJRUQQABIUChBCT09UX1RBUkdFVF9ESVNLEAESFgoSQk9PVF9UQVJHRVRfUlVOTkVSEAISFgoSQk9PVF9UQVJHRVRfUkVTQ1VFEAMqTQoIU3RlcE1vZGUSGQoVU1RFUF9NT0RFX1VOU1BFQ0lGSUVEEAASEQoNU1RFUF9NT0RFX1JVThABEhMKD1NURVBfTU9ERV9DSEVDSxACKtIBCg1FcmFzdXJlTWV0aG9kEh4KGkVSQVNVUkVfTUVUSE9EX1VOU1BFQ0lGSUVEEAASHgoaRVJBU1VSRV9NRVRIT0RfTlZNRV9GT1JNQVQQARIlCiFFUkFTVVJFX01FVEhPRF9OVk1FX0ZPUk1BVF9DUllQVE8QAhIaChZFUkFTVVJFX01FVEhPRF9ESVNDQVJEEAMSHAoYRVJBU1VSRV9NRVRIT0RfT1ZFUldSSVRFEAQSIAocRVJBU1VSRV9NRVRIT0RfTUVUQURBVEFfT05MWRAFYgZwcm90bzM", [file_google_protobuf_timestamp, file_rackwright_v1_inventory, file_rackwright_v1_run]);
+  fileDesc("CiNyYWNrd3JpZ2h0L2FnZW50L3YxL29wZXJhdGlvbi5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSKjAwoJT3BlcmF0aW9uEgoKAmlkGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEhEKCWhvc3RfbmFtZRgDIAEoCRIsCghkZWFkbGluZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOgoNdmVyaWZ5X2FjY2VzcxgFIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuVmVyaWZ5QWNjZXNzSAASMgoJc2V0X3Bvd2VyGAYgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5TZXRQb3dlckgAEi8KB2luc3BlY3QYByABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkluc3BlY3RIABIwCghydW5fc3RlcBgIIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcEgAEi0KBmNhbmNlbBgJIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuQ2FuY2VsSAASLQoJc2VuZF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGCgRraW5kIsIBCglCbWNBY2Nlc3MSDwoHYWRkcmVzcxgBIAEoCRIRCgRwb3J0GAIgASgNSACIAQESGQoMY2lwaGVyX3N1aXRlGAMgASgNSAGIAQESEgoKY3JlZGVudGlhbBgEIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YBSABKAQSEAoIcHJvdG9jb2wYBiABKAkSGgoSY2VydGlmaWNhdGVfc2hhMjU2GAcgASgJQgcKBV9wb3J0Qg8KDV9jaXBoZXJfc3VpdGUiOwoMVmVyaWZ5QWNjZXNzEisKA2JtYxgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuQm1jQWNjZXNzIoQCCghTZXRQb3dlchIrCgNibWMYASABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxIPCgJvbhgCIAEoCEgAiAEBEjIKCWJvb3RfZnJvbRgDIAEoDjIfLnJhY2t3cmlnaHQuYWdlbnQudjEuQm9vdFRhcmdldBI1ChFleHBlY3RlZF9pZGVudGl0eRgEIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkSEQoJYm9vdF9tYWNzGAUgAygJEjUKEWdyYW50X2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIFCgNfb24iJAoHSW5zcGVjdBIZChFib290X29wZXJhdGlvbl9pZBgBIAEoCSLSBQoHUnVuU3RlcBIMCgRzdGVwGAEgASgJEisKBG1vZGUYAiABKA4yHS5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBNb2RlEj4KCWFyZ3VtZW50cxgDIAMoCzIrLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcC5Bcmd1bWVudHNFbnRyeRIYCgtkZXN0cnVjdGl2ZRgEIAEoCEgAiAEBEi4KC3JlcnVuX2NsYXNzGAUgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhkKEWJvb3Rfb3BlcmF0aW9uX2lkGAYgASgJEjAKB2RldmljZXMYByADKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLkRldmljZVBsYW4SFgoOY2hhbGxlbmdlX3NlZWQYCCABKAwSNQoRZXhwZWN0ZWRfaWRlbnRpdHkYCSABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0lkZW50aXR5EiQKF2FsbG93X3VucHJvdmVuX2lkZW50aXR5GAogASgISAGIAQESGwoOYWxsb3dfZGlza2xlc3MYCyABKAhIAogBARIrCgNibWMYDCABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxIVCghoYW5kX29mZhgNIAEoCEgDiAEBEjAKBWltYWdlGA4gASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5Db21tYW5kSW1hZ2USLwoHc2VjcmV0cxgPIAMoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuU2VjcmV0VXNlGjAKDkFyZ3VtZW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDgoMX2Rlc3RydWN0aXZlQhoKGF9hbGxvd191bnByb3Zlbl9pZGVudGl0eUIRCg9fYWxsb3dfZGlza2xlc3NCCwoJX2hhbmRfb2ZmIsQBCglTZWNyZXRVc2USEAoIdmFyaWFibGUYASABKAkSEgoKY3JlZGVudGlhbBgCIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YAyABKAQSMQoEcGFydBgEIAEoDjIjLnJhY2t3cmlnaHQuYWdlbnQudjEuU2VjcmV0VXNlLlBhcnQiQgoEUGFydBIUChBQQVJUX1VOU1BFQ0lGSUVEEAASEQoNUEFSVF9QQVNTV09SRBABEhEKDVBBUlRfVVNFUk5BTUUQAiJlCgxDb21tYW5kSW1hZ2USEQoJcmVmZXJlbmNlGAEgASgJEhIKCmNyZWRlbnRpYWwYAiABKAkSGgoSY3JlZGVudGlhbF92ZXJzaW9uGAMgASgEEhIKCnBsYWluX2h0dHAYBCABKAgibgoKRGV2aWNlUGxhbhIsCgZkZXZpY2UYASABKAsyHC5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VEZXZpY2USMgoGbWV0aG9kGAIgASgOMiIucmFja3dyaWdodC5hZ2VudC52MS5FcmFzdXJlTWV0aG9kIh4KBkNhbmNlbBIUCgxvcGVyYXRpb25faWQYASABKAkqbwoKQm9vdFRhcmdldBIbChdCT09UX1RBUkdFVF9VTlNQRUNJRklFRBAAEhQKEEJPT1RfVEFSR0VUX0RJU0sQARIWChJCT09UX1RBUkdFVF9SVU5ORVIQAhIWChJCT09UX1RBUkdFVF9SRVNDVUUQAypNCghTdGVwTW9kZRIZChVTVEVQX01PREVfVU5TUEVDSUZJRUQQABIRCg1TVEVQX01PREVfUlVOEAESEwoPU1RFUF9NT0RFX0NIRUNLEAIq0gEKDUVyYXN1cmVNZXRob2QSHgoaRVJBU1VSRV9NRVRIT0RfVU5TUEVDSUZJRUQQABIeChpFUkFTVVJFX01FVEhPRF9OVk1FX0ZPUk1BVBABEiUKIUVSQVNVUkVfTUVUSE9EX05WTUVfRk9STUFUX0NSWVBUTxACEhoKFkVSQVNVUkVfTUVUSE9EX0RJU0NBUkQQAxIcChhFUkFTVVJFX01FVEhPRF9PVkVSV1JJVEUQBBIgChxFUkFTVVJFX01FVEhPRF9NRVRBREFUQV9PTkxZEAViBnByb3RvMw", [file_google_protobuf_timestamp, file_rackwright_v1_inventory, file_rackwright_v1_run]);
 
 /**
  * Operation is one attempt: its id is never used for another (DESIGN §3). It holds a narrow copy
@@ -336,6 +336,13 @@ export type RunStep = Message<"rackwright.agent.v1.RunStep"> & {
    * @generated from field: rackwright.agent.v1.CommandImage image = 14;
    */
   image?: CommandImage | undefined;
+
+  /**
+   * Credentials that its environment is filled in from; their values come apart.
+   *
+   * @generated from field: repeated rackwright.agent.v1.SecretUse secrets = 15;
+   */
+  secrets: SecretUse[];
 };
 
 /**
@@ -344,6 +351,73 @@ export type RunStep = Message<"rackwright.agent.v1.RunStep"> & {
  */
 export const RunStepSchema: GenMessage<RunStep> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_operation, 5);
+
+/**
+ * SecretUse is a variable of a step's environment that is a secret.
+ *
+ * @generated from message rackwright.agent.v1.SecretUse
+ */
+export type SecretUse = Message<"rackwright.agent.v1.SecretUse"> & {
+  /**
+   * @generated from field: string variable = 1;
+   */
+  variable: string;
+
+  /**
+   * "credentials/CREDENTIAL"
+   *
+   * @generated from field: string credential = 2;
+   */
+  credential: string;
+
+  /**
+   * @generated from field: uint64 credential_version = 3;
+   */
+  credentialVersion: bigint;
+
+  /**
+   * @generated from field: rackwright.agent.v1.SecretUse.Part part = 4;
+   */
+  part: SecretUse_Part;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.SecretUse.
+ * Use `create(SecretUseSchema)` to create a new message.
+ */
+export const SecretUseSchema: GenMessage<SecretUse> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_operation, 6);
+
+/**
+ * @generated from enum rackwright.agent.v1.SecretUse.Part
+ */
+export const SecretUse_Part = {
+  /**
+   * @generated from enum value: PART_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: PART_PASSWORD = 1;
+   */
+  PASSWORD: 1,
+
+  /**
+   * @generated from enum value: PART_USERNAME = 2;
+   */
+  USERNAME: 2,
+} as const;
+
+/**
+ * @generated from enum rackwright.agent.v1.SecretUse.Part
+ */
+export type SecretUse_Part = (typeof SecretUse_Part)[keyof typeof SecretUse_Part] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.agent.v1.SecretUse.Part.
+ */
+export const SecretUse_PartSchema: GenEnum<SecretUse_Part> = /*@__PURE__*/
+  enumDesc(file_rackwright_agent_v1_operation, 6, 0);
 
 /**
  * CommandImage is an OCI image that a command runs in. The agent fetches it, the runner checks it.
@@ -383,7 +457,7 @@ export type CommandImage = Message<"rackwright.agent.v1.CommandImage"> & {
  * Use `create(CommandImageSchema)` to create a new message.
  */
 export const CommandImageSchema: GenMessage<CommandImage> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_operation, 6);
+  messageDesc(file_rackwright_agent_v1_operation, 7);
 
 /**
  * @generated from message rackwright.agent.v1.DevicePlan
@@ -407,7 +481,7 @@ export type DevicePlan = Message<"rackwright.agent.v1.DevicePlan"> & {
  * Use `create(DevicePlanSchema)` to create a new message.
  */
 export const DevicePlanSchema: GenMessage<DevicePlan> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_operation, 7);
+  messageDesc(file_rackwright_agent_v1_operation, 8);
 
 /**
  * Cancel stops what can be stopped of another operation; answered when that is over.
@@ -426,7 +500,7 @@ export type Cancel = Message<"rackwright.agent.v1.Cancel"> & {
  * Use `create(CancelSchema)` to create a new message.
  */
 export const CancelSchema: GenMessage<Cancel> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_operation, 8);
+  messageDesc(file_rackwright_agent_v1_operation, 9);
 
 /**
  * @generated from enum rackwright.agent.v1.BootTarget

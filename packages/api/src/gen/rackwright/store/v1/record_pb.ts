@@ -44,7 +44,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/store/v1/record.proto.
  */
 export const file_rackwright_store_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSKACgoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEiYKCmZhaWxlZF9ydW4YEiABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1bhIcChRlcmFzZV9iZWZvcmVfcmVtb3ZhbBgeIAEoCBITCgtsZWZ0X2JlaGluZBgfIAMoCRIwCgxmb3JjZWRfdW50aWwYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmZlbmNlcxghIAMoCRJAChFwb3dlcl9lbmZvcmNlbWVudBgoIAEoCzIlLnJhY2t3cmlnaHQuc3RvcmUudjEuUG93ZXJFbmZvcmNlbWVudBIaChJzZXR0bGVkX29wZXJhdGlvbnMYKSADKAkSNAoQbG9va19maXJzdF9zaW5jZRgyIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHQoVbG9zdF9yZXZpc2lvbnNfcGFzc2VkGDMgASgEEjgKEWFjY2VwdGVkX2lkZW50aXR5GD0gASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIYChBhY2NlcHRlZF9ieV9ydWxlGD8gASgJEjwKD3BsYW5uZWRfZXJhc3VyZRg+IAEoCzIjLnJhY2t3cmlnaHQuc3RvcmUudjEuUGxhbm5lZEVyYXN1cmUSKQoNZmluaXNoZWRfcnVucxhGIAMoCzISLnJhY2t3cmlnaHQudjEuUnVuEi4KBGNhbGwYRyABKAsyIC5yYWNrd3JpZ2h0LnN0b3JlLnYxLldlYmhvb2tDYWxsEhcKD29wZW5fb3BlcmF0aW9ucxhIIAMoCUIcChpfZmFpbGVkX2NyZWRlbnRpYWxfdmVyc2lvbkoECAsQDEoECA8QEFIRY2VydGlmaWNhdGVfY291bnRSC2luY2FybmF0aW9uItsBCgtXZWJob29rQ2FsbBIKCgJpZBgBIAEoCRIuCgpub3RfYmVmb3JlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgljYWxsX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmNhbGxlchgEIAEoCRIXCg90cmFuc2llbnRfY291bnQYBSABKA0SOAoUZmlyc3RfdHJhbnNpZW50X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIiEKDlBsYW5uZWRFcmFzdXJlEg8KB2RldmljZXMYASADKAkiTwoQUG93ZXJFbmZvcmNlbWVudBIMCgRydW5zGAEgASgNEi0KCW5leHRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiRwoMUGVuZGluZ1Bvd2VyEg0KBXN0ZXBzGAEgAygJEgoKAmJ5GAIgASgJEhwKFGJvb3Rfb2xkX2Rpc2tfcmVhc29uGAMgASgJInoKBkNoYW5nZRINCgVhY3RvchgBIAEoCRINCgVjYXVzZRgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKxAwoPT3BlcmF0aW9uUmVjb3JkEjEKCW9wZXJhdGlvbhgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgdzZW50X3RvGAMgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEi0KCXNlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKbm90X2JlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoTZmlyc3RfY29uZmxpY3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPdHJhbnNpZW50X2NvdW50GAcgASgNEjgKFGZpcnN0X3RyYW5zaWVudF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYW5jZWxfaWQYCSABKAkSDQoFYmVndW4YCiABKAgiZQoPQ2VydGlmaWVkRGV2aWNlEhIKCmRldmljZV9rZXkYASABKAkSEwoLY2VydGlmaWNhdGUYAiABKAkSEQoJdXNlX2Vwb2NoGAMgASgEEhYKDnJ1bm5lcl9zZXNzaW9uGAQgASgJIo4CCglIb3N0RmFjdHMSEAoIaG9zdF91aWQYASABKAkSKwoJaW52ZW50b3J5GAIgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSOgoMcnVubmVyX3N0ZXBzGAMgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SMwoPcnVubmVyX3N0ZXBzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRI5CgthZ2VudF9zdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uIqIBCgtGbGVldFJlY29yZBIjCgVmbGVldBgBIAEoCzIULnJhY2t3cmlnaHQudjEuRmxlZXQSKAoFd2lwZXMYAiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSEwoLcmVxdWVzdF9pZHMYAyADKAkSLwoMd2lwZXNfcXVldWVkGAQgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90Il0KBFNsb3QSEAoIaG9zdF91aWQYASABKAkSCwoDcnVuGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG9wZW4YBCABKAgibgoPQWJhbmRvbmVkUmVjb3JkEjIKCHJlc291cmNlGAEgASgLMiAucmFja3dyaWdodC52MS5BYmFuZG9uZWRSZXNvdXJjZRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50IpIFCgpSYWNrUmVjb3JkEiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGAoQYWdlbnRfcHVibGljX2tleRgCIAEoDBI5Cgtqb2luX3Rva2VucxgDIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuSm9pblRva2VuUmVjb3JkEhIKCnRvbWJzdG9uZXMYBCADKAkSLQoHam91cm5hbBgFIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIXCg9zZXNzaW9uX3JlcGxpY2EYBiABKAkSMAoMc2Vzc2lvbl90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdydW5uaW5nGAggAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EikKBnF1ZXVlZBgJIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBIoCgV3aXBlcxgKIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBI5CgthZ2VudF9zdGVwcxgLIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEhMKC3JlcXVlc3RfaWRzGAwgAygJEjoKDmFjY2VwdGVkX3N0b3JlGA0gASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5TdG9yZUFjY2VwdGVkEi8KDHdpcGVzX3F1ZXVlZBgOIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtpbmNhcm5hdGlvbhgPIAEoCRIWCg5sb3N0X3JldmlzaW9ucxgQIAEoBBITCgtsb3N0X2JlZm9yZRgRIAEoBCJxCg9Kb2luVG9rZW5SZWNvcmQSFQoNc2VjcmV0X3NoYTI1NhgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOdXNlZF9ieV9zaGEyNTYYAyABKAwifwoQQ3JlZGVudGlhbFJlY29yZBItCgpjcmVkZW50aWFsGAEgASgLMhkucmFja3dyaWdodC52MS5DcmVkZW50aWFsEhcKD3NlYWxlZF9wYXNzd29yZBgCIAEoDBIOCgZrZXlfaWQYAyABKAkSEwoLcmVxdWVzdF9pZHMYBCADKAkiMQoLUmVzZXJ2YXRpb24SDgoGaG9sZGVyGAEgASgJEhIKCmhvbGRlcl91aWQYAiABKAkieAoRQ2VydGlmaWNhdGVSZWNvcmQSEQoJc3RhdGVtZW50GAEgASgMEhEKCXNpZ25hdHVyZRgCIAEoDBIvCgtjcmVhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgEIAEoCSJQCg5UZW1wbGF0ZVJlY29yZBIpCgh0ZW1wbGF0ZRgBIAEoCzIXLnJhY2t3cmlnaHQudjEuVGVtcGxhdGUSEwoLcmVxdWVzdF9pZHMYAiADKAki8wEKDldvcmtmbG93UmVjb3JkEikKCHdvcmtmbG93GAEgASgLMhcucmFja3dyaWdodC52MS5Xb3JrZmxvdxITCgtyZXF1ZXN0X2lkcxgCIAMoCRIQCghob3N0X3J1bhgDIAEoBBINCgVhY3RvchgEIAEoCRIRCglvd25lcl91aWQYBSABKAkSMAoMZWFybGllcl9ydW5zGAYgAygLMhoucmFja3dyaWdodC52MS5Xb3JrZmxvd1J1bhITCgt1bnRvbGRfcnVucxgHIAMoBBIRCglwbGFuX2hhc2gYCCABKAkSEwoLcGxhbl9yZWFzb24YCSABKAkiVAoRRmluaXNoZWRSdW5SZWNvcmQSDAoEaG9zdBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIfCgNydW4YAyABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1biJdChBTdGVwT3V0cHV0UmVjb3JkEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIlCgRleGl0GAIgASgLMhcucmFja3dyaWdodC52MS5TdGVwRXhpdBIMCgR0YWlsGAMgASgMIrABChNXb3JrZmxvd0JhdGNoUmVjb3JkEjQKDndvcmtmbG93X2JhdGNoGAEgASgLMhwucmFja3dyaWdodC52MS5Xb3JrZmxvd0JhdGNoEhMKC3JlcXVlc3RfaWRzGAIgAygJEicKCWNhbmNlbGxlZBgDIAEoCzIULnJhY2t3cmlnaHQudjEuQWJvcnQSEgoKY3JlYXRlZF9ieRgEIAEoCRIRCglob3N0X3VpZHMYBSADKAkiXgoKUGxhblJlY29yZBIhCgRwbGFuGAEgASgLMhMucmFja3dyaWdodC52MS5QbGFuEi0KBWJhc2lzGAIgASgLMh4ucmFja3dyaWdodC5zdG9yZS52MS5QbGFuQmFzaXMi4wEKCVBsYW5CYXNpcxIQCghob3N0X3VpZBgBIAEoCRIuCgdyZXF1ZXN0GAIgASgLMh0ucmFja3dyaWdodC52MS5QbGFuUnVuUmVxdWVzdBIrCglpbnZlbnRvcnkYAyABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRIXCg90ZW1wbGF0ZV9kaWdlc3QYBCABKAkSJwoFc3RhdGUYBSABKA4yGC5yYWNrd3JpZ2h0LnYxLkhvc3RTdGF0ZRIlCgRzcGVjGAYgASgLMhcucmFja3dyaWdodC52MS5Ib3N0U3BlYyJMChdEaXNjb3ZlcmVkTWFjaGluZVJlY29yZBIxCgdtYWNoaW5lGAEgASgLMiAucmFja3dyaWdodC52MS5EaXNjb3ZlcmVkTWFjaGluZSJdChJFeHBlY3RlZEhvc3RSZWNvcmQSMgoNZXhwZWN0ZWRfaG9zdBgBIAEoCzIbLnJhY2t3cmlnaHQudjEuRXhwZWN0ZWRIb3N0EhMKC3JlcXVlc3RfaWRzGAIgAygJIj4KEEF1ZGl0RW50cnlSZWNvcmQSKgoGcmVjb3JkGAEgASgLMhoucmFja3dyaWdodC52MS5BdWRpdFJlY29yZGIGcHJvdG8z", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_audit, file_rackwright_v1_credential, file_rackwright_v1_discovery, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_plan, file_rackwright_v1_rack, file_rackwright_v1_run, file_rackwright_v1_template, file_rackwright_v1_workflow]);
+  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSKACgoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEiYKCmZhaWxlZF9ydW4YEiABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1bhIcChRlcmFzZV9iZWZvcmVfcmVtb3ZhbBgeIAEoCBITCgtsZWZ0X2JlaGluZBgfIAMoCRIwCgxmb3JjZWRfdW50aWwYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmZlbmNlcxghIAMoCRJAChFwb3dlcl9lbmZvcmNlbWVudBgoIAEoCzIlLnJhY2t3cmlnaHQuc3RvcmUudjEuUG93ZXJFbmZvcmNlbWVudBIaChJzZXR0bGVkX29wZXJhdGlvbnMYKSADKAkSNAoQbG9va19maXJzdF9zaW5jZRgyIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHQoVbG9zdF9yZXZpc2lvbnNfcGFzc2VkGDMgASgEEjgKEWFjY2VwdGVkX2lkZW50aXR5GD0gASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIYChBhY2NlcHRlZF9ieV9ydWxlGD8gASgJEjwKD3BsYW5uZWRfZXJhc3VyZRg+IAEoCzIjLnJhY2t3cmlnaHQuc3RvcmUudjEuUGxhbm5lZEVyYXN1cmUSKQoNZmluaXNoZWRfcnVucxhGIAMoCzISLnJhY2t3cmlnaHQudjEuUnVuEi4KBGNhbGwYRyABKAsyIC5yYWNrd3JpZ2h0LnN0b3JlLnYxLldlYmhvb2tDYWxsEhcKD29wZW5fb3BlcmF0aW9ucxhIIAMoCUIcChpfZmFpbGVkX2NyZWRlbnRpYWxfdmVyc2lvbkoECAsQDEoECA8QEFIRY2VydGlmaWNhdGVfY291bnRSC2luY2FybmF0aW9uItsBCgtXZWJob29rQ2FsbBIKCgJpZBgBIAEoCRIuCgpub3RfYmVmb3JlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgljYWxsX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmNhbGxlchgEIAEoCRIXCg90cmFuc2llbnRfY291bnQYBSABKA0SOAoUZmlyc3RfdHJhbnNpZW50X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIiEKDlBsYW5uZWRFcmFzdXJlEg8KB2RldmljZXMYASADKAkiTwoQUG93ZXJFbmZvcmNlbWVudBIMCgRydW5zGAEgASgNEi0KCW5leHRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiRwoMUGVuZGluZ1Bvd2VyEg0KBXN0ZXBzGAEgAygJEgoKAmJ5GAIgASgJEhwKFGJvb3Rfb2xkX2Rpc2tfcmVhc29uGAMgASgJInoKBkNoYW5nZRINCgVhY3RvchgBIAEoCRINCgVjYXVzZRgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKxAwoPT3BlcmF0aW9uUmVjb3JkEjEKCW9wZXJhdGlvbhgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgdzZW50X3RvGAMgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEi0KCXNlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKbm90X2JlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoTZmlyc3RfY29uZmxpY3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPdHJhbnNpZW50X2NvdW50GAcgASgNEjgKFGZpcnN0X3RyYW5zaWVudF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYW5jZWxfaWQYCSABKAkSDQoFYmVndW4YCiABKAgiZQoPQ2VydGlmaWVkRGV2aWNlEhIKCmRldmljZV9rZXkYASABKAkSEwoLY2VydGlmaWNhdGUYAiABKAkSEQoJdXNlX2Vwb2NoGAMgASgEEhYKDnJ1bm5lcl9zZXNzaW9uGAQgASgJIo4CCglIb3N0RmFjdHMSEAoIaG9zdF91aWQYASABKAkSKwoJaW52ZW50b3J5GAIgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSOgoMcnVubmVyX3N0ZXBzGAMgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SMwoPcnVubmVyX3N0ZXBzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRI5CgthZ2VudF9zdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uIqIBCgtGbGVldFJlY29yZBIjCgVmbGVldBgBIAEoCzIULnJhY2t3cmlnaHQudjEuRmxlZXQSKAoFd2lwZXMYAiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSEwoLcmVxdWVzdF9pZHMYAyADKAkSLwoMd2lwZXNfcXVldWVkGAQgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90Il0KBFNsb3QSEAoIaG9zdF91aWQYASABKAkSCwoDcnVuGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG9wZW4YBCABKAgibgoPQWJhbmRvbmVkUmVjb3JkEjIKCHJlc291cmNlGAEgASgLMiAucmFja3dyaWdodC52MS5BYmFuZG9uZWRSZXNvdXJjZRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50IpIFCgpSYWNrUmVjb3JkEiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGAoQYWdlbnRfcHVibGljX2tleRgCIAEoDBI5Cgtqb2luX3Rva2VucxgDIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuSm9pblRva2VuUmVjb3JkEhIKCnRvbWJzdG9uZXMYBCADKAkSLQoHam91cm5hbBgFIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIXCg9zZXNzaW9uX3JlcGxpY2EYBiABKAkSMAoMc2Vzc2lvbl90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdydW5uaW5nGAggAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EikKBnF1ZXVlZBgJIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBIoCgV3aXBlcxgKIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBI5CgthZ2VudF9zdGVwcxgLIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEhMKC3JlcXVlc3RfaWRzGAwgAygJEjoKDmFjY2VwdGVkX3N0b3JlGA0gASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5TdG9yZUFjY2VwdGVkEi8KDHdpcGVzX3F1ZXVlZBgOIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtpbmNhcm5hdGlvbhgPIAEoCRIWCg5sb3N0X3JldmlzaW9ucxgQIAEoBBITCgtsb3N0X2JlZm9yZRgRIAEoBCJxCg9Kb2luVG9rZW5SZWNvcmQSFQoNc2VjcmV0X3NoYTI1NhgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOdXNlZF9ieV9zaGEyNTYYAyABKAwisQEKEENyZWRlbnRpYWxSZWNvcmQSLQoKY3JlZGVudGlhbBgBIAEoCzIZLnJhY2t3cmlnaHQudjEuQ3JlZGVudGlhbBIXCg9zZWFsZWRfcGFzc3dvcmQYAiABKAwSDgoGa2V5X2lkGAMgASgJEhMKC3JlcXVlc3RfaWRzGAQgAygJEjAKBnNlYWxlZBgFIAEoCzIgLnJhY2t3cmlnaHQuc3RvcmUudjEuU2VhbGVkVmFsdWUiSgoLU2VhbGVkVmFsdWUSEgoKY2lwaGVydGV4dBgBIAEoDBIXCg9zZWFsZWRfZGF0YV9rZXkYAiABKAwSDgoGa2V5X2lkGAMgASgJIr8BChBTZWNyZXRzS2V5UmVjb3JkEg4KBmtleV9pZBgBIAEoCRITCgtuZXh0X2tleV9pZBgCIAEoCRIuCgphc2tlZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghhc2tlZF9ieRgEIAEoCRIvCgthY3RpdmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLcmVxdWVzdF9pZHMYBiADKAkiYQoTU2VjcmV0c1JlYWRlclJlY29yZBIPCgdrZXlfaWRzGAEgAygJEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3Byb2JsZW0YAyABKAkiMQoLUmVzZXJ2YXRpb24SDgoGaG9sZGVyGAEgASgJEhIKCmhvbGRlcl91aWQYAiABKAkieAoRQ2VydGlmaWNhdGVSZWNvcmQSEQoJc3RhdGVtZW50GAEgASgMEhEKCXNpZ25hdHVyZRgCIAEoDBIvCgtjcmVhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgEIAEoCSJQCg5UZW1wbGF0ZVJlY29yZBIpCgh0ZW1wbGF0ZRgBIAEoCzIXLnJhY2t3cmlnaHQudjEuVGVtcGxhdGUSEwoLcmVxdWVzdF9pZHMYAiADKAki8wEKDldvcmtmbG93UmVjb3JkEikKCHdvcmtmbG93GAEgASgLMhcucmFja3dyaWdodC52MS5Xb3JrZmxvdxITCgtyZXF1ZXN0X2lkcxgCIAMoCRIQCghob3N0X3J1bhgDIAEoBBINCgVhY3RvchgEIAEoCRIRCglvd25lcl91aWQYBSABKAkSMAoMZWFybGllcl9ydW5zGAYgAygLMhoucmFja3dyaWdodC52MS5Xb3JrZmxvd1J1bhITCgt1bnRvbGRfcnVucxgHIAMoBBIRCglwbGFuX2hhc2gYCCABKAkSEwoLcGxhbl9yZWFzb24YCSABKAkiVAoRRmluaXNoZWRSdW5SZWNvcmQSDAoEaG9zdBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIfCgNydW4YAyABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1biJdChBTdGVwT3V0cHV0UmVjb3JkEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIlCgRleGl0GAIgASgLMhcucmFja3dyaWdodC52MS5TdGVwRXhpdBIMCgR0YWlsGAMgASgMIrABChNXb3JrZmxvd0JhdGNoUmVjb3JkEjQKDndvcmtmbG93X2JhdGNoGAEgASgLMhwucmFja3dyaWdodC52MS5Xb3JrZmxvd0JhdGNoEhMKC3JlcXVlc3RfaWRzGAIgAygJEicKCWNhbmNlbGxlZBgDIAEoCzIULnJhY2t3cmlnaHQudjEuQWJvcnQSEgoKY3JlYXRlZF9ieRgEIAEoCRIRCglob3N0X3VpZHMYBSADKAkiXgoKUGxhblJlY29yZBIhCgRwbGFuGAEgASgLMhMucmFja3dyaWdodC52MS5QbGFuEi0KBWJhc2lzGAIgASgLMh4ucmFja3dyaWdodC5zdG9yZS52MS5QbGFuQmFzaXMi4wEKCVBsYW5CYXNpcxIQCghob3N0X3VpZBgBIAEoCRIuCgdyZXF1ZXN0GAIgASgLMh0ucmFja3dyaWdodC52MS5QbGFuUnVuUmVxdWVzdBIrCglpbnZlbnRvcnkYAyABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRIXCg90ZW1wbGF0ZV9kaWdlc3QYBCABKAkSJwoFc3RhdGUYBSABKA4yGC5yYWNrd3JpZ2h0LnYxLkhvc3RTdGF0ZRIlCgRzcGVjGAYgASgLMhcucmFja3dyaWdodC52MS5Ib3N0U3BlYyJMChdEaXNjb3ZlcmVkTWFjaGluZVJlY29yZBIxCgdtYWNoaW5lGAEgASgLMiAucmFja3dyaWdodC52MS5EaXNjb3ZlcmVkTWFjaGluZSJdChJFeHBlY3RlZEhvc3RSZWNvcmQSMgoNZXhwZWN0ZWRfaG9zdBgBIAEoCzIbLnJhY2t3cmlnaHQudjEuRXhwZWN0ZWRIb3N0EhMKC3JlcXVlc3RfaWRzGAIgAygJIj4KEEF1ZGl0RW50cnlSZWNvcmQSKgoGcmVjb3JkGAEgASgLMhoucmFja3dyaWdodC52MS5BdWRpdFJlY29yZGIGcHJvdG8z", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_audit, file_rackwright_v1_credential, file_rackwright_v1_discovery, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_plan, file_rackwright_v1_rack, file_rackwright_v1_run, file_rackwright_v1_template, file_rackwright_v1_workflow]);
 
 /**
  * HostRecord is the one record of a host (key "hosts.HOST"): what people see, and what the engine
@@ -894,6 +894,13 @@ export type CredentialRecord = Message<"rackwright.store.v1.CredentialRecord"> &
    * @generated from field: repeated string request_ids = 4;
    */
   requestIds: string[];
+
+  /**
+   * Name and version of the credential are what it is sealed for; then 2 and 3 are unset.
+   *
+   * @generated from field: rackwright.store.v1.SealedValue sealed = 5;
+   */
+  sealed?: SealedValue | undefined;
 };
 
 /**
@@ -902,6 +909,129 @@ export type CredentialRecord = Message<"rackwright.store.v1.CredentialRecord"> &
  */
 export const CredentialRecordSchema: GenMessage<CredentialRecord> = /*@__PURE__*/
   messageDesc(file_rackwright_store_v1_record, 14);
+
+/**
+ * SealedValue is a secret under a data key of its own, which is sealed by the secrets key.
+ *
+ * @generated from message rackwright.store.v1.SealedValue
+ */
+export type SealedValue = Message<"rackwright.store.v1.SealedValue"> & {
+  /**
+   * AES-256-GCM: 12 bytes nonce, ciphertext, 16 bytes tag; what it is sealed for is the associated
+   * data.
+   *
+   * @generated from field: bytes ciphertext = 1;
+   */
+  ciphertext: Uint8Array;
+
+  /**
+   * The data key, in the same form.
+   *
+   * @generated from field: bytes sealed_data_key = 2;
+   */
+  sealedDataKey: Uint8Array;
+
+  /**
+   * Which secrets key sealed the data key.
+   *
+   * @generated from field: string key_id = 3;
+   */
+  keyId: string;
+};
+
+/**
+ * Describes the message rackwright.store.v1.SealedValue.
+ * Use `create(SealedValueSchema)` to create a new message.
+ */
+export const SealedValueSchema: GenMessage<SealedValue> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 15);
+
+/**
+ * SecretsKeyRecord says which secrets key seals (key "secrets.key").
+ *
+ * @generated from message rackwright.store.v1.SecretsKeyRecord
+ */
+export type SecretsKeyRecord = Message<"rackwright.store.v1.SecretsKeyRecord"> & {
+  /**
+   * Every replica that is up can open what it seals.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * Shall take its place once every replica has it; empty: none.
+   *
+   * @generated from field: string next_key_id = 2;
+   */
+  nextKeyId: string;
+
+  /**
+   * When and by whom next_key_id was asked for last.
+   *
+   * @generated from field: google.protobuf.Timestamp asked_time = 3;
+   */
+  askedTime?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string asked_by = 4;
+   */
+  askedBy: string;
+
+  /**
+   * When key_id became the key.
+   *
+   * @generated from field: google.protobuf.Timestamp active_time = 5;
+   */
+  activeTime?: Timestamp | undefined;
+
+  /**
+   * Ids of requests already applied.
+   *
+   * @generated from field: repeated string request_ids = 6;
+   */
+  requestIds: string[];
+};
+
+/**
+ * Describes the message rackwright.store.v1.SecretsKeyRecord.
+ * Use `create(SecretsKeyRecordSchema)` to create a new message.
+ */
+export const SecretsKeyRecordSchema: GenMessage<SecretsKeyRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 16);
+
+/**
+ * SecretsReaderRecord is a replica with the keys that it has (key "secrets.readers.REPLICA").
+ *
+ * @generated from message rackwright.store.v1.SecretsReaderRecord
+ */
+export type SecretsReaderRecord = Message<"rackwright.store.v1.SecretsReaderRecord"> & {
+  /**
+   * @generated from field: repeated string key_ids = 1;
+   */
+  keyIds: string[];
+
+  /**
+   * Renewed while it is up.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 2;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * Why its sources could not be read when they were last asked for; empty: they could.
+   *
+   * @generated from field: string problem = 3;
+   */
+  problem: string;
+};
+
+/**
+ * Describes the message rackwright.store.v1.SecretsReaderRecord.
+ * Use `create(SecretsReaderRecordSchema)` to create a new message.
+ */
+export const SecretsReaderRecordSchema: GenMessage<SecretsReaderRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 17);
 
 /**
  * Reservation makes a value unique (key "reservations.KIND.VALUE").
@@ -927,7 +1057,7 @@ export type Reservation = Message<"rackwright.store.v1.Reservation"> & {
  * Use `create(ReservationSchema)` to create a new message.
  */
 export const ReservationSchema: GenMessage<Reservation> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 15);
+  messageDesc(file_rackwright_store_v1_record, 18);
 
 /**
  * CertificateRecord is an erasure certificate (key "erasureCertificates.ID"), create-only.
@@ -961,7 +1091,7 @@ export type CertificateRecord = Message<"rackwright.store.v1.CertificateRecord">
  * Use `create(CertificateRecordSchema)` to create a new message.
  */
 export const CertificateRecordSchema: GenMessage<CertificateRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 16);
+  messageDesc(file_rackwright_store_v1_record, 19);
 
 /**
  * TemplateRecord is a template (key "templates.TEMPLATE").
@@ -987,7 +1117,7 @@ export type TemplateRecord = Message<"rackwright.store.v1.TemplateRecord"> & {
  * Use `create(TemplateRecordSchema)` to create a new message.
  */
 export const TemplateRecordSchema: GenMessage<TemplateRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 17);
+  messageDesc(file_rackwright_store_v1_record, 20);
 
 /**
  * WorkflowRecord is a workflow (key "workflows.HOST.TEMPLATE"). Its run is pending here, or names
@@ -1064,7 +1194,7 @@ export type WorkflowRecord = Message<"rackwright.store.v1.WorkflowRecord"> & {
  * Use `create(WorkflowRecordSchema)` to create a new message.
  */
 export const WorkflowRecordSchema: GenMessage<WorkflowRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 18);
+  messageDesc(file_rackwright_store_v1_record, 21);
 
 /**
  * FinishedRunRecord is a run that has ended (key "runs.HOST_UID.NUMBER"), create-only, written from
@@ -1094,7 +1224,7 @@ export type FinishedRunRecord = Message<"rackwright.store.v1.FinishedRunRecord">
  * Use `create(FinishedRunRecordSchema)` to create a new message.
  */
 export const FinishedRunRecordSchema: GenMessage<FinishedRunRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 19);
+  messageDesc(file_rackwright_store_v1_record, 22);
 
 /**
  * StepOutputRecord is what a step's program wrote last (key "stepOutputs.HOST_UID.RUN.STEP.ATTEMPT"),
@@ -1124,7 +1254,7 @@ export type StepOutputRecord = Message<"rackwright.store.v1.StepOutputRecord"> &
  * Use `create(StepOutputRecordSchema)` to create a new message.
  */
 export const StepOutputRecordSchema: GenMessage<StepOutputRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 20);
+  messageDesc(file_rackwright_store_v1_record, 23);
 
 /**
  * WorkflowBatchRecord is a batch (key "workflowBatches.BATCH").
@@ -1169,7 +1299,7 @@ export type WorkflowBatchRecord = Message<"rackwright.store.v1.WorkflowBatchReco
  * Use `create(WorkflowBatchRecordSchema)` to create a new message.
  */
 export const WorkflowBatchRecordSchema: GenMessage<WorkflowBatchRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 21);
+  messageDesc(file_rackwright_store_v1_record, 24);
 
 /**
  * PlanRecord is a plan (key "plans.HOST_UID.HASH"), create-only.
@@ -1195,7 +1325,7 @@ export type PlanRecord = Message<"rackwright.store.v1.PlanRecord"> & {
  * Use `create(PlanRecordSchema)` to create a new message.
  */
 export const PlanRecordSchema: GenMessage<PlanRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 22);
+  messageDesc(file_rackwright_store_v1_record, 25);
 
 /**
  * PlanBasis is all that a plan follows from.
@@ -1241,7 +1371,7 @@ export type PlanBasis = Message<"rackwright.store.v1.PlanBasis"> & {
  * Use `create(PlanBasisSchema)` to create a new message.
  */
 export const PlanBasisSchema: GenMessage<PlanBasis> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 23);
+  messageDesc(file_rackwright_store_v1_record, 26);
 
 /**
  * DiscoveredMachineRecord is a machine that is no host (key "discoveredMachines.ID").
@@ -1260,7 +1390,7 @@ export type DiscoveredMachineRecord = Message<"rackwright.store.v1.DiscoveredMac
  * Use `create(DiscoveredMachineRecordSchema)` to create a new message.
  */
 export const DiscoveredMachineRecordSchema: GenMessage<DiscoveredMachineRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 24);
+  messageDesc(file_rackwright_store_v1_record, 27);
 
 /**
  * ExpectedHostRecord is a line of the manifest (key "expectedHosts.HOST").
@@ -1284,7 +1414,7 @@ export type ExpectedHostRecord = Message<"rackwright.store.v1.ExpectedHostRecord
  * Use `create(ExpectedHostRecordSchema)` to create a new message.
  */
 export const ExpectedHostRecordSchema: GenMessage<ExpectedHostRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 25);
+  messageDesc(file_rackwright_store_v1_record, 28);
 
 /**
  * AuditEntryRecord is one entry of the store's log, which is the audit stream; its id is its position.
@@ -1303,5 +1433,5 @@ export type AuditEntryRecord = Message<"rackwright.store.v1.AuditEntryRecord"> &
  * Use `create(AuditEntryRecordSchema)` to create a new message.
  */
 export const AuditEntryRecordSchema: GenMessage<AuditEntryRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 26);
+  messageDesc(file_rackwright_store_v1_record, 29);
 
