@@ -17,7 +17,9 @@ export {
 } from './error/api-error.ts';
 export { Health, HealthCheckResponse_ServingStatus } from './gen/grpc/health/v1/health_pb.ts';
 export * from './gen/rackwright/v1/abandoned_pb.ts';
+export * from './gen/rackwright/v1/access_pb.ts';
 export * from './gen/rackwright/v1/audit_pb.ts';
+export * from './gen/rackwright/v1/authority_pb.ts';
 export * from './gen/rackwright/v1/credential_pb.ts';
 export * from './gen/rackwright/v1/discovery_pb.ts';
 export * from './gen/rackwright/v1/erasure_pb.ts';

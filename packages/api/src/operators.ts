@@ -1,6 +1,7 @@
 /** A client of each service that operators call, on one channel and with one token. */
 import { AbandonedResourceService } from './gen/rackwright/v1/abandoned_pb.ts';
 import { AuditService } from './gen/rackwright/v1/audit_pb.ts';
+import { AuthorityService } from './gen/rackwright/v1/authority_pb.ts';
 import { CredentialService } from './gen/rackwright/v1/credential_pb.ts';
 import { DiscoveryService } from './gen/rackwright/v1/discovery_pb.ts';
 import { ErasureCertificateService } from './gen/rackwright/v1/erasure_pb.ts';
@@ -28,6 +29,7 @@ export interface OperatorClients {
   readonly plans: Client<typeof PlanService>;
   readonly secrets: Client<typeof SecretsService>;
   readonly templates: Client<typeof TemplateService>;
+  readonly authorities: Client<typeof AuthorityService>;
   readonly workflows: Client<typeof WorkflowService>;
   readonly workflowBatches: Client<typeof WorkflowBatchService>;
 }
@@ -48,6 +50,7 @@ export function operatorClients(channel: Channel, token: string): OperatorClient
     plans: createClient(PlanService, channel, defaults),
     secrets: createClient(SecretsService, channel, defaults),
     templates: createClient(TemplateService, channel, defaults),
+    authorities: createClient(AuthorityService, channel, defaults),
     workflows: createClient(WorkflowService, channel, defaults),
     workflowBatches: createClient(WorkflowBatchService, channel, defaults),
   };

@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/rack.proto.
  */
 export const file_rackwright_v1_rack: GenFile = /*@__PURE__*/
-  fileDesc("ChhyYWNrd3JpZ2h0L3YxL3JhY2sucHJvdG8SDXJhY2t3cmlnaHQudjEiwwIKBFJhY2sSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxhYmVscxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuUmFjay5MYWJlbHNFbnRyeRIlCgRzcGVjGAcgASgLMhcucmFja3dyaWdodC52MS5SYWNrU3BlYxIpCgZzdGF0dXMYCCABKAsyGS5yYWNrd3JpZ2h0LnYxLlJhY2tTdGF0dXMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKiAgoIUmFja1NwZWMSFAoMZGlzcGxheV9uYW1lGAEgASgJEikKBmxpbWl0cxgCIAEoCzIZLnJhY2t3cmlnaHQudjEuUmFja0xpbWl0cxIuCgt3aXBlX2J1ZGdldBgDIAEoCzIZLnJhY2t3cmlnaHQudjEuV2lwZUJ1ZGdldBI6Cg5wb3dlcl9taXNtYXRjaBgEIAEoDjIiLnJhY2t3cmlnaHQudjEuUG93ZXJNaXNtYXRjaFBvbGljeRIfChJwb3dlcl9zeW5jX3NlY29uZHMYBSABKA1IAIgBARIxCglkaXNjb3ZlcnkYBiABKAsyHi5yYWNrd3JpZ2h0LnYxLkRpc2NvdmVyeVBvbGljeUIVChNfcG93ZXJfc3luY19zZWNvbmRzIigKClJhY2tMaW1pdHMSEQoEcnVucxgBIAEoDUgAiAEBQgcKBV9ydW5zIj0KCldpcGVCdWRnZXQSDQoFaG9zdHMYASABKA0SFAoHc2Vjb25kcxgCIAEoDUgAiAEBQgoKCF9zZWNvbmRzIkwKBkZyZWV6ZRIKCgJieRgBIAEoCRIOCgZyZWFzb24YAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqMBCg1SZXN0b3JlZFN0b3JlEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBzZWVuX2luY2FybmF0aW9uGAIgASgJEhUKDXNlZW5fcmV2aXNpb24YAyABKAQSEwoLaW5jYXJuYXRpb24YBCABKAkSEAoIcmV2aXNpb24YBSABKAQSDwoHam91cm5hbBgGIAMoCSLKAgoKUmFja1N0YXR1cxIYChBhZ2VudF9rZXlfc2hhMjU2GAEgASgJEhwKD2FnZW50X2Nvbm5lY3RlZBgCIAEoCEgAiAEBEjIKDmxhc3Rfc2Vlbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1hZ2VudF92ZXJzaW9uGAQgASgJEhcKD2R1cGxpY2F0ZV9hZ2VudBgFIAEoCRIlCgZmcmVlemUYBiABKAsyFS5yYWNrd3JpZ2h0LnYxLkZyZWV6ZRI0Cg5yZXN0b3JlZF9zdG9yZRgHIAEoCzIcLnJhY2t3cmlnaHQudjEuUmVzdG9yZWRTdG9yZRISCgp0b21ic3RvbmVzGAggASgNEhsKE2Rpc2NvdmVyZWRfbWFjaGluZXMYCSABKA1CEgoQX2FnZW50X2Nvbm5lY3RlZCKJAQoRQ3JlYXRlUmFja1JlcXVlc3QSDwoHcmFja19pZBgBIAEoCRIhCgRyYWNrGAIgASgLMhMucmFja3dyaWdodC52MS5SYWNrEhoKDXZhbGlkYXRlX29ubHkYAyABKAhIAIgBARISCgpyZXF1ZXN0X2lkGAQgASgJQhAKDl92YWxpZGF0ZV9vbmx5Ih4KDkdldFJhY2tSZXF1ZXN0EgwKBG5hbWUYASABKAkiTAoQTGlzdFJhY2tzUmVxdWVzdBIWCglwYWdlX3NpemUYASABKA1IAIgBARISCgpwYWdlX3Rva2VuGAIgASgJQgwKCl9wYWdlX3NpemUiUAoRTGlzdFJhY2tzUmVzcG9uc2USIgoFcmFja3MYASADKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpUBChFVcGRhdGVSYWNrUmVxdWVzdBIhCgRyYWNrGAEgASgLMhMucmFja3dyaWdodC52MS5SYWNrEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQFCEAoOX3ZhbGlkYXRlX29ubHkiLwoRRGVsZXRlUmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJIiUKEVdhdGNoUmFja3NSZXF1ZXN0EhAKCHBvc2l0aW9uGAEgASgJItIBChJXYXRjaFJhY2tzUmVzcG9uc2USNAoEa2luZBgBIAEoDjImLnJhY2t3cmlnaHQudjEuV2F0Y2hSYWNrc1Jlc3BvbnNlLktpbmQSIQoEcmFjaxgCIAEoCzITLnJhY2t3cmlnaHQudjEuUmFjaxIQCghwb3NpdGlvbhgDIAEoCSJRCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX1VQREFURUQQARIQCgxLSU5EX0RFTEVURUQQAhIPCgtLSU5EX1NZTkNFRBADIiIKEkV4cGxhaW5SYWNrUmVxdWVzdBIMCgRuYW1lGAEgASgJIkUKEUZyZWV6ZVJhY2tSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkiQwoPVGhhd1JhY2tSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkiTgoaQWNjZXB0UmVzdG9yZWRTdG9yZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSImChZDcmVhdGVKb2luVG9rZW5SZXF1ZXN0EgwKBHJhY2sYASABKAkiXgoJSm9pblRva2VuEg0KBXRva2VuGAEgASgJEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYV9zaGEyNTYYAyABKAkqgQEKE1Bvd2VyTWlzbWF0Y2hQb2xpY3kSJQohUE9XRVJfTUlTTUFUQ0hfUE9MSUNZX1VOU1BFQ0lGSUVEEAASIAocUE9XRVJfTUlTTUFUQ0hfUE9MSUNZX1JFUE9SVBABEiEKHVBPV0VSX01JU01BVENIX1BPTElDWV9FTkZPUkNFEAIyvwYKC1JhY2tTZXJ2aWNlEkMKCkNyZWF0ZVJhY2sSIC5yYWNrd3JpZ2h0LnYxLkNyZWF0ZVJhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrEj0KB0dldFJhY2sSHS5yYWNrd3JpZ2h0LnYxLkdldFJhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrEk4KCUxpc3RSYWNrcxIfLnJhY2t3cmlnaHQudjEuTGlzdFJhY2tzUmVxdWVzdBogLnJhY2t3cmlnaHQudjEuTGlzdFJhY2tzUmVzcG9uc2USQwoKVXBkYXRlUmFjaxIgLnJhY2t3cmlnaHQudjEuVXBkYXRlUmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSQwoKRGVsZXRlUmFjaxIgLnJhY2t3cmlnaHQudjEuRGVsZXRlUmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSUwoKV2F0Y2hSYWNrcxIgLnJhY2t3cmlnaHQudjEuV2F0Y2hSYWNrc1JlcXVlc3QaIS5yYWNrd3JpZ2h0LnYxLldhdGNoUmFja3NSZXNwb25zZTABEkwKC0V4cGxhaW5SYWNrEiEucmFja3dyaWdodC52MS5FeHBsYWluUmFja1JlcXVlc3QaGi5yYWNrd3JpZ2h0LnYxLkV4cGxhbmF0aW9uElIKD0NyZWF0ZUpvaW5Ub2tlbhIlLnJhY2t3cmlnaHQudjEuQ3JlYXRlSm9pblRva2VuUmVxdWVzdBoYLnJhY2t3cmlnaHQudjEuSm9pblRva2VuEkMKCkZyZWV6ZVJhY2sSIC5yYWNrd3JpZ2h0LnYxLkZyZWV6ZVJhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrEj8KCFRoYXdSYWNrEh4ucmFja3dyaWdodC52MS5UaGF3UmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSVQoTQWNjZXB0UmVzdG9yZWRTdG9yZRIpLnJhY2t3cmlnaHQudjEuQWNjZXB0UmVzdG9yZWRTdG9yZVJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2tiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_discovery, file_rackwright_v1_explanation]);
+  fileDesc("ChhyYWNrd3JpZ2h0L3YxL3JhY2sucHJvdG8SDXJhY2t3cmlnaHQudjEiwwIKBFJhY2sSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxhYmVscxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuUmFjay5MYWJlbHNFbnRyeRIlCgRzcGVjGAcgASgLMhcucmFja3dyaWdodC52MS5SYWNrU3BlYxIpCgZzdGF0dXMYCCABKAsyGS5yYWNrd3JpZ2h0LnYxLlJhY2tTdGF0dXMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKiAgoIUmFja1NwZWMSFAoMZGlzcGxheV9uYW1lGAEgASgJEikKBmxpbWl0cxgCIAEoCzIZLnJhY2t3cmlnaHQudjEuUmFja0xpbWl0cxIuCgt3aXBlX2J1ZGdldBgDIAEoCzIZLnJhY2t3cmlnaHQudjEuV2lwZUJ1ZGdldBI6Cg5wb3dlcl9taXNtYXRjaBgEIAEoDjIiLnJhY2t3cmlnaHQudjEuUG93ZXJNaXNtYXRjaFBvbGljeRIfChJwb3dlcl9zeW5jX3NlY29uZHMYBSABKA1IAIgBARIxCglkaXNjb3ZlcnkYBiABKAsyHi5yYWNrd3JpZ2h0LnYxLkRpc2NvdmVyeVBvbGljeUIVChNfcG93ZXJfc3luY19zZWNvbmRzIigKClJhY2tMaW1pdHMSEQoEcnVucxgBIAEoDUgAiAEBQgcKBV9ydW5zIj0KCldpcGVCdWRnZXQSDQoFaG9zdHMYASABKA0SFAoHc2Vjb25kcxgCIAEoDUgAiAEBQgoKCF9zZWNvbmRzIkwKBkZyZWV6ZRIKCgJieRgBIAEoCRIOCgZyZWFzb24YAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqMBCg1SZXN0b3JlZFN0b3JlEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBzZWVuX2luY2FybmF0aW9uGAIgASgJEhUKDXNlZW5fcmV2aXNpb24YAyABKAQSEwoLaW5jYXJuYXRpb24YBCABKAkSEAoIcmV2aXNpb24YBSABKAQSDwoHam91cm5hbBgGIAMoCSKFBAoKUmFja1N0YXR1cxIYChBhZ2VudF9rZXlfc2hhMjU2GAEgASgJEhwKD2FnZW50X2Nvbm5lY3RlZBgCIAEoCEgAiAEBEjIKDmxhc3Rfc2Vlbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1hZ2VudF92ZXJzaW9uGAQgASgJEhcKD2R1cGxpY2F0ZV9hZ2VudBgFIAEoCRIlCgZmcmVlemUYBiABKAsyFS5yYWNrd3JpZ2h0LnYxLkZyZWV6ZRI0Cg5yZXN0b3JlZF9zdG9yZRgHIAEoCzIcLnJhY2t3cmlnaHQudjEuUmVzdG9yZWRTdG9yZRISCgp0b21ic3RvbmVzGAggASgNEhsKE2Rpc2NvdmVyZWRfbWFjaGluZXMYCSABKA0SMwoPYWdlbnRfam9pbl90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI7ChdjZXJ0aWZpY2F0ZV9leHBpcmVfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMcmV2b2tlZF9rZXlzGAwgASgNEjEKDGxhc3RfcmV2b2tlZBgNIAEoCzIbLnJhY2t3cmlnaHQudjEuUmV2b2tlZEFnZW50QhIKEF9hZ2VudF9jb25uZWN0ZWQiegoMUmV2b2tlZEFnZW50EhIKCmtleV9zaGEyNTYYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCgoCYnkYAyABKAkSDgoGcmVhc29uGAQgASgJEhAKCHJlcGxhY2VkGAUgASgIIokBChFDcmVhdGVSYWNrUmVxdWVzdBIPCgdyYWNrX2lkGAEgASgJEiEKBHJhY2sYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAlCEAoOX3ZhbGlkYXRlX29ubHkiHgoOR2V0UmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCSJMChBMaXN0UmFja3NSZXF1ZXN0EhYKCXBhZ2Vfc2l6ZRgBIAEoDUgAiAEBEhIKCnBhZ2VfdG9rZW4YAiABKAlCDAoKX3BhZ2Vfc2l6ZSJQChFMaXN0UmFja3NSZXNwb25zZRIiCgVyYWNrcxgBIAMoCzITLnJhY2t3cmlnaHQudjEuUmFjaxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkilQEKEVVwZGF0ZVJhY2tSZXF1ZXN0EiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhoKDXZhbGlkYXRlX29ubHkYAyABKAhIAIgBAUIQCg5fdmFsaWRhdGVfb25seSIvChFEZWxldGVSYWNrUmVxdWVzdBIMCgRuYW1lGAEgASgJEgwKBGV0YWcYAiABKAkiJQoRV2F0Y2hSYWNrc1JlcXVlc3QSEAoIcG9zaXRpb24YASABKAki0gEKEldhdGNoUmFja3NSZXNwb25zZRI0CgRraW5kGAEgASgOMiYucmFja3dyaWdodC52MS5XYXRjaFJhY2tzUmVzcG9uc2UuS2luZBIhCgRyYWNrGAIgASgLMhMucmFja3dyaWdodC52MS5SYWNrEhAKCHBvc2l0aW9uGAMgASgJIlEKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhAKDEtJTkRfVVBEQVRFRBABEhAKDEtJTkRfREVMRVRFRBACEg8KC0tJTkRfU1lOQ0VEEAMiIgoSRXhwbGFpblJhY2tSZXF1ZXN0EgwKBG5hbWUYASABKAkiRQoRRnJlZXplUmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSJDCg9UaGF3UmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSJOChpBY2NlcHRSZXN0b3JlZFN0b3JlUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIj0KFkNyZWF0ZUpvaW5Ub2tlblJlcXVlc3QSDAoEcmFjaxgBIAEoCRIVCg1yZXBsYWNlX2FnZW50GAIgASgIIkYKElJldm9rZUFnZW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIpYBCglKb2luVG9rZW4SDQoFdG9rZW4YASABKAkSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWNhX3NoYTI1NhgDIAEoCRIZChFlbnJvbG1lbnRfYWRkcmVzcxgEIAEoCRIbChNyZXBsYWNlc19rZXlfc2hhMjU2GAUgASgJKoEBChNQb3dlck1pc21hdGNoUG9saWN5EiUKIVBPV0VSX01JU01BVENIX1BPTElDWV9VTlNQRUNJRklFRBAAEiAKHFBPV0VSX01JU01BVENIX1BPTElDWV9SRVBPUlQQARIhCh1QT1dFUl9NSVNNQVRDSF9QT0xJQ1lfRU5GT1JDRRACMr8GCgtSYWNrU2VydmljZRJDCgpDcmVhdGVSYWNrEiAucmFja3dyaWdodC52MS5DcmVhdGVSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxI9CgdHZXRSYWNrEh0ucmFja3dyaWdodC52MS5HZXRSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxJOCglMaXN0UmFja3MSHy5yYWNrd3JpZ2h0LnYxLkxpc3RSYWNrc1JlcXVlc3QaIC5yYWNrd3JpZ2h0LnYxLkxpc3RSYWNrc1Jlc3BvbnNlEkMKClVwZGF0ZVJhY2sSIC5yYWNrd3JpZ2h0LnYxLlVwZGF0ZVJhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrEkMKCkRlbGV0ZVJhY2sSIC5yYWNrd3JpZ2h0LnYxLkRlbGV0ZVJhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrElMKCldhdGNoUmFja3MSIC5yYWNrd3JpZ2h0LnYxLldhdGNoUmFja3NSZXF1ZXN0GiEucmFja3dyaWdodC52MS5XYXRjaFJhY2tzUmVzcG9uc2UwARJMCgtFeHBsYWluUmFjaxIhLnJhY2t3cmlnaHQudjEuRXhwbGFpblJhY2tSZXF1ZXN0GhoucmFja3dyaWdodC52MS5FeHBsYW5hdGlvbhJSCg9DcmVhdGVKb2luVG9rZW4SJS5yYWNrd3JpZ2h0LnYxLkNyZWF0ZUpvaW5Ub2tlblJlcXVlc3QaGC5yYWNrd3JpZ2h0LnYxLkpvaW5Ub2tlbhJDCgpGcmVlemVSYWNrEiAucmFja3dyaWdodC52MS5GcmVlemVSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxI/CghUaGF3UmFjaxIeLnJhY2t3cmlnaHQudjEuVGhhd1JhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrElUKE0FjY2VwdFJlc3RvcmVkU3RvcmUSKS5yYWNrd3JpZ2h0LnYxLkFjY2VwdFJlc3RvcmVkU3RvcmVSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_discovery, file_rackwright_v1_explanation]);
 
 /**
  * @generated from message rackwright.v1.Rack
@@ -312,6 +312,34 @@ export type RackStatus = Message<"rackwright.v1.RackStatus"> & {
    * @generated from field: uint32 discovered_machines = 9;
    */
   discoveredMachines: number;
+
+  /**
+   * When the registered key joined.
+   *
+   * @generated from field: google.protobuf.Timestamp agent_join_time = 10;
+   */
+  agentJoinTime?: Timestamp | undefined;
+
+  /**
+   * Until when the agent's last certificate is valid.
+   *
+   * @generated from field: google.protobuf.Timestamp certificate_expire_time = 11;
+   */
+  certificateExpireTime?: Timestamp | undefined;
+
+  /**
+   * Keys that were revoked or replaced and are remembered.
+   *
+   * @generated from field: uint32 revoked_keys = 12;
+   */
+  revokedKeys: number;
+
+  /**
+   * The last one of them.
+   *
+   * @generated from field: rackwright.v1.RevokedAgent last_revoked = 13;
+   */
+  lastRevoked?: RevokedAgent | undefined;
 };
 
 /**
@@ -320,6 +348,49 @@ export type RackStatus = Message<"rackwright.v1.RackStatus"> & {
  */
 export const RackStatusSchema: GenMessage<RackStatus> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_rack, 6);
+
+/**
+ * RevokedAgent is a key that was the rack's agent and is no more.
+ *
+ * @generated from message rackwright.v1.RevokedAgent
+ */
+export type RevokedAgent = Message<"rackwright.v1.RevokedAgent"> & {
+  /**
+   * SHA-256 of the public key (SPKI), lower-case hex.
+   *
+   * @generated from field: string key_sha256 = 1;
+   */
+  keySha256: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp time = 2;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string by = 3;
+   */
+  by: string;
+
+  /**
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+
+  /**
+   * Another key has taken its place by a token that a person made for that.
+   *
+   * @generated from field: bool replaced = 5;
+   */
+  replaced: boolean;
+};
+
+/**
+ * Describes the message rackwright.v1.RevokedAgent.
+ * Use `create(RevokedAgentSchema)` to create a new message.
+ */
+export const RevokedAgentSchema: GenMessage<RevokedAgent> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_rack, 7);
 
 /**
  * @generated from message rackwright.v1.CreateRackRequest
@@ -351,7 +422,7 @@ export type CreateRackRequest = Message<"rackwright.v1.CreateRackRequest"> & {
  * Use `create(CreateRackRequestSchema)` to create a new message.
  */
 export const CreateRackRequestSchema: GenMessage<CreateRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 7);
+  messageDesc(file_rackwright_v1_rack, 8);
 
 /**
  * @generated from message rackwright.v1.GetRackRequest
@@ -368,7 +439,7 @@ export type GetRackRequest = Message<"rackwright.v1.GetRackRequest"> & {
  * Use `create(GetRackRequestSchema)` to create a new message.
  */
 export const GetRackRequestSchema: GenMessage<GetRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 8);
+  messageDesc(file_rackwright_v1_rack, 9);
 
 /**
  * @generated from message rackwright.v1.ListRacksRequest
@@ -390,7 +461,7 @@ export type ListRacksRequest = Message<"rackwright.v1.ListRacksRequest"> & {
  * Use `create(ListRacksRequestSchema)` to create a new message.
  */
 export const ListRacksRequestSchema: GenMessage<ListRacksRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 9);
+  messageDesc(file_rackwright_v1_rack, 10);
 
 /**
  * @generated from message rackwright.v1.ListRacksResponse
@@ -412,7 +483,7 @@ export type ListRacksResponse = Message<"rackwright.v1.ListRacksResponse"> & {
  * Use `create(ListRacksResponseSchema)` to create a new message.
  */
 export const ListRacksResponseSchema: GenMessage<ListRacksResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 10);
+  messageDesc(file_rackwright_v1_rack, 11);
 
 /**
  * @generated from message rackwright.v1.UpdateRackRequest
@@ -439,7 +510,7 @@ export type UpdateRackRequest = Message<"rackwright.v1.UpdateRackRequest"> & {
  * Use `create(UpdateRackRequestSchema)` to create a new message.
  */
 export const UpdateRackRequestSchema: GenMessage<UpdateRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 11);
+  messageDesc(file_rackwright_v1_rack, 12);
 
 /**
  * @generated from message rackwright.v1.DeleteRackRequest
@@ -461,7 +532,7 @@ export type DeleteRackRequest = Message<"rackwright.v1.DeleteRackRequest"> & {
  * Use `create(DeleteRackRequestSchema)` to create a new message.
  */
 export const DeleteRackRequestSchema: GenMessage<DeleteRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 12);
+  messageDesc(file_rackwright_v1_rack, 13);
 
 /**
  * @generated from message rackwright.v1.WatchRacksRequest
@@ -478,7 +549,7 @@ export type WatchRacksRequest = Message<"rackwright.v1.WatchRacksRequest"> & {
  * Use `create(WatchRacksRequestSchema)` to create a new message.
  */
 export const WatchRacksRequestSchema: GenMessage<WatchRacksRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 13);
+  messageDesc(file_rackwright_v1_rack, 14);
 
 /**
  * @generated from message rackwright.v1.WatchRacksResponse
@@ -505,7 +576,7 @@ export type WatchRacksResponse = Message<"rackwright.v1.WatchRacksResponse"> & {
  * Use `create(WatchRacksResponseSchema)` to create a new message.
  */
 export const WatchRacksResponseSchema: GenMessage<WatchRacksResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 14);
+  messageDesc(file_rackwright_v1_rack, 15);
 
 /**
  * @generated from enum rackwright.v1.WatchRacksResponse.Kind
@@ -541,7 +612,7 @@ export type WatchRacksResponse_Kind = (typeof WatchRacksResponse_Kind)[keyof typ
  * Describes the enum rackwright.v1.WatchRacksResponse.Kind.
  */
 export const WatchRacksResponse_KindSchema: GenEnum<WatchRacksResponse_Kind> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_rack, 14, 0);
+  enumDesc(file_rackwright_v1_rack, 15, 0);
 
 /**
  * @generated from message rackwright.v1.ExplainRackRequest
@@ -558,7 +629,7 @@ export type ExplainRackRequest = Message<"rackwright.v1.ExplainRackRequest"> & {
  * Use `create(ExplainRackRequestSchema)` to create a new message.
  */
 export const ExplainRackRequestSchema: GenMessage<ExplainRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 15);
+  messageDesc(file_rackwright_v1_rack, 16);
 
 /**
  * @generated from message rackwright.v1.FreezeRackRequest
@@ -585,7 +656,7 @@ export type FreezeRackRequest = Message<"rackwright.v1.FreezeRackRequest"> & {
  * Use `create(FreezeRackRequestSchema)` to create a new message.
  */
 export const FreezeRackRequestSchema: GenMessage<FreezeRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 16);
+  messageDesc(file_rackwright_v1_rack, 17);
 
 /**
  * @generated from message rackwright.v1.ThawRackRequest
@@ -612,7 +683,7 @@ export type ThawRackRequest = Message<"rackwright.v1.ThawRackRequest"> & {
  * Use `create(ThawRackRequestSchema)` to create a new message.
  */
 export const ThawRackRequestSchema: GenMessage<ThawRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 17);
+  messageDesc(file_rackwright_v1_rack, 18);
 
 /**
  * @generated from message rackwright.v1.AcceptRestoredStoreRequest
@@ -639,7 +710,7 @@ export type AcceptRestoredStoreRequest = Message<"rackwright.v1.AcceptRestoredSt
  * Use `create(AcceptRestoredStoreRequestSchema)` to create a new message.
  */
 export const AcceptRestoredStoreRequestSchema: GenMessage<AcceptRestoredStoreRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 18);
+  messageDesc(file_rackwright_v1_rack, 19);
 
 /**
  * @generated from message rackwright.v1.CreateJoinTokenRequest
@@ -651,6 +722,14 @@ export type CreateJoinTokenRequest = Message<"rackwright.v1.CreateJoinTokenReque
    * @generated from field: string rack = 1;
    */
   rack: string;
+
+  /**
+   * The token may put another key in the place of the registered one. Without it a rack whose agent
+   * is registered gets no token.
+   *
+   * @generated from field: bool replace_agent = 2;
+   */
+  replaceAgent: boolean;
 };
 
 /**
@@ -658,7 +737,36 @@ export type CreateJoinTokenRequest = Message<"rackwright.v1.CreateJoinTokenReque
  * Use `create(CreateJoinTokenRequestSchema)` to create a new message.
  */
 export const CreateJoinTokenRequestSchema: GenMessage<CreateJoinTokenRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 19);
+  messageDesc(file_rackwright_v1_rack, 20);
+
+/**
+ * @generated from message rackwright.v1.RevokeAgentRequest
+ */
+export type RevokeAgentRequest = Message<"rackwright.v1.RevokeAgentRequest"> & {
+  /**
+   * "racks/RACK"
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.RevokeAgentRequest.
+ * Use `create(RevokeAgentRequestSchema)` to create a new message.
+ */
+export const RevokeAgentRequestSchema: GenMessage<RevokeAgentRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_rack, 21);
 
 /**
  * @generated from message rackwright.v1.JoinToken
@@ -682,6 +790,20 @@ export type JoinToken = Message<"rackwright.v1.JoinToken"> & {
    * @generated from field: string ca_sha256 = 3;
    */
   caSha256: string;
+
+  /**
+   * "host:port" for `rackwright-agent join`, as far as the control plane knows its own.
+   *
+   * @generated from field: string enrolment_address = 4;
+   */
+  enrolmentAddress: string;
+
+  /**
+   * SHA-256 of the key that the token may replace; empty: none.
+   *
+   * @generated from field: string replaces_key_sha256 = 5;
+   */
+  replacesKeySha256: string;
 };
 
 /**
@@ -689,7 +811,7 @@ export type JoinToken = Message<"rackwright.v1.JoinToken"> & {
  * Use `create(JoinTokenSchema)` to create a new message.
  */
 export const JoinTokenSchema: GenMessage<JoinToken> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 20);
+  messageDesc(file_rackwright_v1_rack, 22);
 
 /**
  * @generated from enum rackwright.v1.PowerMismatchPolicy

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/agent/v1/enrolment.proto.
  */
 export const file_rackwright_agent_v1_enrolment: GenFile = /*@__PURE__*/
-  fileDesc("CiNyYWNrd3JpZ2h0L2FnZW50L3YxL2Vucm9sbWVudC5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSJjChdJc3N1ZUNlcnRpZmljYXRlUmVxdWVzdBISCgpwdWJsaWNfa2V5GAEgASgMEg0KBW5vbmNlGAIgASgMEhEKCXNpZ25hdHVyZRgDIAEoDBISCgpqb2luX3Rva2VuGAQgASgJIqYBChhJc3N1ZUNlcnRpZmljYXRlUmVzcG9uc2USFwoPY2VydGlmaWNhdGVfcGVtGAEgASgJEhoKEmNhX2NlcnRpZmljYXRlX3BlbRgCIAEoCRIMCgRyYWNrGAMgASgJEi8KC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5hZ2VudF9lbmRwb2ludBgFIAEoCTKDAQoQRW5yb2xtZW50U2VydmljZRJvChBJc3N1ZUNlcnRpZmljYXRlEiwucmFja3dyaWdodC5hZ2VudC52MS5Jc3N1ZUNlcnRpZmljYXRlUmVxdWVzdBotLnJhY2t3cmlnaHQuYWdlbnQudjEuSXNzdWVDZXJ0aWZpY2F0ZVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("CiNyYWNrd3JpZ2h0L2FnZW50L3YxL2Vucm9sbWVudC5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSJxChdJc3N1ZUNlcnRpZmljYXRlUmVxdWVzdBISCgpwdWJsaWNfa2V5GAEgASgMEg0KBW5vbmNlGAIgASgMEhEKCXNpZ25hdHVyZRgDIAEoDBISCgpqb2luX3Rva2VuGAQgASgJEgwKBHJhY2sYBSABKAki1gEKGElzc3VlQ2VydGlmaWNhdGVSZXNwb25zZRIXCg9jZXJ0aWZpY2F0ZV9wZW0YASABKAkSGgoSY2FfY2VydGlmaWNhdGVfcGVtGAIgASgJEgwKBHJhY2sYAyABKAkSLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDmFnZW50X2VuZHBvaW50GAUgASgJEi4KCmlzc3VlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wMoMBChBFbnJvbG1lbnRTZXJ2aWNlEm8KEElzc3VlQ2VydGlmaWNhdGUSLC5yYWNrd3JpZ2h0LmFnZW50LnYxLklzc3VlQ2VydGlmaWNhdGVSZXF1ZXN0Gi0ucmFja3dyaWdodC5hZ2VudC52MS5Jc3N1ZUNlcnRpZmljYXRlUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * @generated from message rackwright.agent.v1.IssueCertificateRequest
@@ -45,6 +45,14 @@ export type IssueCertificateRequest = Message<"rackwright.agent.v1.IssueCertific
    * @generated from field: string join_token = 4;
    */
   joinToken: string;
+
+  /**
+   * "racks/RACK" that a renewing agent believes to be its own; empty in older agents and when it
+   * joins. Only the registered key decides.
+   *
+   * @generated from field: string rack = 5;
+   */
+  rack: string;
 };
 
 /**
@@ -64,6 +72,8 @@ export type IssueCertificateResponse = Message<"rackwright.agent.v1.IssueCertifi
   certificatePem: string;
 
   /**
+   * Every certificate authority to believe, one after another.
+   *
    * @generated from field: string ca_certificate_pem = 2;
    */
   caCertificatePem: string;
@@ -86,6 +96,13 @@ export type IssueCertificateResponse = Message<"rackwright.agent.v1.IssueCertifi
    * @generated from field: string agent_endpoint = 5;
    */
   agentEndpoint: string;
+
+  /**
+   * The control plane's clock, for an agent whose own is wrong. expire_time counts by it.
+   *
+   * @generated from field: google.protobuf.Timestamp issue_time = 6;
+   */
+  issueTime?: Timestamp | undefined;
 };
 
 /**

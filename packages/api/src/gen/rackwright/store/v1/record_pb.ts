@@ -16,8 +16,12 @@ import type { Journal, StoreAccepted } from "../../agent/v1/session_pb.ts";
 import { file_rackwright_agent_v1_session } from "../../agent/v1/session_pb.ts";
 import type { AbandonedResource } from "../../v1/abandoned_pb.ts";
 import { file_rackwright_v1_abandoned } from "../../v1/abandoned_pb.ts";
+import type { Token } from "../../v1/access_pb.ts";
+import { file_rackwright_v1_access } from "../../v1/access_pb.ts";
 import type { AuditRecord } from "../../v1/audit_pb.ts";
 import { file_rackwright_v1_audit } from "../../v1/audit_pb.ts";
+import type { Authority } from "../../v1/authority_pb.ts";
+import { file_rackwright_v1_authority } from "../../v1/authority_pb.ts";
 import type { Credential } from "../../v1/credential_pb.ts";
 import { file_rackwright_v1_credential } from "../../v1/credential_pb.ts";
 import type { DiscoveredMachine, ExpectedHost } from "../../v1/discovery_pb.ts";
@@ -44,7 +48,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/store/v1/record.proto.
  */
 export const file_rackwright_store_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSKACgoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEiYKCmZhaWxlZF9ydW4YEiABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1bhIcChRlcmFzZV9iZWZvcmVfcmVtb3ZhbBgeIAEoCBITCgtsZWZ0X2JlaGluZBgfIAMoCRIwCgxmb3JjZWRfdW50aWwYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmZlbmNlcxghIAMoCRJAChFwb3dlcl9lbmZvcmNlbWVudBgoIAEoCzIlLnJhY2t3cmlnaHQuc3RvcmUudjEuUG93ZXJFbmZvcmNlbWVudBIaChJzZXR0bGVkX29wZXJhdGlvbnMYKSADKAkSNAoQbG9va19maXJzdF9zaW5jZRgyIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHQoVbG9zdF9yZXZpc2lvbnNfcGFzc2VkGDMgASgEEjgKEWFjY2VwdGVkX2lkZW50aXR5GD0gASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIYChBhY2NlcHRlZF9ieV9ydWxlGD8gASgJEjwKD3BsYW5uZWRfZXJhc3VyZRg+IAEoCzIjLnJhY2t3cmlnaHQuc3RvcmUudjEuUGxhbm5lZEVyYXN1cmUSKQoNZmluaXNoZWRfcnVucxhGIAMoCzISLnJhY2t3cmlnaHQudjEuUnVuEi4KBGNhbGwYRyABKAsyIC5yYWNrd3JpZ2h0LnN0b3JlLnYxLldlYmhvb2tDYWxsEhcKD29wZW5fb3BlcmF0aW9ucxhIIAMoCUIcChpfZmFpbGVkX2NyZWRlbnRpYWxfdmVyc2lvbkoECAsQDEoECA8QEFIRY2VydGlmaWNhdGVfY291bnRSC2luY2FybmF0aW9uItsBCgtXZWJob29rQ2FsbBIKCgJpZBgBIAEoCRIuCgpub3RfYmVmb3JlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgljYWxsX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmNhbGxlchgEIAEoCRIXCg90cmFuc2llbnRfY291bnQYBSABKA0SOAoUZmlyc3RfdHJhbnNpZW50X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIiEKDlBsYW5uZWRFcmFzdXJlEg8KB2RldmljZXMYASADKAkiTwoQUG93ZXJFbmZvcmNlbWVudBIMCgRydW5zGAEgASgNEi0KCW5leHRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiRwoMUGVuZGluZ1Bvd2VyEg0KBXN0ZXBzGAEgAygJEgoKAmJ5GAIgASgJEhwKFGJvb3Rfb2xkX2Rpc2tfcmVhc29uGAMgASgJInoKBkNoYW5nZRINCgVhY3RvchgBIAEoCRINCgVjYXVzZRgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKxAwoPT3BlcmF0aW9uUmVjb3JkEjEKCW9wZXJhdGlvbhgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgdzZW50X3RvGAMgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEi0KCXNlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKbm90X2JlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoTZmlyc3RfY29uZmxpY3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPdHJhbnNpZW50X2NvdW50GAcgASgNEjgKFGZpcnN0X3RyYW5zaWVudF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYW5jZWxfaWQYCSABKAkSDQoFYmVndW4YCiABKAgiZQoPQ2VydGlmaWVkRGV2aWNlEhIKCmRldmljZV9rZXkYASABKAkSEwoLY2VydGlmaWNhdGUYAiABKAkSEQoJdXNlX2Vwb2NoGAMgASgEEhYKDnJ1bm5lcl9zZXNzaW9uGAQgASgJIo4CCglIb3N0RmFjdHMSEAoIaG9zdF91aWQYASABKAkSKwoJaW52ZW50b3J5GAIgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSOgoMcnVubmVyX3N0ZXBzGAMgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SMwoPcnVubmVyX3N0ZXBzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRI5CgthZ2VudF9zdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uIqIBCgtGbGVldFJlY29yZBIjCgVmbGVldBgBIAEoCzIULnJhY2t3cmlnaHQudjEuRmxlZXQSKAoFd2lwZXMYAiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSEwoLcmVxdWVzdF9pZHMYAyADKAkSLwoMd2lwZXNfcXVldWVkGAQgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90Il0KBFNsb3QSEAoIaG9zdF91aWQYASABKAkSCwoDcnVuGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG9wZW4YBCABKAgibgoPQWJhbmRvbmVkUmVjb3JkEjIKCHJlc291cmNlGAEgASgLMiAucmFja3dyaWdodC52MS5BYmFuZG9uZWRSZXNvdXJjZRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50IpIFCgpSYWNrUmVjb3JkEiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGAoQYWdlbnRfcHVibGljX2tleRgCIAEoDBI5Cgtqb2luX3Rva2VucxgDIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuSm9pblRva2VuUmVjb3JkEhIKCnRvbWJzdG9uZXMYBCADKAkSLQoHam91cm5hbBgFIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIXCg9zZXNzaW9uX3JlcGxpY2EYBiABKAkSMAoMc2Vzc2lvbl90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdydW5uaW5nGAggAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EikKBnF1ZXVlZBgJIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBIoCgV3aXBlcxgKIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBI5CgthZ2VudF9zdGVwcxgLIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEhMKC3JlcXVlc3RfaWRzGAwgAygJEjoKDmFjY2VwdGVkX3N0b3JlGA0gASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5TdG9yZUFjY2VwdGVkEi8KDHdpcGVzX3F1ZXVlZBgOIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtpbmNhcm5hdGlvbhgPIAEoCRIWCg5sb3N0X3JldmlzaW9ucxgQIAEoBBITCgtsb3N0X2JlZm9yZRgRIAEoBCJxCg9Kb2luVG9rZW5SZWNvcmQSFQoNc2VjcmV0X3NoYTI1NhgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOdXNlZF9ieV9zaGEyNTYYAyABKAwisQEKEENyZWRlbnRpYWxSZWNvcmQSLQoKY3JlZGVudGlhbBgBIAEoCzIZLnJhY2t3cmlnaHQudjEuQ3JlZGVudGlhbBIXCg9zZWFsZWRfcGFzc3dvcmQYAiABKAwSDgoGa2V5X2lkGAMgASgJEhMKC3JlcXVlc3RfaWRzGAQgAygJEjAKBnNlYWxlZBgFIAEoCzIgLnJhY2t3cmlnaHQuc3RvcmUudjEuU2VhbGVkVmFsdWUiSgoLU2VhbGVkVmFsdWUSEgoKY2lwaGVydGV4dBgBIAEoDBIXCg9zZWFsZWRfZGF0YV9rZXkYAiABKAwSDgoGa2V5X2lkGAMgASgJIr8BChBTZWNyZXRzS2V5UmVjb3JkEg4KBmtleV9pZBgBIAEoCRITCgtuZXh0X2tleV9pZBgCIAEoCRIuCgphc2tlZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghhc2tlZF9ieRgEIAEoCRIvCgthY3RpdmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLcmVxdWVzdF9pZHMYBiADKAkiYQoTU2VjcmV0c1JlYWRlclJlY29yZBIPCgdrZXlfaWRzGAEgAygJEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3Byb2JsZW0YAyABKAkiMQoLUmVzZXJ2YXRpb24SDgoGaG9sZGVyGAEgASgJEhIKCmhvbGRlcl91aWQYAiABKAkieAoRQ2VydGlmaWNhdGVSZWNvcmQSEQoJc3RhdGVtZW50GAEgASgMEhEKCXNpZ25hdHVyZRgCIAEoDBIvCgtjcmVhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgEIAEoCSJQCg5UZW1wbGF0ZVJlY29yZBIpCgh0ZW1wbGF0ZRgBIAEoCzIXLnJhY2t3cmlnaHQudjEuVGVtcGxhdGUSEwoLcmVxdWVzdF9pZHMYAiADKAki8wEKDldvcmtmbG93UmVjb3JkEikKCHdvcmtmbG93GAEgASgLMhcucmFja3dyaWdodC52MS5Xb3JrZmxvdxITCgtyZXF1ZXN0X2lkcxgCIAMoCRIQCghob3N0X3J1bhgDIAEoBBINCgVhY3RvchgEIAEoCRIRCglvd25lcl91aWQYBSABKAkSMAoMZWFybGllcl9ydW5zGAYgAygLMhoucmFja3dyaWdodC52MS5Xb3JrZmxvd1J1bhITCgt1bnRvbGRfcnVucxgHIAMoBBIRCglwbGFuX2hhc2gYCCABKAkSEwoLcGxhbl9yZWFzb24YCSABKAkiVAoRRmluaXNoZWRSdW5SZWNvcmQSDAoEaG9zdBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIfCgNydW4YAyABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1biJdChBTdGVwT3V0cHV0UmVjb3JkEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIlCgRleGl0GAIgASgLMhcucmFja3dyaWdodC52MS5TdGVwRXhpdBIMCgR0YWlsGAMgASgMIrABChNXb3JrZmxvd0JhdGNoUmVjb3JkEjQKDndvcmtmbG93X2JhdGNoGAEgASgLMhwucmFja3dyaWdodC52MS5Xb3JrZmxvd0JhdGNoEhMKC3JlcXVlc3RfaWRzGAIgAygJEicKCWNhbmNlbGxlZBgDIAEoCzIULnJhY2t3cmlnaHQudjEuQWJvcnQSEgoKY3JlYXRlZF9ieRgEIAEoCRIRCglob3N0X3VpZHMYBSADKAkiXgoKUGxhblJlY29yZBIhCgRwbGFuGAEgASgLMhMucmFja3dyaWdodC52MS5QbGFuEi0KBWJhc2lzGAIgASgLMh4ucmFja3dyaWdodC5zdG9yZS52MS5QbGFuQmFzaXMi4wEKCVBsYW5CYXNpcxIQCghob3N0X3VpZBgBIAEoCRIuCgdyZXF1ZXN0GAIgASgLMh0ucmFja3dyaWdodC52MS5QbGFuUnVuUmVxdWVzdBIrCglpbnZlbnRvcnkYAyABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRIXCg90ZW1wbGF0ZV9kaWdlc3QYBCABKAkSJwoFc3RhdGUYBSABKA4yGC5yYWNrd3JpZ2h0LnYxLkhvc3RTdGF0ZRIlCgRzcGVjGAYgASgLMhcucmFja3dyaWdodC52MS5Ib3N0U3BlYyJMChdEaXNjb3ZlcmVkTWFjaGluZVJlY29yZBIxCgdtYWNoaW5lGAEgASgLMiAucmFja3dyaWdodC52MS5EaXNjb3ZlcmVkTWFjaGluZSJdChJFeHBlY3RlZEhvc3RSZWNvcmQSMgoNZXhwZWN0ZWRfaG9zdBgBIAEoCzIbLnJhY2t3cmlnaHQudjEuRXhwZWN0ZWRIb3N0EhMKC3JlcXVlc3RfaWRzGAIgAygJIj4KEEF1ZGl0RW50cnlSZWNvcmQSKgoGcmVjb3JkGAEgASgLMhoucmFja3dyaWdodC52MS5BdWRpdFJlY29yZGIGcHJvdG8z", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_audit, file_rackwright_v1_credential, file_rackwright_v1_discovery, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_plan, file_rackwright_v1_rack, file_rackwright_v1_run, file_rackwright_v1_template, file_rackwright_v1_workflow]);
+  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSKACgoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEiYKCmZhaWxlZF9ydW4YEiABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1bhIcChRlcmFzZV9iZWZvcmVfcmVtb3ZhbBgeIAEoCBITCgtsZWZ0X2JlaGluZBgfIAMoCRIwCgxmb3JjZWRfdW50aWwYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmZlbmNlcxghIAMoCRJAChFwb3dlcl9lbmZvcmNlbWVudBgoIAEoCzIlLnJhY2t3cmlnaHQuc3RvcmUudjEuUG93ZXJFbmZvcmNlbWVudBIaChJzZXR0bGVkX29wZXJhdGlvbnMYKSADKAkSNAoQbG9va19maXJzdF9zaW5jZRgyIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHQoVbG9zdF9yZXZpc2lvbnNfcGFzc2VkGDMgASgEEjgKEWFjY2VwdGVkX2lkZW50aXR5GD0gASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIYChBhY2NlcHRlZF9ieV9ydWxlGD8gASgJEjwKD3BsYW5uZWRfZXJhc3VyZRg+IAEoCzIjLnJhY2t3cmlnaHQuc3RvcmUudjEuUGxhbm5lZEVyYXN1cmUSKQoNZmluaXNoZWRfcnVucxhGIAMoCzISLnJhY2t3cmlnaHQudjEuUnVuEi4KBGNhbGwYRyABKAsyIC5yYWNrd3JpZ2h0LnN0b3JlLnYxLldlYmhvb2tDYWxsEhcKD29wZW5fb3BlcmF0aW9ucxhIIAMoCUIcChpfZmFpbGVkX2NyZWRlbnRpYWxfdmVyc2lvbkoECAsQDEoECA8QEFIRY2VydGlmaWNhdGVfY291bnRSC2luY2FybmF0aW9uItsBCgtXZWJob29rQ2FsbBIKCgJpZBgBIAEoCRIuCgpub3RfYmVmb3JlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgljYWxsX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmNhbGxlchgEIAEoCRIXCg90cmFuc2llbnRfY291bnQYBSABKA0SOAoUZmlyc3RfdHJhbnNpZW50X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIiEKDlBsYW5uZWRFcmFzdXJlEg8KB2RldmljZXMYASADKAkiTwoQUG93ZXJFbmZvcmNlbWVudBIMCgRydW5zGAEgASgNEi0KCW5leHRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiRwoMUGVuZGluZ1Bvd2VyEg0KBXN0ZXBzGAEgAygJEgoKAmJ5GAIgASgJEhwKFGJvb3Rfb2xkX2Rpc2tfcmVhc29uGAMgASgJInoKBkNoYW5nZRINCgVhY3RvchgBIAEoCRINCgVjYXVzZRgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKxAwoPT3BlcmF0aW9uUmVjb3JkEjEKCW9wZXJhdGlvbhgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgdzZW50X3RvGAMgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEi0KCXNlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKbm90X2JlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoTZmlyc3RfY29uZmxpY3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPdHJhbnNpZW50X2NvdW50GAcgASgNEjgKFGZpcnN0X3RyYW5zaWVudF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYW5jZWxfaWQYCSABKAkSDQoFYmVndW4YCiABKAgiZQoPQ2VydGlmaWVkRGV2aWNlEhIKCmRldmljZV9rZXkYASABKAkSEwoLY2VydGlmaWNhdGUYAiABKAkSEQoJdXNlX2Vwb2NoGAMgASgEEhYKDnJ1bm5lcl9zZXNzaW9uGAQgASgJIo4CCglIb3N0RmFjdHMSEAoIaG9zdF91aWQYASABKAkSKwoJaW52ZW50b3J5GAIgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSOgoMcnVubmVyX3N0ZXBzGAMgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SMwoPcnVubmVyX3N0ZXBzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRI5CgthZ2VudF9zdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uIqIBCgtGbGVldFJlY29yZBIjCgVmbGVldBgBIAEoCzIULnJhY2t3cmlnaHQudjEuRmxlZXQSKAoFd2lwZXMYAiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSEwoLcmVxdWVzdF9pZHMYAyADKAkSLwoMd2lwZXNfcXVldWVkGAQgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90Il0KBFNsb3QSEAoIaG9zdF91aWQYASABKAkSCwoDcnVuGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG9wZW4YBCABKAgibgoPQWJhbmRvbmVkUmVjb3JkEjIKCHJlc291cmNlGAEgASgLMiAucmFja3dyaWdodC52MS5BYmFuZG9uZWRSZXNvdXJjZRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50IokGCgpSYWNrUmVjb3JkEiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGAoQYWdlbnRfcHVibGljX2tleRgCIAEoDBI5Cgtqb2luX3Rva2VucxgDIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuSm9pblRva2VuUmVjb3JkEhIKCnRvbWJzdG9uZXMYBCADKAkSLQoHam91cm5hbBgFIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIXCg9zZXNzaW9uX3JlcGxpY2EYBiABKAkSMAoMc2Vzc2lvbl90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdydW5uaW5nGAggAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EikKBnF1ZXVlZBgJIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBIoCgV3aXBlcxgKIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBI5CgthZ2VudF9zdGVwcxgLIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEhMKC3JlcXVlc3RfaWRzGAwgAygJEjoKDmFjY2VwdGVkX3N0b3JlGA0gASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5TdG9yZUFjY2VwdGVkEi8KDHdpcGVzX3F1ZXVlZBgOIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtpbmNhcm5hdGlvbhgPIAEoCRIWCg5sb3N0X3JldmlzaW9ucxgQIAEoBBITCgtsb3N0X2JlZm9yZRgRIAEoBBI7CgxyZXZva2VkX2tleXMYEiADKAsyJS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlJldm9rZWRLZXlSZWNvcmQSHQoVY2VydGlmaWNhdGVfY2Ffc2hhMjU2GBMgASgJEhkKEXRydXN0ZWRfY2Ffc2hhMjU2GBQgAygJIn4KEFJldm9rZWRLZXlSZWNvcmQSEgoKa2V5X3NoYTI1NhgBIAEoDBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIKCgJieRgDIAEoCRIOCgZyZWFzb24YBCABKAkSEAoIcmVwbGFjZWQYBSABKAgicQoLVHJ1c3RSZWNvcmQSOQoLYXV0aG9yaXRpZXMYASADKAsyJC5yYWNrd3JpZ2h0LnN0b3JlLnYxLkF1dGhvcml0eVJlY29yZBISCgpnZW5lcmF0aW9uGAIgASgEEhMKC3JlcXVlc3RfaWRzGAMgAygJIokBCg9BdXRob3JpdHlSZWNvcmQSKwoJYXV0aG9yaXR5GAEgASgLMhgucmFja3dyaWdodC52MS5BdXRob3JpdHkSEwoLY2VydGlmaWNhdGUYAiABKAwSNAoKc2VhbGVkX2tleRgDIAEoCzIgLnJhY2t3cmlnaHQuc3RvcmUudjEuU2VhbGVkVmFsdWUiqQEKD0pvaW5Ub2tlblJlY29yZBIVCg1zZWNyZXRfc2hhMjU2GAEgASgMEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg51c2VkX2J5X3NoYTI1NhgDIAEoDBIXCg9yZXBsYWNlc19zaGEyNTYYBCABKAwSCgoCYnkYBSABKAkSEQoJY2Ffc2hhMjU2GAYgASgJIrEBChBDcmVkZW50aWFsUmVjb3JkEi0KCmNyZWRlbnRpYWwYASABKAsyGS5yYWNrd3JpZ2h0LnYxLkNyZWRlbnRpYWwSFwoPc2VhbGVkX3Bhc3N3b3JkGAIgASgMEg4KBmtleV9pZBgDIAEoCRITCgtyZXF1ZXN0X2lkcxgEIAMoCRIwCgZzZWFsZWQYBSABKAsyIC5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNlYWxlZFZhbHVlIkoKC1NlYWxlZFZhbHVlEhIKCmNpcGhlcnRleHQYASABKAwSFwoPc2VhbGVkX2RhdGFfa2V5GAIgASgMEg4KBmtleV9pZBgDIAEoCSK/AQoQU2VjcmV0c0tleVJlY29yZBIOCgZrZXlfaWQYASABKAkSEwoLbmV4dF9rZXlfaWQYAiABKAkSLgoKYXNrZWRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIYXNrZWRfYnkYBCABKAkSLwoLYWN0aXZlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3JlcXVlc3RfaWRzGAYgAygJImEKE1NlY3JldHNSZWFkZXJSZWNvcmQSDwoHa2V5X2lkcxgBIAMoCRIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdwcm9ibGVtGAMgASgJIjEKC1Jlc2VydmF0aW9uEg4KBmhvbGRlchgBIAEoCRISCgpob2xkZXJfdWlkGAIgASgJIngKEUNlcnRpZmljYXRlUmVjb3JkEhEKCXN0YXRlbWVudBgBIAEoDBIRCglzaWduYXR1cmUYAiABKAwSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGhvc3QYBCABKAkiUAoOVGVtcGxhdGVSZWNvcmQSKQoIdGVtcGxhdGUYASABKAsyFy5yYWNrd3JpZ2h0LnYxLlRlbXBsYXRlEhMKC3JlcXVlc3RfaWRzGAIgAygJIvMBCg5Xb3JrZmxvd1JlY29yZBIpCgh3b3JrZmxvdxgBIAEoCzIXLnJhY2t3cmlnaHQudjEuV29ya2Zsb3cSEwoLcmVxdWVzdF9pZHMYAiADKAkSEAoIaG9zdF9ydW4YAyABKAQSDQoFYWN0b3IYBCABKAkSEQoJb3duZXJfdWlkGAUgASgJEjAKDGVhcmxpZXJfcnVucxgGIAMoCzIaLnJhY2t3cmlnaHQudjEuV29ya2Zsb3dSdW4SEwoLdW50b2xkX3J1bnMYByADKAQSEQoJcGxhbl9oYXNoGAggASgJEhMKC3BsYW5fcmVhc29uGAkgASgJIlQKEUZpbmlzaGVkUnVuUmVjb3JkEgwKBGhvc3QYASABKAkSEAoIaG9zdF91aWQYAiABKAkSHwoDcnVuGAMgASgLMhIucmFja3dyaWdodC52MS5SdW4iXQoQU3RlcE91dHB1dFJlY29yZBIUCgxvcGVyYXRpb25faWQYASABKAkSJQoEZXhpdBgCIAEoCzIXLnJhY2t3cmlnaHQudjEuU3RlcEV4aXQSDAoEdGFpbBgDIAEoDCKwAQoTV29ya2Zsb3dCYXRjaFJlY29yZBI0Cg53b3JrZmxvd19iYXRjaBgBIAEoCzIcLnJhY2t3cmlnaHQudjEuV29ya2Zsb3dCYXRjaBITCgtyZXF1ZXN0X2lkcxgCIAMoCRInCgljYW5jZWxsZWQYAyABKAsyFC5yYWNrd3JpZ2h0LnYxLkFib3J0EhIKCmNyZWF0ZWRfYnkYBCABKAkSEQoJaG9zdF91aWRzGAUgAygJIl4KClBsYW5SZWNvcmQSIQoEcGxhbhgBIAEoCzITLnJhY2t3cmlnaHQudjEuUGxhbhItCgViYXNpcxgCIAEoCzIeLnJhY2t3cmlnaHQuc3RvcmUudjEuUGxhbkJhc2lzIuMBCglQbGFuQmFzaXMSEAoIaG9zdF91aWQYASABKAkSLgoHcmVxdWVzdBgCIAEoCzIdLnJhY2t3cmlnaHQudjEuUGxhblJ1blJlcXVlc3QSKwoJaW52ZW50b3J5GAMgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSFwoPdGVtcGxhdGVfZGlnZXN0GAQgASgJEicKBXN0YXRlGAUgASgOMhgucmFja3dyaWdodC52MS5Ib3N0U3RhdGUSJQoEc3BlYxgGIAEoCzIXLnJhY2t3cmlnaHQudjEuSG9zdFNwZWMiTAoXRGlzY292ZXJlZE1hY2hpbmVSZWNvcmQSMQoHbWFjaGluZRgBIAEoCzIgLnJhY2t3cmlnaHQudjEuRGlzY292ZXJlZE1hY2hpbmUiXQoSRXhwZWN0ZWRIb3N0UmVjb3JkEjIKDWV4cGVjdGVkX2hvc3QYASABKAsyGy5yYWNrd3JpZ2h0LnYxLkV4cGVjdGVkSG9zdBITCgtyZXF1ZXN0X2lkcxgCIAMoCSKjAQoLVG9rZW5SZWNvcmQSIwoFdG9rZW4YASABKAsyFC5yYWNrd3JpZ2h0LnYxLlRva2VuEhUKDXNlY3JldF9zaGEyNTYYAiABKAwSLwoLcmV2b2tlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnJldm9rZWRfYnkYBCABKAkSEwoLcmVxdWVzdF9pZHMYBSADKAkiPgoQQXVkaXRFbnRyeVJlY29yZBIqCgZyZWNvcmQYASABKAsyGi5yYWNrd3JpZ2h0LnYxLkF1ZGl0UmVjb3JkYgZwcm90bzM", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_access, file_rackwright_v1_audit, file_rackwright_v1_authority, file_rackwright_v1_credential, file_rackwright_v1_discovery, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_plan, file_rackwright_v1_rack, file_rackwright_v1_run, file_rackwright_v1_template, file_rackwright_v1_workflow]);
 
 /**
  * HostRecord is the one record of a host (key "hosts.HOST"): what people see, and what the engine
@@ -820,6 +824,27 @@ export type RackRecord = Message<"rackwright.store.v1.RackRecord"> & {
    * @generated from field: uint64 lost_before = 17;
    */
   lostBefore: bigint;
+
+  /**
+   * Keys that are the rack's no more, the latest last.
+   *
+   * @generated from field: repeated rackwright.store.v1.RevokedKeyRecord revoked_keys = 18;
+   */
+  revokedKeys: RevokedKeyRecord[];
+
+  /**
+   * The authority that signed the agent's last certificate: SHA-256 (DER), lower-case hex.
+   *
+   * @generated from field: string certificate_ca_sha256 = 19;
+   */
+  certificateCaSha256: string;
+
+  /**
+   * The authorities that the agent says it believes.
+   *
+   * @generated from field: repeated string trusted_ca_sha256 = 20;
+   */
+  trustedCaSha256: string[];
 };
 
 /**
@@ -828,6 +853,115 @@ export type RackRecord = Message<"rackwright.store.v1.RackRecord"> & {
  */
 export const RackRecordSchema: GenMessage<RackRecord> = /*@__PURE__*/
   messageDesc(file_rackwright_store_v1_record, 12);
+
+/**
+ * RevokedKeyRecord is an agent's key that may never be a rack's again.
+ *
+ * @generated from message rackwright.store.v1.RevokedKeyRecord
+ */
+export type RevokedKeyRecord = Message<"rackwright.store.v1.RevokedKeyRecord"> & {
+  /**
+   * SHA-256 of the key (SPKI).
+   *
+   * @generated from field: bytes key_sha256 = 1;
+   */
+  keySha256: Uint8Array;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp time = 2;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string by = 3;
+   */
+  by: string;
+
+  /**
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+
+  /**
+   * Another key has taken its place.
+   *
+   * @generated from field: bool replaced = 5;
+   */
+  replaced: boolean;
+};
+
+/**
+ * Describes the message rackwright.store.v1.RevokedKeyRecord.
+ * Use `create(RevokedKeyRecordSchema)` to create a new message.
+ */
+export const RevokedKeyRecordSchema: GenMessage<RevokedKeyRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 13);
+
+/**
+ * TrustRecord holds the certificate authorities (key "trust.authorities").
+ *
+ * @generated from message rackwright.store.v1.TrustRecord
+ */
+export type TrustRecord = Message<"rackwright.store.v1.TrustRecord"> & {
+  /**
+   * @generated from field: repeated rackwright.store.v1.AuthorityRecord authorities = 1;
+   */
+  authorities: AuthorityRecord[];
+
+  /**
+   * Raised by each change: of two copies the higher one counts.
+   *
+   * @generated from field: uint64 generation = 2;
+   */
+  generation: bigint;
+
+  /**
+   * Ids of requests already applied.
+   *
+   * @generated from field: repeated string request_ids = 3;
+   */
+  requestIds: string[];
+};
+
+/**
+ * Describes the message rackwright.store.v1.TrustRecord.
+ * Use `create(TrustRecordSchema)` to create a new message.
+ */
+export const TrustRecordSchema: GenMessage<TrustRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 14);
+
+/**
+ * @generated from message rackwright.store.v1.AuthorityRecord
+ */
+export type AuthorityRecord = Message<"rackwright.store.v1.AuthorityRecord"> & {
+  /**
+   * What is shown; sha256, expire_time and waits are derived.
+   *
+   * @generated from field: rackwright.v1.Authority authority = 1;
+   */
+  authority?: Authority | undefined;
+
+  /**
+   * DER.
+   *
+   * @generated from field: bytes certificate = 2;
+   */
+  certificate: Uint8Array;
+
+  /**
+   * PKCS #8 in PEM, sealed for "authorities/SHA256".
+   *
+   * @generated from field: rackwright.store.v1.SealedValue sealed_key = 3;
+   */
+  sealedKey?: SealedValue | undefined;
+};
+
+/**
+ * Describes the message rackwright.store.v1.AuthorityRecord.
+ * Use `create(AuthorityRecordSchema)` to create a new message.
+ */
+export const AuthorityRecordSchema: GenMessage<AuthorityRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 15);
 
 /**
  * @generated from message rackwright.store.v1.JoinTokenRecord
@@ -851,6 +985,27 @@ export type JoinTokenRecord = Message<"rackwright.store.v1.JoinTokenRecord"> & {
    * @generated from field: bytes used_by_sha256 = 3;
    */
   usedBySha256: Uint8Array;
+
+  /**
+   * SHA-256 of the key (SPKI) that it may replace; empty: none.
+   *
+   * @generated from field: bytes replaces_sha256 = 4;
+   */
+  replacesSha256: Uint8Array;
+
+  /**
+   * Who asked for it.
+   *
+   * @generated from field: string by = 5;
+   */
+  by: string;
+
+  /**
+   * The authority whose fingerprint it carries, lower-case hex.
+   *
+   * @generated from field: string ca_sha256 = 6;
+   */
+  caSha256: string;
 };
 
 /**
@@ -858,7 +1013,7 @@ export type JoinTokenRecord = Message<"rackwright.store.v1.JoinTokenRecord"> & {
  * Use `create(JoinTokenRecordSchema)` to create a new message.
  */
 export const JoinTokenRecordSchema: GenMessage<JoinTokenRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 13);
+  messageDesc(file_rackwright_store_v1_record, 16);
 
 /**
  * CredentialRecord is a credential (key "credentials.CREDENTIAL").
@@ -908,7 +1063,7 @@ export type CredentialRecord = Message<"rackwright.store.v1.CredentialRecord"> &
  * Use `create(CredentialRecordSchema)` to create a new message.
  */
 export const CredentialRecordSchema: GenMessage<CredentialRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 14);
+  messageDesc(file_rackwright_store_v1_record, 17);
 
 /**
  * SealedValue is a secret under a data key of its own, which is sealed by the secrets key.
@@ -944,7 +1099,7 @@ export type SealedValue = Message<"rackwright.store.v1.SealedValue"> & {
  * Use `create(SealedValueSchema)` to create a new message.
  */
 export const SealedValueSchema: GenMessage<SealedValue> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 15);
+  messageDesc(file_rackwright_store_v1_record, 18);
 
 /**
  * SecretsKeyRecord says which secrets key seals (key "secrets.key").
@@ -998,7 +1153,7 @@ export type SecretsKeyRecord = Message<"rackwright.store.v1.SecretsKeyRecord"> &
  * Use `create(SecretsKeyRecordSchema)` to create a new message.
  */
 export const SecretsKeyRecordSchema: GenMessage<SecretsKeyRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 16);
+  messageDesc(file_rackwright_store_v1_record, 19);
 
 /**
  * SecretsReaderRecord is a replica with the keys that it has (key "secrets.readers.REPLICA").
@@ -1031,7 +1186,7 @@ export type SecretsReaderRecord = Message<"rackwright.store.v1.SecretsReaderReco
  * Use `create(SecretsReaderRecordSchema)` to create a new message.
  */
 export const SecretsReaderRecordSchema: GenMessage<SecretsReaderRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 17);
+  messageDesc(file_rackwright_store_v1_record, 20);
 
 /**
  * Reservation makes a value unique (key "reservations.KIND.VALUE").
@@ -1057,7 +1212,7 @@ export type Reservation = Message<"rackwright.store.v1.Reservation"> & {
  * Use `create(ReservationSchema)` to create a new message.
  */
 export const ReservationSchema: GenMessage<Reservation> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 18);
+  messageDesc(file_rackwright_store_v1_record, 21);
 
 /**
  * CertificateRecord is an erasure certificate (key "erasureCertificates.ID"), create-only.
@@ -1091,7 +1246,7 @@ export type CertificateRecord = Message<"rackwright.store.v1.CertificateRecord">
  * Use `create(CertificateRecordSchema)` to create a new message.
  */
 export const CertificateRecordSchema: GenMessage<CertificateRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 19);
+  messageDesc(file_rackwright_store_v1_record, 22);
 
 /**
  * TemplateRecord is a template (key "templates.TEMPLATE").
@@ -1117,7 +1272,7 @@ export type TemplateRecord = Message<"rackwright.store.v1.TemplateRecord"> & {
  * Use `create(TemplateRecordSchema)` to create a new message.
  */
 export const TemplateRecordSchema: GenMessage<TemplateRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 20);
+  messageDesc(file_rackwright_store_v1_record, 23);
 
 /**
  * WorkflowRecord is a workflow (key "workflows.HOST.TEMPLATE"). Its run is pending here, or names
@@ -1194,7 +1349,7 @@ export type WorkflowRecord = Message<"rackwright.store.v1.WorkflowRecord"> & {
  * Use `create(WorkflowRecordSchema)` to create a new message.
  */
 export const WorkflowRecordSchema: GenMessage<WorkflowRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 21);
+  messageDesc(file_rackwright_store_v1_record, 24);
 
 /**
  * FinishedRunRecord is a run that has ended (key "runs.HOST_UID.NUMBER"), create-only, written from
@@ -1224,7 +1379,7 @@ export type FinishedRunRecord = Message<"rackwright.store.v1.FinishedRunRecord">
  * Use `create(FinishedRunRecordSchema)` to create a new message.
  */
 export const FinishedRunRecordSchema: GenMessage<FinishedRunRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 22);
+  messageDesc(file_rackwright_store_v1_record, 25);
 
 /**
  * StepOutputRecord is what a step's program wrote last (key "stepOutputs.HOST_UID.RUN.STEP.ATTEMPT"),
@@ -1254,7 +1409,7 @@ export type StepOutputRecord = Message<"rackwright.store.v1.StepOutputRecord"> &
  * Use `create(StepOutputRecordSchema)` to create a new message.
  */
 export const StepOutputRecordSchema: GenMessage<StepOutputRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 23);
+  messageDesc(file_rackwright_store_v1_record, 26);
 
 /**
  * WorkflowBatchRecord is a batch (key "workflowBatches.BATCH").
@@ -1299,7 +1454,7 @@ export type WorkflowBatchRecord = Message<"rackwright.store.v1.WorkflowBatchReco
  * Use `create(WorkflowBatchRecordSchema)` to create a new message.
  */
 export const WorkflowBatchRecordSchema: GenMessage<WorkflowBatchRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 24);
+  messageDesc(file_rackwright_store_v1_record, 27);
 
 /**
  * PlanRecord is a plan (key "plans.HOST_UID.HASH"), create-only.
@@ -1325,7 +1480,7 @@ export type PlanRecord = Message<"rackwright.store.v1.PlanRecord"> & {
  * Use `create(PlanRecordSchema)` to create a new message.
  */
 export const PlanRecordSchema: GenMessage<PlanRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 25);
+  messageDesc(file_rackwright_store_v1_record, 28);
 
 /**
  * PlanBasis is all that a plan follows from.
@@ -1371,7 +1526,7 @@ export type PlanBasis = Message<"rackwright.store.v1.PlanBasis"> & {
  * Use `create(PlanBasisSchema)` to create a new message.
  */
 export const PlanBasisSchema: GenMessage<PlanBasis> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 26);
+  messageDesc(file_rackwright_store_v1_record, 29);
 
 /**
  * DiscoveredMachineRecord is a machine that is no host (key "discoveredMachines.ID").
@@ -1390,7 +1545,7 @@ export type DiscoveredMachineRecord = Message<"rackwright.store.v1.DiscoveredMac
  * Use `create(DiscoveredMachineRecordSchema)` to create a new message.
  */
 export const DiscoveredMachineRecordSchema: GenMessage<DiscoveredMachineRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 27);
+  messageDesc(file_rackwright_store_v1_record, 30);
 
 /**
  * ExpectedHostRecord is a line of the manifest (key "expectedHosts.HOST").
@@ -1414,7 +1569,49 @@ export type ExpectedHostRecord = Message<"rackwright.store.v1.ExpectedHostRecord
  * Use `create(ExpectedHostRecordSchema)` to create a new message.
  */
 export const ExpectedHostRecordSchema: GenMessage<ExpectedHostRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 28);
+  messageDesc(file_rackwright_store_v1_record, 31);
+
+/**
+ * TokenRecord is an operator's token (key "tokens.TOKEN"). What was revoked stays until it would have
+ * expired, so that whoever shows it can be told.
+ *
+ * @generated from message rackwright.store.v1.TokenRecord
+ */
+export type TokenRecord = Message<"rackwright.store.v1.TokenRecord"> & {
+  /**
+   * @generated from field: rackwright.v1.Token token = 1;
+   */
+  token?: Token | undefined;
+
+  /**
+   * SHA-256 of the secret, which has 256 random bits.
+   *
+   * @generated from field: bytes secret_sha256 = 2;
+   */
+  secretSha256: Uint8Array;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp revoke_time = 3;
+   */
+  revokeTime?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string revoked_by = 4;
+   */
+  revokedBy: string;
+
+  /**
+   * @generated from field: repeated string request_ids = 5;
+   */
+  requestIds: string[];
+};
+
+/**
+ * Describes the message rackwright.store.v1.TokenRecord.
+ * Use `create(TokenRecordSchema)` to create a new message.
+ */
+export const TokenRecordSchema: GenMessage<TokenRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 32);
 
 /**
  * AuditEntryRecord is one entry of the store's log, which is the audit stream; its id is its position.
@@ -1433,5 +1630,5 @@ export type AuditEntryRecord = Message<"rackwright.store.v1.AuditEntryRecord"> &
  * Use `create(AuditEntryRecordSchema)` to create a new message.
  */
 export const AuditEntryRecordSchema: GenMessage<AuditEntryRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 29);
+  messageDesc(file_rackwright_store_v1_record, 33);
 
