@@ -47,7 +47,14 @@ export {
 } from './rpc/handlers.ts';
 export { defaultRpcLimits, type RpcLimits } from './rpc/limits.ts';
 export { localChannel } from './rpc/local-channel.ts';
-export { type Guard, type RpcServer, type ServeOptions, serve } from './rpc/server.ts';
+export {
+  type Guard,
+  type RpcServer,
+  type ServeOptions,
+  type ServerCounts,
+  serve,
+} from './rpc/server.ts';
+export type { Pace } from './rpc/stream.ts';
 export type { KeyAndChain, ServerTls } from './rpc/tls.ts';
 export * as runner from './runner.ts';
 export { shownArguments } from './shown-arguments.ts';

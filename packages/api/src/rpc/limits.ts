@@ -10,11 +10,37 @@ export interface RpcLimits {
   readonly keepaliveTimeoutMs: number;
   /** How long `close` lets calls finish before it cuts them. */
   readonly closeGraceMs: number;
+  /** Connections at once, those before and in their handshake included. */
+  readonly connectionsMax: number;
+  /** Connections at once from one address. */
+  readonly connectionsPerAddressMax: number;
+  /** Handshakes at once: each costs a public-key operation. The others wait for their turn. */
+  readonly handshakesMax: number;
+  /** Handshakes at once with one address, so that it does not take every turn. */
+  readonly handshakesPerAddressMax: number;
+  /** A handshake gives its turn back after this, done or not: a slow one holds up nobody. */
+  readonly handshakeTurnMs: number;
+  /** A connection whose handshake is not over this long after its turn began is cut. */
+  readonly handshakeMs: number;
+  /** A connection that waited so long for its turn is cut: nobody waits at its other end. */
+  readonly handshakeWaitMs: number;
+  /** A connection without a call for this long is closed. */
+  readonly connectionIdleMs: number;
+  /** The first message of a call must be complete this long after its headers. */
+  readonly firstMessageMs: number;
+  /** Calls open at once over all connections; others are refused with a time to come again. */
+  readonly callsMax: number;
+  /** When a call that was refused for want of room should come again, before its own jitter. */
+  readonly retryAfterMs: number;
+  /** Calls that need no token, from one address: in one second, and so many at once before. */
+  readonly openCallsPerSecond: number;
+  readonly openCallsBurst: number;
 }
 
 /**
  * A page of resources stays below 3 MiB, so 4 MiB leaves room; a cut link shows within
- * 15 s (10 + 5), well inside a work lease's life.
+ * 15 s (10 + 5), well inside a work lease's life. A handshake takes about 2 ms of a core, so that
+ * 16 hold an open session up by some 30 ms; many agents may stand behind one address.
  */
 export const defaultRpcLimits: RpcLimits = {
   messageBytesMax: 4 * 1024 * 1024,
@@ -22,4 +48,17 @@ export const defaultRpcLimits: RpcLimits = {
   keepaliveAfterMs: 10_000,
   keepaliveTimeoutMs: 5_000,
   closeGraceMs: 2_000,
+  connectionsMax: 8_192,
+  connectionsPerAddressMax: 2_048,
+  handshakesMax: 16,
+  handshakesPerAddressMax: 8,
+  handshakeTurnMs: 500,
+  handshakeMs: 10_000,
+  handshakeWaitMs: 20_000,
+  connectionIdleMs: 300_000,
+  firstMessageMs: 15_000,
+  callsMax: 16_384,
+  retryAfterMs: 5_000,
+  openCallsPerSecond: 20,
+  openCallsBurst: 100,
 };

@@ -7,26 +7,33 @@
  * 3. Only an `ApiFailure` reaches the caller as it is; anything else becomes `internal` with a
  *    reference that the log has too, and its cause stays in the log.
  * 4. Every call's signal is aborted when the call is over, whatever ended it.
+ * 5. What callers can take of this process is bounded by `RpcLimits`. Who is refused for want of
+ *    room hears when to come again.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
 import './quiet.ts';
 import {
   Metadata,
   Server,
+  ServerCredentials,
   type ServerDuplexStream,
   type ServerUnaryCall,
   type ServerWritableStream,
   type sendUnaryData,
 } from '@grpc/grpc-js';
 import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
-import { ApiFailure } from '../error/api-error.ts';
+import { ApiFailure, unavailable } from '../error/api-error.ts';
 import { statusDetailsKey, toStatus } from '../error/wire.ts';
 import { type CallScope, openCall, type SurfaceCall } from './call-scope.ts';
 import { decodeMessage, encodeMessage } from './codec.ts';
+import { firstMessageWithin } from './first-message.ts';
+import { type FrontDoor, openFrontDoor } from './front-door.ts';
 import type { AnyHandler, BoundService, CallContext } from './handlers.ts';
 import { defaultRpcLimits, type RpcLimits } from './limits.ts';
-import { iterate, pump } from './stream.ts';
-import { type KeyAndChain, RotatingServerCredentials, type ServerTls } from './tls.ts';
+import { OpenCalls } from './open-calls.ts';
+import { iterate, type Pace, pump } from './stream.ts';
+import type { KeyAndChain, ServerTls } from './tls.ts';
+import type { DoorCounts } from './turns-at-the-door.ts';
 
 /** Lets a call through, or throws the `ApiFailure` that refuses it. */
 export type Guard = (context: CallContext) => void | Promise<void>;
@@ -42,6 +49,8 @@ export interface ServeOptions {
   readonly guard?: Guard;
   /** Services, by full name, that the guard does not apply to (health). */
   readonly openServices?: readonly string[];
+  /** How fast the messages of a caller's stream are read; unset: as they come. */
+  readonly pace?: (context: CallContext) => Pace;
   readonly log: Log;
   readonly clock: Clock;
   readonly random: Random;
@@ -51,43 +60,79 @@ export interface ServeOptions {
 /** A listening server. */
 export interface RpcServer {
   readonly port: number;
-  /** Uses another key and chain for new connections. */
-  replaceCertificate(next: KeyAndChain): void;
+  /** What it holds now. */
+  readonly counts: ServerCounts;
+  /** Uses another key and chain, and other client CAs where given, for new connections. */
+  replaceCertificate(next: KeyAndChain & Partial<Pick<ServerTls, 'clientCaPem'>>): void;
   /** Aborts every open call, waits for them up to `closeGraceMs`, then cuts. */
   close(): Promise<void>;
 }
 
+/** What a server holds for its callers. */
+export interface ServerCounts extends DoorCounts {
+  readonly calls: number;
+  /** Calls refused so far for want of room. */
+  readonly callsRefused: number;
+}
+
 interface Shared {
   readonly guard: Guard;
+  readonly isOpen: boolean;
+  readonly room: Room;
+  readonly pace: ((context: CallContext) => Pace) | undefined;
   readonly log: Log;
   readonly random: Random;
+}
+
+/** The calls under way, and who may begin another one (invariant 5). */
+interface Room {
   readonly open: Set<CallScope>;
+  readonly openCalls: OpenCalls;
+  readonly limits: RpcLimits;
+  readonly clock: Clock;
+  refused: number;
 }
 
 /** Starts listening. Rejects with a sentence that names the address when it cannot. */
 export async function serve(options: ServeOptions): Promise<RpcServer> {
+  const { clock, log, random, pace } = options;
   const limits = { ...defaultRpcLimits, ...options.limits };
-  const server = new Server({
+  const server = grpcServer(limits, clock);
+  const openCalls = new OpenCalls(limits);
+  const room: Room = { open: new Set(), openCalls, limits, clock, refused: 0 };
+  for (const bound of options.services) {
+    const isOpen = options.openServices?.includes(bound.service.typeName) === true;
+    const guard = (isOpen ? undefined : options.guard) ?? (() => undefined);
+    register(server, bound, { guard, isOpen, room, pace, log, random });
+  }
+  // Not insecure: only what has ended its TLS handshake at the front door comes here.
+  const inside = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const door = await openFrontDoor({
+    ...options,
+    limits,
+    handOver: (socket) => inside.injectConnection(socket),
+  });
+  return {
+    port: door.port,
+    get counts() {
+      return { ...door.counts, calls: room.open.size, callsRefused: room.refused };
+    },
+    replaceCertificate: (next) => door.replaceCertificate(next),
+    close: () => close(server, door, room),
+  };
+}
+
+function grpcServer(limits: RpcLimits, clock: Clock): Server {
+  return new Server({
     'grpc.max_receive_message_length': limits.messageBytesMax,
     'grpc.max_send_message_length': limits.messageBytesMax,
     'grpc.max_concurrent_streams': limits.callsPerConnectionMax,
     'grpc.keepalive_time_ms': limits.keepaliveAfterMs,
     'grpc.keepalive_timeout_ms': limits.keepaliveTimeoutMs,
+    'grpc.max_connection_idle_ms': limits.connectionIdleMs,
     'grpc.enable_channelz': 0,
+    interceptors: [firstMessageWithin(limits.firstMessageMs, clock)],
   });
-  const open = new Set<CallScope>();
-  for (const bound of options.services) {
-    const guarded = !options.openServices?.includes(bound.service.typeName);
-    const guard = (guarded ? options.guard : undefined) ?? (() => undefined);
-    register(server, bound, { guard, log: options.log, random: options.random, open });
-  }
-  const credentials = new RotatingServerCredentials(options.tls);
-  const port = await listen(server, options, credentials);
-  return {
-    port,
-    replaceCertificate: (next) => credentials.replace(next),
-    close: () => close(server, open, options.clock, limits.closeGraceMs),
-  };
 }
 
 function register(server: Server, { service, handlers }: BoundService, shared: Shared): void {
@@ -158,7 +203,7 @@ function bidiStreaming(method: DescMethod, handler: AnyHandler, path: string, sh
       (status) => call.emit('error', status),
       async (context) => {
         const decode = (bytes: Buffer) => decodeMessage(method.input, bytes);
-        const requests = iterate(call, decode, context.signal, callerGone);
+        const requests = iterate(call, decode, context.signal, callerGone, shared.pace?.(context));
         const responses = handler(requests as never, context) as AsyncIterable<never>;
         const encode = (response: never) => encodeMessage(method.output, response);
         if (!(await pump(responses, call, encode, context.signal))) throw closing();
@@ -166,6 +211,27 @@ function bidiStreaming(method: DescMethod, handler: AnyHandler, path: string, sh
       },
     );
   };
+}
+
+/** Invariant 5. Throws when there is no room for the call. */
+function admit({ peerAddress }: CallContext, { isOpen, room }: Shared): void {
+  const { open, openCalls, limits, clock } = room;
+  if (open.size >= limits.callsMax) {
+    room.refused += 1;
+    const words = `${open.size} calls are under way, as many as may be; come again later.`;
+    throw unavailable('TOO_MANY_CALLS', words, limits.retryAfterMs);
+  }
+  if (!isOpen) return;
+  const waitMs = openCalls.waitMs(hostOfPeer(peerAddress), clock.nowMs());
+  if (waitMs === 0) return;
+  room.refused += 1;
+  const words = `More than ${limits.openCallsPerSecond} calls a second came from this address.`;
+  throw unavailable('TOO_MANY_CALLS', words, Math.max(waitMs, limits.retryAfterMs));
+}
+
+/** "address:port" without the port. */
+function hostOfPeer(peerAddress: string): string {
+  return peerAddress.slice(0, Math.max(0, peerAddress.lastIndexOf(':')));
 }
 
 interface ErrorStatus {
@@ -182,14 +248,16 @@ async function inScope(
   work: (context: CallContext) => Promise<void>,
 ): Promise<void> {
   const scope = openCall(call, path);
-  shared.open.add(scope);
+  const { open } = shared.room;
   try {
+    admit(scope.context, shared);
+    open.add(scope);
     await shared.guard(scope.context);
     await work(scope.context);
   } catch (error) {
     refuse(errorStatus(error, path, shared));
   } finally {
-    shared.open.delete(scope);
+    open.delete(scope);
     // A unary or failed call is over once answered; grpc-js says so too, but only later.
     scope.abort();
   }
@@ -234,28 +302,10 @@ function closing(): ApiFailure {
   });
 }
 
-function listen(
-  server: Server,
-  { address, port }: ServeOptions,
-  credentials: RotatingServerCredentials,
-): Promise<number> {
-  const host = address.includes(':') ? `[${address}]` : address;
-  return new Promise((resolve, reject) => {
-    server.bindAsync(`${host}:${port}`, credentials, (error, bound) => {
-      if (error === null) resolve(bound);
-      else reject(new Error(`cannot listen on ${host}:${port}: ${error.message}`));
-    });
-  });
-}
-
-function close(
-  server: Server,
-  open: ReadonlySet<CallScope>,
-  clock: Clock,
-  graceMs: number,
-): Promise<void> {
+function close(server: Server, door: FrontDoor, { open, clock, limits }: Room): Promise<void> {
+  door.close();
   return new Promise((resolve) => {
-    const cancel = clock.after(graceMs, () => {
+    const cancel = clock.after(limits.closeGraceMs, () => {
       server.forceShutdown();
       resolve();
     });

@@ -54,19 +54,32 @@ export async function pump<T>(
   }
 }
 
+/**
+ * Told the size of each message before it is decoded: what it waits for before the reader gets it,
+ * and the next one is read; undefined: nothing. So the sender is slowed down by not being read.
+ */
+export type Pace = (bytes: number) => Promise<void> | undefined;
+
 /** What `source` yields, decoded; ends early when `signal` aborts, with what `onAbort` makes. */
 export async function* iterate<T>(
   source: Readable,
   decode: (bytes: Buffer) => T,
   signal: AbortSignal,
   onAbort: () => Error,
+  pace?: Pace,
 ): AsyncGenerator<T, void, undefined> {
   const iterator = source.iterator({ destroyOnReturn: false });
   for (;;) {
     const next = await unlessAborted(iterator.next(), signal);
     if (next === undefined) throw onAbort();
     if (next.done === true) return;
-    yield decode(next.value as Buffer);
+    const bytes = next.value as Buffer;
+    const wait = pace?.(bytes.length);
+    if (wait !== undefined) {
+      await unlessAborted(wait, signal);
+      if (signal.aborted) throw onAbort();
+    }
+    yield decode(bytes);
   }
 }
 

@@ -7,9 +7,11 @@
  * 3. With `clientCaPem` only clients with a valid certificate of that CA get past the handshake.
  *    (Asking without demanding is no option: measured, a forged certificate whose issuer merely has
  *    our CA's name leaves an OpenSSL error behind that tears the unchecked connection down later.)
+ * 4. A session is never resumed: a client is checked anew in each handshake, so that one whose
+ *    certificate has expired meanwhile, or whose CA has gone, does not come in by an old ticket.
  */
-import type { SecureContextOptions } from 'node:tls';
-import { ServerCredentials } from '@grpc/grpc-js';
+import { constants } from 'node:crypto';
+import type { SecureContextOptions, TlsOptions } from 'node:tls';
 
 /** A private key with its certificate chain, both PEM; the chain starts with its certificate. */
 export interface KeyAndChain {
@@ -19,42 +21,29 @@ export interface KeyAndChain {
 
 /** What a server proves itself with and whom it believes. */
 export interface ServerTls extends KeyAndChain {
-  /** CA whose client certificates are demanded (invariant 3); undefined asks clients for none. */
+  /** CAs whose client certificates are demanded (invariant 3); undefined asks clients for none. */
   readonly clientCaPem?: string;
 }
 
-/** grpc-js credentials whose certificate can be replaced (invariant 2). */
-export class RotatingServerCredentials extends ServerCredentials {
-  readonly #clientCaPem: string | undefined;
-
-  constructor(tls: ServerTls) {
-    super(
-      {
-        minVersion: 'TLSv1.3',
-        requestCert: tls.clientCaPem !== undefined,
-        rejectUnauthorized: tls.clientCaPem !== undefined,
-      },
-      secureContext(tls, tls.clientCaPem),
-    );
-    this.#clientCaPem = tls.clientCaPem;
-  }
-
-  /** New handshakes use this key and chain from now on. */
-  replace(next: KeyAndChain): void {
-    this.updateSecureContextOptions(secureContext(next, this.#clientCaPem));
-  }
-
-  override _equals(other: ServerCredentials): boolean {
-    return this === other;
-  }
+/** Options of a TLS server for HTTP/2. */
+export function tlsOptions(tls: ServerTls, handshakeTimeoutMs: number): TlsOptions {
+  return {
+    ...secureContext(tls),
+    ALPNProtocols: ['h2'],
+    handshakeTimeout: handshakeTimeoutMs,
+    requestCert: tls.clientCaPem !== undefined,
+    rejectUnauthorized: tls.clientCaPem !== undefined,
+  };
 }
 
-function secureContext(own: KeyAndChain, clientCaPem: string | undefined): SecureContextOptions {
+/** What may be replaced while the server runs. */
+export function secureContext(tls: ServerTls): SecureContextOptions {
   return {
     minVersion: 'TLSv1.3',
-    key: own.privateKeyPem,
-    cert: own.certificateChainPem,
+    key: tls.privateKeyPem,
+    cert: tls.certificateChainPem,
+    secureOptions: constants.SSL_OP_NO_TICKET,
     // An empty list would mean the public CAs; without client certificates none is ever consulted.
-    ...(clientCaPem === undefined ? {} : { ca: clientCaPem }),
+    ...(tls.clientCaPem === undefined ? {} : { ca: tls.clientCaPem }),
   };
 }

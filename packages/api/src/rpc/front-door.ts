@@ -1,0 +1,168 @@
+/**
+ * The listening socket of a server: lets connections in, speaks TLS with them one turn after the
+ * other, and hands over those that TLS has let through.
+ *
+ * Invariants:
+ * 1. Nothing is handed over that has not ended its handshake here: there is no plain text.
+ * 2. A connection costs nothing but its descriptor until the turn of its handshake.
+ * 3. A connection that waits, or whose handshake lasts, too long is cut.
+ */
+import { createServer as createListener, type Server as Listener, type Socket } from 'node:net';
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import type { Clock } from '@rackwright/platform';
+import type { RpcLimits } from './limits.ts';
+import { type KeyAndChain, type ServerTls, secureContext, tlsOptions } from './tls.ts';
+import { type DoorCounts, TurnsAtTheDoor, type Visitor } from './turns-at-the-door.ts';
+
+export interface FrontDoorOptions {
+  readonly address: string;
+  readonly port: number;
+  readonly tls: ServerTls;
+  readonly limits: RpcLimits;
+  readonly clock: Clock;
+  /** Takes a connection whose handshake is over. */
+  readonly handOver: (socket: TLSSocket) => void;
+}
+
+export interface FrontDoor {
+  readonly port: number;
+  readonly counts: DoorCounts;
+  /** Uses another key, chain and client CA for new handshakes. */
+  replaceCertificate(next: KeyAndChain & Partial<Pick<ServerTls, 'clientCaPem'>>): void;
+  /** Takes no more connections. Those that were handed over stay. */
+  close(): void;
+}
+
+/** Connections that the system may hold for us before we see them. */
+const backlog = 4_096;
+
+/** Starts listening. Rejects with a sentence that names the address when it cannot. */
+export async function openFrontDoor(options: FrontDoorOptions): Promise<FrontDoor> {
+  const { clock, limits, handOver } = options;
+  let { tls } = options;
+  const turns = new TurnsAtTheDoor(limits);
+  const before = new Map<string, Arrived>();
+  const speaker = createTlsServer(tlsOptions(tls, limits.handshakeMs));
+  speaker.on('secureConnection', (socket) => {
+    before.get(endsOf(socket))?.over();
+    // What breaks off later ends as a closed stream, which the server sees by itself.
+    socket.on('error', () => undefined);
+    handOver(socket);
+  });
+  speaker.on('tlsClientError', (_error, socket) => {
+    before.get(endsOf(socket))?.over();
+    socket.destroy();
+  });
+  const listener = createListener({ pauseOnConnect: true, noDelay: true }, (socket) => {
+    const ends = endsOf(socket);
+    const arrived = new Arrived(socket, limits, clock, () => before.delete(ends));
+    if (!arrived.enter(turns, () => speaker.emit('connection', socket))) return;
+    if (!arrived.isOver) before.set(ends, arrived);
+  });
+  const port = await listen(listener, options);
+  return {
+    port,
+    get counts() {
+      return turns.counts;
+    },
+    replaceCertificate: (next) => {
+      tls = { ...tls, ...next };
+      speaker.setSecureContext(secureContext(tls));
+    },
+    close: () => {
+      listener.close();
+      for (const arrived of before.values()) arrived.cut();
+    },
+  };
+}
+
+/** A connection between its arrival and the end of its handshake. */
+class Arrived {
+  readonly #socket: Socket;
+  readonly #limits: RpcLimits;
+  readonly #clock: Clock;
+  readonly #onOver: () => void;
+  #visitor: Visitor | undefined;
+  #over = false;
+  #cancel: () => void = () => undefined;
+
+  constructor(socket: Socket, limits: RpcLimits, clock: Clock, onOver: () => void) {
+    this.#socket = socket;
+    this.#limits = limits;
+    this.#clock = clock;
+    this.#onOver = onOver;
+  }
+
+  get isOver(): boolean {
+    return this.#over;
+  }
+
+  /** False when it was turned away. */
+  enter(turns: TurnsAtTheDoor, speak: () => void): boolean {
+    const socket = this.#socket;
+    const { remoteAddress } = socket;
+    socket.on('error', () => undefined);
+    this.#cancel = this.#clock.after(this.#limits.handshakeWaitMs, () => this.cut());
+    let early = false;
+    const visitor =
+      remoteAddress === undefined
+        ? undefined
+        : turns.arrive(remoteAddress, () => {
+            if (this.#visitor === undefined) early = true;
+            else this.#begin(speak);
+          });
+    if (visitor === undefined) {
+      this.over();
+      socket.resetAndDestroy();
+      return false;
+    }
+    this.#visitor = visitor;
+    socket.once('close', () => {
+      this.over();
+      visitor.left();
+    });
+    if (early) this.#begin(speak);
+    return true;
+  }
+
+  #begin(speak: () => void): void {
+    this.#cancel();
+    if (this.#socket.destroyed) return;
+    this.#cancel = this.#clock.after(this.#limits.handshakeTurnMs, () => {
+      this.#visitor?.turnOver();
+    });
+    speak();
+  }
+
+  /** Its handshake is over, or it is gone. */
+  over(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#cancel();
+    this.#visitor?.turnOver();
+    this.#onOver();
+  }
+
+  cut(): void {
+    this.#socket.destroy();
+  }
+}
+
+/** Tells a connection from every other that is open. */
+function endsOf({ remoteAddress, remotePort, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localPort}`;
+}
+
+function listen(listener: Listener, { address, port }: FrontDoorOptions): Promise<number> {
+  const host = address.includes(':') ? `[${address}]` : address;
+  return new Promise((resolve, reject) => {
+    listener.once('error', (error) => {
+      reject(new Error(`cannot listen on ${host}:${port}: ${error.message}`));
+    });
+    listener.listen({ host: address, port, backlog }, () => {
+      const bound = listener.address();
+      listener.on('error', () => undefined);
+      resolve(typeof bound === 'object' && bound !== null ? bound.port : port);
+    });
+  });
+}
