@@ -130,7 +130,8 @@ function makeParts(
     ...platform,
     store,
     resyncIntervalMs,
-    createHost: (request, from) => createHost({ ...platform, store, hosts }, request, from),
+    createHost: (request, from) =>
+      createHost({ ...platform, store, hosts, actor: 'system' }, request, from),
     reportHost: (hostId, report) => hosts.report(hostId, report),
   });
   const { retryDelayMs } = config.engine;
@@ -143,6 +144,7 @@ function makeParts(
     ...platform,
     ...{ store, hosts, identity, discovery, workflows, batches, audit, stepLogs, replicaId },
     agentEndpoint: config.agents.advertise,
+    actor: 'user:admin',
   });
   const agentService = createAgentService({
     ...platform,

@@ -81,6 +81,7 @@ export class Office {
       },
       identity: {} as never,
       agentEndpoint: 'sim:7441',
+      actor: 'user:admin',
       stepLogs: new StepLogs(),
       replicaId,
     });

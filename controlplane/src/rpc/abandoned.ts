@@ -17,7 +17,7 @@ import { changeAbandoned, hostsFencedBy } from '../host/index.ts';
 import { readRecord } from '../records/index.ts';
 import { nameProblem, requireName } from './names.ts';
 import { listPage } from './paging.ts';
-import { adminActor, type RpcDependencies } from './ports.ts';
+import type { RpcDependencies } from './ports.ts';
 import { formatPosition } from './position.ts';
 import { checkReason } from './texts.ts';
 import { Violations } from './violations.ts';
@@ -62,14 +62,14 @@ async function resolve(
   violations.throwIfAny();
   const uid = requireName(collection, name);
   const resolution = create(ResolutionSchema, {
-    by: adminActor,
+    by: deps.actor,
     reason,
     at: timestampFromMs(deps.clock.nowMs()),
     physicallyDisconnected,
   });
   const changed = await changeAbandoned(deps, uid, (resource) => settle(resource, resolution));
   if (changed === undefined) throw notFound(name);
-  deps.log.info({ name, actor: adminActor, reason, physicallyDisconnected }, 'resolved');
+  deps.log.info({ name, actor: deps.actor, reason, physicallyDisconnected }, 'resolved');
   if (physicallyDisconnected) {
     for (const hostId of await hostsFencedBy(deps.store, uid)) deps.hosts.wake(hostId);
   }

@@ -16,7 +16,7 @@ import { storeKey } from '@rackwright/store';
 import { readRecord, writeRecord } from '../records/index.ts';
 import { reasonMissing } from './fleet.ts';
 import { nameProblem, requireName } from './names.ts';
-import { adminActor, type RpcDependencies } from './ports.ts';
+import type { RpcDependencies } from './ports.ts';
 import { checkReason, checkRequestId } from './texts.ts';
 import { Violations } from './violations.ts';
 
@@ -41,7 +41,7 @@ export function freezeRack(deps: RpcDependencies, call: BrakeCall): Promise<Chan
   return change(deps, call, 'freeze', ({ status }) => {
     if (call.reason === '') throw reasonMissing();
     status.freeze ??= create(FreezeSchema, {
-      by: adminActor,
+      by: deps.actor,
       reason: call.reason,
       at: timestampFromMs(deps.clock.nowMs()),
     });
@@ -74,7 +74,7 @@ export function acceptRestoredStore(deps: RpcDependencies, call: BrakeCall): Pro
     record.acceptedStore = create(agent.StoreAcceptedSchema, {
       incarnation: deps.store.incarnation,
       revision: restoredStore.revision,
-      by: adminActor,
+      by: deps.actor,
     });
     delete status.restoredStore;
   });
@@ -115,7 +115,7 @@ async function change(
     rack.updateTime = timestampFromMs(deps.clock.nowMs());
     const written = await writeRecord(deps, wire.RackRecordSchema, key, record, kept.revision);
     if (written.kind === 'conflict') continue;
-    deps.log.info({ rack: name, actor: adminActor, reason }, method);
+    deps.log.info({ rack: name, actor: deps.actor, reason }, method);
     return { record, revision: written.revision };
   }
   throw aborted('TOO_BUSY', `${name} changes all the time; try again.`);

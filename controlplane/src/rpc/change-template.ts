@@ -22,7 +22,6 @@ import {
 } from '../workflow/templates/index.ts';
 import { applyMask, maskPaths } from './field-mask.ts';
 import { idProblem, nameProblem, requireName } from './names.ts';
-import { adminActor } from './ports.ts';
 import { checkEtag, etagMismatch } from './position.ts';
 import {
   existing,
@@ -73,7 +72,7 @@ export async function createTemplate(
   if (written.kind === 'conflict') {
     return sameTemplate(deps, await existing(deps, name), name, id);
   }
-  deps.log.info({ template: name, actor: adminActor }, 'template created');
+  deps.log.info({ template: name, actor: deps.actor }, 'template created');
   return present(deps, record, written.revision);
 }
 
@@ -138,7 +137,7 @@ async function tryUpdate(
   const key = templateKey(requireName('templates', wanted.name));
   const written = await writeRecord(deps, wire.TemplateRecordSchema, key, next, revision);
   if (written.kind === 'conflict') return undefined;
-  deps.log.info({ template: wanted.name, actor: adminActor }, 'template changed');
+  deps.log.info({ template: wanted.name, actor: deps.actor }, 'template changed');
   return present(deps, next, written.revision);
 }
 

@@ -36,14 +36,14 @@ import { answeredBefore, idsBefore } from './delete-host.ts';
 import { checkHostSpec } from './host-spec.ts';
 import { hostKey, presentHost, readHost } from './host-view.ts';
 import { idProblem, nameProblem, parseName } from './names.ts';
-import { adminActor, type RpcDependencies, requester } from './ports.ts';
+import { appliedId, type RpcDependencies } from './ports.ts';
 import { checkLabels, checkRequestId } from './texts.ts';
 import { Violations } from './violations.ts';
 
 /** What making a host needs of the control plane. */
 export type CreationDependencies = Pick<
   RpcDependencies,
-  'store' | 'clock' | 'random' | 'log' | 'hosts'
+  'store' | 'clock' | 'random' | 'log' | 'hosts' | 'actor'
 >;
 
 /** Where a host comes from, when it was discovered. */
@@ -194,7 +194,7 @@ function initialRecord(
   deps: CreationDependencies,
   request: CreateHostRequest,
   earlierIds: readonly string[],
-  { actor = adminActor, cause = 'created', identity, rule = '' }: HostOrigin,
+  { actor = deps.actor, cause = 'created', identity, rule = '' }: HostOrigin,
 ): wire.HostRecord {
   const { host, hostId, requestId } = request;
   const time = timestampFromMs(deps.clock.nowMs());
@@ -220,7 +220,7 @@ function initialRecord(
 
 /** As the host remembers it. */
 function requestIdOf({ requestId }: { readonly requestId: string }): string | undefined {
-  return requester(createMethod, requestId).requestId;
+  return appliedId(createMethod, requestId);
 }
 
 /** Invariant 2. */

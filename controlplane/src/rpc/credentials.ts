@@ -27,7 +27,7 @@ import { maskPaths } from './field-mask.ts';
 import { hostRecordOf } from './host-view.ts';
 import { idProblem, nameProblem, requireName } from './names.ts';
 import { listPage } from './paging.ts';
-import { adminActor, type RpcDependencies } from './ports.ts';
+import type { RpcDependencies } from './ports.ts';
 import { checkEtag, etagMismatch, formatPosition } from './position.ts';
 import { checkRequestId, controlCharacters } from './texts.ts';
 import { Violations } from './violations.ts';
@@ -120,7 +120,7 @@ async function createCredential(
   if (written.kind === 'conflict') {
     return sameCredential(deps, await existing(deps, name), requestId);
   }
-  deps.log.info({ credential: name, actor: adminActor }, 'credential created');
+  deps.log.info({ credential: name, actor: deps.actor }, 'credential created');
   return present(deps, record, written.revision);
 }
 
@@ -183,7 +183,7 @@ async function changeCredential(
   const key = credentialKey(wanted.name);
   const written = await writeRecord(deps, wire.CredentialRecordSchema, key, next, revision);
   if (written.kind === 'conflict') return undefined;
-  deps.log.info({ credential: wanted.name, actor: adminActor }, 'credential changed');
+  deps.log.info({ credential: wanted.name, actor: deps.actor }, 'credential changed');
   for (const hostId of await hostsWith(deps, wanted.name)) deps.hosts.wake(hostId);
   return present(deps, next, written.revision);
 }
@@ -213,7 +213,7 @@ async function deleteCredential(
   }
   const gone = await deleteRecord(deps, credentialKey(name), revision);
   if (gone.kind === 'conflict') throw etagMismatch(name);
-  deps.log.info({ credential: name, actor: adminActor }, 'credential deleted');
+  deps.log.info({ credential: name, actor: deps.actor }, 'credential deleted');
   return present(deps, record, revision);
 }
 

@@ -28,7 +28,7 @@ export async function deleteHost(deps: RpcDependencies, call: DeleteHostRequest)
   if (!isKnown(DeletionMode, mode)) violations.add('mode', 'must be normal or force');
   violations.throwIfAny();
   const hostId = requireName('hosts', name);
-  const by = requester('delete', requestId);
+  const by = requester(deps, 'delete', requestId);
   if ((await readHost(deps, hostId)) === undefined) {
     const gone = await answeredBefore(deps, hostId, by.requestId);
     if (gone === undefined) throw notFound(name);

@@ -10,7 +10,6 @@ import type { Revision } from '@rackwright/store';
 import { answered, deleteRecord, writeRecord } from '../records/index.ts';
 import { type KeptTemplate, templateKey } from '../workflow/templates/index.ts';
 import { requireName } from './names.ts';
-import { adminActor } from './ports.ts';
 import { checkEtag, etagMismatch } from './position.ts';
 import {
   deletedBefore,
@@ -49,7 +48,7 @@ export async function deleteTemplate(
   const revision = begun ? kept.revision : await markDeleted(deps, templateId, kept, id);
   const gone = await deleteRecord(deps, templateKey(templateId), revision);
   if (gone.kind === 'conflict') throw etagMismatch(name);
-  deps.log.info({ template: name, actor: adminActor }, 'template deleted');
+  deps.log.info({ template: name, actor: deps.actor }, 'template deleted');
   return present(deps, record, revision);
 }
 

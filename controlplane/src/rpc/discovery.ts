@@ -28,7 +28,7 @@ import { applyMask, maskPaths } from './field-mask.ts';
 import { readHost } from './host-view.ts';
 import { idProblem, nameProblem, requireName } from './names.ts';
 import { listPage } from './paging.ts';
-import { adminActor, type RpcDependencies, requester } from './ports.ts';
+import { appliedId, type RpcDependencies } from './ports.ts';
 import { checkEtag, etagMismatch, formatPosition, revisionOfEtag } from './position.ts';
 import { checkRequestId } from './texts.ts';
 import { Violations } from './violations.ts';
@@ -63,7 +63,7 @@ export function createDiscoveryService(deps: RpcDependencies): BoundService {
       const key = storeKey(machines, requireName(machines, name));
       const gone = await deleteRecord(deps, key, revision);
       if (gone.kind === 'conflict') throw etagMismatch(name);
-      deps.log.info({ machine: name, actor: adminActor }, 'discovered machine dropped');
+      deps.log.info({ machine: name, actor: deps.actor }, 'discovered machine dropped');
       deps.discovery.wake();
       return presentMachine(deps, machine, revision);
     },
@@ -85,7 +85,7 @@ export function createDiscoveryService(deps: RpcDependencies): BoundService {
       checkEtag(store, etag, revision, name);
       const gone = await deleteRecord(deps, lineKey(name), revision);
       if (gone.kind === 'conflict') throw etagMismatch(name);
-      deps.log.info({ expected: name, actor: adminActor }, 'expected host removed');
+      deps.log.info({ expected: name, actor: deps.actor }, 'expected host removed');
       deps.discovery.wake();
       return presentLine(deps, line, revision);
     },
@@ -140,15 +140,15 @@ async function accept(
   violations.throwIfAny();
   const id = requireName(machines, name);
   const made = await readHost(deps, hostId);
-  const before = requester('create', requestId).requestId;
+  const before = appliedId('create', requestId);
   if (before !== undefined && made?.record.requestIds.includes(before)) return made.host;
   const acceptance = {
     ...{ hostId, labels: host?.labels ?? {}, spec: host?.spec, by: 'hand' },
-    ...{ requestId, actor: adminActor, lookedAt: revisionOfEtag(deps.store, etag) },
+    ...{ requestId, actor: deps.actor, lookedAt: revisionOfEtag(deps.store, etag) },
   };
   const accepted = await deps.discovery.accept(id, acceptance, validateOnly);
   if (accepted === undefined) throw notFound(name);
-  deps.log.info({ machine: name, host: accepted.name, actor: adminActor }, 'machine accepted');
+  deps.log.info({ machine: name, host: accepted.name, actor: deps.actor }, 'machine accepted');
   deps.discovery.wake();
   return accepted;
 }
@@ -189,7 +189,7 @@ async function createLine(
     if (rival === undefined) throw alreadyExists(`${name} was made and removed meanwhile.`);
     return sameLine(deps, rival, name, requestId);
   }
-  deps.log.info({ expected: name, actor: adminActor }, 'expected host created');
+  deps.log.info({ expected: name, actor: deps.actor }, 'expected host created');
   deps.discovery.wake();
   return presentLine(deps, line, written.revision);
 }

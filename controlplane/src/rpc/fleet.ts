@@ -22,7 +22,7 @@ import { readRecord, writeRecord } from '../records/index.ts';
 import { policyProblems } from '../steps/index.ts';
 import { applyMask, maskPaths } from './field-mask.ts';
 import { checkOverrides } from './host-spec.ts';
-import { adminActor, type RpcDependencies } from './ports.ts';
+import type { RpcDependencies } from './ports.ts';
 import { checkEtag, formatPosition } from './position.ts';
 import { checkBudget } from './rack-spec.ts';
 import { checkReason, checkRequestId } from './texts.ts';
@@ -69,7 +69,7 @@ export function createFleetService(deps: RpcDependencies): BoundService {
         if (call.reason === '') throw reasonMissing();
         fleet.status ??= create(FleetStatusSchema);
         fleet.status.freeze ??= create(FreezeSchema, {
-          by: adminActor,
+          by: deps.actor,
           reason: call.reason,
           at: timestampFromMs(deps.clock.nowMs()),
         });
@@ -189,7 +189,7 @@ async function change(
     const schema = wire.FleetRecordSchema;
     const written = await writeRecord(deps, schema, fleetKey, next, expected);
     if (written.kind === 'conflict') continue;
-    deps.log.info({ actor: adminActor }, `fleet: ${method}`);
+    deps.log.info({ actor: deps.actor }, `fleet: ${method}`);
     return present(deps, next, written.revision);
   }
   throw aborted('TOO_BUSY', 'The fleet changes all the time; try again.');

@@ -171,7 +171,11 @@ async function ask(deps: RpcDependencies, call: Call, request: HostRequest): Pro
   checkRequestId(requestId, violations);
   violations.throwIfAny();
   const hostId = requireName('hosts', name);
-  const outcome = await deps.hosts.request(hostId, request, requester(request.kind, requestId));
+  const outcome = await deps.hosts.request(
+    hostId,
+    request,
+    requester(deps, request.kind, requestId),
+  );
   if (outcome.kind === 'removed') return lastSeen(deps, hostId, name);
   const { record, revision } = answerOf(outcome, name);
   return presentHost(deps, record, revision, await readFacts(deps, hostId));

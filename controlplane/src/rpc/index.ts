@@ -30,7 +30,7 @@ import { createFleetService } from './fleet.ts';
 import { createHistoryService } from './history.ts';
 import { createHostService } from './hosts.ts';
 import { createPlanService } from './plans.ts';
-import { adminActor, type RpcDependencies } from './ports.ts';
+import type { RpcDependencies } from './ports.ts';
 import { createRackService } from './racks.ts';
 import { createTemplateService } from './templates.ts';
 import { createWorkflowBatchService } from './workflow-batches.ts';
@@ -84,7 +84,7 @@ export function createOperatorServices(deps: RpcDependencies): OperatorServices 
   ];
   return {
     services: [
-      ...(deps.audit === undefined ? own : audited(own, deps.audit, adminActor)),
+      ...(deps.audit === undefined ? own : audited(own, deps.audit, deps.actor)),
       health.service,
       createReflection([...services, health.service.service]),
     ],

@@ -27,7 +27,7 @@ import { presentHost, readFacts, readHost } from './host-view.ts';
 import { parseName, requireName } from './names.ts';
 import { answerOf } from './outcome.ts';
 import { askedPlan, plainRequest, workflowOf } from './plan-request.ts';
-import { adminActor, type RpcDependencies, requester } from './ports.ts';
+import { type RpcDependencies, requester } from './ports.ts';
 import { checkReason, checkRequestId, timeText } from './texts.ts';
 import { Violations } from './violations.ts';
 
@@ -54,7 +54,7 @@ async function draftOf(
   asked: PlanRunRequest,
 ): Promise<DraftPlan> {
   const { request, refused } = await askedPlan(deps, asked);
-  const by = { actor: adminActor };
+  const by = { actor: deps.actor };
   const draft = await deps.hosts.consider(hostId, (record, context) => {
     if (record.host === undefined) return undefined;
     return planFor(record, context, request(record.host, context), asked, by);
@@ -130,7 +130,7 @@ async function startPlan(
   violations.throwIfAny();
   const { hostId, hash } = parsePlanName(name);
   const hostName = `hosts/${hostId}`;
-  const by = requester('startPlan', requestId);
+  const by = requester(deps, 'startPlan', requestId);
   const found = await readHost(deps, hostId);
   const gone = found === undefined && (await answeredBefore(deps, hostId, by.requestId));
   if (gone) return gone;

@@ -69,16 +69,23 @@ export interface RpcDependencies {
   readonly replicaId: string;
   /** Records what is asked; without it nothing is recorded. */
   readonly audit?: AuditTrail;
+  /** Who calls: "user:NAME", "token:NAME", "oidc:SUBJECT". */
+  readonly actor: string;
   /** "host:port" at which agents reach their port. */
   readonly agentEndpoint: string;
 }
 
-/** Who calls the operators' port: there is one admin token. */
-export const adminActor = 'user:admin';
-
 /** Who asks. Request ids of different methods are kept apart, so that one cannot answer another. */
-export function requester(method: string, requestId = ''): Requester {
-  return requestId === ''
-    ? { actor: adminActor }
-    : { actor: adminActor, requestId: `${method}:${requestId}` };
+export function requester(
+  { actor }: Pick<RpcDependencies, 'actor'>,
+  method: string,
+  requestId = '',
+): Requester {
+  const applied = appliedId(method, requestId);
+  return applied === undefined ? { actor } : { actor, requestId: applied };
+}
+
+/** A request id as records remember it; undefined when none was given. */
+export function appliedId(method: string, requestId: string): string | undefined {
+  return requestId === '' ? undefined : `${method}:${requestId}`;
 }

@@ -33,7 +33,7 @@ import { follow } from './follow.ts';
 import { hostRecordOf } from './host-view.ts';
 import { idProblem, nameProblem, parseName, requireName } from './names.ts';
 import { isDirectlyBelow, listPage } from './paging.ts';
-import { adminActor, type RpcDependencies } from './ports.ts';
+import type { RpcDependencies } from './ports.ts';
 import { checkEtag, etagMismatch, formatPosition, revisionOfPosition } from './position.ts';
 import { checkRackSpec, rackPaths } from './rack-spec.ts';
 import { checkLabels, checkRequestId } from './texts.ts';
@@ -77,7 +77,7 @@ export function createRackService(deps: RpcDependencies): BoundService {
       const rackId = requireName('racks', rack, 'rack');
       const trust = { writer: deps, identity: deps.identity };
       const { token, expireTime } = await createJoinToken(trust, rackId);
-      deps.log.info({ rack, actor: adminActor }, 'a join token was made');
+      deps.log.info({ rack, actor: deps.actor }, 'a join token was made');
       return { token, expireTime, caSha256: deps.identity.caSha256 };
     },
   });
@@ -136,7 +136,7 @@ async function createRack(deps: RpcDependencies, request: CreateRackRequest): Pr
   if (written.kind === 'conflict') {
     return sameRack(deps, await existing(deps, name), name, requestId);
   }
-  deps.log.info({ rack: name, actor: adminActor }, 'rack created');
+  deps.log.info({ rack: name, actor: deps.actor }, 'rack created');
   return present(deps, record, written.revision);
 }
 
@@ -218,7 +218,7 @@ async function deleteRack(
   await refuseWithFences(deps, name, record.tombstones);
   const gone = await deleteRecord(deps, rackKey(name), revision);
   if (gone.kind === 'conflict') throw etagMismatch(name);
-  deps.log.info({ rack: name, actor: adminActor }, 'rack deleted');
+  deps.log.info({ rack: name, actor: deps.actor }, 'rack deleted');
   return present(deps, record, revision);
 }
 

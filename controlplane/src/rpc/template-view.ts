@@ -23,7 +23,10 @@ import { formatPosition } from './position.ts';
 /** How many request ids a template remembers. */
 const requestIdsMax = 32;
 
-export type TemplatesDependencies = Pick<RpcDependencies, 'store' | 'clock' | 'random' | 'log'>;
+export type TemplatesDependencies = Pick<
+  RpcDependencies,
+  'store' | 'clock' | 'random' | 'log' | 'actor'
+>;
 
 /** The template of this name, built-in ones included. Throws `notFound`. */
 export async function existing(deps: TemplatesDependencies, name: string): Promise<KeptTemplate> {

@@ -81,7 +81,7 @@ async function updateOnce(
 ): Promise<Host | 'changedMeanwhile'> {
   const before = await readHost(deps, hostId);
   if (before === undefined) throw notFound(wanted.name);
-  const by = requester('update', request.requestId);
+  const by = requester(deps, 'update', request.requestId);
   // Applied before: neither its addresses nor its old etag count again.
   if (before.record.requestIds.includes(by.requestId ?? '')) return before.host;
   if (expected !== undefined && expected !== before.revision) return 'changedMeanwhile';

@@ -27,7 +27,7 @@ import { batchKey, isOver, parseBatchName, shownBatch } from '../workflow/index.
 import { checkBatchSpec, type SelectedHost, selectHosts } from './batch-spec.ts';
 import { idProblem } from './names.ts';
 import { listPage } from './paging.ts';
-import { adminActor, type RpcDependencies, requester } from './ports.ts';
+import { appliedId, type RpcDependencies } from './ports.ts';
 import { checkEtag, etagMismatch, formatPosition } from './position.ts';
 import { checkReason, checkRequestId } from './texts.ts';
 import { quote, Violations } from './violations.ts';
@@ -110,7 +110,7 @@ async function createBatch(
     return sameBatch(deps, await existing(deps, workflowBatchId), requestId);
   }
   deps.log.info(
-    { batch: `workflowBatches/${workflowBatchId}`, actor: adminActor },
+    { batch: `workflowBatches/${workflowBatchId}`, actor: deps.actor },
     'batch created',
   );
   return looked(deps, workflowBatchId);
@@ -132,12 +132,12 @@ function newBatch(
     },
     hostUids: hosts.map(({ uid }) => uid),
     requestIds: idsOf('createWorkflowBatch', requestId),
-    createdBy: adminActor,
+    createdBy: deps.actor,
   });
 }
 
 function idsOf(method: string, requestId: string): string[] {
-  const { requestId: id } = requester(method, requestId);
+  const id = appliedId(method, requestId);
   return id === undefined ? [] : [id];
 }
 
@@ -189,7 +189,7 @@ async function cancelBatch(
     if (isOver(record) || record.cancelled !== undefined) return looked(deps, batchId);
     const next = clone(schema, record);
     const at = timestampFromMs(deps.clock.nowMs());
-    next.cancelled = create(AbortSchema, { by: adminActor, reason, at });
+    next.cancelled = create(AbortSchema, { by: deps.actor, reason, at });
     if (equals(schema, record, next)) return looked(deps, batchId);
     const written = await writeRecord(deps, schema, batchKey(batchId), next, revision);
     if (written.kind === 'ok') return looked(deps, batchId);
@@ -208,7 +208,7 @@ async function deleteBatch(
     checkEtag(deps.store, etag, revision, name);
     const gone = await deleteRecord(deps, storeKey('workflowBatches', batchId), revision);
     if (gone.kind === 'conflict') continue;
-    deps.log.info({ batch: name, actor: adminActor }, 'batch deleted');
+    deps.log.info({ batch: name, actor: deps.actor }, 'batch deleted');
     return present(deps, record, revision);
   }
   throw etagMismatch(name);

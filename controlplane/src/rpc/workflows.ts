@@ -41,7 +41,7 @@ import {
 import { applyMask, maskPaths } from './field-mask.ts';
 import { nameProblem, parseName, requireName } from './names.ts';
 import { checkPageSize, listPage } from './paging.ts';
-import { type RpcDependencies, requester } from './ports.ts';
+import { appliedId, type RpcDependencies, requester } from './ports.ts';
 import { checkEtag, formatPageToken, formatPosition, parsePageToken } from './position.ts';
 import { createStepOutputReader } from './step-output.ts';
 import { checkReason, checkRequestId } from './texts.ts';
@@ -66,7 +66,7 @@ export function createWorkflowService(deps: RpcDependencies): BoundService {
     updateWorkflow: (request) => updateWorkflow(deps, request),
     deleteWorkflow: async ({ name, etag, requestId }) => {
       const id = checkedCall({ name, requestId });
-      const applied = requester('deleteWorkflow', requestId).requestId ?? '';
+      const applied = appliedId('deleteWorkflow', requestId) ?? '';
       const gone = await deleteWorkflow(deps, id, applied, ({ revision }) =>
         checkEtag(deps.store, etag, revision, name),
       );
@@ -75,12 +75,12 @@ export function createWorkflowService(deps: RpcDependencies): BoundService {
     runWorkflow: async ({ name, planHash, requestId }) => {
       const id = checkedCall({ name, requestId });
       checkPlanHash(planHash);
-      const by = requester('runWorkflow', requestId);
+      const by = requester(deps, 'runWorkflow', requestId);
       return shown(deps, id, await runWorkflow(deps, id, by, planHash));
     },
     cancelWorkflow: async ({ name, reason, requestId }) => {
       const id = checkedCall({ name, requestId, reason });
-      const by = requester('cancelWorkflow', requestId);
+      const by = requester(deps, 'cancelWorkflow', requestId);
       return shown(deps, id, await cancelWorkflow(deps, id, reason, by));
     },
     getWorkflowRun: ({ name }) => getRun(deps, name),
@@ -131,7 +131,7 @@ async function createFrom(
   }
   violations.throwIfAny();
   const id = { hostId: requireName('hosts', parent, 'parent'), templateId: workflowId };
-  const by = requester('createWorkflow', requestId);
+  const by = requester(deps, 'createWorkflow', requestId);
   return shown(deps, id, await createWorkflow(deps, id, spec, by, validateOnly));
 }
 
@@ -153,7 +153,7 @@ async function updateWorkflow(
     const kept = await existingWorkflow(deps, id);
     return shown(deps, id, { ...kept, record: change(kept) });
   }
-  const applied = requester('updateWorkflow', requestId).requestId ?? '';
+  const applied = appliedId('updateWorkflow', requestId) ?? '';
   return shown(deps, id, await changeWorkflow(deps, id, applied, change));
 }
 

@@ -1,5 +1,6 @@
 /** A client of each service that operators call, on one channel and with one token. */
 import { AbandonedResourceService } from './gen/rackwright/v1/abandoned_pb.ts';
+import { AccessService } from './gen/rackwright/v1/access_pb.ts';
 import { AuditService } from './gen/rackwright/v1/audit_pb.ts';
 import { AuthorityService } from './gen/rackwright/v1/authority_pb.ts';
 import { CredentialService } from './gen/rackwright/v1/credential_pb.ts';
@@ -17,6 +18,7 @@ import type { Channel } from './rpc/channel.ts';
 import { type Client, createClient } from './rpc/client.ts';
 
 export interface OperatorClients {
+  readonly access: Client<typeof AccessService>;
   readonly hosts: Client<typeof HostService>;
   readonly racks: Client<typeof RackService>;
   readonly credentials: Client<typeof CredentialService>;
@@ -38,6 +40,7 @@ export interface OperatorClients {
 export function operatorClients(channel: Channel, token: string): OperatorClients {
   const defaults = { headers: { authorization: `Bearer ${token}` } };
   return {
+    access: createClient(AccessService, channel, defaults),
     hosts: createClient(HostService, channel, defaults),
     racks: createClient(RackService, channel, defaults),
     credentials: createClient(CredentialService, channel, defaults),

@@ -70,6 +70,7 @@ function openCounter(view: WorldView, replica: Replica) {
     stepLogs: { read: () => [], onChange: () => () => undefined },
     replicaId: replica.name,
     agentEndpoint: 'sim:7441',
+    actor: 'user:admin',
   });
   const channel = localChannel(services);
   return {
