@@ -18,6 +18,6 @@ export {
   type HostsDependencies,
   reservedValues,
 } from './host/index.ts';
-export { createSecrets, type Secrets } from './identity/secrets.ts';
 export { createOperatorServices, type RpcDependencies } from './rpc/index.ts';
+export { createSecrets, type Secrets } from './secrets/index.ts';
 export { createWebhookCaller, createWorkflowParts } from './workflow/index.ts';

@@ -3,14 +3,12 @@ import { X509Certificate } from 'node:crypto';
 import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { create } from '@bufbuild/protobuf';
-import { ApiFailure, type CallContext, type KeyAndChain, store } from '@rackwright/api';
+import { ApiFailure, type CallContext, type KeyAndChain } from '@rackwright/api';
 import type { Clock, Disk, Log, LogFields } from '@rackwright/platform';
 import { nodeDisk, nodeRandom } from '@rackwright/platform/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createTokenGuard } from './admin-token.ts';
 import { type Identity, type IdentityOptions, openIdentity } from './identity.ts';
-import { createSecrets, SecretError } from './secrets.ts';
 
 const dayMs = 86_400_000;
 const startMs = Date.UTC(2026, 10, 20);
@@ -227,50 +225,6 @@ describe('the server certificate', () => {
     expect(time.fire).toHaveLength(1);
     cancel();
     expect(time.fire).toHaveLength(0);
-  });
-});
-
-describe('secrets', () => {
-  const sealedRecord = (name: string, version: bigint, password: string) => {
-    const secrets = createSecrets(new Uint8Array(32).fill(7), nodeRandom());
-    const { sealedPassword, keyId } = secrets.seal(name, version, password);
-    const credential = { name, version, username: 'root' };
-    return create(store.CredentialRecordSchema, { credential, sealedPassword, keyId });
-  };
-  const secrets = createSecrets(new Uint8Array(32).fill(7), nodeRandom());
-
-  test('open to what was sealed', () => {
-    for (const password of ['', 'calvin', 'ünïcödé ✓', 'x'.repeat(1_000)]) {
-      const record = sealedRecord('credentials/c1', 3n, password);
-      expect(secrets.open(record)).toEqual({ username: 'root', password });
-      if (password.length > 3) {
-        expect(Buffer.from(record.sealedPassword).includes(password)).toBe(false);
-      }
-    }
-  });
-
-  test('do not open under another name or version, or when a byte was changed', () => {
-    const renamed = sealedRecord('credentials/c1', 1n, 'a');
-    if (renamed.credential) renamed.credential.name = 'credentials/c2';
-    expect(() => secrets.open(renamed)).toThrow(SecretError);
-    const replayed = sealedRecord('credentials/c1', 1n, 'a');
-    if (replayed.credential) replayed.credential.version = 2n;
-    expect(() => secrets.open(replayed)).toThrow(SecretError);
-    for (let index = 0; index < 12 + 1 + 16; index += 1) {
-      const changed = sealedRecord('credentials/c1', 1n, 'a');
-      changed.sealedPassword[index] = (changed.sealedPassword[index] ?? 0) ^ 1;
-      expect(() => secrets.open(changed)).toThrow(SecretError);
-      const cut = sealedRecord('credentials/c1', 1n, 'a');
-      cut.sealedPassword = cut.sealedPassword.slice(0, index);
-      expect(() => secrets.open(cut)).toThrow(SecretError);
-    }
-  });
-
-  test('say which key they need', () => {
-    const other = createSecrets(new Uint8Array(32).fill(8), nodeRandom());
-    const record = sealedRecord('credentials/c1', 1n, 'a');
-    expect(() => other.open(record)).toThrow(record.keyId);
-    expect(() => other.open(record)).toThrow(other.keyId);
   });
 });
 

@@ -5,7 +5,7 @@
  *     ca.key  ca.pem          the certificate authority
  *     server.key  server.pem  both ports, renewed at half life
  *     erasure.key  trust.pem  signs erasure certificates; trust.pem is what verifies them
- *     secrets.key             seals credentials
+ *     secrets.key             seals secrets, unless the configuration says where that key is
  *     admin.token             written once, for the person who starts us; may be moved away
  *     admin-token.sha256      what the token is checked with
  *     complete                everything above exists
@@ -19,6 +19,14 @@
 import { createPublicKey } from 'node:crypto';
 import { type KeyAndChain, sha256Hex } from '@rackwright/api';
 import type { Cancel, Clock, Disk, Log, Random } from '@rackwright/platform';
+import {
+  createSecrets,
+  formatKey,
+  type KeySource,
+  ownerOnlyFile,
+  type Secrets,
+  secretsKeyBytes,
+} from '../secrets/index.ts';
 import { hashAdminToken, makeAdminToken } from './admin-token.ts';
 import {
   generatePrivateKeyPem,
@@ -38,7 +46,6 @@ import {
   writePrivate,
   writePublic,
 } from './owner-only.ts';
-import { createSecrets, type Secrets, secretsKeyBytes } from './secrets.ts';
 import { freshServerCertificate } from './server-certificate.ts';
 
 export interface IdentityOptions {
@@ -50,6 +57,8 @@ export interface IdentityOptions {
   readonly folder: string;
   /** DNS names and IP addresses under which operators and agents reach us. */
   readonly serverNames: readonly string[];
+  /** Where secrets keys come from; without it, from a file in the folder. */
+  readonly secretsKeySource?: KeySource;
 }
 
 export interface Identity {
@@ -61,6 +70,7 @@ export interface Identity {
   /** Key that signs erasure certificates, and what verifies them, both PEM. */
   readonly erasure: { readonly privateKeyPem: string; readonly publicKeyPem: string };
   readonly secrets: Secrets;
+  readonly secretsKeySource: KeySource;
   readonly adminTokenSha256: string;
   /** The certificate for both ports, as of the start. */
   readonly server: KeyAndChain;
@@ -84,7 +94,8 @@ export async function openIdentity(options: IdentityOptions): Promise<Identity> 
   const issuer = await openAuthority(made, options);
   const caCertificatePem = `${issuer.caCertificate.toString('pem')}\n`;
   const erasure = await openErasureKeys(made);
-  const secrets = createSecrets(await openSecretsKey(made, options.random), options.random);
+  const secretsKeySource = options.secretsKeySource ?? (await ownSecretsKey(made, options.random));
+  const secrets = createSecrets(await secretsKeySource.read(), options.random);
   const adminTokenSha256 = await openAdminToken(made, options);
   const serverKeyPem = await keyOrNew(made, 'server.key');
   const names = options.serverNames;
@@ -96,6 +107,7 @@ export async function openIdentity(options: IdentityOptions): Promise<Identity> 
     issuer,
     erasure,
     secrets,
+    secretsKeySource,
     adminTokenSha256,
     server: first.tls,
     isNew,
@@ -143,15 +155,10 @@ async function openErasureKeys(made: Making): Promise<Identity['erasure']> {
   return { privateKeyPem, publicKeyPem };
 }
 
-async function openSecretsKey(made: Making, random: Random): Promise<Uint8Array> {
+async function ownSecretsKey(made: Making, random: Random): Promise<KeySource> {
   const name = 'secrets.key';
-  const fresh = () => `${Buffer.from(random.bytes(secretsKeyBytes)).toString('base64')}\n`;
-  const key = Buffer.from(await privateOrNew(made, name, fresh), 'base64');
-  if (key.length === secretsKeyBytes) return key;
-  throw new IdentityError(
-    `${pathOf(made.folder, name)} must hold ${secretsKeyBytes} bytes in base64, not ` +
-      `${key.length}. Restore it from its backup.`,
-  );
+  await privateOrNew(made, name, () => formatKey(random.bytes(secretsKeyBytes)));
+  return ownerOnlyFile(made.folder.disk, pathOf(made.folder, name));
 }
 
 async function openAdminToken(made: Making, { random, log }: IdentityOptions): Promise<string> {

@@ -9,4 +9,3 @@ export {
 } from './agents.ts';
 export { type Identity, type IdentityOptions, openIdentity } from './identity.ts';
 export { IdentityError } from './owner-only.ts';
-export { type Sealed, SecretError, type Secrets } from './secrets.ts';

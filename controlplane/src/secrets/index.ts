@@ -1,0 +1,13 @@
+/** Secrets at rest: how they are sealed, where their key comes from, how it is changed. */
+
+export { SecretsKeeper } from './keeper.ts';
+export {
+  type KeySource,
+  type KeySourceConfig,
+  type KeySourceParts,
+  openKeySource,
+  ownerOnlyFile,
+} from './key-source.ts';
+export { formatKey, parseKeys } from './key-text.ts';
+export { keyBytes as secretsKeyBytes } from './seal.ts';
+export { createSecrets, SecretError, type Secrets, secretsKeyId } from './secrets.ts';

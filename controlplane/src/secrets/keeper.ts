@@ -1,0 +1,331 @@
+/**
+ * Which secrets key seals, and how all replicas come to another one without a stop.
+ *
+ * The store says which key seals. A person writes a new key before it, where the configuration
+ * says, and asks for the change; then, each step by itself and by any replica:
+ *
+ *     asked     every replica reads its keys again, and says in the store which ones it has
+ *     changed   once all have the new key, it is the one that seals
+ *     moved     every record is sealed anew, one by one
+ *
+ * Invariants:
+ * 1. What seals can be opened by every replica that is up; one that starts without that key does
+ *    not start.
+ * 2. No key that a record needs is given up: keys that are read again must hold it.
+ * 3. All of it may be cut short, raced and repeated: what is left to do follows from the store.
+ */
+import { clone, create, equals, fromBinary } from '@bufbuild/protobuf';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  failedPrecondition,
+  type SecretsKey,
+  SecretsKeySchema,
+  store as wire,
+} from '@rackwright/api';
+import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
+import { type StateStore, storeKey } from '@rackwright/store';
+import { answered, deleteRecord, type Kept, readRecord, writeRecord } from '../records/index.ts';
+import { countByKey, resealAll } from './census.ts';
+import type { KeySource } from './key-source.ts';
+import { SecretError, type Secrets, secretsKeyId } from './secrets.ts';
+import { describeKey, waitingFor } from './standing.ts';
+
+export interface KeeperParts {
+  readonly store: StateStore;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly secrets: Secrets;
+  readonly source: KeySource;
+  readonly replicaId: string;
+  /** Whether other replicas may use the store, who must have a key before it seals. */
+  readonly isShared: boolean;
+  /** How often the store is looked at, whatever has been missed. */
+  readonly resyncIntervalMs: number;
+}
+
+const recordKey = storeKey('secrets', 'key');
+const readersPrefix = storeKey('secrets', 'readers');
+/** A replica says so often that it is up, milliseconds. */
+const readerRenewMs = 60_000;
+/** One that has not said so for this long is gone, and waited for no more. */
+const readerGoneMs = 200_000;
+const roundsMax = 16;
+const requestIdsMax = 16;
+/** Pause before another look while replicas are waited for. */
+const waitMs = 2_000;
+
+/** A replica as the store has it. */
+export interface Reader {
+  readonly replica: string;
+  readonly record: wire.SecretsReaderRecord;
+}
+
+export class SecretsKeeper {
+  readonly #parts: KeeperParts;
+  #turns: Promise<void> = Promise.resolve();
+  #cancelTimer: Cancel = () => undefined;
+  #stopped = new AbortController();
+  #problem = '';
+  /** `asked_time` of the request for which the keys were read again. */
+  #readForMs = 0;
+
+  constructor(parts: KeeperParts) {
+    this.#parts = parts;
+  }
+
+  /** Rejects with `SecretError` when the key that seals is not among ours (invariant 1). */
+  async start(): Promise<void> {
+    const { secrets, source } = this.#parts;
+    const { keyId } = (await this.#record()).record;
+    if (!secrets.keyIds.includes(keyId)) {
+      throw new SecretError(
+        `the store’s secrets are sealed with secrets key ${keyId}, but ${source.described} holds ` +
+          `${secrets.keyIds.join(', ')}. Add that key, as a line of its own.`,
+      );
+    }
+    secrets.sealWith(keyId);
+    await this.#tell();
+    await this.#turn();
+    this.#arm(this.#parts.resyncIntervalMs);
+    void this.#watch();
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+    this.#cancelTimer();
+  }
+
+  /** After `stop`, while the store is open: nobody has to wait for this replica. */
+  async leave(): Promise<void> {
+    await this.#turns;
+    if (!this.#parts.isShared) return;
+    const key = storeKey('secrets', 'readers', this.#parts.replicaId);
+    const kept = await readRecord(this.#parts.store, wire.SecretsReaderRecordSchema, key);
+    if (kept !== undefined) await deleteRecord(this.#parts, key, kept.revision);
+  }
+
+  /** How it stands. */
+  async look(): Promise<SecretsKey> {
+    const { store, secrets, source } = this.#parts;
+    const { record } = await this.#record();
+    const readers = await this.#readers();
+    const uses = await countByKey(store);
+    const shown = describeKey(record, uses, readers, secrets.keyIds);
+    const waitsFor = waitingFor(record, uses, readers);
+    return create(SecretsKeySchema, { ...shown, source: source.described, waitsFor });
+  }
+
+  /** Reads the keys again and asks for the first of them; goes on where it was cut short. */
+  async rotate(actor: string, requestId: string): Promise<SecretsKey> {
+    const { record } = await this.#record();
+    if (requestId === '' || !record.requestIds.includes(requestId)) {
+      await this.#ask(actor, requestId);
+    }
+    await this.#turn();
+    return this.look();
+  }
+
+  async #ask(actor: string, requestId: string): Promise<void> {
+    const { secrets, source, log } = this.#parts;
+    const keys = await source.read().catch((error: unknown) => {
+      if (!(error instanceof SecretError)) throw error;
+      throw failedPrecondition('SECRETS_KEY_UNREADABLE', error.message);
+    });
+    await this.#mayUse(keys);
+    const [first] = keys;
+    const target = first === undefined ? '' : secretsKeyId(first);
+    secrets.useKeys(keys);
+    await this.#change((next) => {
+      next.askedTime = timestampFromMs(this.#parts.clock.nowMs());
+      next.askedBy = actor;
+      next.nextKeyId = target === next.keyId ? '' : target;
+      if (requestId !== '') next.requestIds = [...next.requestIds, requestId].slice(-requestIdsMax);
+    });
+    log.info({ secretsKey: target, source: source.described, actor }, 'secrets key asked for');
+    this.#readForMs = timestampMs((await this.#record()).record.askedTime ?? timestampFromMs(0));
+    await this.#tell();
+  }
+
+  /** Invariant 2. */
+  async #mayUse(keys: readonly Uint8Array[]): Promise<void> {
+    const { store, source } = this.#parts;
+    const offered = new Set(keys.map(secretsKeyId));
+    const { record } = await this.#record();
+    const uses = new Map([...(await countByKey(store))].map(([id, use]) => [id, use.records]));
+    for (const id of [record.keyId, ...uses.keys()]) {
+      // A key that nobody has any more is no reason to keep the others from changing.
+      if (offered.has(id) || !this.#parts.secrets.keyIds.includes(id)) continue;
+      const count = uses.get(id) ?? 0;
+      if (count === 0 && id !== record.keyId) continue;
+      throw failedPrecondition(
+        'SECRETS_KEY_NEEDED',
+        `${source.described} no longer holds secrets key ${id}, under which ${count} records ` +
+          'are. Write the new key first and that one behind it, as lines of their own.',
+      );
+    }
+  }
+
+  /** One after another: two turns at once would only race each other. */
+  #turn(): Promise<void> {
+    const turn = this.#turns.then(() => this.#step());
+    this.#turns = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async #step(): Promise<void> {
+    const { secrets, log } = this.#parts;
+    const { record } = await this.#record();
+    await this.#readAgain(record);
+    if (record.keyId !== secrets.keyId && secrets.keyIds.includes(record.keyId)) {
+      secrets.sealWith(record.keyId);
+      log.info({ secretsKey: record.keyId }, 'another secrets key seals');
+    }
+    if (record.nextKeyId !== '') await this.#changeOver(record.nextKeyId);
+    const { changed, left, problems } = await resealAll(this.#parts, secrets);
+    if (changed > 0) log.info({ secretsKey: secrets.keyId, changed }, 'secrets sealed anew');
+    for (const problem of problems) log.warn({ problem }, 'a secret keeps its old key');
+    if (left > 0 || record.nextKeyId !== '') this.#arm(waitMs);
+  }
+
+  /** Another replica was asked for a key: ours may hold it by now. */
+  async #readAgain(record: wire.SecretsKeyRecord): Promise<void> {
+    const { secrets, source, log } = this.#parts;
+    const askedMs = record.askedTime === undefined ? 0 : timestampMs(record.askedTime);
+    const wanted = [record.keyId, record.nextKeyId].filter((id) => id !== '');
+    if (wanted.every((id) => secrets.keyIds.includes(id)) || this.#readForMs === askedMs) return;
+    this.#readForMs = askedMs;
+    try {
+      const keys = await source.read();
+      await this.#mayUse(keys);
+      secrets.useKeys(keys);
+      this.#problem = '';
+    } catch (error) {
+      this.#problem = error instanceof Error ? error.message : String(error);
+      log.error({ problem: this.#problem }, 'the secrets keys could not be read again');
+    }
+    await this.#tell();
+  }
+
+  /** Once everybody has it. */
+  async #changeOver(target: string): Promise<void> {
+    const { secrets, clock, log } = this.#parts;
+    if (!secrets.keyIds.includes(target)) return;
+    const readers = await this.#readers();
+    if (readers.some(({ record }) => !record.keyIds.includes(target))) return;
+    const done = await this.#change((next) => {
+      if (next.nextKeyId !== target) return;
+      next.keyId = target;
+      next.nextKeyId = '';
+      next.activeTime = timestampFromMs(clock.nowMs());
+    });
+    if (done.keyId !== target) return;
+    secrets.sealWith(target);
+    log.info({ secretsKey: target }, 'another secrets key seals');
+  }
+
+  /** Ourselves, and who else has said of late that it is up. */
+  async #readers(): Promise<readonly Reader[]> {
+    const { store, clock, replicaId, secrets } = this.#parts;
+    const own = create(wire.SecretsReaderRecordSchema, {
+      keyIds: [...secrets.keyIds],
+      problem: this.#problem,
+      time: timestampFromMs(clock.nowMs()),
+    });
+    if (!this.#parts.isShared) return [{ replica: replicaId, record: own }];
+    const { entries } = await answered(store.list(readersPrefix));
+    const others = entries.flatMap(({ key, value }): Reader[] => {
+      const replica = key.slice(readersPrefix.length + 1);
+      const record = fromBinary(wire.SecretsReaderRecordSchema, value);
+      const seenMs = record.time === undefined ? 0 : timestampMs(record.time);
+      if (replica === replicaId || seenMs + readerGoneMs < clock.nowMs()) return [];
+      return [{ replica, record }];
+    });
+    return [{ replica: replicaId, record: own }, ...others];
+  }
+
+  /** Says which keys are here; takes away what replicas long gone have said. */
+  async #tell(): Promise<void> {
+    if (!this.#parts.isShared) return;
+    const { store, clock, secrets, replicaId } = this.#parts;
+    const key = storeKey('secrets', 'readers', replicaId);
+    const schema = wire.SecretsReaderRecordSchema;
+    const keyIds = [...secrets.keyIds];
+    const time = timestampFromMs(clock.nowMs());
+    const record = create(schema, { keyIds, time, problem: this.#problem });
+    const kept = await readRecord(store, schema, key);
+    await writeRecord(this.#parts, schema, key, record, kept?.revision ?? 'absent');
+    const { entries } = await answered(store.list(readersPrefix));
+    for (const entry of entries) {
+      const seen = fromBinary(schema, entry.value).time;
+      if (seen !== undefined && timestampMs(seen) + readerGoneMs >= clock.nowMs()) continue;
+      await deleteRecord(this.#parts, entry.key, entry.revision);
+    }
+  }
+
+  async #record(): Promise<Kept<wire.SecretsKeyRecord>> {
+    const { store, clock, secrets } = this.#parts;
+    const schema = wire.SecretsKeyRecordSchema;
+    for (let round = 0; round < roundsMax; round += 1) {
+      const kept = await readRecord(store, schema, recordKey);
+      if (kept !== undefined) return kept;
+      const activeTime = timestampFromMs(clock.nowMs());
+      const record = create(schema, { keyId: secrets.keyId, activeTime });
+      const written = await writeRecord(this.#parts, schema, recordKey, record, 'absent');
+      if (written.kind === 'ok') return { record, revision: written.revision };
+    }
+    throw new Error(`${recordKey}: lost ${roundsMax} compare-and-sets in a row`);
+  }
+
+  async #change(edit: (next: wire.SecretsKeyRecord) => void): Promise<wire.SecretsKeyRecord> {
+    const schema = wire.SecretsKeyRecordSchema;
+    for (let round = 0; round < roundsMax; round += 1) {
+      const { record, revision } = await this.#record();
+      const next = clone(schema, record);
+      edit(next);
+      if (equals(schema, record, next)) return record;
+      const written = await writeRecord(this.#parts, schema, recordKey, next, revision);
+      if (written.kind === 'ok') return next;
+    }
+    throw new Error(`${recordKey}: lost ${roundsMax} compare-and-sets in a row`);
+  }
+
+  #arm(delayMs: number): void {
+    const { clock, log, resyncIntervalMs } = this.#parts;
+    if (this.#stopped.signal.aborted) return;
+    this.#cancelTimer();
+    this.#cancelTimer = clock.after(delayMs, () => {
+      this.#arm(
+        this.#parts.isShared ? Math.min(readerRenewMs, resyncIntervalMs) : resyncIntervalMs,
+      );
+      this.#renew()
+        .then(() => this.#turn())
+        .catch((error: unknown) => log.warn({ error: String(error) }, 'secrets not looked at'));
+    });
+  }
+
+  #renewedMs = 0;
+
+  async #renew(): Promise<void> {
+    const nowMs = this.#parts.clock.nowMs();
+    if (Math.abs(nowMs - this.#renewedMs) < readerRenewMs / 2) return;
+    this.#renewedMs = nowMs;
+    await this.#tell();
+  }
+
+  /** What another replica writes is followed at once; the timer finds what this misses. */
+  async #watch(): Promise<void> {
+    const { store, log } = this.#parts;
+    const { signal } = this.#stopped;
+    if (!this.#parts.isShared) return;
+    try {
+      const { before } = await store.list('secrets');
+      for await (const event of store.watch(before, 'secrets', signal)) {
+        if (event.kind === 'compacted') return;
+        if (event.key === recordKey) await this.#turn();
+      }
+    } catch (error) {
+      if (!signal.aborted) log.warn({ error: String(error) }, 'secrets are not followed at once');
+    }
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * Where secrets keys come from: a file, a credential that systemd hands over, or a program. Each is
+ * read at the start and again whenever a person asks for another key.
+ *
+ * Invariants:
+ * 1. A file that others can reach is not used: the secret may be known to them.
+ * 2. Every way to fail has a message of its own, which names the source and what would be right;
+ *    none repeats what was read.
+ * 3. A program gets no shell, bounded time and bounded output.
+ */
+import type { Disk, Exec } from '@rackwright/platform';
+import { keyTextBytesMax, parseKeys } from './key-text.ts';
+import { SecretError } from './secrets.ts';
+
+/** What the configuration says. */
+export type KeySourceConfig =
+  | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: 'systemdCredential'; readonly name: string }
+  | { readonly kind: 'command'; readonly command: readonly string[] };
+
+/** Keys, the one that shall seal first. */
+export interface KeySource {
+  /** For people: "the file /etc/…". */
+  readonly described: string;
+  /** Throws `SecretError`. */
+  read(): Promise<readonly Uint8Array[]>;
+}
+
+export interface KeySourceParts {
+  readonly disk: Pick<Disk, 'read' | 'stat'>;
+  /** Missing: no program can be asked. */
+  readonly exec?: Exec;
+  /** $CREDENTIALS_DIRECTORY; undefined when systemd has set none. */
+  readonly credentialsFolder?: string;
+}
+
+/** Longest time that a program may take to answer. */
+const commandTimeoutMs = 30_000;
+const stderrCharactersMax = 500;
+/** Any of these lets others in. */
+const othersBits = 0o077;
+/** systemd lets its service in by an access list, which shows as rights of the group. */
+const credentialOthersBits = 0o007;
+
+/** The source that the configuration names. */
+export function openKeySource(config: KeySourceConfig, parts: KeySourceParts): KeySource {
+  switch (config.kind) {
+    case 'file':
+      return fileSource(parts.disk, config.path, othersBits);
+    case 'systemdCredential':
+      return credentialSource(parts, config.name);
+    case 'command':
+      return commandSource(parts.exec, config.command);
+  }
+}
+
+/** A file of keys that only its owner may read. */
+export function ownerOnlyFile(disk: KeySourceParts['disk'], path: string): KeySource {
+  return fileSource(disk, path, othersBits);
+}
+
+function fileSource(disk: KeySourceParts['disk'], path: string, forbidden: number): KeySource {
+  const described = `the file ${path}`;
+  return {
+    described,
+    read: async () => {
+      const found = await reading(path, disk.stat(path));
+      if (found === undefined) {
+        throw new SecretError(
+          `the secrets key file ${path} is missing. Restore it from its backup; for a new control ` +
+            `plane make it by: (umask 077; openssl rand -base64 32 > ${path})`,
+        );
+      }
+      if ((found.mode & forbidden) !== 0) {
+        const mode = (found.mode & 0o777).toString(8);
+        throw new SecretError(
+          `the secrets key file ${path} is open to others (mode ${mode}), so the key may be known ` +
+            `to them. If it is not, run: chmod 600 ${path}`,
+        );
+      }
+      if (found.sizeBytes > keyTextBytesMax) {
+        throw new SecretError(`${path} has more than ${keyTextBytesMax} bytes: it holds no keys`);
+      }
+      const bytes = (await reading(path, disk.read(path))) ?? new Uint8Array();
+      const keys = parseKeys(new TextDecoder().decode(bytes), path);
+      bytes.fill(0);
+      return keys;
+    },
+  };
+}
+
+async function reading<T>(path: string, answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (cause) {
+    const words = cause instanceof Error ? cause.message : String(cause);
+    throw new SecretError(`the secrets key file ${path} cannot be read: ${words}`, { cause });
+  }
+}
+
+function credentialSource({ disk, credentialsFolder }: KeySourceParts, name: string): KeySource {
+  const described = `the systemd credential ${name}`;
+  return {
+    described,
+    read: async () => {
+      if (credentialsFolder === undefined) {
+        throw new SecretError(
+          `the secrets key is to come from ${described}, but systemd has set no ` +
+            `CREDENTIALS_DIRECTORY: start this as a unit with LoadCredential=${name}:PATH`,
+        );
+      }
+      const path = `${credentialsFolder}/${name}`;
+      if ((await reading(path, disk.stat(path))) === undefined) {
+        throw new SecretError(
+          `${described} is missing: the unit needs LoadCredential=${name}:PATH or ` +
+            `LoadCredentialEncrypted=${name}:PATH`,
+        );
+      }
+      return fileSource(disk, path, credentialOthersBits).read();
+    },
+  };
+}
+
+function commandSource(exec: Exec | undefined, command: readonly string[]): KeySource {
+  const [file = '', ...args] = command;
+  const described = `the program ${file}`;
+  const failed = (words: string) => new SecretError(`${described} gave no secrets key: ${words}`);
+  return {
+    described,
+    read: async () => {
+      if (exec === undefined) throw failed('this control plane starts no programs');
+      const limits = { timeoutMs: commandTimeoutMs, outputBytesMax: keyTextBytesMax };
+      const result = await exec.run({ file, args, ...limits });
+      switch (result.kind) {
+        case 'notStarted':
+          throw failed(`it could not be started: ${result.message}`);
+        case 'timedOut':
+          throw failed(`it took longer than ${commandTimeoutMs / 1_000} s`);
+        case 'exited':
+          if (result.code !== 0) {
+            const said = result.stderr.trim().slice(-stderrCharactersMax);
+            throw failed(`it ended with code ${result.code}: ${said || '(nothing on stderr)'}`);
+          }
+          return parseKeys(result.stdout, `the output of ${file}`);
+      }
+    },
+  };
+}

@@ -1,0 +1,199 @@
+/**
+ * Secrets at rest: each under a data key of its own, which is sealed by the secrets key.
+ *
+ * Invariants:
+ * 1. What a value is sealed for (name and version of a credential, say) is authenticated: one put
+ *    under another name, or an old one put back under a newer version, does not open.
+ * 2. Each sealing has a data key and nonces of its own.
+ * 3. What opens names the key that it needs; a wrong key is said, never guessed.
+ * 4. Another secrets key changes the sealed data key only: the value itself stays as it was.
+ * 5. Bytes of keys that are no longer needed are overwritten. Texts of passwords cannot be: the
+ *    language keeps them until it collects them.
+ */
+import { createHash } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { store } from '@rackwright/api';
+import type { Random } from '@rackwright/platform';
+import { keyBytes, nonceBytes, openUnder, sealUnder } from './seal.ts';
+
+const keyIdCharacters = 16;
+const dataKeyPurpose = 'rackwright data key';
+
+/** Why a sealed value does not open, or a key cannot be had. */
+export class SecretError extends Error {
+  override readonly name = 'SecretError';
+}
+
+/** The fields of a credential's record that hold its password. */
+export type SealedPassword = Pick<store.CredentialRecord, 'sealed' | 'sealedPassword' | 'keyId'>;
+
+/** Seals and opens. */
+export interface Secrets {
+  /** Of the key that seals. */
+  readonly keyId: string;
+  /** Of all keys that are here, in the order of their source. */
+  readonly keyIds: readonly string[];
+  /** Replaces the keys by these; the one that seals goes on, or the first one does. */
+  useKeys(keys: readonly Uint8Array[]): void;
+  /** From now on the key of this id seals. Throws `SecretError` when it is not here. */
+  sealWith(keyId: string): void;
+  /** Seals bytes for `context`, a name that no other value has. */
+  sealBytes(context: string, plain: Uint8Array): store.SealedValue;
+  /** Throws `SecretError`. */
+  openBytes(context: string, sealed: store.SealedValue | undefined): Uint8Array;
+  /** The same secret under the key that seals; undefined: it is already. Throws `SecretError`. */
+  reseal(sealed: store.SealedValue): store.SealedValue | undefined;
+  /** Seals the password of version `version` of credential `name` ("credentials/c1"). */
+  seal(name: string, version: bigint, password: string): SealedPassword;
+  /** Throws `SecretError` when no key of ours sealed the record, or when it was changed. */
+  open(record: store.CredentialRecord): { readonly username: string; readonly password: string };
+}
+
+/** Id of a secrets key: tells keys apart, and says nothing of them. */
+export function secretsKeyId(key: Uint8Array): string {
+  const hash = createHash('sha256').update('rackwright secrets key\0').update(key);
+  return hash.digest('hex').slice(0, keyIdCharacters);
+}
+
+/** Secrets under these keys; the first one seals. Throws `SecretError`. */
+export function createSecrets(keys: readonly Uint8Array[], random: Random): Secrets {
+  const ring = new Ring(keys);
+  const sealBytes: Secrets['sealBytes'] = (context, plain) => {
+    const chance = random.bytes(keyBytes + 2 * nonceBytes);
+    const dataKey = chance.subarray(0, keyBytes);
+    const nonce = chance.subarray(keyBytes, keyBytes + nonceBytes);
+    const keyNonce = chance.subarray(keyBytes + nonceBytes);
+    const sealed = create(store.SealedValueSchema, {
+      ciphertext: sealUnder(dataKey, nonce, context, plain),
+      sealedDataKey: sealUnder(ring.key(ring.active), keyNonce, dataKeyPurpose, dataKey),
+      keyId: ring.active,
+    });
+    dataKey.fill(0);
+    return sealed;
+  };
+  const openBytes: Secrets['openBytes'] = (context, sealed) => {
+    if (sealed === undefined) throw new SecretError(`${nameOf(context)} has no sealed value`);
+    const dataKey = openDataKey(ring, context, sealed);
+    const plain = openUnder(dataKey, context, sealed.ciphertext);
+    dataKey.fill(0);
+    if (plain === undefined) throw changed(context);
+    return plain;
+  };
+  return {
+    get keyId() {
+      return ring.active;
+    },
+    get keyIds() {
+      return ring.ids();
+    },
+    useKeys: (next) => ring.replace(next),
+    sealWith: (keyId) => ring.activate(keyId),
+    sealBytes,
+    openBytes,
+    reseal: (sealed) => {
+      if (sealed.keyId === ring.active) return undefined;
+      const dataKey = openDataKey(ring, 'a sealed value', sealed);
+      const nonce = random.bytes(nonceBytes);
+      const sealedDataKey = sealUnder(ring.key(ring.active), nonce, dataKeyPurpose, dataKey);
+      dataKey.fill(0);
+      return { ...sealed, sealedDataKey, keyId: ring.active };
+    },
+    seal: (name, version, password) => {
+      const plain = Buffer.from(password);
+      const sealed = sealBytes(contextOf(name, version), plain);
+      plain.fill(0);
+      return { sealed, sealedPassword: new Uint8Array(), keyId: '' };
+    },
+    open: (record) => {
+      const { name = '', version = 0n, username = '' } = record.credential ?? {};
+      const context = contextOf(name, version);
+      const plain =
+        record.sealed === undefined
+          ? openDirect(ring, context, record)
+          : openBytes(context, record.sealed);
+      const password = Buffer.from(plain).toString('utf8');
+      plain.fill(0);
+      return { username, password };
+    },
+  };
+}
+
+function contextOf(name: string, version: bigint): string {
+  return `${name}\0${version}`;
+}
+
+function nameOf(context: string): string {
+  return context.split('\0')[0] || 'a secret';
+}
+
+function changed(context: string): SecretError {
+  return new SecretError(
+    `${nameOf(context)} does not open: its record was changed or moved. Set the password again.`,
+  );
+}
+
+function openDataKey(ring: Ring, context: string, sealed: store.SealedValue): Uint8Array {
+  const key = ring.needed(sealed.keyId, nameOf(context));
+  const dataKey = openUnder(key, dataKeyPurpose, sealed.sealedDataKey);
+  if (dataKey === undefined || dataKey.length !== keyBytes) throw changed(context);
+  return dataKey;
+}
+
+/** As records were sealed before they had data keys: under the secrets key itself. */
+function openDirect(ring: Ring, context: string, record: store.CredentialRecord): Uint8Array {
+  const key = ring.needed(record.keyId, nameOf(context));
+  const plain = openUnder(key, context, record.sealedPassword);
+  if (plain === undefined) throw changed(context);
+  return plain;
+}
+
+class Ring {
+  readonly #keys = new Map<string, Uint8Array>();
+  #active = '';
+
+  constructor(keys: readonly Uint8Array[]) {
+    this.replace(keys);
+  }
+
+  get active(): string {
+    return this.#active;
+  }
+
+  ids(): readonly string[] {
+    return [...this.#keys.keys()];
+  }
+
+  replace(keys: readonly Uint8Array[]): void {
+    const next = new Map<string, Uint8Array>();
+    for (const key of keys) {
+      if (key.length !== keyBytes) {
+        throw new SecretError(`a secrets key has ${key.length} bytes; it must have ${keyBytes}`);
+      }
+      next.set(secretsKeyId(key), Uint8Array.from(key));
+    }
+    const [first] = next.keys();
+    if (first === undefined) throw new SecretError('there is no secrets key');
+    for (const old of this.#keys.values()) old.fill(0);
+    this.#keys.clear();
+    for (const [id, key] of next) this.#keys.set(id, key);
+    if (!this.#keys.has(this.#active)) this.#active = first;
+  }
+
+  activate(keyId: string): void {
+    this.needed(keyId, 'what is sealed');
+    this.#active = keyId;
+  }
+
+  key(keyId: string): Uint8Array {
+    return this.needed(keyId, 'a secret');
+  }
+
+  needed(keyId: string, whose: string): Uint8Array {
+    const key = this.#keys.get(keyId);
+    if (key !== undefined) return key;
+    throw new SecretError(
+      `${whose} was sealed with secrets key ${keyId || '(none)'}, but this control plane has ` +
+        `${this.ids().join(', ')}. Restore the secrets key from its backup, or set a new password.`,
+    );
+  }
+}

@@ -1,0 +1,59 @@
+/** How the change of the secrets key stands, in numbers and words. Pure. */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { SecretsKeySchema, store as wire } from '@rackwright/api';
+import type { KeyUse } from './census.ts';
+import type { Reader } from './keeper.ts';
+
+type Uses = ReadonlyMap<string, KeyUse>;
+
+/** The answer but for its source and what it waits for. */
+export function describeKey(
+  record: wire.SecretsKeyRecord,
+  uses: Uses,
+  readers: readonly Reader[],
+  keyIdsHere: readonly string[],
+): MessageInitShape<typeof SecretsKeySchema> {
+  const { keyId, nextKeyId, activeTime, askedTime, askedBy } = record;
+  const keyIds = new Set([keyId, ...(nextKeyId === '' ? [] : [nextKeyId]), ...keyIdsHere]);
+  for (const id of uses.keys()) keyIds.add(id);
+  return {
+    ...{ keyId, nextKeyId, askedBy },
+    ...(activeTime === undefined ? {} : { activeTime }),
+    ...(askedTime === undefined ? {} : { askedTime }),
+    uses: [...keyIds].map((id) => {
+      const { records = 0, names = [] } = uses.get(id) ?? {};
+      return { keyId: id, records, names: [...names], here: keyIdsHere.includes(id) };
+    }),
+    replicas: readers.map(({ replica, record: { keyIds: ids, time, problem } }) => ({
+      ...{ replica, problem, keyIds: ids },
+      ...(time === undefined ? {} : { lastSeenTime: time }),
+    })),
+  };
+}
+
+/** What it waits for; empty: nothing. */
+export function waitingFor(
+  { keyId, nextKeyId }: wire.SecretsKeyRecord,
+  uses: Uses,
+  readers: readonly Reader[],
+): string {
+  const lacking = readers.filter(({ record }) => {
+    return nextKeyId !== '' && !record.keyIds.includes(nextKeyId);
+  });
+  const others = [...uses].filter(([id]) => id !== keyId);
+  return [
+    ...lacking.map(({ replica, record: { problem } }) => {
+      const why = problem === '' ? 'its source must hold it' : problem;
+      return `replica ${replica} does not have key ${nextKeyId} yet: ${why}`;
+    }),
+    ...others.map(([id, { records, names }]) => {
+      const known = readers.some(({ record }) => record.keyIds.includes(id));
+      const some = names.join(', ');
+      if (known) return `${records} records are still under key ${id} (${some})`;
+      return (
+        `${records} records are under key ${id}, which no replica has (${some}): put it behind ` +
+        'the others and rotate again, or set these secrets anew'
+      );
+    }),
+  ].join('; ');
+}
