@@ -4,27 +4,45 @@
  * Invariants:
  * 1. The policy goes out in each session, and again when it changes.
  * 2. A finding is answered once what became of it is durable; unanswered, it comes again.
+ * 3. One finding is taken in at a time, and no more than the rack's quota: each is compared with
+ *    all that is known, of every rack. What is beyond that is left unanswered.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { agent, type store as wire } from '@rackwright/api';
-import type { Log } from '@rackwright/platform';
+import type { Clock, Log } from '@rackwright/platform';
 import type { Discovery } from '../discovery/index.ts';
+import { Bucket } from './bucket.ts';
+import type { AgentLimits } from './limits.ts';
 import type { SessionSink } from './rack-session.ts';
 
 export interface DiscoveriesDependencies {
+  readonly clock: Clock;
   readonly log: Log;
   /** Without it machines that nobody knows get nothing. */
   readonly discovery?: Pick<Discovery, 'policyFor' | 'report'>;
 }
 
+/** Findings that wait for those before them; as many machines may boot at once. */
+const findingsWaitingMax = 64;
+
 export class Discoveries {
   readonly #deps: DiscoveriesDependencies;
   readonly #rackId: string;
   readonly #send: SessionSink['send'];
+  readonly #quota: Bucket;
   #sent: agent.Discovery | undefined;
+  /** Findings that have come and are not answered. */
+  readonly #waiting: agent.Discovered[] = [];
+  #isTaking = false;
 
-  constructor(deps: DiscoveriesDependencies, rackId: string, send: SessionSink['send']) {
+  constructor(
+    deps: DiscoveriesDependencies,
+    { discoveredPerMinute, discoveredBurst }: AgentLimits,
+    rackId: string,
+    send: SessionSink['send'],
+  ) {
     this.#deps = deps;
+    this.#quota = new Bucket(discoveredPerMinute / 60, discoveredBurst, deps.clock.nowMs());
     this.#rackId = rackId;
     this.#send = send;
   }
@@ -44,8 +62,23 @@ export class Discoveries {
     this.#send({ case: 'discovery', value: policy });
   }
 
-  /** Takes a finding in, and answers it. */
-  async found(finding: agent.Discovered): Promise<void> {
+  /** Takes a finding in when those before it are answered, and answers it (3). */
+  found(finding: agent.Discovered): void {
+    if (this.#waiting.length >= findingsWaitingMax) return;
+    if (!this.#quota.tryTake(1, this.#deps.clock.nowMs())) return;
+    this.#waiting.push(finding);
+    if (!this.#isTaking) void this.#takeAll();
+  }
+
+  async #takeAll(): Promise<void> {
+    this.#isTaking = true;
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      await this.#take(next);
+    }
+    this.#isTaking = false;
+  }
+
+  async #take(finding: agent.Discovered): Promise<void> {
     const { discovery, log } = this.#deps;
     if (discovery === undefined) return;
     try {

@@ -64,6 +64,8 @@ export class PowerSyncs {
     const known = new Map(hosts.index.looksOfRack(this.#rackId).map((host) => [host.uid, host]));
     const lost = digest.hosts.flatMap(({ hostUid, poweredOn }) => {
       const host = known.get(hostUid);
+      // A host counts once, however often it is named.
+      known.delete(hostUid);
       if (host === undefined || poweredOn === undefined) return [];
       return host.poweredOn === poweredOn ? [] : [{ host, poweredOn }];
     });

@@ -6,11 +6,11 @@
  * 1. Nothing is believed before Hello, and nothing is sent before Welcome.
  * 2. A second agent of a rack whose session lives is refused and shown (R6).
  * 3. The work lease is renewed only after this replica's own access to the store (R11).
- * 4. A final report is answered once what it changed is durable (R7).
+ * 4. What a Hello names is bounded, and of a rack's work no more is under way than its share.
  *
  * Must not: decide anything about a host; `Hosts` does.
  */
-import { clone, create, equals, fromBinary } from '@bufbuild/protobuf';
+import { clone, create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, type RackStatus, RackStatusSchema, store as wire } from '@rackwright/api';
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
@@ -23,23 +23,25 @@ import {
   isSameLife,
   lifeOf,
   offered,
-  rackIdOf,
   settleMs,
   whyNothingDestructive,
 } from '../host/index.ts';
-import { isAway, readRecord, writeRecord } from '../records/index.ts';
+import { readRecord, writeRecord } from '../records/index.ts';
+import type { BootLists } from './boot-lists.ts';
 import { directiveFor, obstructsRemoval } from './directives.ts';
 import { Discoveries, type DiscoveriesDependencies } from './discoveries.ts';
 import { hintIntervalMs, rivalElsewhere, whyOver } from './elsewhere.ts';
 import { Forgetting } from './forgetting.ts';
 import { foldHello } from './hello-folds.ts';
-import { bootHost } from './messages.ts';
+import { helloProblem } from './hello-problem.ts';
+import type { AgentLimits } from './limits.ts';
 import { PowerSyncs } from './power-sync.ts';
 import type { LiveSession, SessionRegistry } from './registry.ts';
-import { answerOf, Settlement } from './settlement.ts';
+import { Reports } from './reports.ts';
 import type { StepLogs } from './step-logs.ts';
 import { foldStoreGuard, guardedDirectives, isGuarded, lostSoFar } from './store-guard.ts';
 import type { SessionTiming } from './timing.ts';
+import type { TurnOver, Turns } from './turns.ts';
 
 export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'discovery'> {
   readonly store: StateStore;
@@ -56,12 +58,23 @@ export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'disc
   readonly replicaId: string;
 }
 
+/** What the sessions of all racks have in common. */
+export interface SharedBySessions {
+  readonly limits: AgentLimits;
+  /** For what agents tell. */
+  readonly turns: Turns;
+  /** For Hellos, each of which is much work. */
+  readonly hellos: Turns;
+  readonly bootLists: BootLists;
+}
+
 /** Steps of an agent that are kept. */
 const agentStepsMax = 64;
 /** Pause before a boot snapshot that could not be made is tried again. */
 const snapshotRetryMs = 1_000;
 /** Longest reason of a freeze that goes out with each renewal, in characters. */
 const frozenCharsMax = 500;
+const agentVersionCharsMax = 100;
 
 export interface SessionSink {
   send(message: agent.SessionResponse['message']): void;
@@ -73,8 +86,10 @@ export class RackSession {
   readonly #deps: SessionDependencies;
   readonly #rackId: string;
   readonly #sink: SessionSink;
-  readonly #settlement = new Settlement();
-  readonly #awaited = new Set<string>();
+  readonly #shared: SharedBySessions;
+  readonly #reports: Reports;
+  /** Messages that were not expected: each kind is told once. */
+  readonly #unexpected = new Set<string>();
   readonly #forgetting: Forgetting;
   /** Hosts removed by force that the agent had not forgotten at its Hello. */
   #tombstones: readonly string[] = [];
@@ -95,13 +110,22 @@ export class RackSession {
   /** The stream has ended. */
   #over = false;
 
-  constructor(deps: SessionDependencies, rackId: string, sink: SessionSink) {
+  constructor(
+    deps: SessionDependencies,
+    shared: SharedBySessions,
+    rackId: string,
+    sink: SessionSink,
+  ) {
     this.#deps = deps;
+    this.#shared = shared;
     this.#rackId = rackId;
     this.#sink = sink;
+    this.#reports = new Reports(deps, rackId, sink);
     this.#forgetting = new Forgetting(deps, rackId);
     this.#powerSyncs = new PowerSyncs(deps, rackId, (message) => sink.send(message));
-    this.#discoveries = new Discoveries(deps, rackId, (message) => sink.send(message));
+    this.#discoveries = new Discoveries(deps, shared.limits, rackId, (message) =>
+      sink.send(message),
+    );
   }
 
   get rackId(): string {
@@ -118,29 +142,31 @@ export class RackSession {
     const silentMs = this.#deps.clock.nowMs() - this.#lastMessageMs;
     this.#lastMessageMs += silentMs;
     if (this.#live === undefined) {
-      if (message.case === 'hello') await this.#welcome(message.value);
+      if (message.case === 'hello') await this.#welcomeInTurn(message.value);
       else this.#refuse('badHello', 'the first message of a session must be Hello');
       return;
     }
     // Deadlines that passed meanwhile could not fire (R5).
     if (silentMs >= settleMs) this.#deps.hosts.wakeRack(this.#rackId);
+    await this.#heard(message);
+  }
+
+  async #heard(message: agent.SessionRequest['message']): Promise<void> {
     switch (message.case) {
       case 'heartbeat':
         await this.#renewLease(message.value);
         return;
       case 'report':
-        this.#fold(message.value);
+        await this.#inTurn((over) => this.#reports.fold(message.value, over));
         return;
       case 'hostForgotten':
         await this.#forgotten(message.value.hostUid);
         return;
       case 'powerDigest':
-        void this.#powerSyncs.digest(message.value).catch((error: unknown) => {
-          this.#breakOff({ operationId: '' }, error);
-        });
+        await this.#inTurn((over) => this.#foldDigest(message.value, over));
         return;
       case 'discovered':
-        void this.#discoveries.found(message.value);
+        this.#discoveries.found(message.value);
         return;
       case 'stepLog': {
         // A rack speaks for its own hosts only.
@@ -152,8 +178,31 @@ export class RackSession {
       case 'snapshotApplied':
         return;
       default:
-        this.#deps.log.warn({ rack: this.#rackId, message: message.case }, 'unexpected message');
+        this.#noteUnexpected(message.case ?? 'of an unknown kind');
     }
+  }
+
+  #noteUnexpected(kind: string): void {
+    if (this.#unexpected.has(kind)) return;
+    this.#unexpected.add(kind);
+    this.#deps.log.warn({ rack: this.#rackId, message: kind }, 'unexpected message');
+  }
+
+  /** The next message is not read before this one has its turn. */
+  async #inTurn(work: (over: TurnOver) => void): Promise<void> {
+    const turn = this.#shared.turns.take(this.#rackId);
+    if (!(turn instanceof Promise)) return work(turn);
+    const over = await turn;
+    if (this.#stands()) return work(over);
+    over();
+    this.#sink.end();
+  }
+
+  #foldDigest(digest: agent.PowerDigest, over: TurnOver): void {
+    this.#powerSyncs
+      .digest(digest)
+      .catch((error: unknown) => this.#reports.breakOff({ operationId: '' }, error))
+      .finally(over);
   }
 
   /** Whether this session is still the rack's; a replaced one has no powers left (R6). */
@@ -192,12 +241,20 @@ export class RackSession {
     this.#sink.end();
   }
 
+  async #welcomeInTurn(hello: agent.Hello): Promise<void> {
+    const problem = helloProblem(hello, this.#shared.limits);
+    if (problem !== undefined) return this.#refuse('badHello', problem);
+    const over = await this.#shared.hellos.take(this.#rackId);
+    try {
+      if (!this.#over) await this.#welcome(hello);
+    } finally {
+      over();
+    }
+  }
+
   async #welcome(hello: agent.Hello): Promise<void> {
     const { journal } = hello;
-    if (journal === undefined || journal.id === '') {
-      this.#refuse('badHello', 'Hello must name its journal and generation');
-      return;
-    }
+    if (journal === undefined) return;
     if (await this.#yields(journal)) return;
     if (!(await this.#recordHello(hello, journal))) {
       this.#refuse('unknownRack', `the rack ${this.#rackId} does not exist`);
@@ -250,7 +307,7 @@ export class RackSession {
       journal,
       operationKinds,
       lastMessageMs: () => this.#lastMessageMs,
-      awaitsReport: (operationId) => this.#awaited.has(operationId),
+      awaitsReport: (operationId) => this.#reports.isAwaited(operationId),
       send: (message) => this.#sink.send(message),
       end: () => this.#sink.end(),
     };
@@ -269,7 +326,7 @@ export class RackSession {
       this.#guarded = isGuarded(record);
       this.#lostRevisions = lostSoFar(record);
       record.journal = lifeOf(journal);
-      status.agentVersion = hello.agentVersion;
+      status.agentVersion = hello.agentVersion.slice(0, agentVersionCharsMax);
       record.agentSteps = offered(hello.steps).slice(0, agentStepsMax);
       status.lastSeenTime = timestampFromMs(this.#deps.clock.nowMs());
       this.#key = record.agentPublicKey;
@@ -316,7 +373,7 @@ export class RackSession {
         directives.push(directiveFor(operation, kept?.record, journal));
       }
       if (operation.state === agent.JournalledOperation_State.ENDED && !operation.answered) {
-        this.#awaited.add(operation.operationId);
+        this.#reports.announced(operation.operationId);
       }
     }
     this.#sink.send({
@@ -396,60 +453,6 @@ export class RackSession {
     await this.#updateRack((record) => this.#hint(record));
   }
 
-  /**
-   * Reports of one host are folded in order; those of several hosts need not wait for each other.
-   */
-  #fold(report: agent.Report): void {
-    const { hosts, crashPoint } = this.#deps;
-    if (report.sequence > 0n) this.#settlement.received(report.sequence);
-    const hostId = hosts.hostIdOfUid(report.hostUid, this.#rackId);
-    const folding =
-      hostId === undefined
-        ? Promise.resolve({ kind: 'notFound' as const })
-        : hosts.report(hostId, report);
-    folding
-      .then((result) => {
-        this.#awaited.delete(report.operationId);
-        if (report.sequence === 0n) return;
-        if (hostId !== undefined) {
-          this.#deps.stepLogs?.ended(report.hostUid, report.operationId);
-        }
-        const settledUpTo = this.#settlement.answered(report.sequence);
-        this.#sink.send({ case: 'reportAnswer', value: answerOf(report, result, settledUpTo) });
-        crashPoint('cp.reportAcknowledged');
-      })
-      .catch((error: unknown) => this.#couldNotFold(report, hostId, error))
-      .catch((error: unknown) => this.#breakOff(report, error));
-  }
-
-  /** Left unanswered: the agent brings it again in its next session. */
-  #breakOff({ operationId }: Pick<agent.Report, 'operationId'>, error: unknown): void {
-    const fields = { rack: this.#rackId, operation: operationId, error: textOf(error) };
-    this.#deps.log.warn(fields, 'a report could not be folded in; it will come again');
-    this.#sink.end();
-  }
-
-  /**
-   * A store that is away leaves the report unanswered. What no repetition can mend ends the attempt
-   * instead, or it would come back for ever and take the rack with it; facts are dropped.
-   */
-  async #couldNotFold(
-    report: agent.Report,
-    hostId: string | undefined,
-    error: unknown,
-  ): Promise<void> {
-    const { log, hosts } = this.#deps;
-    if (isAway(error) || hostId === undefined) throw error;
-    const fields = { rack: this.#rackId, operation: report.operationId, error: textOf(error) };
-    log.error(fields, 'a report cannot be folded in');
-    if (report.operationId === '') return;
-    const message = `the result could not be taken in: ${textOf(error).slice(0, 500)}`;
-    const { operationId: id, hostUid } = report;
-    const result = await hosts.fail(hostId, { id, hostUid }, 'internal', message);
-    const settledUpTo = this.#settlement.answered(report.sequence);
-    this.#sink.send({ case: 'reportAnswer', value: answerOf(report, result, settledUpTo) });
-  }
-
   async #forgotten(hostUid: string): Promise<void> {
     const hostId = this.#deps.hosts.hostIdOfUid(hostUid, this.#rackId);
     if (hostId !== undefined) await this.#deps.hosts.forgotten(hostId);
@@ -475,13 +478,11 @@ export class RackSession {
 
   /** Sends what the boot path must know of the rack's hosts, if it differs from the last time. */
   async #sendSnapshot(): Promise<void> {
-    const { store } = this.#deps;
-    const { entries, before } = await store.list('hosts');
-    const records = entries.map((entry) => fromBinary(wire.HostRecordSchema, entry.value));
-    const hosts = records
-      .filter((record) => rackIdOf(record) === this.#rackId && !record.forgetting)
-      .map((record) => bootHost(record));
-    const snapshot = create(agent.BootSnapshotSchema, { generation: BigInt(before), hosts });
+    const { hosts, before } = await this.#shared.bootLists.of(this.#rackId);
+    const snapshot = create(agent.BootSnapshotSchema, {
+      generation: BigInt(before),
+      hosts: [...hosts],
+    });
     const last = this.#snapshot;
     if (last !== undefined) {
       const same = create(agent.BootSnapshotSchema, { ...last, generation: BigInt(before) });
@@ -490,8 +491,4 @@ export class RackSession {
     this.#snapshot = snapshot;
     this.#sink.send({ case: 'bootSnapshot', value: snapshot });
   }
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

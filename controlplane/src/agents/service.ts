@@ -1,15 +1,16 @@
 /** The gRPC side of agent sessions: one bidirectional stream per rack. */
-import { ApiFailure, type agent, type CallContext } from '@rackwright/api';
+import { ApiFailure, type agent, type CallContext, unavailable } from '@rackwright/api';
+import { BootLists } from './boot-lists.ts';
+import { type AgentLimits, defaultAgentLimits } from './limits.ts';
 import { Outbox } from './outbox.ts';
-import { RackSession, type SessionDependencies } from './rack-session.ts';
+import { RackSession, type SessionDependencies, type SharedBySessions } from './rack-session.ts';
+import { Turns } from './turns.ts';
 
 export interface AgentServiceDependencies extends SessionDependencies {
   /** The rack of the agent that calls. Throws `ApiFailure` when it is nobody's. */
   readonly identify: (context: CallContext) => Promise<string>;
+  readonly limits?: AgentLimits;
 }
-
-/** Messages that may wait for a slow agent; a session beyond that is ended. */
-const outboxMessagesMax = 10_000;
 
 /** Changes of many hosts that come together make one snapshot, and one list of hosts to look at. */
 const snapshotDelayMs = 100;
@@ -24,6 +25,7 @@ export interface AgentService {
 
 /** Handlers of `AgentService`, to be bound to the agents' port. */
 export function createAgentService(deps: AgentServiceDependencies): AgentService {
+  const shared = sharedBySessions(deps);
   const sessions = new Set<RackSession>();
   const soon = (delayMs: number, act: (session: RackSession) => Promise<void>) => {
     const changed = new Set<string>();
@@ -41,8 +43,9 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
   return {
     async *session(requests, context) {
       const rackId = await deps.identify(context);
-      const outbox = new Outbox<agent.SessionResponse['message']>(outboxMessagesMax);
-      const session = new RackSession(deps, rackId, {
+      admit(rackId, sessions, shared);
+      const outbox = new Outbox<agent.SessionResponse['message']>(shared.limits.outboxMessagesMax);
+      const session = new RackSession(deps, shared, rackId, {
         send: (message) => outbox.push(message),
         end: () => outbox.end(),
       });
@@ -57,6 +60,38 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
       }
     },
   };
+}
+
+function sharedBySessions({
+  store,
+  limits = defaultAgentLimits,
+}: AgentServiceDependencies): SharedBySessions {
+  const { reportsAtOnceMax, reportsPerRackAtOnceMax, hellosAtOnceMax } = limits;
+  return {
+    limits,
+    turns: new Turns({ atOnceMax: reportsAtOnceMax, perRackMax: reportsPerRackAtOnceMax }),
+    // A newer session of a rack need not wait for one whose welcome takes long.
+    hellos: new Turns({ atOnceMax: hellosAtOnceMax, perRackMax: 2 }),
+    bootLists: new BootLists(store),
+  };
+}
+
+/** Throws when there is no room for another stream. */
+function admit(
+  rackId: string,
+  sessions: ReadonlySet<RackSession>,
+  { limits, hellos }: SharedBySessions,
+): void {
+  const { streamsPerRackMax, hellosWaitingMax, busyRetryAfterMs } = limits;
+  if (hellos.waiting >= hellosWaitingMax) {
+    const words = `${hellos.waiting} agents wait for their welcome; come again later.`;
+    throw unavailable('TOO_MANY_AGENTS', words, busyRetryAfterMs);
+  }
+  let streams = 0;
+  for (const session of sessions) if (session.rackId === rackId) streams += 1;
+  if (streams < streamsPerRackMax) return;
+  const words = `${streams} streams of racks/${rackId} are open already; come again later.`;
+  throw unavailable('TOO_MANY_STREAMS', words, busyRetryAfterMs);
 }
 
 async function receiveAll(

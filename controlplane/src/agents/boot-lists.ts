@@ -1,0 +1,78 @@
+/**
+ * What the boot path of each rack must know of its hosts, read for all racks at once: a thousand
+ * agents that come together would else read every host a thousand times.
+ *
+ * Invariant: what is answered was read after it was asked for. Who asks while as many readings are
+ * under way as may be shares the next one.
+ */
+import { fromBinary } from '@bufbuild/protobuf';
+import { type agent, store as wire } from '@rackwright/api';
+import type { Entry, StateStore } from '@rackwright/store';
+import { rackIdOf } from '../host/index.ts';
+import { bootHost } from './messages.ts';
+import { Turns } from './turns.ts';
+
+/** More than one, so that one that takes long holds up nobody. */
+const readingsMax = 4;
+
+export interface BootList {
+  readonly hosts: readonly agent.BootHost[];
+  /** Of the store, as in `Listing`: everything up to there is in it. */
+  readonly before: number;
+}
+
+interface Read {
+  readonly revision: number;
+  readonly rackId: string;
+  /** Undefined: it is being forgotten. */
+  readonly host: agent.BootHost | undefined;
+}
+
+type ByRack = (rackId: string) => BootList;
+
+export class BootLists {
+  readonly #store: StateStore;
+  readonly #turns = new Turns({ atOnceMax: readingsMax, perRackMax: readingsMax });
+  #next: Promise<ByRack> | undefined;
+  /** By key; what has not changed is not decoded again. */
+  #read: ReadonlyMap<string, Read> = new Map();
+
+  constructor(store: StateStore) {
+    this.#store = store;
+  }
+
+  async of(rackId: string): Promise<BootList> {
+    this.#next ??= this.#readNext();
+    return (await this.#next)(rackId);
+  }
+
+  async #readNext(): Promise<ByRack> {
+    const over = await this.#turns.take('');
+    this.#next = undefined;
+    try {
+      return await this.#list();
+    } finally {
+      over();
+    }
+  }
+
+  async #list(): Promise<ByRack> {
+    const { entries, before } = await this.#store.list('hosts');
+    const read = new Map(entries.map((entry) => [entry.key, this.#decoded(entry)]));
+    this.#read = read;
+    const byRack = Map.groupBy(read.values(), ({ rackId }) => rackId);
+    return (rackId) => ({ hosts: hostsOf(byRack.get(rackId) ?? []), before });
+  }
+
+  #decoded({ key, revision, value }: Entry): Read {
+    const known = this.#read.get(key);
+    if (known?.revision === revision) return known;
+    const record = fromBinary(wire.HostRecordSchema, value);
+    const host = record.forgetting ? undefined : bootHost(record);
+    return { revision, rackId: rackIdOf(record), host };
+  }
+}
+
+function hostsOf(read: readonly Read[]): agent.BootHost[] {
+  return read.map(({ host }) => host).filter((host) => host !== undefined);
+}

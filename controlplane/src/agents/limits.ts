@@ -1,0 +1,47 @@
+/** What one rack may take of the control plane; each may be changed by its configuration. */
+export interface AgentLimits {
+  /** Messages that are read of one rack, in a second, and so many at once before. */
+  readonly messagesPerSecond: number;
+  readonly messagesBurst: number;
+  /** Bytes that are read of one rack, in a second, and so many at once before. */
+  readonly bytesPerSecond: number;
+  readonly bytesBurst: number;
+  /** Streams of one rack at once: a new session opens before the old one is seen to be gone. */
+  readonly streamsPerRackMax: number;
+  /** Reports that are folded in at once, and those of one rack among them. */
+  readonly reportsAtOnceMax: number;
+  readonly reportsPerRackAtOnceMax: number;
+  /** Sessions that are welcomed at once, and that may wait for it; others come again later. */
+  readonly hellosAtOnceMax: number;
+  readonly hellosWaitingMax: number;
+  /** When who finds no room shall come again, before its own jitter. */
+  readonly busyRetryAfterMs: number;
+  /** Messages that may wait for a slow agent; a session beyond that is ended. */
+  readonly outboxMessagesMax: number;
+  /** Operations, runners and grants in one Hello, each. */
+  readonly helloEntriesMax: number;
+  /** Discovered machines that one rack tells of in a minute, and so many at once before. */
+  readonly discoveredPerMinute: number;
+  readonly discoveredBurst: number;
+}
+
+/**
+ * A rack alone may take all that there is: what keeps it from delaying others are the turns, in
+ * which nobody has more than half. The rates only end what no agent does.
+ */
+export const defaultAgentLimits: AgentLimits = Object.freeze({
+  messagesPerSecond: 5_000,
+  messagesBurst: 20_000,
+  bytesPerSecond: 16 * 1024 * 1024,
+  bytesBurst: 64 * 1024 * 1024,
+  streamsPerRackMax: 8,
+  reportsAtOnceMax: 64,
+  reportsPerRackAtOnceMax: 32,
+  hellosAtOnceMax: 32,
+  hellosWaitingMax: 8_192,
+  busyRetryAfterMs: 5_000,
+  outboxMessagesMax: 10_000,
+  helloEntriesMax: 8_192,
+  discoveredPerMinute: 60,
+  discoveredBurst: 128,
+});

@@ -1,0 +1,115 @@
+/** What keeps a noisy rack from taking what is the others'. */
+import type { CallContext } from '@rackwright/api';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { Bucket } from './bucket.ts';
+import { defaultAgentLimits } from './limits.ts';
+import { Quotas } from './quota.ts';
+import { Turns } from './turns.ts';
+
+describe('a bucket', () => {
+  test('gives what it has, then at its rate, whatever was taken beyond it', () => {
+    const bucket = new Bucket(10, 5, 0);
+    expect(bucket.take(5, 0)).toBe(0);
+    expect(bucket.take(1, 0)).toBe(100);
+    expect(bucket.take(1, 0)).toBe(200);
+    expect(bucket.take(0, 200)).toBe(0);
+    expect(bucket.tryTake(1, 200)).toBe(false);
+    expect(bucket.tryTake(1, 300)).toBe(true);
+  });
+
+  test('never holds more than its most, and fills nothing while the clock goes back', () => {
+    const bucket = new Bucket(10, 5, 0);
+    expect(bucket.tryTake(6, 1_000_000)).toBe(false);
+    expect(bucket.tryTake(5, 1_000_000)).toBe(true);
+    expect(bucket.tryTake(1, 0)).toBe(false);
+    expect(bucket.tryTake(1, 100)).toBe(true);
+  });
+});
+
+function stream(key: string) {
+  const over = new AbortController();
+  const certificate = { publicKeySha256: key };
+  const context = { peerCertificate: () => certificate, signal: over.signal };
+  return { context: context as unknown as CallContext, end: () => over.abort() };
+}
+
+describe('the quota of a rack', () => {
+  const clock = { nowMs: () => 0, suspendAwareMs: () => 0, after: () => () => undefined };
+  const limits = { ...defaultAgentLimits, messagesBurst: 3, bytesBurst: 1_000 };
+
+  test('is one for all its streams, and no other rack’s', () => {
+    const quotas = new Quotas(limits, clock);
+    const [one, two] = [stream('a'), stream('a')].map(({ context }) => quotas.paceOf(context));
+    const other = quotas.paceOf(stream('b').context);
+    expect([one?.(1), two?.(1), one?.(1)]).toEqual([undefined, undefined, undefined]);
+    expect(two?.(1)).toBeInstanceOf(Promise);
+    expect(other(1)).toBeUndefined();
+  });
+
+  test('counts bytes as well as messages', () => {
+    const pace = new Quotas(limits, clock).paceOf(stream('a').context);
+    expect(pace(1_000)).toBeUndefined();
+    expect(pace(1)).toBeInstanceOf(Promise);
+  });
+
+  test('is forgotten with the last stream, also of one that is over before it began', () => {
+    const quotas = new Quotas(limits, clock);
+    const streams = [stream('a'), stream('a'), stream('b')];
+    streams[2]?.end();
+    for (const { context } of streams) quotas.paceOf(context);
+    expect(quotas.size).toBe(1);
+    streams[0]?.end();
+    expect(quotas.size).toBe(1);
+    streams[1]?.end();
+    expect(quotas.size).toBe(0);
+  });
+});
+
+describe('turns', () => {
+  test('leave room for a rack with little while another has much', async () => {
+    const turns = new Turns({ atOnceMax: 4, perRackMax: 3 });
+    const noisy = [1, 2, 3, 4].map(() => turns.take('noisy'));
+    expect(noisy.map((turn) => turn instanceof Promise)).toEqual([false, false, false, true]);
+    expect(turns.take('quiet')).toBeInstanceOf(Function);
+    expect(turns.waiting).toBe(1);
+  });
+
+  test('are given in the order in which they were asked for', async () => {
+    const turns = new Turns({ atOnceMax: 1, perRackMax: 1 });
+    const begun: string[] = [];
+    const work = async (rackId: string) => {
+      const over = await turns.take(rackId);
+      begun.push(rackId);
+      over();
+      over();
+    };
+    const first = turns.take('z');
+    const all = ['a', 'b', 'a', 'c'].map(work);
+    (await first)();
+    await Promise.all(all);
+    expect(begun).toEqual(['a', 'b', 'a', 'c']);
+    expect(turns.underWay).toBe(0);
+  });
+
+  test('are never more than allowed, and all are given', async () => {
+    const racks = fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 40 });
+    await fc.assert(
+      fc.asyncProperty(racks, async (asked) => {
+        const turns = new Turns({ atOnceMax: 4, perRackMax: 2 });
+        const underWay = new Map<string, number>();
+        const work = async (rackId: string) => {
+          const over = await turns.take(rackId);
+          underWay.set(rackId, (underWay.get(rackId) ?? 0) + 1);
+          expect(underWay.get(rackId)).toBeLessThanOrEqual(2);
+          expect(turns.underWay).toBeLessThanOrEqual(4);
+          await Promise.resolve();
+          underWay.set(rackId, (underWay.get(rackId) ?? 0) - 1);
+          over();
+        };
+        await Promise.all(asked.map(work));
+        expect(turns).toMatchObject({ waiting: 0, underWay: 0 });
+      }),
+    );
+  });
+});

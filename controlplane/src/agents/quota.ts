@@ -1,0 +1,61 @@
+/**
+ * How fast a rack is read: all streams under one key share one quota, and what is beyond it is not
+ * read until its time has come, so that the sender waits and nothing is kept here.
+ */
+import type { CallContext, Pace } from '@rackwright/api';
+import type { Clock } from '@rackwright/platform';
+import { Bucket } from './bucket.ts';
+import type { AgentLimits } from './limits.ts';
+
+interface Quota {
+  readonly messages: Bucket;
+  readonly bytes: Bucket;
+  streams: number;
+}
+
+export class Quotas {
+  readonly #limits: AgentLimits;
+  readonly #clock: Clock;
+  readonly #byKey = new Map<string, Quota>();
+
+  constructor(limits: AgentLimits, clock: Clock) {
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  /** Keys whose streams are open. */
+  get size(): number {
+    return this.#byKey.size;
+  }
+
+  /** The pace of a call's stream, for as long as its signal has not aborted. */
+  paceOf(context: CallContext): Pace {
+    const key = context.peerCertificate()?.publicKeySha256 ?? '';
+    const quota = this.#join(key);
+    const leave = () => {
+      quota.streams -= 1;
+      if (quota.streams === 0) this.#byKey.delete(key);
+    };
+    if (context.signal.aborted) leave();
+    else context.signal.addEventListener('abort', leave, { once: true });
+    return (bytes) => {
+      const nowMs = this.#clock.nowMs();
+      const waitMs = Math.max(quota.messages.take(1, nowMs), quota.bytes.take(bytes, nowMs));
+      if (waitMs === 0) return undefined;
+      return new Promise((resolve) => this.#clock.after(waitMs, resolve));
+    };
+  }
+
+  #join(key: string): Quota {
+    const { messagesPerSecond, messagesBurst, bytesPerSecond, bytesBurst } = this.#limits;
+    const nowMs = this.#clock.nowMs();
+    const quota = this.#byKey.get(key) ?? {
+      messages: new Bucket(messagesPerSecond, messagesBurst, nowMs),
+      bytes: new Bucket(bytesPerSecond, bytesBurst, nowMs),
+      streams: 0,
+    };
+    quota.streams += 1;
+    this.#byKey.set(key, quota);
+    return quota;
+  }
+}

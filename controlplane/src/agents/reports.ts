@@ -1,0 +1,101 @@
+/**
+ * The reports of one session: each is folded in when it is its turn, and answered once what it
+ * changed is durable (R7).
+ */
+import type { agent } from '@rackwright/api';
+import type { CrashPoint, Log } from '@rackwright/platform';
+import type { Hosts } from '../host/index.ts';
+import { isAway } from '../records/index.ts';
+import type { SessionSink } from './rack-session.ts';
+import { answerOf, Settlement } from './settlement.ts';
+import type { StepLogs } from './step-logs.ts';
+import type { TurnOver } from './turns.ts';
+
+export interface ReportsDependencies {
+  readonly hosts: Pick<Hosts, 'report' | 'fail' | 'hostIdOfUid'>;
+  readonly log: Log;
+  readonly crashPoint: CrashPoint;
+  readonly stepLogs?: Pick<StepLogs, 'ended'>;
+}
+
+export class Reports {
+  readonly #deps: ReportsDependencies;
+  readonly #rackId: string;
+  readonly #sink: SessionSink;
+  readonly #settlement = new Settlement();
+  readonly #awaited = new Set<string>();
+
+  constructor(deps: ReportsDependencies, rackId: string, sink: SessionSink) {
+    this.#deps = deps;
+    this.#rackId = rackId;
+    this.#sink = sink;
+  }
+
+  /** Hello has announced a final report of this operation. */
+  announced(operationId: string): void {
+    this.#awaited.add(operationId);
+  }
+
+  /** Whether it was announced and has not come yet. */
+  isAwaited(operationId: string): boolean {
+    return this.#awaited.has(operationId);
+  }
+
+  /**
+   * Reports of one host are folded in order; those of several hosts need not wait for each other.
+   * Calls `over` once it is answered, or never will be.
+   */
+  fold(report: agent.Report, over: TurnOver): void {
+    const { hosts, crashPoint, stepLogs } = this.#deps;
+    if (report.sequence > 0n) this.#settlement.received(report.sequence);
+    const hostId = hosts.hostIdOfUid(report.hostUid, this.#rackId);
+    const folding =
+      hostId === undefined
+        ? Promise.resolve({ kind: 'notFound' as const })
+        : hosts.report(hostId, report);
+    folding
+      .then((result) => {
+        this.#awaited.delete(report.operationId);
+        if (report.sequence === 0n) return;
+        if (hostId !== undefined) stepLogs?.ended(report.hostUid, report.operationId);
+        const settledUpTo = this.#settlement.answered(report.sequence);
+        this.#sink.send({ case: 'reportAnswer', value: answerOf(report, result, settledUpTo) });
+        crashPoint('cp.reportAcknowledged');
+      })
+      .catch((error: unknown) => this.#couldNotFold(report, hostId, error))
+      .catch((error: unknown) => this.breakOff(report, error))
+      .finally(over);
+  }
+
+  /** Left unanswered: the agent brings it again in its next session. */
+  breakOff({ operationId }: Pick<agent.Report, 'operationId'>, error: unknown): void {
+    const fields = { rack: this.#rackId, operation: operationId, error: textOf(error) };
+    this.#deps.log.warn(fields, 'a report could not be folded in; it will come again');
+    this.#sink.end();
+  }
+
+  /**
+   * A store that is away leaves the report unanswered. What no repetition can mend ends the attempt
+   * instead, or it would come back for ever and take the rack with it; facts are dropped.
+   */
+  async #couldNotFold(
+    report: agent.Report,
+    hostId: string | undefined,
+    error: unknown,
+  ): Promise<void> {
+    const { log, hosts } = this.#deps;
+    if (isAway(error) || hostId === undefined) throw error;
+    const fields = { rack: this.#rackId, operation: report.operationId, error: textOf(error) };
+    log.error(fields, 'a report cannot be folded in');
+    if (report.operationId === '') return;
+    const message = `the result could not be taken in: ${textOf(error).slice(0, 500)}`;
+    const { operationId: id, hostUid } = report;
+    const result = await hosts.fail(hostId, { id, hostUid }, 'internal', message);
+    const settledUpTo = this.#settlement.answered(report.sequence);
+    this.#sink.send({ case: 'reportAnswer', value: answerOf(report, result, settledUpTo) });
+  }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

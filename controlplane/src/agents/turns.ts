@@ -1,0 +1,77 @@
+/**
+ * Whose work is next, among racks that would all do theirs at once.
+ *
+ * Invariants:
+ * 1. No more is under way than allowed, overall and of one rack: one that has much to do leaves
+ *    room for the others at any time.
+ * 2. Turns are given in the order in which they were asked for, except to a rack that has all that
+ *    one may have. A session asks for one at a time, so that none has more than one place in line.
+ */
+export interface TurnLimits {
+  readonly atOnceMax: number;
+  readonly perRackMax: number;
+}
+
+/** To be called once, when the work is over. */
+export type TurnOver = () => void;
+
+interface Waiting {
+  readonly rackId: string;
+  readonly begin: (over: TurnOver) => void;
+}
+
+export class Turns {
+  readonly #limits: TurnLimits;
+  readonly #underWay = new Map<string, number>();
+  readonly #line = new Set<Waiting>();
+  #atOnce = 0;
+
+  constructor(limits: TurnLimits) {
+    this.#limits = limits;
+  }
+
+  /** How many wait. */
+  get waiting(): number {
+    return this.#line.size;
+  }
+
+  get underWay(): number {
+    return this.#atOnce;
+  }
+
+  /** The turn, at once when it is free. */
+  take(rackId: string): TurnOver | Promise<TurnOver> {
+    if (this.#isFree(rackId)) return this.#begin(rackId);
+    return new Promise((resolve) => this.#line.add({ rackId, begin: resolve }));
+  }
+
+  #isFree(rackId: string): boolean {
+    const { atOnceMax, perRackMax } = this.#limits;
+    return this.#atOnce < atOnceMax && (this.#underWay.get(rackId) ?? 0) < perRackMax;
+  }
+
+  #begin(rackId: string): TurnOver {
+    this.#atOnce += 1;
+    this.#underWay.set(rackId, (this.#underWay.get(rackId) ?? 0) + 1);
+    let over = false;
+    return () => {
+      if (over) return;
+      over = true;
+      this.#atOnce -= 1;
+      const left = (this.#underWay.get(rackId) ?? 1) - 1;
+      if (left === 0) this.#underWay.delete(rackId);
+      else this.#underWay.set(rackId, left);
+      this.#next();
+    };
+  }
+
+  #next(): void {
+    if (this.#atOnce >= this.#limits.atOnceMax) return;
+    for (const waiting of this.#line) {
+      if (!this.#isFree(waiting.rackId)) continue;
+      this.#line.delete(waiting);
+      waiting.begin(this.#begin(waiting.rackId));
+      if (this.#atOnce >= this.#limits.atOnceMax) return;
+    }
+  }
+}
