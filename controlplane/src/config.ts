@@ -7,6 +7,7 @@ import { ConfigError, ConfigReader } from '@rackwright/platform';
 import { parse } from 'yaml';
 import { defaultSessionTiming, type SessionTiming } from './agents/index.ts';
 import { defaultTiming, type EngineTiming } from './host/index.ts';
+import type { KeySourceConfig } from './secrets/index.ts';
 import { defaultSweepTiming, type SweepTiming } from './workflow/index.ts';
 
 export interface Listen {
@@ -50,6 +51,8 @@ export interface ControlPlaneConfig {
   /** DNS names and IP addresses in our certificate. */
   readonly names: readonly string[];
   readonly store: StoreConfig;
+  /** Where the key of secrets is; unset: in a file of the identity, made at the first start. */
+  readonly secrets?: { readonly key: KeySourceConfig };
   readonly retention: RetentionConfig;
   readonly engine: EngineTiming;
   readonly sessions: SessionTiming;
@@ -91,6 +94,10 @@ export function parseConfig(text: string): ControlPlaneConfig {
     agents,
     names: reader.texts('names', namesDefault),
     store: reader.section('store', (section) => readStore(section, folder)),
+    ...optional(
+      'secrets',
+      reader.optionalSection('secrets', (section) => ({ key: section.section('key', readKey) })),
+    ),
     retention: reader.section('retention', (section) => ({
       historyDays: section.whole('historyDays', [1, retentionDaysMax], 400),
       auditDays: section.whole('auditDays', [1, retentionDaysMax], 400),
@@ -146,6 +153,25 @@ function readStore(reader: ConfigReader, folder: string): StoreConfig {
     ...optional('tokenFile', reader.optionalText('tokenFile')),
     ...optional('caFile', reader.optionalText('caFile')),
   };
+}
+
+/** One of `file`, `systemdCredential` and `command`. */
+function readKey(reader: ConfigReader): KeySourceConfig {
+  const path = reader.optionalText('file');
+  const name = reader.optionalText('systemdCredential');
+  const command = reader.texts('command', []);
+  const given = [path, name, command[0]].filter((each) => each !== undefined);
+  if (given.length !== 1) {
+    throw new ConfigError(
+      'secrets.key has to name one of file, systemdCredential and command (a list: the program, ' +
+        'then its arguments)',
+    );
+  }
+  if (name !== undefined && !/^[A-Za-z0-9_.-]{1,255}$/.test(name)) {
+    throw new ConfigError('secrets.key.systemdCredential has to be the name of a credential');
+  }
+  if (path !== undefined) return { kind: 'file', path };
+  return name === undefined ? { kind: 'command', command } : { kind: 'systemdCredential', name };
 }
 
 /** Every field of a timing may be replaced; all are whole numbers, times in milliseconds. */

@@ -21,6 +21,7 @@ import {
   type Clock,
   type CrashPoint,
   type Disk,
+  type Exec,
   type Log,
   type Random,
   randomId,
@@ -42,6 +43,7 @@ import {
 import { PlanSweeper } from './plan/index.ts';
 import { startRetentionSweep } from './retention/index.ts';
 import { createHost, createOperatorServices, type OperatorServices } from './rpc/index.ts';
+import { openKeySource, SecretsKeeper } from './secrets/index.ts';
 import { createWebhookCaller, createWorkflowParts } from './workflow/index.ts';
 
 /** The world as the control plane needs it. */
@@ -53,6 +55,10 @@ export interface Platform {
   readonly crashPoint: CrashPoint;
   /** Absent: the webhooks of templates are not called, and their steps fail. */
   readonly webClient?: WebClient;
+  /** Absent: no program is asked for the secrets key. */
+  readonly exec?: Exec;
+  /** $CREDENTIALS_DIRECTORY, where systemd puts what a unit loads. */
+  readonly credentialsFolder?: string;
   /** Opens the store that the configuration names. */
   readonly openStore: () => Promise<StateStore>;
 }
@@ -86,6 +92,7 @@ export async function startControlPlane(
     ...platform,
     folder: identityFolder(config),
     serverNames: config.names,
+    ...keySourceOf(config, platform),
   });
   const store = await platform.openStore();
   try {
@@ -96,6 +103,10 @@ export async function startControlPlane(
     await store.close();
     throw error;
   }
+}
+
+function keySourceOf({ secrets }: ControlPlaneConfig, platform: Platform) {
+  return secrets === undefined ? {} : { secretsKeySource: openKeySource(secrets.key, platform) };
 }
 
 function callsWebhooks({ clock, log, webClient: web }: Platform) {
@@ -113,6 +124,11 @@ function makeParts(
   // A store that one process owns has one replica, whatever restarted it.
   const replicaId = store.driver === 'nats' ? randomId(platform.random) : 'single';
   const audit = createAuditTrail({ ...platform, store });
+  const secretsKeeper = new SecretsKeeper({
+    ...{ ...platform, store, replicaId, isShared: store.driver === 'nats' },
+    ...{ secrets: identity.secrets, source: identity.secretsKeySource },
+    resyncIntervalMs: config.resyncIntervalMs,
+  });
   const { resyncIntervalMs, sessions: timing } = config;
   const hosts = new Hosts({
     ...platform,
@@ -143,6 +159,7 @@ function makeParts(
   const operatorServices = createOperatorServices({
     ...platform,
     ...{ store, hosts, identity, discovery, workflows, batches, audit, stepLogs, replicaId },
+    secretsKeeper,
     agentEndpoint: config.agents.advertise,
     actor: 'user:admin',
   });
@@ -151,7 +168,7 @@ function makeParts(
     ...{ store, registry, hosts, discovery, stepLogs, replicaId, timing },
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),
   });
-  return { audit, hosts, discovery, runs, plans, operatorServices, agentService };
+  return { audit, hosts, discovery, runs, plans, secretsKeeper, operatorServices, agentService };
 }
 
 async function startServices(
@@ -161,14 +178,15 @@ async function startServices(
   store: StateStore,
 ): Promise<ControlPlane> {
   const parts = makeParts(config, platform, identity, store);
-  const { audit, hosts, discovery, runs, plans, operatorServices } = parts;
+  const { audit, hosts, discovery, runs, plans, secretsKeeper, operatorServices } = parts;
   const agentHealth = createHealthBoard([agent.AgentService.typeName]);
   const agentServices = [bind(agent.AgentService, parts.agentService), agentHealth.service];
+  await secretsKeeper.start();
   await hosts.start();
   discovery.start();
   await runs.start();
   plans.start();
-  const stop = () => [plans, runs, discovery, hosts].forEach((part) => part.stop());
+  const stop = () => [plans, runs, discovery, hosts, secretsKeeper].forEach((part) => part.stop());
   const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close(), stop];
   try {
     const operators = await serveOperators(config, platform, identity, operatorServices, audit);

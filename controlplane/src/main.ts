@@ -11,6 +11,7 @@ import {
   makeCrashPoint,
   nodeClock,
   nodeDisk,
+  nodeExec,
   nodeLog,
   nodeRandom,
   nodeWebClient,
@@ -37,6 +38,12 @@ function readArguments(argv: string[]) {
   return { ...values, config: values.config };
 }
 
+/** Where systemd puts the credentials of a unit. */
+function credentialsFolder(): { readonly credentialsFolder?: string } {
+  const folder = process.env['CREDENTIALS_DIRECTORY'] ?? '';
+  return folder === '' ? {} : { credentialsFolder: folder };
+}
+
 async function start(argv: string[]): Promise<{ controlPlane: ControlPlane; log: Log }> {
   const problem = nodeVersionProblem(process.versions.node);
   if (problem !== undefined) throw new Error(problem);
@@ -56,6 +63,8 @@ async function start(argv: string[]): Promise<{ controlPlane: ControlPlane; log:
       disk,
       log,
       webClient: nodeWebClient(),
+      exec: nodeExec(),
+      ...credentialsFolder(),
       crashPoint: makeCrashPoint(config.crashAt),
       openStore: () =>
         openStore(config.store, {

@@ -15,6 +15,7 @@ import {
   HostService,
   PlanService,
   RackService,
+  SecretsService,
   TemplateService,
   WorkflowBatchService,
   WorkflowService,
@@ -32,6 +33,7 @@ import { createHostService } from './hosts.ts';
 import { createPlanService } from './plans.ts';
 import type { RpcDependencies } from './ports.ts';
 import { createRackService } from './racks.ts';
+import { createSecretsService } from './secrets.ts';
 import { createTemplateService } from './templates.ts';
 import { createWorkflowBatchService } from './workflow-batches.ts';
 import { createWorkflowService } from './workflows.ts';
@@ -50,6 +52,7 @@ const services = [
   DiscoveryService,
   HistoryService,
   PlanService,
+  SecretsService,
   TemplateService,
   WorkflowService,
   WorkflowBatchService,
@@ -77,6 +80,7 @@ export function createOperatorServices(deps: RpcDependencies): OperatorServices 
     createDiscoveryService(deps),
     createHistoryService(deps),
     createPlanService(deps),
+    createSecretsService(deps),
     createTemplateService(deps),
     createWorkflowService(deps),
     createWorkflowBatchService(deps),

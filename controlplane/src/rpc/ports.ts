@@ -10,6 +10,7 @@ import type { AuditTrail } from '../audit/index.ts';
 import type { Discovery } from '../discovery/index.ts';
 import type { HostContext, HostRequest, Refusal, Requester, UsualTimes } from '../host/index.ts';
 import type { Identity } from '../identity/index.ts';
+import type { SecretsKeeper } from '../secrets/index.ts';
 import type { Batches, Workflows } from '../workflow/index.ts';
 
 export type RequestOutcome =
@@ -63,6 +64,8 @@ export interface RpcDependencies {
     Identity,
     'caCertificatePem' | 'caSha256' | 'issuer' | 'erasure' | 'secrets'
   >;
+  /** Missing: the key of secrets can be neither looked at nor changed. */
+  readonly secretsKeeper?: Pick<SecretsKeeper, 'look' | 'rotate'>;
   /** What steps' programs write, as far as agents are connected here. */
   readonly stepLogs: Pick<StepLogs, 'read' | 'onChange'>;
   /** This replica, as rack records name it. */

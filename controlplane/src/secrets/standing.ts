@@ -49,9 +49,10 @@ export function waitingFor(
     ...others.map(([id, { records, names }]) => {
       const known = readers.some(({ record }) => record.keyIds.includes(id));
       const some = names.join(', ');
-      if (known) return `${records} records are still under key ${id} (${some})`;
+      const count = records === 1 ? '1 record is' : `${records} records are`;
+      if (known) return `${count} still under key ${id} (${some})`;
       return (
-        `${records} records are under key ${id}, which no replica has (${some}): put it behind ` +
+        `${count} under key ${id}, which no replica has (${some}): put it behind ` +
         'the others and rotate again, or set these secrets anew'
       );
     }),

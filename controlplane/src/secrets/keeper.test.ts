@@ -1,0 +1,262 @@
+/** Replicas over one store in memory; a clock that stands still until it is asked to go on. */
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { ApiFailure, store as wire } from '@rackwright/api';
+import type { Clock, Log } from '@rackwright/platform';
+import { nodeRandom } from '@rackwright/platform/node';
+import { openMemoryStore, type StateStore } from '@rackwright/store';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { SecretsKeeper } from './keeper.ts';
+import type { KeySource } from './key-source.ts';
+import { createSecrets, SecretError, type Secrets, secretsKeyId } from './secrets.ts';
+
+const random = nodeRandom();
+const keyOf = (fill: number) => new Uint8Array(32).fill(fill);
+const [one, two, three] = [keyOf(1), keyOf(2), keyOf(3)] as const;
+const id = secretsKeyId;
+const log: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => log,
+};
+
+let store: StateStore;
+let nowMs = 0;
+const timers: (() => void)[] = [];
+const clock: Clock = {
+  nowMs: () => nowMs,
+  suspendAwareMs: () => nowMs,
+  after: (_delayMs, callback) => {
+    timers.push(callback);
+    return () => void timers.splice(timers.indexOf(callback), timers.includes(callback) ? 1 : 0);
+  },
+};
+
+beforeEach(async () => {
+  store = await openMemoryStore({ random });
+  nowMs = Date.UTC(2026, 10, 22);
+  timers.length = 0;
+});
+
+interface Replica {
+  readonly keeper: SecretsKeeper;
+  readonly secrets: Secrets;
+  /** What its source holds. */
+  keys: readonly Uint8Array[];
+  reads: number;
+}
+
+async function replica(name: string, keys: readonly Uint8Array[]): Promise<Replica> {
+  const secrets = createSecrets(keys, random);
+  const source: KeySource = {
+    described: `the file of ${name}`,
+    read: async () => {
+      made.reads += 1;
+      if (made.keys.length === 0) throw new SecretError(`the file of ${name} is missing`);
+      return made.keys;
+    },
+  };
+  const parts = { store, clock, random, log, secrets, source, replicaId: name, isShared: true };
+  const keeper = new SecretsKeeper({ ...parts, resyncIntervalMs: 60_000 });
+  const made: Replica = { keeper, secrets, keys, reads: 0 };
+  await keeper.start();
+  return made;
+}
+
+async function add(secrets: Secrets, name: string): Promise<void> {
+  const record = create(wire.CredentialRecordSchema, {
+    credential: { name: `credentials/${name}`, version: 1n, username: 'root' },
+    ...secrets.seal(`credentials/${name}`, 1n, `secret of ${name}`),
+  });
+  await store.put(`credentials.${name}`, toBinary(wire.CredentialRecordSchema, record), 'absent');
+}
+
+async function opened(secrets: Secrets, name: string): Promise<string> {
+  const found = await store.get(`credentials.${name}`);
+  if (found.kind === 'absent') throw new Error(`no ${name}`);
+  return secrets.open(fromBinary(wire.CredentialRecordSchema, found.value)).password;
+}
+
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Everything that waits for time happens. */
+async function passTime(ms: number): Promise<void> {
+  nowMs += ms;
+  for (const callback of timers.splice(0)) callback();
+  await settled();
+}
+
+async function reasonOf(call: Promise<unknown>): Promise<string> {
+  const error = await call.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (error instanceof ApiFailure) return `${error.error.reason}: ${error.error.message}`;
+  throw new Error(`expected an ApiFailure, got ${String(error)}`);
+}
+
+describe('the key that seals', () => {
+  test('is the first one of the first replica, and that of every other one', async () => {
+    const a = await replica('a', [one]);
+    const b = await replica('b', [two, one]);
+    expect([a.secrets.keyId, b.secrets.keyId]).toEqual([id(one), id(one)]);
+    expect(await a.keeper.look()).toMatchObject({ keyId: id(one), nextKeyId: '', waitsFor: '' });
+  });
+
+  test('is asked for at the start: a replica without it does not start', async () => {
+    await replica('a', [one]);
+    const stranger = replica('b', [two]);
+    await expect(stranger).rejects.toThrow(id(one));
+    await expect(stranger).rejects.toThrow('the file of b');
+  });
+
+  test('changes to the new first one, and every secret with it, none opened', async () => {
+    const a = await replica('a', [one]);
+    for (const name of ['c1', 'c2', 'c3']) await add(a.secrets, name);
+    a.keys = [two, one];
+    const after = await a.keeper.rotate('user:admin', 'r1');
+    expect(after).toMatchObject({ keyId: id(two), nextKeyId: '', askedBy: 'user:admin' });
+    expect(after.waitsFor).toBe('');
+    expect(after.uses.map(({ keyId, records }) => [keyId, records])).toEqual([
+      [id(two), 3],
+      [id(one), 0],
+    ]);
+    // The old key can be taken away.
+    const later = createSecrets([two], random);
+    expect(await opened(later, 'c2')).toBe('secret of c2');
+  });
+
+  test('does not change twice for one request, nor when the source has nothing new', async () => {
+    const a = await replica('a', [one]);
+    a.keys = [two, one];
+    await a.keeper.rotate('user:admin', 'r1');
+    const { reads } = a;
+    a.keys = [three, two, one];
+    expect((await a.keeper.rotate('user:admin', 'r1')).keyId).toBe(id(two));
+    expect(a.reads).toBe(reads);
+    expect((await a.keeper.rotate('user:admin', 'r2')).keyId).toBe(id(three));
+    expect((await a.keeper.rotate('user:admin', 'r3')).keyId).toBe(id(three));
+  });
+
+  test('is not given up while records need it', async () => {
+    const a = await replica('a', [one]);
+    await add(a.secrets, 'c1');
+    a.keys = [two];
+    const refusal = await reasonOf(a.keeper.rotate('user:admin', ''));
+    expect(refusal).toContain(`SECRETS_KEY_NEEDED: the file of a no longer holds`);
+    expect(refusal).toContain(id(one));
+    expect(await opened(a.secrets, 'c1')).toBe('secret of c1');
+  });
+
+  test('stays when the source cannot be read, whose words are told', async () => {
+    const a = await replica('a', [one]);
+    a.keys = [];
+    const refusal = await reasonOf(a.keeper.rotate('user:admin', ''));
+    expect(refusal).toBe('SECRETS_KEY_UNREADABLE: the file of a is missing');
+    expect(a.secrets.keyId).toBe(id(one));
+  });
+});
+
+describe('with several replicas', () => {
+  test('nothing is sealed with a key that another one does not have', async () => {
+    const a = await replica('a', [one]);
+    const b = await replica('b', [one]);
+    await add(b.secrets, 'c1');
+    a.keys = [two, one];
+    const waiting = await a.keeper.rotate('user:admin', '');
+    expect(waiting).toMatchObject({ keyId: id(one), nextKeyId: id(two) });
+    expect(waiting.waitsFor).toContain('replica b');
+    expect(a.secrets.keyId).toBe(id(one));
+    await settled();
+    await passTime(2_000);
+    expect((await a.keeper.look()).keyId).toBe(id(one));
+
+    b.keys = [two, one];
+    await b.keeper.rotate('user:admin', '');
+    await settled();
+    await passTime(2_000);
+    expect(await a.keeper.look()).toMatchObject({ keyId: id(two), nextKeyId: '', waitsFor: '' });
+    expect([a.secrets.keyId, b.secrets.keyId]).toEqual([id(two), id(two)]);
+    expect(await opened(createSecrets([two], random), 'c1')).toBe('secret of c1');
+  });
+
+  test('one that has the key by then reads it again by itself', async () => {
+    const a = await replica('a', [one]);
+    const b = await replica('b', [one]);
+    await add(a.secrets, 'c1');
+    a.keys = [two, one];
+    b.keys = [two, one];
+    await a.keeper.rotate('user:admin', '');
+    await settled();
+    await passTime(2_000);
+    expect((await a.keeper.look()).keyId).toBe(id(two));
+    expect(b.secrets.keyId).toBe(id(two));
+    expect(await opened(b.secrets, 'c1')).toBe('secret of c1');
+  });
+
+  test('one that is gone without a word is waited for a bounded time', async () => {
+    const a = await replica('a', [one]);
+    const b = await replica('b', [one]);
+    b.keeper.stop();
+    a.keys = [two, one];
+    await a.keeper.rotate('user:admin', '');
+    expect((await a.keeper.look()).waitsFor).toContain('replica b');
+    await passTime(201_000);
+    await passTime(2_000);
+    expect((await a.keeper.look()).keyId).toBe(id(two));
+    expect((await a.keeper.look()).replicas.map(({ replica: name }) => name)).toEqual(['a']);
+  });
+
+  test('why one cannot read its keys is told by every other', async () => {
+    const a = await replica('a', [one]);
+    const b = await replica('b', [one]);
+    a.keys = [two, one];
+    b.keys = [];
+    await a.keeper.rotate('user:admin', '');
+    await settled();
+    expect((await a.keeper.look()).waitsFor).toContain('the file of b is missing');
+  });
+});
+
+describe('a change that was cut short', () => {
+  test('goes on at the next start, by whoever starts', async () => {
+    const a = await replica('a', [one]);
+    for (const name of ['c1', 'c2', 'c3']) await add(a.secrets, name);
+    a.keeper.stop();
+    const record = create(wire.SecretsKeyRecordSchema, { keyId: id(one), nextKeyId: id(two) });
+    const kept = await store.get('secrets.key');
+    if (kept.kind !== 'found') throw new Error('no record');
+    await store.put('secrets.key', toBinary(wire.SecretsKeyRecordSchema, record), kept.revision);
+    nowMs += 201_000;
+    const b = await replica('b', [two, one]);
+    const shown = await b.keeper.look();
+    expect(shown).toMatchObject({ keyId: id(two), nextKeyId: '', waitsFor: '' });
+    expect(await opened(createSecrets([two], random), 'c3')).toBe('secret of c3');
+  });
+
+  test('leaves what no replica can open as it is, and says whose it is', async () => {
+    const lost = createSecrets([three], random);
+    await add(lost, 'c9');
+    const a = await replica('a', [one]);
+    await add(a.secrets, 'c1');
+    a.keys = [two, one];
+    const shown = await a.keeper.rotate('user:admin', '');
+    expect(shown.keyId).toBe(id(two));
+    expect(shown.waitsFor).toContain(`under key ${id(three)}, which no replica has`);
+    expect(shown.waitsFor).toContain('credentials/c9');
+    expect(await opened(lost, 'c9')).toBe('secret of c9');
+  });
+
+  test('takes a late secret along that a replica sealed with the old key', async () => {
+    const a = await replica('a', [one]);
+    a.keys = [two, one];
+    await a.keeper.rotate('user:admin', '');
+    await add(createSecrets([one], random), 'late');
+    expect((await a.keeper.look()).waitsFor).toContain('1 record is still under');
+    await passTime(60_000);
+    expect((await a.keeper.look()).waitsFor).toBe('');
+  });
+});
