@@ -11,6 +11,7 @@ import { fleetRoutes } from './commands/fleet.ts';
 import { getFile } from './commands/get.ts';
 import { hostRoutes } from './commands/host.ts';
 import { rackRoutes } from './commands/rack.ts';
+import { secretsRoutes } from './commands/secrets.ts';
 import { templateRoutes } from './commands/template.ts';
 import { workflowRoutes } from './commands/workflow.ts';
 import { describeFailure, exitCodeOf, exitCodes } from './failure.ts';
@@ -22,6 +23,7 @@ const routes = buildRouteMap({
     rack: rackRoutes,
     host: hostRoutes,
     credential: credentialRoutes,
+    secrets: secretsRoutes,
     fleet: fleetRoutes,
     erasure: erasureRoutes,
     abandoned: abandonedRoutes,
