@@ -26,6 +26,9 @@ describe('the configuration', () => {
       'cp.example:1',
     );
     expect(parseConfig('{"engine": {"bootTimeoutMs": 5}}').engine.bootTimeoutMs).toBe(5);
+    const { agents, operators } = parseConfig('agents: {limits: {handshakesMax: 3}}');
+    expect(agents.limits).toMatchObject({ handshakesMax: 3, reportsAtOnceMax: 64 });
+    expect(operators.limits).toMatchObject({ handshakesMax: 16 });
     expect(parseConfig('names: ["::1"]').agents.advertise).toBe('[::1]:7441');
   });
 
@@ -49,6 +52,9 @@ describe('the configuration', () => {
     ['store: {driver: nats}', 'store.servers is missing'],
     ['store: {driver: nats, servers: ["a:1"], replicas: 2}', 'store.replicas has to be 1, 3 or 5'],
     ['agents: {port: 99999}', 'agents.port has to be a whole number from 0 to 65535'],
+    ['agents: {limits: {connectionsMax: 0}}', 'agents.limits.connectionsMax'],
+    ['agents: {limits: {messagesPerSecnd: 1}}', 'did you mean messagesPerSecond?'],
+    ['operators: {limits: {messagesPerSecond: 1}}', 'operators.limits'],
     ['agents: {advertise: nowhere}', 'agents.advertise has to be "host:port"'],
     ['crashAt: {}', 'crashAt.name is missing'],
     ['a: [', 'neither YAML nor JSON'],

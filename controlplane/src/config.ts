@@ -3,9 +3,15 @@
  * stands here, the result is frozen. It holds no secret: passwords and keys are files that it
  * names.
  */
+import { defaultRpcLimits, type RpcLimits } from '@rackwright/api';
 import { ConfigError, ConfigReader } from '@rackwright/platform';
 import { parse } from 'yaml';
-import { defaultSessionTiming, type SessionTiming } from './agents/index.ts';
+import {
+  type AgentLimits,
+  defaultAgentLimits,
+  defaultSessionTiming,
+  type SessionTiming,
+} from './agents/index.ts';
 import { defaultTiming, type EngineTiming } from './host/index.ts';
 import type { KeySourceConfig } from './secrets/index.ts';
 import { defaultSweepTiming, type SweepTiming } from './workflow/index.ts';
@@ -43,10 +49,11 @@ export interface ControlPlaneConfig {
   /** Identity and, with SQLite, all state. Owner-only. */
   readonly dataFolder: string;
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' };
-  readonly operators: Listen;
+  readonly operators: Listen & { readonly limits: RpcLimits };
   readonly agents: Listen & {
     /** "host:port" that agents are told to dial. */
     readonly advertise: string;
+    readonly limits: RpcLimits & AgentLimits;
   };
   /** DNS names and IP addresses in our certificate. */
   readonly names: readonly string[];
@@ -85,12 +92,16 @@ export function parseConfig(text: string): ControlPlaneConfig {
     if (!hostAndPort.test(advertise)) {
       throw new ConfigError('agents.advertise has to be "host:port", as agents dial it');
     }
-    return { ...listen, advertise };
+    const limits = { ...defaultRpcLimits, ...defaultAgentLimits };
+    return { ...listen, advertise, limits: readLimits(section, limits) };
   });
   const config: ControlPlaneConfig = {
     dataFolder: folder,
     log: reader.section('log', (log) => ({ level: log.oneOf('level', levels, 'info') })),
-    operators: reader.section('operators', (section) => readListen(section, operatorsPortDefault)),
+    operators: reader.section('operators', (section) => ({
+      ...readListen(section, operatorsPortDefault),
+      limits: readLimits(section, defaultRpcLimits),
+    })),
     agents,
     names: reader.texts('names', namesDefault),
     store: reader.section('store', (section) => readStore(section, folder)),
@@ -134,6 +145,13 @@ function readListen(reader: ConfigReader, port: number): Listen {
     address: reader.text('address', '0.0.0.0'),
     port: reader.whole('port', portRange, port),
   };
+}
+
+function readLimits<T extends { readonly [K in keyof T]: number }>(
+  reader: ConfigReader,
+  defaults: T,
+): T {
+  return reader.section('limits', (section) => readTiming(section, defaults));
 }
 
 function readStore(reader: ConfigReader, folder: string): StoreConfig {

@@ -28,7 +28,7 @@ import {
   type WebClient,
 } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
-import { createAgentService, createSessionRegistry, StepLogs } from './agents/index.ts';
+import { createAgentService, createSessionRegistry, Quotas, StepLogs } from './agents/index.ts';
 import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './audit/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
 import { Discovery } from './discovery/index.ts';
@@ -166,6 +166,7 @@ function makeParts(
   const agentService = createAgentService({
     ...platform,
     ...{ store, registry, hosts, discovery, stepLogs, replicaId, timing },
+    limits: config.agents.limits,
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),
   });
   return { audit, hosts, discovery, runs, plans, secretsKeeper, operatorServices, agentService };
@@ -241,10 +242,11 @@ function serveAgents(
   identity: Identity,
   services: readonly BoundService[],
 ): Promise<RpcServer> {
+  const quotas = new Quotas(config.agents.limits, platform.clock);
   return serve({
     ...platform,
-    address: config.agents.address,
-    port: config.agents.port,
+    ...config.agents,
+    pace: (context) => quotas.paceOf(context),
     tls: { ...identity.server, clientCaPem: identity.caCertificatePem },
     services,
   });
