@@ -9,6 +9,7 @@ export {
   type SessionSink,
   type SessionTiming,
   StepLogs,
+  sharedBySessions,
 } from './agents/index.ts';
 export { stateDiagram } from './host/diagram.ts';
 export {

@@ -14,6 +14,7 @@ import {
   RackSession,
   reservedValues,
   type SessionDependencies,
+  sharedBySessions,
 } from '@rackwright/controlplane';
 import type { Clock } from '@rackwright/platform';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
@@ -203,7 +204,7 @@ export class Replica {
   ): Promise<void> {
     this.cut();
     this.#heartbeats = 0n;
-    this.#session = new RackSession(this.#sessions, 'r1', {
+    this.#session = new RackSession(this.#sessions, sharedBySessions(this.#sessions), 'r1', {
       send: (message) => void this.told.push(message),
       end: () => undefined,
     });

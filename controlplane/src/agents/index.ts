@@ -7,6 +7,7 @@ export {
   type AgentService,
   type AgentServiceDependencies,
   createAgentService,
+  sharedBySessions,
 } from './service.ts';
 export { type OutputPiece, StepLogs } from './step-logs.ts';
 export { defaultSessionTiming, type SessionTiming } from './timing.ts';

@@ -62,10 +62,11 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
   };
 }
 
-function sharedBySessions({
+/** For the sessions of one replica. */
+export function sharedBySessions({
   store,
   limits = defaultAgentLimits,
-}: AgentServiceDependencies): SharedBySessions {
+}: Pick<AgentServiceDependencies, 'store' | 'limits'>): SharedBySessions {
   const { reportsAtOnceMax, reportsPerRackAtOnceMax, hellosAtOnceMax } = limits;
   return {
     limits,
