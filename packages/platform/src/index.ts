@@ -17,6 +17,7 @@ export type {
   HttpsTarget,
 } from './https-client.ts';
 export type { LargeFile, LargeFiles, PartFile } from './large-files.ts';
+export type { LocalCalls, LocalListener } from './local-calls.ts';
 export type { Log, LogFields } from './log.ts';
 export { nodeVersionProblem } from './node-version.ts';
 export { type Random, randomId } from './random.ts';

@@ -20,6 +20,8 @@ export interface LargeFiles {
   touch(path: string, atMs: number): Promise<void>;
   /** Does nothing when there is none. */
   remove(path: string): Promise<void>;
+  /** With all that is in it; does nothing when there is none. */
+  removeFolder(path: string): Promise<void>;
 }
 
 /** A file on its way. What was written without `sync` may be lost or torn by a crash. */

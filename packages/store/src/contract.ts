@@ -164,6 +164,12 @@ export interface StateStore {
   /** The revision of the store's last write, 0 or more; what agents compare after a restore. */
   latestRevision(): Promise<Revision>;
 
+  /**
+   * Writes the whole store, as it is at one moment, into a file that is there and empty, while it
+   * is in use. Missing where the store is not a file of ours.
+   */
+  readonly copyTo?: (path: string) => Promise<void>;
+
   /** Finishes what was accepted and releases everything. Later calls throw `closed`. */
   close(): Promise<void>;
 }

@@ -42,4 +42,5 @@ export {
   openNatsStore,
   type TlsFiles,
 } from './nats/index.ts';
+export { sqliteFileProblem } from './sqlite/check.ts';
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite/store.ts';

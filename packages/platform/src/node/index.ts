@@ -2,14 +2,18 @@
  * The platform interfaces on the machine that we run on. The only place that touches sockets,
  * files, timers, the clock and chance; only `main.ts` files and tests of real things import it.
  */
+export { answering, type OwnPort } from './answering.ts';
 export { type ClockSources, nodeClock } from './clock.ts';
 export { type ArmedCrash, makeCrashPoint } from './crash-point.ts';
 export { nodeDisk } from './disk.ts';
 export { type ExecGroup, nodeExec } from './exec.ts';
 export { nodeHttp } from './http.ts';
 export { nodeHttpClient } from './https-client.ts';
+export { type InheritedSockets, inheritedDescriptors, openInherited } from './inherited.ts';
 export { nodeLargeFiles } from './large-files.ts';
+export { nodeLocalCalls } from './local-calls.ts';
 export { type LogLevel, nodeLog } from './log.ts';
 export { nodeRandom } from './random.ts';
+export { nodeSupervision } from './supervision.ts';
 export { nodeUdp } from './udp.ts';
 export { nodeWebClient } from './web-client.ts';

@@ -24,6 +24,7 @@ export function nodeLargeFiles(): LargeFiles {
     },
     touch: async (path, atMs) => utimes(path, new Date(atMs), new Date(atMs)),
     remove: async (path) => rm(path, { force: true }),
+    removeFolder: async (path) => rm(path, { force: true, recursive: true }),
   };
 }
 

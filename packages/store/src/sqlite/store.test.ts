@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -6,6 +6,7 @@ import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bytes, HandClock, TESTED_PREFIX, testedRetention } from '../conformance/subject.ts';
 import { storeConformance } from '../conformance/suite.ts';
+import { sqliteFileProblem } from './check.ts';
 import { openSqliteStore } from './store.ts';
 import { sqliteSubject } from './subject.ts';
 import { SWEEP_PAUSE_MS, SWEEP_ROWS_MAX } from './sweep.ts';
@@ -181,4 +182,51 @@ test('refuses the database of another program, and leaves it as it is', async ()
 test('refuses a file that is no database', async () => {
   await writeFile(path, 'not a database, but long enough to have a header of its own'.repeat(20));
   await expect(openSqliteStore({ path, random, clock })).rejects.toMatchObject({ code: 'corrupt' });
+});
+
+test('is copied while it is written, as it was at one moment of that', async () => {
+  const store = await openSqliteStore({ path, random, clock });
+  const value = new Uint8Array(20_000).fill(1);
+  for (let index = 0; index < 200; index += 1) await store.put(`hosts.h${index}`, value, 'absent');
+  const copy = join(folder, 'copy.db');
+  await writeFile(copy, '', { mode: 0o600 });
+  let copying = true;
+  const copied = store.copyTo?.(copy).finally(() => {
+    copying = false;
+  });
+  let written = 0;
+  while (copying) {
+    await store.put(`hosts.later${written}`, value, 'absent');
+    written += 1;
+  }
+  await copied;
+  await store.put('hosts.afterwards', value, 'absent');
+  expect(sqliteFileProblem(copy)).toBeUndefined();
+  expect((await stat(copy)).mode & 0o777).toBe(0o600);
+  const opened = await openSqliteStore({ path: copy, random, clock });
+  const revision = await opened.latestRevision();
+  expect(revision).toBeGreaterThanOrEqual(200);
+  expect(revision).toBeLessThanOrEqual(200 + written);
+  expect(opened.incarnation).toBe(store.incarnation);
+  // Whatever it holds, it holds without a hole.
+  expect((await opened.list('hosts')).entries).toHaveLength(revision);
+  await opened.close();
+  await store.close();
+});
+
+test('tells a file that is none of its own, or damaged', async () => {
+  const store = await openSqliteStore({ path, random, clock });
+  const value = new Uint8Array(20_000).fill(1);
+  for (let index = 0; index < 50; index += 1) await store.put(`hosts.h${index}`, value, 'absent');
+  await store.close();
+  expect(sqliteFileProblem(path)).toBeUndefined();
+  expect(sqliteFileProblem(join(folder, 'none.db'))).toContain('cannot be read');
+  await writeFile(join(folder, 'text.db'), 'not a database, but long enough to be looked at');
+  expect(sqliteFileProblem(join(folder, 'text.db'))).toContain('text.db');
+  const other = new DatabaseSync(join(folder, 'other.db'));
+  other.exec('CREATE TABLE t (x)');
+  other.close();
+  expect(sqliteFileProblem(join(folder, 'other.db'))).toContain('no store of this program');
+  await truncate(path, 100_000);
+  expect(sqliteFileProblem(path)).toBeDefined();
 });

@@ -10,6 +10,7 @@
  *
  * Must not: offer the transaction to callers; the other drivers have none.
  */
+import { backup, type DatabaseSync } from 'node:sqlite';
 import { type Clock, type Random, randomId } from '@rackwright/platform';
 import {
   type Change,
@@ -44,6 +45,8 @@ import { Sweeper } from './sweep.ts';
 export const GROUP_WRITES_MAX = 256;
 
 const SQLITE_FULL = 13;
+/** Pages copied before others have their turn. */
+const COPY_PAGES_AT_ONCE = 256;
 
 export interface SqliteStoreOptions {
   /** The database file; its folder must exist. Beside it SQLite keeps `-wal`. */
@@ -85,6 +88,7 @@ class SqliteStore implements StateStore {
   readonly incarnation: string;
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
   readonly log: EntryLog;
+  readonly #file: DatabaseSync;
   readonly #database: SqliteDatabase;
   readonly #entries: SqliteEntries;
   readonly #sweeper: Sweeper;
@@ -98,6 +102,7 @@ class SqliteStore implements StateStore {
     this.incarnation = opened.incarnation;
     this.survivesPowerLoss = opened.survivesPowerLoss;
     this.#retention = options.retention ?? RETENTION_DEFAULT;
+    this.#file = opened.database;
     this.#database = new SqliteDatabase(opened.database);
     this.#entries = new SqliteEntries(opened.database);
     this.#sweeper = new Sweeper(opened.database, this.#entries, this.#retention);
@@ -277,6 +282,12 @@ class SqliteStore implements StateStore {
     if (sqliteCode(error) === SQLITE_FULL) return;
     for (const each of this.#pending.splice(0)) each.fail(reason);
     this.#end();
+  }
+
+  /** A few pages at a time: what is written meanwhile by this process is taken along. */
+  async copyTo(path: string): Promise<void> {
+    this.#checkOpen();
+    await backup(this.#file, path, { rate: COPY_PAGES_AT_ONCE });
   }
 
   #read<T>(query: () => T): T {
