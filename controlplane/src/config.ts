@@ -60,6 +60,10 @@ export interface ControlPlaneConfig {
   readonly store: StoreConfig;
   /** Where the key of secrets is; unset: in a file of the identity, made at the first start. */
   readonly secrets?: { readonly key: KeySourceConfig };
+  readonly identity: {
+    /** Life of an agent's certificate; it is renewed long before its end. */
+    readonly agentCertificateHours: number;
+  };
   readonly retention: RetentionConfig;
   readonly engine: EngineTiming;
   readonly sessions: SessionTiming;
@@ -109,6 +113,9 @@ export function parseConfig(text: string): ControlPlaneConfig {
       'secrets',
       reader.optionalSection('secrets', (section) => ({ key: section.section('key', readKey) })),
     ),
+    identity: reader.section('identity', (section) => ({
+      agentCertificateHours: section.whole('agentCertificateHours', [1, 720], 168),
+    })),
     retention: reader.section('retention', (section) => ({
       historyDays: section.whole('historyDays', [1, retentionDaysMax], 400),
       auditDays: section.whole('auditDays', [1, retentionDaysMax], 400),

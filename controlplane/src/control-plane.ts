@@ -12,7 +12,6 @@ import {
   type BoundService,
   bind,
   createHealthBoard,
-  type KeyAndChain,
   type RpcServer,
   serve,
 } from '@rackwright/api';
@@ -35,10 +34,16 @@ import { Discovery } from './discovery/index.ts';
 import { Hosts } from './host/index.ts';
 import {
   createTokenGuard,
+  defaultTrustTiming,
   type Identity,
   IdentityError,
   identifyAgent,
+  type OwnIdentity,
+  openAuthorities,
   openIdentity,
+  RackKeys,
+  type TrustTiming,
+  withAuthorities,
 } from './identity/index.ts';
 import { PlanSweeper } from './plan/index.ts';
 import { startRetentionSweep } from './retention/index.ts';
@@ -64,6 +69,8 @@ export interface Platform {
 }
 
 export interface StartOptions {
+  /** For tests: lives of certificates and authorities that no configuration may ask for. */
+  readonly trustTiming?: Partial<TrustTiming>;
   /** Lifts invariant 1, once: a person has decided that the old identity is lost. */
   readonly acceptNewIdentity?: boolean;
 }
@@ -88,21 +95,41 @@ export async function startControlPlane(
   platform: Platform,
   options: StartOptions = {},
 ): Promise<ControlPlane> {
-  const identity = await openIdentity({
+  const timing = { ...trustTimingOf(config), ...options.trustTiming };
+  const own = await openIdentity({
     ...platform,
     folder: identityFolder(config),
-    serverNames: config.names,
+    caLifetimeMs: timing.caLifetimeMs,
     ...keySourceOf(config, platform),
   });
   const store = await platform.openStore();
   try {
-    await checkBelonging(config, identity, store, options);
-    if (identity.isNew) await identity.complete();
+    await checkBelonging(config, own, store, options);
+    if (own.isNew) await own.complete();
+    const authorities = await openAuthorities({
+      ...{ ...platform, ...own, store, timing },
+      sealer: own.secrets,
+      serverNames: config.names,
+    });
+    const identity = withAuthorities(own, authorities);
     return await startServices(config, platform, identity, store);
   } catch (error) {
     await store.close();
     throw error;
   }
+}
+
+/** Where agents reach us; they join at the operators' port. */
+function endpointsOf({ agents, operators }: ControlPlaneConfig) {
+  const agentEndpoint = agents.advertise;
+  if (operators.port === 0) return { agentEndpoint };
+  const enrolmentEndpoint = agentEndpoint.replace(/:\d+$/, `:${operators.port}`);
+  return { agentEndpoint, enrolmentEndpoint };
+}
+
+function trustTimingOf({ identity }: ControlPlaneConfig): TrustTiming {
+  const agentCertificateMs = identity.agentCertificateHours * 3_600_000;
+  return { ...defaultTrustTiming, agentCertificateMs };
 }
 
 function keySourceOf({ secrets }: ControlPlaneConfig, platform: Platform) {
@@ -160,7 +187,7 @@ function makeParts(
     ...platform,
     ...{ store, hosts, identity, discovery, workflows, batches, audit, stepLogs, replicaId },
     secretsKeeper,
-    agentEndpoint: config.agents.advertise,
+    ...endpointsOf(config),
     actor: 'user:admin',
   });
   const agentService = createAgentService({
@@ -169,7 +196,9 @@ function makeParts(
     limits: config.agents.limits,
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),
   });
-  return { audit, hosts, discovery, runs, plans, secretsKeeper, operatorServices, agentService };
+  const rackKeys = new RackKeys({ ...platform, store });
+  const works = { secretsKeeper, rackKeys, hosts, discovery, runs, plans };
+  return { audit, ...works, operatorServices, agentService };
 }
 
 async function startServices(
@@ -179,27 +208,31 @@ async function startServices(
   store: StateStore,
 ): Promise<ControlPlane> {
   const parts = makeParts(config, platform, identity, store);
-  const { audit, hosts, discovery, runs, plans, secretsKeeper, operatorServices } = parts;
+  const { audit, hosts, discovery, runs, plans, operatorServices } = parts;
+  const { secretsKeeper, rackKeys } = parts;
   const agentHealth = createHealthBoard([agent.AgentService.typeName]);
   const agentServices = [bind(agent.AgentService, parts.agentService), agentHealth.service];
+  const { authorities } = identity;
   await secretsKeeper.start();
+  await rackKeys.start();
+  rackKeys.onChange(() => authorities.lookSoon());
+  await authorities.start(() => rackKeys.trusts());
   await hosts.start();
   discovery.start();
   await runs.start();
   plans.start();
-  const stop = () => [plans, runs, discovery, hosts, secretsKeeper].forEach((part) => part.stop());
+  const works = [plans, runs, discovery, hosts, authorities, rackKeys, secretsKeeper];
+  const stop = () => works.forEach((part) => part.stop());
   const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close(), stop];
   try {
     const operators = await serveOperators(config, platform, identity, operatorServices, audit);
     closing.push(() => operators.close());
     const agents = await serveAgents(config, platform, identity, agentServices);
     closing.push(() => agents.close());
-    const cancelRenewal = identity.keepServerFresh((next: KeyAndChain) => {
-      operators.replaceCertificate(next);
-      agents.replaceCertificate(next);
-      platform.log.info({}, 'the server certificate was renewed');
+    authorities.onChange((now) => {
+      operators.replaceCertificate(now.server.tls);
+      agents.replaceCertificate(authorities.tls);
     });
-    closing.push(cancelRenewal);
     const resolvedDays = config.retention.historyDays;
     closing.push(startRetentionSweep({ ...platform, store, resolvedDays }));
     const boards = [operatorServices.health, agentHealth];
@@ -229,7 +262,7 @@ function serveOperators(
   return serve({
     ...platform,
     ...config.operators,
-    tls: identity.server,
+    tls: identity.authorities.now.server.tls,
     services,
     openServices,
     guard: auditedGuard(createTokenGuard(identity.adminTokenSha256), audit),
@@ -247,7 +280,7 @@ function serveAgents(
     ...platform,
     ...config.agents,
     pace: (context) => quotas.paceOf(context),
-    tls: { ...identity.server, clientCaPem: identity.caCertificatePem },
+    tls: identity.authorities.tls,
     services,
   });
 }
@@ -255,7 +288,7 @@ function serveAgents(
 /** Invariant 1. */
 async function checkBelonging(
   config: ControlPlaneConfig,
-  identity: Identity,
+  identity: OwnIdentity,
   store: StateStore,
   { acceptNewIdentity = false }: StartOptions,
 ): Promise<void> {

@@ -6,7 +6,7 @@ import {
   X509Certificate,
 } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   ApiFailure,
   type CallContext,
@@ -26,11 +26,14 @@ import {
   createJoinToken,
   identifyAgent,
   issueCertificate,
+  revokeAgent,
 } from './agents.ts';
 import { generatePrivateKeyPem, makeCaCertificate, openIssuer } from './authority.ts';
 import { joinTokensKeptMax } from './enrolment.ts';
 
 const minuteMs = 60_000;
+const dayMs = 86_400_000;
+const caSha256 = 'ab'.repeat(32);
 const random = nodeRandom();
 let nowMs: number;
 let store: StateStore;
@@ -46,9 +49,12 @@ beforeEach(async () => {
   nowMs = Date.UTC(2026, 10, 20);
   store = await openMemoryStore({ random });
   const caKey = generatePrivateKeyPem();
-  const ca = await makeCaCertificate(caKey, clock, random);
+  const ca = await makeCaCertificate(caKey, clock, random, 365 * dayMs);
   const issuer = await openIssuer(caKey, ca, clock, random);
-  trust = { writer: { store, random }, identity: { issuer, caSha256: 'ab'.repeat(32) } };
+  trust = {
+    writer: { store, random },
+    identity: { issuer, caSha256, agentCertificateMs: 7 * dayMs },
+  };
   await addRack('r1');
   await addRack('r2');
 });
@@ -61,18 +67,18 @@ async function addRack(id: string): Promise<void> {
 const rackRecord = async (id: string) =>
   (await readRecord(store, wire.RackRecordSchema, storeKey('racks', id)))?.record;
 
-async function tokenFor(rackId: string): Promise<string> {
-  const { token } = await createJoinToken(trust, rackId);
+async function tokenFor(rackId: string, replaceAgent = false): Promise<string> {
+  const { token } = await createJoinToken(trust, { rackId, replaceAgent, by: 'user:p' });
   return parseJoinToken(token)?.secretPart ?? '';
 }
 
 const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
-function ask(privateKey: KeyObject, joinToken = ''): CertificateRequest {
+function ask(privateKey: KeyObject, joinToken = '', rack = ''): CertificateRequest {
   const publicKey = publicDer(privateKey);
   const nonce = randomBytes(16);
   const signature = signCertificateProof(privateKey, publicKey, nonce);
-  return { publicKey, nonce, signature, joinToken };
+  return { publicKey, nonce, signature, joinToken, rack };
 }
 
 function publicDer(privateKey: KeyObject): Uint8Array {
@@ -169,12 +175,12 @@ describe('a join token', () => {
     for (let index = 1; index < joinTokensKeptMax; index += 1) await tokenFor('r1');
     expect((await rackRecord('r1'))?.joinTokens).toHaveLength(joinTokensKeptMax);
     await issueCertificate(trust, ask(newKey(), token));
-    await tokenFor('r1');
+    await tokenFor('r1', true);
     expect((await rackRecord('r1'))?.joinTokens).toHaveLength(joinTokensKeptMax);
   });
 
   test('needs its rack to exist', async () => {
-    expect((await refusalOf(createJoinToken(trust, 'r9'))).message).toContain('racks/r9');
+    expect((await refusalOf(tokenFor('r9'))).message).toContain('racks/r9');
   });
 });
 
@@ -192,23 +198,112 @@ describe('a registered key', () => {
     expect(message).toContain('rackwright rack join-token');
   });
 
-  test('gives way to the key of a new token, and its certificate counts no more', async () => {
+  test('is pushed aside by nobody who was not told to', async () => {
+    const early = await tokenFor('r1');
+    await issueCertificate(trust, ask(newKey(), await tokenFor('r1')));
+    const asked = await refusalOf(tokenFor('r1'));
+    const used = await refusalOf(issueCertificate(trust, ask(newKey(), early)));
+    for (const { reason, message } of [asked, used]) {
+      expect(reason).toBe('AGENT_REGISTERED');
+      expect(message).toContain('rackwright rack join-token r1 --replace');
+    }
+    // Nor was the token burnt by that.
+    expect((await rackRecord('r1'))?.joinTokens[0]?.usedBySha256).toHaveLength(0);
+  });
+
+  test('gives way to the key of a token for replacing it, for ever', async () => {
     const lost = newKey();
     await issueCertificate(trust, ask(lost, await tokenFor('r1')));
     expect(await identifyAgent(store, contextOf(lost, 'r1'))).toBe('r1');
     const next = newKey();
-    await issueCertificate(trust, ask(next, await tokenFor('r1')));
-    expect((await refusalOf(issueCertificate(trust, ask(lost)))).reason).toBe('KEY_UNKNOWN');
-    const refused = await refusalOf(identifyAgent(store, contextOf(lost, 'r1')));
-    expect(refused.reason).toBe('AGENT_KEY_REPLACED');
+    const token = await tokenFor('r1', true);
+    await issueCertificate(trust, ask(next, token));
+    const refusals = [
+      await refusalOf(issueCertificate(trust, ask(lost))),
+      await refusalOf(issueCertificate(trust, ask(lost, '', 'racks/r1'))),
+      await refusalOf(identifyAgent(store, contextOf(lost, 'r1'))),
+      await refusalOf(issueCertificate(trust, ask(lost, await tokenFor('r1', true)))),
+    ];
+    for (const { reason, message } of refusals) {
+      expect(reason).toBe('AGENT_KEY_REPLACED');
+      expect(message).toContain('--new-key');
+    }
     expect(await identifyAgent(store, contextOf(next, 'r1'))).toBe('r1');
+    const { status } = (await rackRecord('r1'))?.rack ?? {};
+    expect(status?.revokedKeys).toBe(1);
+    expect(status?.lastRevoked).toMatchObject({ replaced: true, by: 'user:p' });
+  });
+
+  test('is replaced only by a token that was made for replacing that very key', async () => {
+    await issueCertificate(trust, ask(newKey(), await tokenFor('r1')));
+    const stale = await tokenFor('r1', true);
+    await issueCertificate(trust, ask(newKey(), await tokenFor('r1', true)));
+    expect((await refusalOf(issueCertificate(trust, ask(newKey(), stale)))).reason).toBe(
+      'AGENT_REGISTERED',
+    );
+  });
+
+  test('that is revoked gets nothing any more, and is told by whom and why', async () => {
+    const key = newKey();
+    await issueCertificate(trust, ask(key, await tokenFor('r1')));
+    const stale = await tokenFor('r1', true);
+    const call = { rackId: 'r1', by: 'user:p', reason: 'stolen', requestId: 'q1' };
+    await revokeAgent(trust, call);
+    // The same request again acts once.
+    await revokeAgent(trust, call);
+    expect((await refusalOf(revokeAgent(trust, { ...call, requestId: 'q2' }))).reason).toBe(
+      'NO_AGENT',
+    );
+    const refusals = [
+      await refusalOf(issueCertificate(trust, ask(key))),
+      await refusalOf(identifyAgent(store, contextOf(key, 'r1'))),
+      await refusalOf(issueCertificate(trust, ask(key, await tokenFor('r1')))),
+    ];
+    for (const { reason, message } of refusals) {
+      expect(reason).toBe('AGENT_KEY_REVOKED');
+      expect(message).toContain('by user:p: stolen');
+      expect(message).toContain('--new-key');
+    }
+    expect((await refusalOf(issueCertificate(trust, ask(newKey(), stale)))).reason).toBe(
+      'TOKEN_UNKNOWN',
+    );
+    const record = await rackRecord('r1');
+    expect(record?.rack?.status).toMatchObject({ agentKeySha256: '', revokedKeys: 1 });
+    // Another box joins with an ordinary token.
+    expect((await issueCertificate(trust, ask(newKey(), await tokenFor('r1')))).rackId).toBe('r1');
+  });
+
+  test('of a rack that was deleted hears that, and what to do', async () => {
+    const refused = await refusalOf(issueCertificate(trust, ask(newKey(), '', 'racks/r9')));
+    expect(refused.reason).toBe('RACK_UNKNOWN');
+    expect(refused.message).toContain('rackwright rack create r9');
+  });
+
+  test('is shown with when it joined, until when it is good, and who signed', async () => {
+    const key = newKey();
+    const { expireTime } = await issueCertificate(trust, ask(key, await tokenFor('r1')));
+    const joined = await rackRecord('r1');
+    expect(joined?.rack?.status?.agentJoinTime).toEqual(timestampFromMs(nowMs));
+    expect(joined?.rack?.status?.certificateExpireTime).toEqual(expireTime);
+    expect(joined?.certificateCaSha256).toBe(caSha256);
+    nowMs += dayMs;
+    const renewed = await issueCertificate(trust, ask(key, '', 'racks/r1'));
+    const { status } = (await rackRecord('r1'))?.rack ?? {};
+    expect(status?.certificateExpireTime).toEqual(renewed.expireTime);
+    expect(status?.agentJoinTime).toEqual(joined?.rack?.status?.agentJoinTime);
+  });
+
+  test('is certified no longer than what signs lives', async () => {
+    nowMs = Date.UTC(2026, 10, 20) + 364 * dayMs;
+    const { expireTime } = await issueCertificate(trust, ask(newKey(), await tokenFor('r1')));
+    expect(timestampMs(expireTime)).toBe(Date.UTC(2026, 10, 20) + 365 * dayMs - 5 * minuteMs);
   });
 
   test('identifies only its own rack', async () => {
     const key = newKey();
     await issueCertificate(trust, ask(key, await tokenFor('r1')));
     expect((await refusalOf(identifyAgent(store, contextOf(key, 'r2')))).reason).toBe(
-      'AGENT_KEY_REPLACED',
+      'KEY_UNKNOWN',
     );
     expect((await refusalOf(identifyAgent(store, contextOf(key, 'r9')))).reason).toBe(
       'RACK_UNKNOWN',

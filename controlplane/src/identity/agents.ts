@@ -4,16 +4,17 @@
  * Invariants:
  * 1. What a certificate vouches for is durable before the certificate is made.
  * 2. An agent counts as its rack's only with the key that is registered now: a certificate whose
- *    key was replaced is refused before it expires.
+ *    key was revoked or replaced is refused before it expires.
  */
 import { createHash } from 'node:crypto';
-import { create, fromBinary } from '@bufbuild/protobuf';
+import { equals, fromBinary } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   ApiFailure,
   type CallContext,
   checkCertificateProof,
   type FieldViolation,
+  failedPrecondition,
   formatJoinToken,
   invalidArgument,
   joinSecretBytes,
@@ -22,7 +23,6 @@ import {
   permissionDenied,
   proofNonceBytesMax,
   proofNonceBytesMin,
-  RackStatusSchema,
   readP256PublicKey,
   unauthenticated,
   unavailable,
@@ -36,25 +36,32 @@ import {
   readRecord,
   writeRecord,
 } from '../records/index.ts';
-import { issueAgentCertificate, rackOfUris } from './authority.ts';
+import { type Issuer, issueAgentCertificate, rackOfUris } from './authority.ts';
 import {
   type AgentKey,
   addJoinToken,
+  type CertificatePlan,
   decideJoin,
+  decideRenewal,
   type EnrolmentDecision,
+  isJoined,
   isRegistered,
   otherRack,
+  revoke,
   type TokenUse,
   unknownKey,
+  whyNotAgent,
 } from './enrolment.ts';
 import type { Identity } from './identity.ts';
 
 /** Rounds of losing a compare-and-set on one rack's record. */
 const roundsMax = 8;
+/** How many request ids a rack remembers. */
+const requestIdsMax = 32;
 
 export interface AgentTrust {
   readonly writer: RecordWriter;
-  readonly identity: Pick<Identity, 'issuer' | 'caSha256'>;
+  readonly identity: Pick<Identity, 'issuer' | 'caSha256' | 'agentCertificateMs'>;
 }
 
 /** What an agent asks with (`IssueCertificateRequest`). */
@@ -64,28 +71,56 @@ export interface CertificateRequest {
   readonly signature: Uint8Array;
   /** "<rack id>.<secret>", or empty for renewal by the registered key. */
   readonly joinToken: string;
+  /** "racks/RACK" that a renewing agent believes to be its own; empty in older agents. */
+  readonly rack: string;
+}
+
+/** Who revokes the key of a rack's agent, and why. */
+export interface Revocation {
+  readonly rackId: string;
+  readonly by: string;
+  readonly reason: string;
+  readonly requestId: string;
+}
+
+/** Who makes a join token, and what for. */
+export interface JoinTokenCall {
+  readonly rackId: string;
+  readonly replaceAgent: boolean;
+  readonly by: string;
 }
 
 export interface IssuedCertificate {
   readonly certificatePem: string;
   readonly rackId: string;
+  /** Our clock, for an agent whose own is wrong. */
+  readonly issueTime: Timestamp;
   readonly expireTime: Timestamp;
 }
 
-/** Makes a join token for the rack. Throws `notFound`. */
+/** Makes a join token for the rack. Throws `notFound`, or when it would push an agent aside. */
 export async function createJoinToken(
   { writer, identity }: AgentTrust,
-  rackId: string,
-): Promise<{ readonly token: string; readonly expireTime: Timestamp }> {
+  { rackId, replaceAgent, by }: JoinTokenCall,
+): Promise<{
+  readonly token: string;
+  readonly expireTime: Timestamp;
+  /** SHA-256 of the key that it may replace, lower-case hex; empty: none. */
+  readonly replacesSha256: string;
+}> {
   const secret = writer.random.bytes(joinSecretBytes);
-  const token = formatJoinToken(identity.caSha256, rackId, secret);
-  const secretText = Buffer.from(secret).toString('base64url');
-  const expireTime = await changeRack(writer, rackId, (record) => {
+  const { caSha256 } = identity;
+  const token = formatJoinToken(caSha256, rackId, secret);
+  const secretSha256 = sha256(Buffer.from(secret).toString('base64url'));
+  const made = await changeRack(writer, rackId, (record) => {
     const nowMs = identity.issuer.clock.nowMs();
-    const added = addJoinToken(record, sha256(secretText), nowMs);
-    return { next: added.next, result: added.expireTime };
+    const added = addJoinToken(record, { secretSha256, nowMs, replaceAgent, by, caSha256 });
+    if (added.kind === 'refused') throw failedPrecondition(added.reason, added.message);
+    return { next: added.next, result: added };
   });
-  return { token, expireTime };
+  const replaces = made.next.joinTokens.at(-1)?.replacesSha256 ?? new Uint8Array();
+  const replacesSha256 = Buffer.from(replaces).toString('hex');
+  return { token, expireTime: made.expireTime, replacesSha256 };
 }
 
 /** Enrolment, renewal and return after expiry. Throws what refuses it. */
@@ -94,14 +129,20 @@ export async function issueCertificate(
   request: CertificateRequest,
 ): Promise<IssuedCertificate> {
   const key = checkRequest(request);
-  const own = await findRackOfKey(trust.writer.store, key);
+  // The authority that the plan names signs, even when another one becomes active meanwhile.
+  const { issuer, caSha256, agentCertificateMs } = trust.identity;
+  const nowMs = issuer.clock.nowMs();
+  const lifetimeMs = lifetimeOf(issuer, agentCertificateMs, nowMs);
+  const plan = { expiresMs: nowMs + lifetimeMs, caSha256 };
   const rackId =
-    request.joinToken === '' ? allow(own, unknownKey()) : await join(trust, request, key, own);
-  const { issuer } = trust.identity;
-  const certificate = await issueAgentCertificate(issuer, key.publicKeyDer, rackId);
+    request.joinToken === ''
+      ? await renew(trust, request, key, plan)
+      : await join(trust, request, key, plan, nowMs);
+  const certificate = await issueAgentCertificate(issuer, key.publicKeyDer, rackId, lifetimeMs);
   return {
     certificatePem: `${certificate.toString('pem')}\n`,
     rackId,
+    issueTime: timestampFromMs(issuer.clock.nowMs()),
     expireTime: timestampFromDate(certificate.notAfter),
   };
 }
@@ -120,23 +161,18 @@ export async function identifyAgent(store: StateStore, context: CallContext): Pr
     );
   }
   const kept = await readRecord(store, wire.RackRecordSchema, rackKey(rackId));
-  if (kept === undefined) {
-    throw permissionDenied('RACK_UNKNOWN', `racks/${rackId} does not exist (any more).`);
-  }
-  const registered = createHash('sha256').update(kept.record.agentPublicKey).digest('hex');
-  if (registered === certificate.publicKeySha256) return rackId;
-  throw permissionDenied(
-    'AGENT_KEY_REPLACED',
-    `Another agent is registered with racks/${rackId}. If this is the right one, give it a new ` +
-      `join token: rackwright rack join-token ${rackId}`,
-  );
+  const keySha256 = Buffer.from(certificate.publicKeySha256, 'hex');
+  const why = whyNotAgent(rackId, kept?.record, keySha256);
+  if (why !== undefined) throw permissionDenied(why.reason, why.message);
+  return rackId;
 }
 
 async function join(
   trust: AgentTrust,
   { joinToken }: CertificateRequest,
   key: AgentKey,
-  own: string | undefined,
+  plan: CertificatePlan,
+  nowMs: number,
 ): Promise<string> {
   const parts = parseJoinSecret(joinToken);
   if (parts === undefined) {
@@ -145,22 +181,49 @@ async function join(
       'is no join token; send the part behind the fingerprint, "RACK.SECRET", complete',
     );
   }
+  const own = await findRackOfKey(trust.writer.store, key);
   const use: TokenUse = { rackId: parts.rackId, secretSha256: sha256(parts.secret) };
-  if (own !== undefined && own !== use.rackId) return allow(undefined, otherRack(use, own));
-  const nowMs = trust.identity.issuer.clock.nowMs();
+  if (own !== undefined && own !== use.rackId) throw refusal(otherRack(use, own));
   await changeRack(trust.writer, use.rackId, (record) => {
-    const decision = decideJoin(record, use, key, nowMs);
+    const decision = decideJoin(record, use, key, plan, nowMs);
     if (decision.kind === 'refused') throw refusal(decision);
-    if (decision.next === undefined) return { result: undefined };
-    const { rack } = decision.next;
-    if (rack !== undefined) {
-      rack.updateTime = timestampFromMs(nowMs);
-      rack.status ??= create(RackStatusSchema);
-      rack.status.agentKeySha256 = Buffer.from(key.sha256).toString('hex');
+    if (!isRegistered(record, key) && decision.next.rack !== undefined) {
+      decision.next.rack.updateTime = timestampFromMs(nowMs);
     }
     return { next: decision.next, result: undefined };
   });
   return use.rackId;
+}
+
+async function renew(
+  { writer }: AgentTrust,
+  { rack }: CertificateRequest,
+  key: AgentKey,
+  plan: CertificatePlan,
+): Promise<string> {
+  // Whoever names a rack is spared the look at all of them.
+  const named = /^racks\/([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)$/.exec(rack)?.[1];
+  const isPast = ({ revokedKeys }: wire.RackRecord): boolean =>
+    revokedKeys.some(({ keySha256 }) => Buffer.from(keySha256).equals(key.sha256));
+  const rackId = named ?? (await findRackOfKey(writer.store, key, isPast));
+  if (rackId === undefined) throw refusal(unknownKey());
+  const renewed = await changeRack(
+    writer,
+    rackId,
+    (record) => {
+      const decision = decideRenewal(rackId, record, key, plan);
+      if (decision.kind === 'refused') throw refusal(decision);
+      return { next: decision.next, result: rackId };
+    },
+    () => refusal(decideRenewal(rackId, undefined, key, plan)),
+  );
+  return renewed;
+}
+
+/** Nothing lives longer than what has signed it; certificates count whole seconds. */
+function lifetimeOf(issuer: Issuer, wantedMs: number, nowMs: number): number {
+  const endMs = Math.min(nowMs + wantedMs, issuer.caCertificate.notAfter.getTime());
+  return Math.floor(endMs / 1_000) * 1_000 - nowMs;
 }
 
 /** All that is wrong with a request, together; then its proof. */
@@ -185,18 +248,45 @@ function checkRequest(request: CertificateRequest): AgentKey {
   return { publicKeyDer: request.publicKey, sha256: sha256(request.publicKey) };
 }
 
-async function findRackOfKey(store: StateStore, key: AgentKey): Promise<string | undefined> {
+async function findRackOfKey(
+  store: StateStore,
+  key: AgentKey,
+  alsoRevoked: (record: wire.RackRecord) => boolean = () => false,
+): Promise<string | undefined> {
   const { entries } = await answered(store.list('racks'));
-  const found = entries
-    .map(({ value }) => fromBinary(wire.RackRecordSchema, value))
-    .find((record) => isRegistered(record, key));
+  const records = entries.map(({ value }) => fromBinary(wire.RackRecordSchema, value));
+  const found = records.find((record) => isRegistered(record, key) || alsoRevoked(record));
   return found?.rack?.name.replace(/^racks\//, '');
+}
+
+/** Takes the rack's key away. Throws `notFound`, or when there is none. */
+export async function revokeAgent(
+  { writer, identity }: AgentTrust,
+  { rackId, by, reason, requestId }: Revocation,
+): Promise<void> {
+  const id = requestId === '' ? '' : `revokeAgent:${requestId}`;
+  await changeRack(writer, rackId, (record) => {
+    if (id !== '' && record.requestIds.includes(id)) return { next: record, result: undefined };
+    if (!isJoined(record)) {
+      throw failedPrecondition(
+        'NO_AGENT',
+        `racks/${rackId} has no registered agent, so that there is no key to revoke. A join ` +
+          'token that was lost ends by itself after 15 minutes.',
+      );
+    }
+    const nowMs = identity.issuer.clock.nowMs();
+    const next = revoke(record, by, reason, nowMs);
+    if (id !== '') next.requestIds = [...next.requestIds, id].slice(-requestIdsMax);
+    if (next.rack !== undefined) next.rack.updateTime = timestampFromMs(nowMs);
+    return { next, result: undefined };
+  });
 }
 
 async function changeRack<T>(
   writer: RecordWriter,
   rackId: string,
-  change: (record: wire.RackRecord) => { readonly next?: wire.RackRecord; readonly result: T },
+  change: (record: wire.RackRecord) => { readonly next: wire.RackRecord; readonly result: T },
+  missing: () => Error = () => notFound(`racks/${rackId}`),
 ): Promise<T> {
   const key = rackKey(rackId);
   for (let round = 0; round < roundsMax; round += 1) {
@@ -205,18 +295,13 @@ async function changeRack<T>(
       wire.RackRecordSchema,
       key,
     );
-    if (kept === undefined) throw notFound(`racks/${rackId}`);
+    if (kept === undefined) throw missing();
     const { next, result } = change(kept.record);
-    if (next === undefined) return result;
+    if (equals(wire.RackRecordSchema, kept.record, next)) return result;
     const written = await writeRecord(writer, wire.RackRecordSchema, key, next, kept.revision);
     if (written.kind === 'ok') return result;
   }
   throw unavailable('RACK_CONTENDED', `racks/${rackId} is being changed by others; try again.`);
-}
-
-function allow(rackId: string | undefined, otherwise: EnrolmentDecision): string {
-  if (rackId !== undefined) return rackId;
-  throw refusal(otherwise);
 }
 
 function refusal(decision: EnrolmentDecision): ApiFailure {

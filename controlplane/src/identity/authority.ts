@@ -23,12 +23,8 @@ import {
 } from '@peculiar/x509';
 import { type Clock, type Random, randomId } from '@rackwright/platform';
 
-/** Lifetime of the CA certificate, milliseconds (ten years). */
-export const caLifetimeMs = 3_650 * 86_400_000;
 /** Lifetime of a server certificate, milliseconds. */
 export const serverLifetimeMs = 90 * 86_400_000;
-/** Lifetime of an agent's certificate, milliseconds. */
-export const agentLifetimeMs = 7 * 86_400_000;
 /** Certificates begin this much in the past, for peers whose clocks are behind. */
 export const clockSkewMs = 5 * 60_000;
 
@@ -58,6 +54,7 @@ export async function makeCaCertificate(
   caKeyPem: string,
   clock: Clock,
   random: Random,
+  caLifetimeMs: number,
 ): Promise<X509Certificate> {
   const keys = await keyPair(caKeyPem);
   const startMs = clock.nowMs() - clockSkewMs;
@@ -108,6 +105,7 @@ export async function issueAgentCertificate(
   issuer: Issuer,
   publicKeyDer: Uint8Array,
   rackId: string,
+  lifetimeMs: number,
 ): Promise<X509Certificate> {
   const publicKey = await webcrypto.subtle.importKey(
     'spki',
@@ -116,7 +114,7 @@ export async function issueAgentCertificate(
     true,
     ['verify'],
   );
-  return issue(issuer, publicKey, `CN=racks/${rackId}`, agentLifetimeMs, [
+  return issue(issuer, publicKey, `CN=racks/${rackId}`, lifetimeMs, [
     new SubjectAlternativeNameExtension([{ type: 'url', value: agentUri(rackId) }]),
     new ExtendedKeyUsageExtension([ExtendedKeyUsage.clientAuth]),
   ]);

@@ -5,18 +5,30 @@
  * 1. A token works once, for one rack, for 15 minutes; the record holds only its hash.
  * 2. The same key with the same token is answered again, also after expiry: a lost reply burns
  *    nothing.
- * 3. A rack has one registered key. A new token replaces it: the agent's disk was lost.
- * 4. Each way of being wrong has its own words, ending with what to do next.
+ * 3. A rack has one registered key. Another one takes its place only by a token that a person made
+ *    for replacing exactly that key; it is then revoked, as one is whose agent is no longer trusted.
+ * 4. A key that was revoked or replaced is never registered again.
+ * 5. Each way of being wrong has its own words, ending with what to do next.
  */
-import { timingSafeEqual } from 'node:crypto';
+import { createHash, timingSafeEqual } from 'node:crypto';
 import { clone, create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { store } from '@rackwright/api';
+import {
+  RackSchema,
+  type RackStatus,
+  RackStatusSchema,
+  RevokedAgentSchema,
+  store,
+} from '@rackwright/api';
 
 /** How long a join token can be used, milliseconds. */
 export const joinTokenLifetimeMs = 15 * 60_000;
 /** Tokens remembered per rack, so that an old one is told apart from an unknown one. */
 export const joinTokensKeptMax = 16;
+/** Keys remembered per rack that are its agent's no more; a forgotten one is merely unknown. */
+export const revokedKeysMax = 32;
+/** Digits of a fingerprint in sentences. */
+const keyShownChars = 16;
 
 export interface TokenUse {
   readonly rackId: string;
@@ -31,29 +43,61 @@ export interface AgentKey {
   readonly sha256: Uint8Array;
 }
 
+/** What a certificate that is about to be issued will be. */
+export interface CertificatePlan {
+  readonly expiresMs: number;
+  /** SHA-256 of the authority that signs it, lower-case hex. */
+  readonly caSha256: string;
+}
+
 export type EnrolmentDecision =
-  /** Issue; `next` is to be stored before, when something changes. */
-  | { readonly kind: 'issue'; readonly next?: store.RackRecord }
-  | { readonly kind: 'refused'; readonly reason: EnrolmentRefusal; readonly message: string };
+  /** Issue; `next` is to be stored before. */
+  { readonly kind: 'issue'; readonly next: store.RackRecord } | Refused;
+
+/** Why a key gets no certificate, or is no agent's any more. */
+export interface Refused {
+  readonly kind: 'refused';
+  readonly reason: EnrolmentRefusal;
+  readonly message: string;
+}
 
 export type EnrolmentRefusal =
   | 'TOKEN_UNKNOWN'
   | 'TOKEN_EXPIRED'
   | 'TOKEN_USED'
   | 'TOKEN_OF_OTHER_RACK'
-  | 'KEY_UNKNOWN';
+  | 'AGENT_REGISTERED'
+  | 'AGENT_KEY_REVOKED'
+  | 'AGENT_KEY_REPLACED'
+  | 'KEY_UNKNOWN'
+  | 'RACK_UNKNOWN';
 
-/** The record with a new token added (invariant 1). */
+/** What a new join token is made with. */
+export interface NewToken {
+  readonly secretSha256: Uint8Array;
+  readonly nowMs: number;
+  /** The token may replace the registered key. */
+  readonly replaceAgent: boolean;
+  readonly by: string;
+  /** The authority whose fingerprint it carries. */
+  readonly caSha256: string;
+}
+
+/** The record with a new token added (invariant 1), unless the rack has an agent (invariant 3). */
 export function addJoinToken(
   record: store.RackRecord,
-  secretSha256: Uint8Array,
-  nowMs: number,
-): { readonly next: store.RackRecord; readonly expireTime: Timestamp } {
+  { secretSha256, nowMs, replaceAgent, by, caSha256 }: NewToken,
+):
+  | { readonly kind: 'added'; readonly next: store.RackRecord; readonly expireTime: Timestamp }
+  | Refused {
+  if (isJoined(record) && !replaceAgent) return registered(record);
   const next = clone(store.RackRecordSchema, record);
   const expireTime = timestampFromMs(nowMs + joinTokenLifetimeMs);
-  next.joinTokens.push(create(store.JoinTokenRecordSchema, { secretSha256, expireTime }));
+  const replacesSha256 = isJoined(record) ? sha256(record.agentPublicKey) : new Uint8Array();
+  const token = { secretSha256, expireTime, replacesSha256, by, caSha256 };
+  next.joinTokens.push(create(store.JoinTokenRecordSchema, token));
   next.joinTokens.splice(0, next.joinTokens.length - joinTokensKeptMax);
-  return { next, expireTime };
+  return { kind: 'added', next, expireTime };
 }
 
 /** Decides on a join token presented by `key` for the rack with this record. */
@@ -61,6 +105,7 @@ export function decideJoin(
   record: store.RackRecord,
   use: TokenUse,
   key: AgentKey,
+  plan: CertificatePlan,
   nowMs: number,
 ): EnrolmentDecision {
   const rack = `racks/${use.rackId}`;
@@ -70,34 +115,206 @@ export function decideJoin(
     return refused('TOKEN_UNKNOWN', `${rack} has no such join token. ${again}`);
   }
   if (token.usedBySha256.length > 0) {
-    if (same(token.usedBySha256, key.sha256) && isRegistered(record, key)) return { kind: 'issue' };
-    return refused('TOKEN_USED', `This join token has been used by another agent. ${again}`);
+    const isRepeated = same(token.usedBySha256, key.sha256) && isRegistered(record, key);
+    if (isRepeated) return { kind: 'issue', next: planned(record, plan) };
+    const instead = isJoined(record) ? ' --replace' : '';
+    return refused('TOKEN_USED', `This join token has been used already. ${again}${instead}`);
   }
   const expiresMs = token.expireTime === undefined ? 0 : timestampMs(token.expireTime);
   if (nowMs >= expiresMs) {
     const since = new Date(expiresMs).toISOString();
-    return refused('TOKEN_EXPIRED', `This join token expired at ${since}. ${again}`);
+    const now = new Date(nowMs).toISOString();
+    const message = `This join token expired at ${since}; the control plane has ${now}. ${again}`;
+    return refused('TOKEN_EXPIRED', message);
   }
-  const next = clone(store.RackRecordSchema, record);
+  const revoked = revocationOf(record, key.sha256);
+  if (revoked !== undefined) return refusedForever(use.rackId, revoked);
+  const mayReplace =
+    isRegistered(record, key) || same(token.replacesSha256, sha256(record.agentPublicKey));
+  if (isJoined(record) && !mayReplace) return registered(record);
+  return { kind: 'issue', next: joined(planned(record, plan), token, key, nowMs) };
+}
+
+function joined(
+  next: store.RackRecord,
+  used: store.JoinTokenRecord,
+  key: AgentKey,
+  nowMs: number,
+): store.RackRecord {
   for (const each of next.joinTokens) {
-    if (same(each.secretSha256, use.secretSha256)) each.usedBySha256 = key.sha256;
+    if (same(each.secretSha256, used.secretSha256)) each.usedBySha256 = key.sha256;
+  }
+  if (isRegistered(next, key)) return next;
+  if (isJoined(next)) {
+    const reason = 'another agent has joined with a token for replacing this one';
+    retireKey(next, { by: used.by, reason, replaced: true, nowMs });
   }
   next.agentPublicKey = key.publicKeyDer;
-  return { kind: 'issue', next };
+  const status = statusOf(next);
+  status.agentKeySha256 = Buffer.from(key.sha256).toString('hex');
+  status.agentJoinTime = timestampFromMs(nowMs);
+  return next;
+}
+
+/** Decides on a registered key that asks for a new certificate. */
+export function decideRenewal(
+  rackId: string,
+  record: store.RackRecord | undefined,
+  key: AgentKey,
+  plan: CertificatePlan,
+): EnrolmentDecision {
+  const why = whyNotAgent(rackId, record, key.sha256);
+  if (why !== undefined || record === undefined) return why ?? unknownRack(rackId);
+  return { kind: 'issue', next: planned(record, plan) };
+}
+
+/** Why the holder of a key is not the rack's agent, or undefined; `record` is the rack's, if any. */
+export function whyNotAgent(
+  rackId: string,
+  record: store.RackRecord | undefined,
+  keySha256: Uint8Array,
+): Refused | undefined {
+  if (record === undefined) return unknownRack(rackId);
+  if (isJoined(record) && same(sha256(record.agentPublicKey), keySha256)) return undefined;
+  const revoked = revocationOf(record, keySha256);
+  if (revoked !== undefined) return refusedForever(rackId, revoked);
+  if (!isJoined(record)) {
+    return refused(
+      'KEY_UNKNOWN',
+      `racks/${rackId} has no agent, and does not know this one’s key: it may have been made anew. ` +
+        `Let the agent join again: rackwright rack join-token ${rackId}`,
+    );
+  }
+  return refused(
+    'AGENT_KEY_REPLACED',
+    `Another agent is registered with racks/${rackId}. If this is the right one, let it join in ` +
+      `the other one’s place: rackwright rack join-token ${rackId} --replace`,
+  );
+}
+
+/** The record without its registered key, which can never come back (invariant 4). */
+export function revoke(
+  record: store.RackRecord,
+  by: string,
+  reason: string,
+  nowMs: number,
+): store.RackRecord {
+  const next = clone(store.RackRecordSchema, record);
+  retireKey(next, { by, reason, replaced: false, nowMs });
+  // Nor does a token that was made for putting another key in its place.
+  const replaces = sha256(record.agentPublicKey);
+  next.joinTokens = next.joinTokens.filter(
+    ({ replacesSha256, usedBySha256 }) =>
+      usedBySha256.length > 0 || !same(replacesSha256, replaces),
+  );
+  next.agentPublicKey = new Uint8Array();
+  const status = statusOf(next);
+  status.agentKeySha256 = '';
+  delete status.agentJoinTime;
+  delete status.certificateExpireTime;
+  return next;
+}
+
+interface Retirement {
+  readonly by: string;
+  readonly reason: string;
+  readonly replaced: boolean;
+  readonly nowMs: number;
+}
+
+function retireKey(next: store.RackRecord, { by, reason, replaced, nowMs }: Retirement): void {
+  const keySha256 = sha256(next.agentPublicKey);
+  const time = timestampFromMs(nowMs);
+  const record = { keySha256, time, by, reason, replaced };
+  next.revokedKeys.push(create(store.RevokedKeyRecordSchema, record));
+  next.revokedKeys.splice(0, next.revokedKeys.length - revokedKeysMax);
+  // Its session stands for nobody any more, on whatever replica it is.
+  next.sessionReplica = '';
+  next.trustedCaSha256 = [];
+  next.certificateCaSha256 = '';
+  const status = statusOf(next);
+  status.revokedKeys = next.revokedKeys.length;
+  status.lastRevoked = create(RevokedAgentSchema, {
+    keySha256: Buffer.from(keySha256).toString('hex'),
+    time,
+    by,
+    reason,
+    replaced,
+  });
+}
+
+function planned(record: store.RackRecord, plan: CertificatePlan): store.RackRecord {
+  const next = clone(store.RackRecordSchema, record);
+  next.certificateCaSha256 = plan.caSha256;
+  statusOf(next).certificateExpireTime = timestampFromMs(plan.expiresMs);
+  return next;
+}
+
+function statusOf(record: store.RackRecord): RackStatus {
+  record.rack ??= create(RackSchema);
+  record.rack.status ??= create(RackStatusSchema);
+  return record.rack.status;
+}
+
+function revocationOf(
+  { revokedKeys }: store.RackRecord,
+  keySha256: Uint8Array,
+): store.RevokedKeyRecord | undefined {
+  return revokedKeys.find((each) => same(each.keySha256, keySha256));
+}
+
+function refusedForever(rackId: string, revoked: store.RevokedKeyRecord): Refused {
+  const { by, reason, replaced, time } = revoked;
+  const when = time === undefined ? '' : ` at ${new Date(timestampMs(time)).toISOString()}`;
+  const again =
+    'If it shall serve the rack again, it needs a key of its own that is new: rackwright rack ' +
+    `join-token ${rackId} --replace, then rackwright-agent join --new-key ADDRESS TOKEN`;
+  return replaced
+    ? refused(
+        'AGENT_KEY_REPLACED',
+        `Another agent took this one’s place in racks/${rackId}${when} (by ${by}). Stop this one. ` +
+          again,
+      )
+    : refused(
+        'AGENT_KEY_REVOKED',
+        `The key of this agent of racks/${rackId} was revoked${when} by ${by}: ${reason}. ${again}`,
+      );
+}
+
+function registered(record: store.RackRecord): Refused {
+  const { name = '', status } = record.rack ?? {};
+  const joinTime = status?.agentJoinTime;
+  const since =
+    joinTime === undefined ? '' : `, joined ${new Date(timestampMs(joinTime)).toISOString()}`;
+  const key = Buffer.from(sha256(record.agentPublicKey)).toString('hex').slice(0, keyShownChars);
+  return refused(
+    'AGENT_REGISTERED',
+    `${name} has an agent (key ${key}…${since}), which another one must not push aside unasked. ` +
+      'If its box is dead or the agent was set up anew, say so: rackwright rack join-token ' +
+      `${name.replace('racks/', '')} --replace`,
+  );
+}
+
+function unknownRack(rackId: string): Refused {
+  return refused(
+    'RACK_UNKNOWN',
+    `racks/${rackId} does not exist (any more). Stop this agent; or, if the rack shall be there, ` +
+      `make it again and let the agent join: rackwright rack create ${rackId}`,
+  );
 }
 
 /** The refusal of a token for a rack when the key belongs to another one. */
-export function otherRack(use: TokenUse, ownRackId: string): EnrolmentDecision {
+export function otherRack(use: TokenUse, ownRackId: string): Refused {
   return refused(
     'TOKEN_OF_OTHER_RACK',
     `This agent belongs to racks/${ownRackId}, the join token is for racks/${use.rackId}. ` +
-      `Use a token of its own rack (rackwright rack join-token ${ownRackId}), or give the agent ` +
-      'an empty data folder if it shall serve the other rack.',
+      `Use a token of its own rack (rackwright rack join-token ${ownRackId} --replace), or give ` +
+      'the agent an empty state folder if it shall serve the other rack.',
   );
 }
 
 /** The refusal of a key that no rack knows, presented without a token. */
-export function unknownKey(): EnrolmentDecision {
+export function unknownKey(): Refused {
   return refused(
     'KEY_UNKNOWN',
     'No rack knows this agent’s key. Give the agent a join token: rackwright rack join-token RACK',
@@ -109,8 +326,17 @@ export function isRegistered(record: store.RackRecord, key: AgentKey): boolean {
   return same(record.agentPublicKey, key.publicKeyDer);
 }
 
-function refused(reason: EnrolmentRefusal, message: string): EnrolmentDecision {
+/** Whether the rack has an agent. */
+export function isJoined(record: store.RackRecord): boolean {
+  return record.agentPublicKey.length > 0;
+}
+
+function refused(reason: EnrolmentRefusal, message: string): Refused {
   return { kind: 'refused', reason, message };
+}
+
+function sha256(bytes: Uint8Array): Uint8Array {
+  return new Uint8Array(createHash('sha256').update(bytes).digest());
 }
 
 function same(left: Uint8Array, right: Uint8Array): boolean {

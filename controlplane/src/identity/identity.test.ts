@@ -1,22 +1,25 @@
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ApiFailure, type CallContext, type KeyAndChain } from '@rackwright/api';
 import type { Clock, Disk, Log, LogFields } from '@rackwright/platform';
 import { nodeDisk, nodeRandom } from '@rackwright/platform/node';
+import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createTokenGuard } from './admin-token.ts';
-import { type Identity, type IdentityOptions, openIdentity } from './identity.ts';
+import { openAuthorities } from './authorities.ts';
+import { type Identity, type IdentityOptions, openIdentity, withAuthorities } from './identity.ts';
+import { defaultTrustTiming } from './rotation.ts';
 
 const dayMs = 86_400_000;
 const startMs = Date.UTC(2026, 10, 20);
 const files = [
   'admin-token.sha256',
   'admin.token',
-  'ca.key',
   'ca.pem',
+  'ca.sealed',
   'complete',
   'erasure.key',
   'secrets.key',
@@ -28,6 +31,8 @@ const files = [
 let folder: string;
 let diskFull: boolean;
 let options: IdentityOptions;
+let store: StateStore;
+let serverNames: string[];
 let lines: { fields: LogFields; message: string }[];
 let time: { nowMs: number; fire: (() => void)[] };
 
@@ -56,17 +61,20 @@ beforeEach(async () => {
         ? Promise.reject(new Error('no space left'))
         : real.writeAtomic(path, contents, mode),
   };
-  const serverNames = ['cp.example', '127.0.0.1', '::1'];
-  options = { disk, random: nodeRandom(), clock, log, folder, serverNames };
+  options = { disk, random: nodeRandom(), clock, log, folder, caLifetimeMs: 730 * dayMs };
+  store = await openMemoryStore({ random: nodeRandom() });
+  serverNames = ['cp.example', '127.0.0.1', '::1'];
 });
 
 afterEach(() => rm(join(folder, '..'), { recursive: true }));
 
 /** A start that came to its end. */
 async function open(given: IdentityOptions = options): Promise<Identity> {
-  const identity = await openIdentity(given);
-  if (identity.isNew) await identity.complete();
-  return identity;
+  const own = await openIdentity(given);
+  if (own.isNew) await own.complete();
+  const parts = { ...given, ...own, store, serverNames, sealer: own.secrets };
+  const timing = { ...defaultTrustTiming };
+  return withAuthorities(own, await openAuthorities({ ...parts, timing }));
 }
 
 const read = (name: string) => readFile(join(folder, name), 'utf8');
@@ -114,7 +122,6 @@ describe('the first start', () => {
     const identity = await open();
     await rm(join(folder, 'complete'));
     await rm(join(folder, 'admin-token.sha256'));
-    await rm(join(folder, 'secrets.key'));
     const again = await open();
     expect(again.caSha256).toBe(identity.caSha256);
     expect(again.isNew).toBe(true);
@@ -132,19 +139,13 @@ describe('a later start', () => {
     await rm(join(folder, 'admin.token'));
     const second = await open();
     expect(second.isNew).toBe(false);
-    for (const key of [
-      'caCertificatePem',
-      'caSha256',
-      'erasure',
-      'server',
-      'adminTokenSha256',
-    ] as const) {
+    for (const key of ['caCertificatePem', 'caSha256', 'erasure', 'adminTokenSha256'] as const) {
       expect(second[key]).toEqual(first[key]);
     }
     expect(second.secrets.keyId).toBe(first.secrets.keyId);
   });
 
-  test.each(['ca.key', 'server.key', 'erasure.key', 'secrets.key', 'admin-token.sha256'])(
+  test.each(['ca.sealed', 'server.key', 'erasure.key', 'secrets.key', 'admin-token.sha256'])(
     'refuses when others can read %s, naming it and the command',
     async (name) => {
       await open();
@@ -159,7 +160,7 @@ describe('a later start', () => {
     await expect(open()).rejects.toThrow(`run: chmod 700 ${folder}`);
   });
 
-  test.each(['ca.key', 'ca.pem', 'server.key', 'erasure.key', 'secrets.key', 'admin-token.sha256'])(
+  test.each(['server.key', 'erasure.key', 'secrets.key', 'admin-token.sha256'])(
     'refuses when %s is lost, and makes nothing anew',
     async (name) => {
       await open();
@@ -168,19 +169,6 @@ describe('a later start', () => {
       expect(await readdir(folder)).not.toContain(name);
     },
   );
-
-  test('refuses a CA key of another CA', async () => {
-    await open();
-    const other = execFileSync('openssl', [
-      'genpkey',
-      '-algorithm',
-      'EC',
-      '-pkeyopt',
-      'ec_paramgen_curve:P-256',
-    ]);
-    await writeFile(join(folder, 'ca.key'), other, { mode: 0o600 });
-    await expect(open()).rejects.toThrow('do not belong together');
-  });
 
   test('restores trust.pem, which follows from its key', async () => {
     const { erasure } = await open();
@@ -191,48 +179,47 @@ describe('a later start', () => {
 });
 
 describe('the server certificate', () => {
+  const shown = ({ authorities }: Identity): KeyAndChain => authorities.now.server.tls;
+
   test('is renewed at a start past its half life, or under other names', async () => {
-    const first = await open();
+    const first = shown(await open());
     time.nowMs += 44 * dayMs;
-    expect((await open()).server).toEqual(first.server);
+    expect(shown(await open())).toEqual(first);
     time.nowMs += 2 * dayMs;
-    const second = await open();
-    expect(second.server).not.toEqual(first.server);
-    const third = await open({ ...options, serverNames: ['other.example'] });
-    expect(new X509Certificate(third.server.certificateChainPem).subjectAltName).toBe(
-      'DNS:other.example',
-    );
+    expect(shown(await open())).not.toEqual(first);
+    serverNames = ['other.example'];
+    const third = shown(await open());
+    expect(new X509Certificate(third.certificateChainPem).subjectAltName).toBe('DNS:other.example');
   });
 
   test('is renewed while running, and again after a failure', async () => {
-    const identity = await open();
+    const { authorities } = await open();
+    await authorities.start(() => []);
     const renewed: KeyAndChain[] = [];
-    const cancel = identity.keepServerFresh((next) => renewed.push(next));
+    authorities.onChange((now) => renewed.push(now.server.tls));
     time.nowMs += 46 * dayMs;
-    await fireOne();
-    expect(renewed).toHaveLength(1);
+    await fireUntil(() => renewed.length === 1);
     expect(await read('server.pem')).toContain(
       renewed[0]?.certificateChainPem.split('-----END')[0] ?? 'none',
     );
     time.nowMs += 46 * dayMs;
     diskFull = true;
-    await fireOne();
+    await fireUntil(() => lines.some(({ message }) => message.includes('could not be renewed')));
     expect(renewed).toHaveLength(1);
-    expect(lines.at(-1)?.fields).toEqual({ cause: 'Error: no space left' });
     diskFull = false;
-    await fireOne();
-    expect(renewed).toHaveLength(2);
-    expect(time.fire).toHaveLength(1);
-    cancel();
+    await fireUntil(() => renewed.length === 2);
+    authorities.stop();
     expect(time.fire).toHaveLength(0);
   });
 });
 
-async function fireOne(): Promise<void> {
-  const [callback] = time.fire.splice(0, 1);
-  const before = time.fire.length;
-  callback?.();
-  while (time.fire.length === before) await new Promise((resolve) => setImmediate(resolve));
+/** Lets every timer come, again and again, until `holds`. */
+async function fireUntil(holds: () => boolean): Promise<void> {
+  for (let round = 0; round < 2_000 && !holds(); round += 1) {
+    for (const callback of time.fire.splice(0)) callback();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  expect(holds()).toBe(true);
 }
 
 function withHeader(authorization: string | undefined): CallContext {

@@ -6,6 +6,16 @@ export {
   type IssuedCertificate,
   identifyAgent,
   issueCertificate,
+  revokeAgent,
 } from './agents.ts';
-export { type Identity, type IdentityOptions, openIdentity } from './identity.ts';
+export { type Authorities, openAuthorities, type TrustNow } from './authorities.ts';
+export {
+  type Identity,
+  type IdentityOptions,
+  type OwnIdentity,
+  openIdentity,
+  withAuthorities,
+} from './identity.ts';
 export { IdentityError } from './owner-only.ts';
+export { RackKeys } from './rack-keys.ts';
+export { defaultTrustTiming, type TrustTiming } from './rotation.ts';

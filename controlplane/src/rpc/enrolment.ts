@@ -20,6 +20,7 @@ export function createEnrolmentService(deps: RpcDependencies): BoundService {
         caCertificatePem: deps.identity.caCertificatePem,
         rack,
         expireTime: issued.expireTime,
+        issueTime: issued.issueTime,
         agentEndpoint: deps.agentEndpoint,
       };
     },

@@ -62,7 +62,7 @@ export interface RpcDependencies {
   readonly batches: Pick<Batches, 'look'>;
   readonly identity: Pick<
     Identity,
-    'caCertificatePem' | 'caSha256' | 'issuer' | 'erasure' | 'secrets'
+    'agentCertificateMs' | 'caCertificatePem' | 'caSha256' | 'issuer' | 'erasure' | 'secrets'
   >;
   /** Missing: the key of secrets can be neither looked at nor changed. */
   readonly secretsKeeper?: Pick<SecretsKeeper, 'look' | 'rotate'>;
@@ -76,6 +76,8 @@ export interface RpcDependencies {
   readonly actor: string;
   /** "host:port" at which agents reach their port. */
   readonly agentEndpoint: string;
+  /** "host:port" at which they join, as far as that is known. */
+  readonly enrolmentEndpoint?: string;
 }
 
 /** Who asks. Request ids of different methods are kept apart, so that one cannot answer another. */

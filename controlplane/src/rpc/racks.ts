@@ -7,9 +7,11 @@ import {
   type BoundService,
   bind,
   type CallContext,
+  type CreateJoinTokenRequest,
   type CreateRackRequest,
   failedPrecondition,
   invalidArgument,
+  type JoinTokenSchema,
   WatchRacksResponse_Kind as Kind,
   notFound,
   type Rack,
@@ -73,14 +75,26 @@ export function createRackService(deps: RpcDependencies): BoundService {
     freezeRack: async (call) => shown(deps, await freezeRack(deps, call)),
     thawRack: async (call) => shown(deps, await thawRack(deps, call)),
     acceptRestoredStore: async (call) => shown(deps, await acceptRestoredStore(deps, call)),
-    createJoinToken: async ({ rack }) => {
-      const rackId = requireName('racks', rack, 'rack');
-      const trust = { writer: deps, identity: deps.identity };
-      const { token, expireTime } = await createJoinToken(trust, rackId);
-      deps.log.info({ rack, actor: deps.actor }, 'a join token was made');
-      return { token, expireTime, caSha256: deps.identity.caSha256 };
-    },
+    createJoinToken: async (call) => makeJoinToken(deps, call),
   });
+}
+
+async function makeJoinToken(
+  deps: RpcDependencies,
+  { rack, replaceAgent }: CreateJoinTokenRequest,
+): Promise<MessageInitShape<typeof JoinTokenSchema>> {
+  const rackId = requireName('racks', rack, 'rack');
+  const trust = { writer: deps, identity: deps.identity };
+  const call = { rackId, replaceAgent, by: deps.actor };
+  const { token, expireTime, replacesSha256 } = await createJoinToken(trust, call);
+  deps.log.info({ rack, actor: deps.actor, replaceAgent }, 'a join token was made');
+  return {
+    token,
+    expireTime,
+    caSha256: deps.identity.caSha256,
+    enrolmentAddress: deps.enrolmentEndpoint ?? '',
+    replacesKeySha256: replacesSha256,
+  };
 }
 
 async function existing(deps: RpcDependencies, name: string) {

@@ -1,0 +1,365 @@
+/**
+ * The certificate authorities of the control plane, alive: what signs now, what is believed now, and
+ * the certificate of our own ports, on every replica alike.
+ *
+ * Invariants:
+ * 1. The store's record decides. The folder's copy counts only when the store has none or an older
+ *    one, and only if both belong to one control plane.
+ * 2. Nothing is shown to others before it is durable in the store.
+ * 3. Whoever listens is told after our own certificate and the operators' file have followed.
+ */
+import { clone, fromBinary } from '@bufbuild/protobuf';
+import {
+  type KeyAndChain,
+  Authority_Stage as Stage,
+  sha256Hex,
+  store as wire,
+} from '@rackwright/api';
+import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
+import type { Revision, StateStore } from '@rackwright/store';
+import { answered, readRecord, writeRecord } from '../records/index.ts';
+import { SecretError } from '../secrets/index.ts';
+import { halfLifeMs, type Issuer } from './authority.ts';
+import {
+  newAuthorities,
+  readCopy,
+  readOldAuthority,
+  removeOldKey,
+  writeAuthorities,
+} from './authority-files.ts';
+import {
+  type AuthorityMaking,
+  certificatesOf,
+  type KeySealer,
+  openAuthority,
+  trustKey,
+} from './authority-record.ts';
+import { FollowedPrefix } from './follow-prefix.ts';
+import { IdentityError, type IdentityFolder } from './owner-only.ts';
+import {
+  authorityAt,
+  moveOn,
+  type RackTrust,
+  rackTrust,
+  type TrustTiming,
+  waitsOf,
+} from './rotation.ts';
+import { freshServerCertificate, type ServerCertificate } from './server-certificate.ts';
+
+export interface AuthoritiesOptions {
+  readonly store: StateStore;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly sealer: KeySealer;
+  readonly folder: IdentityFolder;
+  readonly serverKeyPem: string;
+  /** DNS names and IP addresses under which operators and agents reach us. */
+  readonly serverNames: readonly string[];
+  readonly timing: TrustTiming;
+  /** The folder was made at this start, so that a record that does not open is another identity's. */
+  readonly isNew: boolean;
+}
+
+/** What all replicas believe and show at one moment. */
+export interface TrustNow {
+  readonly record: wire.TrustRecord;
+  readonly revision: Revision;
+  readonly issuer: Issuer;
+  /** SHA-256 of the authority that signs, lower-case hex. */
+  readonly caSha256: string;
+  /** PEM of every certificate that is believed. */
+  readonly certificates: readonly string[];
+  readonly server: ServerCertificate;
+}
+
+/** Pause before another try of something that failed (disk full, store away), milliseconds. */
+const retryMs = 5_000;
+/** Several racks that change together are looked at once. */
+const lookSoonMs = 200;
+/** Rounds of losing a compare-and-set. */
+const roundsMax = 8;
+
+/** Opens the record, making or taking it over if there is none. Throws `IdentityError`. */
+export async function openAuthorities(options: AuthoritiesOptions): Promise<Authorities> {
+  const { record, revision } = await settleRecord(options);
+  if (await removeOldKey(options.folder, record)) {
+    options.log.info({}, 'the key of the certificate authority is kept sealed in the store now');
+  }
+  return new Authorities(options, await present(options, record, revision));
+}
+
+/** Invariant 1. */
+async function settleRecord(options: AuthoritiesOptions) {
+  const { store, folder } = options;
+  const making = makingOf(options);
+  for (let round = 0; round < roundsMax; round += 1) {
+    const kept = await readRecord(store, wire.TrustRecordSchema, trustKey);
+    const copy = await readCopy(folder);
+    const own = copy ?? (await readOldAuthority(folder, making));
+    if (kept !== undefined && !(await isForeign(options, kept.record))) {
+      if (copy === undefined || copy.generation <= kept.record.generation) return kept;
+      refuseStranger(kept.record, copy, folder);
+    }
+    const record = own ?? (options.isNew ? await newAuthorities(making) : undefined);
+    if (record === undefined) throw lost(folder);
+    const expected = kept?.revision ?? 'absent';
+    const written = await writeRecord(options, wire.TrustRecordSchema, trustKey, record, expected);
+    if (written.kind === 'ok') return { record, revision: written.revision };
+  }
+  throw new IdentityError('the authorities in the store change all the time: start again');
+}
+
+/** Only whoever starts with a new identity on purpose gets so far with a record that is another's. */
+async function isForeign(options: AuthoritiesOptions, record: wire.TrustRecord): Promise<boolean> {
+  if (!options.isNew) return false;
+  try {
+    await open(options, record);
+    return false;
+  } catch (error) {
+    if (error instanceof SecretError) return true;
+    throw error;
+  }
+}
+
+function refuseStranger(
+  kept: wire.TrustRecord,
+  copy: wire.TrustRecord,
+  folder: IdentityFolder,
+): void {
+  const known = new Set(kept.authorities.map(({ authority }) => authority?.sha256));
+  if (copy.authorities.some(({ authority }) => known.has(authority?.sha256))) return;
+  throw new IdentityError(
+    `the certificate authorities in ${folder.path}/ca.sealed are not those of the store. Either ` +
+      'the folder belongs to another control plane, or the store was set back to before they ' +
+      'existed. Restore both from the same backup.',
+  );
+}
+
+function lost(folder: IdentityFolder): IdentityError {
+  return new IdentityError(
+    `neither the store nor ${folder.path}/ca.sealed has the certificate authority. Restore one of ` +
+      'both from its backup: a new authority would not fit the agents that exist.',
+  );
+}
+
+function makingOf(options: AuthoritiesOptions): AuthorityMaking {
+  return { ...options, caLifetimeMs: options.timing.caLifetimeMs };
+}
+
+function open(
+  { sealer, clock, random }: AuthoritiesOptions,
+  record: wire.TrustRecord,
+): Promise<Issuer> {
+  const active = authorityAt(record, Stage.ACTIVE);
+  if (active === undefined) throw new IdentityError('no certificate authority signs');
+  return openAuthority(active, sealer, clock, random);
+}
+
+async function present(
+  options: AuthoritiesOptions,
+  record: wire.TrustRecord,
+  revision: Revision,
+): Promise<TrustNow> {
+  const { folder, serverKeyPem: privateKeyPem, serverNames: names, clock } = options;
+  const issuer = await open(options, record);
+  await writeAuthorities(folder, record);
+  const making = { folder, issuer, privateKeyPem, names };
+  return {
+    record,
+    revision,
+    issuer,
+    caSha256: sha256Hex(new Uint8Array(issuer.caCertificate.rawData)),
+    certificates: certificatesOf(record),
+    server: await freshServerCertificate(making, clock.nowMs()),
+  };
+}
+
+/** The authorities, followed from `start` to `stop`. */
+export class Authorities {
+  readonly #options: AuthoritiesOptions;
+  readonly #followed: FollowedPrefix;
+  readonly #listeners: ((now: TrustNow) => void)[] = [];
+  #now: TrustNow;
+  #taking: Promise<void> = Promise.resolve();
+  #racks: () => readonly RackTrust[] = () => [];
+  #cancelRenewal: Cancel = () => undefined;
+  #cancelLook: Cancel = () => undefined;
+  #lookAtMs = Number.POSITIVE_INFINITY;
+  #stopped = false;
+
+  constructor(options: AuthoritiesOptions, now: TrustNow) {
+    this.#options = options;
+    this.#now = now;
+    this.#followed = new FollowedPrefix(options, trustKey, (key, value, revision) => {
+      if (key !== trustKey || value === undefined) return;
+      this.#take(fromBinary(wire.TrustRecordSchema, value), revision);
+    });
+  }
+
+  get now(): TrustNow {
+    return this.#now;
+  }
+
+  get timing(): TrustTiming {
+    return this.#options.timing;
+  }
+
+  /** What our ports show, and whose client certificates they let in. */
+  get tls(): KeyAndChain & { readonly clientCaPem: string } {
+    return { ...this.#now.server.tls, clientCaPem: this.#now.certificates.join('') };
+  }
+
+  /** Invariant 3; also after our own certificate alone was renewed. */
+  onChange(listener: (now: TrustNow) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Follows the store; `racks` is what this replica has heard of every rack's agent. */
+  async start(racks: () => readonly RackTrust[]): Promise<void> {
+    this.#racks = racks;
+    await this.#followed.start();
+    this.#armRenewal();
+    this.#lookWithin(0);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#followed.stop();
+    this.#cancelRenewal();
+    this.#cancelLook();
+  }
+
+  /** Something that a rotation may wait for has changed. */
+  lookSoon(): void {
+    if (isMoving(this.#now.record)) this.#lookWithin(lookSoonMs);
+  }
+
+  /**
+   * Changes the record: `change` gives the next one, or undefined when there is nothing to do.
+   * Resolves once this replica shows what the record says then.
+   */
+  async change(
+    change: (record: wire.TrustRecord) => Promise<wire.TrustRecord | undefined>,
+  ): Promise<TrustNow> {
+    for (let round = 0; round < roundsMax; round += 1) {
+      const kept = await readRecord(this.#options.store, wire.TrustRecordSchema, trustKey);
+      if (kept === undefined) throw lost(this.#options.folder);
+      const next = await change(clone(wire.TrustRecordSchema, kept.record));
+      if (next === undefined) {
+        await this.#take(kept.record, kept.revision);
+        return this.#now;
+      }
+      const written = await writeRecord(
+        this.#options,
+        wire.TrustRecordSchema,
+        trustKey,
+        next,
+        kept.revision,
+      );
+      if (written.kind === 'conflict') continue;
+      await this.#take(next, written.revision);
+      return this.#now;
+    }
+    throw new Error(`${trustKey}: lost ${roundsMax} compare-and-sets in a row`);
+  }
+
+  /** Every rack's trust, as the store has it now. */
+  async readRacks(): Promise<RackTrust[]> {
+    const { entries } = await answered(this.#options.store.list('racks'));
+    return entries
+      .filter(({ key }) => !key.includes('.', 'racks.'.length))
+      .map(({ value }) => rackTrust(fromBinary(wire.RackRecordSchema, value)));
+  }
+
+  /** One after another, so that an older record never follows a newer one. */
+  #take(record: wire.TrustRecord, revision: Revision): Promise<void> {
+    this.#taking = this.#taking.then(async () => {
+      if (revision <= this.#now.revision) return;
+      try {
+        this.#now = await present(this.#options, record, revision);
+      } catch (error) {
+        const { log, clock } = this.#options;
+        log.error({ error: String(error) }, 'the certificate authorities could not be followed');
+        clock.after(retryMs, () => void (this.#stopped || this.#take(record, revision)));
+        return;
+      }
+      const { caSha256, certificates } = this.#now;
+      const fields = { signs: caSha256, believed: certificates.length };
+      this.#options.log.info(fields, 'the certificate authorities have changed');
+      this.#tell();
+    });
+    return this.#taking;
+  }
+
+  #tell(): void {
+    this.#armRenewal();
+    this.lookSoon();
+    for (const listener of this.#listeners) listener(this.#now);
+  }
+
+  #armRenewal(): void {
+    const { clock } = this.#options;
+    const dueMs = halfLifeMs(this.#now.server.certificate) - clock.nowMs();
+    this.#renewAfter(Math.max(0, dueMs));
+  }
+
+  #renewAfter(delayMs: number): void {
+    const { clock, log } = this.#options;
+    this.#cancelRenewal();
+    if (this.#stopped) return;
+    this.#cancelRenewal = clock.after(Math.min(delayMs, longestTimerMs), () => {
+      this.#taking = this.#taking.then(async () => {
+        try {
+          if (halfLifeMs(this.#now.server.certificate) > clock.nowMs()) return this.#armRenewal();
+          const { record, revision } = this.#now;
+          this.#now = await present(this.#options, record, revision);
+          log.info({}, 'the server certificate was renewed');
+          this.#tell();
+        } catch (error) {
+          log.error({ cause: String(error) }, 'the server certificate could not be renewed');
+          this.#renewAfter(retryMs);
+        }
+      });
+    });
+  }
+
+  #lookWithin(delayMs: number): void {
+    const { clock, log, timing } = this.#options;
+    const atMs = clock.nowMs() + delayMs;
+    if (this.#stopped || atMs >= this.#lookAtMs) return;
+    this.#cancelLook();
+    this.#lookAtMs = atMs;
+    this.#cancelLook = clock.after(delayMs, () => {
+      this.#lookAtMs = Number.POSITIVE_INFINITY;
+      this.#look()
+        .catch((error: unknown) => {
+          log.warn({ error: String(error) }, 'the rotation of authorities was not looked at');
+        })
+        .finally(() => this.#lookWithin(timing.lookMs));
+    });
+  }
+
+  /** What waits for nothing moves on; any replica may do it, and one of them does. */
+  async #look(): Promise<void> {
+    const { timing, clock } = this.#options;
+    if (!isMoving(this.#now.record)) return;
+    // What was heard may be old: the store itself is asked before anything is decided by it.
+    const { record } = this.#now;
+    const waits = record.authorities.every((one) => {
+      const stage = one.authority?.stage;
+      if (stage === Stage.ACTIVE) return true;
+      return waitsOf(record, one, this.#racks(), clock.nowMs(), timing).length > 0;
+    });
+    if (waits) return;
+    const racks = await this.readRacks();
+    await this.change(async (kept) => moveOn(kept, racks, clock.nowMs(), timing));
+  }
+}
+
+/** setTimeout takes no more (2^31 − 1 ms); a step of the wall clock is noticed by then as well. */
+const longestTimerMs = 3_600_000;
+
+function isMoving({ authorities }: wire.TrustRecord): boolean {
+  return authorities.some(({ authority }) => authority?.stage !== Stage.ACTIVE);
+}

@@ -1,0 +1,113 @@
+/**
+ * Who is each rack's agent now, as the store changes, whichever replica changes it.
+ *
+ * Invariants:
+ * 1. Whoever attends is told, once, when its key is the rack's no more: revoked, replaced, or the
+ *    rack deleted. Nobody has to ask with each message.
+ * 2. What changed between a caller's look at the record and its attending is not missed: the first
+ *    thing that attending does is another look.
+ */
+import { createHash } from 'node:crypto';
+import { fromBinary } from '@bufbuild/protobuf';
+import { store as wire } from '@rackwright/api';
+import { storeKey } from '@rackwright/store';
+import { readRecord } from '../records/index.ts';
+import { type Refused, whyNotAgent } from './enrolment.ts';
+import { FollowedPrefix, type FollowParts } from './follow-prefix.ts';
+import { type RackTrust, rackTrust } from './rotation.ts';
+
+/** An agent whose stream stands on its key. */
+export interface Attended {
+  readonly rackId: string;
+  /** SHA-256 of the key (SPKI), lower-case hex. */
+  readonly keySha256: string;
+  /** The key is the rack's no more. */
+  readonly end: (why: Refused) => void;
+}
+
+const racksPrefix = 'racks';
+
+/** The racks' keys and what their agents believe. */
+export class RackKeys {
+  readonly #parts: FollowParts;
+  readonly #followed: FollowedPrefix;
+  readonly #trusts = new Map<string, RackTrust & { readonly keySha256: string }>();
+  readonly #attended = new Map<string, Set<Attended>>();
+  readonly #listeners: (() => void)[] = [];
+
+  constructor(parts: FollowParts) {
+    this.#parts = parts;
+    this.#followed = new FollowedPrefix(parts, racksPrefix, (key, value) => this.#note(key, value));
+  }
+
+  /** Resolves once every rack is known. */
+  start(): Promise<void> {
+    return this.#followed.start();
+  }
+
+  stop(): void {
+    this.#followed.stop();
+  }
+
+  /** Every rack, as far as this replica has heard. */
+  trusts(): RackTrust[] {
+    return [...this.#trusts.values()];
+  }
+
+  /** Calls `listener` when what rotation depends on has changed. */
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Watches over an agent until the returned function is called (invariants 1, 2). */
+  attend(attended: Attended): () => void {
+    const { rackId } = attended;
+    const set = this.#attended.get(rackId) ?? new Set();
+    set.add(attended);
+    this.#attended.set(rackId, set);
+    void this.#lookAgain(attended);
+    return () => this.#leave(attended);
+  }
+
+  async #lookAgain(attended: Attended): Promise<void> {
+    const { store, log } = this.#parts;
+    const key = storeKey(racksPrefix, attended.rackId);
+    try {
+      const kept = await readRecord(store, wire.RackRecordSchema, key);
+      this.#judge(attended, kept?.record);
+    } catch (error) {
+      // Without the store the session gets no lease either; the watch tells what comes after.
+      log.warn({ rack: attended.rackId, error: String(error) }, 'an agent’s key was not looked at');
+    }
+  }
+
+  #leave(attended: Attended): void {
+    const set = this.#attended.get(attended.rackId);
+    set?.delete(attended);
+    if (set?.size === 0) this.#attended.delete(attended.rackId);
+  }
+
+  #note(key: string, value: Uint8Array | undefined): void {
+    const rackId = key.slice(racksPrefix.length + 1);
+    if (rackId === '' || rackId.includes('.')) return;
+    const record = value && fromBinary(wire.RackRecordSchema, value);
+    for (const attended of [...(this.#attended.get(rackId) ?? [])]) this.#judge(attended, record);
+    const before = this.#trusts.get(rackId);
+    if (record === undefined) this.#trusts.delete(rackId);
+    else this.#trusts.set(rackId, { ...rackTrust(record), keySha256: keyOf(record) });
+    if (JSON.stringify(before) === JSON.stringify(this.#trusts.get(rackId))) return;
+    for (const listener of this.#listeners) listener();
+  }
+
+  #judge(attended: Attended, record: wire.RackRecord | undefined): void {
+    const keySha256 = Buffer.from(attended.keySha256, 'hex');
+    const why = whyNotAgent(attended.rackId, record, keySha256);
+    if (why === undefined || !this.#attended.get(attended.rackId)?.has(attended)) return;
+    this.#leave(attended);
+    attended.end(why);
+  }
+}
+
+function keyOf({ agentPublicKey }: wire.RackRecord): string {
+  return createHash('sha256').update(agentPublicKey).digest('hex');
+}
