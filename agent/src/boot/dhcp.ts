@@ -121,12 +121,12 @@ class Shell {
     port: number,
     receive: Receive,
   ): Promise<UdpSocket> {
-    const socket = await udp.bind(
+    return await udp.bind(
       { address, port, broadcast: true },
       {
-        onDatagram: (datagram, from) => {
+        onDatagram: (datagram, from, at) => {
           try {
-            receive(socket, datagram, from);
+            receive(at, datagram, from);
           } catch (error) {
             if (!(error instanceof DecodeError)) throw error;
             const fields = { service, from: from.address, error: error.message };
@@ -136,7 +136,6 @@ class Shell {
         onError: (error) => this.#report({ service, error: error.message }, 'socket error'),
       },
     );
-    return socket;
   }
 
   #report(fields: Record<string, string>, message: string): void {

@@ -40,6 +40,8 @@ export interface BootServices {
   close(): Promise<void>;
 }
 
+const everywhere = '0.0.0.0';
+
 /** Throws an Error that names the setting, the file or the address that is in the way. */
 export async function startBoot(
   config: BootConfig,
@@ -68,8 +70,10 @@ export async function startBoot(
     closers.push(() => httpShell.close());
     const limits = tftpLimitsOf(config);
     const { address, port } = config.tftp;
-    const loaders = files.loaders;
-    const tftpShell = await startTftp({ udp, clock, log, gate, loaders, address, port, limits });
+    const transferAddress = address === everywhere ? config.serverAddress : address;
+    const listen = { address, port, transferAddress };
+    const { loaders } = files;
+    const tftpShell = await startTftp({ udp, clock, log, gate, loaders, ...listen, limits });
     closers.push(() => tftpShell.close());
     const dhcpShell = await startDhcpIfOn(config, dependencies, gate, urls());
     if (dhcpShell !== undefined) closers.push(() => dhcpShell.close());

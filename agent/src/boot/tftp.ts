@@ -32,6 +32,11 @@ export interface TftpShellOptions {
   readonly loaders: ReadonlyMap<string, Uint8Array>;
   readonly address: string;
   readonly port: number;
+  /**
+   * What transfers send from: the address that clients were told, which is not always that of the
+   * interface that their answers leave by.
+   */
+  readonly transferAddress: string;
   readonly limits: TftpLimits;
 }
 
@@ -49,7 +54,7 @@ export async function startTftp(options: TftpShellOptions): Promise<TftpShell> {
   const socket = await options.udp.bind(
     { address: options.address, port: options.port },
     {
-      onDatagram: (datagram, from) => server.receive(socket, datagram, from),
+      onDatagram: (datagram, from, at) => server.receive(at, datagram, from),
       onError: (error) => server.report({ error: error.message }, 'TFTP socket error'),
     },
   );
@@ -139,7 +144,7 @@ class TftpServer {
     request: Uint8Array,
     client: UdpPeer,
   ): void {
-    const { clock, log, udp, address } = this.#options;
+    const { clock, log, udp, transferAddress } = this.#options;
     const onEnd = (end: TransferEnd): void => {
       this.#active.delete(active);
       if (this.#latest.get(key) === active) this.#latest.delete(key);
@@ -150,7 +155,7 @@ class TftpServer {
     this.#active.add(active);
     this.#latest.set(key, active);
     this.#count(client.address, 1);
-    active.open(udp, address).catch((error: unknown) => {
+    active.open(udp, transferAddress).catch((error: unknown) => {
       this.report({ error: String(error) }, 'TFTP transfer has no socket');
       active.close();
       onEnd({ kind: 'aborted', message: 'no socket' });

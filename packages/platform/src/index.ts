@@ -21,6 +21,7 @@ export type { LocalCalls, LocalListener } from './local-calls.ts';
 export type { Log, LogFields } from './log.ts';
 export { nodeVersionProblem } from './node-version.ts';
 export { type Random, randomId } from './random.ts';
+export type { Supervision } from './supervision.ts';
 export type { Udp, UdpBind, UdpHandlers, UdpPeer, UdpSocket } from './udp.ts';
 export {
   type WebAnswer,

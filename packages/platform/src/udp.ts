@@ -13,7 +13,8 @@ export interface UdpSocket {
 }
 
 export interface UdpHandlers {
-  onDatagram(datagram: Uint8Array, from: UdpPeer): void;
+  /** `at` is the socket that it came by: with several interfaces, the one to answer by. */
+  onDatagram(datagram: Uint8Array, from: UdpPeer, at: UdpSocket): void;
   onError(error: Error): void;
 }
 

@@ -9,10 +9,38 @@ import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { isIPv6 } from 'node:net';
 import type { Udp, UdpBind, UdpHandlers, UdpPeer, UdpSocket } from '../udp.ts';
+import type { InheritedSockets } from './inherited.ts';
+import { lookUpLiteral } from './literal-address.ts';
 
-/** The UDP sockets of this machine. */
-export function nodeUdp(): Udp {
-  return { bind };
+/**
+ * The UDP sockets of this machine. A port that was handed to this process is served by the sockets
+ * of that port, whatever address is asked for: each belongs to an interface of its own.
+ */
+export function nodeUdp(inherited?: InheritedSockets): Udp {
+  return {
+    bind: async (options, handlers) => {
+      const [first, ...others] = inherited?.take(options.port) ?? [];
+      if (first === undefined) return await bind(options, handlers);
+      const sockets = [first, ...others];
+      if (options.broadcast === true) for (const socket of sockets) socket.setBroadcast(true);
+      return joined(sockets.map((socket) => open(socket, handlers)));
+    },
+  };
+}
+
+/** One socket for all interfaces: what is sent by it goes out of each. */
+function joined(sockets: readonly UdpSocket[]): UdpSocket {
+  const [first] = sockets;
+  if (first === undefined || sockets.length === 1) return first as UdpSocket;
+  return {
+    local: first.local,
+    send: (datagram, to) => {
+      for (const socket of sockets) socket.send(datagram, to);
+    },
+    close: () => {
+      for (const socket of sockets) socket.close();
+    },
+  };
 }
 
 async function bind(options: UdpBind, handlers: UdpHandlers): Promise<UdpSocket> {
@@ -21,8 +49,7 @@ async function bind(options: UdpBind, handlers: UdpHandlers): Promise<UdpSocket>
     type: family,
     // Broadcast ports are shared: an address server may listen on the same machine (DHCP proxy).
     reuseAddr: options.broadcast === true,
-    // Node asks the resolver even for literal addresses, a tick per datagram (N1).
-    lookup: (address, _options, callback) => callback(null, address, isIPv6(address) ? 6 : 4),
+    lookup: lookUpLiteral, // N1
   });
   try {
     const listening = once(socket, 'listening');
@@ -44,9 +71,9 @@ function open(socket: Socket, handlers: UdpHandlers): UdpSocket {
   };
   socket.on('error', report);
   socket.on('message', (datagram, from) => {
-    if (!closed) handlers.onDatagram(datagram, { address: from.address, port: from.port });
+    if (!closed) handlers.onDatagram(datagram, { address: from.address, port: from.port }, own);
   });
-  return {
+  const own: UdpSocket = {
     local: { address, port },
     send(datagram: Uint8Array, to: UdpPeer) {
       if (closed) return;
@@ -63,4 +90,5 @@ function open(socket: Socket, handlers: UdpHandlers): UdpSocket {
       socket.close();
     },
   };
+  return own;
 }

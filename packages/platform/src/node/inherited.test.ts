@@ -1,0 +1,103 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { inheritedDescriptors, openInherited } from './inherited.ts';
+
+describe('inherited descriptors', () => {
+  test('are counted from three, for the process that they are meant for', () => {
+    expect(inheritedDescriptors({ LISTEN_PID: '7', LISTEN_FDS: '2' }, 7)).toEqual([3, 4]);
+    expect(inheritedDescriptors({ LISTEN_PID: '8', LISTEN_FDS: '2' }, 7)).toEqual([]);
+    expect(inheritedDescriptors({}, 7)).toEqual([]);
+  });
+
+  test('are refused when their number is none', () => {
+    expect(() => inheritedDescriptors({ LISTEN_PID: '7', LISTEN_FDS: '1e9' }, 7)).toThrow(
+      'LISTEN_FDS has to be a number up to 96',
+    );
+  });
+
+  test('are refused when they are no sockets', async () => {
+    const file = await open(import.meta.filename);
+    try {
+      await expect(openInherited([file.fd])).rejects.toThrow('is no UDP socket over IPv4');
+    } finally {
+      await file.close();
+    }
+  });
+});
+
+/** Binds two sockets of one port, on two addresses of loopback, and hands them to a child. */
+const parent = `
+const { createSocket } = require('node:dgram');
+const { spawn } = require('node:child_process');
+const bind = (address, port) => new Promise((resolve) => {
+  const socket = createSocket('udp4');
+  socket.bind(port, address, () => resolve(socket));
+});
+(async () => {
+  const one = await bind('127.0.0.1', 0);
+  const { port } = one.address();
+  const two = await bind('127.0.0.2', port);
+  // What arrives is for the child: a supervisor does not read it either.
+  const fd = (socket) => {
+    const symbol = Object.getOwnPropertySymbols(socket).find(
+      ({ description }) => description === 'state symbol');
+    socket[symbol].handle.recvStop();
+    return socket[symbol].handle.fd;
+  };
+  const script = 'LISTEN_PID=$$ LISTEN_FDS=2 exec "$0" --input-type=module -e "$1"';
+  const child = spawn('/bin/sh', ['-c', script, process.execPath, process.env.CHILD], {
+    env: { ...process.env, PORT: String(port) },
+    stdio: ['inherit', 'inherit', 'inherit', fd(one), fd(two)],
+  });
+  child.once('exit', (code) => process.exit(code ?? 1));
+})();
+`;
+
+/** Serves both by one socket of the platform; then asks for the port once more. */
+const child = `
+import { nodeUdp } from '${join(import.meta.dirname, 'udp.ts')}';
+import { inheritedDescriptors, openInherited } from '${join(import.meta.dirname, 'inherited.ts')}';
+import { createSocket } from 'node:dgram';
+const port = Number(process.env.PORT);
+const inherited = await openInherited(inheritedDescriptors(process.env, process.pid));
+const udp = nodeUdp(inherited);
+const lines = [];
+const onError = (error) => lines.push(error.message);
+await udp.bind({ address: '0.0.0.0', port }, {
+  onDatagram: (bytes, from, at) => at.send(Buffer.concat([Buffer.from('re:'), bytes]), from),
+  onError,
+});
+const client = createSocket('udp4');
+const ask = (word, address) => new Promise((resolve) => {
+  client.once('message', (bytes, from) => {
+    lines.push(bytes + ' from ' + from.address + (from.port === port ? '' : ', another port'));
+    resolve();
+  });
+  client.send(word, port, address);
+});
+client.bind(0, '127.0.0.1', async () => {
+  await ask('a', '127.0.0.1');
+  await ask('b', '127.0.0.2');
+  await udp.bind({ address: '127.0.0.1', port }, { onDatagram() {}, onError }).catch(
+    (cause) => lines.push(cause.code));
+  lines.push(inherited.closeRest().length);
+  console.log(JSON.stringify(lines));
+  process.exit(0);
+});
+`;
+
+test('inherited sockets of one port are one socket, each answers for its own address', async () => {
+  const running = spawn(process.execPath, ['-e', parent], {
+    env: { ...process.env, CHILD: child },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let said = '';
+  running.stdout.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+  await once(running, 'close');
+  expect(JSON.parse(said)).toEqual(['re:a from 127.0.0.1', 're:b from 127.0.0.2', 'EADDRINUSE', 0]);
+});

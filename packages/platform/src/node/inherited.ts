@@ -1,0 +1,69 @@
+/**
+ * Sockets that a service supervisor has opened for this process: bound to an interface, or to a
+ * port that this process may not bind itself (sd_listen_fds(3)).
+ *
+ * L1 Descriptors meant for another process are left alone.
+ * L2 Whoever asks for the port of inherited sockets gets them all, once; afterwards, and for any
+ *    other port, a socket is bound as ever.
+ */
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { lookUpLiteral } from './literal-address.ts';
+
+/** The number of the first descriptor, by that convention. */
+const firstDescriptor = 3;
+/** A rack's agent serves a few interfaces with three ports each. */
+const descriptorsMax = 96;
+
+/** The descriptors that `environment` hands to process `pid`. */
+export function inheritedDescriptors(
+  environment: Readonly<Record<string, string | undefined>>,
+  pid: number,
+): readonly number[] {
+  if (Number(environment['LISTEN_PID']) !== pid) return [];
+  const count = Number(environment['LISTEN_FDS']);
+  if (!Number.isInteger(count) || count < 0 || count > descriptorsMax) {
+    throw new Error(`LISTEN_FDS has to be a number up to ${descriptorsMax}`);
+  }
+  return Array.from({ length: count }, (_, index) => firstDescriptor + index);
+}
+
+/** Sockets that were handed to this process and that nobody has asked for yet. */
+export interface InheritedSockets {
+  /** Those of this port; they are the caller's from now on (L2). */
+  take(port: number): readonly Socket[];
+  /** Closes what nobody has asked for; answers the ports. */
+  closeRest(): readonly number[];
+}
+
+/** Opens datagram sockets by their descriptors; rejects when one is none. */
+export async function openInherited(descriptors: readonly number[]): Promise<InheritedSockets> {
+  let sockets = await Promise.all(descriptors.map(openDescriptor));
+  return {
+    take: (port) => {
+      const taken = sockets.filter((socket) => socket.address().port === port);
+      sockets = sockets.filter((socket) => !taken.includes(socket));
+      return taken;
+    },
+    closeRest: () => {
+      const rest = sockets.splice(0);
+      const ports = rest.map((socket) => socket.address().port);
+      for (const socket of rest) socket.close();
+      return ports;
+    },
+  };
+}
+
+async function openDescriptor(fd: number): Promise<Socket> {
+  // The protocol family of the descriptor is in its address; "udp4" only says how to write it.
+  const socket = createSocket({ type: 'udp4', lookup: lookUpLiteral });
+  try {
+    const listening = once(socket, 'listening');
+    socket.bind({ fd });
+    await listening;
+    return socket;
+  } catch (cause) {
+    socket.close();
+    throw new Error(`the inherited descriptor ${fd} is no UDP socket over IPv4`, { cause });
+  }
+}

@@ -1,0 +1,87 @@
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { Log } from '../log.ts';
+import { nodeSupervision, watchdogIntervalMs } from './supervision.ts';
+
+let folder: string;
+let heard: string;
+let program: string;
+let logged: string[];
+const note = (fields: object, message: string) =>
+  void logged.push(`${message} ${JSON.stringify(fields)}`);
+const log: Log = { debug: note, info: note, warn: note, error: note, child: () => log };
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'supervision-'));
+  heard = join(folder, 'heard');
+  program = join(folder, 'notify');
+  logged = [];
+  await writeFile(heard, '');
+  await writeFile(program, `#!/bin/sh\necho "$NOTIFY_SOCKET $*" >> ${heard}\n`);
+  await chmod(program, 0o755);
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+const supervised = (watchdogMicroseconds?: number) =>
+  nodeSupervision(
+    {
+      NOTIFY_SOCKET: '/run/x',
+      PATH: process.env['PATH'],
+      ...(watchdogMicroseconds === undefined
+        ? {}
+        : { WATCHDOG_USEC: String(watchdogMicroseconds), WATCHDOG_PID: String(process.pid) }),
+    },
+    process.pid,
+    log,
+    program,
+  );
+const words = async () => (await readFile(heard, 'utf8')).split('\n').filter(Boolean);
+
+describe('what a program tells its supervisor', () => {
+  test('is that it is ready, and that it stops', async () => {
+    const supervision = supervised();
+    await supervision.ready();
+    await supervision.stopping();
+    expect(await words()).toEqual(['/run/x READY=1', '/run/x STOPPING=1']);
+  });
+
+  test('is nothing where nobody supervises', async () => {
+    const supervision = nodeSupervision({}, process.pid, log, program);
+    await supervision.ready();
+    supervision.watch(() => Promise.reject(new Error('asked')))();
+    expect(await words()).toEqual([]);
+  });
+
+  test('is a sign of life again and again while it is well', async () => {
+    const end = supervised(30_000).watch(async () => undefined);
+    await vi.waitFor(async () => expect((await words()).length).toBeGreaterThan(2));
+    end();
+    expect(new Set(await words())).toEqual(new Set(['/run/x WATCHDOG=1']));
+  });
+
+  test.each([
+    ['says what is wrong', async () => 'the port is deaf', 'the port is deaf'],
+    ['fails', () => Promise.reject(new Error('no disk')), 'no disk'],
+    ['never answers', () => new Promise<undefined>(() => {}), 'no answer within'],
+  ])('is silence, and a line in the log, while the program %s', async (_, problem, line) => {
+    const end = supervised(30_000).watch(problem);
+    await vi.waitFor(() => expect(logged.join()).toContain(line));
+    end();
+    expect(await words()).toEqual([]);
+  });
+
+  test('says in the log when it cannot be told', async () => {
+    const path = join(folder, 'absent');
+    await nodeSupervision({ NOTIFY_SOCKET: '/run/x' }, process.pid, log, path).ready();
+    expect(logged.join()).toContain(`${path} cannot be started`);
+  });
+});
+
+test('a watchdog of another process, or none, is nobody to answer', () => {
+  expect(watchdogIntervalMs({}, 7)).toBeUndefined();
+  expect(watchdogIntervalMs({ WATCHDOG_USEC: '30000000', WATCHDOG_PID: '8' }, 7)).toBeUndefined();
+  expect(watchdogIntervalMs({ WATCHDOG_USEC: 'x' }, 7)).toBeUndefined();
+  expect(watchdogIntervalMs({ WATCHDOG_USEC: '30000000', WATCHDOG_PID: '7' }, 7)).toBe(10_000);
+});
