@@ -33,6 +33,7 @@ import type { ControlPlaneConfig } from './config.ts';
 import { Discovery } from './discovery/index.ts';
 import { Hosts } from './host/index.ts';
 import {
+  createSessionTrust,
   createTokenGuard,
   defaultTrustTiming,
   type Identity,
@@ -190,13 +191,15 @@ function makeParts(
     ...endpointsOf(config),
     actor: 'user:admin',
   });
+  const rackKeys = new RackKeys({ ...platform, store });
+  const { authorities } = identity;
   const agentService = createAgentService({
     ...platform,
     ...{ store, registry, hosts, discovery, stepLogs, replicaId, timing },
     limits: config.agents.limits,
+    trust: createSessionTrust({ authorities, rackKeys, clock: platform.clock }),
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),
   });
-  const rackKeys = new RackKeys({ ...platform, store });
   const works = { secretsKeeper, rackKeys, hosts, discovery, runs, plans };
   return { audit, ...works, operatorServices, agentService };
 }

@@ -10,6 +10,7 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { agent, store as wire } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
 import { descends, isSameLife } from '../host/index.ts';
+import type { LiveSession } from './registry.ts';
 
 /** How often a session says in the rack's record that it stands. */
 export const hintIntervalMs = 60_000;
@@ -36,6 +37,26 @@ export function rivalElsewhere(
   return (
     `another agent of the rack is connected to replica ${sessionReplica} (journal ` +
     `${standing.id}, generation ${standing.generation}); stop one of the two`
+  );
+}
+
+/**
+ * Why this agent must not replace the session that stands on this replica, or undefined (R6). An
+ * agent that opens its next session before it leaves this one says which one that is.
+ */
+export function rivalHere(
+  standing: LiveSession,
+  { journal, replacesSessionId }: agent.Hello,
+  { clock, timing }: Pick<Standpoint, 'clock' | 'timing'>,
+): string | undefined {
+  if (standing.lastMessageMs() + timing.leaseDurationMs <= clock.nowMs()) return undefined;
+  if (journal !== undefined && descends(journal, standing.journal)) {
+    if (!isSameLife(journal, standing.journal)) return undefined;
+    if (replacesSessionId === standing.sessionId) return undefined;
+  }
+  return (
+    `another agent of rack ${standing.rackId} is connected (journal ${standing.journal.id}, ` +
+    `generation ${standing.journal.generation}); stop one of the two`
   );
 }
 

@@ -11,3 +11,4 @@ export {
 } from './service.ts';
 export { type OutputPiece, StepLogs } from './step-logs.ts';
 export { defaultSessionTiming, type SessionTiming } from './timing.ts';
+export type { SessionTrust } from './trust.ts';

@@ -10,27 +10,25 @@
  *
  * Must not: decide anything about a host; `Hosts` does.
  */
-import { clone, create, equals } from '@bufbuild/protobuf';
+import { create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type RackStatus, RackStatusSchema, store as wire } from '@rackwright/api';
+import { agent, store as wire } from '@rackwright/api';
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import {
-  descends,
   fleetKey,
   type Hosts,
-  isSameLife,
   lifeOf,
   offered,
   settleMs,
   whyNothingDestructive,
 } from '../host/index.ts';
-import { readRecord, writeRecord } from '../records/index.ts';
+import { readRecord } from '../records/index.ts';
 import type { BootLists } from './boot-lists.ts';
 import { directiveFor, obstructsRemoval } from './directives.ts';
 import { Discoveries, type DiscoveriesDependencies } from './discoveries.ts';
-import { hintIntervalMs, rivalElsewhere, whyOver } from './elsewhere.ts';
+import { hintIntervalMs, rivalElsewhere, rivalHere, whyOver } from './elsewhere.ts';
 import { Forgetting } from './forgetting.ts';
 import { foldHello } from './hello-folds.ts';
 import { helloProblem } from './hello-problem.ts';
@@ -41,7 +39,9 @@ import { Reports } from './reports.ts';
 import type { StepLogs } from './step-logs.ts';
 import { foldStoreGuard, guardedDirectives, isGuarded, lostSoFar } from './store-guard.ts';
 import type { SessionTiming } from './timing.ts';
+import { type SessionTrust, trustedOf } from './trust.ts';
 import type { TurnOver, Turns } from './turns.ts';
+import { type RackChange, updateRack } from './update-rack.ts';
 
 export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'discovery'> {
   readonly store: StateStore;
@@ -52,6 +52,8 @@ export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'disc
   readonly registry: SessionRegistry;
   readonly hosts: Hosts;
   readonly timing: SessionTiming;
+  /** What agents shall believe, and whether they are who they were; without it nothing is said. */
+  readonly trust?: SessionTrust;
   /** Takes what steps' programs write; without it that is left out. */
   readonly stepLogs?: StepLogs;
   /** As in `HostsDependencies`. */
@@ -177,6 +179,11 @@ export class RackSession {
       }
       case 'snapshotApplied':
         return;
+      case 'trustApplied':
+        await this.#updateRack((record) => {
+          record.trustedCaSha256 = trustedOf(message.value);
+        });
+        return;
       default:
         this.#noteUnexpected(message.case ?? 'of an unknown kind');
     }
@@ -255,18 +262,19 @@ export class RackSession {
   async #welcome(hello: agent.Hello): Promise<void> {
     const { journal } = hello;
     if (journal === undefined) return;
-    if (await this.#yields(journal)) return;
+    if (await this.#yields(hello)) return;
     if (!(await this.#recordHello(hello, journal))) {
       this.#refuse('unknownRack', `the rack ${this.#rackId} does not exist`);
       return;
     }
     if (this.#elsewhere !== undefined) return this.#refuse('duplicateAgent', this.#elsewhere);
     const live = this.#liveSession(journal, hello.operationKinds);
-    await this.#sendWelcome(hello, journal);
+    await this.#sendWelcome(hello, journal, live.sessionId);
+    this.sendTrust();
     await this.sendSnapshot();
     // Meanwhile the stream may have ended, or a newer session of the rack have opened.
     if (this.#over) return this.#withdrawHint();
-    if (this.#rival(journal) !== undefined && (await this.#yields(journal))) return;
+    if (this.#rival(hello) !== undefined && (await this.#yields(hello))) return;
     this.#live = live;
     this.#deps.log.info({ rack: this.#rackId, agentVersion: hello.agentVersion }, 'agent session');
     // Queued before anything that the opening wakes, so that no deadline fires on old knowledge.
@@ -277,8 +285,8 @@ export class RackSession {
   }
 
   /** Refuses an agent that must not replace the session that stands, and shows it. */
-  async #yields(journal: agent.Journal): Promise<boolean> {
-    const rival = this.#rival(journal);
+  async #yields(hello: agent.Hello): Promise<boolean> {
+    const rival = this.#rival(hello);
     if (rival === undefined) return false;
     await this.#updateRack((_record, status) => {
       status.duplicateAgent = rival;
@@ -287,23 +295,27 @@ export class RackSession {
     return true;
   }
 
-  /** R6: why this agent must not replace the session that stands, or undefined. */
-  #rival(journal: agent.Journal): string | undefined {
+  /** Which certificate authorities the agent shall believe from now on. */
+  sendTrust(): void {
+    const { trust } = this.#deps;
+    if (trust !== undefined) this.#sink.send({ case: 'trustBundle', value: trust.bundle() });
+  }
+
+  /** Its key is no longer the rack's, or what it stands on has ended otherwise. */
+  dismiss(reason: string, message: string): void {
+    if (!this.#over) this.#refuse(reason, message);
+  }
+
+  /** R6: why this agent must not replace the session that stands here, or undefined. */
+  #rival(hello: agent.Hello): string | undefined {
     const standing = this.#deps.registry.sessionOf(this.#rackId);
-    if (standing === undefined) return undefined;
-    const { clock, timing } = this.#deps;
-    if (standing.lastMessageMs() + timing.leaseDurationMs <= clock.nowMs()) return undefined;
-    const newer = descends(journal, standing.journal) && !isSameLife(journal, standing.journal);
-    if (newer) return undefined;
-    return (
-      `another agent of rack ${this.#rackId} is connected (journal ${standing.journal.id}, ` +
-      `generation ${standing.journal.generation}); stop one of the two`
-    );
+    return standing && rivalHere(standing, hello, this.#deps);
   }
 
   #liveSession(journal: agent.Journal, operationKinds: readonly string[]): LiveSession {
     return {
       rackId: this.#rackId,
+      sessionId: randomId(this.#deps.random),
       journal,
       operationKinds,
       lastMessageMs: () => this.#lastMessageMs,
@@ -330,38 +342,19 @@ export class RackSession {
       record.agentSteps = offered(hello.steps).slice(0, agentStepsMax);
       status.lastSeenTime = timestampFromMs(this.#deps.clock.nowMs());
       this.#key = record.agentPublicKey;
+      record.trustedCaSha256 = trustedOf(hello);
       this.#tombstones = [...record.tombstones];
       this.#hint(record);
     });
   }
 
   /** False when the rack does not exist. */
-  async #updateRack(
-    change: (record: wire.RackRecord, status: RackStatus) => void,
-  ): Promise<boolean> {
-    const key = storeKey('racks', this.#rackId);
-    for (let round = 0; round < 8; round++) {
-      const kept = await readRecord(this.#deps.store, wire.RackRecordSchema, key);
-      if (kept?.record.rack === undefined) return false;
-      const record = clone(wire.RackRecordSchema, kept.record);
-      if (record.rack === undefined) return false;
-      record.rack.status ??= create(RackStatusSchema);
-      change(record, record.rack.status);
-      if (equals(wire.RackRecordSchema, kept.record, record)) return true;
-      const written = await writeRecord(
-        this.#deps,
-        wire.RackRecordSchema,
-        key,
-        record,
-        kept.revision,
-      );
-      if (written.kind === 'ok') return true;
-    }
-    throw new Error(`rack ${this.#rackId}: lost 8 compare-and-sets in a row`);
+  #updateRack(change: RackChange): Promise<boolean> {
+    return updateRack(this.#deps, this.#rackId, change);
   }
 
-  async #sendWelcome(hello: agent.Hello, journal: agent.Journal): Promise<void> {
-    const { store, hosts, timing, random } = this.#deps;
+  async #sendWelcome(hello: agent.Hello, journal: agent.Journal, sessionId: string): Promise<void> {
+    const { store, hosts, timing } = this.#deps;
     const directives = this.#guarded ? guardedDirectives(hello.operations) : [];
     for (const operation of hello.operations) {
       const hostId = hosts.hostIdOfUid(operation.hostUid, this.#rackId);
@@ -379,7 +372,7 @@ export class RackSession {
     this.#sink.send({
       case: 'welcome',
       value: create(agent.WelcomeSchema, {
-        sessionId: randomId(random),
+        sessionId,
         incarnation: store.incarnation,
         revision: BigInt(await store.latestRevision()),
         heartbeatIntervalMs: timing.heartbeatIntervalMs,

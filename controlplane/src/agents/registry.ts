@@ -7,6 +7,8 @@ import type { agent } from '@rackwright/api';
 /** A session that has been welcomed and not ended. */
 export interface LiveSession {
   readonly rackId: string;
+  /** As in its Welcome: only its own agent knows it. */
+  readonly sessionId: string;
   readonly journal: agent.Journal;
   /** What its Hello named. */
   readonly operationKinds: readonly string[];

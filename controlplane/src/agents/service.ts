@@ -39,6 +39,9 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
     };
   };
   deps.hosts.onBootChange(soon(snapshotDelayMs, (session) => session.sendSnapshot()));
+  deps.trust?.onChange(() => {
+    for (const session of sessions) session.sendTrust();
+  });
   deps.hosts.index.onLooksChange(soon(powerSyncDelayMs, (session) => session.sendPowerSync()));
   return {
     async *session(requests, context) {
@@ -50,11 +53,15 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
         end: () => outbox.end(),
       });
       sessions.add(session);
+      const leave = deps.trust?.attend(context, rackId, (reason, message) => {
+        session.dismiss(reason, message);
+      });
       context.signal.addEventListener('abort', () => outbox.end(), { once: true });
       void receiveAll(deps, session, requests).finally(() => outbox.end());
       try {
         for await (const message of outbox) yield { message };
       } finally {
+        leave?.();
         sessions.delete(session);
         session.closed();
       }

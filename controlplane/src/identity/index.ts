@@ -19,3 +19,4 @@ export {
 export { IdentityError } from './owner-only.ts';
 export { RackKeys } from './rack-keys.ts';
 export { defaultTrustTiming, type TrustTiming } from './rotation.ts';
+export { createSessionTrust } from './session-trust.ts';

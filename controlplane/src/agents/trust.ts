@@ -1,0 +1,30 @@
+/** What a session does for trust: it tells which authorities to believe, and ends with its key. */
+import type { agent, CallContext } from '@rackwright/api';
+
+/** Who knows of keys and certificate authorities. */
+export interface SessionTrust {
+  /** What agents shall believe now. */
+  bundle(): agent.TrustBundle;
+  /** Calls `listener` when that has changed. */
+  onChange(listener: () => void): void;
+  /**
+   * Watches over the key and the certificate that the caller came with, until the returned function
+   * is called: `end` is called once, when they are good no more.
+   */
+  attend(
+    context: CallContext,
+    rackId: string,
+    end: (reason: string, message: string) => void,
+  ): () => void;
+}
+
+/** Authorities of one agent that are remembered. */
+const trustedMax = 8;
+
+/** What the agent says it believes, as it is written down. */
+export function trustedOf({
+  trustedCaSha256,
+}: Pick<agent.TrustApplied, 'trustedCaSha256'>): string[] {
+  const digests = trustedCaSha256.filter((text) => /^[0-9a-f]{64}$/.test(text));
+  return [...new Set(digests)].slice(0, trustedMax).sort();
+}

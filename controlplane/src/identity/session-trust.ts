@@ -1,0 +1,86 @@
+/**
+ * What agents' sessions need of identity: the bundle to believe, and the end of a session whose key
+ * was taken away or whose certificate has run out.
+ */
+import { X509Certificate } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import type { Cancel, Clock } from '@rackwright/platform';
+import type { SessionTrust } from '../agents/index.ts';
+import type { Authorities } from './authorities.ts';
+import type { EnrolmentRefusal } from './enrolment.ts';
+import type { RackKeys } from './rack-keys.ts';
+
+export interface SessionTrustParts {
+  readonly authorities: Authorities;
+  readonly rackKeys: Pick<RackKeys, 'attend'>;
+  readonly clock: Clock;
+}
+
+/** Agents ask for certificates of a new authority within this part of a certificate's life. */
+const renewWithinPart = 1 / 20;
+const renewWithinLongestMs = 3_600_000;
+/** Timers are set no further than this, so that a step of the wall clock is noticed. */
+const lookAgainMs = 600_000;
+
+/** The words of a session for what enrolment says of a key. */
+const sessionReasons: Partial<Record<EnrolmentRefusal, string>> = {
+  AGENT_KEY_REVOKED: 'keyRevoked',
+  AGENT_KEY_REPLACED: 'keyReplaced',
+  KEY_UNKNOWN: 'keyRevoked',
+  RACK_UNKNOWN: 'unknownRack',
+};
+
+/** Over these. */
+export function createSessionTrust({
+  authorities,
+  rackKeys,
+  clock,
+}: SessionTrustParts): SessionTrust {
+  return {
+    bundle: () => {
+      const { certificates, caSha256 } = authorities.now;
+      const spreadMs = authorities.timing.agentCertificateMs * renewWithinPart;
+      return create(agent.TrustBundleSchema, {
+        certificatePem: [...certificates],
+        activeCaSha256: caSha256,
+        renewWithinMs: Math.floor(Math.min(spreadMs, renewWithinLongestMs)),
+      });
+    },
+    onChange: (listener) => authorities.onChange(listener),
+    attend: (context, rackId, end) => {
+      const certificate = context.peerCertificate();
+      if (certificate === undefined) return () => undefined;
+      const keySha256 = certificate.publicKeySha256;
+      const leave = rackKeys.attend({
+        rackId,
+        keySha256,
+        end: ({ reason, message }) => end(sessionReasons[reason] ?? reason, message),
+      });
+      const endsMs = new X509Certificate(certificate.der).validToDate.getTime();
+      const cancel = atTime(clock, endsMs, () => end('certificateExpired', expiredWords(endsMs)));
+      return () => {
+        cancel();
+        leave();
+      };
+    },
+  };
+}
+
+function expiredWords(endsMs: number): string {
+  return (
+    `the certificate of this session ended at ${new Date(endsMs).toISOString()}. The agent gets ` +
+    'another one by its registered key, and connects again by itself'
+  );
+}
+
+function atTime(clock: Clock, atMs: number, act: () => void): Cancel {
+  let cancel: Cancel = () => undefined;
+  const arm = (): void => {
+    const leftMs = atMs - clock.nowMs();
+    if (leftMs <= 0) act();
+    else cancel = clock.after(Math.min(leftMs, lookAgainMs), arm);
+  };
+  arm();
+  return () => cancel();
+}
