@@ -1,5 +1,6 @@
 /** Secrets at rest: how they are sealed, where their key comes from, how it is changed. */
 
+export { countByKey } from './census.ts';
 export { SecretsKeeper } from './keeper.ts';
 export {
   type KeySource,

@@ -100,9 +100,15 @@ export class SecretsKeeper {
   async leave(): Promise<void> {
     await this.#turns;
     if (!this.#parts.isShared) return;
-    const key = storeKey('secrets', 'readers', this.#parts.replicaId);
-    const kept = await readRecord(this.#parts.store, wire.SecretsReaderRecordSchema, key);
-    if (kept !== undefined) await deleteRecord(this.#parts, key, kept.revision);
+    const { store, replicaId, log } = this.#parts;
+    const key = storeKey('secrets', 'readers', replicaId);
+    try {
+      const kept = await readRecord(store, wire.SecretsReaderRecordSchema, key);
+      if (kept !== undefined) await deleteRecord(this.#parts, key, kept.revision);
+    } catch (error) {
+      // The others wait for us as for anybody who is gone without a word.
+      log.warn({ error: String(error) }, 'what this replica said of its keys stays');
+    }
   }
 
   /** How it stands. */

@@ -1,0 +1,280 @@
+/** Backups of a real folder with a real store, taken back and torn in every way. */
+
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  chmod,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { store as wire } from '@rackwright/api';
+import type { LocalListener, Log } from '@rackwright/platform';
+import {
+  nodeClock,
+  nodeDisk,
+  nodeLargeFiles,
+  nodeLocalCalls,
+  nodeRandom,
+} from '@rackwright/platform/node';
+import { openSqliteStore, type StateStore } from '@rackwright/store';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type ControlPlaneConfig, parseConfig } from '../config.ts';
+import { createSecrets, formatKey, ownerOnlyFile } from '../secrets/index.ts';
+import { backupCommand, openDesk, restoreCommand } from './index.ts';
+import { tarEnd, tarHeader, tarPadding } from './tar.ts';
+
+const [clock, disk, files, random] = [nodeClock(), nodeDisk(), nodeLargeFiles(), nodeRandom()];
+const calls = nodeLocalCalls();
+const log: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => log,
+};
+const privateKey = 'the CA’s private key';
+
+let folder = '';
+let config: ControlPlaneConfig;
+let target: ControlPlaneConfig;
+let tar = '';
+
+const open = (path: string, restored = false) => openSqliteStore({ path, random, clock, restored });
+const parts = { disk, files, calls, clock, random };
+const backup = (to = tar) =>
+  backupCommand(config, to, {
+    ...parts,
+    openStore: () => open(config.store.driver === 'sqlite' ? config.store.path : ''),
+  });
+const restore = (from = tar, into = target) =>
+  restoreCommand(into, from, { ...parts, openRestored: (path) => open(path, true) });
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rackwright-backup-'));
+  const configOf = (name: string) =>
+    parseConfig(JSON.stringify({ dataFolder: join(folder, name) }));
+  config = configOf('data');
+  target = configOf('new');
+  tar = join(folder, 'backup.tar');
+  const identity = join(config.dataFolder, 'identity');
+  await mkdir(identity, { recursive: true, mode: 0o700 });
+  await writeFile(join(identity, 'ca.key'), privateKey, { mode: 0o600 });
+  await writeFile(join(identity, 'ca.pem'), 'public');
+  await writeFile(join(identity, 'secrets.key'), formatKey(new Uint8Array(32)), { mode: 0o600 });
+  await writeFile(join(identity, 'complete'), 'yes');
+  const store = await open(join(config.dataFolder, 'state.db'));
+  await store.put('hosts.h1', new Uint8Array(1_000).fill(1), 'absent');
+  const credential = create(wire.CredentialRecordSchema, {
+    credential: { name: 'credentials/c1', version: 1n },
+    ...createSecrets([new Uint8Array(32)], random).seal('credentials/c1', 1n, 'calvin'),
+  });
+  await store.put('credentials.c1', toBinary(wire.CredentialRecordSchema, credential), 'absent');
+  await store.close();
+});
+
+afterEach(() => rm(folder, { recursive: true }));
+
+async function inventory(of: string): Promise<string[]> {
+  const names = await readdir(of, { recursive: true });
+  return names.sort();
+}
+
+describe('a backup', () => {
+  test('comes back whole, as another incarnation, each file with its rights', async () => {
+    const said = await backup();
+    expect(said.join('\n')).toContain('The key of secrets is in it');
+    expect((await stat(tar)).mode & 0o777).toBe(0o600);
+    await rm(config.dataFolder, { recursive: true });
+    expect((await restore()).join('\n')).toContain('accept-restored-store');
+    expect(await inventory(target.dataFolder)).toEqual([
+      'identity',
+      'identity/ca.key',
+      'identity/ca.pem',
+      'identity/complete',
+      'identity/secrets.key',
+      'state.db',
+    ]);
+    const mode = async (name: string) => (await stat(join(target.dataFolder, name))).mode & 0o777;
+    expect(await mode('identity')).toBe(0o700);
+    expect(await mode('identity/ca.key')).toBe(0o600);
+    expect(await mode('identity/ca.pem')).toBe(0o644);
+    expect(await readFile(join(target.dataFolder, 'identity/ca.key'), 'utf8')).toBe(privateKey);
+    const store = await open(join(target.dataFolder, 'state.db'));
+    expect(await store.get('hosts.h1')).toMatchObject({ kind: 'found', revision: 1 });
+    await store.close();
+  });
+
+  test('is an archive that tar reads', async () => {
+    await backup();
+    const names = execFileSync('tar', ['-tf', tar], { encoding: 'utf8' }).trim().split('\n');
+    expect(names[0]).toBe('manifest.json');
+    expect(names).toContain('state.db');
+    const manifest: unknown = JSON.parse(
+      execFileSync('tar', ['-xOf', tar, 'manifest.json'], { encoding: 'utf8' }),
+    );
+    expect(manifest).toMatchObject({ format: 'rackwright-backup/1', store: { revision: 2 } });
+  });
+
+  test('replaces no file, and leaves nothing behind when it cannot be made', async () => {
+    await writeFile(tar, 'mine');
+    await expect(backup()).rejects.toThrow('exists already');
+    expect(await readFile(tar, 'utf8')).toBe('mine');
+    const nowhere = join(folder, 'none', 'backup.tar');
+    await expect(backup(nowhere)).rejects.toThrow();
+    await rm(join(config.dataFolder, 'identity/complete'));
+    await expect(backup(join(folder, 'b.tar'))).rejects.toThrow('has ever started');
+    expect((await readdir(folder)).sort()).toEqual(['backup.tar', 'data']);
+    expect(await inventory(config.dataFolder)).not.toContain('copy');
+  });
+});
+
+describe('a backup of a control plane that runs', () => {
+  let store: StateStore;
+  let desk: LocalListener;
+  beforeEach(async () => {
+    store = await open(join(config.dataFolder, 'state.db'));
+    desk = await openDesk({ store, files, disk, random, log, folder: config.dataFolder }, calls);
+  });
+  afterEach(async () => {
+    await desk.close();
+    await store.close();
+  });
+
+  test('holds what was written a moment ago, and not what comes after', async () => {
+    await store.put('hosts.h2', new Uint8Array(1_000).fill(2), 'absent');
+    await backup();
+    await store.put('hosts.h3', new Uint8Array(1_000).fill(3), 'absent');
+    await restore();
+    const copy = await open(join(target.dataFolder, 'state.db'));
+    expect((await copy.list('hosts')).entries.map(({ key }) => key)).toEqual([
+      'hosts.h1',
+      'hosts.h2',
+    ]);
+    expect(copy.incarnation).not.toBe(store.incarnation);
+    await copy.close();
+    const left = await inventory(config.dataFolder);
+    expect(left.filter((name) => name.startsWith('copy-'))).toEqual([]);
+  });
+
+  test('is made once at a time, and what an ended one left goes', async () => {
+    await writeFile(join(config.dataFolder, `copy-${'0'.repeat(32)}.db`), 'left');
+    const ends = await Promise.allSettled([
+      backup(join(folder, 'one.tar')),
+      backup(join(folder, 'two.tar')),
+    ]);
+    for (const end of ends) {
+      if (end.status === 'rejected')
+        expect(String(end.reason)).toMatch(/another backup|try again|cannot be read/);
+    }
+    expect(ends.some(({ status }) => status === 'fulfilled')).toBe(true);
+    const left = await inventory(config.dataFolder);
+    expect(left.filter((name) => name.startsWith('copy-'))).toEqual([]);
+  });
+});
+
+describe('a restoration', () => {
+  beforeEach(() => backup());
+
+  test('is into an empty folder only', async () => {
+    await expect(restore(tar, config)).rejects.toThrow('into an empty folder only');
+    await mkdir(target.dataFolder);
+    await writeFile(join(target.dataFolder, 'something'), '');
+    await expect(restore()).rejects.toThrow('holds something');
+    expect(await readdir(target.dataFolder)).toEqual(['something']);
+    await rm(join(target.dataFolder, 'something'));
+    await restore();
+    await expect(restore()).rejects.toThrow('into an empty folder only');
+  });
+
+  test('takes no archive of which a byte was changed or is missing', async () => {
+    const whole = await readFile(tar);
+    const damaged = join(folder, 'damaged.tar');
+    const step = Math.floor(whole.length / 25);
+    let passed = 0;
+    // The two blocks of zeros at the end hold nothing.
+    for (let at = 0; at < whole.length - 1_024; at += step) {
+      const changed = Buffer.from(whole);
+      changed[at] = (changed[at] ?? 0) ^ 0x40;
+      await writeFile(damaged, changed);
+      const taken = await restore(damaged).then(
+        () => true,
+        () => false,
+      );
+      // Times of files and what fills blocks say nothing.
+      if (taken) passed += 1;
+      if (taken)
+        expect(await readFile(join(target.dataFolder, 'identity/ca.key'), 'utf8')).toBe(privateKey);
+      await rm(target.dataFolder, { recursive: true, force: true });
+      await writeFile(damaged, whole.subarray(0, at));
+      await expect(restore(damaged)).rejects.toThrow();
+      expect(await readdir(target.dataFolder)).toEqual([]);
+    }
+    expect(passed).toBeLessThan(8);
+  });
+
+  test.each([
+    ['identity/../../outside', 'does not name'],
+    ['../outside', 'does not name'],
+    ['state.db', 'does not name'],
+  ])('takes no %s that the manifest does not name', async (name, words) => {
+    const manifest = Buffer.from(
+      JSON.stringify({
+        format: 'rackwright-backup/1',
+        time: '2026-11-22T00:00:00Z',
+        store: { driver: 'sqlite', incarnation: 'x', revision: 1 },
+        secretsKey: { keyIds: [], source: '', included: true },
+        files: [],
+      }),
+    );
+    const sum = Buffer.from(createHash('sha256').update(manifest).digest('hex'));
+    const pieces = [
+      ...[tarHeader('manifest.json', manifest.length, 0), manifest, tarPadding(manifest.length)],
+      ...[tarHeader('manifest.json.sha256', sum.length, 0), sum, tarPadding(sum.length)],
+      ...[tarHeader(name, 1, 0), Buffer.from('x'), tarPadding(1), tarEnd],
+    ];
+    await writeFile(join(folder, 'evil.tar'), Buffer.concat(pieces));
+    await expect(restore(join(folder, 'evil.tar'))).rejects.toThrow(words);
+    expect((await readdir(folder)).sort()).not.toContain('outside');
+  });
+
+  test('says what is no backup, and what is missing', async () => {
+    await expect(restore(join(folder, 'none.tar'))).rejects.toThrow('is missing');
+    await writeFile(join(folder, 'text'), 'x'.repeat(2_000));
+    await expect(restore(join(folder, 'text'))).rejects.toThrow('cannot be read');
+    await writeFile(join(folder, 'empty'), '');
+    await expect(restore(join(folder, 'empty'))).rejects.toThrow();
+  });
+
+  test('asks for the key under which secrets are, where that is kept apart', async () => {
+    const keys = join(folder, 'kek');
+    await writeFile(keys, formatKey(new Uint8Array(32).fill(1)), { mode: 0o600 });
+    const apart = parseConfig(
+      JSON.stringify({ dataFolder: target.dataFolder, secrets: { key: { file: keys } } }),
+    );
+    const keySource = ownerOnlyFile(disk, keys);
+    const again = () =>
+      restoreCommand(apart, tar, { ...parts, keySource, openRestored: (path) => open(path, true) });
+    await expect(again()).rejects.toThrow('add that key as a line of its own; it is in the backup');
+    expect(await readdir(target.dataFolder)).toEqual([]);
+    await writeFile(keys, formatKey(new Uint8Array(32).fill(1)) + formatKey(new Uint8Array(32)));
+    await again();
+    expect(await readdir(target.dataFolder)).toContain('state.db');
+  });
+
+  test('leaves an unreadable folder alone', async () => {
+    await cp(config.dataFolder, target.dataFolder, { recursive: true });
+    await chmod(target.dataFolder, 0o700);
+    const before = await inventory(target.dataFolder);
+    await expect(restore()).rejects.toThrow('into an empty folder only');
+    expect(await inventory(target.dataFolder)).toEqual(before);
+  });
+});

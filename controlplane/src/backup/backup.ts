@@ -1,0 +1,169 @@
+/**
+ * Makes a backup: identity and store in one tar archive, while the control plane runs or not.
+ *
+ * Invariants:
+ * 1. The archive gets its name when it is whole and durable; one that exists is never replaced.
+ * 2. It is its owner's only: it holds the keys to all that the control plane can do.
+ * 3. The store is copied before the identity is read: what seals secrets in the copy is then in the
+ *    identity, unless the configuration keeps it elsewhere, which the manifest says.
+ */
+import { digestOf, hexOf, RunningDigest } from '@rackwright/oci';
+import type { Clock, Disk, LargeFiles, LocalCalls, Random } from '@rackwright/platform';
+import { randomId } from '@rackwright/platform';
+import { type StateStore, sqliteFileProblem } from '@rackwright/store';
+import type { ControlPlaneConfig } from '../config.ts';
+import { copyStore, deskSocket, removeCopies, type StoreCopy } from './desk.ts';
+import {
+  BackupError,
+  type BackupFile,
+  backupFormat,
+  identityPrefix,
+  isBackupName,
+  type Manifest,
+  manifestName,
+  manifestSumName,
+  storeName,
+} from './manifest.ts';
+import { tarEnd, tarHeader, tarPadding } from './tar.ts';
+
+export interface BackupParts {
+  readonly disk: Disk;
+  readonly files: LargeFiles;
+  readonly calls: LocalCalls;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Opens the store of the configuration, when no control plane runs. */
+  readonly openStore: () => Promise<StateStore>;
+}
+
+/** How long a running control plane may take to copy its store. */
+const copyTimeoutMs = 3_600_000;
+const smallFileBytesMax = 1024 * 1024;
+
+/** Makes it; answers what it holds. Throws `BackupError`. */
+export async function makeBackup(
+  config: ControlPlaneConfig,
+  to: string,
+  parts: BackupParts,
+): Promise<Manifest> {
+  const { disk, files } = parts;
+  if ((await disk.stat(to)) !== undefined) {
+    throw new BackupError(`${to} exists already; name a file that does not`);
+  }
+  const folder = config.dataFolder;
+  if ((await disk.stat(`${folder}/identity/complete`)) === undefined) {
+    throw new BackupError(`${folder} holds no control plane that has ever started`);
+  }
+  const copy = await copyOfStore(config, parts);
+  try {
+    const problem = copy.path === undefined ? undefined : sqliteFileProblem(copy.path);
+    if (problem !== undefined) throw new BackupError(problem);
+    return await writeArchive(config, to, copy, parts);
+  } finally {
+    await parts.calls.call(deskSocket(folder), 'release', copyTimeoutMs).catch(() => undefined);
+    await removeCopies({ files, folder });
+  }
+}
+
+async function copyOfStore(config: ControlPlaneConfig, parts: BackupParts): Promise<StoreCopy> {
+  const folder = config.dataFolder;
+  const answer = await parts.calls.call(deskSocket(folder), 'copy', copyTimeoutMs);
+  if (answer !== undefined) {
+    const read = JSON.parse(answer) as StoreCopy & { readonly problem?: string };
+    if (read.problem === undefined) return read;
+    throw new BackupError(`the running control plane made no copy: ${read.problem}`);
+  }
+  const store = await parts.openStore();
+  try {
+    return await copyStore({ ...parts, store, folder });
+  } finally {
+    await store.close();
+  }
+}
+
+/** A file of the archive and where it is read. */
+interface Source extends BackupFile {
+  readonly content: () => AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+}
+
+async function writeArchive(
+  config: ControlPlaneConfig,
+  to: string,
+  copy: StoreCopy,
+  { files, disk, clock, random }: BackupParts,
+): Promise<Manifest> {
+  const sources = await identityFiles(`${config.dataFolder}/identity`, disk, files);
+  if (copy.path !== undefined) sources.push(await largeFile(storeName, copy.path, files));
+  const nowMs = clock.nowMs();
+  const manifest: Manifest = {
+    format: backupFormat,
+    time: new Date(nowMs).toISOString(),
+    store: {
+      driver: copy.driver === 'nats' ? 'nats' : 'sqlite',
+      incarnation: copy.incarnation,
+      revision: copy.revision,
+    },
+    secretsKey: {
+      keyIds: copy.keyIds,
+      source: config.secrets === undefined ? 'identity/secrets.key' : config.secrets.key.kind,
+      included: config.secrets === undefined,
+    },
+    files: sources.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 })),
+  };
+  const text = Buffer.from(`${JSON.stringify(manifest, undefined, 2)}\n`);
+  const temporary = `${to}.${randomId(random)}.part`;
+  const part = await files.openPart(temporary);
+  try {
+    const first = sourceOf(manifestName, text);
+    const sum = sourceOf(manifestSumName, Buffer.from(`${first.sha256}  ${manifestName}\n`));
+    for (const { name, bytes, sha256, content } of [first, sum, ...sources]) {
+      await part.write(tarHeader(name, bytes, nowMs));
+      const digest = new RunningDigest();
+      for await (const piece of content()) {
+        digest.update(piece);
+        await part.write(piece);
+      }
+      if (digest.bytes !== bytes || hexOf(digest.digest()) !== sha256) {
+        throw new BackupError(`${name} changed while it was read; try again`);
+      }
+      await part.write(tarPadding(bytes));
+    }
+    await part.write(tarEnd);
+    await part.sync();
+    await part.close();
+    if ((await disk.stat(to)) !== undefined) throw new BackupError(`${to} exists by now`);
+    await files.rename(temporary, to);
+  } catch (error) {
+    await part.close().catch(() => undefined);
+    await files.remove(temporary);
+    throw error;
+  }
+  return manifest;
+}
+
+async function identityFiles(folder: string, disk: Disk, files: LargeFiles): Promise<Source[]> {
+  const found: Source[] = [];
+  for (const { name, sizeBytes } of await files.list(folder)) {
+    // Beside files on their way, which the next start makes again.
+    if (name.endsWith('.tmp')) continue;
+    const inArchive = `${identityPrefix}${name}`;
+    if (!isBackupName(inArchive) || sizeBytes > smallFileBytesMax) {
+      throw new BackupError(`${folder}/${name} is none of the identity's files; move it away`);
+    }
+    const bytes = await disk.read(`${folder}/${name}`);
+    if (bytes === undefined) throw new BackupError(`${folder}/${name} is gone by now; try again`);
+    found.push(sourceOf(inArchive, bytes));
+  }
+  return found;
+}
+
+function sourceOf(name: string, bytes: Uint8Array): Source {
+  return { name, bytes: bytes.length, sha256: hexOf(digestOf(bytes)), content: () => [bytes] };
+}
+
+async function largeFile(name: string, path: string, files: LargeFiles): Promise<Source> {
+  const digest = new RunningDigest();
+  for await (const piece of files.read(path)) digest.update(piece);
+  const { bytes } = digest;
+  return { name, bytes, sha256: hexOf(digest.digest()), content: () => files.read(path) };
+}

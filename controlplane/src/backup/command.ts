@@ -1,0 +1,61 @@
+/**
+ * The programs `backup` and `restore` of the control plane, for whoever owns its data folder.
+ *
+ *     rackwright-controlplane backup --config FILE --to FILE.tar
+ *     rackwright-controlplane restore --config FILE --from FILE.tar
+ */
+import type { ControlPlaneConfig } from '../config.ts';
+import { type BackupParts, makeBackup } from './backup.ts';
+import type { Manifest } from './manifest.ts';
+import { type RestoreParts, restoreBackup } from './restore.ts';
+
+export const backupUsage =
+  'usage: rackwright-controlplane backup --config FILE --to FILE.tar, or restore --config FILE ' +
+  '--from FILE.tar';
+
+/** Makes a backup, and says what to do with it. */
+export async function backupCommand(
+  config: ControlPlaneConfig,
+  to: string,
+  parts: BackupParts,
+): Promise<readonly string[]> {
+  const manifest = await makeBackup(config, to, parts);
+  const { store, secretsKey } = manifest;
+  return [
+    `${to}: ${contents(manifest)}`,
+    'It holds the keys to all that this control plane can do: keep it as you keep those.',
+    secretsKey.included
+      ? 'The key of secrets is in it.'
+      : `The key of secrets is not in it (it comes from ${secretsKey.source}): keep key ` +
+        `${secretsKey.keyIds.join(', ') || '(none needed)'} apart from it.`,
+    ...(store.driver === 'nats'
+      ? ['State is not in it: copy that by `nats stream backup` of each stream of the bucket.']
+      : []),
+  ];
+}
+
+/** Takes a backup, and says what follows. */
+export async function restoreCommand(
+  config: ControlPlaneConfig,
+  from: string,
+  parts: RestoreParts,
+): Promise<readonly string[]> {
+  const manifest = await restoreBackup(config, from, parts);
+  return [
+    `${from}: ${contents(manifest)}, of ${manifest.time}`,
+    ...(manifest.store.driver === 'nats'
+      ? ['Put the streams back by `nats stream restore`, and start once with --restored.']
+      : []),
+    'Start the control plane. Every host that an agent has worked for is then held, for what was ' +
+      'done since is not in the backup. For each rack look, and accept the loss:',
+    '  rackwright rack explain RACK',
+    '  rackwright rack accept-restored-store RACK --reason …',
+    'What was revoked since, tokens and agents, is valid again: revoke it anew.',
+  ];
+}
+
+function contents({ store, files }: Manifest): string {
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const state = store.driver === 'sqlite' ? `state at revision ${store.revision} and ` : '';
+  return `${state}identity, ${files.length} files, ${bytes} bytes`;
+}

@@ -1,0 +1,4 @@
+/** Backup and restore of a whole control plane. */
+export { backupCommand, backupUsage, restoreCommand } from './command.ts';
+export { openDesk } from './desk.ts';
+export { BackupError } from './manifest.ts';
