@@ -6,6 +6,7 @@
 import { defaultRpcLimits, type RpcLimits } from '@rackwright/api';
 import { ConfigError, ConfigReader } from '@rackwright/platform';
 import { parse } from 'yaml';
+import { type OidcConfig, readOidc } from './access/index.ts';
 import {
   type AgentLimits,
   defaultAgentLimits,
@@ -65,6 +66,8 @@ export interface ControlPlaneConfig {
     readonly agentCertificateHours: number;
   };
   readonly retention: RetentionConfig;
+  /** Whose tokens are believed beside our own. */
+  readonly oidc?: OidcConfig;
   readonly engine: EngineTiming;
   readonly sessions: SessionTiming;
   readonly workflows: SweepTiming;
@@ -120,6 +123,7 @@ export function parseConfig(text: string): ControlPlaneConfig {
       historyDays: section.whole('historyDays', [1, retentionDaysMax], 400),
       auditDays: section.whole('auditDays', [1, retentionDaysMax], 400),
     })),
+    ...optional('oidc', reader.optionalSection('oidc', readOidc)),
     engine: reader.section('engine', (section) => readTiming(section, defaultTiming)),
     sessions: reader.section('sessions', (section) => readTiming(section, defaultSessionTiming)),
     workflows: reader.section('workflows', (section) => readTiming(section, defaultSweepTiming)),

@@ -28,13 +28,13 @@ import {
 } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import { createAgentService, createSessionRegistry, Quotas, StepLogs } from './agents/index.ts';
+import { type Access, openAccess } from './access/index.ts';
 import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './audit/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
 import { Discovery } from './discovery/index.ts';
 import { Hosts } from './host/index.ts';
 import {
   createSessionTrust,
-  createTokenGuard,
   defaultTrustTiming,
   type Identity,
   IdentityError,
@@ -61,6 +61,8 @@ export interface Platform {
   readonly crashPoint: CrashPoint;
   /** Absent: the webhooks of templates are not called, and their steps fail. */
   readonly webClient?: WebClient;
+  /** Reaches the identity provider; absent: none is believed. */
+  readonly oidcWebClient?: WebClient;
   /** Absent: no program is asked for the secrets key. */
   readonly exec?: Exec;
   /** $CREDENTIALS_DIRECTORY, where systemd puts what a unit loads. */
@@ -141,6 +143,17 @@ function callsWebhooks({ clock, log, webClient: web }: Platform) {
   return web === undefined ? {} : { callWebhook: createWebhookCaller({ web, clock, log }) };
 }
 
+function openAccessFor(
+  { oidc }: ControlPlaneConfig,
+  platform: Platform,
+  { adminTokenSha256 }: Identity,
+  store: StateStore,
+  audit: AuditTrail,
+): Access {
+  const web = platform.oidcWebClient;
+  return openAccess({ ...platform, store, audit, firstTokenSha256: adminTokenSha256, oidc, web });
+}
+
 /** What works by itself, and what serves it; nothing of it has started. */
 function makeParts(
   config: ControlPlaneConfig,
@@ -184,13 +197,15 @@ function makeParts(
   const plans = new PlanSweeper({ ...platform, store });
   const stepLogs = new StepLogs();
   const { workflows, batches } = runs;
-  const operatorServices = createOperatorServices({
+  const access = openAccessFor(config, platform, identity, store, audit);
+  const shared = {
     ...platform,
     ...{ store, hosts, identity, discovery, workflows, batches, audit, stepLogs, replicaId },
     secretsKeeper,
     ...endpointsOf(config),
-    actor: 'user:admin',
-  });
+    otherAdmins: access.otherAdmins,
+  };
+  const operatorServices = createOperatorServices(shared, access.signIn);
   const rackKeys = new RackKeys({ ...platform, store });
   const { authorities } = identity;
   const agentService = createAgentService({
@@ -200,7 +215,7 @@ function makeParts(
     trust: createSessionTrust({ authorities, rackKeys, clock: platform.clock }),
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),
   });
-  const works = { secretsKeeper, rackKeys, hosts, discovery, runs, plans };
+  const works = { access, secretsKeeper, rackKeys, hosts, discovery, runs, plans };
   return { audit, ...works, operatorServices, agentService };
 }
 
@@ -212,7 +227,7 @@ async function startServices(
 ): Promise<ControlPlane> {
   const parts = makeParts(config, platform, identity, store);
   const { audit, hosts, discovery, runs, plans, operatorServices } = parts;
-  const { secretsKeeper, rackKeys } = parts;
+  const { access, secretsKeeper, rackKeys } = parts;
   const agentHealth = createHealthBoard([agent.AgentService.typeName]);
   const agentServices = [bind(agent.AgentService, parts.agentService), agentHealth.service];
   const { authorities } = identity;
@@ -224,11 +239,12 @@ async function startServices(
   discovery.start();
   await runs.start();
   plans.start();
-  const works = [plans, runs, discovery, hosts, authorities, rackKeys, secretsKeeper];
+  access.start();
+  const works = [access, plans, runs, discovery, hosts, authorities, rackKeys, secretsKeeper];
   const stop = () => works.forEach((part) => part.stop());
   const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close(), stop];
   try {
-    const operators = await serveOperators(config, platform, identity, operatorServices, audit);
+    const operators = await serveOperators(config, platform, identity, parts);
     closing.push(() => operators.close());
     const agents = await serveAgents(config, platform, identity, agentServices);
     closing.push(() => agents.close());
@@ -255,20 +271,24 @@ async function startServices(
   }
 }
 
+interface OperatorParts {
+  readonly operatorServices: OperatorServices;
+  readonly access: Access;
+  readonly audit: AuditTrail;
+}
+
 function serveOperators(
   config: ControlPlaneConfig,
   platform: Platform,
   identity: Identity,
-  { services, openServices }: OperatorServices,
-  audit: AuditTrail,
+  { operatorServices, access, audit }: OperatorParts,
 ): Promise<RpcServer> {
   return serve({
     ...platform,
     ...config.operators,
     tls: identity.authorities.now.server.tls,
-    services,
-    openServices,
-    guard: auditedGuard(createTokenGuard(identity.adminTokenSha256), audit),
+    ...operatorServices,
+    guard: auditedGuard(access.signIn.guard, audit),
   });
 }
 

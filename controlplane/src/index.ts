@@ -1,4 +1,6 @@
 /** What simulations and tests need of the control plane; the program itself is `main.ts`. */
+
+export { trustedSignIn } from './access/index.ts';
 export {
   type AgentService,
   createAgentService,

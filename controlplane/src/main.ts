@@ -44,6 +44,14 @@ function credentialsFolder(): { readonly credentialsFolder?: string } {
   return folder === '' ? {} : { credentialsFolder: folder };
 }
 
+/** Reaches the identity provider, whose certificate may be signed by an authority of its own. */
+async function issuerClient({ oidc }: ControlPlaneConfig) {
+  if (oidc === undefined) return {};
+  const { caFile } = oidc;
+  const caPem = caFile === undefined ? [] : [await readFile(caFile, 'utf8')];
+  return { oidcWebClient: nodeWebClient(caPem) };
+}
+
 async function start(argv: string[]): Promise<{ controlPlane: ControlPlane; log: Log }> {
   const problem = nodeVersionProblem(process.versions.node);
   if (problem !== undefined) throw new Error(problem);
@@ -63,6 +71,7 @@ async function start(argv: string[]): Promise<{ controlPlane: ControlPlane; log:
       disk,
       log,
       webClient: nodeWebClient(),
+      ...(await issuerClient(config)),
       exec: nodeExec(),
       ...credentialsFolder(),
       crashPoint: makeCrashPoint(config.crashAt),

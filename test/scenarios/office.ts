@@ -18,7 +18,12 @@ import {
   type WorkflowRun,
 } from '@rackwright/api';
 import { runCli, type World } from '@rackwright/cli';
-import { createOperatorServices, createWorkflowParts, StepLogs } from '@rackwright/controlplane';
+import {
+  createOperatorServices,
+  createWorkflowParts,
+  StepLogs,
+  trustedSignIn,
+} from '@rackwright/controlplane';
 import type { Fixture } from '@rackwright/controlplane/testing';
 import { type FaultOf, Replica, Site } from './replica.ts';
 
@@ -70,21 +75,23 @@ export class Office {
     const parts = createWorkflowParts({ ...shared, resyncIntervalMs: 60_000, retryDelayMs: 1_000 });
     await parts.start();
     await site.run(0);
-    const { services } = createOperatorServices({
-      ...shared,
-      ...parts,
-      discovery: {
-        accept: async () => undefined,
-        listedIn: () => 0,
-        remarksOf: () => [],
-        wake: () => undefined,
+    const { services } = createOperatorServices(
+      {
+        ...shared,
+        ...parts,
+        discovery: {
+          accept: async () => undefined,
+          listedIn: () => 0,
+          remarksOf: () => [],
+          wake: () => undefined,
+        },
+        identity: {} as never,
+        agentEndpoint: 'sim:7441',
+        stepLogs: new StepLogs(),
+        replicaId,
       },
-      identity: {} as never,
-      agentEndpoint: 'sim:7441',
-      actor: 'user:admin',
-      stepLogs: new StepLogs(),
-      replicaId,
-    });
+      trustedSignIn,
+    );
     const channel = localChannel(services);
     return new Office(site, replica, channel, () => parts.stop());
   }

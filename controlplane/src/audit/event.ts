@@ -4,8 +4,8 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { ApiFailure, AuditRecordSchema, store as wire } from '@rackwright/api';
 
 export interface AuditEvent {
-  readonly kind: 'request' | 'signIn' | 'secretSent' | 'enrolment';
-  /** "user:NAME", "agent:racks/RACK", "system"; empty: nobody knows. */
+  readonly kind: 'request' | 'signIn' | 'refusal' | 'secretSent' | 'enrolment';
+  /** "user:NAME", "token:NAME", "agent:racks/RACK", "system"; empty: nobody knows. */
   readonly actor: string;
   /** The method, as "HostService.CleanHost"; for others a word. */
   readonly action: string;

@@ -3,39 +3,49 @@
  *
  * Invariants:
  * 1. Every call of a method that is not named as reading is recorded, with what came of it; one
- *    that only validates is not.
+ *    that only validates is not, and of one that reads only that it was not allowed.
  * 2. A call that was carried out is answered after its record is kept; a refusal at once.
- * 3. Of callers that nobody knows a bounded number is recorded per minute, and how many more
- *    there were: nobody can fill the stream without a token.
+ * 3. Of callers that nobody knows a bounded number is recorded per minute, and of the refusals of
+ *    each caller, and how many more there were: nobody fills the stream by being refused.
  *
  * Must not: record a value of a request but names, ids, reasons and the paths of a field mask.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
-import { agent, type BoundService, type CallContext, type Guard } from '@rackwright/api';
+import {
+  ApiFailure,
+  agent,
+  type BoundService,
+  type CallContext,
+  type Guard,
+} from '@rackwright/api';
 import { failureOutcome } from './event.ts';
 import type { AuditTrail } from './trail.ts';
 
 type AnyHandler = BoundService['handlers'][string];
+/** The name of who calls, as records have it. */
+type ActorOf = (context: CallContext) => string;
 
 const reading = /^(Get|List|Watch|Explain|Read|Diff|Plan)/;
 
-/** The services with every call that may change something recorded; `actor` is who calls. */
+/** The services with every call that may change something recorded; `actorOf` tells who calls. */
 export function audited(
   services: readonly BoundService[],
   trail: AuditTrail,
-  actor: string,
+  actorOf: ActorOf,
 ): BoundService[] {
   return services.map((bound) => {
     const handlers = { ...bound.handlers };
     for (const method of bound.service.methods) {
       const handler = handlers[method.localName];
-      if (handler === undefined || method.methodKind !== 'unary' || reading.test(method.name)) {
+      if (handler === undefined) continue;
+      if (method.methodKind !== 'unary' || reading.test(method.name)) {
+        handlers[method.localName] = lookedAt(method, handler, trail, actorOf);
         continue;
       }
       const isEnrolment = bound.service.typeName === agent.EnrolmentService.typeName;
       handlers[method.localName] = isEnrolment
         ? enrolling(handler, trail)
-        : recorded(method, handler, trail, actor);
+        : recorded(method, handler, trail, actorOf);
     }
     return { service: bound.service, handlers };
   });
@@ -45,7 +55,7 @@ function recorded(
   method: DescMethod,
   handler: AnyHandler,
   trail: AuditTrail,
-  actor: string,
+  actorOf: ActorOf,
 ): AnyHandler {
   const action = `${method.parent.name}.${method.name}`;
   return async (input, context) => {
@@ -53,7 +63,7 @@ function recorded(
     if (request['validateOnly'] === true) return handler(input, context);
     const event = {
       kind: 'request',
-      actor,
+      actor: actorOf(context),
       action,
       resource: resourceOf(request),
       message: wordsOf(request),
@@ -66,11 +76,60 @@ function recorded(
       await trail.keep({ ...event, resource, outcome: 'ok' });
       return response;
     } catch (error) {
-      trail.note({ ...event, ...failureOutcome(error) });
+      const kind = isRefusal(error) ? 'refusal' : 'request';
+      trail.noteRefusal({ ...event, kind, ...failureOutcome(error) });
       throw error;
     }
   };
 }
+
+/** Of what only reads, that it was not allowed. */
+function lookedAt(
+  method: DescMethod,
+  handler: AnyHandler,
+  trail: AuditTrail,
+  actorOf: ActorOf,
+): AnyHandler {
+  const note = (input: unknown, context: CallContext, error: unknown): void => {
+    if (!isRefusal(error)) return;
+    trail.noteRefusal({
+      kind: 'refusal',
+      actor: actorOf(context),
+      action: `${method.parent.name}.${method.name}`,
+      resource: isFields(input) ? resourceOf(input) : '',
+      peer: context.peerAddress,
+      ...failureOutcome(error),
+    });
+  };
+  if (method.methodKind === 'unary') {
+    return async (input, context) => {
+      try {
+        return await handler(input, context);
+      } catch (error) {
+        note(input, context, error);
+        throw error;
+      }
+    };
+  }
+  return async function* (input: never, context: CallContext) {
+    try {
+      yield* handler(input, context) as AsyncIterable<unknown>;
+    } catch (error) {
+      note(input, context, error);
+      throw error;
+    }
+  };
+}
+
+/** Whether somebody who is known wanted what is not theirs, or holds no more what let them in. */
+function isRefusal(error: unknown): boolean {
+  if (!(error instanceof ApiFailure)) return false;
+  const { kind, reason } = error.error;
+  return kind === 'permissionDenied' || kind === 'unauthenticated' || reason === outOfSight;
+}
+
+/** Of what is out of a caller's scope, as of what does not exist. */
+const outOfSight = 'NOT_FOUND_IN_SCOPE';
 
 /** EnrolmentService asks for no token of ours; who calls is known by what is answered. */
 function enrolling(handler: AnyHandler, trail: AuditTrail): AnyHandler {

@@ -135,11 +135,32 @@ test('records some strangers in each minute, and how many more there were', asyn
   const stranger = { ...event('no token'), kind: 'signIn', actor: '' } as const;
   for (let at = 0; at < 100; at += 1) trail.noteStranger(stranger);
   await pass(60_000);
-  trail.noteStranger(stranger);
-  await settle();
   const found = await messages();
   expect(found).toHaveLength(61);
-  expect(found[0]).toBe('no token (40 more before it are not listed)');
+  expect(found[0]).toBe('no token (39 more before it are not listed)');
+  trail.noteStranger(stranger);
+  await settle();
+  expect((await messages()).slice(0, 2)).toEqual(['no token', found[0]]);
+});
+
+test('counts the refusals of each caller apart, so that a flood hides no other', async () => {
+  const refused = (actor: string) =>
+    ({ ...event(actor), kind: 'refusal', actor, outcome: 'PERMISSION_DENIED' }) as const;
+  for (let at = 0; at < 100_000; at += 1) trail.noteRefusal(refused('token:loud'));
+  trail.noteRefusal(refused('token:quiet'));
+  await settle();
+  expect((await messages())[0]).toBe('token:quiet');
+  await trail.close();
+  const found = await messages();
+  expect(found).toHaveLength(62);
+  expect(found[0]).toBe('token:loud (99939 more before it are not listed)');
+});
+
+test('lists more of what was allowed and came to nothing, and bounds that, too', async () => {
+  const failed = { ...event('busy'), outcome: 'FAILED_PRECONDITION' } as const;
+  for (let at = 0; at < 1_000; at += 1) trail.noteRefusal(failed);
+  await trail.close();
+  expect((await store.log.back(1)).entries[0]?.position).toBe(601);
 });
 
 test('stores what is queued when it closes, and says what came too late', async () => {

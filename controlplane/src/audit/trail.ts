@@ -12,6 +12,7 @@
 import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import { type EntryLog, StoreError } from '@rackwright/store';
 import { type AuditEvent, type AuditSink, recordBytes } from './event.ts';
+import { RefusalBound } from './refusal-bound.ts';
 
 /** Records that wait for the store. */
 const queueMax = 8_192;
@@ -20,15 +21,14 @@ const appendsAtOnceMax = 64;
 const durableWaitMs = 2_000;
 const retryDelayMs = 500;
 const giveUpAfterMs = 300_000;
-/** Strangers' calls that are recorded in a minute, each. */
-const strangersPerMinuteMax = 60;
-const minuteMs = 60_000;
 /** How long closing waits for what is queued. */
 const closeWaitMs = 3_000;
 
 export interface AuditTrail extends AuditSink {
   /** Records what a caller did whom nobody knows: some in each minute, and how many more. */
   noteStranger(event: AuditEvent): void;
+  /** Records what a caller was refused: some of each caller's in a minute, and how many more. */
+  noteRefusal(event: AuditEvent): void;
   /** Records what a call has changed; resolves as A1 says, and never rejects. */
   keep(event: AuditEvent): Promise<void>;
   /** Records that were lost since the start (A3). */
@@ -63,14 +63,12 @@ class Trail implements AuditTrail {
   #underWay = 0;
   #lost = 0;
   #closed = false;
-  #minuteMs = 0;
-  #strangers = 0;
-  /** Strangers that were not recorded since the last one that was. */
-  #unnamed = 0;
+  readonly #refusals: RefusalBound;
   #idle: (() => void) | undefined;
 
   constructor(deps: TrailDependencies) {
     this.#deps = deps;
+    this.#refusals = new RefusalBound(deps.clock, (event) => this.note(event));
   }
 
   note(event: AuditEvent): void {
@@ -78,19 +76,11 @@ class Trail implements AuditTrail {
   }
 
   noteStranger(event: AuditEvent): void {
-    const nowMs = this.#deps.clock.nowMs();
-    if (Math.abs(nowMs - this.#minuteMs) >= minuteMs) {
-      this.#minuteMs = nowMs;
-      this.#strangers = 0;
-    }
-    this.#strangers += 1;
-    if (this.#strangers > strangersPerMinuteMax) {
-      this.#unnamed += 1;
-      return;
-    }
-    const more = this.#unnamed > 0 ? ` (${this.#unnamed} more before it are not listed)` : '';
-    this.#unnamed = 0;
-    this.note({ ...event, message: `${event.message ?? ''}${more}` });
+    this.#refusals.note('', event);
+  }
+
+  noteRefusal(event: AuditEvent): void {
+    this.#refusals.note(event.actor, event);
   }
 
   async keep(event: AuditEvent): Promise<void> {
@@ -102,6 +92,7 @@ class Trail implements AuditTrail {
   }
 
   async close(): Promise<void> {
+    this.#refusals.close();
     this.#closed = true;
     if (this.#queue.length + this.#underWay > 0) {
       await this.#within(closeWaitMs, new Promise<void>((resolve) => (this.#idle = resolve)));

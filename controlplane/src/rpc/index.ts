@@ -1,7 +1,9 @@
 /** The services of the operators' port. */
 import {
   AbandonedResourceService,
+  AccessService,
   AuditService,
+  AuthorityService,
   agent,
   type BoundService,
   CredentialService,
@@ -20,9 +22,11 @@ import {
   WorkflowBatchService,
   WorkflowService,
 } from '@rackwright/api';
+import { actorOf, gated, openServices, type Seat, type SignIn } from '../access/index.ts';
 import { audited } from '../audit/index.ts';
 import { createAbandonedService } from './abandoned.ts';
 import { createAuditService } from './audit.ts';
+import { createAuthorityService } from './authorities.ts';
 import { createCredentialService } from './credentials.ts';
 import { createDiscoveryService } from './discovery.ts';
 import { createEnrolmentService } from './enrolment.ts';
@@ -35,6 +39,7 @@ import type { RpcDependencies } from './ports.ts';
 import { createRackService } from './racks.ts';
 import { createSecretsService } from './secrets.ts';
 import { createTemplateService } from './templates.ts';
+import { createAccessService } from './tokens.ts';
 import { createWorkflowBatchService } from './workflow-batches.ts';
 import { createWorkflowService } from './workflows.ts';
 
@@ -49,6 +54,7 @@ const services = [
   FleetService,
   AbandonedResourceService,
   AuditService,
+  AuthorityService,
   DiscoveryService,
   HistoryService,
   PlanService,
@@ -56,6 +62,7 @@ const services = [
   TemplateService,
   WorkflowService,
   WorkflowBatchService,
+  AccessService,
   agent.EnrolmentService,
 ];
 
@@ -66,33 +73,43 @@ export interface OperatorServices {
   readonly health: HealthBoard;
 }
 
+/** Makes each service for whoever calls. */
+const makers = [
+  createHostService,
+  createRackService,
+  createCredentialService,
+  createErasureService,
+  createFleetService,
+  createAbandonedService,
+  createAuditService,
+  createAuthorityService,
+  createDiscoveryService,
+  createHistoryService,
+  createPlanService,
+  createSecretsService,
+  createTemplateService,
+  createWorkflowService,
+  createWorkflowBatchService,
+  createAccessService,
+  createEnrolmentService,
+] as const;
+
+/** What services need that does not depend on who calls. */
+export type SharedDependencies = Omit<RpcDependencies, 'actor' | 'principal'>;
+
 /** Everything that the operators' port serves, health and reflection included. */
-export function createOperatorServices(deps: RpcDependencies): OperatorServices {
+export function createOperatorServices(deps: SharedDependencies, signIn: SignIn): OperatorServices {
   const health = createHealthBoard(services.map(({ typeName }) => typeName));
-  const own = [
-    createHostService(deps),
-    createRackService(deps),
-    createCredentialService(deps),
-    createErasureService(deps),
-    createFleetService(deps),
-    createAbandonedService(deps),
-    createAuditService(deps),
-    createDiscoveryService(deps),
-    createHistoryService(deps),
-    createPlanService(deps),
-    createSecretsService(deps),
-    createTemplateService(deps),
-    createWorkflowService(deps),
-    createWorkflowBatchService(deps),
-    createEnrolmentService(deps),
-  ];
+  const reflection = createReflection([...services, health.service.service]);
+  const { store, audit } = deps;
+  const factories = makers.map((make) => (seat: Seat) => make({ ...deps, ...seat }));
+  const own = gated([...factories, () => reflection], { store, signIn });
   return {
     services: [
-      ...(deps.audit === undefined ? own : audited(own, deps.audit, deps.actor)),
+      ...(audit === undefined ? own : audited(own, audit, (context) => actorOf(signIn, context))),
       health.service,
-      createReflection([...services, health.service.service]),
     ],
-    openServices: [agent.EnrolmentService.typeName, health.service.service.typeName],
+    openServices: openServices(),
     health,
   };
 }

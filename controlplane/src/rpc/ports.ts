@@ -5,6 +5,7 @@
 import type { Explanation, Progress, store as wire } from '@rackwright/api';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
+import type { Principal } from '../access/index.ts';
 import type { StepLogs } from '../agents/index.ts';
 import type { AuditTrail } from '../audit/index.ts';
 import type { Discovery } from '../discovery/index.ts';
@@ -62,7 +63,14 @@ export interface RpcDependencies {
   readonly batches: Pick<Batches, 'look'>;
   readonly identity: Pick<
     Identity,
-    'agentCertificateMs' | 'caCertificatePem' | 'caSha256' | 'issuer' | 'erasure' | 'secrets'
+    | 'adminTokenSha256'
+    | 'agentCertificateMs'
+    | 'authorities'
+    | 'caCertificatePem'
+    | 'caSha256'
+    | 'issuer'
+    | 'erasure'
+    | 'secrets'
   >;
   /** Missing: the key of secrets can be neither looked at nor changed. */
   readonly secretsKeeper?: Pick<SecretsKeeper, 'look' | 'rotate'>;
@@ -74,6 +82,9 @@ export interface RpcDependencies {
   readonly audit?: AuditTrail;
   /** Who calls: "user:NAME", "token:NAME", "oidc:SUBJECT". */
   readonly actor: string;
+  readonly principal: Principal;
+  /** Somebody who is no token of ours may make tokens, too. */
+  readonly otherAdmins?: boolean;
   /** "host:port" at which agents reach their port. */
   readonly agentEndpoint: string;
   /** "host:port" at which they join, as far as that is known. */

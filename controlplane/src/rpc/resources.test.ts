@@ -97,7 +97,7 @@ describe('credentials', () => {
     const { credentials, store } = fixture;
     const credential = { username: 'root', password: secret };
     const created = await credentials.createCredential({ credentialId: 'c1', credential });
-    expect(created).toMatchObject({ username: 'root', password: '', version: 1n });
+    expect(created).toMatchObject({ username: 'root', password: '' });
     expect((await credentials.getCredential({ name: created.name })).password).toBe('');
     const listed = (await credentials.listCredentials({})).credentials;
     expect(listed.map(({ password }) => password)).toEqual(['']);
@@ -131,13 +131,16 @@ describe('credentials', () => {
       return kept && controlPlane.identity.secrets.open(kept.record);
     };
     const credential = { username: 'root', password: secret };
-    const { name } = await credentials.createCredential({ credentialId: 'c1', credential });
+    const { name, version } = await credentials.createCredential({
+      credentialId: 'c1',
+      credential,
+    });
     expect(await open()).toEqual(credential);
     const renamed = await credentials.updateCredential({
       credential: { name, username: 'admin' },
       updateMask: { paths: ['username'] },
     });
-    expect(renamed.version).toBe(2n);
+    expect(renamed.version).toBe(version + 1n);
     expect(await open()).toEqual({ username: 'admin', password: secret });
     await credentials.updateCredential({ credential: { name, password: 'other' } });
     expect(await open()).toEqual({ username: 'admin', password: 'other' });

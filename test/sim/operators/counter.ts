@@ -17,7 +17,7 @@ import {
   WorkflowService,
 } from '@rackwright/api';
 import { runCli, type World } from '@rackwright/cli';
-import { createOperatorServices } from '@rackwright/controlplane';
+import { createOperatorServices, trustedSignIn } from '@rackwright/controlplane';
 import type { Replica, WorldView } from '../view.ts';
 import { simSecrets } from './secrets.ts';
 
@@ -48,30 +48,32 @@ export function counterOf(view: WorldView, replica: Replica): Counter {
 }
 
 function openCounter(view: WorldView, replica: Replica) {
-  const { services } = createOperatorServices({
-    store: replica.store,
-    clock: replica.process.clock,
-    random: view.random,
-    log: view.log(replica.name),
-    hosts: replica.hosts,
-    // Nothing netboots here that is no host.
-    workflows: replica.parts?.workflows ?? {
-      look: async () => undefined,
-      inTurn: async (_id, work) => await work(),
+  const { services } = createOperatorServices(
+    {
+      store: replica.store,
+      clock: replica.process.clock,
+      random: view.random,
+      log: view.log(replica.name),
+      hosts: replica.hosts,
+      // Nothing netboots here that is no host.
+      workflows: replica.parts?.workflows ?? {
+        look: async () => undefined,
+        inTurn: async (_id, work) => await work(),
+      },
+      batches: replica.parts?.batches ?? { look: async () => undefined },
+      discovery: {
+        accept: async () => undefined,
+        listedIn: () => 0,
+        remarksOf: () => [],
+        wake: () => undefined,
+      },
+      identity: { secrets: simSecrets(view.random) } as never,
+      stepLogs: { read: () => [], onChange: () => () => undefined },
+      replicaId: replica.name,
+      agentEndpoint: 'sim:7441',
     },
-    batches: replica.parts?.batches ?? { look: async () => undefined },
-    discovery: {
-      accept: async () => undefined,
-      listedIn: () => 0,
-      remarksOf: () => [],
-      wake: () => undefined,
-    },
-    identity: { secrets: simSecrets(view.random) } as never,
-    stepLogs: { read: () => [], onChange: () => () => undefined },
-    replicaId: replica.name,
-    agentEndpoint: 'sim:7441',
-    actor: 'user:admin',
-  });
+    trustedSignIn,
+  );
   const channel = localChannel(services);
   return {
     hosts: createClient(HostService, channel),

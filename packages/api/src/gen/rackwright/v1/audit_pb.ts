@@ -31,14 +31,14 @@ export type AuditRecord = Message<"rackwright.v1.AuditRecord"> & {
   time?: Timestamp | undefined;
 
   /**
-   * "user:NAME", "agent:racks/RACK", "system"
+   * "user:NAME", "token:NAME", "oidc:SUBJECT", "agent:racks/RACK", "system"
    *
    * @generated from field: string actor = 3;
    */
   actor: string;
 
   /**
-   * request, signIn, secretSent, enrolment
+   * request, refusal, signIn, secretSent, enrolment
    *
    * @generated from field: string kind = 4;
    */

@@ -1,0 +1,200 @@
+/**
+ * Stands before every handler of the operators' port: who calls, whether the role carries it, and
+ * whether the scope does (`table.ts`).
+ *
+ * Invariants:
+ * 1. A method without a row is refused to everybody.
+ * 2. A caller with a scope reads through a store that has nothing else in it, and changes only what
+ *    that store shows; what it names in a change, wherever, has to be in scope too.
+ * 3. To such a caller everything out of scope is as if it did not exist, in every error as well.
+ * 4. A stream ends when what its caller has shown holds no more.
+ */
+import type { DescMethod } from '@bufbuild/protobuf';
+import { ApiFailure, type BoundService, type CallContext, permissionDenied } from '@rackwright/api';
+import type { StateStore } from '@rackwright/store';
+import { isUnscoped, type Principal } from './principal.ts';
+import { checkReach, redacted } from './reach.ts';
+import { roleTooSmall, scopeTooSmall, tokenEnded } from './refusals.ts';
+import { scopedStore } from './scoped-store.ts';
+import type { SignIn } from './sign-in.ts';
+import { accessTable, isReading, type Row } from './table.ts';
+
+type AnyHandler = BoundService['handlers'][string];
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What services are made of for one call. */
+export interface Seat {
+  readonly store: StateStore;
+  readonly actor: string;
+  readonly principal: Principal;
+}
+
+/** Makes a service for whoever calls. */
+export type Factory = (seat: Seat) => BoundService;
+
+export interface GateOptions {
+  readonly store: StateStore;
+  readonly signIn: SignIn;
+}
+
+/** The services behind the gate. */
+export function gated(factories: readonly Factory[], options: GateOptions): BoundService[] {
+  const { store, signIn } = options;
+  return factories.map((make) => {
+    const { service } = make(seatOf(signIn, store));
+    const handlers = service.methods.map((method) => {
+      const streams = method.methodKind !== 'unary';
+      const handler = streams ? streaming(make, method, options) : unary(make, method, options);
+      return [method.localName, handler] as const;
+    });
+    return { service, handlers: Object.fromEntries(handlers) };
+  });
+}
+
+/** Who calls, by the name that records have for it; '' for whom nobody knows. */
+export function actorOf(signIn: SignIn, context: CallContext): string {
+  try {
+    return signIn.principalOf(context).actor;
+  } catch (error) {
+    if (error instanceof ApiFailure) return '';
+    throw error;
+  }
+}
+
+function seatOf(_signIn: SignIn, store: StateStore): Seat {
+  return { store, actor: '', principal: nobody };
+}
+
+const nobody: Principal = {
+  actor: '',
+  role: 0,
+  scope: { racks: [], pools: [] },
+  token: '',
+  issuer: '',
+  expireMs: undefined,
+  proofSha256: '',
+};
+
+interface Admitted {
+  readonly handler: AnyHandler;
+  readonly principal: Principal;
+}
+
+async function admit(
+  make: Factory,
+  method: DescMethod,
+  { store, signIn }: GateOptions,
+  input: unknown,
+  context: CallContext,
+): Promise<Admitted> {
+  const row = rowOf(method);
+  if (row.reach.kind === 'open') {
+    const seat = seatOf(signIn, store);
+    return { handler: handlerOf(make(seat), method), principal: nobody };
+  }
+  const principal = signIn.principalOf(context);
+  const { actor } = principal;
+  const request: Fields = method.methodKind === 'bidi_streaming' ? {} : (input as Fields);
+  const least = Math.max(row.role, row.raised?.(request) ?? row.role) as Row['role'];
+  if (principal.role < least) throw roleTooSmall(principal, actionOf(method), least);
+  if (isUnscoped(principal.scope)) {
+    return { handler: handlerOf(make({ store, actor, principal }), method), principal };
+  }
+  if (row.reach.kind === 'fleet') throw scopeTooSmall(principal, actionOf(method));
+  const seen = scopedStore(store, principal.scope);
+  await checkReach({ row, request, principal, store, seen, make, method });
+  const within =
+    row.reach.kind === 'batch'
+      ? scopedStore(store, principal.scope, ['hosts'])
+      : isReading(row)
+        ? seen
+        : store;
+  return { handler: handlerOf(make({ store: within, actor, principal }), method), principal };
+}
+
+function unary(make: Factory, method: DescMethod, options: GateOptions): AnyHandler {
+  return async (input, context) => {
+    const { handler, principal } = await told(options, context, input, () =>
+      admit(make, method, options, input, context),
+    );
+    return told(options, context, input, async () => await handler(input, context), principal);
+  };
+}
+
+function streaming(make: Factory, method: DescMethod, options: GateOptions): AnyHandler {
+  return async function* (input: unknown, context: CallContext) {
+    const { handler, principal } = await admit(make, method, options, input, context);
+    const ended = new AbortController();
+    const cancel = options.signIn.onEnd(principal, () => ended.abort());
+    try {
+      const signal = AbortSignal.any([context.signal, ended.signal]);
+      const responses = handler(input as never, { ...context, signal }) as AsyncIterable<unknown>;
+      yield* untilEnded(responses, ended.signal);
+    } catch (error) {
+      throw await redacted(error, principal, options.store, input);
+    } finally {
+      cancel();
+    }
+  } as AnyHandler;
+}
+
+/** Invariant 3: errors say nothing of what is out of scope. */
+async function told<T>(
+  { store, signIn }: GateOptions,
+  context: CallContext,
+  input: unknown,
+  work: () => Promise<T>,
+  known?: Principal,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const principal = known ?? callerOf(signIn, context);
+    throw principal === undefined ? error : await redacted(error, principal, store, input);
+  }
+}
+
+function callerOf(signIn: SignIn, context: CallContext): Principal | undefined {
+  return actorOf(signIn, context) === '' ? undefined : signIn.principalOf(context);
+}
+
+/** Invariant 4. Who makes the responses has seen its own signal aborted by then. */
+async function* untilEnded(
+  responses: AsyncIterable<unknown>,
+  ended: AbortSignal,
+): AsyncGenerator<unknown, void, undefined> {
+  const iterator = responses[Symbol.asyncIterator]();
+  const over = new Promise<'over'>((resolve) => {
+    if (ended.aborted) resolve('over');
+    else ended.addEventListener('abort', () => resolve('over'), { once: true });
+  });
+  try {
+    for (;;) {
+      const pending = iterator.next();
+      // It may fail after nobody waits for it any more.
+      pending.catch(() => undefined);
+      const next = await Promise.race([pending, over]);
+      if (next === 'over' || ended.aborted) throw tokenEnded();
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    iterator.return?.()?.catch(() => undefined);
+  }
+}
+
+function rowOf(method: DescMethod): Row {
+  const row = accessTable[`${method.parent.typeName}/${method.name}`];
+  if (row !== undefined) return row;
+  throw permissionDenied('NO_ACCESS_RULE', `${actionOf(method)} is open to nobody yet.`);
+}
+
+function handlerOf(bound: BoundService, method: DescMethod): AnyHandler {
+  const handler = bound.handlers[method.localName];
+  if (handler === undefined) throw new Error(`${method.name} has no handler`);
+  return handler;
+}
+
+function actionOf(method: DescMethod): string {
+  return `${method.parent.name}.${method.name}`;
+}

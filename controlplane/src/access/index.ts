@@ -1,0 +1,26 @@
+/** Who may ask what: callers, their roles and scopes, and the gate before every handler. */
+export { actorOf, type Factory, type GateOptions, gated, type Seat } from './gate.ts';
+export { type OidcConfig, readOidc } from './oidc-config.ts';
+export { type Access, type AccessOptions, openAccess } from './open.ts';
+export {
+  everywhere,
+  includes,
+  includesRack,
+  isUnscoped,
+  type Principal,
+  roleText,
+  type Scope,
+  scopeText,
+  systemPrincipal,
+} from './principal.ts';
+export { scopedStore } from './scoped-store.ts';
+export {
+  createSignIn,
+  type SignIn,
+  type SignInOptions,
+  trustedSignIn,
+  type Voucher,
+} from './sign-in.ts';
+export { accessTable, openServices, type Reach, type Row } from './table.ts';
+export { makeToken } from './token.ts';
+export { firstTokenId, isOver, TokenBook, tokenKey } from './token-book.ts';

@@ -1,0 +1,74 @@
+/** The part of the configuration that names an identity provider. */
+import { Role } from '@rackwright/api';
+import { ConfigError, type ConfigReader } from '@rackwright/platform';
+import type { Scope } from './principal.ts';
+
+/** What a value of the roles claim carries. */
+export interface ClaimedRole {
+  readonly value: string;
+  readonly role: Role;
+  readonly scope: Scope;
+  /** It makes its holder an administrator of everything. */
+  readonly isFullAdmin: boolean;
+}
+
+export interface OidcConfig {
+  /** "https://idp.example", as its tokens have it. */
+  readonly issuer: string;
+  /** What its tokens must be made for. */
+  readonly audience: string;
+  /** PEM of who has signed its certificate, beside the authorities of this machine. */
+  readonly caFile?: string;
+  readonly rolesClaim: string;
+  /** The first that fits counts. */
+  readonly roles: readonly ClaimedRole[];
+  /** The claim by which its people are named. */
+  readonly usernameClaim: string;
+  /** How far its clock and ours may differ. */
+  readonly clockSkewSeconds: number;
+}
+
+const roleNames = ['viewer', 'operator', 'admin'] as const;
+const rolesOf = { viewer: Role.VIEWER, operator: Role.OPERATOR, admin: Role.ADMIN } as const;
+const skewSecondsMax = 300;
+const rolesMax = 256;
+const rackId = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** Reads the section `oidc`. Throws `ConfigError`. */
+export function readOidc(reader: ConfigReader): OidcConfig {
+  const issuer = reader.text('issuer');
+  const url = URL.parse(issuer);
+  const isPlain = url?.search === '' && url.hash === '' && url.username === '';
+  if (url?.protocol !== 'https:' || !isPlain) {
+    throw new ConfigError('oidc.issuer has to be an https URL without query, fragment or user');
+  }
+  const caFile = reader.optionalText('caFile');
+  const roles = reader.sections('roles', readRole);
+  if (roles.length === 0 || roles.length > rolesMax) {
+    throw new ConfigError(`oidc.roles has to have 1 to ${rolesMax} entries`);
+  }
+  return {
+    issuer,
+    audience: reader.text('audience'),
+    ...(caFile === undefined ? {} : { caFile }),
+    rolesClaim: reader.text('rolesClaim', 'roles'),
+    roles,
+    usernameClaim: reader.text('usernameClaim', 'sub'),
+    clockSkewSeconds: reader.whole('clockSkewSeconds', [0, skewSecondsMax], 30),
+  };
+}
+
+function readRole(reader: ConfigReader): ClaimedRole {
+  const value = reader.text('value');
+  const name = reader.oneOf('role', roleNames);
+  const racks = reader.texts('racks', []);
+  const wrong = racks.find((each) => !rackId.test(each));
+  if (wrong !== undefined) {
+    throw new ConfigError(`oidc.roles: ${JSON.stringify(wrong)} is no id of a rack, as in "r1"`);
+  }
+  const pools = reader.texts('pools', []);
+  if (pools.includes('')) throw new ConfigError('oidc.roles: a pool has to have a name');
+  const scope = { racks: racks.map((each) => `racks/${each}`), pools };
+  const isFullAdmin = name === 'admin' && racks.length === 0 && pools.length === 0;
+  return { value, role: rolesOf[name], scope, isFullAdmin };
+}

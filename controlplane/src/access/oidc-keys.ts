@@ -1,0 +1,142 @@
+/**
+ * The keys by which an identity provider signs: found by its discovery document, kept, and fetched
+ * again when they are old or one is missing.
+ *
+ * Invariants:
+ * 1. Keys that were fetched go on while the provider is away, for `staleHoursMax`; then, and before
+ *    the first, everybody is refused with words.
+ * 2. Tokens with unknown keys cause one fetch in `refetchAfterMs`, however many come.
+ * 3. One fetch at a time; time and size of each are bounded, and no redirect is followed.
+ */
+import { type ApiFailure, unavailable } from '@rackwright/api';
+import type { Clock, Log, WebClient } from '@rackwright/platform';
+import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
+
+/** Keys of this age are fetched again, while they go on. */
+const freshMs = 600_000;
+const staleHoursMax = 24;
+const hourMs = 3_600_000;
+const refetchAfterMs = 30_000;
+const bodyBytesMax = 256 * 1024;
+const keysMax = 100;
+const limits = { answerTimeoutMs: 5_000, silenceMs: 5_000, headerBytesMax: 16 * 1024 };
+
+interface Fetched {
+  readonly keys: JWTVerifyGetKey;
+  readonly atMs: number;
+}
+
+/** See the header. */
+export class OidcKeys {
+  readonly #issuer: string;
+  readonly #deps: { readonly clock: Clock; readonly log: Log };
+  readonly #web: WebClient;
+  #fetched: Fetched | undefined;
+  #underWay: Promise<void> | undefined;
+  #triedMs = Number.NEGATIVE_INFINITY;
+  #trouble = '';
+
+  constructor(issuer: string, deps: { readonly clock: Clock; readonly log: Log }, web: WebClient) {
+    this.#issuer = issuer;
+    this.#deps = deps;
+    this.#web = web;
+  }
+
+  /** The keys as they are known. Throws `unavailable` when they are not (invariant 1). */
+  async keys(): Promise<JWTVerifyGetKey> {
+    const nowMs = this.#deps.clock.nowMs();
+    const ageMs = nowMs - (this.#fetched?.atMs ?? Number.NEGATIVE_INFINITY);
+    if (this.#fetched !== undefined && ageMs < staleHoursMax * hourMs) {
+      if (ageMs > freshMs) void this.#fetch();
+      return this.#fetched.keys;
+    }
+    await this.#fetch();
+    if (this.#fetched !== undefined && this.#fetched.atMs >= nowMs) return this.#fetched.keys;
+    throw this.#away();
+  }
+
+  /** The keys after another look, if one is due; undefined when none was taken. */
+  async refetched(): Promise<JWTVerifyGetKey | undefined> {
+    const before = this.#fetched;
+    await this.#fetch();
+    return this.#fetched === before ? undefined : this.#fetched?.keys;
+  }
+
+  /** Why a key that is missing may be missing: the provider was away when it was asked. */
+  trouble(): ApiFailure | undefined {
+    return this.#trouble === '' ? undefined : this.#away();
+  }
+
+  #away(): ApiFailure {
+    return unavailable(
+      'ISSUER_UNAVAILABLE',
+      `The identity provider ${this.#issuer} does not tell its keys (${this.#trouble}), so that ` +
+        'its tokens cannot be checked now. Try again, or use a token of this control plane.',
+      refetchAfterMs,
+    );
+  }
+
+  /** Invariants 2 and 3. Never rejects. */
+  #fetch(): Promise<void> {
+    if (this.#underWay !== undefined) return this.#underWay;
+    const nowMs = this.#deps.clock.nowMs();
+    if (Math.abs(nowMs - this.#triedMs) < refetchAfterMs) return Promise.resolve();
+    this.#triedMs = nowMs;
+    this.#underWay = this.#load().then(
+      (keys) => {
+        this.#fetched = { keys, atMs: this.#deps.clock.nowMs() };
+        this.#trouble = '';
+        this.#underWay = undefined;
+      },
+      (error: unknown) => {
+        this.#trouble = error instanceof Error ? error.message : String(error);
+        this.#underWay = undefined;
+        const fields = { issuer: this.#issuer, cause: this.#trouble };
+        this.#deps.log.warn(fields, 'the keys of the identity provider could not be fetched');
+      },
+    );
+    return this.#underWay;
+  }
+
+  async #load(): Promise<JWTVerifyGetKey> {
+    const base = this.#issuer.replace(/\/$/, '');
+    const document = await this.#read(`${base}/.well-known/openid-configuration`);
+    if (document['issuer'] !== this.#issuer) {
+      throw new Error(`its discovery document is of ${JSON.stringify(document['issuer'])}`);
+    }
+    const { jwks_uri: address } = document;
+    if (typeof address !== 'string' || URL.parse(address)?.protocol !== 'https:') {
+      throw new Error('its discovery document names no https address of keys');
+    }
+    const { keys } = await this.#read(address);
+    if (!Array.isArray(keys) || keys.length > keysMax) {
+      throw new Error(`its key set has no list of at most ${keysMax} keys`);
+    }
+    // A shared secret is no key that others may know.
+    const usable = keys.filter((key) => (key as { kty?: unknown } | null)?.kty !== 'oct');
+    return createLocalJWKSet({ keys: usable } as JSONWebKeySet) as JWTVerifyGetKey;
+  }
+
+  async #read(url: string): Promise<Readonly<Record<string, unknown>>> {
+    const headers = { accept: 'application/json' };
+    const answer = await this.#web.send({ method: 'GET', url, headers }, limits);
+    if (answer.kind !== 'answered') {
+      throw new Error('message' in answer ? answer.message : answer.kind);
+    }
+    const parts: Uint8Array[] = [];
+    let bytes = 0;
+    try {
+      if (answer.status !== 200) throw new Error(`it answered ${answer.status} for ${url}`);
+      for await (const part of answer.body) {
+        bytes += part.byteLength;
+        if (bytes > bodyBytesMax) throw new Error(`it sent more than ${bodyBytesMax} bytes`);
+        parts.push(part);
+      }
+    } finally {
+      answer.close();
+    }
+    const parsed: unknown = JSON.parse(Buffer.concat(parts).toString('utf8'));
+    if (typeof parsed === 'object' && parsed !== null) return { ...parsed };
+    throw new Error(`${url} is no JSON object`);
+  }
+}

@@ -1,0 +1,72 @@
+/** The sign-in of a control plane: its tokens, its identity provider, and who is told of both. */
+import type { CallContext } from '@rackwright/api';
+import type { Clock, Log, Random, WebClient } from '@rackwright/platform';
+import type { StateStore } from '@rackwright/store';
+import type { AuditSink } from '../audit/index.ts';
+import { createOidcVoucher } from './oidc.ts';
+import type { OidcConfig } from './oidc-config.ts';
+import { type Principal, roleText, scopeText } from './principal.ts';
+import { createSignIn, type SignIn } from './sign-in.ts';
+import { TokenBook } from './token-book.ts';
+
+const hourMs = 3_600_000;
+/** Callers whose last sign-in is remembered; beyond that they are told anew. */
+const rememberedMax = 10_000;
+
+export interface AccessOptions {
+  readonly store: StateStore;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly audit: AuditSink;
+  readonly firstTokenSha256: string;
+  readonly oidc: OidcConfig | undefined;
+  /** Reaches the identity provider. */
+  readonly web: WebClient | undefined;
+}
+
+/** What lets callers in; `start` it before the port opens. */
+export interface Access {
+  readonly signIn: SignIn;
+  /** The identity provider may make somebody an administrator of everything. */
+  readonly otherAdmins: boolean;
+  start(): void;
+  stop(): void;
+}
+
+/** Opens it. */
+export function openAccess(options: AccessOptions): Access {
+  const { oidc, web, clock, audit, firstTokenSha256 } = options;
+  const tokens = new TokenBook(options);
+  const voucher =
+    oidc === undefined || web === undefined ? undefined : createOidcVoucher(oidc, options, web);
+  const onSignIn = tellSignIns(clock, audit);
+  return {
+    signIn: createSignIn({ tokens, firstTokenSha256, voucher, onSignIn }),
+    otherAdmins: oidc?.roles.some(({ isFullAdmin }) => isFullAdmin) ?? false,
+    start: () => tokens.start(),
+    stop: () => tokens.stop(),
+  };
+}
+
+/** The first use of what somebody shows, by this process and in each hour. */
+function tellSignIns(clock: Clock, audit: AuditSink) {
+  const toldMs = new Map<string, number>();
+  return (principal: Principal, context: CallContext): void => {
+    const { actor, proofSha256, role, scope } = principal;
+    const who = `${actor} ${proofSha256}`;
+    const nowMs = clock.nowMs();
+    if (Math.abs(nowMs - (toldMs.get(who) ?? Number.NEGATIVE_INFINITY)) < hourMs) return;
+    if (toldMs.size >= rememberedMax) toldMs.clear();
+    toldMs.set(who, nowMs);
+    audit.note({
+      kind: 'signIn',
+      actor,
+      action: 'signIn',
+      resource: principal.token,
+      outcome: 'ok',
+      message: `role ${roleText(role)}, scope ${scopeText(scope)}`,
+      peer: context.peerAddress,
+    });
+  };
+}

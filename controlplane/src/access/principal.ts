@@ -1,0 +1,90 @@
+/**
+ * Who calls, what the caller may do, and where.
+ *
+ * Invariants:
+ * 1. An empty list of a scope means everywhere; whoever has both lists empty is unscoped.
+ * 2. A host is in a scope when its rack and its pool are. A whole rack is in it only when the
+ *    scope names the rack and no pools: what is done to a rack is done to every pool in it.
+ */
+import { type Host, Role } from '@rackwright/api';
+
+/** The label of a host that says its pool. */
+export const poolLabel = 'pool';
+
+/** Where a role holds (invariant 1). */
+export interface Scope {
+  /** "racks/RACK" */
+  readonly racks: readonly string[];
+  readonly pools: readonly string[];
+}
+
+/** A caller who has proved who it is. */
+export interface Principal {
+  /** "user:NAME", "token:NAME" or "oidc:SUBJECT". */
+  readonly actor: string;
+  readonly role: Role;
+  readonly scope: Scope;
+  /** "tokens/TOKEN"; empty: the identity provider vouches. */
+  readonly token: string;
+  /** The identity provider; empty: a token of our own. */
+  readonly issuer: string;
+  /** Wall time, milliseconds; undefined: for ever. */
+  readonly expireMs: number | undefined;
+  /** SHA-256 of what was shown, hex: tells two tokens of one name apart. */
+  readonly proofSha256: string;
+}
+
+/** Everywhere. */
+export const everywhere: Scope = { racks: [], pools: [] };
+
+/** Everything, everywhere: the process itself, and tests without a server. */
+export const systemPrincipal: Principal = {
+  actor: 'user:admin',
+  role: Role.ADMIN,
+  scope: everywhere,
+  token: '',
+  issuer: '',
+  expireMs: undefined,
+  proofSha256: '',
+};
+
+/** Whether the scope leaves nothing out. */
+export function isUnscoped({ racks, pools }: Scope): boolean {
+  return racks.length === 0 && pools.length === 0;
+}
+
+/** Where a host is or would be. */
+export interface Place {
+  /** "racks/RACK" */
+  readonly rack: string;
+  readonly pool: string;
+}
+
+/** Where a host is, by its spec and labels. */
+export function placeOf(host: Pick<Host, 'spec' | 'labels'> | undefined): Place {
+  return { rack: host?.spec?.rack ?? '', pool: host?.labels[poolLabel] ?? '' };
+}
+
+/** Whether a host there is in the scope. */
+export function includes({ racks, pools }: Scope, { rack, pool }: Place): boolean {
+  return (
+    (racks.length === 0 || racks.includes(rack)) && (pools.length === 0 || pools.includes(pool))
+  );
+}
+
+/** Whether everything in the rack is in the scope (invariant 2). */
+export function includesRack({ racks, pools }: Scope, rack: string): boolean {
+  return pools.length === 0 && (racks.length === 0 || racks.includes(rack));
+}
+
+/** The scope in words: "racks/r1, racks/r2, pool gpu". */
+export function scopeText(scope: Scope): string {
+  if (isUnscoped(scope)) return 'everything';
+  return [...scope.racks, ...scope.pools.map((pool) => `pool ${pool}`)].join(', ');
+}
+
+/** "viewer", "operator" or "admin". */
+export function roleText(role: Role): string {
+  const name = Object.entries(Role).find(([, value]) => value === role)?.[0];
+  return (name ?? 'unknown').toLowerCase();
+}

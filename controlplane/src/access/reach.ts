@@ -1,0 +1,202 @@
+/**
+ * How far a caller with a scope reaches: what a request names has to be in scope, and what an error
+ * names as well.
+ *
+ * Must not: tell whether something out of scope exists; both are refused in the same words.
+ */
+import type { DescMethod } from '@bufbuild/protobuf';
+import { ApiFailure, type BoundService, type CallContext } from '@rackwright/api';
+import { type StateStore, StoreError, storeKey } from '@rackwright/store';
+import { answered } from '../records/index.ts';
+import { includes, includesRack, type Principal, poolLabel } from './principal.ts';
+import { notInScope, outOfScope } from './refusals.ts';
+import { scopedStore } from './scoped-store.ts';
+import { hostInScope } from './sight.ts';
+import { isReading, type Row } from './table.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** One call to be judged. */
+export interface Asked {
+  readonly row: Row;
+  readonly request: Fields;
+  readonly principal: Principal;
+  readonly store: StateStore;
+  /** The store as the caller sees it. */
+  readonly seen: StateStore;
+  /** The method with everything in sight, to look what an update would make. */
+  readonly make: (seat: {
+    readonly store: StateStore;
+    readonly actor: string;
+    readonly principal: Principal;
+  }) => BoundService;
+  readonly method: DescMethod;
+}
+
+/** Throws what keeps the caller from it. */
+export async function checkReach(asked: Asked, context?: CallContext): Promise<void> {
+  const { row, request, principal, store } = asked;
+  const { reach } = row;
+  const { scope } = principal;
+  switch (reach.kind) {
+    case 'host': {
+      const name = textAt(request, reach.field);
+      const hostId = /^hosts\/([^/]+)/.exec(name)?.[1];
+      if (hostId === undefined || (hostId === '-' && isReading(row))) break;
+      if ((await found(() => hostInScope(store, scope, hostId))) === undefined) {
+        throw notInScope(principal, `hosts/${hostId}`);
+      }
+      break;
+    }
+    case 'rack': {
+      const name = textAt(request, reach.field);
+      if (!includesRack(scope, name)) throw notInScope(principal, name);
+      break;
+    }
+    case 'resource':
+      await checkSeen(asked, textAt(request, reach.field));
+      break;
+    case 'made':
+      checkPlace(asked, reach.field, fieldsAt(request, reach.field) ?? {});
+      break;
+    default:
+      break;
+  }
+  if (isReading(row)) return;
+  await checkNamed(asked, request, '');
+  await checkOutcome(asked, context);
+}
+
+/** The error as the caller may see it: of what it did not name itself, only what is in scope. */
+export async function redacted(
+  error: unknown,
+  principal: Principal,
+  store: StateStore,
+  request: unknown,
+): Promise<unknown> {
+  const { racks, pools } = principal.scope;
+  if (!(error instanceof ApiFailure) || racks.length + pools.length === 0) return error;
+  const said = error.error;
+  if (said.kind === 'notFound' && said.reason === 'RESOURCE_NOT_FOUND') {
+    return notInScope(principal, said.metadata?.['resource'] ?? 'it');
+  }
+  const seen = scopedStore(store, principal.scope);
+  const own = textsOf(request);
+  const clean = async (text: string): Promise<string> => {
+    const named = [...new Set(text.match(resourceName) ?? [])];
+    let shown = text;
+    for (const name of named) {
+      if (own.has(name) || (await exists(seen, name))) continue;
+      shown = shown.replaceAll(name, 'something out of your scope');
+    }
+    return shown;
+  };
+  const next = { ...said, message: await clean(said.message) };
+  if ('violations' in next) {
+    const violations = next.violations.map(async ({ field, description }) => ({
+      field,
+      description: await clean(description),
+    }));
+    Object.assign(next, { violations: await Promise.all(violations) });
+  }
+  return new ApiFailure(next, error.cause);
+}
+
+/** Names in texts: "hosts/h1", "workflowBatches/b1". */
+const resourceName =
+  /\b(?:hosts|racks|credentials|workflowBatches|abandonedResources|discoveredMachines|expectedHosts|erasureCertificates)\/[A-Za-z0-9-]*[A-Za-z0-9]/g;
+
+async function checkSeen({ seen, principal }: Asked, name: string): Promise<void> {
+  // What is no name is told by the handler.
+  if (!/^\w+\/[^/.]+$/.test(name)) return;
+  if (!(await exists(seen, name))) throw notInScope(principal, name);
+}
+
+/** Where something that is to be made would be. */
+function checkPlace({ principal }: Asked, field: string, made: Fields): void {
+  const { scope } = principal;
+  const rack = textAt(made, 'spec.rack');
+  const pool = textAt(made, `labels.${poolLabel}`);
+  if (includes(scope, { rack, pool })) return;
+  if (scope.racks.length > 0 && !scope.racks.includes(rack)) {
+    throw outOfScope(principal, `${field}.spec.rack`, rack === '' ? 'no rack' : rack);
+  }
+  const named = pool === '' ? 'no pool' : `the pool ${pool}`;
+  throw outOfScope(principal, `${field}.labels[${poolLabel}]`, named);
+}
+
+/**
+ * Racks and credentials anywhere in a change. A credential that no host in scope uses would be
+ * sent to a BMC of the caller's choice.
+ */
+async function checkNamed(asked: Asked, value: unknown, path: string): Promise<void> {
+  const { principal, seen } = asked;
+  if (typeof value === 'string') {
+    const collection = /^(racks|credentials)\/[^/.]+$/.exec(value)?.[1];
+    if (collection === undefined) return;
+    if (collection === 'racks' && principal.scope.racks.includes(value)) return;
+    if (await exists(seen, value)) return;
+    throw outOfScope(principal, path, value);
+  }
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return;
+  for (const [key, inner] of Object.entries(value)) {
+    if (key.startsWith('$')) continue;
+    await checkNamed(asked, inner, path === '' ? key : `${path}.${key}`);
+  }
+}
+
+/** A host or line that is changed has to stay in scope: what it would be is asked for first. */
+async function checkOutcome(asked: Asked, context?: CallContext): Promise<void> {
+  const { row, request, principal, store, make, method } = asked;
+  const { reach } = row;
+  const field = 'field' in reach ? reach.field : '';
+  if (field !== 'host.name' && field !== 'expected_host.name') return;
+  const handler = make({ store, actor: principal.actor, principal }).handlers[method.localName];
+  const dry = { ...request, validateOnly: true };
+  const after = await (handler?.(dry as never, context as never) as Promise<Fields>);
+  checkPlace(asked, field.replace('.name', ''), after);
+}
+
+async function exists(store: StateStore, name: string): Promise<boolean> {
+  const got = await found(() => store.get(storeKey(...name.split('/'))));
+  return got?.kind === 'found';
+}
+
+/** What no key can be made of exists nowhere. */
+async function found<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await answered((async () => await read())());
+  } catch (error) {
+    if (error instanceof StoreError && error.code === 'invalidKey') return undefined;
+    throw error;
+  }
+}
+
+function textsOf(value: unknown, into = new Set<string>()): Set<string> {
+  if (typeof value === 'string') into.add(value);
+  else if (typeof value === 'object' && value !== null && !(value instanceof Uint8Array)) {
+    for (const inner of Object.values(value)) textsOf(inner, into);
+  }
+  return into;
+}
+
+function fieldsAt(request: Fields, field: string): Fields | undefined {
+  let value: unknown = request;
+  for (const name of field.split('.')) {
+    if (typeof value !== 'object' || value === null) return undefined;
+    value = (value as Fields)[localName(name)];
+  }
+  return typeof value === 'object' && value !== null ? (value as Fields) : undefined;
+}
+
+function textAt(request: Fields, field: string): string {
+  const names = field.split('.');
+  const last = names.pop() ?? '';
+  const holder = names.length === 0 ? request : fieldsAt(request, names.join('.'));
+  const value = holder?.[localName(last)];
+  return typeof value === 'string' ? value : '';
+}
+
+function localName(field: string): string {
+  return field.replaceAll(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase());
+}

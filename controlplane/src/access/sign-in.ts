@@ -1,0 +1,92 @@
+/**
+ * From a call to its caller: the "authorization" header, and whoever vouches for what it holds.
+ *
+ * Invariants:
+ * 1. Nobody is let in for want of an answer: a store or an identity provider that is away refuses.
+ * 2. Who was let in is known for this very call; nothing of it is kept for the next one.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { CallContext, Guard } from '@rackwright/api';
+import { type Principal, systemPrincipal } from './principal.ts';
+import { tokenMissing, tokenUnknown } from './refusals.ts';
+import type { TokenBook } from './token-book.ts';
+
+const scheme = /^bearer +/i;
+const tokenCharsMax = 16_384;
+const firstTokenShape = /^rwa1\./;
+/** Three parts in base64url: what an identity provider signs. */
+const signedShape = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*$/;
+
+/** Checks what an identity provider has signed. */
+export interface Voucher {
+  /** Who holds this token. Throws why it is not let in. */
+  principalOf(token: string): Promise<Principal>;
+}
+
+/** Whoever let somebody in tells it, once in an hour. */
+export type SignInSink = (principal: Principal, context: CallContext) => void;
+
+export interface SignInOptions {
+  readonly tokens: TokenBook;
+  readonly firstTokenSha256: string;
+  readonly voucher: Voucher | undefined;
+  readonly onSignIn: SignInSink;
+}
+
+/** Knows the callers of calls under way. */
+export interface SignIn {
+  /** Refuses whom nobody vouches for. */
+  readonly guard: Guard;
+  /** The caller of a call that the guard has let in. */
+  principalOf(context: CallContext): Principal;
+  /** Calls `end` when what the caller has shown holds no more. */
+  onEnd(principal: Principal, end: () => void): () => void;
+}
+
+/** Callers by their tokens. */
+export function createSignIn(options: SignInOptions): SignIn {
+  const callers = new WeakMap<CallContext, Principal>();
+  return {
+    guard: async (context) => {
+      const principal = await identify(options, context);
+      callers.set(context, principal);
+      options.onSignIn(principal, context);
+    },
+    principalOf: (context) => {
+      const principal = callers.get(context);
+      if (principal === undefined) throw tokenMissing();
+      return principal;
+    },
+    onEnd: (principal, end) => options.tokens.onEnd(principal, end),
+  };
+}
+
+/** For services in the same process, without a server: everybody is the process itself. */
+export const trustedSignIn: SignIn = {
+  guard: () => undefined,
+  principalOf: () => systemPrincipal,
+  onEnd: () => () => undefined,
+};
+
+async function identify(
+  { tokens, firstTokenSha256, voucher }: SignInOptions,
+  context: CallContext,
+): Promise<Principal> {
+  const header = context.header('authorization');
+  if (header === undefined) throw tokenMissing();
+  const text = header.replace(scheme, '').trim();
+  if (!scheme.test(header) || text.length > tokenCharsMax) throw tokenUnknown();
+  if (firstTokenShape.test(text)) {
+    if (!isFirstToken(text, firstTokenSha256)) throw tokenUnknown();
+    return tokens.firstPrincipal();
+  }
+  if (text.startsWith('rwo1.')) return tokens.principalOf(text);
+  if (voucher !== undefined && signedShape.test(text)) return voucher.principalOf(text);
+  throw tokenUnknown();
+}
+
+function isFirstToken(text: string, sha256: string): boolean {
+  const shown = createHash('sha256').update(text).digest();
+  const expected = Buffer.from(sha256, 'hex');
+  return shown.byteLength === expected.byteLength && timingSafeEqual(shown, expected);
+}

@@ -1,0 +1,290 @@
+/**
+ * The operators' tokens as the store has them, and what follows when one ends.
+ *
+ * Invariants:
+ * 1. A token is let in by its record as it stands in the store at that very moment: what was
+ *    revoked on another replica is refused here with the next call.
+ * 2. Streams under way are ended by a watch of the records, and by the clock when a token expires.
+ * 3. Why a token is refused is told to whoever has its secret, and to nobody else.
+ * 4. When it was used last is written once an hour at most, and never keeps a call waiting.
+ *
+ * Must not: keep the text of a token.
+ */
+import { clone, create, fromBinary } from '@bufbuild/protobuf';
+import { timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { Role, TokenSchema, store as wire } from '@rackwright/api';
+import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
+import { type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
+import { everywhere, type Principal } from './principal.ts';
+import { tokenExpired, tokenRevoked, tokenUnknown } from './refusals.ts';
+import { isSameHash, parseToken } from './token.ts';
+
+/** Id of the first token, whose text stands in a file. */
+export const firstTokenId = 'admin';
+
+const schema = wire.TokenRecordSchema;
+const usedIntervalMs = 3_600_000;
+/** How long a token that has expired or was revoked can be told apart from one that never was. */
+export const rememberedMs = 30 * 86_400_000;
+const sweepIntervalMs = 3_600_000;
+const watchRetryMs = 1_000;
+/** Calls in a second that show ids of no token; more are refused unlooked. */
+const unknownPerSecondMax = 50;
+
+export interface TokenBookOptions {
+  readonly store: StateStore;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  /** Of the whole text of the first token, hex. */
+  readonly firstTokenSha256: string;
+}
+
+/** Key of a token's record. */
+export function tokenKey(tokenId: string): string {
+  return storeKey('tokens', tokenId);
+}
+
+/** Whether a record keeps its token from being let in any more. */
+export function isOver({ revokeTime, token }: wire.TokenRecord, nowMs: number): boolean {
+  if (revokeTime !== undefined) return true;
+  return token?.expireTime !== undefined && timestampMs(token.expireTime) <= nowMs;
+}
+
+interface Used {
+  readonly record: wire.TokenRecord;
+  readonly revision: Revision | undefined;
+}
+
+/** See the header. */
+export class TokenBook {
+  readonly #options: TokenBookOptions;
+  readonly #open = new Map<string, Set<() => void>>();
+  readonly #usedMs = new Map<string, number>();
+  /** Hashes of secrets of tokens, as the watch has seen them. */
+  #known = new Set<string>();
+  readonly #over = new AbortController();
+  #cancelSweep: Cancel = () => undefined;
+  #second = 0;
+  #unknown = 0;
+
+  constructor(options: TokenBookOptions) {
+    this.#options = options;
+  }
+
+  /** Begins to watch and to sweep. */
+  start(): void {
+    void this.#watch();
+    this.#armSweep();
+  }
+
+  stop(): void {
+    this.#over.abort();
+    this.#cancelSweep();
+  }
+
+  /** Who shows this text. Throws why it is not let in, or `unavailable`. */
+  async principalOf(text: string): Promise<Principal> {
+    const shown = parseToken(text);
+    if (shown === undefined) throw tokenUnknown();
+    const { tokenId, secretSha256 } = shown;
+    const isKnown = this.#known.has(Buffer.from(secretSha256).toString('hex'));
+    if (tokenId === firstTokenId || (!isKnown && this.#isFlooded())) throw tokenUnknown();
+    const kept = await readRecord(this.#options.store, schema, tokenKey(tokenId));
+    if (kept === undefined || !isSameHash(secretSha256, kept.record.secretSha256)) {
+      this.#unknown += 1;
+      throw tokenUnknown();
+    }
+    const { token } = kept.record;
+    this.#refuseOver(kept.record);
+    this.#used(tokenId, kept);
+    return {
+      actor: `token:${tokenId}`,
+      role: token?.role ?? Role.UNSPECIFIED,
+      scope: { racks: token?.scope?.racks ?? [], pools: token?.scope?.pools ?? [] },
+      token: `tokens/${tokenId}`,
+      issuer: '',
+      expireMs: token?.expireTime === undefined ? undefined : timestampMs(token.expireTime),
+      proofSha256: Buffer.from(secretSha256).toString('hex'),
+    };
+  }
+
+  /** The first token, whose text was found to be right, unless it was revoked. */
+  async firstPrincipal(): Promise<Principal> {
+    const { firstTokenSha256 } = this.#options;
+    const { own, revision } = await this.#firstRecord();
+    if (own !== undefined) this.#refuseOver(own.record);
+    this.#used(firstTokenId, { record: own?.record ?? this.#newFirst(), revision });
+    return {
+      actor: `user:${firstTokenId}`,
+      role: Role.ADMIN,
+      scope: everywhere,
+      token: `tokens/${firstTokenId}`,
+      issuer: '',
+      expireMs: undefined,
+      proofSha256: firstTokenSha256,
+    };
+  }
+
+  /**
+   * Calls `end` once what the principal has shown holds no more; until the returned function is
+   * called (invariant 2).
+   */
+  onEnd({ token, proofSha256, expireMs }: Principal, end: () => void): () => void {
+    if (token === '') return this.#atExpiry(expireMs, end);
+    const ends = this.#open.get(proofSha256) ?? new Set();
+    this.#open.set(proofSha256, ends);
+    ends.add(end);
+    const cancel = this.#atExpiry(expireMs, end);
+    return () => {
+      cancel();
+      ends.delete(end);
+      if (ends.size === 0) this.#open.delete(proofSha256);
+    };
+  }
+
+  /** Of the first token only what was written of this very text counts. */
+  async #firstRecord() {
+    const { store, firstTokenSha256 } = this.#options;
+    const hash = Buffer.from(firstTokenSha256, 'hex');
+    const kept = await readRecord(store, schema, tokenKey(firstTokenId));
+    return {
+      revision: kept?.revision,
+      own: isSameHash(kept?.record.secretSha256 ?? new Uint8Array(), hash) ? kept : undefined,
+    };
+  }
+
+  #refuseOver({ token, revokeTime }: wire.TokenRecord): void {
+    const name = token?.name ?? '';
+    if (revokeTime !== undefined) {
+      throw tokenRevoked(name, timestampDate(revokeTime).toISOString());
+    }
+    const { expireTime } = token ?? {};
+    if (expireTime !== undefined && timestampMs(expireTime) <= this.#options.clock.nowMs()) {
+      throw tokenExpired(name, timestampDate(expireTime).toISOString());
+    }
+  }
+
+  /** Guessing is paid by who guesses, not by the store, nor by who has a token that is known. */
+  #isFlooded(): boolean {
+    const second = Math.floor(this.#options.clock.nowMs() / 1_000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#unknown = 0;
+    }
+    return this.#unknown >= unknownPerSecondMax;
+  }
+
+  /** Invariant 4. */
+  #used(tokenId: string, { record, revision }: Used): void {
+    const nowMs = this.#options.clock.nowMs();
+    const known = Math.max(this.#usedMs.get(tokenId) ?? 0, timeOf(record.token?.lastUsedTime));
+    if (nowMs - known < usedIntervalMs) return;
+    this.#usedMs.set(tokenId, nowMs);
+    const next = clone(schema, record);
+    next.token ??= create(TokenSchema);
+    next.token.lastUsedTime = timestampFromMs(nowMs);
+    const expected = revision ?? 'absent';
+    void writeRecord(this.#options, schema, tokenKey(tokenId), next, expected).catch(
+      (error: unknown) => {
+        this.#usedMs.delete(tokenId);
+        this.#options.log.warn({ token: tokenId, cause: String(error) }, 'last use not written');
+      },
+    );
+  }
+
+  #newFirst(): wire.TokenRecord {
+    return create(schema, {
+      token: { name: `tokens/${firstTokenId}`, role: Role.ADMIN },
+      secretSha256: Buffer.from(this.#options.firstTokenSha256, 'hex'),
+    });
+  }
+
+  #atExpiry(expireMs: number | undefined, end: () => void): Cancel {
+    if (expireMs === undefined) return () => undefined;
+    const { clock } = this.#options;
+    let cancel: Cancel = () => undefined;
+    const arm = (): void => {
+      const leftMs = expireMs - clock.nowMs();
+      if (leftMs <= 0) end();
+      // A timer carries 24 days, and wall clocks are set.
+      else cancel = clock.after(Math.min(leftMs, sweepIntervalMs), arm);
+    };
+    arm();
+    return () => cancel();
+  }
+
+  async #watch(): Promise<void> {
+    const { signal } = this.#over;
+    while (!signal.aborted) {
+      try {
+        await this.#follow(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#options.log.warn({ cause: String(error) }, 'tokens are not watched; trying again');
+      }
+      await new Promise<void>((resolve) => this.#options.clock.after(watchRetryMs, resolve));
+    }
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    const { store } = this.#options;
+    const { entries, before } = await store.list('tokens');
+    this.#known = new Set();
+    for (const { value } of entries) this.#note(fromBinary(schema, value));
+    // What has no record any more was swept or replaced while nobody watched.
+    for (const proof of this.#open.keys()) {
+      if (proof !== this.#options.firstTokenSha256 && !this.#known.has(proof)) this.#end(proof);
+    }
+    for await (const event of store.watch(before, 'tokens', signal)) {
+      if (event.kind === 'compacted') return;
+      if (event.kind === 'put') this.#note(fromBinary(schema, event.value));
+    }
+  }
+
+  #note(record: wire.TokenRecord): void {
+    const proof = Buffer.from(record.secretSha256).toString('hex');
+    this.#known.add(proof);
+    if (isOver(record, this.#options.clock.nowMs())) this.#end(proof);
+  }
+
+  #end(proof: string): void {
+    for (const end of [...(this.#open.get(proof) ?? [])]) end();
+  }
+
+  #armSweep(): void {
+    this.#cancelSweep = this.#options.clock.after(sweepIntervalMs, () => {
+      void this.sweep().finally(() => {
+        if (!this.#over.signal.aborted) this.#armSweep();
+      });
+    });
+  }
+
+  /** Takes away what has been over for long. The first token's own record stays. */
+  async sweep(): Promise<void> {
+    const { store, clock, log } = this.#options;
+    try {
+      const { entries } = await answered(store.list('tokens'));
+      for (const { key, value, revision } of entries) {
+        const record = fromBinary(schema, value);
+        const isFirst = key === tokenKey(firstTokenId);
+        if (!isFirst && endOf(record) <= clock.nowMs() - rememberedMs) {
+          await deleteRecord(this.#options, key, revision);
+        }
+      }
+    } catch (error) {
+      log.warn({ cause: String(error) }, 'old tokens could not be swept');
+    }
+  }
+}
+
+/** When a token was or will be over. */
+function endOf({ revokeTime, token }: wire.TokenRecord): number {
+  if (revokeTime !== undefined) return timestampMs(revokeTime);
+  return token?.expireTime === undefined ? Infinity : timestampMs(token.expireTime);
+}
+
+function timeOf(time: Parameters<typeof timestampMs>[0] | undefined): number {
+  return time === undefined ? Number.NEGATIVE_INFINITY : timestampMs(time);
+}

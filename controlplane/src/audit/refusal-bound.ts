@@ -1,0 +1,79 @@
+/**
+ * Keeps refusals from filling the audit stream: of each caller some are recorded in a minute, and
+ * of the others how many there were.
+ *
+ * Invariants:
+ * 1. Every refusal is recorded or counted, and every count is recorded: with the caller's next
+ *    refusal that is, or when its minute is over.
+ * 2. What is held is bounded: callers beyond `callersMax` share one place.
+ */
+import type { Cancel, Clock } from '@rackwright/platform';
+import type { AuditEvent } from './event.ts';
+
+/** Refusals of one caller, for want of a right, that are recorded in a minute, each. */
+const refusalsPerMinuteMax = 60;
+/** The same of calls that were allowed and came to nothing: many hosts are asked at once. */
+const failuresPerMinuteMax = 600;
+const minuteMs = 60_000;
+/** Callers that are told apart in a minute. */
+const callersMax = 1_024;
+const others = ' others';
+
+interface Minute {
+  count: number;
+  unlisted: number;
+  /** The last one that is counted only. */
+  last: AuditEvent | undefined;
+  readonly cancel: Cancel;
+}
+
+/** See the header. */
+export class RefusalBound {
+  readonly #clock: Clock;
+  readonly #record: (event: AuditEvent) => void;
+  readonly #minutes = new Map<string, Minute>();
+
+  constructor(clock: Clock, record: (event: AuditEvent) => void) {
+    this.#clock = clock;
+    this.#record = record;
+  }
+
+  /** Records the event, or counts it; callers are told apart by `caller`. */
+  note(caller: string, event: AuditEvent): void {
+    const isFailure = event.kind === 'request';
+    const own = isFailure ? `${caller} failed` : caller;
+    const isShared = !this.#minutes.has(own) && this.#minutes.size >= callersMax;
+    const place = isShared ? others : own;
+    const minute = this.#minutes.get(place) ?? this.#begin(place);
+    minute.count += 1;
+    if (minute.count <= (isFailure ? failuresPerMinuteMax : refusalsPerMinuteMax)) {
+      this.#record(event);
+      return;
+    }
+    minute.unlisted += 1;
+    minute.last = event;
+  }
+
+  /** Records every count. */
+  close(): void {
+    for (const place of [...this.#minutes.keys()]) this.#end(place);
+  }
+
+  #begin(place: string): Minute {
+    const cancel = this.#clock.after(minuteMs, () => this.#end(place));
+    const minute: Minute = { count: 0, unlisted: 0, last: undefined, cancel };
+    this.#minutes.set(place, minute);
+    return minute;
+  }
+
+  /** Invariant 1: the last one is listed, for all. */
+  #end(place: string): void {
+    const minute = this.#minutes.get(place);
+    this.#minutes.delete(place);
+    minute?.cancel();
+    if (minute?.last === undefined) return;
+    const more = minute.unlisted - 1;
+    const words = more > 0 ? ` (${more} more before it are not listed)` : '';
+    this.#record({ ...minute.last, message: `${minute.last.message ?? ''}${words}` });
+  }
+}

@@ -1,0 +1,251 @@
+/**
+ * AccessService: operators' tokens, and who the caller is.
+ *
+ * Invariants:
+ * 1. The secret of a token is in the answer that makes it, and nowhere else.
+ * 2. Somebody unscoped is always left who may make tokens: the last one is not deleted.
+ */
+import { clone, create, fromBinary } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  AccessService,
+  alreadyExists,
+  type BoundService,
+  bind,
+  type CreateTokenRequest,
+  type DeleteTokenRequest,
+  failedPrecondition,
+  type ListTokensRequest,
+  notFound,
+  Role,
+  type Token,
+  TokenSchema,
+  store as wire,
+} from '@rackwright/api';
+import { randomId } from '@rackwright/platform';
+import type { Revision } from '@rackwright/store';
+import {
+  firstTokenId,
+  isOver,
+  isUnscoped,
+  makeToken,
+  roleText,
+  scopeText,
+  tokenKey,
+} from '../access/index.ts';
+import { answered, readRecord, writeRecord } from '../records/index.ts';
+import { checkPageSize } from './paging.ts';
+import { appliedId, type RpcDependencies } from './ports.ts';
+import {
+  checkEtag,
+  etagMismatch,
+  formatPageToken,
+  formatPosition,
+  parsePageToken,
+} from './position.ts';
+import { checkReason } from './texts.ts';
+import { checkToken, requireTokenName } from './token-spec.ts';
+import { Violations } from './violations.ts';
+
+const schema = wire.TokenRecordSchema;
+/** Tokens that are kept at once, those that are over included. */
+const tokensMax = 2_000;
+const roundsMax = 8;
+
+interface Kept {
+  readonly record: wire.TokenRecord;
+  readonly revision: Revision;
+}
+
+/** The service over these dependencies. */
+export function createAccessService(deps: RpcDependencies): BoundService {
+  return bind(AccessService, {
+    createToken: (request) => createToken(deps, request),
+    getToken: async ({ name }) => {
+      const { record, revision } = await existing(deps, requireTokenName(name));
+      return present(deps, record, revision);
+    },
+    listTokens: (request) => listTokens(deps, request),
+    deleteToken: (request) => deleteToken(deps, request),
+    whoAmI: () => {
+      const { actor, role, scope, token, issuer, expireMs } = deps.principal;
+      return {
+        actor,
+        role,
+        scope: { racks: [...scope.racks], pools: [...scope.pools] },
+        token,
+        issuer,
+        ...(expireMs === undefined ? {} : { expireTime: timestampFromMs(expireMs) }),
+      };
+    },
+  });
+}
+
+/** The first token has a record only once it was used. */
+async function existing(deps: RpcDependencies, tokenId: string): Promise<Kept> {
+  const kept = await readRecord(deps.store, schema, tokenKey(tokenId));
+  if (kept === undefined && tokenId === firstTokenId) return { record: firstRecord(), revision: 0 };
+  if (kept === undefined || kept.record.revokeTime !== undefined) {
+    throw notFound(`tokens/${tokenId}`);
+  }
+  return kept;
+}
+
+function firstRecord(): wire.TokenRecord {
+  return create(schema, { token: { name: `tokens/${firstTokenId}`, role: Role.ADMIN } });
+}
+
+function present(deps: RpcDependencies, record: wire.TokenRecord, revision: Revision): Token {
+  const token = clone(TokenSchema, record.token ?? create(TokenSchema));
+  token.etag = formatPosition(deps.store, revision);
+  token.warning = warningOf(deps, record);
+  return token;
+}
+
+function warningOf({ clock }: RpcDependencies, record: wire.TokenRecord): string {
+  if (record.token?.name === `tokens/${firstTokenId}`) {
+    return 'never expires; make tokens for people and programs, keep its file away, then delete it';
+  }
+  return isOver(record, clock.nowMs()) ? 'has expired' : '';
+}
+
+async function createToken(deps: RpcDependencies, request: CreateTokenRequest) {
+  const { tokenId, validateOnly = false, requestId } = request;
+  const wanted = request.token ?? create(TokenSchema);
+  await checkToken(deps, request, wanted);
+  const name = `tokens/${tokenId}`;
+  const before = await readRecord(deps.store, schema, tokenKey(tokenId));
+  const applied = appliedId('createToken', requestId);
+  if (before !== undefined && before.record.revokeTime === undefined) {
+    const isSame = applied !== undefined && before.record.requestIds.includes(applied);
+    throw alreadyExists(
+      isSame
+        ? `${name} was made by this very request; its secret was told once. Delete it and make ` +
+            'another if the answer was lost.'
+        : `${name} exists already.`,
+    );
+  }
+  await refuseAboveLimit(deps);
+  const made = makeToken(tokenId, deps.random);
+  const record = create(schema, {
+    token: {
+      name,
+      uid: randomId(deps.random),
+      createTime: timestampFromMs(deps.clock.nowMs()),
+      ...(wanted.expireTime === undefined ? {} : { expireTime: wanted.expireTime }),
+      role: wanted.role,
+      scope: { racks: wanted.scope?.racks ?? [], pools: wanted.scope?.pools ?? [] },
+      createdBy: deps.actor,
+      purpose: wanted.purpose,
+    },
+    secretSha256: made.secretSha256,
+    requestIds: applied === undefined ? [] : [applied],
+  });
+  if (validateOnly) return { token: present(deps, record, 0), secret: '' };
+  const expected = before?.revision ?? 'absent';
+  const written = await writeRecord(deps, schema, tokenKey(tokenId), record, expected);
+  if (written.kind === 'conflict') throw alreadyExists(`${name} was made meanwhile.`);
+  tellCreation(deps, record);
+  return { token: present(deps, record, written.revision), secret: made.text };
+}
+
+function tellCreation(deps: RpcDependencies, { token }: wire.TokenRecord): void {
+  const name = token?.name ?? '';
+  const role = roleText(token?.role ?? Role.UNSPECIFIED);
+  deps.log.info({ token: name, role, actor: deps.actor }, 'token created');
+  deps.audit?.note({
+    kind: 'secretSent',
+    actor: deps.actor,
+    action: 'AccessService.CreateToken',
+    resource: name,
+    outcome: 'ok',
+    message: `a token of role ${role} for ${scopeText(scopeOf(token))}, to who made it`,
+  });
+}
+
+function scopeOf(token: Token | undefined) {
+  return { racks: token?.scope?.racks ?? [], pools: token?.scope?.pools ?? [] };
+}
+
+async function refuseAboveLimit({ store }: RpcDependencies): Promise<void> {
+  const { entries } = await answered(store.list('tokens'));
+  if (entries.length < tokensMax) return;
+  const message =
+    `There are ${entries.length} tokens; at most ${tokensMax} are kept, those of the last 30 days ` +
+    'that are over included. Wait, or use fewer.';
+  throw failedPrecondition('TOO_MANY_TOKENS', message);
+}
+
+/** In the order of their names; those that were revoked are not listed. */
+async function listTokens(deps: RpcDependencies, request: ListTokensRequest) {
+  const size = checkPageSize(request.pageSize);
+  const after = parsePageToken(deps.store, 'tokens', request.pageToken);
+  const rest = (await allTokens(deps))
+    .filter(({ record }) => record.revokeTime === undefined)
+    .filter(({ record }) => (record.token?.name ?? '') > after);
+  const page = rest.slice(0, size);
+  const last = page.at(-1)?.record.token?.name;
+  return {
+    tokens: page.map(({ record, revision }) => present(deps, record, revision)),
+    nextPageToken:
+      last === undefined || page.length === rest.length
+        ? ''
+        : formatPageToken(deps.store, 'tokens', last),
+  };
+}
+
+async function allTokens({ store }: RpcDependencies): Promise<Kept[]> {
+  const { entries } = await answered(store.list('tokens'));
+  const kept = entries.map(({ value, revision }) => ({
+    record: fromBinary(schema, value),
+    revision,
+  }));
+  const hasFirst = entries.some(({ key }) => key === tokenKey(firstTokenId));
+  return [...(hasFirst ? [] : [{ record: firstRecord(), revision: 0 }]), ...kept].toSorted(
+    (a, b) => ((a.record.token?.name ?? '') < (b.record.token?.name ?? '') ? -1 : 1),
+  );
+}
+
+async function deleteToken(
+  deps: RpcDependencies,
+  { name, etag, reason }: DeleteTokenRequest,
+): Promise<Token> {
+  const violations = new Violations();
+  checkReason('reason', reason, violations);
+  violations.throwIfAny();
+  const tokenId = requireTokenName(name);
+  for (let round = 0; round < roundsMax; round += 1) {
+    const { record, revision } = await existing(deps, tokenId);
+    checkEtag(deps.store, etag, revision, name);
+    await refuseLast(deps, name);
+    const next = clone(schema, record);
+    next.revokeTime = timestampFromMs(deps.clock.nowMs());
+    next.revokedBy = deps.actor;
+    if (tokenId === firstTokenId) {
+      next.secretSha256 = Buffer.from(deps.identity.adminTokenSha256, 'hex');
+    }
+    const expected = revision === 0 ? 'absent' : revision;
+    const written = await writeRecord(deps, schema, tokenKey(tokenId), next, expected);
+    if (written.kind === 'conflict') continue;
+    deps.log.info({ token: name, actor: deps.actor, reason }, 'token revoked');
+    return present(deps, next, written.revision);
+  }
+  throw etagMismatch(name);
+}
+
+/** Invariant 2. */
+async function refuseLast(deps: RpcDependencies, name: string): Promise<void> {
+  const nowMs = deps.clock.nowMs();
+  const left = (await allTokens(deps)).filter(
+    ({ record }) => record.token?.name !== name && !isOver(record, nowMs),
+  );
+  const isLeft = left.some(
+    ({ record: { token } }) => token?.role === Role.ADMIN && isUnscoped(scopeOf(token)),
+  );
+  if (isLeft || deps.otherAdmins === true) return;
+  throw failedPrecondition(
+    'LAST_ADMIN',
+    `${name} is the last token with which tokens can be made. Make another first: ` +
+      'rackwright token create NAME --role admin --expires DAYS.',
+  );
+}
