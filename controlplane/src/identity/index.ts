@@ -9,6 +9,7 @@ export {
   revokeAgent,
 } from './agents.ts';
 export { type Authorities, openAuthorities, type TrustNow } from './authorities.ts';
+export { makeAuthority } from './authority-record.ts';
 export {
   type Identity,
   type IdentityOptions,
@@ -18,5 +19,14 @@ export {
 } from './identity.ts';
 export { IdentityError } from './owner-only.ts';
 export { RackKeys } from './rack-keys.ts';
-export { defaultTrustTiming, type TrustTiming } from './rotation.ts';
+export {
+  advanced,
+  authoritiesMax,
+  authorityAt,
+  defaultTrustTiming,
+  type RackTrust,
+  type TrustTiming,
+  trustFaults,
+  waitsOf,
+} from './rotation.ts';
 export { createSessionTrust } from './session-trust.ts';

@@ -19,6 +19,7 @@ import {
   RackService,
   RackSpecSchema,
   RackStatusSchema,
+  type RevokeAgentRequest,
   type UpdateRackRequest,
   type WatchRacksRequest,
   type WatchRacksResponseSchema,
@@ -27,7 +28,7 @@ import {
 import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey } from '@rackwright/store';
 import { explainRack } from '../host/index.ts';
-import { createJoinToken } from '../identity/index.ts';
+import { createJoinToken, revokeAgent } from '../identity/index.ts';
 import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
 import { acceptRestoredStore, type ChangedRack, freezeRack, thawRack } from './brakes.ts';
 import { applyMask, maskPaths } from './field-mask.ts';
@@ -38,7 +39,7 @@ import { isDirectlyBelow, listPage } from './paging.ts';
 import type { RpcDependencies } from './ports.ts';
 import { checkEtag, etagMismatch, formatPosition, revisionOfPosition } from './position.ts';
 import { checkRackSpec, rackPaths } from './rack-spec.ts';
-import { checkLabels, checkRequestId } from './texts.ts';
+import { checkLabels, checkReason, checkRequestId } from './texts.ts';
 import { Violations } from './violations.ts';
 
 /** Compare-and-sets that one update without an etag may lose. */
@@ -76,7 +77,24 @@ export function createRackService(deps: RpcDependencies): BoundService {
     thawRack: async (call) => shown(deps, await thawRack(deps, call)),
     acceptRestoredStore: async (call) => shown(deps, await acceptRestoredStore(deps, call)),
     createJoinToken: async (call) => makeJoinToken(deps, call),
+    revokeAgent: (call) => revoke(deps, call),
   });
+}
+
+async function revoke(deps: RpcDependencies, call: RevokeAgentRequest): Promise<Rack> {
+  const { name, reason, requestId } = call;
+  const violations = new Violations();
+  violations.addIf('name', nameProblem('racks', name));
+  if (reason === '') violations.add('reason', 'is missing; say why the key is trusted no more');
+  checkReason('reason', reason, violations);
+  checkRequestId(requestId, violations);
+  violations.throwIfAny();
+  const rackId = requireName('racks', name);
+  const trust = { writer: deps, identity: deps.identity };
+  await revokeAgent(trust, { rackId, by: deps.actor, reason, requestId });
+  deps.log.info({ rack: name, actor: deps.actor, reason }, 'the key of the agent was revoked');
+  const { record, revision } = await existing(deps, name);
+  return present(deps, record, revision);
 }
 
 async function makeJoinToken(
