@@ -129,6 +129,24 @@ describe('the key that seals', () => {
     expect(await opened(later, 'c2')).toBe('secret of c2');
   });
 
+  test('takes the keys of certificate authorities along', async () => {
+    const a = await replica('a', [one]);
+    const plain = Buffer.from('the private key');
+    const authorities = [1, 2].map(() => ({ sealedKey: a.secrets.sealBytes('x', plain) }));
+    const trust = create(wire.TrustRecordSchema, { authorities });
+    await store.put('trust.authorities', toBinary(wire.TrustRecordSchema, trust), 'absent');
+    a.keys = [two];
+    expect(await reasonOf(a.keeper.rotate('user:admin', ''))).toContain('trust/authorities');
+    a.keys = [two, one];
+    expect((await a.keeper.rotate('user:admin', '')).waitsFor).toBe('');
+    const kept = await store.get('trust.authorities');
+    if (kept.kind !== 'found') throw new Error('no record');
+    const later = createSecrets([two], random);
+    for (const { sealedKey } of fromBinary(wire.TrustRecordSchema, kept.value).authorities) {
+      expect(Buffer.from(later.openBytes('x', sealedKey)).toString()).toBe('the private key');
+    }
+  });
+
   test('does not change twice for one request, nor when the source has nothing new', async () => {
     const a = await replica('a', [one]);
     a.keys = [two, one];

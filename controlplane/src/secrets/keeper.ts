@@ -158,15 +158,16 @@ export class SecretsKeeper {
     const { store, source } = this.#parts;
     const offered = new Set(keys.map(secretsKeyId));
     const { record } = await this.#record();
-    const uses = new Map([...(await countByKey(store))].map(([id, use]) => [id, use.records]));
+    const uses = await countByKey(store);
     for (const id of [record.keyId, ...uses.keys()]) {
       // A key that nobody has any more is no reason to keep the others from changing.
       if (offered.has(id) || !this.#parts.secrets.keyIds.includes(id)) continue;
-      const count = uses.get(id) ?? 0;
-      if (count === 0 && id !== record.keyId) continue;
+      const { records = 0, names = [] } = uses.get(id) ?? {};
+      if (records === 0 && id !== record.keyId) continue;
+      const some = names.length === 0 ? '' : `(${names.join(', ')}) `;
       throw failedPrecondition(
         'SECRETS_KEY_NEEDED',
-        `${source.described} no longer holds secrets key ${id}, under which ${count} records ` +
+        `${source.described} no longer holds secrets key ${id}, under which ${records} records ${some}` +
           'are. Write the new key first and that one behind it, as lines of their own.',
       );
     }

@@ -42,5 +42,25 @@ const credentials: SealedPlace = {
   },
 };
 
+/** The keys of certificate authorities, all in one record. */
+const authorities: SealedPlace = {
+  prefix: 'trust.authorities',
+  keyIdsOf: (value) => {
+    const record = fromBinary(wire.TrustRecordSchema, value);
+    return record.authorities.map(({ sealedKey }) => sealedKey?.keyId ?? '').filter(Boolean);
+  },
+  resealed: (value, secrets) => {
+    const record = fromBinary(wire.TrustRecordSchema, value);
+    let isChanged = false;
+    for (const authority of record.authorities) {
+      const sealed = authority.sealedKey && secrets.reseal(authority.sealedKey);
+      if (sealed === undefined) continue;
+      authority.sealedKey = sealed;
+      isChanged = true;
+    }
+    return isChanged ? toBinary(wire.TrustRecordSchema, record) : undefined;
+  },
+};
+
 /** All of them. */
-export const sealedPlaces: readonly SealedPlace[] = [credentials];
+export const sealedPlaces: readonly SealedPlace[] = [credentials, authorities];
