@@ -15,6 +15,17 @@ describe('the command line of the agent', () => {
     });
   });
 
+  test('checks a configuration, and nothing beside it', () => {
+    expect(parseArguments(['--check-config', '--config', 'a.yaml'])).toEqual({
+      kind: 'checkConfig',
+      config: 'a.yaml',
+    });
+    expect(parseArguments(['run', '--check-config'])).toMatchObject({
+      kind: 'help',
+      problem: '--check-config does nothing else',
+    });
+  });
+
   test('explains itself when it does not understand', () => {
     expect(parseArguments([])).toEqual({ kind: 'help' });
     expect(parseArguments(['-h'])).toEqual({ kind: 'help' });

@@ -2,6 +2,7 @@
 export type Command =
   | { readonly kind: 'join'; readonly address: string; readonly token: string; config: string }
   | { readonly kind: 'run'; readonly config: string }
+  | { readonly kind: 'checkConfig'; readonly config: string }
   | { readonly kind: 'help'; readonly problem?: string };
 
 const defaultConfig = '/etc/rackwright/agent.yaml';
@@ -11,6 +12,8 @@ export const usage = `rackwright-agent: the agent on a rack's provisioning netwo
   join ADDRESS TOKEN   make this agent the rack's; ADDRESS is the control plane's host:port,
                        TOKEN the join token, or - to read it from standard input
   run                  serve the rack
+  --check-config       say what is wrong with the configuration, as FILE:LINE: KEY …, and end:
+                       0 nothing is, 2 something is
 
   --config FILE        YAML or JSON; ${defaultConfig} unless given
 `;
@@ -19,6 +22,7 @@ export const usage = `rackwright-agent: the agent on a rack's provisioning netwo
 export function parseArguments(words: readonly string[]): Command {
   const rest: string[] = [];
   let config = defaultConfig;
+  let checks = false;
   for (let index = 0; index < words.length; index += 1) {
     const word = words[index] ?? '';
     if (word === '--help' || word === '-h') return { kind: 'help' };
@@ -27,10 +31,13 @@ export function parseArguments(words: readonly string[]): Command {
       const file = words[index];
       if (file === undefined) return { kind: 'help', problem: '--config needs a file' };
       config = file;
-    } else if (word.startsWith('--')) {
+    } else if (word === '--check-config') checks = true;
+    else if (word.startsWith('--')) {
       return { kind: 'help', problem: `${word} is no option` };
     } else rest.push(word);
   }
+  if (checks && rest.length === 0) return { kind: 'checkConfig', config };
+  if (checks) return { kind: 'help', problem: '--check-config does nothing else' };
   const [verb, address, token, ...more] = rest;
   if (verb === 'run' && address === undefined) return { kind: 'run', config };
   if (verb === 'join' && address !== undefined && token !== undefined && more.length === 0) {

@@ -91,7 +91,7 @@ describe('the configuration of the agent', () => {
   });
 
   test.each([
-    ['a missing key', '{}', 'serverAddress is missing: give a text'],
+    ['a missing key', '{}', 'serverAddress is missing: give an IPv4 address'],
     ['no mapping', '- 1', 'the file has to be a mapping'],
     ['no YAML', 'a: [', 'neither YAML nor JSON'],
     ['an unknown key', `${minimal}servrAddress: x`, 'did you mean serverAddress?'],

@@ -14,7 +14,7 @@ import {
   type ReadBackTimings,
   type RedfishOptions,
 } from '@rackwright/bmc';
-import { ConfigError, ConfigReader } from '@rackwright/platform';
+import { ConfigError, type ConfigReader, readConfiguration } from '@rackwright/platform';
 import { parse } from 'yaml';
 import { type AgentDhcpConfig, readDhcp } from './dhcp-section.ts';
 import { defaultNetbootWatchLimits, type NetbootWatchLimits } from './netboot-watch.ts';
@@ -74,10 +74,13 @@ export interface AgentConfig {
 
 /** Reads the text of a configuration file; throws ConfigError. */
 export function parseConfig(text: string): AgentConfig {
-  const reader = new ConfigReader(parseYaml(text));
-  const config: AgentConfig = {
+  return deepFreeze(readConfiguration(parseYaml(text), readAgent));
+}
+
+function readAgent(reader: ConfigReader): AgentConfig {
+  return {
     stateFolder: reader.text('stateFolder', '/var/lib/rackwright-agent'),
-    serverAddress: ipv4(reader.text('serverAddress'), 'serverAddress'),
+    serverAddress: reader.textThat('serverAddress', isIpv4, 'an IPv4 address'),
     log: reader.section('log', (log) => ({ level: log.oneOf('level', levels, 'info') })),
     dhcp: reader.section('dhcp', readDhcp),
     tftp: reader.section('tftp', (tftp) => readListen(tftp, 69)),
@@ -91,8 +94,6 @@ export function parseConfig(text: string): AgentConfig {
     netboots: reader.section('netboots', readNetboots),
     ...optional('crashAt', reader.optionalSection('crashAt', readCrash)),
   };
-  reader.end();
-  return deepFreeze(config);
 }
 
 const platforms = ['bios', 'uefiX64', 'uefiIa32', 'uefiArm64'] as const;
@@ -200,18 +201,16 @@ function readCrash(reader: ConfigReader) {
 
 function parseYaml(text: string): unknown {
   try {
-    return parse(text);
+    return parse(text) ?? undefined;
   } catch (cause) {
     const words = cause instanceof Error ? cause.message : String(cause);
     throw new ConfigError(`the configuration is neither YAML nor JSON: ${words}`, { cause });
   }
 }
 
-function ipv4(text: string, key: string): string {
+function isIpv4(text: string): boolean {
   const parts = text.split('.');
-  const fits = parts.length === 4 && parts.every((part) => /^\d{1,3}$/.test(part) && +part <= 255);
-  if (!fits) throw new ConfigError(`${key} has to be an IPv4 address`);
-  return text;
+  return parts.length === 4 && parts.every((part) => /^\d{1,3}$/.test(part) && +part <= 255);
 }
 
 function optional<K extends string, T>(key: K, value: T | undefined): { readonly [P in K]?: T } {

@@ -3,7 +3,10 @@
  * platform, and ends with the signals. Everything else is elsewhere.
  */
 import { nodeVersionProblem } from '@rackwright/platform';
+import { configProblems, problemLines } from '@rackwright/platform/config';
 import {
+  answering,
+  inheritedDescriptors,
   makeCrashPoint,
   nodeClock,
   nodeDisk,
@@ -13,16 +16,20 @@ import {
   nodeLargeFiles,
   nodeLog,
   nodeRandom,
+  nodeSupervision,
   nodeUdp,
   nodeWebClient,
+  openInherited,
 } from '@rackwright/platform/node';
 import { parseArguments, usage } from './arguments.ts';
 import { type AgentConfig, parseConfig } from './config.ts';
 import { IdentityFiles, join } from './identity/index.ts';
-import { type Platform, startAgent } from './program.ts';
+import { type Platform, type RunningAgent, startAgent } from './program.ts';
 
 /** Longest join token read from standard input. */
 const tokenCharactersMax = 4_096;
+/** Our own ports answer in milliseconds. */
+const ownAnswerTimeoutMs = 5_000;
 
 async function main(words: readonly string[]): Promise<void> {
   const problem = nodeVersionProblem(process.versions.node);
@@ -41,16 +48,30 @@ async function main(words: readonly string[]): Promise<void> {
       await joinRack(config, command.address, token);
       return;
     }
+    case 'checkConfig':
+      await checkConfig(command.config);
+      return;
     case 'run':
       await run(await readConfig(command.config));
   }
 }
 
-async function readConfig(path: string): Promise<AgentConfig> {
+async function readText(path: string): Promise<string> {
   const bytes = await nodeDisk().read(path);
   if (bytes === undefined) throw new Error(`there is no configuration at ${path}: write one`);
+  return new TextDecoder().decode(bytes);
+}
+
+async function checkConfig(path: string): Promise<void> {
+  const problems = configProblems(await readText(path), parseConfig);
+  process.stderr.write(problemLines(path, problems));
+  process.exitCode = problems.length === 0 ? 0 : 2;
+}
+
+async function readConfig(path: string): Promise<AgentConfig> {
+  const text = await readText(path);
   try {
-    return parseConfig(new TextDecoder().decode(bytes));
+    return parseConfig(text);
   } catch (cause) {
     throw new Error(`${path}: ${textOf(cause)}`, { cause });
   }
@@ -76,12 +97,14 @@ async function joinRack(config: AgentConfig, address: string, token: string): Pr
 async function run(config: AgentConfig): Promise<void> {
   const log = nodeLog(config.log.level);
   log.info({ config: JSON.stringify(config) }, 'configuration');
+  const supervision = nodeSupervision(process.env, process.pid, log);
+  const inherited = await openInherited(inheritedDescriptors(process.env, process.pid));
   const platform: Platform = {
     clock: nodeClock(),
     random: nodeRandom(),
     disk: nodeDisk(),
     exec: nodeExec(),
-    udp: nodeUdp(),
+    udp: nodeUdp(inherited),
     http: nodeHttp(),
     httpClient: nodeHttpClient(),
     webClient: nodeWebClient(),
@@ -90,12 +113,35 @@ async function run(config: AgentConfig): Promise<void> {
     crashPoint: makeCrashPoint(config.crashAt),
   };
   const agent = await startAgent(config, platform);
+  const unused = inherited.closeRest();
+  if (unused.length > 0) {
+    log.warn({ ports: unused.join(' ') }, 'the configuration asks for no such inherited sockets');
+  }
+  await supervision.ready();
+  const endWatch = supervision.watch(() => problemOf(config, agent));
   const { promise: stopAsked, resolve } = Promise.withResolvers<NodeJS.Signals>();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve);
   log.info({ signal: await stopAsked }, 'agent stops');
+  endWatch();
+  await supervision.stopping();
   await agent.stop();
   // Work in runners goes on without us; timers of ours must not keep the process.
   process.exit(0);
+}
+
+/** Undefined when hosts and runners are served. The control plane may be away meanwhile. */
+async function problemOf(
+  { http, runner }: AgentConfig,
+  { ports }: RunningAgent,
+): Promise<string | undefined> {
+  const [boot, gateway] = await Promise.all([
+    answering({ address: http.address, port: ports.http, protocol: 'http' }, ownAnswerTimeoutMs),
+    answering(
+      { address: runner.address, port: ports.gateway, protocol: 'tls' },
+      ownAnswerTimeoutMs,
+    ),
+  ]);
+  return boot ?? gateway;
 }
 
 function textOf(cause: unknown): string {

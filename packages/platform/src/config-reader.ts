@@ -3,9 +3,41 @@
  *
  * 1. Every key has to be asked for: what is left over is refused, with the nearest name.
  * 2. A value of the wrong shape is refused with its path and what would be right.
+ * 3. `readConfiguration` goes on after a problem, and tells all of them at once.
  */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
+  /** Each begins with the path of its key. */
+  readonly problems: readonly string[];
+
+  constructor(problems: string | readonly string[], options?: ErrorOptions) {
+    const all = typeof problems === 'string' ? [problems] : problems;
+    super(all.join('\n'), options);
+    this.problems = all;
+  }
+}
+
+/** Reads all of `value` by `read`; throws one ConfigError with everything that is wrong. */
+export function readConfiguration<T>(value: unknown, read: (reader: ConfigReader) => T): T {
+  const problems: string[] = [];
+  try {
+    const reader = new ConfigReader(value, '', problems);
+    const config = read(reader);
+    reader.end();
+    if (problems.length === 0) return config;
+  } catch (cause) {
+    if (!(cause instanceof ConfigError)) throw cause;
+    // What is read in the place of a wrong value may be wrong in its turn: that is no news.
+    const known = new Set(problems.map(keyOf));
+    problems.push(...cause.problems.filter((problem) => !known.has(keyOf(problem))));
+    throw new ConfigError(problems, { cause });
+  }
+  throw new ConfigError(problems);
+}
+
+/** The path of the key that a problem begins with. */
+export function keyOf(problem: string): string {
+  return problem.split(' ', 1)[0] ?? '';
 }
 
 export class ConfigReader {
@@ -13,18 +45,30 @@ export class ConfigReader {
   readonly #values: Readonly<Record<string, unknown>>;
   readonly #asked = new Set<string>();
   readonly #sections: ConfigReader[] = [];
+  readonly #problems: string[] | undefined;
 
-  /** `path` is '' for the whole file. Undefined counts as an empty section. */
-  constructor(value: unknown, path = '') {
+  /**
+   * `path` is '' for the whole file. Undefined counts as an empty section. With `problems`, what is
+   * wrong is added there and something harmless is read in its place; otherwise it is thrown.
+   */
+  constructor(value: unknown, path = '', problems?: string[]) {
     this.#path = path;
+    this.#problems = problems;
     if (value !== undefined && !isRecord(value)) throw wrong(path || 'the file', 'a mapping');
     this.#values = value ?? {};
   }
 
   text(key: string, fallback?: string): string {
-    return this.#read(key, fallback, 'a text', (value) => {
+    return this.#read(key, fallback, '', 'a text', (value) => {
       return typeof value === 'string' && value !== '' ? value : undefined;
     });
+  }
+
+  /** A text that `fits`; `what` says what would be right. */
+  textThat(key: string, fits: (text: string) => boolean, what: string, fallback?: string): string {
+    return this.#read(key, fallback, '', what, (value) =>
+      typeof value === 'string' && fits(value) ? value : undefined,
+    );
   }
 
   optionalText(key: string): string | undefined {
@@ -34,20 +78,22 @@ export class ConfigReader {
   /** A whole number in [least, most]. */
   whole(key: string, range: readonly [least: number, most: number], fallback?: number): number {
     const [least, most] = range;
-    return this.#read(key, fallback, `a whole number from ${least} to ${most}`, (value) => {
+    return this.#read(key, fallback, least, `a whole number from ${least} to ${most}`, (value) => {
       const fits = typeof value === 'number' && Number.isInteger(value);
       return fits && value >= least && value <= most ? value : undefined;
     });
   }
 
   oneOf<const T extends string>(key: string, choices: readonly T[], fallback?: NoInfer<T>): T {
-    return this.#read(key, fallback, `one of ${choices.join(', ')}`, (value) =>
+    const [first] = choices;
+    if (first === undefined) throw new Error('a choice needs something to choose from');
+    return this.#read<T>(key, fallback, first, `one of ${choices.join(', ')}`, (value) =>
       choices.find((choice) => choice === value),
     );
   }
 
   texts(key: string, fallback?: readonly string[]): readonly string[] {
-    return this.#read(key, fallback, 'a list of texts', (value) => {
+    return this.#read(key, fallback, [], 'a list of texts', (value) => {
       const fits = Array.isArray(value) && value.every((item) => typeof item === 'string');
       return fits ? value : undefined;
     });
@@ -63,7 +109,7 @@ export class ConfigReader {
 
   sections<T>(key: string, read: (section: ConfigReader) => T): readonly T[] {
     const value = this.#take(key) ?? [];
-    if (!Array.isArray(value)) throw wrong(this.#at(key), 'a list');
+    if (!Array.isArray(value)) return this.#fail(wrong(this.#at(key), 'a list'), []);
     return value.map((item, index) => this.#section(item, `${this.#at(key)}[${index}]`, read));
   }
 
@@ -73,13 +119,16 @@ export class ConfigReader {
       if (this.#asked.has(key)) continue;
       const near = nearestName(key, [...this.#asked]);
       const hint = near === undefined ? '' : `; did you mean ${near}?`;
-      throw new ConfigError(`${this.#at(key)} is no key of this configuration${hint}`);
+      const words = `${this.#at(key)} is no key of this configuration${hint}`;
+      this.#fail(new ConfigError(words), undefined);
     }
     for (const section of this.#sections) section.end();
   }
 
   #section<T>(value: unknown, path: string, read: (section: ConfigReader) => T): T {
-    const section = new ConfigReader(value, path);
+    const usable = value === undefined || isRecord(value);
+    if (!usable) this.#fail(wrong(path, 'a mapping'), undefined);
+    const section = new ConfigReader(usable ? value : undefined, path, this.#problems);
     this.#sections.push(section);
     return read(section);
   }
@@ -87,14 +136,23 @@ export class ConfigReader {
   #read<T>(
     key: string,
     fallback: T | undefined,
+    harmless: T,
     what: string,
     accept: (value: unknown) => T | undefined,
   ): T {
     const value = this.#take(key) ?? fallback;
-    if (value === undefined) throw new ConfigError(`${this.#at(key)} is missing: give ${what}`);
+    if (value === undefined) {
+      const missing = new ConfigError(`${this.#at(key)} is missing: give ${what}`);
+      return this.#fail(missing, harmless);
+    }
     const accepted = accept(value);
-    if (accepted === undefined) throw wrong(this.#at(key), what);
-    return accepted;
+    return accepted ?? this.#fail(wrong(this.#at(key), what), fallback ?? harmless);
+  }
+
+  #fail<T>(problem: ConfigError, instead: T): T {
+    if (this.#problems === undefined) throw problem;
+    this.#problems.push(...problem.problems);
+    return instead;
   }
 
   #take(key: string): unknown {

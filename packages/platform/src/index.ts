@@ -3,7 +3,13 @@
  * real, `@rackwright/sim` does on one event heap. Code outside those two takes these as arguments.
  */
 export type { Cancel, Clock } from './clock.ts';
-export { ConfigError, ConfigReader, nearestName } from './config-reader.ts';
+export {
+  ConfigError,
+  ConfigReader,
+  keyOf,
+  nearestName,
+  readConfiguration,
+} from './config-reader.ts';
 export type { CrashPoint } from './crash-point.ts';
 export type { AppendFile, Disk } from './disk.ts';
 export type { Exec, ExecRequest, ExecResult } from './exec.ts';

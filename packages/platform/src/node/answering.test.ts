@@ -1,5 +1,5 @@
-import { createServer as createPlainServer, type Server } from 'node:http';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer as createPlainServer } from 'node:http';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterEach, describe, expect, test } from 'vitest';
 import { answering } from './answering.ts';

@@ -1,0 +1,66 @@
+/** Where in a configuration file its problems stand. Apart, because it needs a reader of YAML. */
+import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import { ConfigError, keyOf } from '../config-reader.ts';
+
+/** A problem and the line that it is about, counted from 1. */
+export interface PlacedProblem {
+  readonly line: number;
+  /** Begins with the path of its key. */
+  readonly message: string;
+}
+
+/** What `parse` finds wrong with `text`, by line; empty when it takes it. */
+export function configProblems(
+  text: string,
+  parse: (text: string) => unknown,
+): readonly PlacedProblem[] {
+  try {
+    parse(text);
+    return [];
+  } catch (cause) {
+    if (!(cause instanceof ConfigError)) throw cause;
+    return place(text, cause).sort((a, b) => a.line - b.line);
+  }
+}
+
+/** One line for each problem, as compilers write them. */
+export function problemLines(file: string, problems: readonly PlacedProblem[]): string {
+  return problems.map(({ line, message }) => `${file}:${line}: ${message}\n`).join('');
+}
+
+function place(text: string, { problems }: ConfigError): PlacedProblem[] {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines });
+  if (document.errors.length > 0) {
+    return document.errors.map(({ pos: [at], message }) => ({
+      line: lines.linePos(at).line,
+      message: message.split('\n', 1)[0] ?? '',
+    }));
+  }
+  return problems.map((message) => {
+    const offset = offsetOf(document.contents, keyOf(message));
+    return { line: lines.linePos(offset).line, message };
+  });
+}
+
+/** Where the key of this path stands; of a missing one, the nearest section above it. */
+function offsetOf(root: unknown, path: string): number {
+  let node = root;
+  let offset = 0;
+  for (const part of path.match(/[^.[\]]+/g) ?? []) {
+    if (isMap(node)) {
+      const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === part);
+      if (pair === undefined) return offset;
+      offset = startOf(pair.key) ?? offset;
+      node = pair.value;
+    } else if (isSeq(node)) {
+      node = node.items[Number(part)];
+      offset = startOf(node) ?? offset;
+    } else return offset;
+  }
+  return offset;
+}
+
+function startOf(node: unknown): number | undefined {
+  return isMap(node) || isSeq(node) || isScalar(node) ? node.range?.[0] : undefined;
+}
