@@ -1,5 +1,6 @@
 /** `npm run bench -- NAME [ARGUMENTS]`: runs one benchmark. */
 const benches: Readonly<Record<string, string>> = {
+  agents: './agents/main.ts',
   lifecycle: './lifecycle/main.ts',
   tftp: './tftp/main.ts',
 };

@@ -1,2 +1,3 @@
-/** What needs the real sockets of this machine: ports for programs to listen on. */
+/** What needs the real sockets of this machine: ports, and certificates for who listens there. */
+export { type SelfSigned, selfSigned } from './certificate.ts';
 export { freePorts } from './ports.ts';

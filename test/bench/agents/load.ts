@@ -1,0 +1,140 @@
+/** What makes it hard for the control plane: a noisy rack, a flood of connections, an echo. */
+import { connect as dialTcp, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as dialTls } from 'node:tls';
+import { type Credentials, LeanStream } from './lean-agent.ts';
+
+/** A rack whose agent says as much as it can: each message changes what is known of a host. */
+export async function beNoisy(
+  port: number,
+  credentials: Credentials | undefined,
+  hostUids: readonly string[],
+): Promise<() => Promise<number>> {
+  if (credentials === undefined) throw new Error('no such rack');
+  const welcome = Promise.withResolvers<void>();
+  const stream = new LeanStream(
+    port,
+    credentials,
+    ({ case: kind }) => {
+      if (kind === 'welcome') welcome.resolve();
+    },
+    '127.0.99.1',
+  );
+  const journal = { id: 'noisy', generation: BigInt(Date.now()) };
+  stream.send({ case: 'hello', value: { journal, operationKinds: ['verifyAccess'] } });
+  await welcome.promise;
+  let isOver = false;
+  let sent = 0;
+  const talking = talk();
+  async function talk(): Promise<void> {
+    while (!isOver) {
+      const hostUid = hostUids[sent % hostUids.length] ?? 'nobody';
+      const poweredOn = Math.floor(sent / hostUids.length) % 2 === 0;
+      const value = { observations: { poweredOn } };
+      sent += 1;
+      const report = { hostUid, result: { case: 'hostUpdated' as const, value } };
+      if (!stream.send({ case: 'report', value: report })) await stream.drained();
+      else if (sent % 64 === 0) await sleep(0);
+    }
+  }
+  return async () => {
+    isOver = true;
+    stream.cut();
+    await talking;
+    return sent;
+  };
+}
+
+/** Connections that are held at once, a third of each kind, from addresses of their own. */
+const heldAtOnce = 1_500;
+const floodAddresses = 50;
+/** A connection is given up after this, and another one made. */
+const heldMs = 5_000;
+
+/** Silent connections, handshakes that stop half-way, and handshakes without a certificate. */
+export function flood(ports: readonly number[]): () => Promise<number> {
+  let isOver = false;
+  let made = 0;
+  const open = new Set<Socket>();
+  const one = async (index: number) => {
+    while (!isOver) {
+      const port = ports[index % ports.length] ?? 0;
+      const localAddress = `127.0.200.${1 + (index % floodAddresses)}`;
+      const to = { host: '127.0.0.1', port, localAddress };
+      const kind = index % 3;
+      const socket =
+        kind === 2
+          ? dialTls({ ...to, rejectUnauthorized: false, ALPNProtocols: ['h2'] })
+          : dialTcp(to);
+      made += 1;
+      open.add(socket);
+      if (kind === 1) socket.write(Buffer.from('1603010200010001fc0303', 'hex'));
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      socket.on('error', () => undefined);
+      await Promise.race([closed, sleep(heldMs)]);
+      socket.destroy();
+      open.delete(socket);
+      await sleep(20);
+    }
+  };
+  const all = Promise.all(Array.from({ length: heldAtOnce }, (_, index) => one(index)));
+  return async () => {
+    isOver = true;
+    for (const socket of open) socket.destroy();
+    await all;
+    return made;
+  };
+}
+
+/** The same streams to a server that only sends back what comes, at the heartbeats' period. */
+export class EchoFleet {
+  readonly acknowledgedMs: number[] = [];
+  readonly renewedMs: number[] = [];
+  readonly retries = 0;
+  readonly #port: number;
+  readonly #credentials: readonly Credentials[];
+  readonly #streams: LeanStream[] = [];
+  readonly #timers: NodeJS.Timeout[] = [];
+
+  constructor(port: number, credentials: readonly Credentials[]) {
+    this.#port = port;
+    this.#credentials = credentials;
+  }
+
+  async connect(): Promise<number> {
+    const startMs = performance.now();
+    await Promise.all(this.#credentials.map((each, index) => this.#open(each, index)));
+    return performance.now() - startMs;
+  }
+
+  #open(credentials: Credentials, index: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let sentMs = performance.now();
+    const address = `127.0.${1 + Math.floor(index / 1_000)}.1`;
+    let isFirst = true;
+    // A renewal's fields are a heartbeat's: what comes back can be read as one.
+    const stream = new LeanStream(
+      this.#port,
+      credentials,
+      () => {
+        if (!isFirst) this.renewedMs.push(performance.now() - sentMs);
+        isFirst = false;
+        resolve();
+      },
+      address,
+    );
+    const beat = () => {
+      sentMs = performance.now();
+      stream.send({ case: 'hello', value: { agentVersion: 'echo' } });
+    };
+    beat();
+    this.#streams.push(stream);
+    setTimeout(() => this.#timers.push(setInterval(beat, 3_000)), 3_000 * Math.random());
+    return promise;
+  }
+
+  cut(): void {
+    for (const timer of this.#timers.splice(0)) clearInterval(timer);
+    for (const stream of this.#streams.splice(0)) stream.cut();
+  }
+}
