@@ -13,7 +13,7 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import { ApiFailure, type BoundService, type CallContext, permissionDenied } from '@rackwright/api';
 import type { StateStore } from '@rackwright/store';
 import { isUnscoped, type Principal } from './principal.ts';
-import { checkReach, redacted } from './reach.ts';
+import { checkBatch, checkReach, redacted } from './reach.ts';
 import { roleTooSmall, scopeTooSmall, tokenEnded } from './refusals.ts';
 import { scopedStore } from './scoped-store.ts';
 import type { SignIn } from './sign-in.ts';
@@ -78,6 +78,8 @@ const nobody: Principal = {
 interface Admitted {
   readonly handler: AnyHandler;
   readonly principal: Principal;
+  /** Judges the answer before it is told. */
+  readonly check?: (answer: unknown) => Promise<void>;
 }
 
 async function admit(
@@ -102,22 +104,28 @@ async function admit(
   }
   if (row.reach.kind === 'fleet') throw scopeTooSmall(principal, actionOf(method));
   const seen = scopedStore(store, principal.scope);
-  await checkReach({ row, request, principal, store, seen, make, method });
-  const within =
-    row.reach.kind === 'batch'
-      ? scopedStore(store, principal.scope, ['hosts'])
-      : isReading(row)
-        ? seen
-        : store;
-  return { handler: handlerOf(make({ store: within, actor, principal }), method), principal };
+  const asked = { row, request, principal, store, seen, make, method };
+  await checkReach(asked);
+  if (row.reach.kind === 'batch') {
+    const within = scopedStore(store, principal.scope, ['hosts']);
+    const handler = handlerOf(make({ store: within, actor, principal }), method);
+    return { handler, principal, check: (answer) => checkBatch(asked, answer as Fields) };
+  }
+  const seat = { store: isReading(row) ? seen : store, actor, principal };
+  return { handler: handlerOf(make(seat), method), principal };
 }
 
 function unary(make: Factory, method: DescMethod, options: GateOptions): AnyHandler {
   return async (input, context) => {
-    const { handler, principal } = await told(options, context, input, () =>
+    const { handler, principal, check } = await told(options, context, input, () =>
       admit(make, method, options, input, context),
     );
-    return told(options, context, input, async () => await handler(input, context), principal);
+    const answer = async () => {
+      const given = await handler(input, context);
+      await check?.(given);
+      return given;
+    };
+    return told(options, context, input, answer, principal);
   };
 }
 

@@ -1,4 +1,5 @@
 /** Who may ask what: callers, their roles and scopes, and the gate before every handler. */
+export { auditInSight } from './audit-sight.ts';
 export { actorOf, type Factory, type GateOptions, gated, type Seat } from './gate.ts';
 export { type OidcConfig, readOidc } from './oidc-config.ts';
 export { type Access, type AccessOptions, openAccess } from './open.ts';

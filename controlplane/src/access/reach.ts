@@ -5,7 +5,7 @@
  * Must not: tell whether something out of scope exists; both are refused in the same words.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
-import { ApiFailure, type BoundService, type CallContext } from '@rackwright/api';
+import { ApiFailure, type BoundService, type CallContext, type FieldViolation } from '@rackwright/api';
 import { type StateStore, StoreError, storeKey } from '@rackwright/store';
 import { answered } from '../records/index.ts';
 import { includes, includesRack, type Principal, poolLabel } from './principal.ts';
@@ -34,7 +34,7 @@ export interface Asked {
 }
 
 /** Throws what keeps the caller from it. */
-export async function checkReach(asked: Asked, context?: CallContext): Promise<void> {
+export async function checkReach(asked: Asked): Promise<void> {
   const { row, request, principal, store } = asked;
   const { reach } = row;
   const { scope } = principal;
@@ -64,7 +64,13 @@ export async function checkReach(asked: Asked, context?: CallContext): Promise<v
   }
   if (isReading(row)) return;
   await checkNamed(asked, request, '');
-  await checkOutcome(asked, context);
+  await checkOutcome(asked);
+}
+
+/** A request id that somebody else has used may stand for a batch that is out of sight. */
+export async function checkBatch(asked: Asked, batch: Fields): Promise<void> {
+  if (asked.request['validateOnly'] === true) return;
+  await checkSeen(asked, textAt(batch, 'name'));
 }
 
 /** The error as the caller may see it: of what it did not name itself, only what is in scope. */
@@ -92,14 +98,12 @@ export async function redacted(
     return shown;
   };
   const next = { ...said, message: await clean(said.message) };
-  if ('violations' in next) {
-    const violations = next.violations.map(async ({ field, description }) => ({
-      field,
-      description: await clean(description),
-    }));
-    Object.assign(next, { violations: await Promise.all(violations) });
+  if (!('violations' in next)) return new ApiFailure(next, error.cause);
+  const violations: FieldViolation[] = [];
+  for (const { field, description } of next.violations) {
+    violations.push({ field, description: await clean(description) });
   }
-  return new ApiFailure(next, error.cause);
+  return new ApiFailure({ ...next, violations }, error.cause);
 }
 
 /** Names in texts: "hosts/h1", "workflowBatches/b1". */
@@ -145,15 +149,18 @@ async function checkNamed(asked: Asked, value: unknown, path: string): Promise<v
   }
 }
 
+/** The handlers of updates do not look at their context. */
+const withoutContext = undefined as unknown as CallContext;
+
 /** A host or line that is changed has to stay in scope: what it would be is asked for first. */
-async function checkOutcome(asked: Asked, context?: CallContext): Promise<void> {
+async function checkOutcome(asked: Asked): Promise<void> {
   const { row, request, principal, store, make, method } = asked;
   const { reach } = row;
   const field = 'field' in reach ? reach.field : '';
   if (field !== 'host.name' && field !== 'expected_host.name') return;
   const handler = make({ store, actor: principal.actor, principal }).handlers[method.localName];
   const dry = { ...request, validateOnly: true };
-  const after = await (handler?.(dry as never, context as never) as Promise<Fields>);
+  const after = await (handler?.(dry as never, withoutContext) as Promise<Fields>);
   checkPlace(asked, field.replace('.name', ''), after);
 }
 

@@ -74,6 +74,7 @@ function recorded(
       const response = await handler(input, context);
       const resource = event.resource || textOf((response as Fields | undefined)?.['name']);
       await trail.keep({ ...event, resource, outcome: 'ok' });
+      if (handingOut.has(action)) trail.note({ ...event, ...handedOut, resource });
       return response;
     } catch (error) {
       const kind = isRefusal(error) ? 'refusal' : 'request';
@@ -82,6 +83,10 @@ function recorded(
     }
   };
 }
+
+/** Methods whose answer is a secret that is told once. */
+const handingOut = new Set(['AccessService.CreateToken', 'RackService.CreateJoinToken']);
+const handedOut = { kind: 'secretSent', outcome: 'ok', message: 'told to who asked' } as const;
 
 /** Of what only reads, that it was not allowed. */
 function lookedAt(

@@ -38,12 +38,16 @@ export const entriesPerPageMax = 8_192;
 const lagMaxMs = 600_000;
 const idDigits = 16;
 
-/** One page of what fits, from the newest, or from before an entry that an earlier page named. */
+/**
+ * One page of what fits, from the newest, or from before an entry that an earlier page named;
+ * without what is not `isSeen`.
+ */
 export async function searchAudit(
   log: EntryLog,
   search: AuditSearch,
   pageSize: number,
   before: number | undefined,
+  isSeen: (record: AuditRecord) => boolean = () => true,
 ): Promise<AuditPage> {
   const records: AuditRecord[] = [];
   let position = before ?? (await afterTime(log, search.endMs + lagMaxMs));
@@ -54,7 +58,7 @@ export async function searchAudit(
       looked += 1;
       position = entry.position;
       const record = recordOf(entry);
-      if (record === undefined || !fits(record, search)) continue;
+      if (record === undefined || !fits(record, search) || !isSeen(record)) continue;
       records.push(record);
       if (records.length === pageSize) return { records, before: position };
     }

@@ -6,6 +6,7 @@ import {
   bind,
   type ListAuditRecordsRequest,
 } from '@rackwright/api';
+import { auditInSight } from '../access/index.ts';
 import { type AuditSearch, searchAudit } from '../audit/index.ts';
 import { answered } from '../records/index.ts';
 import { checkPageSize } from './paging.ts';
@@ -15,13 +16,15 @@ import { Violations } from './violations.ts';
 
 const filterCharsMax = 256;
 
+type AuditDependencies = Pick<RpcDependencies, 'store' | 'principal'>;
+
 /** The service over these dependencies. */
-export function createAuditService(deps: Pick<RpcDependencies, 'store'>): BoundService {
+export function createAuditService(deps: AuditDependencies): BoundService {
   return bind(AuditService, { listAuditRecords: (request) => listAuditRecords(deps, request) });
 }
 
 async function listAuditRecords(
-  { store }: Pick<RpcDependencies, 'store'>,
+  { store, principal }: AuditDependencies,
   request: ListAuditRecordsRequest,
 ) {
   const size = checkPageSize(request.pageSize);
@@ -29,7 +32,8 @@ async function listAuditRecords(
   const filter = JSON.stringify(search);
   const token = parsePageToken(store, filter, request.pageToken);
   const before = token === '' ? undefined : Number(token);
-  const page = await answered(searchAudit(store.log, search, size, before));
+  const isSeen = await auditInSight(store, principal.scope);
+  const page = await answered(searchAudit(store.log, search, size, before, isSeen));
   const nextPageToken =
     page.before === undefined ? '' : formatPageToken(store, filter, String(page.before));
   return { records: [...page.records], nextPageToken };

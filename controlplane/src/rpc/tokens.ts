@@ -30,7 +30,6 @@ import {
   isUnscoped,
   makeToken,
   roleText,
-  scopeText,
   tokenKey,
 } from '../access/index.ts';
 import { answered, readRecord, writeRecord } from '../records/index.ts';
@@ -153,14 +152,6 @@ function tellCreation(deps: RpcDependencies, { token }: wire.TokenRecord): void 
   const name = token?.name ?? '';
   const role = roleText(token?.role ?? Role.UNSPECIFIED);
   deps.log.info({ token: name, role, actor: deps.actor }, 'token created');
-  deps.audit?.note({
-    kind: 'secretSent',
-    actor: deps.actor,
-    action: 'AccessService.CreateToken',
-    resource: name,
-    outcome: 'ok',
-    message: `a token of role ${role} for ${scopeText(scopeOf(token))}, to who made it`,
-  });
 }
 
 function scopeOf(token: Token | undefined) {
