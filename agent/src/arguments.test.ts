@@ -11,8 +11,15 @@ describe('the command line of the agent', () => {
       kind: 'join',
       address: 'cp:7000',
       token: 'rwj1.x',
+      newKey: false,
       config: 'a.yaml',
     });
+  });
+
+  test('joins with a new key when told to, and runs with none', () => {
+    const join = parseArguments(['join', '--new-key', 'cp:7000', 'rwj1.x']);
+    expect(join).toMatchObject({ kind: 'join', newKey: true });
+    expect(parseArguments(['run', '--new-key'])).toMatchObject({ kind: 'help' });
   });
 
   test('checks a configuration, and nothing beside it', () => {

@@ -1,6 +1,12 @@
 /** The agent's command line. Pure. */
 export type Command =
-  | { readonly kind: 'join'; readonly address: string; readonly token: string; config: string }
+  | {
+      readonly kind: 'join';
+      readonly address: string;
+      readonly token: string;
+      readonly newKey: boolean;
+      readonly config: string;
+    }
   | { readonly kind: 'run'; readonly config: string }
   | { readonly kind: 'checkConfig'; readonly config: string }
   | { readonly kind: 'help'; readonly problem?: string };
@@ -11,6 +17,7 @@ export const usage = `rackwright-agent: the agent on a rack's provisioning netwo
 
   join ADDRESS TOKEN   make this agent the rack's; ADDRESS is the control plane's host:port,
                        TOKEN the join token, or - to read it from standard input
+    --new-key          with a key made anew: for an agent whose key was revoked or replaced
   run                  serve the rack
   --check-config       say what is wrong with the configuration, as FILE:LINE: KEY …, and end:
                        0 nothing is, 2 something is
@@ -23,6 +30,7 @@ export function parseArguments(words: readonly string[]): Command {
   const rest: string[] = [];
   let config = defaultConfig;
   let checks = false;
+  let newKey = false;
   for (let index = 0; index < words.length; index += 1) {
     const word = words[index] ?? '';
     if (word === '--help' || word === '-h') return { kind: 'help' };
@@ -32,6 +40,7 @@ export function parseArguments(words: readonly string[]): Command {
       if (file === undefined) return { kind: 'help', problem: '--config needs a file' };
       config = file;
     } else if (word === '--check-config') checks = true;
+    else if (word === '--new-key') newKey = true;
     else if (word.startsWith('--')) {
       return { kind: 'help', problem: `${word} is no option` };
     } else rest.push(word);
@@ -39,9 +48,9 @@ export function parseArguments(words: readonly string[]): Command {
   if (checks && rest.length === 0) return { kind: 'checkConfig', config };
   if (checks) return { kind: 'help', problem: '--check-config does nothing else' };
   const [verb, address, token, ...more] = rest;
-  if (verb === 'run' && address === undefined) return { kind: 'run', config };
+  if (verb === 'run' && address === undefined && !newKey) return { kind: 'run', config };
   if (verb === 'join' && address !== undefined && token !== undefined && more.length === 0) {
-    return { kind: 'join', address, token, config };
+    return { kind: 'join', address, token, newKey, config };
   }
   const problem = verb === undefined ? {} : { problem: `I do not understand "${rest.join(' ')}"` };
   return { kind: 'help', ...problem };

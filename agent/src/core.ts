@@ -26,7 +26,7 @@ import { AgentSession, type SessionOptions, type Transport } from './session/ind
 
 export interface CoreParts
   extends BmcPlatform,
-    Pick<SessionOptions, 'clock' | 'random' | 'disk' | 'crashPoint'> {
+    Pick<SessionOptions, 'clock' | 'random' | 'disk' | 'crashPoint' | 'trust'> {
   readonly log: Log;
   readonly config: Pick<AgentConfig, 'stateFolder' | 'bmc' | 'netboots'>;
   readonly transport: Transport;

@@ -23,7 +23,7 @@ import {
 } from '@rackwright/platform/node';
 import { parseArguments, usage } from './arguments.ts';
 import { type AgentConfig, parseConfig } from './config.ts';
-import { IdentityFiles, join } from './identity/index.ts';
+import { clockWarning, IdentityFiles, join } from './identity/index.ts';
 import { type Platform, type RunningAgent, startAgent } from './program.ts';
 
 /** Longest join token read from standard input. */
@@ -45,7 +45,7 @@ async function main(words: readonly string[]): Promise<void> {
     case 'join': {
       const config = await readConfig(command.config);
       const token = command.token === '-' ? await readToken() : command.token;
-      await joinRack(config, command.address, token);
+      await joinRack(config, { ...command, token });
       return;
     }
     case 'checkConfig':
@@ -86,11 +86,24 @@ async function readToken(): Promise<string> {
   return text.trim();
 }
 
-async function joinRack(config: AgentConfig, address: string, token: string): Promise<void> {
+interface JoinCommand {
+  readonly address: string;
+  readonly token: string;
+  readonly newKey: boolean;
+}
+
+async function joinRack(
+  config: AgentConfig,
+  { address, token, newKey }: JoinCommand,
+): Promise<void> {
   const files = new IdentityFiles(nodeDisk(), config.stateFolder);
   const parts = { clock: nodeClock(), random: nodeRandom() };
-  const identity = await join(parts, await files.key(), address, token);
+  const key = newKey ? await files.newKey() : await files.key();
+  const identity = await join(parts, key, address, token);
   await files.save(identity);
+  const { issuedAtMs, clockOffsetMs = 0 } = identity;
+  const warning = clockWarning(issuedAtMs, issuedAtMs + clockOffsetMs);
+  if (warning !== undefined) process.stderr.write(`rackwright-agent: ${warning}\n`);
   process.stdout.write(`joined ${identity.rack}; now start "run"\n`);
 }
 

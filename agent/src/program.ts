@@ -67,6 +67,7 @@ export async function startAgent(config: AgentConfig, platform: Platform): Promi
   const gateway = await core.gateway.listen(address, port, certificate);
   const boot = await startBootPath(config, platform, core, certificate, gateway.port, images);
   served.port = boot.httpPort;
+  renewal.onRenewed(() => core.session.move('a new certificate'));
   await core.start();
   renewal.start();
   const ports = { gateway: gateway.port, http: boot.httpPort, tftp: boot.tftpPort };
@@ -100,7 +101,7 @@ function openAgentCore(
     served.port === 0 ? '' : `${config.serverAddress}:${served.port}`;
   return openCore({
     ...platform,
-    ...{ config, transport, signer, agentVersion, images, imageEndpoint },
+    ...{ config, transport, signer, agentVersion, images, imageEndpoint, trust: renewal },
   });
 }
 

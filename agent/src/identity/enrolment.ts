@@ -1,5 +1,6 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  ApiFailure,
   agent,
   connect,
   createClient,
@@ -8,6 +9,7 @@ import {
   signCertificateProof,
 } from '@rackwright/api';
 import type { Clock, Random } from '@rackwright/platform';
+import { diagnose } from './diagnosis.ts';
 import type { AgentIdentity, AgentKey } from './identity.ts';
 
 /** What enrolment needs of the machine. */
@@ -36,7 +38,7 @@ export async function join(
   const { clock } = parts;
   const probe = { host, port, sha256: parsed.caSha256, timeoutMs: probeTimeoutMs, clock };
   const caPem = await fetchPinnedCertificate(probe);
-  return issue(parts, key, { enrolmentAddress, caPem, joinToken: parsed.secretPart });
+  return issue(parts, key, { enrolmentAddress, caPem, joinToken: parsed.secretPart, rack: '' });
 }
 
 /** A new certificate for the registered key; works after expiry as well. */
@@ -45,20 +47,36 @@ export function renew(
   key: AgentKey,
   identity: AgentIdentity,
 ): Promise<AgentIdentity> {
-  const { enrolmentAddress, caCertificatePem: caPem } = identity;
-  return issue(parts, key, { enrolmentAddress, caPem, joinToken: '' });
+  const { enrolmentAddress, caCertificatePem: caPem, certificatePem, rack } = identity;
+  return issue(parts, key, { enrolmentAddress, caPem, joinToken: '', rack, certificatePem });
 }
 
 interface Issue {
   readonly enrolmentAddress: string;
   readonly caPem: string;
   readonly joinToken: string;
+  /** "racks/RACK" of a renewal. */
+  readonly rack: string;
+  readonly certificatePem?: string;
 }
 
-async function issue(
+/** What fails on the way to the control plane is said with what a look at it shows. */
+async function issue(parts: EnrolmentParts, key: AgentKey, wanted: Issue): Promise<AgentIdentity> {
+  try {
+    return await ask(parts, key, wanted);
+  } catch (cause) {
+    if (!(cause instanceof ApiFailure) || cause.error.kind !== 'unavailable') throw cause;
+    const { host, port } = splitAddress(wanted.enrolmentAddress);
+    const why = await diagnose({ ...wanted, clock: parts.clock, host, port });
+    if (why === undefined) throw cause;
+    throw new Error(`no certificate: ${why}`, { cause });
+  }
+}
+
+async function ask(
   { clock, random }: EnrolmentParts,
   key: AgentKey,
-  { enrolmentAddress, caPem, joinToken }: Issue,
+  { enrolmentAddress, caPem, joinToken, rack }: Issue,
 ): Promise<AgentIdentity> {
   const channel = connect({ target: enrolmentAddress, caPem });
   try {
@@ -66,14 +84,17 @@ async function issue(
     const { publicKeyDer: publicKey, privateKey, privateKeyPem } = key;
     const signature = signCertificateProof(privateKey, publicKey, nonce);
     const client = createClient(agent.EnrolmentService, channel);
-    const issuedAtMs = clock.nowMs();
+    const askedMs = clock.nowMs();
     const answer = await client.issueCertificate(
-      { publicKey, nonce, signature, joinToken },
-      { deadlineMs: issuedAtMs + callTimeoutMs, waitForReady: true },
+      { publicKey, nonce, signature, joinToken, rack },
+      { deadlineMs: askedMs + callTimeoutMs, waitForReady: true },
     );
     if (answer.expireTime === undefined || answer.agentEndpoint === '') {
       throw new Error('the control plane gave an incomplete certificate: are versions equal?');
     }
+    // By our own clock, however wrong it is: what counts is how long the certificate lives.
+    const issuedAtMs = clock.nowMs();
+    const serverMs = answer.issueTime === undefined ? issuedAtMs : timestampMs(answer.issueTime);
     return {
       privateKeyPem,
       certificatePem: answer.certificatePem,
@@ -82,7 +103,8 @@ async function issue(
       enrolmentAddress,
       agentEndpoint: answer.agentEndpoint,
       issuedAtMs,
-      expiresAtMs: timestampMs(answer.expireTime),
+      expiresAtMs: issuedAtMs + timestampMs(answer.expireTime) - serverMs,
+      clockOffsetMs: serverMs - issuedAtMs,
     };
   } finally {
     channel.close();

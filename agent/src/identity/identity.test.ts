@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { webcrypto } from 'node:crypto';
+import { generateKeyPairSync, webcrypto } from 'node:crypto';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { SubjectAlternativeNameExtension, X509CertificateGenerator } from '@peculiar/x509';
 import {
@@ -13,6 +13,7 @@ import {
   unauthenticated,
 } from '@rackwright/api';
 import { VirtualClock } from '@rackwright/bmc/conformance';
+import type { LogFields } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { afterEach, describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../journal/testing/disk.ts';
@@ -146,8 +147,10 @@ describe('joining a rack', () => {
 });
 
 describe('the renewal', () => {
-  const identity: AgentIdentity = {
-    privateKeyPem: '',
+  const newIdentity = (): AgentIdentity => ({
+    privateKeyPem: generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      .privateKey.export({ type: 'pkcs8', format: 'pem' })
+      .toString(),
     certificatePem: '',
     caCertificatePem: '',
     rack: 'racks/r1',
@@ -155,10 +158,23 @@ describe('the renewal', () => {
     agentEndpoint: '127.0.0.1:1',
     issuedAtMs: 1_000,
     expiresAtMs: 3_001_000,
-  };
+  });
+  const identity = newIdentity();
 
-  test('is due at half life', () => {
-    expect(renewAtMs(identity)).toBe(1_501_000);
+  test('is due between 50 and 70 % of the life, at a place of its own that stays', () => {
+    const places = Array.from({ length: 200 }, newIdentity).map((each) => {
+      const part = (renewAtMs(each) - each.issuedAtMs) / (each.expiresAtMs - each.issuedAtMs);
+      expect(renewAtMs({ ...each })).toBe(renewAtMs(each));
+      return part;
+    });
+    expect(Math.min(...places)).toBeGreaterThanOrEqual(0.5);
+    expect(Math.max(...places)).toBeLessThan(0.7);
+    // No quarter of the span is left out or holds most of them.
+    for (const from of [0.5, 0.55, 0.6, 0.65]) {
+      const inside = places.filter((part) => part >= from && part < from + 0.05);
+      expect(inside.length).toBeGreaterThan(20);
+      expect(inside.length).toBeLessThan(100);
+    }
   });
 
   test('is tried again and again, later and later, and stops with the agent', async () => {
@@ -169,13 +185,30 @@ describe('the renewal', () => {
     const renewal = new IdentityRenewal({ clock: virtual, random, log, files }, identity);
     renewal.start();
     while (warnings.length < 3) {
-      expect(virtual.step()).toBe(true);
-      await Promise.resolve();
+      virtual.step();
+      await new Promise((resolve) => setImmediate(resolve));
     }
-    expect(virtual.nowMs()).toBeGreaterThanOrEqual(1_501_000);
+    expect(virtual.nowMs()).toBeGreaterThanOrEqual(renewAtMs(identity));
     expect(renewal.current()).toBe(identity);
     renewal.stop();
     expect(virtual.step()).toBe(false);
+  });
+
+  test('of a certificate that has ended is tried more often than one an hour', async () => {
+    const virtual = new VirtualClock();
+    const retries: number[] = [];
+    const warn = (fields: LogFields) => void retries.push(Number(fields['retryInMs']));
+    const log = { ...quietLog, warn };
+    const files = new IdentityFiles(new MemoryDisk().open().disk, '/state');
+    const ended = { ...identity, issuedAtMs: -700_000_000, expiresAtMs: -1 };
+    const renewal = new IdentityRenewal({ clock: virtual, random, log, files }, ended);
+    renewal.start();
+    while (retries.length < 12) {
+      await new Promise((resolve) => setImmediate(resolve));
+      virtual.step();
+    }
+    renewal.stop();
+    expect(Math.max(...retries)).toBeLessThanOrEqual(30_000);
   });
 });
 

@@ -23,9 +23,11 @@ export interface AgentIdentity {
   readonly enrolmentAddress: string;
   /** "host:port" of the session. */
   readonly agentEndpoint: string;
-  /** Wall times, milliseconds: the half between them is when to renew. */
+  /** By this machine's wall clock, milliseconds. */
   readonly issuedAtMs: number;
   readonly expiresAtMs: number;
+  /** What the control plane's clock was ahead of ours when the certificate was issued. */
+  readonly clockOffsetMs?: number;
 }
 
 export interface AgentKey {
@@ -52,11 +54,20 @@ export class IdentityFiles {
   async key(): Promise<AgentKey> {
     await this.#disk.makeFolder(this.#folder, ownerOnlyFolder);
     const stored = await this.#read('agent-key.pem');
-    if (stored !== undefined) return readKey(stored);
+    return stored === undefined ? this.#makeKey() : readKey(stored);
+  }
+
+  async #makeKey(): Promise<AgentKey> {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
     await this.#write('agent-key.pem', pem);
     return readKey(pem);
+  }
+
+  /** Another key, for an agent whose key may not come back; the old one is gone. */
+  async newKey(): Promise<AgentKey> {
+    await this.#disk.makeFolder(this.#folder, ownerOnlyFolder);
+    return this.#makeKey();
   }
 
   /** Undefined before the first join. */

@@ -1,7 +1,18 @@
-/** Renews the agent's certificate at half of its life. */
+/**
+ * Keeps the agent's certificate fresh and its authorities as the control plane says.
+ *
+ * 1. A rack's place between 50 and 70 % of a certificate's life follows from its key: it is the same
+ *    each time, and many agents are spread over the whole of it.
+ * 2. What is told to others (a session, an acknowledgement) is on the disk before.
+ * 3. A certificate that has ended is asked for like any other: the registered key is enough.
+ */
+import { createHash, X509Certificate } from 'node:crypto';
+import type { agent } from '@rackwright/api';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { fullJitterDelayMs } from '@rackwright/results';
-import { renew } from './enrolment.ts';
+import { authoritiesMax, certificatesIn, fingerprintsOf, readBundle, signerOf } from './bundle.ts';
+import { clockWarning, diagnose } from './diagnosis.ts';
+import { renew, splitAddress } from './enrolment.ts';
 import { type AgentIdentity, type IdentityFiles, readKey } from './identity.ts';
 
 export interface RenewalParts {
@@ -11,28 +22,56 @@ export interface RenewalParts {
   readonly files: IdentityFiles;
 }
 
+const renewFromPart = 0.5;
+const renewOverPart = 0.2;
 const retryFirstMs = 5_000;
 const retryLongestMs = 600_000;
+/** Nobody works for us any more: tried more often. */
+const retryExpiredMs = 30_000;
 /** Not more often than this, even when our clock says that a new certificate is old already. */
 const renewalSpacingMs = 60_000;
+/** The spacing and the retries of short lives, as parts of them. */
+const spacingPart = 1 / 20;
+const retryPart = 1 / 10;
 /** Timers are set no further than this, so that a step of the wall clock is noticed. */
 const lookAgainMs = 600_000;
 
-/** When half of the certificate's life is over: wall time, milliseconds. */
-export function renewAtMs({ issuedAtMs, expiresAtMs }: AgentIdentity): number {
-  return issuedAtMs + (expiresAtMs - issuedAtMs) / 2;
+/** Only a session takes an authority away: an answer may come from a replica that knows less. */
+function unite(known: string, told: string): string {
+  if (known === told) return known;
+  const all = [...certificatesIn(told), ...certificatesIn(known)].map(String);
+  const united = [...new Set(all)];
+  return united.length > authoritiesMax ? told : united.join('');
+}
+
+/** A rack's place in anything that is to be spread over all racks, 0 to 1 (1). */
+export function placeOf({ privateKeyPem }: Pick<AgentIdentity, 'privateKeyPem'>): number {
+  const { publicKeyDer } = readKey(privateKeyPem);
+  return createHash('sha256').update(publicKeyDer).digest().readUInt32BE(0) / 2 ** 32;
+}
+
+/** When to renew: wall time, milliseconds (1). */
+export function renewAtMs(identity: AgentIdentity): number {
+  const { issuedAtMs, expiresAtMs } = identity;
+  const part = renewFromPart + renewOverPart * placeOf(identity);
+  return issuedAtMs + (expiresAtMs - issuedAtMs) * part;
 }
 
 /**
- * Keeps the identity fresh: renews at half life, again and again until it works. The session asks
- * for `current()` at each dial, so that a new certificate is used from the next connection on.
+ * The session asks for `current()` at each dial, and moves to a new certificate when `onRenewed`
+ * says that there is one.
  */
 export class IdentityRenewal {
   readonly #parts: RenewalParts;
+  readonly #listeners: (() => void)[] = [];
   #identity: AgentIdentity;
   #attempt = 0;
   #cancel: Cancel = () => {};
   #stopped = false;
+  /** Because the authority that signed is no longer the one that signs; wall time. */
+  #urgentAtMs = Number.POSITIVE_INFINITY;
+  #triedMs = Number.NEGATIVE_INFINITY;
+  #writing: Promise<void> = Promise.resolve();
 
   constructor(parts: RenewalParts, identity: AgentIdentity) {
     this.#parts = parts;
@@ -43,10 +82,21 @@ export class IdentityRenewal {
     return this.#identity;
   }
 
+  /** Calls `listener` when there is a new certificate. */
+  onRenewed(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** SHA-256 of the authorities that are believed, as they are on the disk. */
+  trusted(): string[] {
+    return fingerprintsOf(certificatesIn(this.#identity.caCertificatePem));
+  }
+
   start(): void {
-    const untilMs = renewAtMs(this.#identity) - this.#parts.clock.nowMs();
-    if (untilMs <= 0) void this.#renew();
-    else this.#startAfter(Math.min(untilMs, lookAgainMs));
+    const { clock } = this.#parts;
+    const dueMs = Math.min(renewAtMs(this.#identity), this.#urgentAtMs) - clock.nowMs();
+    if (dueMs <= 0) void this.#renew();
+    else this.#startAfter(Math.min(dueMs, lookAgainMs));
   }
 
   stop(): void {
@@ -54,31 +104,106 @@ export class IdentityRenewal {
     this.#cancel();
   }
 
+  /** Believes these authorities from now on. Rejects when the disk does not take them (2). */
+  async adopt({ certificatePem, activeCaSha256, renewWithinMs }: agent.TrustBundle): Promise<void> {
+    const caCertificatePem = readBundle(certificatePem, activeCaSha256);
+    await this.#write((identity) => ({ ...identity, caCertificatePem }));
+    const authorities = certificatesIn(caCertificatePem);
+    const signer = signerOf(new X509Certificate(this.#identity.certificatePem), authorities);
+    if (signer !== undefined && fingerprintsOf([signer])[0] === activeCaSha256) return;
+    const inMs = placeOf(this.#identity) * renewWithinMs;
+    this.#urgentAtMs = Math.min(this.#urgentAtMs, this.#parts.clock.nowMs() + inMs);
+    this.#parts.log.info({ inMs: Math.round(inMs) }, 'another authority signs: a new certificate');
+    if (!this.#stopped) this.start();
+  }
+
+  /** A session did not come about: says why, and renews where that can be the way out. */
+  async sessionFailed(): Promise<void> {
+    const { clock, log } = this.#parts;
+    if (clock.nowMs() - this.#triedMs < this.#spacingMs()) return;
+    this.#triedMs = clock.nowMs();
+    const { agentEndpoint, enrolmentAddress, caCertificatePem, certificatePem, rack } =
+      this.#identity;
+    const { host, port } = splitAddress(enrolmentAddress);
+    const why = await diagnose({
+      clock,
+      host,
+      port,
+      caPem: caCertificatePem,
+      certificatePem,
+      rack,
+    });
+    if (why === undefined) return;
+    log.error({ agentEndpoint }, `no session: ${why}`);
+    await this.#renew();
+  }
+
   #startAfter(delayMs: number): void {
-    this.#cancel = this.#parts.clock.after(delayMs, () => this.start());
+    this.#cancel();
+    if (!this.#stopped) this.#cancel = this.#parts.clock.after(delayMs, () => this.start());
   }
 
   async #renew(): Promise<void> {
-    const { log, files, random } = this.#parts;
+    const { log, clock } = this.#parts;
+    this.#cancel();
+    this.#triedMs = clock.nowMs();
     try {
-      const key = readKey(this.#identity.privateKeyPem);
-      const next = await renew(this.#parts, key, this.#identity);
-      await files.save(next);
-      this.#identity = next;
+      const before = this.#identity;
+      const next = await renew(this.#parts, readKey(before.privateKeyPem), before);
+      await this.#write(({ caCertificatePem }) => ({
+        ...next,
+        caCertificatePem: unite(caCertificatePem, next.caCertificatePem),
+      }));
       this.#attempt = 0;
+      this.#urgentAtMs = Number.POSITIVE_INFINITY;
       log.info({ expiresAtMs: next.expiresAtMs }, 'certificate renewed');
-      if (!this.#stopped) this.#startAfter(renewalSpacingMs);
+      const warning = clockWarning(next.issuedAtMs, next.issuedAtMs + (next.clockOffsetMs ?? 0));
+      if (warning !== undefined) log.warn({}, warning);
+      this.#startAfter(this.#spacingMs());
+      for (const listener of this.#listeners) listener();
     } catch (cause) {
-      this.#attempt += 1;
-      const delayMs = fullJitterDelayMs({
-        attempt: this.#attempt,
-        firstMs: retryFirstMs,
-        longestMs: retryLongestMs,
-        fraction: random.fraction(),
-      });
-      const words = cause instanceof Error ? cause.message : String(cause);
-      log.warn({ cause: words, retryInMs: Math.round(delayMs) }, 'certificate not renewed');
-      if (!this.#stopped) this.#startAfter(delayMs);
+      this.#again(cause);
     }
+  }
+
+  #again(cause: unknown): void {
+    const { log, random, clock } = this.#parts;
+    this.#attempt += 1;
+    const { expiresAtMs } = this.#identity;
+    const isOver = clock.nowMs() >= expiresAtMs;
+    const longestMs = Math.min(
+      isOver ? retryExpiredMs : retryLongestMs,
+      this.#lifeMs() * retryPart,
+    );
+    const delayMs = fullJitterDelayMs({
+      attempt: this.#attempt,
+      firstMs: Math.min(retryFirstMs, longestMs),
+      longestMs,
+      fraction: random.fraction(),
+    });
+    const words = cause instanceof Error ? cause.message : String(cause);
+    const fields = { cause: words, expiresAtMs, retryInMs: Math.round(delayMs) };
+    log.warn(fields, isOver ? 'the certificate has ended and is not renewed' : 'not renewed yet');
+    this.#startAfter(delayMs);
+  }
+
+  #lifeMs(): number {
+    return this.#identity.expiresAtMs - this.#identity.issuedAtMs;
+  }
+
+  #spacingMs(): number {
+    return Math.min(renewalSpacingMs, Math.max(0, this.#lifeMs() * spacingPart));
+  }
+
+  /** One after another: neither a certificate nor authorities are lost to the other's writing. */
+  #write(change: (identity: AgentIdentity) => AgentIdentity): Promise<void> {
+    const writing = this.#writing.then(async () => {
+      const next = change(this.#identity);
+      if (JSON.stringify(next) === JSON.stringify(this.#identity)) return;
+      await this.#parts.files.save(next);
+      this.#identity = next;
+    });
+    this.#writing = writing.catch(() => undefined);
+    return writing;
   }
 }

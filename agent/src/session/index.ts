@@ -16,5 +16,10 @@ export { grpcTransport } from './grpc.ts';
 export type { HandOff, HandOffState } from './hand-off.ts';
 export { type SessionLimits } from './limits.ts';
 export type { LinkStatus } from './link.ts';
-export { AgentSession, type DiscoveryEars, type SessionOptions } from './session.ts';
+export {
+  AgentSession,
+  type DiscoveryEars,
+  type SessionOptions,
+  type TrustKeeper,
+} from './session.ts';
 export type { Connection, Transport, TransportHandlers } from './transport.ts';

@@ -4,6 +4,10 @@
  *
  * K1 Nothing but Hello is sent before Welcome, and nothing is handed on before it.
  * K2 At most one stream is in use. What an abandoned one still brings is not heard.
+ *    When it moves to another session, the next stream is opened first. From its Hello on, nothing
+ *    of the stream in use counts but leases: what that Hello did not say would be missing there.
+ *    It is dropped when the next one is welcomed, whose other end sends it again, and taken in late
+ *    when it is not.
  * K3 Attempts to connect are spread by full jitter over a delay that doubles and is capped.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
@@ -27,6 +31,8 @@ export interface LinkDependencies {
   readonly log: Log;
   readonly limits: SessionLimits;
   readonly hello: () => MessageInitShape<typeof agent.HelloSchema>;
+  /** A stream ended before its Welcome. */
+  readonly onFailure?: () => void;
   /** The session is open: `send` works from here on. */
   readonly onWelcome: (welcome: agent.Welcome) => void;
   readonly onMessage: (message: agent.SessionResponse['message']) => void;
@@ -34,12 +40,26 @@ export interface LinkDependencies {
   readonly onHeartbeat: (sequence: bigint) => void;
 }
 
+/** A session that is about to take over. */
+interface Move {
+  readonly stream: number;
+  readonly connection: Connection;
+  readonly cancel: Cancel;
+  /** What the stream in use has brought meanwhile (K2). */
+  readonly held: agent.SessionResponse['message'][];
+}
+
+/** Messages that may be held while moving; beyond, the agent stays where it is. */
+const heldMax = 10_000;
+
 export class Link {
   readonly #deps: LinkDependencies;
   #status: LinkStatus = { kind: 'stopped' };
   #connection: Connection | undefined;
   /** Tells the stream in use from abandoned ones (K2). */
   #stream = 0;
+  #streams = 0;
+  #move: Move | undefined;
   #sessions = 0;
   /** Attempts since the last Welcome. */
   #attempt = 0;
@@ -74,6 +94,21 @@ export class Link {
     if (this.#status.kind === 'connected') this.#dialLater(reason);
   }
 
+  /** Opens the next session and leaves this one once it is welcomed (K2). */
+  move(reason: string): void {
+    if (this.#status.kind !== 'connected' || this.#move !== undefined) return;
+    const { clock, limits, log } = this.#deps;
+    log.info({ reason }, 'opens the next session before it leaves this one');
+    const replacesSessionId = this.#status.sessionId;
+    const stream = this.#nextStream();
+    const connection = this.#connect(stream);
+    const cancel = clock.after(limits.welcomeWaitMs, () => {
+      this.#stay(`no Welcome within ${limits.welcomeWaitMs} ms`);
+    });
+    this.#move = { stream, connection, cancel, held: [] };
+    this.#sayHello(connection, { ...this.#deps.hello(), replacesSessionId });
+  }
+
   /** Sends into the open session; does nothing while there is none (K1). */
   send(message: agent.SessionRequest['message']): void {
     if (this.#status.kind !== 'connected') return;
@@ -81,26 +116,73 @@ export class Link {
   }
 
   #dial(): void {
-    const { transport, clock, limits } = this.#deps;
+    const { clock, limits } = this.#deps;
     this.#leaveStream();
     this.#attempt += 1;
     this.#status = { kind: 'connecting' };
     this.#heardAtMs = clock.suspendAwareMs();
-    const stream = this.#stream;
-    this.#connection = transport.connect({
-      onMessage: ({ message }) => {
-        if (stream === this.#stream) this.#hear(message);
-      },
-      onClosed: (reason) => {
-        if (stream === this.#stream) this.#dialLater(reason);
-      },
-    });
-    const hello = create(agent.HelloSchema, this.#deps.hello());
-    const message = { case: 'hello', value: hello } as const;
-    this.#connection.send(create(agent.SessionRequestSchema, { message }));
+    this.#stream = this.#nextStream();
+    this.#connection = this.#connect(this.#stream);
+    this.#sayHello(this.#connection, this.#deps.hello());
     this.#cancelTimer = clock.after(limits.welcomeWaitMs, () => {
       this.#dialLater(`no Welcome within ${limits.welcomeWaitMs} ms`);
     });
+  }
+
+  #nextStream(): number {
+    this.#streams += 1;
+    return this.#streams;
+  }
+
+  #connect(stream: number): Connection {
+    return this.#deps.transport.connect({
+      onMessage: ({ message }) => {
+        if (stream === this.#move?.stream) this.#hearNext(this.#move, message);
+        else if (stream === this.#stream) this.#hear(message);
+      },
+      onClosed: (reason) => {
+        if (stream === this.#move?.stream) this.#stay(reason);
+        else if (stream === this.#stream) this.#lost(reason);
+      },
+    });
+  }
+
+  #sayHello(connection: Connection, hello: MessageInitShape<typeof agent.HelloSchema>): void {
+    const message = { case: 'hello', value: create(agent.HelloSchema, hello) } as const;
+    connection.send(create(agent.SessionRequestSchema, { message }));
+  }
+
+  #lost(reason: string): void {
+    if (this.#move === undefined) return this.#dialLater(reason);
+    // The other end leaves it for the next one, whose Welcome is on its way.
+    this.#move.held.length = 0;
+    this.#connection = undefined;
+  }
+
+  #hearNext(move: Move, message: agent.SessionResponse['message']): void {
+    if (message.case !== 'welcome') {
+      const why = message.case === 'refused' ? `refused: ${message.value.message}` : 'no Welcome';
+      return this.#stay(why);
+    }
+    move.cancel();
+    this.#move = undefined;
+    this.#leaveStream();
+    this.#stream = move.stream;
+    this.#connection = move.connection;
+    this.#heardAtMs = this.#deps.clock.suspendAwareMs();
+    this.#open(message.value);
+  }
+
+  /** The next session did not come about: this one goes on. */
+  #stay(reason: string): void {
+    const move = this.#move;
+    if (move === undefined) return;
+    this.#move = undefined;
+    move.cancel();
+    move.connection.close();
+    this.#deps.log.warn({ reason }, 'the next session did not open; this one goes on');
+    if (this.#connection === undefined) return this.#dialLater(reason);
+    for (const message of move.held) this.#deps.onMessage(message);
   }
 
   #hear(message: agent.SessionResponse['message']): void {
@@ -110,11 +192,19 @@ export class Link {
       return this.#dialLater(`refused: ${reason}: ${text}`);
     }
     if (this.#status.kind === 'connected') {
-      if (message.case !== 'welcome') return this.#deps.onMessage(message);
+      if (message.case !== 'welcome') return this.#takeIn(message);
       return this.#dialLater('a second Welcome');
     }
     if (message.case === 'welcome') return this.#open(message.value);
     this.#dialLater(`${message.case ?? 'an unknown message'} before Welcome`);
+  }
+
+  #takeIn(message: agent.SessionResponse['message']): void {
+    if (this.#move === undefined || message.case === 'leaseRenewal') {
+      return this.#deps.onMessage(message);
+    }
+    this.#move.held.push(message);
+    if (this.#move.held.length > heldMax) this.#stay('too much came meanwhile');
   }
 
   #open(welcome: agent.Welcome): void {
@@ -152,12 +242,17 @@ export class Link {
       fraction: random.fraction(),
     });
     log.warn({ reason, delayMs, attempt: this.#attempt }, 'no session with the control plane');
+    const failed = this.#status.kind === 'connecting';
     this.#status = { kind: 'waiting', reason };
     this.#cancelTimer = clock.after(delayMs, () => this.#dial());
+    if (failed) this.#deps.onFailure?.();
   }
 
   #leaveStream(): void {
-    this.#stream += 1;
+    this.#stream = this.#nextStream();
+    this.#move?.cancel();
+    this.#move?.connection.close();
+    this.#move = undefined;
     this.#cancelTimer();
     this.#connection?.close();
     this.#connection = undefined;

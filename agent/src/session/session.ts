@@ -44,7 +44,19 @@ export interface SessionOptions {
   readonly agentVersion: string;
   /** Who looks after machines that are no hosts; without it what is said of them is ignored. */
   readonly discovery?: DiscoveryEars;
+  /** Who is believed; without it nothing that is said of that is taken in. */
+  readonly trust?: TrustKeeper;
   readonly limits?: Partial<SessionLimits>;
+}
+
+/** Keeps the certificate authorities that are believed. */
+export interface TrustKeeper {
+  /** SHA-256 of each, as they are on the disk. */
+  trusted(): readonly string[];
+  /** Rejects when the bundle is unfit or the disk does not take it. */
+  adopt(bundle: agent.TrustBundle): Promise<void>;
+  /** A stream ended without a Welcome. */
+  sessionFailed(): Promise<void>;
 }
 
 /** Hears what the control plane says of machines that are no hosts. */
@@ -97,6 +109,7 @@ export class AgentSession {
       limits: this.#limits,
       hello: () => this.#hello(),
       onWelcome: (welcome) => this.#welcomed(welcome),
+      onFailure: () => void options.trust?.sessionFailed(),
       onMessage: (message) => this.#take(message),
       onHeartbeat: (sequence) => this.#lease.heartbeatSent(sequence),
     });
@@ -130,6 +143,11 @@ export class AgentSession {
   stop(): void {
     this.#running?.looks?.stop();
     this.#link.stop();
+  }
+
+  /** Opens the next session, with what proves us now, and leaves this one when it stands. */
+  move(reason: string): void {
+    this.#link.move(reason);
   }
 
   status(): LinkStatus {
@@ -221,6 +239,7 @@ export class AgentSession {
       revision: seen?.revision ?? 0n,
       lostRevisions: seen?.lostRevisions ?? 0n,
       storeRefused: this.#refused || (store?.refused ?? ''),
+      trustedCaSha256: [...(this.#options.trust?.trusted() ?? [])],
       grants: this.grants.standing().map((grant) => ({
         operationId: grant.operationId,
         hostUid: grant.hostUid,
@@ -275,6 +294,8 @@ export class AgentSession {
         return this.#options.discovery?.replace(message.value);
       case 'discoveredAnswer':
         return this.#options.discovery?.answered(message.value);
+      case 'trustBundle':
+        return void this.#believe(message.value);
       case 'welcome':
       case 'refused':
         // The link's own.
@@ -337,6 +358,20 @@ export class AgentSession {
       const fields = { error: String(error) };
       this.#options.log.error(fields, 'what was seen of the store could not be written down');
     });
+  }
+
+  async #believe(bundle: agent.TrustBundle): Promise<void> {
+    const { trust, log } = this.#options;
+    if (trust === undefined) return;
+    try {
+      await trust.adopt(bundle);
+    } catch (cause) {
+      log.error({ cause: String(cause) }, 'the certificate authorities stay as they were');
+    }
+    // What is on the disk is told in any case: the control plane waits for it, not for us.
+    const trustedCaSha256 = [...trust.trusted()];
+    const value = create(agent.TrustAppliedSchema, { trustedCaSha256 });
+    this.#link.send({ case: 'trustApplied', value });
   }
 
   async #applySnapshot(snapshot: agent.BootSnapshot): Promise<void> {

@@ -77,3 +77,4 @@ export {
   parseJoinToken,
 } from './trust/join-token.ts';
 export { fetchPinnedCertificate, type PinnedProbe } from './trust/pinned-certificate.ts';
+export { type FaceProbe, lookAtServer, type ServerFace } from './trust/server-face.ts';

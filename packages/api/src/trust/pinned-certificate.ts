@@ -69,7 +69,8 @@ function readChain(probe: PinnedProbe): Promise<Buffer[]> {
   });
 }
 
-function chainOf(leaf: DetailedPeerCertificate): Buffer[] {
+/** The certificates that a server has shown, DER, its own first. */
+export function chainOf(leaf: DetailedPeerCertificate): Buffer[] {
   const chain: Buffer[] = [];
   let at: DetailedPeerCertificate | undefined = leaf;
   while (at?.raw !== undefined && chain.length < chainLengthMax) {

@@ -1,0 +1,96 @@
+/**
+ * Why the control plane cannot be reached as the one that this agent knows: another certificate
+ * authority, or one of two clocks that is wrong. For a person, with what to do.
+ */
+import { X509Certificate } from 'node:crypto';
+import { lookAtServer, type ServerFace } from '@rackwright/api';
+import type { Clock } from '@rackwright/platform';
+import { certificatesIn, fingerprintsOf, signerOf } from './bundle.ts';
+
+/** Clocks may differ by so much, as certificates begin a little in the past; milliseconds. */
+export const clockSkewMs = 5 * 60_000;
+const probeTimeoutMs = 10_000;
+
+/** What the agent holds against what the server shows. */
+export interface DiagnosisParts {
+  readonly clock: Clock;
+  readonly host: string;
+  readonly port: number;
+  /** PEM of the authorities that are believed. */
+  readonly caPem: string;
+  /** The agent's own certificate, if it has one yet. */
+  readonly certificatePem?: string;
+  /** "racks/RACK", as far as it is known. */
+  readonly rack: string;
+}
+
+/** The sentence; undefined when nothing of the kind is wrong, or the server cannot be reached. */
+export async function diagnose(parts: DiagnosisParts): Promise<string | undefined> {
+  const { clock, host, port } = parts;
+  const face = await lookAtServer({ host, port, clock, timeoutMs: probeTimeoutMs });
+  return face === undefined ? undefined : explainFace(parts, face, clock.nowMs());
+}
+
+/** Pure. */
+export function explainFace(
+  parts: DiagnosisParts,
+  { chain, timeMs }: ServerFace,
+  nowMs: number,
+): string | undefined {
+  const [leaf] = chain;
+  if (leaf === undefined) return undefined;
+  const believed = certificatesIn(parts.caPem);
+  const clocks =
+    `this machine’s clock says ${text(nowMs)}, the control plane’s ` +
+    (timeMs === undefined ? 'is not known' : `says ${text(timeMs)}`);
+  const remedy = 'Set the clock that is wrong (timedatectl shows whether it is synchronized)';
+  if (signerOf(leaf, believed) === undefined) {
+    const rackId = parts.rack.replace('racks/', '') || 'RACK';
+    return (
+      `${parts.host}:${parts.port} is not the control plane that this agent joined, or its ` +
+      `certificate authority was replaced while the agent was away: the agent believes SHA-256 ` +
+      `${fingerprintsOf(believed).join(', ') || 'none'}, shown is ` +
+      `${fingerprintsOf(chain).slice(1).join(', ') || fingerprintsOf(chain).join(', ')}. If the ` +
+      `address is right, let the agent join again: rackwright rack join-token ${rackId} --replace`
+    );
+  }
+  if (isOutside(leaf, nowMs)) {
+    return (
+      `the control plane’s certificate is good from ${span(leaf)}, but ${clocks}. ${remedy}; ` +
+      'the agent then goes on by itself'
+    );
+  }
+  const own = parts.certificatePem && new X509Certificate(parts.certificatePem);
+  if (own && timeMs !== undefined && isOutside(own, timeMs)) {
+    return (
+      `this agent’s certificate is good from ${span(own)}, but ${clocks}. The agent asks for a new ` +
+      `one by its registered key. ${isFar(nowMs, timeMs) ? remedy : ''}`.trim()
+    );
+  }
+  return isFar(nowMs, timeMs) ? `${clocks}. ${remedy}` : undefined;
+}
+
+/** What to say of clocks that differ; undefined when they do not. */
+export function clockWarning(nowMs: number, serverMs: number): string | undefined {
+  if (!isFar(nowMs, serverMs)) return undefined;
+  return (
+    `this machine’s clock says ${text(nowMs)}, the control plane’s says ${text(serverMs)}: one of ` +
+    'the two is wrong (timedatectl shows whether it is synchronized)'
+  );
+}
+
+function isFar(nowMs: number, serverMs: number | undefined): boolean {
+  return serverMs !== undefined && Math.abs(nowMs - serverMs) > clockSkewMs;
+}
+
+function isOutside(certificate: X509Certificate, nowMs: number): boolean {
+  return nowMs < certificate.validFromDate.getTime() || nowMs > certificate.validToDate.getTime();
+}
+
+function span({ validFromDate, validToDate }: X509Certificate): string {
+  return `${text(validFromDate.getTime())} to ${text(validToDate.getTime())}`;
+}
+
+function text(timeMs: number): string {
+  return new Date(timeMs).toISOString();
+}

@@ -1,0 +1,57 @@
+/**
+ * What a server shows to whoever asks: its certificates, and its clock. Nothing of it is believed:
+ * it is for telling a person why a connection that is checked does not come about.
+ *
+ * Must not: send anything but an empty request.
+ */
+import { X509Certificate } from 'node:crypto';
+import { connect } from 'node:http2';
+import type { TLSSocket } from 'node:tls';
+import type { Clock } from '@rackwright/platform';
+import { chainOf } from './pinned-certificate.ts';
+
+export interface FaceProbe {
+  readonly host: string;
+  readonly port: number;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+}
+
+/** A server as it shows itself. */
+export interface ServerFace {
+  /** The certificates, its own first. */
+  readonly chain: readonly X509Certificate[];
+  /** Wall time by its own clock, to the second; undefined when it does not say. */
+  readonly timeMs: number | undefined;
+}
+
+/** Looks at a server; undefined when it cannot be reached. Never throws. */
+export function lookAtServer(probe: FaceProbe): Promise<ServerFace | undefined> {
+  const { host, port, timeoutMs, clock } = probe;
+  const name = host.includes(':') ? `[${host}]` : host;
+  return new Promise((resolve) => {
+    let chain: X509Certificate[] = [];
+    const session = connect(`https://${name}:${port}`, {
+      minVersion: 'TLSv1.3',
+      rejectUnauthorized: false,
+    });
+    const end = (timeMs?: number) => {
+      cancel();
+      resolve(chain.length === 0 ? undefined : { chain, timeMs });
+      session.destroy();
+    };
+    const cancel = clock.after(timeoutMs, () => end());
+    session.on('error', () => end());
+    session.on('close', () => end());
+    session.on('connect', (_session, socket) => {
+      const shown = chainOf((socket as TLSSocket).getPeerCertificate(true));
+      chain = shown.map((der) => new X509Certificate(der));
+      const request = session.request({ ':method': 'GET', ':path': '/' }, { endStream: true });
+      request.on('error', () => end());
+      request.on('response', (headers) => {
+        const timeMs = Date.parse(headers.date ?? '');
+        end(Number.isNaN(timeMs) ? undefined : timeMs);
+      });
+    });
+  });
+}
