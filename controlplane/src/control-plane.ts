@@ -21,15 +21,18 @@ import {
   type CrashPoint,
   type Disk,
   type Exec,
+  type LargeFiles,
+  type LocalCalls,
   type Log,
   type Random,
   randomId,
   type WebClient,
 } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
-import { createAgentService, createSessionRegistry, Quotas, StepLogs } from './agents/index.ts';
 import { type Access, openAccess } from './access/index.ts';
+import { createAgentService, createSessionRegistry, Quotas, StepLogs } from './agents/index.ts';
 import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './audit/index.ts';
+import { openDesk } from './backup/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
 import { Discovery } from './discovery/index.ts';
 import { Hosts } from './host/index.ts';
@@ -49,7 +52,7 @@ import {
 import { PlanSweeper } from './plan/index.ts';
 import { startRetentionSweep } from './retention/index.ts';
 import { createHost, createOperatorServices, type OperatorServices } from './rpc/index.ts';
-import { openKeySource, SecretsKeeper } from './secrets/index.ts';
+import { openKeySource, SecretsKeeper, secretsForCalls } from './secrets/index.ts';
 import { createWebhookCaller, createWorkflowParts } from './workflow/index.ts';
 
 /** The world as the control plane needs it. */
@@ -65,6 +68,9 @@ export interface Platform {
   readonly oidcWebClient?: WebClient;
   /** Absent: no program is asked for the secrets key. */
   readonly exec?: Exec;
+  /** Absent: no backup can be made while this runs. */
+  readonly largeFiles?: LargeFiles;
+  readonly localCalls?: LocalCalls;
   /** $CREDENTIALS_DIRECTORY, where systemd puts what a unit loads. */
   readonly credentialsFolder?: string;
   /** Opens the store that the configuration names. */
@@ -139,8 +145,15 @@ function keySourceOf({ secrets }: ControlPlaneConfig, platform: Platform) {
   return secrets === undefined ? {} : { secretsKeySource: openKeySource(secrets.key, platform) };
 }
 
-function callsWebhooks({ clock, log, webClient: web }: Platform) {
-  return web === undefined ? {} : { callWebhook: createWebhookCaller({ web, clock, log }) };
+function callsWebhooks(
+  { clock, log, webClient: web }: Platform,
+  { secrets }: Identity,
+  store: StateStore,
+  audit: AuditTrail,
+) {
+  if (web === undefined) return {};
+  const openCredential = secretsForCalls(secrets, store, audit);
+  return { callWebhook: createWebhookCaller({ web, clock, log, openCredential }) };
 }
 
 function openAccessFor(
@@ -179,7 +192,7 @@ function makeParts(
     replicaId,
     timing: config.engine,
     resyncIntervalMs,
-    ...callsWebhooks(platform),
+    ...callsWebhooks(platform, identity, store, audit),
     signStatement: (statement) => signBytes(statement, identity.erasure.privateKeyPem),
     openCredential: (record) => identity.secrets.open(record),
   });
@@ -242,7 +255,8 @@ async function startServices(
   access.start();
   const works = [access, plans, runs, discovery, hosts, authorities, rackKeys, secretsKeeper];
   const stop = () => works.forEach((part) => part.stop());
-  const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close(), stop];
+  const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close()];
+  closing.push(() => secretsKeeper.leave(), stop);
   try {
     const operators = await serveOperators(config, platform, identity, parts);
     closing.push(() => operators.close());
@@ -254,6 +268,8 @@ async function startServices(
     });
     const resolvedDays = config.retention.historyDays;
     closing.push(startRetentionSweep({ ...platform, store, resolvedDays }));
+    const desk = await openDeskAt(config, platform, store);
+    closing.push(() => desk?.close());
     const boards = [operatorServices.health, agentHealth];
     for (const board of boards) board.setAll(true);
     closing.push(() => boards.forEach((board) => board.setAll(false)));
@@ -269,6 +285,17 @@ async function startServices(
     stop();
     throw error;
   }
+}
+
+/** Where a backup is asked for, if the platform has what that takes. */
+function openDeskAt(
+  { dataFolder: folder }: ControlPlaneConfig,
+  platform: Platform,
+  store: StateStore,
+) {
+  const { largeFiles: files, localCalls } = platform;
+  if (files === undefined || localCalls === undefined) return undefined;
+  return openDesk({ ...platform, store, files, folder }, localCalls);
 }
 
 interface OperatorParts {

@@ -92,6 +92,7 @@ export async function sendOperation(
   if (credential !== undefined) await sendCredential(deps, rackId, credential, operation.id);
   const ofRegistry = imageOf(operation)?.credential ?? '';
   if (ofRegistry !== '') await sendCredential(deps, rackId, ofRegistry, operation.id);
+  for (const name of secretsOf(operation)) await sendCredential(deps, rackId, name, operation.id);
   send(deps, rackId, { case: 'operation', value: stamped(deps, operation) });
   deps.crashPoint('cp.operationSent');
 }
@@ -164,6 +165,11 @@ function bmcOf(operation: agent.Operation): agent.BmcAccess | undefined {
     default:
       return undefined;
   }
+}
+
+/** Credentials that the step's program is given something of. */
+function secretsOf({ kind }: agent.Operation): ReadonlySet<string> {
+  return new Set(kind.case === 'runStep' ? kind.value.secrets.map((use) => use.credential) : []);
 }
 
 function imageOf({ kind }: agent.Operation): agent.CommandImage | undefined {

@@ -14,7 +14,7 @@ import {
   type RunStep,
   type store,
 } from '@rackwright/api';
-import { commandImageOf } from '../steps/index.ts';
+import { commandImageOf, missingSecret, reachProblem, secretUses } from '../steps/index.ts';
 import { forgetFailure } from './after-failure.ts';
 import { accessTo } from './bmc-access.ts';
 import { bootOperationId } from './boots.ts';
@@ -356,6 +356,7 @@ function runStep(
     allowDiskless: turn.spec.cleaning?.allowDiskless ?? false,
     ...(step.handOff ? { handOff: true } : {}),
     ...(image === undefined ? {} : { image }),
+    secrets: secretUses(step.arguments, credentialVersions(turn)),
     ...expectedIdentity(turn),
   });
 }
@@ -366,14 +367,22 @@ function imageOf(turn: Turn, step: RunStep): agent.CommandImage | undefined {
   return found?.kind === 'ok' ? found.image : undefined;
 }
 
-/** Why the image of a command is not fetched, as things stand now. */
+/** Why the image of a command is not fetched, or a secret not given, as things stand now. */
 export function refusalOfImage(turn: Turn, step: RunStep): string | undefined {
   const found = commandImage(turn, step);
-  return found?.kind === 'refused' ? found.problem : undefined;
+  if (found?.kind === 'refused') return found.problem;
+  return (
+    reachProblem(turn.context.fleet?.templates, { step: step.name, arguments: step.arguments }) ??
+    missingSecret(step.arguments, credentialVersions(turn))
+  );
 }
 
-function commandImage({ context }: Turn, step: RunStep) {
+function commandImage(turn: Turn, step: RunStep) {
   if (step.name !== commandStep) return undefined;
-  const versions = context.registryCredentials ?? new Map<string, bigint>();
-  return commandImageOf(step, context.fleet?.templates, versions);
+  return commandImageOf(step, turn.context.fleet?.templates, credentialVersions(turn));
+}
+
+/** Of the credentials that the fleet names for templates and registries. */
+function credentialVersions({ context }: Turn): ReadonlyMap<string, bigint> {
+  return context.registryCredentials ?? new Map<string, bigint>();
 }

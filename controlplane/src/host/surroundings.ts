@@ -74,14 +74,14 @@ export async function gatherContext(
   };
 }
 
-/** Of the credentials that the fleet names for registries; a handful, see `policyProblems`. */
+/** Of the credentials that the fleet names for registries and steps; a handful each. */
 async function credentialVersions(
   { store }: HostsDependencies,
   fleet: wire.FleetRecord | undefined,
 ): Promise<ReadonlyMap<string, bigint>> {
   const versions = new Map<string, bigint>();
-  const named = fleet?.fleet?.spec?.templates?.registryCredentials ?? {};
-  for (const name of new Set(Object.values(named))) {
+  const { registryCredentials = {}, credentials = [] } = fleet?.fleet?.spec?.templates ?? {};
+  for (const name of new Set([...Object.values(registryCredentials), ...credentials])) {
     const kept = await readRecord(store, wire.CredentialRecordSchema, storeKey(...name.split('/')));
     const version = kept?.record.credential?.version;
     if (version !== undefined) versions.set(name, version);

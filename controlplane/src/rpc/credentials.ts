@@ -211,6 +211,13 @@ async function deleteCredential(
     const first = `Take it back first: \`rackwright fleet update${drops}\`.`;
     throw failedPrecondition('CREDENTIAL_IN_USE', `${text}. ${first}`);
   }
+  if (await isForTemplates(deps, name)) {
+    const drop = `rackwright fleet update --no-template-credential ${name.slice('credentials/'.length)}`;
+    throw failedPrecondition(
+      'CREDENTIAL_IN_USE',
+      `${name} may be given to steps of templates. Take it back first: \`${drop}\`.`,
+    );
+  }
   const gone = await deleteRecord(deps, credentialKey(name), revision);
   if (gone.kind === 'conflict') throw etagMismatch(name);
   deps.log.info({ credential: name, actor: deps.actor }, 'credential deleted');
@@ -228,6 +235,11 @@ async function registriesWith(deps: RpcDependencies, credential: string): Promis
   const kept = await readRecord(deps.store, wire.FleetRecordSchema, fleetKey);
   const named = kept?.record.fleet?.spec?.templates?.registryCredentials ?? {};
   return Object.keys(named).filter((registry) => named[registry] === credential);
+}
+
+async function isForTemplates(deps: RpcDependencies, credential: string): Promise<boolean> {
+  const kept = await readRecord(deps.store, wire.FleetRecordSchema, fleetKey);
+  return kept?.record.fleet?.spec?.templates?.credentials.includes(credential) ?? false;
 }
 
 function checkUsername(username: string, violations: Violations): void {

@@ -23,3 +23,4 @@ export {
   reachProblem,
   refusalOfReach,
 } from './reach.ts';
+export { missingSecret, readSecrets, secretUses } from './step-secrets.ts';

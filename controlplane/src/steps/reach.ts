@@ -10,6 +10,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, type TemplatePolicy } from '@rackwright/api';
 import { isRegistry, isRepository, parseReference } from '@rackwright/oci';
+import { secretsProblem } from './step-secrets.ts';
 
 /** The fleet's word; undefined: nothing has been let in. */
 export type Policy = Omit<TemplatePolicy, '$typeName' | '$unknown'> | undefined;
@@ -47,11 +48,11 @@ export function reachProblem(
 ): string | undefined {
   switch (step) {
     case commandStep:
-      return imageProblem(policy, given['image'] ?? '');
+      return imageProblem(policy, given['image'] ?? '') ?? secretsProblem(policy, given);
     case webhookStep:
-      return webhookProblem(policy, given['url'] ?? '');
+      return webhookProblem(policy, given['url'] ?? '') ?? secretsProblem(policy, given);
     default:
-      return undefined;
+      return secretsProblem(policy, given);
   }
 }
 

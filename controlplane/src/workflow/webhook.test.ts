@@ -31,7 +31,7 @@ function answered({ status, headers = {}, parts = [], breaks = false }: Page): W
 }
 
 /** A caller whose requests are answered by the test, one after the other. */
-function setUp() {
+function setUp(openCredential?: Parameters<typeof createWebhookCaller>[0]['openCredential']) {
   const sent: { request: WebRequest; answer: (outcome: WebOutcome) => void }[] = [];
   const timers: { delayMs: number; callback: () => void }[] = [];
   const clock: Clock = {
@@ -47,7 +47,10 @@ function setUp() {
       sent.push({ request, answer: resolve });
       signal?.addEventListener('abort', () => resolve({ kind: 'cancelled' }));
     });
-  const callWebhook = createWebhookCaller({ web: { send }, clock, log: quiet });
+  const callWebhook = createWebhookCaller({
+    ...{ web: { send }, clock, log: quiet },
+    ...(openCredential === undefined ? {} : { openCredential }),
+  });
   const results: CallResult[] = [];
   const ask = (given: Record<string, string> = { url }, changes = {}) => {
     const order = { id, arguments: given, deadlineMs: 2_000_000, ...changes };
@@ -223,4 +226,65 @@ test.each([
   ask(given);
   expect(await settle()).toMatchObject({ kind: 'failed', type: 'invalidArgument' });
   expect(sent).toEqual([]);
+});
+
+describe('a header that is a secret', () => {
+  const secret = 'hunter2-hunter2';
+  const named = (credential: string) =>
+    JSON.stringify({ authorization: { credential, part: 'password', prefix: 'Bearer ' } });
+  const given = { url, secretHeaders: named('credentials/hooks') };
+  const asked: string[] = [];
+  const open = async (name: string, operationId: string) => {
+    asked.push(`${name} ${operationId}`);
+    return name === 'credentials/hooks' ? { username: 'bot', password: secret } : undefined;
+  };
+
+  test('is looked up for the call, and goes with it', async () => {
+    const { ask, sent, settle } = setUp(open);
+    ask(given);
+    await settle();
+    expect(asked).toEqual([`credentials/hooks ${id}`]);
+    expect(sent[0]?.request.headers['authorization']).toBe(`Bearer ${secret}`);
+    sent[0]?.answer(answered({ status: 200, parts: ['fine'] }));
+    expect(await settle()).toMatchObject({ kind: 'complete' });
+  });
+
+  test.each([200, 500, 403])(
+    'is in nothing that is kept of an answer that repeats it: %i',
+    async (status) => {
+      const { ask, sent, settle } = setUp(open);
+      ask(given);
+      await settle();
+      const parts = [
+        'you sent Bearer hunter2-',
+        `hunter2 and ${Buffer.from(secret).toString('base64')}`,
+      ];
+      sent[0]?.answer(answered({ status, parts }));
+      const result = await settle();
+      const text = JSON.stringify(result, (_, value: unknown) =>
+        typeof value === 'bigint' ? String(value) : value,
+      );
+      expect(text).not.toContain('hunter2');
+      const tail = result !== undefined && 'output' in result ? result.output?.tail : undefined;
+      expect(Buffer.from(tail ?? []).toString('latin1')).not.toContain('hunter2');
+      if (status === 200)
+        expect(Buffer.from(tail ?? []).toString()).toContain('Bearer [secret] and');
+      else expect(text).toContain('[secret]');
+    },
+  );
+
+  test('fails the step when there is no such credential, or it cannot be had now', async () => {
+    const { ask, sent, settle } = setUp(open);
+    ask({ url, secretHeaders: named('credentials/other') });
+    expect(await settle()).toMatchObject({ kind: 'failed', type: 'credentialUnusable' });
+    const away = setUp(() => Promise.reject(new Error(`store away, ${secret}`)));
+    away.ask(given);
+    const result = await away.settle();
+    expect(result).toMatchObject({ kind: 'transientError' });
+    expect(JSON.stringify(result)).not.toContain(secret);
+    const bad = setUp(open);
+    bad.ask({ url, secretHeaders: '{"x": 1}' });
+    expect(await bad.settle()).toMatchObject({ kind: 'failed', type: 'invalidArgument' });
+    expect([...sent, ...away.sent, ...bad.sent]).toEqual([]);
+  });
 });

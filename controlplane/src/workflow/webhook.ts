@@ -7,16 +7,29 @@
  *    because nobody can tell whether it arrived, it can know the first one.
  * 2. A redirect is not followed: what was allowed is the URL, not wherever its receiver points.
  * 3. Time, request, answer and calls at once are bounded; what is sent is logged nowhere.
+ * 4. Secrets of headers are looked up for the call alone. An answer that repeats one is kept
+ *    without it.
  */
 import { create } from '@bufbuild/protobuf';
-import { StepExitSchema } from '@rackwright/api';
+import { Masking, maskText, StepExitSchema } from '@rackwright/api';
 import type { Clock, Log, WebAnswer, WebClient, WebRequest } from '@rackwright/platform';
 import type { CallOutput, CallResult, CallWebhook, WebhookOrder } from '../host/index.ts';
+import { readSecrets } from '../steps/index.ts';
 
 export interface WebhookParts {
   readonly web: WebClient;
   readonly clock: Clock;
   readonly log: Log;
+  /** User name and password of a credential; undefined when there is none. May reject. */
+  readonly openCredential?: (
+    name: string,
+    operationId: string,
+  ) => Promise<OpenedCredential | undefined>;
+}
+
+interface OpenedCredential {
+  readonly username: string;
+  readonly password: string;
 }
 
 /** Longest time for one call, whatever the step has left. */
@@ -59,8 +72,67 @@ export function createWebhookCaller(parts: WebhookParts): CallWebhook {
   };
 }
 
-async function call({ web, clock }: WebhookParts, order: WebhookOrder): Promise<CallResult> {
-  const request = webhookRequest(order);
+async function call(parts: WebhookParts, order: WebhookOrder): Promise<CallResult> {
+  const isPlain = (order.arguments['secretHeaders'] ?? '') === '';
+  const secrets = isPlain ? noSecrets : await secretHeaders(parts, order);
+  if (secrets.kind !== 'found') return secrets.result;
+  const result = await send(parts, order, secrets);
+  return withoutSecrets(result, secrets.hidden);
+}
+
+type FoundSecrets =
+  | {
+      readonly kind: 'found';
+      readonly headers: Readonly<Record<string, string>>;
+      readonly hidden: readonly string[];
+    }
+  | { readonly kind: 'lacking'; readonly result: CallResult };
+
+const noSecrets: FoundSecrets = { kind: 'found', headers: {}, hidden: [] };
+
+async function secretHeaders(
+  { openCredential, log }: WebhookParts,
+  { id, arguments: given }: WebhookOrder,
+): Promise<FoundSecrets> {
+  const lacking = (result: CallResult): FoundSecrets => ({ kind: 'lacking', result });
+  const named = readSecrets(given['secretHeaders']);
+  if (named === undefined) {
+    const message = 'secretHeaders: cannot be read';
+    return lacking({ kind: 'failed', type: 'invalidArgument', message });
+  }
+  const headers: Record<string, string> = {};
+  const hidden: string[] = [];
+  for (const { name, credential, part, prefix } of named) {
+    let opened: OpenedCredential | undefined;
+    try {
+      opened = await openCredential?.(credential, id);
+    } catch (error) {
+      log.error({ operation: id, credential, error: String(error) }, 'a secret cannot be opened');
+      const message = `${credential} cannot be opened now`;
+      return lacking({ kind: 'transientError', message });
+    }
+    if (opened === undefined) {
+      const message = `${credential}, which the header ${name} is to hold, does not exist`;
+      return lacking({ kind: 'failed', type: 'credentialUnusable', message });
+    }
+    headers[name] = `${prefix}${opened[part]}`;
+    hidden.push(opened[part]);
+  }
+  return { kind: 'found', headers, hidden };
+}
+
+/** Invariant 4, for what is not the answer itself. */
+function withoutSecrets(result: CallResult, hidden: readonly string[]): CallResult {
+  if (result.kind === 'complete' || hidden.length === 0) return result;
+  return { ...result, message: maskText(result.message, hidden) };
+}
+
+async function send(
+  { web, clock }: WebhookParts,
+  order: WebhookOrder,
+  { headers, hidden }: FoundSecrets & { readonly kind: 'found' },
+): Promise<CallResult> {
+  const request = webhookRequest(order, headers);
   if (typeof request === 'string') {
     return { kind: 'failed', type: 'invalidArgument', message: request };
   }
@@ -78,7 +150,7 @@ async function call({ web, clock }: WebhookParts, order: WebhookOrder): Promise<
     const outcome = await web.send(request, limits, late.signal);
     switch (outcome.kind) {
       case 'answered':
-        return judge(outcome, await outputOf(outcome), origin);
+        return judge(outcome, await outputOf(outcome, hidden), origin);
       case 'cancelled': {
         const message = `${origin} did not answer in ${Math.round(timeoutMs / 1_000)} s`;
         return { kind: 'transientError', message };
@@ -116,12 +188,13 @@ function judge({ status, headers }: WebAnswer, output: CallOutput, origin: strin
 }
 
 /** What it answered, as far as it is kept; a body that breaks off changes no status. */
-async function outputOf(answer: WebAnswer): Promise<CallOutput> {
+async function outputOf(answer: WebAnswer, hidden: readonly string[]): Promise<CallOutput> {
   const parts: Uint8Array[] = [];
+  const masking = new Masking(hidden);
   let bytes = 0;
   try {
     for await (const part of answer.body) {
-      parts.push(part.slice(0, answerBytesMax - bytes));
+      parts.push(masking.push(part.slice(0, answerBytesMax - bytes)));
       bytes += part.length;
       if (bytes >= answerBytesMax) break;
     }
@@ -130,7 +203,9 @@ async function outputOf(answer: WebAnswer): Promise<CallOutput> {
   } finally {
     answer.close();
   }
-  const tail = Buffer.concat(parts);
+  // What may be the beginning of a secret that was cut off is not kept.
+  if (bytes <= answerBytesMax) parts.push(masking.end());
+  const tail = Buffer.concat(parts).subarray(0, answerBytesMax);
   const exit = create(StepExitSchema, {
     code: answer.status,
     outputBytes: BigInt(bytes),
@@ -146,11 +221,14 @@ function lastWords(bytes: Uint8Array): string {
 }
 
 /** The request of an order, or what is wrong with it. */
-export function webhookRequest({ id, arguments: given }: WebhookOrder): WebRequest | string {
+export function webhookRequest(
+  { id, arguments: given }: WebhookOrder,
+  secrets: Readonly<Record<string, string>> = {},
+): WebRequest | string {
   const { url = '', method = 'POST', body = '', headers: headersText = '' } = given;
   if (method !== 'POST' && method !== 'PUT') return `method: "${method}" is neither POST nor PUT`;
   if (URL.parse(url) === null) return 'url: must begin with https:// or http:// and a host';
-  const headers = readHeaders(headersText);
+  const headers = readHeaders(headersText, secrets);
   if (typeof headers === 'string') return headers;
   const bytes = new TextEncoder().encode(body);
   if (bytes.length > requestBytesMax) {
@@ -175,11 +253,13 @@ const refusedHeaders =
   /^(host|content-length|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|idempotency-key|proxy-.*)$/;
 
 /** The argument `headers`: a JSON object of texts, or empty. */
-function readHeaders(text: string): Record<string, string> | string {
-  if (text === '') return {};
+function readHeaders(
+  text: string,
+  secrets: Readonly<Record<string, string>>,
+): Record<string, string> | string {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = text === '' ? {} : JSON.parse(text);
   } catch {
     value = undefined;
   }
@@ -187,7 +267,7 @@ function readHeaders(text: string): Record<string, string> | string {
     return 'headers: must be a JSON object whose values are texts';
   }
   const headers: Record<string, string> = {};
-  for (const [given, content] of Object.entries(value)) {
+  for (const [given, content] of [...Object.entries(value), ...Object.entries(secrets)]) {
     const name = given.toLowerCase();
     if (!/^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/.test(name)) return 'headers: has a name that is none';
     if (refusedHeaders.test(name)) return `headers: ${name} is set by us, and by nobody else`;

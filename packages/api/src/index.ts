@@ -34,6 +34,7 @@ export * from './gen/rackwright/v1/run_pb.ts';
 export * from './gen/rackwright/v1/secrets_pb.ts';
 export * from './gen/rackwright/v1/template_pb.ts';
 export * from './gen/rackwright/v1/workflow_pb.ts';
+export { Masking, maskText } from './masking.ts';
 export { type OperatorClients, operatorClients } from './operators.ts';
 export { type Channel, type ConnectOptions, connect } from './rpc/channel.ts';
 export { type CallOptions, type Client, createClient } from './rpc/client.ts';

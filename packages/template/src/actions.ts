@@ -42,6 +42,7 @@ import {
   sourceBytesMax,
 } from './limits.ts';
 import { quoted } from './problems.ts';
+import { type SecretValue, secretNameProblem, secretValue } from './secret-value.ts';
 import { type TextCheck, type TextTemplate } from './text.ts';
 import type { Action, ParsedArgument } from './types.ts';
 
@@ -229,6 +230,7 @@ const webhook: ActionKind = {
           pattern: headerName,
           wanted: 'letters, digits and "-", and is none that the call sets itself, as host',
           check: headerProblem,
+          secrets: 'secretHeaders',
         }),
       ],
       destructive: false,
@@ -261,12 +263,15 @@ interface Names {
   /** What a name has, for messages. */
   readonly wanted: string;
   readonly check?: TextCheck;
+  /** The argument for values that name credentials; missing: none may. */
+  readonly secrets?: 'secretEnvironment' | 'secretHeaders';
 }
 
 const environment: Names = {
   max: environmentMax,
   pattern: environmentName,
   wanted: 'letters, digits and "_", and begins neither with a digit nor with RACKWRIGHT_',
+  secrets: 'secretEnvironment',
 };
 
 /** The fields of an action that is a map; those that must be there are asked for. */
@@ -323,13 +328,36 @@ function texts(
   names: Names,
 ): ParsedArgument[] {
   if (field === undefined) return [];
-  return [{ name, kind: 'map', entries: named(place, field, names) }];
+  const entries = named(place, field, names);
+  return [{ name, kind: 'map', entries }, ...secretsOf(place, field, names)];
+}
+
+/** The values that name credentials, as one argument of JSON: names, and no secret. */
+function secretsOf(
+  { reading }: ActionPlace,
+  field: Field,
+  { secrets }: Names,
+): readonly ParsedArgument[] {
+  if (secrets === undefined || field.node.kind !== 'map') return [];
+  const found: Record<string, SecretValue> = {};
+  const isVariable = secrets === 'secretEnvironment';
+  for (const entry of field.node.entries) {
+    if (entry.value.kind !== 'map') continue;
+    const { key: name, at, value: node } = entry;
+    const path = `${field.path}.${name}`;
+    const problem = isVariable ? secretNameProblem(name) : undefined;
+    if (problem !== undefined) reading.problems.add(at, path, problem);
+    const read = secretValue(reading, { node, at, path }, !isVariable);
+    if (read !== undefined) found[name] = read;
+  }
+  if (Object.keys(found).length === 0) return [];
+  return [{ name: secrets, kind: 'text', text: constant(JSON.stringify(found)) }];
 }
 
 function named(
   { reading, around }: ActionPlace,
   field: Field | undefined,
-  { max, pattern, wanted, check = anyText }: Names,
+  { max, pattern, wanted, check = anyText, secrets }: Names,
 ): readonly (readonly [string, TextTemplate])[] {
   if (field === undefined) return [];
   const entries = entriesOf(reading, field);
@@ -342,6 +370,7 @@ function named(
     if (!pattern.test(entry.name)) {
       problems.add(entry.at, entry.path, `${quoted(entry.name)} is no name here; it has ${wanted}`);
     }
+    if (secrets !== undefined && entry.node.kind === 'map') return [];
     const read = interpolated(reading, entry, around, check, true);
     return read === undefined ? [] : [[entry.name, read] as const];
   });

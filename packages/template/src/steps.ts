@@ -155,6 +155,11 @@ function stepOf(
     beside: fields,
   });
   if (read === undefined) return undefined;
+  if (flags.handOff === true && read.arguments.some((each) => each.name === 'secretEnvironment')) {
+    const at = fields.get('handOff') ?? field;
+    const message = 'goes with no credential: what is kept for a hand-off may hold no secret';
+    reading.problems.add(at.at, at.path, message);
+  }
   return {
     name,
     action,

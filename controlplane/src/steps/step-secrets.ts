@@ -1,0 +1,95 @@
+/**
+ * Which credentials a step of a template is given, and whether the fleet lets it. Pure.
+ *
+ * Must not: hold a secret; records and orders name credentials only.
+ */
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import type { Policy } from './reach.ts';
+
+/** A value that is a secret, under the name of a variable or a header. */
+export interface NamedSecret {
+  readonly name: string;
+  /** "credentials/CREDENTIAL" */
+  readonly credential: string;
+  readonly part: 'password' | 'username';
+  readonly prefix: string;
+}
+
+type Given = Readonly<Record<string, string>>;
+
+const secretsMax = 96;
+
+/** What an argument names; undefined when it cannot be read. */
+export function readSecrets(text: string | undefined): readonly NamedSecret[] | undefined {
+  if (text === undefined || text === '') return [];
+  const parsed = parseJson(text);
+  if (!isRecord(parsed)) return undefined;
+  const entries = Object.entries(parsed);
+  if (entries.length > secretsMax) return undefined;
+  const secrets: NamedSecret[] = [];
+  for (const [name, value] of entries) {
+    if (!isRecord(value)) return undefined;
+    const { credential, part, prefix = '' } = value;
+    if (typeof credential !== 'string' || typeof prefix !== 'string') return undefined;
+    if (part !== 'password' && part !== 'username') return undefined;
+    secrets.push({ name, credential, part, prefix });
+  }
+  return secrets;
+}
+
+/** All that a step is given: by variables and by headers. */
+function secretsOf(given: Given): readonly NamedSecret[] | undefined {
+  const variables = readSecrets(given['secretEnvironment']);
+  const headers = readSecrets(given['secretHeaders']);
+  if (variables === undefined || headers === undefined) return undefined;
+  return [...variables, ...headers];
+}
+
+/** Why the step may not have them, and what would let it; undefined: it may, or has none. */
+export function secretsProblem(policy: Policy, given: Given): string | undefined {
+  const secrets = secretsOf(given);
+  if (secrets === undefined) return 'the credentials that it names cannot be read';
+  const allowed = policy?.credentials ?? [];
+  const refused = secrets.find(({ credential }) => !allowed.includes(credential));
+  if (refused === undefined) return undefined;
+  const id = refused.credential.replace(/^credentials\//, '');
+  const flag = `rackwright fleet update --template-credential ${id}`;
+  return `the fleet gives ${refused.credential} to no step; allow it by \`${flag}\``;
+}
+
+/** Why one of them is not there, and what would bring it. `versions`: of those that exist. */
+export function missingSecret(
+  given: Given,
+  versions: ReadonlyMap<string, bigint>,
+): string | undefined {
+  const missing = (secretsOf(given) ?? []).find(({ credential }) => !versions.has(credential));
+  if (missing === undefined) return undefined;
+  const id = missing.credential.replace(/^credentials\//, '');
+  const command = `rackwright credential create ${id} --username USER`;
+  return `${missing.credential}, which it names, does not exist; create it by \`${command}\``;
+}
+
+/** What the agent gives the step's program, by credential and version. */
+export function secretUses(given: Given, versions: ReadonlyMap<string, bigint>): agent.SecretUse[] {
+  return (readSecrets(given['secretEnvironment']) ?? []).map(({ name, credential, part }) =>
+    create(agent.SecretUseSchema, {
+      variable: name,
+      credential,
+      credentialVersion: versions.get(credential) ?? 0n,
+      part: part === 'username' ? agent.SecretUse_Part.USERNAME : agent.SecretUse_Part.PASSWORD,
+    }),
+  );
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,91 @@
+/**
+ * Takes secrets out of what a program writes or a receiver answers, piece by piece.
+ *
+ * Invariants:
+ * 1. A secret is found wherever pieces are cut: its beginning is held back until it is told apart.
+ * 2. What is held back comes with `end`.
+ *
+ * Must not: be taken for a guarantee. It finds a secret as it was given, and in base64; whoever
+ * has it can write it in other ways.
+ */
+
+/** What stands in place of a secret. */
+const mask = new TextEncoder().encode('[secret]');
+/** Shorter ones would be found in anything. */
+const secretBytesMin = 4;
+
+/** A stream of pieces without secrets in it. */
+export class Masking {
+  readonly #needles: readonly Buffer[];
+  readonly #longest: number;
+  #held: Buffer = Buffer.alloc(0);
+
+  constructor(secrets: readonly string[]) {
+    const forms = secrets.flatMap((secret) => [secret, Buffer.from(secret).toString('base64')]);
+    this.#needles = [...new Set(forms)]
+      .map((form) => Buffer.from(form))
+      .filter(({ length }) => length >= secretBytesMin)
+      .sort((a, b) => b.length - a.length);
+    this.#longest = this.#needles[0]?.length ?? 0;
+  }
+
+  /** What may be shown of all that came so far and was not shown yet. */
+  push(piece: Uint8Array): Uint8Array {
+    if (this.#longest === 0) return piece;
+    const bytes = Buffer.concat([this.#held, piece]);
+    return this.#masked(bytes, false);
+  }
+
+  /** The rest. */
+  end(): Uint8Array {
+    return this.#masked(this.#held, true);
+  }
+
+  #masked(bytes: Buffer, isLast: boolean): Uint8Array {
+    const shown: Uint8Array[] = [];
+    let at = 0;
+    for (;;) {
+      const next = this.#nextIn(bytes, at);
+      if (next === undefined) break;
+      shown.push(bytes.subarray(at, next.at), mask);
+      at = next.at + next.length;
+    }
+    const until = isLast ? bytes.length : Math.max(at, bytes.length - this.#beginningAt(bytes, at));
+    shown.push(bytes.subarray(at, until));
+    this.#held = Buffer.from(bytes.subarray(until));
+    return new Uint8Array(Buffer.concat(shown));
+  }
+
+  /** The first secret from there on; of two that begin at one place the longer. */
+  #nextIn(
+    bytes: Buffer,
+    from: number,
+  ): { readonly at: number; readonly length: number } | undefined {
+    let best: { readonly at: number; readonly length: number } | undefined;
+    for (const needle of this.#needles) {
+      const at = bytes.indexOf(needle, from);
+      if (at !== -1 && (best === undefined || at < best.at)) best = { at, length: needle.length };
+    }
+    return best;
+  }
+
+  /** How many bytes at the end may be the beginning of a secret. */
+  #beginningAt(bytes: Buffer, from: number): number {
+    const most = Math.min(this.#longest - 1, bytes.length - from);
+    for (let length = most; length > 0; length -= 1) {
+      const end = bytes.subarray(bytes.length - length);
+      const begins = this.#needles.some(
+        (needle) => needle.length > length && needle.subarray(0, length).equals(end),
+      );
+      if (begins) return length;
+    }
+    return 0;
+  }
+}
+
+/** The same of one text. */
+export function maskText(text: string, secrets: readonly string[]): string {
+  const masking = new Masking(secrets);
+  const pieces = [masking.push(Buffer.from(text)), masking.end()];
+  return Buffer.concat(pieces).toString('utf8');
+}

@@ -1,0 +1,50 @@
+/** A value of a map that names a credential: `{credential: hooks, part: password, prefix: "Bearer "}`. */
+import { choice, type Field, fieldsOf, plainText, type Reading, upTo } from './fields.ts';
+
+/** What stands in a step's arguments in place of the secret, as JSON under the variable's name. */
+export interface SecretValue {
+  /** "credentials/CREDENTIAL" */
+  readonly credential: string;
+  readonly part: 'password' | 'username';
+  /** Stands before the secret. */
+  readonly prefix?: string;
+}
+
+const parts = ['password', 'username'] as const;
+const prefixCharactersMax = 64;
+const credentialId = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** What a map says; undefined when something is wrong with it, which is a problem then. */
+export function secretValue(
+  reading: Reading,
+  field: Field,
+  takesPrefix: boolean,
+): SecretValue | undefined {
+  const known = ['credential', 'part', ...(takesPrefix ? ['prefix'] : [])];
+  const fields = fieldsOf(reading, field, known);
+  const named = fields.get('credential');
+  if (named === undefined) {
+    reading.problems.add(field.node.at, field.path, 'names no credential; it is a text otherwise');
+    return undefined;
+  }
+  const id = plainText(reading, named, (text) => {
+    return credentialId.test(text) ? undefined : 'must be the id of a credential, as "hooks"';
+  });
+  const partField = fields.get('part');
+  const part = partField === undefined ? 'password' : choice(reading, partField, parts);
+  const prefixField = fields.get('prefix');
+  const prefix = prefixField && plainText(reading, prefixField, upTo(prefixCharactersMax));
+  if (id === undefined || part === undefined) return undefined;
+  const credential = `credentials/${id}`;
+  return { credential, part, ...(prefix === undefined ? {} : { prefix }) };
+}
+
+/** Variables that decide how programs start: none of them is a secret. */
+const startingNames = /^(PATH|LC_ALL|LD_.*|ENV|BASH_ENV|IFS|PS4|SHELLOPTS|NODE_OPTIONS)$/;
+
+/** Why a secret cannot have this name. */
+export function secretNameProblem(name: string): string | undefined {
+  return startingNames.test(name)
+    ? `${name} decides how programs start, and is no secret`
+    : undefined;
+}
