@@ -4,7 +4,7 @@
  * names.
  */
 import { defaultRpcLimits, type RpcLimits } from '@rackwright/api';
-import { ConfigError, ConfigReader } from '@rackwright/platform';
+import { ConfigError, type ConfigReader, readConfiguration } from '@rackwright/platform';
 import { parse } from 'yaml';
 import { type OidcConfig, readOidc } from './access/index.ts';
 import {
@@ -91,7 +91,10 @@ const hostAndPort = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/;
 
 /** Reads the text of a configuration file. Throws `ConfigError`. */
 export function parseConfig(text: string): ControlPlaneConfig {
-  const reader = new ConfigReader(parseYaml(text));
+  return deepFreeze(readConfiguration(parseYaml(text), readControlPlane));
+}
+
+function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
   const folder = reader.text('dataFolder', '/var/lib/rackwright');
   const agents = reader.section('agents', (section) => {
     const listen = readListen(section, agentsPortDefault);
@@ -102,7 +105,7 @@ export function parseConfig(text: string): ControlPlaneConfig {
     const limits = { ...defaultRpcLimits, ...defaultAgentLimits };
     return { ...listen, advertise, limits: readLimits(section, limits) };
   });
-  const config: ControlPlaneConfig = {
+  return {
     dataFolder: folder,
     log: reader.section('log', (log) => ({ level: log.oneOf('level', levels, 'info') })),
     operators: reader.section('operators', (section) => ({
@@ -137,8 +140,6 @@ export function parseConfig(text: string): ControlPlaneConfig {
       })),
     ),
   };
-  reader.end();
-  return deepFreeze(config);
 }
 
 const namesDefault = ['localhost', '127.0.0.1', '::1'] as const;

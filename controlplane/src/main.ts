@@ -1,41 +1,51 @@
 /**
  * The control plane's program.
  *
+ *     rackwright-controlplane --config FILE --check-config
  *     rackwright-controlplane --config FILE [--restored] [--accept-new-identity]
  *                             [--accept-unproven-durability]
  */
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { type Log, nodeVersionProblem } from '@rackwright/platform';
+import { configProblems, problemLines } from '@rackwright/platform/config';
 import {
+  answering,
   makeCrashPoint,
   nodeClock,
   nodeDisk,
   nodeExec,
   nodeLog,
   nodeRandom,
+  nodeSupervision,
   nodeWebClient,
 } from '@rackwright/platform/node';
 import { type ControlPlaneConfig, parseConfig } from './config.ts';
 import { type ControlPlane, identityFolder, startControlPlane } from './control-plane.ts';
 import { openStore } from './open-store.ts';
 
+/** Our own ports answer in milliseconds. */
+const ownAnswerTimeoutMs = 5_000;
+const defaultConfig = '/etc/rackwright/controlplane.yaml';
+
 const usage =
-  'usage: rackwright-controlplane --config FILE [--restored] [--accept-new-identity] ' +
+  'usage: rackwright-controlplane [--config FILE] [--check-config] [--restored] [--accept-new-identity] ' +
   '[--accept-unproven-durability]';
 
 function readArguments(argv: string[]) {
   const { values } = parseArgs({
     args: argv,
     options: {
-      config: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+      config: { type: 'string', default: defaultConfig },
+      'check-config': { type: 'boolean', default: false },
       restored: { type: 'boolean', default: false },
       'accept-new-identity': { type: 'boolean', default: false },
       'accept-unproven-durability': { type: 'boolean', default: false },
     },
   });
-  if (values.config === undefined) throw new Error(usage);
-  return { ...values, config: values.config };
+  if (values.help) throw new Error(usage);
+  return values;
 }
 
 /** Where systemd puts the credentials of a unit. */
@@ -52,10 +62,36 @@ async function issuerClient({ oidc }: ControlPlaneConfig) {
   return { oidcWebClient: nodeWebClient(caPem) };
 }
 
-async function start(argv: string[]): Promise<{ controlPlane: ControlPlane; log: Log }> {
-  const problem = nodeVersionProblem(process.versions.node);
-  if (problem !== undefined) throw new Error(problem);
-  const options = readArguments(argv);
+/** Says each problem of the configuration, with its line. */
+async function checkConfig(path: string): Promise<void> {
+  const problems = configProblems(await readFile(path, 'utf8'), parseConfig);
+  process.stderr.write(problemLines(path, problems));
+  process.exitCode = problems.length === 0 ? 0 : 2;
+}
+
+/** Undefined when operators and agents are served, whether or not anybody is there. */
+async function problemOf(
+  { operators, agents }: ControlPlaneConfig,
+  { operatorsPort, agentsPort }: ControlPlane,
+): Promise<string | undefined> {
+  const ports = [
+    { address: operators.address, port: operatorsPort },
+    { address: agents.address, port: agentsPort },
+  ];
+  const answers = await Promise.all(
+    ports.map((each) => answering({ ...each, protocol: 'tls' }, ownAnswerTimeoutMs)),
+  );
+  return answers.find((problem) => problem !== undefined);
+}
+
+interface Started {
+  readonly controlPlane: ControlPlane;
+  readonly log: Log;
+  /** Tells who supervises us that the end has begun. */
+  stopping(): Promise<void>;
+}
+
+async function start(options: ReturnType<typeof readArguments>): Promise<Started> {
   const config: ControlPlaneConfig = parseConfig(await readFile(options.config, 'utf8'));
   const log = nodeLog(config.log.level);
   log.info({ configuration: JSON.stringify(config) }, 'starting with this configuration');
@@ -97,23 +133,40 @@ async function start(argv: string[]): Promise<{ controlPlane: ControlPlane; log:
     },
     'ready',
   );
-  return { controlPlane, log };
+  const supervision = nodeSupervision(process.env, process.pid, log);
+  await supervision.ready();
+  const endWatch = supervision.watch(() => problemOf(config, controlPlane));
+  const stopping = (): Promise<void> => {
+    endWatch();
+    return supervision.stopping();
+  };
+  return { controlPlane, log, stopping };
 }
 
-try {
-  const { controlPlane, log } = await start(process.argv.slice(2));
+async function main(argv: string[]): Promise<void> {
+  const problem = nodeVersionProblem(process.versions.node);
+  if (problem !== undefined) throw new Error(problem);
+  const options = readArguments(argv);
+  if (options['check-config']) return await checkConfig(options.config);
+  const { controlPlane, log, stopping } = await start(options);
   const stop = (signal: string) => {
     log.info({ signal }, 'stopping');
-    controlPlane.close().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        log.error({ cause: String(error) }, 'stopping failed');
-        process.exit(1);
-      },
-    );
+    stopping()
+      .then(() => controlPlane.close())
+      .then(
+        () => process.exit(0),
+        (error: unknown) => {
+          log.error({ cause: String(error) }, 'stopping failed');
+          process.exit(1);
+        },
+      );
   };
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
+}
+
+try {
+  await main(process.argv.slice(2));
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exit(1);

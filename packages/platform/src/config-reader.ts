@@ -37,7 +37,7 @@ export function readConfiguration<T>(value: unknown, read: (reader: ConfigReader
 
 /** The path of the key that a problem begins with. */
 export function keyOf(problem: string): string {
-  return problem.split(' ', 1)[0] ?? '';
+  return problem.split(/:? /, 1)[0] ?? '';
 }
 
 export class ConfigReader {
