@@ -1,0 +1,122 @@
+/** Builds the packages of one version into a folder. */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { buildRamdisk } from '@rackwright/runner/ramdisk';
+import { type Bundle, bundle } from './bundle.ts';
+import {
+  type ProgramName,
+  programPackage,
+  programs,
+  type Release,
+  ramdiskPackage,
+} from './contents.ts';
+import { type DebianPackageContent, debianPackage, fileNameOf } from './deb.ts';
+import { type Architecture, nodeProgram } from './node-program.ts';
+
+const run = promisify(execFile);
+
+/** What to build. */
+export interface BuildRequest {
+  readonly root: string;
+  readonly version: string;
+  readonly programs: readonly ProgramName[];
+  readonly architectures: readonly Architecture[];
+  readonly ramdisk: boolean;
+  readonly outputFolder: string;
+  /** Milliseconds since 1970, for how old the package lists of Debian are. */
+  readonly now: number;
+}
+
+/** A package that was built. */
+export interface Built {
+  readonly path: string;
+  readonly bytes: number;
+  readonly sha256: string;
+  /** What a person should know of it. */
+  readonly remarks: readonly string[];
+}
+
+/** Builds one package after the other, and tells each as soon as it is there. */
+export async function* buildPackages(request: BuildRequest): AsyncGenerator<Built> {
+  const { root, version } = request;
+  const release: Release = {
+    version,
+    timeSeconds: await sourceTime(root),
+    licence: await readFile(join(root, 'LICENSE'), 'utf8'),
+  };
+  const cacheFolder = join(root, '.cache/debian');
+  await mkdir(cacheFolder, { recursive: true });
+  await mkdir(request.outputFolder, { recursive: true });
+  const bundles = new Map<ProgramName, Bundle>();
+  for (const name of request.programs) {
+    bundles.set(name, await bundle(root, programs[name].entry, version));
+  }
+  for (const architecture of request.programs.length > 0 ? request.architectures : []) {
+    const node = await nodeProgram(root, cacheFolder, architecture);
+    const remarks =
+      node.unstripped === undefined ? [] : [`Node is not stripped: ${node.unstripped}`];
+    for (const [name, made] of bundles) {
+      const content = programPackage(name, architecture, release, { bundle: made, node });
+      yield await write(request, release, content, remarks);
+    }
+  }
+  if (request.ramdisk) yield await write(request, release, await ramdisk(request, release), []);
+}
+
+async function ramdisk(
+  { root, now }: BuildRequest,
+  release: Release,
+): Promise<DebianPackageContent> {
+  const cacheFolder = join(root, '.cache');
+  const built = await buildRamdisk({
+    entry: join(root, 'packages/runner/src/main.ts'),
+    cacheFolder,
+    outputFolder: join(cacheFolder, 'ramdisk'),
+    now,
+  });
+  const { code: _, parts } = await bundle(root, 'packages/runner/src/main.ts', release.version);
+  const debian = built.manifest.packages.map(
+    ({ name, version }) =>
+      `${name} ${version}, of Debian\n\nIts licence: /usr/share/doc/${name}/copyright of that ` +
+      'package; its source: the source package of that version, in the archive of Debian.',
+  );
+  return ramdiskPackage(release, {
+    vmlinuz: await readFile(built.vmlinuz),
+    initrd: await readFile(built.initrd),
+    manifest: await readFile(join(cacheFolder, 'ramdisk/manifest.json')),
+    notices: [
+      ...debian,
+      ...parts.map((part) =>
+        [`${part.name} ${part.version}`, part.licence, part.text].join('\n\n'),
+      ),
+    ],
+  });
+}
+
+async function write(
+  { outputFolder }: BuildRequest,
+  { timeSeconds }: Release,
+  content: DebianPackageContent,
+  remarks: readonly string[],
+): Promise<Built> {
+  const bytes = debianPackage(content, timeSeconds);
+  const path = join(outputFolder, fileNameOf(content));
+  await writeFile(`${path}.new`, bytes);
+  await rename(`${path}.new`, path);
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  return { path, bytes: bytes.length, sha256, remarks };
+}
+
+/** When what is packed was written: SOURCE_DATE_EPOCH, or the time of the commit. */
+async function sourceTime(root: string): Promise<number> {
+  const given = process.env['SOURCE_DATE_EPOCH'];
+  const text = given ?? (await run('git', ['-C', root, 'log', '-1', '--format=%ct'])).stdout.trim();
+  const seconds = Number(text);
+  if (!Number.isInteger(seconds) || seconds < 0) {
+    throw new Error(`SOURCE_DATE_EPOCH has to be seconds since 1970, not "${text}"`);
+  }
+  return seconds;
+}

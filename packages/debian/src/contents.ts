@@ -1,0 +1,193 @@
+/** What is in each package: one function for each, from what was built to its files. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import type { Bundle } from './bundle.ts';
+import type { DebianPackageContent, ScriptName } from './deb.ts';
+import type { Architecture, NodeProgram } from './node-program.ts';
+import type { TarEntry } from './tar.ts';
+
+/** The programs, each with its package. */
+export const programs = {
+  agent: {
+    package: 'rackwright-agent',
+    entry: 'agent/src/main.ts',
+    bundleName: 'agent.mjs',
+    depends: 'init-system-helpers, passwd, util-linux, systemd (>= 247), ipmitool, ipxe',
+    recommends: 'rackwright-ramdisk',
+    description: [
+      'agent of a rack, of the bare-metal life-cycle software Rackwright',
+      'It stands on the provisioning network of a rack: it powers hosts through',
+      'their BMCs, boots them by PXE, and has them inspected and wiped. It owns no',
+      'state: it dials the control plane and does what is ordered there.',
+    ],
+  },
+  controlplane: {
+    package: 'rackwright-controlplane',
+    entry: 'controlplane/src/main.ts',
+    bundleName: 'controlplane.mjs',
+    depends: 'init-system-helpers, passwd, util-linux, systemd (>= 247)',
+    recommends: 'rackwright-cli',
+    description: [
+      'control plane of the bare-metal life-cycle software Rackwright',
+      'It owns all state of a fleet of bare-metal hosts: it decides what is done',
+      'with each, orders it from the agents of their racks, and keeps the proof of',
+      'every erasure.',
+    ],
+  },
+  cli: {
+    package: 'rackwright-cli',
+    entry: 'packages/cli/src/main.ts',
+    bundleName: 'rackwright.mjs',
+    depends: '',
+    recommends: '',
+    description: [
+      'operators’ command of the bare-metal life-cycle software Rackwright',
+      'It shows and changes what the control plane knows: hosts, racks, templates,',
+      'workflows, and the certificates of erased disks.',
+    ],
+  },
+} as const;
+export type ProgramName = keyof typeof programs;
+export const programNames = Object.keys(programs) as ProgramName[];
+
+const filesFolder = join(import.meta.dirname, '../files');
+const maintainer = 'Rackwright maintainers <maintainers@rackwright.org>';
+/** Node asks for these of the machine; Debian 11 has them. */
+const nodeDepends = 'libc6 (>= 2.28), libgcc-s1, libstdc++6 (>= 10)';
+const scriptNames: readonly ScriptName[] = ['preinst', 'postinst', 'prerm', 'postrm'];
+const gzipLevel = 9;
+
+/** What all packages of one build share. */
+export interface Release {
+  readonly version: string;
+  /** Of the commit that is packed. */
+  readonly timeSeconds: number;
+  /** Our own licence. */
+  readonly licence: string;
+}
+
+/** The package of a program for one processor. */
+export function programPackage(
+  name: ProgramName,
+  architecture: Architecture,
+  release: Release,
+  parts: { readonly bundle: Bundle; readonly node: NodeProgram },
+): DebianPackageContent {
+  const about = programs[name];
+  const library = `usr/lib/${about.package}`;
+  const { bundle, node } = parts;
+  const command = name === 'cli' ? 'rackwright' : about.package;
+  const configuration = name === 'cli' ? [] : [file(`etc/rackwright/${name}.yaml`, name)];
+  const files = [
+    { kind: 'file', path: `${library}/node`, mode: 0o755, bytes: node.bytes } as const,
+    text(`${library}/${about.bundleName}`, bundle.code),
+    text(`usr/bin/${command}`, read(name, command), 0o755),
+    ...configuration,
+    ...units(name),
+    ...documents(about.package, name, release, [
+      `Node.js ${node.version}\n\n${node.licence}`,
+      ...bundle.parts.map((part) =>
+        [`${part.name} ${part.version}`, part.licence, part.text].join('\n\n'),
+      ),
+    ]),
+  ];
+  const { depends, recommends, description } = about;
+  return {
+    name: about.package,
+    version: release.version,
+    architecture,
+    fields: {
+      Maintainer: maintainer,
+      Section: 'admin',
+      Priority: 'optional',
+      Depends: [nodeDepends, depends].filter(Boolean).join(', '),
+      ...(recommends === '' ? {} : { Recommends: recommends }),
+    },
+    description,
+    files,
+    conffiles: configuration.map(({ path }) => `/${path}`),
+    scripts: scriptsOf(name),
+    compressible: true,
+  };
+}
+
+/** The package of the ramdisk and its kernel; `notices` are the licences of what is in it. */
+export function ramdiskPackage(
+  release: Release,
+  parts: {
+    readonly vmlinuz: Uint8Array;
+    readonly initrd: Uint8Array;
+    readonly manifest: Uint8Array;
+    readonly notices: readonly string[];
+  },
+): DebianPackageContent {
+  const name = 'rackwright-ramdisk';
+  const folder = 'usr/lib/rackwright/ramdisk';
+  return {
+    name,
+    version: release.version,
+    architecture: 'all',
+    fields: { Maintainer: maintainer, Section: 'admin', Priority: 'optional' },
+    description: [
+      'what hosts of Rackwright boot to be inspected and wiped',
+      'A Linux kernel and a ramdisk with disk tools and the runner of Rackwright,',
+      'for machines with x86-64 processors. The agent of a rack serves them.',
+    ],
+    files: [
+      text(`${folder}/vmlinuz`, parts.vmlinuz),
+      text(`${folder}/initrd`, parts.initrd),
+      text(`${folder}/manifest.json`, parts.manifest),
+      ...documents(name, 'ramdisk', release, parts.notices),
+    ],
+    conffiles: [],
+    scripts: {},
+    compressible: false,
+  };
+}
+
+function documents(
+  packageName: string,
+  source: string,
+  { version, timeSeconds, licence }: Release,
+  notices: readonly string[],
+): TarEntry[] {
+  const folder = `usr/share/doc/${packageName}`;
+  const date = new Date(timeSeconds * 1_000).toUTCString().replace('GMT', '+0000');
+  const changes = `${packageName} (${version}) stable; urgency=medium\n\n  * Version ${version}.\n\n -- ${maintainer}  ${date}\n`;
+  const line = '='.repeat(78);
+  const copyright = [`Rackwright\n\n${licence}`, ...notices].join(`\n\n${line}\n`);
+  const examples = source === 'controlplane' ? ['secrets-key.conf'] : [];
+  return [
+    text(`${folder}/README`, read(source, 'README')),
+    text(`${folder}/changelog.gz`, gzipSync(changes, { level: gzipLevel })),
+    text(`${folder}/copyright`, `${copyright.trimEnd()}\n`),
+    ...examples.map((name) => text(`${folder}/examples/${name}`, read(source, name))),
+  ];
+}
+
+function units(name: ProgramName): TarEntry[] {
+  return readdirSync(join(filesFolder, name))
+    .filter((file) => /\.(service|socket|path)$/.test(file))
+    .map((file) => text(`usr/lib/systemd/system/${file}`, read(name, file)));
+}
+
+function scriptsOf(name: ProgramName): Partial<Record<ScriptName, string>> {
+  const there = new Set(readdirSync(join(filesFolder, name)));
+  return Object.fromEntries(
+    scriptNames.filter((script) => there.has(script)).map((script) => [script, read(name, script)]),
+  );
+}
+
+function file(path: string, name: string): TarEntry {
+  return text(path, read(name, path.replace(/^.*\//, '')));
+}
+
+function text(path: string, content: string | Uint8Array, mode = 0o644): TarEntry {
+  const bytes = typeof content === 'string' ? Buffer.from(content) : content;
+  return { kind: 'file', path, mode, bytes };
+}
+
+function read(folder: string, name: string): string {
+  return readFileSync(join(filesFolder, folder, name), 'utf8');
+}

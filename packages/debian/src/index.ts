@@ -1,0 +1,2 @@
+/** Debian packages of Rackwright, written without Debian's tools. */
+export { type BuildRequest, type Built, buildPackages } from './build.ts';
