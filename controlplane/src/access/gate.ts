@@ -13,7 +13,8 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import { ApiFailure, type BoundService, type CallContext, permissionDenied } from '@rackwright/api';
 import type { StateStore } from '@rackwright/store';
 import { isUnscoped, type Principal } from './principal.ts';
-import { checkBatch, checkReach, redacted } from './reach.ts';
+import { checkBatch, checkReach } from './reach.ts';
+import { Redaction } from './redact.ts';
 import { roleTooSmall, scopeTooSmall, tokenEnded } from './refusals.ts';
 import { scopedStore } from './scoped-store.ts';
 import type { SignIn } from './sign-in.ts';
@@ -39,9 +40,9 @@ export interface GateOptions {
 
 /** The services behind the gate. */
 export function gated(factories: readonly Factory[], options: GateOptions): BoundService[] {
-  const { store, signIn } = options;
+  const { store } = options;
   return factories.map((make) => {
-    const { service } = make(seatOf(signIn, store));
+    const { service } = make({ store, actor: '', principal: nobody });
     const handlers = service.methods.map((method) => {
       const streams = method.methodKind !== 'unary';
       const handler = streams ? streaming(make, method, options) : unary(make, method, options);
@@ -59,10 +60,6 @@ export function actorOf(signIn: SignIn, context: CallContext): string {
     if (error instanceof ApiFailure) return '';
     throw error;
   }
-}
-
-function seatOf(_signIn: SignIn, store: StateStore): Seat {
-  return { store, actor: '', principal: nobody };
 }
 
 const nobody: Principal = {
@@ -91,7 +88,7 @@ async function admit(
 ): Promise<Admitted> {
   const row = rowOf(method);
   if (row.reach.kind === 'open') {
-    const seat = seatOf(signIn, store);
+    const seat = { store, actor: '', principal: nobody };
     return { handler: handlerOf(make(seat), method), principal: nobody };
   }
   const principal = signIn.principalOf(context);
@@ -117,53 +114,49 @@ async function admit(
 
 function unary(make: Factory, method: DescMethod, options: GateOptions): AnyHandler {
   return async (input, context) => {
-    const { handler, principal, check } = await told(options, context, input, () =>
-      admit(make, method, options, input, context),
-    );
-    const answer = async () => {
-      const given = await handler(input, context);
-      await check?.(given);
-      return given;
-    };
-    return told(options, context, input, answer, principal);
+    const redaction = redactionOf(options, input, context);
+    try {
+      const { handler, check } = await admit(make, method, options, input, context);
+      const answer = await handler(input, context);
+      await check?.(answer);
+      return await redaction.answer(answer);
+    } catch (error) {
+      throw await redaction.error(error);
+    }
   };
 }
 
 function streaming(make: Factory, method: DescMethod, options: GateOptions): AnyHandler {
   return async function* (input: unknown, context: CallContext) {
-    const { handler, principal } = await admit(make, method, options, input, context);
     const ended = new AbortController();
-    const cancel = options.signIn.onEnd(principal, () => ended.abort());
+    let cancel = (): void => undefined;
     try {
+      const { handler, principal } = await admit(make, method, options, input, context);
+      cancel = options.signIn.onEnd(principal, () => ended.abort());
       const signal = AbortSignal.any([context.signal, ended.signal]);
       const responses = handler(input as never, { ...context, signal }) as AsyncIterable<unknown>;
-      yield* untilEnded(responses, ended.signal);
+      for await (const response of untilEnded(responses, ended.signal)) {
+        yield await redactionOf(options, input, context).answer(response);
+      }
     } catch (error) {
-      throw await redacted(error, principal, options.store, input);
+      throw await redactionOf(options, input, context).error(error);
     } finally {
       cancel();
     }
   } as AnyHandler;
 }
 
-/** Invariant 3: errors say nothing of what is out of scope. */
-async function told<T>(
-  { store, signIn }: GateOptions,
-  context: CallContext,
-  input: unknown,
-  work: () => Promise<T>,
-  known?: Principal,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    const principal = known ?? callerOf(signIn, context);
-    throw principal === undefined ? error : await redacted(error, principal, store, input);
-  }
+/** Invariant 3. A stream asks anew for each response: what is in sight changes. */
+function redactionOf({ store, signIn }: GateOptions, input: unknown, context: CallContext) {
+  return new Redaction(callerOf(signIn, context), store, isRequest(input) ? input : {});
 }
 
-function callerOf(signIn: SignIn, context: CallContext): Principal | undefined {
-  return actorOf(signIn, context) === '' ? undefined : signIn.principalOf(context);
+function isRequest(input: unknown): boolean {
+  return typeof input === 'object' && input !== null && !(Symbol.asyncIterator in input);
+}
+
+function callerOf(signIn: SignIn, context: CallContext): Principal {
+  return actorOf(signIn, context) === '' ? nobody : signIn.principalOf(context);
 }
 
 /** Invariant 4. Who makes the responses has seen its own signal aborted by then. */

@@ -1,16 +1,14 @@
 /**
- * How far a caller with a scope reaches: what a request names has to be in scope, and what an error
- * names as well.
+ * How far a caller with a scope reaches: what a request names has to be in scope.
  *
  * Must not: tell whether something out of scope exists; both are refused in the same words.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
-import { ApiFailure, type BoundService, type CallContext, type FieldViolation } from '@rackwright/api';
+import type { BoundService, CallContext } from '@rackwright/api';
 import { type StateStore, StoreError, storeKey } from '@rackwright/store';
 import { answered } from '../records/index.ts';
 import { includes, includesRack, type Principal, poolLabel } from './principal.ts';
 import { notInScope, outOfScope } from './refusals.ts';
-import { scopedStore } from './scoped-store.ts';
 import { hostInScope } from './sight.ts';
 import { isReading, type Row } from './table.ts';
 
@@ -72,43 +70,6 @@ export async function checkBatch(asked: Asked, batch: Fields): Promise<void> {
   if (asked.request['validateOnly'] === true) return;
   await checkSeen(asked, textAt(batch, 'name'));
 }
-
-/** The error as the caller may see it: of what it did not name itself, only what is in scope. */
-export async function redacted(
-  error: unknown,
-  principal: Principal,
-  store: StateStore,
-  request: unknown,
-): Promise<unknown> {
-  const { racks, pools } = principal.scope;
-  if (!(error instanceof ApiFailure) || racks.length + pools.length === 0) return error;
-  const said = error.error;
-  if (said.kind === 'notFound' && said.reason === 'RESOURCE_NOT_FOUND') {
-    return notInScope(principal, said.metadata?.['resource'] ?? 'it');
-  }
-  const seen = scopedStore(store, principal.scope);
-  const own = textsOf(request);
-  const clean = async (text: string): Promise<string> => {
-    const named = [...new Set(text.match(resourceName) ?? [])];
-    let shown = text;
-    for (const name of named) {
-      if (own.has(name) || (await exists(seen, name))) continue;
-      shown = shown.replaceAll(name, 'something out of your scope');
-    }
-    return shown;
-  };
-  const next = { ...said, message: await clean(said.message) };
-  if (!('violations' in next)) return new ApiFailure(next, error.cause);
-  const violations: FieldViolation[] = [];
-  for (const { field, description } of next.violations) {
-    violations.push({ field, description: await clean(description) });
-  }
-  return new ApiFailure({ ...next, violations }, error.cause);
-}
-
-/** Names in texts: "hosts/h1", "workflowBatches/b1". */
-const resourceName =
-  /\b(?:hosts|racks|credentials|workflowBatches|abandonedResources|discoveredMachines|expectedHosts|erasureCertificates)\/[A-Za-z0-9-]*[A-Za-z0-9]/g;
 
 async function checkSeen({ seen, principal }: Asked, name: string): Promise<void> {
   // What is no name is told by the handler.
@@ -177,14 +138,6 @@ async function found<T>(read: () => Promise<T>): Promise<T | undefined> {
     if (error instanceof StoreError && error.code === 'invalidKey') return undefined;
     throw error;
   }
-}
-
-function textsOf(value: unknown, into = new Set<string>()): Set<string> {
-  if (typeof value === 'string') into.add(value);
-  else if (typeof value === 'object' && value !== null && !(value instanceof Uint8Array)) {
-    for (const inner of Object.values(value)) textsOf(inner, into);
-  }
-  return into;
 }
 
 function fieldsAt(request: Fields, field: string): Fields | undefined {

@@ -65,7 +65,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
       ...ofHost,
       raised: ({ mode }) => (mode === DeletionMode.FORCE ? admin : undefined),
     },
-    WatchHosts: read,
+    WatchHosts: { role: viewer, reach: host() },
     VerifyHost: ofHost,
     InspectHost: ofHost,
     CleanHost: ofHost,

@@ -1,0 +1,134 @@
+/**
+ * Two worlds in one control plane, "aa" and "zz": a rack, a pool and everything else of each. What
+ * a caller who is limited to "aa" is told must never have "zz" in it.
+ */
+import { create, toBinary } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  AbandonedResourceSchema,
+  DiscoveredMachineSchema,
+  HostGoal,
+  HostSpecSchema,
+  HostState,
+  type Role,
+  store as wire,
+} from '@rackwright/api';
+import { nodeClock } from '@rackwright/platform/node';
+import { storeKey } from '@rackwright/store';
+import { preparedHost, putHost } from './prepared.fixture.ts';
+import type { Fixture } from './rpc.fixture.ts';
+
+export type Side = 'aa' | 'zz';
+
+export interface Names {
+  readonly rack: string;
+  readonly pool: string;
+  readonly host: string;
+  readonly credential: string;
+  readonly machine: string;
+  readonly line: string;
+  readonly abandoned: string;
+  readonly certificate: string;
+  readonly workflow: string;
+  readonly batch: string;
+  readonly plan: string;
+}
+
+const template = 'rackwright-diagnose';
+
+/** Makes one of the worlds, with the first token. */
+export async function addSide(fixture: Fixture, side: Side): Promise<Names> {
+  const { racks, credentials, discovery, workflows, workflowBatches, plans } = fixture;
+  const rack = `racks/${side}-rack`;
+  const credential = `credentials/${side}-credential`;
+  const spec = specOf(side);
+  const labels = { pool: `${side}-pool` };
+  await racks.createRack({ rackId: `${side}-rack` });
+  await credentials.createCredential({
+    credentialId: `${side}-credential`,
+    credential: { username: `${side}-user`, password: 'a password' },
+  });
+  const record = preparedHost(side === 'aa' ? 1 : 2, {
+    state: HostState.MANAGEABLE,
+    kind: undefined,
+  });
+  const uid = `${side}-uid`;
+  const host = `hosts/${side}-host`;
+  if (record.host === undefined) throw new Error('no host');
+  Object.assign(record.host, { name: host, uid, labels });
+  record.host.spec = create(HostSpecSchema, { ...spec, goal: HostGoal.MANAGEABLE });
+  if (record.host.spec.bmc !== undefined) record.verifiedBmc = record.host.spec.bmc;
+  await putHost(fixture.store, record);
+  const line = {
+    spec: { ...specOf(side, 9), bootMacs: [] },
+    labels,
+    match: { serial: `${side}-7XK2P13` },
+  };
+  await discovery.createExpectedHost({ expectedHostId: `${side}-line`, expectedHost: line });
+  const plan = await plans.planRun({ parent: host, run: { case: 'clean', value: {} } });
+  await workflows.createWorkflow({ parent: host, workflowId: template, workflow: {} });
+  await workflowBatches.createWorkflowBatch({
+    workflowBatchId: `${side}-batch`,
+    workflowBatch: { spec: { template: `templates/${template}`, hosts: { names: [host] } } },
+  });
+  await putRecords(fixture, side, uid);
+  return {
+    ...{ rack, host, credential, pool: `${side}-pool` },
+    machine: `discoveredMachines/${side}-machine`,
+    line: `expectedHosts/${side}-line`,
+    abandoned: `abandonedResources/${side}-gone`,
+    certificate: `erasureCertificates/${uid}-1`,
+    workflow: `${host}/workflows/${template}`,
+    batch: `workflowBatches/${side}-batch`,
+    plan: plan.name,
+  };
+}
+
+/** What no API makes without an agent. */
+async function putRecords({ store }: Fixture, side: Side, uid: string): Promise<void> {
+  const rack = `racks/${side}-rack`;
+  const machine = create(DiscoveredMachineSchema, {
+    name: `discoveredMachines/${side}-machine`,
+    rack,
+  });
+  const record = create(wire.DiscoveredMachineRecordSchema, { machine });
+  const bytes = toBinary(wire.DiscoveredMachineRecordSchema, record);
+  await store.put(storeKey('discoveredMachines', `${side}-machine`), bytes, 'absent');
+  const resource = create(AbandonedResourceSchema, {
+    name: `abandonedResources/${side}-gone`,
+    host: `hosts/${side}-gone`,
+    rack,
+  });
+  const left = create(wire.AbandonedRecordSchema, { resource });
+  const leftBytes = toBinary(wire.AbandonedRecordSchema, left);
+  await store.put(storeKey('abandonedResources', `${side}-gone`), leftBytes, 'absent');
+  const host = `hosts/${side}-host`;
+  const certificate = create(wire.CertificateRecordSchema, {
+    host,
+    statement: new TextEncoder().encode(`{"of":"${side}"}`),
+  });
+  const signed = toBinary(wire.CertificateRecordSchema, certificate);
+  await store.put(storeKey('erasureCertificates', `${uid}-1`), signed, 'absent');
+}
+
+/** A spec in one of the worlds. */
+export function specOf(side: Side, n = 1) {
+  const [octet, hex] = side === 'aa' ? [1, 'aa'] : [2, 'bb'];
+  return {
+    rack: `racks/${side}-rack`,
+    bmc: { address: `192.0.${octet}.${n}`, credential: `credentials/${side}-credential` },
+    bootMacs: [`52:54:00:00:${hex}:0${n}`],
+  };
+}
+
+/** A token for these racks and pools; its secret. */
+export async function tokenFor(
+  { access }: Fixture,
+  tokenId: string,
+  role: Role,
+  scope: { readonly racks?: string[]; readonly pools?: string[] } = {},
+): Promise<string> {
+  const expireTime = timestampFromMs(nodeClock().nowMs() + 3_600_000);
+  const made = await access.createToken({ tokenId, token: { role, expireTime, scope } });
+  return made.secret;
+}
