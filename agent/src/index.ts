@@ -8,7 +8,13 @@ export {
 } from './boot/index.ts';
 export { type AgentConfig, parseConfig } from './config.ts';
 export { type AgentCore, type CoreParts, openCore } from './core.ts';
-export { type AgentIdentity, IdentityFiles, join, readKey } from './identity/index.ts';
+export {
+  type AgentIdentity,
+  IdentityFiles,
+  IdentityRenewal,
+  join,
+  readKey,
+} from './identity/index.ts';
 export { BlobCache, Images } from './images/index.ts';
 export { Journal, type JournalOptions } from './journal/index.ts';
 export { type Platform, type RunningAgent, startAgent } from './program.ts';

@@ -13,6 +13,8 @@ export {
   StepLogs,
   sharedBySessions,
 } from './agents/index.ts';
+export { parseConfig } from './config.ts';
+export { type ControlPlane, startControlPlane } from './control-plane.ts';
 export { stateDiagram } from './host/diagram.ts';
 export {
   defaultTiming,
@@ -21,6 +23,7 @@ export {
   type HostsDependencies,
   reservedValues,
 } from './host/index.ts';
+export type { TrustTiming } from './identity/index.ts';
 export { createOperatorServices, type RpcDependencies } from './rpc/index.ts';
 export { createSecrets, type Secrets } from './secrets/index.ts';
 export { createWebhookCaller, createWorkflowParts } from './workflow/index.ts';

@@ -1,0 +1,322 @@
+/**
+ * A whole site in this process, for tests of identity under load: the real control plane on its
+ * store, agents of the real session over real TLS streams, and machines that answer soon. What each
+ * agent was told to do, and how often, is counted.
+ */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type AgentIdentity,
+  AgentSession,
+  grpcTransport,
+  IdentityFiles,
+  IdentityRenewal,
+  Journal,
+  join as joinRack,
+  readKey,
+} from '@rackwright/agent';
+import {
+  connect,
+  type Host,
+  HostGoal,
+  operatorClients,
+  RunOutcome,
+  RunPhase,
+} from '@rackwright/api';
+import {
+  type ControlPlane,
+  parseConfig,
+  startControlPlane,
+  type TrustTiming,
+} from '@rackwright/controlplane';
+import type { Log, LogFields } from '@rackwright/platform';
+import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
+import { freePorts } from '@rackwright/sim/loopback';
+import { openSqliteStore, RETENTION_DEFAULT } from '@rackwright/store';
+import { instantExecutor } from '../instant/machines.ts';
+
+const clock = nodeClock();
+const random = nodeRandom();
+const disk = nodeDisk();
+/** How long each operation takes. */
+const operationMs = 60;
+const waitMs = 120_000;
+
+export interface SiteOptions {
+  readonly racks: number;
+  readonly hostsPerRack: number;
+  /** Lives that no configuration may ask for. */
+  readonly trustTiming?: Partial<TrustTiming>;
+}
+
+export interface Line {
+  readonly fields: LogFields;
+  readonly message: string;
+}
+
+/** One rack box: its disk, and the life of the agent on it. */
+export class Box {
+  readonly rack: string;
+  readonly folder: string;
+  readonly lines: Line[] = [];
+  /** How often each operation was carried out, by id. */
+  readonly executed = new Map<string, number>();
+  session: AgentSession | undefined;
+  renewal: IdentityRenewal | undefined;
+  readonly #runners = new Map<string, string>();
+  #journal: Journal | undefined;
+
+  constructor(rack: string, folder: string) {
+    this.rack = rack;
+    this.folder = folder;
+  }
+
+  get files(): IdentityFiles {
+    return new IdentityFiles(disk, this.folder);
+  }
+
+  async join(address: string, token: string): Promise<AgentIdentity> {
+    const identity = await joinRack({ clock, random }, await this.files.key(), address, token);
+    await this.files.save(identity);
+    return identity;
+  }
+
+  async start(): Promise<void> {
+    const identity = await this.files.load();
+    if (identity === undefined) throw new Error('join first');
+    const log = recordingLog(this.lines);
+    const path = `${this.folder}/journal`;
+    const journal = await Journal.open({ disk, path, clock, random, log });
+    const renewal = new IdentityRenewal({ clock, random, log, files: this.files }, identity);
+    const session = new AgentSession({
+      ...{ journal, disk, clock, random, log, trust: renewal },
+      snapshotPath: `${this.folder}/boot-snapshot`,
+      crashPoint: () => {},
+      agentVersion: 'test',
+      limits: { reconnectFirstMs: 100, reconnectLongestMs: 1_000 },
+      transport: grpcTransport(() => {
+        const { agentEndpoint, caCertificatePem, certificatePem, privateKeyPem } =
+          renewal.current();
+        const own = { privateKeyPem, certificateChainPem: certificatePem };
+        return { target: agentEndpoint, caPem: caCertificatePem, own };
+      }),
+    });
+    const key = readKey(identity.privateKeyPem);
+    const machines = { session: () => session, clock, key, runners: this.#runners };
+    const before = async ({ id }: { readonly id: string }): Promise<void> => {
+      this.executed.set(id, (this.executed.get(id) ?? 0) + 1);
+      await sleep(operationMs);
+    };
+    await session.start(instantExecutor({ ...machines, before }));
+    renewal.onRenewed(() => session.move('a new certificate'));
+    renewal.start();
+    this.session = session;
+    this.renewal = renewal;
+    this.#journal = journal;
+  }
+
+  /** Like a process that ends: what runs is forgotten, what is on the disk stays. */
+  async stop(): Promise<void> {
+    this.renewal?.stop();
+    this.session?.stop();
+    const journal = this.#journal;
+    this.#journal = undefined;
+    await journal?.close();
+  }
+
+  /** Lines whose message holds the words. */
+  said(words: string): Line[] {
+    return this.lines.filter(({ message, fields }) => {
+      return `${message} ${JSON.stringify(fields)}`.includes(words);
+    });
+  }
+}
+
+/** The control plane, its racks and their boxes. */
+export class Site {
+  readonly folder: string;
+  readonly boxes: Box[] = [];
+  readonly lines: Line[] = [];
+  controlPlane!: ControlPlane;
+  clients!: ReturnType<typeof operatorClients>;
+  readonly #options: SiteOptions;
+  #ports: readonly number[] = [];
+  #close: () => void = () => undefined;
+
+  private constructor(options: SiteOptions, folder: string) {
+    this.#options = options;
+    this.folder = folder;
+  }
+
+  static async start(options: SiteOptions): Promise<Site> {
+    const site = new Site(options, await mkdtemp(join(tmpdir(), 'rackwright-identity-')));
+    site.#ports = await freePorts(2);
+    await site.startControlPlane();
+    const credential = { username: 'admin', password: 'secret' };
+    await site.clients.credentials.createCredential({ credentialId: 'bmc', credential });
+    for (let rack = 1; rack <= options.racks; rack += 1) await site.#addRack(`r${rack}`);
+    return site;
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.#ports[0]}`;
+  }
+
+  async startControlPlane(): Promise<void> {
+    const [operators = 0, agents = 0] = this.#ports;
+    const address = '127.0.0.1';
+    const config = parseConfig(
+      JSON.stringify({
+        dataFolder: join(this.folder, 'cp'),
+        operators: { address, port: operators },
+        agents: { address, port: agents, advertise: `${address}:${agents}` },
+        names: [address],
+        engine: { retryDelayMs: 200, retryDelayMaxMs: 1_000, goalDelayMs: 500 },
+        sessions: { heartbeatIntervalMs: 250, leaseDurationMs: 3_000 },
+        resyncIntervalMs: 2_000,
+      }),
+    );
+    const path = join(this.folder, 'cp/state.db');
+    const retention = { ...RETENTION_DEFAULT, historyPrefixes: ['hosts', 'facts'] };
+    await disk.makeFolder(join(this.folder, 'cp'), 0o700);
+    this.controlPlane = await startControlPlane(
+      config,
+      {
+        ...{ clock, random, disk },
+        log: recordingLog(this.lines),
+        crashPoint: () => undefined,
+        openStore: () => openSqliteStore({ path, random, clock, retention }),
+      },
+      this.#options.trustTiming === undefined ? {} : { trustTiming: this.#options.trustTiming },
+    );
+    await this.connect();
+  }
+
+  /** As a person would: with the CA file that is there now. */
+  async connect(): Promise<void> {
+    this.#close();
+    const identity = join(this.folder, 'cp/identity');
+    const caPem = await readFile(join(identity, 'ca.pem'), 'utf8');
+    const token = (await readFile(join(identity, 'admin.token'), 'utf8')).trim();
+    const channel = connect({ target: this.address, caPem });
+    this.#close = () => channel.close();
+    this.clients = operatorClients(channel, token);
+  }
+
+  async #addRack(rackId: string): Promise<void> {
+    const { racks, hosts } = this.clients;
+    await racks.createRack({ rackId });
+    const { token } = await racks.createJoinToken({ rack: `racks/${rackId}` });
+    const box = await this.addBox(rackId, token);
+    await box.start();
+    const index = this.boxes.length;
+    for (let host = 1; host <= this.#options.hostsPerRack; host += 1) {
+      await hosts.createHost({
+        hostId: `${rackId}-h${host}`,
+        host: {
+          spec: {
+            rack: `racks/${rackId}`,
+            bmc: { address: `192.0.2.${index * 16 + host}`, credential: 'credentials/bmc' },
+            bootMacs: [`52:54:00:00:0${index}:0${host}`],
+            goal: HostGoal.MANAGEABLE,
+          },
+        },
+      });
+    }
+  }
+
+  /** Another box for the rack, joined and not started. */
+  async addBox(rackId: string, token: string): Promise<Box> {
+    const box = new Box(rackId, join(this.folder, `box${this.boxes.length + 1}`));
+    await box.join(this.address, token);
+    this.boxes.push(box);
+    return box;
+  }
+
+  /** All hosts are there and proved. */
+  async ready(): Promise<string[]> {
+    const { racks, hostsPerRack } = this.#options;
+    return until('every host to be verified', async () => {
+      const { hosts } = await this.clients.hosts.listHosts({});
+      const ended = hosts.filter(({ status }) => status?.run?.phase === RunPhase.ENDED);
+      return ended.length === racks * hostsPerRack ? hosts.map(({ name }) => name) : undefined;
+    });
+  }
+
+  /** Cleans each host again and again until `enough`; resolves with how each clean ended. */
+  async work(names: readonly string[], enough: () => boolean): Promise<Host[]> {
+    const ended: Host[] = [];
+    const one = async (name: string): Promise<void> => {
+      do ended.push(await this.clean(name));
+      while (!enough());
+    };
+    await Promise.all(names.map(one));
+    return ended;
+  }
+
+  /** One clean, to its end. The control plane may be away meanwhile. */
+  async clean(name: string): Promise<Host> {
+    const requestId = `clean-${random.fraction()}`;
+    const asked = await until(`${name} to take its clean`, () =>
+      this.clients.hosts.cleanHost({ name, requestId }),
+    );
+    const number = asked.status?.run?.number;
+    return until(`${name} to end its clean`, async () => {
+      const host = await this.clients.hosts.getHost({ name });
+      const { run } = host.status ?? {};
+      return run?.number === number && run?.phase === RunPhase.ENDED ? host : undefined;
+    });
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.boxes.map((box) => box.stop()));
+    this.#close();
+    await this.controlPlane.close();
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+  }
+}
+
+/** What is not as it has to be after `cleans`: each succeeded at the first attempt of each step. */
+export function troubleIn(cleans: readonly Host[]): string[] {
+  return cleans.flatMap(({ name, status }) => {
+    const run = status?.run;
+    const steps = run?.steps.filter(({ attempt }) => attempt > 1) ?? [];
+    if (run?.outcome === RunOutcome.SUCCEEDED && steps.length === 0) return [];
+    const repeated = steps.map(({ name: step, attempt }) => `${step} ${attempt} times`).join(', ');
+    return [`${name}: ${run?.outcome} ${run?.error?.message ?? ''} ${repeated}`];
+  });
+}
+
+/** Operations that a box carried out more than once. */
+export function executedTwice(boxes: readonly Box[]): string[] {
+  return boxes.flatMap(({ executed }) =>
+    [...executed].filter(([, times]) => times > 1).map(([id]) => id),
+  );
+}
+
+/** What `look` gives once it gives something; it may fail until then. */
+export async function until<T>(
+  what: string,
+  look: () => T | undefined | Promise<T | undefined>,
+): Promise<T> {
+  const endMs = clock.nowMs() + waitMs;
+  let last: unknown = 'nothing';
+  while (clock.nowMs() < endMs) {
+    try {
+      const found = await look();
+      if (found !== undefined) return found;
+    } catch (error) {
+      last = error;
+    }
+    await sleep(30);
+  }
+  throw new Error(`waited in vain for ${what}; last: ${String(last)}`);
+}
+
+function recordingLog(lines: Line[]): Log {
+  const write = (fields: LogFields, message: string) => void lines.push({ fields, message });
+  const log: Log = { debug: () => {}, info: write, warn: write, error: write, child: () => log };
+  return log;
+}
