@@ -258,7 +258,8 @@ function clientOf(
     if (method.methodKind === 'unary') return start?.(request);
     const input = method.methodKind === 'bidi_streaming' ? once(request) : request;
     const told: unknown[] = [];
-    for await (const item of start?.(input) as AsyncIterable<{ readonly kind?: number }>) {
+    const items = start?.(input) as AsyncIterable<{ readonly kind?: number }> | undefined;
+    for await (const item of items ?? []) {
       told.push(item);
       if (told.length > streamedMax || item.kind === syncedKind || !('position' in item)) break;
     }
