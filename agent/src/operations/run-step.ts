@@ -1,4 +1,4 @@
-import type { agent } from '@rackwright/api';
+import { agent } from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
 import type { RunnerOrders } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';
@@ -7,7 +7,8 @@ import { type CommandImages, withImage } from './command-image.ts';
 
 /**
  * Runs one in-band step in the runner that the boot operation started. A step that this runner
- * did not name in its Hello is not sent to it (R8); an image that it needs is here before.
+ * did not name in its Hello is not sent to it (R8); an image and secrets that it needs are here
+ * before.
  */
 export async function runStep(
   orders: RunnerOrders,
@@ -23,7 +24,22 @@ export async function runStep(
   }
   const value = request;
   const { bootOperationId, image } = request;
+  const secretEnvironment = await secretsOf(request, context);
+  const order = { case: 'runStep', value } as const;
   const run = (): Promise<FinalResult> =>
-    orders.run({ operation, bootOperationId, order: { case: 'runStep', value } }, context);
+    orders.run({ operation, bootOperationId, order, secretEnvironment }, context);
   return image === undefined ? run() : withImage(images, image, request.step, context, run);
+}
+
+/** Variables that are secrets, as far as they have come. Rejects with AttemptEnd. */
+async function secretsOf(
+  { secrets }: agent.RunStep,
+  context: OperationContext,
+): Promise<Readonly<Record<string, string>>> {
+  const environment: Record<string, string> = {};
+  for (const { variable, credential, credentialVersion, part } of secrets) {
+    const { username, password } = await context.credential(credential, credentialVersion);
+    environment[variable] = part === agent.SecretUse_Part.USERNAME ? username : password;
+  }
+  return environment;
 }

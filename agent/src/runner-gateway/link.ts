@@ -30,6 +30,8 @@ export interface RunnerOrder {
   /** The SetPower operation whose grant the runner used. */
   readonly bootOperationId: string;
   readonly order: Extract<agent.Operation['kind'], { case: 'inspect' | 'runStep' }>;
+  /** Secrets for the step's program: in memory only, gone with this agent. */
+  readonly secretEnvironment?: Readonly<Record<string, string>>;
 }
 
 /** What operations may ask of the runners. */

@@ -79,9 +79,10 @@ export class Outstanding {
     if (!this.#known && this.#isDestructive() && !this.#parts.context.leaseValid()) {
       return this.#offerLater();
     }
-    const { operation, order } = this.order;
+    const { operation, order, secretEnvironment = {} } = this.order;
     this.#offered = true;
-    link.send({ case: 'order', value: { operationId: operation.id, kind: order } });
+    const value = { operationId: operation.id, kind: order, secretEnvironment };
+    link.send({ case: 'order', value });
   }
 
   /**

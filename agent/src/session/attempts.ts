@@ -337,6 +337,10 @@ export class Attempts {
     if (name !== '') this.#deps.credentials.noteUse(name, hostUid);
     const ofImage = kind.case === 'runStep' ? (kind.value.image?.credential ?? '') : '';
     if (ofImage !== '') this.#deps.credentials.noteUse(ofImage, hostUid);
+    if (kind.case !== 'runStep') return;
+    for (const { credential } of kind.value.secrets) {
+      this.#deps.credentials.noteUse(credential, hostUid);
+    }
   }
 
   #contextDependencies() {

@@ -1,7 +1,10 @@
 /**
  * Secrets of operations, in memory only: nothing here is ever written, logged or put into an
- * error. Each is kept until a newer version comes, the last host that uses it is forgotten, or the
- * agent ends.
+ * error. Each is kept until a newer version comes, the last host that uses it is forgotten, no
+ * control plane has been heard for `keptMs`, or the agent ends.
+ *
+ * Texts cannot be overwritten in this language: what is dropped is gone once it is collected. So
+ * that nothing of it reaches a disk, the service takes no core dumps.
  */
 import type { Clock, Log } from '@rackwright/platform';
 import type { Credential } from './executor.ts';
@@ -16,14 +19,19 @@ export class Credentials {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #max: number;
+  readonly #keptMs: number;
   readonly #values = new Map<string, Credential>();
   readonly #usersByName = new Map<string, Set<string>>();
   readonly #waiters = new Set<Waiter>();
+  #heardMs: number;
+  #armed = false;
 
-  constructor(clock: Clock, log: Log, max: number) {
+  constructor(clock: Clock, log: Log, max: number, keptMs: number) {
     this.#clock = clock;
     this.#log = log;
     this.#max = max;
+    this.#keptMs = keptMs;
+    this.#heardMs = clock.suspendAwareMs();
   }
 
   /** Keeps a secret, unless a newer version is known. */
@@ -36,9 +44,33 @@ export class Credentials {
       return;
     }
     this.#values.set(name, credential);
+    this.#arm();
     for (const waiter of [...this.#waiters]) {
       if (waiter.name === name && version >= waiter.version) waiter.give(credential);
     }
+  }
+
+  /** The control plane has been heard: secrets are kept from here on for `keptMs`. */
+  heard(): void {
+    this.#heardMs = this.#clock.suspendAwareMs();
+  }
+
+  #arm(): void {
+    if (this.#armed || this.#values.size === 0) return;
+    this.#armed = true;
+    const leftMs = this.#heardMs + this.#keptMs - this.#clock.suspendAwareMs();
+    this.#clock.after(Math.max(0, leftMs), () => {
+      this.#armed = false;
+      const isOver = this.#heardMs + this.#keptMs <= this.#clock.suspendAwareMs();
+      if (isOver && this.#values.size > 0) {
+        this.#log.warn(
+          { dropped: this.#values.size },
+          'no control plane for long: no secrets kept',
+        );
+        this.startOver();
+      }
+      this.#arm();
+    });
   }
 
   /** Notes that an operation of this host names the credential. */

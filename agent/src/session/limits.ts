@@ -15,6 +15,8 @@ export interface SessionLimits {
   /** How long an operation waits for a credential that it names. */
   readonly credentialWaitMs: number;
   readonly credentialsMax: number;
+  /** Secrets are dropped when no control plane has been heard for this long. */
+  readonly credentialsKeptMs: number;
   /** Operations kept at once, those that have ended and are not settled included. */
   readonly operationsMax: number;
   /** Hosts whose latest facts are kept. */
@@ -33,6 +35,7 @@ export const defaultSessionLimits: SessionLimits = {
   leaseLongestMs: 120_000,
   credentialWaitMs: 30_000,
   credentialsMax: 10_000,
+  credentialsKeptMs: 24 * 3_600_000,
   operationsMax: 4_096,
   factsHostsMax: 4_096,
   // Below the 4 MiB that a gRPC message may have.

@@ -97,7 +97,8 @@ export class AgentSession {
     this.#options = options;
     this.#limits = { ...defaultSessionLimits, ...limits };
     this.#lease = new WorkLease(clock, log, this.#limits.leaseLongestMs);
-    this.#credentials = new Credentials(clock, log, this.#limits.credentialsMax);
+    const { credentialsMax, credentialsKeptMs } = this.#limits;
+    this.#credentials = new Credentials(clock, log, credentialsMax, credentialsKeptMs);
     this.#facts = new Facts(log, this.#limits.factsHostsMax);
     this.#snapshots = new BootSnapshots(disk, snapshotPath, log);
     const onOpened = (hostUid: string) => this.#facts.bootOrdered(hostUid);
@@ -252,6 +253,7 @@ export class AgentSession {
   #welcomed(welcome: agent.Welcome): void {
     const { attempts, looks } = this.#started();
     looks?.sessionOpened();
+    this.#credentials.heard();
     this.#refuseOrNot(welcome);
     this.#lease.reset(this.#refused !== '');
     if (this.#incarnation !== welcome.incarnation) this.#credentials.startOver();
@@ -275,6 +277,7 @@ export class AgentSession {
         return void attempts.outbox.answered(message.value);
       case 'leaseRenewal': {
         const { heartbeatSequence, durationMs, revision, frozen } = message.value;
+        this.#credentials.heard();
         if (revision > 0n) this.#noteStore({ incarnation: this.#incarnation, revision });
         return this.#lease.renew(heartbeatSequence, durationMs, frozen);
       }

@@ -67,6 +67,13 @@ export async function runRunner(parts: RunnerParts, signal: AbortSignal): Promis
   await loop.run(signal);
 }
 
+/** What a step's context is made of. */
+interface ContextEffect {
+  readonly operationId: string;
+  readonly order: agent.RunStep;
+  readonly secretEnvironment?: Readonly<Record<string, string>>;
+}
+
 class RunnerLoop {
   readonly #parts: RunnerParts;
   readonly #session: RunnerSession;
@@ -293,7 +300,7 @@ class RunnerLoop {
   }
 
   #context(
-    { operationId, order }: { readonly operationId: string; readonly order: agent.RunStep },
+    { operationId, order, secretEnvironment = {} }: ContextEffect,
     output: (piece: Uint8Array) => void,
   ): StepContext {
     const { devices, machine, clock, crashPoint, verdictSwitchedOff, runnerVersion } = this.#parts;
@@ -321,6 +328,7 @@ class RunnerLoop {
       verdictSwitchedOff,
       runnerVersion,
       hostName: this.#hostName,
+      secretEnvironment,
       imageEndpoint: this.#imageEndpoint,
     };
   }

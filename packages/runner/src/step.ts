@@ -30,6 +30,8 @@ export interface StepContext {
   readonly runnerVersion: string;
   /** The host's name, as the agent knows it. */
   readonly hostName: string;
+  /** Variables for the step's program that are secrets; they are saved and shown nowhere. */
+  readonly secretEnvironment: Readonly<Record<string, string>>;
   /** "host:port" where the agent serves images; empty: it serves none. */
   readonly imageEndpoint: string;
 }

@@ -36,6 +36,8 @@ export interface EnteredProgram {
   /** The program and its arguments; it is looked for in PATH of `environment`. */
   readonly commandLine: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
+  /** The same for variables that no list of arguments may show. */
+  readonly secrets: Readonly<Record<string, string>>;
   /** Absolute; made when it is missing. */
   readonly folder: string;
 }

@@ -104,6 +104,7 @@ async function run(change: Change = {}): Promise<StepEnd & { stages: string[] }>
     output: () => {},
     hostName: 'h',
     imageEndpoint: '',
+    secretEnvironment: {},
     runnerVersion: '0.1.0',
     ...change.context,
   });

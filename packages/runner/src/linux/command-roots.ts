@@ -3,7 +3,8 @@
  *
  * M1 /dev, /proc and /sys are mounted in a mount namespace of the program alone: they are gone when
  *    its last process is, however it ends, and no removal of the folder can reach them.
- * M2 The program sees its own environment and nothing of ours.
+ * M2 The program sees its own environment and nothing of ours; secrets stand in no list of
+ *    arguments, where it would be easier for others to see them.
  */
 import { access, mkdir, readdir, readFile, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,6 +26,13 @@ root=$1
 shift
 for each in ${mountedFolders.join(' ')}; do mount -o rbind "/$each" "$root/$each"; done
 exec env -i "${operationVariable}=$${operationVariable}" "$@"`;
+
+/** The same for an environment that holds secrets: what is ours of it is taken out one by one. */
+const ownVariables = ['PATH', 'LC_ALL', 'PWD', 'OLDPWD', 'SHLVL', '_'];
+const secretEnterScript = enterScript.replace(
+  /exec env .*/,
+  `exec env ${ownVariables.map((name) => `-u ${name}`).join(' ')} "$@"`,
+);
 
 export interface CommandRootsParts {
   /** All roots are made and removed in it; made if it is missing. */
@@ -62,18 +70,19 @@ async function enter(
   { path }: CommandRootsParts,
   root: string,
   layered: LayeredRoot,
-  { operationId, commandLine, environment, folder }: EnteredProgram,
+  { operationId, commandLine, environment, secrets, folder }: EnteredProgram,
 ): Promise<ProgramRequest> {
   const unshare = await findProgram('unshare', path);
   for (const name of mountedFolders) await layered.ownFolder(name);
   await layered.folder(folder);
   const assignments = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+  const script = Object.keys(secrets).length === 0 ? enterScript : secretEnterScript;
   const inside = [unshare, `--root=${root}`, `--wd=${folder}`, '--', ...commandLine];
   return {
     operationId,
     file: unshare,
-    args: ['--mount', '--', '/bin/sh', '-c', enterScript, 'sh', root, ...assignments, ...inside],
-    environment: { PATH: path, LC_ALL: 'C' },
+    args: ['--mount', '--', '/bin/sh', '-c', script, 'sh', root, ...assignments, ...inside],
+    environment: { ...secrets, PATH: path, LC_ALL: 'C' },
     folder: '/',
   };
 }

@@ -58,7 +58,13 @@ export type SessionEffect =
   | { readonly kind: 'send'; readonly message: RequestMessage }
   | { readonly kind: 'save'; readonly record: RunnerRecord }
   | { readonly kind: 'crashPoint'; readonly name: string }
-  | { readonly kind: 'runStep'; readonly operationId: string; readonly order: agent.RunStep }
+  | {
+      readonly kind: 'runStep';
+      readonly operationId: string;
+      readonly order: agent.RunStep;
+      /** Never saved. */
+      readonly secretEnvironment: Readonly<Record<string, string>>;
+    }
   | { readonly kind: 'inspect'; readonly operationId: string; readonly runnerSession: string }
   /** Finds out whether a hand-off can act, without doing anything. */
   | { readonly kind: 'checkHandOff'; readonly operationId: string; readonly order: agent.RunStep }
@@ -140,7 +146,7 @@ export class RunnerSession {
   }
 
   #ordered(order: runner.Order, nowMs: number): SessionEffect[] {
-    const { operationId, kind } = order;
+    const { operationId, kind, secretEnvironment } = order;
     if (kind.case === 'cancel') return this.#cancel(operationId, kind.value.operationId, nowMs);
     if (this.#current?.operationId === operationId) return this.#tellProgress(nowMs);
     const finished = this.#record.finished.find((each) => each.operationId === operationId);
@@ -162,7 +168,7 @@ export class RunnerSession {
           { kind: 'inspect', operationId, runnerSession: this.#runnerSession ?? '' },
         ]);
       case 'runStep':
-        return this.#runStep(operationId, kind.value, nowMs);
+        return this.#runStep(operationId, kind.value, secretEnvironment, nowMs);
       case undefined:
         return this.#answer(operationId, unsupported('the kind of the order is unknown'), nowMs);
     }
@@ -175,14 +181,22 @@ export class RunnerSession {
     return handOff === undefined ? undefined : `${handOff.operationId} takes the runner away`;
   }
 
-  #runStep(operationId: string, order: agent.RunStep, nowMs: number): SessionEffect[] {
+  #runStep(
+    operationId: string,
+    order: agent.RunStep,
+    secretEnvironment: Readonly<Record<string, string>>,
+    nowMs: number,
+  ): SessionEffect[] {
     if (!this.#knownSteps.has(order.step)) {
       const known = [...this.#knownSteps].join(', ');
       const message = `the step "${order.step}" is unknown; known are ${known}`;
       return this.#answer(operationId, unsupported(message), nowMs);
     }
-    const kind = order.handOff === true ? 'checkHandOff' : 'runStep';
-    return this.#begin(operationId, order.step, [{ kind, operationId, order }]);
+    const effect: SessionEffect =
+      order.handOff === true
+        ? { kind: 'checkHandOff', operationId, order }
+        : { kind: 'runStep', operationId, order, secretEnvironment };
+    return this.#begin(operationId, order.step, [effect]);
   }
 
   #begin(operationId: string, step: string, effects: SessionEffect[]): SessionEffect[] {

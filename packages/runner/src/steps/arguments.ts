@@ -52,6 +52,30 @@ export function readEnvironment(text: string | undefined): Read<Record<string, s
   return value(variables);
 }
 
+/**
+ * The variables that the argument `secretEnvironment` names, with the secrets that came for them;
+ * a program never starts without one of them.
+ */
+export function readSecretEnvironment(
+  text: string | undefined,
+  secrets: Readonly<Record<string, string>>,
+): Read<Record<string, string>> {
+  if (text === undefined || text === '') return value({});
+  const parsed = parseJson(text);
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    return bad('secretEnvironment: must be a JSON object');
+  }
+  const variables: Record<string, string> = {};
+  for (const name of Object.keys(parsed)) {
+    const secret = Object.hasOwn(secrets, name) ? secrets[name] : undefined;
+    if (secret === undefined) return bad(`the secret for ${name} did not come; run it again`);
+    const problem = problemOfVariable(name, secret);
+    if (problem !== undefined) return bad(`secretEnvironment: ${problem}`);
+    variables[name] = secret;
+  }
+  return value(variables);
+}
+
 function problemOfVariable(name: string, content: unknown): string | undefined {
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(name)) return `"${name}" is no name of a variable`;
   if (name.startsWith(reservedPrefix)) return `names with ${reservedPrefix} are our own`;

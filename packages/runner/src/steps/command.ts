@@ -26,9 +26,17 @@ import { type CommandRoot, type CommandRoots, defaultUnpackLimits } from '../com
 import { guardIdentity } from '../guard.ts';
 import type { Programs } from '../program/program.ts';
 import { runProgram } from '../program/run-program.ts';
+import { withoutSecrets } from '../program/without-secrets.ts';
 import type { Step, StepContext, StepEnd } from '../step.ts';
-import { bad, type Read, readEnvironment, unknownArguments, value } from './arguments.ts';
-import { environmentOf } from './script.ts';
+import {
+  bad,
+  type Read,
+  readEnvironment,
+  readSecretEnvironment,
+  unknownArguments,
+  value,
+} from './arguments.ts';
+import { environmentOf, secretEnvironmentText } from './script.ts';
 
 /** Where commands run on this machine. */
 export interface CommandPlace {
@@ -44,7 +52,7 @@ const argumentsMax = 100;
 /** Of all of them together, UTF-8 bytes. */
 const argumentBytesMax = 64 * 1024;
 const directoryCharactersMax = 1_024;
-const knownArguments = ['image', 'arguments', 'environment', 'directory'];
+const knownArguments = ['image', 'arguments', 'environment', 'secretEnvironment', 'directory'];
 /** Where an image says nothing of PATH and HOME. */
 const usualEnvironment = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
@@ -57,6 +65,7 @@ interface Command {
   readonly digest: Digest;
   readonly arguments: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
+  readonly secrets: Readonly<Record<string, string>>;
   /** Empty: as the image says. */
   readonly directory: string;
 }
@@ -75,6 +84,7 @@ export function runCommand(place: CommandPlace | string): Step {
         { name: 'image', description: 'REGISTRY/REPOSITORY@sha256:DIGEST' },
         { name: 'arguments', description: 'as a JSON list of texts' },
         { name: 'environment', description: 'variables, as a JSON object of texts' },
+        { name: 'secretEnvironment', description: secretEnvironmentText },
         { name: 'directory', description: 'where it works, an absolute path in the image' },
       ],
     },
@@ -89,7 +99,7 @@ async function check(
   place: CommandPlace | string,
 ): Promise<StepEnd | undefined> {
   if (typeof place === 'string') return failed('unsupported', place);
-  const command = readCommand(context.order);
+  const command = readCommand(context);
   if (command.kind === 'bad') return failed('invalidArgument', command.problem);
   if (context.imageEndpoint === '') {
     return failed('imageUnusable', 'the agent of this rack serves no images');
@@ -102,7 +112,7 @@ async function check(
 async function run(context: StepContext, place: CommandPlace | string): Promise<StepEnd> {
   const refused = await check(context, place);
   if (refused !== undefined) return refused;
-  const command = readCommand(context.order);
+  const command = readCommand(context);
   if (command.kind === 'bad' || typeof place === 'string') {
     return failed('invalidArgument', 'the order cannot be read');
   }
@@ -167,10 +177,12 @@ async function runImage(
       operationId,
       commandLine: commandLine(config, command.arguments),
       environment,
+      secrets: command.secrets,
       folder: command.directory || config.directory || '/',
     });
     context.progress(0, 'runs');
-    return await runProgram(context, saying(place.programs, leftOutWords(root)), request);
+    const programs = withoutSecrets(place.programs, command.secrets);
+    return await runProgram(context, saying(programs, leftOutWords(root)), request);
   } finally {
     await root.remove();
   }
@@ -257,7 +269,8 @@ function saying(programs: Programs, words: string): Programs {
   };
 }
 
-function readCommand({ mode, arguments: given, image }: agent.RunStep): Read<Command> {
+function readCommand({ order, secretEnvironment }: StepContext): Read<Command> {
+  const { mode, arguments: given, image } = order;
   if (mode !== agent.StepMode.RUN) return bad('mode: a command can only be run, not checked');
   const unknown = unknownArguments(given, knownArguments);
   if (unknown !== undefined) return bad(unknown);
@@ -269,13 +282,18 @@ function readCommand({ mode, arguments: given, image }: agent.RunStep): Read<Com
   if (list.kind === 'bad') return list;
   const environment = readEnvironment(given['environment']);
   if (environment.kind === 'bad') return environment;
+  const secrets = readSecretEnvironment(given['secretEnvironment'], secretEnvironment);
+  if (secrets.kind === 'bad') return secrets;
   const directory = given['directory'] ?? '';
   const isFit = directory === '' || (directory.startsWith('/') && !directory.includes('\0'));
   const leadsUp = directory.split('/').includes('..');
   if (!isFit || leadsUp || directory.length > directoryCharactersMax) {
     return bad('directory: must be an absolute path without ".."');
   }
-  return value({ digest, arguments: list.value, environment: environment.value, directory });
+  return value({
+    ...{ digest, arguments: list.value, directory },
+    ...{ environment: environment.value, secrets: secrets.value },
+  });
 }
 
 function readList(text: string): Read<readonly string[]> {

@@ -127,3 +127,26 @@ test('touches nothing on another machine than the one that was meant', async () 
   expect((await runStep(step, { script }, mine).end).result.kind).toBe('complete');
   expect(readFileSync(join(folder, 'touched'), 'utf8')).toBe('done\n');
 });
+
+test('gives it secrets in its environment, and tells nothing of them', async () => {
+  const secret = 'hunter2-hunter2';
+  const script = 'echo "as $WHO"; printf "it is %s" "$TOKEN"; printf %s "$TOKEN" | wc -c; exit 4';
+  const named = { credential: 'credentials/hub', part: 'password' };
+  const given = { script, secretEnvironment: JSON.stringify({ TOKEN: named, WHO: named }) };
+  const secretEnvironment = { TOKEN: secret, WHO: 'robot' };
+  const run = runStep(step, given, { destructive: false }, { secretEnvironment });
+  const { result } = await run.end;
+  expect(result).toMatchObject({ kind: 'failed', message: 'exit code 4: it is [secret]15' });
+  expect(outputOf(result as { output?: agent.StepOutput })).toBe('as [secret]\nit is [secret]15\n');
+  expect(run.output()).toBe('as [secret]\nit is [secret]15\n');
+});
+
+test('does not run without the secrets that it names', async () => {
+  const secretEnvironment = JSON.stringify({ TOKEN: { credential: 'credentials/hub' } });
+  const script = `touch ${join(folder, 'ran')}`;
+  const { result } = await runStep(step, { script, secretEnvironment }).end;
+  expect(result).toMatchObject({ kind: 'failed', type: 'invalidArgument' });
+  expect(existsSync(join(folder, 'ran'))).toBe(false);
+  const odd = await runStep(step, { script, secretEnvironment: '[]' }).end;
+  expect(odd.result).toMatchObject({ kind: 'failed', type: 'invalidArgument' });
+});

@@ -13,8 +13,16 @@ import type { Failed } from '@rackwright/results';
 import { guardIdentity } from '../guard.ts';
 import type { Programs } from '../program/program.ts';
 import { runProgram } from '../program/run-program.ts';
+import { withoutSecrets } from '../program/without-secrets.ts';
 import type { Step, StepContext, StepEnd } from '../step.ts';
-import { bad, type Read, readEnvironment, unknownArguments, value } from './arguments.ts';
+import {
+  bad,
+  type Read,
+  readEnvironment,
+  readSecretEnvironment,
+  unknownArguments,
+  value,
+} from './arguments.ts';
 
 /** Where programs of steps work on this machine. */
 export interface ProgramPlace {
@@ -35,12 +43,16 @@ export const interpreters = ['/bin/sh', '/usr/bin/node'] as const;
 /** UTF-8 bytes. */
 export const scriptBytesMax = 64 * 1024;
 const scriptMode = 0o700;
-const knownArguments = ['script', 'interpreter', 'environment'];
+/** What the argument says of itself. */
+export const secretEnvironmentText =
+  'variables that are secrets, as a JSON object of credentials; their values come apart';
+const knownArguments = ['script', 'interpreter', 'environment', 'secretEnvironment'];
 
 interface Script {
   readonly text: string;
   readonly interpreter: string;
   readonly environment: Readonly<Record<string, string>>;
+  readonly secrets: Readonly<Record<string, string>>;
 }
 
 export function runScript(place: ProgramPlace): Step {
@@ -62,6 +74,7 @@ export function runScript(place: ProgramPlace): Step {
           description: 'the program that runs it',
         },
         { name: 'environment', description: 'variables, as a JSON object of texts' },
+        { name: 'secretEnvironment', description: secretEnvironmentText },
       ],
     },
     check: (context) => check(context),
@@ -71,7 +84,7 @@ export function runScript(place: ProgramPlace): Step {
 
 /** Why the script cannot run at all; nothing has been done then. */
 async function check(context: StepContext): Promise<StepEnd | undefined> {
-  const script = readScript(context.order);
+  const script = readScript(context);
   if (script.kind === 'bad') return failed('invalidArgument', script.problem);
   if (context.order.destructive === false) return undefined;
   const guard = await guardIdentity(context);
@@ -81,17 +94,17 @@ async function check(context: StepContext): Promise<StepEnd | undefined> {
 async function run(context: StepContext, place: ProgramPlace): Promise<StepEnd> {
   const refused = await check(context);
   if (refused !== undefined) return refused;
-  const script = readScript(context.order);
+  const script = readScript(context);
   if (script.kind === 'bad') return failed('invalidArgument', script.problem);
-  const { text, interpreter, environment } = script.value;
+  const { text, interpreter, environment, secrets } = script.value;
   const path = `${place.privateFolder}/script`;
   await place.disk.writeAtomic(path, new TextEncoder().encode(text), scriptMode);
   try {
-    return await runProgram(context, place.programs, {
+    return await runProgram(context, withoutSecrets(place.programs, secrets), {
       operationId: context.operationId,
       file: place.interpreters.get(interpreter) ?? interpreter,
       args: [path],
-      environment: { ...environmentOf(context, place.path), ...environment },
+      environment: { ...environmentOf(context, place.path), ...environment, ...secrets },
       folder: place.workingFolder,
     });
   } finally {
@@ -113,7 +126,8 @@ export function environmentOf(
   };
 }
 
-function readScript({ mode, arguments: given }: agent.RunStep): Read<Script> {
+function readScript({ order, secretEnvironment }: StepContext): Read<Script> {
+  const { mode, arguments: given } = order;
   if (mode !== agent.StepMode.RUN) return bad('mode: a script can only be run, not checked');
   const unknown = unknownArguments(given, knownArguments);
   if (unknown !== undefined) return bad(unknown);
@@ -129,7 +143,9 @@ function readScript({ mode, arguments: given }: agent.RunStep): Read<Script> {
   }
   const environment = readEnvironment(given['environment']);
   if (environment.kind === 'bad') return environment;
-  return value({ text, interpreter, environment: environment.value });
+  const secrets = readSecretEnvironment(given['secretEnvironment'], secretEnvironment);
+  if (secrets.kind === 'bad') return secrets;
+  return value({ text, interpreter, environment: environment.value, secrets: secrets.value });
 }
 
 function failed(type: Failed['type'], message: string): StepEnd {

@@ -87,6 +87,7 @@ export function runStep(
     runnerVersion: '0',
     hostName: 'h1',
     imageEndpoint: '',
+    secretEnvironment: {},
     ...change,
   });
   return {
