@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { access, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -83,7 +84,7 @@ function rig(given: Record<string, string>, options: Rig = {}) {
       image: imageOf(`registry.example.org/tools/x@${digest}`),
       ...order,
     },
-    { imageEndpoint: '10.0.0.3:8080' },
+    { imageEndpoint: '10.0.0.3:8080', secretEnvironment: { TOKEN: 'hunter2-hunter2' } },
   );
   return { ...run, started, requests };
 }
@@ -120,6 +121,27 @@ describe('a command', () => {
     );
     // Nothing of it stays.
     expect(await readdir(join(folder, 'command'))).toEqual([]);
+  });
+
+  test('gets its secrets in its environment, and in no list of arguments', async () => {
+    const named = { credential: 'credentials/hub', part: 'password' };
+    const { end, started } = rig({ secretEnvironment: JSON.stringify({ TOKEN: named }) });
+    expect((await end).result.kind).toBe('complete');
+    const [{ request } = { request: undefined }] = started;
+    expect(request?.environment).toMatchObject({ TOKEN: 'hunter2-hunter2' });
+    expect(request?.args.join('\n')).not.toContain('hunter2');
+    // The last line before the program, as a shell runs it here: only what is its own is left.
+    const script = request?.args[4]?.split('\n').at(-1)?.replace('exec ', '') ?? '';
+    const out = execFileSync('/bin/sh', ['-c', script, 'sh', 'A=1', 'PATH=/usr/bin:/bin', 'env'], {
+      env: { ...request?.environment, RACKWRIGHT_OPERATION: 'uid/7/3/1' },
+      encoding: 'utf8',
+    });
+    expect(out.trim().split('\n').sort()).toEqual([
+      'A=1',
+      'PATH=/usr/bin:/bin',
+      'RACKWRIGHT_OPERATION=uid/7/3/1',
+      'TOKEN=hunter2-hunter2',
+    ]);
   });
 
   test('without arguments runs with those of its image', async () => {
