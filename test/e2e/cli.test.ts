@@ -79,10 +79,37 @@ describe('rackwright', () => {
     await writeFile(other, 'rwa1.guess\n');
     const refused = await rackwright(['rack', 'list', '--token-file', other]);
     expect(refused.code).toBe(5);
-    expect(refused.err).toContain('admin token');
+    expect(refused.err).toContain('The token is not one of this control plane');
     const nobody = await rackwright(words('rack list --server 127.0.0.1:1'));
     expect(nobody.code).toBe(6);
     expect(nobody.err).toContain('There is no connection');
+  });
+
+  test('makes a token that does what it may and no more, and takes it back', async () => {
+    const made = await rackwright(words('token create ci --role viewer --expires 90d'));
+    expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/^rwo1\.ci\.\S{43}\n$/) });
+    expect(made.err).toMatch(
+      /^viewer for everything, until 20\d\d-\S+Z\. It is shown only now\.\n$/,
+    );
+    const tokenFile = join(controlPlane.folder, 'ci.token');
+    await writeFile(tokenFile, made.out);
+    const asCi = (line: string) => rackwright([...words(line), '--token-file', tokenFile]);
+    const who = await asCi('whoami');
+    expect(who.out).toMatch(/name +token:ci\nrole +viewer\nscope +everything\ntoken +tokens\/ci\n/);
+    expect((await asCi('rack list')).code).toBe(0);
+    const denied = await asCi('rack create r9');
+    expect(denied.code).toBe(5);
+    expect(denied.err).toContain('RackService.CreateRack needs the role admin');
+    const list = await rackwright(words('token list'));
+    expect(list.out).toMatch(/^tokens\/ci +viewer +everything/m);
+    expect(list.err).toContain('tokens/admin never expires');
+    expect((await rackwright(words('token delete ci --reason left'))).code).toBe(0);
+    const revoked = await asCi('rack list');
+    expect(revoked.code).toBe(5);
+    expect(revoked.err).toContain('tokens/ci was revoked at');
+    const wrong = await rackwright(words('token create ci --role viewer --expires soon'));
+    expect(wrong.code).toBe(2);
+    expect(wrong.err).toContain('--expires is "soon"; it must be a duration as 12h or 90d');
   });
 
   test('prints the key that certificates verify with', async () => {
@@ -180,5 +207,37 @@ describe('rackwright', () => {
     }
     expect((await rackwright(words('host retry h9'))).code).toBe(0);
     expect((await rackwright(words('host delete h9'))).code).toBe(0);
+  });
+
+  test('shows the authorities, rotates them, and says what a token is for', async () => {
+    const before = await rackwright(words('trust show'));
+    expect(before.out).toMatch(/^AUTHORITY +STAGE .*\n[0-9a-f]{16} +active /);
+    const first = before.out.split('\n')[1]?.slice(0, 16) ?? '';
+    const rotated = await rackwright(words('trust rotate --reason yearly'));
+    expect(rotated.code, rotated.err).toBe(0);
+    expect(rotated.out).toMatch(/waits: operators need it .*\(ends by itself in 23h 59m/);
+    expect(rotated.err).toContain('rackwright trust bundle > ca.pem');
+    expect((await rackwright(words('trust rotate --reason again'))).code).toBe(1);
+    const bundle = await rackwright(words('trust bundle'));
+    expect(bundle.out.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
+
+    const next = /^([0-9a-f]{16}) +next /m.exec(rotated.out)?.[1] ?? '';
+    const wrong = await rackwright(words(`trust advance ${next} --give-up r1 --reason now`));
+    expect(wrong.err).toContain('it does not wait for racks/r1');
+    const active = await rackwright(words(`trust advance ${first} --reason now`));
+    expect(active.err).toContain('signs already');
+    const forced = await rackwright(words(`trust advance ${next} --reason now`));
+    expect(forced.out, forced.err).toMatch(new RegExp(`^${next} +active`, 'm'));
+    expect(forced.out).toMatch(new RegExp(`^${first} +retired`, 'm'));
+
+    await rackwright(words('rack create r7'));
+    const token = await rackwright(words('rack join-token r7'));
+    const { out, err } = token;
+    expect(out).toContain(`rwj1.${next}`);
+    expect(err).toContain(`Certificate authority (SHA-256): ${next}`);
+    expect(err).toContain(`rackwright-agent join ${controlPlane.operators} ${out.trim()}\n`);
+    const revoked = await rackwright(words('rack revoke r7 --reason stolen'));
+    expect(revoked.code).toBe(1);
+    expect(revoked.err).toContain('no registered agent');
   });
 });

@@ -13,6 +13,7 @@ import { hostRoutes } from './commands/host.ts';
 import { rackRoutes } from './commands/rack.ts';
 import { secretsRoutes } from './commands/secrets.ts';
 import { templateRoutes } from './commands/template.ts';
+import { trustRoutes } from './commands/trust.ts';
 import { workflowRoutes } from './commands/workflow.ts';
 import { describeFailure, exitCodeOf, exitCodes } from './failure.ts';
 import { foldHelp } from './output/help.ts';
@@ -32,6 +33,7 @@ const routes = buildRouteMap({
     expected: expectedRoutes,
     template: templateRoutes,
     audit: auditRoutes,
+    trust: trustRoutes,
     apply: applyFile,
     get: getFile,
   },

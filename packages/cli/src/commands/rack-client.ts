@@ -4,6 +4,7 @@ import {
   type Rack,
   RackSchema,
   RackService,
+  type RackStatus,
   type RestoredStore,
 } from '@rackwright/api';
 import type { SharedFlags } from '../flags.ts';
@@ -47,6 +48,7 @@ export function showRack(world: World, { output }: SharedFlags, rack: Rack): voi
     ['agent version', rack.status?.agentVersion ?? ''],
     ['last seen', ago(world.clock, rack.status?.lastSeenTime)],
     ['agent key', rack.status?.agentKeySha256 ?? ''],
+    ...keyFields(world, rack.status),
     ['refused agent', rack.status?.duplicateAgent ?? ''],
     ['to forget', hostsText(rack.status?.tombstones ?? 0)],
     ['runs at once', String(rack.spec?.limits?.runs ?? '')],
@@ -56,6 +58,21 @@ export function showRack(world: World, { output }: SharedFlags, rack: Rack): voi
     ...freezeFields(world, rack.status?.freeze),
     ...restoredFields(world, rack.status?.restoredStore),
   ]);
+}
+
+/** Since when the agent is the rack's, until when it is proved, and who was it before. */
+function keyFields({ clock }: World, status: RackStatus | undefined): [string, string][] {
+  const { agentJoinTime, certificateExpireTime, revokedKeys = 0, lastRevoked } = status ?? {};
+  const revoked =
+    lastRevoked === undefined
+      ? ''
+      : `${revokedKeys}; the last ${ago(clock, lastRevoked.time)} by ${lastRevoked.by}: ` +
+        lastRevoked.reason;
+  return [
+    ['joined', ago(clock, agentJoinTime)],
+    ['certificate ends', ago(clock, certificateExpireTime)],
+    ['revoked keys', revoked],
+  ];
 }
 
 /** What the agent has seen that the store lacks, for the person who accepts it. */

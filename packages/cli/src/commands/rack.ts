@@ -1,8 +1,7 @@
 /** rackwright rack … */
 
 import { create } from '@bufbuild/protobuf';
-import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { JoinTokenSchema, ListRacksResponseSchema, type Rack, RackSchema } from '@rackwright/api';
+import { ListRacksResponseSchema, type Rack, RackSchema } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import {
   connectionFlags,
@@ -19,6 +18,7 @@ import { ago } from '../output/time.ts';
 import type { CliContext, World } from '../world.ts';
 import { allPages } from './calls.ts';
 import { showExplanation } from './explain.ts';
+import { joinToken, revokeAgent } from './rack-agent.ts';
 import { acceptRestoredStore, freezeRack, thawRack, updateRack } from './rack-brakes.ts';
 import { agentState, showRack, withRacks } from './rack-client.ts';
 
@@ -103,22 +103,6 @@ const deleteRack = buildCommand({
   },
 });
 
-const joinToken = buildCommand({
-  docs: { brief: 'Make a join token for the rack’s agent: one use, 15 minutes' },
-  parameters: { flags: shared, positional: idArgument('rack', 'Id of the rack'), aliases },
-  async func(this: CliContext, flags: SharedFlags, id: string) {
-    const rack = resourceName('racks', id);
-    const made = await withRacks(this.world, flags, (racks) => racks.createJoinToken({ rack }));
-    if (flags.output === 'json') {
-      printJson(this.world, JoinTokenSchema, made);
-      return;
-    }
-    printLines(this.world, [made.token]);
-    const until = made.expireTime && timestampDate(made.expireTime).toISOString();
-    this.world.err.write(`For one agent of ${rack}, until ${until}. It is shown only now.\n`);
-  },
-});
-
 /** All commands on racks. */
 export const rackRoutes = buildRouteMap({
   routes: {
@@ -127,6 +111,7 @@ export const rackRoutes = buildRouteMap({
     list: listRacks,
     delete: deleteRack,
     'join-token': joinToken,
+    revoke: revokeAgent,
     explain: explainRack,
     update: updateRack,
     freeze: freezeRack,

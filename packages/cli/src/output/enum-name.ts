@@ -1,6 +1,7 @@
 /** Names of enum values as people write them: RUN_KIND_CLEAN is "clean". */
 import {
   ArgumentTypeSchema,
+  Authority_StageSchema,
   BmcProtocolSchema,
   ErasureLevelSchema,
   HoldScopeSchema,
@@ -15,6 +16,7 @@ import {
 } from '@rackwright/api';
 
 const enums = {
+  AuthorityStage: Authority_StageSchema,
   BmcProtocol: BmcProtocolSchema,
   ErasureLevel: ErasureLevelSchema,
   HoldScope: HoldScopeSchema,
