@@ -17,6 +17,7 @@ const values: readonly (readonly [RegExp, string])[] = [
   [/^ADDRESS$/, '10.0.0.1'],
   [/^MAC$/, '52:54:00:00:00:01'],
   [/^STEP$/, 'management.clear_event_log'],
+  [/^ROLE$/, 'viewer'],
 ];
 
 /** What is put into a text there and is more than one word. */

@@ -7,7 +7,7 @@ import { ApiFailure, permissionDenied, type Role, unauthenticated } from '@rackw
 import { type Principal, roleText, scopeText } from './principal.ts';
 
 const grants =
-  'An administrator makes another token: rackwright token create NAME --role ROLE --expires DAYS.';
+  'An administrator makes another token: rackwright token create NAME --role ROLE --expires 90d.';
 
 /** No credentials came with the call. */
 export function tokenMissing(): ApiFailure {

@@ -237,6 +237,6 @@ async function refuseLast(deps: RpcDependencies, name: string): Promise<void> {
   throw failedPrecondition(
     'LAST_ADMIN',
     `${name} is the last token with which tokens can be made. Make another first: ` +
-      'rackwright token create NAME --role admin --expires DAYS.',
+      'rackwright token create NAME --role admin --expires 90d.',
   );
 }

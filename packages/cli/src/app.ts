@@ -13,6 +13,7 @@ import { hostRoutes } from './commands/host.ts';
 import { rackRoutes } from './commands/rack.ts';
 import { secretsRoutes } from './commands/secrets.ts';
 import { templateRoutes } from './commands/template.ts';
+import { tokenRoutes, whoAmI } from './commands/token.ts';
 import { trustRoutes } from './commands/trust.ts';
 import { workflowRoutes } from './commands/workflow.ts';
 import { describeFailure, exitCodeOf, exitCodes } from './failure.ts';
@@ -33,6 +34,8 @@ const routes = buildRouteMap({
     expected: expectedRoutes,
     template: templateRoutes,
     audit: auditRoutes,
+    token: tokenRoutes,
+    whoami: whoAmI,
     trust: trustRoutes,
     apply: applyFile,
     get: getFile,

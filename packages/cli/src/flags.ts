@@ -18,7 +18,7 @@ export const connectionFlags = {
     kind: 'parsed',
     parse: path,
     optional: true,
-    brief: 'File with the admin token',
+    brief: 'File with the token',
     placeholder: 'file',
   },
   caFile: {
