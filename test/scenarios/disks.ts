@@ -94,6 +94,7 @@ export class FileHost {
       runnerVersion: '0.0.0',
       hostName: 'h1',
       imageEndpoint: '',
+      secretEnvironment: {},
     });
   }
 

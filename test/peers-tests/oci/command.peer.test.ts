@@ -201,6 +201,7 @@ async function run(
     runnerVersion: '0.0.0',
     hostName: 'h1',
     imageEndpoint: `127.0.0.1:${boot?.httpPort}`,
+    secretEnvironment: {},
   });
   held.release();
   return { end, output };

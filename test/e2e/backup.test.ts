@@ -1,0 +1,130 @@
+/** Yesterday's backup: what was done to hosts since is unknown to it, and nothing of that is undone. */
+import { execFile } from 'node:child_process';
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { HoldScope, type Host, HostGoal, HostState, RunPhase } from '@rackwright/api';
+import { type DiskPlan, holdsPattern } from '@rackwright/sim/machine';
+import { expect, test } from 'vitest';
+import { diskChanges, type MachineFolder } from './machines.ts';
+import { Rack } from './rack.ts';
+
+const run = promisify(execFile);
+const program = join(import.meta.dirname, '../../controlplane/src/main.ts');
+const command = join(import.meta.dirname, '../../packages/cli/src/main.ts');
+
+const disk: DiskPlan = { name: 'vda', serial: 'DISK', kind: 'overwrite' };
+const machineOf = (n: number) => ({
+  name: `h${n}`,
+  bmcAddress: `127.0.0.${30 + n}`,
+  mac: `52:54:00:00:00:0${n}`,
+  uuid: `0${n}02030405060708090a0b0c0d0e0f10`,
+  serial: `SN-${n}`,
+  disks: [disk],
+});
+
+const changes = (folder: MachineFolder) => diskChanges(folder, disk).length;
+
+/** Whatever could be started by itself has had the time to start. */
+async function leftAlone(machines: readonly MachineFolder[]): Promise<boolean> {
+  const before = machines.map(changes).join();
+  await sleep(6_000);
+  return machines.map(changes).join() === before;
+}
+
+const isHeld = ({ status }: Host) =>
+  status?.holds.some(({ reason }) => reason.startsWith('restored: ')) === true;
+const isAvailable = ({ status }: Host) =>
+  status?.state === HostState.AVAILABLE && status.run?.phase === RunPhase.ENDED;
+
+test('restores as another incarnation: hosts are held, nothing is wiped, and a person decides', async () => {
+  const rack = await Rack.start({
+    machines: [machineOf(1), machineOf(2)],
+    goal: HostGoal.MANAGEABLE,
+  });
+  try {
+    const { hosts } = rack.clients;
+    const [cleaned, adopted] = rack.machines;
+    if (cleaned === undefined || adopted === undefined) throw new Error('no machines');
+    const data = join(rack.folder, 'controlplane');
+    const tar = join(rack.folder, 'yesterday.tar');
+    const controlPlane = (...args: string[]) =>
+      run(process.execPath, [program, ...args, '--config', join(rack.folder, 'controlplane.json')]);
+    const rackwright = (...args: string[]) =>
+      run(process.execPath, [command, ...args], { env: rack.commandEnvironment });
+
+    // Yesterday both hosts were to be cleaned as soon as somebody lets go of them.
+    for (const name of ['h1', 'h2']) {
+      await rack.untilHost(name, 'known', ({ status }) => status?.state === HostState.MANAGEABLE);
+      const hold = { name: `hosts/${name}`, scope: HoldScope.WORK, reason: 'not today' };
+      await hosts.holdHost(hold);
+      await hosts.updateHost({
+        host: { name: `hosts/${name}`, spec: { goal: HostGoal.AVAILABLE } },
+        updateMask: { paths: ['spec.goal'] },
+      });
+    }
+    const backup = await controlPlane('backup', '--to', tar);
+    expect(backup.stdout).toContain('The key of secrets is in it');
+    expect(rack.starts.controlplane).toBe(1);
+
+    // Since then: one is cleaned and in use, the other somebody else's.
+    await hosts.releaseHold({ name: 'hosts/h1', reason: 'today' });
+    await rack.untilHost('h1', 'available', isAvailable);
+    await hosts.claimHost({ name: 'hosts/h1', reason: 'build farm' });
+    await hosts.updateHost({
+      host: { name: 'hosts/h2', spec: { goal: HostGoal.MANAGEABLE } },
+      updateMask: { paths: ['spec.goal'] },
+    });
+    await hosts.releaseHold({ name: 'hosts/h2', reason: 'today' });
+    const adopt = { name: 'hosts/h2', to: HostState.EXTERNAL, reason: 'the other team’s' };
+    await hosts.adoptHost(adopt);
+    await rack.untilHost('h2', 'external', ({ status }) => status?.state === HostState.EXTERNAL);
+    const before = changes(cleaned);
+    expect(before).toBeGreaterThan(0);
+
+    await rack.pause('controlplane');
+    await rack.pause('agent');
+    await expect(controlPlane('restore', '--from', tar)).rejects.toThrow('into an empty folder');
+    rmSync(data, { recursive: true });
+    const restored = await controlPlane('restore', '--from', tar);
+    expect(restored.stdout).toContain('rackwright rack accept-restored-store');
+    expect(existsSync(join(data, 'restoring'))).toBe(false);
+    await rack.resume('agent');
+    await rack.resume('controlplane');
+
+    for (const name of ['h1', 'h2']) await rack.untilHost(name, 'held', isHeld);
+    // Even without the holds of yesterday's person.
+    for (const name of ['h1', 'h2']) {
+      await hosts.releaseHold({ name: `hosts/${name}`, hold: 'not today', reason: 'today' });
+    }
+    expect(await leftAlone(rack.machines)).toBe(true);
+    const { stdout: told } = await rackwright('host', 'explain', 'h2');
+    expect(told).toContain('rackwright rack accept-restored-store r1');
+
+    await rackwright('rack', 'accept-restored-store', 'r1', '--reason', 'seen to');
+    for (const name of ['h1', 'h2']) {
+      await rack.untilHost(name, 'waiting for a person', (host) => {
+        const { status } = host;
+        const givenUp = status?.backoff?.givenUpReason.startsWith('the store was restored');
+        return !isHeld(host) && givenUp === true;
+      });
+    }
+    expect(await leftAlone(rack.machines)).toBe(true);
+    expect(changes(cleaned)).toBe(before);
+    expect(changes(adopted)).toBe(0);
+    expect(holdsPattern(adopted.folder, disk)).toBe(true);
+
+    // A person knows whose h2 is; h1 is free to be cleaned again.
+    await hosts.adoptHost(adopt);
+    await rack.untilHost('h2', 'external', ({ status }) => status?.state === HostState.EXTERNAL);
+    const { stdout: advised } = await rackwright('host', 'explain', 'h1');
+    expect(advised).toContain('rackwright host retry h1');
+    await rackwright('host', 'retry', 'h1');
+    await rack.untilHost('h1', 'available', isAvailable);
+    expect(changes(cleaned)).toBeGreaterThan(before);
+    expect(holdsPattern(adopted.folder, disk)).toBe(true);
+  } finally {
+    await rack.stop();
+  }
+}, 600_000);
