@@ -42,6 +42,7 @@ import {
   type RackTrust,
   rackTrust,
   type TrustTiming,
+  trustFaults,
   waitsOf,
 } from './rotation.ts';
 import { freshServerCertificate, type ServerCertificate } from './server-certificate.ts';
@@ -187,6 +188,7 @@ export class Authorities {
   #cancelLook: Cancel = () => undefined;
   #lookAtMs = Number.POSITIVE_INFINITY;
   #stopped = false;
+  readonly #faults = new Set<string>();
 
   constructor(options: AuthoritiesOptions, now: TrustNow) {
     this.#options = options;
@@ -340,9 +342,24 @@ export class Authorities {
     });
   }
 
+  /** Each fault is said when it begins. */
+  #warn(): void {
+    const { timing, clock, log } = this.#options;
+    const faults = trustFaults(this.#now.record, this.#racks(), clock.nowMs(), timing);
+    for (const fault of faults) {
+      // Without its numbers, which change by themselves.
+      const kind = fault.replaceAll(/\d+/g, '');
+      if (this.#faults.has(kind)) continue;
+      this.#faults.add(kind);
+      log.warn({}, fault);
+    }
+    if (faults.length === 0) this.#faults.clear();
+  }
+
   /** What waits for nothing moves on; any replica may do it, and one of them does. */
   async #look(): Promise<void> {
     const { timing, clock } = this.#options;
+    this.#warn();
     if (!isMoving(this.#now.record)) return;
     // What was heard may be old: the store itself is asked before anything is decided by it.
     const { record } = this.#now;

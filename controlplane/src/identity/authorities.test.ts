@@ -1,0 +1,217 @@
+/** The authorities of control planes on one store, each with a folder of its own. */
+import { X509Certificate } from 'node:crypto';
+import { chmod, cp, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { RackSchema, Authority_Stage as Stage, store as wire } from '@rackwright/api';
+import type { Log } from '@rackwright/platform';
+import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
+import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { writeRecord } from '../records/index.ts';
+import { type Authorities, openAuthorities } from './authorities.ts';
+import { generatePrivateKeyPem, makeCaCertificate } from './authority.ts';
+import { makeAuthority, trustKey } from './authority-record.ts';
+import type { Refused } from './enrolment.ts';
+import { type OwnIdentity, openIdentity } from './identity.ts';
+import { RackKeys } from './rack-keys.ts';
+import { advanced, authorityAt, defaultTrustTiming } from './rotation.ts';
+
+const clock = nodeClock();
+const random = nodeRandom();
+const disk = nodeDisk();
+let lines: string[] = [];
+const warn: Log['warn'] = (_fields, message) => void lines.push(message);
+const log: Log = { debug: () => {}, info: () => {}, warn, error: warn, child: () => log };
+let timing = { ...defaultTrustTiming, nextStayMs: 0, retiredStayMs: 0, lookMs: 50 };
+let root: string;
+let store: StateStore;
+let stops: (() => void)[];
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'rackwright-authorities-'));
+  store = await openMemoryStore({ random });
+  stops = [];
+  lines = [];
+});
+
+afterEach(async () => {
+  for (const stop of stops) stop();
+  await store.close();
+  await rm(root, { recursive: true });
+});
+
+interface Replica {
+  readonly own: OwnIdentity;
+  readonly authorities: Authorities;
+  readonly keys: RackKeys;
+}
+
+async function start(name: string): Promise<Replica> {
+  const { caLifetimeMs } = timing;
+  const folder = join(root, name);
+  const own = await openIdentity({ disk, clock, random, log, folder, caLifetimeMs });
+  if (own.isNew) await own.complete();
+  const parts = { ...own, store, clock, random, log, timing, sealer: own.secrets };
+  const authorities = await openAuthorities({ ...parts, serverNames: ['127.0.0.1'] });
+  const keys = new RackKeys({ store, clock, log });
+  await keys.start();
+  keys.onChange(() => authorities.lookSoon());
+  await authorities.start(() => keys.trusts());
+  stops.push(() => {
+    authorities.stop();
+    keys.stop();
+  });
+  return { own, authorities, keys };
+}
+
+async function startTwo(): Promise<[Replica, Replica]> {
+  const first = await start('one');
+  await cp(join(root, 'one'), join(root, 'two'), { recursive: true });
+  await chmod(join(root, 'two'), 0o700);
+  return [first, await start('two')];
+}
+
+const file = (folder: string, name: string) => readFile(join(root, folder, name), 'utf8');
+
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (let round = 0; round < 400 && !(await holds()); round += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  expect(await holds()).toBe(true);
+}
+
+function rotate({ own, authorities }: Replica) {
+  return authorities.change(async (record) => {
+    const making = { clock, random, sealer: own.secrets, caLifetimeMs: timing.caLifetimeMs };
+    record.authorities.push(await makeAuthority(making, Stage.NEXT, 'user:p', 'yearly'));
+    record.generation += 1n;
+    return record;
+  });
+}
+
+async function putRack(fields: MessageInitShape<typeof wire.RackRecordSchema>): Promise<void> {
+  const key = storeKey('racks', 'r1');
+  const found = await store.get(key);
+  const rack = create(RackSchema, { name: 'racks/r1' });
+  const record = create(wire.RackRecordSchema, { ...fields, rack });
+  const expected = found.kind === 'found' ? found.revision : 'absent';
+  await writeRecord({ store, random }, wire.RackRecordSchema, key, record, expected);
+}
+
+describe('replicas on one store', () => {
+  test('sign with one authority, and follow its rotation with their own certificates', async () => {
+    const [first, second] = await startTwo();
+    const old = first.authorities.now.caSha256;
+    expect(second.authorities.now.caSha256).toBe(old);
+    await putRack({ agentPublicKey: new Uint8Array(9), trustedCaSha256: [old] });
+    await rotate(first);
+    // Everybody believes both while an agent does not.
+    await until(() => second.authorities.now.certificates.length === 2);
+    expect(await file('two', 'ca.pem')).toBe(second.authorities.now.certificates.join(''));
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(first.authorities.now.caSha256).toBe(old);
+
+    const next = authorityAt(first.authorities.now.record, Stage.NEXT)?.authority?.sha256 ?? '';
+    await putRack({ agentPublicKey: new Uint8Array(9), trustedCaSha256: [old, next] });
+    for (const { authorities } of [first, second]) {
+      await until(() => authorities.now.caSha256 === next);
+      const shown = new X509Certificate(authorities.now.server.tls.certificateChainPem);
+      const [signer = ''] = authorities.now.certificates;
+      expect(shown.verify(new X509Certificate(signer).publicKey)).toBe(true);
+    }
+    // The old one stays for the agent's certificate, of which nobody wrote down who signed it.
+    expect(first.authorities.now.certificates).toHaveLength(2);
+    const believed = { trustedCaSha256: [old, next], certificateCaSha256: next };
+    await putRack({ agentPublicKey: new Uint8Array(9), ...believed });
+    for (const { authorities } of [first, second]) {
+      await until(() => authorities.now.certificates.length === 1);
+    }
+    expect((await file('one', 'ca.pem')).match(/BEGIN/g)).toHaveLength(1);
+  });
+
+  test('end what stands on a key when another one of them takes it away', async () => {
+    const [first] = await startTwo();
+    const key = new Uint8Array([1, 2, 3]);
+    const keySha256 = '039058c6f2c0cb492c533b0a4d14ef77cc0f78abccced5287d84a1a2011cfb81';
+    await putRack({ agentPublicKey: key });
+    const ended: Refused[] = [];
+    const end = (why: Refused) => void ended.push(why);
+    first.keys.attend({ rackId: 'r1', keySha256, end });
+    const leave = first.keys.attend({ rackId: 'r1', keySha256, end });
+    await putRack({ agentPublicKey: key, tombstones: ['h1'] });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(ended).toEqual([]);
+    leave();
+    await putRack({ agentPublicKey: new Uint8Array() });
+    await until(() => ended.length === 1);
+    // A change between the look at the record and the attending is not missed either.
+    first.keys.attend({ rackId: 'r1', keySha256, end });
+    await until(() => ended.length === 2);
+  });
+});
+
+test('an authority that ends soon is warned of, once', async () => {
+  const usual = timing;
+  // Made for a quarter of an hour; asked for with the usual life, it ends soon.
+  timing = { ...usual, caLifetimeMs: 900_000 };
+  await start('one');
+  for (const stop of stops.splice(0)) stop();
+  expect(lines).toEqual([]);
+  timing = usual;
+  await start('one');
+  await until(() => lines.length > 0);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toContain('rackwright trust rotate');
+});
+
+describe('the authorities of a folder', () => {
+  test('that an older release made are taken over once, and their key removed', async () => {
+    const folder = join(root, 'one');
+    await openIdentity({ disk, clock, random, log, folder, caLifetimeMs: 1 });
+    const keyPem = generatePrivateKeyPem();
+    const certificate = await makeCaCertificate(keyPem, clock, random, 3_650 * 86_400_000);
+    await rm(join(folder, 'ca.sealed'));
+    await writeFile(join(folder, 'ca.key'), keyPem, { mode: 0o600 });
+    const pem = `${certificate.toString('pem')}\n`;
+    await writeFile(join(folder, 'ca.pem'), pem);
+    await writeFile(join(folder, 'complete'), 'yes');
+    const { authorities } = await start('one');
+    expect(authorities.now.certificates).toEqual([pem]);
+    await expect(stat(join(folder, 'ca.key'))).rejects.toThrow('ENOENT');
+    const found = await store.get(trustKey);
+    const value = Buffer.from(found.kind === 'found' ? found.value : []);
+    expect(value.includes('PRIVATE KEY')).toBe(false);
+    expect(await file('one', 'ca.sealed')).not.toContain('PRIVATE');
+  });
+
+  test('outlive the store, and an older one that was put in its place', async () => {
+    const first = await start('one');
+    const { record } = await rotate(first);
+    for (const stop of stops.splice(0)) stop();
+    const lost = store;
+    store = await openMemoryStore({ random });
+    const again = await start('one');
+    expect(again.authorities.now.record.generation).toBe(record.generation);
+    expect(again.authorities.now.caSha256).toBe(first.authorities.now.caSha256);
+    await lost.close();
+  });
+
+  test('of another control plane are refused, and so is one without any', async () => {
+    await start('one');
+    const mine = store;
+    store = await openMemoryStore({ random });
+    const other = await start('two');
+    await other.authorities.change(async (record) => advanced(record, '', [], 0));
+    const theirs = store;
+    store = mine;
+    await expect(start('two')).rejects.toThrow('are not those of the store');
+    store = await openMemoryStore({ random });
+    await rm(join(root, 'two/ca.sealed'));
+    await expect(start('two')).rejects.toThrow('a new authority would not fit the agents');
+    await theirs.close();
+    await mine.close();
+  });
+});
