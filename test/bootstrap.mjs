@@ -66,6 +66,7 @@ const commands = {
   peers: (args) => [[program('test/peers.ts', args)]],
   lab: (args) => [[program('test/lab/main.ts', args)]],
   sim: (args) => [[program('test/sim/main.ts', args)]],
+  package: (args) => [[program('packages/debian/src/main.ts', args)]],
   demo: (args) => [[program('packages/demo/src/main.ts', args)]],
   bench: (args) => [[program('test/bench/main.ts', args)]],
 };

@@ -1,6 +1,6 @@
 /**
  * `npm run lab -- --check | --crossed | --bad-disk | --lying-disk | --agent-away | --workflow |
- *     --kill [all]`
+ *     --packages | --kill [all]`
  *
  * `--check` takes `--firmware` and `--dhcp`: one run with each firmware and giver of addresses.
  *
@@ -11,6 +11,7 @@
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { buildRamdisk } from '@rackwright/runner/ramdisk';
+import { packagesScenario } from '../packages/scenario.ts';
 import { type BootWay, dhcpModes, firmwares, USUAL_BOOT } from './firmware.ts';
 import { startLab } from './lab.ts';
 import { agentAwayScenario } from './scenarios/agent-away.ts';
@@ -32,6 +33,7 @@ const names = [
   'lying-disk',
   'agent-away',
   'workflow',
+  'packages',
   'kill',
 ] as const;
 type Name = (typeof names)[number];
@@ -71,6 +73,8 @@ function scenariosOf(
       return new Map([[name, agentAwayScenario]]);
     case 'workflow':
       return new Map([[name, workflowScenario]]);
+    case 'packages':
+      return new Map([[name, packagesScenario]]);
     case 'kill':
       return killScenarios(kills);
   }
@@ -95,7 +99,8 @@ async function runScenario(scenario: Scenario, findings: Findings, keep?: string
   try {
     const kernelArguments = scenario.kernelArguments ?? [];
     const files = { vmlinuz, initrd, kernelArguments };
-    await scenario.run(await openSite(lab, files, findings, scenario.crash));
+    const { crash, startStack } = scenario;
+    await scenario.run(await openSite(lab, files, findings, crash, startStack));
   } finally {
     const left = await lab.stop();
     findings.check('the laboratory leaves nothing behind', left.length === 0, left.join('; '));

@@ -41,6 +41,8 @@ export interface Scenario {
   readonly kernelArguments?: readonly string[];
   /** Who is to be killed, and where; not for the runner, which its kernel's words kill. */
   readonly crash?: Crash;
+  /** Starts control plane and agent, joined; absent: those of this tree. */
+  readonly startStack?: typeof startStack;
   run(site: Site): Promise<void>;
 }
 
@@ -65,8 +67,9 @@ export async function openSite(
   files: RunnerFiles,
   findings: Findings,
   crash?: Crash,
+  start = startStack,
 ): Promise<Site> {
-  const stack = await startStack(lab, files, crash);
+  const stack = await start(lab, files, crash);
   const password = join(lab.folder, 'bmc-password');
   writeFileSync(password, BMC_PASSWORD, { mode: 0o600 });
   const secret = ['--username', BMC_USER, '--password-file', password];

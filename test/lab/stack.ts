@@ -12,7 +12,7 @@ import { LAB_ADDRESS } from './netns.ts';
 import { runProgram, type Started, startProcess, tryProgram, until, within } from './processes.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const OPERATORS_PORT = 7440;
+export const OPERATORS_PORT = 7440;
 const AGENTS_PORT = 7441;
 const START_WAIT_MS = 120_000;
 /** Long enough to look at a run that timed out, short enough to see it go. */
@@ -74,7 +74,8 @@ export async function startStack(lab: Lab, files: RunnerFiles, crash?: Crash): P
   const controlPlane = controlPlaneProgram(lab, crash);
   await controlPlane.start();
   const agent = agentProgram(lab, files, crash);
-  const stack: Stack = { controlPlane, agent, ...commandLine(lab) };
+  const identity = join(lab.folder, 'control-plane/identity');
+  const stack: Stack = { controlPlane, agent, ...commandLine(lab, identity) };
   await stack.cli(['rack', 'create', RACK]);
   const token = await stack.cli(['rack', 'join-token', RACK]);
   await joinAgent(lab, token.trim());
@@ -82,8 +83,11 @@ export async function startStack(lab: Lab, files: RunnerFiles, crash?: Crash): P
   return stack;
 }
 
-function commandLine(lab: Lab): Pick<Stack, 'tryCli' | 'cli' | 'program' | 'startCli'> {
-  const identity = join(lab.folder, 'control-plane/identity');
+/** The operators' command, for the control plane whose identity is in that folder. */
+export function commandLine(
+  lab: Lab,
+  identity: string,
+): Pick<Stack, 'tryCli' | 'cli' | 'program' | 'startCli'> {
   const environment = {
     RACKWRIGHT_SERVER: `${LAB_ADDRESS.agent}:${OPERATORS_PORT}`,
     RACKWRIGHT_CA_FILE: join(identity, 'ca.pem'),

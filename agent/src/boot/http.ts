@@ -70,6 +70,8 @@ class BootPages {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return refusal(405, { allow: 'GET, HEAD' });
     }
+    // Whether this program still answers is asked every few seconds: that is no line in the log.
+    if (request.method === 'HEAD' && request.target === '/') return { status: 204, headers: {} };
     const target = parseTarget(request.target);
     switch (target.kind) {
       case 'script':

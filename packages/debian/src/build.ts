@@ -1,11 +1,11 @@
 /** Builds the packages of one version into a folder. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { buildRamdisk } from '@rackwright/runner/ramdisk';
-import { type Bundle, bundle } from './bundle.ts';
+import { buildRamdisk, type DebianPackage, openArchive } from '@rackwright/runner/ramdisk';
+import { type Bundle, type BundledPart, bundle } from './bundle.ts';
 import {
   type ProgramName,
   programPackage,
@@ -45,7 +45,6 @@ export async function* buildPackages(request: BuildRequest): AsyncGenerator<Buil
   const release: Release = {
     version,
     timeSeconds: await sourceTime(root),
-    licence: await readFile(join(root, 'LICENSE'), 'utf8'),
   };
   const cacheFolder = join(root, '.cache/debian');
   await mkdir(cacheFolder, { recursive: true });
@@ -77,23 +76,36 @@ async function ramdisk(
     outputFolder: join(cacheFolder, 'ramdisk'),
     now,
   });
-  const { code: _, parts } = await bundle(root, 'packages/runner/src/main.ts', release.version);
-  const debian = built.manifest.packages.map(
-    ({ name, version }) =>
-      `${name} ${version}, of Debian\n\nIts licence: /usr/share/doc/${name}/copyright of that ` +
-      'package; its source: the source package of that version, in the archive of Debian.',
-  );
+  const { parts } = await bundle(root, 'packages/runner/src/main.ts', release.version);
+  const debian = await licencesOf(root, now, built.manifest.packages);
   return ramdiskPackage(release, {
     vmlinuz: await readFile(built.vmlinuz),
     initrd: await readFile(built.initrd),
     manifest: await readFile(join(cacheFolder, 'ramdisk/manifest.json')),
-    notices: [
-      ...debian,
-      ...parts.map((part) =>
-        [`${part.name} ${part.version}`, part.licence, part.text].join('\n\n'),
-      ),
-    ],
+    inside: [...debian, ...parts],
   });
+}
+
+/** What Debian says of the packages that the ramdisk is made of. */
+async function licencesOf(
+  root: string,
+  now: number,
+  packages: readonly DebianPackage[],
+): Promise<BundledPart[]> {
+  const archive = await openArchive({ folder: join(root, '.cache/apt/own'), now });
+  const unpacked = join(root, '.cache/debian', `licences-${process.pid}`);
+  try {
+    await archive.extract(packages, unpacked);
+    return await Promise.all(
+      packages.map(async ({ name, version }) => {
+        const path = join(unpacked, 'usr/share/doc', name, 'copyright');
+        const text = await readFile(path, 'utf8').catch(() => '');
+        return { name, version, licence: `of Debian ${name}, as its text says`, text };
+      }),
+    );
+  } finally {
+    await rm(unpacked, { recursive: true, force: true });
+  }
 }
 
 async function write(

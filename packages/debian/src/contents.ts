@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import type { Bundle } from './bundle.ts';
+import type { Bundle, BundledPart } from './bundle.ts';
 import type { DebianPackageContent, ScriptName } from './deb.ts';
 import type { Architecture, NodeProgram } from './node-program.ts';
 import type { TarEntry } from './tar.ts';
@@ -13,7 +13,7 @@ export const programs = {
     package: 'rackwright-agent',
     entry: 'agent/src/main.ts',
     bundleName: 'agent.mjs',
-    depends: 'init-system-helpers, passwd, util-linux, systemd (>= 247), ipmitool, ipxe',
+    depends: 'passwd, systemd (>= 247), ipmitool, ipxe',
     recommends: 'rackwright-ramdisk',
     description: [
       'agent of a rack, of the bare-metal life-cycle software Rackwright',
@@ -26,7 +26,7 @@ export const programs = {
     package: 'rackwright-controlplane',
     entry: 'controlplane/src/main.ts',
     bundleName: 'controlplane.mjs',
-    depends: 'init-system-helpers, passwd, util-linux, systemd (>= 247)',
+    depends: 'passwd, systemd (>= 247)',
     recommends: 'rackwright-cli',
     description: [
       'control plane of the bare-metal life-cycle software Rackwright',
@@ -63,8 +63,6 @@ export interface Release {
   readonly version: string;
   /** Of the commit that is packed. */
   readonly timeSeconds: number;
-  /** Our own licence. */
-  readonly licence: string;
 }
 
 /** The package of a program for one processor. */
@@ -86,10 +84,8 @@ export function programPackage(
     ...configuration,
     ...units(name),
     ...documents(about.package, name, release, [
-      `Node.js ${node.version}\n\n${node.licence}`,
-      ...bundle.parts.map((part) =>
-        [`${part.name} ${part.version}`, part.licence, part.text].join('\n\n'),
-      ),
+      { name: 'Node.js', version: node.version, licence: 'MIT and others', text: node.licence },
+      ...bundle.parts,
     ]),
   ];
   const { depends, recommends, description } = about;
@@ -112,14 +108,14 @@ export function programPackage(
   };
 }
 
-/** The package of the ramdisk and its kernel; `notices` are the licences of what is in it. */
+/** The package of the ramdisk and its kernel; `inside` is what others wrote of it. */
 export function ramdiskPackage(
   release: Release,
   parts: {
     readonly vmlinuz: Uint8Array;
     readonly initrd: Uint8Array;
     readonly manifest: Uint8Array;
-    readonly notices: readonly string[];
+    readonly inside: readonly BundledPart[];
   },
 ): DebianPackageContent {
   const name = 'rackwright-ramdisk';
@@ -138,7 +134,7 @@ export function ramdiskPackage(
       text(`${folder}/vmlinuz`, parts.vmlinuz),
       text(`${folder}/initrd`, parts.initrd),
       text(`${folder}/manifest.json`, parts.manifest),
-      ...documents(name, 'ramdisk', release, parts.notices),
+      ...documents(name, 'ramdisk', release, parts.inside),
     ],
     conffiles: [],
     scripts: {},
@@ -146,23 +142,42 @@ export function ramdiskPackage(
   };
 }
 
+/** README, changelog and copyright, and the licences of what others wrote, each as it came. */
 function documents(
   packageName: string,
   source: string,
-  { version, timeSeconds, licence }: Release,
-  notices: readonly string[],
+  { version, timeSeconds }: Release,
+  inside: readonly BundledPart[],
 ): TarEntry[] {
   const folder = `usr/share/doc/${packageName}`;
   const date = new Date(timeSeconds * 1_000).toUTCString().replace('GMT', '+0000');
-  const changes = `${packageName} (${version}) stable; urgency=medium\n\n  * Version ${version}.\n\n -- ${maintainer}  ${date}\n`;
-  const line = '='.repeat(78);
-  const copyright = [`Rackwright\n\n${licence}`, ...notices].join(`\n\n${line}\n`);
+  const changes =
+    `${packageName} (${version}) stable; urgency=medium\n\n  * Version ${version}.\n\n` +
+    ` -- ${maintainer}  ${date}\n`;
+  const fileOf = (part: BundledPart): string => `licences/${part.name.replaceAll('/', '__')}`;
+  const lines = inside.map(
+    (part) =>
+      `  ${part.name} ${part.version}: ${part.licence}${part.text === '' ? '' : `, ${fileOf(part)}`}`,
+  );
+  const copyright = [
+    'Rackwright, Copyright its authors, is licensed under the Apache License, version 2.0: see',
+    '/usr/share/common-licenses/Apache-2.0.',
+    '',
+    'This package contains the following, each under its own licence, whose text stands in the',
+    'file beside this one that is named here:',
+    '',
+    ...lines,
+    '',
+  ];
   const examples = source === 'controlplane' ? ['secrets-key.conf'] : [];
   return [
     text(`${folder}/README`, read(source, 'README')),
     text(`${folder}/changelog.gz`, gzipSync(changes, { level: gzipLevel })),
-    text(`${folder}/copyright`, `${copyright.trimEnd()}\n`),
+    text(`${folder}/copyright`, copyright.join('\n')),
     ...examples.map((name) => text(`${folder}/examples/${name}`, read(source, name))),
+    ...inside
+      .filter((part) => part.text !== '')
+      .map((part) => text(`${folder}/${fileOf(part)}`, `${part.text}\n`)),
   ];
 }
 

@@ -49,7 +49,7 @@ export function withFolders(entries: readonly TarEntry[]): TarEntry[] {
 
 function header(entry: TarEntry, size: number, mtimeSeconds: number): Uint8Array {
   const block = Buffer.alloc(blockBytes);
-  const { name, prefix } = splitPath(`./${entry.path}${entry.kind === 'folder' ? '/' : ''}`);
+  const { name, prefix } = splitPath(nameOf(entry));
   const octal = (value: number, at: number, bytes: number): void =>
     void block.write(`${value.toString(8).padStart(bytes - 1, '0')}\0`, at, 'latin1');
   block.write(name, 0, 'utf8');
@@ -86,4 +86,10 @@ function fitting(text: string, bytesMax: number): string {
 
 function padding(length: number): Uint8Array {
   return new Uint8Array(-length & (blockBytes - 1));
+}
+
+/** As dpkg wants names: from "./", folders with a slash at the end. */
+function nameOf({ kind, path }: TarEntry): string {
+  if (path === '') return './';
+  return `./${path}${kind === 'folder' ? '/' : ''}`;
 }

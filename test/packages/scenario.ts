@@ -1,0 +1,269 @@
+/**
+ * `--packages`: the Debian packages in a real systemd. Installed, enrolled by the two commands of
+ * the README, a machine cleaned through them; the agent stopped, the packages upgraded with a clean
+ * under way, taken back to the older version, and purged.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { copyFile, mkdir } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { type Built, buildPackages } from '@rackwright/debian';
+import type { Lab } from '../lab/lab.ts';
+import { LAB_ADDRESS } from '../lab/netns.ts';
+import { until } from '../lab/processes.ts';
+import { usualDisks } from '../lab/qemu.ts';
+import { checkCertificates, checkDisks } from '../lab/scenarios/check.ts';
+import { createHost, powerOff, RUN_LIMIT_MS, type Scenario, type Site } from '../lab/site.ts';
+import { commandLine, OPERATORS_PORT, type Program, RACK, type Stack } from '../lab/stack.ts';
+import { type Container, missingForContainers, startContainer } from './container.ts';
+import { added, footprint } from './files-of.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const OLDER = '0.1.0~lab1';
+const NEWER = '0.1.0~lab2';
+const PACKAGES = ['agent', 'controlplane', 'cli', 'ramdisk'].map((name) => `rackwright-${name}`);
+const SERVICES = ['rackwright-agent', 'rackwright-controlplane'] as const;
+type Service = (typeof SERVICES)[number];
+const START_WAIT_MS = 120_000;
+/** Twice the watchdog's time. */
+const WATCHDOG_WAIT_MS = 90_000;
+const SERVER = `${LAB_ADDRESS.agent}:${OPERATORS_PORT}`;
+const STATE = '/var/lib/rackwright';
+const OPERATOR = {
+  RACKWRIGHT_SERVER: SERVER,
+  RACKWRIGHT_TOKEN_FILE: `${STATE}/identity/admin.token`,
+  RACKWRIGHT_CA_FILE: `${STATE}/identity/ca.pem`,
+};
+
+/** What the steps share; made when the stack is started. */
+interface Installed {
+  readonly container: Container;
+  readonly before: ReadonlySet<string>;
+  readonly older: readonly string[];
+  readonly newer: readonly string[];
+}
+
+let installed: Installed | undefined;
+
+/** The scenario. */
+export const packagesScenario: Scenario = {
+  machines: [{ name: 'h1', disks: usualDisks() }],
+  startStack: startFromPackages,
+  run: async (site) => {
+    if (installed === undefined) throw new Error('the packages are installed by startStack');
+    const { container } = installed;
+    await checkPrivileges(site, container);
+    await checkWatchdog(site, container);
+    await checkUpgrade(site, installed);
+    await checkRollback(site, installed);
+    await checkPurge(site, installed);
+  },
+};
+
+async function startFromPackages(lab: Lab): Promise<Stack> {
+  const missing = missingForContainers();
+  if (missing.length > 0) throw new Error(`not on this machine: ${missing.join(', ')}`);
+  const older = await build(lab, OLDER, true);
+  const newer = await build(lab, NEWER, false);
+  const container = await startContainer(lab);
+  const before = footprint(container.root);
+  installed = {
+    container,
+    before,
+    older: await handOver(container, older),
+    newer: await handOver(container, newer),
+  };
+  await container.run(['dpkg', '-i', ...installed.older]);
+  await configure(container);
+  await container.run(['systemctl', 'restart', 'rackwright-controlplane']);
+  await enrol(container);
+  const identity = join(container.root, STATE, 'identity');
+  return {
+    controlPlane: programOf(container, 'rackwright-controlplane'),
+    agent: programOf(container, 'rackwright-agent'),
+    ...commandLine(lab, identity),
+  };
+}
+
+async function build(lab: Lab, version: string, ramdisk: boolean): Promise<Built[]> {
+  const packages = buildPackages({
+    root: ROOT,
+    version,
+    programs: ramdisk ? ['agent', 'controlplane', 'cli'] : ['agent', 'controlplane'],
+    architectures: ['amd64'],
+    ramdisk,
+    outputFolder: join(lab.folder, 'packages'),
+    now: Date.now(),
+  });
+  const built: Built[] = [];
+  for await (const one of packages) built.push(one);
+  return built;
+}
+
+/** Copies packages to where the container sees them; answers their paths there. */
+async function handOver(container: Container, built: readonly Built[]): Promise<string[]> {
+  await mkdir(join(container.root, 'root/packages'), { recursive: true });
+  const paths = built.map(({ path }) => `/root/packages/${basename(path)}`);
+  for (const { path } of built) {
+    await copyFile(path, join(container.root, 'root/packages', basename(path)));
+  }
+  return paths;
+}
+
+/** As a person would: an address each, and the interface that hosts boot from. */
+async function configure(container: Container): Promise<void> {
+  edit(container, 'controlplane', /^#names:.*$/m, `names: [${LAB_ADDRESS.agent}]`);
+  edit(container, 'agent', /^#serverAddress:.*$/m, `serverAddress: ${LAB_ADDRESS.agent}`);
+  const words = 'runner: {kernelArguments: [console=ttyS0, quiet]}';
+  edit(container, 'agent', /^#runner:$/m, words);
+  await container.run(['systemctl', 'enable', 'rackwright-agent@br0.socket']);
+}
+
+function edit(container: Container, name: string, line: RegExp, instead: string): void {
+  const file = join(container.root, `etc/rackwright/${name}.yaml`);
+  const text = readFileSync(file, 'utf8');
+  if (!line.test(text)) throw new Error(`${file} has no line ${line}`);
+  writeFileSync(file, text.replace(line, instead));
+}
+
+/** By the two commands that the README names, once there is a rack. */
+async function enrol(container: Container): Promise<void> {
+  await container.run(['rackwright', 'rack', 'create', RACK], OPERATOR);
+  const token = await container.run(['rackwright', 'rack', 'join-token', RACK], OPERATOR);
+  await container.run(['rackwright-agent', 'join', SERVER, token.trim()]);
+  await untilActive(container, 'rackwright-agent');
+}
+
+function programOf(container: Container, service: Service): Program {
+  return {
+    start: async () => {
+      await container.run(['systemctl', 'start', service]);
+    },
+    process: () => undefined,
+    starts: () => 1,
+    reviveIfDead: () => {}, // systemd does
+  };
+}
+
+async function property(container: Container, unit: string, name: string): Promise<string> {
+  const words = ['systemctl', 'show', '--property', name, '--value', unit];
+  return (await container.run(words)).trim();
+}
+
+async function untilActive(container: Container, service: Service): Promise<void> {
+  await until(
+    `the start of ${service}`,
+    START_WAIT_MS,
+    async () => (await property(container, service, 'ActiveState')) === 'active',
+  );
+}
+
+/** A service's main process has a user of its own, no capability and no core. */
+async function checkPrivileges({ findings }: Site, container: Container): Promise<void> {
+  for (const service of SERVICES) {
+    const pid = await property(container, service, 'MainPID');
+    const status = await container.run(['cat', `/proc/${pid}/status`]);
+    const field = (name: string): string =>
+      new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(status)?.[1] ?? '';
+    const limits = await container.run(['cat', `/proc/${pid}/limits`]);
+    findings.check(`${service} is not root`, !field('Uid').startsWith('0'), field('Uid'));
+    for (const set of ['CapEff', 'CapPrm', 'CapBnd', 'CapAmb']) {
+      findings.check(`${service}: ${set} is empty`, /^0+$/.test(field(set)), field(set));
+    }
+    findings.check(`${service} can gain no privilege`, field('NoNewPrivs') === '1');
+    findings.check(`${service} leaves no core`, /^Max core file size +0 +0 /m.test(limits), limits);
+  }
+  const sockets = await container.run(['cat', '/proc/net/udp']);
+  findings.check(
+    'the boot ports are open',
+    /:0043 .*\n/.test(sockets) && / 00000000:0FAB /.test(sockets),
+    sockets,
+  );
+}
+
+/** A stopped agent is taken away by the watchdog and comes back. */
+async function checkWatchdog({ findings }: Site, container: Container): Promise<void> {
+  const unit = 'rackwright-agent';
+  const before = await property(container, unit, 'NRestarts');
+  findings.check('the agent has never been restarted', before === '0', before);
+  const pid = await property(container, unit, 'MainPID');
+  await container.run(['systemctl', 'kill', '--kill-whom=main', '--signal=STOP', unit]);
+  await until('the restart of the stopped agent', WATCHDOG_WAIT_MS, async () => {
+    return (await property(container, unit, 'NRestarts')) === '1';
+  });
+  await untilActive(container, unit);
+  const next = await property(container, unit, 'MainPID');
+  findings.check('the watchdog has restarted the stopped agent', pid !== next, `${pid} ${next}`);
+  const journal = await container.run(['journalctl', '--no-pager', '--unit', unit]);
+  findings.check(
+    'it was the watchdog',
+    journal.includes('Watchdog timeout'),
+    journal.slice(-2_000),
+  );
+}
+
+/** The packages are upgraded while the clean's runner works; it is that same clean that succeeds. */
+async function checkUpgrade(site: Site, { container, newer }: Installed): Promise<void> {
+  const { lab, watch, findings, stack } = site;
+  const [bmc] = lab.bmcs;
+  if (bmc === undefined) throw new Error('the scenario has one machine');
+  await createHost(site, bmc, 'available');
+  const cleaning = await watch.waitFor('h1', 'h1 is being cleaned', RUN_LIMIT_MS, ({ status }) => {
+    return status.run?.kind === 'RUN_KIND_CLEAN' && status.run.phase !== 'RUN_PHASE_ENDED';
+  });
+  await container.run(['dpkg', '-i', ...newer]);
+  const upgraded = watch.latest('h1')?.status.run;
+  findings.check(
+    'the clean was under way when the packages had been upgraded',
+    upgraded?.kind === 'RUN_KIND_CLEAN' && upgraded.phase !== 'RUN_PHASE_ENDED',
+    JSON.stringify(upgraded),
+  );
+  const isCleaned = ({ status }: { readonly status: { readonly state: string } }): boolean =>
+    status.state === 'HOST_STATE_AVAILABLE';
+  const after = await watch.waitFor('h1', 'h1 is available', RUN_LIMIT_MS, isCleaned);
+  findings.check(
+    'the clean that was under way is the one that succeeded',
+    after.status.run?.number === cleaning.status.run?.number &&
+      after.status.run?.outcome === 'RUN_OUTCOME_SUCCEEDED',
+    JSON.stringify([cleaning.status.run, after.status.run]),
+  );
+  const rack = JSON.parse(await stack.cli(['rack', 'get', RACK, '-o', 'json'])) as object;
+  findings.check('the agent is the newer one', JSON.stringify(rack).includes(NEWER));
+  await powerOff(site, bmc);
+  checkDisks(site, bmc.machine);
+  await checkCertificates(site, bmc.machine);
+}
+
+/** The older version runs on the newer one's state. */
+async function checkRollback(site: Site, { container, older }: Installed): Promise<void> {
+  await container.run(['dpkg', '-i', ...older]);
+  for (const service of SERVICES) await untilActive(container, service);
+  await until('the older agent’s session', START_WAIT_MS, async () => {
+    const { out } = await site.stack.tryCli(['rack', 'get', RACK, '-o', 'json']);
+    return out.includes(OLDER);
+  });
+  const host = await site.stack.cli(['host', 'get', 'h1', '-o', 'json']);
+  site.findings.check('the older version knows the host', host.includes('HOST_STATE_AVAILABLE'));
+}
+
+/** Removing keeps the state; purging leaves nothing. */
+async function checkPurge({ findings }: Site, installedParts: Installed): Promise<void> {
+  const { container, before } = installedParts;
+  await container.run(['dpkg', '--remove', ...PACKAGES]);
+  const kept = footprint(container.root);
+  findings.check('removing the packages keeps the state', kept.has('var/lib/rackwright/state.db'));
+  for (const service of SERVICES) {
+    const { out } = await container.attempt(['systemctl', 'is-active', service]);
+    findings.check(`${service} is stopped by its removal`, out.trim() === 'inactive', out);
+  }
+  await container.run(['dpkg', '--purge', ...PACKAGES]);
+  const left = added(before, footprint(container.root));
+  findings.check('purging the packages leaves nothing', left.length === 0, left.join('\n'));
+  const units = await container.run([
+    'systemctl',
+    'list-units',
+    '--all',
+    '--no-legend',
+    'rackwright*',
+  ]);
+  findings.check('no unit is left', units.trim() === '', units);
+}
