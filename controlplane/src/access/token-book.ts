@@ -29,7 +29,7 @@ const usedIntervalMs = 3_600_000;
 export const rememberedMs = 30 * 86_400_000;
 const sweepIntervalMs = 3_600_000;
 const watchRetryMs = 1_000;
-/** Calls in a second that show ids of no token; more are refused unlooked. */
+/** Calls in a second that show what is not known here; more are refused unlooked. */
 const unknownPerSecondMax = 50;
 
 export interface TokenBookOptions {
@@ -62,8 +62,8 @@ export class TokenBook {
   readonly #options: TokenBookOptions;
   readonly #open = new Map<string, Set<() => void>>();
   readonly #usedMs = new Map<string, number>();
-  /** Hashes of secrets of tokens, as the watch has seen them. */
-  #known = new Set<string>();
+  /** Hashes of secrets of tokens as the watch has seen them, and whether they are over. */
+  #known = new Map<string, boolean>();
   readonly #over = new AbortController();
   #cancelSweep: Cancel = () => undefined;
   #second = 0;
@@ -91,9 +91,9 @@ export class TokenBook {
     const { tokenId, secretSha256 } = shown;
     const isKnown = this.#known.has(Buffer.from(secretSha256).toString('hex'));
     if (tokenId === firstTokenId || (!isKnown && this.#isFlooded())) throw tokenUnknown();
+    if (!isKnown) this.#unknown += 1;
     const kept = await readRecord(this.#options.store, schema, tokenKey(tokenId));
     if (kept === undefined || !isSameHash(secretSha256, kept.record.secretSha256)) {
-      this.#unknown += 1;
       throw tokenUnknown();
     }
     const { token } = kept.record;
@@ -136,6 +136,8 @@ export class TokenBook {
     const ends = this.#open.get(proofSha256) ?? new Set();
     this.#open.set(proofSha256, ends);
     ends.add(end);
+    // It may have been revoked after it was let in, and before this.
+    if (this.#known.get(proofSha256) === true) end();
     const cancel = this.#atExpiry(expireMs, end);
     return () => {
       cancel();
@@ -231,7 +233,7 @@ export class TokenBook {
   async #follow(signal: AbortSignal): Promise<void> {
     const { store } = this.#options;
     const { entries, before } = await store.list('tokens');
-    this.#known = new Set();
+    this.#known = new Map();
     for (const { value } of entries) this.#note(fromBinary(schema, value));
     // What has no record any more was swept or replaced while nobody watched.
     for (const proof of this.#open.keys()) {
@@ -245,8 +247,9 @@ export class TokenBook {
 
   #note(record: wire.TokenRecord): void {
     const proof = Buffer.from(record.secretSha256).toString('hex');
-    this.#known.add(proof);
-    if (isOver(record, this.#options.clock.nowMs())) this.#end(proof);
+    const over = isOver(record, this.#options.clock.nowMs());
+    this.#known.set(proof, over);
+    if (over) this.#end(proof);
   }
 
   #end(proof: string): void {

@@ -1,5 +1,4 @@
 /** Trust: the control plane's own identity, its agents' certificates, its secrets. */
-export { createTokenGuard } from './admin-token.ts';
 export {
   type AgentTrust,
   createJoinToken,

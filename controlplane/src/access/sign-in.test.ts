@@ -1,0 +1,224 @@
+import { createHash } from 'node:crypto';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { ApiFailure, type CallContext, Role, store as wire } from '@rackwright/api';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { openMemoryStore, type StateStore } from '@rackwright/store';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Principal } from './principal.ts';
+import { createSignIn, type SignIn } from './sign-in.ts';
+import { makeToken } from './token.ts';
+import { rememberedMs, TokenBook, tokenKey } from './token-book.ts';
+
+const first = `rwa1.${'x'.repeat(43)}`;
+const firstTokenSha256 = createHash('sha256').update(first).digest('hex');
+const quiet = () => undefined;
+const log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log } as never;
+const dayMs = 86_400_000;
+
+let store: StateStore;
+let books: TokenBook[];
+let shiftMs: number;
+let reads: number;
+
+beforeEach(async () => {
+  store = await openMemoryStore({ random: nodeRandom() });
+  books = [];
+  shiftMs = 0;
+  reads = 0;
+});
+
+afterEach(async () => {
+  for (const book of books) book.stop();
+  await store.close();
+});
+
+/** One of several control planes on the store. */
+function replica(): { readonly book: TokenBook; readonly signIn: SignIn } {
+  const base = nodeClock();
+  const clock = {
+    nowMs: () => base.nowMs() + shiftMs,
+    after: base.after.bind(base),
+  } as never;
+  const counted = new Proxy(store, {
+    get: (target, name) => {
+      if (name === 'get') reads += 1;
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  const book = new TokenBook({
+    store: counted,
+    clock,
+    random: nodeRandom(),
+    log,
+    firstTokenSha256,
+  });
+  books.push(book);
+  book.start();
+  const signIn = createSignIn({
+    tokens: book,
+    firstTokenSha256,
+    voucher: undefined,
+    onSignIn: quiet,
+  });
+  return { book, signIn };
+}
+
+async function putToken(tokenId: string, more: object = {}): Promise<string> {
+  const { text, secretSha256 } = makeToken(tokenId, nodeRandom());
+  const expireTime = timestampFromMs(nodeClock().nowMs() + dayMs);
+  const token = { name: `tokens/${tokenId}`, role: Role.VIEWER, expireTime };
+  const record = create(wire.TokenRecordSchema, { token, secretSha256, ...more });
+  await store.put(tokenKey(tokenId), toBinary(wire.TokenRecordSchema, record), 'absent');
+  return text;
+}
+
+async function revoke(tokenId: string): Promise<void> {
+  const found = await store.get(tokenKey(tokenId));
+  if (found.kind === 'absent') throw new Error('no token');
+
+  const record = fromBinary(wire.TokenRecordSchema, found.value);
+  record.revokeTime = timestampFromMs(nodeClock().nowMs());
+  const value = toBinary(wire.TokenRecordSchema, record);
+  const written = await store.put(tokenKey(tokenId), value, found.revision);
+  expect(written.kind).toBe('ok');
+}
+
+function callWith(authorization: string | undefined): CallContext {
+  return {
+    method: '/rackwright.v1.HostService/GetHost',
+    header: (name) => (name === 'authorization' ? authorization : undefined),
+    peerAddress: '192.0.2.1:1',
+    peerCertificate: () => undefined,
+    signal: new AbortController().signal,
+    deadlineMs: Number.POSITIVE_INFINITY,
+  };
+}
+
+async function signInAs({ signIn }: { signIn: SignIn }, header?: string): Promise<Principal> {
+  const context = callWith(header);
+  await signIn.guard(context);
+  return signIn.principalOf(context);
+}
+
+async function reasonOf(call: Promise<unknown>): Promise<string> {
+  const error = await call.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (error instanceof ApiFailure) return error.error.reason;
+  throw new Error(`expected an ApiFailure, got ${String(error)}`);
+}
+
+test('a header is a token or it is not, whatever it looks like', async () => {
+  const here = replica();
+  expect((await signInAs(here, `Bearer ${first}`)).actor).toBe('user:admin');
+  expect((await signInAs(here, `bearer  ${first}`)).role).toBe(Role.ADMIN);
+  expect(await reasonOf(signInAs(here))).toBe('TOKEN_MISSING');
+  for (const header of [
+    first,
+    `Basic ${first}`,
+    `Bearer ${first}x`,
+    'Bearer ',
+    'Bearer rwo1.admin.x',
+    `Bearer rwo1.admin.${'x'.repeat(43)}`,
+    `Bearer rwo1.a/b.${'x'.repeat(43)}`,
+    `Bearer ${'a'.repeat(20_000)}`,
+    'Bearer a.b.c',
+  ]) {
+    expect(await reasonOf(signInAs(here, header))).toBe('TOKEN_WRONG');
+  }
+});
+
+test('nobody is known who has not been let in by the guard', () => {
+  const { signIn } = replica();
+  expect(() => signIn.principalOf(callWith(`Bearer ${first}`))).toThrow('No token was sent');
+});
+
+test('what one replica revokes the others refuse with the next call, and end what is open', async () => {
+  const [here, there] = [replica(), replica()];
+  const text = `Bearer ${await putToken('shared')}`;
+  const principal = await signInAs(here, text);
+  expect((await signInAs(there, text)).actor).toBe('token:shared');
+  const ended = new Promise<void>((resolve) => here.signIn.onEnd(principal, resolve));
+  await revoke('shared');
+  expect(await reasonOf(signInAs(there, text))).toBe('TOKEN_REVOKED');
+  expect(await reasonOf(signInAs(here, text))).toBe('TOKEN_REVOKED');
+  await ended;
+  // Whoever was let in before, and opens its stream after, is not overlooked.
+  let isOver = false;
+  here.signIn.onEnd(principal, () => (isOver = true));
+  expect(isOver).toBe(true);
+});
+
+test('a token whose name was given to another ends with it', async () => {
+  const here = replica();
+  const principal = await signInAs(here, `Bearer ${await putToken('same')}`);
+  const ended = new Promise<void>((resolve) => here.signIn.onEnd(principal, resolve));
+  await revoke('same');
+  await ended;
+  const found = await store.get(tokenKey('same'));
+  await store.delete(tokenKey('same'), found.revision ?? 0);
+  const text = await putToken('same');
+  expect((await signInAs(here, `Bearer ${text}`)).actor).toBe('token:same');
+});
+
+test('guessing ids costs the store little, and keeps out nobody who has a token', async () => {
+  const here = replica();
+  const text = `Bearer ${await putToken('mine')}`;
+  await signInAs(here, text);
+  reads = 0;
+  const guesses = Array.from({ length: 2_000 }, (_, index) =>
+    reasonOf(signInAs(here, `Bearer rwo1.g${index}.${'y'.repeat(43)}`)),
+  );
+  expect(new Set(await Promise.all(guesses))).toEqual(new Set(['TOKEN_WRONG']));
+  // All within a second or, at its end, two.
+  expect(reads).toBeLessThanOrEqual(150);
+  for (let round = 0; round < 100; round += 1) {
+    expect((await signInAs(here, text)).actor).toBe('token:mine');
+  }
+});
+
+test('the last use is written once an hour, whoever calls how often', async () => {
+  const here = replica();
+  const text = `Bearer ${await putToken('busy')}`;
+  const revisions = async () => (await store.history(tokenKey('busy'))).length;
+  const settled = async (count: number) => {
+    for (let round = 0; round < 200 && (await revisions()) < count; round += 1) {
+      await new Promise<void>((resolve) => nodeClock().after(5, resolve));
+    }
+    return revisions();
+  };
+  for (let round = 0; round < 50; round += 1) await signInAs(here, text);
+  expect(await settled(2)).toBe(2);
+  shiftMs += 3_600_001;
+  for (let round = 0; round < 50; round += 1) await signInAs(here, text);
+  expect(await settled(3)).toBe(3);
+});
+
+test('what is over is swept once nobody needs to be told of it, and nothing else', async () => {
+  const here = replica();
+  await putToken('lives', { token: { name: 'tokens/lives', expireTime: timestampFromMs(9e15) } });
+  await putToken('expired');
+  await putToken('revoked', { revokeTime: timestampFromMs(nodeClock().nowMs()) });
+  await signInAs(here, `Bearer ${first}`);
+  await here.book.sweep();
+  expect((await store.list('tokens')).entries.length).toBeGreaterThanOrEqual(3);
+  shiftMs += rememberedMs + 1;
+  await here.book.sweep();
+  expect((await store.get(tokenKey('revoked'))).kind).toBe('absent');
+  expect((await store.get(tokenKey('expired'))).kind).toBe('found');
+  shiftMs += dayMs;
+  await here.book.sweep();
+  expect((await store.get(tokenKey('expired'))).kind).toBe('absent');
+  expect((await store.get(tokenKey('lives'))).kind).toBe('found');
+});
+
+test('a store that does not answer lets nobody in', async () => {
+  const here = replica();
+  const text = await putToken('later');
+  await store.close();
+  expect(await reasonOf(signInAs(here, `Bearer ${text}`))).toBe('STORE_UNAVAILABLE');
+  expect(await reasonOf(signInAs(here, `Bearer ${first}`))).toBe('STORE_UNAVAILABLE');
+});
