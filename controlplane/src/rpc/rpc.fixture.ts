@@ -14,19 +14,25 @@ import type { Log, LogFields } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, RETENTION_DEFAULT, type StateStore } from '@rackwright/store';
 import { parseConfig } from '../config.ts';
-import { type ControlPlane, startControlPlane } from '../control-plane.ts';
+import { type ControlPlane, type Platform, startControlPlane } from '../control-plane.ts';
 
 const random = nodeRandom();
 const retention = { ...RETENTION_DEFAULT, historyPrefixes: ['hosts', 'facts'] };
 
 export type Fixture = Awaited<ReturnType<typeof startFixture>>;
 
+/** What is not as usual. */
+export interface Extras {
+  readonly config?: object;
+  readonly platform?: Partial<Platform>;
+}
+
 /** Starts it with new folders and an empty store. */
-export async function startFixture() {
+export async function startFixture(extras: Extras = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-rpc-'));
   const lines: { fields: LogFields; message: string }[] = [];
   const store = await openMemoryStore({ random, clock: nodeClock(), retention });
-  const controlPlane = await startOn(folder, store, recordingLog(lines));
+  const controlPlane = await startOn(folder, store, recordingLog(lines), extras);
   const token = (await readFile(join(folder, 'identity/admin.token'), 'utf8')).trim();
   const channel = connect({
     target: `127.0.0.1:${controlPlane.operatorsPort}`,
@@ -52,12 +58,14 @@ export function startOn(
   folder: string,
   store: StateStore,
   log: Log = recordingLog([]),
+  extras: Extras = {},
 ): Promise<ControlPlane> {
   const config = parseConfig(
     JSON.stringify({
       dataFolder: folder,
       operators: { address: '127.0.0.1', port: 0 },
       agents: { address: '127.0.0.1', port: 0, advertise: 'cp.example:7441' },
+      ...extras.config,
     }),
   );
   return startControlPlane(config, {
@@ -67,6 +75,7 @@ export function startOn(
     log,
     crashPoint: () => undefined,
     openStore: async () => store,
+    ...extras.platform,
   });
 }
 
