@@ -161,8 +161,14 @@ function giveBack({ context }: Turn, run: Run): void {
 }
 
 /** "clean 3", the way people and errors name a run. */
-export function runName(run: Run): string {
-  return `${runKindName(run.kind)} ${run.number}`;
+export function runName({ kind, number }: Run): string {
+  return `${runKindName(kind)} ${number}`;
+}
+
+/** "workflow 5 (burn-in/runs/2)": the way the timeline names a run, which may be swept later. */
+export function runNameForEver(run: Run): string {
+  const [, own] = run.workflowRun.split('/workflows/');
+  return own === undefined ? runName(run) : `${runName(run)} (${own})`;
 }
 
 const runKindNames: Readonly<Record<number, string>> = {
