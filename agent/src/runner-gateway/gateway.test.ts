@@ -282,6 +282,12 @@ describe('the gateway for runners', () => {
       case: 'order',
       value: { operationId: 'op-1', kind: { case: 'runStep' } },
     });
+    const question = { operationId: 'op-1', sequence: 7n };
+    link.send({ case: 'askToBegin', value: question });
+    expect(await link.next()).toMatchObject({
+      case: 'beginAnswer',
+      value: { ...question, answer: { case: 'granted', value: true } },
+    });
     link.send({
       case: 'evidence',
       value: { operationId: 'op-1', runnerVersion: '1', hostUid: 'x' },

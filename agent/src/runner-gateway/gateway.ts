@@ -172,7 +172,8 @@ export class RunnerGateway {
     };
     log.info({ host: hostName, operation: bootOperationId, runnerSession }, 'runner connected');
     const imageEndpoint = this.#parts.imageEndpoint?.() ?? '';
-    yield { message: { case: 'accepted', value: { runnerSession, hostName, imageEndpoint } } };
+    const accepted = { runnerSession, hostName, imageEndpoint, answersBegin: true };
+    yield { message: { case: 'accepted', value: accepted } };
     desk.attach(link);
     // One that a step takes away is there, but takes nothing any more.
     if (grant.handedOff === undefined) {
@@ -218,6 +219,7 @@ export class RunnerGateway {
       if (next.done === true) return;
       const { message } = next.value;
       if (message.case === 'evidence') evidence = message.value;
+      if (message.case === 'askToBegin') this.#parts.desk.askedToBegin(link, message.value);
       if (message.case === 'stepLog') this.#parts.desk.log(link, message.value);
       if (message.case !== 'report') continue;
       const report = message.value;
