@@ -56,6 +56,8 @@ export function remove(turn: Turn, request: DeleteRequest, by: Requester): Refus
   delete status.backoff;
   delete record.pendingPower;
   status.deletion = create(DeletionSchema, { by: by.actor, reason, at: now(turn), mode });
+  const forced = mode === DeletionMode.FORCE ? ' by force' : '';
+  if (reason !== '') causedBy(turn, by.actor, `to be removed${forced}: ${reason}`);
   const run = activeRun(status);
   // A host that came here before a landing noted it, or whose provision is under way.
   const runsImage = status.state === HostState.PROVISIONED || run?.kind === RunKind.PROVISION;

@@ -61,8 +61,8 @@ export const workflowScenario: Scenario = {
     await fiveSteps(scene, 2, ['workflow', 'run', 'h1', 'five']);
     await cancelled(scene);
     await timedOut(scene);
-    await orphaned(scene);
     printStages(site, bmc.machine);
+    await orphaned(scene);
   },
 };
 
