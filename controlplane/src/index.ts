@@ -10,6 +10,7 @@ export {
   type SessionTiming,
   StepLogs,
 } from './agents/index.ts';
+export { Discovery } from './discovery/index.ts';
 export { stateDiagram } from './host/diagram.ts';
 export {
   defaultTiming,
@@ -19,5 +20,5 @@ export {
   reservedValues,
 } from './host/index.ts';
 export { createSecrets, type Secrets } from './identity/secrets.ts';
-export { createOperatorServices, type RpcDependencies } from './rpc/index.ts';
+export { createHost, createOperatorServices, type RpcDependencies } from './rpc/index.ts';
 export { createWebhookCaller, createWorkflowParts } from './workflow/index.ts';

@@ -8,10 +8,12 @@ import { agent, type CallContext } from '@rackwright/api';
 import {
   type AgentService,
   createAgentService,
+  createHost,
   createSessionRegistry,
   createWebhookCaller,
   createWorkflowParts,
   defaultSessionTiming,
+  Discovery,
   defaultTiming,
   Hosts,
 } from '@rackwright/controlplane';
@@ -131,11 +133,21 @@ export class ControlPlaneReplica {
     process.whenKilled(() => parts?.stop());
     await parts?.start();
     if (!process.alive) return;
+    const discovery = this.#view.discovery
+      ? new Discovery({
+          ...{ ...shared, resyncIntervalMs: 60_000 },
+          createHost: (request, from) => createHost({ ...shared, hosts }, request, from),
+          reportHost: (hostId, report) => hosts.report(hostId, report),
+        })
+      : undefined;
+    process.whenKilled(() => discovery?.stop());
+    discovery?.start();
     const agents = createAgentService({
       ...{ ...shared, registry, hosts, timing: sessionTiming },
+      ...(discovery === undefined ? {} : { discovery }),
       identify: async () => 'r1',
     });
-    this.#live = { name: this.name, process, hosts, store, parts };
+    this.#live = { name: this.name, process, hosts, store, parts, discovery };
     this.#agents = agents;
   }
 

@@ -15,9 +15,14 @@ export interface StoreReach {
   /** Counts a fault for the figures. */
   readonly count: (what: string) => void;
   readonly nowMs: () => number;
+  /** Whoever has written below one of these may die right then: there is a promise to keep. */
+  readonly crashesAfter: readonly string[];
   /** Told of each write that this process knows to be made. */
   readonly acknowledged: (write: StoredWrite) => void;
 }
+
+/** The crash points that are named after what was written. */
+export const writtenPoint = 'wrote ';
 
 export function slowStore(
   inner: StateStore,
@@ -63,6 +68,8 @@ export function slowStore(
       return process.answer(chance.around(500), () => unknown('no answer in time'));
     }
     const result = await slowly(call);
+    const boundary = reach.crashesAfter.find((prefix) => key.startsWith(prefix));
+    if (boundary !== undefined) process.crashPoint(`${writtenPoint}${boundary}`);
     if (result.kind === 'ok') reach.acknowledged({ key, revision: result.revision, writeId });
     return result;
   };

@@ -189,7 +189,7 @@ export const controlPlants: readonly Plant[] = [
     replace:
       "      if (outcome.kind === 'refused') {\n" +
       '        const refused = { ...found.record, requestIds: [...found.record.requestIds, String(found.revision)] };\n' +
-      '        await writeRecord(this.#writer, wire.HostRecordSchema, key, refused, found.revision);\n' +
+      '        await writeShared(this.#deps, wire.HostRecordSchema, key, refused, found.revision);\n' +
       "        return { kind: 'refused', refusal: outcome.refusal };\n      }",
     caughtBy: bySimulation,
   },
