@@ -129,6 +129,7 @@ function makeParts(
   const discovery = new Discovery({
     ...platform,
     store,
+    audit,
     resyncIntervalMs,
     createHost: (request, from) => createHost({ ...platform, store, hosts }, request, from),
     reportHost: (hostId, report) => hosts.report(hostId, report),
@@ -159,9 +160,11 @@ async function startServices(
   store: StateStore,
 ): Promise<ControlPlane> {
   const parts = makeParts(config, platform, identity, store);
-  const { audit, hosts, discovery, runs, plans, operatorServices } = parts;
+  const { audit, following, hosts, discovery, runs, plans, operatorServices } = parts;
   const agentHealth = createHealthBoard([agent.AgentService.typeName]);
   const agentServices = [bind(agent.AgentService, parts.agentService), agentHealth.service];
+  // Before anything is asked for: what a process before this one has left without an end.
+  audit.start(store.driver !== 'nats');
   await hosts.start();
   discovery.start();
   await runs.start();

@@ -4,7 +4,8 @@
  * Invariants:
  * 1. Every call of a method that is not named as reading is recorded, with what came of it; one
  *    that only validates is not.
- * 2. A call that was carried out is answered after its record is kept; a refusal at once.
+ * 2. A call stands in the stream as begun before it is carried out, and is answered after its
+ *    record is kept; a refusal at once. What agents enrol is recorded when it is done only.
  * 3. Of callers that nobody knows a bounded number is recorded per minute, and how many more
  *    there were: nobody can fill the stream without a token.
  *
@@ -60,15 +61,17 @@ function recorded(
       requestId: textOf(request['requestId']),
       peer: context.peerAddress,
     } as const;
+    const id = await trail.begin(event);
+    let response: unknown;
     try {
-      const response = await handler(input, context);
-      const resource = event.resource || textOf((response as Fields | undefined)?.['name']);
-      await trail.keep({ ...event, resource, outcome: 'ok' });
-      return response;
+      response = await handler(input, context);
     } catch (error) {
-      trail.note({ ...event, ...failureOutcome(error) });
+      trail.note({ ...event, ...failureOutcome(error) }, id);
       throw error;
     }
+    const resource = event.resource || textOf((response as Fields | undefined)?.['name']);
+    await trail.keep({ ...event, resource, outcome: 'ok' }, id);
+    return response;
   };
 }
 
