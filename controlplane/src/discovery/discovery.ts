@@ -225,9 +225,9 @@ export class Discovery {
     const listed = world.machines.filter(({ machine }) => machine.rack === rack).length;
     const most = machinesMaxOf(policy);
     if (policy?.enabled !== true) return `${rack} takes in no machines that nobody knows`;
-    if (listed >= most && !(await this.#makeRoom(seen, world))) {
-      return `${rack} lists ${listed} machines already, of ${most}: accept some`;
-    }
+    const room = listed < most ? 'made' : await this.#makeRoom(seen, world);
+    if (room === 'changed') return undefined;
+    if (room === 'none') return `${rack} lists ${listed} machines already, of ${most}: accept some`;
     const taken = new Set(world.machines.map(({ id }) => id));
     const identity = identitiesOf(traits).find(({ id }) => !taken.has(id));
     if (identity === undefined) return 'nothing tells it from machines that are listed already';
@@ -242,15 +242,15 @@ export class Discovery {
     return '';
   }
 
-  /** D4 */
-  async #makeRoom(seen: KeptMachine, world: World): Promise<boolean> {
+  /** D4; `changed`: what was to go was seen again, or went, meanwhile. */
+  async #makeRoom(seen: KeptMachine, world: World): Promise<'made' | 'none' | 'changed'> {
     const decision = judge(seen, world);
-    if (decision.kind === 'wait' && !decision.fits) return false;
+    if (decision.kind === 'wait' && !decision.fits) return 'none';
     const goes = leastWanted(seen.machine.rack, world, decision.kind === 'accept');
-    if (goes === undefined) return false;
-    await this.#remove(goes);
+    if (goes === undefined) return 'none';
+    if (!(await this.#remove(goes))) return 'changed';
     this.#deps.log.info({ machine: goes.machine.name }, 'dropped from a full list for another one');
-    return true;
+    return 'made';
   }
 
   #machineOf(rack: string, finding: agent.Discovered): DiscoveredMachine {
@@ -465,8 +465,8 @@ export class Discovery {
   }
 
   /** A machine that was seen again meanwhile stays until the next look. */
-  async #remove({ id, revision }: KeptMachine): Promise<void> {
-    await deleteRecord(this.#deps, machineKey(id), revision);
+  async #remove({ id, revision }: KeptMachine): Promise<boolean> {
+    return (await deleteRecord(this.#deps, machineKey(id), revision)).kind === 'ok';
   }
 }
 

@@ -453,6 +453,26 @@ test('a full list locks out no machine that is expected, and says that it is ful
   expect(await listed()).toHaveLength(4);
 });
 
+test('makes room again when what was to go was seen again by another replica', async () => {
+  for (const n of [1, 2, 3, 4, 5]) await report(finding(n));
+  await expectHost(7);
+  const { store } = fixture;
+  const remove = store.delete.bind(store);
+  let isFirst = true;
+  store.delete = async (key, expected, writeId) => {
+    const kept = await store.get(key);
+    if (isFirst && kept.kind === 'found' && key.startsWith('discoveredMachines.')) {
+      isFirst = false;
+      await store.put(key, kept.value, kept.revision);
+    }
+    return remove(key, expected, writeId);
+  };
+  expect(await report(finding(7))).toBe('');
+  expect(isFirst).toBe(false);
+  expect(await hostNames()).toEqual(['hosts/e7']);
+  expect(await listed()).toHaveLength(4);
+});
+
 test('accepts by hand what was looked at, and nothing that is a host', async () => {
   await report(finding(1));
   const [machine] = await listed();
