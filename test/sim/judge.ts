@@ -94,9 +94,9 @@ export class Judge {
   look(): void {
     const wrote = this.#readChanges();
     const acted = this.#devices.look();
+    this.#discovery.look();
     this.#steps.look();
     this.#workflows.look();
-    this.#discovery.look();
     if (wrote || acted) this.#judgeAvailable();
   }
 

@@ -46,6 +46,8 @@ export class DiscoveryJudge {
   readonly #listed = new Map<string, DiscoveredMachine>();
   readonly #lines = new Map<string, ExpectedHost>();
   #policies: Policy[] = [];
+  /** How long the list was when its bound was set. */
+  #longest = 0;
   /** The policy has been on at some time. */
   #wasOn = false;
   readonly #uids = new Set<string>();
@@ -208,6 +210,7 @@ export class DiscoveryJudge {
     const { rack } = fromBinary(store.RackRecordSchema, value);
     const policy = policyOf(rack?.spec?.discovery, rack?.name ?? '', this.#parts.view.heap.nowMs);
     this.#wasOn ||= policy.enabled;
+    if (policy.listedMax !== this.#policies.at(-1)?.listedMax) this.#longest = this.#listed.size;
     this.#policies = [...this.#policies.slice(-policiesMax), policy];
   }
 
@@ -238,7 +241,8 @@ export class DiscoveryJudge {
     if (!policies.some(({ enabled }) => enabled)) {
       this.#found('D5', `${key} is listed while discovery is off`);
     }
-    const most = Math.max(...policies.map(({ listedMax }) => listedMax));
+    // A list that was longer when its bound was lowered may stay so long, and no longer.
+    const most = Math.max(this.#longest, ...policies.map(({ listedMax }) => listedMax));
     if (this.#listed.size > most) {
       this.#found('D4', `${this.#listed.size} machines are listed, of at most ${most}`);
     }

@@ -138,8 +138,11 @@ const acts: readonly Act[] = [
     prepare: (scene) => {
       const names = lineNames(scene.view);
       if (names.length === 0) return undefined;
-      const expectedHost = { name: scene.pick(names), match: matchFor(scene) };
-      const request = { expectedHost, updateMask: { paths: ['match'] } };
+      // The BMC goes with the machine: nobody corrects that of a host which waits for a person.
+      const bmc = { address: addressOf(scene.machine), credential };
+      const spec = { rack: 'racks/r1', bmc };
+      const expectedHost = { name: scene.pick(names), match: matchFor(scene), spec };
+      const request = { expectedHost, updateMask: { paths: ['match', 'spec'] } };
       return ({ discovery }) => discovery.updateExpectedHost(request);
     },
   },

@@ -4,7 +4,7 @@
  * B1 Never more hosts than `max_parallel` have their turn, or carry a run of the batch, at once.
  * B2 A batch gives a host one run.
  * B3 The hosts of a batch are fixed; how one of them ended stands, and is how its run ended.
- * B4 Once it is cancelled, or has failed as often as it may, nobody gets a turn, and nothing starts.
+ * B4 Once it is cancelled, or has failed as often as it may, nobody gets a turn or starts.
  * B5 When the faults stop every batch ends, with an outcome for each host that it did not stop for.
  */
 import { fromBinary } from '@bufbuild/protobuf';
@@ -126,6 +126,8 @@ export class BatchJudge {
     const latest = workflow?.status?.run;
     for (const run of latest === undefined ? earlierRuns : [latest, ...earlierRuns]) {
       const { batchUid } = run;
+      // A workflow that was made again has the names of its runs again.
+      if (batchUid === '') this.#batchOf.delete(run.name);
       if (batchUid === '') continue;
       this.#batchOf.set(run.name, batchUid);
       this.#runs.set(`${batchUid} ${run.name}`, run);
