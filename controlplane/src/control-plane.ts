@@ -31,6 +31,7 @@ import { createAgentService, createSessionRegistry, StepLogs } from './agents/in
 import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './audit/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
 import { Discovery } from './discovery/index.ts';
+import { Following } from './following/index.ts';
 import { Hosts } from './host/index.ts';
 import {
   createTokenGuard,
@@ -114,9 +115,12 @@ function makeParts(
   const replicaId = store.driver === 'nats' ? randomId(platform.random) : 'single';
   const audit = createAuditTrail({ ...platform, store });
   const { resyncIntervalMs, sessions: timing } = config;
+  const { retryDelayMs } = config.engine;
+  const following = new Following({ ...platform, store, retryDelayMs });
   const hosts = new Hosts({
     ...platform,
     store,
+    following,
     audit,
     registry,
     replicaId,
@@ -134,9 +138,8 @@ function makeParts(
     createHost: (request, from) => createHost({ ...platform, store, hosts }, request, from),
     reportHost: (hostId, report) => hosts.report(hostId, report),
   });
-  const { retryDelayMs } = config.engine;
   const pace = { resyncIntervalMs, retryDelayMs, sweep: config.workflows };
-  const runs = createWorkflowParts({ ...platform, ...pace, store, hosts });
+  const runs = createWorkflowParts({ ...platform, ...pace, store, following, hosts });
   const plans = new PlanSweeper({ ...platform, store });
   const stepLogs = new StepLogs();
   const { workflows, batches } = runs;
@@ -150,7 +153,7 @@ function makeParts(
     ...{ store, registry, hosts, discovery, stepLogs, replicaId, timing },
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),
   });
-  return { audit, hosts, discovery, runs, plans, operatorServices, agentService };
+  return { audit, following, hosts, discovery, runs, plans, operatorServices, agentService };
 }
 
 async function startServices(
@@ -169,7 +172,7 @@ async function startServices(
   discovery.start();
   await runs.start();
   plans.start();
-  const stop = () => [plans, runs, discovery, hosts].forEach((part) => part.stop());
+  const stop = () => [plans, runs, discovery, hosts, following].forEach((part) => part.stop());
   const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close(), stop];
   try {
     const operators = await serveOperators(config, platform, identity, operatorServices, audit);

@@ -11,6 +11,7 @@ export {
   StepLogs,
 } from './agents/index.ts';
 export { Discovery } from './discovery/index.ts';
+export { Following } from './following/index.ts';
 export { stateDiagram } from './host/diagram.ts';
 export {
   defaultTiming,
@@ -20,5 +21,6 @@ export {
   reservedValues,
 } from './host/index.ts';
 export { createSecrets, type Secrets } from './identity/secrets.ts';
+export { freezeShared } from './records/index.ts';
 export { createHost, createOperatorServices, type RpcDependencies } from './rpc/index.ts';
 export { createWebhookCaller, createWorkflowParts } from './workflow/index.ts';

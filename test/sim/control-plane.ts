@@ -12,9 +12,11 @@ import {
   createSessionRegistry,
   createWebhookCaller,
   createWorkflowParts,
-  defaultSessionTiming,
   Discovery,
+  defaultSessionTiming,
   defaultTiming,
+  Following,
+  freezeShared,
   Hosts,
 } from '@rackwright/controlplane';
 import type { SimProcess } from '@rackwright/sim';
@@ -115,8 +117,13 @@ export class ControlPlaneReplica {
     const registry = createSessionRegistry();
     const web = simHooks(this.#view, process, this.#options.onCalled);
     const callWebhook = createWebhookCaller({ ...shared, web });
+    const { retryDelayMs } = defaultTiming;
+    const following = new Following({ ...shared, retryDelayMs });
+    process.whenKilled(() => following.stop());
+    // Whoever changes what all share fails.
+    freezeShared(store);
     const hosts = new Hosts({
-      ...shared,
+      ...{ ...shared, following },
       ...{ timing: defaultTiming, registry },
       signStatement: (bytes) => sign('sha256', bytes, { key: signer.privateKey }),
       openCredential: (record) => simSecrets(random).open(record),
@@ -127,8 +134,7 @@ export class ControlPlaneReplica {
     process.whenKilled(() => hosts.stop());
     await hosts.start();
     if (!process.alive) return;
-    const { retryDelayMs } = defaultTiming;
-    const timed = { ...shared, hosts, retryDelayMs, resyncIntervalMs: 60_000 };
+    const timed = { ...shared, following, hosts, retryDelayMs, resyncIntervalMs: 60_000 };
     const parts = this.#view.workflows ? createWorkflowParts(timed) : undefined;
     process.whenKilled(() => parts?.stop());
     await parts?.start();

@@ -28,6 +28,7 @@ import {
   unavailable,
   store as wire,
 } from '@rackwright/api';
+import type { Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import {
   answered,
@@ -53,7 +54,7 @@ import type { Identity } from './identity.ts';
 const roundsMax = 8;
 
 export interface AgentTrust {
-  readonly writer: RecordWriter;
+  readonly writer: RecordWriter & { readonly random: Random };
   readonly identity: Pick<Identity, 'issuer' | 'caSha256'>;
 }
 

@@ -1,0 +1,1 @@
+export { type Follower, Following, type FollowingDependencies } from './following.ts';
