@@ -106,7 +106,7 @@ export class ControlPlaneReplica {
     const { storage, reach } = this.#options;
     const restored = storage.opening();
     const inner = await openMemoryStore({ random, disk: storage.disk, restored });
-    const store = slowStore(inner, process, chance, reach);
+    const store = slowStore(inner, process, chance, reach, random);
     const shared = {
       ...{ store, random },
       clock: process.clock,

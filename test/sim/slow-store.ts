@@ -3,6 +3,7 @@
  * after the write never hears of it. Sometimes a write's request or answer is lost on the way, it
  * lands late, or the store cannot be reached at all.
  */
+import { type Random, randomId } from '@rackwright/platform';
 import type { SimProcess } from '@rackwright/sim';
 import { type StateStore, StoreError, type WriteResult } from '@rackwright/store';
 import type { StoredWrite } from './acknowledged.ts';
@@ -29,6 +30,7 @@ export function slowStore(
   process: SimProcess,
   chance: Chance,
   reach: StoreReach,
+  random: Random,
 ): StateStore {
   const slowly = async <T>(call: () => Promise<T>): Promise<T> => {
     const result = await process.answer(chance.around(2), call);
@@ -79,9 +81,10 @@ export function slowStore(
     survivesPowerLoss: inner.survivesPowerLoss,
     get: (key) => read(() => inner.get(key)),
     list: (prefix) => read(() => inner.list(prefix)),
-    put: (key, value, expected, writeId = '') =>
+    // Who gives none leaves it to the driver; here the same one must do for each attempt.
+    put: (key, value, expected, writeId = randomId(random)) =>
       write(() => inner.put(key, value, expected, writeId), key, writeId),
-    delete: (key, expected, writeId = '') =>
+    delete: (key, expected, writeId = randomId(random)) =>
       write(() => inner.delete(key, expected, writeId), key, writeId),
     watch: (from, prefix, signal) => inner.watch(from, prefix, signal),
     history: (key) => read(() => inner.history(key)),

@@ -9,6 +9,7 @@ import { askGate, type SimMachine } from '../machine.ts';
 import { ask, type Counter, counterOf } from '../operators/counter.ts';
 import { addressOf, keptHosts } from '../operators/records.ts';
 import type { Replica, WorldView } from '../view.ts';
+import { madeUpMacs } from './judge.ts';
 
 /** Between two acts, for as long as there are faults. */
 const pauseMs = 5_000;
@@ -303,7 +304,7 @@ export class DiscoveryPeople {
       if (!this.#view.faulty()) return;
       const [agent] = this.#view.agents();
       for (let n = 0; agent !== undefined && n < floodMacs; n++) {
-        const mac = `02:00:00:00:${[random.below(256), random.below(256)]
+        const mac = `${madeUpMacs}${[random.below(256), random.below(256)]
           .map((byte) => byte.toString(16).padStart(2, '0'))
           .join(':')}`;
         this.#view.count('flooded address');
