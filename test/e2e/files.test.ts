@@ -143,7 +143,7 @@ test('what is printed of all is accepted again and changes nothing, in every for
   }
 });
 
-test('what is printed of one object is accepted again and changes nothing, for every kind', async () => {
+test('what is printed of one object is accepted again, for every kind', async () => {
   let all = '';
   for (const one of [
     'rack r1',

@@ -248,7 +248,7 @@ test('once the runner says that it acts, nothing waits for it', async () => {
   expect(rig.desk.handOffUnderWay('uid')).toBeUndefined();
 });
 
-test('what took time to prepare destroys only under a lease of that moment, and in time', async () => {
+test('what took time to prepare destroys only under a lease of then, and in time', async () => {
   const rig = setUp();
   const runner = await reported(rig);
   rig.session.boot = handOff;

@@ -28,7 +28,7 @@ export interface AuditSink {
 const messageCharsMax = 1_000;
 const nameCharsMax = 256;
 
-/** The event as the stream has it. Texts that came from elsewhere are cut; each fits in an entry. */
+/** The event as the stream has it. Texts from elsewhere are cut, so that it fits. */
 export function recordOf(event: AuditEvent, nowMs: number): AuditRecord {
   const { kind, actor, action, resource, outcome, message, requestId, operationId, peer } = event;
   return create(AuditRecordSchema, {

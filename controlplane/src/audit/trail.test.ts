@@ -198,7 +198,7 @@ describe('a call that is about to be carried out', () => {
     expect(await shown()).toHaveLength(1);
   });
 
-  test('has a record though the control plane died before it could say what came of it', async () => {
+  test('has a record though the control plane died before it could say its end', async () => {
     await trail.begin(asked);
     const ended = await trail.begin({ ...asked, message: 'another' });
     await trail.keep(event('another'), ended);

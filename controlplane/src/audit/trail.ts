@@ -27,7 +27,7 @@ const giveUpAfterMs = 300_000;
 /** Strangers' calls that are recorded in a minute, each. */
 const strangersPerMinuteMax = 60;
 const minuteMs = 60_000;
-/** Between two looks for calls whose end is missing, and how old those of other replicas must be. */
+/** Between two looks for calls whose end is missing; so old must those of other replicas be. */
 const unfinishedAfterMs = 600_000;
 /** How long closing waits for what is queued. */
 const closeWaitMs = 3_000;
@@ -37,7 +37,7 @@ export interface AuditTrail extends AuditSink {
   noteStranger(event: AuditEvent): void;
   /** Records what a call has changed; resolves as A1 says, and never rejects. */
   keep(event: AuditEvent, id?: string): Promise<void>;
-  /** Records it once, though it is told again after a crash: it is looked for in the newest part. */
+  /** Records it once, though it is told again after a crash: the newest entries are looked at. */
   keepOnce(event: AuditEvent, id: string): Promise<void>;
   /** As of `AuditSink`; of a call that was begun under this id. */
   note(event: AuditEvent, id?: string): void;
@@ -46,7 +46,7 @@ export interface AuditTrail extends AuditSink {
    * tell its end. Rejects with `ApiFailure`.
    */
   begin(event: Omit<AuditEvent, 'outcome'>): Promise<string>;
-  /** Looks for calls whose end is missing, now and again later. `isOnly`: no other replica writes. */
+  /** Looks for calls whose end is missing, now and later. `isOnly`: no other replica writes. */
   start(isOnly: boolean): void;
   /** Records that were lost since the start (A3). */
   lost(): number;

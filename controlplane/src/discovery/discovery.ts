@@ -4,9 +4,10 @@
  *
  * D1 By level: whatever was missed (a crash, another replica, a rule that came later) is found when
  *    everything is looked at again, which happens after each change here and at intervals.
- * D2 A host is made first, then recorded, the line of the manifest marked next, the machine's record removed last.
- *    A crash between leaves a machine that is a host already, which the next look removes; the
- *    host is made under a request id that follows from machine or line, so that it is made once.
+ * D2 A host is made first, then recorded, the line of the manifest marked next, the machine's
+ *    record removed last. A crash between leaves a machine that is a host already, which the next
+ *    look removes; the host is made under a request id that follows from machine or line, so that
+ *    it is made once.
  * D4 A full list is no obstacle for a machine that is expected or that a rule fits: what was seen
  *    longest ago of those that fit nothing goes. A machine that fits nothing drives out none.
  * D5 What a rack's agent tells changes hosts of that rack only.

@@ -86,7 +86,7 @@ function completed(spec: HostSpec | undefined, { machine, traits }: KeptMachine)
   return made;
 }
 
-/** "racks/RACK rule NAME" or "expectedHosts/LINE" that made this machine the host; else undefined. */
+/** "racks/RACK rule NAME" or "expectedHosts/LINE" that made this machine the host, if one did. */
 export function acceptedBy(
   { machine }: KeptMachine,
   { hostId, requestIds, acceptedByRule }: KnownHost,

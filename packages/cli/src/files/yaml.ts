@@ -5,7 +5,7 @@
  * Invariants:
  * 1. What is larger, nested deeper or more at once than the bounds say is refused before anything
  *    is made of it.
- * 2. No directive is taken: another version of YAML reads plain words and numbers as something else.
+ * 2. No directive is taken: another version of YAML reads plain words as something else.
  */
 import {
   Composer,

@@ -67,7 +67,7 @@ test('asks again while it may not begin, and while nobody answers', async () => 
   expect(ended()).toBeUndefined();
 });
 
-test('takes no yes to an earlier asking, to another operation, or from before a sleep', async () => {
+test('takes no yes to an earlier asking, another operation, or from before a sleep', async () => {
   const { permissions, ask, pass, ended } = setUp();
   await ask();
   await pass(askAgainMs);
