@@ -10,7 +10,7 @@
  *
  * Must not: decide anything about a host; `Hosts` does.
  */
-import { clone, create, equals, fromBinary } from '@bufbuild/protobuf';
+import { clone, create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, type RackStatus, RackStatusSchema, store as wire } from '@rackwright/api';
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
@@ -27,7 +27,7 @@ import {
   settleMs,
   whyNothingDestructive,
 } from '../host/index.ts';
-import { isAway, readRecord, writeRecord } from '../records/index.ts';
+import { isAway, readRecord, sharedRecordOf, writeRecord } from '../records/index.ts';
 import { directiveFor, obstructsRemoval } from './directives.ts';
 import { Discoveries, type DiscoveriesDependencies } from './discoveries.ts';
 import { hintIntervalMs, rivalElsewhere, whyOver } from './elsewhere.ts';
@@ -477,7 +477,7 @@ export class RackSession {
   async #sendSnapshot(): Promise<void> {
     const { store } = this.#deps;
     const { entries, before } = await store.list('hosts');
-    const records = entries.map((entry) => fromBinary(wire.HostRecordSchema, entry.value));
+    const records = entries.map((each) => sharedRecordOf(store, wire.HostRecordSchema, each));
     const hosts = records
       .filter((record) => rackIdOf(record) === this.#rackId && !record.forgetting)
       .map((record) => bootHost(record));

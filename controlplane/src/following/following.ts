@@ -1,6 +1,6 @@
 /**
- * Follows the records of the store for everybody in this process: one watch for each prefix, however
- * many follow it.
+ * Follows the records of the store for everybody in this process: one watch for each prefix,
+ * however many follow it.
  *
  *  F1 Whoever follows a prefix hears first of all that there is, then of every change. None is
  *     missed: what comes while it is being listed waits for the listing. A change may come twice.

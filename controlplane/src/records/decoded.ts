@@ -92,7 +92,7 @@ export function freezeShared(store: StateStore): void {
   decodedOf(store).frozen = true;
 }
 
-/** A deep copy of a message, to be changed: what protobuf's own `clone` makes, without reflection. */
+/** A deep copy of a message, to be changed: what protobuf's `clone` makes, without reflection. */
 export function copyOf<T>(value: T): T {
   return copy(value) as T;
 }
