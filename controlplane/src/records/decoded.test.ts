@@ -4,7 +4,15 @@ import { store as wire } from '@rackwright/api';
 import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
-import { copyOf, freezeShared, readRecord, readShared, writeRecord, writeShared } from './index.ts';
+import {
+  copyOf,
+  freezeShared,
+  readRecord,
+  readShared,
+  sharedRecordOf,
+  writeRecord,
+  writeShared,
+} from './index.ts';
 
 const schema = wire.HostRecordSchema;
 const key = 'hosts.h1';
@@ -36,6 +44,16 @@ test('what this process has written itself is not decoded, and reads as it was w
   expect((await readShared(store, schema, key))?.record).toBe(mine);
   const decoded = await readRecord(store, schema, key);
   expect(decoded !== undefined && equals(schema, decoded.record, mine)).toBe(true);
+});
+
+test('what is read late does not take the place of what is newer', async () => {
+  await writeRecord({ store }, schema, key, record('one'), 'absent');
+  const late = await store.get(key);
+  if (late.kind === 'absent') throw new Error('it was written');
+  await writeRecord({ store }, schema, key, record('two'), late.revision);
+  const newer = await readShared(store, schema, key);
+  expect(sharedRecordOf(store, schema, late).host?.name).toBe('one');
+  expect((await readShared(store, schema, key))?.record).toBe(newer?.record);
 });
 
 test('a write that lost leaves what stands', async () => {
