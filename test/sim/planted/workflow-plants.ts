@@ -1,7 +1,7 @@
 /** Defects of runs of workflows: their loop, the engine's steps of templates, and hand-offs. */
 import type { CaughtBy, Plant } from './plant.ts';
 
-const bySimulation: CaughtBy = { kind: 'simulation', workflows: true };
+const bySimulation = { kind: 'simulation', workflows: true } as const;
 const byBatches: CaughtBy = { ...bySimulation, batches: true };
 const test = (file: string, name: string): CaughtBy => ({ kind: 'test', file, name });
 
@@ -25,7 +25,7 @@ export const workflowPlants: readonly Plant[] = [
     replace:
       "        link.send({ case: 'reportReceived', value: { operationId, handOff: true } });\n" +
       '        return;',
-    caughtBy: test('agent/src/runner-gateway/hand-offs.test.ts', 'only once the control plane'),
+    caughtBy: bySimulation,
   },
   {
     name: 'interruptedScriptRunsAgain',
@@ -41,7 +41,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/step-policy.ts',
     find: 'if (step.failures < step.retries && mayTryAgain',
     replace: 'if (step.failures < 9 && mayTryAgain',
-    caughtBy: test('controlplane/src/host/workflow-run.test.ts', 'a failed attempt is tried'),
+    caughtBy: { ...bySimulation, from: 80 },
   },
   {
     name: 'conditionIgnored',
@@ -49,7 +49,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/step-turn.ts',
     find: "if (step.condition !== '' && !conditionHolds(",
     replace: "if (step.condition === ' ' && !conditionHolds(",
-    caughtBy: test('controlplane/src/host/workflow-run.test.ts', 'a condition is judged'),
+    caughtBy: { ...bySimulation, from: 10 },
   },
   {
     name: 'handlerNotCalled',
@@ -104,12 +104,20 @@ export const workflowPlants: readonly Plant[] = [
     caughtBy: test('controlplane/src/workflow/decide.test.ts', 'a run goes with its host'),
   },
   {
+    name: 'keyMadeAnew',
+    breaks: 'W6: nothing is called but what stands in the record, under its id',
+    file: 'controlplane/src/workflow/webhook.ts',
+    find: "const own = { 'idempotency-key': id,",
+    replace: "const own = { 'idempotency-key': `${id}/again`,",
+    caughtBy: bySimulation,
+  },
+  {
     name: 'pendingForEver',
-    breaks: 'W6: no pending run outlives its deadline, whatever it waits for',
+    breaks: 'no pending run outlives its deadline, whatever it waits for',
     file: 'controlplane/src/workflow/decide.ts',
     find: 'if (hasPassed(run.deadline, around.nowMs)) {',
     replace: 'if (run.deadline === undefined) {',
-    caughtBy: bySimulation,
+    caughtBy: test('controlplane/src/workflow/decide.test.ts', 'deciding comes to rest'),
   },
   {
     name: 'endNeverSeen',
