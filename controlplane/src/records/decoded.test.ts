@@ -38,7 +38,7 @@ test('what is read twice is decoded once, until it is written again', async () =
   expect((await readShared(store, schema, key))?.record.host?.name).toBe('two');
 });
 
-test('what this process has written itself is not decoded, and reads as it was written', async () => {
+test('what this process has written is not decoded, and reads as it was written', async () => {
   const mine = record('one');
   await writeShared({ store }, schema, key, mine, 'absent');
   expect((await readShared(store, schema, key))?.record).toBe(mine);
