@@ -130,6 +130,7 @@ function makeGateway(
     facts: {
       runnerReady: (hostUid, runnerReady) => session.publishFacts(hostUid, { runnerReady }),
       runnerGone: (hostUid, runnerSession) => session.runnerGone(hostUid, runnerSession),
+      runnerRefused: (...refusal) => session.runnerRefused(...refusal),
     },
     ...(imageEndpoint === undefined ? {} : { imageEndpoint }),
     limits: defaultGatewayLimits,

@@ -4,6 +4,8 @@ export {
   type BootDecision,
   type BootServices,
   bootDecision,
+  type Gate,
+  makeGate,
   startBoot,
 } from './boot/index.ts';
 export { type AgentConfig, parseConfig } from './config.ts';

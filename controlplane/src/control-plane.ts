@@ -35,6 +35,7 @@ import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './a
 import { openDesk } from './backup/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
 import { Discovery } from './discovery/index.ts';
+import { Following } from './following/index.ts';
 import { Hosts } from './host/index.ts';
 import {
   createSessionTrust,
@@ -184,9 +185,12 @@ function makeParts(
     resyncIntervalMs: config.resyncIntervalMs,
   });
   const { resyncIntervalMs, sessions: timing } = config;
+  const { retryDelayMs } = config.engine;
+  const following = new Following({ ...platform, store, retryDelayMs });
   const hosts = new Hosts({
     ...platform,
     store,
+    following,
     audit,
     registry,
     replicaId,
@@ -199,14 +203,14 @@ function makeParts(
   const discovery = new Discovery({
     ...platform,
     store,
+    audit,
     resyncIntervalMs,
     createHost: (request, from) =>
       createHost({ ...platform, store, hosts, actor: 'system' }, request, from),
     reportHost: (hostId, report) => hosts.report(hostId, report),
   });
-  const { retryDelayMs } = config.engine;
   const pace = { resyncIntervalMs, retryDelayMs, sweep: config.workflows };
-  const runs = createWorkflowParts({ ...platform, ...pace, store, hosts });
+  const runs = createWorkflowParts({ ...platform, ...pace, store, following, hosts });
   const plans = new PlanSweeper({ ...platform, store });
   const stepLogs = new StepLogs();
   const { workflows, batches } = runs;
@@ -229,7 +233,7 @@ function makeParts(
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),
   });
   const works = { access, secretsKeeper, rackKeys, hosts, discovery, runs, plans };
-  return { audit, ...works, operatorServices, agentService };
+  return { audit, following, ...works, operatorServices, agentService };
 }
 
 async function startServices(
@@ -239,11 +243,13 @@ async function startServices(
   store: StateStore,
 ): Promise<ControlPlane> {
   const parts = makeParts(config, platform, identity, store);
-  const { audit, hosts, discovery, runs, plans, operatorServices } = parts;
-  const { access, secretsKeeper, rackKeys } = parts;
+  const { audit, following, hosts, discovery, runs, plans } = parts;
+  const { access, secretsKeeper, rackKeys, operatorServices } = parts;
   const agentHealth = createHealthBoard([agent.AgentService.typeName]);
   const agentServices = [bind(agent.AgentService, parts.agentService), agentHealth.service];
   const { authorities } = identity;
+  // Before anything is asked for: what a process before this one has left without an end.
+  audit.start(store.driver !== 'nats');
   await secretsKeeper.start();
   await rackKeys.start();
   rackKeys.onChange(() => authorities.lookSoon());
@@ -253,7 +259,8 @@ async function startServices(
   await runs.start();
   plans.start();
   access.start();
-  const works = [access, plans, runs, discovery, hosts, authorities, rackKeys, secretsKeeper];
+  const loops = [access, plans, runs, discovery, hosts, following];
+  const works = [...loops, authorities, rackKeys, secretsKeeper];
   const stop = () => works.forEach((part) => part.stop());
   const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close()];
   closing.push(() => secretsKeeper.leave(), stop);

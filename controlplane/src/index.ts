@@ -15,6 +15,8 @@ export {
 } from './agents/index.ts';
 export { parseConfig } from './config.ts';
 export { type ControlPlane, startControlPlane } from './control-plane.ts';
+export { Discovery } from './discovery/index.ts';
+export { Following } from './following/index.ts';
 export { stateDiagram } from './host/diagram.ts';
 export {
   defaultTiming,
@@ -24,6 +26,7 @@ export {
   reservedValues,
 } from './host/index.ts';
 export type { TrustTiming } from './identity/index.ts';
-export { createOperatorServices, type RpcDependencies } from './rpc/index.ts';
+export { freezeShared } from './records/index.ts';
+export { createHost, createOperatorServices, type RpcDependencies } from './rpc/index.ts';
 export { createSecrets, type Secrets } from './secrets/index.ts';
 export { createWebhookCaller, createWorkflowParts } from './workflow/index.ts';

@@ -304,7 +304,7 @@ test('ironic-35: a failed step fails the clean, with the step, a fault and its h
   expect(host.record.change).toMatchObject({
     actor: 'agent',
     operationId: 'u1/3/4/1',
-    cause: expect.stringContaining('clean 3 ended: disk DISK-1'),
+    cause: expect.stringContaining('clean 3 failed: disk DISK-1'),
   });
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
 });

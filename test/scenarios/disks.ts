@@ -90,6 +90,7 @@ export class FileHost {
       progress: () => {},
       stage: () => Promise.resolve(),
       output: () => {},
+      mayBegin: async () => ({ kind: 'granted' }),
       verdictSwitchedOff: false,
       runnerVersion: '0.0.0',
       hostName: 'h1',

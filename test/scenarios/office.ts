@@ -70,9 +70,10 @@ export class Office {
   /** Another control plane process over the same store; its agent is not there yet. */
   static async start(site: Site, replicaId: string, faultOf?: FaultOf): Promise<Office> {
     const replica = await Replica.start(site, replicaId, faultOf);
-    const { store, clock, hosts } = replica;
+    const { store, clock, hosts, following } = replica;
     const shared = { store, clock, hosts, random: site.random, log: quietLog };
-    const parts = createWorkflowParts({ ...shared, resyncIntervalMs: 60_000, retryDelayMs: 1_000 });
+    const pace = { resyncIntervalMs: 60_000, retryDelayMs: 1_000 };
+    const parts = createWorkflowParts({ ...shared, ...pace, following });
     await parts.start();
     await site.run(0);
     const { services } = createOperatorServices(

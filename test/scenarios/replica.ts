@@ -10,6 +10,8 @@ import {
   createSessionRegistry,
   defaultSessionTiming,
   defaultTiming,
+  Following,
+  freezeShared,
   Hosts,
   RackSession,
   reservedValues,
@@ -135,6 +137,7 @@ export class Replica {
   /** The store as this replica reaches it. */
   readonly store: StateStore;
   readonly clock: Clock;
+  readonly following: Following;
   readonly #process: SimProcess;
   readonly #sessions: SessionDependencies;
   #session: RackSession | undefined;
@@ -145,6 +148,7 @@ export class Replica {
     process: SimProcess,
     sessions: SessionDependencies,
     storeCalls: MemoryCall[],
+    following: Following,
   ) {
     this.#process = process;
     this.#sessions = sessions;
@@ -152,6 +156,7 @@ export class Replica {
     this.store = sessions.store;
     this.clock = sessions.clock;
     this.storeCalls = storeCalls;
+    this.following = following;
   }
 
   /** `faultOf` says what becomes of each call of the store. */
@@ -173,9 +178,11 @@ export class Replica {
     const process = new SimProcess(replicaId, heap, wallStartMs, () => false);
     const { clock, crashPoint } = process;
     const shared = { store, random, clock, crashPoint, replicaId, log: quietLog };
+    freezeShared(store);
+    const following = new Following({ ...shared, retryDelayMs: defaultTiming.retryDelayMs });
     const registry = createSessionRegistry();
     const hosts = new Hosts({
-      ...shared,
+      ...{ ...shared, following },
       registry,
       timing: defaultTiming,
       resyncIntervalMs,
@@ -185,7 +192,7 @@ export class Replica {
     await hosts.start();
     await site.run(0);
     const sessions = { ...shared, registry, hosts, timing: defaultSessionTiming };
-    return new Replica(process, sessions, storeCalls);
+    return new Replica(process, sessions, storeCalls, following);
   }
 
   /** The process dies: nothing of it is heard or written any more. */
@@ -194,6 +201,7 @@ export class Replica {
     this.#session = undefined;
     this.#process.kill();
     this.hosts.stop();
+    this.following.stop();
   }
 
   /** The agent's Hello on a new stream. */

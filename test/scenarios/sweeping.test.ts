@@ -86,7 +86,7 @@ test('a run ends by the time of its step, and is swept once that is told', async
   expect(isKept(office.site, 'runs.u1.1')).toBe(false);
   const { status } = await office.clients.workflows.getWorkflow({ name: workflow });
   expect(status?.run).toBeUndefined();
-  const line = 'workflow 1 ended: clear: no result before its deadline';
+  const line = 'workflow 1 (clear/runs/1) timed out: clear: no result before its deadline';
   expect(timeline(office.site)).toContain(line);
 });
 

@@ -47,9 +47,15 @@ test('tinkerbell-L1: a template that does not fit starts nothing until it does',
   expect(made.status?.notRunnable).toBe('templates/clear does not exist');
   expect(made.status?.run).toMatchObject({ state: PENDING, waiting: { reason: 'template' } });
   expect(office.ordered('h1')).toEqual([]);
+  const advice = async (): Promise<string> => {
+    const name = 'hosts/h1/workflows/clear';
+    return (await office.clients.workflows.explainWorkflow({ name })).unblock.join('; ');
+  };
+  expect(await advice()).toMatch(/template create clear FILE(?!.*template update)/);
 
   await office.template('clear', bmcTemplate('clear'));
   await office.pass(1_000);
+  expect(await advice()).toMatch(/template update clear FILE(?!.*template create)/);
   const bad = await office.run('h1', 'clear');
   expect(bad?.state).toBe(PENDING);
   expect(bad?.waiting?.message).toMatch(/templates\/clear: line \d+, column \d+: .*who/);

@@ -8,11 +8,15 @@ import { agent, type CallContext } from '@rackwright/api';
 import {
   type AgentService,
   createAgentService,
+  createHost,
   createSessionRegistry,
   createWebhookCaller,
   createWorkflowParts,
+  Discovery,
   defaultSessionTiming,
   defaultTiming,
+  Following,
+  freezeShared,
   Hosts,
 } from '@rackwright/controlplane';
 import type { SimProcess } from '@rackwright/sim';
@@ -102,7 +106,7 @@ export class ControlPlaneReplica {
     const { storage, reach } = this.#options;
     const restored = storage.opening();
     const inner = await openMemoryStore({ random, disk: storage.disk, restored });
-    const store = slowStore(inner, process, chance, reach);
+    const store = slowStore(inner, process, chance, reach, random);
     const shared = {
       ...{ store, random },
       clock: process.clock,
@@ -113,8 +117,13 @@ export class ControlPlaneReplica {
     const registry = createSessionRegistry();
     const web = simHooks(this.#view, process, this.#options.onCalled);
     const callWebhook = createWebhookCaller({ ...shared, web });
+    const { retryDelayMs } = defaultTiming;
+    const following = new Following({ ...shared, retryDelayMs });
+    process.whenKilled(() => following.stop());
+    // Whoever changes what all share fails.
+    freezeShared(store);
     const hosts = new Hosts({
-      ...shared,
+      ...{ ...shared, following },
       ...{ timing: defaultTiming, registry },
       signStatement: (bytes) => sign('sha256', bytes, { key: signer.privateKey }),
       openCredential: (record) => simSecrets(random).open(record),
@@ -125,17 +134,26 @@ export class ControlPlaneReplica {
     process.whenKilled(() => hosts.stop());
     await hosts.start();
     if (!process.alive) return;
-    const { retryDelayMs } = defaultTiming;
-    const timed = { ...shared, hosts, retryDelayMs, resyncIntervalMs: 60_000 };
+    const timed = { ...shared, following, hosts, retryDelayMs, resyncIntervalMs: 60_000 };
     const parts = this.#view.workflows ? createWorkflowParts(timed) : undefined;
     process.whenKilled(() => parts?.stop());
     await parts?.start();
     if (!process.alive) return;
+    const discovery = this.#view.discovery
+      ? new Discovery({
+          ...{ ...shared, resyncIntervalMs: 60_000 },
+          createHost: (request, from) => createHost({ ...shared, hosts, actor: 'system' }, request, from),
+          reportHost: (hostId, report) => hosts.report(hostId, report),
+        })
+      : undefined;
+    process.whenKilled(() => discovery?.stop());
+    discovery?.start();
     const agents = createAgentService({
       ...{ ...shared, registry, hosts, timing: sessionTiming },
+      ...(discovery === undefined ? {} : { discovery }),
       identify: async () => 'r1',
     });
-    this.#live = { name: this.name, process, hosts, store, parts };
+    this.#live = { name: this.name, process, hosts, store, parts, discovery };
     this.#agents = agents;
   }
 

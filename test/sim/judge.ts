@@ -6,12 +6,14 @@
 import { equals, fromBinary } from '@bufbuild/protobuf';
 import { DeletionMode, HostState, type Run, RunPhase, RunSchema, store } from '@rackwright/api';
 import type { StoredWrite } from './acknowledged.ts';
+import { DiscoveryJudge } from './discovery/judge.ts';
 import type { DriveEvent } from './drives.ts';
 import { BrakeJudge } from './judge-brakes.ts';
 import { CertificateJudge } from './judge-certificates.ts';
 import { DeviceJudge } from './judge-devices.ts';
 import { StepJudge } from './judge-steps.ts';
 import { type JudgedHost, type JudgeParts, machineOf } from './judged.ts';
+import { BatchJudge } from './workflows/batch-judge.ts';
 import { WorkflowJudge } from './workflows/judge.ts';
 
 export interface Violation {
@@ -37,6 +39,8 @@ export class Judge {
   readonly #brakes: BrakeJudge;
   readonly #steps: StepJudge;
   readonly #workflows: WorkflowJudge;
+  readonly #discovery: DiscoveryJudge;
+  readonly #batches: BatchJudge;
   #revision = 0;
   /** People have put an older state of the store back. */
   #wasRestored = false;
@@ -52,6 +56,8 @@ export class Judge {
     this.#steps = new StepJudge(parts, this.#hosts, found);
     this.#certificates = new CertificateJudge(parts, found);
     this.#workflows = new WorkflowJudge(parts, this.#hosts, found);
+    this.#discovery = new DiscoveryJudge(parts, this.#hosts, found);
+    this.#batches = new BatchJudge(parts, found);
   }
 
   /** The hosts as last written. */
@@ -62,6 +68,16 @@ export class Judge {
   /** What is judged of runs of workflows. */
   get workflows(): WorkflowJudge {
     return this.#workflows;
+  }
+
+  /** What is judged of machines that are no hosts. */
+  get discovery(): DiscoveryJudge {
+    return this.#discovery;
+  }
+
+  /** What is judged of batches. */
+  get batches(): BatchJudge {
+    return this.#batches;
   }
 
   /** The newest revision that has been judged. */
@@ -78,6 +94,7 @@ export class Judge {
   look(): void {
     const wrote = this.#readChanges();
     const acted = this.#devices.look();
+    this.#discovery.look();
     this.#steps.look();
     this.#workflows.look();
     if (wrote || acted) this.#judgeAvailable();
@@ -101,15 +118,21 @@ export class Judge {
     this.#bytes.clear();
     this.#revision = disk.latest();
     this.#workflows.reload();
+    this.#discovery.reload();
+    this.#batches.reload();
     for (const change of disk.lastChanges('')) {
       if (change.kind !== 'put') continue;
       this.#workflows.note(change.key, change.value);
+      this.#discovery.note(change.key, change.value);
+      this.#batches.note(change.key, change.value);
       this.#bytes.set(change.key, change.value);
       this.#brakes.note(change.key, change.value, this.#parts.view.heap.nowMs);
       if (!change.key.startsWith(`${hostsPrefix}.`)) continue;
       const record = fromBinary(store.HostRecordSchema, change.value);
       this.#workflows.reloaded(record);
-      this.#hosts.set(change.key, { key: change.key, revision: change.revision, record });
+      const host = { key: change.key, revision: change.revision, record };
+      this.#hosts.set(change.key, host);
+      this.#discovery.reloaded(host);
     }
     const known = seenRevision > disk.latest();
     this.#seenRevision = seenRevision;
@@ -146,6 +169,8 @@ export class Judge {
       if (deletion?.mode === DeletionMode.FORCE) this.found('J14', `${key} is not gone by force`);
     }
     this.#workflows.end();
+    this.#discovery.end();
+    this.#batches.end();
     // J15: secrets stay in memory; in the store they are sealed.
     const stored = [...this.#bytes.values(), ...files];
     if (stored.some((bytes) => Buffer.from(bytes).includes(secret))) {
@@ -165,6 +190,8 @@ export class Judge {
     this.#devices.restored(forMs);
     this.#steps.restored(forMs);
     this.#workflows.restored(forMs);
+    this.#discovery.restored(forMs);
+    this.#batches.restored(forMs);
   }
 
   #readChanges(): boolean {
@@ -177,10 +204,13 @@ export class Judge {
     for (const change of changes) {
       this.#revision = change.revision;
       if (change.revision >= this.#seenRevision) this.#brakes.caughtUp();
-      this.#workflows.note(change.key, change.kind === 'put' ? change.value : undefined);
+      const value = change.kind === 'put' ? change.value : undefined;
+      this.#workflows.note(change.key, value);
+      this.#discovery.note(change.key, value);
+      this.#batches.note(change.key, value);
       if (change.kind !== 'put') {
         const gone = this.#hosts.get(change.key);
-        if (gone !== undefined) this.#workflows.removed(gone.record);
+        if (gone !== undefined) this.#removed(gone);
         this.#hosts.delete(change.key);
         this.#bytes.delete(change.key);
         continue;
@@ -200,6 +230,12 @@ export class Judge {
     return changes.length > 0;
   }
 
+  #removed(gone: JudgedHost): void {
+    this.#workflows.removed(gone.record);
+    this.#discovery.removed(gone);
+    this.#batches.removed(gone.record);
+  }
+
   #readHost(key: string, revision: number, value: Uint8Array, bytes?: Uint8Array): void {
     const record = fromBinary(store.HostRecordSchema, value);
     const before = this.#hosts.get(key)?.record;
@@ -211,10 +247,13 @@ export class Judge {
       }
       this.#judgeWrite(key, before, record);
     }
-    this.#hosts.set(key, { key, revision, record });
+    const host = { key, revision, record };
+    this.#hosts.set(key, host);
+    this.#discovery.changed(host);
     this.#devices.ordered(record);
     this.#steps.changed(record);
     this.#workflows.changed(record);
+    this.#batches.changed(record);
   }
 
   #judgeWrite(key: string, before: store.HostRecord, record: store.HostRecord): void {

@@ -2,7 +2,7 @@
  * A simulated machine: power, firmware, disks, and what boots on it. Its firmware asks the
  * production boot decision of the rack's agents; its logs are what the judge reads.
  */
-import { bootDecision } from '@rackwright/agent';
+import { type Gate, makeGate } from '@rackwright/agent';
 import { type BmcSwitch, type BootFlags, SimBmc } from './bmc.ts';
 import type { DriveEvent, DriveTraits } from './drives.ts';
 import { SimDrive } from './drives.ts';
@@ -39,6 +39,13 @@ export interface MachineLogs {
   readonly work: WorkEvent[];
 }
 
+/** What a machine says of itself in band. */
+export interface Board {
+  readonly uuid: Uint8Array;
+  readonly serial: string;
+  readonly product: string;
+}
+
 /** Boot flags of IPMI 2.0 §28.13: bit 7 says valid; the selector of the disk. */
 const flagValid = 0x80;
 const deviceDisk = 0x08;
@@ -47,7 +54,15 @@ export class SimMachine implements BmcSwitch {
   readonly name: string;
   readonly guid: readonly number[];
   readonly serial: string;
-  readonly mac: string;
+  /** That of the interface that its host is known by. */
+  mac: string;
+  /** Those of all its interfaces. */
+  macs: readonly string[];
+  /** That of the interface that it boots from now. */
+  bootMac: string;
+  board: Board;
+  /** What it says in band of where its BMC is; empty: nothing. */
+  toldBmcAddress = '';
   readonly bmc: SimBmc;
   drives: SimDrive[] = [];
   bootFlags: BootFlags = [0, 0];
@@ -73,6 +88,9 @@ export class SimMachine implements BmcSwitch {
     this.guid = Array.from({ length: 16 }, (_, at) => (index * 31 + at) & 0xff);
     this.serial = `S${index}`;
     this.mac = `52:54:00:00:00:${index.toString(16).padStart(2, '0')}`;
+    this.macs = [this.mac];
+    this.bootMac = this.mac;
+    this.board = { uuid: Uint8Array.from(this.guid), serial: this.serial, product: '' };
     this.bmc = new SimBmc(view.heap, wallStartMs, this);
   }
 
@@ -163,13 +181,10 @@ export class SimMachine implements BmcSwitch {
   }
 
   /** The boot token, if this agent lets the machine boot the runner. */
-  #ask({ core, process }: LiveAgent): string | undefined {
-    const atMs = process.clock.nowMs();
-    const decision = bootDecision(core.session.bootMemory(), this.mac, atMs);
-    const hostUid = 'hostUid' in decision ? { hostUid: decision.hostUid } : {};
-    const permitted = decision.kind === 'runner';
-    process.enter(() => core.onNetboot({ mac: this.mac, permitted, atMs, ...hostUid }));
-    return permitted ? decision.bootToken : undefined;
+  #ask(agent: LiveAgent): string | undefined {
+    const decision = askGate(this.#view, agent, this.bootMac);
+    const isPermitted = decision.kind === 'runner' || decision.kind === 'discovery';
+    return isPermitted ? decision.bootToken : undefined;
   }
 
   #bootDisk(): void {
@@ -201,4 +216,24 @@ export class SimMachine implements BmcSwitch {
     this.booted = { kind: 'runner', runner };
     runner.start();
   }
+}
+
+const gates = new WeakMap<LiveAgent, Gate>();
+
+/** Asks the production boot decision of an agent for the script of this MAC. */
+export function askGate(view: WorldView, agent: LiveAgent, mac: string): ReturnType<Gate> {
+  const { core, process, box } = agent;
+  const gate =
+    gates.get(agent) ??
+    makeGate({
+      clock: process.clock,
+      log: view.log(box),
+      memory: () => core.bootMemory(),
+      onNetboot: (sighting) => process.enter(() => core.onNetboot(sighting)),
+      openDiscovery: (unknown) => core.openDiscovery(unknown),
+    });
+  gates.set(agent, gate);
+  const decision = gate(mac, 'script');
+  if (decision.kind === 'discovery') view.discoveryBoot(agent, mac, decision.operationId);
+  return decision;
 }

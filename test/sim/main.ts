@@ -4,7 +4,8 @@
  * with `--from N` those from N on.
  * `--trace LINES` prints the end of a seed's trace, `--all` goes on after a failure,
  * `--operators` and `--no-operators` decide whether people act by the API, `--workflows` and
- * `--no-workflows` whether they write templates and run workflows.
+ * `--no-workflows` whether they write templates and run workflows, `--discovery` whether machines
+ * netboot that nobody knows, `--batches` whether workflows are run on many hosts at once.
  *
  * `npm run sim -- --planted [NAME]` breaks the code in every way of the table, or in one, and shows
  * the seed or the test that noticed it.
@@ -26,7 +27,7 @@ const every = 'every';
 
 const usage = `npm run sim -- [--seed N | --runs K | --minutes M] [--from N] [--hosts H]
                [--workers W] [--trace LINES] [--all] [--operators | --no-operators]
-               [--workflows | --no-workflows]
+               [--[no-]workflows] [--[no-]discovery] [--[no-]batches]
 npm run sim -- --planted [NAME]`;
 
 const values = valuesOf(
@@ -52,6 +53,8 @@ function valuesOf(args: string[]) {
         trace: { type: 'string' },
         operators: { type: 'boolean' },
         workflows: { type: 'boolean' },
+        discovery: { type: 'boolean' },
+        batches: { type: 'boolean' },
         all: { type: 'boolean', default: false },
         planted: { type: 'string' },
         help: { type: 'boolean', default: false },
@@ -91,12 +94,14 @@ async function main(): Promise<number> {
     return 2;
   }
   const { hosts, runs, workers } = asked;
-  const { operators, workflows } = values;
+  const { operators, workflows, discovery, batches } = values;
   const options = {
     hosts,
     ...(planted === undefined ? {} : { planted }),
     ...(operators === undefined ? {} : { operators }),
     ...(workflows === undefined ? {} : { workflows }),
+    ...(discovery === undefined ? {} : { discovery }),
+    ...(batches === undefined ? {} : { batches }),
   };
   if (values.seed !== undefined) return runOne(first, options);
   const untilMs = values.minutes === undefined ? undefined : Date.now() + asked.minutes * 60_000;
@@ -116,6 +121,8 @@ interface Options {
   readonly planted?: PlantedFault;
   readonly operators?: boolean;
   readonly workflows?: boolean;
+  readonly discovery?: boolean;
+  readonly batches?: boolean;
 }
 
 async function runOne(seed: number, options: Options): Promise<number> {

@@ -145,16 +145,17 @@ export class RunnerBox {
 
   #machine(): Machine {
     const { machine, bootId } = this.boot;
-    const guid = Uint8Array.from(machine.guid);
-    const { serial } = machine;
+    const bmcGuid = Uint8Array.from(machine.guid);
+    // As it is when the machine starts: another disguise is for the next boot.
+    const { board, macs, toldBmcAddress } = machine;
     return {
-      identity: async () => create(SystemIdentitySchema, { uuid: guid, bmcGuid: guid, serial }),
+      identity: async () => create(SystemIdentitySchema, { ...board, bmcGuid }),
       hardware: async () => ({
         cpus: [],
         memoryBytes: 1_073_741_824n,
-        interfaces: [{ name: 'eth0', mac: machine.mac, linkUp: true }],
+        interfaces: macs.map((mac, at) => ({ name: `eth${at}`, mac, linkUp: true })),
       }),
-      bmcAddress: async () => '',
+      bmcAddress: async () => toldBmcAddress,
       bootId: async () => bootId,
       uptimeMs: async () => this.#view.heap.nowMs - this.#kernelStartedMs,
       toolVersions: async () => ({ simulated: '1' }),

@@ -3,6 +3,7 @@
  * after the write never hears of it. Sometimes a write's request or answer is lost on the way, it
  * lands late, or the store cannot be reached at all.
  */
+import { type Random, randomId } from '@rackwright/platform';
 import type { SimProcess } from '@rackwright/sim';
 import { type StateStore, StoreError, type WriteResult } from '@rackwright/store';
 import type { StoredWrite } from './acknowledged.ts';
@@ -15,15 +16,21 @@ export interface StoreReach {
   /** Counts a fault for the figures. */
   readonly count: (what: string) => void;
   readonly nowMs: () => number;
+  /** Whoever has written below one of these may die right then: there is a promise to keep. */
+  readonly crashesAfter: readonly string[];
   /** Told of each write that this process knows to be made. */
   readonly acknowledged: (write: StoredWrite) => void;
 }
+
+/** The crash points that are named after what was written. */
+export const writtenPoint = 'wrote ';
 
 export function slowStore(
   inner: StateStore,
   process: SimProcess,
   chance: Chance,
   reach: StoreReach,
+  random: Random,
 ): StateStore {
   const slowly = async <T>(call: () => Promise<T>): Promise<T> => {
     const result = await process.answer(chance.around(2), call);
@@ -63,6 +70,8 @@ export function slowStore(
       return process.answer(chance.around(500), () => unknown('no answer in time'));
     }
     const result = await slowly(call);
+    const boundary = reach.crashesAfter.find((prefix) => key.startsWith(prefix));
+    if (boundary !== undefined) process.crashPoint(`${writtenPoint}${boundary}`);
     if (result.kind === 'ok') reach.acknowledged({ key, revision: result.revision, writeId });
     return result;
   };
@@ -72,9 +81,10 @@ export function slowStore(
     survivesPowerLoss: inner.survivesPowerLoss,
     get: (key) => read(() => inner.get(key)),
     list: (prefix) => read(() => inner.list(prefix)),
-    put: (key, value, expected, writeId = '') =>
+    // Who gives none leaves it to the driver; here the same one must do for each attempt.
+    put: (key, value, expected, writeId = randomId(random)) =>
       write(() => inner.put(key, value, expected, writeId), key, writeId),
-    delete: (key, expected, writeId = '') =>
+    delete: (key, expected, writeId = randomId(random)) =>
       write(() => inner.delete(key, expected, writeId), key, writeId),
     watch: (from, prefix, signal) => inner.watch(from, prefix, signal),
     history: (key) => read(() => inner.history(key)),

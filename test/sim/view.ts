@@ -1,6 +1,6 @@
 /** What the parts of a simulated rack see of the world that they are in. */
 import type { AgentCore } from '@rackwright/agent';
-import type { createWorkflowParts, Hosts } from '@rackwright/controlplane';
+import type { createWorkflowParts, Discovery, Hosts } from '@rackwright/controlplane';
 import type { Log } from '@rackwright/platform';
 import type { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import type { MemoryDisk, StateStore } from '@rackwright/store';
@@ -16,8 +16,16 @@ export interface WorldView {
   readonly planted: PlantedFault | undefined;
   /** Whether people write templates and run workflows. */
   readonly workflows: boolean;
+  /** Whether they run them on many hosts at once as well. */
+  readonly batches: boolean;
   /** What they have written. */
   readonly book: TemplateBook;
+  /** Whether there are machines that nobody knows. */
+  readonly discovery: boolean;
+  /** Those of them that are what they say. */
+  readonly strangers: () => readonly SimMachine[];
+  /** An agent lets a machine boot that is no host. */
+  readonly discoveryBoot: (agent: LiveAgent, mac: string, operationId: string) => void;
   /** By name: "m1", "m2", … */
   readonly machines: ReadonlyMap<string, SimMachine>;
   /** What the store has kept, without delays and faults: for judges only. */
@@ -47,6 +55,7 @@ export interface Replica {
   readonly hosts: Hosts;
   /** Undefined where there are none. */
   readonly parts: ReturnType<typeof createWorkflowParts> | undefined;
+  readonly discovery: Discovery | undefined;
   /** As this replica reaches it: slow, and it may fail. */
   readonly store: StateStore;
 }

@@ -2,36 +2,28 @@
  * One simulated rack: the production control plane, agent and runner on the simulated platform,
  * machines with BMCs and disks, and faults that a seed decides. The same seed gives the same trace.
  */
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import {
-  agent,
-  HostGoal,
-  HostSpecSchema,
-  HostState,
-  HostStatusSchema,
-  RunPhase,
-  store as wire,
-} from '@rackwright/api';
-import { reservedValues } from '@rackwright/controlplane';
+import { create } from '@bufbuild/protobuf';
+import { agent, HostGoal, HostState, RunPhase, type store as wire } from '@rackwright/api';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
-import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
+import { openMemoryStore } from '@rackwright/store';
 import { bmcPassword } from './bmc.ts';
 import { makeChance } from './chance.ts';
 import { type AgentStream, ControlPlaneReplica } from './control-plane.ts';
+import { DiscoveryPeople, makeStranger } from './discovery/people.ts';
+import { bmcAddress, putCredential, putFleet, putHost, putRack } from './furnish.ts';
 import { Judge, type Violation } from './judge.ts';
 import { type MachineLogs, SimMachine } from './machine.ts';
 import { Operators } from './operators/operators.ts';
-import { simSecrets } from './operators/secrets.ts';
 import { startPerson } from './person.ts';
 import type { PlantedFault } from './planted.ts';
-import { AgentBox, agentPublicKey } from './rack-agent.ts';
-import type { StoreReach } from './slow-store.ts';
+import { AgentBox } from './rack-agent.ts';
+import { type StoreReach, writtenPoint } from './slow-store.ts';
 import { StoreBox } from './store-box.ts';
 import { Trace } from './trace.ts';
 import { scheduleTrouble, type Victims } from './trouble.ts';
 import type { WorldView } from './view.ts';
 import { startAuthors } from './workflows/people.ts';
-import { hooksUrl, TemplateBook } from './workflows/recipes.ts';
+import { TemplateBook } from './workflows/recipes.ts';
 
 export interface WorldOptions {
   readonly seed: number;
@@ -42,6 +34,10 @@ export interface WorldOptions {
   readonly operators?: boolean;
   /** Whether people write templates and run workflows; unset: in every third seed. */
   readonly workflows?: boolean;
+  /** Whether machines netboot that nobody knows; unset: in every seventh seed. */
+  readonly discovery?: boolean;
+  /** Whether they also run them on many hosts at once; unset: in about a quarter of those. */
+  readonly batches?: boolean;
   /** Keep the last lines of the trace, for people. */
   readonly traceLines?: number;
 }
@@ -60,6 +56,8 @@ export interface WorldResult {
 
 /** A rack that is not stable so long after the faults is stuck. */
 const settleMs = 3 * 3_600_000;
+/** Where batches wait for one host after another, each until it is timed out. */
+const settleBatchesMs = 8 * 3_600_000;
 const wallStartMs = Date.UTC(2026, 0, 1);
 /** How often something goes wrong, and for how long things go wrong, milliseconds. */
 const troubleEveryMs = [6_000, 15_000, 30_000] as const;
@@ -70,7 +68,16 @@ const workflowsForMs = 120_000;
 const crashChance = 0.02;
 /** The same where programs of templates are at work, which is rare. */
 const programCrashChance = 0.15;
+const writtenCrashChance = 0.06;
 const programPoints: ReadonlySet<string> = new Set(['runner.programStarted', 'runner.handingOff']);
+/** Hosts more where a batch is to find several. */
+const hostsMoreMax = 2;
+/** Machines that nobody knows, at most, and the number of the one that disguises itself. */
+const strangersMax = 3;
+const chameleonIndex = 90;
+/** What batches are made of, and what machines that nobody knows become hosts by. */
+const batchKeys = ['workflowBatches', 'workflows'];
+const discoveryKeys = ['discoveredMachines', 'expectedHosts', 'reservations', 'facts'];
 /** Lease renewals after which an earlier one has surely been taken in. */
 const renewalsUntilSeen = 3;
 /** Copies of the agent's disk are taken this often, for rolling it back. */
@@ -99,6 +106,9 @@ class World {
   readonly #judge: Judge;
   /** Undefined: one person keeps the rack going. */
   readonly #operators: Operators | undefined;
+  readonly #hosts: number;
+  readonly #strangers: SimMachine[] = [];
+  readonly #discoverers: DiscoveryPeople | undefined;
   readonly #replicas: ControlPlaneReplica[] = [];
   readonly #reaches: StoreReach[] = [];
   readonly #boxes: AgentBox[] = [];
@@ -118,9 +128,11 @@ class World {
     const random = seededRandom(options.seed);
     const chance = makeChance(random, () => this.#faulty());
     this.#view = this.#makeView(random, chance);
+    this.#hosts = options.hosts + (this.#view.batches ? 1 + random.below(hostsMoreMax) : 0);
     const longerMs = this.#view.workflows ? workflowsForMs : 0;
     this.#faultsUntilMs = chance.around(chance.pick(faultsForMs)) + longerMs;
-    for (let index = 1; index <= options.hosts; index++) this.#addMachine(index);
+    for (let index = 1; index <= this.#hosts; index++) this.#addMachine(index);
+    if (this.#view.discovery) this.#addStrangers(this.#hosts);
     this.#judge = new Judge({
       view: this.#view,
       logs: this.#logs,
@@ -129,19 +141,25 @@ class World {
     });
     const withOperators = options.operators ?? options.seed % 2 === 1;
     if (withOperators) this.#operators = new Operators(this.#view);
+    if (this.#view.discovery) this.#discoverers = this.#makeDiscoverers();
     const replicas = random.fraction() < 0.35 ? 2 : 1;
     for (let index = 1; index <= replicas; index++) this.#addReplica(`cp${index}`);
     this.#boxes.push(this.#makeBox('agent'));
   }
 
   #makeView(random: WorldView['random'], chance: WorldView['chance']): WorldView {
+    const { seed, workflows = seed % 3 === 0 } = this.#options;
     const view: WorldView = {
       heap: this.#heap,
       random,
       chance,
       planted: this.#options.planted,
-      workflows: this.#options.workflows ?? this.#options.seed % 3 === 0,
+      workflows,
+      batches: workflows && (this.#options.batches ?? Math.floor(seed / 6) % 4 === 0),
       book: new TemplateBook(),
+      discovery: this.#options.discovery ?? seed % 7 === 2,
+      strangers: () => this.#strangers,
+      discoveryBoot: (live, mac, id) => this.#judge.discovery.opened(live, mac, id),
       machines: this.#machines,
       storeDisk: () => this.#storage.disk,
       replicas: () => this.#replicas.flatMap(({ live }) => (live === undefined ? [] : [live])),
@@ -162,9 +180,7 @@ class World {
 
   #makeProcess(name: string, wallNowMs?: () => number): SimProcess {
     const process = new SimProcess(name, this.#heap, wallNowMs ?? wallStartMs, (point) => {
-      const crash = this.#view.chance.happens(
-        programPoints.has(point) ? programCrashChance : crashChance,
-      );
+      const crash = this.#view.chance.happens(crashChanceAt(point));
       if (crash) {
         this.#view.trace(`${name} crashes at ${point}`);
         this.#view.count(`crash at ${point}`);
@@ -191,11 +207,35 @@ class World {
     this.#cables.set(bmcAddress(index), machine);
   }
 
+  /** Machines beside the hosts, that nobody knows. */
+  #addStrangers(hosts: number): void {
+    const count = 1 + this.#view.random.below(strangersMax);
+    for (let index = hosts + 1; index <= hosts + count; index++) {
+      this.#addMachine(index);
+      const machine = this.#machines.get(`m${index}`);
+      if (machine === undefined) continue;
+      makeStranger(machine, this.#view);
+      this.#strangers.push(machine);
+    }
+  }
+
+  #makeDiscoverers(): DiscoveryPeople {
+    const isThere = this.#view.random.fraction() < 0.3;
+    // No cable leads to its BMC, and nobody accepts it.
+    const chameleon = new SimMachine(this.#view, this.#logs, chameleonIndex, wallStartMs);
+    chameleon.addDrive({ serial: 'DX', kind: 'sata', lies: false, failsUntilMs: 0 }, true);
+    return new DiscoveryPeople(this.#view, isThere ? chameleon : undefined);
+  }
+
   #addReplica(name: string): void {
     const reach: StoreReach = {
       awayUntilMs: 0,
       count: this.#view.count,
       nowMs: () => this.#heap.nowMs,
+      crashesAfter: [
+        ...(this.#view.discovery ? discoveryKeys : []),
+        ...(this.#view.batches ? batchKeys : []),
+      ],
       acknowledged: (write) => this.#judge.acknowledged(write),
     };
     this.#reaches.push(reach);
@@ -261,12 +301,10 @@ class World {
   /** Writes the rack, a credential and the hosts as the operators' API would. */
   async prepare(): Promise<void> {
     const store = await openMemoryStore({ random: this.#view.random, disk: this.#storage.disk });
-    const rack = { name: 'racks/r1' };
-    const record = create(wire.RackRecordSchema, { rack, agentPublicKey });
-    await store.put('racks.r1', toBinary(wire.RackRecordSchema, record), 'absent');
+    await putRack(store);
     await putCredential(store, this.#view.random);
     if (this.#view.workflows) await putFleet(store);
-    for (let index = 1; index <= this.#options.hosts; index++) {
+    for (let index = 1; index <= this.#hosts; index++) {
       // Who is only looked at has time for templates from the beginning.
       const isKept = this.#view.workflows && this.#view.random.fraction() < 0.8;
       const goal = isKept ? HostGoal.MANAGEABLE : HostGoal.UNSPECIFIED;
@@ -281,6 +319,7 @@ class World {
     if (this.#operators === undefined) startPerson(this.#view, this.#judge);
     else this.#operators.start();
     if (this.#view.workflows) startAuthors(this.#view);
+    this.#discoverers?.start();
     scheduleTrouble(this.#view, this.#victims(), this.#view.chance.pick(troubleEveryMs));
     this.#keepBackup();
     this.#heap.after(this.#faultsUntilMs, () => void this.#repair());
@@ -290,7 +329,8 @@ class World {
       if (this.#judge.violations.length > 0) return true;
       return !this.#faulty() && this.#isStable();
     };
-    await this.#heap.run(this.#faultsUntilMs + settleMs, stop);
+    const quietMs = this.#view.batches ? settleBatchesMs : settleMs;
+    await this.#heap.run(this.#faultsUntilMs + quietMs, stop);
     if (this.#judge.violations.length > 0) return;
     this.#judgeEnd();
     const files = this.#boxes.flatMap(({ platters }) => [...platters.files.values()]);
@@ -372,6 +412,7 @@ class World {
     // A credential that a BMC has refused is not presented again before it is stored anew.
     const store = await openMemoryStore({ random: this.#view.random, disk: this.#storage.disk });
     await putCredential(store, this.#view.random);
+    this.#discoverers?.repair();
   }
 
   /** W6, once nothing goes wrong any more. */
@@ -384,6 +425,7 @@ class World {
   /** J7, as long as nothing has been written since it was looked at last. */
   #isStable(): boolean {
     if (!this.#judge.workflows.isSettled()) return false;
+    if (!this.#judge.discovery.isSettled() || !this.#judge.batches.isSettled()) return false;
     if (this.#operators !== undefined) return this.#operators.isStable();
     if (this.#judgedStable === this.#judge.revision) return false;
     this.#judgedStable = this.#judge.revision;
@@ -413,52 +455,14 @@ class World {
   }
 }
 
+function crashChanceAt(point: string): number {
+  if (point.startsWith(writtenPoint)) return writtenCrashChance;
+  return programPoints.has(point) ? programCrashChance : crashChance;
+}
+
 function isStable({ host }: wire.HostRecord): boolean {
   const { state, run } = host?.status ?? {};
   const isKept = host?.spec?.goal === HostGoal.MANAGEABLE;
   const wanted = isKept ? HostState.MANAGEABLE : HostState.AVAILABLE;
   return state === wanted && (run === undefined || run.phase === RunPhase.ENDED);
-}
-
-function bmcAddress(index: number): string {
-  return `10.0.0.${index}`;
-}
-
-/** Stores the right password as the next version of the credential. */
-async function putCredential(store: StateStore, random: WorldView['random']): Promise<void> {
-  const name = 'credentials/c1';
-  const found = await store.get('credentials.c1');
-  const kept =
-    found.kind === 'found' ? fromBinary(wire.CredentialRecordSchema, found.value) : undefined;
-  const version = (kept?.credential?.version ?? 0n) + 1n;
-  const record = create(wire.CredentialRecordSchema, {
-    credential: { name, version, username: 'admin' },
-    ...simSecrets(random).seal(name, version, bmcPassword),
-  });
-  const value = toBinary(wire.CredentialRecordSchema, record);
-  await store.put('credentials.c1', value, found.kind === 'found' ? found.revision : 'absent');
-}
-
-/** What templates may reach. */
-async function putFleet(store: StateStore): Promise<void> {
-  const fleet = { name: 'fleet', spec: { templates: { webhookUrls: [hooksUrl] } } };
-  const value = toBinary(wire.FleetRecordSchema, create(wire.FleetRecordSchema, { fleet }));
-  await store.put('fleet.fleet', value, 'absent');
-}
-
-async function putHost(store: StateStore, index: number, goal: HostGoal): Promise<void> {
-  const name = `hosts/h${index}`;
-  const spec = create(HostSpecSchema, {
-    goal,
-    rack: 'racks/r1',
-    bmc: { address: bmcAddress(index), credential: 'credentials/c1' },
-    bootMacs: [`52:54:00:00:00:${index.toString(16).padStart(2, '0')}`],
-  });
-  const status = create(HostStatusSchema, { state: HostState.NEW, dirty: true, useEpoch: 1n });
-  const record = create(wire.HostRecordSchema, { host: { name, uid: `u${index}`, spec, status } });
-  const held = { holder: name, holderUid: `u${index}` };
-  const reservation = toBinary(wire.ReservationSchema, create(wire.ReservationSchema, held));
-  for (const { key } of reservedValues(spec)) await store.put(key, reservation, 'absent');
-  const value = toBinary(wire.HostRecordSchema, record);
-  await store.put(storeKey('hosts', `h${index}`), value, 'absent');
 }

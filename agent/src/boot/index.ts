@@ -23,6 +23,11 @@ export type {
   DiscoveryBoot,
   DiscoveryMemory,
 } from './memory.ts';
-export type { NetbootObservation, NetbootStage } from './observation.ts';
+export {
+  type Gate,
+  makeGate,
+  type NetbootObservation,
+  type NetbootStage,
+} from './observation.ts';
 export { type BootDecision, bootDecision } from './permission.ts';
 export { type BootDependencies, type BootServices, startBoot } from './start.ts';

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, InventorySchema } from '@rackwright/api';
+import { agent, InventorySchema, runner } from '@rackwright/api';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import type { FinalResult, Result } from '@rackwright/results';
 import { resultToWire } from '@rackwright/results';
@@ -68,8 +68,9 @@ function setUp() {
   };
   /** What the runner is told, one line per message. */
   const told: string[] = [];
-  const link = (unreceived: readonly string[] = [], bootOperationId = boot): RunnerLink => {
-    const made: RunnerLink = {
+  type TestLink = { -readonly [Key in keyof RunnerLink]: RunnerLink[Key] };
+  const link = (unreceived: readonly string[] = [], bootOperationId = boot): TestLink => {
+    const made: TestLink = {
       bootOperationId,
       hostUid: 'uid',
       runnerSession: 'session',
@@ -190,6 +191,41 @@ describe('an order to a runner', () => {
       clock.step();
       expect(told).toEqual(['order op runStep']);
     }
+  });
+
+  test('that took time to prepare begins only under a lease of that moment', async () => {
+    const { aborter, context, desk, link, session, setState } = setUp();
+    const live = link();
+    const answers: unknown[] = [];
+    live.send = ({ case: kind, value }) => {
+      if (kind === 'beginAnswer') answers.push(value.answer);
+    };
+    const ask = (operationId: string, from = live): unknown => {
+      desk.askedToBegin(from, create(runner.AskToBeginSchema, { operationId, sequence: 1n }));
+      return answers.pop();
+    };
+    desk.attach(live);
+    void desk.run(orderOf({ destructive: true }), context);
+    await settled();
+    expect(ask('op')).toEqual({ case: 'granted', value: true });
+    session.lease = false;
+    expect(ask('op')).toEqual({ case: 'wait', value: 'waits for the work lease' });
+    session.frozen = 'racks/r1 is frozen';
+    expect(ask('op')).toEqual({ case: 'wait', value: 'racks/r1 is frozen' });
+    session.lease = true;
+    session.dueAtMs = 0;
+    expect(ask('op')).toEqual({ case: 'over', value: 'its time is over' });
+    session.dueAtMs = Infinity;
+    aborter.abort();
+    expect(ask('op')).toEqual({ case: 'over', value: 'it is cancelled' });
+    // Begun in an earlier life of the agent, and not taken up again yet.
+    expect(ask('earlier')).toEqual({ case: 'wait', value: 'waits for the agent' });
+    setState('ended');
+    const over = { case: 'over', value: 'the agent waits for it no more' };
+    expect(ask('earlier')).toEqual(over);
+    const stranger = link([], 'boot-2');
+    stranger.send = live.send;
+    expect(ask('op', stranger)).toEqual(over);
   });
 
   test('is stopped by Cancel and ends with what the runner says of it', async () => {

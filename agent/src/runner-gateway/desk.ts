@@ -18,7 +18,7 @@ import { boundResult, type Failed, type FinalResult, resultFromWire } from '@rac
 import type { HandOff, OperationContext } from '../session/index.ts';
 import { type EvidenceSigner, signEvidence } from './evidence.ts';
 import { type HandOffSession, HandOffs } from './hand-offs.ts';
-import type { RunnerLink, RunnerOrder, RunnerOrders } from './link.ts';
+import type { MayBegin, RunnerLink, RunnerOrder, RunnerOrders } from './link.ts';
 import { LogBudget } from './log-budget.ts';
 import { cancelOf, Outstanding } from './outstanding.ts';
 
@@ -251,6 +251,24 @@ export class RunnerDesk implements RunnerOrders {
     link.unreceived.delete(operationId);
     if (outstanding === undefined) this.#unasked(link, operationId, result);
     else outstanding.end(result);
+  }
+
+  /** Answered at once, from what holds at this moment (R11). */
+  askedToBegin(link: RunnerLink, { operationId, sequence }: runner.AskToBegin): void {
+    const answer = this.#mayBegin(link, operationId);
+    link.send({ case: 'beginAnswer', value: { operationId, sequence, answer } });
+  }
+
+  #mayBegin({ bootOperationId }: RunnerLink, operationId: string): MayBegin {
+    const outstanding = this.#outstanding.get(operationId);
+    if (outstanding?.order.bootOperationId === bootOperationId) return outstanding.mayBegin();
+    const handOff = this.#handOffs.mayBegin(bootOperationId, operationId);
+    if (handOff !== undefined) return handOff;
+    // After a restart of ours the session takes its work up again in a moment.
+    if (outstanding === undefined && this.#parts.operationState(operationId) === 'begun') {
+      return { case: 'wait', value: 'waits for the agent' };
+    }
+    return { case: 'over', value: 'the agent waits for it no more' };
   }
 
   /** What a step's program writes: of work that is ordered here, and of nothing else. */

@@ -79,6 +79,7 @@ async function startGateway(helloTimeoutMs = defaultGatewayLimits.helloTimeoutMs
     facts: {
       runnerReady: (hostUid, { bootId }) => facts.push(`ready ${hostUid} ${bootId}`),
       runnerGone: (hostUid) => facts.push(`gone ${hostUid}`),
+      runnerRefused: (...refusal) => facts.push(`refused ${refusal.join(' ')}`),
     },
   });
   const certificate = await loadBootCertificate(memoryDisk(), random, '/gateway.json');
@@ -248,6 +249,10 @@ describe('the gateway for runners', () => {
       'accepted',
       'another runner has used this boot token: boot the host again',
     ]);
+    const told = 'the kernel started 51000 ms before the host was powered on';
+    expect(rig.facts[0]?.replace(/\d+ ms/, '51000 ms'), 'only what a proved key said').toBe(
+      `refused uid-1 boot-1 ${told}`,
+    );
   });
 
   test('refuses a token of nobody even when it is signed', async () => {
@@ -281,6 +286,12 @@ describe('the gateway for runners', () => {
     expect(order).toMatchObject({
       case: 'order',
       value: { operationId: 'op-1', kind: { case: 'runStep' } },
+    });
+    const question = { operationId: 'op-1', sequence: 7n };
+    link.send({ case: 'askToBegin', value: question });
+    expect(await link.next()).toMatchObject({
+      case: 'beginAnswer',
+      value: { ...question, answer: { case: 'granted', value: true } },
     });
     link.send({
       case: 'evidence',

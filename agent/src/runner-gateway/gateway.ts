@@ -33,6 +33,8 @@ export interface RunnerFacts {
     ready: Omit<MessageInitShape<typeof agent.RunnerReadySchema>, '$typeName'>,
   ): void;
   runnerGone(hostUid: string, runnerSession: string): void;
+  /** Whoever waits for that boot's runner learns why it is not there. */
+  runnerRefused(hostUid: string, bootOperationId: string, message: string): void;
 }
 
 export interface GatewayLimits {
@@ -130,12 +132,17 @@ export class RunnerGateway {
     const first = await this.#firstMessage(incoming, signal);
     if (first?.message.case !== 'hello') return 'the first message has to be Hello, in time';
     const hello = first.message.value;
-    const { grants, desk, clock } = this.#parts;
+    const { grants, desk, clock, facts } = this.#parts;
     const grant = grants.byToken(hello.bootToken);
     const receivedAtMs = clock.nowMs();
     const receivedSuspendAwareMs = clock.suspendAwareMs();
     const decision = judgeHello(hello, { nonce, grant, receivedAtMs, receivedSuspendAwareMs });
-    if (decision.kind === 'refuse') return decision.message;
+    if (decision.kind === 'refuse') {
+      if (grant !== undefined && decision.isProved) {
+        facts.runnerRefused(grant.hostUid, grant.operationId, decision.message);
+      }
+      return decision.message;
+    }
     if (decision.kind === 'otherKey') {
       const { operationId } = decision.grant;
       // The runner that owns the boot is away and a machine presents its token with a new key:
@@ -172,7 +179,8 @@ export class RunnerGateway {
     };
     log.info({ host: hostName, operation: bootOperationId, runnerSession }, 'runner connected');
     const imageEndpoint = this.#parts.imageEndpoint?.() ?? '';
-    yield { message: { case: 'accepted', value: { runnerSession, hostName, imageEndpoint } } };
+    const accepted = { runnerSession, hostName, imageEndpoint, answersBegin: true };
+    yield { message: { case: 'accepted', value: accepted } };
     desk.attach(link);
     // One that a step takes away is there, but takes nothing any more.
     if (grant.handedOff === undefined) {
@@ -218,6 +226,7 @@ export class RunnerGateway {
       if (next.done === true) return;
       const { message } = next.value;
       if (message.case === 'evidence') evidence = message.value;
+      if (message.case === 'askToBegin') this.#parts.desk.askedToBegin(link, message.value);
       if (message.case === 'stepLog') this.#parts.desk.log(link, message.value);
       if (message.case !== 'report') continue;
       const report = message.value;

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent, runner as wire } from '@rackwright/api';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import { type Result, resultToWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
@@ -49,6 +49,7 @@ function setUp() {
     rescue: false,
     unreceived: new Set(unreceived),
     send: ({ case: kind, value }) => {
+      if (kind === 'beginAnswer') told.push(`${value.answer?.case}: ${value.answer?.value}`);
       if (kind === 'order') told.push(`order ${value.operationId}`);
       if (kind !== 'reportReceived') return;
       told.push(`${value.handOff === true ? 'act' : 'received'} ${value.operationId}`);
@@ -245,4 +246,22 @@ test('once the runner says that it acts, nothing waits for it', async () => {
   expect(rig.desk.handOffUnderWay('uid')).toBe('op');
   rig.says(runner, { kind: 'continuing', step: 'run.script', text: 'takes the runner away' });
   expect(rig.desk.handOffUnderWay('uid')).toBeUndefined();
+});
+
+test('what took time to prepare destroys only under a lease of then, and in time', async () => {
+  const rig = setUp();
+  const runner = await reported(rig);
+  rig.session.boot = handOff;
+  const ask = (operationId: string): string | undefined => {
+    rig.desk.askedToBegin(runner, create(wire.AskToBeginSchema, { operationId, sequence: 1n }));
+    return rig.told.pop();
+  };
+  expect(ask('op')).toBe('granted: true');
+  rig.session.lease = false;
+  expect(ask('op')).toBe('wait: waits for the work lease');
+  expect(ask('another')).toBe('over: the agent waits for it no more');
+  rig.clock.after(deadlineMs, () => {});
+  while (rig.clock.step());
+  rig.session.lease = true;
+  expect(ask('op')).toBe('over: its time is over');
 });

@@ -4,7 +4,7 @@
  */
 import type { Clock, Log } from '@rackwright/platform';
 import type { HandOff, HandOffState } from '../session/index.ts';
-import type { RunnerLink } from './link.ts';
+import type { MayBegin, RunnerLink } from './link.ts';
 
 /** What is asked of the session. */
 export interface HandOffSession {
@@ -77,6 +77,16 @@ export class HandOffs {
     if (nowMs - sinceMs < runnerWaitMs) return handOff.operationId;
     this.#isOver(handOff.bootOperationId);
     return undefined;
+  }
+
+  /** Whether the one that takes this boot's runner away may destroy now; undefined: it is none. */
+  mayBegin(bootOperationId: string, operationId: string): MayBegin | undefined {
+    const { clock, session } = this.#parts;
+    const handOff = session.ofBoot(bootOperationId);
+    if (handOff?.operationId !== operationId) return undefined;
+    if (clock.nowMs() >= handOff.deadlineMs) return { case: 'over', value: 'its time is over' };
+    if (!handOff.destructive || session.leaseValid()) return { case: 'granted', value: true };
+    return { case: 'wait', value: 'waits for the work lease' };
   }
 
   /** The runner says that it acts now: it has been told, and nobody need wait for it. */

@@ -15,7 +15,8 @@ import type { BootGrant } from '../session/index.ts';
  */
 export type HelloDecision =
   | { readonly kind: 'bind'; readonly grant: BootGrant }
-  | { readonly kind: 'refuse'; readonly message: string }
+  /** `isProved`: what it said was signed by its key, over our nonce. */
+  | { readonly kind: 'refuse'; readonly message: string; readonly isProved: boolean }
   /** Somebody else has the boot already: another machine, or this one after a reboot. */
   | { readonly kind: 'otherKey'; readonly grant: BootGrant; readonly message: string };
 
@@ -38,7 +39,7 @@ const textCharactersMax = 256;
 const stepsMax = 64;
 
 export function judgeHello(hello: runner.Hello, at: HelloCircumstances): HelloDecision {
-  if (!isSigned(hello, at.nonce)) return refuse('the signature does not prove the key');
+  if (!isSigned(hello, at.nonce)) return refuse('the signature does not prove the key', false);
   if (isOversize(hello)) return refuse('a text is too long or there are too many steps');
   const { grant } = at;
   if (grant === undefined) return refuse('the boot token is not known: boot the host again');
@@ -87,8 +88,8 @@ function isOversize(hello: runner.Hello): boolean {
   return steps.length > stepsMax || texts.some(({ length }) => length > textCharactersMax);
 }
 
-function refuse(message: string): HelloDecision {
-  return { kind: 'refuse', message };
+function refuse(message: string, isProved = true): HelloDecision {
+  return { kind: 'refuse', message, isProved };
 }
 
 function bytesEqual(left: Uint8Array, right: Uint8Array): boolean {

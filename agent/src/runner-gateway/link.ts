@@ -8,6 +8,11 @@ export type ToRunner = NonNullable<
   MessageInitShape<typeof runner.SessionResponseSchema>['message']
 >;
 
+/** Whether what may destroy may begin now; why not yet, or why never. */
+export type MayBegin =
+  | { readonly case: 'granted'; readonly value: true }
+  | { readonly case: 'wait' | 'over'; readonly value: string };
+
 /** A live stream to a runner that has proved itself. */
 export interface RunnerLink {
   readonly bootOperationId: string;

@@ -3,7 +3,7 @@ import { agent } from '@rackwright/api';
 import type { Cancel, Clock } from '@rackwright/platform';
 import type { Continuing, FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
-import type { RunnerLink, RunnerOrder } from './link.ts';
+import type { MayBegin, RunnerLink, RunnerOrder } from './link.ts';
 
 export interface OutstandingParts {
   readonly order: RunnerOrder;
@@ -23,6 +23,8 @@ const stragglerMs = 5_000;
 
 /** How often a connected runner is given the time to say that it is at work on an order. */
 const unheardMax = 15;
+
+const waitsForLease = 'waits for the work lease';
 
 /** Our own Cancel needs an id towards the runner; this one can be no operation's. */
 export function cancelOf(operationId: string): string {
@@ -108,6 +110,15 @@ export class Outstanding {
     return { kind: 'retryAfter', reason: 'frozen', message: this.#frozen, delayMs };
   }
 
+  /** Whether the runner, which has the order, may begin to destroy at this moment (R11). */
+  mayBegin(): MayBegin {
+    const { context } = this.#parts;
+    if (this.#cancelling || this.#over) return { case: 'over', value: 'it is cancelled' };
+    if (context.remainingMs() <= 0) return { case: 'over', value: 'its time is over' };
+    if (context.leaseValid()) return { case: 'granted', value: true };
+    return { case: 'wait', value: context.frozen() || waitsForLease };
+  }
+
   heard(progress: Continuing): void {
     this.#known = true;
     this.#frozen = '';
@@ -163,7 +174,7 @@ export class Outstanding {
   #tellWaiting(): void {
     if (this.#toldWaiting) return;
     this.#toldWaiting = true;
-    this.#parts.context.continuing({ step: this.#step(), text: 'waits for the work lease' });
+    this.#parts.context.continuing({ step: this.#step(), text: waitsForLease });
   }
 
   #isDestructive(): boolean {

@@ -414,6 +414,19 @@ describe('facts', () => {
     expect(await toldAnew()).toEqual([]);
   });
 
+  test('of a refused runner are told once of each boot', async () => {
+    const world = await connected();
+    const refuse = (boot: string, text: string) => world.session?.runnerRefused('h', boot, text);
+    refuse('h/1/1/1', 'started 43 s too early');
+    refuse('h/1/1/1', 'started 44 s too early');
+    refuse('h/2/1/1', 'started 45 s too early');
+    await world.run(100);
+    const texts = world.controlPlane.facts.map(({ result }) => {
+      return result.case === 'hostUpdated' && result.value.observations?.runnerRefused?.message;
+    });
+    expect(texts).toEqual(['started 43 s too early', 'started 45 s too early']);
+  });
+
   test('of a runner stand in every Hello until that runner has gone', async () => {
     const world = await connected();
     const runnerReady = { hostUid: 'h', bootOperationId: 'h/1/1/1', runnerSession: 's1' };

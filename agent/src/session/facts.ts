@@ -12,7 +12,7 @@ export type ObservationsInit = MessageInitShape<typeof agent.ObservationsSchema>
 
 type Observed = Pick<
   agent.Observations,
-  'bmcIdentity' | 'poweredOn' | 'inventory' | 'unexpectedNetboot'
+  'bmcIdentity' | 'poweredOn' | 'inventory' | 'unexpectedNetboot' | 'runnerRefused'
 >;
 
 export class Facts {
@@ -40,9 +40,16 @@ export class Facts {
     }
   }
 
-  /** The host is about to be booted by order: netboots of before say nothing any more. */
+  /** The host is about to be booted by order: what was seen of boots before says nothing more. */
   bootOrdered(hostUid: string): void {
-    delete this.#byHost.get(hostUid)?.unexpectedNetboot;
+    const observed = this.#byHost.get(hostUid);
+    delete observed?.unexpectedNetboot;
+    delete observed?.runnerRefused;
+  }
+
+  /** The boot whose runner was refused last. */
+  refusedBoot(hostUid: string): string | undefined {
+    return this.#byHost.get(hostUid)?.runnerRefused?.bootOperationId;
   }
 
   /** The runner of this session has gone; another session of the same host stays. */
@@ -70,7 +77,10 @@ export class Facts {
 
 /** Only the fields that are set. */
 function given(observations: agent.Observations): Partial<Observed> {
-  const names = ['bmcIdentity', 'poweredOn', 'inventory', 'unexpectedNetboot'] as const;
+  const names = [
+    ...(['bmcIdentity', 'poweredOn', 'inventory'] as const),
+    ...(['unexpectedNetboot', 'runnerRefused'] as const),
+  ];
   const set = names.filter((name) => observations[name] !== undefined);
   return Object.fromEntries(set.map((name) => [name, observations[name]]));
 }

@@ -224,6 +224,12 @@ export class AgentSession {
     this.#facts.runnerGone(hostUid, runnerSession);
   }
 
+  /** Told once of each boot: a runner that is refused asks again and again. */
+  runnerRefused(hostUid: string, bootOperationId: string, message: string): void {
+    if (this.#facts.refusedBoot(hostUid) === bootOperationId) return;
+    this.publishFacts(hostUid, { runnerRefused: { bootOperationId, message } });
+  }
+
   #hello(): MessageInitShape<typeof agent.HelloSchema> {
     const { journal, agentVersion } = this.#options;
     const { id, generation, life, earlierLives, store } = journal.state;

@@ -36,6 +36,8 @@ export type Factory = (seat: Seat) => BoundService;
 export interface GateOptions {
   readonly store: StateStore;
   readonly signIn: SignIn;
+  /** Stands between the gate and the handler of a call that it lets in. */
+  letIn?(method: DescMethod, handler: AnyHandler, actor: string): AnyHandler;
 }
 
 /** The services behind the gate. */
@@ -116,8 +118,9 @@ function unary(make: Factory, method: DescMethod, options: GateOptions): AnyHand
   return async (input, context) => {
     const redaction = redactionOf(options, input, context);
     try {
-      const { handler, check } = await admit(make, method, options, input, context);
-      const answer = await handler(input, context);
+      const { handler, principal, check } = await admit(make, method, options, input, context);
+      const own = options.letIn?.(method, handler, principal.actor) ?? handler;
+      const answer = await own(input, context);
       await check?.(answer);
       return await redaction.answer(answer);
     } catch (error) {

@@ -5,10 +5,10 @@
  * Invariant: what is answered was read after it was asked for. Who asks while as many readings are
  * under way as may be shares the next one.
  */
-import { fromBinary } from '@bufbuild/protobuf';
 import { type agent, store as wire } from '@rackwright/api';
 import type { Entry, StateStore } from '@rackwright/store';
 import { rackIdOf } from '../host/index.ts';
+import { sharedRecordOf } from '../records/index.ts';
 import { bootHost } from './messages.ts';
 import { Turns } from './turns.ts';
 
@@ -64,10 +64,11 @@ export class BootLists {
     return (rackId) => ({ hosts: hostsOf(byRack.get(rackId) ?? []), before });
   }
 
-  #decoded({ key, revision, value }: Entry): Read {
+  #decoded(entry: Entry): Read {
+    const { key, revision } = entry;
     const known = this.#read.get(key);
     if (known?.revision === revision) return known;
-    const record = fromBinary(wire.HostRecordSchema, value);
+    const record = sharedRecordOf(this.#store, wire.HostRecordSchema, entry);
     const host = record.forgetting ? undefined : bootHost(record);
     return { revision, rackId: rackIdOf(record), host };
   }

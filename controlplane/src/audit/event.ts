@@ -1,10 +1,10 @@
 /** What the audit stream records, and its form in the store. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { ApiFailure, AuditRecordSchema, store as wire } from '@rackwright/api';
+import { ApiFailure, type AuditRecord, AuditRecordSchema, store as wire } from '@rackwright/api';
 
 export interface AuditEvent {
-  readonly kind: 'request' | 'signIn' | 'refusal' | 'secretSent' | 'enrolment';
+  readonly kind: 'request' | 'signIn' | 'refusal' | 'secretSent' | 'enrolment' | 'acceptance';
   /** "user:NAME", "token:NAME", "agent:racks/RACK", "system"; empty: nobody knows. */
   readonly actor: string;
   /** The method, as "HostService.CleanHost"; for others a word. */
@@ -28,10 +28,10 @@ export interface AuditSink {
 const messageCharsMax = 1_000;
 const nameCharsMax = 256;
 
-/** The event as it is stored. Texts that came from elsewhere are cut; each fits in an entry. */
-export function recordBytes(event: AuditEvent, nowMs: number): Uint8Array {
+/** The event as the stream has it. Texts from elsewhere are cut, so that it fits. */
+export function recordOf(event: AuditEvent, nowMs: number): AuditRecord {
   const { kind, actor, action, resource, outcome, message, requestId, operationId, peer } = event;
-  const record = create(AuditRecordSchema, {
+  return create(AuditRecordSchema, {
     time: timestampFromMs(nowMs),
     kind,
     actor: cut(actor, nameCharsMax),
@@ -43,7 +43,12 @@ export function recordBytes(event: AuditEvent, nowMs: number): Uint8Array {
     operationId: cut(operationId, nameCharsMax),
     peer: cut(peer, nameCharsMax),
   });
-  return toBinary(wire.AuditEntryRecordSchema, create(wire.AuditEntryRecordSchema, { record }));
+}
+
+/** The record as it is stored; `begun`: of a call that is about to be carried out. */
+export function entryBytes(record: AuditRecord, begun = false): Uint8Array {
+  const entry = create(wire.AuditEntryRecordSchema, { record, begun });
+  return toBinary(wire.AuditEntryRecordSchema, entry);
 }
 
 /** The outcome and the words of what a call ended with. */

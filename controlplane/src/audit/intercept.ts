@@ -2,11 +2,12 @@
  * Records calls where handlers are bound, so that no handler can forget to.
  *
  * Invariants:
- * 1. Every call of a method that is not named as reading is recorded, with what came of it; one
- *    that only validates is not, and of one that reads only that it was not allowed.
- * 2. A call that was carried out is answered after its record is kept; a refusal at once.
- * 3. Of callers that nobody knows a bounded number is recorded per minute, and of the refusals of
- *    each caller, and how many more there were: nobody fills the stream by being refused.
+ * 1. Every call that was let in, of a method that is not named as reading, is recorded with what
+ *    came of it; one that only validates is not. Of any other call, that it was not allowed.
+ * 2. A call that was let in stands in the stream as begun before it is carried out, and is answered
+ *    after its record is kept. What agents enrol is recorded when it is done only.
+ * 3. Of callers that nobody knows a bounded number is recorded per minute, and of what each caller
+ *    was not allowed, and how many more there were: nobody fills the stream by being refused.
  *
  * Must not: record a value of a request but names, ids, reasons and the paths of a field mask.
  */
@@ -27,35 +28,46 @@ type ActorOf = (context: CallContext) => string;
 
 const reading = /^(Get|List|Watch|Explain|Read|Diff|Plan)/;
 
-/** The services with every call that may change something recorded; `actorOf` tells who calls. */
-export function audited(
-  services: readonly BoundService[],
-  trail: AuditTrail,
-  actorOf: ActorOf,
-): BoundService[] {
-  return services.map((bound) => {
-    const handlers = { ...bound.handlers };
-    for (const method of bound.service.methods) {
-      const handler = handlers[method.localName];
-      if (handler === undefined) continue;
-      if (method.methodKind !== 'unary' || reading.test(method.name)) {
-        handlers[method.localName] = lookedAt(method, handler, trail, actorOf);
-        continue;
-      }
-      const isEnrolment = bound.service.typeName === agent.EnrolmentService.typeName;
-      handlers[method.localName] = isEnrolment
-        ? enrolling(handler, trail)
-        : recorded(method, handler, trail, actorOf);
-    }
-    return { service: bound.service, handlers };
-  });
+/** Records calls, on both sides of whatever decides who is let in. */
+export interface CallAudit {
+  /** The handler of a call that was let in (invariant 2); `actor` is who calls. */
+  letIn(method: DescMethod, handler: AnyHandler, actor: string): AnyHandler;
+  /** The services, with every call recorded that was not let in; `actorOf` tells who calls. */
+  atTheDoor(services: readonly BoundService[], actorOf: ActorOf): BoundService[];
+}
+
+/** Calls are recorded in this trail. */
+export function auditCalls(trail: AuditTrail): CallAudit {
+  /** Calls that were let in: what comes of them is recorded there. */
+  const inside = new WeakSet<CallContext>();
+  return {
+    letIn: (method, handler, actor) => {
+      if (method.methodKind !== 'unary' || reading.test(method.name)) return handler;
+      const isEnrolment = method.parent.typeName === agent.EnrolmentService.typeName;
+      const own = isEnrolment ? enrolling(handler, trail) : recorded(method, handler, trail, actor);
+      return (input, context) => {
+        inside.add(context);
+        return own(input, context);
+      };
+    },
+    atTheDoor: (services, actorOf) =>
+      services.map(({ service, handlers: own }) => {
+        const handlers = { ...own };
+        for (const method of service.methods) {
+          const handler = handlers[method.localName];
+          if (handler === undefined) continue;
+          handlers[method.localName] = lookedAt(method, handler, { trail, actorOf, inside });
+        }
+        return { service, handlers };
+      }),
+  };
 }
 
 function recorded(
   method: DescMethod,
   handler: AnyHandler,
   trail: AuditTrail,
-  actorOf: ActorOf,
+  actor: string,
 ): AnyHandler {
   const action = `${method.parent.name}.${method.name}`;
   return async (input, context) => {
@@ -63,24 +75,26 @@ function recorded(
     if (request['validateOnly'] === true) return handler(input, context);
     const event = {
       kind: 'request',
-      actor: actorOf(context),
+      actor,
       action,
       resource: resourceOf(request),
       message: wordsOf(request),
       requestId: textOf(request['requestId']),
       peer: context.peerAddress,
     } as const;
+    const id = await trail.begin(event);
+    let response: unknown;
     try {
-      const response = await handler(input, context);
-      const resource = event.resource || textOf((response as Fields | undefined)?.['name']);
-      await trail.keep({ ...event, resource, outcome: 'ok' });
-      if (handingOut.has(action)) trail.note({ ...event, ...handedOut, resource });
-      return response;
+      response = await handler(input, context);
     } catch (error) {
       const kind = isRefusal(error) ? 'refusal' : 'request';
-      trail.noteRefusal({ ...event, kind, ...failureOutcome(error) });
+      trail.note({ ...event, kind, ...failureOutcome(error) }, id);
       throw error;
     }
+    const resource = event.resource || textOf((response as Fields | undefined)?.['name']);
+    await trail.keep({ ...event, resource, outcome: 'ok' }, id);
+    if (handingOut.has(action)) trail.note({ ...event, ...handedOut, resource });
+    return response;
   };
 }
 
@@ -88,15 +102,20 @@ function recorded(
 const handingOut = new Set(['AccessService.CreateToken', 'RackService.CreateJoinToken']);
 const handedOut = { kind: 'secretSent', outcome: 'ok', message: 'told to who asked' } as const;
 
-/** Of what only reads, that it was not allowed. */
+interface Door {
+  readonly trail: AuditTrail;
+  readonly actorOf: ActorOf;
+  readonly inside: WeakSet<CallContext>;
+}
+
+/** Of what was not let in, that it was not allowed. */
 function lookedAt(
   method: DescMethod,
   handler: AnyHandler,
-  trail: AuditTrail,
-  actorOf: ActorOf,
+  { trail, actorOf, inside }: Door,
 ): AnyHandler {
   const note = (input: unknown, context: CallContext, error: unknown): void => {
-    if (!isRefusal(error)) return;
+    if (!isRefusal(error) || inside.has(context)) return;
     trail.noteRefusal({
       kind: 'refusal',
       actor: actorOf(context),

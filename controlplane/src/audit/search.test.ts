@@ -1,7 +1,7 @@
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, RETENTION_DEFAULT, type StateStore } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
-import { recordBytes } from './event.ts';
+import { entryBytes, recordOf } from './event.ts';
 import { entriesPerPageMax, searchAudit } from './search.ts';
 
 const startMs = Date.parse('2026-01-01T00:00:00Z');
@@ -30,8 +30,8 @@ beforeEach(async () => {
 async function fill(count: number): Promise<void> {
   for (let at = 0; at < count; at += 1) {
     const event = { kind: 'request', actor: 'a', action: 'x', outcome: 'ok' } as const;
-    const value = recordBytes({ ...event, message: `entry ${at}` }, nowMs);
-    await store.log.append(`e${at}`, value);
+    const record = recordOf({ ...event, message: `entry ${at}` }, nowMs);
+    await store.log.append(`e${at}`, entryBytes(record));
     nowMs += minuteMs;
   }
 }
@@ -56,6 +56,13 @@ test('looks at a bounded number of entries at a time, and goes on where it ended
   expect(rest.before).toBeUndefined();
   const found = [...none.records, ...rest.records].filter(({ message }) => message === 'entry 3');
   expect(found).toHaveLength(1);
+});
+
+test('shows nothing of what is about to be carried out', async () => {
+  await fill(1);
+  const event = { kind: 'request', actor: 'a', action: 'x', outcome: 'BEGUN' } as const;
+  await store.log.append('e1-begun', entryBytes(recordOf(event, nowMs), true));
+  expect((await searchAudit(store.log, always, 10, undefined)).records).toHaveLength(1);
 });
 
 test('finds nothing in an empty stream', async () => {

@@ -57,7 +57,7 @@ export async function searchAudit(
       if (isOlder(entry, search.startMs - lagMaxMs)) return { records };
       looked += 1;
       position = entry.position;
-      const record = recordOf(entry);
+      const record = shownOf(entry);
       if (record === undefined || !fits(record, search) || !isSeen(record)) continue;
       records.push(record);
       if (records.length === pageSize) return { records, before: position };
@@ -87,8 +87,9 @@ function isOlder({ atMs }: LogEntry, startMs: number): boolean {
   return atMs > 0 && atMs < startMs;
 }
 
-function recordOf({ value, position }: LogEntry): AuditRecord | undefined {
-  const { record } = fromBinary(wire.AuditEntryRecordSchema, value);
+function shownOf({ value, position }: LogEntry): AuditRecord | undefined {
+  const { record, begun } = fromBinary(wire.AuditEntryRecordSchema, value);
+  if (begun) return undefined;
   if (record !== undefined) record.id = String(position).padStart(idDigits, '0');
   return record;
 }

@@ -3,7 +3,7 @@ import { type AuditRecord, store as wire } from '@rackwright/api';
 import type { Clock, Log, LogFields } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { type MemoryFault, openMemoryStore, type StateStore } from '@rackwright/store';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { AuditEvent } from './event.ts';
 import { type AuditTrail, createAuditTrail } from './trail.ts';
 
@@ -26,6 +26,14 @@ const clock: Clock = {
   },
 };
 
+const quiet: Log = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  child: () => quiet,
+};
+
 beforeEach(async () => {
   nowMs = 1_000;
   timers = [];
@@ -33,7 +41,7 @@ beforeEach(async () => {
   fault = () => ({ kind: 'none' });
   const faults = ({ kind }: { kind: string }) =>
     kind === 'append' ? fault() : ({ kind: 'none' } as const);
-  store = await openMemoryStore({ random: nodeRandom(), faults });
+  store = await openMemoryStore({ random: nodeRandom(), faults, clock });
   const write = (fields: LogFields, message: string) => void logged.push({ fields, message });
   const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
   trail = createAuditTrail({ store, clock, random: nodeRandom(), log });
@@ -70,6 +78,13 @@ async function records(): Promise<AuditRecord[]> {
   return entries
     .map(({ value }) => fromBinary(wire.AuditEntryRecordSchema, value).record)
     .filter((record) => record !== undefined);
+}
+
+/** Without those of calls that are about to be carried out. */
+async function shown(): Promise<AuditRecord[]> {
+  const { entries } = await store.log.back(500);
+  const read = entries.map(({ value }) => fromBinary(wire.AuditEntryRecordSchema, value));
+  return read.flatMap(({ begun, record }) => (begun || record === undefined ? [] : [record]));
 }
 
 const messages = async () => (await records()).map(({ message }) => message);
@@ -170,6 +185,80 @@ test('stores what is queued when it closes, and says what came too late', async 
   trail.note(event('late'));
   expect(trail.lost()).toBe(1);
   expect(logged[0]?.fields).toMatchObject({ message: 'late' });
+});
+
+describe('a call that is about to be carried out', () => {
+  const { outcome: _, ...asked } = event('by hand');
+  /** As the next start of the control plane has it. */
+  const startAgain = async (isOnly = true): Promise<void> => {
+    trail = createAuditTrail({ store, clock, random: nodeRandom(), log: quiet });
+    trail.start(isOnly);
+    await settle();
+  };
+
+  test('stands in the stream before it is, and is not shown', async () => {
+    await trail.begin(asked);
+    const [entry] = (await store.log.back(10)).entries;
+    const { begun, record } = fromBinary(
+      wire.AuditEntryRecordSchema,
+      entry?.value ?? new Uint8Array(),
+    );
+    expect(begun).toBe(true);
+    expect(record).toMatchObject({ action: 'HostService.CleanHost', resource: 'hosts/h1' });
+  });
+
+  test('is refused when the stream does not take it', async () => {
+    fault = () => ({ kind: 'requestLost' });
+    const begun = trail.begin(asked).catch((error: Error) => error.message);
+    await pass(2_100);
+    expect(await begun).toContain('nothing was done');
+    fault = () => ({ kind: 'none' });
+    await pass(1_000);
+    expect((await shown()).map(({ outcome }) => outcome)).toEqual(['UNAVAILABLE']);
+    await startAgain();
+    expect(await shown()).toHaveLength(1);
+  });
+
+  test('has a record though the control plane died before it could say its end', async () => {
+    await trail.begin(asked);
+    const ended = await trail.begin({ ...asked, message: 'another' });
+    await trail.keep(event('another'), ended);
+    await startAgain();
+    const [lost, kept, ...rest] = await shown();
+    expect(rest).toEqual([]);
+    expect(kept).toMatchObject({ message: 'another', outcome: 'ok' });
+    expect(lost).toMatchObject({ outcome: 'UNKNOWN', actor: 'user:admin', resource: 'hosts/h1' });
+    expect(lost?.message).toContain('by hand; asked for at 1970-01-01T00:00:01.000Z; the control');
+    nowMs += 3 * 24 * 3_600_000;
+    await startAgain();
+    expect(await shown()).toHaveLength(2);
+  });
+
+  test("is another replica's affair while that may be at work on it", async () => {
+    await trail.begin(asked);
+    await startAgain(false);
+    await pass(599_000);
+    expect(await shown()).toEqual([]);
+    await pass(601_000);
+    expect(await shown()).toMatchObject([{ outcome: 'UNKNOWN' }]);
+  });
+
+  test('is not taken for one that was cut short by the process that carries it out', async () => {
+    trail.start(true);
+    const id = await trail.begin(asked);
+    await pass(601_000);
+    expect(await shown()).toEqual([]);
+    await trail.keep(event('by hand'), id);
+    await pass(601_000);
+    expect(await shown()).toMatchObject([{ outcome: 'ok' }]);
+  });
+});
+
+test('what is told again after a crash is on record once', async () => {
+  await trail.keepOnce(event('one'), 'accepted-uid');
+  nowMs += 3_600_000;
+  await trail.keepOnce(event('one'), 'accepted-uid');
+  expect(await messages()).toEqual(['one']);
 });
 
 test('cuts texts that are too long for a record', async () => {

@@ -5,14 +5,18 @@
  *     `durableWaitMs`: what was changed is changed, and is not taken back for want of a record.
  *     A change of a host is in the host's own timeline too, with who and which request.
  *  A2 A record is tried again, under one id, until it is stored or `giveUpAfterMs` has passed.
- *  A3 While the program lives, none is lost in silence: what the full queue or the store does not
- *     take stands in the log of this program, whole, with the number lost so far. When it dies
- *     between a change and its record, there is none.
+ *  A3 None is lost in silence: what the full queue or the store does not take stands in the log of
+ *     this program, whole, with the number lost so far.
+ *  A4 A call that may change something stands in the stream as begun, durably, before it is carried
+ *     out; otherwise it is refused. When this program dies before the call's record is stored, that
+ *     is found at the next start, and the record says that nobody knows what came of it.
  */
-import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
-import { type EntryLog, StoreError } from '@rackwright/store';
-import { type AuditEvent, type AuditSink, recordBytes } from './event.ts';
+import { type AuditRecord, unavailable } from '@rackwright/api';
+import { type Cancel, type Clock, type Log, type Random, randomId } from '@rackwright/platform';
+import { type EntryLog, LOG_PAGE_MAX, StoreError } from '@rackwright/store';
+import { type AuditEvent, type AuditSink, entryBytes, failureOutcome, recordOf } from './event.ts';
 import { RefusalBound } from './refusal-bound.ts';
+import { begunId, unfinishedIn, unfinishedRecord } from './unfinished.ts';
 
 /** Records that wait for the store. */
 const queueMax = 8_192;
@@ -21,6 +25,8 @@ const appendsAtOnceMax = 64;
 const durableWaitMs = 2_000;
 const retryDelayMs = 500;
 const giveUpAfterMs = 300_000;
+/** Between two looks for calls whose end is missing; so old must those of other replicas be. */
+const unfinishedAfterMs = 600_000;
 /** How long closing waits for what is queued. */
 const closeWaitMs = 3_000;
 
@@ -30,7 +36,18 @@ export interface AuditTrail extends AuditSink {
   /** Records what a caller was refused: some of each caller's in a minute, and how many more. */
   noteRefusal(event: AuditEvent): void;
   /** Records what a call has changed; resolves as A1 says, and never rejects. */
-  keep(event: AuditEvent): Promise<void>;
+  keep(event: AuditEvent, id?: string): Promise<void>;
+  /** Records it once, though it is told again after a crash: the newest entries are looked at. */
+  keepOnce(event: AuditEvent, id: string): Promise<void>;
+  /** As of `AuditSink`; of a call that was begun under this id. */
+  note(event: AuditEvent, id?: string): void;
+  /**
+   * A call is about to be carried out (A4). Resolves with the id under which `keep` or `note` must
+   * tell its end. Rejects with `ApiFailure`.
+   */
+  begin(event: Omit<AuditEvent, 'outcome'>): Promise<string>;
+  /** Looks for calls whose end is missing, now and later. `isOnly`: no other replica writes. */
+  start(isOnly: boolean): void;
   /** Records that were lost since the start (A3). */
   lost(): number;
   /** Stores what is queued, as far as it goes; later records are lost. */
@@ -45,11 +62,11 @@ export interface TrailDependencies {
 }
 
 interface Waiting {
-  readonly event: AuditEvent;
+  readonly record: AuditRecord;
   readonly id: string;
   readonly value: Uint8Array;
   readonly sinceMs: number;
-  readonly settled: () => void;
+  readonly settled: (isStored: boolean) => void;
 }
 
 /** A trail into the log of this store. */
@@ -65,14 +82,71 @@ class Trail implements AuditTrail {
   #closed = false;
   readonly #refusals: RefusalBound;
   #idle: (() => void) | undefined;
+  /** Calls of this process whose record is not stored yet. */
+  readonly #begun = new Set<string>();
+  #cancelLook: Cancel = () => {};
 
   constructor(deps: TrailDependencies) {
     this.#deps = deps;
     this.#refusals = new RefusalBound(deps.clock, (event) => this.note(event));
   }
 
-  note(event: AuditEvent): void {
-    this.#add(event, () => undefined);
+  note(event: AuditEvent, id?: string): void {
+    this.#add(event, () => undefined, id);
+  }
+
+  async begin(event: Omit<AuditEvent, 'outcome'>): Promise<string> {
+    const { clock, random } = this.#deps;
+    const id = randomId(random);
+    const record = recordOf({ ...event, outcome: 'BEGUN' }, clock.nowMs());
+    this.#begun.add(id);
+    let isStored = false;
+    const stored = new Promise<void>((resolve) => {
+      const settled = (is: boolean): void => {
+        isStored = is;
+        resolve();
+      };
+      const value = entryBytes(record, true);
+      this.#enqueue({ record, id: begunId(id), value, sinceMs: clock.nowMs(), settled });
+    });
+    await this.#within(durableWaitMs, stored);
+    if (isStored) return id;
+    const words = 'The audit stream does not take what is asked: nothing was done. Try again.';
+    const refusal = unavailable('AUDIT_UNAVAILABLE', words, retryDelayMs);
+    // It may come there yet.
+    this.note({ ...event, ...failureOutcome(refusal) }, id);
+    throw refusal;
+  }
+
+  async keepOnce(event: AuditEvent, id: string): Promise<void> {
+    const { entries } = await this.#deps.store.log.back(LOG_PAGE_MAX);
+    if (!entries.some((entry) => entry.id === id)) await this.keep(event, id);
+  }
+
+  start(isOnly: boolean): void {
+    const { clock, log } = this.#deps;
+    const again = (): void => {
+      if (!this.#closed)
+        this.#cancelLook = clock.after(unfinishedAfterMs, () => this.start(isOnly));
+    };
+    this.#lookForUnfinished(isOnly)
+      .catch((error: unknown) => {
+        log.warn({ error: String(error) }, 'calls whose end is missing: looked for again later');
+      })
+      .finally(again);
+  }
+
+  async #lookForUnfinished(isOnly: boolean): Promise<void> {
+    const { clock, store } = this.#deps;
+    const beforeMs = isOnly ? Number.POSITIVE_INFINITY : clock.nowMs() - unfinishedAfterMs;
+    const found = await unfinishedIn(store.log, beforeMs);
+    for (const { id, record } of found) {
+      if (this.#begun.has(id)) continue;
+      const nowMs = clock.nowMs();
+      const line = unfinishedRecord(record, nowMs);
+      const value = entryBytes(line);
+      this.#enqueue({ record: line, id, value, sinceMs: nowMs, settled: () => undefined });
+    }
   }
 
   noteStranger(event: AuditEvent): void {
@@ -83,8 +157,9 @@ class Trail implements AuditTrail {
     this.#refusals.note(event.actor, event);
   }
 
-  async keep(event: AuditEvent): Promise<void> {
-    await this.#within(durableWaitMs, new Promise<void>((settled) => this.#add(event, settled)));
+  async keep(event: AuditEvent, id?: string): Promise<void> {
+    const stored = new Promise<void>((resolve) => this.#add(event, () => resolve(), id));
+    await this.#within(durableWaitMs, stored);
   }
 
   lost(): number {
@@ -94,17 +169,25 @@ class Trail implements AuditTrail {
   async close(): Promise<void> {
     this.#refusals.close();
     this.#closed = true;
+    this.#cancelLook();
     if (this.#queue.length + this.#underWay > 0) {
       await this.#within(closeWaitMs, new Promise<void>((resolve) => (this.#idle = resolve)));
     }
     for (const each of this.#queue.splice(0)) this.#lose(each, 'the control plane has ended');
   }
 
-  #add(event: AuditEvent, settled: () => void): void {
-    const { clock, random } = this.#deps;
-    const sinceMs = clock.nowMs();
-    const value = recordBytes(event, sinceMs);
-    const waiting = { event, id: randomId(random), value, sinceMs, settled };
+  #add(event: AuditEvent, settled: () => void, id = randomId(this.#deps.random)): void {
+    const sinceMs = this.#deps.clock.nowMs();
+    const record = recordOf(event, sinceMs);
+    const over = (): void => {
+      this.#begun.delete(id);
+      settled();
+    };
+    const value = entryBytes(record);
+    this.#enqueue({ record, id, value, sinceMs, settled: over });
+  }
+
+  #enqueue(waiting: Waiting): void {
     if (this.#closed) this.#lose(waiting, 'the control plane is closing');
     else if (this.#queue.length >= queueMax) this.#lose(waiting, 'too many records wait');
     else {
@@ -131,7 +214,7 @@ class Trail implements AuditTrail {
     const { store, clock } = this.#deps;
     for (;;) {
       const refused = await this.#append(store.log, waiting);
-      if (refused === undefined) return waiting.settled();
+      if (refused === undefined) return waiting.settled(true);
       const isOver = refused.isLasting || clock.nowMs() - waiting.sinceMs >= giveUpAfterMs;
       if (isOver || this.#closed) return this.#lose(waiting, refused.reason);
       await new Promise<void>((resolve) => clock.after(retryDelayMs, resolve));
@@ -150,11 +233,14 @@ class Trail implements AuditTrail {
   }
 
   /** A3. */
-  #lose({ event, settled }: Waiting, reason: string): void {
+  #lose({ record, settled }: Waiting, reason: string): void {
     this.#lost += 1;
-    const fields = { ...event, lost: this.#lost, reason };
+    const { kind, actor, action, resource, outcome, message, requestId, operationId, peer } =
+      record;
+    const told = { kind, actor, action, resource, outcome, message, requestId, operationId, peer };
+    const fields = { ...told, lost: this.#lost, reason };
     this.#deps.log.error(fields, 'an audit record was lost; here it stands');
-    settled();
+    settled(false);
   }
 
   async #within(waitMs: number, done: Promise<void>): Promise<void> {

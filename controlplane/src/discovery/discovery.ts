@@ -4,9 +4,10 @@
  *
  * D1 By level: whatever was missed (a crash, another replica, a rule that came later) is found when
  *    everything is looked at again, which happens after each change here and at intervals.
- * D2 A host is made first, the line of the manifest marked next, the machine's record removed last.
- *    A crash between leaves a machine that is a host already, which the next look removes; the
- *    host is made under a request id that follows from machine or line, so that it is made once.
+ * D2 A host is made first, then recorded, the line of the manifest marked next, the machine's
+ *    record removed last. A crash between leaves a machine that is a host already, which the next
+ *    look removes; the host is made under a request id that follows from machine or line, so that
+ *    it is made once.
  * D4 A full list is no obstacle for a machine that is expected or that a rule fits: what was seen
  *    longest ago of those that fit nothing goes. A machine that fits nothing drives out none.
  * D5 What a rack's agent tells changes hosts of that rack only.
@@ -31,10 +32,22 @@ import {
 } from '@rackwright/api';
 import { type Cancel, type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import { type Revision, type StateStore, storeKey } from '@rackwright/store';
+import type { AuditTrail } from '../audit/index.ts';
 import { deleteRecord, readRecord, writeRecord } from '../records/index.ts';
+import { SeenElsewhere } from './elsewhere.ts';
 import { type Acceptance, bounded, conflictOf, hostOf, isKnownBoot, judge } from './judge.ts';
 import { twinsOf } from './lookup.ts';
-import { type AcceptedFrom, creationOf, fromOf, lineRequestId, problemOf } from './request.ts';
+import {
+  type AcceptedFrom,
+  acceptanceEvent,
+  acceptedBy,
+  creationOf,
+  discoveryActor,
+  fromOf,
+  lineRequestId,
+  machineRequestId,
+  problemOf,
+} from './request.ts';
 import { leastWanted, machinesMaxOf } from './room.ts';
 import { identitiesOf, isSameMachine, traitsOf, unicastMac } from './traits.ts';
 import { type KeptMachine, type KnownHost, type World, WorldReader } from './world.ts';
@@ -46,6 +59,8 @@ export interface DiscoveryDependencies {
   readonly log: Log;
   /** Everything is looked at again after this at the latest. */
   readonly resyncIntervalMs: number;
+  /** Where acceptances that no person asked for are recorded; absent: nowhere. */
+  readonly audit?: Pick<AuditTrail, 'keepOnce'>;
   /** CreateHost, with all its checks and reservations. */
   readonly createHost: (request: CreateHostRequest, from: AcceptedFrom) => Promise<Host>;
   /** Folds what was seen of a host. */
@@ -57,9 +72,6 @@ const bootsMax = 64;
 const bootsPerHourMax = 512;
 /** Compare-and-sets that one change may lose. */
 const roundsMax = 8;
-/** Hosts seen in racks that are not theirs: so many are remembered, and told of one rack. */
-const elsewhereMax = 256;
-const remarksMax = 8;
 const resyncMsMin = 10_000;
 
 export class Discovery {
@@ -67,11 +79,7 @@ export class Discovery {
   readonly #reader: WorldReader;
   /** Machines listed, by the name of their rack, as of the last look. */
   #listed = new Map<string, number>();
-  /** Hosts that were seen in racks that are not theirs, by name; in memory only. */
-  readonly #elsewhere = new Map<
-    string,
-    { readonly rack: string; readonly seenIn: string; readonly mac: string }
-  >();
+  readonly #elsewhere = new SeenElsewhere();
   #last: Promise<unknown> = Promise.resolve();
   #lookWaits = false;
   #stopped = false;
@@ -109,13 +117,7 @@ export class Discovery {
               'listed until some are accepted or deleted',
           ]
         : [];
-    const moved = [...this.#elsewhere]
-      .filter(([, seen]) => seen.rack === name || seen.seenIn === name)
-      .slice(0, remarksMax)
-      .map(([host, { seenIn, mac }]) => {
-        return `${host}: a machine that says it is this host netbooted in ${seenIn}, from ${mac}`;
-      });
-    return [...full, ...moved];
+    return [...full, ...this.#elsewhere.remarksOf(name)];
   }
 
   /** What the rack's agent is to do with machines that nobody knows. */
@@ -224,9 +226,9 @@ export class Discovery {
     const listed = world.machines.filter(({ machine }) => machine.rack === rack).length;
     const most = machinesMaxOf(policy);
     if (policy?.enabled !== true) return `${rack} takes in no machines that nobody knows`;
-    if (listed >= most && !(await this.#makeRoom(seen, world))) {
-      return `${rack} lists ${listed} machines already, of ${most}: accept some`;
-    }
+    const room = listed < most ? 'made' : await this.#makeRoom(seen, world);
+    if (room === 'changed') return undefined;
+    if (room === 'none') return `${rack} lists ${listed} machines already, of ${most}: accept some`;
     const taken = new Set(world.machines.map(({ id }) => id));
     const identity = identitiesOf(traits).find(({ id }) => !taken.has(id));
     if (identity === undefined) return 'nothing tells it from machines that are listed already';
@@ -241,15 +243,15 @@ export class Discovery {
     return '';
   }
 
-  /** D4 */
-  async #makeRoom(seen: KeptMachine, world: World): Promise<boolean> {
+  /** D4; `changed`: what was to go was seen again, or went, meanwhile. */
+  async #makeRoom(seen: KeptMachine, world: World): Promise<'made' | 'none' | 'changed'> {
     const decision = judge(seen, world);
-    if (decision.kind === 'wait' && !decision.fits) return false;
+    if (decision.kind === 'wait' && !decision.fits) return 'none';
     const goes = leastWanted(seen.machine.rack, world, decision.kind === 'accept');
-    if (goes === undefined) return false;
-    await this.#remove(goes);
+    if (goes === undefined) return 'none';
+    if (!(await this.#remove(goes))) return 'changed';
     this.#deps.log.info({ machine: goes.machine.name }, 'dropped from a full list for another one');
-    return true;
+    return 'made';
   }
 
   #machineOf(rack: string, finding: agent.Discovered): DiscoveredMachine {
@@ -288,10 +290,10 @@ export class Discovery {
     this.#deps.log.warn({ host: host.name, rack, mac: bootMac }, words);
     // D5: nor does anything else vouch for it, as UUID and serial stand on a sticker.
     if (host.rack !== rack) {
-      this.#noteElsewhere(host, machine);
+      this.#elsewhere.note(host.name, { rack: host.rack, seenIn: rack, mac: bootMac });
       return;
     }
-    this.#elsewhere.delete(host.name);
+    this.#elsewhere.forget(host.name);
     const unexpectedNetboot = create(agent.UnexpectedNetbootSchema, {
       mac: machine.bootMac,
       hostUid: host.uid,
@@ -303,13 +305,6 @@ export class Discovery {
     const result = { case: 'hostUpdated', value } as const;
     const report = create(agent.ReportSchema, { hostUid: host.uid, result });
     await this.#deps.reportHost(host.hostId, report);
-  }
-
-  #noteElsewhere({ name, rack }: KnownHost, machine: DiscoveredMachine): void {
-    this.#elsewhere.delete(name);
-    this.#elsewhere.set(name, { rack, seenIn: machine.rack, mac: machine.bootMac });
-    const [oldest] = this.#elsewhere.keys();
-    if (this.#elsewhere.size > elsewhereMax && oldest !== undefined) this.#elsewhere.delete(oldest);
   }
 
   /** D1 */
@@ -341,6 +336,7 @@ export class Discovery {
     const decision = judge(kept, world);
     switch (decision.kind) {
       case 'host':
+        await this.#record(kept, decision.host, acceptedBy(kept, decision.host, world));
         await this.#seed(decision.host, kept.machine);
         await this.#remove(kept);
         return true;
@@ -355,12 +351,13 @@ export class Discovery {
   async #acceptBySystem(kept: KeptMachine, acceptance: Acceptance, world: World): Promise<boolean> {
     const { expectedUid, by, rule } = acceptance;
     const requestId =
-      expectedUid === undefined ? `discovered.${kept.machine.uid}` : lineRequestId(expectedUid);
-    const from = fromOf(kept, { actor: 'system:discovery', cause: `accepted by ${by}`, rule });
+      expectedUid === undefined ? machineRequestId(kept.machine.uid) : lineRequestId(expectedUid);
+    const from = fromOf(kept, { actor: discoveryActor, cause: `accepted by ${by}`, rule });
     try {
       const request = creationOf(kept, acceptance, requestId, false);
       const host = await this.#deps.createHost(request, from);
       this.#deps.log.info({ host: host.name, machine: kept.machine.name, by }, 'accepted');
+      await this.#record(kept, host, rule ?? by);
       await this.#settle(kept, host, expectedUid);
       return true;
     } catch (error) {
@@ -368,6 +365,16 @@ export class Discovery {
       await this.#note(kept, `${by} fits, but it cannot be made a host: ${error.message}`, world);
       return false;
     }
+  }
+
+  /** Who made it a host, of those that are no persons. Told again after a crash, on record once. */
+  async #record(
+    kept: KeptMachine,
+    { name, uid }: Pick<KnownHost, 'name' | 'uid'>,
+    by: string | undefined,
+  ): Promise<void> {
+    if (by === undefined) return;
+    await this.#deps.audit?.keepOnce(acceptanceEvent(kept, name, by), `accepted-${uid}`);
   }
 
   /** D2: what follows once the host stands. */
@@ -459,8 +466,8 @@ export class Discovery {
   }
 
   /** A machine that was seen again meanwhile stays until the next look. */
-  async #remove({ id, revision }: KeptMachine): Promise<void> {
-    await deleteRecord(this.#deps, machineKey(id), revision);
+  async #remove({ id, revision }: KeptMachine): Promise<boolean> {
+    return (await deleteRecord(this.#deps, machineKey(id), revision)).kind === 'ok';
   }
 }
 

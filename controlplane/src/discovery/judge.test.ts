@@ -8,6 +8,7 @@ import {
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { conflictOf, hostIdBy, hostOf, judge, matchOf, ruleFits } from './judge.ts';
+import { acceptedBy } from './request.ts';
 import { traitsOf } from './traits.ts';
 import type { KeptExpected, KeptMachine, KnownHost, World } from './world.ts';
 
@@ -160,4 +161,15 @@ test('takes the first rule of the rack that fits, while discovery is on there', 
   });
   expect(judge(machine(), world({ racks: racks(false) })).kind).toBe('wait');
   expect(hostIdBy('a-{mac}', machine())).toBe('a-525400000001');
+});
+
+test('knows of a host who accepted it, where that was no person', () => {
+  const surroundings = world({ expected: [line('h9', {}), line('h1', {})] });
+  const by = (requestId: string, acceptedByRule = ''): string | undefined =>
+    acceptedBy(machine(), { ...host, requestIds: [requestId], acceptedByRule }, surroundings);
+  expect(by('create:discovered.u-1', 'racks/r1 rule small')).toBe('racks/r1 rule small');
+  expect(by('create:discovered.u-2', 'racks/r1 rule small')).toBeUndefined();
+  expect(by('create:expected.uid-h9')).toBe('expectedHosts/h9');
+  expect(by('create:expected.uid-h1'), 'the line of another host').toBeUndefined();
+  expect(by('create:by-hand')).toBeUndefined();
 });

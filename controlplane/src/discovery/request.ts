@@ -8,9 +8,13 @@ import {
   HostSpecSchema,
   type SystemIdentity,
 } from '@rackwright/api';
+import type { AuditEvent } from '../audit/index.ts';
 import type { Acceptance } from './judge.ts';
 import { unicastMac } from './traits.ts';
-import type { KeptMachine } from './world.ts';
+import type { KeptMachine, KnownHost, World } from './world.ts';
+
+/** Who accepts what no person does. */
+export const discoveryActor = 'system:discovery';
 
 /** Boot MACs of one host. */
 const bootMacsMax = 16;
@@ -24,6 +28,11 @@ export interface AcceptedFrom {
   readonly identity: SystemIdentity | undefined;
   /** "racks/RACK rule NAME"; empty: no rule took it. */
   readonly rule: string;
+}
+
+/** Under which a rule makes a host of a machine. */
+export function machineRequestId(machineUid: string): string {
+  return `discovered.${machineUid}`;
 }
 
 /** Under which the host of a line of the manifest is made. */
@@ -75,4 +84,30 @@ function completed(spec: HostSpec | undefined, { machine, traits }: KeptMachine)
   }
   if (made.bmc !== undefined && made.bmc.address === '') made.bmc.address = machine.bmcAddress;
   return made;
+}
+
+/** "racks/RACK rule NAME" or "expectedHosts/LINE" that made this machine the host, if one did. */
+export function acceptedBy(
+  { machine }: KeptMachine,
+  { hostId, requestIds, acceptedByRule }: KnownHost,
+  { expected }: World,
+): string | undefined {
+  if (requestIds.includes(`create:${machineRequestId(machine.uid)}`)) {
+    return acceptedByRule || undefined;
+  }
+  const line = expected.find(({ id }) => id === hostId)?.expected;
+  if (line === undefined) return undefined;
+  return requestIds.includes(`create:${lineRequestId(line.uid)}`) ? line.name : undefined;
+}
+
+/** What the audit stream says of a machine that was accepted without a person. */
+export function acceptanceEvent({ machine }: KeptMachine, host: string, by: string): AuditEvent {
+  return {
+    kind: 'acceptance',
+    actor: discoveryActor,
+    action: 'acceptMachine',
+    resource: host,
+    outcome: 'ok',
+    message: `${machine.name} in ${machine.rack}, by ${by}`,
+  };
 }

@@ -23,6 +23,8 @@ interface Named {
   readonly place: string;
   /** How `--bmc` is given for this host: with a port where the present one is not the usual. */
   readonly endpoint: string;
+  /** Its deletion is what goes on. */
+  readonly isDeleted: boolean;
   /** The command that starts again what failed. */
   readonly again: string;
   /** Another certificate than the pinned one, when the failure shows one. */
@@ -100,10 +102,17 @@ const advice: Readonly<Record<string, Advice>> = {
       `--priority ${eraseStep}=10`,
     `or erase what has been added since: ${again}`,
   ],
-  planChanged: ({ host, again }) => [
+  planChanged: ({ host, again, isDeleted }) => [
     'find out why other disks are there than the plan has named',
-    `then erase what is there: ${again}`,
-    `or plan it anew, and start that: rackwright host plan clean ${host}`,
+    ...(isDeleted
+      ? [
+          `then plan the deletion anew, and start that: rackwright host plan delete ${host}`,
+          `or take it back, and delete the host anew: rackwright host cancel-delete ${host}`,
+        ]
+      : [
+          `then erase what is there: ${again}`,
+          `or plan it anew, and start that: rackwright host plan clean ${host}`,
+        ]),
   ],
   notErased: replaceDisk,
   unverified: replaceDisk,
@@ -138,6 +147,7 @@ function namesOf(record: store.HostRecord): Named {
     endpoint: bmc?.port === undefined ? 'ADDRESS' : `ADDRESS:${bmc.port}`,
     again: `rackwright host ${failedCommand(record, host)}`,
     shownCertificate: shownCertificate(record),
+    isDeleted: record.host?.status?.deletion !== undefined,
     owner: ownerNamed(record),
   };
 }

@@ -284,3 +284,9 @@ test('what ran an image and is external by now goes unerased, for it is no longe
   host.request(normal);
   expect(runKind(host)).toBe(RunKind.DELETE);
 });
+
+test('why a host was removed stands in its timeline for ever', () => {
+  const host = manageable();
+  host.request({ ...force, reason: 'sold' });
+  expect(host.record.change?.cause).toContain('to be removed by force: sold');
+});

@@ -7,7 +7,7 @@
  * 2. The mode is read when something is decided (`forced.ts`).
  * 3. What an external host's power is stays as it is.
  */
-import { create } from '@bufbuild/protobuf';
+import { clone, create } from '@bufbuild/protobuf';
 import {
   AbandonedResourceSchema,
   AbortSchema,
@@ -19,6 +19,7 @@ import {
   type Run,
   RunKind,
   RunOutcome,
+  store,
 } from '@rackwright/api';
 import { endpointText } from './bmc-endpoint.ts';
 import { busyText, busyWith, deletionActor } from './busy.ts';
@@ -55,7 +56,10 @@ export function remove(turn: Turn, request: DeleteRequest, by: Requester): Refus
   const { reason } = request;
   delete status.backoff;
   delete record.pendingPower;
+  delete record.plannedDeletion;
   status.deletion = create(DeletionSchema, { by: by.actor, reason, at: now(turn), mode });
+  const forced = mode === DeletionMode.FORCE ? ' by force' : '';
+  if (reason !== '') causedBy(turn, by.actor, `to be removed${forced}: ${reason}`);
   const run = activeRun(status);
   // A host that came here before a landing noted it, or whose provision is under way.
   const runsImage = status.state === HostState.PROVISIONED || run?.kind === RunKind.PROVISION;
@@ -90,6 +94,7 @@ export function cancelDelete(turn: Turn, reason: string, by: Requester): Refusal
     return refused(turn, `the removal has begun and cannot be taken back; ${makeAgain}`);
   delete status.deletion;
   delete status.backoff;
+  delete record.plannedDeletion;
   causedBy(turn, by.actor, `deletion taken back: ${reason || 'no reason given'}`);
   const run = activeRun(status);
   if (run?.requestedBy === deletionActor) abortFor(turn, run, 'the deletion was taken back', by);
@@ -130,12 +135,16 @@ export function driveDeletion(turn: Turn): boolean {
 
 /** Starts the next run on the way to the removal, whatever keeps it. */
 export function startStage(turn: Turn): Run {
-  const { status } = turn;
+  const { status, record } = turn;
   const by = status.deletion?.by ?? '';
   const first = isForced(turn) ? undefined : whatComesFirst(turn);
   if (isForced(turn)) startRun(turn, RunKind.DELETE, by, forcedSteps(turn));
   else if (first === undefined) startRun(turn, RunKind.DELETE, by, stepsBeforeRemoval(turn));
   else startRun(turn, first, deletionActor);
+  // Started by a plan, a deletion erases what that plan names, and nothing else.
+  if (first === RunKind.CLEAN && record.plannedDeletion !== undefined) {
+    record.plannedErasure = clone(store.PlannedErasureSchema, record.plannedDeletion);
+  }
   return status.run as Run;
 }
 

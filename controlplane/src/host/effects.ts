@@ -2,11 +2,11 @@
  * Carries out what a turn decided. The order is the caller's: evidence before the record that cites
  * it, everything else after the record is durable.
  */
-import { clone, create, equals } from '@bufbuild/protobuf';
+import { create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { readRecord, writeRecord } from '../records/index.ts';
+import { copyOf, readShared, writeRecord, writeShared } from '../records/index.ts';
 import type { HostsDependencies } from './reconcile.ts';
 import { writeAbandoned, writeTombstone } from './tombstones.ts';
 import type { HostEffect } from './types.ts';
@@ -60,7 +60,7 @@ async function mustBeSame(
   key: string,
   statement: Uint8Array,
 ): Promise<void> {
-  const kept = await readRecord(deps.store, wire.CertificateRecordSchema, key);
+  const kept = await readShared(deps.store, wire.CertificateRecordSchema, key);
   if (kept !== undefined && Buffer.from(kept.record.statement).equals(statement)) return;
   throw new Error(`${key} holds another statement than the one to be certified`);
 }
@@ -73,11 +73,11 @@ export async function writeFacts(
 ): Promise<void> {
   const key = storeKey('facts', hostId);
   const schema = wire.HostFactsSchema;
-  const next = clone(schema, facts);
+  const next = copyOf(facts);
   for (let round = 0; round < factsRoundsMax; round++) {
-    const kept = await readRecord(deps.store, schema, key);
+    const kept = await readShared(deps.store, schema, key);
     if (kept !== undefined && equals(schema, kept.record, next)) return;
-    const written = await writeRecord(deps, schema, key, next, kept?.revision ?? 'absent');
+    const written = await writeShared(deps, schema, key, next, kept?.revision ?? 'absent');
     if (written.kind === 'ok') return;
   }
 }
@@ -104,7 +104,7 @@ async function sendCredential(
   operationId: string,
 ): Promise<void> {
   const key = storeKey(...name.split('/'));
-  const kept = await readRecord(deps.store, wire.CredentialRecordSchema, key);
+  const kept = await readShared(deps.store, wire.CredentialRecordSchema, key);
   if (kept === undefined) return;
   const { username, password } = deps.openCredential(kept.record);
   const version = kept.record.credential?.version ?? 0n;

@@ -87,6 +87,7 @@ export function enterRun(
   delete record.operation;
   delete record.call;
   delete record.runner;
+  delete record.runnerRefused;
   record.devicePlan = [];
   if (kind === RunKind.CLEAN) {
     record.certified = [];

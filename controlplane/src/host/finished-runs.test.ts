@@ -16,7 +16,14 @@ function finished(rig: Rig, number: number) {
 }
 
 const workflow = (...steps: WorkflowStep[]) =>
-  ({ kind: 'workflow', workflowRun, templateDigest: 'd1', steps, timeoutMs: undefined }) as const;
+  ({
+    kind: 'workflow',
+    workflowRun,
+    workflowUid: 'w1',
+    templateDigest: 'd1',
+    steps,
+    timeoutMs: undefined,
+  }) as const;
 
 test('a run that has ended stands under its number, as the host’s record says it', async () => {
   const rig = rigWith(manageable);

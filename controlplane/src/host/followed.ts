@@ -5,20 +5,17 @@
  * destructive work reads the rack itself, and agents learn of a freeze by what was read for their
  * lease.
  */
-import { fromBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/api';
-import type { Clock, Log } from '@rackwright/platform';
-import type { Revision, StateStore } from '@rackwright/store';
+import type { Entry, Revision, StateStore } from '@rackwright/store';
+import type { Follower, Following } from '../following/index.ts';
+import { sharedRecordOf } from '../records/index.ts';
 
 export const fleetKey = 'fleet.fleet';
 const racksPrefix = 'racks';
 
 export interface FollowedDependencies {
   readonly store: StateStore;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Pause before a watch that broke off starts again. */
-  readonly retryDelayMs: number;
+  readonly following: Following;
 }
 
 /** `before` is undefined for what was not known; `after` for what is gone. */
@@ -50,9 +47,36 @@ export class Followed {
 
   /** Reads what there is, then follows the store. */
   async start(): Promise<void> {
-    const prefixes = [fleetKey, racksPrefix] as const;
-    const from = await Promise.all(prefixes.map((prefix) => this.#look(prefix)));
-    prefixes.forEach((prefix, index) => void this.#follow(prefix, from[index] ?? 0));
+    await Promise.all([this.#followFleet(), this.#followRacks()]);
+  }
+
+  #followFleet(): Promise<void> {
+    const follower: Follower = {
+      listed: ({ entries }) => entries.forEach((entry) => this.#foundFleet(entry)),
+      changed: (change) => {
+        if (change.kind === 'put') this.#foundFleet(change);
+        else this.noteFleet(undefined, change.revision);
+      },
+    };
+    return this.#deps.following.follow(fleetKey, follower, this.#stopping.signal);
+  }
+
+  #followRacks(): Promise<void> {
+    const follower: Follower = {
+      listed: ({ entries, before }) => {
+        for (const entry of entries) this.#foundRack(entry);
+        const there = new Set(entries.map(({ key }) => rackIdOfKey(key)));
+        for (const rackId of this.#racks.keys()) {
+          if (!there.has(rackId)) this.noteRack(rackId, undefined, before);
+        }
+      },
+      changed: (change) => {
+        const rackId = rackIdOfKey(change.key);
+        if (change.kind === 'put') this.#foundRack(change);
+        else if (rackId !== undefined) this.noteRack(rackId, undefined, change.revision);
+      },
+    };
+    return this.#deps.following.follow(racksPrefix, follower, this.#stopping.signal);
   }
 
   stop(): void {
@@ -86,48 +110,21 @@ export class Followed {
     this.#listener.rack(rackId, before?.record, record);
   }
 
-  async #look(prefix: string): Promise<Revision> {
-    const { entries, before } = await this.#deps.store.list(prefix);
-    for (const { key, value, revision } of entries) this.#note(key, value, revision);
-    const there = new Set(entries.map(({ key }) => key));
-    if (prefix === fleetKey) return before;
-    for (const rackId of this.#racks.keys()) {
-      if (!there.has(`${racksPrefix}.${rackId}`)) this.noteRack(rackId, undefined, before);
-    }
-    return before;
+  #foundFleet(entry: Entry): void {
+    const record = sharedRecordOf(this.#deps.store, wire.FleetRecordSchema, entry);
+    this.noteFleet(record, entry.revision);
   }
 
-  #note(key: string, value: Uint8Array | undefined, revision: Revision): void {
-    if (key === fleetKey) {
-      const record = value === undefined ? undefined : fromBinary(wire.FleetRecordSchema, value);
-      this.noteFleet(record, revision);
-      return;
-    }
-    const rackId = key.slice(racksPrefix.length + 1);
-    // What lies below a rack is not the rack.
-    if (rackId === '' || rackId.includes('.')) return;
-    const record = value === undefined ? undefined : fromBinary(wire.RackRecordSchema, value);
-    this.noteRack(rackId, record, revision);
+  #foundRack(entry: Entry): void {
+    const rackId = rackIdOfKey(entry.key);
+    if (rackId === undefined) return;
+    const record = sharedRecordOf(this.#deps.store, wire.RackRecordSchema, entry);
+    this.noteRack(rackId, record, entry.revision);
   }
+}
 
-  /** For ever: a watch that breaks off or has gaps starts again with a look. */
-  async #follow(prefix: string, from: Revision): Promise<void> {
-    const { store, log, clock, retryDelayMs } = this.#deps;
-    const { signal } = this.#stopping;
-    try {
-      for await (const change of store.watch(from, prefix, signal)) {
-        if (change.kind === 'compacted') break;
-        this.#note(change.key, change.kind === 'put' ? change.value : undefined, change.revision);
-      }
-    } catch (error) {
-      log.warn({ error: String(error) }, `the watch over ${prefix} broke off; it starts again`);
-    }
-    if (signal.aborted) return;
-    clock.after(retryDelayMs, () => {
-      this.#look(prefix).then(
-        (before) => this.#follow(prefix, before),
-        () => this.#follow(prefix, from),
-      );
-    });
-  }
+/** Undefined: what lies below a rack is not the rack. */
+function rackIdOfKey(key: string): string | undefined {
+  const rackId = key.slice(racksPrefix.length + 1);
+  return rackId === '' || rackId.includes('.') ? undefined : rackId;
 }

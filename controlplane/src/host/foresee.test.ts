@@ -250,6 +250,61 @@ test('the plan of a deletion says each run on the way, as a deletion then goes',
   expect(plan.steps.map(({ step }) => step)).toEqual(steps.map((name) => name.split('/')[2]));
 });
 
+/** Drives a deletion until its clean has seen these disks. */
+function driveToErasure(host: Bench, devices: Parameters<typeof inspected>[0]): void {
+  for (let turn = 0; turn < 20; turn++) {
+    const run = runOf(host);
+    const step = run.steps[run.currentStep]?.name ?? '';
+    if (run.kind === RunKind.CLEAN && step.startsWith('runner.inspect')) {
+      host.report(inspected(devices));
+      return;
+    }
+    succeed(host, step);
+  }
+  throw new Error('no clean on the way');
+}
+
+test('a deletion by plan erases the disks that the plan names, and no others', () => {
+  const host = looked();
+  const { status } = host.record.host ?? {};
+  if (status === undefined) throw new Error('no status');
+  Object.assign(status, { state: HostState.PROVISIONED, image: 'os:1', poweredOn: true });
+  const request = { kind: 'delete', mode: DeletionMode.NORMAL, reason: '' } as const;
+  host.request({ ...request, plan: kept(drafted(host, request)) });
+  const other = create(StorageDeviceSchema, { ...virtioDisk, serial: 'DISK-9' });
+  driveToErasure(host, [other]);
+  expect(host.record.devicePlan).toEqual([]);
+  expect(host.record.host?.status?.lastError?.failure?.message).toContain(
+    'nothing was erased: disk DISK-1 of the plan is not there to be erased; disk DISK-9 is not',
+  );
+  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  expect(told.unblock.join()).toContain('rackwright host plan delete h1');
+  expect(told.unblock.join()).toContain('rackwright host cancel-delete h1');
+  // Tried again it is still that plan, until the right disk is back.
+  host.request({ kind: 'retry' });
+  driveToErasure(host, [other]);
+  expect(host.record.devicePlan).toEqual([]);
+  host.request({ kind: 'retry' });
+  driveToErasure(host, [virtioDisk]);
+  expect(host.record.devicePlan.map(({ device }) => device?.serial)).toEqual([virtioDisk.serial]);
+});
+
+test('a deletion that was taken back and asked for anew is bound to no plan', () => {
+  const host = looked();
+  const { status } = host.record.host ?? {};
+  if (status === undefined) throw new Error('no status');
+  Object.assign(status, { state: HostState.PROVISIONED, image: 'os:1', poweredOn: true });
+  const request = { kind: 'delete', mode: DeletionMode.NORMAL, reason: '' } as const;
+  host.request({ ...request, plan: kept(drafted(host, request)) });
+  const other = create(StorageDeviceSchema, { ...virtioDisk, serial: 'DISK-9' });
+  driveToErasure(host, [other]);
+  host.request({ kind: 'cancelDelete', reason: 'other disks' });
+  expect(host.record.plannedDeletion).toBeUndefined();
+  host.request(request);
+  driveToErasure(host, [other]);
+  expect(host.record.devicePlan.map(({ device }) => device?.serial)).toEqual(['DISK-9']);
+});
+
 function succeed(host: Bench, step: string): void {
   if (host.record.forgetting) host.apply({ kind: 'forgotten' });
   else if (step === 'runner.await') host.runnerReady();

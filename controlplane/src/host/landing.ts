@@ -21,7 +21,15 @@ import {
 import { dropPower, system } from './pending-power.ts';
 import { movesRunner } from './step-parts.ts';
 import { writeImageStep } from './steps.ts';
-import { causedBy, leaveAvailable, now, runKindName, runName, type Turn } from './turn.ts';
+import {
+  causedBy,
+  leaveAvailable,
+  now,
+  runKindName,
+  runName,
+  runNameForEver,
+  type Turn,
+} from './turn.ts';
 
 /** Kinds whose end says nothing of the goal: what it waits for stays as it was. */
 const besideTheGoal: ReadonlySet<RunKind> = new Set([
@@ -105,7 +113,7 @@ function landWell(turn: Turn, run: Run): void {
   if (run.kind === RunKind.ADOPT) record.adoptTo = HostState.UNSPECIFIED;
   // Who gave the host back uses it no more.
   if (run.kind === RunKind.RELEASE && status.claim?.by === run.requestedBy) delete status.claim;
-  causedBy(turn, 'system', `${runName(run)} succeeded`);
+  causedBy(turn, 'system', `${runNameForEver(run)} succeeded`);
   if (wasLeftAlone(turn, run)) {
     leaveAvailable(turn);
     causedBy(turn, 'system', 'no longer available: it stood on while nobody saw it');
@@ -121,8 +129,9 @@ function wasLeftAlone({ status, context }: Turn, { kind, requestedBy, startTime 
 
 function landBadly(turn: Turn, run: Run, landing: Landing): void {
   const { status } = turn;
-  const cause = `${run.error?.message ?? outcomeName(run.outcome)}${leftOnDisk(turn, run)}`;
-  causedBy(turn, run.abort?.by ?? 'system', `${runName(run)} ended: ${cause}`);
+  const outcome = outcomeName(run.outcome);
+  const cause = `${run.error?.message ?? outcome}${leftOnDisk(turn, run)}`;
+  causedBy(turn, run.abort?.by ?? 'system', `${runNameForEver(run)} ${outcome}: ${cause}`);
   const beside = isBeside(run);
   // What fails beside the goal is a fault of its own; why the goal waits must stay to be read.
   const hidesGoal = beside && status.backoff !== undefined;

@@ -34,8 +34,7 @@ export class Limits {
       fleet: (before, after) => this.#fleetChanged(before, after),
       rack: (rackId, before, after) => this.#rackChanged(rackId, before, after),
     };
-    const { retryDelayMs } = deps.timing;
-    this.#followed = new Followed({ ...deps, retryDelayMs }, listener);
+    this.#followed = new Followed(deps, listener);
     this.#places = new Places(deps, this.#followed);
   }
 

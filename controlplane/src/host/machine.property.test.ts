@@ -43,11 +43,23 @@ const requests: readonly HostRequest[] = [
   { kind: 'service', steps: [{ step: 'deploy.reshape', arguments: {} }] },
   { kind: 'service', steps: [{ step: 'deploy.look', arguments: {} }] },
   {
-    ...{ kind: 'workflow', workflowRun, templateDigest: 'd1', timeoutMs: undefined },
+    ...{
+      kind: 'workflow',
+      workflowRun,
+      workflowUid: 'w1',
+      templateDigest: 'd1',
+      timeoutMs: undefined,
+    },
     steps: [script('look', { onFailure: 'hold' }), script('tidy', { handler: true })],
   },
   {
-    ...{ kind: 'workflow', workflowRun, templateDigest: 'd2', timeoutMs: 3_600_000 },
+    ...{
+      kind: 'workflow',
+      workflowRun,
+      workflowUid: 'w1',
+      templateDigest: 'd2',
+      timeoutMs: 3_600_000,
+    },
     steps: [script('write', { destructive: true, retries: 1 }), rendered('go', 'bootDisk')],
   },
   { kind: 'provision', image: 'registry.example/os:1' },

@@ -2,13 +2,14 @@
 import { clone } from '@bufbuild/protobuf';
 import { HostGoal, HostSpecSchema, HostState, RunKind } from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
-import { erased, inspected, nvmeDisk, virtioDisk } from './testing/bench.ts';
+import { bootOfRunner, erased, inspected, nvmeDisk, virtioDisk } from './testing/bench.ts';
 import {
   afterErase,
   complete,
   connectAgent,
   type PlainAgent,
   proved,
+  runnerUp,
   toAvailable,
   toInspect,
 } from './testing/plain-agent.ts';
@@ -56,6 +57,23 @@ async function inspectFinds(rig: Rig, plain: PlainAgent, ...disks: (typeof virti
   await toInspect(rig, plain);
   await plain.report(inspected(disks));
 }
+
+test('a run that waits for its runner says why that was refused, until it is there', async () => {
+  const rig = rigWith({});
+  const plain = await connectAgent(rig, await rig.replica());
+  await plain.report(proved());
+  await plain.report(complete());
+  await plain.report(complete());
+  const bootOperationId = bootOfRunner(rig.status().run);
+  const message = 'the kernel started 43000 ms before the host was powered on';
+  await plain.facts({ runnerRefused: { bootOperationId: 'u1/9/9/9', message: 'of another boot' } });
+  expect(rig.status().run?.waiting?.message).toBe('the host is booting into the runner');
+  await plain.facts({ runnerRefused: { bootOperationId, message } });
+  const told = { reason: 'runner', message: `its runner was refused: ${message}` };
+  expect(rig.status().run?.waiting).toMatchObject(told);
+  await runnerUp(rig, plain);
+  expect(rig.status().run?.waiting).toBeUndefined();
+});
 
 describe('an available host', () => {
   test('that an inspection finds as it was stays available', async () => {

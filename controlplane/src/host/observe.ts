@@ -2,7 +2,7 @@
  * Takes in what was observed of a host without an order: power, netboots, inventories, runners.
  * Facts never change what is wanted; but a host that may have been used is not clean any more.
  */
-import { equals } from '@bufbuild/protobuf';
+import { create, equals } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { agent, type store } from '@rackwright/api';
 import { foldBmcHealth } from './bmc-health.ts';
@@ -12,7 +12,7 @@ import { offered } from './known-steps.ts';
 import { operationParts } from './operation.ts';
 import { dropSystemPower } from './pending-power.ts';
 import { replan } from './replan.ts';
-import { stepFailure } from './step-failure.ts';
+import { cut, messageMax, stepFailure } from './step-failure.ts';
 import { factsWith } from './steps.ts';
 import { activeRun, causedBy, currentStep, now, type Turn } from './turn.ts';
 import { isBootOrdered, observePower, suspectUse } from './use.ts';
@@ -27,6 +27,7 @@ export function foldFacts(
   if (observations.bmcHealth !== undefined) foldBmcHealth(turn, observations.bmcHealth, toldAt);
   if (observations.poweredOn !== undefined) foldPower(turn, observations.poweredOn);
   if (observations.runnerReady !== undefined) foldRunnerReady(turn, observations.runnerReady);
+  if (observations.runnerRefused !== undefined) foldRefusal(turn, observations.runnerRefused);
   if (observations.inventory !== undefined) {
     const facts = factsWith(turn, { inventory: observations.inventory });
     turn.effects.push({ kind: 'facts', facts });
@@ -68,6 +69,15 @@ function foldRunnerReady(turn: Turn, ready: agent.RunnerReady): void {
   const failure = replan(turn, run, ready);
   const step = currentStep(run);
   if (failure !== undefined && step !== undefined) failStep(turn, run, step, failure);
+}
+
+/** Its run goes on waiting: the boot's deadline ends that, or a runner that is taken. */
+function foldRefusal(turn: Turn, { bootOperationId: boot, message }: agent.RunnerRefused): void {
+  const run = activeRun(turn.status);
+  const isWaiting = run !== undefined && currentStep(run)?.name === 'runner.await';
+  if (!isWaiting || boot !== bootOperationId(turn, run)) return;
+  const said = { bootOperationId: boot, message: cut(message, messageMax) };
+  turn.record.runnerRefused = create(agent.RunnerRefusedSchema, said);
 }
 
 function sameSteps(a: store.HostFacts, b: store.HostFacts): boolean {

@@ -3,7 +3,7 @@
  * in the very turn that would start it, from what that turn is decided by. Pure.
  */
 import { create } from '@bufbuild/protobuf';
-import { type Run, RunKind, store } from '@rackwright/api';
+import { RunKind, store } from '@rackwright/api';
 import { foresee, type PlannableRequest } from './foresee.ts';
 import { isErased } from './foresee-devices.ts';
 import { type DraftPlan, draftPlan } from './plan-basis.ts';
@@ -57,21 +57,25 @@ export function notePlan(turn: Turn, request: HostRequest, by: Requester): void 
   const { kind, hash } = kept.plan;
   const why = planReason === '' ? '' : `: ${planReason}`;
   causedBy(turn, by.actor, `started by plan ${hash.slice(0, hashShown)}${why}`);
+  const erasure = plannedErasure(kept);
+  // Its clean comes later, perhaps after a release.
+  if (kind === RunKind.DELETE) {
+    if (erasure === undefined) delete turn.record.plannedDeletion;
+    else turn.record.plannedDeletion = erasure;
+  }
   if (run === undefined || run.kind !== kind) return;
   run.planHash = hash;
-  const devices = devicesErased(run, kept);
-  if (devices !== undefined) {
-    turn.record.plannedErasure = create(store.PlannedErasureSchema, { devices });
-  }
+  if (kind === RunKind.CLEAN && erasure !== undefined) turn.record.plannedErasure = erasure;
 }
 
 /** Digits of a hash that tell plans apart for people. */
 const hashShown = 12;
 
-/** Undefined where the plan could not name them. */
-function devicesErased(run: Run, { plan, basis }: store.PlanRecord): string[] | undefined {
-  const erases = run.steps.some(({ name }) => isErasure(name));
-  if (run.kind !== RunKind.CLEAN || !erases || basis?.inventory === undefined) return undefined;
-  const erased = plan?.devices.filter(isErased) ?? [];
-  return erased.map(({ serial, wwn }) => serial || wwn);
+/** Undefined where nothing is erased, or the plan could not name what. */
+function plannedErasure({ plan, basis }: store.PlanRecord): store.PlannedErasure | undefined {
+  const { steps = [], devices = [] } = plan ?? {};
+  const erases = steps.some(({ step }) => isErasure(step));
+  if (!erases || basis?.inventory === undefined) return undefined;
+  const erased = devices.filter(isErased).map(({ serial, wwn }) => serial || wwn);
+  return create(store.PlannedErasureSchema, { devices: erased });
 }

@@ -8,13 +8,14 @@
  * 3. A lost compare-and-set repeats the whole decision on what stands there now.
  * 4. Nothing is kept here that the store cannot rebuild, percent of progress excepted.
  */
-import { create, equals, fromBinary } from '@bufbuild/protobuf';
+import { create, equals } from '@bufbuild/protobuf';
 import { agent, type Explanation, type Progress, store as wire } from '@rackwright/api';
 import type { Cancel, Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { type Listing, type StateStore, storeKey } from '@rackwright/store';
 import type { LiveSession, SessionRegistry } from '../agents/registry.ts';
 import type { AuditSink } from '../audit/index.ts';
-import { isAway, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
+import type { Follower, Following } from '../following/index.ts';
+import { isAway, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
 import { logChange } from './change-log.ts';
 import { sendCancel, sendForget, sendOperation, writeEvidence, writeFacts } from './effects.ts';
 import { explainHost } from './explain.ts';
@@ -51,6 +52,8 @@ import { type CallWebhook, callNobody, type WebhookOrder } from './webhook-order
 
 export interface HostsDependencies {
   readonly store: StateStore;
+  /** Of the same store. */
+  readonly following: Following;
   readonly random: Random;
   readonly clock: Clock;
   readonly log: Log;
@@ -80,7 +83,6 @@ const roundsMax = 16;
 
 export class Hosts {
   readonly #deps: HostsDependencies;
-  readonly #writer: RecordWriter;
   readonly #finished: FinishedRuns;
   readonly #queues = new Map<string, Promise<unknown>>();
   readonly #wakes = new Map<string, Cancel>();
@@ -95,7 +97,6 @@ export class Hosts {
 
   constructor(deps: HostsDependencies) {
     this.#deps = deps;
-    this.#writer = { store: deps.store, random: deps.random };
     this.#finished = new FinishedRuns(deps);
     this.#usual = new UsualDurations(deps, this.#index);
     this.#waits = new WaitLog(deps.log);
@@ -105,25 +106,38 @@ export class Hosts {
 
   /** Loads every host, then follows the store: other replicas and rpc write hosts too. */
   async start(): Promise<void> {
-    const listing = this.#deps.store.list('hosts');
-    await Promise.all([this.#limits.start(), listing]);
-    void this.#follow(await this.#lookAtAll(listing));
+    // No host is looked at before it is known what racks and the fleet say about it.
+    const known = this.#limits.start();
+    const once = (look: () => void) => void known.then(look, () => undefined);
+    let isFirst = true;
+    const follower: Follower = {
+      listing: () => this.#limits.beforeListing(!isFirst),
+      listed: (listing) => {
+        isFirst = false;
+        this.#takeIn(listing);
+        once(() => this.#lookAtAll(listing));
+      },
+      changed: ({ key, revision }) => once(() => this.#changed(hostIdOfKey(key), revision)),
+    };
+    const followed = this.#deps.following.follow('hosts', follower, this.#stopping.signal);
+    await Promise.all([known, followed]);
     this.#resyncLater();
   }
 
-  /** Indexes and wakes every host; whoever asks for a host by its uid afterwards finds it. */
-  async #lookAtAll(listing?: Promise<Listing>): Promise<number> {
-    this.#limits.beforeListing(listing === undefined);
-    const { entries, before } = await (listing ?? this.#deps.store.list('hosts'));
-    for (const { key, value } of entries) {
-      this.#index.note(hostIdOfKey(key), fromBinary(wire.HostRecordSchema, value));
+  /** Indexes every host; whoever asks for a host by its uid afterwards finds it. */
+  #takeIn({ entries }: Listing): void {
+    for (const entry of entries) {
+      const record = sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry);
+      this.#index.note(hostIdOfKey(entry.key), record);
     }
     this.#limits.afterListing();
+  }
+
+  #lookAtAll({ entries }: Listing): void {
     const listed = new Map(entries.map(({ key, revision }) => [hostIdOfKey(key), revision]));
     for (const hostId of new Set([...this.#index.hostIds(), ...listed.keys()])) {
       this.#lookAt(hostId, listed.get(hostId) ?? 0);
     }
-    return before;
   }
 
   stop(): void {
@@ -170,7 +184,7 @@ export class Hosts {
     of: (record: wire.HostRecord, context: HostContext) => T,
   ): Promise<T | undefined> {
     const key = storeKey('hosts', hostId);
-    const found = await readRecord(this.#deps.store, wire.HostRecordSchema, key);
+    const found = await readShared(this.#deps.store, wire.HostRecordSchema, key);
     if (found === undefined) return undefined;
     const { record } = found;
     const { fleet } = this.#limits;
@@ -259,7 +273,7 @@ export class Hosts {
     const knownRack = this.#index.rackOf(hostId);
     const before = this.#deps.registry.sessionOf(knownRack ?? '');
     for (let round = 0; round < roundsMax; round++) {
-      const found = await readRecord(this.#deps.store, wire.HostRecordSchema, key);
+      const found = await readShared(this.#deps.store, wire.HostRecordSchema, key);
       if (found === undefined) return this.#gone(hostId);
       const stale = expected !== undefined && found.revision !== expected;
       if (stale && !isRepeated(found.record, event)) return staleEtag(hostId);
@@ -282,7 +296,7 @@ export class Hosts {
     event: HostEvent,
     session: LiveSession | undefined,
   ): Promise<{ readonly outcome: HostOutcome; readonly context: HostContext }> {
-    const owners = await reserveIdentity(this.#writer, record, event);
+    const owners = await reserveIdentity(this.#deps, record, event);
     const { fleet } = this.#limits;
     const context = await gatherContext(this.#deps, record, owners, session, fleet);
     return { outcome: step(record, event, context), context };
@@ -302,7 +316,7 @@ export class Hosts {
   ): Promise<number | undefined> {
     await writeEvidence(this.#deps, before, outcome.effects);
     if (outcome.kind === 'removed') {
-      return removeRecord(this.#writer, key, outcome.record, revision, event);
+      return removeRecord(this.#deps, key, outcome.record, revision, event);
     }
     for (const effect of outcome.effects) {
       if (effect.kind === 'facts') await writeFacts(this.#deps, hostIdOfKey(key), effect.facts);
@@ -310,7 +324,7 @@ export class Hosts {
     if (equals(wire.HostRecordSchema, before, outcome.record)) return revision;
     const schema = wire.HostRecordSchema;
     await this.#finished.keepBefore(before, outcome.record);
-    const written = await writeRecord(this.#writer, schema, key, outcome.record, revision);
+    const written = await writeShared(this.#deps, schema, key, outcome.record, revision);
     if (written.kind === 'conflict') return undefined;
     if (event.kind === 'report') this.#deps.crashPoint('cp.reportStored');
     if (outcome.effects.some((effect) => effect.kind === 'send')) {
@@ -360,7 +374,7 @@ export class Hosts {
         return;
       case 'releaseIdentity':
         if (record.host !== undefined) {
-          await release(this.#writer, record.host, [identityReservation(effect.guid)]);
+          await release(this.#deps, record.host, [identityReservation(effect.guid)]);
         }
         return;
       case 'cancel':
@@ -403,7 +417,7 @@ export class Hosts {
   #sendLater(hostId: string, rackId: string, operation: agent.Operation): void {
     const again = async () => {
       const key = storeKey('hosts', hostId);
-      const kept = await readRecord(this.#deps.store, wire.HostRecordSchema, key);
+      const kept = await readShared(this.#deps.store, wire.HostRecordSchema, key);
       if (kept?.record.operation?.operation?.id !== operation.id) return;
       await this.#sendOrFail(hostId, rackId, operation);
     };
@@ -446,27 +460,6 @@ export class Hosts {
     );
   }
 
-  /** Follows the store for ever; a watch that breaks off or has gaps starts again with a look. */
-  async #follow(from: number): Promise<void> {
-    const { store, log, clock, timing } = this.#deps;
-    const { signal } = this.#stopping;
-    try {
-      for await (const change of store.watch(from, 'hosts', signal)) {
-        if (change.kind === 'compacted') break;
-        this.#changed(hostIdOfKey(change.key), change.revision);
-      }
-    } catch (error) {
-      log.warn({ error: String(error) }, 'the watch over hosts broke off; it starts again');
-    }
-    if (signal.aborted) return;
-    clock.after(timing.retryDelayMs, () => {
-      this.#lookAtAll().then(
-        (before) => this.#follow(before),
-        () => this.#follow(from),
-      );
-    });
-  }
-
   /** Somebody wrote the host; what we wrote ourselves has been decided on already. */
   #changed(hostId: string, revision: number): void {
     void this.#enqueue(hostId, async () => {
@@ -487,9 +480,16 @@ export class Hosts {
     const { clock, resyncIntervalMs, log } = this.#deps;
     if (this.#stopping.signal.aborted) return;
     clock.after(resyncIntervalMs, () => {
-      this.#lookAtAll()
+      this.#resync()
         .catch((error: unknown) => log.warn({ error: String(error) }, 'the resync failed'))
         .finally(() => this.#resyncLater());
     });
+  }
+
+  async #resync(): Promise<void> {
+    this.#limits.beforeListing(true);
+    const listing = await this.#deps.store.list('hosts');
+    this.#takeIn(listing);
+    this.#lookAtAll(listing);
   }
 }

@@ -26,7 +26,7 @@ const values = reservedValues(spec);
 let writer: RecordWriter;
 
 beforeEach(async () => {
-  writer = { store: await openMemoryStore({ random }), random };
+  writer = { store: await openMemoryStore({ random }) };
 });
 
 async function writeHost({ name, uid }: Holder, expected: number | 'absent' = 'absent') {

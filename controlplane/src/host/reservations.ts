@@ -19,7 +19,7 @@ import {
   deleteRecord,
   type Kept,
   type RecordWriter,
-  readRecord,
+  readShared,
   writeRecord,
 } from '../records/index.ts';
 import { endpointText } from './bmc-endpoint.ts';
@@ -167,7 +167,7 @@ function readReservation(
   store: StateStore,
   key: string,
 ): Promise<Kept<wire.Reservation> | undefined> {
-  return readRecord(store, wire.ReservationSchema, key);
+  return readShared(store, wire.ReservationSchema, key);
 }
 
 function put(

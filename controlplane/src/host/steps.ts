@@ -26,7 +26,7 @@ import { operationId } from './operation.ts';
 import { pauseEndsMs } from './pause.ts';
 import { invalidResult, isErasure } from './step-failure.ts';
 import type { EngineTiming } from './timing.ts';
-import { later, leaveAvailable, type Turn } from './turn.ts';
+import { activeRun, later, leaveAvailable, type Turn } from './turn.ts';
 import type { HostWait } from './waiting.ts';
 
 export interface OperationOptions {
@@ -155,10 +155,16 @@ const awaitRunner: ConditionStep = {
   kind: 'condition',
   timeoutMs: (timing) => timing.bootTimeoutMs,
   waiting: { reason: 'runner', message: 'the host is booting into the runner' },
-  sees: ({ status }) =>
-    status.poweredOn === false
-      ? 'the host is off: it was switched on to boot the runner, and has been seen off since'
-      : undefined,
+  sees: (turn) => {
+    if (turn.status.poweredOn === false) {
+      return 'the host is off: it was switched on to boot the runner, and has been seen off since';
+    }
+    const run = activeRun(turn.status);
+    const { runnerRefused: refused } = turn.record;
+    if (run === undefined || refused?.bootOperationId !== bootOperationId(turn, run))
+      return undefined;
+    return `its runner was refused: ${refused.message}`;
+  },
   met: (turn, run) => turn.record.runner?.bootOperationId === bootOperationId(turn, run),
 };
 

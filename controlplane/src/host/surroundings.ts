@@ -5,7 +5,7 @@ import { type agent, type Freeze, PowerMismatchPolicy, store as wire } from '@ra
 import { meaningfulUuid } from '@rackwright/erasure';
 import { storeKey } from '@rackwright/store';
 import type { LiveSession } from '../agents/registry.ts';
-import { type RecordWriter, readRecord } from '../records/index.ts';
+import { type RecordWriter, readShared } from '../records/index.ts';
 import { freezeText } from './brake.ts';
 import { fencesPending } from './fences.ts';
 import { identityHex } from './identity.ts';
@@ -32,11 +32,11 @@ export async function gatherContext(
   const hostId = (host?.name ?? '').replace(/^hosts\//, '');
   const credential = host?.spec?.bmc?.credential ?? '';
   const [rack, facts, secret, fences, reservationsHeld, registryCredentials] = await Promise.all([
-    rackId === '' ? undefined : readRecord(store, wire.RackRecordSchema, storeKey('racks', rackId)),
-    readRecord(store, wire.HostFactsSchema, storeKey('facts', hostId)),
+    rackId === '' ? undefined : readShared(store, wire.RackRecordSchema, storeKey('racks', rackId)),
+    readShared(store, wire.HostFactsSchema, storeKey('facts', hostId)),
     credential === ''
       ? undefined
-      : readRecord(store, wire.CredentialRecordSchema, storeKey(...credential.split('/'))),
+      : readShared(store, wire.CredentialRecordSchema, storeKey(...credential.split('/'))),
     record.fences.length === 0 ? nothing : fencesPending(store, record),
     startsNothingNow(record) ||
       (host?.spec !== undefined && holdsReservations(store, host.uid, host.spec)),
@@ -82,7 +82,7 @@ async function credentialVersions(
   const versions = new Map<string, bigint>();
   const { registryCredentials = {}, credentials = [] } = fleet?.fleet?.spec?.templates ?? {};
   for (const name of new Set([...Object.values(registryCredentials), ...credentials])) {
-    const kept = await readRecord(store, wire.CredentialRecordSchema, storeKey(...name.split('/')));
+    const kept = await readShared(store, wire.CredentialRecordSchema, storeKey(...name.split('/')));
     const version = kept?.record.credential?.version;
     if (version !== undefined) versions.set(name, version);
   }
@@ -209,7 +209,7 @@ async function findOwner(
 ): Promise<void> {
   for (const order of byteOrders(bytes)) {
     const value = identityReservation(order);
-    const kept = await readRecord(store, wire.ReservationSchema, value.key);
+    const kept = await readShared(store, wire.ReservationSchema, value.key);
     if (kept === undefined || (await isStale(store, kept.record, value))) continue;
     owners.set(identityHex(bytes), kept.record.holder);
   }

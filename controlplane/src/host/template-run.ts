@@ -8,9 +8,10 @@ import type { WorkflowRequest } from './types.ts';
 
 /** Starts the run of a workflow. What is wrong with it has been looked at before. */
 export function startWorkflow(turn: Turn, request: WorkflowRequest, by: string): void {
-  const { workflowRun, templateDigest, timeoutMs } = request;
+  const { workflowRun, workflowUid, templateDigest, timeoutMs } = request;
   const steps = workflowSteps(turn, request);
-  const more = { requestedBy: by, manual: true, steps, workflowRun, templateDigest };
+  const named = { workflowRun, workflowUid, templateDigest };
+  const more = { requestedBy: by, manual: true, steps, ...named };
   enterRun(turn, RunKind.WORKFLOW, more, timeoutMs);
 }
 

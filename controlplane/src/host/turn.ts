@@ -2,7 +2,7 @@
  * One turn of the host machine: the draft that a step works on, and small words to read and change
  * it with. The draft is a private copy, so that `step` stays pure seen from outside.
  */
-import { clone, create } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type Host,
@@ -16,6 +16,7 @@ import {
   store,
   WaitingSchema,
 } from '@rackwright/api';
+import { copyOf } from '../records/index.ts';
 import { cut, messageMax } from './step-failure.ts';
 import type { HostContext, HostEffect } from './types.ts';
 import type { HostWait } from './waiting.ts';
@@ -42,7 +43,7 @@ export interface Turn {
 
 /** Throws when the record lacks what every host has: then the store holds something else. */
 export function beginTurn(record: store.HostRecord, context: HostContext): Turn {
-  const draft = clone(store.HostRecordSchema, record);
+  const draft = copyOf(record);
   const { host } = draft;
   if (host?.spec === undefined || host.status === undefined) {
     throw new Error('a host record without host, spec or status is not one of ours');
@@ -161,8 +162,14 @@ function giveBack({ context }: Turn, run: Run): void {
 }
 
 /** "clean 3", the way people and errors name a run. */
-export function runName(run: Run): string {
-  return `${runKindName(run.kind)} ${run.number}`;
+export function runName({ kind, number }: Run): string {
+  return `${runKindName(kind)} ${number}`;
+}
+
+/** "workflow 5 (burn-in/runs/2)": the way the timeline names a run, which may be swept later. */
+export function runNameForEver(run: Run): string {
+  const [, own] = run.workflowRun.split('/workflows/');
+  return own === undefined ? runName(run) : `${runName(run)} (${own})`;
 }
 
 const runKindNames: Readonly<Record<number, string>> = {

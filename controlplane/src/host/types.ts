@@ -93,6 +93,8 @@ export interface WorkflowRequest {
   readonly kind: 'workflow';
   /** "hosts/H/workflows/T/runs/N" */
   readonly workflowRun: string;
+  /** Of the workflow, since another may bear its name later. */
+  readonly workflowUid: string;
   /** SHA-256 of the template's source, lower-case hex. */
   readonly templateDigest: string;
   readonly steps: readonly WorkflowStep[];

@@ -17,6 +17,7 @@ const steps = [script('kexec', { handOff: true })];
 const asked = {
   kind: 'workflow',
   workflowRun,
+  workflowUid: 'w1',
   templateDigest: 'd1',
   timeoutMs: undefined,
 } as const;

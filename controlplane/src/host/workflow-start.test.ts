@@ -23,6 +23,7 @@ test('a second start is refused with the name of the run that holds the host', (
   const text = refusalOf(host, {
     kind: 'workflow',
     workflowRun,
+    workflowUid: 'w1',
     templateDigest,
     steps: [script('a')],
     timeoutMs: undefined,
@@ -36,6 +37,7 @@ test('what the host or the fleet does not allow is refused by the name of the st
     refusalOf(host, {
       kind: 'workflow',
       workflowRun,
+      workflowUid: 'w1',
       templateDigest: 'd1',
       steps,
       timeoutMs: undefined,
@@ -80,13 +82,13 @@ test.each([
   [HostState.EXTERNAL, 'no workflow runs on it'],
 ])('in state %s no workflow is started', (state, text) => {
   const host = workable(state);
-  const asked = { kind: 'workflow', workflowRun, templateDigest: 'd1' } as const;
+  const asked = { kind: 'workflow', workflowRun, workflowUid: 'w1', templateDigest: 'd1' } as const;
   const said = refusalOf(host, { ...asked, steps: [script('a')], timeoutMs: undefined });
   expect(said).toContain(text);
 });
 
 test('a disk that the template writes itself may be booted, others need a reason', () => {
-  const asked = { kind: 'workflow', workflowRun, templateDigest: 'd1' } as const;
+  const asked = { kind: 'workflow', workflowRun, workflowUid: 'w1', templateDigest: 'd1' } as const;
   const go = rendered('go', 'bootDisk');
   const steps = [script('write', { destructive: true }), go];
   expect(refusalOf(workable(), { ...asked, steps, timeoutMs: undefined })).toContain('accepted');

@@ -28,6 +28,7 @@ import {
   unavailable,
   store as wire,
 } from '@rackwright/api';
+import type { Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import {
   answered,
@@ -60,7 +61,7 @@ const roundsMax = 8;
 const requestIdsMax = 32;
 
 export interface AgentTrust {
-  readonly writer: RecordWriter;
+  readonly writer: RecordWriter & { readonly random: Random };
   readonly identity: Pick<Identity, 'issuer' | 'caSha256' | 'agentCertificateMs'>;
 }
 

@@ -97,7 +97,7 @@ async function putRack(fields: MessageInitShape<typeof wire.RackRecordSchema>): 
   const rack = create(RackSchema, { name: 'racks/r1' });
   const record = create(wire.RackRecordSchema, { ...fields, rack });
   const expected = found.kind === 'found' ? found.revision : 'absent';
-  await writeRecord({ store, random }, wire.RackRecordSchema, key, record, expected);
+  await writeRecord({ store }, wire.RackRecordSchema, key, record, expected);
 }
 
 describe('replicas on one store', () => {

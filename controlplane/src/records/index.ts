@@ -10,7 +10,6 @@
  */
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { ApiFailure, unavailable } from '@rackwright/api';
-import { type Random, randomId } from '@rackwright/platform';
 import {
   type Expected,
   type Revision,
@@ -18,6 +17,9 @@ import {
   StoreError,
   type WriteResult,
 } from '@rackwright/store';
+import { keepShared, sharedRecordOf } from './decoded.ts';
+
+export { copyOf, freezeShared, sharedRecordOf } from './decoded.ts';
 
 /** How often a write of unknown outcome is repeated before the caller is told so. */
 const settleAttemptsMax = 4;
@@ -29,7 +31,7 @@ export interface Kept<T> {
 }
 
 export type Written =
-  | { readonly kind: 'ok'; readonly revision: Revision }
+  | { readonly kind: 'ok'; readonly revision: Revision; readonly writeId: string }
   | { readonly kind: 'conflict' };
 
 /** The record at `key`; undefined when there is none. Throws `unavailable`. */
@@ -43,31 +45,57 @@ export async function readRecord<D extends DescMessage>(
   return { record: fromBinary(schema, found.value), revision: found.revision };
 }
 
+/** As `readRecord`, but shared with everybody who reads it: it must not be changed. */
+export async function readShared<D extends DescMessage>(
+  store: StateStore,
+  schema: D,
+  key: string,
+): Promise<Kept<MessageShape<D>> | undefined> {
+  const found = await answered(store.get(key));
+  if (found.kind === 'absent') return undefined;
+  return { record: sharedRecordOf(store, schema, found), revision: found.revision };
+}
+
 /** Writes the record if the key is as `expected`. Throws `unavailable`. */
 export function writeRecord<D extends DescMessage>(
-  { store, random }: RecordWriter,
+  { store }: RecordWriter,
   schema: D,
   key: string,
   record: MessageShape<D>,
   expected: Expected,
 ): Promise<Written> {
   const value = toBinary(schema, record);
-  return settle(key, random, (writeId) => store.put(key, value, expected, writeId));
+  return settle(key, (writeId) => store.put(key, value, expected, writeId));
+}
+
+/** As `writeRecord`; the record is shared then, and must not be changed any more. */
+export async function writeShared<D extends DescMessage>(
+  { store }: Pick<RecordWriter, 'store'>,
+  schema: D,
+  key: string,
+  record: MessageShape<D>,
+  expected: Expected,
+): Promise<Written> {
+  const value = toBinary(schema, record);
+  const written = await settle(key, (writeId) => store.put(key, value, expected, writeId));
+  if (written.kind === 'ok') {
+    keepShared(store, schema, { key, ...written, bytes: value.length }, record);
+  }
+  return written;
 }
 
 /** Deletes the key if its last write has revision `expected`. Throws `unavailable`. */
 export function deleteRecord(
-  { store, random }: RecordWriter,
+  { store }: RecordWriter,
   key: string,
   expected: Revision,
 ): Promise<Written> {
-  return settle(key, random, (writeId) => store.delete(key, expected, writeId));
+  return settle(key, (writeId) => store.delete(key, expected, writeId));
 }
 
 /** What writing needs. */
 export interface RecordWriter {
   readonly store: StateStore;
-  readonly random: Random;
 }
 
 /** The answer of a read; a store that cannot answer now becomes `unavailable`. */
@@ -92,17 +120,18 @@ export function isAway(error: unknown): boolean {
   return error instanceof ApiFailure && error.error.kind === 'unavailable';
 }
 
+/** The store names the write; what it cannot answer is repeated under that name. */
 async function settle(
   key: string,
-  random: Random,
-  write: (writeId: string) => Promise<WriteResult>,
+  write: (writeId: string | undefined) => Promise<WriteResult>,
 ): Promise<Written> {
-  const writeId = randomId(random);
+  let writeId: string | undefined;
   let reason = '';
   for (let attempt = 0; attempt < settleAttemptsMax; attempt += 1) {
     const result = await answered(write(writeId));
-    if (result.kind === 'ok') return { kind: 'ok', revision: result.revision };
     if (result.kind === 'conflict') return { kind: 'conflict' };
+    writeId = result.writeId;
+    if (result.kind === 'ok') return { kind: 'ok', revision: result.revision, writeId };
     reason = result.reason;
   }
   throw unavailable(

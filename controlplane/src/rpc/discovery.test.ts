@@ -255,6 +255,14 @@ test('accepts by the manifest, whichever comes first, the line or the machine', 
     ['hosts/e1', ''],
     ['hosts/e2', ''],
   ]);
+  const audit = { actor: 'system:discovery' };
+  const { records } = await fixture.audit.listAuditRecords(audit);
+  expect(records.map(({ resource, kind, message }) => `${resource} ${kind} ${message}`)).toEqual([
+    expect.stringMatching(
+      /^hosts\/e2 acceptance discoveredMachines\/\S+ in racks\/r1, by expectedHosts\/e2$/,
+    ),
+    expect.stringContaining('by expectedHosts/e1'),
+  ]);
   const { revisions } = await fixture.hosts.listHostRevisions({ name: 'hosts/e2' });
   const first = revisions.at(-1);
   expect([first?.actor, first?.cause]).toEqual([
@@ -307,6 +315,10 @@ test('accepts by a rule that comes later, and says what a rule lacks', async () 
   await looked();
   expect(await hostNames()).toEqual(['hosts/node-sn-1']);
   expect(await listed()).toEqual([]);
+  const { records } = await fixture.audit.listAuditRecords({ resource: 'hosts/node-sn-1' });
+  expect(records.map(({ actor, message }) => [actor, message])).toEqual([
+    ['system:discovery', expect.stringMatching(/ by racks\/r1 rule boxes$/)],
+  ]);
 });
 
 test('a crash after the host was made lists nothing twice and makes no second host', async () => {
@@ -316,6 +328,8 @@ test('a crash after the host was made lists nothing twice and makes no second ho
   await expectHost(1);
   await looked();
   expect(await hostNames()).toEqual(['hosts/e1']);
+  const acceptances = () => fixture.audit.listAuditRecords({ actor: 'system:discovery' });
+  expect((await acceptances()).records).toHaveLength(1);
   // As a crash would have left it: host made, line not marked, machine still listed, no facts.
   const name = 'expectedHosts.e1';
   const line = await fixture.store.get(name);
@@ -333,6 +347,7 @@ test('a crash after the host was made lists nothing twice and makes no second ho
   expect([marked.host, marked.conflict]).toEqual(['hosts/e1', '']);
   const host: Host = await fixture.hosts.getHost({ name: 'hosts/e1' });
   expect(host.status?.inventory?.system?.serial).toBe('SN-1');
+  expect((await acceptances()).records).toHaveLength(1);
 });
 
 test('names what is wrong with a line, a rule and a policy', async () => {
@@ -434,6 +449,26 @@ test('a full list locks out no machine that is expected, and says that it is ful
   await expectHost(7);
   expect(await report(finding(6))).toContain('lists 5 machines already');
   expect(await report(finding(7))).toBe('');
+  expect(await hostNames()).toEqual(['hosts/e7']);
+  expect(await listed()).toHaveLength(4);
+});
+
+test('makes room again when what was to go was seen again by another replica', async () => {
+  for (const n of [1, 2, 3, 4, 5]) await report(finding(n));
+  await expectHost(7);
+  const { store } = fixture;
+  const remove = store.delete.bind(store);
+  let isFirst = true;
+  store.delete = async (key, expected, writeId) => {
+    const kept = await store.get(key);
+    if (isFirst && kept.kind === 'found' && key.startsWith('discoveredMachines.')) {
+      isFirst = false;
+      await store.put(key, kept.value, kept.revision);
+    }
+    return remove(key, expected, writeId);
+  };
+  expect(await report(finding(7))).toBe('');
+  expect(isFirst).toBe(false);
   expect(await hostNames()).toEqual(['hosts/e7']);
   expect(await listed()).toHaveLength(4);
 });

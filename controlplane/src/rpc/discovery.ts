@@ -21,9 +21,10 @@ import {
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey } from '@rackwright/store';
-import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
+import { deleteRecord, readRecord, writeRecord } from '../records/index.ts';
 import { checkReferences } from './create-host.ts';
 import { checkExpectedHost } from './discovery-spec.ts';
+import { ExpectedRivals } from './expected-rivals.ts';
 import { applyMask, maskPaths } from './field-mask.ts';
 import { readHost } from './host-view.ts';
 import { idProblem, nameProblem, requireName } from './names.ts';
@@ -35,12 +36,14 @@ import { Violations } from './violations.ts';
 
 const machines = 'discoveredMachines';
 const lines = 'expectedHosts';
-/** Lines that the manifest may have. */
-const linesMax = 10_000;
+
+/** What changing a line of the manifest needs. */
+type LineDependencies = RpcDependencies & { readonly rivals: ExpectedRivals };
 
 /** The service over these dependencies. */
 export function createDiscoveryService(deps: RpcDependencies): BoundService {
   const { store } = deps;
+  const withRivals = { ...deps, rivals: new ExpectedRivals(deps) };
   return bind(DiscoveryService, {
     getDiscoveredMachine: async ({ name }) => {
       const { machine, revision } = await existingMachine(deps, name);
@@ -67,7 +70,7 @@ export function createDiscoveryService(deps: RpcDependencies): BoundService {
       deps.discovery.wake();
       return presentMachine(deps, machine, revision);
     },
-    createExpectedHost: (request) => createLine(deps, request),
+    createExpectedHost: (request) => createLine(withRivals, request),
     getExpectedHost: async ({ name }) => {
       const { line, revision } = await existingLine(deps, name);
       return presentLine(deps, line, revision);
@@ -79,7 +82,7 @@ export function createDiscoveryService(deps: RpcDependencies): BoundService {
       });
       return { expectedHosts: [...page.items], nextPageToken: page.nextPageToken };
     },
-    updateExpectedHost: (request) => updateLine(deps, request),
+    updateExpectedHost: (request) => updateLine(withRivals, request),
     deleteExpectedHost: async ({ name, etag }) => {
       const { line, revision } = await existingLine(deps, name);
       checkEtag(store, etag, revision, name);
@@ -154,7 +157,7 @@ async function accept(
 }
 
 async function createLine(
-  deps: RpcDependencies,
+  deps: LineDependencies,
   request: CreateExpectedHostRequest,
 ): Promise<ExpectedHost> {
   const { expectedHostId, expectedHost, requestId, validateOnly } = request;
@@ -178,7 +181,7 @@ async function createLine(
   });
   const made = await readRecord(deps.store, wire.ExpectedHostRecordSchema, lineKey(name));
   if (made !== undefined) return sameLine(deps, made, name, requestId);
-  await refuseRivals(deps, line);
+  await deps.rivals.refuse(line);
   if (validateOnly) return presentLine(deps, line, 0);
   const requestIds = requestId === '' ? [] : [`create:${requestId}`];
   const schema = wire.ExpectedHostRecordSchema;
@@ -189,6 +192,7 @@ async function createLine(
     if (rival === undefined) throw alreadyExists(`${name} was made and removed meanwhile.`);
     return sameLine(deps, rival, name, requestId);
   }
+  deps.rivals.note(line);
   deps.log.info({ expected: name, actor: deps.actor }, 'expected host created');
   deps.discovery.wake();
   return presentLine(deps, line, written.revision);
@@ -209,7 +213,7 @@ const linePaths = ['match', 'match.serial', 'match.mac', 'match.bmc_address', 'l
 const roundsMax = 8;
 
 async function updateLine(
-  deps: RpcDependencies,
+  deps: LineDependencies,
   request: UpdateExpectedHostRequest,
 ): Promise<ExpectedHost> {
   const { expectedHost: wanted } = request;
@@ -226,7 +230,7 @@ async function updateLine(
 }
 
 async function tryUpdateLine(
-  deps: RpcDependencies,
+  deps: LineDependencies,
   { updateMask, validateOnly }: UpdateExpectedHostRequest,
   wanted: ExpectedHost,
 ): Promise<ExpectedHost | undefined> {
@@ -245,13 +249,14 @@ async function tryUpdateLine(
       `${line.name} has taken its machine: it is ${line.host}. Change that host instead.`,
     );
   }
-  await refuseRivals(deps, next);
+  await deps.rivals.refuse(next);
   if (validateOnly) return presentLine(deps, next, revision);
   const schema = wire.ExpectedHostRecordSchema;
   const changed = clone(schema, record);
   changed.expectedHost = next;
   const written = await writeRecord(deps, schema, lineKey(wanted.name), changed, revision);
   if (written.kind === 'conflict') return undefined;
+  deps.rivals.note(next);
   deps.discovery.wake();
   return presentLine(deps, next, written.revision);
 }
@@ -267,24 +272,4 @@ async function checkLine(
     await checkReferences(deps, 'expected_host.spec', line.spec, found);
   }
   violations.addAll(found);
-}
-
-/** Lines that name the same machine would take it from each other; two at once are told later. */
-async function refuseRivals(deps: RpcDependencies, line: ExpectedHost): Promise<void> {
-  const { entries } = await answered(deps.store.list(lines));
-  if (entries.length >= linesMax) {
-    throw failedPrecondition('TOO_MANY', `The manifest has ${linesMax} lines already.`);
-  }
-  for (const { value } of entries) {
-    const { expectedHost: other } = fromBinary(wire.ExpectedHostRecordSchema, value);
-    if (other === undefined || other.name === line.name || other.host !== '') continue;
-    const field = (['serial', 'mac', 'bmcAddress'] as const).find((each) => {
-      return line.match?.[each] !== '' && line.match?.[each] === other.match?.[each];
-    });
-    if (field === undefined) continue;
-    const wireName = field === 'bmcAddress' ? 'bmc_address' : field;
-    const description = `is that of ${other.name} too; each machine has one line`;
-    const path = `expected_host.match.${wireName}`;
-    throw alreadyExists(`${path} ${description}.`, [{ field: path, description }]);
-  }
 }

@@ -30,7 +30,7 @@ export async function* follow(
 
 export type Ticked<T> = { readonly kind: 'item'; readonly item: T } | { readonly kind: 'tick' };
 
-/** The items as they come, and a tick whenever `intervalMs` have passed without one. */
+/** The items as they come, and a tick in each interval; one timer for all items in between. */
 export async function* withTicks<T>(
   items: AsyncIterable<T>,
   intervalMs: number,
@@ -38,10 +38,12 @@ export async function* withTicks<T>(
 ): AsyncGenerator<Ticked<T>, void, undefined> {
   const iterator = items[Symbol.asyncIterator]();
   let pending = iterator.next();
+  let tick = nextTick(intervalMs, clock);
   try {
     for (;;) {
-      const next = await orTick(pending, intervalMs, clock);
+      const next = await Promise.race([pending, tick.due]);
       if (next === 'tick') {
+        tick = nextTick(intervalMs, clock);
         yield { kind: 'tick' };
         continue;
       }
@@ -52,14 +54,15 @@ export async function* withTicks<T>(
       yield { kind: 'item', item: next.value };
     }
   } finally {
+    tick.cancel();
     iterator.return?.().catch(() => undefined);
   }
 }
 
-function orTick<T>(promise: Promise<T>, intervalMs: number, clock: Clock): Promise<T | 'tick'> {
+function nextTick(intervalMs: number, clock: Clock): { due: Promise<'tick'>; cancel: Cancel } {
   let cancel: Cancel = () => undefined;
-  const tick = new Promise<'tick'>((resolve) => {
+  const due = new Promise<'tick'>((resolve) => {
     cancel = clock.after(intervalMs, () => resolve('tick'));
   });
-  return Promise.race([promise, tick]).finally(() => cancel());
+  return { due, cancel };
 }

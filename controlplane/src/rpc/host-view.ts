@@ -1,9 +1,9 @@
 /** A host as people see it: its record with what is served from elsewhere, and its etag. */
-import { clone, create, fromBinary } from '@bufbuild/protobuf';
+import { create, fromBinary } from '@bufbuild/protobuf';
 import { type Host, HostSchema, HostStatusSchema, store as wire } from '@rackwright/api';
 import { type Entry, type Revision, storeKey } from '@rackwright/store';
 import { displayOf } from '../host/index.ts';
-import { answered, readRecord } from '../records/index.ts';
+import { answered, copyOf, readRecord, readShared, sharedRecordOf } from '../records/index.ts';
 import { parseName } from './names.ts';
 import type { RpcDependencies } from './ports.ts';
 import { formatPosition } from './position.ts';
@@ -27,7 +27,7 @@ export function presentHost(
   revision: Revision,
   facts: wire.HostFacts | undefined,
 ): Host {
-  const host = record.host === undefined ? create(HostSchema) : clone(HostSchema, record.host);
+  const host = record.host === undefined ? create(HostSchema) : copyOf(record.host);
   host.etag = formatPosition(deps.store, revision);
   if (record.change?.time !== undefined) host.updateTime = record.change.time;
   host.status ??= create(HostStatusSchema);
@@ -61,14 +61,16 @@ export async function readFacts(
   { store }: Pick<RpcDependencies, 'store'>,
   hostId: string,
 ): Promise<wire.HostFacts | undefined> {
-  return (await readRecord(store, wire.HostFactsSchema, factsKey(hostId)))?.record;
+  return (await readShared(store, wire.HostFactsSchema, factsKey(hostId)))?.record;
 }
 
 /** What was observed of all hosts, by the key of the facts. */
 export async function readAllFacts({ store }: Pick<RpcDependencies, 'store'>): Promise<FactsByKey> {
   const { entries } = await answered(store.list('facts'));
   return new Map(
-    entries.map(({ key, value }) => [key, fromBinary(wire.HostFactsSchema, value)] as const),
+    entries.map(
+      (entry) => [entry.key, sharedRecordOf(store, wire.HostFactsSchema, entry)] as const,
+    ),
   );
 }
 

@@ -23,7 +23,7 @@ import {
   WorkflowService,
 } from '@rackwright/api';
 import { actorOf, gated, openServices, type Seat, type SignIn } from '../access/index.ts';
-import { audited } from '../audit/index.ts';
+import { auditCalls } from '../audit/index.ts';
 import { createAbandonedService } from './abandoned.ts';
 import { createAuditService } from './audit.ts';
 import { createAuthorityService } from './authorities.ts';
@@ -103,10 +103,12 @@ export function createOperatorServices(deps: SharedDependencies, signIn: SignIn)
   const reflection = createReflection([...services, health.service.service]);
   const { store, audit } = deps;
   const factories = makers.map((make) => (seat: Seat) => make({ ...deps, ...seat }));
-  const own = gated([...factories, () => reflection], { store, signIn });
+  const calls = audit && auditCalls(audit);
+  const letIn = calls === undefined ? {} : { letIn: calls.letIn };
+  const own = gated([...factories, () => reflection], { store, signIn, ...letIn });
   return {
     services: [
-      ...(audit === undefined ? own : audited(own, audit, (context) => actorOf(signIn, context))),
+      ...(calls?.atTheDoor(own, (context) => actorOf(signIn, context)) ?? own),
       health.service,
     ],
     openServices: openServices(),

@@ -2,7 +2,6 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { ArgumentType, store as wire } from '@rackwright/api';
-import { nodeRandom } from '@rackwright/platform/node';
 import { storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { writeRecord } from '../records/index.ts';
@@ -185,13 +184,12 @@ describe('a template', () => {
 
   test('with workflows is not deleted, which names them, unless runs are kept', async () => {
     const { templates, store } = fixture;
-    const random = nodeRandom();
     await templates.createTemplate({ templateId: 'a', template: { source } });
     const record = create(wire.WorkflowRecordSchema);
     const names = Array.from({ length: 7 }, (_, index) => `h${index}`);
     for (const host of names) {
       const key = storeKey('workflows', host, 'a');
-      await writeRecord({ store, random }, wire.WorkflowRecordSchema, key, record, 'absent');
+      await writeRecord({ store }, wire.WorkflowRecordSchema, key, record, 'absent');
     }
     const name = 'templates/a';
     const refused = await failureOf(templates.deleteTemplate({ name }));

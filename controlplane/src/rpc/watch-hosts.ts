@@ -15,18 +15,12 @@ import {
   type WatchHostsRequest,
   type WatchHostsResponse,
   type WatchHostsResponseSchema,
+  store as wire,
 } from '@rackwright/api';
-import type { Change, Revision } from '@rackwright/store';
-import { answered } from '../records/index.ts';
+import type { Change, Entry, Revision } from '@rackwright/store';
+import { answered, sharedRecordOf } from '../records/index.ts';
 import { follow, withTicks } from './follow.ts';
-import {
-  factsKey,
-  hostRecordOf,
-  presentHost,
-  readAllFacts,
-  readFacts,
-  readHost,
-} from './host-view.ts';
+import { factsKey, presentHost, readAllFacts, readFacts, readHost } from './host-view.ts';
 import { requireName } from './names.ts';
 import { isDirectlyBelow } from './paging.ts';
 import type { RpcDependencies } from './ports.ts';
@@ -75,7 +69,7 @@ async function* sendPresent(watching: Watching): AsyncGenerator<Response, Revisi
     if (hostId === undefined || !isWatched(watching, hostId)) continue;
     const host = presentHost(
       deps,
-      hostRecordOf(entry),
+      recordOf(deps, entry),
       entry.revision,
       facts.get(factsKey(hostId)),
     );
@@ -105,7 +99,7 @@ async function* sendChange(
     return;
   }
   const facts = await readFacts(deps, hostId);
-  const host = presentHost(deps, hostRecordOf(change), change.revision, facts);
+  const host = presentHost(deps, recordOf(deps, change), change.revision, facts);
   yield updated(watching, hostId, host, position);
 }
 
@@ -137,6 +131,11 @@ function servedKey({ hosts }: RpcDependencies, hostId: string, rackId: string): 
 
 function isWatched({ only }: Watching, hostId: string): boolean {
   return only === undefined || only === hostId;
+}
+
+/** As others decode it too who follow the hosts. */
+function recordOf({ store }: RpcDependencies, entry: Entry): wire.HostRecord {
+  return sharedRecordOf(store, wire.HostRecordSchema, entry);
 }
 
 function idOf(collection: 'hosts' | 'facts', key: string): string | undefined {

@@ -44,7 +44,7 @@ export async function takeTurn(
     }
     if (record.cancelled !== undefined) return { kind: 'cancelled' };
     const latest = kept === undefined ? undefined : latestRun(kept.record);
-    if (isOpen(latest) && carrierOf(latest.name, host, [])?.endTime === undefined) {
+    if (isOpen(latest) && carrierOf(latest, host, [])?.endTime === undefined) {
       return { kind: 'refused', message: `${latest.name} is under way already` };
     }
     if (isOpen(latest)) {

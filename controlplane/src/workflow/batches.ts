@@ -5,15 +5,15 @@
  * Invariant: a turn stands in the batch's record before the host gets its run, so that a crash, or
  * another replica, gives no host a second one and lets no more go at once than may.
  */
-import { equals, fromBinary } from '@bufbuild/protobuf';
+import { equals } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/api';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry } from '@rackwright/store';
-import { answered, readRecord, writeRecord } from '../records/index.ts';
+import type { Follower, Following } from '../following/index.ts';
+import { answered, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
 import { foldBatch, hostsAtTurn, isOver, type Turn } from './batch-rules.ts';
 import { takeTurn } from './batch-turn.ts';
 import { holderText } from './decide.ts';
-import { followPrefix } from './following.ts';
 import type { Looked, Workflows } from './loop.ts';
 import { batchKey, parseBatchName } from './names.ts';
 import type { RequestDependencies } from './read.ts';
@@ -21,6 +21,8 @@ import { keptRuns } from './record.ts';
 import { Turns } from './turns.ts';
 
 export interface BatchesDependencies extends RequestDependencies {
+  /** Of the same store. */
+  readonly following: Following;
   readonly clock: Clock;
   readonly log: Log;
   readonly workflows: Workflows;
@@ -57,14 +59,14 @@ export class Batches {
         if (batchId !== undefined && this.#open.has(batchId)) this.wake(batchId);
       }
     });
-    const signal = this.#stopping.signal;
-    await followPrefix({ ...this.#deps, signal }, 'workflowBatches', {
-      listed: (entries) => this.#listed(entries),
+    const follower: Follower = {
+      listed: ({ entries }) => this.#listed(entries),
       changed: (change) => {
-        if (change.kind === 'put') this.#note(change.key, change.value);
+        if (change.kind === 'put') this.#note(change);
         else this.#open.delete(batchIdOf(change.key));
       },
-    });
+    };
+    await this.#deps.following.follow('workflowBatches', follower, this.#stopping.signal);
     this.#resyncLater();
   }
 
@@ -95,7 +97,7 @@ export class Batches {
     const { store, clock } = this.#deps;
     const key = batchKey(batchId);
     for (let pass = 0; pass < passesMax; pass++) {
-      const kept = await readRecord(store, schema, key);
+      const kept = await readShared(store, schema, key);
       if (kept === undefined || isOver(kept.record)) {
         this.#open.delete(batchId);
         return kept;
@@ -110,7 +112,7 @@ export class Batches {
       const held = given ? await this.#heldHosts() : undefined;
       const next = held ? foldBatch(kept.record, turns, (host) => held.has(host), nowMs) : first;
       if (equals(schema, kept.record, next)) return kept;
-      await writeRecord(this.#deps, schema, key, next, kept.revision);
+      await writeShared(this.#deps, schema, key, next, kept.revision);
     }
     throw new Error(`workflowBatches/${batchId}: not settled after ${passesMax} rounds`);
   }
@@ -126,7 +128,8 @@ export class Batches {
   /** The hosts that a run holds now. */
   async #heldHosts(): Promise<ReadonlySet<string>> {
     const { entries } = await answered(this.#deps.store.list('hosts'));
-    const records = entries.map(({ value }) => fromBinary(wire.HostRecordSchema, value));
+    const { store } = this.#deps;
+    const records = entries.map((each) => sharedRecordOf(store, wire.HostRecordSchema, each));
     const held = records.filter((record) => holderText(record) !== undefined);
     return new Set(held.map(({ host }) => host?.name ?? ''));
   }
@@ -134,12 +137,12 @@ export class Batches {
   #listed(entries: readonly Entry[]): void {
     const there = new Set(entries.map(({ key }) => batchIdOf(key)));
     for (const batchId of this.#open) if (!there.has(batchId)) this.#open.delete(batchId);
-    for (const { key, value } of entries) this.#note(key, value);
+    for (const entry of entries) this.#note(entry);
   }
 
-  #note(key: string, value: Uint8Array): void {
-    const batchId = batchIdOf(key);
-    if (isOver(fromBinary(schema, value))) this.#open.delete(batchId);
+  #note(entry: Entry): void {
+    const batchId = batchIdOf(entry.key);
+    if (isOver(sharedRecordOf(this.#deps.store, schema, entry))) this.#open.delete(batchId);
     else {
       this.#open.add(batchId);
       this.wake(batchId);

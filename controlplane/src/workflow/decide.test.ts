@@ -22,6 +22,7 @@ const name = 'hosts/h1/workflows/t';
 const order: StartOrder = {
   kind: 'workflow',
   workflowRun: `${name}/runs/1`,
+  workflowUid: 'w1',
   templateDigest: 'd1',
   steps: [],
   timeoutMs: undefined,
@@ -155,5 +156,16 @@ test('deciding comes to rest, starts nothing late, and keeps bounded history', (
       });
       expect(laterMs).toBeLessThan(3_600_000);
     }),
+  );
+});
+
+test('a run of an earlier workflow of the same name is not its own', () => {
+  const earlier = runOf(`${name}/runs/1`, RunOutcome.SUCCEEDED);
+  earlier.workflowUid = 'w0';
+  expect(decide(workflow(), id, around({ host: hostWith(earlier) })).kind).toBe('start');
+  const own = runOf(`${name}/runs/1`, RunOutcome.SUCCEEDED);
+  own.workflowUid = 'w1';
+  expect(stateAfter(decide(workflow(), id, around({ host: hostWith(own) })))).toBe(
+    WorkflowRunState.RUNNING,
   );
 });

@@ -10,7 +10,13 @@
  * 3. A pending run ends by its stored deadline, whatever it waits for.
  */
 import { equals } from '@bufbuild/protobuf';
-import { type Run, RunPhase, WorkflowRunState, store as wire } from '@rackwright/api';
+import {
+  type Run,
+  RunPhase,
+  type WorkflowRun,
+  WorkflowRunState,
+  store as wire,
+} from '@rackwright/api';
 import { heldBy, type PendingWait } from '../host/index.ts';
 import { parseWorkflowRunName, type WorkflowId, workflowName } from './names.ts';
 import {
@@ -75,15 +81,23 @@ export function presentRun(host: wire.HostRecord | undefined): Run | undefined {
   return host?.host?.status?.run;
 }
 
-/** The run of the host that carries the workflow's run of this name, where one is known. */
+/** The run of the host that carries this run, of this very workflow, where one is known. */
 export function carrierOf(
-  runName: string,
+  run: Pick<WorkflowRun, 'name' | 'workflowUid'>,
   host: wire.HostRecord | undefined,
   finished: readonly Run[],
 ): Run | undefined {
   const present = presentRun(host);
   const known = [...(present === undefined ? [] : [present]), ...(host?.finishedRuns ?? [])];
-  return [...known, ...finished].find(({ workflowRun }) => workflowRun === runName);
+  return [...known, ...finished].find((each) => carries(each, run));
+}
+
+/** Runs from before uids were noted are known by their names. */
+export function carries(
+  { workflowRun, workflowUid }: Run,
+  { name, workflowUid: wanted }: Pick<WorkflowRun, 'name' | 'workflowUid'>,
+): boolean {
+  return workflowRun === name && (workflowUid === wanted || workflowUid === '' || wanted === '');
 }
 
 /**
@@ -117,7 +131,7 @@ function ofPending(
 ): Action {
   const run = latestRun(record);
   if (run === undefined) return none;
-  const carrier = carrierOf(run.name, host, around.finished);
+  const carrier = carrierOf(run, host, around.finished);
   if (carrier !== undefined) return write(record, started(record, carrier));
   if (around.ownerGone) return withoutPending(record);
   if (hasPassed(run.deadline, around.nowMs)) {
@@ -172,7 +186,7 @@ function ofRunning(
 ): Action {
   const run = latestRun(record);
   if (run === undefined) return none;
-  const carrier = carrierOf(run.name, host, around.finished);
+  const carrier = carrierOf(run, host, around.finished);
   if (carrier !== undefined) {
     return carrier.phase === RunPhase.ENDED ? write(record, endedAs(record, carrier)) : none;
   }

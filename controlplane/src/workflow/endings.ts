@@ -36,7 +36,7 @@ export async function cancelWorkflow(
     if (isRepeated(record, requestId) || done || another || !isOpen(run)) {
       return { record, revision };
     }
-    const carrier = carrierOf(run.name, host, []);
+    const carrier = carrierOf(run, host, []);
     if (carrier !== undefined && carrier.phase !== RunPhase.ENDED) {
       const abort = { kind: 'abort', reason } as const;
       // Of this very state of the host: another run of it is nobody's to end.

@@ -13,6 +13,7 @@ import {
 import { explainEndedRun, howItEnded, type PendingWait, type UsualTimes } from '../host/index.ts';
 import { type WorkflowId, workflowName } from './names.ts';
 import { latestRun } from './record.ts';
+import { readTemplate } from './templates/index.ts';
 import { presentRunOf, presentWorkflow, type ViewSource } from './view.ts';
 
 /** What an explanation is made from. */
@@ -34,7 +35,7 @@ export async function explainWorkflow(
   const run = await presentRunOf(source.store, latest, host);
   switch (run.state) {
     case WorkflowRunState.PENDING:
-      return explainPending(id, run);
+      return explainPending(id, run, await hasTemplate(source, id));
     case WorkflowRunState.RUNNING: {
       const ofHost = await source.hosts.explain(id.hostId);
       if (ofHost === undefined) return explainEnded(id, run, host);
@@ -65,15 +66,19 @@ async function explainIdle(
     causes,
     unblock: [
       ...(isDisabled ? [`enable it: rackwright workflow enable ${ids}`] : []),
-      ...(notRunnable === '' ? [] : templateAdvice(id)),
+      ...(notRunnable === '' ? [] : templateAdvice(id, await hasTemplate(source, id))),
       ...(notRunnable === '' ? [`run it: rackwright workflow run ${ids}`] : []),
     ],
   });
 }
 
-function explainPending(id: WorkflowId, run: WorkflowRun): Explanation {
+async function hasTemplate({ store }: ViewSource, { templateId }: WorkflowId): Promise<boolean> {
+  return (await readTemplate(store, templateId)) !== undefined;
+}
+
+function explainPending(id: WorkflowId, run: WorkflowRun, templateThere: boolean): Explanation {
   const { waiting, deadline } = run;
-  const told = tellPending(waiting?.reason ?? '', id);
+  const told = tellPending(waiting?.reason ?? '', id, templateThere);
   return create(ExplanationSchema, {
     subject: workflowName(id),
     headline: `run ${run.number} is pending: it has been accepted and has not started`,
@@ -95,11 +100,13 @@ interface ToldOfPending {
   readonly unblock: readonly string[];
 }
 
+type PendingCell = (id: WorkflowId, templateThere: boolean) => ToldOfPending;
+
 /** Everything that a run can wait for before a host carries it. */
-export const pendingCells: { readonly [W in PendingWait]: (id: WorkflowId) => ToldOfPending } = {
-  template: (id) => ({
+const pendingCells: Readonly<Record<PendingWait, PendingCell>> = {
+  template: (id, templateThere) => ({
     blocker: 'its template',
-    unblock: [...templateAdvice(id), cancelAdvice(id)],
+    unblock: [...templateAdvice(id, templateThere), cancelAdvice(id)],
   }),
   disabled: (id) => ({
     blocker: 'its switch',
@@ -118,15 +125,17 @@ export const pendingCells: { readonly [W in PendingWait]: (id: WorkflowId) => To
   }),
 };
 
-function tellPending(reason: string, id: WorkflowId): ToldOfPending {
-  if (Object.hasOwn(pendingCells, reason)) return pendingCells[reason as PendingWait](id);
+function tellPending(reason: string, id: WorkflowId, templateThere: boolean): ToldOfPending {
+  if (Object.hasOwn(pendingCells, reason)) {
+    return pendingCells[reason as PendingWait](id, templateThere);
+  }
   return { blocker: reason, unblock: ['nothing: it starts by itself'] };
 }
 
-function templateAdvice({ hostId, templateId }: WorkflowId): string[] {
+function templateAdvice({ hostId, templateId }: WorkflowId, templateThere: boolean): string[] {
+  if (!templateThere) return [`make the template: rackwright template create ${templateId} FILE`];
   return [
     `correct the template: rackwright template update ${templateId} FILE`,
-    `or make it, where there is none: rackwright template create ${templateId} FILE`,
     `or what it is given: rackwright workflow update ${hostId} ${templateId} --var NAME=VALUE`,
   ];
 }

@@ -26,7 +26,7 @@ export async function refusalOfStart(
     const run = latestRun(record);
     if (!belongsTo(record, host.host) || !isOpen(run)) continue;
     // The host's run that carried it has ended: that it ended is written in a moment.
-    if (run.state !== WorkflowRunState.PENDING || carrierOf(run.name, host, [])) continue;
+    if (run.state !== WorkflowRunState.PENDING || carrierOf(run, host, [])) continue;
     const since = run.createTime === undefined ? '' : toJson(TimestampSchema, run.createTime);
     const waits = run.waiting === undefined ? '' : ` (${run.waiting.message})`;
     return (

@@ -10,15 +10,15 @@
  * 3. Nothing is kept here that the store cannot rebuild.
  * 4. What a host carries of a workflow that is gone is ended.
  */
-import { equals, fromBinary } from '@bufbuild/protobuf';
+import { equals } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { RunPhase, WorkflowRunState, store as wire } from '@rackwright/api';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { type Change, type Entry, type StateStore, storeKey } from '@rackwright/store';
+import type { Follower, Following } from '../following/index.ts';
 import type { Hosts } from '../host/index.ts';
-import { deleteRecord, readRecord, writeRecord } from '../records/index.ts';
+import { deleteRecord, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
 import { type Action, decide, presentRun } from './decide.ts';
-import { followPrefix } from './following.ts';
 import {
   parseWorkflowRunName,
   type WorkflowId,
@@ -28,11 +28,14 @@ import {
 } from './names.ts';
 import { endedBy, isOpen, latestRun, started, told, waitFor } from './record.ts';
 import type { StartOrder } from './rendering.ts';
+import { SeenWorkflows } from './seen.ts';
 import { gatherSurroundings } from './surroundings.ts';
 import { Turns } from './turns.ts';
 
 export interface WorkflowsDependencies {
   readonly store: StateStore;
+  /** Of the same store. */
+  readonly following: Following;
   readonly random: Random;
   readonly clock: Clock;
   readonly log: Log;
@@ -55,8 +58,7 @@ export class Workflows {
   readonly #deps: WorkflowsDependencies;
   readonly #turns = new Turns();
   readonly #wakes = new Map<string, Cancel>();
-  /** Keys of all workflows; the value: whether its record had something under way. */
-  readonly #seen = new Map<string, boolean>();
+  readonly #seen = new SeenWorkflows();
   readonly #listeners: ((record: wire.WorkflowRecord) => void)[] = [];
   readonly #stopping = new AbortController();
 
@@ -66,24 +68,28 @@ export class Workflows {
 
   /** Loads every workflow, then follows the store. */
   async start(): Promise<void> {
-    const following = { ...this.#deps, signal: this.#stopping.signal };
-    await followPrefix(following, 'workflows', {
-      listed: (entries) => this.#listed(entries),
+    const { following } = this.#deps;
+    const { signal } = this.#stopping;
+    const workflows: Follower = {
+      listed: ({ entries }) => this.#listed(entries),
       changed: (change) => this.#changed(change),
-    });
-    await followPrefix(following, 'hosts', {
-      listed: (entries) => entries.forEach(({ key, value }) => this.#hostChanged(key, value)),
-      changed: (change) => this.#hostChanged(change.key, valueOf(change)),
-    });
-    await followPrefix(following, 'templates', {
+    };
+    const hosts: Follower = {
+      listed: ({ entries }) => entries.forEach((entry) => this.#hostChanged(entry.key, entry)),
+      changed: (change) => this.#hostChanged(change.key, putOf(change)),
+    };
+    const templates: Follower = {
       listed: () => undefined,
-      changed: ({ key }) =>
-        this.#wakeWhere((id, open) => open && `templates.${id.templateId}` === key),
-    });
-    await followPrefix(following, 'workflowBatches', {
+      changed: ({ key }) => this.#wakeOpen((id) => `templates.${id.templateId}` === key),
+    };
+    const batches: Follower = {
       listed: () => undefined,
-      changed: ({ kind }) => (kind === 'delete' ? this.#wakeWhere((_, open) => open) : undefined),
-    });
+      changed: ({ kind }) => (kind === 'delete' ? this.#wakeOpen(() => true) : undefined),
+    };
+    await following.follow('workflows', workflows, signal);
+    await following.follow('hosts', hosts, signal);
+    await following.follow('templates', templates, signal);
+    await following.follow('workflowBatches', batches, signal);
     this.#resyncLater();
   }
 
@@ -125,9 +131,9 @@ export class Workflows {
     const key = workflowKey(id);
     let refused = false;
     for (let pass = 0; pass < passesMax; pass++) {
-      const kept = await readRecord(this.#deps.store, wire.WorkflowRecordSchema, key);
+      const kept = await readShared(this.#deps.store, wire.WorkflowRecordSchema, key);
       if (kept === undefined) {
-        this.#seen.delete(key);
+        this.#seen.delete(id);
         await this.#endOrphan(id);
         return undefined;
       }
@@ -149,12 +155,12 @@ export class Workflows {
    */
   async #endOrphan(id: WorkflowId): Promise<void> {
     const { store, hosts } = this.#deps;
-    const host = await readRecord(store, wire.HostRecordSchema, storeKey('hosts', id.hostId));
+    const host = await readShared(store, wire.HostRecordSchema, storeKey('hosts', id.hostId));
     const present = presentRun(host?.record);
     if (host === undefined || present === undefined || present.abort !== undefined) return;
     if (present.phase === RunPhase.ENDED) return;
     if (parseWorkflowRunName(present.workflowRun)?.templateId !== id.templateId) return;
-    if ((await readRecord(store, wire.WorkflowRecordSchema, workflowKey(id))) !== undefined) return;
+    if ((await readShared(store, wire.WorkflowRecordSchema, workflowKey(id))) !== undefined) return;
     const abort = { kind: 'abort', reason: `${workflowName(id)} is gone` } as const;
     await hosts.request(id.hostId, abort, { actor: 'system' }, host.revision);
     this.#log(id, 'a run whose workflow is gone is ended');
@@ -162,7 +168,7 @@ export class Workflows {
 
   #settled(id: WorkflowId, kept: Looked): Looked {
     const run = latestRun(kept.record);
-    this.#seen.set(workflowKey(id), isOpen(run) || kept.record.untoldRuns.length > 0);
+    this.#seen.set(id, isOpen(run) || kept.record.untoldRuns.length > 0);
     const waitsUntil = run?.state === WorkflowRunState.PENDING ? run.deadline : undefined;
     if (waitsUntil !== undefined) this.#wakeAt(id, timestampMs(waitsUntil));
     for (const listener of this.#listeners) listener(kept.record);
@@ -231,7 +237,7 @@ export class Workflows {
     const schema = wire.WorkflowRecordSchema;
     if (equals(schema, before.record, record)) return;
     const { revision } = before;
-    const written = await writeRecord(this.#deps, schema, workflowKey(id), record, revision);
+    const written = await writeShared(this.#deps, schema, workflowKey(id), record, revision);
     if (written.kind === 'ok') this.#log(id, 'the workflow changed', record);
   }
 
@@ -253,46 +259,49 @@ export class Workflows {
   }
 
   #listed(entries: readonly Entry[]): void {
-    const there = new Set(entries.map(({ key }) => key));
-    for (const key of this.#seen.keys()) if (!there.has(key)) this.#seen.delete(key);
-    for (const { key, value } of entries) this.#note(key, value);
+    this.#seen.keepOnly(entries.flatMap(({ key }) => workflowOfKey(key) ?? []));
+    for (const entry of entries) this.#note(entry);
   }
 
   #changed(change: Change): void {
-    if (change.kind === 'put') this.#note(change.key, change.value);
-    else this.#seen.delete(change.key);
+    if (change.kind === 'put') return this.#note(change);
+    const id = workflowOfKey(change.key);
+    if (id !== undefined) this.#seen.delete(id);
   }
 
-  #note(key: string, value: Uint8Array): void {
-    const id = workflowOfKey(key);
+  #note(entry: Entry): void {
+    const id = workflowOfKey(entry.key);
     if (id === undefined) return;
-    const record = fromBinary(wire.WorkflowRecordSchema, value);
+    const record = sharedRecordOf(this.#deps.store, wire.WorkflowRecordSchema, entry);
     const open = isOpen(latestRun(record)) || record.untoldRuns.length > 0;
-    this.#seen.set(key, open);
+    this.#seen.set(id, open);
     if (open) this.wake(id);
     else for (const listener of this.#listeners) listener(record);
   }
 
   /** What is under way on the host, known or not, and all of it when the host is gone. */
-  #hostChanged(hostKey: string, value: Uint8Array | undefined): void {
-    const prefix = `${storeKey('workflows', hostKey.slice('hosts.'.length))}.`;
-    const there = [...this.#seen].filter(([key]) => key.startsWith(prefix));
-    const carried = value === undefined ? undefined : carriedBy(value);
-    if (carried !== undefined && !this.#seen.has(`${prefix}${carried}`)) {
-      this.wake({ hostId: hostKey.slice('hosts.'.length), templateId: carried });
+  #hostChanged(hostKey: string, entry: Entry | undefined): void {
+    const hostId = hostKey.slice('hosts.'.length);
+    const carried = entry === undefined ? undefined : this.#carriedBy(entry);
+    const there = this.#seen.ofHost(hostId);
+    if (carried !== undefined && !there.has(carried)) {
+      this.wake({ hostId, templateId: carried });
     }
-    for (const [key, open] of there) {
-      const id = workflowOfKey(key);
-      if (id === undefined) continue;
-      if (open || value === undefined || carried === id.templateId) this.wake(id);
+    for (const [templateId, open] of there) {
+      if (open || entry === undefined || carried === templateId) this.wake({ hostId, templateId });
     }
   }
 
-  #wakeWhere(wanted: (id: WorkflowId, open: boolean) => boolean): void {
-    for (const [key, open] of [...this.#seen]) {
-      const id = workflowOfKey(key);
-      if (id !== undefined && wanted(id, open)) this.wake(id);
-    }
+  /** The template whose run the host carries; undefined: none. */
+  #carriedBy(entry: Entry): string | undefined {
+    const { store } = this.#deps;
+    const present = presentRun(sharedRecordOf(store, wire.HostRecordSchema, entry));
+    if (present === undefined || present.phase === RunPhase.ENDED) return undefined;
+    return parseWorkflowRunName(present.workflowRun)?.templateId;
+  }
+
+  #wakeOpen(wanted: (id: WorkflowId) => boolean): void {
+    for (const id of this.#seen.open()) if (wanted(id)) this.wake(id);
   }
 
   /** The slow resync finds what a lost watch or a lost wake missed. */
@@ -313,22 +322,11 @@ export class Workflows {
 /** Longest wait that timers are asked for; deadlines further away are looked at in between. */
 const delayMaxMs = 24 * 3_600_000;
 
-function valueOf(change: Change): Uint8Array | undefined {
-  return change.kind === 'put' ? change.value : undefined;
+function putOf(change: Change): Entry | undefined {
+  return change.kind === 'put' ? change : undefined;
 }
 
 /** The same for every try to start this run, and for no other run. */
 function startId(record: wire.WorkflowRecord): string {
   return `workflow:${record.workflow?.uid}/${latestRun(record)?.number}`;
-}
-
-/**
- * The template whose run the host carries; undefined: none. Every change of every host comes by
- * here: what does not even contain such a name is not decoded.
- */
-function carriedBy(value: Uint8Array): string | undefined {
-  if (!Buffer.from(value.buffer, value.byteOffset, value.length).includes('/workflows/')) return;
-  const present = presentRun(fromBinary(wire.HostRecordSchema, value));
-  if (present === undefined || present.phase === RunPhase.ENDED) return undefined;
-  return parseWorkflowRunName(present.workflowRun)?.templateId;
 }

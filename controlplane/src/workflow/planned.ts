@@ -41,6 +41,7 @@ export async function nextRun(
         name,
         number,
         variables: { ...variables },
+        workflowUid: base.workflow?.uid ?? '',
       }),
     refused: refusalOfSwitch(kept, id) ?? (await refusalOfStart(deps.store, id, host)) ?? '',
   };

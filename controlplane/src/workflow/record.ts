@@ -109,6 +109,7 @@ export function acceptRun(
     variables: { ...order.variables },
     requestedBy: order.requestedBy,
     batchUid: order.ownerUid,
+    workflowUid: workflow.uid,
   });
   draft.hostRun = 0n;
   draft.actor = order.actor;

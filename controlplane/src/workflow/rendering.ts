@@ -33,7 +33,7 @@ export function renderRun(
   template: TemplateText | undefined,
   host: Host,
   facts: wire.HostFacts | undefined,
-  run: Pick<WorkflowRun, 'name' | 'number' | 'variables'>,
+  run: Pick<WorkflowRun, 'name' | 'number' | 'variables' | 'workflowUid'>,
 ): Rendering {
   const name = `templates/${templateId}`;
   if (template === undefined) return { kind: 'bad', text: `${name} does not exist` };
@@ -45,15 +45,16 @@ export function renderRun(
     run: { number: run.number },
   });
   if (made.kind === 'bad') return { kind: 'bad', text: problemText(name, made.problems) };
-  return { kind: 'ok', order: orderOf(run.name, template, made.rendered) };
+  return { kind: 'ok', order: orderOf(run, template, made.rendered) };
 }
 
 function orderOf(
-  workflowRun: string,
+  { name, workflowUid }: Pick<WorkflowRun, 'name' | 'workflowUid'>,
   { digest }: TemplateText,
   { steps, timeoutMs }: RenderedTemplate,
 ): StartOrder {
-  return { kind: 'workflow', workflowRun, templateDigest: digest, steps, timeoutMs };
+  const templateDigest = digest;
+  return { kind: 'workflow', workflowRun: name, workflowUid, templateDigest, steps, timeoutMs };
 }
 
 /** "templates/clock: line 3, column 5: …" */

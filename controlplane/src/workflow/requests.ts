@@ -240,7 +240,7 @@ async function takeBack(
 ): Promise<string | undefined> {
   const { record, revision, host } = await existingWorkflow(deps, id);
   const run = refusedRun(record, number);
-  if (run === undefined || carrierOf(run.name, host, []) !== undefined) return undefined;
+  if (run === undefined || carrierOf(run, host, []) !== undefined) return undefined;
   const key = workflowKey(id);
   const next = dropRuns(record, new Set([run.number]));
   next.requestIds = next.requestIds.filter((each) => each !== requestId);

@@ -3,7 +3,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { type Run, store as wire } from '@rackwright/api';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { readPlan } from '../plan/index.ts';
-import { answered, readRecord } from '../records/index.ts';
+import { answered, readShared } from '../records/index.ts';
 import { hasTurn } from './batch-rules.ts';
 import { presentRun, type Surroundings } from './decide.ts';
 import { batchKey, parseBatchName, type WorkflowId } from './names.ts';
@@ -26,8 +26,8 @@ export async function gatherSurroundings(
   // The owner first: one that is made anew meanwhile is another, told by its uid.
   const ownerGone = await isOwnerGone(store, record);
   const [kept, facts, template] = await Promise.all([
-    readRecord(store, wire.HostRecordSchema, storeKey('hosts', id.hostId)),
-    readRecord(store, wire.HostFactsSchema, storeKey('facts', id.hostId)),
+    readShared(store, wire.HostRecordSchema, storeKey('hosts', id.hostId)),
+    readShared(store, wire.HostFactsSchema, storeKey('facts', id.hostId)),
     readTemplate(store, id.templateId),
   ]);
   const run = latestRun(record);
@@ -69,7 +69,7 @@ function planOf(
 async function isOwnerGone(store: StateStore, record: wire.WorkflowRecord): Promise<boolean> {
   const batchId = parseBatchName(latestRun(record)?.requestedBy ?? '');
   if (batchId === undefined || !isOpen(latestRun(record))) return false;
-  const kept = await readRecord(store, wire.WorkflowBatchRecordSchema, batchKey(batchId));
+  const kept = await readShared(store, wire.WorkflowBatchRecordSchema, batchKey(batchId));
   if (kept?.record.workflowBatch?.uid !== record.ownerUid) return true;
   // A batch that wants it no more owns it no more.
   return !hasTurn(kept.record, record.workflow?.status?.hostUid ?? '');

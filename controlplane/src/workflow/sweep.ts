@@ -12,8 +12,14 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/api';
 import type { Cancel } from '@rackwright/platform';
 import { type Entry, storeKey } from '@rackwright/store';
-import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
-import { followPrefix } from './following.ts';
+import type { Follower } from '../following/index.ts';
+import {
+  answered,
+  deleteRecord,
+  readRecord,
+  sharedRecordOf,
+  writeRecord,
+} from '../records/index.ts';
 import type { Workflows, WorkflowsDependencies } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowOfKey } from './names.ts';
 import { dropRuns, isOpen, latestRun } from './record.ts';
@@ -27,7 +33,10 @@ import {
 } from './sweep-rules.ts';
 
 export interface SweeperDependencies
-  extends Pick<WorkflowsDependencies, 'store' | 'random' | 'clock' | 'log' | 'retryDelayMs'> {
+  extends Pick<
+    WorkflowsDependencies,
+    'store' | 'following' | 'random' | 'clock' | 'log' | 'retryDelayMs'
+  > {
   readonly workflows: Pick<Workflows, 'wake'>;
   readonly sweep?: SweepTiming | undefined;
 }
@@ -55,11 +64,11 @@ export class Sweeper {
 
   /** Sweeps what went while nobody was here, then goes on. */
   async start(): Promise<void> {
-    const signal = this.#stopping.signal;
-    await followPrefix({ ...this.#deps, signal }, 'hosts', {
-      listed: (entries) => this.#noteAll(entries),
-      changed: (change) => this.#note(change.key, change.kind === 'put' ? change.value : undefined),
-    });
+    const follower: Follower = {
+      listed: ({ entries }) => this.#noteAll(entries),
+      changed: (change) => this.#note(change.key, change.kind === 'put' ? change : undefined),
+    };
+    await this.#deps.following.follow('hosts', follower, this.#stopping.signal);
     this.#sweepAndGoOn(() => this.sweepGone());
   }
 
@@ -74,7 +83,7 @@ export class Sweeper {
     await this.#sweepLate();
     const workflows = (await answered(store.list('workflows'))).entries;
     const hosts = (await answered(store.list('hosts'))).entries;
-    const there = new Map(hosts.map(({ key, value }) => [hostIdOf(key), hostRecord(value)]));
+    const there = new Map(hosts.map((entry) => [hostIdOf(entry.key), this.#hostOf(entry)]));
     for (const { key, value } of workflows) {
       const id = workflowOfKey(key);
       if (id === undefined) continue;
@@ -96,7 +105,7 @@ export class Sweeper {
     for (const collection of collectionsOfHosts) {
       const { entries } = await answered(store.list(collection));
       const hosts = (await answered(store.list('hosts'))).entries;
-      const uids = new Set(hosts.map(({ value }) => hostRecord(value).host?.uid ?? ''));
+      const uids = new Set(hosts.map((entry) => this.#hostOf(entry).host?.uid ?? ''));
       const gone = entries.filter(({ key }) => !uids.has(key.split('.')[1] ?? ''));
       for (const { key, revision } of gone) await deleteRecord(this.#deps, key, revision);
     }
@@ -137,14 +146,13 @@ export class Sweeper {
     for (const hostId of this.#uids.keys()) {
       if (!there.has(storeKey('hosts', hostId))) this.#note(storeKey('hosts', hostId), undefined);
     }
-    for (const { key, value } of entries) this.#note(key, value);
+    for (const entry of entries) this.#note(entry.key, entry);
   }
 
-  #note(key: string, value: Uint8Array | undefined): void {
+  #note(key: string, entry: Entry | undefined): void {
     const hostId = hostIdOf(key);
     const before = this.#uids.get(hostId);
-    if (value !== undefined && before !== undefined && isOfHost(value, before)) return;
-    const uid = value === undefined ? undefined : hostRecord(value).host?.uid;
+    const uid = entry === undefined ? undefined : this.#hostOf(entry).host?.uid;
     if (uid === undefined) this.#uids.delete(hostId);
     else this.#uids.set(hostId, uid);
     if (before === undefined || before === uid) return;
@@ -152,6 +160,10 @@ export class Sweeper {
     this.#removeAllOf(before).catch((error: unknown) =>
       this.#deps.log.warn({ host: hostId, error: String(error) }, 'its runs are swept later'),
     );
+  }
+
+  #hostOf(entry: Entry): wire.HostRecord {
+    return sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry);
   }
 
   /** Another replica's turn may have written what belongs to a host after that was removed here. */
@@ -189,20 +201,4 @@ export class Sweeper {
 
 function hostIdOf(key: string): string {
   return key.slice('hosts.'.length);
-}
-
-function hostRecord(value: Uint8Array): wire.HostRecord {
-  return fromBinary(wire.HostRecordSchema, value);
-}
-
-/** The tag of `Host.uid` on the wire: field 2, length-delimited. */
-const uidTag = 0x12;
-
-/**
- * Whether a host's record is of this uid, for certain, without decoding it: every change of every
- * host comes by here. Other fields that hold uids have other tags.
- */
-function isOfHost(value: Uint8Array, uid: string): boolean {
-  const bytes = Buffer.from(value.buffer, value.byteOffset, value.length);
-  return bytes.includes(Buffer.concat([Buffer.of(uidTag, uid.length), Buffer.from(uid)]));
 }

@@ -13,7 +13,7 @@ import {
 } from '@rackwright/api';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { readRecord } from '../records/index.ts';
-import { carrierOf, presentRun } from './decide.ts';
+import { carrierOf, carries, presentRun } from './decide.ts';
 import { finishedRunKey, type WorkflowId, workflowRunName } from './names.ts';
 import { hostRunOf, isOpen, joined, keptRuns, latestRun } from './record.ts';
 import { renderRun } from './rendering.ts';
@@ -51,7 +51,7 @@ export async function presentRunOf(
   run: WorkflowRun,
   host: wire.HostRecord | undefined,
 ): Promise<WorkflowRun> {
-  const carrier = carrierOf(run.name, host, []) ?? (await finishedRun(store, run, host));
+  const carrier = carrierOf(run, host, []) ?? (await finishedRun(store, run, host));
   if (carrier === undefined) return withoutCarrier(run);
   if (isOpen(run)) return joined(run, carrier);
   // A run that has ended here stays as it ended (R7): the host's only adds its steps.
@@ -77,7 +77,8 @@ async function finishedRun(
   if (number === 0n || uid === '' || presentRun(host)?.number === number) return undefined;
   const key = finishedRunKey(uid, number);
   const kept = await readRecord(store, wire.FinishedRunRecordSchema, key);
-  return kept?.record.run?.workflowRun === run.name ? kept.record.run : undefined;
+  const found = kept?.record.run;
+  return found !== undefined && carries(found, run) ? found : undefined;
 }
 
 /** Every run that is kept, newest first. */
@@ -102,7 +103,7 @@ async function whyNotRunnable(
   const name = workflowRunName(id, number);
   const variables = workflow?.spec?.variables ?? {};
   const template = await readTemplate(source.store, id.templateId);
-  const next = { name, number, variables };
+  const next = { name, number, variables, workflowUid: workflow?.uid ?? '' };
   const rendering = renderRun(id.templateId, template, host, facts?.record, next);
   return rendering.kind === 'bad' ? rendering.text : '';
 }

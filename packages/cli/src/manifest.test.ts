@@ -78,6 +78,17 @@ hosts:
     '9: is no host: it must be fields with values',
   ]);
   expect(problems('m.yml', 'hosts: [')[0]).toMatch(/^1: /);
+  const twice = 'hosts: []\nhosts: []\n';
+  expect(problems('m.yml', twice)[0]).toMatch(/^2: /);
+  expect(problems('m.yml', 'hosts: []\n---\nhosts: []\n')).toEqual([
+    '3: is another document; one is read',
+  ]);
+  expect(problems('m.yml', 'defaults: r1\nhosts: []\n')).toEqual([
+    '1: defaults must be fields with values',
+  ]);
+  expect(problems('m.yml', `hosts: ${'['.repeat(200)}${']'.repeat(200)}`)[0]).toContain(
+    'nested too deeply',
+  );
   expect(problems('m.yml', '- a')).toEqual(['1: must have hosts: and a list of them']);
 });
 

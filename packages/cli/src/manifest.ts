@@ -20,8 +20,9 @@ import {
   HostGoal,
   HostSpecSchema,
 } from '@rackwright/api';
-import { isMap, isScalar, isSeq, LineCounter, parseDocument, type YAMLMap } from 'yaml';
+import { isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml';
 import { parseEndpoint } from './commands/host-spec.ts';
+import { writtenAs, YamlText } from './files/yaml.ts';
 import { resourceName } from './flags.ts';
 
 export interface ManifestProblem {
@@ -218,74 +219,59 @@ function isField(name: string): name is Field {
 }
 
 function readYaml(text: string, problems: Problems): Row[] {
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  for (const { pos, message } of document.errors) problems.add(lines.linePos(pos[0]).line, message);
-  if (document.errors.length > 0) return [];
-  const lineAt = (node: { range?: readonly number[] | null | undefined }): number =>
-    lines.linePos(node.range?.[0] ?? 0).line;
-  const root = document.contents;
-  if (!isMap(root)) {
-    problems.add(1, 'must have hosts: and a list of them');
-    return [];
+  const yaml = new YamlText(text, manifestBytesMax);
+  const rows = rowsOf(yaml);
+  for (const { line, message } of yaml.problems) problems.add(line, message);
+  return rows;
+}
+
+function rowsOf(yaml: YamlText): Row[] {
+  const [root, another] = yaml.documents();
+  if (!yaml.isSound) return [];
+  if (another !== undefined) yaml.wrong(another, 'is another document; one is read');
+  let hosts: Node | null = null;
+  let defaults: Row | undefined;
+  for (const [name, key, value] of isMap(root) ? yaml.entries(root) : []) {
+    if (name === 'hosts') hosts = value;
+    else if (name === 'defaults' && isMap(value)) defaults = rowOf(value, yaml);
+    else if (name === 'defaults') yaml.wrong(key, 'defaults must be fields with values');
+    else yaml.wrong(key, `has "${name}"; known are defaults and hosts`);
   }
-  for (const { key } of root.items) {
-    const name = isScalar(key) ? String(key.value) : '';
-    if (name === 'hosts' || name === 'defaults') continue;
-    problems.add(isScalar(key) ? lineAt(key) : 1, `has "${name}"; known are defaults and hosts`);
-  }
-  const hosts = root.get('hosts', true);
-  const given = root.get('defaults', true);
-  const defaults = isMap(given) ? rowOf(given, lineAt, problems) : undefined;
   if (!isSeq(hosts)) {
-    problems.add(1, 'must have hosts: and a list of them');
+    yaml.tellAt({ line: 1, column: 1 }, 'must have hosts: and a list of them');
     return [];
   }
-  return hosts.items.flatMap((item) => {
+  return (hosts.items as Node[]).flatMap((item) => {
     if (!isMap(item)) {
-      problems.add(isScalar(item) ? lineAt(item) : 1, 'is no host: it must be fields with values');
+      yaml.wrong(item, 'is no host: it must be fields with values');
       return [];
     }
-    const row = rowOf(item, lineAt, problems);
+    const row = rowOf(item, yaml);
     const values = { ...defaults?.values, ...row.values };
     return [{ ...row, values, labels: { ...defaults?.labels, ...row.labels } }];
   });
 }
 
-function rowOf(
-  map: YAMLMap,
-  lineAt: (node: { range?: readonly number[] | null | undefined }) => number,
-  problems: Problems,
-): Row {
-  const line = lineAt(map);
+function rowOf(map: YAMLMap, yaml: YamlText): Row {
   const values: Row['values'] = {};
   let labels: Record<string, string> = {};
-  for (const { key, value } of map.items) {
-    const name = isScalar(key) ? String(key.value) : '';
-    const at = isScalar(key) ? lineAt(key) : line;
-    if (!isField(name)) {
-      problems.add(at, `has "${name}"; known are ${fields.join(', ')}`);
-    } else if (name === 'labels') {
-      if (isMap(value)) labels = textsOf(value, at, problems);
-      else problems.add(at, 'labels must be names with values');
-    } else if (isScalar(value)) {
+  for (const [name, key, value] of yaml.entries(map)) {
+    if (!isField(name)) yaml.wrong(key, `has "${name}"; known are ${fields.join(', ')}`);
+    else if (name === 'labels') {
+      if (isMap(value)) labels = textsOf(value, key, yaml);
+      else yaml.wrong(key, 'labels must be names with values');
       // As it is written: a serial of digits is no number.
-      values[name] = value.source ?? '';
-    } else {
-      problems.add(at, `${name} must be a text`);
-    }
+    } else if (isScalar(value)) values[name] = writtenAs(value);
+    else yaml.wrong(key, `${name} must be a text`);
   }
-  return { line, values, labels };
+  return { line: yaml.placeOf(map).line, values, labels };
 }
 
-function textsOf(map: YAMLMap, line: number, problems: Problems): Record<string, string> {
-  return Object.fromEntries(
-    map.items.flatMap(({ key, value }) => {
-      if (isScalar(key) && isScalar(value)) {
-        return [[String(key.value), value.source ?? ''] as const];
-      }
-      problems.add(line, 'labels must be names with texts');
-      return [];
-    }),
-  );
+function textsOf(map: YAMLMap, at: Node, yaml: YamlText): Record<string, string> {
+  const pairs = [...yaml.entries(map)].flatMap(([name, , value]) => {
+    if (isScalar(value)) return [[name, writtenAs(value)] as const];
+    yaml.wrong(at, 'labels must be names with texts');
+    return [];
+  });
+  return Object.fromEntries(pairs);
 }

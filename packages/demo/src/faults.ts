@@ -1,11 +1,13 @@
 /** What can be wrong with a machine on demand, by the names that the command line takes. */
 import type { RedfishFault } from '@rackwright/sim/redfish';
 
-/** A fault of the BMC, of the password that the control plane was given, or of a disk. */
+/** A fault of the BMC, of the password that the control plane was given, of a disk, of the boot. */
 export type Fault =
   | { readonly kind: 'bmc'; readonly bmc: RedfishFault }
   | { readonly kind: 'credential' }
-  | { readonly kind: 'disk'; readonly disk: object };
+  | { readonly kind: 'disk'; readonly disk: object }
+  /** Further words on the kernel's command line. */
+  | { readonly kind: 'boot'; readonly words: string };
 
 export const faultNames = [
   'wrong-password',
@@ -16,6 +18,7 @@ export const faultNames = [
   'locked-out',
   'disk-io-error',
   'disk-lies',
+  'no-runner',
 ] as const;
 
 export type FaultName = (typeof faultNames)[number];
@@ -36,6 +39,8 @@ export const faults: Readonly<Record<FaultName, Fault>> = {
     disk: { kind: 'ioError', operation: 'write', offset: 1_048_576, length: 4_096 },
   },
   'disk-lies': { kind: 'disk', disk: { kind: 'lying', operation: 'write' } },
+  // It boots, and trusts no agent that there is.
+  'no-runner': { kind: 'boot', words: `rackwright.fingerprint=${'0'.repeat(64)}` },
 };
 
 export function isFaultName(text: string): text is FaultName {

@@ -18,7 +18,7 @@ export class KeyError extends Error {
 
 /** Detached signature over the exact bytes, DER. Throws `KeyError`. */
 export function signBytes(bytes: Uint8Array, privateKeyPem: string): Uint8Array {
-  const key = onCurve(() => createPrivateKey(privateKeyPem), 'private');
+  const key = privateKeyOf(privateKeyPem);
   return sign('sha256', bytes, { key, dsaEncoding: 'der' });
 }
 
@@ -28,7 +28,7 @@ export function signatureFits(
   signature: Uint8Array,
   publicKeyPem: string,
 ): boolean {
-  const key = onCurve(() => createPublicKey(publicKeyPem), 'public');
+  const key = publicKeyOfPem(publicKeyPem);
   return verify('sha256', bytes, { key, dsaEncoding: 'der' }, signature);
 }
 
@@ -40,13 +40,35 @@ export function publicKeyOf(privateKeyPem: string): string {
 
 /** PEM of a public key given as SubjectPublicKeyInfo in DER. Throws `KeyError`. */
 export function pemOfPublicKey(der: Uint8Array): string {
-  const read = () => createPublicKey({ key: Buffer.from(der), format: 'der', type: 'spki' });
-  return onCurve(read, 'public').export({ type: 'spki', format: 'pem' }).toString();
+  return pemOfDer(Buffer.from(der).toString('base64'));
 }
 
 /** SHA-256 in lower-case hex. */
 export function sha256Hex(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** Keys that are remembered of each kind; reading one costs more than a signature. */
+const keysMax = 64;
+
+const privateKeyOf = remembered((pem) => onCurve(() => createPrivateKey(pem), 'private'));
+const publicKeyOfPem = remembered((pem) => onCurve(() => createPublicKey(pem), 'public'));
+const pemOfDer = remembered((base64) => {
+  const key = Buffer.from(base64, 'base64');
+  const read = () => createPublicKey({ key, format: 'der', type: 'spki' });
+  return onCurve(read, 'public').export({ type: 'spki', format: 'pem' }).toString();
+});
+
+function remembered<T>(of: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>();
+  return (text) => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const made = of(text);
+    if (known.size >= keysMax) known.clear();
+    known.set(text, made);
+    return made;
+  };
 }
 
 function onCurve(read: () => KeyObject, which: string): KeyObject {

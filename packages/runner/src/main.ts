@@ -43,6 +43,8 @@ const exitInvalid = 64;
 const nodeMajorLeast = 24;
 /** Where programs of steps are looked for. */
 const programPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/** Below the file system that the first process of the ramdisk mounts. */
+const stepControlGroup = '/sys/fs/cgroup/rackwright-step';
 
 async function main(): Promise<void> {
   const log = nodeLog('info');
@@ -126,6 +128,7 @@ async function makeSteps(
   const markPath = join(stateFolder, 'program.json');
   const programs = await linuxPrograms({
     ...{ disk, clock, log, bootId, markPath, procRoot: '/proc', kill },
+    ...(software === undefined ? { controlGroup: stepControlGroup } : {}),
   });
   const scratch = software === undefined ? undefined : folder('scratch');
   const place: ProgramPlace = {

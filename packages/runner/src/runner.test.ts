@@ -11,6 +11,7 @@ import { fileDisks } from './linux/file-disks.ts';
 import { fileMachine } from './linux/file-machine.ts';
 import { type RunnerParts, runRunner } from './runner.ts';
 import { grpcDialer } from './session/dialer.ts';
+import type { Step } from './step.ts';
 import { silentLog, startTestAgent, type TestAgent } from './test-agent.ts';
 
 const clock = nodeClock();
@@ -162,6 +163,34 @@ test('stops a step on Cancel and answers both', async () => {
   await testAgent.send({ case: 'order', value: create(runner.OrderSchema, order) });
   expect(await finalOf('a')).toMatchObject({ kind: 'failed', type: 'cancelled' });
   expect(await finalOf('a/cancel')).toEqual({ kind: 'complete' });
+});
+
+test('lets a step that has prepared itself begin only when the agent says so', async () => {
+  const begun: string[] = [];
+  const late: Step = {
+    description: { name: 'deploy.late' },
+    run: async (context) => {
+      begun.push((await context.mayBegin()).kind);
+      return { result: { kind: 'complete' } };
+    },
+  };
+  startRunner({ steps: [late] });
+  const value = create(agent.RunStepSchema, { step: 'deploy.late', mode: agent.StepMode.RUN });
+  const kind = { case: 'runStep', value } as const;
+  const order = create(runner.OrderSchema, { operationId: 'op', kind });
+  await testAgent.send({ case: 'order', value: order });
+  const answer = async (sequence: bigint, said: runner.BeginAnswer['answer']): Promise<void> => {
+    await testAgent.until(({ questions }) => questions.find((each) => each.sequence === sequence));
+    const words = { operationId: 'op', sequence, answer: said };
+    const made = create(runner.BeginAnswerSchema, words);
+    await testAgent.send({ case: 'beginAnswer', value: made });
+  };
+  await answer(1n, { case: 'wait', value: 'frozen' });
+  await answer(2n, { case: undefined });
+  expect(begun).toEqual([]);
+  await answer(3n, { case: 'granted', value: true });
+  await testAgent.until(({ results }) => results.find(({ result }) => result.kind === 'complete'));
+  expect(begun).toEqual(['granted']);
 });
 
 test('keeps its key within a boot and makes a new one for the next', async () => {

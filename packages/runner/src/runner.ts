@@ -24,6 +24,7 @@ import {
   type SessionEffect,
   type SessionEvent,
 } from './session/machine.ts';
+import { type Permission, Permissions } from './session/permission.ts';
 import { decodeRecord, encodeRecord } from './session/record.ts';
 import type { DeviceStage, Step, StepContext, StepEnd } from './step.ts';
 
@@ -86,6 +87,7 @@ class RunnerLoop {
   #connection: AgentConnection | undefined;
   #hostName = '';
   #imageEndpoint = '';
+  readonly #permissions: Permissions;
   #last: Promise<void> = Promise.resolve();
 
   constructor(
@@ -102,6 +104,9 @@ class RunnerLoop {
     this.#bootId = bootId;
     this.#interrupted = interrupted;
     this.#recordPath = recordPath;
+    this.#permissions = new Permissions(parts.clock, (operationId, sequence) =>
+      this.#askToBegin(operationId, sequence),
+    );
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -145,8 +150,9 @@ class RunnerLoop {
         this.#connection?.send({ case: 'hello', value: await this.#hello(message.value.nonce) });
         return;
       case 'accepted': {
-        const { runnerSession, hostName, imageEndpoint } = message.value;
+        const { runnerSession, hostName, imageEndpoint, answersBegin } = message.value;
         this.#hostName = hostName;
+        this.#permissions.accepted(answersBegin);
         this.#imageEndpoint = imageEndpoint;
         log.info({ host: hostName, session: runnerSession }, 'accepted by the agent');
         await this.#dispatch({ kind: 'accepted', runnerSession });
@@ -166,6 +172,11 @@ class RunnerLoop {
           handOff: message.value.handOff,
         });
         return;
+      case 'beginAnswer': {
+        const { operationId, sequence, answer } = message.value;
+        this.#permissions.answered(operationId, sequence, permissionOf(answer));
+        return;
+      }
       case undefined:
         // A message of a newer agent: nothing that we could act on.
         log.warn({}, 'a message of an unknown kind');
@@ -325,12 +336,23 @@ class RunnerLoop {
         return this.#dispatch({ kind: 'stageReached', operationId, progress });
       },
       output,
+      mayBegin: () =>
+        this.#permissions.ask(operationId, controller.signal, (reason) => {
+          const told = { kind: 'progressed', operationId, percent: 0, text: reason } as const;
+          this.#dispatch(told).catch(() => undefined);
+        }),
       verdictSwitchedOff,
       runnerVersion,
       hostName: this.#hostName,
       secretEnvironment,
       imageEndpoint: this.#imageEndpoint,
     };
+  }
+
+  #askToBegin(operationId: string, sequence: bigint): void {
+    if (!this.#session.isAccepted) return;
+    const value = create(runner.AskToBeginSchema, { operationId, sequence });
+    this.#connection?.send({ case: 'askToBegin', value });
   }
 
   /** False when nobody listens, or whoever does is behind. */
@@ -372,6 +394,14 @@ class RunnerLoop {
       this.#parts.clock.after(Math.max(delayMs, reconnectLeastMs), resolve);
     });
   }
+}
+
+/** What is not understood permits nothing (R8). */
+function permissionOf(answer: runner.BeginAnswer['answer']): Permission {
+  if (answer.case === 'over') return { kind: 'over', reason: answer.value };
+  if (answer.case === 'granted' && answer.value) return { kind: 'granted' };
+  const reason = answer.case === 'wait' ? answer.value : 'the agent does not let it begin';
+  return { kind: 'wait', reason };
 }
 
 function cannotHandOff(step: string): Failed {

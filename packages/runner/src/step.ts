@@ -5,6 +5,7 @@ import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { Complete, Failed, RetryAfter } from '@rackwright/results';
 import type { BlockDevices } from './block-devices.ts';
 import type { Machine } from './machine.ts';
+import type { PermissionEnd } from './session/permission.ts';
 
 /** How far one device is; what an interrupted step's `last_progress` tells. */
 export type DeviceStage = 'begun' | 'challenged' | 'erased' | 'verified';
@@ -25,6 +26,11 @@ export interface StepContext {
   output(piece: Uint8Array): void;
   /** Resolves when the stage is recorded where a restarted runner finds it. */
   stage(deviceIdentity: string, stage: DeviceStage): Promise<void>;
+  /**
+   * For what took time after it was ordered: asked right before anything begins that may destroy
+   * (R11). Settles when it may begin, or never will.
+   */
+  mayBegin(): Promise<PermissionEnd>;
   /** True only in the lab, to show that without the verdict a lying disk passes. */
   readonly verdictSwitchedOff: boolean;
   readonly runnerVersion: string;

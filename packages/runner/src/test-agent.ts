@@ -30,6 +30,7 @@ export interface Heard {
   readonly results: { operationId: string; result: Result | { kind: 'unsupported' } }[];
   readonly evidence: agent.StepEvidence[];
   readonly logs: runner.StepLog[];
+  readonly questions: runner.AskToBegin[];
 }
 
 export interface TestAgent {
@@ -50,7 +51,7 @@ const pollMs = 10;
 
 export async function startTestAgent(bootToken: string): Promise<TestAgent> {
   const certificate = await makeCertificate();
-  const heard: Heard = { hellos: [], results: [], evidence: [], logs: [] };
+  const heard: Heard = { hellos: [], results: [], evidence: [], logs: [], questions: [] };
   let outgoing: runner.SessionResponse['message'][] | undefined;
   let hungUp = false;
   const nonce = nodeRandom().bytes(32);
@@ -66,7 +67,8 @@ export async function startTestAgent(bootToken: string): Promise<TestAgent> {
       return;
     }
     heard.hellos.push(hello.value);
-    yield { message: { case: 'accepted' as const, value: { runnerSession: 'rs', hostName: 'h' } } };
+    const value = { runnerSession: 'rs', hostName: 'h', answersBegin: true };
+    yield { message: { case: 'accepted' as const, value } };
     outgoing = mine;
     hungUp = false;
     let over = false;
@@ -122,6 +124,7 @@ async function read(incoming: AsyncIterator<runner.SessionRequest>, heard: Heard
     if (next.done === true) return;
     const { message } = next.value;
     if (message.case === 'stepLog') heard.logs.push(message.value);
+    if (message.case === 'askToBegin') heard.questions.push(message.value);
     if (message.case === 'evidence') heard.evidence.push(message.value);
     if (message.case !== 'report') continue;
     const { operationId } = message.value;

@@ -31,6 +31,8 @@ const REBOOTS = /\[rackwright [\d.]+\] reboot\b/;
 const QUIET_AFTER_MS = 3_000;
 const QUIET_MS = 5_000;
 const SWEEP_LIMIT_MS = 120_000;
+/** An agent that is silent for 90 s has nothing under way any more that protects a host. */
+const CONTACT_LIMIT_MS = 180_000;
 
 /** What the parts of the scenario share. */
 interface Scene extends Site {
@@ -59,8 +61,8 @@ export const workflowScenario: Scenario = {
     await fiveSteps(scene, 2, ['workflow', 'run', 'h1', 'five']);
     await cancelled(scene);
     await timedOut(scene);
-    await orphaned(scene);
     printStages(site, bmc.machine);
+    await orphaned(scene);
   },
 };
 
@@ -148,8 +150,8 @@ async function timedOut(scene: Scene): Promise<void> {
   const isGone = kept.length > 0 && !kept.some((key) => key.endsWith(`.${number}`));
   findings.check('the store has it no more, but the runs before it', isGone, kept.join(' '));
   const timeline = await stack.cli(['host', 'history', 'h1']);
-  const lines = timeline.split('\n').filter((line) => line.includes('late'));
-  findings.check('its line stands in the timeline', /timed ?out/i.test(lines.join()), timeline);
+  const told = timeline.includes(`workflow ${number} (late/runs/1) timed out`);
+  findings.check('its line stands in the timeline', told, timeline);
 }
 
 async function orphaned(scene: Scene): Promise<void> {
@@ -165,7 +167,13 @@ async function orphaned(scene: Scene): Promise<void> {
   await until('the rack to be without its agent', SWEEP_LIMIT_MS, away);
   const before = storedKeys(scene).filter((key) => isOfHost(key, uid));
   findings.check('the store has runs of the host', before.length > 0, `${uid} ${before.join(' ')}`);
-  await stack.cli(['host', 'delete', 'h1', '--force', '--reason', 'sold']);
+  const remove = ['host', 'delete', 'h1', '--force', '--reason', 'sold'];
+  const early = await stack.tryCli(remove);
+  const isBusy = early.code !== 0 && early.err.includes('busy');
+  findings.check('as long as its agent may still work it is not removed', isBusy, early.err);
+  await until('the contact deadline', CONTACT_LIMIT_MS, async () => {
+    return (await stack.tryCli(remove)).code === 0;
+  });
   const owned = (): string[] => storedKeys(scene).filter((key) => isOfHost(key, uid));
   await until('the sweep of what the host leaves', SWEEP_LIMIT_MS, () => owned().length === 0);
   findings.check('its workflows, runs and outputs are swept', true);

@@ -197,6 +197,7 @@ async function run(
       output += Buffer.from(piece).toString();
       if (stopAt !== '' && output.includes(stopAt)) stop.abort();
     },
+    mayBegin: async () => ({ kind: 'granted' }),
     verdictSwitchedOff: false,
     runnerVersion: '0.0.0',
     hostName: 'h1',

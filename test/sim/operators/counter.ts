@@ -9,11 +9,13 @@ import {
   type Channel,
   CredentialService,
   createClient,
+  DiscoveryService,
   FleetService,
   HostService,
   localChannel,
   RackService,
   TemplateService,
+  WorkflowBatchService,
   WorkflowService,
 } from '@rackwright/api';
 import { runCli, type World } from '@rackwright/cli';
@@ -55,13 +57,12 @@ function openCounter(view: WorldView, replica: Replica) {
       random: view.random,
       log: view.log(replica.name),
       hosts: replica.hosts,
-      // Nothing netboots here that is no host.
       workflows: replica.parts?.workflows ?? {
         look: async () => undefined,
         inTurn: async (_id, work) => await work(),
       },
       batches: replica.parts?.batches ?? { look: async () => undefined },
-      discovery: {
+      discovery: replica.discovery ?? {
         accept: async () => undefined,
         listedIn: () => 0,
         remarksOf: () => [],
@@ -79,9 +80,11 @@ function openCounter(view: WorldView, replica: Replica) {
     hosts: createClient(HostService, channel),
     racks: createClient(RackService, channel),
     credentials: createClient(CredentialService, channel),
+    discovery: createClient(DiscoveryService, channel),
     fleet: createClient(FleetService, channel),
     abandoned: createClient(AbandonedResourceService, channel),
     templates: createClient(TemplateService, channel),
+    batches: createClient(WorkflowBatchService, channel),
     workflows: createClient(WorkflowService, channel),
     /** Types a command line, with what is asked for on standard input. */
     type: (line: readonly string[], input: string) => type(replica, channel, line, input),

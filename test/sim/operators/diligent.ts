@@ -49,7 +49,8 @@ export class Diligent {
   }
 
   isStable(): boolean {
-    return this.#stable;
+    // A host may have been made since the last round.
+    return this.#stable && keptHosts(this.#view).every(isAtGoal);
   }
 
   start(): void {

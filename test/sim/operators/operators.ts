@@ -10,7 +10,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/api';
 import type { SimMachine } from '../machine.ts';
 import type { Replica, WorldView } from '../view.ts';
-import { workflowActs } from '../workflows/acts.ts';
+import { actsOfAuthors } from '../workflows/acts.ts';
 import { type Act, acts, type Call, createAgain } from './acts.ts';
 import { type Answer, ask, counterOf } from './counter.ts';
 import { Diligent } from './diligent.ts';
@@ -182,7 +182,7 @@ export class Operators {
   }
 
   #pickAct(): Act {
-    const all = this.#view.workflows ? [...acts, ...workflowActs] : acts;
+    const all = [...acts, ...actsOfAuthors(this.#view)];
     const sum = all.reduce((total, { weight }) => total + weight, 0);
     let left = this.#view.random.fraction() * sum;
     return all.find(({ weight }) => (left -= weight) < 0) ?? (acts[0] as Act);

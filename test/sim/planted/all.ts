@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type Found, nothing } from './hunt.ts';
-import type { Plant } from './plant.ts';
+import type { Hunted, Plant } from './plant.ts';
 import { plants } from './table.ts';
 
 /** Seeds among which the simulation must notice a fault. */
@@ -63,13 +63,15 @@ async function outcomeOf(plant: Plant): Promise<Outcome> {
 type Verdict = Pick<Outcome, 'caught' | 'text'>;
 
 async function bySimulation({ name, caughtBy }: Plant): Promise<Verdict> {
-  const workflows = caughtBy.kind === 'simulation' && caughtBy.workflows === true;
+  if (caughtBy.kind !== 'simulation') throw new Error(`${name} is not caught by simulation`);
+  const { kind: _kind, ...worlds } = caughtBy;
+  const { from = 1 } = worlds;
   try {
-    for (let first = 1; first <= seedsMax; ) {
-      const found = await hunt(name, first, seedsMax - first + 1, workflows);
+    for (let first = from; first < from + seedsMax; ) {
+      const found = await hunt(name, first, from + seedsMax - first, worlds);
       if (found.kind === 'survived') break;
       const { seed, text } = found;
-      if (await isClean(seed, workflows)) return { caught: true, text: `seed ${seed}: ${text}` };
+      if (await isClean(seed, worlds)) return { caught: true, text: `seed ${seed}: ${text}` };
       first = seed + 1;
     }
     return { caught: false, text: `nothing was noticed in ${seedsMax} seeds` };
@@ -78,14 +80,9 @@ async function bySimulation({ name, caughtBy }: Plant): Promise<Verdict> {
   }
 }
 
-async function hunt(
-  name: string,
-  first: number,
-  seeds: number,
-  workflows: boolean,
-): Promise<Found> {
+async function hunt(name: string, first: number, seeds: number, worlds: Hunted): Promise<Found> {
   const program = fileURLToPath(new URL('hunt.ts', import.meta.url));
-  const argv = [program, name, String(first), String(seeds), ...(workflows ? ['workflows'] : [])];
+  const argv = [program, name, String(first), String(seeds), JSON.stringify(worlds)];
   const { stdout } = await start(argv, {});
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Found;
 }
@@ -93,10 +90,10 @@ async function hunt(
 const clean = new Map<string, Promise<boolean>>();
 
 /** Whether every promise is kept in this seed without a planted fault. */
-function isClean(seed: number, workflows: boolean): Promise<boolean> {
-  const key = `${seed} ${workflows}`;
+function isClean(seed: number, worlds: Hunted): Promise<boolean> {
+  const key = `${seed} ${JSON.stringify(worlds)}`;
   const known =
-    clean.get(key) ?? hunt(nothing, seed, 1, workflows).then(({ kind }) => kind === 'survived');
+    clean.get(key) ?? hunt(nothing, seed, 1, worlds).then(({ kind }) => kind === 'survived');
   clean.set(key, known);
   return known;
 }

@@ -26,6 +26,22 @@ export const controlPlants: readonly Plant[] = [
     caughtBy: test('controlplane/src/agents/hello.test.ts', 'sent again under its id'),
   },
   {
+    name: 'listingWithAHole',
+    breaks: 'F1 of following: whoever follows the store misses nothing',
+    file: 'controlplane/src/following/following.ts',
+    find: 'listing.before < joined.since || ',
+    replace: '',
+    caughtBy: test('controlplane/src/following/following.test.ts', 'is not believed'),
+  },
+  {
+    name: 'lateReadTakesThePlace',
+    breaks: 'a decoded record is the one of exactly this write, and the newest stays',
+    file: 'controlplane/src/records/decoded.ts',
+    find: 'if (before !== undefined && before.revision > decoded.revision) return;',
+    replace: '',
+    caughtBy: test('controlplane/src/records/decoded.test.ts', 'does not take the place'),
+  },
+  {
     name: 'writesWithoutAChange',
     breaks: 'R2: what has not changed is not written',
     file: 'controlplane/src/host/reconcile.ts',
@@ -189,7 +205,7 @@ export const controlPlants: readonly Plant[] = [
     replace:
       "      if (outcome.kind === 'refused') {\n" +
       '        const refused = { ...found.record, requestIds: [...found.record.requestIds, String(found.revision)] };\n' +
-      '        await writeRecord(this.#writer, wire.HostRecordSchema, key, refused, found.revision);\n' +
+      '        await writeShared(this.#deps, wire.HostRecordSchema, key, refused, found.revision);\n' +
       "        return { kind: 'refused', refusal: outcome.refusal };\n      }",
     caughtBy: bySimulation,
   },

@@ -1,8 +1,9 @@
 /**
- * `node hunt.ts NAME FIRST_SEED SEEDS [workflows]`: plants a defect and looks for a seed that
- * notices it. The last line says what came of it, as JSON.
+ * `node hunt.ts NAME FIRST_SEED SEEDS WORLDS`: plants a defect and looks for a seed that notices it
+ * in worlds of that kind, which is given as JSON. The last line says what came of it, as JSON.
  */
 import { plantAtLoad } from './load.ts';
+import type { Hunted } from './plant.ts';
 import { plants } from './table.ts';
 
 /** What a hunt came to. */
@@ -17,7 +18,7 @@ async function hunt(
   name: string,
   first: number,
   seeds: number,
-  more: { readonly workflows?: true },
+  { from: _from, ...more }: Hunted,
 ): Promise<Found> {
   const plant = plants.find((each) => each.name === name);
   if (plant === undefined && name !== nothing)
@@ -26,7 +27,8 @@ async function hunt(
   const { runWorld } = await import('../world.ts');
   if (!isLoaded()) throw new Error(`${name}: the simulation does not use ${plant?.file}`);
   for (let seed = first; seed < first + seeds; seed++) {
-    const [violation] = (await runWorld({ seed, hosts: 2, ...more })).violations;
+    const world = { seed, hosts: 2, batches: false, discovery: false, ...more };
+    const [violation] = (await runWorld(world)).violations;
     if (violation === undefined) continue;
     return { kind: 'violation', seed, text: `${violation.rule} ${violation.text}` };
   }
@@ -34,7 +36,7 @@ async function hunt(
 }
 
 if (import.meta.main) {
-  const [name = '', first, seeds, workflows] = process.argv.slice(2);
-  const more = workflows === undefined ? {} : { workflows: true as const };
-  console.log(JSON.stringify(await hunt(name, Number(first), Number(seeds), more)));
+  const [name = '', first, seeds, worlds = '{}'] = process.argv.slice(2);
+  const hunted = JSON.parse(worlds) as Hunted;
+  console.log(JSON.stringify(await hunt(name, Number(first), Number(seeds), hunted)));
 }

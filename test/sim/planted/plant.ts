@@ -8,10 +8,22 @@
 
 /** What must notice the defect. */
 export type CaughtBy =
-  /** Some seed of the simulation violates a promise; `workflows`: people run some in each seed. */
-  | { readonly kind: 'simulation'; readonly workflows?: true }
+  /** Some seed of the simulation violates a promise. */
+  | ({ readonly kind: 'simulation' } & Hunted)
   /** A test of this file fails; `name` picks it. */
   | { readonly kind: 'test'; readonly file: string; readonly name: string };
+
+/** In which worlds it is looked for. */
+export interface Hunted {
+  /** People run workflows in each of them; unset: in some. */
+  readonly workflows?: true;
+  /** Also on many hosts at once; unset: nowhere. */
+  readonly batches?: true;
+  /** Machines netboot that nobody knows; unset: nowhere. */
+  readonly discovery?: true;
+  /** Rare luck is looked for from this seed on; unset: from 1. */
+  readonly from?: number;
+}
 
 export interface Plant {
   readonly name: string;

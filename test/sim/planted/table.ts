@@ -1,6 +1,7 @@
 /** Every planted fault. */
 import { agentPlants } from './agent-plants.ts';
 import { controlPlants } from './control-plants.ts';
+import { discoveryPlants } from './discovery-plants.ts';
 import type { Plant } from './plant.ts';
 import { workflowPlants } from './workflow-plants.ts';
 import { worldPlants } from './world-plants.ts';
@@ -10,4 +11,5 @@ export const plants: readonly Plant[] = [
   ...agentPlants,
   ...controlPlants,
   ...workflowPlants,
+  ...discoveryPlants,
 ];

@@ -1,7 +1,8 @@
 /** Defects of runs of workflows: their loop, the engine's steps of templates, and hand-offs. */
 import type { CaughtBy, Plant } from './plant.ts';
 
-const bySimulation: CaughtBy = { kind: 'simulation', workflows: true };
+const bySimulation = { kind: 'simulation', workflows: true } as const;
+const byBatches: CaughtBy = { ...bySimulation, batches: true };
 const test = (file: string, name: string): CaughtBy => ({ kind: 'test', file, name });
 
 export const workflowPlants: readonly Plant[] = [
@@ -24,7 +25,7 @@ export const workflowPlants: readonly Plant[] = [
     replace:
       "        link.send({ case: 'reportReceived', value: { operationId, handOff: true } });\n" +
       '        return;',
-    caughtBy: test('agent/src/runner-gateway/hand-offs.test.ts', 'only once the control plane'),
+    caughtBy: bySimulation,
   },
   {
     name: 'interruptedScriptRunsAgain',
@@ -40,7 +41,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/step-policy.ts',
     find: 'if (step.failures < step.retries && mayTryAgain',
     replace: 'if (step.failures < 9 && mayTryAgain',
-    caughtBy: test('controlplane/src/host/workflow-run.test.ts', 'a failed attempt is tried'),
+    caughtBy: { ...bySimulation, from: 80 },
   },
   {
     name: 'conditionIgnored',
@@ -48,7 +49,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/step-turn.ts',
     find: "if (step.condition !== '' && !conditionHolds(",
     replace: "if (step.condition === ' ' && !conditionHolds(",
-    caughtBy: test('controlplane/src/host/workflow-run.test.ts', 'a condition is judged'),
+    caughtBy: { ...bySimulation, from: 10 },
   },
   {
     name: 'handlerNotCalled',
@@ -101,5 +102,71 @@ export const workflowPlants: readonly Plant[] = [
     find: 'if (host?.host === undefined || host.host.uid !== hostUid)',
     replace: "if (host?.host === undefined || hostUid === '')",
     caughtBy: test('controlplane/src/workflow/decide.test.ts', 'a run goes with its host'),
+  },
+  {
+    name: 'keyMadeAnew',
+    breaks: 'W6: nothing is called but what stands in the record, under its id',
+    file: 'controlplane/src/workflow/webhook.ts',
+    find: "const own = { 'idempotency-key': id,",
+    replace: "const own = { 'idempotency-key': `${id}/again`,",
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'pendingForEver',
+    breaks: 'no pending run outlives its deadline, whatever it waits for',
+    file: 'controlplane/src/workflow/decide.ts',
+    find: 'if (hasPassed(run.deadline, around.nowMs)) {',
+    replace: 'if (run.deadline === undefined) {',
+    caughtBy: test('controlplane/src/workflow/decide.test.ts', 'deciding comes to rest'),
+  },
+  {
+    name: 'endNeverSeen',
+    breaks: 'W8: a run of a workflow ends when the run of the host that carries it does',
+    file: 'controlplane/src/workflow/decide.ts',
+    find: 'return carrier.phase === RunPhase.ENDED ? write(record, endedAs(record, carrier)) : none;',
+    replace: 'return carrier.phase === undefined ? write(record, endedAs(record, carrier)) : none;',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'turnsWithoutCounting',
+    breaks: 'B1: never more hosts of a batch than may have their turn at once',
+    file: 'controlplane/src/workflow/batch-rules.ts',
+    find: 'const free = Math.max(0, (spec?.maxParallel ?? 1) - atTurn);',
+    replace: 'const free = Math.max(0, spec?.maxParallel ?? 1) + atTurn * 0;',
+    caughtBy: byBatches,
+  },
+  {
+    name: 'secondTurn',
+    breaks: 'B2: a batch gives a host one run',
+    file: 'controlplane/src/workflow/batch-turn.ts',
+    find: 'return runOf(workflow, batch) !== undefined || isRepeated(workflow, requestIdOf(batch));',
+    replace:
+      'return isOpen(runOf(workflow, batch)) || (isRepeated(workflow, requestIdOf(batch)) && ' +
+      'workflow.requestIds.length > 1e9);',
+    caughtBy: byBatches,
+  },
+  {
+    name: 'failureCountsAsSuccess',
+    breaks: 'B3: a host of a batch ends as its run did',
+    file: 'controlplane/src/workflow/batch-rules.ts',
+    find: "host.state = FAILED;\n      host.message = cut(run.error?.message ?? 'its run",
+    replace: "host.state = SUCCEEDED;\n      host.message = cut(run.error?.message ?? 'its run",
+    caughtBy: byBatches,
+  },
+  {
+    name: 'turnsAfterTheStop',
+    breaks: 'B4: nobody gets a turn once a batch has failed as often as it may',
+    file: 'controlplane/src/workflow/batch-rules.ts',
+    find: "if (reason === '') giveTurns(batch, isHeld);",
+    replace: 'giveTurns(batch, isHeld);',
+    caughtBy: byBatches,
+  },
+  {
+    name: 'stoppedNeverOver',
+    breaks: 'B5: a batch that was stopped ends',
+    file: 'controlplane/src/workflow/batch-rules.ts',
+    find: 'if (!isMoving && !isWaiting) status.endTime',
+    replace: "if (!isMoving && !isWaiting && reason === '') status.endTime",
+    caughtBy: byBatches,
   },
 ];

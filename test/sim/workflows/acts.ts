@@ -1,6 +1,8 @@
 /** What people do with templates and workflows at random, each act one call of the API. */
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import type { Act, Scene } from '../operators/acts.ts';
+import { keptHosts } from '../operators/records.ts';
+import type { WorldView } from '../view.ts';
 import { neededVariable, shapesCount } from './recipes.ts';
 
 const templateIds = ['t1', 't2'] as const;
@@ -100,3 +102,41 @@ export const workflowActs: readonly Act[] = [
     return ({ hosts }) => hosts.abortRun(request);
   }),
 ];
+
+const batchIds = ['b1', 'b2', 'b3'] as const;
+
+/** Acts of those who run a template on many hosts. */
+const batchActs: readonly Act[] = [
+  act('make a batch', 14, (scene) => {
+    const { view, pick, requestId } = scene;
+    const { template } = chosen(scene, 'template');
+    const names = keptHosts(view).flatMap(({ host }) =>
+      pick([true, true, false]) ? host.name : [],
+    );
+    const hosts = names.length === 0 || pick([true, false]) ? { rack: 'racks/r1' } : { names };
+    const spec = {
+      ...{ template, hosts, variables: variables(scene), maxParallel: pick([1, 2, 2, 3]) },
+      maxFailures: pick([0, 0, 1, 2]),
+    };
+    const request = { workflowBatchId: pick(batchIds), workflowBatch: { spec }, requestId };
+    return ({ batches }) => batches.createWorkflowBatch(request);
+  }),
+  act('cancel a batch', 3, ({ pick, requestId }) => {
+    const request = { name: `workflowBatches/${pick(batchIds)}`, reason: 'not so', requestId };
+    return ({ batches }) => batches.cancelWorkflowBatch(request);
+  }),
+  act('delete a batch', 3, ({ pick }) => {
+    const request = { name: `workflowBatches/${pick(batchIds)}` };
+    return ({ batches }) => batches.deleteWorkflowBatch(request);
+  }),
+  act('look at a batch', 2, ({ pick }) => {
+    const request = { name: `workflowBatches/${pick(batchIds)}` };
+    return ({ batches }) => batches.getWorkflowBatch(request);
+  }),
+];
+
+/** What such people do in this world; nothing where there are none. */
+export function actsOfAuthors(view: WorldView): readonly Act[] {
+  if (!view.workflows) return [];
+  return view.batches ? [...workflowActs, ...batchActs] : workflowActs;
+}

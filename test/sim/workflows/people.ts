@@ -2,7 +2,7 @@
 import { ask, counterOf } from '../operators/counter.ts';
 import { keptHosts, machineOf } from '../operators/records.ts';
 import type { WorldView } from '../view.ts';
-import { workflowActs } from './acts.ts';
+import { actsOfAuthors, workflowActs } from './acts.ts';
 
 /** Between two acts, for as long as there are faults. */
 const pauseMs = 6_000;
@@ -53,10 +53,11 @@ function missing(view: WorldView, hostId: string, pick: <T>(choices: readonly T[
   return pick([true, false]) ? workflowActs.find((act) => act.name === name) : undefined;
 }
 
-function weighed({ random }: WorldView) {
-  const sum = workflowActs.reduce((total, { weight }) => total + weight, 0);
-  let left = random.fraction() * sum;
-  const [first] = workflowActs;
+function weighed(view: WorldView) {
+  const choices = actsOfAuthors(view);
+  const sum = choices.reduce((total, { weight }) => total + weight, 0);
+  let left = view.random.fraction() * sum;
+  const [first] = choices;
   if (first === undefined) throw new Error('there is nothing to do');
-  return workflowActs.find(({ weight }) => (left -= weight) < 0) ?? first;
+  return choices.find(({ weight }) => (left -= weight) < 0) ?? first;
 }

@@ -29,6 +29,8 @@ import {
 import { createSessionRegistry, type SessionRegistry } from '../../agents/registry.ts';
 import { type AgentService, createAgentService } from '../../agents/service.ts';
 import { defaultSessionTiming } from '../../agents/timing.ts';
+import { Following } from '../../following/index.ts';
+import { freezeShared } from '../../records/index.ts';
 import { Hosts, type HostsDependencies } from '../reconcile.ts';
 import { reservedValues } from '../reservations.ts';
 import { defaultTiming } from '../timing.ts';
@@ -103,6 +105,7 @@ export class Rig {
       faults: (call) => faults?.(call) ?? noFault,
     });
     const watched = breakable(inner, options.deaf === true);
+    freezeShared(watched.store);
     const registry = createSessionRegistry();
     const shared = {
       store: watched.store,
@@ -113,10 +116,13 @@ export class Rig {
       replicaId: id,
       registry,
     };
+    const { retryDelayMs } = defaultTiming;
+    const following = new Following({ ...shared, retryDelayMs });
     const signStatement = (bytes: Uint8Array) =>
       sign('sha256', bytes, { key: this.keys.privateKey, dsaEncoding: 'der' });
     const hosts = new Hosts({
       ...shared,
+      following,
       timing: defaultTiming,
       signStatement,
       openCredential: options.openCredential ?? (() => ({ username: 'admin', password: 'x' })),
@@ -131,6 +137,7 @@ export class Rig {
     // What it still does after that goes nowhere.
     process.whenKilled(() => {
       hosts.stop();
+      following.stop();
       void inner.close();
     });
     await this.during(hosts.start(), options.startForMs);

@@ -80,7 +80,14 @@ export function workable(state: HostState = HostState.MANAGEABLE): Bench {
 /** Starts the run of a workflow; effects of the turn. */
 export function startOn(host: Bench, steps: readonly WorkflowStep[], timeoutMs?: number) {
   const templateDigest = 'd1';
-  return host.request({ kind: 'workflow', workflowRun, templateDigest, steps, timeoutMs });
+  return host.request({
+    kind: 'workflow',
+    workflowRun,
+    workflowUid: 'w1',
+    templateDigest,
+    steps,
+    timeoutMs,
+  });
 }
 
 export function runOf(host: Bench): Run {

@@ -7,6 +7,18 @@
 
 export const builtInPrefix = 'rackwright-';
 
+/** Lines of a script: what the memory's controllers have counted. */
+const memoryErrors = String.raw`      for counter in /sys/devices/system/edac/mc/mc*/[cu]e_count; do
+        if [ -r "$counter" ]; then echo "$counter: $(cat "$counter")"; fi
+      done`;
+
+/** Fields of a step that only looks, and without which the next one goes on. */
+const looks = `    idempotent: true
+    destructive: false
+    timeout: 2m
+    onFailure: continue
+    onTimeout: continue`;
+
 /** Facts of a machine for whoever looks for a defect; changes nothing on it. */
 const diagnose = String.raw`description: Collect kernel messages, devices and disks; changes nothing
 timeout: 30m
@@ -25,33 +37,19 @@ steps:
         file=/sys/class/dmi/id/$field
         if [ -r "$file" ]; then echo "$field: $(cat "$file")"; fi
       done
-    idempotent: true
-    destructive: false
-    timeout: 2m
-    onFailure: continue
-    onTimeout: continue
+${looks}
   - name: memory
     script: |
       cat /proc/meminfo
-      for counter in /sys/devices/system/edac/mc/mc*/[cu]e_count; do
-        if [ -r "$counter" ]; then echo "$counter: $(cat "$counter")"; fi
-      done
-    idempotent: true
-    destructive: false
-    timeout: 2m
-    onFailure: continue
-    onTimeout: continue
+${memoryErrors}
+${looks}
   - name: processors
     script: |
       grep -E '^(processor|model name|microcode|cpu MHz)' /proc/cpuinfo
       for zone in /sys/class/thermal/thermal_zone*; do
         if [ -r "$zone/temp" ]; then echo "$zone: $(cat "$zone/temp") millidegrees"; fi
       done
-    idempotent: true
-    destructive: false
-    timeout: 2m
-    onFailure: continue
-    onTimeout: continue
+${looks}
   - name: devices
     script: |
       for device in /sys/bus/pci/devices/*; do
@@ -61,11 +59,7 @@ steps:
         echo "$(basename "$device") $(cat "$device/vendor"):$(cat "$device/device")" \
           "class $(cat "$device/class") driver $driver"
       done
-    idempotent: true
-    destructive: false
-    timeout: 2m
-    onFailure: continue
-    onTimeout: continue
+${looks}
   - name: disks
     script: |
       cat /proc/partitions
@@ -74,11 +68,7 @@ steps:
         echo "$(basename "$disk"): $(cat "$disk/size") sectors," \
           "rotational $(cat "$disk/queue/rotational"), read-only $(cat "$disk/ro")"
       done
-    idempotent: true
-    destructive: false
-    timeout: 2m
-    onFailure: continue
-    onTimeout: continue
+${looks}
   - name: network
     script: |
       for card in /sys/class/net/*; do
@@ -87,11 +77,7 @@ steps:
           echo "  $counter: $(cat "$card/statistics/$counter")"
         done
       done
-    idempotent: true
-    destructive: false
-    timeout: 2m
-    onFailure: continue
-    onTimeout: continue
+${looks}
   - name: kernel-messages
     script: dmesg | tail -n {{ vars.lines }}
     idempotent: true
@@ -160,9 +146,7 @@ steps:
     timeout: 10h
   - name: corrected-errors
     script: |
-      for counter in /sys/devices/system/edac/mc/mc*/[cu]e_count; do
-        if [ -r "$counter" ]; then echo "$counter: $(cat "$counter")"; fi
-      done
+${memoryErrors}
     idempotent: true
     destructive: false
     timeout: 2m

@@ -3,7 +3,6 @@
  *
  * Must not: take a password as an argument or from the environment, where others can read it.
  */
-import { create } from '@bufbuild/protobuf';
 import {
   type Credential,
   CredentialSchema,
@@ -13,25 +12,24 @@ import {
 } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../failure.ts';
-import {
-  connectionFlags,
-  idArgument,
-  outputFlag,
-  requestFlag,
-  resourceName,
-  type SharedFlags,
-} from '../flags.ts';
-import { printFields, printJson, printLines, printTable } from '../output/show.ts';
+import { idArgument, requestFlag, resourceName, type SharedFlags } from '../flags.ts';
+import { printFields, printJson } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { ago, instant } from '../output/time.ts';
 import { readPassword } from '../password.ts';
 import { type Connection, openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
 import { allPages, withClient } from './calls.ts';
+import {
+  sharedAliases as aliases,
+  listCommand,
+  oneCommand,
+  sharedFlags as shared,
+  showGone,
+} from './frames.ts';
 
-const shared = { ...connectionFlags, ...outputFlag };
-const aliases = { o: 'output' } as const;
-const positional = idArgument('credential', 'Id of the credential');
+const argument = ['credential', 'Id of the credential'] as const;
+const positional = idArgument(...argument);
 const passwordFile = {
   kind: 'parsed',
   parse: String,
@@ -110,43 +108,27 @@ const updateCredential = buildCommand({
   },
 });
 
-const listCredentials = buildCommand({
-  docs: { brief: 'List credentials, without their passwords' },
-  parameters: { flags: shared, aliases },
-  async func(this: CliContext, flags: SharedFlags) {
-    const credentials = await withCredentials(this.world, flags, (service) =>
+const listCredentials = listCommand({
+  brief: 'List credentials, without their passwords',
+  read: (world, flags) =>
+    withCredentials(world, flags, (service) =>
       allPages(
         (pageToken) => service.listCredentials({ pageToken }),
         (page) => page.credentials,
       ),
-    );
-    if (flags.output === 'json') {
-      const answer = create(ListCredentialsResponseSchema, { credentials });
-      printJson(this.world, ListCredentialsResponseSchema, answer);
-      return;
-    }
-    const { clock } = this.world;
-    const columns: Column<Credential>[] = [
-      { title: 'NAME', value: ({ name }) => name },
-      { title: 'USER NAME', value: ({ username }) => username, widthMin: 10 },
-      { title: 'VERSION', value: ({ version }) => String(version), dropOrder: 1 },
-      { title: 'CHANGED', value: ({ updateTime }) => ago(clock, updateTime), dropOrder: 2 },
-    ];
-    printTable(this.world, columns, credentials);
-  },
+    ),
+  schema: ListCredentialsResponseSchema,
+  answer: (credentials) => ({ credentials }),
+  columns,
 });
 
-const deleteCredential = buildCommand({
-  docs: { brief: 'Remove a credential that no host uses' },
-  parameters: { flags: shared, positional, aliases },
-  async func(this: CliContext, flags: SharedFlags, id: string) {
-    const name = resourceName('credentials', id);
-    const gone = await withCredentials(this.world, flags, (credentials) =>
-      credentials.deleteCredential({ name }),
-    );
-    if (flags.output === 'json') printJson(this.world, CredentialSchema, gone);
-    else printLines(this.world, [`${name} deleted`]);
-  },
+const deleteCredential = oneCommand({
+  brief: 'Remove a credential that no host uses',
+  collection: 'credentials',
+  argument,
+  call: (world, flags, name) =>
+    withCredentials(world, flags, (credentials) => credentials.deleteCredential({ name })),
+  show: showGone(CredentialSchema, 'deleted'),
 });
 
 /** All commands on credentials. */
@@ -171,4 +153,13 @@ function show(world: World, { output }: SharedFlags, credential: Credential): vo
     ['version', String(credential.version)],
     ['changed', instant(credential.updateTime)],
   ]);
+}
+
+function columns({ clock }: World): Column<Credential>[] {
+  return [
+    { title: 'NAME', value: ({ name }) => name },
+    { title: 'USER NAME', value: ({ username }) => username, widthMin: 10 },
+    { title: 'VERSION', value: ({ version }) => String(version), dropOrder: 1 },
+    { title: 'CHANGED', value: ({ updateTime }) => ago(clock, updateTime), dropOrder: 2 },
+  ];
 }

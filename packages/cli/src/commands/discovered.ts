@@ -8,27 +8,18 @@ import {
   ListDiscoveredMachinesResponseSchema,
 } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
-import {
-  connectionFlags,
-  idArgument,
-  outputFlag,
-  parseLabels,
-  requestFlag,
-  resourceName,
-  type SharedFlags,
-} from '../flags.ts';
+import { parseLabels, requestFlag, resourceName, type SharedFlags } from '../flags.ts';
 import { printFields, printJson, printLines, printTable } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { ago } from '../output/time.ts';
 import { type Connection, openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
 import { allPages, withClient } from './calls.ts';
+import { sharedAliases as aliases, oneCommand, sharedFlags as shared, showGone } from './frames.ts';
 import { type SpecFlags, specFlags, specFrom } from './host-spec.ts';
 
 const collection = 'discoveredMachines';
-const shared = { ...connectionFlags, ...outputFlag };
-const aliases = { o: 'output' } as const;
-const positional = idArgument('machine', 'Id of the machine, as listed');
+const argument = ['machine', 'Id of the machine, as listed'] as const;
 
 function client({ channel, defaults }: Connection) {
   return createClient(DiscoveryService, channel, defaults);
@@ -69,16 +60,13 @@ const list = buildCommand({
   },
 });
 
-const get = buildCommand({
-  docs: { brief: 'Show what one of them is made of, and why nothing has taken it' },
-  parameters: { flags: shared, positional, aliases },
-  async func(this: CliContext, flags: SharedFlags, id: string) {
-    const name = resourceName(collection, id);
-    const machine = await withDiscovery(this.world, flags, (discovery) =>
-      discovery.getDiscoveredMachine({ name }),
-    );
-    show(this.world, flags, machine);
-  },
+const get = oneCommand({
+  brief: 'Show what one of them is made of, and why nothing has taken it',
+  collection,
+  argument,
+  call: (world, flags, name) =>
+    withDiscovery(world, flags, (discovery) => discovery.getDiscoveredMachine({ name })),
+  show,
 });
 
 const accept = buildCommand({
@@ -124,17 +112,13 @@ const accept = buildCommand({
   },
 });
 
-const remove = buildCommand({
-  docs: { brief: 'Drop one of them from the list; it comes back when it boots again' },
-  parameters: { flags: shared, positional, aliases },
-  async func(this: CliContext, flags: SharedFlags, id: string) {
-    const name = resourceName(collection, id);
-    const gone = await withDiscovery(this.world, flags, (discovery) =>
-      discovery.deleteDiscoveredMachine({ name }),
-    );
-    if (flags.output === 'json') printJson(this.world, DiscoveredMachineSchema, gone);
-    else printLines(this.world, [`${name} dropped`]);
-  },
+const remove = oneCommand({
+  brief: 'Drop one of them from the list; it comes back when it boots again',
+  collection,
+  argument,
+  call: (world, flags, name) =>
+    withDiscovery(world, flags, (discovery) => discovery.deleteDiscoveredMachine({ name })),
+  show: showGone(DiscoveredMachineSchema, 'dropped'),
 });
 
 /** All commands on discovered machines. */

@@ -55,7 +55,8 @@ export const importExpected = buildCommand({
         (pageToken) => discovery.listExpectedHosts({ pageToken }),
         (page) => page.expectedHosts,
       );
-      const changes = lines.flatMap((line) => changeOf(line, expected) ?? []);
+      const byName = new Map(expected.map((each) => [each.name, each]));
+      const changes = lines.flatMap((line) => changeOf(line, byName) ?? []);
       printLines(
         world,
         changes.map(({ words }) => words),
@@ -87,9 +88,11 @@ function refuse(
   throw new UsageError(`${file} cannot be taken in; nothing was changed`);
 }
 
-function changeOf(line: ManifestLine, all: readonly ExpectedHost[]): Change | undefined {
-  const name = `expectedHosts/${line.hostId}`;
-  const before = all.find((each) => each.name === name);
+function changeOf(
+  line: ManifestLine,
+  byName: ReadonlyMap<string, ExpectedHost>,
+): Change | undefined {
+  const before = byName.get(`expectedHosts/${line.hostId}`);
   if (before === undefined) return { kind: 'create', line, words: `+ ${line.hostId}` };
   const next = clone(ExpectedHostSchema, before);
   Object.assign(next, {

@@ -1,21 +1,12 @@
 /** rackwright expected … */
-import { create } from '@bufbuild/protobuf';
 import {
   type ExpectedHost,
   ExpectedHostSchema,
   ListExpectedHostsResponseSchema,
 } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
-import {
-  connectionFlags,
-  idArgument,
-  outputFlag,
-  parseLabels,
-  requestFlag,
-  resourceName,
-  type SharedFlags,
-} from '../flags.ts';
-import { printFields, printJson, printLines, printTable } from '../output/show.ts';
+import { idArgument, parseLabels, requestFlag, resourceName, type SharedFlags } from '../flags.ts';
+import { printFields, printJson } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { labelText } from '../output/text.ts';
 import { ago } from '../output/time.ts';
@@ -23,12 +14,18 @@ import type { CliContext, World } from '../world.ts';
 import { allPages } from './calls.ts';
 import { withDiscovery } from './discovered.ts';
 import { importExpected } from './expected-import.ts';
+import {
+  sharedAliases as aliases,
+  listCommand,
+  oneCommand,
+  sharedFlags as shared,
+  showGone,
+} from './frames.ts';
 import { type SpecFlags, specFlags, specFrom } from './host-spec.ts';
 
 const collection = 'expectedHosts';
-const shared = { ...connectionFlags, ...outputFlag };
-const aliases = { o: 'output' } as const;
-const positional = idArgument('host', 'Id of the host to come');
+const argument = ['host', 'Id of the host to come'] as const;
+const positional = idArgument(...argument);
 
 interface CreateFlags extends SharedFlags, SpecFlags {
   readonly rack: string;
@@ -79,48 +76,36 @@ const createExpected = buildCommand({
   },
 });
 
-const get = buildCommand({
-  docs: { brief: 'Show one expected host' },
-  parameters: { flags: shared, positional, aliases },
-  async func(this: CliContext, flags: SharedFlags, id: string) {
-    const name = resourceName(collection, id);
-    const line = await withDiscovery(this.world, flags, (discovery) =>
-      discovery.getExpectedHost({ name }),
-    );
-    show(this.world, flags, line);
-  },
+const get = oneCommand({
+  brief: 'Show one expected host',
+  collection,
+  argument,
+  call: (world, flags, name) =>
+    withDiscovery(world, flags, (discovery) => discovery.getExpectedHost({ name })),
+  show,
 });
 
-const list = buildCommand({
-  docs: { brief: 'List the hosts that are expected, and those that have come' },
-  parameters: { flags: shared, aliases },
-  async func(this: CliContext, flags: SharedFlags) {
-    const expectedHosts = await withDiscovery(this.world, flags, (discovery) =>
+const list = listCommand({
+  brief: 'List the hosts that are expected, and those that have come',
+  read: (world, flags) =>
+    withDiscovery(world, flags, (discovery) =>
       allPages(
         (pageToken) => discovery.listExpectedHosts({ pageToken }),
         (page) => page.expectedHosts,
       ),
-    );
-    if (flags.output === 'json') {
-      const schema = ListExpectedHostsResponseSchema;
-      printJson(this.world, schema, create(schema, { expectedHosts }));
-    } else {
-      printTable(this.world, columns(this.world), expectedHosts);
-    }
-  },
+    ),
+  schema: ListExpectedHostsResponseSchema,
+  answer: (expectedHosts) => ({ expectedHosts }),
+  columns,
 });
 
-const remove = buildCommand({
-  docs: { brief: 'Expect a host no more; one that has come stays' },
-  parameters: { flags: shared, positional, aliases },
-  async func(this: CliContext, flags: SharedFlags, id: string) {
-    const name = resourceName(collection, id);
-    const gone = await withDiscovery(this.world, flags, (discovery) =>
-      discovery.deleteExpectedHost({ name }),
-    );
-    if (flags.output === 'json') printJson(this.world, ExpectedHostSchema, gone);
-    else printLines(this.world, [`${name} is expected no more`]);
-  },
+const remove = oneCommand({
+  brief: 'Expect a host no more; one that has come stays',
+  collection,
+  argument,
+  call: (world, flags, name) =>
+    withDiscovery(world, flags, (discovery) => discovery.deleteExpectedHost({ name })),
+  show: showGone(ExpectedHostSchema, 'is expected no more'),
 });
 
 /** All commands on expected hosts. */

@@ -1,29 +1,25 @@
 /** rackwright rack … */
 
-import { create } from '@bufbuild/protobuf';
 import { ListRacksResponseSchema, type Rack, RackSchema } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
-import {
-  connectionFlags,
-  idArgument,
-  outputFlag,
-  parseLabels,
-  requestFlag,
-  resourceName,
-  type SharedFlags,
-} from '../flags.ts';
-import { printJson, printLines, printTable } from '../output/show.ts';
+import { idArgument, parseLabels, requestFlag, type SharedFlags } from '../flags.ts';
 import type { Column } from '../output/table.ts';
 import { ago } from '../output/time.ts';
 import type { CliContext, World } from '../world.ts';
 import { allPages } from './calls.ts';
 import { showExplanation } from './explain.ts';
+import {
+  sharedAliases as aliases,
+  listCommand,
+  oneCommand,
+  sharedFlags as shared,
+  showGone,
+} from './frames.ts';
 import { joinToken, revokeAgent } from './rack-agent.ts';
 import { acceptRestoredStore, freezeRack, thawRack, updateRack } from './rack-brakes.ts';
 import { agentState, showRack, withRacks } from './rack-client.ts';
 
-const shared = { ...connectionFlags, ...outputFlag };
-const aliases = { o: 'output' } as const;
+const argument = ['rack', 'Id of the rack'] as const;
 
 const createRack = buildCommand({
   docs: { brief: 'Make a rack known' },
@@ -34,7 +30,7 @@ const createRack = buildCommand({
       label: { kind: 'parsed', parse: String, variadic: true, optional: true, brief: 'NAME=VALUE' },
       ...requestFlag,
     },
-    positional: idArgument('rack', 'Id of the rack'),
+    positional: idArgument(...argument),
     aliases,
   },
   async func(
@@ -54,53 +50,42 @@ const createRack = buildCommand({
   },
 });
 
-const getRack = buildCommand({
-  docs: { brief: 'Show one rack' },
-  parameters: { flags: shared, positional: idArgument('rack', 'Id of the rack'), aliases },
-  async func(this: CliContext, flags: SharedFlags, id: string) {
-    const name = resourceName('racks', id);
-    const rack = await withRacks(this.world, flags, (racks) => racks.getRack({ name }));
-    showRack(this.world, flags, rack);
-  },
+const getRack = oneCommand({
+  brief: 'Show one rack',
+  collection: 'racks',
+  argument,
+  call: (world, flags, name) => withRacks(world, flags, (racks) => racks.getRack({ name })),
+  show: showRack,
 });
 
-const listRacks = buildCommand({
-  docs: { brief: 'List all racks' },
-  parameters: { flags: shared, aliases },
-  async func(this: CliContext, flags: SharedFlags) {
-    const racks = await withRacks(this.world, flags, (client) =>
+const listRacks = listCommand({
+  brief: 'List all racks',
+  read: (world, flags) =>
+    withRacks(world, flags, (client) =>
       allPages(
         (pageToken) => client.listRacks({ pageToken }),
         (page) => page.racks,
       ),
-    );
-    if (flags.output === 'json') {
-      printJson(this.world, ListRacksResponseSchema, create(ListRacksResponseSchema, { racks }));
-    } else {
-      printTable(this.world, columns(this.world), racks);
-    }
-  },
+    ),
+  schema: ListRacksResponseSchema,
+  answer: (racks) => ({ racks }),
+  columns,
 });
 
-const explainRack = buildCommand({
-  docs: { brief: 'Say whether a rack’s agent works, and what its hosts wait for' },
-  parameters: { flags: shared, positional: idArgument('rack', 'Id of the rack'), aliases },
-  async func(this: CliContext, flags: SharedFlags, id: string) {
-    const name = resourceName('racks', id);
-    const answer = await withRacks(this.world, flags, (client) => client.explainRack({ name }));
-    showExplanation(this.world, flags, answer);
-  },
+const explainRack = oneCommand({
+  brief: 'Say whether a rack’s agent works, and what its hosts wait for',
+  collection: 'racks',
+  argument,
+  call: (world, flags, name) => withRacks(world, flags, (racks) => racks.explainRack({ name })),
+  show: showExplanation,
 });
 
-const deleteRack = buildCommand({
-  docs: { brief: 'Remove a rack that has no hosts' },
-  parameters: { flags: shared, positional: idArgument('rack', 'Id of the rack'), aliases },
-  async func(this: CliContext, flags: SharedFlags, id: string) {
-    const name = resourceName('racks', id);
-    const gone = await withRacks(this.world, flags, (racks) => racks.deleteRack({ name }));
-    if (flags.output === 'json') printJson(this.world, RackSchema, gone);
-    else printLines(this.world, [`${name} deleted`]);
-  },
+const deleteRack = oneCommand({
+  brief: 'Remove a rack that has no hosts',
+  collection: 'racks',
+  argument,
+  call: (world, flags, name) => withRacks(world, flags, (racks) => racks.deleteRack({ name })),
+  show: showGone(RackSchema, 'deleted'),
 });
 
 /** All commands on racks. */

@@ -9,26 +9,17 @@ import {
   TemplateService,
 } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
-import {
-  connectionFlags,
-  idArgument,
-  outputFlag,
-  parseLabels,
-  requestFlag,
-  resourceName,
-  type SharedFlags,
-} from '../flags.ts';
-import { printJson, printLines, printTable } from '../output/show.ts';
+import { idArgument, parseLabels, requestFlag, resourceName, type SharedFlags } from '../flags.ts';
+import { printJson, printLines } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { showTemplate, summary } from '../output/template.ts';
 import { ago } from '../output/time.ts';
 import { type Connection, openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
 import { allPages, withClient } from './calls.ts';
+import { sharedAliases as aliases, listCommand, sharedFlags as shared } from './frames.ts';
 import { readSource, tellingPlaces } from './template-source.ts';
 
-const shared = { ...connectionFlags, ...outputFlag };
-const aliases = { o: 'output' } as const;
 const idPositional = idArgument('template', 'Id of the template');
 const fileParameter = {
   parse: String,
@@ -161,34 +152,18 @@ const getTemplate = buildCommand({
   },
 });
 
-const listTemplates = buildCommand({
-  docs: { brief: 'List all templates, the built-in ones included' },
-  parameters: { flags: shared, aliases },
-  async func(this: CliContext, flags: SharedFlags) {
-    const templates = await withTemplates(this.world, flags, (each) =>
+const listTemplates = listCommand({
+  brief: 'List all templates, the built-in ones included',
+  read: (world, flags) =>
+    withTemplates(world, flags, (each) =>
       allPages(
         (pageToken) => each.listTemplates({ pageToken }),
         (page) => page.templates,
       ),
-    );
-    if (flags.output === 'json') {
-      const answer = create(ListTemplatesResponseSchema, { templates });
-      printJson(this.world, ListTemplatesResponseSchema, answer);
-      return;
-    }
-    const { clock } = this.world;
-    const columns: Column<Template>[] = [
-      { title: 'NAME', value: ({ name }) => name },
-      { title: 'STEPS', value: ({ steps }) => String(steps.length), dropOrder: 3 },
-      {
-        title: 'CHANGED',
-        value: ({ builtIn, updateTime }) => (builtIn ? 'built in' : ago(clock, updateTime)),
-        dropOrder: 2,
-      },
-      { title: 'DESCRIPTION', value: ({ description }) => description, widthMin: 20, dropOrder: 1 },
-    ];
-    printTable(this.world, columns, templates);
-  },
+    ),
+  schema: ListTemplatesResponseSchema,
+  answer: (templates) => ({ templates }),
+  columns,
 });
 
 const deleteTemplate = buildCommand({
@@ -233,3 +208,16 @@ export const templateRoutes = buildRouteMap({
   },
   docs: { brief: 'Lists of steps that workflows run on hosts' },
 });
+
+function columns({ clock }: World): Column<Template>[] {
+  return [
+    { title: 'NAME', value: ({ name }) => name },
+    { title: 'STEPS', value: ({ steps }) => String(steps.length), dropOrder: 3 },
+    {
+      title: 'CHANGED',
+      value: ({ builtIn, updateTime }) => (builtIn ? 'built in' : ago(clock, updateTime)),
+      dropOrder: 2,
+    },
+    { title: 'DESCRIPTION', value: ({ description }) => description, widthMin: 20, dropOrder: 1 },
+  ];
+}

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { type Problem, readObjects } from './read.ts';
+import { readObjects } from './read.ts';
 import { fileObject, jsonText, yamlText } from './write.ts';
+import type { Problem } from './yaml.ts';
 
 function problems(text: string): string[] {
   const read = readObjects(text);

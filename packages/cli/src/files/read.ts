@@ -11,19 +11,7 @@
  */
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { nearestName } from '@rackwright/platform';
-import {
-  Composer,
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Node,
-  Parser,
-  type Scalar,
-  type YAMLMap,
-} from 'yaml';
-import { firstTooDeep } from './depth.ts';
+import { isAlias, isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml';
 import { fullName, type Kind, kindNamed, kindNames, kinds, nameShape } from './kinds.ts';
 import {
   enumWord,
@@ -33,22 +21,11 @@ import {
   type PlainObject,
   plainOf,
 } from './plain.ts';
+import { listed, type Place, type Problem, writtenAs, YamlText } from './yaml.ts';
 
 /** Largest file, in bytes. */
 export const fileBytesMax = 16 * 1024 * 1024;
 const objectsMax = 10_000;
-const problemsMax = 50;
-/** Maps and lists that may stand in each other; no object needs half of it. */
-const depthMax = 32;
-
-export interface Place {
-  readonly line: number;
-  readonly column: number;
-}
-
-export interface Problem extends Place {
-  readonly message: string;
-}
 
 /** Where a password stands. */
 export type PasswordSource =
@@ -73,51 +50,24 @@ export type ReadFile =
 export function readObjects(text: string): ReadFile {
   const reader = new Reader(text);
   const objects = reader.objects();
-  const problems = reader.problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
-  if (problems.length > 0) return { kind: 'bad', problems: problems.slice(0, problemsMax) };
-  return { kind: 'ok', objects };
+  const { isSound, problems } = reader.yaml;
+  return isSound ? { kind: 'ok', objects } : { kind: 'bad', problems };
 }
 
 const madeByServer = ['uid', 'etag', 'createTime', 'updateTime', 'status'];
 
 class Reader {
-  readonly problems: Problem[] = [];
-  readonly #text: string;
-  readonly #lines = new LineCounter();
+  readonly yaml: YamlText;
 
   constructor(text: string) {
-    this.#text = text;
+    this.yaml = new YamlText(text, fileBytesMax);
   }
 
   objects(): FileObject[] {
-    if (Buffer.byteLength(this.#text) > fileBytesMax) {
-      this.problems.push({ line: 1, column: 1, message: `is larger than ${fileBytesMax} bytes` });
-      return [];
-    }
-    const tokens = [...new Parser(this.#lines.addNewLine).parse(this.#text)];
-    for (const token of tokens) {
-      // Another version of YAML reads plain words and numbers as something else.
-      if (token.type !== 'directive') continue;
-      this.#tell(token.offset, `${token.source} is not taken; write plain YAML 1.2`);
-    }
-    const deep = firstTooDeep(tokens, depthMax);
-    if (deep !== undefined) {
-      this.#tell(deep, `is nested too deeply; at most ${depthMax} maps and lists in each other`);
-      return [];
-    }
-    const documents = new Composer({ prettyErrors: false, uniqueKeys: true }).compose(tokens);
-    const nodes: Node[] = [];
-    for (const document of documents) {
-      for (const { pos, message } of document.errors) this.#tell(pos[0], message);
-      const { contents } = document;
-      if (contents === null || (isScalar(contents) && contents.value === null)) continue;
-      if (isSeq(contents)) nodes.push(...(contents.items as Node[]));
-      else nodes.push(contents);
-    }
-    if (this.problems.length > 0) return [];
+    const nodes = this.yaml.documents().flatMap(listed);
     if (nodes.length > objectsMax) {
       const message = `has ${nodes.length} objects; at most ${objectsMax} are read at once`;
-      this.problems.push({ line: 1, column: 1, message });
+      this.yaml.tellAt({ line: 1, column: 1 }, message);
       return [];
     }
     const objects = nodes.map((node) => this.#object(node)).filter((each) => each !== undefined);
@@ -136,7 +86,7 @@ class Reader {
     const found: Record<string, Plain> = {};
     const ignored: string[] = [];
     let password: PasswordSource | undefined;
-    for (const [key, keyNode, value] of this.#entries(node)) {
+    for (const [key, keyNode, value] of this.yaml.entries(node)) {
       if (key === 'kind' || key === 'name') continue;
       if (madeByServer.includes(key)) ignored.push(key);
       else if (key === 'password' && kind.name === 'Credential') password = this.#password(value);
@@ -152,7 +102,7 @@ class Reader {
     }
     const value = this.#canonical(node, kind, found);
     if (value === undefined) return undefined;
-    const place = this.#placeOf(node);
+    const place = this.yaml.placeOf(node);
     return { kind, name, value, ignored, ...(password ? { password } : {}), ...place };
   }
 
@@ -217,7 +167,7 @@ class Reader {
       case 'map': {
         if (!isMap(node)) return this.#wrong(node, `${path} must be names and values`);
         const found: Record<string, Plain> = {};
-        for (const [key, , value] of this.#entries(node)) {
+        for (const [key, , value] of this.yaml.entries(node)) {
           const plain = this.#member(field, value, `${path}[${key}]`);
           if (plain !== undefined) found[key] = plain;
         }
@@ -243,7 +193,7 @@ class Reader {
     }
     if (!isMap(node)) return this.#wrong(node, `${path} must be an object`);
     const found: Record<string, Plain> = {};
-    for (const [key, keyNode, value] of this.#entries(node)) {
+    for (const [key, keyNode, value] of this.yaml.entries(node)) {
       const field = desc.fields.find(({ jsonName }) => jsonName === key);
       if (field === undefined) {
         this.#unknown(
@@ -285,27 +235,12 @@ class Reader {
 
   /** The value as `get` would print it, so that both can be compared. */
   #canonical(node: Node, kind: Kind, found: PlainObject): PlainObject | undefined {
-    if (this.problems.length > 0) return undefined;
+    if (!this.yaml.isSound) return undefined;
     try {
       return plainOf(kind.schema, messageFrom(kind.schema, found), kind.fields);
     } catch (error) {
       this.#wrong(node, error instanceof Error ? error.message : String(error));
       return undefined;
-    }
-  }
-
-  *#entries(map: YAMLMap): Generator<readonly [string, Node, Node | null]> {
-    const seen = new Set<string>();
-    for (const { key, value } of map.items) {
-      const isName =
-        isScalar(key) && (typeof key.value === 'string' || typeof key.value === 'number');
-      const name = isName ? writtenAs(key) : '';
-      // An object of JavaScript would lose the one, and the other would replace what went before.
-      if (name === '__proto__') this.#wrong(key as Node, '"__proto__" cannot be a name');
-      else if (seen.has(name)) this.#wrong(key as Node, `"${name}" stands there already`);
-      else if (isName) yield [name, key, (value as Node | null) ?? null];
-      else this.#wrong(key as Node, 'is no name of a field');
-      if (isName) seen.add(name);
     }
   }
 
@@ -315,9 +250,7 @@ class Reader {
       const before = first.get(object.name);
       first.set(object.name, before ?? object);
       if (before === undefined) continue;
-      const { line, column } = object;
-      const message = `${object.name} stands in line ${before.line} already`;
-      this.problems.push({ line, column, message });
+      this.yaml.tellAt(object, `${object.name} stands in line ${before.line} already`);
     }
   }
 
@@ -327,25 +260,8 @@ class Reader {
   }
 
   #wrong(node: Node | null, message: string): undefined {
-    this.#tell(node?.range?.[0] ?? 0, message);
-    return undefined;
+    return this.yaml.wrong(node, message);
   }
-
-  #tell(offset: number, message: string): void {
-    if (this.problems.length >= problemsMax) return;
-    const { line, col } = this.#lines.linePos(offset);
-    this.problems.push({ line: Math.max(line, 1), column: Math.max(col, 1), message });
-  }
-
-  #placeOf(node: Node): Place {
-    const { line, col } = this.#lines.linePos(node.range?.[0] ?? 0);
-    return { line, column: col };
-  }
-}
-
-/** A text as it is; of all else what the file says: "0012", not the number that it stands for. */
-function writtenAs({ value, source }: Scalar): string {
-  return typeof value === 'string' ? value : (source ?? String(value));
 }
 
 function nearest(given: string, known: readonly string[]): string {

@@ -27,6 +27,8 @@ export interface HousedMachine {
   readonly disks: DiskPlan[];
   readonly power: SoftwareMachine;
   readonly bmc: RedfishBmc;
+  /** Says what its next boot has on the kernel's command line beside what is served. */
+  readonly bootsWith: (words: string) => void;
 }
 
 /** How long switching takes to be seen: shorter than in the field, but never at once. */
@@ -40,15 +42,17 @@ export async function houseMachine(
   const folder = join(siteFolder, 'machines', plan.name);
   mkdirSync(folder, { recursive: true });
   const { mac, serial, form } = plan;
-  writeDescription(folder, {
-    mac,
-    uuid: smbiosBytes(plan.uuid),
-    serial,
-    form,
-    network,
-    runnerProgram: programPath(siteFolder, 'runner'),
-    extraArguments: '',
-  });
+  const bootsWith = (extraArguments: string): void =>
+    writeDescription(folder, {
+      mac,
+      uuid: smbiosBytes(plan.uuid),
+      serial,
+      form,
+      network,
+      runnerProgram: programPath(siteFolder, 'runner'),
+      extraArguments,
+    });
+  bootsWith('');
   for (const disk of plan.disks) makeDisk(folder, disk);
   const power = new SoftwareMachine({ folder, program: programPath(siteFolder, 'machine') });
   const bmc = await startRedfishBmc({
@@ -72,7 +76,7 @@ export async function houseMachine(
     },
     seed: plan.seed,
   });
-  const housed = { plan, folder, disks: [...plan.disks], power, bmc };
+  const housed = { plan, folder, disks: [...plan.disks], power, bmc, bootsWith };
   // A password that is wrong from the start is the control plane's; the BMC is in order.
   if (plan.fault !== undefined && faults[plan.fault].kind !== 'credential') {
     setFault(housed, plan.fault);
@@ -84,11 +88,16 @@ export async function houseMachine(
  * Breaks the machine, or with "none" mends all of it. With "wrong-password" the BMC no longer
  * accepts the password that it took until now.
  */
-export function setFault({ disks, folder, bmc }: HousedMachine, name: FaultName | 'none'): void {
+export function setFault(machine: HousedMachine, name: FaultName | 'none'): void {
+  const { disks, folder, bmc, bootsWith } = machine;
   const fault = name === 'none' ? undefined : faults[name];
   if (fault?.kind === 'bmc') bmc.setFault(fault.bmc);
   if (fault?.kind === 'credential') bmc.setFault({ kind: 'wrongPassword' });
-  if (fault === undefined) bmc.setFault({ kind: 'none' });
+  if (fault?.kind === 'boot') bootsWith(fault.words);
+  if (fault === undefined) {
+    bmc.setFault({ kind: 'none' });
+    bootsWith('');
+  }
   const [first] = disks;
   if (first === undefined || (fault !== undefined && fault.kind !== 'disk')) return;
   const own = (first.faults ?? []).filter((each) => 'delayMs' in each);

@@ -100,6 +100,7 @@ async function run(change: Change = {}): Promise<StepEnd & { stages: string[] }>
     stage: async (identity, stage) => {
       stages.push(`${identity} ${stage}`);
     },
+    mayBegin: async () => ({ kind: 'granted' }),
     verdictSwitchedOff: false,
     output: () => {},
     hostName: 'h',

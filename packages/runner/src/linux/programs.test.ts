@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { nodeClock, nodeDisk } from '@rackwright/platform/node';
@@ -100,6 +100,48 @@ test('leaves no child behind, not even one in a session of its own', async () =>
   const pids = output().trim().split('\n').map(Number);
   expect(pids).toHaveLength(2);
   expect(pids.map(isAlive)).toEqual([false, false]);
+});
+
+/** A control group of this test's own; undefined: none can be made here. */
+function controlGroup(): string | undefined {
+  const mounted = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/mounts', 'utf8'))?.[1];
+  const own = /^0::(.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[1];
+  if (mounted === undefined || own === undefined) return undefined;
+  const path = join(mounted, own, `rackwright-test-${process.pid}`);
+  try {
+    mkdirSync(path);
+    writeFileSync(join(path, 'cgroup.procs'), '');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EINVAL') return undefined;
+  }
+  return path;
+}
+
+/** A daemon that has left group, session and environment, and is no child of anybody's. */
+const daemon = 'env -i setsid sh -c "sleep 300 & echo \\$!; exec >/dev/null 2>&1; wait" & sleep 1';
+
+test('leaves no daemon behind, whatever marks it has dropped', async (context) => {
+  const group = controlGroup();
+  if (group === undefined) return context.skip('no control group can be made here');
+  const programs = await linuxPrograms({ ...parts(), controlGroup: group });
+  const { program, output } = await run(daemon, {}, programs);
+  expect(await program.end).toEqual({ kind: 'exited', code: 0 });
+  expect(isAlive(Number(output()))).toBe(false);
+  expect(existsSync(group)).toBe(false);
+});
+
+test('a successor ends such a daemon too, without any mark on the disk', async (context) => {
+  const group = controlGroup();
+  if (group === undefined) return context.skip('no control group can be made here');
+  const programs = await linuxPrograms({ ...parts(), controlGroup: group });
+  const { program, output } = await run(`${daemon}; sleep 300`, {}, programs);
+  await until(() => output().includes('\n'));
+  const stray = Number(output());
+  rmSync(parts().markPath);
+  expect(isAlive(stray)).toBe(true);
+  await linuxPrograms({ ...parts(), controlGroup: group });
+  expect(isAlive(stray)).toBe(false);
+  expect(await program.end).toEqual({ kind: 'signalled', signal: 'SIGKILL' });
 });
 
 test('is stopped by SIGTERM, so that it can tidy up', async () => {

@@ -1,5 +1,7 @@
 /**
  * Programs of steps as processes of this machine (see `program/program.ts` for the invariants).
+ * What belongs to one is told by its process group, by a variable in its environment and, where
+ * there is one, by a control group.
  *
  * A shell stands in front of each program. It waits until the mark of its group is written down,
  * so that a successor of this runner can end whatever runs (P2); it leaves a watcher in the group
@@ -17,6 +19,7 @@ import {
   type Programs,
   type RunningProgram,
 } from '../program/program.ts';
+import { enterGroup, killGroup, membersOfGroup, removeGroup } from './control-group.ts';
 import { endAll, hasVariable, processesWhere, readProcess } from './processes.ts';
 
 export interface ProgramParts {
@@ -27,6 +30,8 @@ export interface ProgramParts {
   /** Where the mark of the program at work is left. */
   readonly markPath: string;
   readonly procRoot: string;
+  /** The control group of the program at work, this runner's alone; absent: there is none. */
+  readonly controlGroup?: string;
   /** Sends a signal to a process (positive) or a group (negative); nobody there is no error. */
   readonly kill: (target: number, signal: NodeJS.Signals) => void;
 }
@@ -89,6 +94,7 @@ async function start(
   // Both before anything of the program runs.
   const end = whenEnded(parts, child, pid, operationId);
   await leaveMark(parts, pid, operationId);
+  await enterControlGroup(parts, pid);
   const go = child.stdio[3] as Writable;
   go.on('error', () => {});
   go.write('go\n');
@@ -111,6 +117,18 @@ async function leaveMark(parts: ProgramParts, pid: number, operationId: string):
   const mark: ProgramMark = { bootId: parts.bootId, operationId, pid, startTicks };
   const bytes = new TextEncoder().encode(JSON.stringify(mark));
   await parts.disk.writeAtomic(parts.markPath, bytes, ownerOnly);
+}
+
+async function enterControlGroup({ controlGroup, log }: ProgramParts, pid: number): Promise<void> {
+  if (controlGroup === undefined) return;
+  try {
+    await enterGroup(controlGroup, pid);
+  } catch (error) {
+    log.warn(
+      { error: String(error) },
+      'a program without a control group: a daemon may outlive it',
+    );
+  }
 }
 
 function stop(parts: ProgramParts, child: ChildProcess, pid: number): void {
@@ -139,7 +157,7 @@ async function whenEnded(
       ),
     );
   });
-  const left = await endGroup(parts, pid, operationId, groupEndTimeoutMs);
+  const left = await endGroup(parts, { group: pid, operationId }, groupEndTimeoutMs);
   // What it has written is in the pipe; nobody writes there any more.
   await Promise.race([
     closed,
@@ -154,42 +172,56 @@ async function whenEnded(
   return { kind: 'stuck', message };
 }
 
-/** Ends all of a group, and all that carries the operation's mark without being in the group. */
+/** By what the processes of one program are known; beside its control group. */
+interface Marks {
+  readonly group?: number | undefined;
+  readonly operationId?: string;
+}
+
+/** Ends all that carries one of the marks, wherever it has got to. Answers what does not end. */
 async function endGroup(
-  { clock, log, procRoot, kill }: ProgramParts,
-  group: number | undefined,
-  operationId: string,
+  { clock, log, procRoot, kill, controlGroup = '' }: ProgramParts,
+  { group, operationId }: Marks,
   timeoutMs: number,
 ): Promise<readonly number[]> {
   const assignment = `${operationVariable}=${operationId}`;
   let inGroup = false;
   const find = async (): Promise<number[]> => {
     inGroup = false;
+    const members = await membersOfGroup(controlGroup);
     return await processesWhere(procRoot, async (pid, facts) => {
-      const isMember = facts.group === group;
-      inGroup ||= isMember;
-      return isMember || (await hasVariable(procRoot, pid, assignment));
+      const isInGroup = facts.group === group;
+      inGroup ||= isInGroup;
+      if (isInGroup || members.has(pid)) return true;
+      return operationId !== undefined && (await hasVariable(procRoot, pid, assignment));
     });
   };
-  return await endAll(clock, timeoutMs, find, (left) => {
-    log.info({ operation: operationId, processes: left.join(' ') }, 'ending what it has left');
+  const left = await endAll(clock, timeoutMs, find, (found) => {
+    log.info({ operation: operationId, processes: found.join(' ') }, 'ending what it has left');
     // All at once, so that no member starts another meanwhile.
+    killGroup(controlGroup);
     if (inGroup && group !== undefined) kill(-group, 'SIGKILL');
-    for (const pid of left) kill(pid, 'SIGKILL');
+    for (const pid of found) kill(pid, 'SIGKILL');
   });
+  await removeGroup(controlGroup);
+  return left;
 }
 
 async function endLeftProgram(parts: ProgramParts): Promise<void> {
   const { disk, bootId, markPath, procRoot } = parts;
   const stored = await disk.read(markPath);
-  if (stored === undefined) return;
-  const mark = JSON.parse(new TextDecoder().decode(stored)) as ProgramMark;
-  if (mark.bootId !== bootId) return;
-  const leader = await readProcess(procRoot, mark.pid);
-  // The kernel gives a group's number to nobody else while the group has members.
-  const isTheirs = leader === undefined || leader.startTicks === mark.startTicks;
-  const group = isTheirs ? mark.pid : undefined;
-  const left = await endGroup(parts, group, mark.operationId, leftoverEndTimeoutMs);
+  const mark =
+    stored === undefined
+      ? undefined
+      : (JSON.parse(new TextDecoder().decode(stored)) as ProgramMark);
+  let marks: Marks = {};
+  if (mark?.bootId === bootId) {
+    const leader = await readProcess(procRoot, mark.pid);
+    // The kernel gives a group's number to nobody else while the group has members.
+    const isTheirs = leader === undefined || leader.startTicks === mark.startTicks;
+    marks = { operationId: mark.operationId, group: isTheirs ? mark.pid : undefined };
+  }
+  const left = await endGroup(parts, marks, leftoverEndTimeoutMs);
   if (left.length === 0) return;
   throw new Error(`processes ${left.join(', ')} of the runner before do not end`);
 }

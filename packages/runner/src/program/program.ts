@@ -6,8 +6,9 @@
  * P1 The program gets exactly the environment that is asked for, no input, and a process group and
  *    session of its own.
  * P2 When `end` settles, the group is gone: nothing that the program had started goes on. Where
- *    that cannot be had, `end` says so. What has both left the group and dropped the variables that
- *    mark it is not seen.
+ *    that cannot be had, `end` says so. A daemon that has left the group and dropped the variables
+ *    that mark it is seen where the kernel has control groups, as in the ramdisk; what has moved
+ *    itself into another control group as well is not.
  * P3 It goes no further than its runner: when that dies, by whatever means, so does the group.
  * P4 Reading its output never waits for whoever is told of it.
  */

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { access, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,6 +19,7 @@ import {
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { linuxCommandRoots } from '../linux/command-roots.ts';
 import type { ProgramRequest, Programs } from '../program/program.ts';
+import type { StepContext } from '../step.ts';
 import { runCommand } from './command.ts';
 import { runStep } from './steps.fixture.ts';
 
@@ -43,11 +45,12 @@ interface Rig {
   readonly page?: (hex: string, range: string | undefined) => Page | undefined;
   readonly digest?: string;
   readonly order?: MessageInitShape<typeof agent.RunStepSchema>;
+  readonly mayBegin?: StepContext['mayBegin'];
 }
 
 /** The step with programs that only note what they were asked, and a web that serves the image. */
 function rig(given: Record<string, string>, options: Rig = {}) {
-  const { image = writeImage([layer], { config }), page, order = {} } = options;
+  const { image = writeImage([layer], { config }), page, order = {}, mayBegin } = options;
   const { digest = image.manifest } = options;
   const started: { request: ProgramRequest; tool: string }[] = [];
   const programs: Programs = {
@@ -84,7 +87,11 @@ function rig(given: Record<string, string>, options: Rig = {}) {
       image: imageOf(`registry.example.org/tools/x@${digest}`),
       ...order,
     },
-    { imageEndpoint: '10.0.0.3:8080', secretEnvironment: { TOKEN: 'hunter2-hunter2' } },
+    {
+      imageEndpoint: '10.0.0.3:8080',
+      secretEnvironment: { TOKEN: 'hunter2-hunter2' },
+      ...(mayBegin === undefined ? {} : { mayBegin }),
+    },
   );
   return { ...run, started, requests };
 }
@@ -327,6 +334,39 @@ test('a machine that is not proved runs nothing that may destroy', async () => {
   const { end, requests } = rig({}, { order: { destructive: true } });
   expect((await end).result).toMatchObject({ kind: 'failed', type: 'identityUnproven' });
   expect(requests).toEqual([]);
+});
+
+describe('what may destroy begins only when it may, after all was unpacked', () => {
+  const order = { destructive: true, allowUnprovenIdentity: true };
+  const unpacked = () => existsSync(join(folder, 'command/root/bin/tool'));
+
+  test('when it is granted', async () => {
+    const found: boolean[] = [];
+    const mayBegin = async () => {
+      found.push(unpacked());
+      return { kind: 'granted' } as const;
+    };
+    const { end, started } = rig({}, { order, mayBegin });
+    expect((await end).result.kind).toBe('complete');
+    expect(found).toEqual([true]);
+    expect(started).toHaveLength(1);
+  });
+
+  test.each([
+    [{ kind: 'aborted' } as const, 'It was cancelled before its program was started.'],
+    [{ kind: 'over', reason: 'why' } as const, 'Its program was not started: why.'],
+  ])('never when that ends as %j', async (answer, message) => {
+    const { end, started } = rig({}, { order, mayBegin: async () => answer });
+    expect((await end).result).toEqual({ kind: 'failed', type: 'cancelled', message });
+    expect(started).toEqual([]);
+    expect(unpacked()).toBe(false);
+  });
+
+  test('and what destroys nothing is not asked for', async () => {
+    const mayBegin = () => Promise.reject(new Error('was asked'));
+    const { end } = rig({}, { mayBegin });
+    expect((await end).result.kind).toBe('complete');
+  });
 });
 
 test('says why no command runs here', async () => {

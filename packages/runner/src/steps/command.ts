@@ -3,7 +3,8 @@
  *
  * 1. Nothing runs before guard 0 has passed, unless the order says that the step destroys nothing.
  * 2. Nothing of an image runs before all of it was found to be what its digests name.
- * 3. What was unpacked is gone when the step has ended, or before the next one begins.
+ * 3. What may destroy begins only when the agent says, after all that takes time, that it may.
+ * 4. What was unpacked is gone when the step has ended, or before the next one begins.
  */
 
 import { pipeline } from 'node:stream/promises';
@@ -60,6 +61,8 @@ const usualEnvironment = {
 };
 /** How long the agent is asked to wait before an image that it did not serve is tried again. */
 const retryDelayMs = 10_000;
+
+const notStarted = 'It was cancelled before its program was started.';
 
 interface Command {
   readonly digest: Digest;
@@ -120,7 +123,7 @@ async function run(context: StepContext, place: CommandPlace | string): Promise<
     return await runImage(context, place, command.value);
   } catch (error) {
     if (context.signal.aborted) {
-      return failed('cancelled', 'It was cancelled before its program was started.');
+      return failed('cancelled', notStarted);
     }
     return endOf(error, context.order);
   }
@@ -180,11 +183,27 @@ async function runImage(
       secrets: command.secrets,
       folder: command.directory || config.directory || '/',
     });
+    const kept = await whatKeepsIt(context);
+    if (kept !== undefined) return kept;
     context.progress(0, 'runs');
     const programs = withoutSecrets(place.programs, command.secrets);
     return await runProgram(context, saying(programs, leftOutWords(root)), request);
   } finally {
     await root.remove();
+  }
+}
+
+/** To fetch and unpack an image takes minutes: the permission of the order may be over (R11). */
+async function whatKeepsIt(context: StepContext): Promise<StepEnd | undefined> {
+  if (context.order.destructive === false) return undefined;
+  const end = await context.mayBegin();
+  switch (end.kind) {
+    case 'granted':
+      return undefined;
+    case 'aborted':
+      return failed('cancelled', notStarted);
+    case 'over':
+      return failed('cancelled', `Its program was not started: ${end.reason}.`);
   }
 }
 

@@ -83,6 +83,7 @@ export function runStep(
     progress: () => {},
     stage: () => Promise.resolve(),
     output: (piece) => pieces.push(piece),
+    mayBegin: async () => ({ kind: 'granted' }),
     verdictSwitchedOff: false,
     runnerVersion: '0',
     hostName: 'h1',

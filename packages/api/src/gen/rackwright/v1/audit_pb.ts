@@ -38,7 +38,7 @@ export type AuditRecord = Message<"rackwright.v1.AuditRecord"> & {
   actor: string;
 
   /**
-   * request, refusal, signIn, secretSent, enrolment
+   * request, refusal, signIn, secretSent, enrolment, acceptance
    *
    * @generated from field: string kind = 4;
    */
@@ -59,7 +59,8 @@ export type AuditRecord = Message<"rackwright.v1.AuditRecord"> & {
   resource: string;
 
   /**
-   * "ok", or the gRPC status name, as "FAILED_PRECONDITION".
+   * "ok", or the gRPC status name, as "FAILED_PRECONDITION"; "UNKNOWN" also of a call that was cut
+   * short with the control plane: what came of it is told by the resource.
    *
    * @generated from field: string outcome = 7;
    */

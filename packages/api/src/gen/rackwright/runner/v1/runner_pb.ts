@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/runner/v1/runner.proto.
  */
 export const file_rackwright_runner_v1_runner: GenFile = /*@__PURE__*/
-  fileDesc("CiFyYWNrd3JpZ2h0L3J1bm5lci92MS9ydW5uZXIucHJvdG8SFHJhY2t3cmlnaHQucnVubmVyLnYxIuIBCg5TZXNzaW9uUmVxdWVzdBIsCgVoZWxsbxgBIAEoCzIbLnJhY2t3cmlnaHQucnVubmVyLnYxLkhlbGxvSAASLQoGcmVwb3J0GAIgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRIABI1CghldmlkZW5jZRgDIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcEV2aWRlbmNlSAASMQoIc3RlcF9sb2cYBCABKAsyHS5yYWNrd3JpZ2h0LnJ1bm5lci52MS5TdGVwTG9nSABCCQoHbWVzc2FnZSKnAgoPU2Vzc2lvblJlc3BvbnNlEjQKCWNoYWxsZW5nZRgBIAEoCzIfLnJhY2t3cmlnaHQucnVubmVyLnYxLkNoYWxsZW5nZUgAEjIKCGFjY2VwdGVkGAIgASgLMh4ucmFja3dyaWdodC5ydW5uZXIudjEuQWNjZXB0ZWRIABIwCgdyZWZ1c2VkGAMgASgLMh0ucmFja3dyaWdodC5ydW5uZXIudjEuUmVmdXNlZEgAEiwKBW9yZGVyGAQgASgLMhsucmFja3dyaWdodC5ydW5uZXIudjEuT3JkZXJIABI/Cg9yZXBvcnRfcmVjZWl2ZWQYBSABKAsyJC5yYWNrd3JpZ2h0LnJ1bm5lci52MS5SZXBvcnRSZWNlaXZlZEgAQgkKB21lc3NhZ2UiGgoJQ2hhbGxlbmdlEg0KBW5vbmNlGAEgASgMItkCCgVIZWxsbxISCgpib290X3Rva2VuGAEgASgJEhIKCnB1YmxpY19rZXkYAiABKAwSEQoJc2lnbmF0dXJlGAMgASgMEg8KB2Jvb3RfaWQYBCABKAkSEQoJdXB0aW1lX21zGAUgASgEEhYKDnJ1bm5lcl92ZXJzaW9uGAYgASgJEjMKBXN0ZXBzGAcgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SLQoGc3lzdGVtGAggASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIgChhpbnRlcnJ1cHRlZF9vcGVyYXRpb25faWQYCSABKAkSHAoUaW50ZXJydXB0ZWRfcHJvZ3Jlc3MYCiABKAkSIAoYdW5yZWNlaXZlZF9vcGVyYXRpb25faWRzGAsgAygJEhMKC2JtY19hZGRyZXNzGAwgASgJIk0KCEFjY2VwdGVkEhYKDnJ1bm5lcl9zZXNzaW9uGAEgASgJEhEKCWhvc3RfbmFtZRgCIAEoCRIWCg5pbWFnZV9lbmRwb2ludBgDIAEoCSIaCgdSZWZ1c2VkEg8KB21lc3NhZ2UYASABKAkiwQIKBU9yZGVyEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIvCgdpbnNwZWN0GAIgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5JbnNwZWN0SAASMAoIcnVuX3N0ZXAYAyABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1blN0ZXBIABItCgZjYW5jZWwYBCABKAsyGy5yYWNrd3JpZ2h0LmFnZW50LnYxLkNhbmNlbEgAEk4KEnNlY3JldF9lbnZpcm9ubWVudBgFIAMoCzIyLnJhY2t3cmlnaHQucnVubmVyLnYxLk9yZGVyLlNlY3JldEVudmlyb25tZW50RW50cnkaOAoWU2VjcmV0RW52aXJvbm1lbnRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgYKBGtpbmQiOAoOUmVwb3J0UmVjZWl2ZWQSFAoMb3BlcmF0aW9uX2lkGAEgASgJEhAKCGhhbmRfb2ZmGAIgASgIIkAKB1N0ZXBMb2cSFAoMb3BlcmF0aW9uX2lkGAEgASgJEg4KBm9mZnNldBgCIAEoBBIPCgdjb250ZW50GAMgASgMMmsKDVJ1bm5lclNlcnZpY2USWgoHU2Vzc2lvbhIkLnJhY2t3cmlnaHQucnVubmVyLnYxLlNlc3Npb25SZXF1ZXN0GiUucmFja3dyaWdodC5ydW5uZXIudjEuU2Vzc2lvblJlc3BvbnNlKAEwAWIGcHJvdG8z", [file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_v1_inventory]);
+  fileDesc("CiFyYWNrd3JpZ2h0L3J1bm5lci92MS9ydW5uZXIucHJvdG8SFHJhY2t3cmlnaHQucnVubmVyLnYxIpwCCg5TZXNzaW9uUmVxdWVzdBIsCgVoZWxsbxgBIAEoCzIbLnJhY2t3cmlnaHQucnVubmVyLnYxLkhlbGxvSAASLQoGcmVwb3J0GAIgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRIABI1CghldmlkZW5jZRgDIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcEV2aWRlbmNlSAASMQoIc3RlcF9sb2cYBCABKAsyHS5yYWNrd3JpZ2h0LnJ1bm5lci52MS5TdGVwTG9nSAASOAoMYXNrX3RvX2JlZ2luGAUgASgLMiAucmFja3dyaWdodC5ydW5uZXIudjEuQXNrVG9CZWdpbkgAQgkKB21lc3NhZ2Ui4gIKD1Nlc3Npb25SZXNwb25zZRI0CgljaGFsbGVuZ2UYASABKAsyHy5yYWNrd3JpZ2h0LnJ1bm5lci52MS5DaGFsbGVuZ2VIABIyCghhY2NlcHRlZBgCIAEoCzIeLnJhY2t3cmlnaHQucnVubmVyLnYxLkFjY2VwdGVkSAASMAoHcmVmdXNlZBgDIAEoCzIdLnJhY2t3cmlnaHQucnVubmVyLnYxLlJlZnVzZWRIABIsCgVvcmRlchgEIAEoCzIbLnJhY2t3cmlnaHQucnVubmVyLnYxLk9yZGVySAASPwoPcmVwb3J0X3JlY2VpdmVkGAUgASgLMiQucmFja3dyaWdodC5ydW5uZXIudjEuUmVwb3J0UmVjZWl2ZWRIABI5CgxiZWdpbl9hbnN3ZXIYBiABKAsyIS5yYWNrd3JpZ2h0LnJ1bm5lci52MS5CZWdpbkFuc3dlckgAQgkKB21lc3NhZ2UiGgoJQ2hhbGxlbmdlEg0KBW5vbmNlGAEgASgMItkCCgVIZWxsbxISCgpib290X3Rva2VuGAEgASgJEhIKCnB1YmxpY19rZXkYAiABKAwSEQoJc2lnbmF0dXJlGAMgASgMEg8KB2Jvb3RfaWQYBCABKAkSEQoJdXB0aW1lX21zGAUgASgEEhYKDnJ1bm5lcl92ZXJzaW9uGAYgASgJEjMKBXN0ZXBzGAcgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SLQoGc3lzdGVtGAggASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIgChhpbnRlcnJ1cHRlZF9vcGVyYXRpb25faWQYCSABKAkSHAoUaW50ZXJydXB0ZWRfcHJvZ3Jlc3MYCiABKAkSIAoYdW5yZWNlaXZlZF9vcGVyYXRpb25faWRzGAsgAygJEhMKC2JtY19hZGRyZXNzGAwgASgJImQKCEFjY2VwdGVkEhYKDnJ1bm5lcl9zZXNzaW9uGAEgASgJEhEKCWhvc3RfbmFtZRgCIAEoCRIWCg5pbWFnZV9lbmRwb2ludBgDIAEoCRIVCg1hbnN3ZXJzX2JlZ2luGAQgASgIIhoKB1JlZnVzZWQSDwoHbWVzc2FnZRgBIAEoCSLBAgoFT3JkZXISFAoMb3BlcmF0aW9uX2lkGAEgASgJEi8KB2luc3BlY3QYAiABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkluc3BlY3RIABIwCghydW5fc3RlcBgDIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcEgAEi0KBmNhbmNlbBgEIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuQ2FuY2VsSAASTgoSc2VjcmV0X2Vudmlyb25tZW50GAUgAygLMjIucmFja3dyaWdodC5ydW5uZXIudjEuT3JkZXIuU2VjcmV0RW52aXJvbm1lbnRFbnRyeRo4ChZTZWNyZXRFbnZpcm9ubWVudEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCBgoEa2luZCI4Cg5SZXBvcnRSZWNlaXZlZBIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIaGFuZF9vZmYYAiABKAgiQAoHU3RlcExvZxIUCgxvcGVyYXRpb25faWQYASABKAkSDgoGb2Zmc2V0GAIgASgEEg8KB2NvbnRlbnQYAyABKAwiNAoKQXNrVG9CZWdpbhIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIc2VxdWVuY2UYAiABKAQicgoLQmVnaW5BbnN3ZXISFAoMb3BlcmF0aW9uX2lkGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEEhEKB2dyYW50ZWQYAyABKAhIABIOCgR3YWl0GAQgASgJSAASDgoEb3ZlchgFIAEoCUgAQggKBmFuc3dlcjJrCg1SdW5uZXJTZXJ2aWNlEloKB1Nlc3Npb24SJC5yYWNrd3JpZ2h0LnJ1bm5lci52MS5TZXNzaW9uUmVxdWVzdBolLnJhY2t3cmlnaHQucnVubmVyLnYxLlNlc3Npb25SZXNwb25zZSgBMAFiBnByb3RvMw", [file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_v1_inventory]);
 
 /**
  * SessionRequest goes from the runner to the agent. The first one answers the Challenge.
@@ -55,6 +55,12 @@ export type SessionRequest = Message<"rackwright.runner.v1.SessionRequest"> & {
      */
     value: StepLog;
     case: "stepLog";
+  } | {
+    /**
+     * @generated from field: rackwright.runner.v1.AskToBegin ask_to_begin = 5;
+     */
+    value: AskToBegin;
+    case: "askToBegin";
   } | { case: undefined; value?: undefined };
 };
 
@@ -104,6 +110,12 @@ export type SessionResponse = Message<"rackwright.runner.v1.SessionResponse"> & 
      */
     value: ReportReceived;
     case: "reportReceived";
+  } | {
+    /**
+     * @generated from field: rackwright.runner.v1.BeginAnswer begin_answer = 6;
+     */
+    value: BeginAnswer;
+    case: "beginAnswer";
   } | { case: undefined; value?: undefined };
 };
 
@@ -239,6 +251,13 @@ export type Accepted = Message<"rackwright.runner.v1.Accepted"> & {
    * @generated from field: string image_endpoint = 3;
    */
   imageEndpoint: string;
+
+  /**
+   * AskToBegin is answered. Otherwise the order itself is the permission.
+   *
+   * @generated from field: bool answers_begin = 4;
+   */
+  answersBegin: boolean;
 };
 
 /**
@@ -371,6 +390,85 @@ export type StepLog = Message<"rackwright.runner.v1.StepLog"> & {
  */
 export const StepLogSchema: GenMessage<StepLog> = /*@__PURE__*/
   messageDesc(file_rackwright_runner_v1_runner, 8);
+
+/**
+ * AskToBegin: what was ordered took time to prepare, and what may destroy would begin now.
+ *
+ * @generated from message rackwright.runner.v1.AskToBegin
+ */
+export type AskToBegin = Message<"rackwright.runner.v1.AskToBegin"> & {
+  /**
+   * @generated from field: string operation_id = 1;
+   */
+  operationId: string;
+
+  /**
+   * Rises with each asking; only the answer to the last one counts, and only for a moment.
+   *
+   * @generated from field: uint64 sequence = 2;
+   */
+  sequence: bigint;
+};
+
+/**
+ * Describes the message rackwright.runner.v1.AskToBegin.
+ * Use `create(AskToBeginSchema)` to create a new message.
+ */
+export const AskToBeginSchema: GenMessage<AskToBegin> = /*@__PURE__*/
+  messageDesc(file_rackwright_runner_v1_runner, 9);
+
+/**
+ * BeginAnswer is given at once; a runner that may not begin asks again.
+ *
+ * @generated from message rackwright.runner.v1.BeginAnswer
+ */
+export type BeginAnswer = Message<"rackwright.runner.v1.BeginAnswer"> & {
+  /**
+   * @generated from field: string operation_id = 1;
+   */
+  operationId: string;
+
+  /**
+   * @generated from field: uint64 sequence = 2;
+   */
+  sequence: bigint;
+
+  /**
+   * @generated from oneof rackwright.runner.v1.BeginAnswer.answer
+   */
+  answer: {
+    /**
+     * It may begin at this moment.
+     *
+     * @generated from field: bool granted = 3;
+     */
+    value: boolean;
+    case: "granted";
+  } | {
+    /**
+     * Not now, and why.
+     *
+     * @generated from field: string wait = 4;
+     */
+    value: string;
+    case: "wait";
+  } | {
+    /**
+     * Never, and why.
+     *
+     * @generated from field: string over = 5;
+     */
+    value: string;
+    case: "over";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message rackwright.runner.v1.BeginAnswer.
+ * Use `create(BeginAnswerSchema)` to create a new message.
+ */
+export const BeginAnswerSchema: GenMessage<BeginAnswer> = /*@__PURE__*/
+  messageDesc(file_rackwright_runner_v1_runner, 10);
 
 /**
  * RunnerService is served by the agent to the runners in the ramdisks that it booted.

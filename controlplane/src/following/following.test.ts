@@ -1,0 +1,170 @@
+/** One watch for all who follow, and nothing that they miss. */
+import type { Log } from '@rackwright/platform';
+import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
+import { type Listing, openMemoryStore, type StateStore, type WatchEvent } from '@rackwright/store';
+import { beforeEach, expect, test } from 'vitest';
+import { type Follower, Following } from './following.ts';
+
+const retryDelayMs = 1_000;
+const bytes = (text: string) => new TextEncoder().encode(text);
+const quiet = () => undefined;
+const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
+
+let heap: EventHeap;
+let store: StateStore;
+let watches = 0;
+/** What the next listings wait for, or answer instead. */
+let listings: ((listing: Promise<Listing>) => Promise<Listing>)[];
+let breakWatch: () => void;
+let following: Following;
+let stopping: AbortController;
+
+/** The store with listings and watches that the test gets hold of. */
+function held(inner: StateStore): StateStore {
+  const target = Object.create(inner) as StateStore;
+  target.latestRevision = () => inner.latestRevision();
+  target.list = (prefix) => (listings.shift() ?? ((listing) => listing))(inner.list(prefix));
+  target.watch = (from, prefix, signal) => {
+    watches += 1;
+    const broken = Promise.withResolvers<never>();
+    broken.promise.catch(quiet);
+    breakWatch = () => broken.reject(new Error('the connection was lost'));
+    return untilBroken(inner.watch(from, prefix, signal), broken.promise);
+  };
+  return target;
+}
+
+async function* untilBroken(events: AsyncIterable<WatchEvent>, broken: Promise<never>) {
+  const iterator = events[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await Promise.race([iterator.next(), broken]);
+    if (next.done === true) return;
+    yield next.value;
+  }
+}
+
+beforeEach(async () => {
+  heap = new EventHeap();
+  const { clock } = new SimProcess('p', heap, 0, () => false);
+  store = await openMemoryStore({ random: seededRandom(1) });
+  watches = 0;
+  listings = [];
+  following = new Following({ store: held(store), clock, log, retryDelayMs });
+  stopping = new AbortController();
+});
+
+async function advance(ms: number): Promise<void> {
+  const untilMs = heap.nowMs + ms;
+  heap.after(ms, quiet);
+  await heap.run(untilMs, () => false);
+}
+
+/** Notes all that it is told; `listed h1,h2`, `put h3`, `delete h3`. */
+function noting(told: string[], more: Partial<Follower> = {}): Follower {
+  return {
+    listed: ({ entries }) => told.push(`listed ${entries.map(({ key }) => key).join()}`),
+    changed: ({ kind, key }) => told.push(`${kind} ${key}`),
+    ...more,
+  };
+}
+
+async function follow(follower: Follower): Promise<void> {
+  const followed = following.follow('hosts', follower, stopping.signal);
+  followed.catch(quiet);
+  await advance(0);
+  await followed;
+}
+
+test('all who follow a prefix share one watch, and each hears of all there is first', async () => {
+  await store.put('hosts.a', bytes('1'), 'absent');
+  const [first, second]: string[][] = [[], []];
+  await follow(noting(first ?? []));
+  await store.put('hosts.b', bytes('1'), 'absent');
+  await advance(0);
+  await follow(noting(second ?? []));
+  await store.put('hosts.c', bytes('1'), 'absent');
+  await advance(0);
+  expect(first).toEqual(['listed hosts.a', 'put hosts.b', 'put hosts.c']);
+  expect(second).toEqual(['listed hosts.a,hosts.b', 'put hosts.c']);
+  expect(watches).toBe(1);
+});
+
+test('what is written while all is being listed is told after the listing', async () => {
+  const told: string[] = [];
+  await follow(noting([]));
+  const gate = Promise.withResolvers<void>();
+  listings = [(listing) => listing.then((read) => gate.promise.then(() => read))];
+  const followed = following.follow('hosts', noting(told), stopping.signal);
+  await advance(0);
+  await store.put('hosts.a', bytes('1'), 'absent');
+  await advance(0);
+  expect(told).toEqual([]);
+  gate.resolve();
+  await advance(0);
+  await followed;
+  expect(told).toEqual(['listed ', 'put hosts.a']);
+});
+
+test('a listing of before the first change that it will hear of is not believed', async () => {
+  await follow(noting([]));
+  const stale = await store.list('hosts');
+  await store.put('hosts.a', bytes('1'), 'absent');
+  await advance(0);
+  listings = [() => Promise.resolve(stale)];
+  const told: string[] = [];
+  const followed = following.follow('hosts', noting(told), stopping.signal);
+  await advance(retryDelayMs + 1);
+  await followed;
+  expect(told).toEqual(['listed hosts.a']);
+});
+
+test('a watch that broke off is made good by a listing for everybody', async () => {
+  const told: string[][] = [[], []];
+  for (const each of told) await follow(noting(each));
+  breakWatch();
+  await advance(0);
+  await store.put('hosts.a', bytes('1'), 'absent');
+  listings = [() => Promise.reject(new Error('the store is away'))];
+  await advance(3 * retryDelayMs);
+  await store.put('hosts.b', bytes('1'), 'absent');
+  await advance(0);
+  for (const each of told) {
+    expect(each.filter((line) => line.includes('hosts.a'))).not.toEqual([]);
+    expect(each.at(-1)).toBe('put hosts.b');
+  }
+  expect(watches).toBeGreaterThan(1);
+});
+
+test('who throws gets all of it again, and the others hear nothing of that', async () => {
+  const [failing, other]: string[][] = [[], []];
+  let failures = 1;
+  const changed = () => {
+    if (failures-- > 0) throw new Error('it cannot be read');
+  };
+  await follow(noting(failing ?? [], { changed }));
+  await follow(noting(other ?? []));
+  await store.put('hosts.a', bytes('1'), 'absent');
+  await store.put('hosts.b', bytes('1'), 'absent');
+  await advance(retryDelayMs + 1);
+  expect(failing).toEqual(['listed ', 'listed hosts.a,hosts.b']);
+  expect(other).toEqual(['listed ', 'put hosts.a', 'put hosts.b']);
+});
+
+test('rejects when it cannot be listed, and follows then when it is asked again', async () => {
+  listings = [() => Promise.reject(new Error('the store is away'))];
+  await expect(follow(noting([]))).rejects.toThrow('away');
+  const told: string[] = [];
+  await follow(noting(told));
+  await store.put('hosts.a', bytes('1'), 'absent');
+  await advance(0);
+  expect(told).toEqual(['listed ', 'put hosts.a']);
+});
+
+test('who stops to follow hears of nothing more', async () => {
+  const told: string[] = [];
+  await follow(noting(told));
+  stopping.abort();
+  await store.put('hosts.a', bytes('1'), 'absent');
+  await advance(retryDelayMs);
+  expect(told).toEqual(['listed ']);
+});

@@ -1,0 +1,208 @@
+/**
+ * Follows the records of the store for everybody in this process: one watch for each prefix,
+ * however many follow it.
+ *
+ *  F1 Whoever follows a prefix hears first of all that there is, then of every change. None is
+ *     missed: what comes while it is being listed waits for the listing. A change may come twice.
+ *  F2 A watch that breaks off, or has gaps, starts again with a listing for everybody; what cannot
+ *     be listed is tried again after a pause, for ever.
+ *  F3 A follower that throws disturbs no other one, and gets a listing again.
+ *
+ * Must not: decode anything. `records` decodes each write once for all.
+ */
+import type { Clock, Log } from '@rackwright/platform';
+import type { Change, Listing, Revision, StateStore } from '@rackwright/store';
+
+/** Changes that may wait for a listing; with more it is listed again. */
+const waitingMax = 4_096;
+
+export interface FollowingDependencies {
+  readonly store: StateStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Pause before a watch that broke off starts again. */
+  readonly retryDelayMs: number;
+}
+
+export interface Follower {
+  /** All is about to be listed again. */
+  listing?(): void;
+  /** Everything that there is. */
+  listed(listing: Listing): void;
+  changed(change: Change): void;
+}
+
+/** One who follows. */
+interface Joined {
+  readonly follower: Follower;
+  readonly signal: AbortSignal;
+  /** Changes since its listing began; undefined: it is over. */
+  waiting: Change[] | undefined;
+  /** Every later change comes by the watch. */
+  since: Revision;
+}
+
+export class Following {
+  readonly #deps: FollowingDependencies;
+  readonly #prefixes = new Map<string, Followed>();
+  readonly #stopping = new AbortController();
+
+  constructor(deps: FollowingDependencies) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Resolves once what there is has been listed; the changes then come by themselves until `signal`
+   * aborts. Rejects, and follows nothing, when it cannot be listed.
+   */
+  follow(prefix: string, follower: Follower, signal: AbortSignal): Promise<void> {
+    let followed = this.#prefixes.get(prefix);
+    if (followed === undefined) {
+      followed = new Followed(this.#deps, prefix, this.#stopping.signal);
+      this.#prefixes.set(prefix, followed);
+    }
+    return followed.join(follower, signal);
+  }
+
+  /** Nobody hears of anything any more. */
+  stop(): void {
+    this.#stopping.abort();
+  }
+}
+
+class Followed {
+  readonly #deps: FollowingDependencies;
+  readonly #prefix: string;
+  readonly #signal: AbortSignal;
+  readonly #joined = new Set<Joined>();
+  /** Resolves once the watch runs; undefined: nobody has begun it. */
+  #opening: Promise<void> | undefined;
+  /** The watch has brought every change up to this one, or there was a listing of it. */
+  #position: Revision = 0;
+
+  constructor(deps: FollowingDependencies, prefix: string, signal: AbortSignal) {
+    this.#deps = deps;
+    this.#prefix = prefix;
+    this.#signal = signal;
+  }
+
+  async join(follower: Follower, signal: AbortSignal): Promise<void> {
+    this.#opening ??= this.#open();
+    await this.#opening;
+    const joined: Joined = { follower, signal, waiting: [], since: this.#position };
+    this.#joined.add(joined);
+    signal.addEventListener('abort', () => this.#joined.delete(joined), { once: true });
+    try {
+      await this.#list(joined);
+    } catch (error) {
+      this.#joined.delete(joined);
+      throw error;
+    }
+  }
+
+  async #open(): Promise<void> {
+    try {
+      this.#position = await this.#deps.store.latestRevision();
+    } catch (error) {
+      this.#opening = undefined;
+      throw error;
+    }
+    void this.#watch();
+  }
+
+  /** F1: only a listing from where its changes begin, or from later, leaves no hole before them. */
+  async #list(joined: Joined): Promise<void> {
+    for (;;) {
+      joined.waiting = [];
+      joined.follower.listing?.();
+      const listing = await this.#deps.store.list(this.#prefix);
+      if (joined.signal.aborted) return;
+      const { waiting } = joined;
+      if (listing.before < joined.since || waiting.length > waitingMax) {
+        await this.#pause();
+        continue;
+      }
+      joined.follower.listed(listing);
+      joined.waiting = undefined;
+      const later = waiting.filter(({ revision }) => revision > listing.before);
+      for (const change of later) this.#tell(joined, change);
+      return;
+    }
+  }
+
+  #tell(joined: Joined, change: Change): void {
+    const { waiting, follower } = joined;
+    if (waiting !== undefined) {
+      if (waiting.length <= waitingMax) waiting.push(change);
+      return;
+    }
+    this.#try(joined, () => follower.changed(change));
+  }
+
+  /** F3 */
+  #try(joined: Joined, tell: () => void): void {
+    try {
+      tell();
+    } catch (error) {
+      this.#warn(error, 'who follows it failed; it is listed again');
+      joined.waiting = [];
+      void this.#listLater(joined);
+    }
+  }
+
+  async #listLater(joined: Joined): Promise<void> {
+    for (;;) {
+      await this.#pause();
+      if (this.#signal.aborted || joined.signal.aborted) return;
+      try {
+        return await this.#list(joined);
+      } catch (error) {
+        this.#warn(error, 'it could not be listed; it is tried again');
+      }
+    }
+  }
+
+  /** F2 */
+  async #watch(): Promise<void> {
+    const { store } = this.#deps;
+    while (!this.#signal.aborted) {
+      try {
+        for await (const change of store.watch(this.#position, this.#prefix, this.#signal)) {
+          if (change.kind === 'compacted') break;
+          this.#position = Math.max(this.#position, change.revision);
+          for (const joined of [...this.#joined]) this.#tell(joined, change);
+        }
+      } catch (error) {
+        this.#warn(error, 'the watch broke off; it starts again');
+      }
+      await this.#pause();
+      if (this.#signal.aborted) return;
+      await this.#listForAll();
+    }
+  }
+
+  async #listForAll(): Promise<void> {
+    try {
+      for (const { follower } of this.#joined) follower.listing?.();
+      const listing = await this.#deps.store.list(this.#prefix);
+      this.#position = listing.before;
+      for (const joined of [...this.#joined]) {
+        joined.since = listing.before;
+        if (joined.waiting !== undefined) joined.waiting = [];
+        else this.#try(joined, () => joined.follower.listed(listing));
+      }
+    } catch (error) {
+      // The watch goes on from where it was, as far as it can.
+      this.#warn(error, 'it could not be listed; it is tried again');
+    }
+  }
+
+  #pause(): Promise<void> {
+    const { clock, retryDelayMs } = this.#deps;
+    return new Promise((resolve) => clock.after(retryDelayMs, resolve));
+  }
+
+  #warn(error: unknown, text: string): void {
+    this.#deps.log.warn({ records: this.#prefix, error: String(error) }, text);
+  }
+}

@@ -1,0 +1,2 @@
+/** How parts of the control plane hear of what is written, by themselves and by others. */
+export { type Follower, Following, type FollowingDependencies } from './following.ts';

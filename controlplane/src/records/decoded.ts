@@ -1,0 +1,116 @@
+/**
+ * What was decoded of a store's values: of each write once for all parts of this process that read
+ * it, and not at all where this process has made the write itself.
+ *
+ * Invariants:
+ * 1. What is answered is shared, so nobody may change it; `copyOf` makes a draft. After
+ *    `freezeShared`, as in tests and the simulation, whoever changes it fails.
+ * 2. A record is the one of exactly this write, told by its key, revision and write id. What is
+ *    read late never takes the place of what is newer.
+ * 3. Bounded by the encoded size; what was not asked for longest goes first.
+ */
+import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
+import type { Entry, StateStore } from '@rackwright/store';
+
+/** Encoded bytes of the records that are kept decoded; decoded they take some times as much. */
+const keptBytesMax = 16 * 1024 * 1024;
+
+interface Decoded {
+  readonly schema: DescMessage;
+  readonly record: unknown;
+  readonly revision: number;
+  readonly writeId: string;
+  readonly bytes: number;
+}
+
+class DecodedRecords {
+  readonly #kept = new Map<string, Decoded>();
+  #bytes = 0;
+  frozen = false;
+
+  of<D extends DescMessage>(schema: D, { key, value, revision, writeId }: Entry): MessageShape<D> {
+    const kept = this.#kept.get(key);
+    const isIt = kept?.revision === revision && kept.writeId === writeId;
+    if (isIt && kept.schema === schema) {
+      this.#kept.delete(key);
+      this.#kept.set(key, kept);
+      return kept.record as MessageShape<D>;
+    }
+    const record = fromBinary(schema, value);
+    this.keep(key, { schema, record, revision, writeId, bytes: value.length });
+    return record;
+  }
+
+  keep(key: string, decoded: Decoded): void {
+    if (this.frozen) freeze(decoded.record);
+    const before = this.#kept.get(key);
+    if (before !== undefined && before.revision > decoded.revision) return;
+    this.#kept.delete(key);
+    this.#kept.set(key, decoded);
+    this.#bytes += decoded.bytes - (before?.bytes ?? 0);
+    for (const [oldest, { bytes }] of this.#kept) {
+      if (this.#bytes <= keptBytesMax) break;
+      this.#kept.delete(oldest);
+      this.#bytes -= bytes;
+    }
+  }
+}
+
+/** By store, so that whoever reads one shares with all others who do. */
+const stores = new WeakMap<StateStore, DecodedRecords>();
+
+function decodedOf(store: StateStore): DecodedRecords {
+  const known = stores.get(store);
+  if (known !== undefined) return known;
+  const decoded = new DecodedRecords();
+  stores.set(store, decoded);
+  return decoded;
+}
+
+/** The record of an entry, shared (invariant 1). */
+export function sharedRecordOf<D extends DescMessage>(
+  store: StateStore,
+  schema: D,
+  entry: Entry,
+): MessageShape<D> {
+  return decodedOf(store).of(schema, entry);
+}
+
+/** Takes in what this process has just written, so that nobody decodes it; it is shared then. */
+export function keepShared<D extends DescMessage>(
+  store: StateStore,
+  schema: D,
+  entry: Pick<Entry, 'key' | 'revision' | 'writeId'> & { readonly bytes: number },
+  record: MessageShape<D>,
+): void {
+  const { key, revision, writeId, bytes } = entry;
+  decodedOf(store).keep(key, { schema, record, revision, writeId, bytes });
+}
+
+/** From now on, changing a record that is shared throws; for tests. */
+export function freezeShared(store: StateStore): void {
+  decodedOf(store).frozen = true;
+}
+
+/** A deep copy of a message, to be changed: what protobuf's `clone` makes, without reflection. */
+export function copyOf<T>(value: T): T {
+  return copy(value) as T;
+}
+
+function copy(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (value instanceof Uint8Array) return value.slice();
+  if (Array.isArray(value)) return value.map(copy);
+  const target = Object.create(Object.getPrototypeOf(value)) as Record<string, unknown>;
+  const source = value as Record<string, unknown>;
+  for (const name of Object.keys(source)) target[name] = copy(source[name]);
+  return target;
+}
+
+function freeze(value: unknown): void {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return;
+  // Bytes cannot be frozen.
+  if (value instanceof Uint8Array) return;
+  Object.freeze(value);
+  for (const part of Object.values(value)) freeze(part);
+}

@@ -1,0 +1,46 @@
+/** Which workflows there are, by host, and whether each had something under way when seen last. */
+import type { WorkflowId } from './names.ts';
+
+const none: ReadonlyMap<string, boolean> = new Map();
+
+export class SeenWorkflows {
+  readonly #byHost = new Map<string, Map<string, boolean>>();
+
+  set({ hostId, templateId }: WorkflowId, open: boolean): void {
+    const ofHost = this.#byHost.get(hostId);
+    if (ofHost === undefined) this.#byHost.set(hostId, new Map([[templateId, open]]));
+    else ofHost.set(templateId, open);
+  }
+
+  delete({ hostId, templateId }: WorkflowId): void {
+    const ofHost = this.#byHost.get(hostId);
+    ofHost?.delete(templateId);
+    if (ofHost?.size === 0) this.#byHost.delete(hostId);
+  }
+
+  /** Forgets all but these. */
+  keepOnly(there: readonly WorkflowId[]): void {
+    const before = [...this.#all()];
+    this.#byHost.clear();
+    for (const id of there) this.set(id, false);
+    for (const [id, open] of before) {
+      if (open && this.ofHost(id.hostId).has(id.templateId)) this.set(id, true);
+    }
+  }
+
+  /** Of one host: by template, whether something was under way. */
+  ofHost(hostId: string): ReadonlyMap<string, boolean> {
+    return this.#byHost.get(hostId) ?? none;
+  }
+
+  /** Those that had something under way. */
+  open(): WorkflowId[] {
+    return [...this.#all()].filter(([, open]) => open).map(([id]) => id);
+  }
+
+  *#all(): Iterable<readonly [WorkflowId, boolean]> {
+    for (const [hostId, ofHost] of this.#byHost) {
+      for (const [templateId, open] of ofHost) yield [{ hostId, templateId }, open];
+    }
+  }
+}

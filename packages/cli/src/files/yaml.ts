@@ -1,0 +1,131 @@
+/**
+ * YAML as people write it into files, with the place of all that is wrong. Two readers stand on it:
+ * of files of objects, and of the manifest.
+ *
+ * Invariants:
+ * 1. What is larger, nested deeper or more at once than the bounds say is refused before anything
+ *    is made of it.
+ * 2. No directive is taken: another version of YAML reads plain words as something else.
+ */
+import {
+  Composer,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  Parser,
+  type Scalar,
+  type YAMLMap,
+} from 'yaml';
+import { firstTooDeep } from './depth.ts';
+
+const problemsMax = 50;
+/** Maps and lists that may stand in each other; no object needs half of it. */
+const depthMax = 32;
+
+export interface Place {
+  readonly line: number;
+  readonly column: number;
+}
+
+export interface Problem extends Place {
+  readonly message: string;
+}
+
+/** One text, and what is found to be wrong with it. */
+export class YamlText {
+  readonly #text: string;
+  readonly #bytesMax: number;
+  readonly #lines = new LineCounter();
+  readonly #problems: Problem[] = [];
+
+  constructor(text: string, bytesMax: number) {
+    this.#text = text;
+    this.#bytesMax = bytesMax;
+  }
+
+  get isSound(): boolean {
+    return this.#problems.length === 0;
+  }
+
+  /** In the order of their places. */
+  get problems(): Problem[] {
+    return this.#problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
+  }
+
+  /** What stands in each document that is not empty; nothing once something is wrong. */
+  documents(): Node[] {
+    if (Buffer.byteLength(this.#text) > this.#bytesMax) {
+      this.tellAt({ line: 1, column: 1 }, `is larger than ${this.#bytesMax} bytes`);
+      return [];
+    }
+    const tokens = [...new Parser(this.#lines.addNewLine).parse(this.#text)];
+    for (const token of tokens) {
+      if (token.type !== 'directive') continue;
+      this.#tell(token.offset, `${token.source} is not taken; write plain YAML 1.2`);
+    }
+    const deep = firstTooDeep(tokens, depthMax);
+    if (deep !== undefined) {
+      this.#tell(deep, `is nested too deeply; at most ${depthMax} maps and lists in each other`);
+      return [];
+    }
+    const found: Node[] = [];
+    for (const { errors, contents } of new Composer({
+      prettyErrors: false,
+      uniqueKeys: true,
+    }).compose(tokens)) {
+      for (const { pos, message } of errors) this.#tell(pos[0], message);
+      if (contents === null || (isScalar(contents) && contents.value === null)) continue;
+      found.push(contents);
+    }
+    return this.isSound ? found : [];
+  }
+
+  /** Names and values of a map. */
+  *entries(map: YAMLMap): Generator<readonly [string, Node, Node | null]> {
+    const seen = new Set<string>();
+    for (const { key, value } of map.items) {
+      const isName =
+        isScalar(key) && (typeof key.value === 'string' || typeof key.value === 'number');
+      const name = isName ? writtenAs(key) : '';
+      // An object of JavaScript would lose the one, and the other would replace what went before.
+      if (name === '__proto__') this.wrong(key as Node, '"__proto__" cannot be a name');
+      else if (seen.has(name)) this.wrong(key as Node, `"${name}" stands there already`);
+      else if (isName) yield [name, key, (value as Node | null) ?? null];
+      else this.wrong(key as Node, 'is no name of a field');
+      if (isName) seen.add(name);
+    }
+  }
+
+  wrong(node: Node | null, message: string): undefined {
+    this.#tell(node?.range?.[0] ?? 0, message);
+    return undefined;
+  }
+
+  tellAt({ line, column }: Place, message: string): void {
+    if (this.#problems.length < problemsMax) this.#problems.push({ line, column, message });
+  }
+
+  placeOf(node: Node): Place {
+    return this.#placeAt(node.range?.[0] ?? 0);
+  }
+
+  #tell(offset: number, message: string): void {
+    this.tellAt(this.#placeAt(offset), message);
+  }
+
+  #placeAt(offset: number): Place {
+    const { line, col } = this.#lines.linePos(offset);
+    return { line: Math.max(line, 1), column: Math.max(col, 1) };
+  }
+}
+
+/** The items of a list, or what stands there instead of one. */
+export function listed(node: Node): Node[] {
+  return isSeq(node) ? (node.items as Node[]) : [node];
+}
+
+/** A text as it is; of all else what the file says: "0012", not the number that it stands for. */
+export function writtenAs({ value, source }: Scalar): string {
+  return typeof value === 'string' ? value : (source ?? String(value));
+}

@@ -1,0 +1,99 @@
+/**
+ * Asks the agent whether something that may destroy may begin now, a while after it was ordered.
+ *
+ * Invariants:
+ * 1. Only a yes to the last asking counts, and only for `freshMs` from when that was asked (R11):
+ *    what a slow wire brings late permits nothing.
+ * 2. Silence, a lost connection and a reason to wait are all no; it is asked again.
+ * 3. An agent that answers no such question has given its permission with the order, as ever (R8).
+ */
+import type { Clock } from '@rackwright/platform';
+
+/** What an agent said to one asking. */
+export type Permission =
+  | { readonly kind: 'granted' }
+  | { readonly kind: 'wait'; readonly reason: string }
+  | { readonly kind: 'over'; readonly reason: string };
+
+/** How the asking ended. */
+export type PermissionEnd =
+  | { readonly kind: 'granted' | 'aborted' }
+  | { readonly kind: 'over'; readonly reason: string };
+
+/** How long a yes counts, from its asking, milliseconds. */
+export const freshMs = 5_000;
+/** Between two askings, milliseconds. */
+export const askAgainMs = 2_000;
+
+interface Asking {
+  readonly operationId: string;
+  readonly answered: (permission: Permission) => void;
+}
+
+/** One runner's questions. */
+export class Permissions {
+  readonly #clock: Clock;
+  /** Sends the question; while no agent listens it goes nowhere. */
+  readonly #send: (operationId: string, sequence: bigint) => void;
+  /** Whether the agent that was last connected answers. */
+  #isAnswered = false;
+  #sequence = 0n;
+  #asking: Asking | undefined;
+
+  constructor(clock: Clock, send: (operationId: string, sequence: bigint) => void) {
+    this.#clock = clock;
+    this.#send = send;
+  }
+
+  /** An agent has accepted us. */
+  accepted(answers: boolean): void {
+    this.#isAnswered = answers;
+  }
+
+  /** The agent has answered the question of this number. */
+  answered(operationId: string, sequence: bigint, permission: Permission): void {
+    if (sequence !== this.#sequence || operationId !== this.#asking?.operationId) return;
+    this.#asking.answered(permission);
+  }
+
+  /** Settles once it may begin, or never will. `tell` shows what is waited for. */
+  async ask(
+    operationId: string,
+    signal: AbortSignal,
+    tell: (reason: string) => void,
+  ): Promise<PermissionEnd> {
+    for (;;) {
+      if (signal.aborted) return { kind: 'aborted' };
+      if (!this.#isAnswered) return { kind: 'granted' };
+      const askedAtMs = this.#clock.suspendAwareMs();
+      const said = await this.#askOnce(operationId, signal);
+      if (signal.aborted) return { kind: 'aborted' };
+      if (said.kind === 'over') return said;
+      const isFresh = this.#clock.suspendAwareMs() - askedAtMs <= freshMs;
+      if (said.kind === 'granted' && isFresh) return said;
+      if (said.kind === 'wait') tell(said.reason);
+    }
+  }
+
+  /** Takes its time unless the answer is one to act on. */
+  #askOnce(operationId: string, signal: AbortSignal): Promise<Permission> {
+    return new Promise((resolve) => {
+      let said: Permission = { kind: 'wait', reason: 'waits for the agent' };
+      const settle = (): void => {
+        cancel();
+        signal.removeEventListener('abort', settle);
+        this.#asking = undefined;
+        resolve(said);
+      };
+      const cancel = this.#clock.after(askAgainMs, settle);
+      signal.addEventListener('abort', settle, { once: true });
+      const answered = (permission: Permission): void => {
+        said = permission;
+        if (permission.kind !== 'wait') settle();
+      };
+      this.#asking = { operationId, answered };
+      this.#sequence += 1n;
+      this.#send(operationId, this.#sequence);
+    });
+  }
+}

@@ -1,0 +1,76 @@
+/** Defects of discovery: what of machines that nobody knows, and how they become hosts. */
+import type { Plant } from './plant.ts';
+
+const bySimulation = { kind: 'simulation', discovery: true } as const;
+
+export const discoveryPlants: readonly Plant[] = [
+  {
+    name: 'sameMachineListedTwice',
+    breaks: 'D1: a machine is listed once, whatever interface it boots from',
+    file: 'controlplane/src/discovery/discovery.ts',
+    find: 'const before = world.machines.find((each) => isSameMachine(each.traits, traits));',
+    replace:
+      'const before = world.machines.find((each) => each.id === "" && isSameMachine(each.traits, traits));',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'hostStaysListed',
+    breaks: 'D1: what is a host is listed no more, whoever died between the two',
+    file: 'controlplane/src/discovery/discovery.ts',
+    find: '        await this.#seed(decision.host, kept.machine);\n        await this.#remove(kept);',
+    replace: '        await this.#seed(decision.host, kept.machine);',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'unknownMachineIsFlashed',
+    breaks: 'D2: the runner of a machine that is no host is asked for its inventory alone',
+    file: 'agent/src/runner-gateway/stranger.ts',
+    find: "outgoing.push({ message: { case: 'reportReceived', value: { operationId } } });",
+    replace:
+      "outgoing.push({ message: { case: 'reportReceived', value: { operationId } } });\n" +
+      "    const value = { step: 'firmware.flash', mode: 1, bootOperationId: operationId };\n" +
+      '    const flash = { operationId: `${operationId}/x`, kind: { case: "runStep", value } };\n' +
+      "    outgoing.push({ message: { case: 'order', value: flash as never } });",
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'identityNotRecorded',
+    breaks: 'D3: who a machine said to be stands in the record of its host',
+    file: 'controlplane/src/rpc/create-host.ts',
+    find: '...(identity === undefined ? {} : { acceptedIdentity: identity }),',
+    replace: '...(identity === undefined ? {} : {}),',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'listWithoutEnd',
+    breaks: 'D4: a rack lists so many machines and no more',
+    file: 'controlplane/src/discovery/discovery.ts',
+    find: "const room = listed < most ? 'made'",
+    replace: "const room = listed < 1e9 ? 'made'",
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'floodBoots',
+    breaks: 'D4: so many unknown machines boot at once, however many addresses there seem to be',
+    file: 'agent/src/boot/permission.ts',
+    find: "if (underWay >= limits.bootsMax) return unknown('tooManyAtOnce');",
+    replace: 'if (limits.bootsMax === 0) return unknown("tooManyAtOnce");',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'bootsWithoutAPolicy',
+    breaks: 'D5: nothing unknown boots before the policy of its rack says so',
+    file: 'controlplane/src/discovery/discovery.ts',
+    find: 'const enabled = policy?.enabled === true;',
+    replace: 'const enabled = policy?.enabled !== false;',
+    caughtBy: bySimulation,
+  },
+  {
+    name: 'takenLineIsForgotten',
+    breaks: 'D6: a line says which host it has made, whoever died between the two',
+    file: 'controlplane/src/discovery/discovery.ts',
+    find: 'if (host?.requestIds.includes(`create:${lineRequestId(expected.uid)}`) === true) {',
+    replace: 'if (host?.requestIds.includes(lineRequestId(expected.uid)) === true) {',
+    caughtBy: { ...bySimulation, from: 100 },
+  },
+];
