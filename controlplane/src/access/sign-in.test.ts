@@ -136,7 +136,7 @@ test('nobody is known who has not been let in by the guard', () => {
   expect(() => signIn.principalOf(callWith(`Bearer ${first}`))).toThrow('No token was sent');
 });
 
-test('what one replica revokes the others refuse with the next call, and end what is open', async () => {
+test('what one replica revokes the others refuse at once, and end what is open', async () => {
   const [here, there] = [replica(), replica()];
   const text = `Bearer ${await putToken('shared')}`;
   const principal = await signInAs(here, text);

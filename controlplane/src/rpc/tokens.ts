@@ -162,8 +162,8 @@ async function refuseAboveLimit({ store }: RpcDependencies): Promise<void> {
   const { entries } = await answered(store.list('tokens'));
   if (entries.length < tokensMax) return;
   const message =
-    `There are ${entries.length} tokens; at most ${tokensMax} are kept, those of the last 30 days ` +
-    'that are over included. Wait, or use fewer.';
+    `There are ${entries.length} tokens; at most ${tokensMax} are kept, those that ended ` +
+    'in the last 30 days included. Wait, or use fewer.';
   throw failedPrecondition('TOO_MANY_TOKENS', message);
 }
 
