@@ -57,6 +57,7 @@ const maintainer = 'Rackwright maintainers <maintainers@rackwright.org>';
 const nodeDepends = 'libc6 (>= 2.28), libgcc-s1, libstdc++6 (>= 10)';
 const scriptNames: readonly ScriptName[] = ['preinst', 'postinst', 'prerm', 'postrm'];
 const gzipLevel = 9;
+const generator = 'rackwright-agent-generator';
 
 /** What all packages of one build share. */
 export interface Release {
@@ -184,7 +185,12 @@ function documents(
 function units(name: ProgramName): TarEntry[] {
   return readdirSync(join(filesFolder, name))
     .filter((file) => /\.(service|socket|path)$/.test(file))
-    .map((file) => text(`usr/lib/systemd/system/${file}`, read(name, file)));
+    .map((file) => text(`usr/lib/systemd/system/${file}`, read(name, file)))
+    .concat(
+      name === 'agent'
+        ? [text(`usr/lib/systemd/system-generators/${generator}`, read(name, generator), 0o755)]
+        : [],
+    );
 }
 
 function scriptsOf(name: ProgramName): Partial<Record<ScriptName, string>> {
