@@ -9,7 +9,8 @@
  *    host is made under a request id that follows from machine or line, so that it is made once.
  * D4 A full list is no obstacle for a machine that is expected or that a rule fits: what was seen
  *    longest ago of those that fit nothing goes. A machine that fits nothing drives out none.
- * D5 What a rack's agent tells changes hosts of that rack only.
+ * D5 What a rack's agent tells changes hosts and listings of that rack only, and is answered with
+ *    nothing of another rack. A machine that two racks tell of is listed in each.
  * D3 One thing at a time: a machine is not accepted twice at once here, and between replicas the
  *    reservations of its MACs decide.
  */
@@ -36,7 +37,7 @@ import { type Acceptance, bounded, conflictOf, hostOf, isKnownBoot, judge } from
 import { twinsOf } from './lookup.ts';
 import { type AcceptedFrom, creationOf, fromOf, lineRequestId, problemOf } from './request.ts';
 import { leastWanted, machinesMaxOf } from './room.ts';
-import { identitiesOf, isSameMachine, traitsOf, unicastMac } from './traits.ts';
+import { identitiesOf, identityInRack, isSameMachine, traitsOf, unicastMac } from './traits.ts';
 import { type KeptMachine, type KnownHost, type World, WorldReader } from './world.ts';
 
 export interface DiscoveryDependencies {
@@ -113,7 +114,8 @@ export class Discovery {
       .filter(([, seen]) => seen.rack === name || seen.seenIn === name)
       .slice(0, remarksMax)
       .map(([host, { seenIn, mac }]) => {
-        return `${host}: a machine that says it is this host netbooted in ${seenIn}, from ${mac}`;
+        const what = host.startsWith('hosts/') ? 'this host' : 'this machine';
+        return `${host}: a machine that says it is ${what} netbooted in ${seenIn}, from ${mac}`;
       });
     return [...full, ...moved];
   }
@@ -216,10 +218,13 @@ export class Discovery {
     const known = hostOf(seen, world.hosts);
     if (known !== undefined) {
       await this.#tellHost(known.host, known.words, fresh);
-      return isKnownBoot(fresh, known.host) ? '' : known.words;
+      if (isKnownBoot(fresh, known.host)) return '';
+      return known.host.rack === rack ? known.words : 'it says that it is a host of another rack';
     }
-    const before = world.machines.find((each) => isSameMachine(each.traits, traits));
+    const sameMachines = world.machines.filter((each) => isSameMachine(each.traits, traits));
+    const before = sameMachines.find(({ machine }) => machine.rack === rack);
     if (before !== undefined) return await this.#seenAgain(before, fresh);
+    for (const { machine } of sameMachines) this.#noteElsewhere(machine, fresh);
     const policy = world.racks.get(rack)?.spec?.discovery;
     const listed = world.machines.filter(({ machine }) => machine.rack === rack).length;
     const most = machinesMaxOf(policy);
@@ -227,8 +232,7 @@ export class Discovery {
     if (listed >= most && !(await this.#makeRoom(seen, world))) {
       return `${rack} lists ${listed} machines already, of ${most}: accept some`;
     }
-    const taken = new Set(world.machines.map(({ id }) => id));
-    const identity = identitiesOf(traits).find(({ id }) => !taken.has(id));
+    const identity = freeIdentity(seen, world);
     if (identity === undefined) return 'nothing tells it from machines that are listed already';
     const { clock, log } = this.#deps;
     const machine = clone(DiscoveredMachineSchema, fresh);
@@ -265,19 +269,15 @@ export class Discovery {
     });
   }
 
-  /** The same machine, listed once: from another interface, or in another rack. */
+  /** The same machine, listed once: it may have booted from another interface. */
   async #seenAgain(
     { id, machine, revision }: KeptMachine,
     fresh: DiscoveredMachine,
   ): Promise<string | undefined> {
     const next = clone(DiscoveredMachineSchema, machine);
-    const { rack, bootMac, inventory, lastSeenTime, bmcAddress } = fresh;
-    Object.assign(next, { rack, bootMac, inventory, lastSeenTime });
+    const { bootMac, inventory, lastSeenTime, bmcAddress } = fresh;
+    Object.assign(next, { bootMac, inventory, lastSeenTime });
     if (bmcAddress !== '') next.bmcAddress = bmcAddress;
-    if (machine.rack !== rack) {
-      const moved = `it was in ${machine.rack} before`;
-      next.remarks = [moved, ...machine.remarks.filter((each) => !isMoveRemark(each))];
-    }
     return (await this.#write(id, next, revision)) ? '' : undefined;
   }
 
@@ -305,7 +305,10 @@ export class Discovery {
     await this.#deps.reportHost(host.hostId, report);
   }
 
-  #noteElsewhere({ name, rack }: KnownHost, machine: DiscoveredMachine): void {
+  #noteElsewhere(
+    { name, rack }: Pick<KnownHost, 'name' | 'rack'>,
+    machine: DiscoveredMachine,
+  ): void {
     this.#elsewhere.delete(name);
     this.#elsewhere.set(name, { rack, seenIn: machine.rack, mac: machine.bootMac });
     const [oldest] = this.#elsewhere.keys();
@@ -439,11 +442,13 @@ export class Discovery {
     const { id, machine, revision } = kept;
     const next = clone(DiscoveredMachineSchema, machine);
     next.notAccepted = bounded(words);
-    const twins = twinsOf(kept, world.machines);
-    next.remarks = [
-      ...machine.remarks.filter(isMoveRemark),
-      ...twins.slice(0, roundsMax).map((twin) => `${twin.machine.name} has the same UUID`),
-    ];
+    // D5: what another rack tells is said of the rack (`remarksOf`), not written here.
+    const twins = twinsOf(kept, world.machines).filter((twin) => {
+      return twin.machine.rack === machine.rack;
+    });
+    next.remarks = twins
+      .slice(0, roundsMax)
+      .map((twin) => `${twin.machine.name} has the same UUID`);
     if (!equals(DiscoveredMachineSchema, next, machine)) await this.#write(id, next, revision);
   }
 
@@ -464,6 +469,16 @@ export class Discovery {
   }
 }
 
+/** By what the machine is named; undefined: all that names it names others of its rack already. */
+function freeIdentity({ machine: { rack }, traits }: KeptMachine, { machines }: World) {
+  const takenBy = new Map(machines.map(({ id, machine }) => [id, machine.rack]));
+  const all = identitiesOf(traits);
+  const free = all.find(({ id }) => !takenBy.has(id));
+  if (free !== undefined || all.every(({ id }) => takenBy.get(id) === rack)) return free;
+  const own = identityInRack(traits, rack);
+  return own === undefined || takenBy.has(own.id) ? undefined : own;
+}
+
 function machineKey(id: string): string {
   return storeKey('discoveredMachines', id);
 }
@@ -477,8 +492,4 @@ function changedSince({ machine: { name, rack, bootMac, bmcAddress } }: KeptMach
   const now = `it is in ${rack}, booted from ${bootMac} and says ${bmc}`;
   const words = `${name} was seen again since it was looked at: ${now}. Look and decide again.`;
   return aborted('ETAG_MISMATCH', words);
-}
-
-function isMoveRemark(remark: string): boolean {
-  return remark.startsWith('it was in ');
 }
