@@ -74,7 +74,7 @@ describe('what a look at the control plane shows', () => {
     }
   });
 
-  test('is the agent’s own certificate, ended or not begun by the control plane’s clock', async () => {
+  test('is the agent’s own certificate, ended or not begun by the other clock', async () => {
     const own = await ours.sign(nowMs - 9 * dayMs, nowMs - 2 * dayMs);
     const certificatePem = own.toString();
     const ended = explainFace({ ...parts, certificatePem }, { chain: good, timeMs: nowMs }, nowMs);

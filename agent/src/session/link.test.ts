@@ -1,4 +1,4 @@
-/** Moving from one session to the next: the next one opens first, and nothing comes twice or never. */
+/** Moving from one session to the next: it opens first, and nothing comes twice or never. */
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
 import { VirtualClock } from '@rackwright/bmc/conformance';
@@ -72,7 +72,7 @@ const welcome = {
 } as const;
 const refused = { case: 'refused', value: create(agent.RefusedSchema, { reason: 'no' }) } as const;
 
-test('the next session says which one it takes over from, and the old one goes on meanwhile', () => {
+test('the next session says which one it follows, and that one goes on meanwhile', () => {
   link.move('a new certificate');
   const [first] = at(1).sent;
   expect(first?.message.value).toMatchObject({ replacesSessionId: 's1', agentVersion: 'test' });
