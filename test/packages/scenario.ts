@@ -3,13 +3,13 @@
  * the README, a machine cleaned through them; the agent stopped, the packages upgraded with a clean
  * under way, taken back to the older version, and purged.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { type Built, buildPackages } from '@rackwright/debian';
 import type { Lab } from '../lab/lab.ts';
 import { LAB_ADDRESS } from '../lab/netns.ts';
-import { until } from '../lab/processes.ts';
+import { tryProgram, until } from '../lab/processes.ts';
 import { usualDisks } from '../lab/qemu.ts';
 import { checkCertificates, checkDisks } from '../lab/scenarios/check.ts';
 import { createHost, powerOff, RUN_LIMIT_MS, type Scenario, type Site } from '../lab/site.ts';
@@ -54,6 +54,7 @@ export const packagesScenario: Scenario = {
   run: async (site) => {
     if (installed === undefined) throw new Error('the packages are installed by startStack');
     const { container } = installed;
+    await checkLintian(site);
     await checkPrivileges(site, container);
     await checkWatchdog(site, container);
     await checkUpgrade(site, installed);
@@ -158,6 +159,18 @@ async function untilActive(container: Container, service: Service): Promise<void
     START_WAIT_MS,
     async () => (await property(container, service, 'ActiveState')) === 'active',
   );
+}
+
+/** What Debian's own judge says of the packages. */
+async function checkLintian({ lab, findings }: Site): Promise<void> {
+  const folder = join(lab.folder, 'packages');
+  const debs = readdirSync(folder).filter((name) => name.includes(OLDER));
+  const words = ['--allow-root', '--fail-on', 'error', '--display-level', 'error'];
+  const { code, out, err } = await tryProgram(
+    ['lintian', ...words, ...debs.map((name) => join(folder, name))],
+    {},
+  );
+  findings.check('lintian finds no error in the packages', code === 0, `${out}${err}`);
 }
 
 /** A service's main process has a user of its own, no capability and no core. */
