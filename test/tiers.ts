@@ -70,7 +70,7 @@ export const tiers: readonly Tier[] = [
   },
   {
     name: 'system',
-    include: ['test/{scenarios,lab,e2e,captures}/**/*.test.ts'],
+    include: ['test/{attacks,scenarios,lab,e2e,captures,packages}/**/*.test.ts'],
     exclude: [slowOrPeer],
     order: 2,
     isolate: true,

@@ -83,6 +83,8 @@ export interface StartOptions {
   readonly trustTiming?: Partial<TrustTiming>;
   /** Lifts invariant 1, once: a person has decided that the old identity is lost. */
   readonly acceptNewIdentity?: boolean;
+  /** Makes another first token, for whoever is left without any. */
+  readonly newAdminToken?: boolean;
 }
 
 export interface ControlPlane {
@@ -109,6 +111,7 @@ export async function startControlPlane(
   const own = await openIdentity({
     ...platform,
     folder: identityFolder(config),
+    newAdminToken: options.newAdminToken ?? false,
     caLifetimeMs: timing.caLifetimeMs,
     ...keySourceOf(config, platform),
   });

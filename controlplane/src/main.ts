@@ -3,7 +3,7 @@
  *
  *     rackwright-controlplane --config FILE --check-config
  *     rackwright-controlplane --config FILE [--restored] [--accept-new-identity]
- *                             [--accept-unproven-durability]
+ *                             [--accept-unproven-durability] [--new-admin-token]
  */
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
@@ -30,7 +30,7 @@ const defaultConfig = '/etc/rackwright/controlplane.yaml';
 
 const usage =
   'usage: rackwright-controlplane [--config FILE] [--check-config] [--restored] [--accept-new-identity] ' +
-  '[--accept-unproven-durability]';
+  '[--accept-unproven-durability] [--new-admin-token]';
 
 function readArguments(argv: string[]) {
   const { values } = parseArgs({
@@ -41,6 +41,7 @@ function readArguments(argv: string[]) {
       'check-config': { type: 'boolean', default: false },
       restored: { type: 'boolean', default: false },
       'accept-new-identity': { type: 'boolean', default: false },
+      'new-admin-token': { type: 'boolean', default: false },
       'accept-unproven-durability': { type: 'boolean', default: false },
     },
   });
@@ -121,7 +122,10 @@ async function start(options: ReturnType<typeof readArguments>): Promise<Started
           acceptUnprovenDurability: options['accept-unproven-durability'],
         }),
     },
-    { acceptNewIdentity: options['accept-new-identity'] },
+    {
+      acceptNewIdentity: options['accept-new-identity'],
+      newAdminToken: options['new-admin-token'],
+    },
   );
   log.info(
     {

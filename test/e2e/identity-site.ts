@@ -49,6 +49,8 @@ export interface SiteOptions {
   readonly hostsPerRack: number;
   /** Lives that no configuration may ask for. */
   readonly trustTiming?: Partial<TrustTiming>;
+  /** What the control plane's clock is ahead of everybody else's. */
+  readonly clockAheadMs?: number;
 }
 
 export interface Line {
@@ -155,7 +157,9 @@ export class Site {
     site.#ports = await freePorts(2);
     await site.startControlPlane();
     const credential = { username: 'admin', password: 'secret' };
-    await site.clients.credentials.createCredential({ credentialId: 'bmc', credential });
+    if (options.racks > 0) {
+      await site.clients.credentials.createCredential({ credentialId: 'bmc', credential });
+    }
     for (let rack = 1; rack <= options.racks; rack += 1) await site.#addRack(`r${rack}`);
     return site;
   }
@@ -184,7 +188,8 @@ export class Site {
     this.controlPlane = await startControlPlane(
       config,
       {
-        ...{ clock, random, disk },
+        ...{ random, disk },
+        clock: { ...clock, nowMs: () => clock.nowMs() + (this.#options.clockAheadMs ?? 0) },
         log: recordingLog(this.lines),
         crashPoint: () => undefined,
         openStore: () => openSqliteStore({ path, random, clock, retention }),

@@ -213,3 +213,37 @@ test('each way of being nobody’s agent has its own words, with what to do', { 
     expect(String(gone.fields['reason'])).toContain('rackwright rack create r2');
   }),
 );
+
+const dayMs = 86_400_000;
+
+test('a control plane whose clock is a day ahead is told apart from a wrong one', { timeout }, () =>
+  onSite({ racks: 0, hostsPerRack: 0, clockAheadMs: dayMs }, async (site) => {
+    // Operators cannot reach it either, so that the rack and its token come from the inside.
+    const token = `rwj1.${site.controlPlane.identity.caSha256}.r1.${'A'.repeat(43)}`;
+    const said = await site.addBox('r1', token).then(
+      () => '',
+      (error: unknown) => String(error),
+    );
+    expect(said).toContain('this machine’s clock says');
+    expect(said).toContain('the control plane’s certificate is good from');
+    expect(said).toContain('timedatectl');
+  }),
+);
+
+test(
+  'a control plane whose clock is a day behind certifies, and the agent knows it',
+  {
+    timeout,
+  },
+  () =>
+    onSite({ racks: 1, hostsPerRack: 0, clockAheadMs: -dayMs }, async (site) => {
+      await until('the agent to be connected', async () => {
+        const { status } = await site.clients.racks.getRack({ name: 'racks/r1' });
+        return status?.agentConnected === true ? true : undefined;
+      });
+      const identity = await site.boxes[0]?.files.load();
+      expect(Math.abs((identity?.clockOffsetMs ?? 0) + dayMs)).toBeLessThan(60_000);
+      // Its life counts from now, by the agent's clock as by the other one.
+      expect((identity?.expiresAtMs ?? 0) - (identity?.issuedAtMs ?? 0)).toBeGreaterThan(6 * dayMs);
+    }),
+);

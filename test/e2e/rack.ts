@@ -56,6 +56,8 @@ export interface RackOptions {
   /** Sections that replace those of the programs' configurations. */
   readonly controlplane?: Readonly<Record<string, unknown>>;
   readonly agent?: Readonly<Record<string, unknown>>;
+  /** What the BMCs take; a usual one without it. */
+  readonly bmcPassword?: string;
   /** A second control plane on the same store; the agent knows only the first. */
   readonly replica?: boolean;
 }
@@ -124,6 +126,10 @@ export class Rack {
     }
   }
 
+  get #bmcPassword(): string {
+    return this.#options.bmcPassword ?? bmcPassword;
+  }
+
   get clients(): ReturnType<typeof clientsOf> {
     if (this.#clients === undefined) throw new Error('the rack has not been started');
     return this.#clients;
@@ -161,6 +167,7 @@ export class Rack {
       const root = join(this.folder, 'machines');
       const machine = makeMachine(root, this.#withCrash(plan), network);
       this.machines.push(machine);
+      writeFileSync(join(machine.folder, 'password'), this.#bmcPassword);
       this.#options.prepareMachine?.(machine);
     }
     for (const plan of this.#options.strangers ?? []) {
@@ -303,7 +310,7 @@ export class Rack {
   switchOn({ plan }: MachineFolder): void {
     const tool = join(this.folder, 'ipmitool');
     const button = ['-H', plan.bmcAddress, '-f', '/dev/stdin', 'raw', '0x00', '0x02', '0x01'];
-    execFileSync(tool, button, { input: bmcPassword });
+    execFileSync(tool, button, { input: this.#bmcPassword });
   }
 
   /** The process that a program is now. */
@@ -368,7 +375,7 @@ export class Rack {
     const { cleaning } = this.#options;
     await credentials.createCredential({
       credentialId: 'bmc',
-      credential: { username: 'admin', password: bmcPassword },
+      credential: { username: 'admin', password: this.#bmcPassword },
     });
     for (const { plan } of this.machines) {
       await hosts.createHost({

@@ -100,7 +100,7 @@ export async function crossBmcs(a: LabBmc, b: LabBmc): Promise<void> {
 function keepLogs(folder: string, to: string): void {
   cpSync(folder, to, {
     recursive: true,
-    filter: (path) => !/\.(raw|sock|blocklog|fd)$/.test(path),
+    filter: (path) => !/\.(raw|sock|blocklog|fd|deb)$|\/container$/.test(path),
   });
 }
 

@@ -36,7 +36,9 @@ export interface Container {
 export function missingForContainers(): string[] {
   const present = (name: string): boolean =>
     PATH.split(':').some((folder) => existsSync(join(folder, name)));
-  return ['systemd-nspawn', 'mmdebstrap', 'tar', 'nsenter'].filter((name) => !present(name));
+  return ['systemd-nspawn', 'mmdebstrap', 'tar', 'nsenter', 'lintian'].filter(
+    (name) => !present(name),
+  );
 }
 
 /** Boots a fresh container in the lab's network namespace; the lab's end is its end. */

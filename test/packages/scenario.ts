@@ -3,13 +3,13 @@
  * the README, a machine cleaned through them; the agent stopped, the packages upgraded with a clean
  * under way, taken back to the older version, and purged.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { type Built, buildPackages } from '@rackwright/debian';
 import type { Lab } from '../lab/lab.ts';
 import { LAB_ADDRESS } from '../lab/netns.ts';
-import { until } from '../lab/processes.ts';
+import { tryProgram, until } from '../lab/processes.ts';
 import { usualDisks } from '../lab/qemu.ts';
 import { checkCertificates, checkDisks } from '../lab/scenarios/check.ts';
 import { createHost, powerOff, RUN_LIMIT_MS, type Scenario, type Site } from '../lab/site.ts';
@@ -27,6 +27,9 @@ const START_WAIT_MS = 120_000;
 /** Twice the watchdog's time. */
 const WATCHDOG_WAIT_MS = 90_000;
 const SERVER = `${LAB_ADDRESS.agent}:${OPERATORS_PORT}`;
+/** Where the machines of the lab are, and what they boot from. */
+const INTERFACE = 'br0';
+const BOOT_PORTS = [67, 69, 4011];
 const STATE = '/var/lib/rackwright';
 const OPERATOR = {
   RACKWRIGHT_SERVER: SERVER,
@@ -51,6 +54,7 @@ export const packagesScenario: Scenario = {
   run: async (site) => {
     if (installed === undefined) throw new Error('the packages are installed by startStack');
     const { container } = installed;
+    await checkLintian(site);
     await checkPrivileges(site, container);
     await checkWatchdog(site, container);
     await checkUpgrade(site, installed);
@@ -115,7 +119,7 @@ async function configure(container: Container): Promise<void> {
   edit(container, 'agent', /^#serverAddress:.*$/m, `serverAddress: ${LAB_ADDRESS.agent}`);
   const words = 'runner: {kernelArguments: [console=ttyS0, quiet]}';
   edit(container, 'agent', /^#runner:$/m, words);
-  await container.run(['systemctl', 'enable', 'rackwright-agent@br0.socket']);
+  await container.run(['systemctl', 'enable', `rackwright-agent@${INTERFACE}.socket`]);
 }
 
 function edit(container: Container, name: string, line: RegExp, instead: string): void {
@@ -157,6 +161,18 @@ async function untilActive(container: Container, service: Service): Promise<void
   );
 }
 
+/** What Debian's own judge says of the packages. */
+async function checkLintian({ lab, findings }: Site): Promise<void> {
+  const folder = join(lab.folder, 'packages');
+  const debs = readdirSync(folder).filter((name) => name.includes(OLDER));
+  const words = ['--allow-root', '--fail-on', 'error', '--display-level', 'error'];
+  const { code, out, err } = await tryProgram(
+    ['lintian', ...words, ...debs.map((name) => join(folder, name))],
+    {},
+  );
+  findings.check('lintian finds no error in the packages', code === 0, `${out}${err}`);
+}
+
 /** A service's main process has a user of its own, no capability and no core. */
 async function checkPrivileges({ findings }: Site, container: Container): Promise<void> {
   for (const service of SERVICES) {
@@ -172,12 +188,11 @@ async function checkPrivileges({ findings }: Site, container: Container): Promis
     findings.check(`${service} can gain no privilege`, field('NoNewPrivs') === '1');
     findings.check(`${service} leaves no core`, /^Max core file size +0 +0 /m.test(limits), limits);
   }
-  const sockets = await container.run(['cat', '/proc/net/udp']);
-  findings.check(
-    'the boot ports are open',
-    /:0043 .*\n/.test(sockets) && / 00000000:0FAB /.test(sockets),
-    sockets,
-  );
+  const sockets = await container.run(['ss', '--listening', '--udp', '--numeric', '--no-header']);
+  for (const port of BOOT_PORTS) {
+    const isBound = sockets.includes(`0.0.0.0%${INTERFACE}:${port} `);
+    findings.check(`port ${port} is open on ${INTERFACE} only`, isBound, sockets);
+  }
 }
 
 /** A stopped agent is taken away by the watchdog and comes back. */
@@ -258,12 +273,12 @@ async function checkPurge({ findings }: Site, installedParts: Installed): Promis
   await container.run(['dpkg', '--purge', ...PACKAGES]);
   const left = added(before, footprint(container.root));
   findings.check('purging the packages leaves nothing', left.length === 0, left.join('\n'));
-  const units = await container.run([
-    'systemctl',
-    'list-units',
-    '--all',
-    '--no-legend',
-    'rackwright*',
+  const listed = await container.run([
+    ...['systemctl', 'list-units', '--all', '--no-legend', '--plain', 'rackwright*'],
   ]);
-  findings.check('no unit is left', units.trim() === '', units);
+  // What systemd still knows by name, without a file or a process, is its memory of a stop.
+  const units = listed
+    .split('\n')
+    .filter((line) => line !== '' && !/ not-found +inactive /.test(line));
+  findings.check('no unit is left', units.length === 0, units.join('\n'));
 }

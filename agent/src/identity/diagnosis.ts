@@ -63,8 +63,8 @@ export function explainFace(
   const own = parts.certificatePem && new X509Certificate(parts.certificatePem);
   if (own && timeMs !== undefined && isOutside(own, timeMs)) {
     return (
-      `this agent’s certificate is good from ${span(own)}, but ${clocks}. The agent asks for a new ` +
-      `one by its registered key. ${isFar(nowMs, timeMs) ? remedy : ''}`.trim()
+      `this agent’s certificate is good from ${span(own)}, but ${clocks}. The agent asks for a ` +
+      `new one by its registered key. ${isFar(nowMs, timeMs) ? remedy : ''}`.trim()
     );
   }
   return isFar(nowMs, timeMs) ? `${clocks}. ${remedy}` : undefined;
@@ -74,8 +74,8 @@ export function explainFace(
 export function clockWarning(nowMs: number, serverMs: number): string | undefined {
   if (!isFar(nowMs, serverMs)) return undefined;
   return (
-    `this machine’s clock says ${text(nowMs)}, the control plane’s says ${text(serverMs)}: one of ` +
-    'the two is wrong (timedatectl shows whether it is synchronized)'
+    `this machine’s clock says ${text(nowMs)}, the control plane’s says ${text(serverMs)}: one ` +
+    'of the two is wrong (timedatectl shows whether it is synchronized)'
   );
 }
 

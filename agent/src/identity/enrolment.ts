@@ -1,5 +1,6 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  type ApiErrorKind,
   ApiFailure,
   agent,
   connect,
@@ -51,6 +52,9 @@ export function renew(
   return issue(parts, key, { enrolmentAddress, caPem, joinToken: '', rack, certificatePem });
 }
 
+/** What a call ends with when the connection does not come about. */
+const unanswered: readonly ApiErrorKind[] = ['unavailable', 'deadlineExceeded'];
+
 interface Issue {
   readonly enrolmentAddress: string;
   readonly caPem: string;
@@ -65,7 +69,7 @@ async function issue(parts: EnrolmentParts, key: AgentKey, wanted: Issue): Promi
   try {
     return await ask(parts, key, wanted);
   } catch (cause) {
-    if (!(cause instanceof ApiFailure) || cause.error.kind !== 'unavailable') throw cause;
+    if (!(cause instanceof ApiFailure) || !unanswered.includes(cause.error.kind)) throw cause;
     const { host, port } = splitAddress(wanted.enrolmentAddress);
     const why = await diagnose({ ...wanted, clock: parts.clock, host, port });
     if (why === undefined) throw cause;

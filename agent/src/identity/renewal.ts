@@ -1,8 +1,8 @@
 /**
  * Keeps the agent's certificate fresh and its authorities as the control plane says.
  *
- * 1. A rack's place between 50 and 70 % of a certificate's life follows from its key: it is the same
- *    each time, and many agents are spread over the whole of it.
+ * 1. A rack's place between 50 and 70 % of a certificate's life follows from its key: it is the
+ *    same each time, and many agents are spread over the whole of it.
  * 2. What is told to others (a session, an acknowledgement) is on the disk before.
  * 3. A certificate that has ended is asked for like any other: the registered key is enough.
  */
@@ -198,10 +198,10 @@ export class IdentityRenewal {
   /** One after another: neither a certificate nor authorities are lost to the other's writing. */
   #write(change: (identity: AgentIdentity) => AgentIdentity): Promise<void> {
     const writing = this.#writing.then(async () => {
-      const next = change(this.#identity);
-      if (JSON.stringify(next) === JSON.stringify(this.#identity)) return;
-      await this.#parts.files.save(next);
-      this.#identity = next;
+      const changed = change(this.#identity);
+      if (JSON.stringify(changed) === JSON.stringify(this.#identity)) return;
+      await this.#parts.files.save(changed);
+      this.#identity = changed;
     });
     this.#writing = writing.catch(() => undefined);
     return writing;

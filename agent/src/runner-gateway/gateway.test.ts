@@ -115,27 +115,32 @@ function runnerKey() {
   return generateKeyPairSync('ec', { namedCurve: 'P-256' });
 }
 
-/** Answers the challenge; `changes` spoil the Hello after it was signed. */
-async function sayHello(
-  link: Runner,
-  keys: ReturnType<typeof runnerKey>,
-  changes: Partial<Omit<runner.Hello, '$typeName' | '$unknown'>> = {},
-) {
-  const challenge = await link.next();
-  if (challenge.case !== 'challenge')
-    throw new Error(`expected a challenge, got ${challenge.case}`);
+/** What proves the key to whoever gave the nonce. */
+function helloOf(keys: ReturnType<typeof runnerKey>, nonce: Uint8Array, bootToken = token) {
   const label = Buffer.from('rackwright-runner-hello\0');
-  const signed = Buffer.concat([label, challenge.value.nonce, Buffer.from(token)]);
-  const value = create(runner.HelloSchema, {
-    bootToken: token,
+  const signed = Buffer.concat([label, nonce, Buffer.from(bootToken)]);
+  return create(runner.HelloSchema, {
+    bootToken,
     publicKey: keys.publicKey.export({ type: 'spki', format: 'der' }),
     signature: sign('sha256', signed, keys.privateKey),
     bootId: 'kernel-1',
     uptimeMs: 10_000n,
     steps: [create(agent.StepDescriptionSchema, { name: 'deploy.erase_devices' })],
-    ...changes,
   });
-  link.send({ case: 'hello', value });
+}
+
+/** Answers the challenge; `changes` spoil the Hello after it was signed. */
+async function sayHello(
+  link: Runner,
+  keys: ReturnType<typeof runnerKey>,
+  changes: Partial<Omit<runner.Hello, '$typeName' | '$unknown'>> = {},
+  bootToken = token,
+) {
+  const challenge = await link.next();
+  if (challenge.case !== 'challenge')
+    throw new Error(`expected a challenge, got ${challenge.case}`);
+  const value = helloOf(keys, challenge.value.nonce, bootToken);
+  link.send({ case: 'hello', value: create(runner.HelloSchema, { ...value, ...changes }) });
   return link.next();
 }
 
@@ -263,6 +268,52 @@ describe('the gateway for runners', () => {
       case: 'refused',
       value: { message: expect.stringContaining('not known') },
     });
+  });
+
+  test('a Hello that was recorded proves nothing on another stream', async () => {
+    const rig = await startGateway();
+    const { publicKey, privateKey } = runnerKey();
+    const recorded = await dial(rig);
+    const challenge = await recorded.next();
+    if (challenge.case !== 'challenge') throw new Error(`got ${challenge.case}`);
+    const value = helloOf({ publicKey, privateKey }, challenge.value.nonce);
+    recorded.send({ case: 'hello', value });
+    expect((await recorded.next()).case).toBe('accepted');
+    // Whoever has read it says it again, beside its runner and after it.
+    for (const beside of [true, false]) {
+      if (!beside) recorded.hangUp();
+      const replaying = await dial(rig);
+      await replaying.next();
+      replaying.send({ case: 'hello', value });
+      expect(await replaying.next()).toMatchObject({
+        case: 'refused',
+        value: { message: 'the signature does not prove the key' },
+      });
+    }
+    expect(rig.facts.filter((fact) => fact.startsWith('ready'))).toHaveLength(1);
+  });
+
+  test('the key of one boot is no key of another', async () => {
+    const rig = await startGateway();
+    const [first, second] = [runnerKey(), runnerKey()];
+    expect((await sayHello(await dial(rig), first)).case).toBe('accepted');
+    const grant = rig.grants.get(token);
+    if (grant === undefined) throw new Error('no grant');
+    // The host boots again: the old boot's token is gone, the new one has its own runner.
+    const next = 'c'.repeat(32);
+    const { publicKey: _of, ...open } = grant;
+    rig.grants.clear();
+    const der = second.publicKey.export({ type: 'spki', format: 'der' });
+    rig.grants.set(next, { ...open, operationId: 'boot-2', bootToken: next, publicKey: der });
+    const answers = [];
+    for (const bootToken of [token, next]) {
+      answers.push(await sayHello(await dial(rig), first, {}, bootToken));
+    }
+    expect(answers).toMatchObject([
+      { case: 'refused', value: { message: expect.stringContaining('not known') } },
+      { case: 'refused', value: { message: expect.stringContaining('another runner has used') } },
+    ]);
+    expect((await sayHello(await dial(rig), second, {}, next)).case).toBe('accepted');
   });
 
   test('cuts off who does not say Hello in time, or says something else', async () => {

@@ -2,7 +2,8 @@
  * What of the audit stream a caller with a scope sees: what was asked of the hosts and racks in it.
  *
  * Invariants:
- * 1. Of a host only what came after it was made: an earlier one of its name may have been elsewhere.
+ * 1. Of a host only what came after it was made: an earlier one of its name was perhaps
+ *    elsewhere.
  * 2. What concerns no host and no rack is for callers without a scope.
  */
 import { fromBinary } from '@bufbuild/protobuf';

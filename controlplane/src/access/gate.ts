@@ -103,7 +103,7 @@ async function admit(
   }
   if (row.reach.kind === 'fleet') throw scopeTooSmall(principal, actionOf(method));
   const seen = scopedStore(store, principal.scope);
-  const asked = { row, request, principal, store, seen, make, method };
+  const asked = { row, request, principal, store, seen, make, method, context };
   await checkReach(asked);
   if (row.reach.kind === 'batch') {
     const within = scopedStore(store, principal.scope, ['hosts']);

@@ -24,4 +24,4 @@ export {
 } from './sign-in.ts';
 export { accessTable, openServices, type Reach, type Row } from './table.ts';
 export { makeToken } from './token.ts';
-export { firstTokenId, isOver, TokenBook, tokenKey } from './token-book.ts';
+export { firstTokenId, isOver, revokedFirstKey, TokenBook, tokenKey } from './token-book.ts';

@@ -8,6 +8,7 @@
  * 3. No role for nobody: who has no claim that the configuration names is refused.
  */
 import { createHash } from 'node:crypto';
+import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type ApiFailure, permissionDenied, unauthenticated } from '@rackwright/api';
 import type { Clock, Log, WebClient } from '@rackwright/platform';
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
@@ -70,15 +71,10 @@ async function check(
     issuer,
     audience,
     clockTolerance: clockSkewSeconds,
-    currentDate: dateOf(clock),
+    currentDate: timestampDate(timestampFromMs(clock.nowMs())),
     requiredClaims: ['iss', 'aud', 'exp'],
   });
   return payload;
-}
-
-function dateOf(clock: Clock): Date {
-  // oxlint-disable-next-line no-restricted-globals -- the library takes our time only in this form
-  return new Date(clock.nowMs());
 }
 
 /** What a token that is not believed is refused with; what is no error of a token stays. */

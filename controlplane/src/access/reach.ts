@@ -29,6 +29,7 @@ export interface Asked {
     readonly principal: Principal;
   }) => BoundService;
   readonly method: DescMethod;
+  readonly context: CallContext;
 }
 
 /** Throws what keeps the caller from it. */
@@ -110,18 +111,15 @@ async function checkNamed(asked: Asked, value: unknown, path: string): Promise<v
   }
 }
 
-/** The handlers of updates do not look at their context. */
-const withoutContext = undefined as unknown as CallContext;
-
 /** A host or line that is changed has to stay in scope: what it would be is asked for first. */
 async function checkOutcome(asked: Asked): Promise<void> {
-  const { row, request, principal, store, make, method } = asked;
+  const { row, request, principal, store, make, method, context } = asked;
   const { reach } = row;
   const field = 'field' in reach ? reach.field : '';
   if (field !== 'host.name' && field !== 'expected_host.name') return;
   const handler = make({ store, actor: principal.actor, principal }).handlers[method.localName];
   const dry = { ...request, validateOnly: true };
-  const after = await (handler?.(dry as never, withoutContext) as Promise<Fields>);
+  const after = await (handler?.(dry as never, context) as Promise<Fields>);
   checkPlace(asked, field.replace('.name', ''), after);
 }
 

@@ -16,7 +16,7 @@ import { type HostsInSight, hostsInSight, isInSight } from './sight.ts';
 /** Keys that one watch remembers to have been in sight or out of it. */
 const rememberedMax = 65_536;
 
-/** What is in sight for this scope. `collections`: only these are looked at; others are all seen. */
+/** What is in sight for this scope. With `collections` all others are seen as they are. */
 export function scopedStore(
   inner: StateStore,
   scope: Scope,

@@ -8,10 +8,11 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Principal } from './principal.ts';
 import { createSignIn, type SignIn } from './sign-in.ts';
 import { makeToken } from './token.ts';
-import { rememberedMs, TokenBook, tokenKey } from './token-book.ts';
+import { rememberedMs, revokedFirstKey, TokenBook, tokenKey } from './token-book.ts';
 
 const first = `rwa1.${'x'.repeat(43)}`;
-const firstTokenSha256 = createHash('sha256').update(first).digest('hex');
+const hashOf = (token: string) => createHash('sha256').update(token).digest('hex');
+const firstTokenSha256 = hashOf(first);
 const quiet = () => undefined;
 const log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log } as never;
 const dayMs = 86_400_000;
@@ -34,7 +35,8 @@ afterEach(async () => {
 });
 
 /** One of several control planes on the store. */
-function replica(): { readonly book: TokenBook; readonly signIn: SignIn } {
+function replica(own = first): { readonly book: TokenBook; readonly signIn: SignIn } {
+  const firstTokenSha256 = hashOf(own);
   const base = nodeClock();
   const clock = {
     nowMs: () => base.nowMs() + shiftMs,
@@ -136,7 +138,7 @@ test('nobody is known who has not been let in by the guard', () => {
   expect(() => signIn.principalOf(callWith(`Bearer ${first}`))).toThrow('No token was sent');
 });
 
-test('what one replica revokes the others refuse with the next call, and end what is open', async () => {
+test('what one replica revokes the others refuse at once, and end what is open', async () => {
   const [here, there] = [replica(), replica()];
   const text = `Bearer ${await putToken('shared')}`;
   const principal = await signInAs(here, text);
@@ -195,6 +197,21 @@ test('the last use is written once an hour, whoever calls how often', async () =
   shiftMs += 3_600_001;
   for (let round = 0; round < 50; round += 1) await signInAs(here, text);
   expect(await settled(3)).toBe(3);
+});
+
+test('a first token that was revoked stays so, whatever first tokens come after it', async () => {
+  const here = replica();
+  await signInAs(here, `Bearer ${first}`);
+  const gone = create(wire.TokenRecordSchema, {
+    token: { name: 'tokens/admin' },
+    revokeTime: timestampFromMs(nodeClock().nowMs()),
+  });
+  const key = revokedFirstKey(firstTokenSha256);
+  await store.put(key, toBinary(wire.TokenRecordSchema, gone), 'absent');
+  expect(await reasonOf(signInAs(here, `Bearer ${first}`))).toBe('TOKEN_REVOKED');
+  const other = replica('rwa1.another');
+  expect((await signInAs(other, 'Bearer rwa1.another')).actor).toBe('user:admin');
+  expect(await reasonOf(signInAs(here, `Bearer ${first}`))).toBe('TOKEN_REVOKED');
 });
 
 test('what is over is swept once nobody needs to be told of it, and nothing else', async () => {

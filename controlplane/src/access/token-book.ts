@@ -46,6 +46,14 @@ export function tokenKey(tokenId: string): string {
   return storeKey('tokens', tokenId);
 }
 
+/**
+ * Key of the record that says that a first token was revoked. It is by the text's hash, so that no
+ * other first token ever takes its place.
+ */
+export function revokedFirstKey(sha256: string): string {
+  return storeKey('revokedFirstTokens', sha256);
+}
+
 /** Whether a record keeps its token from being let in any more. */
 export function isOver({ revokeTime, token }: wire.TokenRecord, nowMs: number): boolean {
   if (revokeTime !== undefined) return true;
@@ -112,10 +120,10 @@ export class TokenBook {
 
   /** The first token, whose text was found to be right, unless it was revoked. */
   async firstPrincipal(): Promise<Principal> {
-    const { firstTokenSha256 } = this.#options;
-    const { own, revision } = await this.#firstRecord();
-    if (own !== undefined) this.#refuseOver(own.record);
-    this.#used(firstTokenId, { record: own?.record ?? this.#newFirst(), revision });
+    const { store, firstTokenSha256 } = this.#options;
+    const gone = await readRecord(store, schema, revokedFirstKey(firstTokenSha256));
+    if (gone !== undefined) this.#refuseOver(gone.record);
+    if (this.#isUseDue(firstTokenId)) void this.#firstUsed();
     return {
       actor: `user:${firstTokenId}`,
       role: Role.ADMIN,
@@ -146,17 +154,6 @@ export class TokenBook {
     };
   }
 
-  /** Of the first token only what was written of this very text counts. */
-  async #firstRecord() {
-    const { store, firstTokenSha256 } = this.#options;
-    const hash = Buffer.from(firstTokenSha256, 'hex');
-    const kept = await readRecord(store, schema, tokenKey(firstTokenId));
-    return {
-      revision: kept?.revision,
-      own: isSameHash(kept?.record.secretSha256 ?? new Uint8Array(), hash) ? kept : undefined,
-    };
-  }
-
   #refuseOver({ token, revokeTime }: wire.TokenRecord): void {
     const name = token?.name ?? '';
     if (revokeTime !== undefined) {
@@ -180,13 +177,13 @@ export class TokenBook {
 
   /** Invariant 4. */
   #used(tokenId: string, { record, revision }: Used): void {
-    const nowMs = this.#options.clock.nowMs();
-    const known = Math.max(this.#usedMs.get(tokenId) ?? 0, timeOf(record.token?.lastUsedTime));
-    if (nowMs - known < usedIntervalMs) return;
-    this.#usedMs.set(tokenId, nowMs);
+    const { clock } = this.#options;
+    const usedMs = timeOf(record.token?.lastUsedTime);
+    if (clock.nowMs() - usedMs < usedIntervalMs || !this.#isUseDue(tokenId)) return;
+    this.#usedMs.set(tokenId, clock.nowMs());
     const next = clone(schema, record);
     next.token ??= create(TokenSchema);
-    next.token.lastUsedTime = timestampFromMs(nowMs);
+    next.token.lastUsedTime = timestampFromMs(clock.nowMs());
     const expected = revision ?? 'absent';
     void writeRecord(this.#options, schema, tokenKey(tokenId), next, expected).catch(
       (error: unknown) => {
@@ -194,6 +191,25 @@ export class TokenBook {
         this.#options.log.warn({ token: tokenId, cause: String(error) }, 'last use not written');
       },
     );
+  }
+
+  #isUseDue(tokenId: string): boolean {
+    const usedMs = this.#usedMs.get(tokenId) ?? Number.NEGATIVE_INFINITY;
+    return this.#options.clock.nowMs() - usedMs >= usedIntervalMs;
+  }
+
+  /** A record of an earlier text of the first token gives way to one of this. */
+  async #firstUsed(): Promise<void> {
+    const { store, log, firstTokenSha256 } = this.#options;
+    try {
+      const kept = await readRecord(store, schema, tokenKey(firstTokenId));
+      const hash = Buffer.from(firstTokenSha256, 'hex');
+      const isOwn = isSameHash(kept?.record.secretSha256 ?? new Uint8Array(), hash);
+      const record = isOwn && kept !== undefined ? kept.record : this.#newFirst();
+      this.#used(firstTokenId, { record, revision: kept?.revision });
+    } catch (error) {
+      log.warn({ token: firstTokenId, cause: String(error) }, 'last use not written');
+    }
   }
 
   #newFirst(): wire.TokenRecord {

@@ -10,7 +10,6 @@ import type { Entry, StateStore } from '@rackwright/store';
 import { rackIdOf } from '../host/index.ts';
 import { sharedRecordOf } from '../records/index.ts';
 import { bootHost } from './messages.ts';
-import { Turns } from './turns.ts';
 
 /** More than one, so that one that takes long holds up nobody. */
 const readingsMax = 4;
@@ -32,7 +31,8 @@ type ByRack = (rackId: string) => BootList;
 
 export class BootLists {
   readonly #store: StateStore;
-  readonly #turns = new Turns({ atOnceMax: readingsMax, perRackMax: readingsMax });
+  #underWay = 0;
+  readonly #waiting: (() => void)[] = [];
   #next: Promise<ByRack> | undefined;
   /** By key; what has not changed is not decoded again. */
   #read: ReadonlyMap<string, Read> = new Map();
@@ -47,12 +47,18 @@ export class BootLists {
   }
 
   async #readNext(): Promise<ByRack> {
-    const over = await this.#turns.take('');
+    while (this.#underWay >= readingsMax) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    // Who asks in the same moment shares it.
+    await Promise.resolve();
+    this.#underWay += 1;
     this.#next = undefined;
     try {
       return await this.#list();
     } finally {
-      over();
+      this.#underWay -= 1;
+      this.#waiting.shift()?.();
     }
   }
 

@@ -8,9 +8,11 @@ export interface AgentLimits {
   readonly bytesBurst: number;
   /** Streams of one rack at once: a new session opens before the old one is seen to be gone. */
   readonly streamsPerRackMax: number;
-  /** Reports that are folded in at once, and those of one rack among them. */
+  /** Reports that are folded in at once. */
   readonly reportsAtOnceMax: number;
+  /** Those of one rack among them: while it alone reports, and while others do as well. */
   readonly reportsPerRackAtOnceMax: number;
+  readonly reportsPerRackSharedMax: number;
   /** Sessions that are welcomed at once, and that may wait for it; others come again later. */
   readonly hellosAtOnceMax: number;
   readonly hellosWaitingMax: number;
@@ -37,6 +39,7 @@ export const defaultAgentLimits: AgentLimits = Object.freeze({
   streamsPerRackMax: 8,
   reportsAtOnceMax: 64,
   reportsPerRackAtOnceMax: 32,
+  reportsPerRackSharedMax: 4,
   hellosAtOnceMax: 32,
   hellosWaitingMax: 8_192,
   busyRetryAfterMs: 5_000,

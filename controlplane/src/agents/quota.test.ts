@@ -66,9 +66,26 @@ describe('the quota of a rack', () => {
   });
 });
 
+const still = { nowMs: () => 0 };
+const turnsOf = (atOnceMax: number, perRackMax: number) =>
+  new Turns({ atOnceMax, perRackMax, perRackSharedMax: perRackMax }, still);
+
 describe('turns', () => {
+  test('are fewer for a rack while another has had one lately', () => {
+    const clock = { now: 0, nowMs: () => clock.now };
+    const turns = new Turns({ atOnceMax: 8, perRackMax: 3, perRackSharedMax: 1 }, clock);
+    const isFree = (rackId: string) => typeof turns.take(rackId) === 'function';
+    expect([isFree('a'), isFree('a')]).toEqual([true, true]);
+    expect(isFree('b')).toBe(true);
+    expect(isFree('a')).toBe(false);
+    clock.now = 2_001;
+    expect(turns.take('c')).toBeInstanceOf(Function);
+    clock.now = 4_100;
+    expect(isFree('a')).toBe(true);
+  });
+
   test('leave room for a rack with little while another has much', async () => {
-    const turns = new Turns({ atOnceMax: 4, perRackMax: 3 });
+    const turns = turnsOf(4, 3);
     const noisy = [1, 2, 3, 4].map(() => turns.take('noisy'));
     expect(noisy.map((turn) => turn instanceof Promise)).toEqual([false, false, false, true]);
     expect(turns.take('quiet')).toBeInstanceOf(Function);
@@ -76,7 +93,7 @@ describe('turns', () => {
   });
 
   test('are given in the order in which they were asked for', async () => {
-    const turns = new Turns({ atOnceMax: 1, perRackMax: 1 });
+    const turns = turnsOf(1, 1);
     const begun: string[] = [];
     const work = async (rackId: string) => {
       const over = await turns.take(rackId);
@@ -96,7 +113,7 @@ describe('turns', () => {
     const racks = fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(racks, async (asked) => {
-        const turns = new Turns({ atOnceMax: 4, perRackMax: 2 });
+        const turns = turnsOf(4, 2);
         const underWay = new Map<string, number>();
         const work = async (rackId: string) => {
           const over = await turns.take(rackId);

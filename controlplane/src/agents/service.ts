@@ -72,14 +72,20 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
 /** For the sessions of one replica. */
 export function sharedBySessions({
   store,
+  clock,
   limits = defaultAgentLimits,
-}: Pick<AgentServiceDependencies, 'store' | 'limits'>): SharedBySessions {
-  const { reportsAtOnceMax, reportsPerRackAtOnceMax, hellosAtOnceMax } = limits;
+}: Pick<AgentServiceDependencies, 'store' | 'clock' | 'limits'>): SharedBySessions {
+  const reports = {
+    atOnceMax: limits.reportsAtOnceMax,
+    perRackMax: limits.reportsPerRackAtOnceMax,
+    perRackSharedMax: limits.reportsPerRackSharedMax,
+  };
+  // A newer session of a rack need not wait for one whose welcome takes long.
+  const hellos = { atOnceMax: limits.hellosAtOnceMax, perRackMax: 2, perRackSharedMax: 2 };
   return {
     limits,
-    turns: new Turns({ atOnceMax: reportsAtOnceMax, perRackMax: reportsPerRackAtOnceMax }),
-    // A newer session of a rack need not wait for one whose welcome takes long.
-    hellos: new Turns({ atOnceMax: hellosAtOnceMax, perRackMax: 2 }),
+    turns: new Turns(reports, clock),
+    hellos: new Turns(hellos, clock),
     bootLists: new BootLists(store),
   };
 }

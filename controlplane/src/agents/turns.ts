@@ -3,14 +3,23 @@
  *
  * Invariants:
  * 1. No more is under way than allowed, overall and of one rack: one that has much to do leaves
- *    room for the others at any time.
+ *    room for the others at any time. While others have had turns lately it has fewer still, for
+ *    what is under way delays what comes.
  * 2. Turns are given in the order in which they were asked for, except to a rack that has all that
  *    one may have. A session asks for one at a time, so that none has more than one place in line.
  */
+import type { Clock } from '@rackwright/platform';
+
 export interface TurnLimits {
   readonly atOnceMax: number;
+  /** Of one rack, while no other has anything to do. */
   readonly perRackMax: number;
+  /** Of one rack, while others have. */
+  readonly perRackSharedMax: number;
 }
+
+/** A rack has something to do until so long after its last turn. */
+const latelyMs = 2_000;
 
 /** To be called once, when the work is over. */
 export type TurnOver = () => void;
@@ -22,12 +31,16 @@ interface Waiting {
 
 export class Turns {
   readonly #limits: TurnLimits;
+  readonly #clock: Pick<Clock, 'nowMs'>;
+  /** When each rack had its last turn, the latest one last. */
+  readonly #lastMs = new Map<string, number>();
   readonly #underWay = new Map<string, number>();
   readonly #line = new Set<Waiting>();
   #atOnce = 0;
 
-  constructor(limits: TurnLimits) {
+  constructor(limits: TurnLimits, clock: Pick<Clock, 'nowMs'>) {
     this.#limits = limits;
+    this.#clock = clock;
   }
 
   /** How many wait. */
@@ -46,12 +59,25 @@ export class Turns {
   }
 
   #isFree(rackId: string): boolean {
-    const { atOnceMax, perRackMax } = this.#limits;
-    return this.#atOnce < atOnceMax && (this.#underWay.get(rackId) ?? 0) < perRackMax;
+    const { atOnceMax, perRackMax, perRackSharedMax } = this.#limits;
+    const most = this.#isShared(rackId) ? perRackSharedMax : perRackMax;
+    return this.#atOnce < atOnceMax && (this.#underWay.get(rackId) ?? 0) < most;
+  }
+
+  /** Whether another rack has had a turn lately. */
+  #isShared(rackId: string): boolean {
+    const nowMs = this.#clock.nowMs();
+    for (const [other, lastMs] of this.#lastMs) {
+      if (Math.abs(nowMs - lastMs) > latelyMs) this.#lastMs.delete(other);
+      else if (other !== rackId) return true;
+    }
+    return false;
   }
 
   #begin(rackId: string): TurnOver {
     this.#atOnce += 1;
+    this.#lastMs.delete(rackId);
+    this.#lastMs.set(rackId, this.#clock.nowMs());
     this.#underWay.set(rackId, (this.#underWay.get(rackId) ?? 0) + 1);
     let over = false;
     return () => {

@@ -10,7 +10,8 @@
  *    it is made once.
  * D4 A full list is no obstacle for a machine that is expected or that a rule fits: what was seen
  *    longest ago of those that fit nothing goes. A machine that fits nothing drives out none.
- * D5 What a rack's agent tells changes hosts of that rack only.
+ * D5 What a rack's agent tells changes hosts and listings of that rack only, and is answered with
+ *    nothing of another rack. A machine that two racks tell of is listed in each.
  * D3 One thing at a time: a machine is not accepted twice at once here, and between replicas the
  *    reservations of its MACs decide.
  */
@@ -49,7 +50,7 @@ import {
   problemOf,
 } from './request.ts';
 import { leastWanted, machinesMaxOf } from './room.ts';
-import { identitiesOf, isSameMachine, traitsOf, unicastMac } from './traits.ts';
+import { identitiesOf, identityInRack, isSameMachine, traitsOf, unicastMac } from './traits.ts';
 import { type KeptMachine, type KnownHost, type World, WorldReader } from './world.ts';
 
 export interface DiscoveryDependencies {
@@ -218,10 +219,13 @@ export class Discovery {
     const known = hostOf(seen, world.hosts);
     if (known !== undefined) {
       await this.#tellHost(known.host, known.words, fresh);
-      return isKnownBoot(fresh, known.host) ? '' : known.words;
+      if (isKnownBoot(fresh, known.host)) return '';
+      return known.host.rack === rack ? known.words : 'it says that it is a host of another rack';
     }
-    const before = world.machines.find((each) => isSameMachine(each.traits, traits));
+    const sameMachines = world.machines.filter((each) => isSameMachine(each.traits, traits));
+    const before = sameMachines.find(({ machine }) => machine.rack === rack);
     if (before !== undefined) return await this.#seenAgain(before, fresh);
+    for (const { machine } of sameMachines) this.#noteElsewhere(machine, fresh);
     const policy = world.racks.get(rack)?.spec?.discovery;
     const listed = world.machines.filter(({ machine }) => machine.rack === rack).length;
     const most = machinesMaxOf(policy);
@@ -229,8 +233,7 @@ export class Discovery {
     const room = listed < most ? 'made' : await this.#makeRoom(seen, world);
     if (room === 'changed') return undefined;
     if (room === 'none') return `${rack} lists ${listed} machines already, of ${most}: accept some`;
-    const taken = new Set(world.machines.map(({ id }) => id));
-    const identity = identitiesOf(traits).find(({ id }) => !taken.has(id));
+    const identity = freeIdentity(seen, world);
     if (identity === undefined) return 'nothing tells it from machines that are listed already';
     const { clock, log } = this.#deps;
     const machine = clone(DiscoveredMachineSchema, fresh);
@@ -267,19 +270,15 @@ export class Discovery {
     });
   }
 
-  /** The same machine, listed once: from another interface, or in another rack. */
+  /** The same machine, listed once: it may have booted from another interface. */
   async #seenAgain(
     { id, machine, revision }: KeptMachine,
     fresh: DiscoveredMachine,
   ): Promise<string | undefined> {
     const next = clone(DiscoveredMachineSchema, machine);
-    const { rack, bootMac, inventory, lastSeenTime, bmcAddress } = fresh;
-    Object.assign(next, { rack, bootMac, inventory, lastSeenTime });
+    const { bootMac, inventory, lastSeenTime, bmcAddress } = fresh;
+    Object.assign(next, { bootMac, inventory, lastSeenTime });
     if (bmcAddress !== '') next.bmcAddress = bmcAddress;
-    if (machine.rack !== rack) {
-      const moved = `it was in ${machine.rack} before`;
-      next.remarks = [moved, ...machine.remarks.filter((each) => !isMoveRemark(each))];
-    }
     return (await this.#write(id, next, revision)) ? '' : undefined;
   }
 
@@ -290,7 +289,7 @@ export class Discovery {
     this.#deps.log.warn({ host: host.name, rack, mac: bootMac }, words);
     // D5: nor does anything else vouch for it, as UUID and serial stand on a sticker.
     if (host.rack !== rack) {
-      this.#elsewhere.note(host.name, { rack: host.rack, seenIn: rack, mac: bootMac });
+      this.#noteElsewhere(host, machine);
       return;
     }
     this.#elsewhere.forget(host.name);
@@ -305,6 +304,13 @@ export class Discovery {
     const result = { case: 'hostUpdated', value } as const;
     const report = create(agent.ReportSchema, { hostUid: host.uid, result });
     await this.#deps.reportHost(host.hostId, report);
+  }
+
+  #noteElsewhere(
+    { name, rack }: Pick<KnownHost, 'name' | 'rack'>,
+    { rack: seenIn, bootMac: mac }: DiscoveredMachine,
+  ): void {
+    this.#elsewhere.note(name, { rack, seenIn, mac });
   }
 
   /** D1 */
@@ -446,11 +452,13 @@ export class Discovery {
     const { id, machine, revision } = kept;
     const next = clone(DiscoveredMachineSchema, machine);
     next.notAccepted = bounded(words);
-    const twins = twinsOf(kept, world.machines);
-    next.remarks = [
-      ...machine.remarks.filter(isMoveRemark),
-      ...twins.slice(0, roundsMax).map((twin) => `${twin.machine.name} has the same UUID`),
-    ];
+    // D5: what another rack tells is said of the rack (`remarksOf`), not written here.
+    const twins = twinsOf(kept, world.machines).filter((twin) => {
+      return twin.machine.rack === machine.rack;
+    });
+    next.remarks = twins
+      .slice(0, roundsMax)
+      .map((twin) => `${twin.machine.name} has the same UUID`);
     if (!equals(DiscoveredMachineSchema, next, machine)) await this.#write(id, next, revision);
   }
 
@@ -471,6 +479,16 @@ export class Discovery {
   }
 }
 
+/** By what the machine is named; undefined: all that names it names others of its rack already. */
+function freeIdentity({ machine: { rack }, traits }: KeptMachine, { machines }: World) {
+  const takenBy = new Map(machines.map(({ id, machine }) => [id, machine.rack]));
+  const all = identitiesOf(traits);
+  const free = all.find(({ id }) => !takenBy.has(id));
+  if (free !== undefined || all.every(({ id }) => takenBy.get(id) === rack)) return free;
+  const own = identityInRack(traits, rack);
+  return own === undefined || takenBy.has(own.id) ? undefined : own;
+}
+
 function machineKey(id: string): string {
   return storeKey('discoveredMachines', id);
 }
@@ -484,8 +502,4 @@ function changedSince({ machine: { name, rack, bootMac, bmcAddress } }: KeptMach
   const now = `it is in ${rack}, booted from ${bootMac} and says ${bmc}`;
   const words = `${name} was seen again since it was looked at: ${now}. Look and decide again.`;
   return aborted('ETAG_MISMATCH', words);
-}
-
-function isMoveRemark(remark: string): boolean {
-  return remark.startsWith('it was in ');
 }

@@ -80,3 +80,13 @@ export function identitiesOf(
       : [{ by: 'mac' as const, id: `m-${lowest.replaceAll(':', '')}` }]),
   ];
 }
+
+/** A name that is of one rack alone: what another rack tells of takes no machine's place. */
+export function identityInRack(
+  { macs }: MachineTraits,
+  rack: string,
+): { readonly by: IdentifiedBy; readonly id: string } | undefined {
+  const [lowest] = macs;
+  if (lowest === undefined) return undefined;
+  return { by: 'mac', id: `r-${sha256Hex(Buffer.from(`${rack} ${lowest}`)).slice(0, 24)}` };
+}

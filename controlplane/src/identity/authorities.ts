@@ -1,6 +1,6 @@
 /**
- * The certificate authorities of the control plane, alive: what signs now, what is believed now, and
- * the certificate of our own ports, on every replica alike.
+ * The certificate authorities of the control plane, alive: what signs now, what is believed now,
+ * and the certificate of our own ports, on every replica alike.
  *
  * Invariants:
  * 1. The store's record decides. The folder's copy counts only when the store has none or an older
@@ -58,7 +58,7 @@ export interface AuthoritiesOptions {
   /** DNS names and IP addresses under which operators and agents reach us. */
   readonly serverNames: readonly string[];
   readonly timing: TrustTiming;
-  /** The folder was made at this start, so that a record that does not open is another identity's. */
+  /** The folder was made at this start: a record that does not open is another identity's. */
   readonly isNew: boolean;
 }
 
@@ -111,7 +111,7 @@ async function settleRecord(options: AuthoritiesOptions) {
   throw new IdentityError('the authorities in the store change all the time: start again');
 }
 
-/** Only whoever starts with a new identity on purpose gets so far with a record that is another's. */
+/** Only a new identity, accepted by a person, comes so far with a record that is another's. */
 async function isForeign(options: AuthoritiesOptions, record: wire.TrustRecord): Promise<boolean> {
   if (!options.isNew) return false;
   try {
@@ -139,8 +139,8 @@ function refuseStranger(
 
 function lost(folder: IdentityFolder): IdentityError {
   return new IdentityError(
-    `neither the store nor ${folder.path}/ca.sealed has the certificate authority. Restore one of ` +
-      'both from its backup: a new authority would not fit the agents that exist.',
+    `neither the store nor ${folder.path}/ca.sealed has the certificate authority. Restore one ` +
+      'of both from its backup: a new authority would not fit the agents that exist.',
   );
 }
 

@@ -52,8 +52,8 @@ export async function readCopy(folder: IdentityFolder): Promise<wire.TrustRecord
     // Said below.
   }
   throw new IdentityError(
-    `${pathOf(folder, copyName)} is damaged. Restore it from its backup, or remove it if the store ` +
-      'has not been lost: the store has the same.',
+    `${pathOf(folder, copyName)} is damaged. Restore it from its backup, or remove it if the ` +
+      'store has not been lost: the store has the same.',
   );
 }
 

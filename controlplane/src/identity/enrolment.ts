@@ -6,7 +6,7 @@
  * 2. The same key with the same token is answered again, also after expiry: a lost reply burns
  *    nothing.
  * 3. A rack has one registered key. Another one takes its place only by a token that a person made
- *    for replacing exactly that key; it is then revoked, as one is whose agent is no longer trusted.
+ *    for replacing exactly that key; it is then revoked, as one is whose agent is trusted no more.
  * 4. A key that was revoked or replaced is never registered again.
  * 5. Each way of being wrong has its own words, ending with what to do next.
  */
@@ -168,7 +168,7 @@ export function decideRenewal(
   return { kind: 'issue', next: planned(record, plan) };
 }
 
-/** Why the holder of a key is not the rack's agent, or undefined; `record` is the rack's, if any. */
+/** Why the holder of a key is not the rack's agent, or undefined. */
 export function whyNotAgent(
   rackId: string,
   record: store.RackRecord | undefined,
@@ -181,8 +181,8 @@ export function whyNotAgent(
   if (!isJoined(record)) {
     return refused(
       'KEY_UNKNOWN',
-      `racks/${rackId} has no agent, and does not know this one’s key: it may have been made anew. ` +
-        `Let the agent join again: rackwright rack join-token ${rackId}`,
+      `racks/${rackId} has no agent, and does not know this one’s key: it may have been made ` +
+        `anew. Let the agent join again: rackwright rack join-token ${rackId}`,
     );
   }
   return refused(
@@ -272,8 +272,8 @@ function refusedForever(rackId: string, revoked: store.RevokedKeyRecord): Refuse
   return replaced
     ? refused(
         'AGENT_KEY_REPLACED',
-        `Another agent took this one’s place in racks/${rackId}${when} (by ${by}). Stop this one. ` +
-          again,
+        `Another agent took this one’s place in racks/${rackId}${when} (by ${by}). Stop this ` +
+          `one. ${again}`,
       )
     : refused(
         'AGENT_KEY_REVOKED',

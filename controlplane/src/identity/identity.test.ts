@@ -126,6 +126,18 @@ describe('the first start', () => {
 });
 
 describe('a later start', () => {
+  test('makes another admin token when told to, and the old one is none any more', async () => {
+    const first = await open();
+    const old = await read('admin.token');
+    const second = await open({ ...options, newAdminToken: true });
+    const token = await read('admin.token');
+    expect(token).not.toBe(old);
+    expect(hashAdminToken(token.trim())).toBe(second.adminTokenSha256);
+    expect(second.adminTokenSha256).not.toBe(first.adminTokenSha256);
+    expect((await open()).adminTokenSha256).toBe(second.adminTokenSha256);
+    expect(second.erasure).toEqual(first.erasure);
+  });
+
   test('finds the same identity, also without the token’s file', async () => {
     const first = await open();
     await rm(join(folder, 'admin.token'));

@@ -42,6 +42,8 @@ import {
 } from './owner-only.ts';
 
 export interface IdentityOptions {
+  /** Makes another first token: the old one counts no more. */
+  readonly newAdminToken?: boolean;
   readonly disk: Disk;
   readonly clock: Clock;
   readonly random: Random;
@@ -145,10 +147,13 @@ async function ownSecretsKey(made: Making, random: Random): Promise<KeySource> {
   return ownerOnlyFile(made.folder.disk, pathOf(made.folder, name));
 }
 
-async function openAdminToken(made: Making, { random, log }: IdentityOptions): Promise<string> {
+async function openAdminToken(
+  made: Making,
+  { random, log, newAdminToken = false }: IdentityOptions,
+): Promise<string> {
   const known = await readPrivate(made.folder, 'admin-token.sha256');
-  if (known !== undefined) return known.trim();
-  if (!made.isNew) throw missing(made.folder, 'admin-token.sha256');
+  if (known !== undefined && !newAdminToken) return known.trim();
+  if (!made.isNew && !newAdminToken) throw missing(made.folder, 'admin-token.sha256');
   // The token first: after a crash in between, the file is written again together with its hash.
   const token = makeAdminToken(random);
   await writePrivate(made.folder, 'admin.token', `${token}\n`);

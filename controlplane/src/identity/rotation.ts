@@ -234,7 +234,7 @@ export function trustFaults(
     faults.push(
       nowMs >= endMs
         ? `The authority that signs ended at ${when}: no agent can connect. ${act}`
-        : `The authority that signs ends at ${when}, in ${days} days; nothing lives beyond it. ${act}`,
+        : `The authority that signs ends at ${when}, in ${days} days. ${act}`,
     );
   }
   if (next !== undefined) {

@@ -250,16 +250,14 @@ function clientOf(
   channel: Channel,
   headers: Readonly<Record<string, string>>,
 ) {
-  const client = createClient(service, channel, { headers }) as unknown as Readonly<
-    Record<string, (request: unknown) => unknown>
-  >;
+  const client: object = createClient(service, channel, { headers });
   return async (method: DescMethod, request: unknown): Promise<unknown> => {
-    const start = client[method.localName];
-    if (method.methodKind === 'unary') return start?.(request);
+    const start = Reflect.get(client, method.localName) as (request: unknown) => unknown;
+    if (method.methodKind === 'unary') return start(request);
     const input = method.methodKind === 'bidi_streaming' ? once(request) : request;
     const told: unknown[] = [];
-    const items = start?.(input) as AsyncIterable<{ readonly kind?: number }> | undefined;
-    for await (const item of items ?? []) {
+    const items = start(input) as AsyncIterable<{ readonly kind?: number }>;
+    for await (const item of items) {
       told.push(item);
       if (told.length > streamedMax || item.kind === syncedKind || !('position' in item)) break;
     }

@@ -88,26 +88,40 @@ async function recordOf(host: string): Promise<wire.HostRecord> {
   return fromBinary(wire.HostRecordSchema, kept.value);
 }
 
-test('lists a machine once, from whatever interface and in whatever rack it boots', async () => {
+test('lists a machine once, from whatever interface it boots', async () => {
+  expect(await report(finding(1))).toBe('');
+  const both = [macOf(9), macOf(1)].map((mac) => ({ mac }));
+  expect(await report(finding(1, { interfaces: both }, macOf(9)))).toBe('');
+  const [machine, ...others] = await listed();
+  expect(others).toEqual([]);
+  expect(machine).toMatchObject({
+    rack: 'racks/r1',
+    bootMac: macOf(9),
+    identifiedBy: 'uuid',
+    remarks: [],
+    notAccepted: 'no expected host and no rule of its rack fits it',
+  });
+});
+
+test('lists a machine that two racks tell of in each, and lets neither change the other’s', async () => {
   await fixture.racks.createRack({
     rackId: 'r2',
     rack: { spec: { discovery: { enabled: true } } },
   });
   expect(await report(finding(1))).toBe('');
-  const both = [macOf(9), macOf(1)].map((mac) => ({ mac }));
-  expect(await report(finding(1, { interfaces: both }, macOf(9)))).toBe('');
-  expect(await report(finding(1, { interfaces: both }, macOf(9)), 'r2')).toBe('');
-  const [machine, ...others] = await listed();
-  expect(others).toEqual([]);
-  expect(machine).toMatchObject({
-    rack: 'racks/r2',
-    bootMac: macOf(9),
-    identifiedBy: 'uuid',
-    remarks: ['it was in racks/r1 before'],
-    notAccepted: 'no expected host and no rule of its rack fits it',
-  });
+  const [before] = await listed();
+  expect(await report(finding(1), 'r2')).toBe('');
+  const [one, two] = (await listed()).sort((a, b) => a.rack.localeCompare(b.rack));
+  expect(one).toEqual(before);
+  expect(two).toMatchObject({ rack: 'racks/r2', bootMac: macOf(1), remarks: [] });
+  expect(two?.name).not.toBe(one?.name);
   const { racks } = await fixture.racks.listRacks({});
-  expect(racks.map(({ status }) => status?.discoveredMachines)).toEqual([0, 1]);
+  expect(racks.map(({ status }) => status?.discoveredMachines)).toEqual([1, 1]);
+  const words = `${one?.name}: a machine that says it is this machine netbooted in racks/r2`;
+  for (const { name } of racks) {
+    const { causes } = await fixture.racks.explainRack({ name });
+    expect(JSON.stringify(causes)).toContain(words);
+  }
 });
 
 test('tells board clones apart, and says of each that the other has its UUID', async () => {
@@ -221,7 +235,8 @@ test('an agent’s word of a host of another rack changes nothing of it, and is 
   const interfaces = [{ mac: known }];
   expect(await report(finding(1, { interfaces }, known))).toBe('');
   expect((await recordOf('h1')).host?.status?.dirty, 'its agent may be slow').toBe(false);
-  expect(await report(finding(1, { interfaces }, known), 'r2')).toBe('it is hosts/h1 of racks/r1');
+  const words = 'it says that it is a host of another rack';
+  expect(await report(finding(1, { interfaces }, known), 'r2')).toBe(words);
   const { status } = (await recordOf('h1')).host ?? {};
   expect([status?.dirty, status?.useEpoch]).toEqual([false, 1n]);
   expect(await listed()).toEqual([]);

@@ -69,7 +69,7 @@ test('lists and their page tokens name nothing of elsewhere, in any order of nam
   }
 });
 
-test('a watch tells what leaves the scope as gone, and nothing of what never was in it', async () => {
+test('a watch tells what leaves the scope as gone, and nothing of the rest', async () => {
   const watch = ofPool.hosts.watchHosts({})[Symbol.asyncIterator]();
   const next = async () => {
     const { value } = await watch.next();
@@ -217,7 +217,7 @@ test('what holds for the fleet is for callers without a scope', async () => {
   expect((await ofRack.fleet.getFleet({})).name).toBe('fleet');
 });
 
-test('who asks again about a host that is gone is answered as before, in its scope alone', async () => {
+test('who asks again about a host that is gone is answered again, in its scope alone', async () => {
   const spec = specOf('aa', 9);
   const made = { hostId: 'leaves', host: { spec, labels: { pool: aa.pool } } };
   const { name } = await ofRack.hosts.createHost(made);

@@ -191,7 +191,7 @@ test('what cannot be a token is refused whole, field by field', async () => {
   expect(none.message).toContain('fields are invalid');
 });
 
-test('a request that comes again makes no second token, and says that the first was told', async () => {
+test('a request that comes again makes no second token, and says so', async () => {
   const token = { role: Role.VIEWER, expireTime: inMs(dayMs) };
   const request = { tokenId: 'twice', token, requestId: 'once' };
   const { secret } = await fixture.access.createToken(request);

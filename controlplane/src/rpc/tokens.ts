@@ -29,6 +29,7 @@ import {
   isOver,
   isUnscoped,
   makeToken,
+  revokedFirstKey,
   roleText,
   tokenKey,
 } from '../access/index.ts';
@@ -162,8 +163,8 @@ async function refuseAboveLimit({ store }: RpcDependencies): Promise<void> {
   const { entries } = await answered(store.list('tokens'));
   if (entries.length < tokensMax) return;
   const message =
-    `There are ${entries.length} tokens; at most ${tokensMax} are kept, those of the last 30 days ` +
-    'that are over included. Wait, or use fewer.';
+    `There are ${entries.length} tokens; at most ${tokensMax} are kept, those that ended ` +
+    'in the last 30 days included. Wait, or use fewer.';
   throw failedPrecondition('TOO_MANY_TOKENS', message);
 }
 
@@ -212,9 +213,7 @@ async function deleteToken(
     const next = clone(schema, record);
     next.revokeTime = timestampFromMs(deps.clock.nowMs());
     next.revokedBy = deps.actor;
-    if (tokenId === firstTokenId) {
-      next.secretSha256 = Buffer.from(deps.identity.adminTokenSha256, 'hex');
-    }
+    if (tokenId === firstTokenId) await revokeFirst(deps, next);
     const expected = revision === 0 ? 'absent' : revision;
     const written = await writeRecord(deps, schema, tokenKey(tokenId), next, expected);
     if (written.kind === 'conflict') continue;
@@ -222,6 +221,14 @@ async function deleteToken(
     return present(deps, next, written.revision);
   }
   throw etagMismatch(name);
+}
+
+/** Said of the very text of the token, for as long as there is a store. */
+async function revokeFirst(deps: RpcDependencies, record: wire.TokenRecord): Promise<void> {
+  const { adminTokenSha256 } = deps.identity;
+  record.secretSha256 = Buffer.from(adminTokenSha256, 'hex');
+  // Whoever was faster has said the same.
+  await writeRecord(deps, schema, revokedFirstKey(adminTokenSha256), record, 'absent');
 }
 
 /** Invariant 2. */

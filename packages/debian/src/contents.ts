@@ -57,6 +57,7 @@ const maintainer = 'Rackwright maintainers <maintainers@rackwright.org>';
 const nodeDepends = 'libc6 (>= 2.28), libgcc-s1, libstdc++6 (>= 10)';
 const scriptNames: readonly ScriptName[] = ['preinst', 'postinst', 'prerm', 'postrm'];
 const gzipLevel = 9;
+const generator = 'rackwright-agent-generator';
 
 /** What all packages of one build share. */
 export interface Release {
@@ -83,6 +84,8 @@ export function programPackage(
     text(`usr/bin/${command}`, read(name, command), 0o755),
     ...configuration,
     ...units(name),
+    // Node is linked with what its authors have tested it with.
+    text(`usr/share/lintian/overrides/${about.package}`, overrides(about.package)),
     ...documents(about.package, name, release, [
       { name: 'Node.js', version: node.version, licence: 'MIT and others', text: node.licence },
       ...bundle.parts,
@@ -157,10 +160,12 @@ function documents(
   const fileOf = (part: BundledPart): string => `licences/${part.name.replaceAll('/', '__')}`;
   const lines = inside.map(
     (part) =>
-      `  ${part.name} ${part.version}: ${part.licence}${part.text === '' ? '' : `, ${fileOf(part)}`}`,
+      `  ${part.name} ${part.version}: ${part.licence}` +
+      (part.text === '' ? '' : `, ${fileOf(part)}`),
   );
   const copyright = [
-    'Rackwright, Copyright its authors, is licensed under the Apache License, version 2.0: see',
+    `Rackwright: Copyright ${new Date(timeSeconds * 1_000).getUTCFullYear()} its authors. It is`,
+    'licensed under the Apache License, version 2.0: see',
     '/usr/share/common-licenses/Apache-2.0.',
     '',
     'This package contains the following, each under its own licence, whose text stands in the',
@@ -181,10 +186,19 @@ function documents(
   ];
 }
 
+function overrides(packageName: string): string {
+  return `${packageName}: embedded-library * [usr/lib/${packageName}/node]\n`;
+}
+
 function units(name: ProgramName): TarEntry[] {
   return readdirSync(join(filesFolder, name))
     .filter((file) => /\.(service|socket|path)$/.test(file))
-    .map((file) => text(`usr/lib/systemd/system/${file}`, read(name, file)));
+    .map((file) => text(`usr/lib/systemd/system/${file}`, read(name, file)))
+    .concat(
+      name === 'agent'
+        ? [text(`usr/lib/systemd/system-generators/${generator}`, read(name, generator), 0o755)]
+        : [],
+    );
 }
 
 function scriptsOf(name: ProgramName): Partial<Record<ScriptName, string>> {

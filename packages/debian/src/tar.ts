@@ -61,7 +61,7 @@ function header(entry: TarEntry, size: number, mtimeSeconds: number): Uint8Array
   block.write('        ', checksumAt, 'latin1');
   block.write(typeFlag[entry.kind], 156, 'latin1');
   if (entry.kind === 'link') block.write(fitting(entry.target, nameBytesMax), 157, 'utf8');
-  block.write('ustar\0' + '00', 257, 'latin1');
+  block.write('ustar\u000000', 257, 'latin1');
   block.write('root', 265, 'latin1');
   block.write('root', 297, 'latin1');
   block.write(prefix, 345, 'utf8');

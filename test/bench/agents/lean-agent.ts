@@ -95,6 +95,8 @@ export class LeanStream {
     };
     this.#stream.on('response', take);
     this.#stream.on('trailers', take);
+    // The server is done: what we would still say is not heard any more.
+    this.#stream.on('end', () => this.#stream.close());
     this.#stream.on('error', () => undefined);
     this.#socket.on('error', () => undefined);
     this.#stream.on('close', () => {

@@ -5,7 +5,8 @@
  * Invariants:
  * 1. Nothing is handed over that has not ended its handshake here: there is no plain text.
  * 2. A connection costs nothing but its descriptor until the turn of its handshake.
- * 3. A connection that waits, or whose handshake lasts, too long is cut.
+ * 3. A handshake that fails, or that its turn ends, makes its address suspect for a while.
+ * 4. A connection that waits, or whose handshake lasts, too long is cut.
  */
 import { createServer as createListener, type Server as Listener, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
@@ -40,17 +41,17 @@ const backlog = 4_096;
 export async function openFrontDoor(options: FrontDoorOptions): Promise<FrontDoor> {
   const { clock, limits, handOver } = options;
   let { tls } = options;
-  const turns = new TurnsAtTheDoor(limits);
+  const turns = new TurnsAtTheDoor(limits, () => clock.nowMs());
   const before = new Map<string, Arrived>();
   const speaker = createTlsServer(tlsOptions(tls, limits.handshakeMs));
   speaker.on('secureConnection', (socket) => {
-    before.get(endsOf(socket))?.over();
+    before.get(endsOf(socket))?.over('in');
     // What breaks off later ends as a closed stream, which the server sees by itself.
     socket.on('error', () => undefined);
     handOver(socket);
   });
   speaker.on('tlsClientError', (_error, socket) => {
-    before.get(endsOf(socket))?.over();
+    before.get(endsOf(socket))?.failed();
     socket.destroy();
   });
   const listener = createListener({ pauseOnConnect: true, noDelay: true }, (socket) => {
@@ -84,6 +85,8 @@ class Arrived {
   readonly #onOver: () => void;
   #visitor: Visitor | undefined;
   #over = false;
+  #hasBegun = false;
+  #penalty = false;
   #cancel: () => void = () => undefined;
 
   constructor(socket: Socket, limits: RpcLimits, clock: Clock, onOver: () => void) {
@@ -112,14 +115,17 @@ class Arrived {
             else this.#begin(speak);
           });
     if (visitor === undefined) {
-      this.over();
+      this.over('gone');
       socket.resetAndDestroy();
       return false;
     }
     this.#visitor = visitor;
     socket.once('close', () => {
-      this.over();
-      visitor.left();
+      if (this.#hasBegun && !this.#over) this.failed();
+      this.over('gone');
+      // Of one that failed the turn outlives the connection.
+      if (this.#penalty) this.#clock.after(this.#limits.failedTurnMs, () => visitor.left());
+      else visitor.left();
     });
     if (early) this.#begin(speak);
     return true;
@@ -128,18 +134,28 @@ class Arrived {
   #begin(speak: () => void): void {
     this.#cancel();
     if (this.#socket.destroyed) return;
+    this.#hasBegun = true;
     this.#cancel = this.#clock.after(this.#limits.handshakeTurnMs, () => {
+      this.#visitor?.failed();
       this.#visitor?.turnOver();
     });
     speak();
   }
 
+  /** Its handshake has led nowhere: its turn is given back later. */
+  failed(): void {
+    if (this.#over) return;
+    this.#penalty = true;
+    this.#visitor?.failed();
+    this.over('gone');
+  }
+
   /** Its handshake is over, or it is gone. */
-  over(): void {
+  over(how: 'in' | 'gone'): void {
     if (this.#over) return;
     this.#over = true;
     this.#cancel();
-    this.#visitor?.turnOver();
+    if (how === 'in') this.#visitor?.turnOver();
     this.#onOver();
   }
 

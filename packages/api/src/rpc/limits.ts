@@ -20,6 +20,12 @@ export interface RpcLimits {
   readonly handshakesPerAddressMax: number;
   /** A handshake gives its turn back after this, done or not: a slow one holds up nobody. */
   readonly handshakeTurnMs: number;
+  /** Handshakes at once with all addresses of which one has failed lately. */
+  readonly suspectHandshakesMax: number;
+  /** So long an address counts as one of these after its last failure. */
+  readonly suspectForMs: number;
+  /** A handshake that has failed holds its turn for so long. */
+  readonly failedTurnMs: number;
   /** A connection whose handshake is not over this long after its turn began is cut. */
   readonly handshakeMs: number;
   /** A connection that waited so long for its turn is cut: nobody waits at its other end. */
@@ -53,6 +59,9 @@ export const defaultRpcLimits: RpcLimits = {
   handshakesMax: 16,
   handshakesPerAddressMax: 8,
   handshakeTurnMs: 500,
+  suspectHandshakesMax: 4,
+  suspectForMs: 60_000,
+  failedTurnMs: 200,
   handshakeMs: 10_000,
   handshakeWaitMs: 20_000,
   connectionIdleMs: 300_000,

@@ -7,14 +7,17 @@ const limits = {
   connectionsPerAddressMax: 6,
   handshakesMax: 3,
   handshakesPerAddressMax: 2,
+  suspectHandshakesMax: 1,
+  suspectForMs: 100,
 };
 
 function door() {
-  const turns = new TurnsAtTheDoor(limits);
+  const clock = { now: 0 };
+  const turns = new TurnsAtTheDoor(limits, () => clock.now);
   const begun: string[] = [];
   const arrive = (from: string, name = from): Visitor | undefined =>
     turns.arrive(from, () => begun.push(name));
-  return { turns, begun, arrive };
+  return { clock, turns, begun, arrive };
 }
 
 describe('the door', () => {
@@ -41,6 +44,19 @@ describe('the door', () => {
     expect(begun).toEqual(['a1', 'a2', 'b1', 'a3', 'c1']);
   });
 
+  test('lets addresses that failed lately come last, and few of them at once', () => {
+    const { clock, begun, arrive } = door();
+    const first = arrive('a', 'a1');
+    first?.failed();
+    first?.left();
+    for (const name of ['a2', 'a3']) arrive('a', name);
+    for (const name of ['b1', 'b2']) arrive('b', name);
+    expect(begun).toEqual(['a1', 'a2', 'b1', 'b2']);
+    clock.now = 100;
+    arrive('c', 'c1')?.left();
+    expect(begun).toEqual(['a1', 'a2', 'b1', 'b2']);
+  });
+
   test('forgets who leaves while it waits', () => {
     const { turns, begun, arrive } = door();
     const [one, , third] = ['a1', 'a2', 'a3'].map((name) => arrive('a', name));
@@ -52,7 +68,7 @@ describe('the door', () => {
 
   test('holds its limits and counts nobody who has gone, whatever comes in whatever order', () => {
     const act = fc.record({
-      kind: fc.constantFrom('arrive', 'turnOver', 'left'),
+      kind: fc.constantFrom('arrive', 'turnOver', 'failed', 'left'),
       from: fc.constantFrom('a', 'b', 'c', 'd'),
       which: fc.nat(20),
     });
@@ -63,6 +79,7 @@ describe('the door', () => {
         const visitor = inside[which % Math.max(inside.length, 1)];
         if (kind === 'arrive') inside.push(...[arrive(from)].filter((each) => each !== undefined));
         else if (kind === 'turnOver') visitor?.turnOver();
+        else if (kind === 'failed') visitor?.failed();
         else visitor?.left();
         const { connections, handshakes, waiting } = turns.counts;
         expect(connections).toBeLessThanOrEqual(limits.connectionsMax);

@@ -24,9 +24,9 @@ export const joinToken = buildCommand({
   docs: {
     brief: 'Make a join token for the rack’s agent: one use, 15 minutes',
     fullDescription:
-      'The token alone goes to standard output; what to do with it, to standard error. A rack that ' +
-      'has an agent gets a token only with --replace: whoever uses it takes that agent’s place, ' +
-      'and the old one, should it still run, is out at once and for good.',
+      'The token alone goes to standard output; what to do with it, to standard error. A rack ' +
+      'that has an agent gets a token only with --replace: whoever uses it takes that agent’s ' +
+      'place, and the old one, should it still run, is out at once and for good.',
   },
   parameters: {
     flags: {

@@ -23,6 +23,7 @@ test('what is let in takes nothing from what was let in before', () => {
   ]);
   expect(over(now)).toEqual({
     imageRepositories: ['registry.example.org/tools/*', 'box:5000/check'],
+    credentials: [],
     plainHttpRegistries: [],
     registryCredentials: {
       'registry.example.org': 'credentials/pull',

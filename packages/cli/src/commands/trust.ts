@@ -38,8 +38,8 @@ const show = buildCommand({
   docs: {
     brief: 'Show the certificate authorities, and what their rotation waits for',
     fullDescription:
-      'One signs. The next one is believed first and signs once every agent believes it; a retired ' +
-      'one goes once nothing lives that it has signed. Each moves on by itself.',
+      'One signs. The next one is believed first and signs once every agent believes it; a ' +
+      'retired one goes once nothing lives that it has signed. Each moves on by itself.',
   },
   parameters: { flags: shared, aliases },
   async func(this: CliContext, flags: SharedFlags) {
@@ -69,7 +69,7 @@ const rotate = buildCommand({
     brief: 'Make the next certificate authority; it takes over by itself, without a stop',
     fullDescription:
       'Agents are told to believe it at once. It signs after a day at the earliest, in which ' +
-      'operators’ CA files are renewed (rackwright trust bundle), and once every agent believes it.',
+      'operators’ CA files are renewed (rackwright trust bundle), and once all agents believe it.',
   },
   parameters: { flags: { ...shared, ...brakeFlags }, aliases },
   async func(this: CliContext, flags: SharedFlags & BrakeFlags) {

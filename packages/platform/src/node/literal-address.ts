@@ -1,3 +1,4 @@
+/** Addresses that are literal: no name is ever looked up on the way of a datagram. */
 import { isIPv6 } from 'node:net';
 
 type Answer = (cause: null, address: string, family: 4 | 6) => void;

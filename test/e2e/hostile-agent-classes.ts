@@ -1,0 +1,159 @@
+/**
+ * What each field of a message from an agent is: whether it names something that could be another
+ * rack's. Every field that agents can send stands here; a test compares.
+ */
+
+/** What a field names. `free`: words, numbers and bytes that name nothing of the control plane's. */
+export type NameClass =
+  | 'free'
+  | 'hostUid'
+  | 'hostName'
+  | 'operationId'
+  | 'mac'
+  | 'bmcAddress'
+  | 'bmcGuid'
+  | 'serial'
+  | 'machineUuid'
+  | 'journalId'
+  | 'sequence'
+  | 'incarnation'
+  | 'publicKey'
+  | 'nonce'
+  | 'signature'
+  | 'joinToken'
+  | 'evidence'
+  | 'runnerSession'
+  | 'findingId'
+  | 'sessionId'
+  | 'caSha256'
+  | 'rack';
+
+const agentPackage = 'rackwright.agent.v1';
+
+/** By message and field; `*` is every field of the message that is not named. */
+export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>>>> = {
+  [`${agentPackage}.IssueCertificateRequest`]: {
+    public_key: 'publicKey',
+    nonce: 'nonce',
+    signature: 'signature',
+    join_token: 'joinToken',
+    rack: 'rack',
+  },
+  [`${agentPackage}.Hello`]: {
+    agent_version: 'free',
+    operation_kinds: 'free',
+    incarnation: 'incarnation',
+    revision: 'sequence',
+    store_refused: 'free',
+    lost_revisions: 'sequence',
+    trusted_ca_sha256: 'caSha256',
+    replaces_session_id: 'sessionId',
+  },
+  [`${agentPackage}.TrustApplied`]: { trusted_ca_sha256: 'caSha256' },
+  [`${agentPackage}.Journal`]: {
+    id: 'journalId',
+    generation: 'sequence',
+    life: 'sequence',
+    earlier_lives: 'sequence',
+  },
+  [`${agentPackage}.JournalledOperation`]: {
+    operation_id: 'operationId',
+    host_uid: 'hostUid',
+    state: 'free',
+    answered: 'free',
+  },
+  [`${agentPackage}.OpenGrant`]: {
+    operation_id: 'operationId',
+    host_uid: 'hostUid',
+    bound: 'free',
+  },
+  [`${agentPackage}.RunnerReady`]: {
+    host_uid: 'hostUid',
+    boot_operation_id: 'operationId',
+    runner_session: 'runnerSession',
+    boot_id: 'runnerSession',
+    runner_version: 'free',
+  },
+  [`${agentPackage}.StepDescription`]: {
+    name: 'free',
+    priority: 'free',
+    rerun_class: 'free',
+    destructive: 'free',
+    abortable: 'free',
+    description: 'free',
+    arguments: 'free',
+    reboot_after: 'free',
+  },
+  [`${agentPackage}.Heartbeat`]: { sequence: 'sequence' },
+  [`${agentPackage}.SnapshotApplied`]: { generation: 'sequence' },
+  [`${agentPackage}.HostForgotten`]: { host_uid: 'hostUid' },
+  [`${agentPackage}.PowerDigest`]: { generation: 'sequence' },
+  [`${agentPackage}.HostPowerState`]: { host_uid: 'hostUid', powered_on: 'free' },
+  [`${agentPackage}.StepLog`]: {
+    operation_id: 'operationId',
+    host_uid: 'hostUid',
+    offset: 'sequence',
+    content: 'free',
+  },
+  [`${agentPackage}.Discovered`]: {
+    id: 'findingId',
+    boot_mac: 'mac',
+    bmc_address: 'bmcAddress',
+  },
+  [`${agentPackage}.Report`]: {
+    sequence: 'sequence',
+    operation_id: 'operationId',
+    host_uid: 'hostUid',
+  },
+  [`${agentPackage}.StepOutput`]: { tail: 'free' },
+  [`${agentPackage}.Continuing`]: {
+    step: 'free',
+    percent: 'free',
+    text: 'free',
+    begun: 'free',
+  },
+  [`${agentPackage}.RetryAfter`]: { reason: 'free', message: 'free' },
+  [`${agentPackage}.Failed`]: {
+    type: 'free',
+    message: 'free',
+    detail: 'free',
+    last_progress: 'free',
+  },
+  [`${agentPackage}.TransientError`]: { cause: 'free', message: 'free' },
+  [`${agentPackage}.Observations`]: { powered_on: 'free' },
+  [`${agentPackage}.BmcHealth`]: { reachable: 'free', cause: 'free', message: 'free' },
+  [`${agentPackage}.UnexpectedNetboot`]: {
+    mac: 'mac',
+    host_uid: 'hostUid',
+    host_name: 'hostName',
+    instead_of_operation_id: 'operationId',
+  },
+  [`${agentPackage}.Evidence`]: {
+    payload: 'evidence',
+    signature: 'signature',
+    public_key: 'publicKey',
+  },
+  'rackwright.v1.BmcIdentity': { guid: 'bmcGuid', serial: 'serial', '*': 'free' },
+  'rackwright.v1.SystemIdentity': {
+    uuid: 'machineUuid',
+    bmc_guid: 'bmcGuid',
+    serial: 'serial',
+    '*': 'free',
+  },
+  'rackwright.v1.Inventory': {
+    runner_session: 'runnerSession',
+    boot_id: 'runnerSession',
+    '*': 'free',
+  },
+  'rackwright.v1.NetworkInterface': { mac: 'mac', '*': 'free' },
+  // What a machine is made of: devices are told apart within their host only.
+  'rackwright.v1.Cpu': { '*': 'free' },
+  'rackwright.v1.StorageDevice': { '*': 'free' },
+  'rackwright.v1.StorageRegion': { '*': 'free' },
+  'rackwright.v1.StoragePartition': { '*': 'free' },
+  'rackwright.v1.NvmeController': { '*': 'free' },
+  'rackwright.v1.StepArgument': { '*': 'free' },
+  'rackwright.v1.StepExit': { '*': 'free' },
+  'google.protobuf.Timestamp': { '*': 'free' },
+  'google.protobuf.Duration': { '*': 'free' },
+};

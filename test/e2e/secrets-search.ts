@@ -1,0 +1,263 @@
+/**
+ * Looks for secrets where none may be: in bytes, in folders, in answers of every reading method and
+ * in what processes show of themselves. A secret is found as it is, in base64 at any offset, in hex
+ * and in a URL.
+ */
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import { ApiFailure } from '@rackwright/api';
+
+/** What is looked for, by the name under which a finding is told. */
+export type Planted = Readonly<Record<string, string | Uint8Array>>;
+
+/** One place where a secret was found. */
+export interface Finding {
+  readonly secret: string;
+  readonly encoding: string;
+  readonly where: string;
+}
+
+interface Needle {
+  readonly encoding: string;
+  readonly bytes: Buffer;
+}
+
+/** Base64 of what may stand anywhere in a longer text: without the digits that its sides share. */
+function base64At(secret: Buffer, offset: number): string {
+  const text = Buffer.concat([Buffer.alloc(offset), secret])
+    .toString('base64')
+    .replace(/=+$/, '');
+  const from = Math.ceil((offset * 8) / 6);
+  const until = Math.floor(((offset + secret.length) * 8) / 6);
+  return text.slice(from, until);
+}
+
+function needlesOf(secret: string | Uint8Array): Needle[] {
+  const bytes = Buffer.from(secret);
+  const hex = bytes.toString('hex');
+  const texts: [string, string][] = [
+    ['hex', hex],
+    ['HEX', hex.toUpperCase()],
+  ];
+  const needles: Needle[] = [{ encoding: 'plain', bytes }];
+  if (typeof secret === 'string') {
+    texts.push(['URL', encodeURIComponent(secret)], ['JSON', JSON.stringify(secret).slice(1, -1)]);
+    needles.push({ encoding: 'UTF-16', bytes: Buffer.from(secret, 'utf16le') });
+  }
+  for (const offset of [0, 1, 2]) {
+    const text = base64At(bytes, offset);
+    texts.push([`base64+${offset}`, text]);
+    texts.push([`base64url+${offset}`, text.replaceAll('+', '-').replaceAll('/', '_')]);
+  }
+  return [...needles, ...texts.map(([encoding, text]) => ({ encoding, bytes: Buffer.from(text) }))];
+}
+
+/** Searches for the same secrets again and again. */
+export class SecretSearch {
+  readonly findings: Finding[] = [];
+  readonly #needles: readonly (Needle & { readonly secret: string })[];
+
+  constructor(planted: Planted) {
+    this.#needles = Object.entries(planted).flatMap(([secret, value]) =>
+      needlesOf(value).map((needle) => ({ ...needle, secret })),
+    );
+  }
+
+  /** `allowed`: secrets that may stand there. */
+  bytes(where: string, bytes: Uint8Array, allowed: readonly string[] = []): void {
+    const haystack = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    for (const { secret, encoding, bytes: needle } of this.#needles) {
+      if (allowed.includes(secret) || !haystack.includes(needle)) continue;
+      this.findings.push({ secret, encoding, where });
+    }
+  }
+
+  text(where: string, text: string, allowed: readonly string[] = []): void {
+    this.bytes(where, Buffer.from(text), allowed);
+  }
+
+  /** Every file below, with what each may hold by its path there. Answers how many there were. */
+  folder(root: string, allowed: Readonly<Record<string, readonly string[]>> = {}): number {
+    let count = 0;
+    for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' })) {
+      const path = join(root, name);
+      if (!statSync(path, { throwIfNoEntry: false })?.isFile()) continue;
+      count += 1;
+      this.bytes(path, readFileSync(path), allowed[relative(root, path)] ?? []);
+    }
+    return count;
+  }
+
+  /** A message with all bytes in it, as they are and as JSON. */
+  message(where: string, value: unknown): void {
+    const text = JSON.stringify(value, (_, each: unknown) => {
+      if (each instanceof Uint8Array) {
+        this.bytes(where, each);
+        return Buffer.from(each).toString('latin1');
+      }
+      return typeof each === 'bigint' ? String(each) : each;
+    });
+    this.text(where, text ?? '');
+  }
+}
+
+/** What processes show to everybody on the machine, sampled while they come and go. */
+export class ProcessWatch {
+  /** Lines of arguments that were seen. */
+  readonly seen = new Set<string>();
+  readonly #search: SecretSearch;
+  readonly #roots: () => readonly number[];
+  readonly #timer: NodeJS.Timeout;
+  readonly #looked = new Set<string>();
+
+  /** `roots`: processes that are watched together with all that they have started. */
+  constructor(search: SecretSearch, roots: () => readonly number[], intervalMs = 5) {
+    this.#search = search;
+    this.#roots = roots;
+    this.#timer = setInterval(() => this.sample(), intervalMs);
+  }
+
+  sample(): void {
+    const parents = new Map<number, number>();
+    for (const name of readdirSync('/proc')) {
+      const stat = /^\d+$/.test(name) ? contents(`/proc/${name}/stat`).toString('latin1') : '';
+      if (stat === '') continue;
+      parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
+    }
+    const roots = new Set(this.#roots());
+    for (const pid of parents.keys()) {
+      if (descends(pid, roots, parents)) this.#look(pid);
+    }
+  }
+
+  #look(pid: number): void {
+    const line = contents(`/proc/${pid}/cmdline`);
+    const environment = contents(`/proc/${pid}/environ`);
+    const key = Buffer.concat([line, environment]).toString('latin1');
+    if (this.#looked.has(key)) return;
+    this.#looked.add(key);
+    const text = line.toString('utf8').replaceAll('\0', ' ').trim();
+    this.seen.add(text);
+    this.#search.bytes(`arguments of ${text}`, line);
+    this.#search.bytes(`environment of ${text}`, environment);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+}
+
+function descends(
+  pid: number,
+  roots: ReadonlySet<number>,
+  parents: ReadonlyMap<number, number>,
+): boolean {
+  for (let at = pid, steps = 0; at > 1 && steps < 64; steps += 1) {
+    if (roots.has(at)) return true;
+    at = parents.get(at) ?? 0;
+  }
+  return false;
+}
+
+/** Empty when the process is gone. */
+function contents(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch {
+    return Buffer.alloc(0);
+  }
+}
+
+type Call = (
+  request: Readonly<Record<string, unknown>>,
+  options: { readonly signal: AbortSignal },
+) => unknown;
+
+const reading = /^(Get|List|Watch|Explain|Read|Diff|Plan|WhoAmI)/;
+const namesMax = 60;
+const streamMs = 1_000;
+
+/**
+ * Calls every reading method of these services with every name that any of them has answered, and
+ * searches all answers and refusals. Answers the methods that nobody answered.
+ */
+export async function sweepReads(
+  search: SecretSearch,
+  services: readonly { readonly service: DescService; readonly client: object }[],
+  more: readonly Readonly<Record<string, unknown>>[],
+): Promise<string[]> {
+  const names = new Set<string>();
+  const silent = new Set<string>();
+  const asked = new Set<string>();
+  for (let round = 0; round < 3; round += 1) {
+    for (const { service, client } of services) {
+      for (const method of service.methods.filter(({ name }) => reading.test(name))) {
+        const id = `${service.name}.${method.name}`;
+        if (round === 0) silent.add(id);
+        for (const request of requestsOf(method, [...names].slice(0, namesMax), more)) {
+          const key = `${id} ${JSON.stringify(request)}`;
+          if (asked.has(key)) continue;
+          asked.add(key);
+          const call = (client as Readonly<Record<string, Call>>)[method.localName];
+          if (call === undefined) throw new Error(`no client of ${id}`);
+          for (const answer of await answersOf(search, key, () => call.bind(client), request)) {
+            search.message(key, answer);
+            collectNames(answer, names);
+            silent.delete(id);
+          }
+        }
+      }
+    }
+  }
+  return [...silent];
+}
+
+function requestsOf(
+  { input }: DescMethod,
+  names: readonly string[],
+  more: readonly Readonly<Record<string, unknown>>[],
+): Readonly<Record<string, unknown>>[] {
+  const fields = input.fields.map(({ localName }) => localName);
+  const named = ['name', 'parent', 'host', 'rack'].filter((field) => fields.includes(field));
+  const fitting = more.filter((each) => Object.keys(each).every((field) => fields.includes(field)));
+  return [{}, ...fitting, ...named.flatMap((field) => names.map((name) => ({ [field]: name })))];
+}
+
+async function answersOf(
+  search: SecretSearch,
+  key: string,
+  call: () => Call,
+  request: Readonly<Record<string, unknown>>,
+): Promise<unknown[]> {
+  const ending = new AbortController();
+  const answers: unknown[] = [];
+  try {
+    const answer = call()(request, { signal: ending.signal });
+    if (!isStream(answer)) return [await answer];
+    const timer = setTimeout(() => ending.abort(), streamMs);
+    try {
+      for await (const each of answer) answers.push(each);
+    } finally {
+      clearTimeout(timer);
+    }
+  } catch (error) {
+    if (error instanceof ApiFailure) search.message(`${key}, refused`, error.error);
+    else if (!ending.signal.aborted) search.text(`${key}, failed`, String(error));
+  }
+  return answers;
+}
+
+function isStream(value: unknown): value is AsyncIterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+}
+
+function collectNames(value: unknown, names: Set<string>): void {
+  if (Array.isArray(value)) for (const each of value) collectNames(each, names);
+  else if (typeof value === 'object' && value !== null && !(value instanceof Uint8Array)) {
+    for (const [field, each] of Object.entries(value)) {
+      if (field === 'name' && typeof each === 'string' && each.includes('/')) names.add(each);
+      else collectNames(each, names);
+    }
+  }
+}
