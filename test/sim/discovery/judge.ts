@@ -132,7 +132,9 @@ export class DiscoveryJudge {
 
   /** An agent has let a machine that is no host boot, or boots it still. */
   opened(agent: LiveAgent, mac: string, operationId: string): void {
-    const { nowMs } = this.#parts.view.heap;
+    // As it tells the time: its clock may step, and what it has written down is not undone by that.
+    const writtenMs = agent.core.bootMemory().writtenAtMs ?? 0;
+    const nowMs = Math.max(agent.process.clock.nowMs(), writtenMs);
     const boots = this.#boots.get(agent) ?? new Map<string, number>();
     this.#boots.set(agent, boots);
     if (boots.has(operationId)) return;
@@ -143,7 +145,8 @@ export class DiscoveryJudge {
       this.#found('D4', `${boots.size} unknown machines have booted within an hour`);
     }
     // Of a real machine nobody here knows whether its inventory has come and made room.
-    if (!mac.startsWith(madeUpMacs)) return;
+    // One that begins while the clock is behind what was written ends early, and is not counted.
+    if (!mac.startsWith(madeUpMacs) || agent.process.clock.nowMs() < writtenMs) return;
     const madeUp = this.#madeUp.get(agent) ?? [];
     this.#madeUp.set(agent, [...madeUp.filter((atMs) => nowMs - atMs < bootWindowMs), nowMs]);
     if (madeUp.length >= bootsMax) this.#found('D4', `${mac} boots beside ${madeUp.length} others`);
