@@ -29,8 +29,8 @@ const ownAnswerTimeoutMs = 5_000;
 const defaultConfig = '/etc/rackwright/controlplane.yaml';
 
 const usage =
-  'usage: rackwright-controlplane [--config FILE] [--check-config] [--restored] [--accept-new-identity] ' +
-  '[--accept-unproven-durability] [--new-admin-token]';
+  'usage: rackwright-controlplane [--config FILE] [--check-config] [--restored] ' +
+  '[--accept-new-identity] [--accept-unproven-durability] [--new-admin-token]';
 
 function readArguments(argv: string[]) {
   const { values } = parseArgs({
