@@ -4,8 +4,11 @@
  *     rackwright-controlplane --config FILE --check-config
  *     rackwright-controlplane --config FILE [--restored] [--accept-new-identity]
  *                             [--accept-unproven-durability] [--new-admin-token]
+ *     rackwright-controlplane backup --config FILE --to FILE.tar
+ *     rackwright-controlplane restore --config FILE --from FILE.tar
  */
 import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type Log, nodeVersionProblem } from '@rackwright/platform';
 import { configProblems, problemLines } from '@rackwright/platform/config';
@@ -15,22 +18,26 @@ import {
   nodeClock,
   nodeDisk,
   nodeExec,
+  nodeLargeFiles,
+  nodeLocalCalls,
   nodeLog,
   nodeRandom,
   nodeSupervision,
   nodeWebClient,
 } from '@rackwright/platform/node';
+import { backupCommand, backupUsage, restoreCommand } from './backup/index.ts';
 import { type ControlPlaneConfig, parseConfig } from './config.ts';
 import { type ControlPlane, identityFolder, startControlPlane } from './control-plane.ts';
 import { openStore } from './open-store.ts';
+import { openKeySource } from './secrets/index.ts';
 
 /** Our own ports answer in milliseconds. */
 const ownAnswerTimeoutMs = 5_000;
 const defaultConfig = '/etc/rackwright/controlplane.yaml';
 
 const usage =
-  'usage: rackwright-controlplane [--config FILE] [--check-config] [--restored] [--accept-new-identity] ' +
-  '[--accept-unproven-durability] [--new-admin-token]';
+  'usage: rackwright-controlplane [--config FILE] [--check-config] [--restored] ' +
+  '[--accept-new-identity] [--accept-unproven-durability] [--new-admin-token]';
 
 function readArguments(argv: string[]) {
   const { values } = parseArgs({
@@ -110,6 +117,8 @@ async function start(options: ReturnType<typeof readArguments>): Promise<Started
       webClient: nodeWebClient(),
       ...(await issuerClient(config)),
       exec: nodeExec(),
+      largeFiles: nodeLargeFiles(),
+      localCalls: nodeLocalCalls(),
       ...credentialsFolder(),
       crashPoint: makeCrashPoint(config.crashAt),
       openStore: () =>
@@ -147,10 +156,49 @@ async function start(options: ReturnType<typeof readArguments>): Promise<Started
   return { controlPlane, log, stopping };
 }
 
-async function main(argv: string[]): Promise<void> {
+/** Makes or takes a backup, and says what came of it. */
+async function runBackup(kind: 'backup' | 'restore', argv: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: argv,
+    options: {
+      config: { type: 'string', default: defaultConfig },
+      to: { type: 'string' },
+      from: { type: 'string' },
+    },
+  });
+  const file = kind === 'backup' ? values.to : values.from;
+  const other = kind === 'backup' ? values.from : values.to;
+  if (file === undefined || other !== undefined) throw new Error(backupUsage);
+  const config = parseConfig(await readFile(values.config, 'utf8'));
+  const parts = { disk: nodeDisk(), clock: nodeClock(), random: nodeRandom(), exec: nodeExec() };
+  const opening = { ...parts, retention: config.retention, acceptUnprovenDurability: true };
+  const files = nodeLargeFiles();
+  const path = resolve(file);
+  const lines =
+    kind === 'backup'
+      ? await backupCommand(config, path, {
+          ...{ ...parts, files, calls: nodeLocalCalls() },
+          openStore: () => openStore(config.store, { ...opening, restored: false }),
+        })
+      : await restoreCommand(config, path, {
+          ...{ ...parts, files },
+          openRestored: (at) =>
+            openStore({ driver: 'sqlite', path: at }, { ...opening, restored: true }),
+          ...(config.secrets === undefined
+            ? {}
+            : {
+                keySource: openKeySource(config.secrets.key, { ...parts, ...credentialsFolder() }),
+              }),
+        });
+  process.stdout.write(`${lines.join('\n')}\n`);
+}
+
+async function run(): Promise<void> {
+  const [first, ...rest] = process.argv.slice(2);
+  if (first === 'backup' || first === 'restore') return runBackup(first, rest);
   const problem = nodeVersionProblem(process.versions.node);
   if (problem !== undefined) throw new Error(problem);
-  const options = readArguments(argv);
+  const options = readArguments(process.argv.slice(2));
   if (options['check-config']) return await checkConfig(options.config);
   const { controlPlane, log, stopping } = await start(options);
   const stop = (signal: string) => {
@@ -170,7 +218,7 @@ async function main(argv: string[]): Promise<void> {
 }
 
 try {
-  await main(process.argv.slice(2));
+  await run();
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exit(1);

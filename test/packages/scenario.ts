@@ -216,7 +216,7 @@ async function checkWatchdog({ findings }: Site, container: Container): Promise<
   );
 }
 
-/** The packages are upgraded while the clean's runner works; it is that same clean that succeeds. */
+/** The packages are upgraded while a clean is under way; it is that same clean that succeeds. */
 async function checkUpgrade(site: Site, { container, newer }: Installed): Promise<void> {
   const { lab, watch, findings, stack } = site;
   const [bmc] = lab.bmcs;

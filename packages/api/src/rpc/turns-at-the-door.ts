@@ -39,7 +39,7 @@ export interface DoorCounts {
 export interface Visitor {
   /** Gives back the turn of its handshake, which is over or takes too long. */
   turnOver(): void;
-  /** Its handshake has led nowhere. */
+  /** Its handshake has led nowhere; it keeps its turn, among those of suspects, until `turnOver`. */
   failed(): void;
   /** It is gone. */
   left(): void;
@@ -96,7 +96,7 @@ export class TurnsAtTheDoor {
     this.#addresses.set(from, address);
     this.#connections += 1;
     address.connections += 1;
-    let stage: 'waiting' | 'turn' | 'in' | 'left' = 'waiting';
+    let stage: 'waiting' | 'turn' | 'failed' | 'in' | 'left' = 'waiting';
     let isSuspect = false;
     const start = () => {
       stage = 'turn';
@@ -105,11 +105,21 @@ export class TurnsAtTheDoor {
       begin();
     };
     const turnOver = () => {
-      if (stage !== 'turn') return;
+      if (stage !== 'turn' && stage !== 'failed') return;
+      if (stage === 'turn') this.#handshakes -= 1;
       stage = 'in';
-      this.#handshakes -= 1;
       address.handshakes -= 1;
       if (isSuspect) this.#suspectHandshakes -= 1;
+      this.#next();
+    };
+    const failed = () => {
+      this.#suspect(from);
+      if (stage !== 'turn') return;
+      // From here on it takes a turn of the suspects, and none of the others.
+      stage = 'failed';
+      this.#handshakes -= 1;
+      if (!isSuspect) this.#suspectHandshakes += 1;
+      isSuspect = true;
       this.#next();
     };
     this.#waiting += 1;
@@ -118,7 +128,7 @@ export class TurnsAtTheDoor {
     this.#next();
     return {
       turnOver,
-      failed: () => this.#suspect(from),
+      failed,
       left: () => {
         if (stage === 'left') return;
         if (stage === 'waiting') this.#stopWaiting(address, start);

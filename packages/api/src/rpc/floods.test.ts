@@ -1,0 +1,200 @@
+/** What callers can take of a server, over real sockets, with limits small enough to be reached. */
+import { connect as dialHttp2 } from 'node:http2';
+import { connect as dialTcp, type Socket } from 'node:net';
+import { connect as dialTls, type SecureContextOptions, type TLSSocket } from 'node:tls';
+import type { Log } from '@rackwright/platform';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { ApiFailure } from '../error/api-error.ts';
+import { Health } from '../gen/grpc/health/v1/health_pb.ts';
+import { connect } from './channel.ts';
+import { createClient } from './client.ts';
+import { bind } from './handlers.ts';
+import type { RpcLimits } from './limits.ts';
+import { type RpcServer, serve } from './server.ts';
+import { createTestCa, type TestCa } from './test-pki.ts';
+
+const clock = nodeClock();
+let ca: TestCa;
+const open: { close(): unknown }[] = [];
+const log: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => log,
+};
+
+beforeAll(async () => {
+  ca = await createTestCa();
+});
+
+afterEach(async () => {
+  for (const each of open.splice(0).reverse()) await each.close();
+});
+
+async function start(limits: Partial<RpcLimits>, withClientCa = false): Promise<RpcServer> {
+  const own = await ca.server();
+  const hold = new Promise<never>(() => undefined);
+  const server = await serve({
+    ...{ address: '127.0.0.1', port: 0, log, clock, random: nodeRandom() },
+    tls: withClientCa ? { ...own, clientCaPem: ca.caPem } : own,
+    services: [
+      bind(Health, {
+        check: ({ service }) => (service === 'hold' ? hold : {}),
+        list: () => ({}),
+        watch: async function* () {},
+      }),
+    ],
+    openServices: [Health.typeName],
+    limits: { closeGraceMs: 100, openCallsPerSecond: 1_000, openCallsBurst: 1_000, ...limits },
+  });
+  open.push(server);
+  return server;
+}
+
+function client(server: RpcServer) {
+  const channel = connect({ target: `127.0.0.1:${server.port}`, caPem: ca.caPem });
+  open.push(channel);
+  return createClient(Health, channel);
+}
+
+function tcp(server: RpcServer, localAddress: string): Socket {
+  const socket = dialTcp({ host: '127.0.0.1', port: server.port, localAddress });
+  socket.on('error', () => undefined);
+  open.push({ close: () => socket.destroy() });
+  return socket;
+}
+
+function tls(
+  server: RpcServer,
+  more: SecureContextOptions & { localAddress?: string } = {},
+): TLSSocket {
+  const to = { host: '127.0.0.1', port: server.port, localAddress: '127.0.7.1' };
+  const socket = dialTls({ ...to, ca: ca.caPem, ALPNProtocols: ['h2'], ...more });
+  socket.on('error', () => undefined);
+  open.push({ close: () => socket.destroy() });
+  return socket;
+}
+
+const closed = (socket: Socket) =>
+  new Promise<void>((resolve) => socket.once('close', () => resolve()));
+
+async function until(holds: () => boolean): Promise<void> {
+  for (let tries = 0; !holds(); tries += 1) {
+    if (tries > 1_000) throw new Error('waited in vain');
+    await new Promise<void>((resolve) => clock.after(10, resolve));
+  }
+}
+
+describe('a flood of connections', () => {
+  test('is cut off at so many from one address, and leaves room for the others', async () => {
+    const server = await start({ connectionsPerAddressMax: 5, connectionsMax: 100 });
+    const sockets = Array.from({ length: 12 }, () => tcp(server, '127.0.7.1'));
+    const refused = sockets.map(closed);
+    await until(() => server.counts.refused === 7);
+    expect(server.counts.connections).toBe(5);
+    expect(refused).toHaveLength(12);
+    await client(server).check({});
+  });
+
+  test('holds no more handshakes than allowed, and each gives its turn back', async () => {
+    const server = await start({ handshakesMax: 4, handshakesPerAddressMax: 2, handshakeMs: 300 });
+    const silent = Array.from({ length: 20 }, (_, index) => tcp(server, `127.0.7.${1 + index}`));
+    await until(() => server.counts.connections === 20);
+    expect(server.counts).toMatchObject({ handshakes: 4, waiting: 16 });
+    await Promise.all(silent.map(closed));
+    await until(() => server.counts.connections === 0);
+    expect(server.counts).toMatchObject({ handshakes: 0, waiting: 0 });
+    await client(server).check({});
+  });
+
+  test('without certificates costs a few handshakes, and keeps out nobody with one', async () => {
+    const server = await start(
+      { handshakesMax: 3, suspectHandshakesMax: 1, failedTurnMs: 60_000 },
+      true,
+    );
+    const own = await ca.client('rackwright://racks/r1');
+    const strangers = Array.from({ length: 10 }, () => tls(server));
+    await until(() => server.counts.connections === 10 && server.counts.waiting > 0);
+    const known = tls(server, {
+      localAddress: '127.0.8.1',
+      ca: ca.caPem,
+      key: own.privateKeyPem,
+      cert: own.certificateChainPem,
+    });
+    await new Promise<void>((resolve) => known.once('secureConnect', resolve));
+    expect(strangers).toHaveLength(10);
+    expect(server.counts.handshakes).toBeLessThanOrEqual(3);
+  });
+});
+
+describe('a call', () => {
+  const path = '/grpc.health.v1.Health/Check';
+
+  /** A stream with these headers, and how it ended. */
+  async function raw(server: RpcServer, headers: Record<string, string>, body?: Buffer) {
+    const session = dialHttp2(`https://127.0.0.1:${server.port}`, { ca: ca.caPem });
+    session.on('error', () => undefined);
+    open.push({ close: () => session.destroy() });
+    const stream = session.request({
+      ...{ ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' },
+      ...headers,
+    });
+    stream.on('error', () => undefined);
+    let status: string | undefined;
+    const take = (received: Readonly<Record<string, unknown>>) => {
+      status ??= received['grpc-status'] as string | undefined;
+    };
+    stream.on('response', take);
+    stream.on('trailers', take);
+    stream.on('data', () => undefined);
+    stream.on('end', () => stream.close());
+    if (body !== undefined) stream.write(body);
+    await new Promise<void>((resolve) => stream.once('close', () => resolve()));
+    return status;
+  }
+
+  test('whose body does not come, or not whole, is ended', async () => {
+    const server = await start({ firstMessageMs: 100 });
+    expect(await raw(server, {})).toBe('4');
+    expect(await raw(server, {}, Buffer.from([0, 0, 0, 0, 9, 1]))).toBe('4');
+    await until(() => server.counts.calls === 0);
+    await client(server).check({});
+  });
+
+  test('with headers without end is refused, and the server goes on', async () => {
+    const server = await start({});
+    const huge = Object.fromEntries(
+      Array.from({ length: 60 }, (_, index) => [`x-${index}`, 'y'.repeat(4_000)]),
+    );
+    expect(await raw(server, huge).catch(() => 'broken off')).not.toBe('0');
+    const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`x-${at}`, 'y']));
+    expect(await raw(server, many).catch(() => 'broken off')).not.toBe('0');
+    await client(server).check({});
+  });
+
+  test('for which there is no room hears when to come again', async () => {
+    const server = await start({ callsMax: 2, retryAfterMs: 1_234 });
+    const health = client(server);
+    const held = [1, 2].map(() => health.check({ service: 'hold' }).catch(() => undefined));
+    await until(() => server.counts.calls === 2);
+    const failure = await health.check({}).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(ApiFailure);
+    expect((failure as ApiFailure).error).toMatchObject({
+      kind: 'unavailable',
+      reason: 'TOO_MANY_CALLS',
+      retryAfterMs: 1_234,
+    });
+    expect(server.counts.callsRefused).toBe(1);
+    expect(held).toHaveLength(2);
+  });
+
+  test('that needs no token is rationed by address', async () => {
+    const server = await start({ openCallsPerSecond: 1, openCallsBurst: 3 });
+    const health = client(server);
+    for (let call = 0; call < 3; call += 1) await health.check({});
+    const failure = await health.check({}).catch((error: unknown) => error);
+    expect((failure as ApiFailure).error).toMatchObject({ reason: 'TOO_MANY_CALLS' });
+  });
+});
