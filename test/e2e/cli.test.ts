@@ -216,7 +216,7 @@ describe('rackwright', () => {
     const rotated = await rackwright(words('trust rotate --reason yearly'));
     expect(rotated.code, rotated.err).toBe(0);
     expect(rotated.out).toMatch(/waits: operators need it .*\(ends by itself in 23h 59m/);
-    expect(rotated.err).toContain('rackwright trust bundle > ca.pem');
+    expect(rotated.err).toContain('rackwright trust bundle, into the CA file');
     expect((await rackwright(words('trust rotate --reason again'))).code).toBe(1);
     const bundle = await rackwright(words('trust bundle'));
     expect(bundle.out.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);

@@ -149,6 +149,8 @@ test(
       const { status } = await racks.getRack({ name: 'racks/r1' });
       expect(status).toMatchObject({ agentKeySha256: '', agentConnected: false, revokedKeys: 1 });
       expect(status?.lastRevoked?.reason).toBe('the box was stolen');
+      const { causes } = await racks.explainRack({ name: 'racks/r1' });
+      expect(causes[0]?.text).toContain('revoked by user:admin: the box was stolen');
       await box.stop();
       const executedBefore = box.executed.size;
 

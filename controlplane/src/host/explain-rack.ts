@@ -19,8 +19,8 @@ export function explainRack(
   record: store.RackRecord,
   agentConnected: boolean,
   hosts: readonly store.HostRecord[],
-  /** Of machines that nobody knows, a line each. */
-  discovered: readonly string[] = [],
+  /** Of certificate authorities, and of machines that nobody knows, a line each. */
+  remarks: readonly string[] = [],
 ): Explanation {
   const name = record.rack?.name ?? '';
   const id = name.replace(/^racks\//, '');
@@ -31,7 +31,7 @@ export function explainRack(
     ...brakes.causes,
     ...forgetCauses(record),
     ...hostCauses(hosts),
-    ...discovered.map((text) => ({ text })),
+    ...remarks.map((text) => ({ text })),
   ];
   const joined = record.agentPublicKey.length > 0;
   return create(ExplanationSchema, {
@@ -88,10 +88,20 @@ interface Cause {
 function agentCauses(record: store.RackRecord, connected: boolean): Cause[] {
   const duplicate = record.rack?.status?.duplicateAgent ?? '';
   const causes: Cause[] = duplicate === '' ? [] : [{ text: duplicate }];
+  causes.push(...revokedCauses(record));
   if (connected || record.agentPublicKey.length === 0) return causes;
   const since = record.rack?.status?.lastSeenTime;
   const text = 'known hosts still boot and running steps finish; nothing destructive begins';
   return [...causes, since === undefined ? { text } : { text, since }];
+}
+
+/** A rack whose agent's key was taken away, until another one has joined. */
+function revokedCauses({ agentPublicKey, rack }: store.RackRecord): Cause[] {
+  const { lastRevoked } = rack?.status ?? {};
+  if (agentPublicKey.length > 0 || lastRevoked === undefined) return [];
+  const { by, reason, time } = lastRevoked;
+  const text = `the key of its agent was revoked by ${by}: ${reason}`;
+  return [time === undefined ? { text } : { text, since: time }];
 }
 
 /** What forced removals left in the agent's memory. */

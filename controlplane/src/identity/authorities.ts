@@ -342,10 +342,16 @@ export class Authorities {
     });
   }
 
+  /** What is wrong with the authorities or soon will be, each with what to do. */
+  faults(): string[] {
+    const { timing, clock } = this.#options;
+    return trustFaults(this.#now.record, this.#racks(), clock.nowMs(), timing);
+  }
+
   /** Each fault is said when it begins. */
   #warn(): void {
-    const { timing, clock, log } = this.#options;
-    const faults = trustFaults(this.#now.record, this.#racks(), clock.nowMs(), timing);
+    const { log } = this.#options;
+    const faults = this.faults();
     for (const fault of faults) {
       // Without its numbers, which change by themselves.
       const kind = fault.replaceAll(/\d+/g, '');

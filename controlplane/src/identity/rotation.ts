@@ -125,7 +125,7 @@ function waitsOfNext(
       const seen = seenMs === undefined ? 'never' : new Date(seenMs).toISOString();
       const message =
         `its agent, last heard ${seen}, does not believe it yet: start the agent, or revoke it ` +
-        `(rackwright rack revoke ${rack.replace('racks/', '')}), or give the rack up`;
+        `(rackwright rack revoke ${rack.replace('racks/', '')} --reason WHY), or give the rack up`;
       waits.push(wait(rack, message));
     }
     const token = tokens.find(
@@ -245,7 +245,7 @@ export function trustFaults(
     if (waiting.length > 0 && nowMs >= lateMs) {
       faults.push(
         `The next authority has waited since ${new Date(stageMs(next.authority)).toISOString()} ` +
-          `for ${waiting.length} agent(s): rackwright trust show names them.`,
+          `for ${waiting.length} agent(s), named by \`rackwright trust show\`.`,
       );
     }
   }

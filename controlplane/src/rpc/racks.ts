@@ -71,7 +71,9 @@ export function createRackService(deps: RpcDependencies): BoundService {
         .map(({ value }) => fromBinary(wire.HostRecordSchema, value))
         .filter((host) => host.host?.spec?.rack === name);
       const connected = deps.hosts.agentConnected(parseName('racks', name) ?? '');
-      return explainRack(record, connected, hosts, deps.discovery.remarksOf(record.rack));
+      const remarks = deps.discovery.remarksOf(record.rack);
+      const faults = deps.identity.authorities.faults();
+      return explainRack(record, connected, hosts, [...faults, ...remarks]);
     },
     freezeRack: async (call) => shown(deps, await freezeRack(deps, call)),
     thawRack: async (call) => shown(deps, await thawRack(deps, call)),

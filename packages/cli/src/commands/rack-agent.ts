@@ -73,7 +73,7 @@ export const revokeAgent = buildCommand({
     fullDescription:
       'Its streams end within seconds, on every replica, and it gets no certificate any more. ' +
       'Steps that run in hosts at that time run to their end; their results are lost. Another ' +
-      'agent, or this one with a new key, joins with rackwright rack join-token.',
+      'agent, or this one with a new key, joins with a token of its own.',
   },
   parameters: { flags: { ...shared, ...brakeFlags }, positional, aliases },
   async func(this: CliContext, flags: SharedFlags & BrakeFlags, id: string) {

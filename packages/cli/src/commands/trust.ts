@@ -52,8 +52,8 @@ const bundle = buildCommand({
   docs: {
     brief: 'Print every certificate authority that is believed, for --ca-file',
     fullDescription:
-      'What operators’ CA files must hold: `rackwright trust bundle > ca.pem`, anew after each ' +
-      'rotation was begun. The control plane keeps the same text in identity/ca.pem.',
+      'What operators’ CA files must hold: written there anew after each rotation was ' +
+      'begun. The control plane keeps the same text in identity/ca.pem.',
   },
   parameters: { flags: connectionFlags },
   async func(this: CliContext, flags: Omit<SharedFlags, 'output'>) {
@@ -79,7 +79,7 @@ const rotate = buildCommand({
     );
     print(this.world, flags, all);
     if (flags.output === 'table') {
-      this.world.err.write('Next: rackwright trust bundle > ca.pem, for every operator\n');
+      this.world.err.write('Next: rackwright trust bundle, into the CA file of every operator\n');
     }
   },
 });
@@ -94,7 +94,7 @@ const advance = buildCommand({
     fullDescription:
       'An agent that does not believe the next authority when it signs cannot connect any more ' +
       'until it joins again (rackwright rack join-token RACK --replace). Every rack that is lost ' +
-      'by this has to be named, and no other: rackwright trust show lists them.',
+      'by this has to be named, and no other (rackwright trust show).',
   },
   parameters: {
     flags: {
