@@ -196,7 +196,7 @@ export async function sweepReads(
         const id = `${service.name}.${method.name}`;
         if (round === 0) silent.add(id);
         for (const request of requestsOf(method, [...names].slice(0, namesMax), more)) {
-          const key = `${id} ${JSON.stringify(request)}`;
+          const key = `${id} ${keyOf(request)}`;
           if (asked.has(key)) continue;
           asked.add(key);
           const call = (client as Readonly<Record<string, Call>>)[method.localName];
@@ -213,6 +213,12 @@ export async function sweepReads(
   return [...silent];
 }
 
+function keyOf(request: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify(request, (_, value: unknown) =>
+    typeof value === 'bigint' ? String(value) : value,
+  );
+}
+
 function requestsOf(
   { input }: DescMethod,
   names: readonly string[],
@@ -220,7 +226,8 @@ function requestsOf(
 ): Readonly<Record<string, unknown>>[] {
   const fields = input.fields.map(({ localName }) => localName);
   const named = ['name', 'parent', 'host', 'rack'].filter((field) => fields.includes(field));
-  const fitting = more.filter((each) => Object.keys(each).every((field) => fields.includes(field)));
+  const known = [...fields, ...input.oneofs.map(({ localName }) => localName)];
+  const fitting = more.filter((each) => Object.keys(each).every((field) => known.includes(field)));
   return [{}, ...fitting, ...named.flatMap((field) => names.map((name) => ({ [field]: name })))];
 }
 

@@ -1,0 +1,415 @@
+/**
+ * Secrets are planted in a rack that really works, errors are provoked, and then they are looked for
+ * everywhere: arguments and environments of processes, logs, answers of every reading method,
+ * refusals, and every file that the programs keep.
+ */
+import { execFile, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import * as api from '@rackwright/api';
+import {
+  connect,
+  HostGoal,
+  HostState,
+  operatorClients,
+  Role,
+  RunKind,
+  RunPhase,
+} from '@rackwright/api';
+import { describe, expect, test } from 'vitest';
+import { eventually, Rack } from './rack.ts';
+import { ProcessWatch, SecretSearch, sweepReads } from './secrets-search.ts';
+
+const run = promisify(execFile);
+const controlPlaneProgram = join(import.meta.dirname, '../../controlplane/src/main.ts');
+const agentProgram = join(import.meta.dirname, '../../agent/src/main.ts');
+const command = join(import.meta.dirname, '../../packages/cli/src/main.ts');
+
+/** With letters that each encoding writes in its own way. */
+const secret = (name: string) => `${name}/${randomBytes(12).toString('hex')}+"é&`;
+
+/** IPMI takes at most 20 bytes. */
+const bmcSecret = () => `+/&${randomBytes(8).toString('hex')}`;
+
+const machineOf = (n: number) => ({
+  name: `h${n}`,
+  bmcAddress: `127.0.0.${40 + n}`,
+  mac: `52:54:00:00:01:0${n}`,
+  uuid: `0${n}02030405060708090a0b0c0d0e0f10`,
+  serial: `SN-${n}`,
+  disks: [],
+});
+
+const template = (webhook: string, image: string) => `
+steps:
+  - name: register
+    script: 'echo "token $TOKEN of $WHO"; printf %s "$TOKEN" | base64 -w 0; exit 3'
+    environment: { TOKEN: { credential: hub }, WHO: { credential: hub, part: username } }
+    destructive: false
+    onFailure: continue
+  - name: tell
+    webhook: { url: ${webhook}, headers: { authorization: { credential: hooks, prefix: "Bearer " } } }
+    onFailure: continue
+  - name: pull
+    command: { image: ${image}, environment: { TOKEN: { credential: hub } } }
+    destructive: false
+    timeout: 20s
+    onFailure: continue
+`;
+
+describe('the search', () => {
+  const planted = secret('planted');
+  const bytes = Buffer.from(planted);
+  const found = (text: string) => {
+    const search = new SecretSearch({ planted });
+    search.text('here', text);
+    return search.findings.length > 0;
+  };
+
+  test.each([
+    ['as it is', `before ${planted} after`],
+    ['in base64', `x${bytes.toString('base64')}`],
+    ['in base64 at an odd place', Buffer.from(`ab${planted}cd`).toString('base64')],
+    ['in base64 at another', Buffer.from(`a${planted}cd`).toString('base64')],
+    ['in base64 for URLs', bytes.toString('base64url')],
+    ['in hex', bytes.toString('hex')],
+    ['in a URL', `https://x.example/?q=${encodeURIComponent(planted)}`],
+    ['in JSON', JSON.stringify({ a: planted })],
+  ])('finds a secret %s', (_, text) => expect(found(text)).toBe(true));
+
+  test('finds nothing where there is nothing, and what may stand there', () => {
+    expect(found('planted/0123456789abcdef')).toBe(false);
+    const search = new SecretSearch({ planted });
+    search.text('here', planted, ['planted']);
+    expect(search.findings).toEqual([]);
+  });
+
+  test('finds a secret in arguments and in the environment of a child of a child', async () => {
+    for (const inEnvironment of [false, true]) {
+      const search = new SecretSearch({ planted });
+      const args = ['-c', 'sleep 20 & wait', 'sh', ...(inEnvironment ? [] : [planted])];
+      const env = inEnvironment ? { PATH: '/usr/bin:/bin', TOKEN: planted } : {};
+      const child = spawn('/bin/sh', args, {
+        env: { PATH: '/usr/bin:/bin', ...env },
+        detached: true,
+      });
+      const watch = new ProcessWatch(search, () => [process.pid]);
+      await eventually('the child to be seen', () => {
+        if (![...watch.seen].some((line) => line.startsWith('sleep 20')))
+          throw new Error('not yet');
+      });
+      watch.stop();
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+      const where = inEnvironment ? 'environment of' : 'arguments of';
+      expect(search.findings.map((finding) => finding.where).join()).toContain(where);
+    }
+  });
+
+  test('finds a secret in a file, and in bytes of a message', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'rackwright-planted-'));
+    writeFileSync(join(folder, 'a.db-wal'), Buffer.concat([Buffer.alloc(5), bytes]));
+    const search = new SecretSearch({ planted });
+    expect(search.folder(folder)).toBe(1);
+    expect(search.findings).toHaveLength(1);
+    rmSync(folder, { recursive: true });
+    search.message('answer', { tail: new Uint8Array(bytes) });
+    expect(search.findings).toHaveLength(2);
+  });
+});
+
+/** Tells whoever calls what it was sent, as some receivers do in errors. */
+async function startReceiver() {
+  const heard: string[] = [];
+  const server = createServer((request, response) => {
+    heard.push(request.headers.authorization ?? '');
+    response.statusCode = 403;
+    response.end(`you sent ${request.headers.authorization}`);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return { heard, url: `http://127.0.0.1:${port}/hook`, close: () => server.close() };
+}
+
+test('no secret stands anywhere but sealed, or in the file that is its own', async () => {
+  const keys = mkdtempSync(join(tmpdir(), 'rackwright-kek-'));
+  const keyFile = join(keys, 'kek');
+  const key = randomBytes(32);
+  const nextKey = randomBytes(32);
+  const lineOf = (bytes: Buffer) => `${bytes.toString('base64')}\n`;
+  writeFileSync(keyFile, lineOf(key), { mode: 0o600 });
+  const planted: Record<string, string | Uint8Array> = {
+    ...{ bmc: bmcSecret(), wrong: bmcSecret(), registry: secret('registry') },
+    // A header takes ASCII only.
+    ...{ hub: secret('hub'), hooks: secret('hooks').replace('é', 'e').replace('"', '~') },
+    ...{ oidc: `eyJ${randomBytes(40).toString('base64url')}.e30.x`, key, nextKey },
+  };
+  const receiver = await startReceiver();
+  const rack = await Rack.start({
+    machines: [machineOf(1)],
+    goal: HostGoal.MANAGEABLE,
+    bmcPassword: String(planted['bmc']),
+    controlplane: { log: { level: 'debug' }, secrets: { key: { file: keyFile } } },
+    agent: { log: { level: 'debug' } },
+  });
+  const search = new SecretSearch(planted);
+  const programs = () => [rack.pidOf('controlplane'), rack.pidOf('agent')];
+  let watch = new ProcessWatch(search, programs);
+  try {
+    const { credentials, hosts, fleet, templates, workflows, racks, access } = rack.clients;
+    const data = join(rack.folder, 'controlplane');
+    const adminToken = readFileSync(join(data, 'identity/admin.token'), 'utf8').trim();
+    await racks.createRack({ rackId: 'r2' });
+    const { token: joinToken } = await racks.createJoinToken({ rack: 'racks/r2' });
+    const made = await access.createToken({
+      tokenId: 'reader',
+      token: {
+        role: Role.VIEWER,
+        purpose: 'to be looked for',
+        expireTime: timestampFromMs(Date.now() + 3_600_000),
+      },
+    });
+    Object.assign(planted, {
+      admin: adminToken,
+      join: joinToken.split('.').at(-1) ?? '',
+      operator: made.secret.split('.').at(-1) ?? '',
+    });
+    const all = new SecretSearch(planted);
+    watch.stop();
+    watch = new ProcessWatch(all, programs);
+    for (const [name, value] of Object.entries(planted))
+      expect(value.length, name).toBeGreaterThan(12);
+
+    // Credentials, also by the command, with refusals in between.
+    for (const id of ['wrong', 'registry', 'hub', 'hooks']) {
+      const password = String(planted[id]);
+      await credentials.createCredential({
+        credentialId: id,
+        credential: { username: 'root', password },
+      });
+      const twice = credentials.createCredential({
+        credentialId: id,
+        credential: { username: 'root', password: `${password}\n` },
+      });
+      all.text('refusal', await twice.then(String, String));
+    }
+    await fleet.updateFleet({
+      fleet: {
+        name: 'fleet',
+        spec: {
+          templates: {
+            imageRepositories: ['127.0.0.1:1/tools/*'],
+            plainHttpRegistries: ['127.0.0.1:1'],
+            registryCredentials: { '127.0.0.1:1': 'credentials/registry' },
+            webhookUrls: [receiver.url],
+            credentials: ['credentials/hub', 'credentials/hooks'],
+          },
+        },
+      },
+      updateMask: { paths: ['spec.templates'] },
+    });
+    const image = `127.0.0.1:1/tools/x@sha256:${'0a'.repeat(32)}`;
+    await templates.createTemplate({
+      templateId: 'secrets',
+      template: { source: template(receiver.url, image) },
+    });
+    await rack.untilHost(
+      'h1',
+      'known',
+      ({ status }) =>
+        status?.state === HostState.MANAGEABLE && status.run?.phase === RunPhase.ENDED,
+      90_000,
+    );
+    await workflows.createWorkflow({ parent: 'hosts/h1', workflowId: 'secrets' });
+    // Its registry is not there: that is tried again until somebody has enough of it.
+    await rack.untilHost(
+      'h1',
+      'at its image',
+      ({ status }) => status?.run?.steps[status.run.currentStep]?.title === 'pull',
+      90_000,
+    );
+    await hosts.abortRun({ name: 'hosts/h1', reason: 'seen enough' });
+    await rack.untilHost(
+      'h1',
+      'done with its workflow',
+      ({ status }) => status?.run?.kind === RunKind.WORKFLOW && status.run.phase === RunPhase.ENDED,
+      60_000,
+    );
+    // They were really used.
+    expect(receiver.heard).toContain(`Bearer ${String(planted['hooks'])}`);
+    const outputs: string[] = [];
+    const runName = 'hosts/h1/workflows/secrets/runs/1';
+    for (const step of ['register', 'tell']) {
+      const pieces: Uint8Array[] = [];
+      for await (const { content } of workflows.readStepOutput({ name: runName, step })) {
+        pieces.push(content);
+      }
+      all.bytes(`output of ${step}`, Buffer.concat(pieces));
+      outputs.push(Buffer.concat(pieces).toString());
+    }
+    expect(outputs[0]).toBe('token [secret] of [secret]\n[secret]');
+    expect(outputs[1]).toContain('you sent Bearer [secret]');
+
+    // A wrong password, then a BMC that is not there.
+    await hosts.updateHost({
+      host: {
+        name: 'hosts/h1',
+        spec: { bmc: { address: '127.0.0.41', credential: 'credentials/wrong' } },
+      },
+      updateMask: { paths: ['spec.bmc.credential'] },
+    });
+    await eventually('the wrong password to be told', async () => {
+      const { status } = await hosts.getHost({ name: 'hosts/h1' });
+      if (!/credential|password|refus/i.test(status?.lastError?.failure?.message ?? '')) {
+        throw new Error(JSON.stringify(status?.lastError?.failure?.message ?? 'no error'));
+      }
+    });
+
+    // Tokens that are refused, by the API and at a second agent's enrolment.
+    const { RACKWRIGHT_SERVER: server = '', RACKWRIGHT_CA_FILE: caFile = '' } =
+      rack.commandEnvironment;
+    const channel = connect({ target: server, caPem: readFileSync(caFile, 'utf8') });
+    for (const token of [String(planted['oidc']), made.secret, `${adminToken}x`]) {
+      const clients = operatorClients(channel, token);
+      all.text(
+        'refusal',
+        await clients.racks.deleteRack({ name: 'racks/r1' }).then(String, String),
+      );
+    }
+    channel.close();
+    const other = join(keys, 'other.json');
+    const config = JSON.parse(readFileSync(join(rack.folder, 'agent.json'), 'utf8')) as object;
+    // It joins once; a second time, in a folder of its own, it is refused.
+    for (const stateFolder of [join(keys, 'other'), join(keys, 'again')]) {
+      writeFileSync(other, JSON.stringify({ ...config, stateFolder }));
+      const args = ['join', server, joinToken, '--config', other];
+      const joining = run(process.execPath, [agentProgram, ...args]);
+      const said = await joining.then(({ stdout, stderr }) => stdout + stderr, String);
+      // Node's own words repeat the command line, which is the caller's.
+      all.text('joining', said.replaceAll(joinToken, ''));
+    }
+    expect(all.folder(join(keys, 'other'))).toBeGreaterThan(1);
+
+    // Another secrets key, and the first one gone.
+    writeFileSync(keyFile, lineOf(nextKey) + lineOf(key), { mode: 0o600 });
+    const { stdout: rotated } = await run(process.execPath, [command, 'secrets', 'rotate'], {
+      env: rack.commandEnvironment,
+    });
+    expect(rotated).toMatch(/^under [0-9a-f]{16} +0 records$/m);
+    writeFileSync(keyFile, lineOf(nextKey), { mode: 0o600 });
+    await rack.pause('controlplane');
+    await rack.resume('controlplane');
+    await hosts.updateHost(
+      {
+        host: {
+          name: 'hosts/h1',
+          spec: { bmc: { address: '127.0.0.41', credential: 'credentials/bmc' } },
+        },
+        updateMask: { paths: ['spec.bmc.credential'] },
+      },
+      { waitForReady: true, deadlineMs: Date.now() + 60_000 },
+    );
+    await rack.untilHost(
+      'h1',
+      'proved with its password again',
+      ({ status }) => {
+        return status?.run?.phase === RunPhase.ENDED && status.lastError === undefined;
+      },
+      180_000,
+    );
+
+    const tar = join(rack.folder, 'backup.tar');
+    const args = ['backup', '--config', join(rack.folder, 'controlplane.json'), '--to', tar];
+    const backup = await run(process.execPath, [controlPlaneProgram, ...args]);
+    expect(backup.stdout).toContain('The key of secrets is not in it');
+    all.text('backup', backup.stdout + backup.stderr);
+
+    const services = Object.values(api).filter(isService);
+    const clients = operatorClientsByService(rack);
+    const silent = await sweepReads(
+      all,
+      services.flatMap((service) => {
+        const client = clients.get(service.typeName);
+        return client === undefined ? [] : [{ service, client }];
+      }),
+      [
+        { name: runName, step: 'register' },
+        { parent: 'hosts/h1', run: { case: 'clean', value: {} } },
+        ...[1, 2, 3].map((number) => ({ name: `hosts/h1/runs/${number}` })),
+        {
+          name: 'hosts/h1',
+          fromTime: timestampFromMs(Date.now() - 60_000),
+          toTime: timestampFromMs(Date.now()),
+        },
+      ],
+    );
+    // Nothing of these kinds is there.
+    expect(silent.filter((name) => !notHere.has(name))).toEqual([]);
+    for (const text of [
+      'get credential -o yaml',
+      'get host h1 -o yaml',
+      'host history h1',
+      'audit list',
+    ]) {
+      const { stdout, stderr } = await run(process.execPath, [command, ...text.split(' ')], {
+        env: rack.commandEnvironment,
+      });
+      expect(stdout.length, text).toBeGreaterThan(40);
+      all.text(text, stdout + stderr);
+    }
+
+    const allowed = { 'identity/admin.token': ['admin'] };
+    expect(all.folder(data, allowed)).toBeGreaterThan(6);
+    expect(all.folder(join(rack.folder, 'agent'))).toBeGreaterThan(2);
+    for (const { folder } of rack.machines) all.folder(folder, { password: ['bmc'] });
+    all.bytes('backup.tar', readFileSync(tar), ['admin']);
+    for (const name of ['controlplane.log', 'agent.log']) {
+      const log = readFileSync(join(rack.folder, name));
+      expect(log.length).toBeGreaterThan(500);
+      all.bytes(name, log);
+    }
+    const tools = [...watch.seen].filter((line) => line.includes('ipmitool'));
+    expect(tools.join('\n')).toContain('-f /dev/stdin');
+    expect([...search.findings, ...all.findings]).toEqual([]);
+  } finally {
+    watch.stop();
+    receiver.close();
+    await rack.stop();
+    rmSync(keys, { recursive: true });
+  }
+}, 600_000);
+
+/** Reading methods of things that this rack has none of. */
+const notHere = new Set([
+  'AbandonedResourceService.GetAbandonedResource',
+  'DiscoveryService.GetDiscoveredMachine',
+  'DiscoveryService.GetExpectedHost',
+  'ErasureCertificateService.GetErasureCertificate',
+  'PlanService.GetPlan',
+  'WorkflowBatchService.GetWorkflowBatch',
+]);
+
+type Service = typeof api.HostService;
+
+function isService(value: unknown): value is Service {
+  return typeof value === 'object' && value !== null && (value as Service).kind === 'service';
+}
+
+/** The client of each service that operators call. */
+function operatorClientsByService({ clients }: Rack): ReadonlyMap<string, object> {
+  const own = Object.values(clients).filter((each) => typeof each === 'object');
+  const byService = new Map<string, object>();
+  for (const service of Object.values(api).filter(isService)) {
+    const [first] = service.methods;
+    const client = own.find((each) => first !== undefined && first.localName in each);
+    if (client !== undefined) byService.set(service.typeName, client);
+  }
+  return byService;
+}
