@@ -7,6 +7,9 @@ import type { Clock } from '@rackwright/platform';
 import { Bucket } from './bucket.ts';
 import type { AgentLimits } from './limits.ts';
 
+/** Messages of one stream in a row; then whatever else has come has its turn. */
+const inARowMax = 32;
+
 interface Quota {
   readonly messages: Bucket;
   readonly bytes: Bucket;
@@ -38,10 +41,12 @@ export class Quotas {
     };
     if (context.signal.aborted) leave();
     else context.signal.addEventListener('abort', leave, { once: true });
+    let inARow = 0;
     return (bytes) => {
       const nowMs = this.#clock.nowMs();
       const waitMs = Math.max(quota.messages.take(1, nowMs), quota.bytes.take(bytes, nowMs));
-      if (waitMs === 0) return undefined;
+      inARow = (inARow + 1) % inARowMax;
+      if (waitMs === 0 && inARow !== 0) return undefined;
       return new Promise((resolve) => this.#clock.after(waitMs, resolve));
     };
   }
