@@ -79,6 +79,8 @@ export class RunnerDesk implements RunnerOrders {
   readonly #unclaimed = new Map<string, FinalResult>();
   /** Boot operation id → why no runner of it will come any more; the oldest first. */
   readonly #over = new Map<string, string>();
+  /** Boot operation id → why no runner of it is believed any more; the oldest first. */
+  readonly #disowned = new Map<string, string>();
   /** Operation id → boot, from the runner's end until the journal has it. */
   readonly #ending = new Map<string, string>();
 
@@ -103,8 +105,9 @@ export class RunnerDesk implements RunnerOrders {
 
   async run(order: RunnerOrder, context: OperationContext): Promise<FinalResult> {
     const { runnerWaitMs } = this.#parts.limits;
-    const handedOff = this.#handOffs.whyOver(order.bootOperationId);
-    if (handedOff !== undefined) return bootIsOver(order, handedOff);
+    const closed =
+      this.#disowned.get(order.bootOperationId) ?? this.#handOffs.whyOver(order.bootOperationId);
+    if (closed !== undefined) return bootIsOver(order, closed);
     const linked = await this.#linked(order, runnerWaitMs, context);
     if (linked === 'aborted') return failed('cancelled', 'cancelled before it was ordered');
     const over = this.#over.get(order.bootOperationId);
@@ -216,17 +219,27 @@ export class RunnerDesk implements RunnerOrders {
    * what is ordered there from now on is told so at once.
    */
   bootOver(bootOperationId: string, why: string): void {
-    this.#over.delete(bootOperationId);
-    this.#over.set(bootOperationId, why);
-    const [oldest] = this.#over.keys();
-    if (this.#over.size > this.#parts.limits.bootsOverMax && oldest !== undefined) {
-      this.#over.delete(oldest);
-    }
+    remember(this.#over, bootOperationId, why, this.#parts.limits.bootsOverMax);
     for (const wake of [...this.#waiters]) wake();
     for (const outstanding of [...this.#outstanding.values()]) {
       if (outstanding.order.bootOperationId !== bootOperationId) continue;
       outstanding.end({ ...failed('interrupted', why), detail: outstanding.lastHeard });
     }
+  }
+
+  /**
+   * Nobody knows which of two is the host's runner: the boot is over, for the one that is connected
+   * as well, and neither comes back.
+   */
+  disown(bootOperationId: string, why: string): void {
+    remember(this.#disowned, bootOperationId, why, this.#parts.limits.bootsOverMax);
+    this.bootOver(bootOperationId, why);
+    this.#links.get(bootOperationId)?.close();
+  }
+
+  /** Why no runner of the boot is believed any more. */
+  whyDisowned(bootOperationId: string): string | undefined {
+    return this.#disowned.get(bootOperationId);
   }
 
   /** A report of a runner; `evidence` is what it sent for the same operation just before. */
@@ -385,6 +398,14 @@ export class RunnerDesk implements RunnerOrders {
       cancelTimer = this.#parts.clock.after(delayMs, () => settle('tooLate'));
     });
   }
+}
+
+/** Keeps the newest. */
+function remember(boots: Map<string, string>, boot: string, why: string, max: number): void {
+  boots.delete(boot);
+  boots.set(boot, why);
+  const [oldest] = boots.keys();
+  if (boots.size > max && oldest !== undefined) boots.delete(oldest);
 }
 
 /** What a runner says is cut before it is kept, whoever wrote that runner. */

@@ -260,6 +260,23 @@ describe('the gateway for runners', () => {
     );
   });
 
+  test('believes nobody of a boot that two have claimed, and tells of it', async () => {
+    const rig = await startGateway();
+    const first = runnerKey();
+    const link = await dial(rig);
+    expect((await sayHello(link, first)).case).toBe('accepted');
+    const order = runErase(rig.desk, 'op-1');
+    expect((await link.next()).case).toBe('order');
+    expect((await sayHello(await dial(rig), runnerKey())).case).toBe('refused');
+    const words = expect.stringContaining('two machines have presented the token of this boot');
+    expect(await order).toMatchObject({ kind: 'failed', type: 'interrupted', message: words });
+    expect((await link.next()).case, 'who had the boot is let go').toBeUndefined();
+    const again = await sayHello(await dial(rig), first);
+    expect(again).toMatchObject({ case: 'refused', value: { message: words } });
+    expect(rig.facts[1]).toContain('refused uid-1 boot-1 two machines');
+    expect(await runErase(rig.desk, 'op-2')).toMatchObject({ kind: 'retryAfter', message: words });
+  });
+
   test('refuses a token of nobody even when it is signed', async () => {
     const rig = await startGateway();
     rig.grants.clear();

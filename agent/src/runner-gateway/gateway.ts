@@ -66,6 +66,9 @@ export interface GatewayParts {
 }
 
 const nonceBytes = 32;
+const claimedTwice =
+  'two machines have presented the token of this boot: the host was booted again, or one of them ' +
+  'is not the host; see who is on the provisioning network';
 
 export class RunnerGateway {
   readonly #parts: GatewayParts;
@@ -143,11 +146,19 @@ export class RunnerGateway {
       }
       return decision.message;
     }
+    const disowned = desk.whyDisowned(decision.grant.operationId);
+    if (disowned !== undefined) return disowned;
     if (decision.kind === 'otherKey') {
-      const { operationId } = decision.grant;
-      // The runner that owns the boot is away and a machine presents its token with a new key:
-      // it has been rebooted.
-      if (!desk.isLinked(operationId)) desk.bootOver(operationId, 'the host was booted again');
+      const { operationId, hostUid, expiresAtMs } = decision.grant;
+      // A machine that presents the token with a new key has been booted again, or is not the host,
+      // or the one that has the boot is not. While machines may boot by that token, all three end
+      // the boot, whoever is connected: nothing is believed of a boot that two claim.
+      const isLinked = desk.isLinked(operationId);
+      if (!isLinked) desk.bootOver(operationId, 'the host was booted again');
+      else if (receivedAtMs <= expiresAtMs) {
+        desk.disown(operationId, claimedTwice);
+        facts.runnerRefused(hostUid, operationId, claimedTwice);
+      }
       return decision.message;
     }
     const bound = await grants.bind(decision.grant.operationId, hello.publicKey);
