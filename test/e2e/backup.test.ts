@@ -1,4 +1,4 @@
-/** Yesterday's backup: what was done to hosts since is unknown to it, and nothing of that is undone. */
+/** Yesterday's backup: what was done to hosts since, it does not know, and nothing is undone. */
 import { execFile } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ const isHeld = ({ status }: Host) =>
 const isAvailable = ({ status }: Host) =>
   status?.state === HostState.AVAILABLE && status.run?.phase === RunPhase.ENDED;
 
-test('restores as another incarnation: hosts are held, nothing is wiped, and a person decides', async () => {
+test('comes back as another incarnation: hosts are held, until a person decides', async () => {
   const rack = await Rack.start({
     machines: [machineOf(1), machineOf(2)],
     goal: HostGoal.MANAGEABLE,

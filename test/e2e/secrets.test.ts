@@ -1,6 +1,6 @@
 /**
- * Secrets are planted in a rack that really works, errors are provoked, and then they are looked for
- * everywhere: arguments and environments of processes, logs, answers of every reading method,
+ * Secrets are planted in a rack that really works, errors are provoked, and then they are looked
+ * for everywhere: arguments and environments of processes, logs, answers of every reading method,
  * refusals, and every file that the programs keep.
  */
 import { execFile, spawn } from 'node:child_process';
@@ -55,7 +55,9 @@ steps:
     destructive: false
     onFailure: continue
   - name: tell
-    webhook: { url: ${webhook}, headers: { authorization: { credential: hooks, prefix: "Bearer " } } }
+    webhook:
+      url: ${webhook}
+      headers: { authorization: { credential: hooks, prefix: "Bearer " } }
     onFailure: continue
   - name: pull
     command: { image: ${image}, environment: { TOKEN: { credential: hub } } }

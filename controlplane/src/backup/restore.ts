@@ -186,8 +186,8 @@ async function checkFits(
   if (keySource === undefined) {
     if (included || keyIds.length === 0) return;
     throw new BackupError(
-      `secrets in the backup are under key ${keyIds.join(', ')}, which is not in it (it came from ` +
-        `${manifest.secretsKey.source}): name that source under secrets.key in the configuration`,
+      `secrets in the backup are under key ${keyIds.join(', ')}, which is not in it: it came ` +
+        `from ${manifest.secretsKey.source}; name that source under secrets.key in the configuration`,
     );
   }
   const here = (await keySource.read()).map(secretsKeyId);

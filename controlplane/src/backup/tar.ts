@@ -1,4 +1,4 @@
-/** Headers of a tar archive of plain files (POSIX.1-1988 ustar; sizes above 8 GiB as GNU has them). Pure. */
+/** A tar archive of plain files (POSIX.1-1988 ustar; sizes above 8 GiB as GNU has them). Pure. */
 const blockBytes = 512;
 const nameBytesMax = 100;
 const octalSizeMax = 0o77777777777;

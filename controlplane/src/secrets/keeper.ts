@@ -80,8 +80,8 @@ export class SecretsKeeper {
     const { keyId } = (await this.#record()).record;
     if (!secrets.keyIds.includes(keyId)) {
       throw new SecretError(
-        `the store’s secrets are sealed with secrets key ${keyId}, but ${source.described} holds ` +
-          `${secrets.keyIds.join(', ')}. Add that key, as a line of its own.`,
+        `the store’s secrets are sealed with secrets key ${keyId}, but ${source.described} ` +
+          `holds ${secrets.keyIds.join(', ')}. Add that key, as a line of its own.`,
       );
     }
     secrets.sealWith(keyId);
@@ -167,8 +167,9 @@ export class SecretsKeeper {
       const some = names.length === 0 ? '' : `(${names.join(', ')}) `;
       throw failedPrecondition(
         'SECRETS_KEY_NEEDED',
-        `${source.described} no longer holds secrets key ${id}, under which ${records} records ${some}` +
-          'are. Write the new key first and that one behind it, as lines of their own.',
+        `${source.described} no longer holds secrets key ${id}, under which ${records} ` +
+          `records ${some}are. ` +
+          'Write the new key first and that one behind it, as lines of their own.',
       );
     }
   }

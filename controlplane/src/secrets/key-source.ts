@@ -67,15 +67,15 @@ function fileSource(disk: KeySourceParts['disk'], path: string, forbidden: numbe
       const found = await reading(path, disk.stat(path));
       if (found === undefined) {
         throw new SecretError(
-          `the secrets key file ${path} is missing. Restore it from its backup; for a new control ` +
-            `plane make it by: (umask 077; openssl rand -base64 32 > ${path})`,
+          `the secrets key file ${path} is missing. Restore it from its backup; for a new ` +
+            `control plane make it by: (umask 077; openssl rand -base64 32 > ${path})`,
         );
       }
       if ((found.mode & forbidden) !== 0) {
         const mode = (found.mode & 0o777).toString(8);
         throw new SecretError(
-          `the secrets key file ${path} is open to others (mode ${mode}), so the key may be known ` +
-            `to them. If it is not, run: chmod 600 ${path}`,
+          `the secrets key file ${path} is open to others (mode ${mode}), so the key may be ` +
+            `known to them. If it is not, run: chmod 600 ${path}`,
         );
       }
       if (found.sizeBytes > keyTextBytesMax) {

@@ -23,7 +23,8 @@ describe('a value that names a credential', () => {
   test('stands by its name, beside those that are texts', () => {
     const given = argumentsOf(
       script(
-        'environment: { A: text, TOKEN: { credential: hub }, WHO: { credential: hub, part: username } }',
+        'environment: { A: text, TOKEN: { credential: hub }, ' +
+          'WHO: { credential: hub, part: username } }',
       ),
     );
     expect(JSON.parse(given['environment'] ?? '')).toEqual({ A: 'text' });

@@ -1,4 +1,4 @@
-/** A value of a map that names a credential: `{credential: hooks, part: password, prefix: "Bearer "}`. */
+/** A value that names a credential: `{credential: hooks, part: password, prefix: "Bearer "}`. */
 import { choice, type Field, fieldsOf, plainText, type Reading, upTo } from './fields.ts';
 
 /** What stands in a step's arguments in place of the secret, as JSON under the variable's name. */

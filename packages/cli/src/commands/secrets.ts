@@ -49,7 +49,7 @@ const rotate = buildCommand({
     print(this.world, flags, after);
     if (flags.output === 'json' || after.keyId !== before || after.nextKeyId !== '') return;
     printLines(this.world, [
-      `${after.source} still begins with the key that seals: write a new one before it to change it`,
+      `${after.source} still begins with the key that seals: write a new one before it`,
     ]);
   },
 });
@@ -83,7 +83,7 @@ function print(world: World, { output }: SharedFlags, key: SecretsKey): void {
       ({ replica, keyIds, problem, lastSeenTime }) =>
         [
           `replica ${replica}`,
-          `${ago(clock, lastSeenTime)}: ${keyIds.join(', ')}${problem === '' ? '' : `; ${problem}`}`,
+          `${ago(clock, lastSeenTime)}: ${[keyIds.join(', '), problem].filter(Boolean).join('; ')}`,
         ] as const,
     ),
     ['waits for', key.waitsFor],
