@@ -223,6 +223,7 @@ function makeParts(
     ...{ store, hosts, identity, discovery, workflows, batches, audit, stepLogs, replicaId },
     secretsKeeper,
     ...endpointsOf(config),
+    trustFaults: () => identity.authorities.faults(),
     otherAdmins: access.otherAdmins,
   };
   const operatorServices = createOperatorServices(shared, access.signIn);

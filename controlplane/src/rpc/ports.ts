@@ -87,6 +87,8 @@ export interface RpcDependencies {
   readonly otherAdmins?: boolean;
   /** "host:port" at which agents reach their port. */
   readonly agentEndpoint: string;
+  /** What is wrong with the certificate authorities, a line each; without it nothing is said. */
+  readonly trustFaults?: () => readonly string[];
   /** "host:port" at which they join, as far as that is known. */
   readonly enrolmentEndpoint?: string;
 }

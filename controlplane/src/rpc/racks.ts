@@ -72,7 +72,7 @@ export function createRackService(deps: RpcDependencies): BoundService {
         .filter((host) => host.host?.spec?.rack === name);
       const connected = deps.hosts.agentConnected(parseName('racks', name) ?? '');
       const remarks = deps.discovery.remarksOf(record.rack);
-      const faults = deps.identity.authorities.faults();
+      const faults = deps.trustFaults?.() ?? [];
       return explainRack(record, connected, hosts, [...faults, ...remarks]);
     },
     freezeRack: async (call) => shown(deps, await freezeRack(deps, call)),
