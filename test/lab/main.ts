@@ -74,7 +74,7 @@ function scenariosOf(
     case 'workflow':
       return new Map([[name, workflowScenario]]);
     case 'packages':
-      return new Map([[name, packagesScenario]]);
+      return new Map([[name, packagesScenario()]]);
     case 'kill':
       return killScenarios(kills);
   }

@@ -37,7 +37,7 @@ const OPERATOR = {
   RACKWRIGHT_CA_FILE: `${STATE}/identity/ca.pem`,
 };
 
-/** What the steps share; made when the stack is started. */
+/** What the steps share. */
 interface Installed {
   readonly container: Container;
   readonly before: ReadonlySet<string>;
@@ -45,46 +45,52 @@ interface Installed {
   readonly newer: readonly string[];
 }
 
-let installed: Installed | undefined;
-
 /** The scenario. */
-export const packagesScenario: Scenario = {
-  machines: [{ name: 'h1', disks: usualDisks() }],
-  startStack: startFromPackages,
-  run: async (site) => {
-    if (installed === undefined) throw new Error('the packages are installed by startStack');
-    const { container } = installed;
-    await checkLintian(site);
-    await checkPrivileges(site, container);
-    await checkWatchdog(site, container);
-    await checkUpgrade(site, installed);
-    await checkRollback(site, installed);
-    await checkPurge(site, installed);
-  },
-};
+export function packagesScenario(): Scenario {
+  let installed: Installed | undefined;
+  return {
+    machines: [{ name: 'h1', disks: usualDisks() }],
+    startStack: async (lab) => {
+      installed = await install(lab);
+      return await stackOf(lab, installed.container);
+    },
+    run: async (site) => {
+      if (installed === undefined) throw new Error('the packages are installed by startStack');
+      await checkAll(site, installed);
+    },
+  };
+}
 
-async function startFromPackages(lab: Lab): Promise<Stack> {
+async function checkAll(site: Site, installed: Installed): Promise<void> {
+  const { container } = installed;
+  await checkLintian(site);
+  await checkPrivileges(site, container);
+  await checkWatchdog(site, container);
+  await checkUpgrade(site, installed);
+  await checkRollback(site, installed);
+  await checkConfigurations(site, container);
+  await checkPurge(site, installed);
+}
+
+async function install(lab: Lab): Promise<Installed> {
   const missing = missingForContainers();
   if (missing.length > 0) throw new Error(`not on this machine: ${missing.join(', ')}`);
-  const older = await build(lab, OLDER, true);
-  const newer = await build(lab, NEWER, false);
+  const built = [await build(lab, OLDER, true), await build(lab, NEWER, false)] as const;
   const container = await startContainer(lab);
   const before = footprint(container.root);
-  installed = {
-    container,
-    before,
-    older: await handOver(container, older),
-    newer: await handOver(container, newer),
-  };
-  await container.run(['dpkg', '-i', ...installed.older]);
+  const [older, newer] = [await handOver(container, built[0]), await handOver(container, built[1])];
+  await container.run(['dpkg', '-i', ...older]);
   await configure(container);
   await container.run(['systemctl', 'restart', 'rackwright-controlplane']);
   await enrol(container);
-  const identity = join(container.root, STATE, 'identity');
+  return { container, before, older, newer };
+}
+
+async function stackOf(lab: Lab, container: Container): Promise<Stack> {
   return {
     controlPlane: programOf(container, 'rackwright-controlplane'),
     agent: programOf(container, 'rackwright-agent'),
-    ...commandLine(lab, identity),
+    ...commandLine(lab, join(container.root, STATE, 'identity')),
   };
 }
 
@@ -258,6 +264,28 @@ async function checkRollback(site: Site, { container, older }: Installed): Promi
   });
   const host = await site.stack.cli(['host', 'get', 'h1', '-o', 'json']);
   site.findings.check('the older version knows the host', host.includes('HOST_STATE_AVAILABLE'));
+}
+
+/** What is wrong is told with its line, and the service does not start with it. */
+async function checkConfigurations({ findings }: Site, container: Container): Promise<void> {
+  for (const name of ['agent', 'controlplane']) {
+    const file = `/etc/rackwright/${name}.yaml`;
+    const path = join(container.root, file);
+    const text = readFileSync(path, 'utf8');
+    const line = text.split('\n').length;
+    writeFileSync(path, `${text}lgo: {level: info}\n`);
+    const { code, err } = await container.attempt([`rackwright-${name}`, '--check-config']);
+    const words = `${file}:${line}: lgo is no key of this configuration; did you mean log?\n`;
+    findings.check(`${name}: a wrong key is told`, code === 2 && err === words, `${code} ${err}`);
+    const { code: started } = await container.attempt([
+      'systemctl',
+      'restart',
+      `rackwright-${name}`,
+    ]);
+    findings.check(`${name}: it does not start with it`, started !== 0);
+    writeFileSync(path, text);
+    await container.run(['systemctl', 'restart', `rackwright-${name}`]);
+  }
 }
 
 /** Removing keeps the state; purging leaves nothing. */

@@ -1,3 +1,5 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
 import { dhcpOption, readOption } from '@rackwright/dhcp';
 import { decodePacket, encodePacket, type TftpOption } from '@rackwright/tftp';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -189,6 +191,28 @@ test('serves an empty file', async () => {
     expect([response.status, (await response.bytes()).length]).toEqual([200, 0]);
   }
   expect(await fetchByTftp(rig.services.tftpPort, 'nothing')).toHaveLength(0);
+});
+
+test('says that it still answers, without a line in the log', async () => {
+  const rig = await rigOnly();
+  const before = rig.lines.length;
+  expect((await fetch(rig.url('/'), { method: 'HEAD' })).status).toBe(204);
+  expect(rig.lines).toHaveLength(before);
+});
+
+test('sends a file from the address that clients were told, where it listens on all', async () => {
+  const rig = await rigOnly({
+    config: { serverAddress: '127.0.0.2', tftp: { address: '0.0.0.0', port: 0 } },
+  });
+  const client = createSocket('udp4');
+  try {
+    const answered = once(client, 'message');
+    client.send('\0\u0001undionly.kpxe\0octet\0', rig.services.tftpPort, '127.0.0.1');
+    const [, from] = (await answered) as [Buffer, { readonly address: string }];
+    expect(from.address).toBe('127.0.0.2');
+  } finally {
+    client.close();
+  }
 });
 
 test('writes few log lines about many strangers, and says how many it left out', async () => {
