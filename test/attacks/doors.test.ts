@@ -3,7 +3,13 @@
  * control plane over real TLS. Each refusal stands beside what is let in, so that none of them is
  * only a client that does not work.
  */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect as connectPlain } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import {
   type ConnectionOptions,
   connect as connectTls,
@@ -14,9 +20,12 @@ import {
 import { ApiFailure, agent, connect, createClient, operatorClients } from '@rackwright/api';
 import type { Fixture } from '@rackwright/controlplane/testing';
 import { startFixture } from '@rackwright/controlplane/testing';
+import { selfSigned } from '@rackwright/sim/loopback';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Credentials, enrol, LeanStream, type Message } from '../bench/agents/lean-agent.ts';
 import { listenOnLoopback } from './loopback.ts';
+
+const command = join(import.meta.dirname, '../../packages/cli/src/main.ts');
 
 let fixture: Fixture;
 let credentials: Credentials;
@@ -127,14 +136,40 @@ describe('a certificate of the right authority for another purpose', () => {
   });
 });
 
+describe('a server that poses as the control plane', () => {
+  test('hears nothing of the command, whose token stays where it is', async () => {
+    const { keyPem, certificatePem } = await selfSigned('rackwright', '127.0.0.1');
+    const heard: Buffer[] = [];
+    const server = createTlsServer({ key: keyPem, cert: certificatePem, ALPNProtocols: ['h2'] });
+    server.on('secureConnection', (socket) => {
+      socket.on('error', () => undefined);
+      socket.on('data', (part) => {
+        heard.push(part);
+        socket.destroy();
+      });
+    });
+    closers.push(() => server.close());
+    const port = await listenOnLoopback(server);
+    const refused = await rackList(port, caPem());
+    expect(refused.code).toBe(6);
+    expect(refused.err).not.toContain(fixture.token);
+    expect(Buffer.concat(heard)).toHaveLength(0);
+    // To the one that its operator believes, the same command speaks.
+    expect((await rackList(port, certificatePem)).code).toBe(6);
+    expect(Buffer.concat(heard).length).toBeGreaterThan(0);
+    const { operatorsPort } = fixture.controlPlane;
+    expect(await rackList(operatorsPort, caPem())).toMatchObject({ code: 0, err: '' });
+  });
+});
+
 describe('on every port of the control plane', () => {
   test('plain text gets no answer but an alert and the end of the connection', async () => {
     for (const [name, port] of ports()) {
-      for (const text of [
+      for (const words of [
         'GET / HTTP/1.1\r\nHost: x\r\n\r\n',
         'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
       ]) {
-        const answer = await answerTo(port, text);
+        const answer = await answerTo(port, words);
         expect(answer.length, name).toBeLessThanOrEqual(7);
         expect([undefined, tlsAlert], name).toContain(answer[0]);
       }
@@ -188,10 +223,29 @@ function shakeHands(port: number, options: ConnectionOptions): Promise<string> {
   });
 }
 
-function answerTo(port: number, text: string): Promise<Buffer> {
+/** The command as an operator has it, with the first administrator's token. */
+async function rackList(port: number, ca: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'rackwright-doors-'));
+  const tokenFile = join(folder, 'token');
+  const caFile = join(folder, 'ca.pem');
+  writeFileSync(tokenFile, fixture.token, { mode: 0o600 });
+  writeFileSync(caFile, ca);
+  const where = ['--server', `127.0.0.1:${port}`, '--token-file', tokenFile, '--ca-file', caFile];
+  const child = spawn(process.execPath, [command, 'rack', 'list', ...where], {
+    env: {},
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const ended = once(child, 'exit');
+  const err = await text(child.stderr);
+  const [code] = await ended;
+  rmSync(folder, { recursive: true });
+  return { code: Number(code), err };
+}
+
+function answerTo(port: number, words: string): Promise<Buffer> {
   return new Promise((resolve) => {
     const parts: Buffer[] = [];
-    const socket = connectPlain(port, '127.0.0.1', () => socket.write(text));
+    const socket = connectPlain(port, '127.0.0.1', () => socket.write(words));
     socket.on('data', (part) => parts.push(part));
     socket.on('error', () => undefined);
     socket.on('close', () => resolve(Buffer.concat(parts)));

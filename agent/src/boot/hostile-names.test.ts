@@ -61,7 +61,7 @@ const get = (target: string): Promise<string> =>
 
 const ups = (dots: string, slash: string): string => `${dots}${slash}`.repeat(8);
 
-describe('HTTP gives nothing for a name that', () => {
+describe('by HTTP', () => {
   const granted = `/boot/${grantedMac}/files`;
   const targets: readonly (readonly [string, string])[] = [
     ['goes up', '/files/../identity.json'],
@@ -93,7 +93,7 @@ describe('HTTP gives nothing for a name that', () => {
     ['is longer than any header may be', `/files/${'a'.repeat(40_000)}`],
   ];
 
-  test.each(targets)('%s', async (_what, target) => {
+  test.each(targets)('a name that %s gets nothing', async (_what, target) => {
     const answer = await get(target);
     const [head = '', body] = answer.split('\r\n\r\n');
     expect(head).toMatch(/^HTTP\/1\.1 4\d\d /);
@@ -101,7 +101,7 @@ describe('HTTP gives nothing for a name that', () => {
     expect(body ?? '').toBe('');
   });
 
-  test('is asked for by any other method', async () => {
+  test('any method but GET and HEAD gets nothing', async () => {
     for (const method of ['PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'PATCH', 'CONNECT']) {
       const answer = await exchange(
         `${method} /files/kernel HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
@@ -111,7 +111,7 @@ describe('HTTP gives nothing for a name that', () => {
     }
   });
 
-  test('while what is there comes for its name', async () => {
+  test('what is there comes for its name', async () => {
     expect(await get('/files/kernel')).toMatch(/^HTTP\/1\.1 200 [^]*\r\n\r\na kernel$/);
     expect(await get(`${granted}/kernel?x=../`)).toContain('a kernel');
   });
@@ -131,7 +131,7 @@ async function firstAnswer(mailbox: Mailbox, datagram: Uint8Array) {
   return answer === undefined ? undefined : decodePacket(answer.datagram);
 }
 
-describe('TFTP gives nothing for a name that', () => {
+describe('by TFTP', () => {
   const mac = grantedMac.replaceAll(':', '-');
   const names: readonly (readonly [string, string])[] = [
     ['goes up', '../identity.json'],
@@ -150,7 +150,7 @@ describe('TFTP gives nothing for a name that', () => {
     ['is over-long', '../'.repeat(160)],
   ];
 
-  test.each(names)('%s', async (_what, name) => {
+  test.each(names)('a name that %s gets no block', async (_what, name) => {
     const mailbox = await openMailbox();
     for (const mode of ['octet', 'netascii', 'mail']) {
       const packet = await firstAnswer(mailbox, request(readOpcode, name, mode));
@@ -159,7 +159,7 @@ describe('TFTP gives nothing for a name that', () => {
     mailbox.close();
   });
 
-  test('ends at a NUL, whatever stands behind it', async () => {
+  test('a name ends at a NUL, whatever stands behind it', async () => {
     const mailbox = await openMailbox();
     const name = 'loader.efi\0../../identity.json';
     const packet = await firstAnswer(mailbox, request(readOpcode, name));
@@ -168,14 +168,14 @@ describe('TFTP gives nothing for a name that', () => {
     mailbox.close();
   });
 
-  test('is to be written', async () => {
+  test('nothing is written', async () => {
     const mailbox = await openMailbox();
     const packet = await firstAnswer(mailbox, request(writeOpcode, 'loader.efi'));
     expect(packet?.kind).toBe('error');
     mailbox.close();
   });
 
-  test('while what is there comes for its name', async () => {
+  test('what is there comes for its name by TFTP', async () => {
     const mailbox = await openMailbox();
     const packet = await firstAnswer(mailbox, request(readOpcode, `${mac}/loader.efi`));
     if (packet?.kind !== 'data') throw new Error(`expected a block, got ${packet?.kind}`);
