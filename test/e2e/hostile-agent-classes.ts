@@ -3,7 +3,7 @@
  * rack's. Every field that agents can send stands here; a test compares.
  */
 
-/** What a field names. `free`: words, numbers and bytes that name nothing of the control plane's. */
+/** What a field names. `free`: what names nothing of the control plane's. */
 export type NameClass =
   | 'free'
   | 'hostUid'

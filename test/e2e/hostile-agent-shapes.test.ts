@@ -47,7 +47,7 @@ beforeAll(async () => {
 afterAll(() => site.stop());
 
 /** The other rack has noticed nothing, and this one can still be shown. */
-afterEach(async () => {
+async function expectUnharmed(): Promise<void> {
   expect(await site.bStream.settled(), 'rack B is served').toBe(true);
   const after = await site.records();
   for (const [key, value] of before) {
@@ -58,11 +58,12 @@ afterEach(async () => {
   expect((await hosts.getHost({ name: 'hosts/alpha-one' })).uid).toBe(site.aHostUid);
   expect((await racks.getRack({ name: 'racks/alpha' })).name).toBe('racks/alpha');
   await hosts.explainHost({ name: 'hosts/alpha-one' });
-}, 60_000);
+}
+afterEach(expectUnharmed, 60_000);
 
 const hello = () => ({ journal: site.nextJournal(), operationKinds: ['verifyAccess'] });
 
-/** Says it, after a Hello unless it is one, and waits until it was heard or the stream was ended. */
+/** Says it, after a Hello unless it is one; waits until it was heard or the stream has ended. */
 async function say(bytes: Uint8Array, isHello = false): Promise<AgentStream> {
   const stream = isHello ? new AgentStream(site.port, site.a) : await site.connectA();
   stream.stream.sendBytes(bytes);

@@ -29,9 +29,18 @@ describe('a bucket', () => {
 
 function stream(key: string) {
   const over = new AbortController();
-  const certificate = { publicKeySha256: key };
-  const context = { peerCertificate: () => certificate, signal: over.signal };
-  return { context: context as unknown as CallContext, end: () => over.abort() };
+  const certificate = {
+    publicKeySha256: key,
+    der: Buffer.alloc(0),
+    fingerprintSha256: '',
+    uris: [],
+  };
+  const context: CallContext = {
+    ...{ method: '', peerAddress: '', deadlineMs: Infinity, signal: over.signal },
+    header: () => undefined,
+    peerCertificate: () => certificate,
+  };
+  return { context, end: () => over.abort() };
 }
 
 describe('the quota of a rack', () => {

@@ -49,8 +49,8 @@ import {
   machineRequestId,
   problemOf,
 } from './request.ts';
-import { leastWanted, machinesMaxOf } from './room.ts';
-import { identitiesOf, identityInRack, isSameMachine, traitsOf, unicastMac } from './traits.ts';
+import { freeIdentity, leastWanted, machinesMaxOf } from './room.ts';
+import { isSameMachine, traitsOf, unicastMac } from './traits.ts';
 import { type KeptMachine, type KnownHost, type World, WorldReader } from './world.ts';
 
 export interface DiscoveryDependencies {
@@ -477,16 +477,6 @@ export class Discovery {
   async #remove({ id, revision }: KeptMachine): Promise<boolean> {
     return (await deleteRecord(this.#deps, machineKey(id), revision)).kind === 'ok';
   }
-}
-
-/** By what the machine is named; undefined: all that names it names others of its rack already. */
-function freeIdentity({ machine: { rack }, traits }: KeptMachine, { machines }: World) {
-  const takenBy = new Map(machines.map(({ id, machine }) => [id, machine.rack]));
-  const all = identitiesOf(traits);
-  const free = all.find(({ id }) => !takenBy.has(id));
-  if (free !== undefined || all.every(({ id }) => takenBy.get(id) === rack)) return free;
-  const own = identityInRack(traits, rack);
-  return own === undefined || takenBy.has(own.id) ? undefined : own;
 }
 
 function machineKey(id: string): string {

@@ -1,6 +1,7 @@
-/** Room in the list of a rack's discovered machines. Pure. */
+/** Room in the list of a rack's discovered machines, and names there. Pure. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { judge } from './judge.ts';
+import { identitiesOf, identityInRack } from './traits.ts';
 import type { KeptMachine, World } from './world.ts';
 
 const machinesMaxDefault = 256;
@@ -26,4 +27,14 @@ export function leastWanted(rack: string, world: World, any: boolean): KeptMachi
 
 function seenMs({ machine: { lastSeenTime } }: KeptMachine): number {
   return lastSeenTime === undefined ? 0 : timestampMs(lastSeenTime);
+}
+
+/** By what the machine is named; undefined: all that names it names others of its rack already. */
+export function freeIdentity({ machine: { rack }, traits }: KeptMachine, { machines }: World) {
+  const takenBy = new Map(machines.map(({ id, machine }) => [id, machine.rack]));
+  const all = identitiesOf(traits);
+  const free = all.find(({ id }) => !takenBy.has(id));
+  if (free !== undefined || all.every(({ id }) => takenBy.get(id) === rack)) return free;
+  const own = identityInRack(traits, rack);
+  return own === undefined || takenBy.has(own.id) ? undefined : own;
 }

@@ -56,7 +56,7 @@ async function bench(): Promise<void> {
   const args = ['--config', join(folder, 'cp.json')];
   const controlPlane = start(join(root, 'controlplane/src/main.ts'), ...args);
   const clients = await connectOperator(operatorsPort);
-  const client = start(join(import.meta.dirname, 'client.ts'));
+  const client = start(join(import.meta.dirname, './client.ts'));
   console.log(`enrolling ${agents} agents …`);
   const credentials = await enrolAll(clients, client, operatorsPort);
   const hosts = await addHosts(clients);
@@ -77,7 +77,7 @@ async function bench(): Promise<void> {
   await verify();
   const rest = await verify();
   rows['ack at rest p50 / p99, ms'] = spread(rest);
-  const noisy = start(join(import.meta.dirname, 'client.ts'));
+  const noisy = start(join(import.meta.dirname, './client.ts'));
   await noisy.ask({ kind: 'know', credentials: credentials.slice(-1) });
   await noisy.ask({ kind: 'noise', port: agentsPort, index: 0, hostUids: hosts.noisy });
   rows['ack beside a noisy rack p50 / p99, ms'] = spread(await verify());
@@ -241,9 +241,9 @@ async function compareWithEcho(rows: Rows, credentials: readonly Credentials[]):
   writeFileSync(join(folder, 'chain.pem'), certificatePem);
   writeFileSync(join(folder, 'key.pem'), keyPem);
   writeFileSync(join(folder, 'ca.pem'), credentials[0]?.caPem ?? '');
-  const server = start(join(import.meta.dirname, 'echo-server.ts'), folder);
+  const server = start(join(import.meta.dirname, './echo-server.ts'), folder);
   const { port } = await server.said<{ port: number }>();
-  const client = start(join(import.meta.dirname, 'client.ts'));
+  const client = start(join(import.meta.dirname, './client.ts'));
   const known = credentials.slice(0, -1).map((each) => ({ ...each, caPem: certificatePem }));
   await client.ask({ kind: 'know', credentials: known });
   const add = (row: string, cell: Record<string, string>) => {

@@ -21,7 +21,7 @@ describe('calls that need no token', () => {
     expect(calls.waitMs('a', 500)).toBe(0);
   });
 
-  test('are remembered of a bounded number of addresses, and of none for longer than needed', () => {
+  test('are remembered of so many addresses, and of none for longer than needed', () => {
     const calls = new OpenCalls(limits);
     for (let at = 0; at < 2 * addressesMax; at += 1) calls.waitMs(`a${at}`, 0);
     expect(calls.addresses).toBeLessThanOrEqual(addressesMax + 1);

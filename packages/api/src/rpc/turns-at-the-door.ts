@@ -39,7 +39,7 @@ export interface DoorCounts {
 export interface Visitor {
   /** Gives back the turn of its handshake, which is over or takes too long. */
   turnOver(): void;
-  /** Its handshake has led nowhere; it keeps its turn, among those of suspects, until `turnOver`. */
+  /** Its handshake has led nowhere; it keeps its turn, as a suspect, until `turnOver`. */
   failed(): void;
   /** It is gone. */
   left(): void;
