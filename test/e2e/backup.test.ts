@@ -44,87 +44,112 @@ test('comes back as another incarnation: hosts are held, until a person decides'
     goal: HostGoal.MANAGEABLE,
   });
   try {
-    const { hosts } = rack.clients;
-    const [cleaned, adopted] = rack.machines;
-    if (cleaned === undefined || adopted === undefined) throw new Error('no machines');
-    const data = join(rack.folder, 'controlplane');
-    const tar = join(rack.folder, 'yesterday.tar');
-    const controlPlane = (...args: string[]) =>
-      run(process.execPath, [program, ...args, '--config', join(rack.folder, 'controlplane.json')]);
-    const rackwright = (...args: string[]) =>
-      run(process.execPath, [command, ...args], { env: rack.commandEnvironment });
-
-    // Yesterday both hosts were to be cleaned as soon as somebody lets go of them.
-    for (const name of ['h1', 'h2']) {
-      await rack.untilHost(name, 'known', ({ status }) => status?.state === HostState.MANAGEABLE);
-      const hold = { name: `hosts/${name}`, scope: HoldScope.WORK, reason: 'not today' };
-      await hosts.holdHost(hold);
-      await hosts.updateHost({
-        host: { name: `hosts/${name}`, spec: { goal: HostGoal.AVAILABLE } },
-        updateMask: { paths: ['spec.goal'] },
-      });
-    }
-    const backup = await controlPlane('backup', '--to', tar);
-    expect(backup.stdout).toContain('The key of secrets is in it');
-    expect(rack.starts.controlplane).toBe(1);
-
-    // Since then: one is cleaned and in use, the other somebody else's.
-    await hosts.releaseHold({ name: 'hosts/h1', reason: 'today' });
-    await rack.untilHost('h1', 'available', isAvailable);
-    await hosts.claimHost({ name: 'hosts/h1', reason: 'build farm' });
-    await hosts.updateHost({
-      host: { name: 'hosts/h2', spec: { goal: HostGoal.MANAGEABLE } },
-      updateMask: { paths: ['spec.goal'] },
-    });
-    await hosts.releaseHold({ name: 'hosts/h2', reason: 'today' });
-    const adopt = { name: 'hosts/h2', to: HostState.EXTERNAL, reason: 'the other team’s' };
-    await hosts.adoptHost(adopt);
-    await rack.untilHost('h2', 'external', ({ status }) => status?.state === HostState.EXTERNAL);
-    const before = changes(cleaned);
-    expect(before).toBeGreaterThan(0);
-
-    await rack.pause('controlplane');
-    await rack.pause('agent');
-    await expect(controlPlane('restore', '--from', tar)).rejects.toThrow('into an empty folder');
-    rmSync(data, { recursive: true });
-    const restored = await controlPlane('restore', '--from', tar);
-    expect(restored.stdout).toContain('rackwright rack accept-restored-store');
-    expect(existsSync(join(data, 'restoring'))).toBe(false);
-    await rack.resume('agent');
-    await rack.resume('controlplane');
-
-    for (const name of ['h1', 'h2']) await rack.untilHost(name, 'held', isHeld);
-    // Even without the holds of yesterday's person.
-    for (const name of ['h1', 'h2']) {
-      await hosts.releaseHold({ name: `hosts/${name}`, hold: 'not today', reason: 'today' });
-    }
-    expect(await leftAlone(rack.machines)).toBe(true);
-    const { stdout: told } = await rackwright('host', 'explain', 'h2');
-    expect(told).toContain('rackwright rack accept-restored-store r1');
-
-    await rackwright('rack', 'accept-restored-store', 'r1', '--reason', 'seen to');
-    for (const name of ['h1', 'h2']) {
-      await rack.untilHost(name, 'waiting for a person', (host) => {
-        const { status } = host;
-        const givenUp = status?.backoff?.givenUpReason.startsWith('the store was restored');
-        return !isHeld(host) && givenUp === true;
-      });
-    }
-    expect(await leftAlone(rack.machines)).toBe(true);
-    expect(changes(cleaned)).toBe(before);
-    expect(changes(adopted)).toBe(0);
-    expect(holdsPattern(adopted.folder, disk)).toBe(true);
-
-    // A person knows whose h2 is; h1 is free to be cleaned again.
-    await hosts.adoptHost(adopt);
-    await rack.untilHost('h2', 'external', ({ status }) => status?.state === HostState.EXTERNAL);
-    const { stdout: advised } = await rackwright('host', 'explain', 'h1');
-    expect(advised).toContain('rackwright host retry h1');
-    await rackwright('host', 'retry', 'h1');
-    await rack.untilHost('h1', 'available', isAvailable);
-    expect(changes(cleaned)).toBeGreaterThan(before);
-    expect(holdsPattern(adopted.folder, disk)).toBe(true);
+    const before = await backUpAndGoOn(rack);
+    await restoreYesterday(rack);
+    await nothingIsUndone(rack, before);
+    await aPersonDecides(rack, before);
   } finally {
     await rack.stop();
   }
 }, 600_000);
+
+const tarOf = (rack: Rack) => join(rack.folder, 'yesterday.tar');
+const controlPlane = (rack: Rack, ...args: string[]) =>
+  run(process.execPath, [program, ...args, '--config', join(rack.folder, 'controlplane.json')]);
+const rackwright = (rack: Rack, ...args: string[]) =>
+  run(process.execPath, [command, ...args], { env: rack.commandEnvironment });
+const adopt = { name: 'hosts/h2', to: HostState.EXTERNAL, reason: 'the other team’s' };
+
+function machinesOf({ machines: [cleaned, adopted] }: Rack) {
+  if (cleaned === undefined || adopted === undefined) throw new Error('no machines');
+  return { cleaned, adopted };
+}
+
+/** Answers how often the disk of the cleaned one was changed. */
+async function backUpAndGoOn(rack: Rack): Promise<number> {
+  const { hosts } = rack.clients;
+  const { cleaned } = machinesOf(rack);
+  // Yesterday both hosts were to be cleaned as soon as somebody lets go of them.
+  for (const name of ['h1', 'h2']) {
+    await rack.untilHost(name, 'known', ({ status }) => status?.state === HostState.MANAGEABLE);
+    const hold = { name: `hosts/${name}`, scope: HoldScope.WORK, reason: 'not today' };
+    await hosts.holdHost(hold);
+    await hosts.updateHost({
+      host: { name: `hosts/${name}`, spec: { goal: HostGoal.AVAILABLE } },
+      updateMask: { paths: ['spec.goal'] },
+    });
+  }
+  const backup = await controlPlane(rack, 'backup', '--to', tarOf(rack));
+  expect(backup.stdout).toContain('The key of secrets is in it');
+  expect(rack.starts.controlplane).toBe(1);
+
+  // Since then: one is cleaned and in use, the other somebody else's.
+  await hosts.releaseHold({ name: 'hosts/h1', reason: 'today' });
+  await rack.untilHost('h1', 'available', isAvailable);
+  await hosts.claimHost({ name: 'hosts/h1', reason: 'build farm' });
+  await hosts.updateHost({
+    host: { name: 'hosts/h2', spec: { goal: HostGoal.MANAGEABLE } },
+    updateMask: { paths: ['spec.goal'] },
+  });
+  await hosts.releaseHold({ name: 'hosts/h2', reason: 'today' });
+  await hosts.adoptHost(adopt);
+  await rack.untilHost('h2', 'external', ({ status }) => status?.state === HostState.EXTERNAL);
+  const before = changes(cleaned);
+  expect(before).toBeGreaterThan(0);
+  return before;
+}
+
+async function restoreYesterday(rack: Rack): Promise<void> {
+  const data = join(rack.folder, 'controlplane');
+  await rack.pause('controlplane');
+  await rack.pause('agent');
+  await expect(controlPlane(rack, 'restore', '--from', tarOf(rack))).rejects.toThrow(
+    'into an empty folder',
+  );
+  rmSync(data, { recursive: true });
+  const restored = await controlPlane(rack, 'restore', '--from', tarOf(rack));
+  expect(restored.stdout).toContain('rackwright rack accept-restored-store');
+  expect(existsSync(join(data, 'restoring'))).toBe(false);
+  await rack.resume('agent');
+  await rack.resume('controlplane');
+}
+
+async function nothingIsUndone(rack: Rack, before: number): Promise<void> {
+  const { hosts } = rack.clients;
+  const { cleaned, adopted } = machinesOf(rack);
+  for (const name of ['h1', 'h2']) await rack.untilHost(name, 'held', isHeld);
+  // Even without the holds of yesterday's person.
+  for (const name of ['h1', 'h2']) {
+    await hosts.releaseHold({ name: `hosts/${name}`, hold: 'not today', reason: 'today' });
+  }
+  expect(await leftAlone(rack.machines)).toBe(true);
+  const { stdout: told } = await rackwright(rack, 'host', 'explain', 'h2');
+  expect(told).toContain('rackwright rack accept-restored-store r1');
+
+  await rackwright(rack, 'rack', 'accept-restored-store', 'r1', '--reason', 'seen to');
+  for (const name of ['h1', 'h2']) {
+    await rack.untilHost(name, 'waiting for a person', (host) => {
+      const { status } = host;
+      const givenUp = status?.backoff?.givenUpReason.startsWith('the store was restored');
+      return !isHeld(host) && givenUp === true;
+    });
+  }
+  expect(await leftAlone(rack.machines)).toBe(true);
+  expect(changes(cleaned)).toBe(before);
+  expect(changes(adopted)).toBe(0);
+  expect(holdsPattern(adopted.folder, disk)).toBe(true);
+}
+
+async function aPersonDecides(rack: Rack, before: number): Promise<void> {
+  const { hosts } = rack.clients;
+  const { cleaned, adopted } = machinesOf(rack);
+  // A person knows whose h2 is; h1 is free to be cleaned again.
+  await hosts.adoptHost(adopt);
+  await rack.untilHost('h2', 'external', ({ status }) => status?.state === HostState.EXTERNAL);
+  const { stdout: advised } = await rackwright(rack, 'host', 'explain', 'h1');
+  expect(advised).toContain('rackwright host retry h1');
+  await rackwright(rack, 'host', 'retry', 'h1');
+  await rack.untilHost('h1', 'available', isAvailable);
+  expect(changes(cleaned)).toBeGreaterThan(before);
+  expect(holdsPattern(adopted.folder, disk)).toBe(true);
+}
