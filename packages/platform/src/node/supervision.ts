@@ -59,7 +59,7 @@ function repeat(intervalMs: number, act: () => Promise<void>): () => void {
   const timer = setInterval(() => {
     if (isBusy) return;
     isBusy = true;
-    act().finally(() => {
+    void act().finally(() => {
       isBusy = false;
     });
   }, intervalMs);
