@@ -37,7 +37,7 @@ describe('a server of this process', () => {
 
   test('does not when its port is closed', async () => {
     const port = await listen(createPlainServer());
-    await new Promise((resolve) => server.close(resolve as () => void));
+    await new Promise((resolve) => server.close(resolve));
     const words = await answering({ address: '127.0.0.1', port, protocol: 'http' }, timeoutMs);
     expect(words).toContain('ECONNREFUSED');
   });
