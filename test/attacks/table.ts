@@ -18,7 +18,7 @@ export interface Citation {
   readonly title: string;
 }
 
-/** Rows of the tables with the four columns; a cell without an attacker belongs to the one above. */
+/** Rows of tables of four columns; one without an attacker is of the attacker above. */
 export function rowsOf(document: string): AttackRow[] {
   const rows: AttackRow[] = [];
   for (const [index, text] of document.split('\n').entries()) {
