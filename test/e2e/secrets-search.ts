@@ -190,23 +190,23 @@ export async function sweepReads(
   const names = new Set<string>();
   const silent = new Set<string>();
   const asked = new Set<string>();
+  const methods = services.flatMap(({ service, client }) =>
+    service.methods
+      .filter(({ name }) => reading.test(name))
+      .map((method) => ({ id: `${service.name}.${method.name}`, method, client })),
+  );
+  for (const { id } of methods) silent.add(id);
   for (let round = 0; round < 3; round += 1) {
-    for (const { service, client } of services) {
-      for (const method of service.methods.filter(({ name }) => reading.test(name))) {
-        const id = `${service.name}.${method.name}`;
-        if (round === 0) silent.add(id);
-        for (const request of requestsOf(method, [...names].slice(0, namesMax), more)) {
-          const key = `${id} ${keyOf(request)}`;
-          if (asked.has(key)) continue;
-          asked.add(key);
-          const call = (client as Readonly<Record<string, Call>>)[method.localName];
-          if (call === undefined) throw new Error(`no client of ${id}`);
-          for (const answer of await answersOf(search, key, () => call.bind(client), request)) {
-            search.message(key, answer);
-            collectNames(answer, names);
-            silent.delete(id);
-          }
-        }
+    for (const { id, method, client } of methods) {
+      const call = (client as Readonly<Record<string, Call>>)[method.localName];
+      if (call === undefined) throw new Error(`no client of ${id}`);
+      for (const request of requestsOf(method, [...names].slice(0, namesMax), more)) {
+        const key = `${id} ${keyOf(request)}`;
+        const answers = asked.has(key) ? [] : await answersOf(search, key, call, request);
+        asked.add(key);
+        search.message(key, answers);
+        collectNames(answers, names);
+        if (answers.length > 0) silent.delete(id);
       }
     }
   }
@@ -234,13 +234,13 @@ function requestsOf(
 async function answersOf(
   search: SecretSearch,
   key: string,
-  call: () => Call,
+  call: Call,
   request: Readonly<Record<string, unknown>>,
 ): Promise<unknown[]> {
   const ending = new AbortController();
   const answers: unknown[] = [];
   try {
-    const answer = call()(request, { signal: ending.signal });
+    const answer = call(request, { signal: ending.signal });
     if (!isStream(answer)) return [await answer];
     const timer = setTimeout(() => ending.abort(), streamMs);
     try {

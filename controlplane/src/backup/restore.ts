@@ -187,7 +187,7 @@ async function checkFits(
     if (included || keyIds.length === 0) return;
     throw new BackupError(
       `secrets in the backup are under key ${keyIds.join(', ')}, which is not in it: it came ` +
-        `from ${manifest.secretsKey.source}; name that source under secrets.key in the configuration`,
+        `from ${manifest.secretsKey.source}; name that under secrets.key in its file`,
     );
   }
   const here = (await keySource.read()).map(secretsKeyId);

@@ -212,7 +212,8 @@ async function deleteCredential(
     throw failedPrecondition('CREDENTIAL_IN_USE', `${text}. ${first}`);
   }
   if (await isForTemplates(deps, name)) {
-    const drop = `rackwright fleet update --no-template-credential ${name.slice('credentials/'.length)}`;
+    const id = name.slice('credentials/'.length);
+    const drop = `rackwright fleet update --no-template-credential ${id}`;
     throw failedPrecondition(
       'CREDENTIAL_IN_USE',
       `${name} may be given to steps of templates. Take it back first: \`${drop}\`.`,
