@@ -5,7 +5,7 @@
  * Invariants:
  * 1. Nothing is handed over that has not ended its handshake here: there is no plain text.
  * 2. A connection costs nothing but its descriptor until the turn of its handshake.
- * 3. A handshake that fails, or that its turn ends, makes its address suspect for a while.
+ * 3. A handshake that fails makes its address suspect for a while; one that is slow does not.
  * 4. A connection that waits, or whose handshake lasts, too long is cut.
  */
 import { createServer as createListener, type Server as Listener, type Socket } from 'node:net';
@@ -136,7 +136,6 @@ class Arrived {
     if (this.#socket.destroyed) return;
     this.#hasBegun = true;
     this.#cancel = this.#clock.after(this.#limits.handshakeTurnMs, () => {
-      this.#visitor?.failed();
       this.#visitor?.turnOver();
     });
     speak();
