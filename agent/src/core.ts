@@ -91,7 +91,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     session,
     gateway: makeGateway(parts, session, desk, discovery),
     bootMemory: () => withDiscovery(session.bootMemory(), discovery),
-    openDiscovery: (mac) => discovery.open(mac),
+    openDiscovery: (mac) => discovery.open(mac, journal.state.latestTimeMs),
     onNetboot: (sighting) => {
       watch.observe(sighting);
       if (sighting.hostUid !== undefined) desk.sawNetboot(sighting.hostUid);

@@ -135,6 +135,21 @@ test('a clock that goes back opens nothing and forgets nothing', () => {
   expect(ask(it)).toEqual({ kind: 'unknownHost', reason: 'spacing' });
 });
 
+test('boots no more at once after a clock that went back', () => {
+  const it = rig({ bootsMax: 2 }, 2, 100);
+  const writtenAtMs = it.clock.nowMs();
+  it.time.wallAheadMs -= 24 * 60 * minuteMs;
+  const asked = (n: number) => {
+    return bootDecision({ ...memoryOf(it), writtenAtMs }, macOf(n), it.clock.nowMs()).kind;
+  };
+  for (const n of [0, 1]) {
+    expect(asked(n)).toBe('mayDiscover');
+    it.discovery.open(macOf(n), writtenAtMs);
+    expect(asked(n)).toBe('discovery');
+  }
+  expect(asked(2)).toBe('unknownHost');
+});
+
 test('tells a finding in each session and at intervals, until it is answered', async () => {
   const it = rig();
   find(it);

@@ -104,10 +104,13 @@ export class Discovery {
     }
   }
 
-  /** Opens a boot. Whether it may be is the boot path's decision (`permission.ts`). */
-  open(mac: string): void {
+  /**
+   * Opens a boot. Whether it may be is the boot path's decision (`permission.ts`), by the time that
+   * is meant here too: the latest that was written down, where the clock is behind it.
+   */
+  open(mac: string, writtenAtMs = 0): void {
     const { clock, random, log } = this.#parts;
-    const openedAtMs = clock.nowMs();
+    const openedAtMs = Math.max(clock.nowMs(), writtenAtMs);
     const boot: Boot = {
       mac,
       operationId: `discovery/${randomId(random)}`,
