@@ -142,7 +142,8 @@ export class ControlPlaneReplica {
     const discovery = this.#view.discovery
       ? new Discovery({
           ...{ ...shared, resyncIntervalMs: 60_000 },
-          createHost: (request, from) => createHost({ ...shared, hosts, actor: 'system' }, request, from),
+          createHost: (request, from) =>
+            createHost({ ...shared, hosts, actor: 'system' }, request, from),
           reportHost: (hostId, report) => hosts.report(hostId, report),
         })
       : undefined;

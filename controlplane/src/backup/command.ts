@@ -49,7 +49,7 @@ export async function restoreCommand(
     'Start the control plane. Every host that an agent has worked for is then held, for what was ' +
       'done since is not in the backup. For each rack look, and accept the loss:',
     '  rackwright rack explain RACK',
-    '  rackwright rack accept-restored-store RACK --reason …',
+    '  rackwright rack accept-restored-store RACK --reason WHY',
     'What was revoked since, tokens and agents, is valid again: revoke it anew.',
   ];
 }

@@ -154,7 +154,8 @@ function checkGivenUp(
   ];
   throw failedPrecondition(
     'GIVE_UP_DIFFERS',
-    `Racks are given up by name, and exactly those that the authority waits for; ${words.join('; ')}.`,
+    'Racks are given up by name, and exactly those that the authority waits for; ' +
+      `${words.join('; ')}.`,
   );
 }
 

@@ -17,7 +17,7 @@ import type { Random } from '@rackwright/platform';
 import { keyBytes, nonceBytes, openUnder, sealUnder } from './seal.ts';
 
 const keyIdCharacters = 16;
-const dataKeyPurpose = 'rackwright data key';
+const valueKeyPurpose = 'key of a sealed value';
 
 /** Why a sealed value does not open, or a key cannot be had. */
 export class SecretError extends Error {
@@ -60,22 +60,22 @@ export function createSecrets(keys: readonly Uint8Array[], random: Random): Secr
   const ring = new Ring(keys);
   const sealBytes: Secrets['sealBytes'] = (context, plain) => {
     const chance = random.bytes(keyBytes + 2 * nonceBytes);
-    const dataKey = chance.subarray(0, keyBytes);
+    const valueKey = chance.subarray(0, keyBytes);
     const nonce = chance.subarray(keyBytes, keyBytes + nonceBytes);
     const keyNonce = chance.subarray(keyBytes + nonceBytes);
     const sealed = create(store.SealedValueSchema, {
-      ciphertext: sealUnder(dataKey, nonce, context, plain),
-      sealedDataKey: sealUnder(ring.key(ring.active), keyNonce, dataKeyPurpose, dataKey),
+      ciphertext: sealUnder(valueKey, nonce, context, plain),
+      sealedDataKey: sealUnder(ring.key(ring.active), keyNonce, valueKeyPurpose, valueKey),
       keyId: ring.active,
     });
-    dataKey.fill(0);
+    valueKey.fill(0);
     return sealed;
   };
   const openBytes: Secrets['openBytes'] = (context, sealed) => {
     if (sealed === undefined) throw new SecretError(`${nameOf(context)} has no sealed value`);
-    const dataKey = openDataKey(ring, context, sealed);
-    const plain = openUnder(dataKey, context, sealed.ciphertext);
-    dataKey.fill(0);
+    const valueKey = openValueKey(ring, context, sealed);
+    const plain = openUnder(valueKey, context, sealed.ciphertext);
+    valueKey.fill(0);
     if (plain === undefined) throw changed(context);
     return plain;
   };
@@ -92,11 +92,12 @@ export function createSecrets(keys: readonly Uint8Array[], random: Random): Secr
     openBytes,
     reseal: (sealed) => {
       if (sealed.keyId === ring.active) return undefined;
-      const dataKey = openDataKey(ring, 'a sealed value', sealed);
+      const valueKey = openValueKey(ring, 'a sealed value', sealed);
       const nonce = random.bytes(nonceBytes);
-      const sealedDataKey = sealUnder(ring.key(ring.active), nonce, dataKeyPurpose, dataKey);
-      dataKey.fill(0);
-      return { ...sealed, sealedDataKey, keyId: ring.active };
+      const keyId = ring.active;
+      const resealed = sealUnder(ring.key(keyId), nonce, valueKeyPurpose, valueKey);
+      valueKey.fill(0);
+      return { ...sealed, sealedDataKey: resealed, keyId };
     },
     seal: (name, version, password) => {
       const plain = Buffer.from(password);
@@ -132,11 +133,11 @@ function changed(context: string): SecretError {
   );
 }
 
-function openDataKey(ring: Ring, context: string, sealed: store.SealedValue): Uint8Array {
+function openValueKey(ring: Ring, context: string, sealed: store.SealedValue): Uint8Array {
   const key = ring.needed(sealed.keyId, nameOf(context));
-  const dataKey = openUnder(key, dataKeyPurpose, sealed.sealedDataKey);
-  if (dataKey === undefined || dataKey.length !== keyBytes) throw changed(context);
-  return dataKey;
+  const valueKey = openUnder(key, valueKeyPurpose, sealed.sealedDataKey);
+  if (valueKey === undefined || valueKey.length !== keyBytes) throw changed(context);
+  return valueKey;
 }
 
 /** As records were sealed before they had data keys: under the secrets key itself. */
