@@ -74,6 +74,13 @@ export function createAuditTrail(deps: TrailDependencies): AuditTrail {
   return new Trail(deps);
 }
 
+const timeDigits = 9;
+
+/** Ids grow with time, so that a store which keeps them in order writes next to the last ones. */
+function newId(clock: Clock, random: Random): string {
+  return `${clock.nowMs().toString(36).padStart(timeDigits, '0')}${randomId(random)}`;
+}
+
 class Trail implements AuditTrail {
   readonly #deps: TrailDependencies;
   readonly #queue: Waiting[] = [];
@@ -97,7 +104,7 @@ class Trail implements AuditTrail {
 
   async begin(event: Omit<AuditEvent, 'outcome'>): Promise<string> {
     const { clock, random } = this.#deps;
-    const id = randomId(random);
+    const id = newId(clock, random);
     const record = recordOf({ ...event, outcome: 'BEGUN' }, clock.nowMs());
     this.#begun.add(id);
     let isStored = false;
@@ -176,7 +183,11 @@ class Trail implements AuditTrail {
     for (const each of this.#queue.splice(0)) this.#lose(each, 'the control plane has ended');
   }
 
-  #add(event: AuditEvent, settled: () => void, id = randomId(this.#deps.random)): void {
+  #add(
+    event: AuditEvent,
+    settled: () => void,
+    id = newId(this.#deps.clock, this.#deps.random),
+  ): void {
     const sinceMs = this.#deps.clock.nowMs();
     const record = recordOf(event, sinceMs);
     const over = (): void => {
