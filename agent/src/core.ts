@@ -126,6 +126,7 @@ function makeGateway(
         grants.byOperation(operationId) === undefined
           ? discovery.bind(operationId, publicKey)
           : await grants.bind(operationId, publicKey),
+      close: (operationId) => grants.close(operationId),
     },
     facts: {
       runnerReady: (hostUid, runnerReady) => session.publishFacts(hostUid, { runnerReady }),

@@ -75,6 +75,7 @@ async function startGateway(helloTimeoutMs = defaultGatewayLimits.helloTimeoutMs
         grants.set(token, { ...grant, publicKey });
         return 'bound';
       },
+      close: async () => void grants.delete(token),
     },
     facts: {
       runnerReady: (hostUid, { bootId }) => facts.push(`ready ${hostUid} ${bootId}`),
@@ -272,7 +273,8 @@ describe('the gateway for runners', () => {
     expect(await order).toMatchObject({ kind: 'failed', type: 'interrupted', message: words });
     expect((await link.next()).case, 'who had the boot is let go').toBeUndefined();
     const again = await sayHello(await dial(rig), first);
-    expect(again).toMatchObject({ case: 'refused', value: { message: words } });
+    const gone = { message: 'the boot token is not known: boot the host again' };
+    expect(again, 'nor in a later life').toMatchObject({ case: 'refused', value: gone });
     expect(rig.facts[1]).toContain('refused uid-1 boot-1 two machines');
     expect(await runErase(rig.desk, 'op-2')).toMatchObject({ kind: 'retryAfter', message: words });
   });

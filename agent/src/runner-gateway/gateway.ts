@@ -25,6 +25,8 @@ export interface RunnerGrants {
     operationId: string,
     publicKey: Uint8Array,
   ): Promise<'bound' | 'otherKey' | 'noGrant' | 'expired'>;
+  /** Nobody comes with its token any more, in no later life of the agent either. */
+  close(operationId: string): Promise<void>;
 }
 
 export interface RunnerFacts {
@@ -149,21 +151,32 @@ export class RunnerGateway {
     const disowned = desk.whyDisowned(decision.grant.operationId);
     if (disowned !== undefined) return disowned;
     if (decision.kind === 'otherKey') {
-      const { operationId, hostUid, expiresAtMs } = decision.grant;
-      // A machine that presents the token with a new key has been booted again, or is not the host,
-      // or the one that has the boot is not. While machines may boot by that token, all three end
-      // the boot, whoever is connected: nothing is believed of a boot that two claim.
-      const isLinked = desk.isLinked(operationId);
-      if (!isLinked) desk.bootOver(operationId, 'the host was booted again');
-      else if (receivedAtMs <= expiresAtMs) {
-        desk.disown(operationId, claimedTwice);
-        facts.runnerRefused(hostUid, operationId, claimedTwice);
-      }
+      await this.#claimedAgain(decision.grant, receivedAtMs);
       return decision.message;
     }
     const bound = await grants.bind(decision.grant.operationId, hello.publicKey);
     if (bound !== 'bound') return bindRefusals[bound];
     return { hello, grant: decision.grant };
+  }
+
+  /**
+   * A machine that presents the token with a new key has been booted again, or is not the host, or
+   * the one that has the boot is not. While machines may boot by that token, all three end the boot,
+   * whoever is connected, and in later lives of the agent: nothing is believed of a boot that two
+   * claim.
+   */
+  async #claimedAgain(grant: BootGrant, receivedAtMs: number): Promise<void> {
+    const { grants, desk, facts, log } = this.#parts;
+    const { operationId, hostUid, expiresAtMs } = grant;
+    if (!desk.isLinked(operationId)) desk.bootOver(operationId, 'the host was booted again');
+    else if (receivedAtMs <= expiresAtMs) {
+      desk.disown(operationId, claimedTwice);
+      facts.runnerRefused(hostUid, operationId, claimedTwice);
+      await grants.close(operationId).catch((error: unknown) => {
+        const words = 'a boot that two have claimed could not be closed';
+        log.error({ operation: operationId, error: String(error) }, words);
+      });
+    }
   }
 
   async *#serve(

@@ -201,6 +201,18 @@ describe('boot grants', () => {
     expect(ids()).toEqual([]);
   });
 
+  test('are closed for good when two have claimed one', async () => {
+    const world = await granting();
+    const [grant] = world.session?.grants.all() ?? [];
+    const { operationId = '', bootToken = '' } = grant ?? {};
+    expect(world.session?.grants.byToken(bootToken)?.operationId).toBe(operationId);
+    const closed = world.session?.grants.close(operationId);
+    await world.run(100);
+    await closed;
+    await world.restart();
+    expect(world.session?.grants.byToken(bootToken)).toBeUndefined();
+  });
+
   test('are not given when they cannot be written down', async () => {
     const world = await connected();
     world.work = async (_operation, context, touch) => {

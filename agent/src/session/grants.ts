@@ -100,6 +100,13 @@ export class Grants {
     return owner === undefined ? 'noGrant' : ownership(owner, publicKey);
   }
 
+  /** Closes one: its token is nobody's any more. Rejects when that cannot be made durable. */
+  async close(operationId: string): Promise<void> {
+    const grant = this.byOperation(operationId);
+    if (grant !== undefined) await this.#deps.journal.append(closing(grant));
+    this.#openedSuspendAwareMs.delete(operationId);
+  }
+
   /** Closes every grant of a host. Rejects when that cannot be made durable. */
   async closeHost(hostUid: string): Promise<void> {
     const open = this.all().filter((grant) => grant.hostUid === hostUid);
