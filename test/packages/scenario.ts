@@ -65,6 +65,7 @@ async function checkAll(site: Site, installed: Installed): Promise<void> {
   const { container } = installed;
   await checkLintian(site);
   await checkPrivileges(site, container);
+  await checkUnboundSocket(site, container);
   await checkWatchdog(site, container);
   await checkUpgrade(site, installed);
   await checkRollback(site, installed);
@@ -199,6 +200,22 @@ async function checkPrivileges({ findings }: Site, container: Container): Promis
     const isBound = sockets.includes(`0.0.0.0%${INTERFACE}:${port} `);
     findings.check(`port ${port} is open on ${INTERFACE} only`, isBound, sockets);
   }
+}
+
+/** An instance that nobody has enabled, and that is bound to no interface thus, opens nothing. */
+async function checkUnboundSocket({ findings }: Site, container: Container): Promise<void> {
+  const unit = 'rackwright-agent@lo.socket';
+  await container.run(['systemctl', 'stop', 'rackwright-agent']);
+  const { code, err } = await container.attempt(['systemctl', 'start', unit]);
+  findings.check('a socket without an interface does not start', code !== 0, err);
+  const result = await property(container, unit, 'Result');
+  findings.check('it is the opening that failed', result === 'resources', result);
+  const sockets = await container.run(['ss', '--listening', '--udp', '--numeric', '--no-header']);
+  const open = BOOT_PORTS.filter((port) => sockets.includes(`:${port} `));
+  findings.check('no boot port is open without an interface', open.length === 0, sockets);
+  await container.run(['systemctl', 'reset-failed', unit]);
+  await container.run(['systemctl', 'start', 'rackwright-agent']);
+  await untilActive(container, 'rackwright-agent');
 }
 
 /** A stopped agent is taken away by the watchdog and comes back. */

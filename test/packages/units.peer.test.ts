@@ -1,6 +1,14 @@
 /** What systemd says of the units, without starting them. */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -57,6 +65,14 @@ describe('the units of the packages', () => {
     );
     expect(names).toHaveLength(4);
     expect(complaints(names)).toEqual([]);
+  });
+
+  test('bind the boot ports to no interface that there is, until the generator names one', () => {
+    const text = readFileSync(join(files, 'agent/rackwright-agent@.socket'), 'utf8');
+    const names = text.match(/^BindToDevice=.*$/gm);
+    expect(names).toEqual(['BindToDevice=rackwright-none']);
+    // A longer name than the kernel takes would be ignored, with every interface open.
+    expect(names?.[0]?.replace(/^.*=/, '').length).toBeLessThan(16);
   });
 
   test('are read: a word that systemd does not know is told', () => {
