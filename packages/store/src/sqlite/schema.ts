@@ -2,8 +2,11 @@
 
 /** Marks the file as ours ("RAKW"); SQLite keeps it in the file's header. */
 export const APPLICATION_ID = 0x52414b57;
-/** Raised with every change of the tables; a file with a higher one is refused. */
-export const SCHEMA_VERSION = 2;
+/**
+ * Raised with every change of the tables, and of the records in them that an older program would
+ * misread; a file with a higher one is refused.
+ */
+export const SCHEMA_VERSION = 3;
 
 /** What version 2 added: `entries`, the store's log, beside the keys. */
 const ENTRIES = `
@@ -21,6 +24,12 @@ export const UPGRADE_FROM_1 = `
   ALTER TABLE changes ADD COLUMN time_ms INTEGER NOT NULL DEFAULT 0;
   ${ENTRIES}
 `;
+
+/**
+ * Version 3 has the tables of version 2. Its records hold sealed secrets in another form, and the
+ * authority that was a file, which a program of version 2 would not find.
+ */
+export const UPGRADE_FROM_2 = `PRAGMA user_version = ${SCHEMA_VERSION};`;
 
 /**
  * `changes` is the log, trimmed per key; `newest` names each key's last change, deletes included.
