@@ -93,6 +93,8 @@ export interface ControlPlane {
   readonly identity: Identity;
   readonly store: StateStore;
   readonly discovery: Discovery;
+  /** Undefined when operators and agents are served, whether or not anybody is there. */
+  problem(timeoutMs: number): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
@@ -282,14 +284,22 @@ async function startServices(
     const desk = await openDeskAt(config, platform, store);
     closing.push(() => desk?.close());
     const boards = [operatorServices.health, agentHealth];
-    for (const board of boards) board.setAll(true);
-    closing.push(() => boards.forEach((board) => board.setAll(false)));
+    let isOpen = true;
+    const show = () => boards.forEach((board) => board.setAll(isOpen && secretsKeeper.isFit));
+    show();
+    secretsKeeper.onFitness(show);
+    closing.push(() => {
+      isOpen = false;
+      show();
+    });
     return {
       operatorsPort: operators.port,
       agentsPort: agents.port,
       identity,
       store,
       discovery,
+      problem: async (timeoutMs) =>
+        (await operators.problem(timeoutMs)) ?? (await agents.problem(timeoutMs)),
       close: () => closeAll(closing),
     };
   } catch (error) {

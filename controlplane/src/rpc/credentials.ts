@@ -17,6 +17,7 @@ import {
   invalidArgument,
   notFound,
   type UpdateCredentialRequest,
+  unavailable,
   store as wire,
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
@@ -61,6 +62,17 @@ async function existing(deps: RpcDependencies, name: string) {
   const kept = await readRecord(deps.store, wire.CredentialRecordSchema, credentialKey(name));
   if (kept === undefined) throw notFound(name);
   return kept;
+}
+
+/** Refuses while the key that seals is not here: another replica takes it. */
+function sealed(deps: RpcDependencies, name: string, version: bigint, password: string) {
+  const { secrets } = deps.identity;
+  if (secrets.canSeal) return secrets.seal(name, version, password);
+  throw unavailable(
+    'SECRETS_KEY_MISSING',
+    `secrets key ${secrets.keyId} seals, and this control plane does not have it yet: its source ` +
+      'must hold it. See `rackwright secrets show`.',
+  );
 }
 
 function credentialKey(name: string): string {
@@ -110,7 +122,7 @@ async function createCredential(
       version,
     },
     requestIds: requestId === '' ? [] : [requestId],
-    ...deps.identity.secrets.seal(name, version, given.password),
+    ...sealed(deps, name, version, given.password),
   });
   const key = credentialKey(name);
   const made = await readRecord(deps.store, wire.CredentialRecordSchema, key);
@@ -178,7 +190,7 @@ async function changeCredential(
   if (paths.includes('username')) next.credential.username = wanted.username;
   next.credential.version = version;
   next.credential.updateTime = timestampFromMs(deps.clock.nowMs());
-  Object.assign(next, deps.identity.secrets.seal(wanted.name, version, password));
+  Object.assign(next, sealed(deps, wanted.name, version, password));
   if (request.validateOnly) return present(deps, next, revision);
   const key = credentialKey(wanted.name);
   const written = await writeRecord(deps, wire.CredentialRecordSchema, key, next, revision);

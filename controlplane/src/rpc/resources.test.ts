@@ -161,6 +161,22 @@ describe('credentials', () => {
     expect(anew.version).toBeGreaterThan(version);
   });
 
+  test('are not taken while the key that seals is not here', async () => {
+    const { credentials, controlPlane } = fixture;
+    const { secrets } = controlPlane.identity;
+    const credential = { username: 'root', password: secret };
+    const { name } = await credentials.createCredential({ credentialId: 'c1', credential });
+    const { keyId } = secrets;
+    secrets.sealWith('0123456789abcdef');
+    const missing = { kind: 'unavailable', reason: 'SECRETS_KEY_MISSING' };
+    const create = credentials.createCredential({ credentialId: 'c2', credential });
+    expect(await failureOf(create)).toMatchObject(missing);
+    const update = credentials.updateCredential({ credential: { name, password: 'b' } });
+    expect(await failureOf(update)).toMatchObject(missing);
+    secrets.sealWith(keyId);
+    await credentials.createCredential({ credentialId: 'c2', credential });
+  });
+
   test('are checked without repeating the password', async () => {
     const { credentials } = fixture;
     const credential = { password: `${secret}\n` };

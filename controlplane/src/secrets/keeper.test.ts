@@ -215,6 +215,64 @@ describe('with several replicas', () => {
     expect(await opened(b.secrets, 'c1')).toBe('secret of c1');
   });
 
+  test('one whose source gets the key late, or fails at first, reads on by itself', async () => {
+    const a = await replica('a', [one]);
+    const b = await replica('b', [one]);
+    await add(b.secrets, 'c1');
+    a.keys = [two, one];
+    b.keys = [];
+    await a.keeper.rotate('user:admin', '');
+    await settled();
+    for (const keys of [[], [one], [one]]) {
+      b.keys = keys;
+      await passTime(30_000);
+      expect((await a.keeper.look()).keyId).toBe(id(one));
+    }
+    expect((await a.keeper.look()).waitsFor).toContain('b does not have key');
+    b.keys = [two, one];
+    const { reads } = b;
+    for (let turn = 0; turn < 60; turn += 1) await passTime(2_000);
+    expect(await a.keeper.look()).toMatchObject({ keyId: id(two), waitsFor: '' });
+    expect(b.secrets.keyId).toBe(id(two));
+    expect(b.reads).toBe(reads + 1);
+    expect(await opened(createSecrets([two], random), 'c1')).toBe('secret of c1');
+  });
+
+  test('one that has no such key yet reads less and less often', async () => {
+    const a = await replica('a', [one]);
+    const b = await replica('b', [one]);
+    a.keys = [two, one];
+    await a.keeper.rotate('user:admin', '');
+    await settled();
+    for (let turn = 0; turn < 150; turn += 1) await passTime(2_000);
+    expect(b.reads).toBeGreaterThan(5);
+    expect(b.reads).toBeLessThan(12);
+  });
+
+  test('one that was away during the change seals nothing until it has the key', async () => {
+    const a = await replica('a', [one]);
+    const b = await replica('b', [one]);
+    const fitness: boolean[] = [];
+    b.keeper.onFitness((isFit) => fitness.push(isFit));
+    a.keys = [two, one];
+    b.keys = [];
+    const record = create(wire.SecretsKeyRecordSchema, { keyId: id(two) });
+    const kept = await store.get('secrets.key');
+    if (kept.kind !== 'found') throw new Error('no record');
+    await store.put('secrets.key', toBinary(wire.SecretsKeyRecordSchema, record), kept.revision);
+    await settled();
+    expect(() => b.secrets.seal('credentials/c2', 1n, 'x')).toThrow('keeps no secret until');
+    expect([b.keeper.isFit, b.secrets.keyIds]).toEqual([false, [id(one)]]);
+    expect((await a.keeper.look()).waitsFor).toContain(`key ${id(two)}, which seals`);
+    b.keys = [two, one];
+    await passTime(2_000);
+    await passTime(2_000);
+    expect(b.secrets.keyId).toBe(id(two));
+    await add(b.secrets, 'c2');
+    expect(await opened(createSecrets([two], random), 'c2')).toBe('secret of c2');
+    expect(fitness).toEqual([false, true]);
+  });
+
   test('one that is gone without a word is waited for a bounded time', async () => {
     const a = await replica('a', [one]);
     const b = await replica('b', [one]);

@@ -10,7 +10,7 @@
  *
  * Invariants:
  * 1. What seals can be opened by every replica that is up; one that starts without that key does
- *    not start.
+ *    not start, and one that comes to lack it seals nothing and is not fit to serve.
  * 2. No key that a record needs is given up: keys that are read again must hold it.
  * 3. All of it may be cut short, raced and repeated: what is left to do follows from the store.
  */
@@ -54,6 +54,9 @@ const roundsMax = 16;
 const requestIdsMax = 16;
 /** Pause before another look while replicas are waited for. */
 const waitMs = 2_000;
+/** Pauses before keys are read again while one that is wanted is missing. */
+const readAgainMinMs = 2_000;
+const readAgainMaxMs = 60_000;
 
 /** A replica as the store has it. */
 export interface Reader {
@@ -67,8 +70,12 @@ export class SecretsKeeper {
   #cancelTimer: Cancel = () => undefined;
   #stopped = new AbortController();
   #problem = '';
-  /** `asked_time` of the request for which the keys were read again. */
+  /** `asked_time` of the request for which the keys were read last. */
   #readForMs = 0;
+  #readAgainAtMs = 0;
+  #readAgainPauseMs = readAgainMinMs;
+  #toldFitness = true;
+  #onFitness: (isFit: boolean) => void = () => undefined;
 
   constructor(parts: KeeperParts) {
     this.#parts = parts;
@@ -89,6 +96,16 @@ export class SecretsKeeper {
     await this.#turn();
     this.#arm(this.#parts.resyncIntervalMs);
     void this.#watch();
+  }
+
+  /** Whether this replica has the key that seals (invariant 1). */
+  get isFit(): boolean {
+    return this.#parts.secrets.canSeal;
+  }
+
+  /** Calls whenever `isFit` is another. */
+  onFitness(listener: (isFit: boolean) => void): void {
+    this.#onFitness = listener;
   }
 
   stop(): void {
@@ -185,24 +202,38 @@ export class SecretsKeeper {
     const { secrets, log } = this.#parts;
     const { record } = await this.#record();
     await this.#readAgain(record);
-    if (record.keyId !== secrets.keyId && secrets.keyIds.includes(record.keyId)) {
+    if (record.keyId !== secrets.keyId) {
       secrets.sealWith(record.keyId);
       log.info({ secretsKey: record.keyId }, 'another secrets key seals');
     }
     if (record.nextKeyId !== '') await this.#changeOver(record.nextKeyId);
+    this.#tellFitness();
+    if (!secrets.canSeal) {
+      this.#arm(waitMs);
+      return;
+    }
     const { changed, left, problems } = await resealAll(this.#parts, secrets);
     if (changed > 0) log.info({ secretsKey: secrets.keyId, changed }, 'secrets sealed anew');
     for (const problem of problems) log.warn({ problem }, 'a secret keeps its old key');
     if (left > 0 || record.nextKeyId !== '') this.#arm(waitMs);
   }
 
-  /** Another replica was asked for a key: ours may hold it by now. */
+  /**
+   * Another replica was asked for a key: ours may hold it by now, or later. Read at once for each
+   * asking, then again and again, for keys come to machines one by one and programs fail.
+   */
   async #readAgain(record: wire.SecretsKeyRecord): Promise<void> {
-    const { secrets, source, log } = this.#parts;
+    const { secrets, source, log, clock } = this.#parts;
     const askedMs = record.askedTime === undefined ? 0 : timestampMs(record.askedTime);
     const wanted = [record.keyId, record.nextKeyId].filter((id) => id !== '');
-    if (wanted.every((id) => secrets.keyIds.includes(id)) || this.#readForMs === askedMs) return;
+    if (wanted.every((id) => secrets.keyIds.includes(id))) return;
+    const nowMs = clock.suspendAwareMs();
+    if (this.#readForMs !== askedMs) this.#readAgainPauseMs = readAgainMinMs;
+    else if (nowMs < this.#readAgainAtMs) return;
     this.#readForMs = askedMs;
+    this.#readAgainAtMs = nowMs + this.#readAgainPauseMs;
+    this.#readAgainPauseMs = Math.min(this.#readAgainPauseMs * 2, readAgainMaxMs);
+    const before = [...secrets.keyIds, this.#problem].join();
     try {
       const keys = await source.read();
       await this.#mayUse(keys);
@@ -212,7 +243,18 @@ export class SecretsKeeper {
       this.#problem = error instanceof Error ? error.message : String(error);
       log.error({ problem: this.#problem }, 'the secrets keys could not be read again');
     }
-    await this.#tell();
+    if (before !== [...secrets.keyIds, this.#problem].join()) await this.#tell();
+  }
+
+  #tellFitness(): void {
+    const { secrets, source, log } = this.#parts;
+    if (this.isFit === this.#toldFitness) return;
+    this.#toldFitness = this.isFit;
+    if (!this.isFit) {
+      const words = 'the key that seals secrets is not here: nothing is sealed until it is';
+      log.error({ secretsKey: secrets.keyId, source: source.described }, words);
+    }
+    this.#onFitness(this.isFit);
   }
 
   /** Once everybody has it. */

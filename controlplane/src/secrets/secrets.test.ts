@@ -102,7 +102,10 @@ describe('secrets', () => {
     ring.sealWith(secretsKeyId(keyOf(2)));
     ring.useKeys([keyOf(2)]);
     expect(ring.keyIds).toEqual([secretsKeyId(keyOf(2))]);
-    expect(() => ring.sealWith(secretsKeyId(keyOf(1)))).toThrow(SecretError);
+    ring.sealWith(secretsKeyId(keyOf(1)));
+    expect(ring.canSeal).toBe(false);
+    ring.useKeys([keyOf(3), keyOf(2)]);
+    expect(() => ring.seal('credentials/c1', 1n, 'a')).toThrow('keeps no secret until');
     expect(() => ring.useKeys([])).toThrow('no secrets key');
     expect(() => ring.useKeys([new Uint8Array(31)])).toThrow('31 bytes');
   });

@@ -33,9 +33,11 @@ export interface Secrets {
   readonly keyId: string;
   /** Of all keys that are here, in the order of their source. */
   readonly keyIds: readonly string[];
-  /** Replaces the keys by these; the one that seals goes on, or the first one does. */
+  /** Whether the key that seals is here; otherwise nothing is sealed. */
+  readonly canSeal: boolean;
+  /** Replaces the keys by these; which one seals stays. */
   useKeys(keys: readonly Uint8Array[]): void;
-  /** From now on the key of this id seals. Throws `SecretError` when it is not here. */
+  /** From now on the key of this id seals; nothing is sealed while it is not here. */
   sealWith(keyId: string): void;
   /** Seals bytes for `context`, a name that no other value has. */
   sealBytes(context: string, plain: Uint8Array): store.SealedValue;
@@ -65,7 +67,7 @@ export function createSecrets(keys: readonly Uint8Array[], random: Random): Secr
     const keyNonce = chance.subarray(keyBytes + nonceBytes);
     const sealed = create(store.SealedValueSchema, {
       ciphertext: sealUnder(valueKey, nonce, context, plain),
-      sealedDataKey: sealUnder(ring.key(ring.active), keyNonce, valueKeyPurpose, valueKey),
+      sealedDataKey: sealUnder(ring.sealing(), keyNonce, valueKeyPurpose, valueKey),
       keyId: ring.active,
     });
     valueKey.fill(0);
@@ -86,6 +88,9 @@ export function createSecrets(keys: readonly Uint8Array[], random: Random): Secr
     get keyIds() {
       return ring.ids();
     },
+    get canSeal() {
+      return ring.ids().includes(ring.active);
+    },
     useKeys: (next) => ring.replace(next),
     sealWith: (keyId) => ring.activate(keyId),
     sealBytes,
@@ -95,7 +100,7 @@ export function createSecrets(keys: readonly Uint8Array[], random: Random): Secr
       const valueKey = openValueKey(ring, 'a sealed value', sealed);
       const nonce = random.bytes(nonceBytes);
       const keyId = ring.active;
-      const resealed = sealUnder(ring.key(keyId), nonce, valueKeyPurpose, valueKey);
+      const resealed = sealUnder(ring.sealing(), nonce, valueKeyPurpose, valueKey);
       valueKey.fill(0);
       return { ...sealed, sealedDataKey: resealed, keyId };
     },
@@ -177,16 +182,21 @@ class Ring {
     for (const old of this.#keys.values()) old.fill(0);
     this.#keys.clear();
     for (const [id, key] of next) this.#keys.set(id, key);
-    if (!this.#keys.has(this.#active)) this.#active = first;
+    // Another one may have dropped the first key by now: only the store says which one seals.
+    if (this.#active === '') this.#active = first;
   }
 
   activate(keyId: string): void {
-    this.needed(keyId, 'what is sealed');
     this.#active = keyId;
   }
 
-  key(keyId: string): Uint8Array {
-    return this.needed(keyId, 'a secret');
+  sealing(): Uint8Array {
+    const key = this.#keys.get(this.#active);
+    if (key !== undefined) return key;
+    throw new SecretError(
+      `secrets key ${this.#active} seals, but this control plane has ${this.ids().join(', ')}: ` +
+        'it keeps no secret until its source holds that key.',
+    );
   }
 
   needed(keyId: string, whose: string): Uint8Array {

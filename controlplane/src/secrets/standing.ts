@@ -37,14 +37,16 @@ export function waitingFor(
   uses: Uses,
   readers: readonly Reader[],
 ): string {
-  const lacking = readers.filter(({ record }) => {
-    return nextKeyId !== '' && !record.keyIds.includes(nextKeyId);
+  const lacking = readers.flatMap(({ replica, record: { keyIds, problem } }) => {
+    const missing = [keyId, nextKeyId].filter((id) => id !== '' && !keyIds.includes(id));
+    return missing.map((id) => ({ replica, id, problem }));
   });
   const others = [...uses].filter(([id]) => id !== keyId);
   return [
-    ...lacking.map(({ replica, record: { problem } }) => {
+    ...lacking.map(({ replica, id, problem }) => {
       const why = problem === '' ? 'its source must hold it' : problem;
-      return `replica ${replica} does not have key ${nextKeyId} yet: ${why}`;
+      const seals = id === keyId ? ', which seals' : '';
+      return `replica ${replica} does not have key ${id}${seals} yet, and reads on: ${why}`;
     }),
     ...others.map(([id, { records, names }]) => {
       const known = readers.some(({ record }) => record.keyIds.includes(id));
