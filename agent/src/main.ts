@@ -112,6 +112,7 @@ async function run(config: AgentConfig): Promise<void> {
   log.info({ config: JSON.stringify(config) }, 'configuration');
   const supervision = nodeSupervision(process.env, process.pid, log);
   const inherited = await openInherited(inheritedDescriptors(process.env, process.pid));
+  if (inherited.interfaces > 1) throw new Error(interfacesProblem(inherited.interfaces));
   const platform: Platform = {
     clock: nodeClock(),
     random: nodeRandom(),
@@ -155,6 +156,15 @@ async function problemOf(
     ),
   ]);
   return boot ?? gateway;
+}
+
+/** All that hosts are told, and what transfers are sent from, is one address. */
+function interfacesProblem(interfaces: number): string {
+  return (
+    `rackwright-agent@INTERFACE.socket is enabled for ${interfaces} interfaces, and hosts are ` +
+    'told of one serverAddress: enable it for the interface that has that address only; ' +
+    'another provisioning network needs an agent of its own'
+  );
 }
 
 function textOf(cause: unknown): string {

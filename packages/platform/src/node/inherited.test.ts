@@ -18,6 +18,10 @@ describe('inherited descriptors', () => {
     );
   });
 
+  test('are of no interface when there are none', async () => {
+    expect((await openInherited([])).interfaces).toBe(0);
+  });
+
   test('are refused when they are no sockets', async () => {
     const file = await open(import.meta.filename);
     try {
@@ -64,7 +68,7 @@ import { createSocket } from 'node:dgram';
 const port = Number(process.env.PORT);
 const inherited = await openInherited(inheritedDescriptors(process.env, process.pid));
 const udp = nodeUdp(inherited);
-const lines = [];
+const lines = [inherited.interfaces];
 const onError = (error) => lines.push(error.message);
 await udp.bind({ address: '0.0.0.0', port }, {
   onDatagram: (bytes, from, at) => at.send(Buffer.concat([Buffer.from('re:'), bytes]), from),
@@ -99,5 +103,6 @@ test('inherited sockets of one port are one socket, each answers for its own add
     said += text;
   });
   await once(running, 'close');
-  expect(JSON.parse(said)).toEqual(['re:a from 127.0.0.1', 're:b from 127.0.0.2', 'EADDRINUSE', 0]);
+  const answers = ['re:a from 127.0.0.1', 're:b from 127.0.0.2'];
+  expect(JSON.parse(said)).toEqual([2, ...answers, 'EADDRINUSE', 0]);
 });

@@ -30,6 +30,8 @@ export function inheritedDescriptors(
 
 /** Sockets that were handed to this process and that nobody has asked for yet. */
 export interface InheritedSockets {
+  /** How many there were of the port that had most: that many interfaces are served. */
+  readonly interfaces: number;
   /** Those of this port; they are the caller's from now on (L2). */
   take(port: number): readonly Socket[];
   /** Closes what nobody has asked for; answers the ports. */
@@ -39,7 +41,9 @@ export interface InheritedSockets {
 /** Opens datagram sockets by their descriptors; rejects when one is none. */
 export async function openInherited(descriptors: readonly number[]): Promise<InheritedSockets> {
   let sockets = await Promise.all(descriptors.map(openDescriptor));
+  const perPort = Map.groupBy(sockets, (socket) => socket.address().port);
   return {
+    interfaces: Math.max(0, ...[...perPort.values()].map(({ length }) => length)),
     take: (port) => {
       const taken = sockets.filter((socket) => socket.address().port === port);
       sockets = sockets.filter((socket) => !taken.includes(socket));

@@ -1,0 +1,73 @@
+/** The agent's process itself, up to where it refuses to start. */
+import { spawn } from 'node:child_process';
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+const main = join(import.meta.dirname, 'main.ts');
+let folder: string;
+let sockets: Socket[];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'agent-'));
+  sockets = [];
+});
+afterEach(() => {
+  for (const socket of sockets) socket.close();
+  rmSync(folder, { recursive: true });
+});
+
+async function bind(address: string, port: number): Promise<number> {
+  const socket = createSocket('udp4');
+  sockets.push(socket);
+  socket.bind(port, address);
+  await once(socket, 'listening');
+  return socket.address().port;
+}
+
+/** The number of a socket's descriptor, which Node keeps to itself. */
+function descriptorOf(socket: Socket): number {
+  const name = Object.getOwnPropertySymbols(socket).find(
+    ({ description }) => description === 'state symbol',
+  );
+  const state = Reflect.get(socket, name ?? '') as { readonly handle: { readonly fd: number } };
+  return state.handle.fd;
+}
+
+/** Runs the agent with these sockets handed to it, as systemd does. */
+async function run(): Promise<{ readonly code: unknown; readonly said: string }> {
+  const config = join(folder, 'agent.yaml');
+  writeFileSync(config, `{serverAddress: 127.0.0.1, stateFolder: ${join(folder, 'state')}}\n`);
+  const script = `LISTEN_PID=$$ LISTEN_FDS=${sockets.length} exec "$0" "$@"`;
+  const words = ['-c', script, process.execPath, main, 'run', '--config', config];
+  const child = spawn('/bin/sh', words, {
+    stdio: ['ignore', 'ignore', 'pipe', ...sockets.map(descriptorOf)],
+  });
+  let said = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+  const [code] = await once(child, 'close');
+  return { code, said };
+}
+
+test('refuses the sockets of a second interface, as hosts are told of one address', async () => {
+  const port = await bind('127.0.0.1', 0);
+  await bind('127.0.0.2', port);
+  const { code, said } = await run();
+  expect(code).toBe(1);
+  expect(said).toContain('is enabled for 2 interfaces, and hosts are told of one serverAddress');
+});
+
+test('does not take several ports of one interface for several interfaces', async () => {
+  await bind('127.0.0.1', 0);
+  await bind('127.0.0.1', 0);
+  const { code, said } = await run();
+  expect(code).toBe(1);
+  // It goes on, and finds out that it has joined no rack.
+  expect(said).not.toContain('interfaces');
+  expect(said).toContain('join');
+});
