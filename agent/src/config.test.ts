@@ -22,7 +22,16 @@ describe('the configuration of the agent', () => {
         broadcastAddress: '255.255.255.255',
       },
       tftp: { address: '0.0.0.0', port: 69 },
-      http: { address: '0.0.0.0', port: 8080 },
+      http: {
+        ...{ address: '0.0.0.0', port: 8080 },
+        limits: {
+          headerBytesMax: 8_192,
+          targetBytesMax: 1_024,
+          connectionsMax: 512,
+          connectionsPerAddressMax: 64,
+          idleTimeoutMs: 30_000,
+        },
+      },
       loaders: {},
       loaderFiles: [],
       files: [],

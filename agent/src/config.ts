@@ -16,6 +16,7 @@ import {
 } from '@rackwright/bmc';
 import { ConfigError, type ConfigReader, readConfiguration } from '@rackwright/platform';
 import { parse } from 'yaml';
+import { type HttpLimits, httpLimitsDefault } from './boot/index.ts';
 import { type AgentDhcpConfig, readDhcp } from './dhcp-section.ts';
 import { defaultNetbootWatchLimits, type NetbootWatchLimits } from './netboot-watch.ts';
 
@@ -34,7 +35,11 @@ export interface AgentConfig {
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' };
   readonly dhcp: AgentDhcpConfig;
   readonly tftp: { readonly address: string; readonly port: number };
-  readonly http: { readonly address: string; readonly port: number };
+  readonly http: {
+    readonly address: string;
+    readonly port: number;
+    readonly limits: HttpLimits;
+  };
   /** Which of `loaderFiles` each firmware loads first; without one it gets no offer. */
   readonly loaders: { readonly [platform in (typeof platforms)[number]]?: string };
   /** Kept in memory; by TFTP and HTTP. */
@@ -84,7 +89,10 @@ function readAgent(reader: ConfigReader): AgentConfig {
     log: reader.section('log', (log) => ({ level: log.oneOf('level', levels, 'info') })),
     dhcp: reader.section('dhcp', readDhcp),
     tftp: reader.section('tftp', (tftp) => readListen(tftp, 69)),
-    http: reader.section('http', (http) => readListen(http, 8080)),
+    http: reader.section('http', (http) => ({
+      ...readListen(http, 8080),
+      limits: http.section('limits', readHttpLimits),
+    })),
     loaders: reader.section('loaders', readLoaders),
     loaderFiles: reader.sections('loaderFiles', readFile),
     files: reader.sections('files', readFile),
@@ -107,6 +115,21 @@ const everywhere = '0.0.0.0';
 
 function readListen(reader: ConfigReader, port: number) {
   return { address: reader.text('address', everywhere), port: reader.whole('port', ports, port) };
+}
+
+function readHttpLimits(reader: ConfigReader): HttpLimits {
+  const limits = httpLimitsDefault;
+  const bytes = (key: 'headerBytesMax' | 'targetBytesMax') =>
+    reader.whole(key, [256, 65_536], limits[key]);
+  const count = (key: 'connectionsMax' | 'connectionsPerAddressMax') =>
+    reader.whole(key, [1, 65_536], limits[key]);
+  return {
+    headerBytesMax: bytes('headerBytesMax'),
+    targetBytesMax: bytes('targetBytesMax'),
+    connectionsMax: count('connectionsMax'),
+    connectionsPerAddressMax: count('connectionsPerAddressMax'),
+    idleTimeoutMs: reader.whole('idleTimeoutMs', [1_000, 3_600_000], limits.idleTimeoutMs),
+  };
 }
 
 function readLoaders(reader: ConfigReader): AgentConfig['loaders'] {

@@ -5,7 +5,6 @@
 import { nodeVersionProblem } from '@rackwright/platform';
 import { configProblems, problemLines } from '@rackwright/platform/config';
 import {
-  answering,
   inheritedDescriptors,
   makeCrashPoint,
   nodeClock,
@@ -24,12 +23,12 @@ import {
 import { parseArguments, usage } from './arguments.ts';
 import { type AgentConfig, parseConfig } from './config.ts';
 import { clockWarning, IdentityFiles, join } from './identity/index.ts';
-import { type Platform, type RunningAgent, startAgent } from './program.ts';
+import { type Platform, startAgent } from './program.ts';
 
 /** Longest join token read from standard input. */
 const tokenCharactersMax = 4_096;
-/** Our own ports answer in milliseconds. */
-const ownAnswerTimeoutMs = 5_000;
+/** Our own servers answer in milliseconds; both together stay below the watchdog's question. */
+const ownAnswerTimeoutMs = 4_000;
 
 async function main(words: readonly string[]): Promise<void> {
   const problem = nodeVersionProblem(process.versions.node);
@@ -132,7 +131,7 @@ async function run(config: AgentConfig): Promise<void> {
     log.warn({ ports: unused.join(' ') }, 'the configuration asks for no such inherited sockets');
   }
   await supervision.ready();
-  const endWatch = supervision.watch(() => problemOf(config, agent));
+  const endWatch = supervision.watch(() => agent.problem(ownAnswerTimeoutMs));
   const { promise: stopAsked, resolve } = Promise.withResolvers<NodeJS.Signals>();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve);
   log.info({ signal: await stopAsked }, 'agent stops');
@@ -141,21 +140,6 @@ async function run(config: AgentConfig): Promise<void> {
   await agent.stop();
   // Work in runners goes on without us; timers of ours must not keep the process.
   process.exit(0);
-}
-
-/** Undefined when hosts and runners are served. The control plane may be away meanwhile. */
-async function problemOf(
-  { http, runner }: AgentConfig,
-  { ports }: RunningAgent,
-): Promise<string | undefined> {
-  const [boot, gateway] = await Promise.all([
-    answering({ address: http.address, port: ports.http, protocol: 'http' }, ownAnswerTimeoutMs),
-    answering(
-      { address: runner.address, port: ports.gateway, protocol: 'tls' },
-      ownAnswerTimeoutMs,
-    ),
-  ]);
-  return boot ?? gateway;
 }
 
 /** All that hosts are told, and what transfers are sent from, is one address. */

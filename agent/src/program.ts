@@ -45,6 +45,8 @@ export interface Platform {
 export interface RunningAgent {
   /** Where hosts reach it, for whoever let the system choose ports. */
   readonly ports: { readonly gateway: number; readonly http: number; readonly tftp: number };
+  /** Undefined when HTTP and runners are served. The control plane may be away meanwhile. */
+  problem(timeoutMs: number): Promise<string | undefined>;
   stop(): Promise<void>;
 }
 
@@ -74,6 +76,8 @@ export async function startAgent(config: AgentConfig, platform: Platform): Promi
   log.info({ rack: identity.rack, version: agentVersion, ...ports }, 'agent is up');
   return {
     ports,
+    problem: async (timeoutMs) =>
+      (await boot.problem(timeoutMs)) ?? (await gateway.problem(timeoutMs)),
     stop: async () => {
       renewal.stop();
       core.stop();

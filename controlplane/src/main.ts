@@ -13,7 +13,6 @@ import { parseArgs } from 'node:util';
 import { type Log, nodeVersionProblem } from '@rackwright/platform';
 import { configProblems, problemLines } from '@rackwright/platform/config';
 import {
-  answering,
   makeCrashPoint,
   nodeClock,
   nodeDisk,
@@ -25,14 +24,14 @@ import {
   nodeSupervision,
   nodeWebClient,
 } from '@rackwright/platform/node';
-import { backupCommand, backupUsage, restoreCommand } from './backup/index.ts';
+import { backupCommand, backupUsage, restoreCommand, settleRestoration } from './backup/index.ts';
 import { type ControlPlaneConfig, parseConfig } from './config.ts';
 import { type ControlPlane, identityFolder, startControlPlane } from './control-plane.ts';
 import { openStore } from './open-store.ts';
 import { openKeySource } from './secrets/index.ts';
 
-/** Our own ports answer in milliseconds. */
-const ownAnswerTimeoutMs = 5_000;
+/** Our own servers answer in milliseconds; both together stay below the watchdog's question. */
+const ownAnswerTimeoutMs = 4_000;
 const defaultConfig = '/etc/rackwright/controlplane.yaml';
 
 const usage =
@@ -77,21 +76,6 @@ async function checkConfig(path: string): Promise<void> {
   process.exitCode = problems.length === 0 ? 0 : 2;
 }
 
-/** Undefined when operators and agents are served, whether or not anybody is there. */
-async function problemOf(
-  { operators, agents }: ControlPlaneConfig,
-  { operatorsPort, agentsPort }: ControlPlane,
-): Promise<string | undefined> {
-  const ports = [
-    { address: operators.address, port: operatorsPort },
-    { address: agents.address, port: agentsPort },
-  ];
-  const answers = await Promise.all(
-    ports.map((each) => answering({ ...each, protocol: 'tls' }, ownAnswerTimeoutMs)),
-  );
-  return answers.find((problem) => problem !== undefined);
-}
-
 interface Started {
   readonly controlPlane: ControlPlane;
   readonly log: Log;
@@ -106,6 +90,7 @@ async function start(options: ReturnType<typeof readArguments>): Promise<Started
   const disk = nodeDisk();
   const clock = nodeClock();
   const random = nodeRandom();
+  await settleRestoration(config, { disk, files: nodeLargeFiles() });
   await disk.makeFolder(config.dataFolder, 0o700);
   const controlPlane = await startControlPlane(
     config,
@@ -148,7 +133,7 @@ async function start(options: ReturnType<typeof readArguments>): Promise<Started
   );
   const supervision = nodeSupervision(process.env, process.pid, log);
   await supervision.ready();
-  const endWatch = supervision.watch(() => problemOf(config, controlPlane));
+  const endWatch = supervision.watch(() => controlPlane.problem(ownAnswerTimeoutMs));
   const stopping = (): Promise<void> => {
     endWatch();
     return supervision.stopping();
@@ -181,7 +166,7 @@ async function runBackup(kind: 'backup' | 'restore', argv: string[]): Promise<vo
           openStore: () => openStore(config.store, { ...opening, restored: false }),
         })
       : await restoreCommand(config, path, {
-          ...{ ...parts, files },
+          ...{ ...parts, files, crashPoint: makeCrashPoint(config.crashAt) },
           openRestored: (at) =>
             openStore({ driver: 'sqlite', path: at }, { ...opening, restored: true }),
           ...(config.secrets === undefined

@@ -9,6 +9,7 @@ export interface HttpLimits {
   readonly headerBytesMax: number;
   readonly targetBytesMax: number;
   readonly connectionsMax: number;
+  readonly connectionsPerAddressMax: number;
   readonly idleTimeoutMs: number;
 }
 
@@ -16,6 +17,8 @@ export const httpLimitsDefault: HttpLimits = {
   headerBytesMax: 8_192,
   targetBytesMax: 1_024,
   connectionsMax: 512,
+  // A host has one or two; many may stand behind one address.
+  connectionsPerAddressMax: 64,
   idleTimeoutMs: 30_000,
 };
 

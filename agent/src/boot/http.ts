@@ -5,7 +5,15 @@
  * Z1 Every request is answered without waiting: a refusal is as quick as an answer.
  * Z2 A file is served by the name under which it was listed at the start, or not at all.
  */
-import type { Clock, FileSlice, Http, HttpRequest, HttpResponse, Log } from '@rackwright/platform';
+import type {
+  Clock,
+  FileSlice,
+  Http,
+  HttpRequest,
+  HttpResponse,
+  HttpServer,
+  Log,
+} from '@rackwright/platform';
 import type { HttpLimits, RunnerBootConfig } from './config.ts';
 import type { ServedFile } from './files.ts';
 import { LineBudget } from './line-budget.ts';
@@ -27,10 +35,7 @@ export interface BootHttpOptions {
   readonly limits: HttpLimits;
 }
 
-export interface HttpShell {
-  readonly port: number;
-  close(): Promise<void>;
-}
+export type HttpShell = Pick<HttpServer, 'port' | 'problem' | 'close'>;
 
 const troubleLinesPerMinuteMax = 30;
 

@@ -2,6 +2,7 @@
 export {
   type BootConfig,
   type HttpLimits,
+  httpLimitsDefault,
   type NamedFile,
   type RunnerBootConfig,
 } from './config.ts';

@@ -37,6 +37,8 @@ export interface BootServices {
   /** Absent when DHCP is off. */
   readonly dhcpPort?: number;
   readonly pxePort?: number;
+  /** Undefined when HTTP answers, else what is wrong. */
+  problem(timeoutMs: number): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
@@ -79,7 +81,8 @@ export async function startBoot(
     if (dhcpShell !== undefined) closers.push(() => dhcpShell.close());
     const ports =
       dhcpShell === undefined ? {} : { dhcpPort: dhcpShell.dhcpPort, pxePort: dhcpShell.pxePort };
-    return { httpPort: httpShell.port, tftpPort: tftpShell.port, ...ports, close };
+    const problem = (timeoutMs: number) => httpShell.problem(timeoutMs);
+    return { httpPort: httpShell.port, tftpPort: tftpShell.port, ...ports, problem, close };
   } catch (error) {
     await close();
     throw error;

@@ -28,6 +28,11 @@ export interface HttpResponse {
 export interface HttpServer {
   readonly address: string;
   readonly port: number;
+  /**
+   * Undefined when it listens and answers a request of our own, else what is wrong. Asking takes
+   * none of the connections: a server that others have filled is well.
+   */
+  problem(timeoutMs: number): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
@@ -38,6 +43,8 @@ export interface HttpListen {
   readonly headerBytesMax: number;
   /** Connections above this are refused at accept. */
   readonly connectionsMax: number;
+  /** Connections of one address above this are closed at once. */
+  readonly connectionsPerAddressMax: number;
   /** A connection silent for this long is closed. */
   readonly idleTimeoutMs: number;
 }

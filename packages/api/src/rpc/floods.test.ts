@@ -129,6 +129,24 @@ describe('a flood of connections', () => {
   });
 });
 
+describe('whether a server is well', () => {
+  test.each([false, true])('is known while its room is full; with mTLS: %s', async (withCa) => {
+    const server = await start({ connectionsMax: 2, handshakesMax: 1 }, withCa);
+    for (const from of ['127.0.7.1', '127.0.7.2', '127.0.7.3']) tcp(server, from);
+    await until(() => server.counts.refused === 1);
+    expect(await server.problem(60_000)).toBeUndefined();
+    expect(server.counts).toMatchObject({ connections: 2, refused: 1 });
+  });
+
+  test('makes none of its peers suspect, and is denied once it is closed', async () => {
+    const server = await start({ suspectHandshakesMax: 1, handshakesMax: 2 }, true);
+    expect(await server.problem(60_000)).toBeUndefined();
+    expect(server.counts).toMatchObject({ connections: 0, handshakes: 0, waiting: 0 });
+    await server.close();
+    expect(await server.problem(60_000)).toBe('TLS does not listen any more');
+  });
+});
+
 describe('a call', () => {
   const path = '/grpc.health.v1.Health/Check';
 

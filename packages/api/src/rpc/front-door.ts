@@ -7,9 +7,17 @@
  * 2. A connection costs nothing but its descriptor until the turn of its handshake.
  * 3. A handshake that fails makes its address suspect for a while; one that is slow does not.
  * 4. A connection that waits, or whose handshake lasts, too long is cut.
+ * 5. Whether it answers is asked by a handshake within this process, which needs no room and no
+ *    turn: a door that others crowd is well.
  */
 import { createServer as createListener, type Server as Listener, type Socket } from 'node:net';
-import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import { duplexPair } from 'node:stream';
+import {
+  createServer as createTlsServer,
+  connect as dialTls,
+  type Server as Speaker,
+  type TLSSocket,
+} from 'node:tls';
 import type { Clock } from '@rackwright/platform';
 import type { RpcLimits } from './limits.ts';
 import { type KeyAndChain, type ServerTls, secureContext, tlsOptions } from './tls.ts';
@@ -28,6 +36,8 @@ export interface FrontDoorOptions {
 export interface FrontDoor {
   readonly port: number;
   readonly counts: DoorCounts;
+  /** Undefined when it listens and shakes hands (invariant 5), else what is wrong. */
+  problem(timeoutMs: number): Promise<string | undefined>;
   /** Uses another key, chain and client CA for new handshakes. */
   replaceCertificate(next: KeyAndChain & Partial<Pick<ServerTls, 'clientCaPem'>>): void;
   /** Takes no more connections. Those that were handed over stay. */
@@ -66,6 +76,10 @@ export async function openFrontDoor(options: FrontDoorOptions): Promise<FrontDoo
     get counts() {
       return turns.counts;
     },
+    problem: async (timeoutMs) =>
+      listener.listening
+        ? await handshakeProblem(speaker, clock, timeoutMs)
+        : 'TLS does not listen any more',
     replaceCertificate: (next) => {
       tls = { ...tls, ...next };
       speaker.setSecureContext(secureContext(tls));
@@ -75,6 +89,28 @@ export async function openFrontDoor(options: FrontDoorOptions): Promise<FrontDoo
       for (const arrived of before.values()) arrived.cut();
     },
   };
+}
+
+/** Invariant 5. Nothing is said over it: whose certificate it is matters to others. */
+function handshakeProblem(
+  speaker: Speaker,
+  clock: Clock,
+  timeoutMs: number,
+): Promise<string | undefined> {
+  const [own, other] = duplexPair();
+  return new Promise((resolve) => {
+    const settle = (words?: string): void => {
+      cancel();
+      for (const end of [socket, own, other]) end.destroy();
+      resolve(words);
+    };
+    const cancel = clock.after(timeoutMs, () => settle(`TLS: no answer within ${timeoutMs} ms`));
+    const options = { socket: own, ALPNProtocols: ['h2'], rejectUnauthorized: false };
+    const socket = dialTls(options, () => settle());
+    socket.on('error', (cause) => settle(`TLS: ${cause.message}`));
+    socket.once('close', () => settle('TLS: the connection was closed'));
+    speaker.emit('connection', other);
+  });
 }
 
 /** A connection between its arrival and the end of its handshake. */

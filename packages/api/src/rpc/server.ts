@@ -62,6 +62,11 @@ export interface RpcServer {
   readonly port: number;
   /** What it holds now. */
   readonly counts: ServerCounts;
+  /**
+   * Undefined when it listens and shakes hands, else what is wrong. Asking needs no room: a server
+   * that callers have filled is well.
+   */
+  problem(timeoutMs: number): Promise<string | undefined>;
   /** Uses another key and chain, and other client CAs where given, for new connections. */
   replaceCertificate(next: KeyAndChain & Partial<Pick<ServerTls, 'clientCaPem'>>): void;
   /** Aborts every open call, waits for them up to `closeGraceMs`, then cuts. */
@@ -117,6 +122,7 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
     get counts() {
       return { ...door.counts, calls: room.open.size, callsRefused: room.refused };
     },
+    problem: (timeoutMs) => door.problem(timeoutMs),
     replaceCertificate: (next) => door.replaceCertificate(next),
     close: () => close(server, door, room),
   };

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { HttpRequest, HttpResponse, HttpServer } from '../http.ts';
+import type { HttpListen, HttpRequest, HttpResponse, HttpServer } from '../http.ts';
 import { nodeHttp } from './http.ts';
 
 let folder: string;
@@ -20,7 +20,7 @@ afterEach(async () => {
 
 async function serve(
   handle: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>,
-  limits: Partial<{ headerBytesMax: number; connectionsMax: number; idleTimeoutMs: number }> = {},
+  limits: Partial<HttpListen> = {},
 ): Promise<HttpServer> {
   const server = await nodeHttp().listen(
     {
@@ -28,6 +28,7 @@ async function serve(
       port: 0,
       headerBytesMax: 4_096,
       connectionsMax: 32,
+      connectionsPerAddressMax: 32,
       idleTimeoutMs: 20_000,
       ...limits,
     },
@@ -141,6 +142,52 @@ test('refuses connections above the limit and serves again when one has gone', a
   await expect.poll(answered, { timeout: 60_000 }).toMatch(/^HTTP\/1\.1 200/);
 });
 
+/** A silent connection from an address of its own, and whether it was cut. */
+async function hold(server: HttpServer, localAddress: string) {
+  const socket = connect({ port: server.port, host: server.address, localAddress });
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  socket.on('error', () => undefined);
+  await new Promise((resolve) => socket.once('connect', resolve));
+  return { socket, closed };
+}
+
+test('refuses connections of one address above its limit, and takes those of others', async () => {
+  const server = await serve(() => ({ status: 200, headers: {} }), { connectionsPerAddressMax: 2 });
+  const held = [await hold(server, '127.0.7.1'), await hold(server, '127.0.7.1')];
+  const third = await hold(server, '127.0.7.1');
+  await third.closed;
+  expect((await get(server)).status).toBe(200);
+  held[0]?.socket.destroy();
+  await held[0]?.closed;
+  await expect
+    .poll(
+      async () => {
+        const again = await hold(server, '127.0.7.1');
+        again.socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+        const heard = new Promise((resolve) => again.socket.once('data', () => resolve(true)));
+        return await Promise.race([heard, again.closed.then(() => false)]);
+      },
+      { timeout: 60_000 },
+    )
+    .toBe(true);
+  held[1]?.socket.destroy();
+});
+
+test('is well while others hold every connection that there may be', async () => {
+  const server = await serve(() => ({ status: 404, headers: {} }), { connectionsMax: 2 });
+  const held = [await hold(server, '127.0.7.1'), await hold(server, '127.0.7.2')];
+  await (await hold(server, '127.0.7.3')).closed;
+  expect(await server.problem(60_000)).toBeUndefined();
+  for (const { socket } of held) socket.destroy();
+});
+
+test('is not well when its handler does not answer, or when it listens no more', async () => {
+  const server = await serve(() => new Promise<never>(() => undefined));
+  expect(await server.problem(50)).toBe('HTTP: no answer within 50 ms');
+  await servers.pop()?.close();
+  expect(await server.problem(60_000)).toBe('HTTP does not listen any more');
+});
+
 test('a handler that throws costs its request, not the server', async () => {
   const server = await serve(({ target }) => {
     if (target === '/bad') throw new Error('planted');
@@ -153,7 +200,10 @@ test('a handler that throws costs its request, not the server', async () => {
 test('rejects when the address is taken', async () => {
   const { port } = await serve(() => ({ status: 200, headers: {} }));
   const again = nodeHttp().listen(
-    { address: '127.0.0.1', port, headerBytesMax: 1, connectionsMax: 1, idleTimeoutMs: 1 },
+    {
+      ...{ address: '127.0.0.1', port, headerBytesMax: 1, idleTimeoutMs: 1 },
+      ...{ connectionsMax: 1, connectionsPerAddressMax: 1 },
+    },
     () => ({ status: 200, headers: {} }),
   );
   await expect(again).rejects.toThrow('EADDRINUSE');

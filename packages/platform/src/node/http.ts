@@ -9,12 +9,14 @@
  *    answer. One that turns out shorter than promised breaks the connection: a client must not
  *    take a part for the whole.
  * H4 A handler that throws costs its request, not the server.
+ * H5 Whether it answers is asked over a connection within this process, which is served as the
+ *    others are and takes the place of none.
  */
 import { once } from 'node:events';
 import { type FileHandle, open } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import type { Duplex } from 'node:stream';
+import type { AddressInfo, Socket } from 'node:net';
+import { type Duplex, duplexPair } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type {
   FileSlice,
@@ -25,6 +27,8 @@ import type {
   HttpServer,
 } from '../http.ts';
 
+/** What Node does with a connection. */
+type Speak = (connection: Duplex) => void;
 type Handle = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
 
 /** How often Node looks for requests that take too long, milliseconds. */
@@ -50,10 +54,59 @@ async function listen(options: HttpListen, handle: Handle): Promise<HttpServer> 
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => refuse(socket, 405));
   server.on('checkExpectation', (request, response) => serve(request, response, handle));
   server.on('request', (request, response) => serve(request, response, handle));
+  const speak = limitPerAddress(server, options.connectionsPerAddressMax);
   server.listen({ host: options.address, port: options.port });
   await once(server, 'listening');
   const { address, port } = server.address() as AddressInfo;
-  return { address, port, close: () => close(server) };
+  const problem = (timeoutMs: number) => problemOf(server, speak, timeoutMs);
+  return { address, port, problem, close: () => close(server) };
+}
+
+/** Lets the connections through that its address may have. Answers with what serves them. */
+function limitPerAddress(server: Server, connectionsMax: number): Speak {
+  const inherent = server.listeners('connection');
+  const speak: Speak = (connection) => {
+    for (const listener of inherent) listener.call(server, connection);
+  };
+  const open = new Map<string, number>();
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    const from = socket.remoteAddress;
+    const before = open.get(from ?? '') ?? 0;
+    // Without an address it is gone already.
+    if (from === undefined || before >= connectionsMax) {
+      socket.destroy();
+      return;
+    }
+    open.set(from, before + 1);
+    socket.once('close', () => {
+      const left = (open.get(from) ?? 1) - 1;
+      if (left > 0) open.set(from, left);
+      else open.delete(from);
+    });
+    speak(socket);
+  });
+  return speak;
+}
+
+/** H5. */
+function problemOf(server: Server, speak: Speak, timeoutMs: number): Promise<string | undefined> {
+  if (!server.listening) return Promise.resolve('HTTP does not listen any more');
+  const [own, other] = duplexPair();
+  return new Promise((resolve) => {
+    const settle = (words?: string): void => {
+      clearTimeout(timer);
+      own.destroy();
+      other.destroy();
+      resolve(words);
+    };
+    const timer = setTimeout(() => settle(`HTTP: no answer within ${timeoutMs} ms`), timeoutMs);
+    own.once('data', () => settle());
+    own.once('end', () => settle('HTTP: the connection was closed'));
+    for (const end of [own, other]) end.once('error', (cause) => settle(`HTTP: ${cause.message}`));
+    speak(other);
+    own.write('HEAD / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n');
+  });
 }
 
 async function close(server: Server): Promise<void> {

@@ -2,7 +2,6 @@
  * The platform interfaces on the machine that we run on. The only place that touches sockets,
  * files, timers, the clock and chance; only `main.ts` files and tests of real things import it.
  */
-export { answering, type OwnPort } from './answering.ts';
 export { type ClockSources, nodeClock } from './clock.ts';
 export { type ArmedCrash, makeCrashPoint } from './crash-point.ts';
 export { nodeDisk } from './disk.ts';
