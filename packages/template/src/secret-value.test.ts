@@ -57,6 +57,10 @@ describe('a value that names a credential', () => {
     [script('environment: { A: { credential: a, prefix: x } }'), 'no field "prefix" here'],
     [script('environment: { PATH: { credential: a } }'), 'decides how programs start'],
     [script('environment: { LD_PRELOAD: { credential: a } }'), 'decides how programs start'],
+    ...['_', 'PWD', 'OLDPWD', 'SHLVL', 'PPID', 'OPTIND', 'BASH_COMMAND'].map((name) => [
+      script(`environment: { ${name}: { credential: a } }`),
+      'shells set by themselves',
+    ]),
     [script('environment: { RACKWRIGHT_A: { credential: a } }'), 'is no name here'],
     [script('environment: { A: { credential: a } }, handOff: true'), 'may hold no secret'],
     [webhook('host: { credential: a }'), 'is no name here'],

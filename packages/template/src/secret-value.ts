@@ -42,9 +42,13 @@ export function secretValue(
 /** Variables that decide how programs start: none of them is a secret. */
 const startingNames = /^(PATH|LC_ALL|LD_.*|ENV|BASH_ENV|IFS|PS4|SHELLOPTS|NODE_OPTIONS)$/;
 
+/** Variables that shells give values of their own, so that a program would not get the secret. */
+const shellNames =
+  /^(_|PWD|OLDPWD|SHLVL|PPID|OPT(IND|ARG|ERR)|PS[12]|LINENO|S?RANDOM|SECONDS|EPOCH[A-Z]*|E?UID|GROUPS|FUNCNAME|DIRSTACK|PIPESTATUS|HISTCMD|(HOST|MACH|OS)TYPE|COMP_.*|BASH.*)$/;
+
 /** Why a secret cannot have this name. */
 export function secretNameProblem(name: string): string | undefined {
-  return startingNames.test(name)
-    ? `${name} decides how programs start, and is no secret`
-    : undefined;
+  if (startingNames.test(name)) return `${name} decides how programs start, and is no secret`;
+  if (shellNames.test(name)) return `${name} is what shells set by themselves, and is no secret`;
+  return undefined;
 }

@@ -20,11 +20,14 @@ import { LayeredRoot } from './layered-root.ts';
 const ownerOnly = 0o700;
 const mountedFolders = ['dev', 'proc', 'sys'] as const;
 
-/** What stands between the namespace and the program: mounts, then the change of "/". */
+/**
+ * What stands between the namespace and the program: mounts, then the change of "/". It sets no
+ * variable: one of the same name in the program's environment would get its value.
+ */
+const mountLines = mountedFolders.map((name) => `mount -o rbind /${name} "$1/${name}"`).join('\n');
 const enterScript = `set -e
-root=$1
+${mountLines}
 shift
-for each in ${mountedFolders.join(' ')}; do mount -o rbind "/$each" "$root/$each"; done
 exec env -i "${operationVariable}=$${operationVariable}" "$@"`;
 
 /** The same for an environment that holds secrets: what is ours of it is taken out one by one. */
@@ -72,6 +75,8 @@ async function enter(
   layered: LayeredRoot,
   { operationId, commandLine, environment, secrets, folder }: EnteredProgram,
 ): Promise<ProgramRequest> {
+  const lost = Object.keys(secrets).find((name) => ownVariables.includes(name));
+  if (lost !== undefined) throw new Error(`a secret cannot be the variable ${lost}: rename it`);
   const unshare = await findProgram('unshare', path);
   for (const name of mountedFolders) await layered.ownFolder(name);
   await layered.folder(folder);
