@@ -28,7 +28,7 @@ import { backupCommand, backupUsage, restoreCommand, settleRestoration } from '.
 import { type ControlPlaneConfig, parseConfig } from './config.ts';
 import { type ControlPlane, identityFolder, startControlPlane } from './control-plane.ts';
 import { openStore } from './open-store.ts';
-import { openKeySource } from './secrets/index.ts';
+import { openKeySource, shownConfig } from './secrets/index.ts';
 
 /** Our own servers answer in milliseconds; both together stay below the watchdog's question. */
 const ownAnswerTimeoutMs = 4_000;
@@ -86,7 +86,10 @@ interface Started {
 async function start(options: ReturnType<typeof readArguments>): Promise<Started> {
   const config: ControlPlaneConfig = parseConfig(await readFile(options.config, 'utf8'));
   const log = nodeLog(config.log.level);
-  log.info({ configuration: JSON.stringify(config) }, 'starting with this configuration');
+  log.info(
+    { configuration: JSON.stringify(shownConfig(config)) },
+    'starting with this configuration',
+  );
   const disk = nodeDisk();
   const clock = nodeClock();
   const random = nodeRandom();

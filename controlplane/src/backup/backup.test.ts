@@ -191,6 +191,10 @@ describe('a restoration', () => {
     await expect(restore()).rejects.toThrow('holds something');
     expect(await readdir(target.dataFolder)).toEqual(['something']);
     await rm(join(target.dataFolder, 'something'));
+    await mkdir(join(target.dataFolder, 'folder'));
+    await expect(restore()).rejects.toThrow('holds folder');
+    await rm(join(target.dataFolder, 'folder'), { recursive: true });
+    await mkdir(join(target.dataFolder, 'lost+found'));
     await restore();
     await expect(restore()).rejects.toThrow('into an empty folder only');
   });
@@ -268,6 +272,21 @@ describe('a restoration', () => {
     await writeFile(keys, formatKey(new Uint8Array(32).fill(1)) + formatKey(new Uint8Array(32)));
     await again();
     expect(await readdir(target.dataFolder)).toContain('state.db');
+  });
+
+  test('puts the store where it is kept apart, in a folder that it makes', async () => {
+    const path = join(folder, 'stores/one/kept.db');
+    const apart = parseConfig(
+      JSON.stringify({ dataFolder: target.dataFolder, store: { driver: 'sqlite', path } }),
+    );
+    await restore(tar, apart);
+    expect(await inventory(join(folder, 'stores'))).toEqual(['one', 'one/kept.db']);
+    const store = await open(path);
+    expect(await store.get('hosts.h1')).toMatchObject({ kind: 'found', revision: 1 });
+    await store.close();
+    await rm(target.dataFolder, { recursive: true });
+    await expect(restore(tar, apart)).rejects.toThrow('kept.db exists');
+    expect(await inventory(join(folder, 'stores'))).toEqual(['one', 'one/kept.db']);
   });
 
   test('leaves an unreadable folder alone', async () => {

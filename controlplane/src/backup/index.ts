@@ -2,3 +2,4 @@
 export { backupCommand, backupUsage, restoreCommand } from './command.ts';
 export { openDesk } from './desk.ts';
 export { BackupError } from './manifest.ts';
+export { settleRestoration } from './staging.ts';

@@ -4,11 +4,13 @@
  *
  * Invariants:
  * 1. Nothing is put where something is.
- * 2. All of the archive is checked, and the store opened, before any of it gets its place; the
- *    store comes first, so that what was cut short is no identity beside an empty store.
+ * 2. All of the archive is checked as it lies on the disk, and the store opened, before any of it
+ *    gets its place.
+ * 3. One that died anywhere is no control plane: none starts there, and the next begins anew
+ *    (`staging.ts`).
  */
 import { digestOf, hexOf, OciError, RunningDigest, readTar } from '@rackwright/oci';
-import type { Disk, LargeFiles } from '@rackwright/platform';
+import type { CrashPoint, Disk, LargeFiles } from '@rackwright/platform';
 import { type StateStore, sqliteFileProblem } from '@rackwright/store';
 import type { ControlPlaneConfig } from '../config.ts';
 import { type KeySource, secretsKeyId } from '../secrets/index.ts';
@@ -23,6 +25,7 @@ import {
   parseManifest,
   storeName,
 } from './manifest.ts';
+import { clearStage, leftoverOf, openStage, placeAll, type Staging } from './staging.ts';
 
 export interface RestoreParts {
   readonly disk: Disk;
@@ -31,15 +34,14 @@ export interface RestoreParts {
   readonly openRestored: (path: string) => Promise<StateStore>;
   /** Where the configuration says that secrets keys are; missing: in the identity. */
   readonly keySource?: KeySource;
+  readonly crashPoint?: CrashPoint;
 }
 
-const folderMode = 0o700;
 const fileMode = 0o600;
 /** Certificates and public keys: what else is there is private. */
 const publicName = /\.pem$|\/complete$/;
 const publicFileMode = 0o644;
 const limits = { entriesMax: filesMax + 1, contentBytesMax: 2 ** 40, headerBytesMax: 64 * 1024 };
-const emptyFolderOnly = 'a backup is taken into an empty folder only';
 
 /** Takes it; answers what it held. Throws `BackupError`. */
 export async function restoreBackup(
@@ -47,50 +49,40 @@ export async function restoreBackup(
   from: string,
   parts: RestoreParts,
 ): Promise<Manifest> {
-  const { disk, files } = parts;
-  const { dataFolder } = config;
-  await mustBeEmpty(config, parts);
+  const { disk, crashPoint = () => undefined } = parts;
+  if ((await leftoverOf(config, disk)) === 'finished') {
+    throw new BackupError(
+      `an earlier restore into ${config.dataFolder} came to its end: start the control plane`,
+    );
+  }
+  await clearStage(config, parts, crashPoint);
   if ((await disk.stat(from)) === undefined) throw new BackupError(`${from} is missing`);
-  await disk.makeFolder(dataFolder, folderMode);
-  const staging = `${dataFolder}/restoring`;
-  await disk.makeFolder(`${staging}/identity`, folderMode);
+  const staging = await openStage(config, parts);
   try {
+    crashPoint('cp.restoreBegun');
     const manifest = await unpack(from, staging, parts);
+    crashPoint('cp.restoreUnpacked');
     await checkFits(config, manifest, parts);
-    const store = `${staging}/${storeName}`;
-    if (config.store.driver === 'sqlite') {
-      const problem = sqliteFileProblem(store);
-      if (problem !== undefined) throw new BackupError(problem);
-      await (await parts.openRestored(store)).close();
-      await files.rename(store, config.store.path);
-    }
-    await files.rename(`${staging}/identity`, `${dataFolder}/identity`);
+    if (staging.store !== undefined) await openStaged(staging.store.path, parts);
+    await placeAll(config, staging, parts, crashPoint);
     return manifest;
   } finally {
-    await files.removeFolder(staging);
+    await clearStage(config, parts, crashPoint);
   }
 }
 
-async function mustBeEmpty(
-  { dataFolder, store }: ControlPlaneConfig,
-  { disk, files }: RestoreParts,
-): Promise<void> {
-  const [found] = await files.list(dataFolder);
-  const isTaken = found !== undefined || (await disk.stat(`${dataFolder}/identity`)) !== undefined;
-  if (isTaken) {
-    const what = found?.name ?? 'identity';
-    throw new BackupError(`${dataFolder} holds ${what}, and ${emptyFolderOnly}: move that away`);
-  }
-  if (store.driver === 'sqlite' && (await disk.stat(store.path)) !== undefined) {
-    throw new BackupError(`${store.path} exists, and ${emptyFolderOnly}: move that away`);
-  }
+/** Makes the store another incarnation. */
+async function openStaged(path: string, parts: RestoreParts): Promise<void> {
+  const problem = sqliteFileProblem(path);
+  if (problem !== undefined) throw new BackupError(problem);
+  const store = await parts.openRestored(path);
+  parts.crashPoint?.('cp.restoreStoreOpened');
+  await store.close();
+  parts.crashPoint?.('cp.restoreStoreClosed');
 }
 
-async function unpack(
-  from: string,
-  staging: string,
-  { files, disk }: RestoreParts,
-): Promise<Manifest> {
+async function unpack(from: string, staging: Staging, parts: RestoreParts): Promise<Manifest> {
+  const { files } = parts;
   const entries = readTar(files.read(from), limits);
   try {
     const manifest = await readManifest(from, entries);
@@ -101,18 +93,38 @@ async function unpack(
         throw new BackupError(`${from} holds ${entry.name}, which its manifest does not name`);
       }
       missing.delete(entry.name);
-      const found = await unpackFile(`${staging}/${file.name}`, entry.content, files);
-      if (found.bytes !== file.bytes || found.sha256 !== file.sha256) {
-        throw new BackupError(`${entry.name} in ${from} is not what its manifest says: damaged`);
-      }
+      await unpackFile(stagedPath(staging, file.name), entry.content, files);
+      parts.crashPoint?.('cp.restoreFileWritten');
     }
     const [first] = missing.keys();
     if (first !== undefined) throw new BackupError(`${from} lacks ${first}: it is damaged`);
-    await setModes(staging, manifest, disk);
+    await setModes(staging, manifest, parts.disk);
+    await checkStaged(from, staging, manifest, files);
     return manifest;
   } catch (error) {
     if (!(error instanceof OciError)) throw error;
     throw new BackupError(`${from} cannot be read: ${error.message}`, { cause: error });
+  }
+}
+
+/** Names come from a manifest that was read: those of the identity have no folders in them. */
+function stagedPath({ folder, store }: Staging, name: string): string {
+  return name === storeName && store !== undefined ? store.path : `${folder}/${name}`;
+}
+
+/** What lies on the disk is what the manifest says, whatever was written. */
+async function checkStaged(
+  from: string,
+  staging: Staging,
+  manifest: Manifest,
+  files: LargeFiles,
+): Promise<void> {
+  for (const { name, bytes, sha256 } of manifest.files) {
+    const digest = new RunningDigest();
+    for await (const piece of files.read(stagedPath(staging, name))) digest.update(piece);
+    if (digest.bytes !== bytes || hexOf(digest.digest()) !== sha256) {
+      throw new BackupError(`${name} in ${from} is not what its manifest says: damaged`);
+    }
   }
 }
 
@@ -142,28 +154,23 @@ async function unpackFile(
   path: string,
   content: AsyncIterable<Uint8Array>,
   files: LargeFiles,
-): Promise<{ readonly bytes: number; readonly sha256: string }> {
-  const digest = new RunningDigest();
-  const part = await files.openPart(path);
+): Promise<void> {
+  const part = await files.createPart(path);
   try {
-    for await (const piece of content) {
-      digest.update(piece);
-      await part.write(piece);
-    }
+    for await (const piece of content) await part.write(piece);
     await part.sync();
   } finally {
     await part.close();
   }
-  return { bytes: digest.bytes, sha256: hexOf(digest.digest()) };
 }
 
 /** As the first start made them. */
-async function setModes(staging: string, manifest: Manifest, disk: Disk): Promise<void> {
+async function setModes(staging: Staging, manifest: Manifest, disk: Disk): Promise<void> {
   for (const { name } of manifest.files) {
     if (!name.startsWith(identityPrefix)) continue;
-    const bytes = (await disk.read(`${staging}/${name}`)) ?? new Uint8Array();
-    const mode = publicName.test(name) ? publicFileMode : fileMode;
-    await disk.writeAtomic(`${staging}/${name}`, bytes, mode);
+    const path = stagedPath(staging, name);
+    const bytes = (await disk.read(path)) ?? new Uint8Array();
+    await disk.writeAtomic(path, bytes, publicName.test(name) ? publicFileMode : fileMode);
   }
 }
 
@@ -182,6 +189,9 @@ async function checkFits(
   if (driver === 'sqlite' && !manifest.files.some(({ name }) => name === storeName)) {
     throw new BackupError(`the backup holds no ${storeName}: it is damaged`);
   }
+  if (!manifest.files.some(({ name }) => name === `${identityPrefix}complete`)) {
+    throw new BackupError('the backup holds no whole identity: it is damaged');
+  }
   const { keyIds, included } = manifest.secretsKey;
   if (keySource === undefined) {
     if (included || keyIds.length === 0) return;
@@ -190,6 +200,7 @@ async function checkFits(
         `from ${manifest.secretsKey.source}; name that under secrets.key in its file`,
     );
   }
+  if (keyIds.length === 0) return;
   const here = (await keySource.read()).map(secretsKeyId);
   const lacking = keyIds.filter((id) => !here.includes(id));
   if (lacking.length === 0) return;

@@ -10,17 +10,28 @@ export interface LargeFile {
 export interface LargeFiles {
   /** The plain files of a folder; empty when the folder does not exist. */
   list(folder: string): Promise<readonly LargeFile[]>;
+  /** The names of all that is in a folder; empty when the folder does not exist. */
+  names(folder: string): Promise<readonly string[]>;
+  /** Creates a file (mode 0600); throws when anything of that name exists. */
+  createPart(path: string): Promise<PartFile>;
   /** Opens a file at its end, creating it (mode 0600) if needed. */
   openPart(path: string): Promise<PartFile>;
   /** The contents from the start; throws when the file cannot be read. */
   read(path: string): AsyncIterable<Uint8Array>;
   /** Gives a file that was synced its final name, durably; one of that name is replaced. */
   rename(from: string, to: string): Promise<void>;
+  /**
+   * Gives a file that was synced another name beside its own, durably; throws when anything of that
+   * name exists. Both are on one file system.
+   */
+  link(from: string, to: string): Promise<void>;
+  /** Whether both names exist and are of one file. */
+  isSame(one: string, other: string): Promise<boolean>;
   /** Notes when a file was used last. */
   touch(path: string, atMs: number): Promise<void>;
   /** Does nothing when there is none. */
   remove(path: string): Promise<void>;
-  /** With all that is in it; does nothing when there is none. */
+  /** With all that is in it, durably; does nothing when there is none. */
   removeFolder(path: string): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -54,4 +54,35 @@ test('removes what is there and what is not, and lists a folder that is missing'
   expect(await files.list(folder)).toEqual([]);
   expect(await files.list(join(folder, 'missing'))).toEqual([]);
   await expect(contentsOf(path)).rejects.toThrow('ENOENT');
+});
+
+test('creates a part only where nothing is', async () => {
+  const path = join(folder, 'a.part');
+  const part = await files.createPart(path);
+  await part.write(Buffer.from('one'));
+  await part.close();
+  await expect(files.createPart(path)).rejects.toThrow('EEXIST');
+  expect(await contentsOf(path)).toBe('one');
+});
+
+test('gives a file a second name only where nothing is, and knows it again', async () => {
+  const [one, other] = [join(folder, 'one'), join(folder, 'other')];
+  for (const path of [one, other]) await (await files.createPart(path)).close();
+  await expect(files.link(one, other)).rejects.toThrow('EEXIST');
+  expect(await files.isSame(one, other)).toBe(false);
+  await files.link(one, join(folder, 'two'));
+  expect(await files.isSame(one, join(folder, 'two'))).toBe(true);
+  expect(await files.isSame(one, join(folder, 'none'))).toBe(false);
+  expect(await files.isSame(join(folder, 'none'), join(folder, 'none'))).toBe(false);
+});
+
+test('names folders too, and removes one with all that is in it', async () => {
+  await mkdir(join(folder, 'sub/deep'), { recursive: true });
+  await (await files.createPart(join(folder, 'a'))).close();
+  expect([...(await files.names(folder))].sort()).toEqual(['a', 'sub']);
+  await files.removeFolder(join(folder, 'sub'));
+  await files.removeFolder(join(folder, 'sub'));
+  await files.removeFolder(join(folder, 'none/deeper'));
+  expect(await files.names(folder)).toEqual(['a']);
+  expect(await files.names(join(folder, 'none'))).toEqual([]);
 });

@@ -5,7 +5,7 @@
  * L2 Nothing is held in memory but the piece that is being read or written.
  */
 import { createReadStream } from 'node:fs';
-import { open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { link, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { LargeFile, LargeFiles, PartFile } from '../large-files.ts';
 
@@ -16,15 +16,25 @@ const readBytesAtOnce = 256 * 1024;
 export function nodeLargeFiles(): LargeFiles {
   return {
     list,
-    openPart,
+    names: async (folder) => (await entriesOf(folder)).map(({ name }) => name),
+    createPart: (path) => partAt(path, 'ax'),
+    openPart: (path) => partAt(path, 'a'),
     read: (path) => createReadStream(path, { highWaterMark: readBytesAtOnce }),
     rename: async (from, to) => {
       await rename(from, to);
       await syncFolder(dirname(to));
     },
+    link: async (from, to) => {
+      await link(from, to);
+      await syncFolder(dirname(to));
+    },
+    isSame,
     touch: async (path, atMs) => utimes(path, new Date(atMs), new Date(atMs)),
     remove: async (path) => rm(path, { force: true }),
-    removeFolder: async (path) => rm(path, { force: true, recursive: true }),
+    removeFolder: async (path) => {
+      await rm(path, { force: true, recursive: true });
+      if (await exists(dirname(path))) await syncFolder(dirname(path));
+    },
   };
 }
 
@@ -47,8 +57,28 @@ async function entriesOf(folder: string) {
   }
 }
 
-async function openPart(path: string): Promise<PartFile> {
-  const file = await open(path, 'a', ownerOnlyMode);
+async function isSame(one: string, other: string): Promise<boolean> {
+  const [first, second] = await Promise.all([placeOf(one), placeOf(other)]);
+  return first !== undefined && first === second;
+}
+
+/** Which file of which file system a name is of. */
+async function placeOf(path: string): Promise<string | undefined> {
+  try {
+    const { dev, ino } = await stat(path, { bigint: true });
+    return `${dev}:${ino}`;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return (await placeOf(path)) !== undefined;
+}
+
+async function partAt(path: string, flags: 'a' | 'ax'): Promise<PartFile> {
+  const file = await open(path, flags, ownerOnlyMode);
   const { size: sizeBytes } = await file.stat();
   return {
     sizeBytes,

@@ -1,0 +1,136 @@
+/**
+ * Where a restoration has its files before they get their places, and how one that died is told
+ * from one that came to its end.
+ *
+ * Invariants:
+ * 1. The folder `restoring` is there before anything else of a restoration is, and goes last.
+ * 2. The store gets its place as a second name of the file that is staged beside it: whether the
+ *    file in that place is a restoration's can then be seen, and only such a one is taken away.
+ * 3. The identity moves last. Once it has its place, all has.
+ */
+import type { Disk, LargeFiles } from '@rackwright/platform';
+import type { ControlPlaneConfig } from '../config.ts';
+import { BackupError, storeName } from './manifest.ts';
+
+export interface StagingParts {
+  readonly disk: Disk;
+  readonly files: LargeFiles;
+}
+
+type Places = Pick<ControlPlaneConfig, 'dataFolder' | 'store'>;
+
+const folderMode = 0o700;
+const emptyFolderOnly = 'a backup is taken into an empty folder only';
+/** What a file system has of its own. */
+const ignoredNames: ReadonlySet<string> = new Set(['lost+found']);
+
+/** Paths of the stage. */
+export interface Staging {
+  readonly folder: string;
+  readonly identity: string;
+  /** On the file system of the store's place; missing for a store that is no file. */
+  readonly store?: { readonly folder: string; readonly path: string; readonly place: string };
+}
+
+/** Where files are staged for this configuration. */
+export function stagingOf({ dataFolder, store }: Places): Staging {
+  const folder = `${dataFolder}/restoring`;
+  const identity = `${folder}/identity`;
+  if (store.driver !== 'sqlite') return { folder, identity };
+  const storeFolder = `${store.path}.restoring`;
+  const path = `${storeFolder}/${storeName}`;
+  return { folder, identity, store: { folder: storeFolder, path, place: store.path } };
+}
+
+/** Makes the stage. Throws `BackupError` when anything is where the backup is to be. */
+export async function openStage(config: Places, parts: StagingParts): Promise<Staging> {
+  const staging = stagingOf(config);
+  await mustBeEmpty(config, staging, parts);
+  await parts.disk.makeFolder(staging.folder, folderMode);
+  await parts.disk.makeFolder(staging.identity, folderMode);
+  if (staging.store !== undefined) await parts.disk.makeFolder(staging.store.folder, folderMode);
+  return staging;
+}
+
+async function mustBeEmpty(
+  { dataFolder }: Places,
+  { store }: Staging,
+  { disk, files }: StagingParts,
+): Promise<void> {
+  const found = (await files.names(dataFolder)).find((name) => !ignoredNames.has(name));
+  if (found !== undefined) {
+    throw new BackupError(`${dataFolder} holds ${found}, and ${emptyFolderOnly}: move that away`);
+  }
+  for (const path of store === undefined ? [] : [store.place, store.folder]) {
+    if ((await disk.stat(path)) === undefined) continue;
+    throw new BackupError(`${path} exists, and ${emptyFolderOnly}: move that away`);
+  }
+}
+
+/** What an earlier restoration has left: nothing, less than the whole, or the whole. */
+export type Leftover = 'nothing' | 'unfinished' | 'finished';
+
+/** How far an earlier restoration came. */
+export async function leftoverOf(config: Places, disk: Disk): Promise<Leftover> {
+  const { folder, identity } = stagingOf(config);
+  if ((await disk.stat(folder)) === undefined) return 'nothing';
+  const isStaged = (await disk.stat(identity)) !== undefined;
+  const isPlaced = (await disk.stat(`${config.dataFolder}/identity/complete`)) !== undefined;
+  return isPlaced && !isStaged ? 'finished' : 'unfinished';
+}
+
+/**
+ * Takes the stage away, and a store in its place when the identity did not follow. May be cut short
+ * anywhere and repeated.
+ */
+export async function clearStage(
+  config: Places,
+  { disk, files }: StagingParts,
+  crashPoint: (name: string) => void = () => undefined,
+): Promise<void> {
+  const leftover = await leftoverOf(config, disk);
+  if (leftover === 'nothing') return;
+  const { folder, store } = stagingOf(config);
+  if (store !== undefined) {
+    if (leftover === 'unfinished' && (await files.isSame(store.place, store.path))) {
+      await disk.remove(store.place);
+      crashPoint('cp.restoreStoreTakenAway');
+    }
+    await files.removeFolder(store.folder);
+    crashPoint('cp.restoreStoreCleared');
+  }
+  await files.removeFolder(folder);
+}
+
+/**
+ * For the start of a control plane: throws when a restoration died before its end, and clears up
+ * after one that died behind it.
+ */
+export async function settleRestoration(config: Places, parts: StagingParts): Promise<void> {
+  const leftover = await leftoverOf(config, parts.disk);
+  if (leftover === 'finished') return clearStage(config, parts);
+  if (leftover === 'nothing') return;
+  throw new BackupError(
+    `a restore into ${config.dataFolder} did not come to its end, so this is no whole control ` +
+      'plane: run the restore again, which begins anew',
+  );
+}
+
+/** Gives the staged files their places. */
+export async function placeAll(
+  { dataFolder }: Places,
+  { identity, store }: Staging,
+  { files }: StagingParts,
+  crashPoint: (name: string) => void,
+): Promise<void> {
+  if (store !== undefined) {
+    // What is in a log beside the store would not come along.
+    const found = await files.list(store.folder);
+    const log = found.find(({ name, sizeBytes }) => name.endsWith('-wal') && sizeBytes > 0);
+    if (log !== undefined) throw new BackupError(`${store.folder}/${log.name} is not empty`);
+    await files.link(store.path, store.place);
+    crashPoint('cp.restoreStorePlaced');
+  }
+  await files.rename(identity, `${dataFolder}/identity`);
+  crashPoint('cp.restoreIdentityPlaced');
+}
