@@ -8,10 +8,11 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'answersEarly',
     breaks: 'R7: applied means durable',
-    file: 'controlplane/src/agents/rack-session.ts',
+    file: 'controlplane/src/agents/reports.ts',
     find: ': hosts.report(hostId, report);',
     replace:
-      ': (this.#deps.clock.after(2_000, () => void hosts.report(hostId, report).catch(() => 0)),\n' +
+      ': ((this.#deps as never as { clock: { after(ms: number, act: () => void): void } })\n' +
+      '          .clock.after(2_000, () => void hosts.report(hostId, report).catch(() => 0)),\n' +
       "          Promise.resolve({ kind: 'kept', verdict: { kind: 'applied' } } as never));",
     caughtBy: bySimulation,
   },

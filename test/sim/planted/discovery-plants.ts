@@ -8,9 +8,8 @@ export const discoveryPlants: readonly Plant[] = [
     name: 'sameMachineListedTwice',
     breaks: 'D1: a machine is listed once, whatever interface it boots from',
     file: 'controlplane/src/discovery/discovery.ts',
-    find: 'const before = world.machines.find((each) => isSameMachine(each.traits, traits));',
-    replace:
-      'const before = world.machines.find((each) => each.id === "" && isSameMachine(each.traits, traits));',
+    find: 'const before = sameMachines.find(({ machine }) => machine.rack === rack);',
+    replace: "const before = sameMachines.find(({ machine }) => machine.rack === '');",
     caughtBy: bySimulation,
   },
   {
