@@ -80,7 +80,13 @@ export function slowStore(
     incarnation: inner.incarnation,
     survivesPowerLoss: inner.survivesPowerLoss,
     get: (key) => read(() => inner.get(key)),
-    list: (prefix) => read(() => inner.list(prefix)),
+    // As over a network: first the position, then the keys, each key's value later than both.
+    list: async (prefix) => {
+      const { entries: found, before } = await inner.list(prefix);
+      const { entries } = await read(() => inner.list(prefix));
+      const keys = new Set(found.map(({ key }) => key));
+      return { entries: entries.filter(({ key }) => keys.has(key)), before };
+    },
     // Who gives none leaves it to the driver; here the same one must do for each attempt.
     put: (key, value, expected, writeId = randomId(random)) =>
       write(() => inner.put(key, value, expected, writeId), key, writeId),

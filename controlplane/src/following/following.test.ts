@@ -168,3 +168,32 @@ test('who stops to follow hears of nothing more', async () => {
   await advance(retryDelayMs);
   expect(told).toEqual(['listed ']);
 });
+
+test('no change comes after a listing that has newer of the same record already', async () => {
+  const told: string[] = [];
+  await store.put('hosts.a', bytes('1'), 'absent');
+  await follow(noting([]));
+  // As where the position is read first, and the values after it.
+  listings = [
+    async (listing) => {
+      const { before } = await listing;
+      const [first] = (await store.list('hosts')).entries;
+      await store.delete('hosts.a', first?.revision ?? 0);
+      await store.put('hosts.a', bytes('2'), 'absent');
+      return { entries: (await store.list('hosts')).entries, before };
+    },
+  ];
+  await follow(noting(told));
+  await store.put('hosts.b', bytes('1'), 'absent');
+  await advance(0);
+  expect(told).toEqual(['listed hosts.a', 'put hosts.b']);
+});
+
+test('whoever was told that all is about to be listed gets a listing, however often it fails', async () => {
+  const told: string[] = [];
+  await follow(noting(told, { listing: () => told.push('listing') }));
+  listings = [1, 2].map(() => () => Promise.reject(new Error('the store is away')));
+  breakWatch();
+  await advance(4 * retryDelayMs);
+  expect(told).toEqual(['listing', 'listed ', 'listing', 'listing', 'listing', 'listed ']);
+});

@@ -3,7 +3,9 @@
  * however many follow it.
  *
  *  F1 Whoever follows a prefix hears first of all that there is, then of every change. None is
- *     missed: what comes while it is being listed waits for the listing. A change may come twice.
+ *     missed: what comes while it is being listed waits for the listing. What was listed is never
+ *     followed by an older change of the same record: a store may list values that are newer than
+ *     the position that the listing is of.
  *  F2 A watch that breaks off, or has gaps, starts again with a listing for everybody; what cannot
  *     be listed is tried again after a pause, for ever.
  *  F3 A follower that throws disturbs no other one, and gets a listing again.
@@ -40,6 +42,14 @@ interface Joined {
   waiting: Change[] | undefined;
   /** Every later change comes by the watch. */
   since: Revision;
+  /** Revisions of what was listed, by key, of which the watch is still to bring the change. */
+  ahead: ReadonlyMap<string, Revision>;
+}
+
+/** What a listing holds that was written after the position that it is of. */
+function aheadOf({ entries, before }: Listing): ReadonlyMap<string, Revision> {
+  const later = entries.filter(({ revision }) => revision > before);
+  return new Map(later.map(({ key, revision }) => [key, revision]));
 }
 
 export class Following {
@@ -89,7 +99,8 @@ class Followed {
   async join(follower: Follower, signal: AbortSignal): Promise<void> {
     this.#opening ??= this.#open();
     await this.#opening;
-    const joined: Joined = { follower, signal, waiting: [], since: this.#position };
+    const since = this.#position;
+    const joined: Joined = { follower, signal, waiting: [], since, ahead: new Map() };
     this.#joined.add(joined);
     signal.addEventListener('abort', () => this.#joined.delete(joined), { once: true });
     try {
@@ -124,6 +135,7 @@ class Followed {
       }
       joined.follower.listed(listing);
       joined.waiting = undefined;
+      joined.ahead = aheadOf(listing);
       const later = waiting.filter(({ revision }) => revision > listing.before);
       for (const change of later) this.#tell(joined, change);
       return;
@@ -136,6 +148,7 @@ class Followed {
       if (waiting.length <= waitingMax) waiting.push(change);
       return;
     }
+    if (change.revision <= (joined.ahead.get(change.key) ?? 0)) return;
     this.#try(joined, () => follower.changed(change));
   }
 
@@ -175,25 +188,32 @@ class Followed {
       } catch (error) {
         this.#warn(error, 'the watch broke off; it starts again');
       }
-      await this.#pause();
-      if (this.#signal.aborted) return;
-      await this.#listForAll();
+      do {
+        await this.#pause();
+        if (this.#signal.aborted) return;
+      } while (!(await this.#listForAll()));
     }
   }
 
-  async #listForAll(): Promise<void> {
+  /** False: it could not be listed. */
+  async #listForAll(): Promise<boolean> {
     try {
       for (const { follower } of this.#joined) follower.listing?.();
       const listing = await this.#deps.store.list(this.#prefix);
       this.#position = listing.before;
       for (const joined of [...this.#joined]) {
         joined.since = listing.before;
-        if (joined.waiting !== undefined) joined.waiting = [];
-        else this.#try(joined, () => joined.follower.listed(listing));
+        if (joined.waiting !== undefined) {
+          joined.waiting = [];
+          continue;
+        }
+        joined.ahead = aheadOf(listing);
+        this.#try(joined, () => joined.follower.listed(listing));
       }
+      return true;
     } catch (error) {
-      // The watch goes on from where it was, as far as it can.
       this.#warn(error, 'it could not be listed; it is tried again');
+      return false;
     }
   }
 

@@ -7,12 +7,14 @@
  *    error.
  * 2. It looks at what may go before it looks at what keeps it: what it finds without an owner has
  *    none.
+ * 3. Nothing of a host that is there is removed, whatever was heard of it: that is asked of the
+ *    store after what may go was found.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/api';
 import type { Cancel } from '@rackwright/platform';
 import { type Entry, storeKey } from '@rackwright/store';
-import type { Follower } from '../following/index.ts';
+import type { Follower, Following } from '../following/index.ts';
 import {
   answered,
   deleteRecord,
@@ -33,16 +35,21 @@ import {
 } from './sweep-rules.ts';
 
 export interface SweeperDependencies
-  extends Pick<
-    WorkflowsDependencies,
-    'store' | 'following' | 'random' | 'clock' | 'log' | 'retryDelayMs'
-  > {
+  extends Pick<WorkflowsDependencies, 'store' | 'random' | 'clock' | 'log' | 'retryDelayMs'> {
+  readonly following: Pick<Following, 'follow'>;
   readonly workflows: Pick<Workflows, 'wake'>;
   readonly sweep?: SweepTiming | undefined;
 }
 
 /** Records below these belong to one host, by its uid. */
 const collectionsOfHosts = ['runs', 'stepOutputs'] as const;
+
+/** A host that went while this was running. */
+interface Gone {
+  readonly hostId: string;
+  /** Passes that have seen to it. */
+  readonly passes: number;
+}
 
 /** Passes that look after a host that went: one may fall into the turn that was cut off. */
 const passesForGone = 2;
@@ -52,8 +59,8 @@ export class Sweeper {
   readonly #timing: SweepTiming;
   /** The uids of the hosts that were there last, by host id. */
   readonly #uids = new Map<string, string>();
-  /** Uids of hosts that went while this was running, and how many passes have seen to them. */
-  readonly #gone = new Map<string, number>();
+  /** By uid. */
+  readonly #gone = new Map<string, Gone>();
   readonly #stopping = new AbortController();
   #next: Cancel | undefined;
 
@@ -156,8 +163,8 @@ export class Sweeper {
     if (uid === undefined) this.#uids.delete(hostId);
     else this.#uids.set(hostId, uid);
     if (before === undefined || before === uid) return;
-    this.#gone.set(before, 0);
-    this.#removeAllOf(before).catch((error: unknown) =>
+    this.#gone.set(before, { hostId, passes: 0 });
+    this.#removeAllOf(before, hostId).catch((error: unknown) =>
       this.#deps.log.warn({ host: hostId, error: String(error) }, 'its runs are swept later'),
     );
   }
@@ -168,18 +175,25 @@ export class Sweeper {
 
   /** Another replica's turn may have written what belongs to a host after that was removed here. */
   async #sweepLate(): Promise<void> {
-    for (const [uid, passes] of [...this.#gone]) {
-      await this.#removeAllOf(uid);
-      if (passes + 1 < passesForGone) this.#gone.set(uid, passes + 1);
-      else this.#gone.delete(uid);
+    for (const [uid, { hostId, passes }] of [...this.#gone]) {
+      const isThere = await this.#removeAllOf(uid, hostId);
+      if (!isThere && passes + 1 < passesForGone) {
+        this.#gone.set(uid, { hostId, passes: passes + 1 });
+      } else this.#gone.delete(uid);
     }
   }
 
-  async #removeAllOf(uid: string): Promise<void> {
+  /** What a host left; true: it left nothing, for it is there (3). A uid keeps its host id. */
+  async #removeAllOf(uid: string, hostId: string): Promise<boolean> {
+    const { store } = this.#deps;
+    const left: Entry[] = [];
     for (const collection of collectionsOfHosts) {
-      const { entries } = await answered(this.#deps.store.list(storeKey(collection, uid)));
-      for (const { key, revision } of entries) await deleteRecord(this.#deps, key, revision);
+      left.push(...(await answered(store.list(storeKey(collection, uid)))).entries);
     }
+    const kept = await readRecord(store, wire.HostRecordSchema, storeKey('hosts', hostId));
+    if (kept?.record.host?.uid === uid) return true;
+    for (const { key, revision } of left) await deleteRecord(this.#deps, key, revision);
+    return false;
   }
 
   #sweepAndGoOn(work: () => Promise<void>): void {

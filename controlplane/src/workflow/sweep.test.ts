@@ -1,0 +1,96 @@
+/** What the sweeper never takes: anything of a host that is there, whatever it was told of it. */
+import { create, toBinary } from '@bufbuild/protobuf';
+import { store as wire } from '@rackwright/api';
+import type { Log } from '@rackwright/platform';
+import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
+import { type Change, type Entry, openMemoryStore, type StateStore } from '@rackwright/store';
+import { beforeEach, expect, test } from 'vitest';
+import type { Follower } from '../following/index.ts';
+import { Sweeper } from './sweep.ts';
+
+const quiet = () => undefined;
+const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
+const sweepIntervalMs = 1_000;
+
+let heap: EventHeap;
+let store: StateStore;
+let follower: Follower;
+let sweeper: Sweeper;
+
+beforeEach(async () => {
+  heap = new EventHeap();
+  const { clock } = new SimProcess('p', heap, 0, () => false);
+  const random = seededRandom(1);
+  store = await openMemoryStore({ random });
+  const following = {
+    follow: async (prefix: string, joined: Follower) => {
+      follower = joined;
+      joined.listed(await store.list(prefix));
+    },
+  };
+  const sweep = { sweepIntervalMs, timedOutShownMs: sweepIntervalMs };
+  const workflows = { wake: quiet };
+  sweeper = new Sweeper({
+    ...{ store, following, random, clock, log, workflows, sweep },
+    retryDelayMs: 10,
+  });
+});
+
+async function advance(ms: number): Promise<void> {
+  const untilMs = heap.nowMs + ms;
+  heap.after(ms, quiet);
+  await heap.run(untilMs, () => false);
+}
+
+function host(uid: string): Uint8Array {
+  return toBinary(wire.HostRecordSchema, create(wire.HostRecordSchema, { host: { uid } }));
+}
+
+async function present(key: string): Promise<Entry> {
+  const entry = (await store.list(key)).entries[0];
+  if (entry === undefined) throw new Error(`${key} is not there`);
+  return entry;
+}
+
+async function putRun(uid: string): Promise<void> {
+  const run = create(wire.FinishedRunRecordSchema);
+  await store.put(`runs.${uid}.00000001`, toBinary(wire.FinishedRunRecordSchema, run), 'absent');
+  await store.put(`stepOutputs.${uid}.00000001.0`, new Uint8Array(), 'absent');
+}
+
+async function keys(prefix: string): Promise<string[]> {
+  return (await store.list(prefix)).entries.map(({ key }) => key);
+}
+
+test('a host that is there keeps its runs, also when an older change says that it went', async () => {
+  await store.put('hosts.h1', host('uB'), 'absent');
+  await putRun('uB');
+  const { revision, writeId } = await present('hosts.h1');
+  await sweeper.start();
+  await advance(0);
+  const gone: Change = { kind: 'delete', key: 'hosts.h1', revision: revision - 1, writeId: 'w' };
+  follower.changed(gone);
+  follower.changed({ kind: 'put', key: 'hosts.h1', revision, writeId, value: host('uB') });
+  await advance(5 * sweepIntervalMs);
+  sweeper.stop();
+  expect(await keys('runs')).toEqual(['runs.uB.00000001']);
+  expect(await keys('stepOutputs')).toEqual(['stepOutputs.uB.00000001.0']);
+});
+
+test('what a host left goes with it, also what is written after it went', async () => {
+  await store.put('hosts.h1', host('uA'), 'absent');
+  await putRun('uA');
+  await sweeper.start();
+  await advance(0);
+  const { revision } = await present('hosts.h1');
+  await store.delete('hosts.h1', revision);
+  follower.changed({ kind: 'delete', key: 'hosts.h1', revision: revision + 9, writeId: 'w' });
+  await advance(0);
+  expect([...(await keys('runs')), ...(await keys('stepOutputs'))]).toEqual([]);
+  await putRun('uA');
+  await store.put('hosts.h1', host('uB'), 'absent');
+  await putRun('uB');
+  await advance(2 * sweepIntervalMs);
+  sweeper.stop();
+  expect(await keys('runs')).toEqual(['runs.uB.00000001']);
+});
