@@ -3,12 +3,15 @@
  */
 export class Outbox<T> implements AsyncIterable<T> {
   readonly #messagesMax: number;
+  readonly #onEnd: () => void;
   readonly #waiting: T[] = [];
   #wake: (() => void) | undefined;
   #ended = false;
 
-  constructor(messagesMax: number) {
+  /** `onEnd` is called once, when it takes no more, whatever still waits in it. */
+  constructor(messagesMax: number, onEnd: () => void = () => undefined) {
     this.#messagesMax = messagesMax;
+    this.#onEnd = onEnd;
   }
 
   /** Dropped once the queue has ended. */
@@ -24,8 +27,10 @@ export class Outbox<T> implements AsyncIterable<T> {
 
   /** The reader still gets what is waiting. */
   end(): void {
+    if (this.#ended) return;
     this.#ended = true;
     this.#wake?.();
+    this.#onEnd();
   }
 
   async *[Symbol.asyncIterator](): AsyncIterator<T> {

@@ -7,6 +7,8 @@
  * 2. A second agent of a rack whose session lives is refused and shown (R6).
  * 3. The work lease is renewed only after this replica's own access to the store (R11).
  * 4. What a Hello names is bounded, and of a rack's work no more is under way than its share.
+ * 5. Once it ends, for whatever reason, it is the rack's no more and nothing is believed, whether
+ *    or not the other side learns of it: an agent that does not read has no powers either.
  *
  * Must not: decide anything about a host; `Hosts` does.
  */
@@ -79,9 +81,9 @@ const frozenCharsMax = 500;
 const agentVersionCharsMax = 100;
 
 export interface SessionSink {
-  send(message: agent.SessionResponse['message']): void;
-  /** Ends the stream after what was sent. */
-  end(): void;
+  readonly send: (message: agent.SessionResponse['message']) => void;
+  /** Ends the stream after what was sent, or soon without it. */
+  readonly end: () => void;
 }
 
 export class RackSession {
@@ -109,8 +111,9 @@ export class RackSession {
   #lostRevisions = 0n;
   /** Why the session of another replica goes before this one (R6). */
   #elsewhere: string | undefined;
-  /** The stream has ended. */
+  /** It has ended (5). */
   #over = false;
+  #isWelcomed = false;
 
   constructor(
     deps: SessionDependencies,
@@ -122,7 +125,7 @@ export class RackSession {
     this.#shared = shared;
     this.#rackId = rackId;
     this.#sink = sink;
-    this.#reports = new Reports(deps, rackId, sink);
+    this.#reports = new Reports(deps, rackId, { send: sink.send, end: () => this.#end() });
     this.#forgetting = new Forgetting(deps, rackId);
     this.#powerSyncs = new PowerSyncs(deps, rackId, (message) => sink.send(message));
     this.#discoveries = new Discoveries(deps, shared.limits, rackId, (message) =>
@@ -134,13 +137,15 @@ export class RackSession {
     return this.#rackId;
   }
 
+  get isOver(): boolean {
+    return this.#over;
+  }
+
   /** Takes one message. Resolves when what must precede the next message has been done. */
   async receive(request: agent.SessionRequest): Promise<void> {
     const { message } = request;
-    if (this.#live !== undefined && !this.#stands()) {
-      this.#sink.end();
-      return;
-    }
+    if (this.#over) return;
+    if (this.#live !== undefined && !this.#stands()) return this.#end();
     const silentMs = this.#deps.clock.nowMs() - this.#lastMessageMs;
     this.#lastMessageMs += silentMs;
     if (this.#live === undefined) {
@@ -202,7 +207,7 @@ export class RackSession {
     const over = await turn;
     if (this.#stands()) return work(over);
     over();
-    this.#sink.end();
+    this.#end();
   }
 
   #foldDigest(digest: agent.PowerDigest, over: TurnOver): void {
@@ -214,15 +219,21 @@ export class RackSession {
 
   /** Whether this session is still the rack's; a replaced one has no powers left (R6). */
   #stands(): boolean {
-    return this.#deps.registry.sessionOf(this.#rackId) === this.#live;
+    const { registry } = this.#deps;
+    return this.#live !== undefined && registry.sessionOf(this.#rackId) === this.#live;
   }
 
-  /** The stream is over, for whatever reason. */
+  #end(): void {
+    this.closed();
+    this.#sink.end();
+  }
+
+  /** It is over, for whatever reason (5). */
   closed(): void {
     this.#over = true;
     if (this.#live === undefined) return;
     this.#deps.log.info({ rack: this.#rackId }, 'agent session ended');
-    const stood = this.#deps.registry.sessionOf(this.#rackId) === this.#live;
+    const stood = this.#stands();
     this.#deps.registry.close(this.#live);
     this.#live = undefined;
     if (stood) void this.#withdrawHint();
@@ -245,7 +256,7 @@ export class RackSession {
   #refuse(reason: string, message: string): void {
     this.#deps.log.warn({ rack: this.#rackId, reason }, message);
     this.#sink.send({ case: 'refused', value: create(agent.RefusedSchema, { reason, message }) });
-    this.#sink.end();
+    this.#end();
   }
 
   async #welcomeInTurn(hello: agent.Hello): Promise<void> {
@@ -295,10 +306,11 @@ export class RackSession {
     return true;
   }
 
-  /** Which certificate authorities the agent shall believe from now on. */
+  /** Which certificate authorities the agent shall believe from now on, once it is welcome (1). */
   sendTrust(): void {
     const { trust } = this.#deps;
-    if (trust !== undefined) this.#sink.send({ case: 'trustBundle', value: trust.bundle() });
+    if (this.#isWelcomed && trust !== undefined)
+      this.#sink.send({ case: 'trustBundle', value: trust.bundle() });
   }
 
   /** Its key is no longer the rack's, or what it stands on has ended otherwise. */
@@ -321,7 +333,7 @@ export class RackSession {
       lastMessageMs: () => this.#lastMessageMs,
       awaitsReport: (operationId) => this.#reports.isAwaited(operationId),
       send: (message) => this.#sink.send(message),
-      end: () => this.#sink.end(),
+      end: () => this.#end(),
     };
   }
 
@@ -381,13 +393,14 @@ export class RackSession {
         lostRevisions: this.#lostRevisions,
       }),
     });
+    this.#isWelcomed = true;
   }
 
   /** R10: each host of the rack learns what the agent knows of it. */
   async #reconcile(hello: agent.Hello): Promise<void> {
     const folded = await foldHello(this.#deps, this.#rackId, hello, () => this.#stands());
     // What only Hello can tell would be missing until the next one.
-    if (folded === 'storeAway') this.#sink.end();
+    if (folded === 'storeAway') this.#end();
   }
 
   async #renewLease(heartbeat: agent.Heartbeat): Promise<void> {
@@ -403,7 +416,7 @@ export class RackSession {
     const over = whyOver(rack?.record, { journal, key: this.#key, replicaId });
     if (over !== undefined) {
       this.#deps.log.warn({ rack: this.#rackId, reason: over }, 'the session is not the rack’s');
-      this.#sink.end();
+      this.#end();
       return;
     }
     this.#sink.send({
@@ -457,8 +470,9 @@ export class RackSession {
     if (this.#live !== undefined && this.#stands()) await this.#powerSyncs.refresh();
   }
 
-  /** One after another, so that an older list is never sent after a newer one. */
+  /** Once it is welcome (1), one after another: no older list is ever sent after a newer one. */
   sendSnapshot(): Promise<void> {
+    if (!this.#isWelcomed || this.#over) return Promise.resolve();
     this.#snapshotting = this.#snapshotting
       .then(() => this.#sendSnapshot())
       .catch((error: unknown) => {

@@ -15,6 +15,8 @@ export interface AgentServiceDependencies extends SessionDependencies {
 /** Changes of many hosts that come together make one snapshot, and one list of hosts to look at. */
 const snapshotDelayMs = 100;
 const powerSyncDelayMs = 2_000;
+/** So long an agent has to read why its session has ended; then the stream is cut. */
+const lastWordsMs = 5_000;
 
 export interface AgentService {
   session(
@@ -47,7 +49,14 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
     async *session(requests, context) {
       const rackId = await deps.identify(context);
       admit(rackId, sessions, shared);
-      const outbox = new Outbox<agent.SessionResponse['message']>(shared.limits.outboxMessagesMax);
+      const outbox = new Outbox<agent.SessionResponse['message']>(
+        shared.limits.outboxMessagesMax,
+        () => {
+          session.closed();
+          // Who does not read what was said last is not waited for.
+          deps.clock.after(lastWordsMs, () => context.cut?.());
+        },
+      );
       const session = new RackSession(deps, shared, rackId, {
         send: (message) => outbox.push(message),
         end: () => outbox.end(),
@@ -114,7 +123,10 @@ async function receiveAll(
   requests: AsyncIterable<agent.SessionRequest>,
 ): Promise<void> {
   try {
-    for await (const request of requests) await session.receive(request);
+    for await (const request of requests) {
+      if (session.isOver) return;
+      await session.receive(request);
+    }
   } catch (error) {
     const cut = error instanceof ApiFailure && error.error.kind === 'cancelled';
     if (!cut) log.warn({ rack: session.rackId, error: String(error) }, 'agent session broke off');

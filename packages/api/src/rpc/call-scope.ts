@@ -1,5 +1,6 @@
 /** One call's context and the signal that ends it. */
 import { X509Certificate } from 'node:crypto';
+import type { Writable } from 'node:stream';
 import type { Metadata } from '@grpc/grpc-js';
 import { publicKeySha256, sha256Hex } from '../trust/fingerprint.ts';
 import type { CallContext, PeerCertificate } from './handlers.ts';
@@ -40,8 +41,34 @@ export function openCall(call: SurfaceCall, method: string): CallScope {
     },
     signal: over.signal,
     deadlineMs: typeof deadline === 'number' ? deadline : deadline.getTime(),
+    cut: () => {
+      abort();
+      streamOf(call)?.destroy();
+    },
   };
   return { context, abort };
+}
+
+interface Layer {
+  /** Of the calls of callers and interceptors: the one below. */
+  readonly call?: Layer;
+  readonly nextCall?: Layer;
+  /** Of the one at the bottom. */
+  readonly stream?: Partial<Pick<Writable, 'destroy'>>;
+}
+
+/**
+ * The HTTP/2 stream below a call. grpc-js has no way to end a call whose caller does not read: its
+ * status waits behind all that was written before.
+ */
+function streamOf(call: object): { destroy(): void } | undefined {
+  let layer: Layer | undefined = call;
+  while (layer !== undefined) {
+    const { stream } = layer;
+    if (stream?.destroy !== undefined) return stream as Writable;
+    layer = layer.call ?? layer.nextCall;
+  }
+  return undefined;
 }
 
 function firstText(metadata: Metadata, name: string): string | undefined {

@@ -33,6 +33,8 @@ export interface CallContext {
   readonly signal: AbortSignal;
   /** Wall time in milliseconds after which the caller no longer listens; Infinity when none. */
   readonly deadlineMs: number;
+  /** Ends the call now, without what was said and not read yet. Unset where there is no wire. */
+  readonly cut?: () => void;
 }
 
 type MaybePromise<T> = T | Promise<T>;
