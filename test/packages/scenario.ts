@@ -18,6 +18,7 @@ import { type Container, missingForContainers, startContainer } from './containe
 import { added, footprint } from './files-of.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
+/** Both of this tree: what packages do is tried, not another form of records. */
 const OLDER = '0.1.0~lab1';
 const NEWER = '0.1.0~lab2';
 const PACKAGES = ['agent', 'controlplane', 'cli', 'ramdisk'].map((name) => `rackwright-${name}`);
