@@ -289,6 +289,72 @@ test('a deletion by plan erases the disks that the plan names, and no others', (
   expect(host.record.devicePlan.map(({ device }) => device?.serial)).toEqual([virtioDisk.serial]);
 });
 
+/** Provisioned, and its plain deletion has come to a clean that waits for its runner. */
+function deletedToItsClean(): Bench {
+  const host = looked();
+  const { status } = host.record.host ?? {};
+  if (status === undefined) throw new Error('no status');
+  Object.assign(status, { state: HostState.PROVISIONED, image: 'os:1', poweredOn: true });
+  host.request(deletion);
+  for (let turn = 0; turn < 20; turn++) {
+    const run = runOf(host);
+    const step = run.steps[run.currentStep]?.name ?? '';
+    if (run.kind === RunKind.CLEAN && step.startsWith('runner.inspect')) return host;
+    succeed(host, step);
+  }
+  throw new Error('no clean on the way');
+}
+
+const deletion = { kind: 'delete', mode: DeletionMode.NORMAL, reason: '' } as const;
+
+test('a plan is refused while a clean of the deletion runs that does not follow it', () => {
+  const host = deletedToItsClean();
+  const plan = kept(drafted(host, deletion));
+  const before = host.record;
+  expect(() => host.request({ ...deletion, plan })).toThrow(
+    'of the deletion is under way and does not follow this plan; take the deletion back first ' +
+      '(rackwright host cancel-delete h1)',
+  );
+  expect(host.record).toBe(before);
+  host.request({ kind: 'cancelDelete', reason: 'by plan instead' });
+  host.report(done);
+  expect(host.record.devicePlan).toEqual([]);
+  host.request({ ...deletion, plan: kept(drafted(host, deletion)) });
+  const other = create(StorageDeviceSchema, { ...virtioDisk, serial: 'DISK-9' });
+  driveToErasure(host, [other]);
+  expect(host.record.devicePlan).toEqual([]);
+});
+
+test('a deletion started anew by the plan that its clean follows changes nothing', () => {
+  const host = looked();
+  const { status } = host.record.host ?? {};
+  if (status === undefined) throw new Error('no status');
+  Object.assign(status, { state: HostState.PROVISIONED, image: 'os:1', poweredOn: true });
+  host.request({ ...deletion, plan: kept(drafted(host, deletion)) });
+  while (runOf(host).kind !== RunKind.CLEAN) {
+    succeed(host, runOf(host).steps[runOf(host).currentStep]?.name ?? '');
+  }
+  const run = runOf(host);
+  host.request({ ...deletion, plan: kept(drafted(host, deletion)) });
+  expect(runOf(host)).toEqual(run);
+});
+
+test('a deletion whose plan failed goes on at once by another one', () => {
+  const host = looked();
+  const { status } = host.record.host ?? {};
+  if (status === undefined) throw new Error('no status');
+  Object.assign(status, { state: HostState.PROVISIONED, image: 'os:1', poweredOn: true });
+  host.request({ ...deletion, plan: kept(drafted(host, deletion)) });
+  const other = create(StorageDeviceSchema, { ...virtioDisk, serial: 'DISK-9' });
+  driveToErasure(host, [other]);
+  const failed = runOf(host).number;
+  expect(host.record.host?.status?.backoff).toBeDefined();
+  host.request({ ...deletion, plan: kept(drafted(host, deletion)) });
+  expect(runOf(host).number).toBe(failed + 1n);
+  driveToErasure(host, [other]);
+  expect(host.record.devicePlan.map(({ device }) => device?.serial)).toEqual(['DISK-9']);
+});
+
 test('a deletion that was taken back and asked for anew is bound to no plan', () => {
   const host = looked();
   const { status } = host.record.host ?? {};

@@ -2,7 +2,7 @@
  * Starts exactly what a plan says, or nothing: what a request with a plan would do is computed anew
  * in the very turn that would start it, from what that turn is decided by. Pure.
  */
-import { create } from '@bufbuild/protobuf';
+import { create, equals } from '@bufbuild/protobuf';
 import { RunKind, store } from '@rackwright/api';
 import { foresee, type PlannableRequest } from './foresee.ts';
 import { isErased } from './foresee-devices.ts';
@@ -10,7 +10,7 @@ import { type DraftPlan, draftPlan } from './plan-basis.ts';
 import { differences } from './plan-difference.ts';
 import { refused } from './refusal.ts';
 import { isErasure } from './step-failure.ts';
-import { activeRun, causedBy, type Turn } from './turn.ts';
+import { activeRun, causedBy, runName, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, Requester } from './types.ts';
 
 /** Draws up the plan of a request as it would be now, or says what is wrong with the request. */
@@ -40,8 +40,25 @@ export function refusalOfPlan(turn: Turn, request: HostRequest): Refusal | undef
   if (!isPlannable(request)) return refused(turn, `${request.kind} cannot be started by a plan`);
   const now = planNow(turn, request, kept.basis?.request);
   if ('code' in now) return now;
-  if (now.plan.hash === kept.plan?.hash) return undefined;
-  return refused(turn, planChangedText(kept, now));
+  if (now.plan.hash !== kept.plan?.hash) return refused(turn, planChangedText(kept, now));
+  return request.kind === 'delete' ? refusalWhileErased(turn, kept) : undefined;
+}
+
+/** What a deletion that stands is erasing already is bound by no plan that comes after it. */
+function refusalWhileErased(turn: Turn, kept: store.PlanRecord): Refusal | undefined {
+  const { status, record, host } = turn;
+  const run = activeRun(status);
+  if (status.deletion === undefined || run?.kind !== RunKind.CLEAN) return undefined;
+  const [bound, wanted] = [record.plannedErasure, plannedErasure(kept)];
+  const isBound =
+    bound !== undefined &&
+    wanted !== undefined &&
+    equals(store.PlannedErasureSchema, bound, wanted);
+  if (isBound) return undefined;
+  const hostId = host.name.replace(/^hosts\//, '');
+  const first = `take the deletion back first (rackwright host cancel-delete ${hostId})`;
+  const words = `${runName(run)} of the deletion is under way and does not follow this plan`;
+  return refused(turn, `${words}; ${first}, then plan it anew and start that`);
 }
 
 /** "the plan does not hold any more: disk A (1 GB) is gone; …" */

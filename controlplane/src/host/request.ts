@@ -30,7 +30,11 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
   if (requestId !== undefined && requestId !== '') {
     turn.record.requestIds = keptIds(turn.record.requestIds, requestId);
   }
-  if (request.kind === 'delete' && isDeletionStanding(turn, request)) return undefined;
+  if (request.kind === 'delete' && isDeletionStanding(turn, request)) {
+    // Another plan than the one that failed: what is edited is tried at once.
+    if (request.plan !== undefined) delete turn.status.backoff;
+    return undefined;
+  }
   const cause = request.kind === 'note' ? request.text : `${request.kind} requested`;
   causedBy(turn, by.actor, cause, requestId);
   switch (request.kind) {
