@@ -9,6 +9,7 @@ export {
   type KeySourceParts,
   openKeySource,
   ownerOnlyFile,
+  shownConfig,
 } from './key-source.ts';
 export { formatKey, parseKeys } from './key-text.ts';
 export { keyBytes as secretsKeyBytes } from './seal.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { nodeDisk, nodeExec } from '@rackwright/platform/node';
 import { afterAll, describe, expect, test } from 'vitest';
-import { openKeySource } from './key-source.ts';
+import { openKeySource, shownConfig } from './key-source.ts';
 import { formatKey } from './key-text.ts';
 import { SecretError } from './secrets.ts';
 
@@ -43,9 +43,30 @@ describe('keys in a file', () => {
     expect(await refusal(readFileAt(path))).toContain(`chmod 600 ${path}`);
   });
 
-  test('are asked for when the file is missing', async () => {
+  test('are not read when they belong to another user, whatever the mode', async () => {
+    const path = await file(formatKey(key(1)));
+    const disk = {
+      ...nodeDisk(),
+      stat: async () => ({ sizeBytes: 45, mode: 0o600, isOurs: false }),
+    };
+    const message = await refusal(openKeySource({ kind: 'file', path }, { disk }).read());
+    expect(message).toContain('belongs to another user');
+    expect(message).toContain(`chown USER ${path}`);
+  });
+
+  test('that may not be read are told with what would be right', async () => {
+    const path = await file(formatKey(key(1)));
+    const refused = Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' });
+    const disk = { ...nodeDisk(), read: () => Promise.reject(refused) };
+    const message = await refusal(openKeySource({ kind: 'file', path }, { disk }).read());
+    expect(message).toContain('EACCES');
+    expect(message).toContain(`chown USER ${path}`);
+  });
+
+  test('are asked for when the file is missing, to be made for the user that reads it', async () => {
     const path = join(folder, 'nothing');
     expect(await refusal(readFileAt(path))).toContain(`${path} is missing`);
+    expect(await refusal(readFileAt(path))).toContain(`chown USER ${path}`);
   });
 
   test.each([
@@ -89,11 +110,11 @@ describe('keys from a program', () => {
     expect(await run('/bin/echo', formatKey(key(4)).trim())).toEqual([key(4)]);
   });
 
-  test('are not taken from one that fails, and its words are told', async () => {
-    const script = 'echo the vault is sealed >&2; exit 3';
-    expect(await refusal(run('/bin/sh', '-c', script))).toContain(
-      'the program /bin/sh gave no secrets key: it ended with code 3: the vault is sealed',
-    );
+  test('are not taken from one that fails, whose words and arguments are kept', async () => {
+    const script = `echo ${marker}; echo no ${marker} at the vault >&2; exit 3`;
+    const message = await refusal(run('/bin/sh', '-c', script));
+    expect(message).toContain('the program /bin/sh gave no secrets key: it ended with code 3');
+    expect(message).not.toContain(marker);
     expect(await refusal(run('/no/such/program'))).toContain('could not be started');
   });
 
@@ -103,6 +124,16 @@ describe('keys from a program', () => {
     expect(message).not.toContain(marker);
     const flood = await refusal(run('/bin/sh', '-c', 'yes | head -c 100000'));
     expect(flood).toContain('more than 16384 bytes');
+  });
+
+  test('are not told by the configuration that is logged', () => {
+    const command = ['/bin/from-vault', '--token', marker];
+    const config = { a: 1, secrets: { key: { kind: 'command' as const, command } } };
+    const shown = shownConfig(config);
+    expect(JSON.stringify(shown)).not.toContain(marker);
+    expect(shown.secrets.key.command).toEqual(['/bin/from-vault', '(arguments: 2, not shown)']);
+    expect(shown.a).toBe(1);
+    expect(shownConfig({})).toEqual({});
   });
 
   test('get no shell', async () => {

@@ -3,9 +3,10 @@
  * read at the start and again whenever a person asks for another key.
  *
  * Invariants:
- * 1. A file that others can reach is not used: the secret may be known to them.
+ * 1. A file that others can reach, or that another user could write, is not used: the secret may
+ *    be known to them.
  * 2. Every way to fail has a message of its own, which names the source and what would be right;
- *    none repeats what was read.
+ *    none repeats what was read, nor anything that a program of keys has said, nor its arguments.
  * 3. A program gets no shell, bounded time and bounded output.
  */
 import type { Disk, Exec } from '@rackwright/platform';
@@ -36,7 +37,6 @@ export interface KeySourceParts {
 
 /** Longest time that a program may take to answer. */
 const commandTimeoutMs = 30_000;
-const stderrCharactersMax = 500;
 /** Any of these lets others in. */
 const othersBits = 0o077;
 /** systemd lets its service in by an access list, which shows as rights of the group. */
@@ -46,7 +46,7 @@ const credentialOthersBits = 0o007;
 export function openKeySource(config: KeySourceConfig, parts: KeySourceParts): KeySource {
   switch (config.kind) {
     case 'file':
-      return fileSource(parts.disk, config.path, othersBits);
+      return ownFileSource(parts.disk, config.path);
     case 'systemdCredential':
       return credentialSource(parts, config.name);
     case 'command':
@@ -54,9 +54,42 @@ export function openKeySource(config: KeySourceConfig, parts: KeySourceParts): K
   }
 }
 
+/** A configuration for the log: arguments of a program of keys may say more than they should. */
+export function shownConfig<T extends { readonly secrets?: { readonly key: KeySourceConfig } }>(
+  config: T,
+): T {
+  const key = config.secrets?.key;
+  if (key?.kind !== 'command' || key.command.length < 2) return config;
+  const [file = '', ...args] = key.command;
+  const command = [file, `(arguments: ${args.length}, not shown)`];
+  return { ...config, secrets: { key: { ...key, command } } };
+}
+
 /** A file of keys that only its owner may read. */
 export function ownerOnlyFile(disk: KeySourceParts['disk'], path: string): KeySource {
   return fileSource(disk, path, othersBits);
+}
+
+/** One that the configuration names: nobody else has put it there. */
+function ownFileSource(disk: KeySourceParts['disk'], path: string): KeySource {
+  const source = fileSource(disk, path, othersBits);
+  return {
+    ...source,
+    read: async () => {
+      if ((await reading(path, disk.stat(path)))?.isOurs === false) {
+        throw new SecretError(
+          `the secrets key file ${path} belongs to another user, to whom the key may be known. ` +
+            `If it is not, run: ${ownership(path)}`,
+        );
+      }
+      return source.read();
+    },
+  };
+}
+
+/** Whose the file has to be, for people. */
+function ownership(path: string): string {
+  return `chown USER ${path}, USER being the one that this runs as (rackwright for the package)`;
 }
 
 function fileSource(disk: KeySourceParts['disk'], path: string, forbidden: number): KeySource {
@@ -68,7 +101,8 @@ function fileSource(disk: KeySourceParts['disk'], path: string, forbidden: numbe
       if (found === undefined) {
         throw new SecretError(
           `the secrets key file ${path} is missing. Restore it from its backup; for a new ` +
-            `control plane make it by: (umask 077; openssl rand -base64 32 > ${path})`,
+            `control plane make it by: (umask 077; openssl rand -base64 32 > ${path}); then ` +
+            ownership(path),
         );
       }
       if ((found.mode & forbidden) !== 0) {
@@ -94,7 +128,10 @@ async function reading<T>(path: string, answer: Promise<T>): Promise<T> {
     return await answer;
   } catch (cause) {
     const words = cause instanceof Error ? cause.message : String(cause);
-    throw new SecretError(`the secrets key file ${path} cannot be read: ${words}`, { cause });
+    const isRefused = cause instanceof Error && 'code' in cause && cause.code === 'EACCES';
+    const next = isRefused ? `. It has to be readable by its owner only: ${ownership(path)}` : '';
+    const message = `the secrets key file ${path} cannot be read: ${words}${next}`;
+    throw new SecretError(message, { cause });
   }
 }
 
@@ -138,8 +175,8 @@ function commandSource(exec: Exec | undefined, command: readonly string[]): KeyS
           throw failed(`it took longer than ${commandTimeoutMs / 1_000} s`);
         case 'exited':
           if (result.code !== 0) {
-            const said = result.stderr.trim().slice(-stderrCharactersMax);
-            throw failed(`it ended with code ${result.code}: ${said || '(nothing on stderr)'}`);
+            // Its words may hold what it uses to get the key: they are for whoever runs it.
+            throw failed(`it ended with code ${result.code}. Run it by hand to see why`);
           }
           return parseKeys(result.stdout, `the output of ${file}`);
       }

@@ -6,11 +6,20 @@ export interface Disk {
   writeAtomic(path: string, contents: Uint8Array, mode: number): Promise<void>;
   /** Opens (creating if needed, mode 0600) a file that only grows. */
   openAppend(path: string): Promise<AppendFile>;
-  /** Size in bytes and permission bits, or undefined when the file does not exist. */
-  stat(path: string): Promise<{ sizeBytes: number; mode: number } | undefined>;
+  /** Undefined when the file does not exist. */
+  stat(path: string): Promise<FileStat | undefined>;
   /** Creates a folder and its parents; mode applies to those it creates. */
   makeFolder(path: string, mode: number): Promise<void>;
   remove(path: string): Promise<void>;
+}
+
+/** What is known of a file besides its contents. */
+export interface FileStat {
+  readonly sizeBytes: number;
+  /** Permission bits. */
+  readonly mode: number;
+  /** Whether it belongs to the user that this program runs as, or to root. */
+  readonly isOurs: boolean;
 }
 
 export interface AppendFile {

@@ -11,7 +11,7 @@ export {
   readConfiguration,
 } from './config-reader.ts';
 export type { CrashPoint } from './crash-point.ts';
-export type { AppendFile, Disk } from './disk.ts';
+export type { AppendFile, Disk, FileStat } from './disk.ts';
 export type { Exec, ExecRequest, ExecResult } from './exec.ts';
 export type { FileSlice, Http, HttpListen, HttpRequest, HttpResponse, HttpServer } from './http.ts';
 export type {
@@ -23,7 +23,7 @@ export type {
   HttpsTarget,
 } from './https-client.ts';
 export type { LargeFile, LargeFiles, PartFile } from './large-files.ts';
-export type { LocalCalls, LocalListener } from './local-calls.ts';
+export type { HeldAnswer, LocalCalls, LocalListener } from './local-calls.ts';
 export type { Log, LogFields } from './log.ts';
 export { nodeVersionProblem } from './node-version.ts';
 export { type Random, randomId } from './random.ts';

@@ -59,7 +59,7 @@ export function simDisk(platters: SimPlatters, process: SimProcess, faults: Disk
     stat: (path) => {
       const file = files.get(path);
       return Promise.resolve(
-        file === undefined ? undefined : { sizeBytes: file.length, mode: 0o600 },
+        file === undefined ? undefined : { sizeBytes: file.length, mode: 0o600, isOurs: true },
       );
     },
     makeFolder: () => Promise.resolve(),

@@ -46,7 +46,7 @@ export class MemoryDisk {
       stat: (path) =>
         this.#during(life, () => {
           const file = this.#files.get(path);
-          return file && { sizeBytes: file.bytes.length, mode: file.mode };
+          return file && { sizeBytes: file.bytes.length, mode: file.mode, isOurs: true };
         }),
       makeFolder: () => this.#during(life, () => undefined),
       remove: (path) => this.#during(life, () => this.remove(path)),

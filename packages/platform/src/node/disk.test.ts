@@ -1,6 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -25,7 +33,16 @@ test('reads back what was written, with the mode asked for', async () => {
   await disk.writeAtomic(path, bytesOf('one'), 0o600);
   await disk.writeAtomic(path, bytesOf('second'), 0o666);
   expect(await disk.read(path)).toEqual(bytesOf('second'));
-  expect(await disk.stat(path)).toEqual({ sizeBytes: 6, mode: 0o666 });
+  expect(await disk.stat(path)).toEqual({ sizeBytes: 6, mode: 0o666, isOurs: true });
+});
+
+test('tells files of other users apart', async () => {
+  const path = join(folder, 'key');
+  await disk.writeAtomic(path, bytesOf('one'), 0o600);
+  // Only root can give files away.
+  const isRoot = process.geteuid?.() === 0;
+  if (isRoot) chownSync(path, 12_345, 12_345);
+  expect((await disk.stat(path))?.isOurs).toBe(!isRoot);
 });
 
 test('replaces what a crash left behind, whatever its mode', async () => {
@@ -83,7 +100,7 @@ test('appends in the order of the calls and keeps what was there', async () => {
   await second.append(bytesOf('d'));
   await second.close();
   expect(readFileSync(path, 'utf8')).toBe('abcd');
-  expect(await disk.stat(path)).toEqual({ sizeBytes: 4, mode: 0o600 });
+  expect(await disk.stat(path)).toEqual({ sizeBytes: 4, mode: 0o600, isOurs: true });
 });
 
 test('takes no append after close, nor after an append that failed', async () => {

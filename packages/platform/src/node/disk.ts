@@ -9,7 +9,7 @@
  */
 import { type FileHandle, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { AppendFile, Disk } from '../disk.ts';
+import type { AppendFile, Disk, FileStat } from '../disk.ts';
 
 const ownerOnlyMode = 0o600;
 const permissionBits = 0o7777;
@@ -22,7 +22,7 @@ export function nodeDisk(): Disk {
     writeAtomic: (path, contents, mode) =>
       inTurn(lastWrites, path, () => replace(path, contents, mode)),
     openAppend,
-    stat: (path) => orMissing(sizeAndMode(path)),
+    stat: (path) => orMissing(statOf(path)),
     makeFolder,
     remove: async (path) => {
       await rm(path, { force: true });
@@ -133,9 +133,10 @@ async function readBytes(path: string): Promise<Uint8Array> {
   return new Uint8Array(await readFile(path));
 }
 
-async function sizeAndMode(path: string): Promise<{ sizeBytes: number; mode: number }> {
+async function statOf(path: string): Promise<FileStat> {
   const found = await stat(path);
-  return { sizeBytes: found.size, mode: found.mode & permissionBits };
+  const isOurs = found.uid === 0 || found.uid === process.geteuid?.();
+  return { sizeBytes: found.size, mode: found.mode & permissionBits, isOurs };
 }
 
 async function orMissing<T>(found: Promise<T>): Promise<T | undefined> {
