@@ -1,5 +1,5 @@
 /** What callers can take of a server, over real sockets, with limits small enough to be reached. */
-import { connect as dialHttp2 } from 'node:http2';
+import { type ClientHttp2Session, connect as dialHttp2 } from 'node:http2';
 import { connect as dialTcp, type Socket } from 'node:net';
 import { connect as dialTls, type SecureContextOptions, type TLSSocket } from 'node:tls';
 import type { Log } from '@rackwright/platform';
@@ -7,6 +7,7 @@ import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { ApiFailure } from '../error/api-error.ts';
 import { Health } from '../gen/grpc/health/v1/health_pb.ts';
+import { EnrolmentService } from '../gen/rackwright/agent/v1/enrolment_pb.ts';
 import { connect } from './channel.ts';
 import { createClient } from './client.ts';
 import { bind } from './handlers.ts';
@@ -40,6 +41,9 @@ async function start(limits: Partial<RpcLimits>, withClientCa = false): Promise<
     ...{ address: '127.0.0.1', port: 0, log, clock, random: nodeRandom() },
     tls: withClientCa ? { ...own, clientCaPem: ca.caPem } : own,
     services: [
+      bind(EnrolmentService, {
+        issueCertificate: ({ joinToken }) => (joinToken === 'hold' ? hold : {}),
+      }),
       bind(Health, {
         check: ({ service }) => (service === 'hold' ? hold : {}),
         list: () => ({}),
@@ -57,6 +61,37 @@ function client(server: RpcServer) {
   const channel = connect({ target: `127.0.0.1:${server.port}`, caPem: ca.caPem });
   open.push(channel);
   return createClient(Health, channel);
+}
+
+function caller(server: RpcServer) {
+  const channel = connect({ target: `127.0.0.1:${server.port}`, caPem: ca.caPem });
+  open.push(channel);
+  return createClient(EnrolmentService, channel);
+}
+
+const reasonOf = (call: Promise<unknown>) =>
+  call.then(
+    () => 'answered',
+    (error: unknown) => (error as ApiFailure).error.reason,
+  );
+
+/** Begins a call, and says how the server ended it: nothing is closed from here. */
+function requestOn(session: ClientHttp2Session, body: Buffer): Promise<string | undefined> {
+  session.on('error', () => undefined);
+  const stream = session.request({
+    ...{ ':method': 'POST', ':path': '/grpc.health.v1.Health/Check', te: 'trailers' },
+    'content-type': 'application/grpc',
+  });
+  let status: string | undefined;
+  const take = (received: Readonly<Record<string, unknown>>) => {
+    status ??= received['grpc-status'] as string | undefined;
+  };
+  stream.on('response', take);
+  stream.on('trailers', take);
+  stream.on('error', () => undefined);
+  stream.resume();
+  stream.write(body);
+  return new Promise((resolve) => stream.once('close', () => resolve(status)));
 }
 
 function tcp(server: RpcServer, localAddress: string): Socket {
@@ -181,6 +216,58 @@ describe('a call', () => {
     await client(server).check({});
   });
 
+  test('whose request is there but has no end is ended, and its stream is closed', async () => {
+    const server = await start({ firstMessageMs: 100 });
+    const session = dialHttp2(`https://127.0.0.1:${server.port}`, { ca: ca.caPem });
+    open.push({ close: () => session.destroy() });
+    const whole = Buffer.from([0, 0, 0, 0, 0]);
+    const streams = Array.from({ length: 20 }, () => requestOn(session, whole));
+    await until(() => server.counts.incomingBytes > 0);
+    // They close nothing themselves.
+    expect(await Promise.all(streams)).toEqual(Array.from({ length: 20 }, () => '4'));
+    expect(server.counts).toMatchObject({ incomingBytes: 0, calls: 0 });
+    await client(server).check({});
+  });
+
+  test('that sends much and never all gives way to others, who lose nothing', async () => {
+    const incomingBytesMax = 1024 * 1024;
+    const server = await start({ incomingBytesMax, firstMessageMs: 60_000, retryAfterMs: 7 });
+    const greedy = dialHttp2(`https://127.0.0.1:${server.port}`, {
+      ...{ ca: ca.caPem, localAddress: '127.0.7.1', settings: { enablePush: false } },
+    });
+    open.push({ close: () => greedy.destroy() });
+    const cutShort = Buffer.alloc(60_000);
+    cutShort.writeUInt32BE(4_000_000, 1);
+    const statuses = Array.from({ length: 60 }, () => requestOn(greedy, cutShort));
+    let most = 0;
+    await until(() => {
+      most = Math.max(most, server.counts.incomingBytes);
+      return server.counts.incomingEnded >= 40;
+    });
+    expect(most).toBeLessThanOrEqual(incomingBytesMax);
+    expect(await statuses[0]).toBe('14');
+    for (let call = 0; call < 20; call += 1) await client(server).check({});
+    greedy.destroy();
+    await until(() => server.counts.incomingBytes === 0);
+  });
+
+  test('without a token takes no room of those that show one, nor does one caller', async () => {
+    const server = await start({ openCallsMax: 1, callsMax: 3, callsPerCallerMax: 2 });
+    const health = client(server);
+    const known = caller(server);
+    const as = (token: string) => ({ headers: { authorization: token } });
+    const ignore = (call: Promise<unknown>) => void call.catch(() => undefined);
+    ignore(health.check({ service: 'hold' }));
+    await until(() => server.counts.calls === 1);
+    expect(await reasonOf(health.check({}))).toBe('TOO_MANY_CALLS');
+    for (let held = 0; held < 2; held += 1) {
+      ignore(known.issueCertificate({ joinToken: 'hold' }, as('a')));
+    }
+    await until(() => server.counts.calls === 3);
+    expect(await reasonOf(known.issueCertificate({}, as('a')))).toBe('TOO_MANY_CALLS');
+    expect(await reasonOf(known.issueCertificate({}, as('b')))).toBe('answered');
+  });
+
   test('with headers without end is refused, and the server goes on', async () => {
     const server = await start({});
     const huge = Object.fromEntries(
@@ -193,7 +280,7 @@ describe('a call', () => {
   });
 
   test('for which there is no room hears when to come again', async () => {
-    const server = await start({ callsMax: 2, retryAfterMs: 1_234 });
+    const server = await start({ openCallsMax: 2, retryAfterMs: 1_234 });
     const health = client(server);
     const held = [1, 2].map(() => health.check({ service: 'hold' }).catch(() => undefined));
     await until(() => server.counts.calls === 2);

@@ -34,8 +34,15 @@ export interface RpcLimits {
   readonly connectionIdleMs: number;
   /** The first message of a call must be complete this long after its headers. */
   readonly firstMessageMs: number;
+  /** What requests that are not whole yet may take over all connections, in bytes. */
+  readonly incomingBytesMax: number;
   /** Calls open at once over all connections; others are refused with a time to come again. */
   readonly callsMax: number;
+  /** Of these, from one caller. */
+  readonly callsPerCallerMax: number;
+  /** Calls open at once that need no token: over all connections, and from one address. */
+  readonly openCallsMax: number;
+  readonly openCallsPerAddressMax: number;
   /** When a call that was refused for want of room should come again, before its own jitter. */
   readonly retryAfterMs: number;
   /** Calls that need no token, from one address: in one second, and so many at once before. */
@@ -66,7 +73,11 @@ export const defaultRpcLimits: RpcLimits = {
   handshakeWaitMs: 20_000,
   connectionIdleMs: 300_000,
   firstMessageMs: 15_000,
+  incomingBytesMax: 64 * 1024 * 1024,
   callsMax: 16_384,
+  callsPerCallerMax: 1_024,
+  openCallsMax: 4_096,
+  openCallsPerAddressMax: 256,
   retryAfterMs: 5_000,
   openCallsPerSecond: 20,
   openCallsBurst: 100,

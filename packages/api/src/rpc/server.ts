@@ -22,15 +22,15 @@ import {
   type sendUnaryData,
 } from '@grpc/grpc-js';
 import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
-import { ApiFailure, unavailable } from '../error/api-error.ts';
+import { ApiFailure } from '../error/api-error.ts';
 import { statusDetailsKey, toStatus } from '../error/wire.ts';
-import { type CallScope, openCall, type SurfaceCall } from './call-scope.ts';
+import { CallRoom } from './call-room.ts';
+import { openCall, type SurfaceCall } from './call-scope.ts';
 import { decodeMessage, encodeMessage } from './codec.ts';
-import { firstMessageWithin } from './first-message.ts';
+import { boundIncoming, IncomingRequests } from './first-message.ts';
 import { type FrontDoor, openFrontDoor } from './front-door.ts';
 import type { AnyHandler, BoundService, CallContext } from './handlers.ts';
 import { defaultRpcLimits, type RpcLimits } from './limits.ts';
-import { OpenCalls } from './open-calls.ts';
 import { iterate, type Pace, pump } from './stream.ts';
 import type { KeyAndChain, ServerTls } from './tls.ts';
 import type { DoorCounts } from './turns-at-the-door.ts';
@@ -78,33 +78,28 @@ export interface ServerCounts extends DoorCounts {
   readonly calls: number;
   /** Calls refused so far for want of room. */
   readonly callsRefused: number;
+  /** What requests take that are not whole yet, in bytes. */
+  readonly incomingBytes: number;
+  /** Requests ended so far, before they were whole, for want of room. */
+  readonly incomingEnded: number;
 }
 
 interface Shared {
   readonly guard: Guard;
   readonly isOpen: boolean;
-  readonly room: Room;
+  readonly room: CallRoom;
   readonly pace: ((context: CallContext) => Pace) | undefined;
   readonly log: Log;
   readonly random: Random;
-}
-
-/** The calls under way, and who may begin another one (invariant 5). */
-interface Room {
-  readonly open: Set<CallScope>;
-  readonly openCalls: OpenCalls;
-  readonly limits: RpcLimits;
-  readonly clock: Clock;
-  refused: number;
 }
 
 /** Starts listening. Rejects with a sentence that names the address when it cannot. */
 export async function serve(options: ServeOptions): Promise<RpcServer> {
   const { clock, log, random, pace } = options;
   const limits = { ...defaultRpcLimits, ...options.limits };
-  const server = grpcServer(limits, clock);
-  const openCalls = new OpenCalls(limits);
-  const room: Room = { open: new Set(), openCalls, limits, clock, refused: 0 };
+  const incoming = new IncomingRequests(limits);
+  const server = grpcServer(limits, incoming, clock);
+  const room = new CallRoom(limits, () => clock.nowMs());
   for (const bound of options.services) {
     const isOpen = options.openServices?.includes(bound.service.typeName) === true;
     const guard = (isOpen ? undefined : options.guard) ?? (() => undefined);
@@ -120,15 +115,21 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
   return {
     port: door.port,
     get counts() {
-      return { ...door.counts, calls: room.open.size, callsRefused: room.refused };
+      return {
+        ...door.counts,
+        calls: room.size,
+        callsRefused: room.refused,
+        incomingBytes: incoming.bytes,
+        incomingEnded: incoming.ended,
+      };
     },
     problem: (timeoutMs) => door.problem(timeoutMs),
     replaceCertificate: (next) => door.replaceCertificate(next),
-    close: () => close(server, door, room),
+    close: () => close(server, door, room, { clock, limits }),
   };
 }
 
-function grpcServer(limits: RpcLimits, clock: Clock): Server {
+function grpcServer(limits: RpcLimits, incoming: IncomingRequests, clock: Clock): Server {
   return new Server({
     'grpc.max_receive_message_length': limits.messageBytesMax,
     'grpc.max_send_message_length': limits.messageBytesMax,
@@ -137,7 +138,7 @@ function grpcServer(limits: RpcLimits, clock: Clock): Server {
     'grpc.keepalive_timeout_ms': limits.keepaliveTimeoutMs,
     'grpc.max_connection_idle_ms': limits.connectionIdleMs,
     'grpc.enable_channelz': 0,
-    interceptors: [firstMessageWithin(limits.firstMessageMs, clock)],
+    interceptors: [boundIncoming(incoming, limits, clock)],
   });
 }
 
@@ -219,27 +220,6 @@ function bidiStreaming(method: DescMethod, handler: AnyHandler, path: string, sh
   };
 }
 
-/** Invariant 5. Throws when there is no room for the call. */
-function admit({ peerAddress }: CallContext, { isOpen, room }: Shared): void {
-  const { open, openCalls, limits, clock } = room;
-  if (open.size >= limits.callsMax) {
-    room.refused += 1;
-    const words = `${open.size} calls are under way, as many as may be; come again later.`;
-    throw unavailable('TOO_MANY_CALLS', words, limits.retryAfterMs);
-  }
-  if (!isOpen) return;
-  const waitMs = openCalls.waitMs(hostOfPeer(peerAddress), clock.nowMs());
-  if (waitMs === 0) return;
-  room.refused += 1;
-  const words = `More than ${limits.openCallsPerSecond} calls a second came from this address.`;
-  throw unavailable('TOO_MANY_CALLS', words, Math.max(waitMs, limits.retryAfterMs));
-}
-
-/** "address:port" without the port. */
-function hostOfPeer(peerAddress: string): string {
-  return peerAddress.slice(0, Math.max(0, peerAddress.lastIndexOf(':')));
-}
-
 interface ErrorStatus {
   readonly code: number;
   readonly details: string;
@@ -254,16 +234,15 @@ async function inScope(
   work: (context: CallContext) => Promise<void>,
 ): Promise<void> {
   const scope = openCall(call, path);
-  const { open } = shared.room;
+  let leave = (): void => undefined;
   try {
-    admit(scope.context, shared);
-    open.add(scope);
+    leave = shared.room.enter(scope, shared.isOpen);
     await shared.guard(scope.context);
     await work(scope.context);
   } catch (error) {
     refuse(errorStatus(error, path, shared));
   } finally {
-    open.delete(scope);
+    leave();
     // A unary or failed call is over once answered; grpc-js says so too, but only later.
     scope.abort();
   }
@@ -308,7 +287,12 @@ function closing(): ApiFailure {
   });
 }
 
-function close(server: Server, door: FrontDoor, { open, clock, limits }: Room): Promise<void> {
+function close(
+  server: Server,
+  door: FrontDoor,
+  room: CallRoom,
+  { clock, limits }: { readonly clock: Clock; readonly limits: RpcLimits },
+): Promise<void> {
   door.close();
   return new Promise((resolve) => {
     const cancel = clock.after(limits.closeGraceMs, () => {
@@ -319,7 +303,7 @@ function close(server: Server, door: FrontDoor, { open, clock, limits }: Room): 
       cancel();
       resolve();
     });
-    for (const scope of open) scope.abort();
+    room.abortAll();
   });
 }
 

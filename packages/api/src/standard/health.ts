@@ -1,14 +1,21 @@
 /** grpc.health.v1 for a server: whether each of its services can do its work now. */
 
-import { notFound } from '../error/api-error.ts';
+import { notFound, unavailable } from '../error/api-error.ts';
 import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '../gen/grpc/health/v1/health_pb.ts';
+import { hostOfPeer } from '../rpc/first-message.ts';
 import { type BoundService, bind, type CallContext } from '../rpc/handlers.ts';
 
 /** The name that stands for the server as a whole. */
 const wholeServer = '';
+
+/** Streams of health at once, in all and to one address: whoever has no token may ask for one. */
+const watchesMax = 512;
+const watchesPerAddressMax = 16;
+/** When a watch that was refused for want of room should come again. */
+const watchAgainMs = 30_000;
 
 /** Health of one server; the program tells it, peers ask it. */
 export interface HealthBoard {
@@ -25,6 +32,7 @@ export function createHealthBoard(services: readonly string[]): HealthBoard {
     [wholeServer, ...services].map((name) => [name, ServingStatus.NOT_SERVING]),
   );
   const watchers = new Set<() => void>();
+  const watches = new Watches();
   const service = bind(Health, {
     check: (request) => {
       const status = board.get(request.service);
@@ -37,12 +45,17 @@ export function createHealthBoard(services: readonly string[]): HealthBoard {
     watch: async function* (request, context) {
       const now = () => board.get(request.service) ?? ServingStatus.SERVICE_UNKNOWN;
       let sent: ServingStatus | undefined;
-      while (!context.signal.aborted) {
-        const status = now();
-        if (status !== sent) yield { status };
-        sent = status;
-        // While the yield was pending it may have changed again.
-        if (now() === sent) await changed(watchers, context);
+      const leave = watches.enter(hostOfPeer(context.peerAddress));
+      try {
+        while (!context.signal.aborted) {
+          const status = now();
+          if (status !== sent) yield { status };
+          sent = status;
+          // While the yield was pending it may have changed again.
+          if (now() === sent) await changed(watchers, context);
+        }
+      } finally {
+        leave();
       }
     },
   });
@@ -57,6 +70,29 @@ export function createHealthBoard(services: readonly string[]): HealthBoard {
     set: (name, serving) => set([name], serving),
     setAll: (serving) => set([...board.keys()], serving),
   };
+}
+
+/** Who watches, by address. */
+class Watches {
+  readonly #addresses = new Map<string, number>();
+  #all = 0;
+
+  /** Returns what ends the watch; throws when there is no room for it. */
+  enter(address: string): () => void {
+    const own = this.#addresses.get(address) ?? 0;
+    if (this.#all >= watchesMax || own >= watchesPerAddressMax) {
+      const words = 'As many watch the health as may; ask by Check, or come again later.';
+      throw unavailable('TOO_MANY_WATCHES', words, watchAgainMs);
+    }
+    this.#all += 1;
+    this.#addresses.set(address, own + 1);
+    return () => {
+      this.#all -= 1;
+      const left = (this.#addresses.get(address) ?? 1) - 1;
+      if (left === 0) this.#addresses.delete(address);
+      else this.#addresses.set(address, left);
+    };
+  }
 }
 
 function changed(watchers: Set<() => void>, { signal }: CallContext): Promise<void> {
