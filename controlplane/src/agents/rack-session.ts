@@ -28,7 +28,6 @@ import {
 } from '../host/index.ts';
 import { readRecord } from '../records/index.ts';
 import type { BootLists } from './boot-lists.ts';
-import { directiveFor, obstructsRemoval } from './directives.ts';
 import { Discoveries, type DiscoveriesDependencies } from './discoveries.ts';
 import { hintIntervalMs, rivalElsewhere, rivalHere, whyOver } from './elsewhere.ts';
 import { Forgetting } from './forgetting.ts';
@@ -39,11 +38,12 @@ import { PowerSyncs } from './power-sync.ts';
 import type { LiveSession, SessionRegistry } from './registry.ts';
 import { Reports } from './reports.ts';
 import type { StepLogs } from './step-logs.ts';
-import { foldStoreGuard, guardedDirectives, isGuarded, lostSoFar } from './store-guard.ts';
+import { foldStoreGuard, isGuarded, lostSoFar } from './store-guard.ts';
 import type { SessionTiming } from './timing.ts';
 import { type SessionTrust, trustedOf } from './trust.ts';
 import type { TurnOver, Turns } from './turns.ts';
 import { type RackChange, updateRack } from './update-rack.ts';
+import { isPresent, welcomeTo } from './welcome.ts';
 
 export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'discovery'> {
   readonly store: StateStore;
@@ -175,13 +175,9 @@ export class RackSession {
       case 'discovered':
         this.#discoveries.found(message.value);
         return;
-      case 'stepLog': {
-        // A rack speaks for its own hosts only.
-        const { hosts, stepLogs } = this.#deps;
-        if (hosts.hostIdOfUid(message.value.hostUid, this.#rackId) === undefined) return;
-        stepLogs?.take(message.value);
+      case 'stepLog':
+        await this.#heardLog(message.value);
         return;
-      }
       case 'snapshotApplied':
         return;
       case 'trustApplied':
@@ -194,6 +190,22 @@ export class RackSession {
     }
   }
 
+  /** A rack speaks for its own hosts only, and of what they are doing. */
+  async #heardLog(piece: agent.StepLog): Promise<void> {
+    const { hosts, stepLogs, store } = this.#deps;
+    const { hostUid, operationId } = piece;
+    const hostId = hosts.hostIdOfUid(hostUid, this.#rackId);
+    if (stepLogs === undefined || hostId === undefined) return;
+    if (stepLogs.isOf(hostUid, operationId)) return stepLogs.take(piece);
+    await this.#inTurn(async (over) => {
+      try {
+        if (await isPresent(store, hostId, operationId)) stepLogs.take(piece);
+      } finally {
+        over();
+      }
+    });
+  }
+
   #noteUnexpected(kind: string): void {
     if (this.#unexpected.has(kind)) return;
     this.#unexpected.add(kind);
@@ -201,7 +213,7 @@ export class RackSession {
   }
 
   /** The next message is not read before this one has its turn. */
-  async #inTurn(work: (over: TurnOver) => void): Promise<void> {
+  async #inTurn(work: (over: TurnOver) => void | Promise<void>): Promise<void> {
     const turn = this.#shared.turns.take(this.#rackId);
     if (!(turn instanceof Promise)) return work(turn);
     const over = await turn;
@@ -366,33 +378,18 @@ export class RackSession {
   }
 
   async #sendWelcome(hello: agent.Hello, journal: agent.Journal, sessionId: string): Promise<void> {
-    const { store, hosts, timing } = this.#deps;
-    const directives = this.#guarded ? guardedDirectives(hello.operations) : [];
-    for (const operation of hello.operations) {
-      const hostId = hosts.hostIdOfUid(operation.hostUid, this.#rackId);
-      const kept =
-        hostId === undefined
-          ? undefined
-          : await readRecord(store, wire.HostRecordSchema, storeKey('hosts', hostId));
-      if (!this.#guarded || obstructsRemoval(operation, kept?.record)) {
-        directives.push(directiveFor(operation, kept?.record, journal));
-      }
-      if (operation.state === agent.JournalledOperation_State.ENDED && !operation.answered) {
-        this.#reports.announced(operation.operationId);
-      }
+    for (const { operationId, state, answered } of hello.operations) {
+      const isEnded = state === agent.JournalledOperation_State.ENDED;
+      if (isEnded && !answered) this.#reports.announced(operationId);
     }
-    this.#sink.send({
-      case: 'welcome',
-      value: create(agent.WelcomeSchema, {
-        sessionId,
-        incarnation: store.incarnation,
-        revision: BigInt(await store.latestRevision()),
-        heartbeatIntervalMs: timing.heartbeatIntervalMs,
-        directives,
-        forgetHostUids: this.#forgetting.due(this.#tombstones, this.#deps.clock.nowMs()),
-        lostRevisions: this.#lostRevisions,
-      }),
+    const value = await welcomeTo(this.#deps, hello, {
+      ...{ rackId: this.#rackId, sessionId, journal },
+      ...{ isGuarded: this.#guarded, lostRevisions: this.#lostRevisions },
+      forgetHostUids: this.#forgetting.due(this.#tombstones, this.#deps.clock.nowMs()),
+      isOver: () => this.#over,
     });
+    if (value === undefined) return;
+    this.#sink.send({ case: 'welcome', value });
     this.#isWelcomed = true;
   }
 

@@ -116,6 +116,27 @@ describe('a session', () => {
   });
 });
 
+describe('an agent that waits for its welcome', () => {
+  test('is sent nothing before, whatever changes meanwhile', async () => {
+    const slow = { on: false };
+    const { rig, replica } = await started(async ({ kind, key }) => {
+      if (slow.on && kind === 'put' && key === 'racks.r1') {
+        await new Promise<void>((resolve) => rig.clock.after(1_000, resolve));
+      }
+      return { kind: 'none' };
+    });
+    slow.on = true;
+    const plain = await connectAgent(rig, replica, {}, 100);
+    rig.addHost(2);
+    await rig.advance(800);
+    expect(plain.received).toEqual([]);
+    await rig.advance(2_000);
+    const [first, second] = plain.received.map((message) => message.case);
+    expect([first, second]).toEqual(['welcome', 'bootSnapshot']);
+    expect(plain.of('bootSnapshot')[0]?.hosts.map(({ hostUid }) => hostUid)).toContain('u2');
+  });
+});
+
 describe('a second agent', () => {
   test.each([
     ['with another journal', stranger],

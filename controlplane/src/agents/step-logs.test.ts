@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ringBytesMax, ringsMax, StepLogs } from './step-logs.ts';
+import { piecesMax, ringBytesMax, ringsMax, StepLogs } from './step-logs.ts';
 
 function piece(offset: number, text: string, operationId = 'u/1/2/1', hostUid = 'u') {
   const content = new TextEncoder().encode(text);
@@ -82,4 +82,31 @@ test('keeps exactly the end of what came, however it came', () => {
       if (first !== undefined) expect(Number(first.offset)).toBe(written.length - text.length);
     }),
   );
+});
+
+test('keeps few pieces, and the end, of what comes byte by byte', () => {
+  const logs = new StepLogs();
+  const written = 2 * ringBytesMax;
+  for (let offset = 0; offset < written; offset += 1) logs.take(piece(offset, 'a'));
+  const kept = logs.read('u', 'u/1/2/1', 0n);
+  expect(kept.length).toBeLessThanOrEqual(piecesMax);
+  expect(kept.reduce((bytes, { content }) => bytes + content.length, 0)).toBe(ringBytesMax);
+  expect(Number(kept[0]?.offset)).toBe(written - ringBytesMax);
+});
+
+test('keeps the last pieces of what comes with gaps only', () => {
+  const logs = new StepLogs();
+  for (let offset = 0; offset < 4 * piecesMax; offset += 2) logs.take(piece(offset, 'a'));
+  const kept = logs.read('u', 'u/1/2/1', 0n);
+  expect(kept).toHaveLength(piecesMax);
+  expect(Number(kept.at(-1)?.offset)).toBe(4 * piecesMax - 2);
+});
+
+test('holds no more of a message than it keeps', () => {
+  const logs = new StepLogs();
+  const { operationId, hostUid } = piece(0, 'a');
+  const content = Buffer.alloc(4 * ringBytesMax);
+  logs.take(create(agent.StepLogSchema, { operationId, hostUid, content }));
+  const [kept] = logs.read('u', 'u/1/2/1', 0n);
+  expect(kept?.content.buffer.byteLength).toBe(ringBytesMax);
 });

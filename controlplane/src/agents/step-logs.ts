@@ -3,7 +3,8 @@
  * the step's result.
  *
  * 1. A host has one ring, of the operation that wrote last; within it offsets only grow.
- * 2. Everything is bounded; what is pushed out shows as a gap of offsets.
+ * 2. Everything is bounded; what is pushed out shows as a gap of offsets. A piece costs no more
+ *    than its size and what is merged with it, however small the pieces are that come.
  */
 import type { agent } from '@rackwright/api';
 import type { Cancel } from '@rackwright/platform';
@@ -12,6 +13,10 @@ import type { Cancel } from '@rackwright/platform';
 export const ringBytesMax = 64 * 1024;
 /** Hosts of which something is kept; the one that has been silent longest gives way. */
 export const ringsMax = 1024;
+/** Of one operation, whatever their sizes. */
+export const piecesMax = 256;
+/** Pieces without a gap between them become one, up to this size. */
+const mergedBytesMax = 1024;
 
 /** A part of an output, and where in the whole it begins. */
 export interface OutputPiece {
@@ -48,6 +53,11 @@ export class StepLogs {
     this.#tell(operationId);
   }
 
+  /** Whether it is the operation of its host that wrote last. */
+  isOf(hostUid: string, operationId: string): boolean {
+    return this.#rings.get(hostUid)?.operationId === operationId;
+  }
+
   /** What is kept of an operation from `offset` on; the first piece may begin later. */
   read(hostUid: string, operationId: string, offset: bigint): OutputPiece[] {
     const ring = this.#rings.get(hostUid);
@@ -79,19 +89,36 @@ export class StepLogs {
 
 function append(ring: Ring, { offset, content }: OutputPiece): void {
   const end = offset + BigInt(content.length);
-  // A copy: a piece must not hold the message that it came in.
-  const [kept] = from({ offset, content: content.slice() }, end - BigInt(ringBytesMax));
+  const [kept] = from({ offset, content }, end - BigInt(ringBytesMax));
   if (kept === undefined) return;
-  ring.pieces.push(kept);
+  const last = ring.pieces.at(-1);
+  const bytes = (last?.content.length ?? 0) + kept.content.length;
+  if (last !== undefined && ring.end === kept.offset && bytes <= mergedBytesMax) {
+    const merged = new Uint8Array(bytes);
+    merged.set(last.content);
+    merged.set(kept.content, last.content.length);
+    ring.pieces[ring.pieces.length - 1] = { offset: last.offset, content: merged };
+  } else {
+    // A copy, also of a Buffer: a piece must not hold the message that it came in.
+    ring.pieces.push({ offset: kept.offset, content: new Uint8Array(kept.content) });
+  }
   ring.bytes += kept.content.length;
   ring.end = end;
-  while (ring.bytes > ringBytesMax) {
-    const [first] = ring.pieces;
+  shorten(ring);
+}
+
+/** Drops from the front what is too much. */
+function shorten(ring: Ring): void {
+  while (ring.bytes > ringBytesMax || ring.pieces.length > piecesMax) {
+    const first = ring.pieces.shift();
     if (first === undefined) return;
-    const over = ring.bytes - ringBytesMax;
-    const rest = from(first, first.offset + BigInt(over));
-    ring.pieces = [...rest, ...ring.pieces.slice(1)];
-    ring.bytes -= first.content.length - (rest[0]?.content.length ?? 0);
+    ring.bytes -= first.content.length;
+    const missing = ringBytesMax - ring.bytes;
+    if (missing <= 0 || ring.pieces.length >= piecesMax) continue;
+    const [rest] = from(first, first.offset + BigInt(first.content.length - missing));
+    if (rest === undefined) continue;
+    ring.pieces.unshift(rest);
+    ring.bytes += rest.content.length;
   }
 }
 
