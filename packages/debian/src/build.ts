@@ -35,8 +35,6 @@ export interface Built {
   readonly path: string;
   readonly bytes: number;
   readonly sha256: string;
-  /** What a person should know of it. */
-  readonly remarks: readonly string[];
 }
 
 /** Builds one package after the other, and tells each as soon as it is there. */
@@ -55,14 +53,12 @@ export async function* buildPackages(request: BuildRequest): AsyncGenerator<Buil
   }
   for (const architecture of request.programs.length > 0 ? request.architectures : []) {
     const node = await nodeProgram(root, cacheFolder, architecture);
-    const remarks =
-      node.unstripped === undefined ? [] : [`Node is not stripped: ${node.unstripped}`];
     for (const [name, made] of bundles) {
       const content = programPackage(name, architecture, release, { bundle: made, node });
-      yield await write(request, release, content, remarks);
+      yield await write(request, release, content);
     }
   }
-  if (request.ramdisk) yield await write(request, release, await ramdisk(request, release), []);
+  if (request.ramdisk) yield await write(request, release, await ramdisk(request, release));
 }
 
 async function ramdisk(
@@ -112,14 +108,13 @@ async function write(
   { outputFolder }: BuildRequest,
   { timeSeconds }: Release,
   content: DebianPackageContent,
-  remarks: readonly string[],
 ): Promise<Built> {
   const bytes = debianPackage(content, timeSeconds);
   const path = join(outputFolder, fileNameOf(content));
   await writeFile(`${path}.new`, bytes);
   await rename(`${path}.new`, path);
   const sha256 = createHash('sha256').update(bytes).digest('hex');
-  return { path, bytes: bytes.length, sha256, remarks };
+  return { path, bytes: bytes.length, sha256 };
 }
 
 /** When what is packed was written: SOURCE_DATE_EPOCH, or the time of the commit. */

@@ -63,8 +63,7 @@ function requested(): BuildRequest | undefined {
 const request = requested();
 if (request === undefined) process.exitCode = 2;
 else {
-  for await (const { path, bytes, sha256, remarks } of buildPackages(request)) {
+  for await (const { path, bytes, sha256 } of buildPackages(request)) {
     process.stdout.write(`${path}  ${(bytes / 1e6).toFixed(1)} MB  sha256 ${sha256}\n`);
-    for (const remark of remarks) process.stdout.write(`  ${remark}\n`);
   }
 }

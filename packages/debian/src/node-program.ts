@@ -26,13 +26,12 @@ export interface NodeProgram {
   readonly bytes: Uint8Array;
   readonly version: string;
   readonly licence: string;
-  /** Set when it could not be stripped, with the reason. */
-  readonly unstripped?: string;
 }
 
 /**
  * The Node that package-lock.json pins: that of this processor is installed, another's is fetched
- * by npm, which verifies it. `cacheFolder` keeps what was fetched and stripped.
+ * by npm, which verifies it. `cacheFolder` keeps what was fetched and stripped. Rejects without a
+ * `strip` for the processor: what is packed must not depend on the machine that packs it.
  */
 export async function nodeProgram(
   root: string,
@@ -59,17 +58,28 @@ export async function nodeProgram(
       ? 'strip'
       : crossStrip[architecture];
   const stripped = join(cacheFolder, `${name}-${version}-stripped`);
+  if (!existsSync(stripped)) await stripInto(stripped, strip, binary, architecture);
+  return { bytes: await readFile(stripped), version, licence };
+}
+
+async function stripInto(
+  stripped: string,
+  strip: string,
+  binary: string,
+  architecture: Architecture,
+): Promise<void> {
+  const fresh = `${stripped}.new-${process.pid}`;
   try {
-    if (!existsSync(stripped)) {
-      const fresh = `${stripped}.new-${process.pid}`;
-      await run(strip, ['-o', fresh, binary], { timeout: programTimeoutMs });
-      await rename(fresh, stripped);
-    }
-    return { bytes: await readFile(stripped), version, licence };
+    await run(strip, ['-o', fresh, binary], { timeout: programTimeoutMs });
   } catch (cause) {
     const words = cause instanceof Error ? (cause.message.split('\n', 1)[0] ?? '') : String(cause);
-    return { bytes: await readFile(binary), version, licence, unstripped: words };
+    throw new Error(
+      `Node for ${architecture} cannot be stripped (${words}): install ${strip} (Debian: binutils, ` +
+        'binutils-aarch64-linux-gnu, binutils-x86-64-linux-gnu), or leave it out by --architectures',
+      { cause },
+    );
   }
+  await rename(fresh, stripped);
 }
 
 async function fetched(

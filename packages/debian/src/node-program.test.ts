@@ -1,0 +1,25 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { type Architecture, nodeProgram } from './node-program.ts';
+
+const root = join(import.meta.dirname, '../../..');
+const own: Architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'node-program-'));
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true });
+});
+
+test('packs no Node that could not be stripped, and says what is missing', async () => {
+  vi.stubEnv('PATH', folder);
+  await expect(nodeProgram(root, folder, own)).rejects.toThrow(
+    new RegExp(`^Node for ${own} cannot be stripped \\(.*ENOENT\\): install strip `),
+  );
+  expect(readdirSync(folder)).toEqual([]);
+});
