@@ -13,6 +13,7 @@ import {
 import { storeKey } from '@rackwright/store';
 import { planOf } from '../host/index.ts';
 import { readRecord } from '../records/index.ts';
+import { awaitedTurns, withAwaitedTurns } from '../workflow/index.ts';
 import { createHost } from './create-host.ts';
 import { hostRequests } from './host-requests.ts';
 import {
@@ -46,7 +47,7 @@ export function createHostService(deps: RpcDependencies): BoundService {
     explainHost: async ({ name }) => {
       const explanation = await deps.hosts.explain(requireName('hosts', name));
       if (explanation === undefined) throw notFound(name);
-      return explanation;
+      return withAwaitedTurns(explanation, await awaitedTurns(deps, name));
     },
     listCleanSteps: ({ name }) => listCleanSteps(deps, name),
     listHostRevisions: (request) => listHostRevisions(deps, request),

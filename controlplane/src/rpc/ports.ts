@@ -60,7 +60,7 @@ export interface RpcDependencies {
   readonly hosts: HostsPort;
   readonly discovery: DiscoveryPort;
   readonly workflows: Pick<Workflows, 'look' | 'inTurn'>;
-  readonly batches: Pick<Batches, 'look'>;
+  readonly batches: Pick<Batches, 'look' | 'openIds'>;
   readonly identity: Pick<
     Identity,
     | 'adminTokenSha256'

@@ -1,5 +1,6 @@
 /** Batches through the real API; no agent has ever joined, so that runs wait where they are. */
-import { HostState, RunKind, WorkflowRunState } from '@rackwright/api';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { HostState, RunKind, WorkflowRunState, store as wire } from '@rackwright/api';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { preparedHost, putHost } from './prepared.fixture.ts';
 import {
@@ -56,6 +57,30 @@ test('a batch lets only so many hosts run at once, the busy ones last', async ()
   const h2 = await hosts.getHost({ name: 'hosts/h2' });
   expect(h2.status?.run?.workflowRun).toBe('hosts/h2/workflows/hello/runs/1');
   expect((await hosts.getHost({ name: 'hosts/h4' })).status?.run).toBeUndefined();
+});
+
+test('a host that waits for its turn in a batch says so, until it has it or never will', async () => {
+  const { workflowBatches, workflows, hosts } = fixture;
+  await addHosts(2);
+  const workflowBatch = { spec: spec({ maxParallel: 1 }) };
+  await workflowBatches.createWorkflowBatch({ workflowBatchId: 'b1', workflowBatch });
+  const toDo = [
+    'see whose turn it is: rackwright workflow batch get b1',
+    'or give it up: rackwright workflow batch cancel b1 --reason WHY',
+  ];
+  const name = 'hosts/h2/workflows/hello';
+  const ofWorkflow = await workflows.explainWorkflow({ name });
+  expect(ofWorkflow.blocker).toBe('its turn in workflowBatches/b1');
+  expect(ofWorkflow.unblock).toEqual(toDo);
+  expect(ofWorkflow.causes[0]?.text).toContain('lets 1 at once; 1 have their turn');
+  const ofHost = await hosts.explainHost({ name: 'hosts/h2' });
+  expect(ofHost.unblock.slice(-2)).toEqual(toDo);
+  const atTurn = await hosts.explainHost({ name: 'hosts/h1' });
+  expect(atTurn.unblock).not.toContain(toDo[0]);
+  await workflowBatches.cancelWorkflowBatch({ name: 'workflowBatches/b1', reason: 'no' });
+  const after = await hosts.explainHost({ name: 'hosts/h2' });
+  expect(after.unblock).not.toContain(toDo[0]);
+  expect((await failureOf(workflows.explainWorkflow({ name }))).kind).toBe('notFound');
 });
 
 test('asked only to validate, a batch answers its hosts and starts nothing', async () => {
@@ -139,4 +164,61 @@ test('what a batch cannot be is told with its fields', async () => {
   expect(
     await violatedFields(create({ template: 'templates/none', hosts: { names: ['hosts/h9'] } })),
   ).toEqual(['workflow_batch.spec.template', 'workflow_batch.spec.hosts.names[0]']);
+});
+
+test('the report on the hosts of a batch is read in pages, all of it or some states only', async () => {
+  const { workflowBatches } = fixture;
+  await addHosts(5);
+  const workflowBatch = { spec: spec({ maxParallel: 2 }) };
+  await workflowBatches.createWorkflowBatch({ workflowBatchId: 'b1', workflowBatch });
+  const parent = 'workflowBatches/b1';
+  const read = async (states: WorkflowRunState[]): Promise<string[][]> => {
+    const pages: string[][] = [];
+    let pageToken = '';
+    do {
+      const page = await workflowBatches.listWorkflowBatchHosts({
+        ...{ parent, states, pageSize: 2, pageToken },
+      });
+      pages.push(page.hosts.map(({ host }) => host.replace('hosts/', '')));
+      pageToken = page.nextPageToken;
+    } while (pageToken !== '');
+    return pages;
+  };
+  expect(await read([])).toEqual([['h1', 'h2'], ['h3', 'h4'], ['h5']]);
+  expect(await read([WorkflowRunState.PENDING])).toEqual([['h3', 'h4'], ['h5']]);
+  expect(await read([WorkflowRunState.FAILED])).toEqual([[]]);
+  const { hosts, nextPageToken } = await workflowBatches.listWorkflowBatchHosts({
+    ...{ parent, pageSize: 1 },
+  });
+  expect(hosts[0]?.run).toBe('hosts/h1/workflows/hello/runs/1');
+  const failures = [
+    { parent: 'b1' },
+    { parent, states: [99] },
+    { parent, states: [WorkflowRunState.FAILED], pageToken: nextPageToken },
+  ].map(async (request) => failureOf(workflowBatches.listWorkflowBatchHosts(request)));
+  for (const failure of await Promise.all(failures)) expect(failure.kind).toBe('invalidArgument');
+});
+
+test('a page of batches is bounded by what is sent, not by what is kept', async () => {
+  const { workflowBatches, store } = fixture;
+  const long = (letter: string) => letter.repeat(63);
+  const template = `templates/${long('t')}`;
+  const hosts = Array.from({ length: 900 }, (_, n) => {
+    return { host: `hosts/${`${n}${long('h')}`.slice(0, 63)}`, state: 2, run: '1' };
+  });
+  for (let n = 1; n <= 25; n++) {
+    const name = `workflowBatches/b${n}`;
+    const kept = { workflowBatch: { name, uid: `u${n}`, spec: { template }, status: { hosts } } };
+    const record = create(wire.WorkflowBatchRecordSchema, kept);
+    const value = toBinary(wire.WorkflowBatchRecordSchema, record);
+    await store.put(`workflowBatches.b${n}`, value, 'absent');
+  }
+  const seen: string[] = [];
+  let pageToken = '';
+  do {
+    const page = await workflowBatches.listWorkflowBatches({ pageSize: 1_000, pageToken });
+    seen.push(...page.workflowBatches.map(({ name }) => name));
+    pageToken = page.nextPageToken;
+  } while (pageToken !== '');
+  expect(new Set(seen).size).toBe(25);
 });

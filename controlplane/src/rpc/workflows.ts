@@ -27,6 +27,7 @@ import {
   deleteWorkflow,
   draftOf,
   existingWorkflow,
+  explainAwaited,
   explainWorkflow,
   keptRuns,
   type Looked,
@@ -87,6 +88,9 @@ export function createWorkflowService(deps: RpcDependencies): BoundService {
     listWorkflowRuns: (request) => listRuns(deps, request),
     explainWorkflow: async ({ name }) => {
       const id = requireWorkflowName(name);
+      const awaited = await explainAwaited(deps, id);
+      // A host that awaits a turn has no run of it yet, or an old one that has ended.
+      if (awaited !== undefined) return awaited;
       return explainWorkflow(deps, id, await existingWorkflow(deps, id));
     },
     readStepOutput: createStepOutputReader(deps),

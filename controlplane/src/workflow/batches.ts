@@ -74,6 +74,11 @@ export class Batches {
     this.#stopping.abort();
   }
 
+  /** Batches that are not over, as far as this replica has seen. */
+  openIds(): readonly string[] {
+    return [...this.#open];
+  }
+
   /** Looks at the batch again soon. */
   wake(batchId: string): void {
     if (this.#stopping.signal.aborted || this.#queued.has(batchId)) return;

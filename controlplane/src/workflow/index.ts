@@ -3,6 +3,7 @@ export { hostsAtTurn, isOver, shownBatch } from './batch-rules.ts';
 export type { Batches, LookedBatch } from './batches.ts';
 export { cancelWorkflow, deleteWorkflow } from './endings.ts';
 export { explainWorkflow } from './explain.ts';
+export { awaitedTurns, explainAwaited, withAwaitedTurns } from './explain-turn.ts';
 export type { Looked, Workflows, WorkflowsDependencies } from './loop.ts';
 export {
   batchKey,

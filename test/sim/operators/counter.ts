@@ -61,7 +61,7 @@ function openCounter(view: WorldView, replica: Replica) {
         look: async () => undefined,
         inTurn: async (_id, work) => await work(),
       },
-      batches: replica.parts?.batches ?? { look: async () => undefined },
+      batches: replica.parts?.batches ?? { look: async () => undefined, openIds: () => [] },
       discovery: replica.discovery ?? {
         accept: async () => undefined,
         listedIn: () => 0,
