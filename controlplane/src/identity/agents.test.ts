@@ -239,8 +239,23 @@ describe('a registered key', () => {
     const stale = await tokenFor('r1', true);
     await issueCertificate(trust, ask(newKey(), await tokenFor('r1', true)));
     expect((await refusalOf(issueCertificate(trust, ask(newKey(), stale)))).reason).toBe(
-      'AGENT_REGISTERED',
+      'TOKEN_UNKNOWN',
     );
+  });
+
+  test('takes with it, when it goes, every token that was made while it was there', async () => {
+    const tokens = [await tokenFor('r1'), await tokenFor('r1')];
+    await issueCertificate(trust, ask(newKey(), tokens.pop()));
+    const [first = '', second = ''] = [await tokenFor('r1', true), await tokenFor('r1', true)];
+    tokens.push(first);
+    await issueCertificate(trust, ask(newKey(), second));
+    tokens.push(await tokenFor('r1', true));
+    await revokeAgent(trust, { rackId: 'r1', by: 'user:p', reason: 'stolen', requestId: '' });
+    for (const token of tokens) {
+      const refused = await refusalOf(issueCertificate(trust, ask(newKey(), token)));
+      expect(refused.reason).toBe('TOKEN_UNKNOWN');
+    }
+    expect((await issueCertificate(trust, ask(newKey(), await tokenFor('r1')))).rackId).toBe('r1');
   });
 
   test('that is revoked gets nothing any more, and is told by whom and why', async () => {
@@ -315,6 +330,74 @@ describe('a registered key', () => {
 });
 
 describe('a request for a certificate', () => {
+  /** The store, and how often all racks were looked at. */
+  function counted() {
+    const counts = { lists: 0 };
+    const inner = trust.writer.store;
+    const watched = new Proxy(inner, {
+      get: (target, name) => {
+        const own = Reflect.get(target, name);
+        if (typeof own !== 'function') return own;
+        return (...words: unknown[]) => {
+          if (name === 'list') counts.lists += 1;
+          return Reflect.apply(own, target, words);
+        };
+      },
+    });
+    trust = { ...trust, writer: { store: watched, random } };
+    return counts;
+  }
+
+  test('by a stranger does not make us look at all racks each time', async () => {
+    const counts = counted();
+    const secret = (await tokenFor('r1')).replace(/..$/, 'AA');
+    for (let asked = 0; asked < 20; asked += 1) {
+      expect((await refusalOf(issueCertificate(trust, ask(newKey(), secret)))).reason).toBe(
+        'TOKEN_UNKNOWN',
+      );
+    }
+    expect(counts.lists).toBe(0);
+    for (let asked = 0; asked < 20; asked += 1) {
+      nowMs += 100;
+      expect((await refusalOf(issueCertificate(trust, ask(newKey())))).reason).toBe('KEY_UNKNOWN');
+    }
+    expect(counts.lists).toBe(1);
+  });
+
+  test('that is repeated at once is answered the same, a few times, and costs nothing', async () => {
+    const key = newKey();
+    const token = await tokenFor('r1');
+    const first = await issueCertificate(trust, ask(key, token));
+    const before = (await store.get(storeKey('racks', 'r1'))) as { revision?: unknown };
+    const ways = [ask(key, token), ask(key), ask(key, '', 'racks/r1'), ask(key, token)];
+    for (const each of ways) {
+      nowMs += 1_000;
+      const again = await issueCertificate(trust, each);
+      expect(again.certificatePem).toBe(first.certificatePem);
+      expect(again.issueTime).toEqual(timestampFromMs(nowMs));
+    }
+    expect((await refusalOf(issueCertificate(trust, ask(key)))).reason).toBe(
+      'CERTIFICATE_JUST_ISSUED',
+    );
+    expect((await store.get(storeKey('racks', 'r1'))) as unknown).toEqual(before);
+    // Another authority signs, or an hour is gone: there is a new one.
+    const other = {
+      ...trust,
+      identity: Object.assign(trust.identity, { caSha256: 'cd'.repeat(32) }),
+    };
+    const moved = await issueCertificate(other, ask(key));
+    expect(moved.certificatePem).not.toBe(first.certificatePem);
+    nowMs += 60 * minuteMs;
+    expect((await issueCertificate(trust, ask(key))).certificatePem).not.toBe(moved.certificatePem);
+  });
+
+  test('of a revoked key is not answered with what it got last', async () => {
+    const key = newKey();
+    await issueCertificate(trust, ask(key, await tokenFor('r1')));
+    await revokeAgent(trust, { rackId: 'r1', by: 'user:p', reason: 'stolen', requestId: '' });
+    expect((await refusalOf(issueCertificate(trust, ask(key)))).reason).toBe('AGENT_KEY_REVOKED');
+  });
+
   test('without proof of the private key is refused', async () => {
     const token = await tokenFor('r1');
     const stolen = { ...ask(newKey(), token), publicKey: publicDer(newKey()) };

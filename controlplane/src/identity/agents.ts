@@ -5,6 +5,8 @@
  * 1. What a certificate vouches for is durable before the certificate is made.
  * 2. An agent counts as its rack's only with the key that is registered now: a certificate whose
  *    key was revoked or replaced is refused before it expires.
+ * 3. Without a token that is good, or a key that is registered, nobody makes us look at all racks
+ *    each time, sign, or write.
  */
 import { createHash } from 'node:crypto';
 import { equals, fromBinary } from '@bufbuild/protobuf';
@@ -45,6 +47,7 @@ import {
   decideJoin,
   decideRenewal,
   type EnrolmentDecision,
+  hasUsed,
   isJoined,
   isRegistered,
   otherRack,
@@ -54,6 +57,7 @@ import {
   whyNotAgent,
 } from './enrolment.ts';
 import type { Identity } from './identity.ts';
+import { type Issued, RecentCertificates } from './recent-certificates.ts';
 
 /** Rounds of losing a compare-and-set on one rack's record. */
 const roundsMax = 8;
@@ -130,22 +134,60 @@ export async function issueCertificate(
   request: CertificateRequest,
 ): Promise<IssuedCertificate> {
   const key = checkRequest(request);
+  const recent = recentOf(trust);
   // The authority that the plan names signs, even when another one becomes active meanwhile.
   const { issuer, caSha256, agentCertificateMs } = trust.identity;
-  const nowMs = issuer.clock.nowMs();
-  const lifetimeMs = lifetimeOf(issuer, agentCertificateMs, nowMs);
-  const plan = { expiresMs: nowMs + lifetimeMs, caSha256 };
-  const rackId =
-    request.joinToken === ''
-      ? await renew(trust, request, key, plan)
-      : await join(trust, request, key, plan, nowMs);
-  const certificate = await issueAgentCertificate(issuer, key.publicKeyDer, rackId, lifetimeMs);
-  return {
-    certificatePem: `${certificate.toString('pem')}\n`,
-    rackId,
-    issueTime: timestampFromMs(issuer.clock.nowMs()),
-    expireTime: timestampFromDate(certificate.notAfter),
-  };
+  const atMs = issuer.clock.nowMs();
+  const again = await lastCertificate(trust, request, key, caSha256);
+  if (again !== undefined) {
+    recent.repeat(hex(key.sha256), again, atMs);
+    return { ...again.answer, issueTime: timestampFromMs(atMs) };
+  }
+  return await recent.make(hex(key.sha256), async () => {
+    const lifetimeMs = lifetimeOf(issuer, agentCertificateMs, atMs);
+    const plan = { expiresMs: atMs + lifetimeMs, caSha256 };
+    const rackId =
+      request.joinToken === ''
+        ? await renew(trust, request, key, plan)
+        : await join(trust, request, key, plan, atMs);
+    const certificate = await issueAgentCertificate(issuer, key.publicKeyDer, rackId, lifetimeMs);
+    const answer = {
+      certificatePem: `${certificate.toString('pem')}\n`,
+      rackId,
+      issueTime: timestampFromMs(issuer.clock.nowMs()),
+      expireTime: timestampFromDate(certificate.notAfter),
+    };
+    return { rackId, caSha256, atMs, lifetimeMs, answer };
+  });
+}
+
+/** What the key got last, when it may be told that again: as if it had just been issued. */
+async function lastCertificate(
+  trust: AgentTrust,
+  { joinToken, rack }: CertificateRequest,
+  key: AgentKey,
+  caSha256: string,
+): Promise<Issued<IssuedCertificate> | undefined> {
+  const nowMs = trust.identity.issuer.clock.nowMs();
+  const last = recentOf(trust).last(hex(key.sha256), caSha256, nowMs);
+  if (last === undefined) return undefined;
+  const { rackId } = last;
+  const kept = await readRecord(trust.writer.store, wire.RackRecordSchema, rackKey(rackId));
+  if (kept === undefined || !isRegistered(kept.record, key)) return undefined;
+  if (joinToken === '') return rack === '' || rack === `racks/${rackId}` ? last : undefined;
+  const parts = parseJoinSecret(joinToken);
+  if (parts?.rackId !== rackId) return undefined;
+  const use = { rackId, secretSha256: sha256(parts.secret) };
+  return hasUsed(kept.record, use, key) ? last : undefined;
+}
+
+/** One for each control plane in this process. */
+const recentCertificates = new WeakMap<object, RecentCertificates<IssuedCertificate>>();
+
+function recentOf({ identity }: AgentTrust): RecentCertificates<IssuedCertificate> {
+  const recent = recentCertificates.get(identity) ?? new RecentCertificates();
+  recentCertificates.set(identity, recent);
+  return recent;
 }
 
 /**
@@ -182,8 +224,14 @@ async function join(
       'is no join token; send the part behind the fingerprint, "RACK.SECRET", complete',
     );
   }
-  const own = await findRackOfKey(trust.writer.store, key);
   const use: TokenUse = { rackId: parts.rackId, secretSha256: sha256(parts.secret) };
+  const { store } = trust.writer;
+  const named = await readRecord(store, wire.RackRecordSchema, rackKey(use.rackId));
+  if (named === undefined) throw notFound(`racks/${use.rackId}`);
+  // Only a token that is good is worth a look at all racks: anybody can make another key.
+  const first = decideJoin(named.record, use, key, plan, nowMs);
+  if (first.kind === 'refused') throw refusal(first);
+  const own = isRegistered(named.record, key) ? use.rackId : await findRackOfKey(store, key);
   if (own !== undefined && own !== use.rackId) throw refusal(otherRack(use, own));
   await changeRack(trust.writer, use.rackId, (record) => {
     const decision = decideJoin(record, use, key, plan, nowMs);
@@ -197,16 +245,17 @@ async function join(
 }
 
 async function renew(
-  { writer }: AgentTrust,
+  trust: AgentTrust,
   { rack }: CertificateRequest,
   key: AgentKey,
   plan: CertificatePlan,
 ): Promise<string> {
   // Whoever names a rack is spared the look at all of them.
   const named = /^racks\/([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)$/.exec(rack)?.[1];
-  const isPast = ({ revokedKeys }: wire.RackRecord): boolean =>
-    revokedKeys.some(({ keySha256 }) => Buffer.from(keySha256).equals(key.sha256));
-  const rackId = named ?? (await findRackOfKey(writer.store, key, isPast));
+  const { writer, identity } = trust;
+  const nowMs = identity.issuer.clock.nowMs();
+  const look = () => racksOfKeys(writer.store);
+  const rackId = named ?? (await recentOf(trust).rackOf(hex(key.sha256), nowMs, look));
   if (rackId === undefined) throw refusal(unknownKey());
   const renewed = await changeRack(
     writer,
@@ -249,15 +298,26 @@ function checkRequest(request: CertificateRequest): AgentKey {
   return { publicKeyDer: request.publicKey, sha256: sha256(request.publicKey) };
 }
 
-async function findRackOfKey(
-  store: StateStore,
-  key: AgentKey,
-  alsoRevoked: (record: wire.RackRecord) => boolean = () => false,
-): Promise<string | undefined> {
+async function allRacks(store: StateStore): Promise<wire.RackRecord[]> {
   const { entries } = await answered(store.list('racks'));
-  const records = entries.map(({ value }) => fromBinary(wire.RackRecordSchema, value));
-  const found = records.find((record) => isRegistered(record, key) || alsoRevoked(record));
+  return entries.map(({ value }) => fromBinary(wire.RackRecordSchema, value));
+}
+
+async function findRackOfKey(store: StateStore, key: AgentKey): Promise<string | undefined> {
+  const found = (await allRacks(store)).find((record) => isRegistered(record, key));
   return found?.rack?.name.replace(/^racks\//, '');
+}
+
+/** The rack of each key that is registered, or was. */
+async function racksOfKeys(store: StateStore): Promise<Map<string, string>> {
+  const registered = new Map<string, string>();
+  const past = new Map<string, string>();
+  for (const record of await allRacks(store)) {
+    const rackId = record.rack?.name.replace(/^racks\//, '') ?? '';
+    if (isJoined(record)) registered.set(hex(sha256(record.agentPublicKey)), rackId);
+    for (const { keySha256 } of record.revokedKeys) past.set(hex(keySha256), rackId);
+  }
+  return new Map([...past, ...registered]);
 }
 
 /** Takes the rack's key away. Throws `notFound`, or when there is none. */
@@ -321,4 +381,8 @@ function rackKey(rackId: string): string {
 
 function sha256(bytes: Uint8Array | string): Uint8Array {
   return new Uint8Array(createHash('sha256').update(bytes).digest());
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
 }

@@ -7,7 +7,8 @@
  *    nothing.
  * 3. A rack has one registered key. Another one takes its place only by a token that a person made
  *    for replacing exactly that key; it is then revoked, as one is whose agent is trusted no more.
- * 4. A key that was revoked or replaced is never registered again.
+ * 4. A key that was revoked or replaced is never registered again, and no token outlives it that
+ *    was made before: whoever is thrown out may hold one.
  * 5. Each way of being wrong has its own words, ending with what to do next.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
@@ -110,9 +111,11 @@ export function decideJoin(
 ): EnrolmentDecision {
   const rack = `racks/${use.rackId}`;
   const again = `Make a new one: rackwright rack join-token ${use.rackId}`;
-  const token = record.joinTokens.find(({ secretSha256 }) => same(secretSha256, use.secretSha256));
+  const token = tokenOf(record, use);
   if (token === undefined) {
-    return refused('TOKEN_UNKNOWN', `${rack} has no such join token. ${again}`);
+    const instead = isJoined(record) ? ' --replace' : '';
+    const message = `${rack} has no such join token, or none any more. ${again}${instead}`;
+    return refused('TOKEN_UNKNOWN', message);
   }
   if (token.usedBySha256.length > 0) {
     const isRepeated = same(token.usedBySha256, key.sha256) && isRegistered(record, key);
@@ -132,6 +135,13 @@ export function decideJoin(
   const mayReplace =
     isRegistered(record, key) || same(token.replacesSha256, sha256(record.agentPublicKey));
   if (isJoined(record) && !mayReplace) return registered(record);
+  if (
+    token.replacesSha256.length > 0 &&
+    !same(token.replacesSha256, sha256(record.agentPublicKey))
+  ) {
+    const message = `This join token was for replacing a key that ${rack} has no more. ${again}`;
+    return refused('TOKEN_UNKNOWN', message);
+  }
   return { kind: 'issue', next: joined(planned(record, plan), token, key, nowMs) };
 }
 
@@ -148,6 +158,7 @@ function joined(
   if (isJoined(next)) {
     const reason = 'another agent has joined with a token for replacing this one';
     retireKey(next, { by: used.by, reason, replaced: true, nowMs });
+    next.joinTokens = next.joinTokens.filter(isUsed);
   }
   next.agentPublicKey = key.publicKeyDer;
   const status = statusOf(next);
@@ -201,12 +212,7 @@ export function revoke(
 ): store.RackRecord {
   const next = clone(store.RackRecordSchema, record);
   retireKey(next, { by, reason, replaced: false, nowMs });
-  // Nor does a token that was made for putting another key in its place.
-  const replaces = sha256(record.agentPublicKey);
-  next.joinTokens = next.joinTokens.filter(
-    ({ replacesSha256, usedBySha256 }) =>
-      usedBySha256.length > 0 || !same(replacesSha256, replaces),
-  );
+  next.joinTokens = next.joinTokens.filter(isUsed);
   next.agentPublicKey = new Uint8Array();
   const status = statusOf(next);
   status.agentKeySha256 = '';
@@ -268,7 +274,7 @@ function refusedForever(rackId: string, revoked: store.RevokedKeyRecord): Refuse
   const when = time === undefined ? '' : ` at ${new Date(timestampMs(time)).toISOString()}`;
   const again =
     'If it shall serve the rack again, it needs a key of its own that is new: rackwright rack ' +
-    `join-token ${rackId} --replace, then rackwright-agent join --new-key ADDRESS TOKEN`;
+    `join-token ${rackId} --replace, then rackwright-agent join --new-key ADDRESS -`;
   return replaced
     ? refused(
         'AGENT_KEY_REPLACED',
@@ -319,6 +325,19 @@ export function unknownKey(): Refused {
     'KEY_UNKNOWN',
     'No rack knows this agent’s key. Give the agent a join token: rackwright rack join-token RACK',
   );
+}
+
+/** Whether this key has joined with this token. */
+export function hasUsed(record: store.RackRecord, use: TokenUse, key: AgentKey): boolean {
+  return same(tokenOf(record, use)?.usedBySha256 ?? new Uint8Array(), key.sha256);
+}
+
+function tokenOf(record: store.RackRecord, use: TokenUse): store.JoinTokenRecord | undefined {
+  return record.joinTokens.find(({ secretSha256 }) => same(secretSha256, use.secretSha256));
+}
+
+function isUsed({ usedBySha256 }: store.JoinTokenRecord): boolean {
+  return usedBySha256.length > 0;
 }
 
 /** Whether `key` is the rack's registered one. */
