@@ -4,15 +4,16 @@
  * Invariants:
  * 1. The archive gets its name when it is whole and durable; one that exists is never replaced.
  * 2. It is its owner's only: it holds the keys to all that the control plane can do.
- * 3. The store is copied before the identity is read: what seals secrets in the copy is then in the
- *    identity, unless the configuration keeps it elsewhere, which the manifest says.
+ * 3. What seals secrets in the copy of the store is in the identity that goes with it, unless the
+ *    configuration keeps it elsewhere, which the manifest says.
  */
 import { digestOf, hexOf, RunningDigest } from '@rackwright/oci';
 import type { Clock, Disk, LargeFiles, LocalCalls, Random } from '@rackwright/platform';
 import { randomId } from '@rackwright/platform';
 import { type StateStore, sqliteFileProblem } from '@rackwright/store';
 import type { ControlPlaneConfig } from '../config.ts';
-import { copyStore, deskSocket, removeCopies, type StoreCopy } from './desk.ts';
+import { parseKeys, secretsKeyId } from '../secrets/index.ts';
+import { copyStore, deskSocket, removeCopy, type StoreCopy } from './desk.ts';
 import {
   BackupError,
   type BackupFile,
@@ -38,6 +39,7 @@ export interface BackupParts {
 
 /** How long a running control plane may take to copy its store. */
 const copyTimeoutMs = 3_600_000;
+const secretsKeyName = `${identityPrefix}secrets.key`;
 const smallFileBytesMax = 1024 * 1024;
 
 /** Makes it; answers what it holds. Throws `BackupError`. */
@@ -54,28 +56,36 @@ export async function makeBackup(
   if ((await disk.stat(`${folder}/identity/complete`)) === undefined) {
     throw new BackupError(`${folder} holds no control plane that has ever started`);
   }
-  const copy = await copyOfStore(config, parts);
+  const { copy, release } = await copyOfStore(config, parts);
   try {
     const problem = copy.path === undefined ? undefined : sqliteFileProblem(copy.path);
     if (problem !== undefined) throw new BackupError(problem);
     return await writeArchive(config, to, copy, parts);
   } finally {
-    await parts.calls.call(deskSocket(folder), 'release', copyTimeoutMs).catch(() => undefined);
-    await removeCopies({ files, folder });
+    if (copy.path !== undefined) await removeCopy(copy.path, files);
+    await release();
   }
 }
 
-async function copyOfStore(config: ControlPlaneConfig, parts: BackupParts): Promise<StoreCopy> {
+/** A copy that is ours until it is released. */
+interface HeldCopy {
+  readonly copy: StoreCopy;
+  release(): Promise<void>;
+}
+
+async function copyOfStore(config: ControlPlaneConfig, parts: BackupParts): Promise<HeldCopy> {
   const folder = config.dataFolder;
-  const answer = await parts.calls.call(deskSocket(folder), 'copy', copyTimeoutMs);
-  if (answer !== undefined) {
-    const read = JSON.parse(answer) as StoreCopy & { readonly problem?: string };
-    if (read.problem === undefined) return read;
+  const held = await parts.calls.hold(deskSocket(folder), 'copy', copyTimeoutMs);
+  if (held !== undefined) {
+    const read = JSON.parse(held.answer) as StoreCopy & { readonly problem?: string };
+    if (read.problem === undefined) return { copy: read, release: () => held.release() };
+    await held.release();
     throw new BackupError(`the running control plane made no copy: ${read.problem}`);
   }
   const store = await parts.openStore();
   try {
-    return await copyStore({ ...parts, store, folder });
+    const copy = await copyStore({ ...parts, store, folder });
+    return { copy, release: async () => undefined };
   } finally {
     await store.close();
   }
@@ -93,6 +103,7 @@ async function writeArchive(
   { files, disk, clock, random }: BackupParts,
 ): Promise<Manifest> {
   const sources = await identityFiles(`${config.dataFolder}/identity`, disk, files);
+  if (config.secrets === undefined) await checkKeys(copy, sources);
   if (copy.path !== undefined) sources.push(await largeFile(storeName, copy.path, files));
   const nowMs = clock.nowMs();
   const manifest: Manifest = {
@@ -105,7 +116,7 @@ async function writeArchive(
     },
     secretsKey: {
       keyIds: copy.keyIds,
-      source: config.secrets === undefined ? 'identity/secrets.key' : config.secrets.key.kind,
+      source: config.secrets === undefined ? secretsKeyName : config.secrets.key.kind,
       included: config.secrets === undefined,
     },
     files: sources.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 })),
@@ -139,6 +150,22 @@ async function writeArchive(
     throw error;
   }
   return manifest;
+}
+
+/** A rotation may have ended since the copy: what seals in it has to be in the archive. */
+async function checkKeys({ keyIds }: StoreCopy, sources: readonly Source[]): Promise<void> {
+  if (keyIds.length === 0) return;
+  const pieces: Uint8Array[] = [];
+  const file = sources.find(({ name }) => name === secretsKeyName);
+  for await (const piece of file?.content() ?? []) pieces.push(piece);
+  const text = Buffer.concat(pieces).toString('utf8');
+  const here = file === undefined ? [] : parseKeys(text, secretsKeyName).map(secretsKeyId);
+  const lacking = keyIds.filter((id) => !here.includes(id));
+  if (lacking.length === 0) return;
+  throw new BackupError(
+    `secrets in the store are under key ${lacking.join(', ')}, which ${secretsKeyName} does not ` +
+      'hold by now: if a change of keys is under way, try again',
+  );
 }
 
 async function identityFiles(folder: string, disk: Disk, files: LargeFiles): Promise<Source[]> {

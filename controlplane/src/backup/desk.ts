@@ -3,10 +3,13 @@
  * for a program of the same owner that asks by a socket in that folder. Nobody else gets at either.
  *
  * Invariants:
- * 1. At most one copy exists; what an earlier backup has left behind goes before the next.
- * 2. The copy is the store's at one moment; work goes on meanwhile.
+ * 1. A copy is its caller's until that hangs up, and goes then; meanwhile nobody gets another. What
+ *    an earlier control plane has left behind goes at the start.
+ * 2. The copy is the store's at one moment; work goes on meanwhile. All that is said of it is read
+ *    from itself.
  */
 import type {
+  Clock,
   Disk,
   LargeFiles,
   LocalCalls,
@@ -15,7 +18,7 @@ import type {
   Random,
 } from '@rackwright/platform';
 import { randomId } from '@rackwright/platform';
-import type { StateStore } from '@rackwright/store';
+import { openSqliteStore, type StateStore } from '@rackwright/store';
 import { countByKey } from '../secrets/index.ts';
 
 export interface DeskParts {
@@ -23,6 +26,7 @@ export interface DeskParts {
   readonly files: LargeFiles;
   readonly disk: Disk;
   readonly random: Random;
+  readonly clock: Clock;
   readonly log: Log;
   /** The data folder. */
   readonly folder: string;
@@ -40,6 +44,8 @@ export interface StoreCopy {
 }
 
 const socketName = 'control.sock';
+/** What SQLite puts beside a file. */
+const suffixes = ['', '-journal', '-wal', '-shm'] as const;
 const copyForm = /^copy-[0-9a-f]{32}\.db(-journal|-wal|-shm)?$/;
 
 /** Where the running control plane of this data folder is asked. */
@@ -48,27 +54,39 @@ export function deskSocket(folder: string): string {
 }
 
 /** Copies the store; `path` of the answer is the caller's to remove. */
-export async function copyStore(parts: Omit<DeskParts, 'log'>): Promise<StoreCopy> {
+export async function copyStore(parts: Omit<DeskParts, 'log' | 'disk'>): Promise<StoreCopy> {
   const { store, files, random, folder } = parts;
-  await removeCopies(parts);
+  if (store.copyTo === undefined) return aboutStore(store);
   const path = `${folder}/copy-${randomId(random)}.db`;
-  if (store.copyTo !== undefined) {
-    const part = await files.openPart(path);
+  try {
+    const part = await files.createPart(path);
     await part.close();
     await store.copyTo(path);
+    const copy = await openSqliteStore({ ...parts, path });
+    try {
+      return { ...(await aboutStore(copy)), path };
+    } finally {
+      await copy.close();
+    }
+  } catch (error) {
+    await removeCopy(path, files);
+    throw error;
   }
-  // Counted after the copy: a key that is needed since is one more than necessary, never one less.
-  const keyIds = [...(await countByKey(store)).keys()];
-  const revision = await store.latestRevision();
-  const about = { driver: store.driver, incarnation: store.incarnation, revision, keyIds };
-  return store.copyTo === undefined ? about : { ...about, path };
 }
 
-/** Takes away copies that nobody needs any more. */
-export async function removeCopies({
-  files,
-  folder,
-}: Pick<DeskParts, 'files' | 'folder'>): Promise<void> {
+async function aboutStore(store: StateStore): Promise<StoreCopy> {
+  const keyIds = [...(await countByKey(store)).keys()];
+  const revision = await store.latestRevision();
+  return { driver: store.driver, incarnation: store.incarnation, revision, keyIds };
+}
+
+/** Takes one copy away. */
+export async function removeCopy(path: string, files: LargeFiles): Promise<void> {
+  for (const suffix of suffixes) await files.remove(`${path}${suffix}`);
+}
+
+/** Takes away copies that an earlier control plane has left. */
+async function removeCopies({ files, folder }: Pick<DeskParts, 'files' | 'folder'>): Promise<void> {
   for (const { name } of await files.list(folder)) {
     if (copyForm.test(name)) await files.remove(`${folder}/${name}`);
   }
@@ -77,31 +95,59 @@ export async function removeCopies({
 /** Answers programs of the same owner. What goes wrong is logged: without it work goes on. */
 export async function openDesk(parts: DeskParts, calls: LocalCalls): Promise<LocalListener> {
   const { folder, log } = parts;
-  let copying = false;
   await removeCopies(parts);
+  const desk = new Desk(parts);
   try {
-    return await calls.listen(deskSocket(folder), async (request) => {
-      if (request === 'release') {
-        if (!copying) await removeCopies(parts);
-        return JSON.stringify({});
-      }
-      if (request !== 'copy') return problem('it understands copy and release');
-      if (copying) return problem('another backup is being made');
-      copying = true;
-      try {
-        const copy = await copyStore(parts);
-        log.info({ revision: copy.revision }, 'the store was copied for a backup');
-        return JSON.stringify(copy);
-      } catch (error) {
-        return problem(error instanceof Error ? error.message : String(error));
-      } finally {
-        copying = false;
-      }
-    });
+    return await calls.listen(deskSocket(folder), (request, gone) =>
+      request === 'copy' ? desk.copy(gone) : Promise.resolve(problem('it understands copy')),
+    );
   } catch (error) {
     log.warn({ error: String(error) }, 'no backup can be made while this runs');
     return { close: async () => undefined };
   }
+}
+
+class Desk {
+  readonly #parts: DeskParts;
+  /** Whose turn it is; a turn ends when its copy is gone. */
+  #turn: { readonly gone: AbortSignal; readonly ended: Promise<void> } | undefined;
+
+  constructor(parts: DeskParts) {
+    this.#parts = parts;
+  }
+
+  async copy(gone: AbortSignal): Promise<string> {
+    if (this.#turn?.gone.aborted) await this.#turn.ended;
+    if (this.#turn !== undefined) return problem('another backup is being made');
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    this.#turn = { gone, ended };
+    const finish = (): void => {
+      this.#turn = undefined;
+      end();
+    };
+    try {
+      const copy = await copyStore(this.#parts);
+      this.#parts.log.info({ revision: copy.revision }, 'the store was copied for a backup');
+      once(gone, () => void this.#remove(copy).finally(finish));
+      return JSON.stringify(copy);
+    } catch (error) {
+      finish();
+      return problem(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  async #remove({ path }: StoreCopy): Promise<void> {
+    const { files, log } = this.#parts;
+    if (path === undefined) return;
+    await removeCopy(path, files).catch((error: unknown) =>
+      log.warn({ error: String(error), path }, 'the copy for a backup could not be removed'),
+    );
+  }
+}
+
+function once(signal: AbortSignal, act: () => void): void {
+  if (signal.aborted) return act();
+  signal.addEventListener('abort', act, { once: true });
 }
 
 function problem(words: string): string {

@@ -1,9 +1,24 @@
 /** Questions from one program to another of the same owner on the same machine: a text each way. */
 export interface LocalCalls {
-  /** Answers at `path`, a socket that only its owner may open; a left one is replaced. */
-  listen(path: string, answer: (request: string) => Promise<string>): Promise<LocalListener>;
+  /**
+   * Answers at `path`, a socket that only its owner may open; a left one is replaced. `gone` is
+   * aborted once the caller has hung up, also long after the answer.
+   */
+  listen(
+    path: string,
+    answer: (request: string, gone: AbortSignal) => Promise<string>,
+  ): Promise<LocalListener>;
   /** What was answered; undefined when nobody listens. Rejects when it takes too long. */
   call(path: string, request: string, timeoutMs: number): Promise<string | undefined>;
+  /** As `call`, and stays on the line: what was answered is held for the caller until it ends. */
+  hold(path: string, request: string, timeoutMs: number): Promise<HeldAnswer | undefined>;
+}
+
+/** An answer of somebody who knows that its caller is still there. */
+export interface HeldAnswer {
+  readonly answer: string;
+  /** Hangs up; resolves when the other side knows. */
+  release(): Promise<void>;
 }
 
 export interface LocalListener {

@@ -43,6 +43,26 @@ describe('local calls', () => {
     await listener.close();
   });
 
+  test('are held for a caller until it hangs up, which who answers learns', async () => {
+    const path = join(folder, 'c.sock');
+    const callers: AbortSignal[] = [];
+    const listener = await calls.listen(path, async (request, gone) => {
+      callers.push(gone);
+      return request;
+    });
+    const one = await calls.hold(path, 'one', 5_000);
+    const two = await calls.hold(path, 'two', 5_000);
+    expect([one?.answer, two?.answer]).toEqual(['one', 'two']);
+    await one?.release();
+    expect(callers.map(({ aborted }) => aborted)).toEqual([true, false]);
+    await one?.release();
+    const last = new Promise((resolve) => callers[1]?.addEventListener('abort', resolve));
+    await listener.close();
+    await last;
+    await two?.release();
+    expect(await calls.hold(path, 'three', 5_000)).toBeUndefined();
+  });
+
   test('say that a path is too long for a socket', async () => {
     const path = join(folder, 'x'.repeat(120));
     await expect(calls.listen(path, async () => '')).rejects.toThrow('at most 107 bytes');

@@ -4,14 +4,18 @@
  * O1 The socket has mode 0600; whoever may open it could read its folder's files as well.
  * O2 A request is one line of bounded length, so is its answer; a caller that says nothing is
  *    dropped after a bounded time, and callers at once are bounded.
+ * O3 A caller that has its answer may stay on the line for a bounded time; whoever answers learns
+ *    when it hangs up or dies. Ending to listen hangs up.
  */
 import { chmod, rm } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import type { LocalCalls } from '../local-calls.ts';
+import type { HeldAnswer, LocalCalls } from '../local-calls.ts';
 
 const lineBytesMax = 64 * 1024;
 const callersMax = 4;
 const silenceMs = 5_000;
+/** Longest time that a caller stays on the line. */
+const heldMsMax = 6 * 3_600_000;
 const ownerOnlyMode = 0o600;
 /** Longest path that the system takes for a socket, bytes. */
 const pathBytesMax = 107;
@@ -24,13 +28,24 @@ export function nodeLocalCalls(): LocalCalls {
         throw new Error(`${path} is too long for a socket: at most ${pathBytesMax} bytes`);
       }
       await rm(path, { force: true });
-      const server = createServer({ allowHalfOpen: true }, (socket) => serveOne(socket, answer));
+      const line: Line = { isEnding: false, held: new Set() };
+      const server = createServer({ allowHalfOpen: true }, (socket) =>
+        serveOne(socket, line, answer),
+      );
       server.maxConnections = callersMax;
       await listening(server, path);
       await chmod(path, ownerOnlyMode);
-      return { close: () => closing(server) };
+      return { close: () => closing(server, line) };
     },
-    call,
+    call: async (path, request, timeoutMs) => {
+      const asked = await ask(path, request, timeoutMs);
+      asked?.socket.destroy();
+      return asked?.answer;
+    },
+    hold: async (path, request, timeoutMs) => {
+      const asked = await ask(path, request, timeoutMs);
+      return asked === undefined ? undefined : holding(asked);
+    },
   };
 }
 
@@ -41,11 +56,26 @@ function listening(server: Server, path: string): Promise<void> {
   });
 }
 
-function closing(server: Server): Promise<void> {
+/** Who has an answer and stays. */
+interface Line {
+  isEnding: boolean;
+  readonly held: Set<Socket>;
+}
+
+function closing(server: Server, line: Line): Promise<void> {
+  line.isEnding = true;
+  for (const socket of line.held) socket.destroySoon();
   return new Promise((resolve) => server.close(() => resolve()));
 }
 
-function serveOne(socket: Socket, answer: (request: string) => Promise<string>): void {
+function serveOne(
+  socket: Socket,
+  line: Line,
+  answer: (request: string, gone: AbortSignal) => Promise<string>,
+): void {
+  const gone = new AbortController();
+  for (const event of ['end', 'close'] as const) socket.once(event, () => gone.abort());
+  socket.once('close', () => line.held.delete(socket));
   socket.setTimeout(silenceMs, () => socket.destroy());
   socket.on('error', () => socket.destroy());
   readLine(socket)
@@ -53,14 +83,24 @@ function serveOne(socket: Socket, answer: (request: string) => Promise<string>):
       async (request) => {
         // Making the answer may take as long as its caller waits for it.
         socket.setTimeout(0);
-        socket.end(`${await answer(request)}\n`);
+        const said = `${await answer(request, gone.signal)}\n`;
+        if (line.isEnding || gone.signal.aborted) return socket.end(said);
+        line.held.add(socket);
+        socket.setTimeout(heldMsMax);
+        socket.once('end', () => socket.end());
+        return socket.write(said);
       },
       () => socket.destroy(),
     )
     .catch(() => socket.destroy());
 }
 
-function call(path: string, request: string, timeoutMs: number): Promise<string | undefined> {
+interface Asked {
+  readonly answer: string;
+  readonly socket: Socket;
+}
+
+function ask(path: string, request: string, timeoutMs: number): Promise<Asked | undefined> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);
     const timer = setTimeout(() => {
@@ -69,12 +109,30 @@ function call(path: string, request: string, timeoutMs: number): Promise<string 
     }, timeoutMs);
     socket.once('connect', () => socket.write(`${request}\n`));
     readLine(socket)
-      .then(resolve, (error: unknown) => (isAbsent(error) ? resolve(undefined) : reject(error)))
-      .finally(() => {
-        clearTimeout(timer);
-        socket.destroy();
-      });
+      .then(
+        (answer) => resolve({ answer, socket }),
+        (error: unknown) => {
+          socket.destroy();
+          if (isAbsent(error)) resolve(undefined);
+          else reject(error);
+        },
+      )
+      .finally(() => clearTimeout(timer));
   });
+}
+
+function holding({ answer, socket }: Asked): HeldAnswer {
+  socket.on('error', () => socket.destroy());
+  return {
+    answer,
+    release: () =>
+      new Promise((resolve) => {
+        if (socket.closed) return resolve();
+        socket.once('close', () => resolve());
+        socket.setTimeout(silenceMs, () => socket.destroy());
+        socket.end();
+      }),
+  };
 }
 
 /** Nobody listens: there is no socket, or one that was left behind. */
