@@ -74,8 +74,9 @@ async function stripInto(
   } catch (cause) {
     const words = cause instanceof Error ? (cause.message.split('\n', 1)[0] ?? '') : String(cause);
     throw new Error(
-      `Node for ${architecture} cannot be stripped (${words}): install ${strip} (Debian: binutils, ` +
-        'binutils-aarch64-linux-gnu, binutils-x86-64-linux-gnu), or leave it out by --architectures',
+      `Node for ${architecture} cannot be stripped (${words}): install ${strip} (Debian: ` +
+        'binutils, binutils-aarch64-linux-gnu, binutils-x86-64-linux-gnu), or leave this ' +
+        'architecture out by --architectures',
       { cause },
     );
   }

@@ -114,7 +114,7 @@ test('takes over a store of the first version, whose changes have no time', asyn
   await (await openSqliteStore({ path, random, clock })).close();
 });
 
-test('takes over a store of the second version, and marks it, for older programs to see', async () => {
+test('takes over a store of the second version, and marks it for older programs', async () => {
   const versionOf = (database: DatabaseSync) =>
     Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
   const before = await openSqliteStore({ path, random, clock });
