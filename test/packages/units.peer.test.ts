@@ -52,6 +52,11 @@ describe('the units of the packages', () => {
     expect(Number(said)).toBeLessThanOrEqual(exposureMax);
   });
 
+  test.each(services)('%s: no memory of the service comes to a disk', (name, unit) => {
+    const lines = readFileSync(join(files, name, unit), 'utf8').split('\n');
+    expect(lines).toEqual(expect.arrayContaining(['LimitCORE=0', 'MemorySwapMax=0']));
+  });
+
   const complaints = (units: string[]): string[] =>
     analyze('verify', '--man=no', '--recursive-errors=no', ...units)
       .stderr.split('\n')
