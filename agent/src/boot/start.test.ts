@@ -1,8 +1,10 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { dhcpOption, readOption } from '@rackwright/dhcp';
 import { decodePacket, encodePacket, type TftpOption } from '@rackwright/tftp';
 import { afterEach, describe, expect, test } from 'vitest';
+import { httpLimitsDefault } from './config.ts';
 import {
   discover,
   fetchByTftp,
@@ -198,6 +200,33 @@ test('says that it still answers, without a line in the log', async () => {
   const before = rig.lines.length;
   expect((await fetch(rig.url('/'), { method: 'HEAD' })).status).toBe(204);
   expect(rig.lines).toHaveLength(before);
+});
+
+test('is well, and says so without a line, while others hold every connection of HTTP', async () => {
+  const rig = await rigOnly();
+  const before = rig.lines.length;
+  const { connectionsMax, connectionsPerAddressMax } = httpLimitsDefault;
+  const sockets: Socket[] = [];
+  let isCut = 0;
+  const hold = async (localAddress: string): Promise<void> => {
+    const to = { host: '127.0.0.1', port: rig.services.httpPort, localAddress };
+    const socket = connect(to).on('error', () => {});
+    socket.once('close', () => {
+      isCut += 1;
+    });
+    sockets.push(socket);
+    await new Promise((resolve) => socket.once('connect', resolve));
+  };
+  for (let from = 0; from * connectionsPerAddressMax < connectionsMax; from += 1) {
+    const all = Array.from({ length: connectionsPerAddressMax }, () => hold(`127.0.9.${from + 1}`));
+    await Promise.all(all);
+  }
+  expect(isCut).toBe(0);
+  await hold('127.0.9.99');
+  await expect.poll(() => isCut, { timeout: 60_000 }).toBe(1);
+  expect(await rig.services.problem(60_000)).toBeUndefined();
+  expect(rig.lines).toHaveLength(before);
+  for (const socket of sockets) socket.destroy();
 });
 
 test('sends a file from the address that clients were told, where it listens on all', async () => {
