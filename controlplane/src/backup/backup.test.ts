@@ -28,7 +28,13 @@ import {
 import { openSqliteStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type ControlPlaneConfig, parseConfig } from '../config.ts';
-import { createSecrets, formatKey, ownerOnlyFile, secretsKeyId } from '../secrets/index.ts';
+import {
+  createSecrets,
+  formatKey,
+  openKeySource,
+  ownerOnlyFile,
+  secretsKeyId,
+} from '../secrets/index.ts';
 import { copyStore, removeCopy } from './desk.ts';
 import { backupCommand, openDesk, restoreCommand } from './index.ts';
 import { tarEnd, tarHeader, tarPadding } from './tar.ts';
@@ -328,6 +334,21 @@ describe('a restoration', () => {
     expect(await readdir(target.dataFolder)).toEqual([]);
     await writeFile(keys, formatKey(new Uint8Array(32).fill(1)) + formatKey(new Uint8Array(32)));
     await again();
+    expect(await readdir(target.dataFolder)).toContain('state.db');
+  });
+
+  test('asks for no key where no secret is under one', async () => {
+    const store = await open(join(config.dataFolder, 'state.db'));
+    await store.delete('credentials.c1', 2);
+    await store.close();
+    const plain = join(folder, 'plain.tar');
+    await backup(plain);
+    const keySource = openKeySource({ kind: 'systemdCredential', name: 'secrets-key' }, { disk });
+    const openRestored = (path: string) => open(path, true);
+    const taking = (from: string) =>
+      restoreCommand(target, from, { ...parts, keySource, openRestored });
+    await expect(taking(tar)).rejects.toThrow('LoadCredential=secrets-key');
+    await taking(plain);
     expect(await readdir(target.dataFolder)).toContain('state.db');
   });
 
