@@ -200,6 +200,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     CreateWorkflowBatch: { role: operator, reach: { kind: 'batch' } },
     GetWorkflowBatch: read,
     ListWorkflowBatches: read,
+    ListWorkflowBatchHosts: read,
     CancelWorkflowBatch: { role: operator, reach: resource() },
     DeleteWorkflowBatch: { role: operator, reach: resource() },
   }),

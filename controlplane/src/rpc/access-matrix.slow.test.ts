@@ -209,6 +209,7 @@ function specials(own: Names, side: Side): Readonly<Record<string, Record<string
     'WorkflowService.UpdateWorkflow': { workflow: { name: own.workflow } },
     'WorkflowService.ListWorkflows': { parent: own.host },
     'WorkflowService.ListWorkflowRuns': { parent: own.workflow },
+    'WorkflowBatchService.ListWorkflowBatchHosts': { parent: own.batch },
     'WorkflowService.GetWorkflowRun': { name: `${own.workflow}/runs/1` },
     'WorkflowService.ReadStepOutput': { name: `${own.workflow}/runs/1` },
     'WorkflowBatchService.CreateWorkflowBatch': {

@@ -6,7 +6,7 @@ import { formatPageToken, parsePageToken } from './position.ts';
 
 export const pageSizeDefault = 100;
 export const pageSizeMax = 1_000;
-/** A page ends early when its stored records exceed this; the transport carries 4 MiB. */
+/** A page ends early when it exceeds this; the transport carries 4 MiB. */
 export const pageBytesMax = 2 * 1024 * 1024;
 
 export interface PageRequest {
@@ -22,7 +22,7 @@ export interface Page<T> {
 /**
  * One page of the records directly below `prefix`, or of those that `isListed`, in the order of
  * their keys. `read` turns an entry into an item, or leaves it out; `filter` identifies what it
- * leaves out.
+ * leaves out. An item counts as its stored record does, unless it is sent as more than that.
  */
 export async function listPage<T>(
   store: StateStore,
@@ -31,6 +31,7 @@ export async function listPage<T>(
   filter: string,
   read: (entry: Entry) => T | undefined,
   isListed = (key: string) => isDirectlyBelow(prefix, key),
+  bytesOf: (item: T) => number = () => 0,
 ): Promise<Page<T>> {
   const size = checkPageSize(request.pageSize);
   const after = parsePageToken(store, filter, request.pageToken);
@@ -42,7 +43,7 @@ export async function listPage<T>(
     if (entry.key <= after || !isListed(entry.key)) continue;
     const item = read(entry);
     if (item === undefined) continue;
-    bytes += entry.value.byteLength;
+    bytes += Math.max(entry.value.byteLength, bytesOf(item));
     const full = items.length >= size || (items.length > 0 && bytes > pageBytesMax);
     if (full) return { items, nextPageToken: formatPageToken(store, filter, lastKey) };
     items.push(item);

@@ -192,8 +192,8 @@ test('the report on the hosts of a batch is read in pages, all of it or some sta
   });
   expect(hosts[0]?.run).toBe('hosts/h1/workflows/hello/runs/1');
   const failures = [
-    { parent: 'b1' },
-    { parent, states: [99] },
+    { parent: 'b1', states: [], pageToken: '' },
+    { parent, states: [99 as WorkflowRunState], pageToken: '' },
     { parent, states: [WorkflowRunState.FAILED], pageToken: nextPageToken },
   ].map(async (request) => failureOf(workflowBatches.listWorkflowBatchHosts(request)));
   for (const failure of await Promise.all(failures)) expect(failure.kind).toBe('invalidArgument');
@@ -204,7 +204,8 @@ test('a page of batches is bounded by what is sent, not by what is kept', async 
   const long = (letter: string) => letter.repeat(63);
   const template = `templates/${long('t')}`;
   const hosts = Array.from({ length: 900 }, (_, n) => {
-    return { host: `hosts/${`${n}${long('h')}`.slice(0, 63)}`, state: 2, run: '1' };
+    const id = `${n}${long('h')}`.slice(0, 63);
+    return { host: `hosts/${id}`, state: WorkflowRunState.RUNNING, run: '1' };
   });
   for (let n = 1; n <= 25; n++) {
     const name = `workflowBatches/b${n}`;

@@ -24,6 +24,7 @@ import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey, VALUE_BYTES_MAX } from '@rackwright/store';
 import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
 import { batchKey, isOver, parseBatchName, shownBatch } from '../workflow/index.ts';
+import { pageOfHosts } from './batch-hosts.ts';
 import { checkBatchSpec, type SelectedHost, selectHosts } from './batch-spec.ts';
 import { idProblem } from './names.ts';
 import { listPage } from './paging.ts';
@@ -54,20 +55,27 @@ export function createWorkflowBatchService(deps: RpcDependencies): BoundService 
         request,
         '',
         ({ value, revision }) => present(deps, fromBinary(schema, value), revision),
+        undefined,
+        // A run's number is kept, its name is sent.
+        (batch) => toBinary(WorkflowBatchSchema, batch).byteLength,
       );
       return { workflowBatches: [...page.items], nextPageToken: page.nextPageToken };
+    },
+    listWorkflowBatchHosts: async (request) => {
+      const { record, revision } = await existing(deps, requireBatchName(request.parent, 'parent'));
+      return pageOfHosts(deps.store, present(deps, record, revision), request);
     },
     cancelWorkflowBatch: (request) => cancelBatch(deps, request),
     deleteWorkflowBatch: (request) => deleteBatch(deps, request),
   });
 }
 
-function requireBatchName(name: string): string {
+function requireBatchName(name: string, field = 'name'): string {
   const batchId = parseBatchName(name);
   if (batchId !== undefined) return batchId;
   const wanted = 'must name a batch, as in "workflowBatches/set-clocks"';
   const description = name === '' ? `is missing; it ${wanted}` : `is ${quote(name)}; it ${wanted}`;
-  throw invalidArgument([{ field: 'name', description }]);
+  throw invalidArgument([{ field, description }]);
 }
 
 async function existing({ store }: RpcDependencies, batchId: string) {
