@@ -33,7 +33,7 @@ export interface CoreParts
   readonly signer: EvidenceSigner;
   readonly agentVersion: string;
   /** Absent: commands that come in images are not run here. */
-  readonly images?: Images;
+  readonly images?: Pick<Images, 'fetch'>;
   /** Where runners fetch images, "host:port"; absent or empty: nowhere. */
   readonly imageEndpoint?: () => string;
 }
@@ -73,6 +73,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
         return own.find(({ handedOff }) => handedOff !== undefined)?.handedOff;
       },
       leaseValid: () => session.leaseValid(),
+      leaseLeftMs: () => session.leaseLeftMs(),
       leaving: (hostUid, runnerSession) => session.runnerGone(hostUid, runnerSession),
     },
     tellLog: (log) => session.tellStepLog(log),

@@ -4,7 +4,7 @@
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { agent, type CallContext } from '@rackwright/api';
+import { ApiFailure, agent, type CallContext } from '@rackwright/api';
 import {
   type AgentService,
   createAgentService,
@@ -187,11 +187,16 @@ export class ControlPlaneReplica {
     stream: AgentStream,
     answers: AsyncIterable<{ message: agent.SessionResponse['message'] }>,
   ): Promise<void> {
-    for await (const { message } of answers) {
-      if (!process.alive) return;
-      if (message.case === 'leaseRenewal') this.#options.onLease(stream, message.value);
-      if (message.case === 'reportAnswer') this.#noteAnswer(message.value);
-      stream.send(create(agent.SessionResponseSchema, { message }));
+    try {
+      for await (const { message } of answers) {
+        if (!process.alive) return;
+        if (message.case === 'leaseRenewal') this.#options.onLease(stream, message.value);
+        if (message.case === 'reportAnswer') this.#noteAnswer(message.value);
+        stream.send(create(agent.SessionResponseSchema, { message }));
+      }
+    } catch (error) {
+      // To the agent a refusal is the end of its stream, as it is by gRPC.
+      if (!(error instanceof ApiFailure)) throw error;
     }
     stream.close();
   }

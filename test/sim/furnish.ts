@@ -13,6 +13,7 @@ import { bmcPassword } from './bmc.ts';
 import { simSecrets } from './operators/secrets.ts';
 import { agentPublicKey } from './rack-agent.ts';
 import type { WorldView } from './view.ts';
+import { registryName } from './workflows/images.ts';
 import { hooksUrl } from './workflows/recipes.ts';
 
 /** The rack, with the key of its agent. */
@@ -43,7 +44,8 @@ export async function putCredential(store: StateStore, random: WorldView['random
 
 /** What templates may reach. */
 export async function putFleet(store: StateStore): Promise<void> {
-  const fleet = { name: 'fleet', spec: { templates: { webhookUrls: [hooksUrl] } } };
+  const templates = { webhookUrls: [hooksUrl], imageRepositories: [`${registryName}/tools`] };
+  const fleet = { name: 'fleet', spec: { templates } };
   const value = toBinary(wire.FleetRecordSchema, create(wire.FleetRecordSchema, { fleet }));
   await store.put('fleet.fleet', value, 'absent');
 }

@@ -21,6 +21,7 @@ import {
 import { type BmcNetwork, simIpmitool } from './bmc.ts';
 import type { AgentStream, ControlPlaneReplica } from './control-plane.ts';
 import type { LiveAgent, WorldView } from './view.ts';
+import { simImages } from './workflows/images.ts';
 
 const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const publicKeyDer = keys.publicKey.export({ type: 'spki', format: 'der' });
@@ -164,6 +165,7 @@ export class AgentBox {
       transport: this.#transport(process),
       signer: { privateKey: keys.privateKey, publicKeyDer },
       agentVersion: 'sim',
+      ...(this.#view.workflows ? { images: simImages(this.#view, process) } : {}),
     });
     if (!process.alive) return;
     this.#live = { box: this.name, process, core };

@@ -128,6 +128,14 @@ export const workflowPlants: readonly Plant[] = [
     caughtBy: bySimulation,
   },
   {
+    name: 'beginsUnasked',
+    breaks: 'W9: what took long to prepare asks for the work lease of that moment (R11)',
+    file: 'packages/runner/src/steps/command.ts',
+    find: 'const end = await context.mayBegin();',
+    replace: "const end = await Promise.resolve({ kind: 'granted' as const, reason: '' });",
+    caughtBy: bySimulation,
+  },
+  {
     name: 'turnsWithoutCounting',
     breaks: 'B1: never more hosts of a batch than may have their turn at once',
     file: 'controlplane/src/workflow/batch-rules.ts',

@@ -14,6 +14,7 @@
  * W6 No pending run outlives its deadline; nothing is done for a host that is gone.
  * W7 A key of a webhook names one call.
  * W8 When the faults stop, every run of a workflow ends.
+ * W9 A command that destroys begins under a work lease of that moment, however long its image took.
  */
 import { createHash } from 'node:crypto';
 import { equals, fromBinary } from '@bufbuild/protobuf';
@@ -30,11 +31,13 @@ import {
 } from '@rackwright/api';
 import type { JudgedHost, JudgeParts } from '../judged.ts';
 import type { WorkEvent } from './programs.ts';
-import type { RecipeStep } from './recipes.ts';
+import { burnTitle, type RecipeStep } from './recipes.ts';
 
 /** A pending run may stay for so long after its deadline, when nothing goes wrong. */
 const deadlineSlackMs = 5 * 60_000;
 
+/** From the agent's last look at its lease to the program: the network, and reading an answer. */
+const leaseSlackMs = 5_000;
 /** What was ordered before its host went may still begin for so long. */
 const goneSlackMs = 60_000;
 
@@ -302,6 +305,10 @@ export class WorkflowJudge {
       this.#found('W2', `${operationId} begins in a boot that was handed off`);
     }
     if (act === 'begun') this.#judgeAlone(event);
+    const unleasedMs = event.atMs - this.#parts.leaseUntilMs();
+    if (act === 'begun' && event.title === burnTitle && unleasedMs > leaseSlackMs) {
+      this.#found('W9', `${operationId} begins ${unleasedMs} ms after the last work lease`);
+    }
     if (act === 'ended' || act === 'cut' || act === 'left') {
       if (this.#atWork.get(machine) === operationId) this.#atWork.delete(machine);
     }

@@ -7,12 +7,14 @@ import type { Disk } from '@rackwright/platform';
 import {
   type MachineFiles,
   type Programs,
+  runCommand,
   runFile,
   runScript,
   type Step,
 } from '@rackwright/runner';
 import type { SimPlatters, SimProcess } from '@rackwright/sim';
 import type { WorldView } from '../view.ts';
+import { commandPlace } from './images.ts';
 import { type Mark, probeFailure, probeTitle, readMark } from './recipes.ts';
 
 /** Something that a step of a template does, as the device saw it. */
@@ -53,13 +55,15 @@ const rebootMs = 1_500;
 export function templateSteps(place: WorkPlace): Step[] {
   const shared = { disk: place.disk, privateFolder: folder, workingFolder: '/', path: '/bin' };
   const interpreters = new Map([['/bin/sh', '/bin/sh']]);
-  const ofScripts = runScript({ ...shared, interpreters, programs: programsOf(place) });
+  const programs = programsOf(place);
+  const ofScripts = runScript({ ...shared, interpreters, programs });
+  const ofCommands = runCommand(commandPlace(place.view, place.process, programs));
   const { description } = runFile(filesOf(place, ''));
   const ofFiles: Step = {
     description,
     run: (context) => runFile(filesOf(place, context.operationId)).run(context),
   };
-  return [ofScripts, ofFiles];
+  return [ofScripts, ofCommands, ofFiles];
 }
 
 function filesOf(place: WorkPlace, operationId: string): MachineFiles {
@@ -88,8 +92,9 @@ function programsOf(place: WorkPlace): Programs {
   const { view, process, platters } = place;
   return {
     start: async ({ operationId, args }, onOutput) => {
-      const bytes = platters.files.get(args[0] ?? '') ?? new Uint8Array();
-      const mark = readMark(new TextDecoder().decode(bytes));
+      const [given = ''] = args;
+      const bytes = platters.files.get(given);
+      const mark = readMark(bytes === undefined ? given : new TextDecoder().decode(bytes));
       if (mark === undefined) {
         const message = 'there is no such script';
         return { end: Promise.resolve({ kind: 'notStarted', message }), stop: () => undefined };

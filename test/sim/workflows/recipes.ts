@@ -4,6 +4,7 @@
  * the source.
  */
 import { createHash } from 'node:crypto';
+import { imageReference } from './images.ts';
 
 /** Where simulated webhooks are called. */
 export const hooksUrl = 'http://hooks.sim/';
@@ -15,7 +16,7 @@ export const neededVariable = 'need';
 
 export interface RecipeStep {
   readonly title: string;
-  readonly does: 'script' | 'file' | 'webhook' | 'other';
+  readonly does: Written['does'];
   /** May run again by itself after it was cut short. */
   readonly isSafe: boolean;
   readonly handOff: boolean;
@@ -53,9 +54,12 @@ export function readMark(text: string): Mark | undefined {
   return { templateId, version: Number(version), title };
 }
 
+/** The command of this title asks, directly before it begins, whether it still may. */
+export const burnTitle = 'burn';
+
 interface Written {
   readonly title: string;
-  readonly does: 'script' | 'file' | 'webhook' | 'other';
+  readonly does: 'script' | 'command' | 'file' | 'webhook' | 'other';
   readonly more?: Record<string, unknown>;
   readonly after?: { readonly title: string; readonly code: number };
   readonly handler?: boolean;
@@ -72,6 +76,10 @@ const other = (title: string, more: Record<string, unknown>): Written => ({
 const after = (title: string, code: number, step: Written): Written => ({
   ...step,
   after: { title, code },
+});
+
+const command = (title: string, more: Record<string, unknown> = {}): Written => ({
+  ...{ title, does: 'command', more },
 });
 
 const harmless = { destructive: false };
@@ -107,6 +115,11 @@ const shapes: readonly (readonly Written[])[] = [
     script('leave', { handOff: true }),
   ],
   [
+    command('look', { ...harmless, idempotent: true, retries: 1 }),
+    command(burnTitle),
+    command('after-burn', { ...harmless, onFailure: 'continue' }),
+  ],
+  [
     { title: 'tell', does: 'webhook', more: { retries: 2, onFailure: 'continue' } },
     other('pause', { wait: '5s' }),
     { title: 'once-more', does: 'webhook', more: { onFailure: 'tidy' } },
@@ -137,6 +150,7 @@ function objectOf({ title, does, more, after: condition }: Written, id: string, 
   const mark = markText({ templateId: id, version, title });
   const action = {
     script: { script: mark },
+    command: { command: { image: imageReference, arguments: [mark] } },
     file: { file: { path: `/etc/${title}`, content: mark } },
     webhook: { webhook: { url: `${hooksUrl}${id}/${title}`, body: mark } },
     other: {},
