@@ -22,7 +22,7 @@ import {
 } from '@rackwright/platform/node';
 import { parseArguments, usage } from './arguments.ts';
 import { type AgentConfig, parseConfig } from './config.ts';
-import { clockWarning, IdentityFiles, join } from './identity/index.ts';
+import { clockWarning, IdentityFiles, isKeyOver, join } from './identity/index.ts';
 import { type Platform, startAgent } from './program.ts';
 
 /** Longest join token read from standard input. */
@@ -98,8 +98,13 @@ async function joinRack(
   const files = new IdentityFiles(nodeDisk(), config.stateFolder);
   const parts = { clock: nodeClock(), random: nodeRandom() };
   const key = newKey ? await files.newKey() : await files.key();
-  const identity = await join(parts, key, address, token);
+  const identity = await join(parts, key, address, token).catch(async (cause: unknown) => {
+    // A key that has come to its end as well is not tried again.
+    if (newKey && isKeyOver(cause)) await files.dropNewKey();
+    throw cause;
+  });
   await files.save(identity);
+  if (newKey) await files.adoptNewKey(key);
   const { issuedAtMs, clockOffsetMs = 0 } = identity;
   const warning = clockWarning(issuedAtMs, issuedAtMs + clockOffsetMs);
   if (warning !== undefined) process.stderr.write(`rackwright-agent: ${warning}\n`);

@@ -115,6 +115,12 @@ async function ask(
   }
 }
 
+/** Whether the control plane says that this key was revoked or replaced: it never comes back. */
+export function isKeyOver(cause: unknown): boolean {
+  if (!(cause instanceof ApiFailure)) return false;
+  return ['AGENT_KEY_REVOKED', 'AGENT_KEY_REPLACED'].includes(cause.error.reason);
+}
+
 /** "host:port", "1.2.3.4:port" or "[::1]:port". */
 export function splitAddress(address: string): { readonly host: string; readonly port: number } {
   const match = /^(?:\[([0-9a-f:.]+)\]|([^:[\]]+)):(\d{1,5})$/i.exec(address.trim());

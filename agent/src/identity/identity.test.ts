@@ -139,6 +139,58 @@ describe('joining a rack', () => {
     await expect(join(parts, key, issuer.address, issuer.token)).rejects.toThrow(/incomplete/);
   });
 
+  test('uses no file that others can read, and says how to go on', async () => {
+    for (const name of ['agent-key.pem', 'identity.json']) {
+      const { disk } = new MemoryDisk().open();
+      await disk.writeAtomic(`/state/${name}`, new TextEncoder().encode('{}'), 0o644);
+      const files = new IdentityFiles(disk, '/state');
+      await expect(files.key()).rejects.toThrow(`chmod 600 /state/${name}`);
+    }
+    const { disk } = new MemoryDisk().open();
+    const files = new IdentityFiles(
+      { ...disk, stat: async () => ({ sizeBytes: 2, mode: 0o600, isOurs: false }) },
+      '/state',
+    );
+    await expect(files.load()).rejects.toThrow('another user');
+  });
+
+  test('keeps its key when the file of the key alone is gone', async () => {
+    const issuer = await startIssuer();
+    const { disk } = new MemoryDisk().open();
+    const files = new IdentityFiles(disk, '/state');
+    const key = await files.key();
+    await files.save(await join(parts, key, issuer.address, issuer.token));
+    await disk.remove('/state/agent-key.pem');
+    expect((await files.key()).privateKeyPem).toBe(key.privateKeyPem);
+  });
+
+  test('keeps the old key until the new one has its certificate', async () => {
+    const issuer = await startIssuer();
+    const { disk } = new MemoryDisk().open();
+    const files = new IdentityFiles(disk, '/state');
+    const old = await files.key();
+    await files.save(await join(parts, old, issuer.address, issuer.token));
+    const next = await files.newKey();
+    const wrong = issuer.token.slice(0, -4) + 'AAAA';
+    await expect(join(parts, next, issuer.address, `${wrong}x`)).rejects.toThrow();
+    expect((await files.key()).privateKeyPem).toBe(old.privateKeyPem);
+    // After a lost reply the same new key asks again.
+    expect((await files.newKey()).privateKeyPem).toBe(next.privateKeyPem);
+    await files.save(await join(parts, next, issuer.address, issuer.token));
+    await files.adoptNewKey(next);
+    expect((await files.key()).privateKeyPem).toBe(next.privateKeyPem);
+    expect((await files.newKey()).privateKeyPem).not.toBe(next.privateKeyPem);
+  });
+
+  test('says of half an identity, too, that it needs a new join', async () => {
+    const { disk } = new MemoryDisk().open();
+    const half = new TextEncoder().encode('{"privateKeyPem": "x", "rack": "racks/r1"}');
+    await disk.writeAtomic('/state/identity.json', half, 0o600);
+    const files = new IdentityFiles(disk, '/state');
+    await expect(files.load()).rejects.toThrow('join again');
+    expect((await files.key()).privateKeyPem).toContain('PRIVATE KEY');
+  });
+
   test('says that a damaged identity needs a new join', async () => {
     const { disk } = new MemoryDisk().open();
     await disk.writeAtomic('/state/identity.json', new Uint8Array([123]), 0o600);

@@ -3,7 +3,11 @@
  *
  * 1. The key is durable before it is shown to the control plane: a lost reply or a crash burns no
  *    token, the same key asks again.
- * 2. Identity is one file, replaced whole: there is no torn state.
+ * 2. Identity is one file, replaced whole: there is no torn state. Its key is the agent's; the file
+ *    of the key alone counts before the first join.
+ * 3. A key that takes the place of another one is a file of its own until it has its certificate:
+ *    what the control plane refuses changes nothing here.
+ * 4. A file that others can read or own is not used: its key may be theirs.
  */
 import {
   createPrivateKey,
@@ -11,7 +15,7 @@ import {
   generateKeyPairSync,
   type KeyObject,
 } from 'node:crypto';
-import type { Disk } from '@rackwright/platform';
+import type { Disk, FileStat } from '@rackwright/platform';
 
 export interface AgentIdentity {
   readonly privateKeyPem: string;
@@ -39,6 +43,12 @@ export interface AgentKey {
 
 const ownerOnly = 0o600;
 const ownerOnlyFolder = 0o700;
+/** Any of these bits lets others in. */
+const othersBits = 0o077;
+
+const identityFile = 'identity.json';
+const keyFile = 'agent-key.pem';
+const newKeyFile = 'agent-key-new.pem';
 
 /** The files of one agent. */
 export class IdentityFiles {
@@ -50,44 +60,61 @@ export class IdentityFiles {
     this.#folder = stateFolder;
   }
 
-  /** The agent's key; made when there is none (invariant 1). */
+  /** The agent's key; made when there is none (invariants 1 and 2). */
   async key(): Promise<AgentKey> {
     await this.#disk.makeFolder(this.#folder, ownerOnlyFolder);
-    const stored = await this.#read('agent-key.pem');
-    return stored === undefined ? this.#makeKey() : readKey(stored);
+    const text = await this.#read(identityFile);
+    const identity = text === undefined ? undefined : readIdentity(text);
+    if (identity !== undefined) return readKey(identity.privateKeyPem);
+    return await this.#storedKey(keyFile);
   }
 
-  async #makeKey(): Promise<AgentKey> {
-    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
-    await this.#write('agent-key.pem', pem);
-    return readKey(pem);
-  }
-
-  /** Another key, for an agent whose key may not come back; the old one is gone. */
+  /** Another key, for an agent whose key may not come back; the old one stays (invariant 3). */
   async newKey(): Promise<AgentKey> {
     await this.#disk.makeFolder(this.#folder, ownerOnlyFolder);
-    return this.#makeKey();
+    return await this.#storedKey(newKeyFile);
+  }
+
+  /** The identity of the new key is saved: there is no other key any more. */
+  async adoptNewKey({ privateKeyPem }: AgentKey): Promise<void> {
+    await this.#write(keyFile, privateKeyPem);
+    await this.dropNewKey();
+  }
+
+  /** The new key is of no use. */
+  dropNewKey(): Promise<void> {
+    return this.#disk.remove(`${this.#folder}/${newKeyFile}`);
+  }
+
+  async #storedKey(name: string): Promise<AgentKey> {
+    const stored = await this.#read(name);
+    if (stored !== undefined) return readKey(stored);
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+    await this.#write(name, pem);
+    return readKey(pem);
   }
 
   /** Undefined before the first join. */
   async load(): Promise<AgentIdentity | undefined> {
-    const text = await this.#read('identity.json');
+    const text = await this.#read(identityFile);
     if (text === undefined) return undefined;
-    try {
-      return JSON.parse(text) as AgentIdentity;
-    } catch (cause) {
-      const remedy = 'join again with a new token';
-      throw new Error(`${this.#folder}/identity.json is damaged: ${remedy}`, { cause });
-    }
+    const identity = readIdentity(text);
+    if (identity !== undefined) return identity;
+    const remedy = 'join again with a new token';
+    throw new Error(`${this.#folder}/${identityFile} is damaged: ${remedy}`);
   }
 
   async save(identity: AgentIdentity): Promise<void> {
-    await this.#write('identity.json', `${JSON.stringify(identity, undefined, 2)}\n`);
+    await this.#write(identityFile, `${JSON.stringify(identity, undefined, 2)}\n`);
   }
 
   async #read(name: string): Promise<string | undefined> {
-    const bytes = await this.#disk.read(`${this.#folder}/${name}`);
+    const path = `${this.#folder}/${name}`;
+    const found = await this.#disk.stat(path);
+    if (found === undefined) return undefined;
+    refuseOthers(path, found);
+    const bytes = await this.#disk.read(path);
     return bytes === undefined ? undefined : new TextDecoder().decode(bytes);
   }
 
@@ -95,6 +122,46 @@ export class IdentityFiles {
     const bytes = new TextEncoder().encode(text);
     return this.#disk.writeAtomic(`${this.#folder}/${name}`, bytes, ownerOnly);
   }
+}
+
+const texts = [
+  'privateKeyPem',
+  'certificatePem',
+  'caCertificatePem',
+  'rack',
+  'enrolmentAddress',
+  'agentEndpoint',
+] as const;
+
+/** Undefined when it is not whole. */
+function readIdentity(text: string): AgentIdentity | undefined {
+  try {
+    const read = JSON.parse(text) as Partial<Record<keyof AgentIdentity, unknown>> | null;
+    if (read === null || typeof read !== 'object') return undefined;
+    const isWhole =
+      texts.every((name) => typeof read[name] === 'string') &&
+      Number.isFinite(read.issuedAtMs) &&
+      Number.isFinite(read.expiresAtMs);
+    if (!isWhole) return undefined;
+    const identity = read as unknown as AgentIdentity;
+    readKey(identity.privateKeyPem);
+    return identity;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Invariant 4. Repairing it silently would hide that the key may be known. */
+function refuseOthers(path: string, { mode, isOurs }: FileStat): void {
+  if (!isOurs) {
+    throw new Error(`${path} belongs to another user, who can read and replace its key`);
+  }
+  if ((mode & othersBits) === 0) return;
+  const now = (mode & 0o777).toString(8);
+  throw new Error(
+    `${path} is open to others (mode ${now}), so its key may be known to them. If it is not, run: ` +
+      `chmod 600 ${path}; else revoke the agent and join it with --new-key`,
+  );
 }
 
 export function readKey(privateKeyPem: string): AgentKey {
