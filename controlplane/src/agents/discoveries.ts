@@ -11,8 +11,7 @@ import { create, equals } from '@bufbuild/protobuf';
 import { agent, type store as wire } from '@rackwright/api';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Discovery } from '../discovery/index.ts';
-import { Bucket } from './bucket.ts';
-import type { AgentLimits } from './limits.ts';
+import type { RackBuckets } from './bucket.ts';
 import type { SessionSink } from './rack-session.ts';
 
 export interface DiscoveriesDependencies {
@@ -29,7 +28,8 @@ export class Discoveries {
   readonly #deps: DiscoveriesDependencies;
   readonly #rackId: string;
   readonly #send: SessionSink['send'];
-  readonly #quota: Bucket;
+  /** Of all sessions of the rack. */
+  readonly #quotas: RackBuckets;
   #sent: agent.Discovery | undefined;
   /** Findings that have come and are not answered. */
   readonly #waiting: agent.Discovered[] = [];
@@ -37,12 +37,12 @@ export class Discoveries {
 
   constructor(
     deps: DiscoveriesDependencies,
-    { discoveredPerMinute, discoveredBurst }: AgentLimits,
+    quotas: RackBuckets,
     rackId: string,
     send: SessionSink['send'],
   ) {
     this.#deps = deps;
-    this.#quota = new Bucket(discoveredPerMinute / 60, discoveredBurst, deps.clock.nowMs());
+    this.#quotas = quotas;
     this.#rackId = rackId;
     this.#send = send;
   }
@@ -65,9 +65,15 @@ export class Discoveries {
   /** Takes a finding in when those before it are answered, and answers it (3). */
   found(finding: agent.Discovered): void {
     if (this.#waiting.length >= findingsWaitingMax) return;
-    if (!this.#quota.tryTake(1, this.#deps.clock.nowMs())) return;
+    const nowMs = this.#deps.clock.nowMs();
+    if (!this.#quotas.of(this.#rackId, nowMs).tryTake(1, nowMs)) return;
     this.#waiting.push(finding);
     if (!this.#isTaking) void this.#takeAll();
+  }
+
+  /** The session is over: what waits is told again in the next one. */
+  closed(): void {
+    this.#waiting.length = 0;
   }
 
   async #takeAll(): Promise<void> {

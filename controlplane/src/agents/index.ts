@@ -7,8 +7,8 @@ export {
   type AgentService,
   type AgentServiceDependencies,
   createAgentService,
-  sharedBySessions,
 } from './service.ts';
+export { sharedBySessions } from './shared.ts';
 export { type OutputPiece, StepLogs } from './step-logs.ts';
 export { defaultSessionTiming, type SessionTiming } from './timing.ts';
 export type { SessionTrust } from './trust.ts';

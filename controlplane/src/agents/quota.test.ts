@@ -2,7 +2,7 @@
 import type { CallContext } from '@rackwright/api';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Bucket } from './bucket.ts';
+import { Bucket, RackBuckets } from './bucket.ts';
 import { defaultAgentLimits } from './limits.ts';
 import { Quotas } from './quota.ts';
 import { Turns } from './turns.ts';
@@ -62,6 +62,31 @@ describe('the quota of a rack', () => {
     expect(pace(1)).toBeInstanceOf(Promise);
   });
 
+  test('is no other one after the streams were opened anew, and is forgotten once full', () => {
+    const moved = { now: 0, due: [] as [number, () => void][] };
+    const quotas = new Quotas(limits, {
+      ...clock,
+      nowMs: () => moved.now,
+      after: (ms, act) => {
+        const entry: [number, () => void] = [moved.now + ms, act];
+        moved.due.push(entry);
+        return () => void moved.due.splice(moved.due.indexOf(entry), 1);
+      },
+    });
+    for (let round = 0; round < 3; round += 1) {
+      const { context, end } = stream('a');
+      expect(quotas.paceOf(context)(1)).toBeUndefined();
+      end();
+    }
+    const last = stream('a');
+    expect(quotas.paceOf(last.context)(1)).toBeInstanceOf(Promise);
+    last.end();
+    expect(quotas.size).toBe(1);
+    moved.now = 60_000;
+    for (const [atMs, act] of [...moved.due]) if (atMs <= moved.now) act();
+    expect(quotas.size).toBe(0);
+  });
+
   test('is forgotten with the last stream, also of one that is over before it began', () => {
     const quotas = new Quotas(limits, clock);
     const streams = [stream('a'), stream('a'), stream('b')];
@@ -72,6 +97,18 @@ describe('the quota of a rack', () => {
     expect(quotas.size).toBe(1);
     streams[1]?.end();
     expect(quotas.size).toBe(0);
+  });
+});
+
+describe('buckets of racks', () => {
+  test('are kept until they are full again, and no longer', () => {
+    const buckets = new RackBuckets(1, 2);
+    expect(buckets.of('a', 0).tryTake(2, 0)).toBe(true);
+    expect(buckets.of('a', 0).tryTake(1, 0)).toBe(false);
+    expect(buckets.of('b', 1_000).tryTake(1, 1_000)).toBe(true);
+    expect(buckets.size).toBe(2);
+    buckets.of('c', 9_000);
+    expect(buckets.size).toBe(1);
   });
 });
 
@@ -99,6 +136,22 @@ describe('turns', () => {
     expect(noisy.map((turn) => turn instanceof Promise)).toEqual([false, false, false, true]);
     expect(turns.take('quiet')).toBeInstanceOf(Function);
     expect(turns.waiting).toBe(1);
+  });
+
+  test('are not waited for by who has gone, and not lost to those behind', async () => {
+    const turns = turnsOf(1, 1);
+    const first = await turns.take('a');
+    const gone = new AbortController();
+    const left = turns.take('a', gone.signal);
+    const behind = turns.take('b');
+    expect(turns.waiting).toBe(2);
+    gone.abort();
+    expect(turns.waiting).toBe(1);
+    (await left)();
+    expect(turns).toMatchObject({ waiting: 1, underWay: 1 });
+    first();
+    (await behind)();
+    expect(turns).toMatchObject({ waiting: 0, underWay: 0 });
   });
 
   test('are given in the order in which they were asked for', async () => {

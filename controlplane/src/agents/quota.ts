@@ -1,9 +1,10 @@
 /**
  * How fast a rack is read: all streams under one key share one quota, and what is beyond it is not
- * read until its time has come, so that the sender waits and nothing is kept here.
+ * read until its time has come, so that the sender waits and nothing is kept here. A quota outlives
+ * its streams until it is full again: to connect anew gains nothing.
  */
 import type { CallContext, Pace } from '@rackwright/api';
-import type { Clock } from '@rackwright/platform';
+import type { Cancel, Clock } from '@rackwright/platform';
 import { Bucket } from './bucket.ts';
 import type { AgentLimits } from './limits.ts';
 
@@ -14,6 +15,8 @@ interface Quota {
   readonly messages: Bucket;
   readonly bytes: Bucket;
   streams: number;
+  /** While it has no streams: does not forget it after all. */
+  keep: Cancel;
 }
 
 export class Quotas {
@@ -26,7 +29,7 @@ export class Quotas {
     this.#clock = clock;
   }
 
-  /** Keys whose streams are open. */
+  /** Keys that are remembered. */
   get size(): number {
     return this.#byKey.size;
   }
@@ -37,7 +40,7 @@ export class Quotas {
     const quota = this.#join(key);
     const leave = () => {
       quota.streams -= 1;
-      if (quota.streams === 0) this.#byKey.delete(key);
+      if (quota.streams === 0) this.#forgetOnceFull(key, quota);
     };
     if (context.signal.aborted) leave();
     else context.signal.addEventListener('abort', leave, { once: true });
@@ -51,6 +54,16 @@ export class Quotas {
     };
   }
 
+  #forgetOnceFull(key: string, quota: Quota): void {
+    const nowMs = this.#clock.nowMs();
+    const fullInMs = Math.max(quota.messages.fullInMs(nowMs), quota.bytes.fullInMs(nowMs));
+    if (fullInMs === 0) {
+      this.#byKey.delete(key);
+      return;
+    }
+    quota.keep = this.#clock.after(fullInMs, () => this.#forgetOnceFull(key, quota));
+  }
+
   #join(key: string): Quota {
     const { messagesPerSecond, messagesBurst, bytesPerSecond, bytesBurst } = this.#limits;
     const nowMs = this.#clock.nowMs();
@@ -58,7 +71,9 @@ export class Quotas {
       messages: new Bucket(messagesPerSecond, messagesBurst, nowMs),
       bytes: new Bucket(bytesPerSecond, bytesBurst, nowMs),
       streams: 0,
+      keep: () => undefined,
     };
+    quota.keep();
     quota.streams += 1;
     this.#byKey.set(key, quota);
     return quota;

@@ -27,21 +27,20 @@ import {
   whyNothingDestructive,
 } from '../host/index.ts';
 import { readRecord } from '../records/index.ts';
-import type { BootLists } from './boot-lists.ts';
 import { Discoveries, type DiscoveriesDependencies } from './discoveries.ts';
 import { hintIntervalMs, rivalElsewhere, rivalHere, whyOver } from './elsewhere.ts';
 import { Forgetting } from './forgetting.ts';
 import { foldHello } from './hello-folds.ts';
 import { helloProblem } from './hello-problem.ts';
-import type { AgentLimits } from './limits.ts';
 import { PowerSyncs } from './power-sync.ts';
 import type { LiveSession, SessionRegistry } from './registry.ts';
 import { Reports } from './reports.ts';
+import type { SharedBySessions } from './shared.ts';
 import type { StepLogs } from './step-logs.ts';
 import { foldStoreGuard, isGuarded, lostSoFar } from './store-guard.ts';
 import type { SessionTiming } from './timing.ts';
 import { type SessionTrust, trustedOf } from './trust.ts';
-import type { TurnOver, Turns } from './turns.ts';
+import type { TurnOver } from './turns.ts';
 import { type RackChange, updateRack } from './update-rack.ts';
 import { isPresent, welcomeTo } from './welcome.ts';
 
@@ -60,16 +59,6 @@ export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'disc
   readonly stepLogs?: StepLogs;
   /** As in `HostsDependencies`. */
   readonly replicaId: string;
-}
-
-/** What the sessions of all racks have in common. */
-export interface SharedBySessions {
-  readonly limits: AgentLimits;
-  /** For what agents tell. */
-  readonly turns: Turns;
-  /** For Hellos, each of which is much work. */
-  readonly hellos: Turns;
-  readonly bootLists: BootLists;
 }
 
 /** Steps of an agent that are kept. */
@@ -113,6 +102,8 @@ export class RackSession {
   #elsewhere: string | undefined;
   /** It has ended (5). */
   #over = false;
+  /** Aborted then: it has no place in any line. */
+  readonly #gone = new AbortController();
   #isWelcomed = false;
 
   constructor(
@@ -128,7 +119,7 @@ export class RackSession {
     this.#reports = new Reports(deps, rackId, { send: sink.send, end: () => this.#end() });
     this.#forgetting = new Forgetting(deps, rackId);
     this.#powerSyncs = new PowerSyncs(deps, rackId, (message) => sink.send(message));
-    this.#discoveries = new Discoveries(deps, shared.limits, rackId, (message) =>
+    this.#discoveries = new Discoveries(deps, shared.findings, rackId, (message) =>
       sink.send(message),
     );
   }
@@ -167,7 +158,7 @@ export class RackSession {
         await this.#inTurn((over) => this.#reports.fold(message.value, over));
         return;
       case 'hostForgotten':
-        await this.#forgotten(message.value.hostUid);
+        await this.#inTurn((over) => this.#forgotten(message.value.hostUid).finally(over));
         return;
       case 'powerDigest':
         await this.#inTurn((over) => this.#foldDigest(message.value, over));
@@ -181,9 +172,7 @@ export class RackSession {
       case 'snapshotApplied':
         return;
       case 'trustApplied':
-        await this.#updateRack((record) => {
-          record.trustedCaSha256 = trustedOf(message.value);
-        });
+        await this.#applied(message.value);
         return;
       default:
         this.#noteUnexpected(message.case ?? 'of an unknown kind');
@@ -206,6 +195,16 @@ export class RackSession {
     });
   }
 
+  /** Written no faster than authorities come and go. */
+  async #applied(applied: agent.TrustApplied): Promise<void> {
+    await this.#shared.trustWrites.wait(this.#rackId, this.#deps.clock);
+    const write = () =>
+      this.#updateRack((record) => {
+        record.trustedCaSha256 = trustedOf(applied);
+      });
+    if (!this.#over) await this.#inTurn((over) => write().finally(over));
+  }
+
   #noteUnexpected(kind: string): void {
     if (this.#unexpected.has(kind)) return;
     this.#unexpected.add(kind);
@@ -213,11 +212,11 @@ export class RackSession {
   }
 
   /** The next message is not read before this one has its turn. */
-  async #inTurn(work: (over: TurnOver) => void | Promise<void>): Promise<void> {
-    const turn = this.#shared.turns.take(this.#rackId);
-    if (!(turn instanceof Promise)) return work(turn);
+  async #inTurn(work: (over: TurnOver) => unknown): Promise<void> {
+    const turn = this.#shared.turns.take(this.#rackId, this.#gone.signal);
+    if (!(turn instanceof Promise)) return void (await work(turn));
     const over = await turn;
-    if (this.#stands()) return work(over);
+    if (this.#stands()) return void (await work(over));
     over();
     this.#end();
   }
@@ -243,6 +242,8 @@ export class RackSession {
   /** It is over, for whatever reason (5). */
   closed(): void {
     this.#over = true;
+    this.#gone.abort();
+    this.#discoveries.closed();
     if (this.#live === undefined) return;
     this.#deps.log.info({ rack: this.#rackId }, 'agent session ended');
     const stood = this.#stands();
@@ -274,7 +275,7 @@ export class RackSession {
   async #welcomeInTurn(hello: agent.Hello): Promise<void> {
     const problem = helloProblem(hello, this.#shared.limits);
     if (problem !== undefined) return this.#refuse('badHello', problem);
-    const over = await this.#shared.hellos.take(this.#rackId);
+    const over = await this.#shared.hellos.take(this.#rackId, this.#gone.signal);
     try {
       if (!this.#over) await this.#welcome(hello);
     } finally {

@@ -1,10 +1,9 @@
 /** The gRPC side of agent sessions: one bidirectional stream per rack. */
 import { ApiFailure, type agent, type CallContext, unavailable } from '@rackwright/api';
-import { BootLists } from './boot-lists.ts';
-import { type AgentLimits, defaultAgentLimits } from './limits.ts';
+import type { AgentLimits } from './limits.ts';
 import { Outbox } from './outbox.ts';
-import { RackSession, type SessionDependencies, type SharedBySessions } from './rack-session.ts';
-import { Turns } from './turns.ts';
+import { RackSession, type SessionDependencies } from './rack-session.ts';
+import { type SharedBySessions, sharedBySessions } from './shared.ts';
 
 export interface AgentServiceDependencies extends SessionDependencies {
   /** The rack of the agent that calls. Throws `ApiFailure` when it is nobody's. */
@@ -75,27 +74,6 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
         session.closed();
       }
     },
-  };
-}
-
-/** For the sessions of one replica. */
-export function sharedBySessions({
-  store,
-  clock,
-  limits = defaultAgentLimits,
-}: Pick<AgentServiceDependencies, 'store' | 'clock' | 'limits'>): SharedBySessions {
-  const reports = {
-    atOnceMax: limits.reportsAtOnceMax,
-    perRackMax: limits.reportsPerRackAtOnceMax,
-    perRackSharedMax: limits.reportsPerRackSharedMax,
-  };
-  // A newer session of a rack need not wait for one whose welcome takes long.
-  const hellos = { atOnceMax: limits.hellosAtOnceMax, perRackMax: 2, perRackSharedMax: 2 };
-  return {
-    limits,
-    turns: new Turns(reports, clock),
-    hellos: new Turns(hellos, clock),
-    bootLists: new BootLists(store),
   };
 }
 

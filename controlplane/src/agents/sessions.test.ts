@@ -116,6 +116,22 @@ describe('a session', () => {
   });
 });
 
+describe('an agent that says without an end which authorities it believes', () => {
+  test('makes few writes of it, and the last one counts', async () => {
+    const { rig, replica } = await started();
+    const plain = await connectAgent(rig, replica);
+    const before = rig.lastRevision();
+    const digest = (n: number) => n.toString(16).padStart(64, '0');
+    for (let n = 1; n <= 40; n += 1) {
+      plain.send({ case: 'trustApplied', value: { trustedCaSha256: [digest(n)] } });
+    }
+    await rig.advance(2_500);
+    expect(rig.lastRevision() - before).toBeLessThan(20);
+    await rig.advance(60_000);
+    expect(rig.rack()?.trustedCaSha256).toEqual([digest(40)]);
+  });
+});
+
 describe('an agent that waits for its welcome', () => {
   test('is sent nothing before, whatever changes meanwhile', async () => {
     const slow = { on: false };

@@ -6,7 +6,8 @@
  *    room for the others at any time. While others have had turns lately it has fewer still, for
  *    what is under way delays what comes.
  * 2. Turns are given in the order in which they were asked for, except to a rack that has all that
- *    one may have. A session asks for one at a time, so that none has more than one place in line.
+ *    one may have. A session asks for one at a time, so that none has more than one place in line,
+ *    and leaves it when it ends.
  */
 import type { Clock } from '@rackwright/platform';
 
@@ -23,6 +24,8 @@ const latelyMs = 2_000;
 
 /** To be called once, when the work is over. */
 export type TurnOver = () => void;
+
+const noTurn: TurnOver = () => undefined;
 
 interface Waiting {
   readonly rackId: string;
@@ -52,10 +55,25 @@ export class Turns {
     return this.#atOnce;
   }
 
-  /** The turn, at once when it is free. */
-  take(rackId: string): TurnOver | Promise<TurnOver> {
+  /** The turn, at once when it is free; none once `leaving` aborts while it waits. */
+  take(rackId: string, leaving?: AbortSignal): TurnOver | Promise<TurnOver> {
     if (this.#isFree(rackId)) return this.#begin(rackId);
-    return new Promise((resolve) => this.#line.add({ rackId, begin: resolve }));
+    if (leaving?.aborted === true) return noTurn;
+    return new Promise((resolve) => {
+      const waiting: Waiting = {
+        rackId,
+        begin: (over) => {
+          leaving?.removeEventListener('abort', leave);
+          resolve(over);
+        },
+      };
+      const leave = () => {
+        this.#line.delete(waiting);
+        resolve(noTurn);
+      };
+      this.#line.add(waiting);
+      leaving?.addEventListener('abort', leave, { once: true });
+    });
   }
 
   #isFree(rackId: string): boolean {
