@@ -30,19 +30,19 @@ let storePath = '';
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'rackwright-restore-killed-'));
-  const data = join(folder, 'data');
+  const source = join(folder, 'data');
   tar = join(folder, 'backup.tar');
-  await mkdir(join(data, 'identity'), { recursive: true, mode: 0o700 });
+  await mkdir(join(source, 'identity'), { recursive: true, mode: 0o700 });
   for (const [name, text] of Object.entries(identityFiles)) {
-    await writeFile(join(data, 'identity', name), text, { mode: 0o600 });
+    await writeFile(join(source, 'identity', name), text, { mode: 0o600 });
   }
-  const store = await openSqliteStore({ path: join(data, 'state.db'), random, clock });
+  const store = await openSqliteStore({ path: join(source, 'state.db'), random, clock });
   for (let n = 0; n < hosts; n += 1) {
     await store.put(`hosts.h${n}`, new Uint8Array(2_000).fill(n), 'absent');
   }
   await store.close();
   const config = join(folder, 'from.json');
-  await writeFile(config, JSON.stringify({ dataFolder: data }));
+  await writeFile(config, JSON.stringify({ dataFolder: source }));
   const { status, stderr } = run('backup', '--config', config, '--to', tar);
   if (status !== 0) throw new Error(stderr);
 });
