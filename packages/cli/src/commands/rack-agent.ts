@@ -63,7 +63,7 @@ function advice(rack: string, made: JoinToken, server: string): string[] {
       ? []
       : [`It replaces the agent with the key ${made.replacesKeySha256}.`]),
     `Certificate authority (SHA-256): ${made.caSha256}`,
-    `On the rack box: rackwright-agent join ${address} ${made.token}`,
+    `On the rack box: rackwright-agent join ${address} -    (paste the token, Enter, Ctrl-D)`,
   ];
 }
 

@@ -33,7 +33,8 @@ const rotate = buildCommand({
       'Write the new key before the old one, each as a line of its own, where the configuration ' +
       'of every replica says that keys are (`openssl rand -base64 32` makes one); then ask for ' +
       'this. Once every replica has the new key, it seals, and every secret moves to it, without ' +
-      'a stop. When `rackwright secrets show` counts no record under the old key, its line can go.',
+      'a stop. When `rackwright secrets show` counts no record under the old key, its line goes; ' +
+      'keep that key elsewhere for as long as any backup made before: nothing else opens those.',
   },
   parameters: { flags: { ...shared, ...requestFlag }, aliases },
   async func(this: CliContext, flags: SharedFlags & { requestId: string }) {
@@ -87,5 +88,15 @@ function print(world: World, { output }: SharedFlags, key: SecretsKey): void {
         ] as const,
     ),
     ['waits for', key.waitsFor],
+    ['keep', oldKeysToKeep(clock, key)],
   ]);
+}
+
+/** Nothing counts backups: whoever takes a key's line away has to know that they need it. */
+function oldKeysToKeep(clock: World['clock'], { keyId, uses, activeTime }: SecretsKey): string {
+  const unused = uses.filter((use) => use.records === 0 && use.keyId !== keyId);
+  if (unused.length === 0) return '';
+  const keys = unused.map((use) => use.keyId).join(', ');
+  const when = ago(clock, activeTime);
+  return `key ${keys} elsewhere, as long as any backup of before secrets left it (${when})`;
 }
