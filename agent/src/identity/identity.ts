@@ -136,14 +136,11 @@ const texts = [
 /** Undefined when it is not whole. */
 function readIdentity(text: string): AgentIdentity | undefined {
   try {
-    const read = JSON.parse(text) as Partial<Record<keyof AgentIdentity, unknown>> | null;
-    if (read === null || typeof read !== 'object') return undefined;
-    const isWhole =
-      texts.every((name) => typeof read[name] === 'string') &&
-      Number.isFinite(read.issuedAtMs) &&
-      Number.isFinite(read.expiresAtMs);
-    if (!isWhole) return undefined;
-    const identity = read as unknown as AgentIdentity;
+    const identity = JSON.parse(text) as AgentIdentity | null;
+    if (identity === null) return undefined;
+    const { issuedAtMs, expiresAtMs } = identity;
+    if (!texts.every((name) => typeof identity[name] === 'string')) return undefined;
+    if (!Number.isFinite(issuedAtMs) || !Number.isFinite(expiresAtMs)) return undefined;
     readKey(identity.privateKeyPem);
     return identity;
   } catch {
@@ -159,8 +156,8 @@ function refuseOthers(path: string, { mode, isOurs }: FileStat): void {
   if ((mode & othersBits) === 0) return;
   const now = (mode & 0o777).toString(8);
   throw new Error(
-    `${path} is open to others (mode ${now}), so its key may be known to them. If it is not, run: ` +
-      `chmod 600 ${path}; else revoke the agent and join it with --new-key`,
+    `${path} is open to others (mode ${now}), so its key may be known to them. If it is not, ` +
+      `run: chmod 600 ${path}; else revoke the agent and join it with --new-key`,
   );
 }
 

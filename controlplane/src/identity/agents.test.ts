@@ -364,7 +364,7 @@ describe('a request for a certificate', () => {
     expect(counts.lists).toBe(1);
   });
 
-  test('that is repeated at once is answered the same, a few times, and costs nothing', async () => {
+  test('that is repeated at once is answered the same, a few times, at no cost', async () => {
     const key = newKey();
     const token = await tokenFor('r1');
     const first = await issueCertificate(trust, ask(key, token));
