@@ -472,6 +472,7 @@ const notHere = new Set([
   'PlanService.GetPlan',
   'WorkflowBatchService.GetWorkflowBatch',
   'WorkflowBatchService.ListWorkflowBatchHosts',
+  'WorkflowBatchService.ListWorkflowBatchHosts',
 ]);
 
 type Service = typeof api.HostService;
