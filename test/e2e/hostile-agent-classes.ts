@@ -74,6 +74,7 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
     boot_id: 'runnerSession',
     runner_version: 'free',
   },
+  [`${agentPackage}.RunnerRefused`]: { boot_operation_id: 'operationId', message: 'free' },
   [`${agentPackage}.StepDescription`]: {
     name: 'free',
     priority: 'free',
