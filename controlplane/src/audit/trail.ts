@@ -144,10 +144,13 @@ class Trail implements AuditTrail {
   }
 
   async #lookForUnfinished(isOnly: boolean): Promise<void> {
-    const { clock, store } = this.#deps;
+    const { clock, store, log } = this.#deps;
     const beforeMs = isOnly ? Number.POSITIVE_INFINITY : clock.nowMs() - unfinishedAfterMs;
-    const found = await unfinishedIn(store.log, beforeMs);
-    for (const { id, record } of found) {
+    const { unfinished, isCut } = await unfinishedIn(store.log, beforeMs);
+    if (isCut) {
+      log.warn({}, 'more calls in an hour than are looked through for those whose end is missing');
+    }
+    for (const { id, record } of unfinished) {
       if (this.#begun.has(id)) continue;
       const nowMs = clock.nowMs();
       const line = unfinishedRecord(record, nowMs);

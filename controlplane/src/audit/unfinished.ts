@@ -9,7 +9,7 @@ import { type EntryLog, LOG_PAGE_MAX } from '@rackwright/store';
 
 /** What is looked at, before the newest entry: no call takes that long. */
 const lookBackMs = 3_600_000;
-const entriesMax = 64 * LOG_PAGE_MAX;
+const lookedAtMax = 64 * LOG_PAGE_MAX;
 const begunSuffix = '-begun';
 
 /** The id of the entry that says that a call is about to be carried out. */
@@ -23,29 +23,46 @@ export interface Unfinished {
   readonly record: AuditRecord;
 }
 
-/** Those that began before `beforeMs` (by our clock) and of which no end is in the log. */
-export async function unfinishedIn(log: EntryLog, beforeMs: number): Promise<Unfinished[]> {
+/** What a look back has come to. */
+interface LookBack {
+  readonly unfinished: readonly Unfinished[];
+  /** There was more than is looked at: what began before that is not known. */
+  readonly isCut: boolean;
+}
+
+/**
+ * Those that began before `beforeMs` (by our clock) and of which no end is in the log. The two lines
+ * of a call are written each by itself: its end may come first.
+ */
+export async function unfinishedIn(
+  log: EntryLog,
+  beforeMs: number,
+  entriesMax = lookedAtMax,
+): Promise<LookBack> {
   const ended = new Set<string>();
   const found: Unfinished[] = [];
   let position: number | undefined;
   let sinceMs: number | undefined;
+  const told = (isCut: boolean) => ({
+    unfinished: found.filter(({ id }) => !ended.has(id)),
+    isCut,
+  });
   for (let looked = 0; looked < entriesMax; ) {
     const { entries, more } = await log.back(LOG_PAGE_MAX, position);
     for (const { id, value, atMs, position: at } of entries) {
       sinceMs ??= atMs - lookBackMs;
-      if (atMs > 0 && atMs < sinceMs) return found;
+      if (atMs > 0 && atMs < sinceMs) return told(false);
       position = at;
       looked += 1;
       const { record, begun } = fromBinary(wire.AuditEntryRecordSchema, value);
       if (!begun) ended.add(id);
       else if (record?.time !== undefined && timestampMs(record.time) < beforeMs) {
-        const own = id.slice(0, -begunSuffix.length);
-        if (!ended.has(own)) found.push({ id: own, record });
+        found.push({ id: id.slice(0, -begunSuffix.length), record });
       }
     }
-    if (!more || position === undefined) break;
+    if (!more || position === undefined) return told(false);
   }
-  return found;
+  return told(true);
 }
 
 /** The line of one whose end nobody knows. */
