@@ -189,7 +189,7 @@ test('no change comes after a listing that has newer of the same record already'
   expect(told).toEqual(['listed hosts.a', 'put hosts.b']);
 });
 
-test('whoever was told that all is about to be listed gets a listing, however often it fails', async () => {
+test('who was told that all is about to be listed gets a listing at last', async () => {
   const told: string[] = [];
   await follow(noting(told, { listing: () => told.push('listing') }));
   listings = [1, 2].map(() => () => Promise.reject(new Error('the store is away')));

@@ -166,7 +166,7 @@ test('what a batch cannot be is told with its fields', async () => {
   ).toEqual(['workflow_batch.spec.template', 'workflow_batch.spec.hosts.names[0]']);
 });
 
-test('the report on the hosts of a batch is read in pages, all of it or some states only', async () => {
+test('the report on the hosts of a batch is read in pages, of some states only', async () => {
   const { workflowBatches } = fixture;
   await addHosts(5);
   const workflowBatch = { spec: spec({ maxParallel: 2 }) };
@@ -222,4 +222,26 @@ test('a page of batches is bounded by what is sent, not by what is kept', async 
     pageToken = page.nextPageToken;
   } while (pageToken !== '');
   expect(new Set(seen).size).toBe(25);
+});
+
+test('a host that has as many workflows as it may gets none more from a batch', async () => {
+  const { workflowBatches, store } = fixture;
+  await addHosts(2);
+  for (let n = 0; n < 256; n++) {
+    const record = create(wire.WorkflowRecordSchema, {
+      workflow: {
+        name: `hosts/h1/workflows/t${n}`,
+        status: { hostUid: 'u1' },
+      },
+    });
+    const value = toBinary(wire.WorkflowRecordSchema, record);
+    await store.put(`workflows.h1.t${n}`, value, 'absent');
+  }
+  const workflowBatch = { spec: spec({ maxFailures: 0 }) };
+  await workflowBatches.createWorkflowBatch({ workflowBatchId: 'b1', workflowBatch });
+  await vi.waitFor(async () => {
+    const { status } = await workflowBatches.getWorkflowBatch({ name: 'workflowBatches/b1' });
+    expect(status?.hosts[0]?.message).toBe('hosts/h1 has 256 workflows; at most 256 are kept.');
+    expect(status?.hosts[1]?.run).toBe('hosts/h2/workflows/hello/runs/1');
+  });
 });

@@ -20,7 +20,7 @@ import { cancelWorkflow } from './endings.ts';
 import { type WorkflowId, workflowKey } from './names.ts';
 import { isRepeated, type RequestDependencies, readWorkflow, roundsMax, tooBusy } from './read.ts';
 import { acceptRun, isOpen, keptRuns, latestRun, type RunOrder } from './record.ts';
-import { newWorkflow } from './requests.ts';
+import { newWorkflow, whyAboveLimit } from './requests.ts';
 import { presentRunOf } from './view.ts';
 
 const schema = wire.WorkflowRecordSchema;
@@ -52,6 +52,8 @@ export async function takeTurn(
       await deps.workflows.look(id);
       continue;
     }
+    const above = kept === undefined ? await whyAboveLimit(deps.store, id) : undefined;
+    if (above !== undefined) return { kind: 'refused', message: above };
     const spec = create(WorkflowSpecSchema, { variables: batch.spec?.variables ?? {} });
     const nowMs = deps.clock.nowMs();
     const before = kept?.record ?? (await newWorkflow(deps, id, spec, host, nowMs));

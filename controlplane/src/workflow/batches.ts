@@ -6,7 +6,7 @@
  * another replica, gives no host a second one and lets no more go at once than may.
  */
 import { equals } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { ApiFailure, store as wire } from '@rackwright/api';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';
@@ -109,25 +109,38 @@ export class Batches {
       }
       this.#open.add(batchId);
       if (this.#stopping.signal.aborted) return kept;
-      const turns = await this.#takeTurns(kept.record);
+      const { turns, failure } = await this.#takeTurns(kept.record);
       const nowMs = clock.nowMs();
       const first = foldBatch(kept.record, turns, () => false, nowMs);
       // Who is held matters only where a turn is to be given, and is much to read.
       const given = hostsAtTurn(first).some((index) => !turns.has(index));
       const held = given ? await this.#heldHosts() : undefined;
       const next = held ? foldBatch(kept.record, turns, (host) => held.has(host), nowMs) : first;
-      if (equals(schema, kept.record, next)) return kept;
+      if (equals(schema, kept.record, next)) {
+        if (failure !== undefined) throw failure;
+        return kept;
+      }
       await writeShared(this.#deps, schema, key, next, kept.revision);
     }
     throw new Error(`workflowBatches/${batchId}: not settled after ${passesMax} rounds`);
   }
 
-  async #takeTurns(record: wire.WorkflowBatchRecord): Promise<ReadonlyMap<number, Turn>> {
+  /** A host whose turn fails holds up no other one: it is tried again once those are written. */
+  async #takeTurns(record: wire.WorkflowBatchRecord): Promise<{
+    readonly turns: ReadonlyMap<number, Turn>;
+    readonly failure: ApiFailure | undefined;
+  }> {
     const turns = new Map<number, Turn>();
+    let failure: ApiFailure | undefined;
     for (const index of hostsAtTurn(record)) {
-      turns.set(index, await takeTurn(this.#deps, record, index));
+      try {
+        turns.set(index, await takeTurn(this.#deps, record, index));
+      } catch (error) {
+        if (!(error instanceof ApiFailure) || error.error.kind === 'unavailable') throw error;
+        failure = error;
+      }
     }
-    return turns;
+    return { turns, failure };
   }
 
   /** The hosts that a run holds now. */

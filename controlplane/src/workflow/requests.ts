@@ -54,7 +54,8 @@ export async function createWorkflow(
   const { host, kept, standsAt } = await readWorkflow(deps, id);
   if (kept !== undefined) return sameWorkflow(kept, id, by);
   if (!spec.disabled) await refuseStart(deps.store, id, host);
-  await refuseAboveLimit(deps.store, id);
+  const above = await whyAboveLimit(deps.store, id);
+  if (above !== undefined) throw failedPrecondition('TOO_MANY_WORKFLOWS', above);
   const nowMs = deps.clock.nowMs();
   const made = await newWorkflow(deps, id, spec, host, nowMs);
   const record = spec.disabled
@@ -186,13 +187,14 @@ async function refuseStart(
   throw failedPrecondition('HOST_REFUSED', message, { resource: `hosts/${id.hostId}` });
 }
 
-async function refuseAboveLimit(store: StateStore, { hostId }: WorkflowId): Promise<void> {
+/** Why a host gets no further workflow; undefined: it may have one more. */
+export async function whyAboveLimit(
+  store: StateStore,
+  { hostId }: WorkflowId,
+): Promise<string | undefined> {
   const { entries } = await answered(store.list(storeKey('workflows', hostId)));
-  if (entries.length < workflowsMax) return;
-  throw failedPrecondition(
-    'TOO_MANY_WORKFLOWS',
-    `hosts/${hostId} has ${entries.length} workflows; at most ${workflowsMax} are kept.`,
-  );
+  if (entries.length < workflowsMax) return undefined;
+  return `hosts/${hostId} has ${entries.length} workflows; at most ${workflowsMax} are kept.`;
 }
 
 /** The workflow that the same request made before; any other one is in the way. */
