@@ -19,7 +19,7 @@ async function write(id: string, begun: boolean): Promise<void> {
   await store.log.append(id, toBinary(wire.AuditEntryRecordSchema, entry));
 }
 
-test('a call is unfinished when its end is nowhere, whichever of its lines came first', async () => {
+test('a call is unfinished when its end is nowhere, whichever line came first', async () => {
   await write(begunId('a'), true);
   await write('a', false);
   await write('b', false);

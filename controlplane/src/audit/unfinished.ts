@@ -31,8 +31,8 @@ interface LookBack {
 }
 
 /**
- * Those that began before `beforeMs` (by our clock) and of which no end is in the log. The two lines
- * of a call are written each by itself: its end may come first.
+ * Those that began before `beforeMs` (by our clock) and of which no end is in the log. The two
+ * lines of a call are written each by itself: its end may come first.
  */
 export async function unfinishedIn(
   log: EntryLog,

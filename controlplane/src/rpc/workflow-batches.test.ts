@@ -59,7 +59,7 @@ test('a batch lets only so many hosts run at once, the busy ones last', async ()
   expect((await hosts.getHost({ name: 'hosts/h4' })).status?.run).toBeUndefined();
 });
 
-test('a host that waits for its turn in a batch says so, until it has it or never will', async () => {
+test('a host that waits for its turn in a batch says so, until it has it or will not', async () => {
   const { workflowBatches, workflows, hosts } = fixture;
   await addHosts(2);
   const workflowBatch = { spec: spec({ maxParallel: 1 }) };

@@ -62,7 +62,7 @@ async function keys(prefix: string): Promise<string[]> {
   return (await store.list(prefix)).entries.map(({ key }) => key);
 }
 
-test('a host that is there keeps its runs, also when an older change says that it went', async () => {
+test('a host that is there keeps its runs, whatever an older change says of it', async () => {
   await store.put('hosts.h1', host('uB'), 'absent');
   await putRun('uB');
   const { revision, writeId } = await present('hosts.h1');
