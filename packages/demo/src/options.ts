@@ -46,7 +46,7 @@ export const usage = `npm run demo -- [options]
   --verbose       without a terminal, a line for each step and not only for each state
 
 A script has one command a line: wait, kill, start, strangers, boot, manifest, fault, swap, mark,
-run, fail, sleep or say; what each takes stands in packages/demo/README.md.
+run, fail, see, sleep or say; what each takes stands in packages/demo/README.md.
 `;
 
 const spelling = {

@@ -23,6 +23,9 @@ test('reads every command of the header of this module', () => {
     mark before
     run host clean h1
     fail host delete h1 --reason "wrong address"
+    run host explain h1 expect "waits for the BMC" expect "to do: "
+    fail host start h2 plan:h2 expect "no longer holds"
+    see host explain h1 expect BMC
     sleep 0.5
     say All is  well
   `;
@@ -42,8 +45,11 @@ test('reads every command of the header of this module', () => {
     { kind: 'fault', host: 'h3', fault: 'none' },
     { kind: 'swap', host: 'h3' },
     { kind: 'mark', name: 'before' },
-    { kind: 'run', args: ['host', 'clean', 'h1'] },
-    { kind: 'fail', args: ['host', 'delete', 'h1', '--reason', 'wrong address'] },
+    { kind: 'run', args: ['host', 'clean', 'h1'], texts: [] },
+    { kind: 'fail', args: ['host', 'delete', 'h1', '--reason', 'wrong address'], texts: [] },
+    { kind: 'run', args: ['host', 'explain', 'h1'], texts: ['waits for the BMC', 'to do: '] },
+    { kind: 'fail', args: ['host', 'start', 'h2', 'plan:h2'], texts: ['no longer holds'] },
+    { kind: 'see', args: ['host', 'explain', 'h1'], texts: ['BMC'] },
     { kind: 'sleep', seconds: 0.5 },
     { kind: 'say', text: 'All is  well' },
   ]);
@@ -61,6 +67,11 @@ test.for([
   ['mark', 'mark NAME'],
   ['sleep long', 'a number of seconds'],
   ['run', 'a rackwright command'],
+  ['run expect TEXT', 'a rackwright command'],
+  ['run host list expect', 'run COMMAND expect TEXT'],
+  ['fail host list expect "" expect x', 'fail COMMAND expect TEXT'],
+  ['run host list expect x y', 'run COMMAND expect TEXT'],
+  ['see host list', 'see COMMAND expect TEXT'],
 ])('refuses "%s" with its line and what would be right', ([line = '', right = '']) => {
   expect(() => parseScript(`# first\n${line}`)).toThrow(/^line 2/);
   expect(() => parseScript(line)).toThrow(right);
@@ -72,4 +83,14 @@ const scripts = readdirSync(folder).filter((name) => name.endsWith('.txt'));
 
 test.each(scripts)('understands %s, which comes with the demo', (name) => {
   expect(parseScript(readFileSync(join(folder, name), 'utf8'))).not.toEqual([]);
+});
+
+test('no explanation in a script that comes with the demo goes without what it has to say', () => {
+  for (const name of scripts) {
+    const commands = parseScript(readFileSync(join(folder, name), 'utf8'));
+    const unchecked = commands.filter((command) => {
+      return 'texts' in command && command.args[1] === 'explain' && command.texts.length === 0;
+    });
+    expect(unchecked).toEqual([]);
+  }
 });

@@ -22,6 +22,10 @@
  *                               "time:before" for a marked time, "file:greet.yaml" for a file in
  *                               scripts/templates
  *     fail host power off h1    a rackwright command that has to be refused
+ *     run host explain h1 expect "waits for the BMC" expect "to do: "
+ *                               one that has to print these texts, too; "fail" takes them as well
+ *     see host explain h1 expect "waits for the BMC"
+ *                               is run, for half a minute, until it prints them: one that reads
  *     sleep 2                   seconds
  *     say All is well
  */
@@ -34,8 +38,16 @@ import { soundMachines } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
 import { setFault, swapDisk } from '../site/machine.ts';
 import { manifestOf, strangersMax } from '../site/strangers.ts';
+import { expectingOf, lackingIn } from './expected.ts';
 import { Notes } from './notes.ts';
 import { announce, expectThat, type Stage, tell, tellCommand, untilHost } from './stage.ts';
+
+interface RackwrightCommand {
+  readonly kind: 'run' | 'fail' | 'see';
+  readonly args: readonly string[];
+  /** What it has to print. */
+  readonly texts: readonly string[];
+}
 
 export type Command =
   | {
@@ -57,7 +69,7 @@ export type Command =
   | { readonly kind: 'fault'; readonly host: string; readonly fault: FaultName | 'none' }
   | { readonly kind: 'swap'; readonly host: string }
   | { readonly kind: 'mark'; readonly name: string }
-  | { readonly kind: 'run' | 'fail'; readonly args: readonly string[] }
+  | RackwrightCommand
   | { readonly kind: 'sleep'; readonly seconds: number }
   | { readonly kind: 'say'; readonly text: string };
 
@@ -119,8 +131,8 @@ export function parseCommand(line: string): Command {
       return { kind: 'mark', name: first };
     case 'run':
     case 'fail':
-      demand(words.length > 0, `${verb} and a rackwright command without its name`);
-      return { kind: verb, args: words };
+    case 'see':
+      return rackwrightCommand(verb, words);
     case 'sleep':
       demand(first !== '', 'sleep SECONDS');
       return { kind: 'sleep', seconds: secondsOf(first) };
@@ -129,9 +141,21 @@ export function parseCommand(line: string): Command {
     default:
       throw new Error(
         'it must begin with wait, kill, start, strangers, boot, manifest, fault, swap, mark, ' +
-          'run, fail, sleep or say',
+          'run, fail, see, sleep or say',
       );
   }
+}
+
+function rackwrightCommand(
+  kind: RackwrightCommand['kind'],
+  words: readonly string[],
+): RackwrightCommand {
+  const expecting = expectingOf(words);
+  demand(expecting !== undefined, `${kind} COMMAND expect TEXT expect TEXT`);
+  const { args = [], texts = [] } = expecting ?? {};
+  demand(args.length > 0, `${kind} and a rackwright command without its name`);
+  demand(kind !== 'see' || texts.length > 0, 'see COMMAND expect TEXT');
+  return { kind, args, texts };
 }
 
 /** Carries out a script. Throws at the first command that does not hold. */
@@ -170,6 +194,8 @@ async function runCommand(stage: Stage, command: Command, notes: Notes): Promise
     case 'run':
     case 'fail':
       return await runRackwright(stage, command, notes);
+    case 'see':
+      return await seeRackwright(stage, command, notes);
     case 'sleep':
       return await sleep(command.seconds * 1_000);
     case 'say':
@@ -179,7 +205,7 @@ async function runCommand(stage: Stage, command: Command, notes: Notes): Promise
 
 async function runRackwright(
   stage: Stage,
-  { kind, args: words }: Command & { kind: 'run' | 'fail' },
+  { kind, args: words, texts }: RackwrightCommand,
   notes: Notes,
 ): Promise<void> {
   const args = await Promise.all(words.map((word) => filledIn(stage, word, notes)));
@@ -190,6 +216,33 @@ async function runRackwright(
   const line = words.join(' ');
   if (kind === 'run') expectThat(code === 0, `"${line}" ended with exit code ${code}`);
   else expectThat(code !== 0, `"${line}" was not refused`);
+  const [lacking] = lackingIn(output, texts);
+  expectThat(lacking === undefined, `"${line}" did not print "${lacking}"`);
+}
+
+/** How long a command is repeated until it prints what is expected, milliseconds. */
+const seenWithinMs = 30_000;
+
+/** What it printed last is shown, also when that is not what was expected. */
+async function seeRackwright(
+  stage: Stage,
+  { args: words, texts }: RackwrightCommand,
+  notes: Notes,
+): Promise<void> {
+  const args = await Promise.all(words.map((word) => filledIn(stage, word, notes)));
+  tellCommand(stage, args);
+  let output = '';
+  try {
+    await eventually(`"${words.join(' ')}" to print "${texts.join('", "')}"`, seenWithinMs, () =>
+      stage.site.rackwright(args).then((result) => {
+        output = result.output;
+        return result.code === 0 && lackingIn(output, texts).length === 0 ? true : undefined;
+      }),
+    );
+  } finally {
+    if (output !== '') tell(stage, output);
+    notes.noteOutput(output);
+  }
 }
 
 /** "uid:h1" is the uid of h1, also when it is gone. */

@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest';
+import { lackingIn } from './expected.ts';
+
+const output = 'hosts/h1: waits\n  waits for the BMC, since 2s ago\nstate    available';
+
+test.for([
+  [['waits for the BMC'], []],
+  [['state available', 'since'], []],
+  [['waits for the agent', 'state available'], ['waits for the agent']],
+  [[''], []],
+] as const)('of the texts %j the output lacks %j', ([texts, lacking]) => {
+  expect(lackingIn(output, texts)).toEqual(lacking);
+});
