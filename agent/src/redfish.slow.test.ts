@@ -86,6 +86,7 @@ const context: OperationContext = {
   continuing: () => {},
   credential: async (name, version) => ({ name, version, username: 'u', password: 'secret' }),
   leaseValid: () => true,
+  leaseLeftMs: () => 9_000,
   frozen: () => '',
   remainingMs: () => Number.POSITIVE_INFINITY,
   openGrant: async ({ macs, expiresAtMs }) => {

@@ -31,6 +31,7 @@ function setUp(fetch: Fetch, remainingMs = 60_000) {
       return { name, version, username: 'robot', password: 'imitated' };
     },
     leaseValid: () => true,
+    leaseLeftMs: () => 9_000,
     frozen: () => '',
     remainingMs: () => remainingMs,
     openGrant: () => Promise.reject(new Error('no grant')),

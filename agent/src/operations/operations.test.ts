@@ -64,6 +64,7 @@ function setUp(changes: Partial<ImitatedBmc> = {}) {
     continuing: () => {},
     credential: async (name, version) => ({ name, version, username: 'u', password: 'imitated' }),
     leaseValid: () => true,
+    leaseLeftMs: () => 9_000,
     frozen: () => '',
     remainingMs: () => Number.POSITIVE_INFINITY,
     openGrant: async ({ macs, expiresAtMs, rescue }) => {

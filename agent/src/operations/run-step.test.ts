@@ -42,6 +42,7 @@ function setUp() {
     continuing: () => {},
     credential: () => Promise.reject(new Error('no credential is needed')),
     leaseValid: () => true,
+    leaseLeftMs: () => 9_000,
     frozen: () => '',
     remainingMs: () => Infinity,
     openGrant: () => Promise.reject(new Error('no grant is opened')),

@@ -61,6 +61,7 @@ function setUp() {
     continuing: (progress) => session.heard.push(progress),
     credential: () => Promise.reject(new Error('no credential is needed')),
     leaseValid: () => session.lease,
+    leaseLeftMs: () => (session.lease ? 9_000 : 0),
     frozen: () => session.frozen,
     remainingMs: () => session.dueAtMs - clock.suspendAwareMs(),
     openGrant: () => Promise.reject(new Error('no grant is opened')),
@@ -197,8 +198,11 @@ describe('an order to a runner', () => {
     const { aborter, context, desk, link, session, setState } = setUp();
     const live = link();
     const answers: unknown[] = [];
+    const left: unknown[] = [];
     live.send = ({ case: kind, value }) => {
-      if (kind === 'beginAnswer') answers.push(value.answer);
+      if (kind !== 'beginAnswer') return;
+      answers.push(value.answer);
+      left.push(value.grantedForMs);
     };
     const ask = (operationId: string, from = live): unknown => {
       desk.askedToBegin(from, create(runner.AskToBeginSchema, { operationId, sequence: 1n }));
@@ -208,6 +212,7 @@ describe('an order to a runner', () => {
     void desk.run(orderOf({ destructive: true }), context);
     await settled();
     expect(ask('op')).toEqual({ case: 'granted', value: true });
+    expect(left).toEqual([9_000n]);
     session.lease = false;
     expect(ask('op')).toEqual({ case: 'wait', value: 'waits for the work lease' });
     session.frozen = 'racks/r1 is frozen';

@@ -268,8 +268,11 @@ export class RunnerDesk implements RunnerOrders {
 
   /** Answered at once, from what holds at this moment (R11). */
   askedToBegin(link: RunnerLink, { operationId, sequence }: runner.AskToBegin): void {
-    const answer = this.#mayBegin(link, operationId);
-    link.send({ case: 'beginAnswer', value: { operationId, sequence, answer } });
+    const may = this.#mayBegin(link, operationId);
+    const value = { operationId, sequence, answer: answerOf(may) };
+    const forMs = may.case === 'granted' ? may.forMs : undefined;
+    const limit = forMs === undefined ? {} : { grantedForMs: BigInt(Math.floor(forMs)) };
+    link.send({ case: 'beginAnswer', value: { ...value, ...limit } });
   }
 
   #mayBegin({ bootOperationId }: RunnerLink, operationId: string): MayBegin {
@@ -439,4 +442,10 @@ function bootIsOver({ bootOperationId }: RunnerOrder, why: string): FinalResult 
 
 function failed(type: Failed['type'], message: string): Failed {
   return { kind: 'failed', type, message };
+}
+
+function answerOf(may: MayBegin) {
+  return may.case === 'granted'
+    ? { case: may.case, value: may.value }
+    : { case: may.case, value: may.value };
 }

@@ -151,6 +151,7 @@ const context: OperationContext = {
   continuing: () => {},
   credential: () => Promise.reject(new Error('no credential is needed')),
   leaseValid: () => true,
+  leaseLeftMs: () => 9_000,
   frozen: () => '',
   remainingMs: () => Number.POSITIVE_INFINITY,
   openGrant: () => Promise.reject(new Error('no grant is opened')),

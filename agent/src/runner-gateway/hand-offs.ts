@@ -15,6 +15,8 @@ export interface HandOffSession {
   ofHost(hostUid: string): HandOff | undefined;
   /** Whether something destructive may begin at this moment (R11). */
   leaseValid(): boolean;
+  /** How long that stays so unless the lease is renewed, milliseconds. */
+  leaseLeftMs(): number;
   /** This runner is on its way out: it takes nothing any more. */
   leaving(hostUid: string, runnerSession: string): void;
 }
@@ -25,6 +27,7 @@ export const noHandOffs: HandOffSession = {
   ofBoot: () => undefined,
   ofHost: () => undefined,
   leaseValid: () => false,
+  leaseLeftMs: () => 0,
   leaving: () => {},
 };
 
@@ -85,7 +88,9 @@ export class HandOffs {
     const handOff = session.ofBoot(bootOperationId);
     if (handOff?.operationId !== operationId) return undefined;
     if (clock.nowMs() >= handOff.deadlineMs) return { case: 'over', value: 'its time is over' };
-    if (!handOff.destructive || session.leaseValid()) return { case: 'granted', value: true };
+    if (!handOff.destructive) return { case: 'granted', value: true };
+    const forMs = session.leaseLeftMs();
+    if (forMs > 0) return { case: 'granted', value: true, forMs };
     return { case: 'wait', value: 'waits for the work lease' };
   }
 

@@ -10,7 +10,8 @@ export type ToRunner = NonNullable<
 
 /** Whether what may destroy may begin now; why not yet, or why never. */
 export type MayBegin =
-  | { readonly case: 'granted'; readonly value: true }
+  /** For so long from its asking, milliseconds; unset where no lease limits it. */
+  | { readonly case: 'granted'; readonly value: true; readonly forMs?: number }
   | { readonly case: 'wait' | 'over'; readonly value: string };
 
 /** A live stream to a runner that has proved itself. */

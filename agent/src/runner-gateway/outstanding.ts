@@ -115,7 +115,8 @@ export class Outstanding {
     const { context } = this.#parts;
     if (this.#cancelling || this.#over) return { case: 'over', value: 'it is cancelled' };
     if (context.remainingMs() <= 0) return { case: 'over', value: 'its time is over' };
-    if (context.leaseValid()) return { case: 'granted', value: true };
+    const forMs = context.leaseLeftMs();
+    if (forMs > 0) return { case: 'granted', value: true, forMs };
     return { case: 'wait', value: context.frozen() || waitsForLease };
   }
 

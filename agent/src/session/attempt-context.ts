@@ -55,6 +55,7 @@ export function makeContext(attempt: Attempt, deps: ContextDependencies): Operat
       throw new AttemptEnd(signal.aborted ? cancelled : noCredential(name, version));
     },
     leaseValid: () => lease.valid(),
+    leaseLeftMs: () => lease.leftMs(),
     frozen: () => lease.frozen(),
     remainingMs: () => attempt.remainingMs(),
     openGrant: (grant) => durably(attempt, deps, () => grants.open(attempt.operation, grant)),

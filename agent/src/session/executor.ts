@@ -76,6 +76,8 @@ export interface OperationContext {
   credential(name: string, version: bigint): Promise<Credential>;
   /** Whether destructive work may begin at this moment (R11). */
   leaseValid(): boolean;
+  /** How long it may begin, unless the lease is renewed, milliseconds; 0 when it may not now. */
+  leaseLeftMs(): number;
   /** Who has frozen the rack or the fleet, and why; empty while nothing is known to be frozen. */
   frozen(): string;
   /** Until the operation's deadline, whatever the wall clock does; negative when it has passed. */

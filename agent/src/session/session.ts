@@ -160,6 +160,11 @@ export class AgentSession {
     return this.#lease.valid();
   }
 
+  /** How long that stays so unless the lease is renewed, milliseconds. */
+  leaseLeftMs(): number {
+    return this.#lease.leftMs();
+  }
+
   /** How far an operation is; `unknown` when it was never received or is settled. */
   operationState(operationId: string): 'unknown' | 'received' | 'begun' | 'ended' {
     const attempts = this.#running?.attempts;

@@ -69,6 +69,11 @@ export class WorkLease {
     return this.#frozen === '' && this.#runs();
   }
 
+  /** How long it goes on permitting, milliseconds; 0 when it permits nothing now. */
+  leftMs(): number {
+    return this.valid() ? this.#endMs - this.#clock.suspendAwareMs() : 0;
+  }
+
   /** Who has frozen what, and why; empty while nothing is frozen or the lease does not run. */
   frozen(): string {
     return this.#runs() ? this.#frozen : '';

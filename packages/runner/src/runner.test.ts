@@ -174,6 +174,7 @@ test('lets a step that has prepared itself begin only when the agent says so', a
       return { result: { kind: 'complete' } };
     },
   };
+  testAgent.answerBegin();
   startRunner({ steps: [late] });
   const value = create(agent.RunStepSchema, { step: 'deploy.late', mode: agent.StepMode.RUN });
   const kind = { case: 'runStep', value } as const;

@@ -173,8 +173,8 @@ class RunnerLoop {
         });
         return;
       case 'beginAnswer': {
-        const { operationId, sequence, answer } = message.value;
-        this.#permissions.answered(operationId, sequence, permissionOf(answer));
+        const { operationId, sequence } = message.value;
+        this.#permissions.answered(operationId, sequence, permissionOf(message.value));
         return;
       }
       case undefined:
@@ -397,9 +397,13 @@ class RunnerLoop {
 }
 
 /** What is not understood permits nothing (R8). */
-function permissionOf(answer: runner.BeginAnswer['answer']): Permission {
+function permissionOf({ answer, grantedForMs }: runner.BeginAnswer): Permission {
   if (answer.case === 'over') return { kind: 'over', reason: answer.value };
-  if (answer.case === 'granted' && answer.value) return { kind: 'granted' };
+  if (answer.case === 'granted' && answer.value) {
+    return grantedForMs === undefined
+      ? { kind: 'granted' }
+      : { kind: 'granted', forMs: Number(grantedForMs) };
+  }
   const reason = answer.case === 'wait' ? answer.value : 'the agent does not let it begin';
   return { kind: 'wait', reason };
 }

@@ -37,6 +37,8 @@ export interface TestAgent {
   readonly port: number;
   readonly fingerprint: string;
   readonly heard: Heard;
+  /** From the next session on the test answers whether something may begin. */
+  answerBegin(): void;
   /** Sends to the connected runner; waits for one. */
   send(message: runner.SessionResponse['message']): Promise<void>;
   /** Ends the runner's stream. */
@@ -54,6 +56,7 @@ export async function startTestAgent(bootToken: string): Promise<TestAgent> {
   const heard: Heard = { hellos: [], results: [], evidence: [], logs: [], questions: [] };
   let outgoing: runner.SessionResponse['message'][] | undefined;
   let hungUp = false;
+  let answersBegin = false;
   const nonce = nodeRandom().bytes(32);
 
   async function* session(requests: AsyncIterable<runner.SessionRequest>) {
@@ -67,7 +70,7 @@ export async function startTestAgent(bootToken: string): Promise<TestAgent> {
       return;
     }
     heard.hellos.push(hello.value);
-    const value = { runnerSession: 'rs', hostName: 'h', answersBegin: true };
+    const value = { runnerSession: 'rs', hostName: 'h', answersBegin };
     yield { message: { case: 'accepted' as const, value } };
     outgoing = mine;
     hungUp = false;
@@ -109,6 +112,9 @@ export async function startTestAgent(bootToken: string): Promise<TestAgent> {
     heard,
     send: async (message) => {
       (await until(() => outgoing)).push(message);
+    },
+    answerBegin: () => {
+      answersBegin = true;
     },
     hangUp: () => {
       hungUp = true;

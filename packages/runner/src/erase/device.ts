@@ -127,6 +127,10 @@ async function erase(work: Work): Promise<RecordedVerdict | undefined> {
   try {
     stopIfCancelled(context);
     await context.stage(identity, 'begun');
+    // The devices before it took hours: the permission of the order may be over (R11).
+    const may = await context.mayBegin();
+    if (may.kind === 'over') throw new DeviceError(`not begun: ${may.reason}`);
+    stopIfCancelled(context);
     await challengeRegions(work);
     work.challenged = true;
     await context.stage(identity, 'challenged');

@@ -153,6 +153,25 @@ test('erases by overwrite, discard and format, and proves each', async () => {
   ]);
 });
 
+test('asks before it writes to each device, and writes to none that may not begin', async () => {
+  for (const name of ['sda', 'sdb', 'sdc', 'sdd', 'sde', 'sdf']) addDisk(name, {}, [name]);
+  let asked = 0;
+  const mayBegin: StepContext['mayBegin'] = async () => {
+    asked += 1;
+    return asked <= 4 ? { kind: 'granted' } : { kind: 'over', reason: 'its time is over' };
+  };
+  const end = await run({ context: { mayBegin } });
+  expect(asked).toBe(6);
+  expect(end.result).toMatchObject({
+    kind: 'failed',
+    message: expect.stringContaining('not begun: its time is over'),
+  });
+  const touched = ['sda', 'sdb', 'sdc', 'sdd', 'sde', 'sdf'].filter((name) => {
+    return image(name).every((byte) => byte === 0);
+  });
+  expect(touched).toHaveLength(4);
+});
+
 test('accepts the noise that a cryptographic erase leaves', async () => {
   const crypto = { transport: 'nvme', nvme: { cryptoEraseSupported: true } };
   addDisk('nvme0', { ...crypto, regions: [{ name: 'nvme0n1' }] }, ['nvme0n1']);

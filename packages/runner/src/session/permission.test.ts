@@ -82,6 +82,33 @@ test('takes no yes to an earlier asking, another operation, or from before a sle
   expect(ended()).toBeUndefined();
 });
 
+test('takes a yes only while the lease that gave it runs', async () => {
+  const { permissions, ask, pass, asked, ended } = setUp();
+  await ask();
+  const late = pass(11);
+  permissions.answered('op', 1n, { kind: 'granted', forMs: 10 });
+  await late;
+  await settled();
+  expect(ended()).toBeUndefined();
+  expect(asked).toEqual([1n, 2n]);
+  permissions.answered('op', 2n, { kind: 'granted', forMs: 10 });
+  await settled();
+  expect(ended()).toEqual({ kind: 'granted' });
+});
+
+test('asks for each of two at once, one after the other', async () => {
+  const { permissions, ask, asked, ended } = setUp();
+  await ask();
+  await ask();
+  expect(asked).toEqual([1n]);
+  permissions.answered('op', 1n, { kind: 'granted' });
+  await settled();
+  expect(asked).toEqual([1n, 2n]);
+  permissions.answered('op', 2n, { kind: 'over', reason: 'cancelled' });
+  await settled();
+  expect(ended()).toEqual({ kind: 'over', reason: 'cancelled' });
+});
+
 test('ends when it never may, and when it is to stop', async () => {
   const never = setUp();
   await never.ask();

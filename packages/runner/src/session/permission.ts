@@ -2,16 +2,18 @@
  * Asks the agent whether something that may destroy may begin now, a while after it was ordered.
  *
  * Invariants:
- * 1. Only a yes to the last asking counts, and only for `freshMs` from when that was asked (R11):
- *    what a slow wire brings late permits nothing.
+ * 1. Only a yes to the last asking counts, and only for what was left of the lease, at most
+ *    `freshMs`, from when that was asked (R11): what a slow wire brings late permits nothing.
  * 2. Silence, a lost connection and a reason to wait are all no; it is asked again.
- * 3. An agent that answers no such question has given its permission with the order, as ever (R8).
+ * 3. What asks at the same time is asked for in turn: each has a yes of its own.
+ * 4. An agent that answers no such question has given its permission with the order, as ever (R8).
  */
 import type { Clock } from '@rackwright/platform';
 
 /** What an agent said to one asking. */
 export type Permission =
-  | { readonly kind: 'granted' }
+  /** For so long from its asking, milliseconds; unset where no lease limits it. */
+  | { readonly kind: 'granted'; readonly forMs?: number }
   | { readonly kind: 'wait'; readonly reason: string }
   | { readonly kind: 'over'; readonly reason: string };
 
@@ -20,7 +22,7 @@ export type PermissionEnd =
   | { readonly kind: 'granted' | 'aborted' }
   | { readonly kind: 'over'; readonly reason: string };
 
-/** How long a yes counts, from its asking, milliseconds. */
+/** How long a yes counts at most, from its asking, milliseconds. */
 export const freshMs = 5_000;
 /** Between two askings, milliseconds. */
 export const askAgainMs = 2_000;
@@ -39,6 +41,8 @@ export class Permissions {
   #isAnswered = false;
   #sequence = 0n;
   #asking: Asking | undefined;
+  /** Settles when all that asked before have had their turn. */
+  #before: Promise<unknown> = Promise.resolve();
 
   constructor(clock: Clock, send: (operationId: string, sequence: bigint) => void) {
     this.#clock = clock;
@@ -57,7 +61,17 @@ export class Permissions {
   }
 
   /** Settles once it may begin, or never will. `tell` shows what is waited for. */
-  async ask(
+  ask(
+    operationId: string,
+    signal: AbortSignal,
+    tell: (reason: string) => void,
+  ): Promise<PermissionEnd> {
+    const end = this.#before.then(() => this.#askUntil(operationId, signal, tell));
+    this.#before = end.catch(() => undefined);
+    return end;
+  }
+
+  async #askUntil(
     operationId: string,
     signal: AbortSignal,
     tell: (reason: string) => void,
@@ -69,9 +83,11 @@ export class Permissions {
       const said = await this.#askOnce(operationId, signal);
       if (signal.aborted) return { kind: 'aborted' };
       if (said.kind === 'over') return said;
-      const isFresh = this.#clock.suspendAwareMs() - askedAtMs <= freshMs;
-      if (said.kind === 'granted' && isFresh) return said;
       if (said.kind === 'wait') tell(said.reason);
+      else {
+        const countsMs = Math.min(freshMs, said.forMs ?? freshMs);
+        if (this.#clock.suspendAwareMs() - askedAtMs <= countsMs) return { kind: 'granted' };
+      }
     }
   }
 

@@ -7,6 +7,7 @@ import type { DeviceFacts } from '@rackwright/erasure';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type FileContent, FileError, type MachineFiles, type PartitionPlace } from '../files.ts';
 import { folderFiles } from '../linux/machine-files.ts';
+import type { StepContext } from '../step.ts';
 import { runFile } from './file.ts';
 import { guid, noDevices, runStep } from './steps.fixture.ts';
 
@@ -56,10 +57,15 @@ function withDisks(
     },
   };
   const change = { devices: { ...noDevices, list: async () => ({ devices, undriven: [] }) } };
-  const run = async (given: Record<string, string>, ofBmc: Uint8Array = guid) => {
+  const run = async (
+    given: Record<string, string>,
+    ofBmc: Uint8Array = guid,
+    mayBegin?: StepContext['mayBegin'],
+  ) => {
     const expectedIdentity = create(BmcIdentitySchema, { guid: ofBmc });
-    const order = { destructive: false, expectedIdentity };
-    return (await runStep(runFile(files), given, order, change).end).result;
+    const asked = mayBegin === undefined ? {} : { mayBegin };
+    const order = { destructive: mayBegin !== undefined, expectedIdentity };
+    return (await runStep(runFile(files), given, order, { ...change, ...asked }).end).result;
   };
   return { run, written };
 }
@@ -104,6 +110,27 @@ test('writes on no disk of another machine, whatever the order says that it dest
   const other = Buffer.from('ff112233445566778899aabbccddeeff', 'hex');
   expect(await run(onDisk, other)).toMatchObject({ type: 'identityMismatch' });
   expect(written).toEqual([]);
+});
+
+test('asks before it writes on a disk, and writes nothing where it may not begin', async () => {
+  const { run, written } = withDisks([disk()]);
+  let asked = 0;
+  const granted = async () => {
+    asked += 1;
+    expect(written).toEqual([]);
+    return { kind: 'granted' } as const;
+  };
+  expect(await run(onDisk, guid, async () => ({ kind: 'over', reason: 'why' }))).toEqual({
+    kind: 'failed',
+    type: 'cancelled',
+    message: 'It wrote nothing: why.',
+  });
+  expect(await run(onDisk, guid, async () => ({ kind: 'aborted' }))).toMatchObject({
+    type: 'cancelled',
+  });
+  expect(written).toEqual([]);
+  expect(await run(onDisk, guid, granted)).toEqual({ kind: 'complete' });
+  expect([asked, written.length]).toEqual([1, 1]);
 });
 
 test('believes only what reads back', async () => {

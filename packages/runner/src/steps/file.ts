@@ -90,6 +90,12 @@ async function run(context: StepContext, files: MachineFiles): Promise<StepEnd> 
   const write = disk === undefined ? undefined : await diskWriter(context, files, disk);
   if (write !== undefined && 'result' in write) return write;
   if (context.signal.aborted) return failed('cancelled', 'It was cancelled before it wrote.');
+  if (disk !== undefined && context.order.destructive !== false) {
+    // To list the disks takes time: the permission of the order may be over (R11).
+    const may = await context.mayBegin();
+    if (may.kind === 'over') return failed('cancelled', `It wrote nothing: ${may.reason}.`);
+    if (may.kind === 'aborted') return failed('cancelled', 'It was cancelled before it wrote.');
+  }
   context.crashPoint('runner.begun');
   try {
     const read = await (write ?? files.writeHere)(path, file);
