@@ -24,7 +24,6 @@ export class Limits {
   readonly #wake: (hostId: string) => void;
   readonly #followed: Followed;
   readonly #places: Places;
-  #held: readonly HeldPlace[] = [];
 
   constructor(deps: HostsDependencies, index: HostIndex, wake: (hostId: string) => void) {
     this.#deps = deps;
@@ -57,18 +56,21 @@ export class Limits {
     this.#places.change(rackIdOf(record), name, change);
   }
 
-  /** To be called before all hosts are listed, `fresh` if they are not yet; see `afterListing`. */
-  beforeListing(fresh: boolean): void {
-    this.#held = fresh ? this.#places.held() : [];
+  /** The places that are held now: asked for before all hosts are listed, for `afterListing`. */
+  held(): readonly HeldPlace[] {
+    return this.#places.held();
   }
 
-  /** Whose place was held before the listing, and who was not in it, is gone for ever. */
-  afterListing(): void {
+  /**
+   * Whose place was held before the very listing that has been indexed, and who was not in it, is
+   * gone for ever.
+   */
+  afterListing(held: readonly HeldPlace[]): void {
     const gone = ({ hostUid, rackId, name }: HeldPlace) =>
       name === 'fleetWipes'
         ? this.#index.hostIdOf(hostUid) === undefined
         : this.#index.hostIdOfUid(hostUid, rackId) === undefined;
-    this.#places.sweep(this.#held.filter(gone));
+    this.#places.sweep(held.filter(gone));
   }
 
   /** Where the host's run stands in the queue that it waits in, from 1. */

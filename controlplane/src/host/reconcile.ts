@@ -23,6 +23,7 @@ import { FinishedRuns } from './finished-runs.ts';
 import { HostIndex, hostIdOfKey, rackIdOf } from './host-index.ts';
 import { Limits } from './limits.ts';
 import { step } from './machine.ts';
+import type { HeldPlace } from './places.ts';
 import { StepProgress } from './progress.ts';
 import { identityReservation, releaseEverything, removeRecord } from './removal.ts';
 import { release } from './reservations.ts';
@@ -110,11 +111,15 @@ export class Hosts {
     const known = this.#limits.start();
     const once = (look: () => void) => void known.then(look, () => undefined);
     let isFirst = true;
+    // A resync may list at the same time: each listing has its own.
+    let held: readonly HeldPlace[] = [];
     const follower: Follower = {
-      listing: () => this.#limits.beforeListing(!isFirst),
+      listing: () => {
+        held = isFirst ? [] : this.#limits.held();
+      },
       listed: (listing) => {
         isFirst = false;
-        this.#takeIn(listing);
+        this.#takeIn(listing, held);
         once(() => this.#lookAtAll(listing));
       },
       changed: ({ key, revision }) => once(() => this.#changed(hostIdOfKey(key), revision)),
@@ -125,12 +130,12 @@ export class Hosts {
   }
 
   /** Indexes every host; whoever asks for a host by its uid afterwards finds it. */
-  #takeIn({ entries }: Listing): void {
+  #takeIn({ entries }: Listing, held: readonly HeldPlace[]): void {
     for (const entry of entries) {
       const record = sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry);
       this.#index.note(hostIdOfKey(entry.key), record);
     }
-    this.#limits.afterListing();
+    this.#limits.afterListing(held);
   }
 
   #lookAtAll({ entries }: Listing): void {
@@ -487,9 +492,9 @@ export class Hosts {
   }
 
   async #resync(): Promise<void> {
-    this.#limits.beforeListing(true);
+    const held = this.#limits.held();
     const listing = await this.#deps.store.list('hosts');
-    this.#takeIn(listing);
+    this.#takeIn(listing, held);
     this.#lookAtAll(listing);
   }
 }
