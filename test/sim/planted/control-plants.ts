@@ -267,8 +267,8 @@ export const controlPlants: readonly Plant[] = [
     name: 'planNotCompared',
     breaks: 'a start by plan is refused when what it would do has changed',
     file: 'controlplane/src/host/plan-check.ts',
-    find: '  if (now.plan.hash === kept.plan?.hash) return undefined;',
-    replace: '  if (now.plan.hash !== "") return undefined;',
+    find: '  if (now.plan.hash !== kept.plan?.hash) return',
+    replace: '  if (now.plan.hash === "") return',
     caughtBy: test('controlplane/src/rpc/plans.test.ts', 'after a disk was swapped'),
   },
   {
