@@ -246,6 +246,23 @@ describe('the renewal', () => {
     expect(virtual.step()).toBe(false);
   });
 
+  test('of a certificate that had ended before it was here is tried again', async () => {
+    const virtual = new VirtualClock();
+    const retries: number[] = [];
+    const warn = (fields: LogFields) => void retries.push(Number(fields['retryInMs']));
+    const log = { ...quietLog, warn };
+    const files = new IdentityFiles(new MemoryDisk().open().disk, '/state');
+    const late = { ...identity, issuedAtMs: 1_000, expiresAtMs: 0 };
+    const renewal = new IdentityRenewal({ clock: virtual, random, log, files }, late);
+    renewal.start();
+    while (retries.length < 3) {
+      await new Promise((resolve) => setImmediate(resolve));
+      virtual.step();
+    }
+    renewal.stop();
+    expect(Math.min(...retries)).toBeGreaterThanOrEqual(0);
+  });
+
   test('of a certificate that has ended is tried more often than one an hour', async () => {
     const virtual = new VirtualClock();
     const retries: number[] = [];

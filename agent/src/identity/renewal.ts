@@ -33,6 +33,8 @@ const renewalSpacingMs = 60_000;
 /** The spacing and the retries of short lives, as parts of them. */
 const spacingPart = 1 / 20;
 const retryPart = 1 / 10;
+/** What a life counts as at least: an answer that took long may be of one that is over. */
+const shortestLifeMs = 1_000;
 /** Timers are set no further than this, so that a step of the wall clock is noticed. */
 const lookAgainMs = 600_000;
 
@@ -188,7 +190,8 @@ export class IdentityRenewal {
   }
 
   #lifeMs(): number {
-    return this.#identity.expiresAtMs - this.#identity.issuedAtMs;
+    const { issuedAtMs, expiresAtMs } = this.#identity;
+    return Math.max(shortestLifeMs, expiresAtMs - issuedAtMs);
   }
 
   #spacingMs(): number {
