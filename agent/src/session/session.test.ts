@@ -427,10 +427,13 @@ describe('R11: no work lease, nothing destructive begins', () => {
     world.controlPlane.leaseMs = 1;
     await world.run(1100);
     expect(world.session?.leaseValid()).toBe(false);
+    expect(world.session?.leaseLeftMs()).toBe(0);
     world.controlPlane.leaseMs = 1_000_000;
     await world.run(1000);
     world.controlPlane.leaseMs = 0;
     expect(world.session?.leaseValid()).toBe(true);
+    expect(world.session?.leaseLeftMs()).toBeGreaterThan(0);
+    expect(world.session?.leaseLeftMs()).toBeLessThanOrEqual(3000);
     await world.run(3000);
     expect(world.session?.leaseValid()).toBe(false);
   });
