@@ -212,3 +212,12 @@ test('a flood of made-up MACs costs bounded memory, and known hosts boot through
   expect(it.discovery.memory()?.boots.size).toBe(limits.bootsMax);
   expect(ask(it, known)).toMatchObject({ kind: 'runner', bootToken: 'known' });
 });
+
+test('a boot opened on a clock that is behind lives no longer than another', async () => {
+  const it = rig({ bootWindowMs: minuteMs });
+  const dayMs = 24 * 60 * minuteMs;
+  it.discovery.open(stranger, it.clock.nowMs() + dayMs);
+  const [opened] = it.discovery.memory()?.boots.values() ?? [];
+  await it.time.run(minuteMs);
+  expect(it.discovery.bind(opened?.operationId ?? '', key)).toBe('expired');
+});

@@ -138,7 +138,12 @@ export class Discovery {
     if (boot.publicKey !== undefined) {
       return Buffer.from(boot.publicKey).equals(publicKey) ? 'bound' : 'otherKey';
     }
-    if (this.#parts.clock.nowMs() >= boot.expiresAtMs) return 'expired';
+    const { clock } = this.#parts;
+    // A clock that went back makes no window longer.
+    const openForMs = clock.suspendAwareMs() - boot.openedSuspendAwareMs;
+    if (clock.nowMs() >= boot.expiresAtMs || openForMs >= this.#limits.bootWindowMs) {
+      return 'expired';
+    }
     this.#change(boot, { publicKey, taken: true });
     return 'bound';
   }
