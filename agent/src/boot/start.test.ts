@@ -202,7 +202,7 @@ test('says that it still answers, without a line in the log', async () => {
   expect(rig.lines).toHaveLength(before);
 });
 
-test('is well, and says so without a line, while others hold every connection of HTTP', async () => {
+test('is well, and says so without a line, while others hold all connections of HTTP', async () => {
   const rig = await rigOnly();
   const before = rig.lines.length;
   const { connectionsMax, connectionsPerAddressMax } = httpLimitsDefault;

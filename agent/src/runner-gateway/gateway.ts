@@ -161,9 +161,9 @@ export class RunnerGateway {
 
   /**
    * A machine that presents the token with a new key has been booted again, or is not the host, or
-   * the one that has the boot is not. While machines may boot by that token, all three end the boot,
-   * whoever is connected, and in later lives of the agent: nothing is believed of a boot that two
-   * claim.
+   * the one that has the boot is not. While machines may boot by that token, all three end the
+   * boot, whoever is connected, and in later lives of the agent: nothing is believed of a boot that
+   * two claim.
    */
   async #claimedAgain(grant: BootGrant, receivedAtMs: number): Promise<void> {
     const { grants, desk, facts, log } = this.#parts;

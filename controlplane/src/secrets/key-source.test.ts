@@ -63,7 +63,7 @@ describe('keys in a file', () => {
     expect(message).toContain(`chown USER ${path}`);
   });
 
-  test('are asked for when the file is missing, to be made for the user that reads it', async () => {
+  test('are asked for when the file is missing, made for the user that reads it', async () => {
     const path = join(folder, 'nothing');
     expect(await refusal(readFileAt(path))).toContain(`${path} is missing`);
     expect(await refusal(readFileAt(path))).toContain(`chown USER ${path}`);

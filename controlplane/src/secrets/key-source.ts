@@ -89,7 +89,7 @@ function ownFileSource(disk: KeySourceParts['disk'], path: string): KeySource {
 
 /** Whose the file has to be, for people. */
 function ownership(path: string): string {
-  return `chown USER ${path}, USER being the one that this runs as (rackwright for the package)`;
+  return `chown USER ${path}, USER being the one that this runs as (the package’s is rackwright)`;
 }
 
 function fileSource(disk: KeySourceParts['disk'], path: string, forbidden: number): KeySource {
