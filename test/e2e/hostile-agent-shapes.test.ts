@@ -148,8 +148,8 @@ describe('an agent that says what nobody means', () => {
     expect(
       answers()
         .map((each) => each.sequence)
-        .sort(),
-    ).toEqual(sequences.filter((each) => each > 0n).sort());
+        .sort((a, b) => Number(a - b)),
+    ).toEqual(sequences.filter((each) => each > 0n).sort((a, b) => Number(a - b)));
     stream.stream.cut();
   });
 });

@@ -1,11 +1,6 @@
 /** Every field that an agent can send, found in the descriptors. */
 import type { DescField, DescMessage } from '@bufbuild/protobuf';
-import {
-  type ReflectList,
-  type ReflectMap,
-  type ReflectMessage,
-  reflect,
-} from '@bufbuild/protobuf/reflect';
+import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
 import { classes, type NameClass } from './hostile-agent-classes.ts';
 
 /** A field that holds no message, and the way to it. */
@@ -53,10 +48,10 @@ export function setLeaf(message: ReflectMessage, { through, field }: Leaf, value
   for (const step of through) at = into(at, step);
   switch (field.fieldKind) {
     case 'list':
-      (at.get(field) as ReflectList).add(value);
+      at.get(field).add(value);
       return;
     case 'map':
-      (at.get(field) as ReflectMap).set('key', value);
+      at.get(field).set('key', value);
       return;
     default:
       at.set(field, value);
@@ -70,7 +65,7 @@ function into(at: ReflectMessage, field: DescField): ReflectMessage {
     throw new Error(`${field.name} holds no message that one can go into`);
   }
   if (field.fieldKind === 'list') {
-    const list = at.get(field) as ReflectList;
+    const list = at.get(field);
     if (list.size === 0) list.add(reflect(inner));
     return list.get(0) as ReflectMessage;
   }

@@ -146,7 +146,7 @@ function streaming(make: Factory, method: DescMethod, options: GateOptions): Any
     } finally {
       cancel();
     }
-  } as AnyHandler;
+  };
 }
 
 /** Invariant 3. A stream asks anew for each response: what is in sight changes. */

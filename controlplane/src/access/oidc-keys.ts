@@ -10,7 +10,7 @@
  */
 import { type ApiFailure, unavailable } from '@rackwright/api';
 import type { Clock, Log, WebClient } from '@rackwright/platform';
-import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
+import { createLocalJWKSet, type JWTVerifyGetKey } from 'jose';
 
 /** Keys of this age are fetched again, while they go on. */
 const freshMs = 600_000;
@@ -114,7 +114,7 @@ export class OidcKeys {
     }
     // A shared secret is no key that others may know.
     const usable = keys.filter((key) => (key as { kty?: unknown } | null)?.kty !== 'oct');
-    return createLocalJWKSet({ keys: usable } as JSONWebKeySet) as JWTVerifyGetKey;
+    return createLocalJWKSet({ keys: usable });
   }
 
   async #read(url: string): Promise<Readonly<Record<string, unknown>>> {

@@ -96,11 +96,7 @@ function voucherOf(of: OidcConfig): Voucher {
   };
   const quiet = () => undefined;
   const log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
-  return createOidcVoucher(
-    of,
-    { clock: clock as never, log: log as never },
-    nodeWebClient([caPem]),
-  );
+  return createOidcVoucher(of, { clock: clock as never, log }, nodeWebClient([caPem]));
 }
 
 interface Said {

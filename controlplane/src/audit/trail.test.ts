@@ -209,7 +209,7 @@ describe('a call that is about to be carried out', () => {
 
   test('is refused when the stream does not take it', async () => {
     fault = () => ({ kind: 'requestLost' });
-    const begun = trail.begin(asked).catch((error: Error) => error.message);
+    const begun = trail.begin(asked).catch((error: unknown) => String(error));
     await pass(2_100);
     expect(await begun).toContain('nothing was done');
     fault = () => ({ kind: 'none' });

@@ -246,7 +246,7 @@ describe('a registered key', () => {
   test('takes with it, when it goes, every token that was made while it was there', async () => {
     const tokens = [await tokenFor('r1'), await tokenFor('r1')];
     await issueCertificate(trust, ask(newKey(), tokens.pop()));
-    const [first = '', second = ''] = [await tokenFor('r1', true), await tokenFor('r1', true)];
+    const [first, second] = [await tokenFor('r1', true), await tokenFor('r1', true)];
     tokens.push(first);
     await issueCertificate(trust, ask(newKey(), second));
     tokens.push(await tokenFor('r1', true));

@@ -195,7 +195,7 @@ export class Authorities {
     this.#now = now;
     this.#followed = new FollowedPrefix(options, trustKey, (key, value, revision) => {
       if (key !== trustKey || value === undefined) return;
-      this.#take(fromBinary(wire.TrustRecordSchema, value), revision);
+      void this.#take(fromBinary(wire.TrustRecordSchema, value), revision);
     });
   }
 

@@ -68,7 +68,7 @@ export class SecretsKeeper {
   readonly #parts: KeeperParts;
   #turns: Promise<void> = Promise.resolve();
   #cancelTimer: Cancel = () => undefined;
-  #stopped = new AbortController();
+  readonly #stopped = new AbortController();
   #problem = '';
   /** `asked_time` of the request for which the keys were read last. */
   #readForMs = 0;

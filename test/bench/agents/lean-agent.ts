@@ -87,7 +87,7 @@ export class LeanStream {
   #end(): Promise<Ended> {
     const { promise, resolve } = Promise.withResolvers<Ended>();
     let said: Ended | undefined;
-    const take = (headers: Readonly<Record<string, unknown>>) => {
+    const take = (headers: Readonly<Record<string, string | number | undefined>>) => {
       const status = headers['grpc-status'];
       if (status === undefined) return;
       const message = decodeURIComponent(String(headers['grpc-message'] ?? ''));

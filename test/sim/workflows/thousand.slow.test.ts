@@ -20,7 +20,7 @@ import { ControlPlaneReplica } from '../control-plane.ts';
 import { putCredential, putFleet, putRack } from '../furnish.ts';
 import { counterOf } from '../operators/counter.ts';
 import { StoreBox } from '../store-box.ts';
-import type { Replica, WorldView } from '../view.ts';
+import type { WorldView } from '../view.ts';
 import { hooksUrl, TemplateBook } from './recipes.ts';
 
 const hostsMax = 1_000;
@@ -118,7 +118,7 @@ async function startRack() {
   });
   replica.start();
   while (replica.live === undefined) await heap.run(heap.nowMs + 5, () => false);
-  const live = replica.live as Replica;
+  const { live } = replica;
   const { templates, batches } = counterOf(view, live);
 
   /** Lets the simulated world go on until the call is answered. */

@@ -198,7 +198,7 @@ class Incoming extends ServerInterceptingCall {
   }
 
   /** Invariant 3: a stream that has been answered stays, with its buffers, until it is closed. */
-  #end(code: number, details: string, metadata: Metadata | null): void {
+  #end(code: Code, details: string, metadata: Metadata | null): void {
     const stream = this.#stream;
     const isAnswered = stream.headersSent;
     this.sendStatus({ code, details, metadata });

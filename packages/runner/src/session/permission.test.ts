@@ -32,7 +32,7 @@ function setUp() {
   permissions.accepted(true);
   let end: unknown;
   const ask = async (): Promise<void> => {
-    permissions
+    void permissions
       .ask('op', stop.signal, (reason) => told.push(reason))
       .then((settledWith) => {
         end = settledWith;
