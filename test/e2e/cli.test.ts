@@ -222,11 +222,13 @@ describe('rackwright', () => {
     expect(bundle.out.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
 
     const next = /^([0-9a-f]{16}) +next /m.exec(rotated.out)?.[1] ?? '';
-    const wrong = await rackwright(words(`trust advance ${next} --give-up r1 --reason now`));
-    expect(wrong.err).toContain('it does not wait for racks/r1');
+    const wrong = await rackwright(words(`trust advance ${next} --give-up r9 --reason now`));
+    expect(wrong.err).toContain('it does not wait for racks/r9');
     const active = await rackwright(words(`trust advance ${first} --reason now`));
     expect(active.err).toContain('signs already');
-    const forced = await rackwright(words(`trust advance ${next} --reason now`));
+    // Its token, not used yet, names the one before.
+    const given = `trust advance ${next} --give-up r1 --reason now`;
+    const forced = await rackwright(words(given));
     expect(forced.out, forced.err).toMatch(new RegExp(`^${next} +active`, 'm'));
     expect(forced.out).toMatch(new RegExp(`^${first} +retired`, 'm'));
 

@@ -416,6 +416,7 @@ async function searchAnswers(scene: Scene): Promise<void> {
   const { rack, all } = scene;
   const services = Object.values(api).filter(isService);
   const clients = operatorClientsByService(rack);
+  const { createTime } = await rack.clients.hosts.getHost({ name: 'hosts/h1' });
   const silent = await sweepReads(
     all,
     services.flatMap((service) => {
@@ -428,7 +429,7 @@ async function searchAnswers(scene: Scene): Promise<void> {
       ...[1, 2, 3].map((number) => ({ name: `hosts/h1/runs/${number}` })),
       {
         name: 'hosts/h1',
-        fromTime: timestampFromMs(Date.now() - 60_000),
+        ...(createTime === undefined ? {} : { fromTime: createTime }),
         toTime: timestampFromMs(Date.now()),
       },
     ],

@@ -119,4 +119,11 @@ export const regressions: readonly Regression[] = [
     workflows: true,
     was: 'a run whose end was not written down yet stayed open for ever behind the next one',
   },
+  {
+    seed: 747,
+    hosts: 2,
+    operators: true,
+    workflows: true,
+    was: 'to give up its turn in a batch was advised to a host whose run waited for a thaw',
+  },
 ];

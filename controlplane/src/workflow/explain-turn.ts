@@ -71,11 +71,11 @@ export function withAwaitedTurns(
   if (first === undefined) return explanation;
   const told = clone(ExplanationSchema, explanation);
   told.causes.push(...turns.map(causeOf));
+  // Whatever is done about its turn, what keeps the host now goes on keeping it.
+  if (told.blocker !== '') return told;
   told.unblock.push(...turns.flatMap(adviceOf));
-  if (told.blocker === '') {
-    told.blocker = `its turn in ${first.batch}`;
-    if (first.since !== undefined) told.since = first.since;
-  }
+  told.blocker = `its turn in ${first.batch}`;
+  if (first.since !== undefined) told.since = first.since;
   return told;
 }
 
