@@ -108,6 +108,13 @@ test('a run whose end nobody knows is not taken for a success', () => {
   expect(stateAfter(lost)).toBe(WorkflowRunState.FAILED);
 });
 
+test('a pending run ends by its deadline, whatever it waits for', () => {
+  for (const isDisabled of [false, true]) {
+    const late = around({ nowMs: nowMs + 7_200_000 });
+    expect(stateAfter(decide(workflow(isDisabled), id, late))).toBe(WorkflowRunState.TIMED_OUT);
+  }
+});
+
 test('deciding comes to rest, starts nothing late, and keeps bounded history', () => {
   const surroundings = fc.record({
     laterMs: fc.constantFrom(0, 60_000, 7_200_000),

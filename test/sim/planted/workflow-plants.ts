@@ -117,7 +117,10 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/decide.ts',
     find: 'if (hasPassed(run.deadline, around.nowMs)) {',
     replace: 'if (run.deadline === undefined) {',
-    caughtBy: test('controlplane/src/workflow/decide.test.ts', 'deciding comes to rest'),
+    caughtBy: test(
+      'controlplane/src/workflow/decide.test.ts',
+      'a pending run ends by its deadline',
+    ),
   },
   {
     name: 'endNeverSeen',
@@ -133,7 +136,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'packages/runner/src/steps/command.ts',
     find: 'const end = await context.mayBegin();',
     replace: "const end = await Promise.resolve({ kind: 'granted' as const, reason: '' });",
-    caughtBy: bySimulation,
+    caughtBy: test('packages/runner/src/steps/command.test.ts', 'never when that ends as'),
   },
   {
     name: 'turnsWithoutCounting',
