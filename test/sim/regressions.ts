@@ -126,4 +126,10 @@ export const regressions: readonly Regression[] = [
     workflows: true,
     was: 'to give up its turn in a batch was advised to a host whose run waited for a thaw',
   },
+  {
+    seed: 1241,
+    hosts: 2,
+    operators: true,
+    was: 'a list of a store that went back was judged by the policy of after',
+  },
 ];

@@ -62,6 +62,8 @@ export class DiscoveryJudge {
   /** The same of addresses that no machine has: when. */
   readonly #madeUp = new WeakMap<LiveAgent, number[]>();
   #backUntilMs = -1;
+  /** What is noted at this moment stood there before, under the policy of then. */
+  #reloadedAtMs = -1;
   #drivesRead = 0;
   #stepsRead = 0;
   #workRead = 0;
@@ -118,6 +120,7 @@ export class DiscoveryJudge {
   /** An older state of the store stands there now: what it says is noted next. */
   reload(): void {
     const { nowMs } = this.#parts.view.heap;
+    this.#reloadedAtMs = nowMs;
     for (const kept of [this.#listed, this.#lines, this.#made, this.#uids]) kept.clear();
     this.#policies = this.#policies.slice(-1);
     for (const name of this.#goneMs.keys()) this.#goneMs.set(name, nowMs);
@@ -242,7 +245,8 @@ export class DiscoveryJudge {
     if (twin !== undefined) {
       this.#found('D1', `${truth?.name} is listed as ${key} and as ${twin[0]}`);
     }
-    if (!isNew || this.#parts.view.heap.nowMs < this.#backUntilMs) return;
+    const { nowMs } = this.#parts.view.heap;
+    if (!isNew || nowMs < this.#backUntilMs || nowMs === this.#reloadedAtMs) return;
     this.#parts.view.count('machine listed');
     const policies = this.#inForce();
     if (!policies.some(({ enabled }) => enabled)) {
