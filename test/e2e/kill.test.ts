@@ -38,7 +38,7 @@ describe.concurrent('the kill table', () => {
           (act) => act.kind === 'format' && act.phase === 'begin',
         );
         expect(machine.disks.filter((disk) => holdsPattern(folder.folder, disk))).toEqual([]);
-        expect(formats).toHaveLength(expected.formats);
+        expect(expected.formats).toContain(formats.length);
       } finally {
         await rack.stop();
       }
