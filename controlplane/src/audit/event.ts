@@ -25,6 +25,24 @@ export interface AuditSink {
   note(event: AuditEvent): void;
 }
 
+/** A credential's value has gone out for an operation; `to` is who got it, for people. */
+export function credentialSent(
+  name: string,
+  version: bigint,
+  to: string,
+  operationId: string,
+): AuditEvent {
+  return {
+    kind: 'secretSent',
+    actor: 'system',
+    action: 'sendCredential',
+    resource: name,
+    outcome: 'ok',
+    message: `version ${version} to ${to}`,
+    operationId,
+  };
+}
+
 const messageCharsMax = 1_000;
 const nameCharsMax = 256;
 

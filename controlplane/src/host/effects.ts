@@ -6,6 +6,7 @@ import { create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
+import { credentialSent } from '../audit/index.ts';
 import { copyOf, readShared, writeRecord, writeShared } from '../records/index.ts';
 import type { HostsDependencies } from './reconcile.ts';
 import { writeAbandoned, writeTombstone } from './tombstones.ts';
@@ -111,15 +112,7 @@ async function sendCredential(
   const value = create(agent.CredentialValueSchema, { name, version, username, password });
   if (deps.registry.sessionOf(rackId) === undefined) return;
   send(deps, rackId, { case: 'credentialValue', value });
-  deps.audit?.note({
-    kind: 'secretSent',
-    actor: 'system',
-    action: 'sendCredential',
-    resource: name,
-    outcome: 'ok',
-    message: `version ${version} to the agent of racks/${rackId}`,
-    operationId,
-  });
+  deps.audit?.note(credentialSent(name, version, `the agent of racks/${rackId}`, operationId));
 }
 
 export function sendCancel(

@@ -1,7 +1,7 @@
 /** Hands secrets out to the control plane's own calls, each on record by name and version. */
 import { store as wire } from '@rackwright/api';
 import { type StateStore, storeKey } from '@rackwright/store';
-import type { AuditTrail } from '../audit/index.ts';
+import { type AuditTrail, credentialSent } from '../audit/index.ts';
 import { readRecord } from '../records/index.ts';
 import type { Secrets } from './secrets.ts';
 
@@ -19,15 +19,8 @@ export function secretsForCalls(
     const kept = await readRecord(store, wire.CredentialRecordSchema, key);
     if (kept === undefined) return undefined;
     const opened = secrets.open(kept.record);
-    audit.note({
-      kind: 'secretSent',
-      actor: 'system',
-      action: 'sendCredential',
-      resource: name,
-      outcome: 'ok',
-      message: `version ${kept.record.credential?.version ?? 0n} to a webhook`,
-      operationId,
-    });
+    const version = kept.record.credential?.version ?? 0n;
+    audit.note(credentialSent(name, version, 'a webhook', operationId));
     return opened;
   };
 }
