@@ -1,8 +1,9 @@
 /** Each test skips itself, with a reason, where the machine cannot carry it. */
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/longest-first.ts';
 import { skippedReporter } from './test/skipped-reporter.ts';
-import { tiers } from './test/tiers.ts';
+import { tiers, workersOf } from './test/tiers.ts';
 
 /** Where `.ci/run` wants the results as JSON, to sum the tiers. */
 const jsonPath = process.env['RACKWRIGHT_TEST_JSON'];
@@ -16,16 +17,18 @@ export default defineConfig({
     expect: { poll: { timeout: 120_000 } },
     // Vitest would leave one processor idle: most tests wait more than they compute.
     maxWorkers: availableParallelism(),
+    sequence: { sequencer: LongestFirst },
     reporters: ['default', skippedReporter, ...json],
-    projects: tiers.map(({ name, include, exclude, order, isolate, setup }) => ({
+    projects: tiers.map((tier) => ({
       extends: true as const,
       test: {
-        name,
-        include: [...include],
-        exclude: ['**/node_modules/**', ...exclude],
-        sequence: { groupOrder: order },
-        isolate,
-        globalSetup: setup === undefined ? [] : [setup],
+        name: tier.name,
+        include: [...tier.include],
+        exclude: ['**/node_modules/**', ...tier.exclude],
+        sequence: { groupOrder: tier.order },
+        maxWorkers: workersOf(tier, availableParallelism()),
+        isolate: tier.isolate,
+        globalSetup: tier.setup === undefined ? [] : [tier.setup],
       },
     })),
   },

@@ -10,7 +10,10 @@ export interface Tier {
   readonly name: string;
   readonly include: readonly string[];
   readonly exclude: readonly string[];
-  /** Tiers of one number run together; those that start programs after the rest, undisturbed. */
+  /**
+   * Tiers of one number run together. Those of 2 start programs and mostly wait for them: they come
+   * after the rest, undisturbed, and more at once than there are processors.
+   */
   readonly order: 1 | 2;
   /**
    * False: the files of a worker share one process and its modules, which halves the time. For
@@ -76,6 +79,30 @@ export const tiers: readonly Tier[] = [
     isolate: true,
     setup: 'test/e2e/warm-up.ts',
   },
+];
+
+/** Files at once of a tier, on so many processors. */
+export function workersOf({ order }: Tier, processors: number): number {
+  return order === 2 ? 2 * processors : processors;
+}
+
+/**
+ * Files that take the longest, the worst first: what begins last decides when all have ended. The
+ * rest goes by size, as vitest has it. Not a list to be kept true: it costs time alone when it errs.
+ */
+export const longest: readonly string[] = [
+  'test/e2e/power-sync.test.ts',
+  'packages/store/src/nats/store.peer.test.ts',
+  'test/e2e/hand-off.test.ts',
+  'test/e2e/kill.test.ts',
+  'test/sim/sim.test.ts',
+  'test/e2e/restart.test.ts',
+  'test/e2e/demo.test.ts',
+  'test/e2e/secrets.test.ts',
+  'test/peers-tests/boot/dhcp.peer.test.ts',
+  'test/e2e/agent-away.test.ts',
+  'test/e2e/cli.test.ts',
+  'test/e2e/forced-removal.test.ts',
 ];
 
 /** The names of the tiers that take a test file: one, or its tests run never or twice. */

@@ -1,0 +1,18 @@
+/** The order in which vitest runs the files of `npm test`. */
+import { relative } from 'node:path';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { longest } from './tiers.ts';
+
+/** Vitest's own order, but that of each group the longest files come first. */
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const root = this.ctx.config.root;
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const at = longest.indexOf(relative(root, moduleId));
+      return at === -1 ? longest.length : at;
+    };
+    const group = ({ project }: TestSpecification): number => project.config.sequence.groupOrder;
+    return sorted.sort((a, b) => group(a) - group(b) || rank(a) - rank(b));
+  }
+}
