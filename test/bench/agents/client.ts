@@ -4,8 +4,9 @@
  */
 import { connect } from '@rackwright/api';
 import { Fleet } from './fleet.ts';
+import { type FloodPorts, flood } from './flood.ts';
 import { type Credentials, enrol } from './lean-agent.ts';
-import { beNoisy, EchoFleet, flood } from './load.ts';
+import { beNoisy, EchoFleet } from './load.ts';
 
 export type Task =
   | {
@@ -25,7 +26,7 @@ export type Task =
       readonly index: number;
       readonly hostUids: readonly string[];
     }
-  | { readonly kind: 'flood'; readonly ports: readonly number[] }
+  | { readonly kind: 'flood'; readonly ports: FloodPorts }
   | { readonly kind: 'quiet' }
   | { readonly kind: 'echo'; readonly port: number; readonly count: number };
 

@@ -1,7 +1,5 @@
-/** What makes it hard for the control plane: a noisy rack, a flood of connections, an echo. */
-import { connect as dialTcp, type Socket } from 'node:net';
+/** What makes it hard for the control plane, a noisy rack, and what it is compared with, an echo. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connect as dialTls } from 'node:tls';
 import { type Credentials, LeanStream } from './lean-agent.ts';
 
 /** A rack whose agent says as much as it can: each message changes what is known of a host. */
@@ -42,47 +40,6 @@ export async function beNoisy(
     stream.cut();
     await talking;
     return sent;
-  };
-}
-
-/** Connections that are held at once, a third of each kind, from addresses of their own. */
-const heldAtOnce = 1_500;
-const floodAddresses = 50;
-/** A connection is given up after this, and another one made. */
-const heldMs = 5_000;
-
-/** Silent connections, handshakes that stop half-way, and handshakes without a certificate. */
-export function flood(ports: readonly number[]): () => Promise<number> {
-  let isOver = false;
-  let made = 0;
-  const open = new Set<Socket>();
-  const one = async (index: number) => {
-    while (!isOver) {
-      const port = ports[index % ports.length] ?? 0;
-      const localAddress = `127.0.200.${1 + (index % floodAddresses)}`;
-      const to = { host: '127.0.0.1', port, localAddress };
-      const kind = index % 3;
-      const socket =
-        kind === 2
-          ? dialTls({ ...to, rejectUnauthorized: false, ALPNProtocols: ['h2'] })
-          : dialTcp(to);
-      made += 1;
-      open.add(socket);
-      if (kind === 1) socket.write(Buffer.from('1603010200010001fc0303', 'hex'));
-      const closed = new Promise((resolve) => socket.once('close', resolve));
-      socket.on('error', () => undefined);
-      await Promise.race([closed, sleep(heldMs)]);
-      socket.destroy();
-      open.delete(socket);
-      await sleep(20);
-    }
-  };
-  const all = Promise.all(Array.from({ length: heldAtOnce }, (_, index) => one(index)));
-  return async () => {
-    isOver = true;
-    for (const socket of open) socket.destroy();
-    await all;
-    return made;
   };
 }
 

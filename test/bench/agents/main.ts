@@ -1,8 +1,11 @@
 /**
- * What many agents cost the control plane: `npm run bench -- agents [--agents N]`. The control
- * plane is a process of its own with its own store; the agents are lean ones (`lean-agent.ts`) in
- * another, over real TLS; a bare grpc-js server that echoes stands beside for comparison. Fewer
- * agents than the floor are not judged.
+ * What many agents cost the control plane: `npm run bench -- agents [--agents N] [--brief]
+ * [--realtime]`. The control plane is a process of its own with its own store; so are the agents,
+ * lean ones (`lean-agent.ts`) over real TLS, the one of them that is measured, a noisy one, and a
+ * flood at a bounded rate (`flood.ts`). A bare grpc-js server that echoes stands beside for
+ * comparison. Fewer agents than the floor are not judged. What makes work comes after what is
+ * measured; `--realtime` (root) keeps both from others on the machine; `--brief` leaves out noise
+ * and echo.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,36 +15,52 @@ import { parseArgs } from 'node:util';
 import { connect, HostGoal, type OperatorClients, operatorClients } from '@rackwright/api';
 import { freePorts, selfSigned } from '@rackwright/sim/loopback';
 import type { Measured } from './client.ts';
+import type { FloodCounts, FloodPorts } from './flood.ts';
 import type { Credentials } from './lean-agent.ts';
-import { Program, type Usage } from './program.ts';
+import { Program, type Rank, rankProcess, type Usage } from './program.ts';
 
 const root = join(import.meta.dirname, '../../..');
 const floorAgents = 1_000;
 /** The first rack measures, the last one makes noise; these many hosts each. */
 const measuringHosts = 16;
 const noisyHosts = 64;
-/** Verifications for one figure, so many at once. */
-const samples = 400;
-const samplesAtOnce = 4;
+/** Verifications under way at once. */
+const verifyAtOnce = 4;
+/** At rest and under flood by turns, so that both see the same of what else the machine does. */
+const rounds = 3;
+const sliceMs = 10_000;
+const settleMs = 2_000;
+/** Storms until so long has been measured. */
+const stormsMs = 30_000;
 const idleMs = 20_000;
 /** A flood may make an acknowledgement so many times slower at its p99. */
 const floodFactorMax = 3;
+/** What the control plane may take under flood beside what it took before it, in KiB. */
+const floodGrowthKiBMax = 300 * 1_024;
 
-const { values } = parseArgs({ options: { agents: { type: 'string', default: '1000' } } });
+const { values } = parseArgs({
+  options: {
+    agents: { type: 'string', default: '1000' },
+    brief: { type: 'boolean', default: false },
+    realtime: { type: 'boolean', default: false },
+  },
+});
 const agents = Number(values.agents);
-if (!Number.isSafeInteger(agents) || agents < 2) {
-  console.error('--agents takes a whole number from 2');
+if (!Number.isSafeInteger(agents) || agents < 3) {
+  console.error('--agents takes a whole number from 3');
   process.exit(2);
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'rackwright-bench-'));
 const programs: Program[] = [];
-const start = (file: string, ...args: string[]): Program => {
-  const program = new Program(file, args);
+const start = (rank: Rank, file: string, ...args: string[]): Program => {
+  const program = new Program(file, args, rank, values.realtime);
   programs.push(program);
   return program;
 };
+const startClient = (rank: Rank) => start(rank, join(import.meta.dirname, './client.ts'));
 try {
+  rankProcess(process.pid, 'measured', values.realtime);
   await bench();
 } finally {
   await Promise.all(programs.map((program) => program.stop()));
@@ -50,53 +69,126 @@ try {
 
 type Rows = Record<string, Record<string, string>>;
 
+/** The programs of one bench and what they have shown. */
+interface Scene {
+  readonly ports: FloodPorts;
+  readonly clients: OperatorClients;
+  readonly controlPlane: Program;
+  /** The agent that is measured. */
+  readonly probe: Program;
+  /** All the others. */
+  readonly fleet: Program;
+  readonly hosts: BenchHosts;
+  readonly credentials: readonly Credentials[];
+  readonly rows: Rows;
+}
+
 async function bench(): Promise<void> {
-  const [operatorsPort = 0, agentsPort = 0] = await freePorts(2);
-  writeConfiguration(operatorsPort, agentsPort);
+  const [operators = 0, agentsPort = 0] = await freePorts(2);
+  writeConfiguration(operators, agentsPort);
   const args = ['--config', join(folder, 'cp.json')];
-  const controlPlane = start(join(root, 'controlplane/src/main.ts'), ...args);
-  const clients = await connectOperator(operatorsPort);
-  const client = start(join(import.meta.dirname, './client.ts'));
+  const controlPlane = start('measured', join(root, 'controlplane/src/main.ts'), ...args);
+  const clients = await connectOperator(operators);
+  const [probe, fleet] = [startClient('measured'), startClient('load')];
   console.log(`enrolling ${agents} agents …`);
-  const credentials = await enrolAll(clients, client, operatorsPort);
+  const credentials = await enrolAll(clients, fleet, operators);
+  await probe.ask({ kind: 'know', credentials });
   const hosts = await addHosts(clients);
   const rows: Rows = {};
+  const ports = { operators, agents: agentsPort };
+  const scene = { ports, clients, controlPlane, probe, fleet, hosts, credentials, rows };
+  await connectAll(scene);
+  if (!values.brief) await besideNoise(scene);
+  const { rest, flooded, growthKiB } = await underFlood(scene);
+  const stormed = await inStorms(scene);
+  for (const program of [probe, fleet]) await program.ask({ kind: 'cut' });
+  await controlPlane.stop();
+  if (!values.brief) await compareWithEcho(rows, credentials);
+  console.table(rows);
+  judge('under flood', rest, flooded);
+  judge('in a reconnect storm', rest, stormed);
+  judgeGrowth(growthKiB);
+}
+
+async function connectAll({ ports, controlPlane, probe, fleet, rows }: Scene): Promise<void> {
   const before = controlPlane.usage();
-  const firstMs = await client.ask<number>({
-    ...{ kind: 'connect', port: agentsPort, from: 0, to: agents - 1 },
-  });
-  await sleep(2_000);
-  const connected = controlPlane.usage();
+  await probe.ask({ kind: 'connect', port: ports.agents, from: 0, to: 1 });
+  const task = { kind: 'connect', port: ports.agents, from: 1, to: agents - 1 } as const;
+  const firstMs = await fleet.ask<number>(task);
+  await sleep(settleMs);
   rows['agents connected'] = { 'control plane': String(agents - 1) };
   rows['first connection of all, s'] = seconds(firstMs);
-  rows['memory for one agent, KiB'] = perAgent(before, connected);
+  rows['memory for one agent, KiB'] = perAgent(before, controlPlane.usage());
   rows['idle CPU, % of a core'] = await idleCpu(controlPlane);
-  const beats = (await client.ask<Measured>({ kind: 'measured' })).renewedMs;
+  const beats = (await fleet.ask<Measured>({ kind: 'measured' })).renewedMs;
   rows['heartbeat p50 / p99, ms'] = spread(beats);
-  const verify = () => acknowledgements(clients, client, hosts.measuring);
-  await verify();
-  const rest = await verify();
-  rows['ack at rest p50 / p99, ms'] = spread(rest);
-  const noisy = start(join(import.meta.dirname, './client.ts'));
+}
+
+async function besideNoise(scene: Scene): Promise<void> {
+  const { ports, hosts, credentials, rows } = scene;
+  const noisy = startClient('load');
   await noisy.ask({ kind: 'know', credentials: credentials.slice(-1) });
-  await noisy.ask({ kind: 'noise', port: agentsPort, index: 0, hostUids: hosts.noisy });
-  rows['ack beside a noisy rack p50 / p99, ms'] = spread(await verify());
+  await noisy.ask({ kind: 'noise', port: ports.agents, index: 0, hostUids: hosts.noisy });
+  rows['ack beside a noisy rack p50 / p99, ms'] = spread(await measure(scene, sliceMs));
   const said = await noisy.ask<number>({ kind: 'quiet' });
   rows['messages of the noisy rack'] = { 'control plane': String(said) };
-  const peakBefore = controlPlane.usage();
-  await noisy.ask({ kind: 'flood', ports: [agentsPort, operatorsPort] });
-  await sleep(2_000);
-  const flooded = await verify();
+  await noisy.stop();
+}
+
+async function underFlood(scene: Scene) {
+  const { ports, controlPlane, rows } = scene;
+  const flooder = startClient('load');
+  // What is compiled and cached by the first calls is no part of either.
+  await measure(scene, settleMs);
+  const [rest, flooded]: [number[], number[]] = [[], []];
+  const before = controlPlane.usage();
+  controlPlane.forgetPeak();
+  let [floodCpuMs, controlPlaneCpuMs] = [0, 0];
+  for (let round = 0; round < rounds; round += 1) {
+    rest.push(...(await measure(scene, sliceMs)));
+    await flooder.ask({ kind: 'flood', ports });
+    await sleep(settleMs);
+    const [floodBefore, planeBefore] = [flooder.usage(), controlPlane.usage()];
+    flooded.push(...(await measure(scene, sliceMs)));
+    floodCpuMs += flooder.usage().cpuMs - floodBefore.cpuMs;
+    controlPlaneCpuMs += controlPlane.usage().cpuMs - planeBefore.cpuMs;
+    console.log('the flood, by kind:');
+    console.table(await flooder.ask<FloodCounts>({ kind: 'quiet' }));
+    await sleep(settleMs);
+  }
+  const after = controlPlane.usage();
+  const share = (ms: number) => `${((ms / rounds / sliceMs) * 100).toFixed(0)} %`;
+  rows['ack at rest p50 / p99, ms'] = spread(rest);
   rows['ack under flood p50 / p99, ms'] = spread(flooded);
-  const made = await noisy.ask<number>({ kind: 'quiet' });
-  rows['connections of the flood'] = { 'control plane': String(made) };
-  rows['peak RSS under flood, MiB'] = peak(peakBefore, controlPlane.usage());
-  await storm(rows, controlPlane, client, agentsPort);
-  await client.ask({ kind: 'cut' });
-  await controlPlane.stop();
-  await compareWithEcho(rows, credentials);
-  console.table(rows);
-  judge(rest, flooded);
+  rows['CPU under flood, of the flood itself'] = {
+    'control plane': `${share(controlPlaneCpuMs)}, ${share(floodCpuMs)}`,
+  };
+  rows['peak RSS under flood, MiB'] = peak(before, after);
+  await flooder.stop();
+  return { rest, flooded, growthKiB: after.peakKiB - before.rssKiB };
+}
+
+/** All but one agent are cut and come again at once; that one's acknowledgements meanwhile. */
+async function inStorms(scene: Scene): Promise<readonly number[]> {
+  const { ports, controlPlane, fleet, rows } = scene;
+  const all: number[] = [];
+  const tookMs: number[] = [];
+  const before = controlPlane.usage();
+  controlPlane.forgetPeak();
+  for (let measuredMs = 0; measuredMs < stormsMs; measuredMs += tookMs.at(-1) ?? stormsMs) {
+    await fleet.ask({ kind: 'cut' });
+    await sleep(1_000);
+    const task = { kind: 'connect', port: ports.agents, from: 1, to: agents - 1 } as const;
+    const storm = fleet.ask<number>(task);
+    all.push(...(await measure(scene, storm)));
+    tookMs.push(await storm);
+  }
+  rows['reconnect storm, s'] = {
+    'control plane': tookMs.map((ms) => (ms / 1_000).toFixed(1)).join(' '),
+  };
+  rows['ack in the storm p50 / p99, ms'] = spread(all);
+  rows['peak RSS in the storm, MiB'] = peak(before, controlPlane.usage());
+  return all;
 }
 
 function writeConfiguration(operators: number, port: number): void {
@@ -183,21 +275,24 @@ async function addHosts({ hosts, credentials }: OperatorClients): Promise<BenchH
 }
 
 /** Verifies hosts again and again; the agent's reports say how long their answers took. */
-async function acknowledgements(
-  { hosts }: OperatorClients,
-  client: Program,
-  names: readonly string[],
+async function measure(
+  { clients: { hosts }, probe, hosts: { measuring } }: Scene,
+  until: number | Promise<unknown>,
 ): Promise<readonly number[]> {
-  await client.ask({ kind: 'measure' });
-  const own = Math.floor(names.length / samplesAtOnce);
+  await probe.ask({ kind: 'measure' });
+  const own = Math.floor(measuring.length / verifyAtOnce);
+  let isOver = false;
+  const over = typeof until === 'number' ? sleep(until) : until;
   const worker = async (index: number) => {
-    for (let round = 0; round < samples / samplesAtOnce; round += 1) {
-      const name = names[index * own + (round % own)] ?? '';
-      await verifyOnce(hosts, name);
+    for (let round = 0; !isOver; round += 1) {
+      await verifyOnce(hosts, measuring[index * own + (round % own)] ?? '');
     }
   };
-  await Promise.all(Array.from({ length: samplesAtOnce }, (_, index) => worker(index)));
-  return (await client.ask<Measured>({ kind: 'measured' })).acknowledgedMs;
+  const workers = Promise.all(Array.from({ length: verifyAtOnce }, (_, index) => worker(index)));
+  await over;
+  isOver = true;
+  await workers;
+  return (await probe.ask<Measured>({ kind: 'measured' })).acknowledgedMs;
 }
 
 async function verifyOnce(hosts: OperatorClients['hosts'], name: string): Promise<void> {
@@ -220,30 +315,15 @@ async function idleCpu(program: Program): Promise<Record<string, string>> {
   return { 'control plane': ((used / idleMs) * 100).toFixed(1) };
 }
 
-async function storm(
-  rows: Rows,
-  controlPlane: Program,
-  client: Program,
-  port: number,
-): Promise<void> {
-  await client.ask({ kind: 'cut' });
-  await sleep(1_000);
-  const before = controlPlane.usage();
-  controlPlane.forgetPeak();
-  const tookMs = await client.ask<number>({ kind: 'connect', port, from: 0, to: agents - 1 });
-  rows['reconnect storm, s'] = seconds(tookMs);
-  rows['peak RSS in the storm, MiB'] = peak(before, controlPlane.usage());
-}
-
 /** The same streams, heartbeats and certificates, and nothing behind them. */
 async function compareWithEcho(rows: Rows, credentials: readonly Credentials[]): Promise<void> {
   const { certificatePem, keyPem } = await selfSigned('echo', 'localhost');
   writeFileSync(join(folder, 'chain.pem'), certificatePem);
   writeFileSync(join(folder, 'key.pem'), keyPem);
   writeFileSync(join(folder, 'ca.pem'), credentials[0]?.caPem ?? '');
-  const server = start(join(import.meta.dirname, './echo-server.ts'), folder);
+  const server = start('measured', join(import.meta.dirname, './echo-server.ts'), folder);
   const { port } = await server.said<{ port: number }>();
-  const client = start(join(import.meta.dirname, './client.ts'));
+  const client = startClient('load');
   const known = credentials.slice(0, -1).map((each) => ({ ...each, caPem: certificatePem }));
   await client.ask({ kind: 'know', credentials: known });
   const add = (row: string, cell: Record<string, string>) => {
@@ -292,15 +372,20 @@ function spread(all: readonly number[]): Record<string, string> {
   return { 'control plane': `${half.toFixed(1)} / ${most.toFixed(1)} (${all.length})` };
 }
 
-function judge(rest: readonly number[], flooded: readonly number[]): void {
-  const factor = quantile(flooded, 0.99) / quantile(rest, 0.99);
-  console.log(`under flood an acknowledgement takes ${factor.toFixed(1)} times as long (p99)`);
+function judge(when: string, rest: readonly number[], loaded: readonly number[]): void {
+  const factor = quantile(loaded, 0.99) / quantile(rest, 0.99);
+  console.log(`${when} an acknowledgement takes ${factor.toFixed(1)} times as long (p99)`);
   if (agents < floorAgents) {
     console.log(`not judged: fewer than ${floorAgents} agents`);
-    return;
-  }
-  if (factor > floodFactorMax) {
+  } else if (!(factor <= floodFactorMax)) {
     console.error(`failed: more than ${floodFactorMax} times`);
     process.exitCode = 1;
   }
+}
+
+function judgeGrowth(growthKiB: number): void {
+  if (growthKiB <= floodGrowthKiBMax) return;
+  const [grown, most] = [growthKiB, floodGrowthKiBMax].map((kib) => Math.round(kib / 1_024));
+  console.error(`failed: under flood the control plane took ${grown} MiB more, not ${most}`);
+  process.exitCode = 1;
 }
