@@ -26,8 +26,16 @@ const INCLUDED = [
 export interface Container {
   /** Its root, as seen from outside. */
   readonly root: string;
+  /** The process that all of it descends from, as seen from outside. */
+  readonly pid: number;
+  /** A path in it as seen from outside, also below what it has mounted, such as /run. */
+  path(inside: string): string;
   /** Runs a command in it; throws with its words when it fails. */
-  run(command: readonly string[], environment?: Readonly<Record<string, string>>): Promise<string>;
+  run(
+    command: readonly string[],
+    environment?: Readonly<Record<string, string>>,
+    input?: string,
+  ): Promise<string>;
   /** Runs it, whatever it ends with. */
   attempt(command: readonly string[]): ReturnType<typeof tryProgram>;
 }
@@ -79,12 +87,13 @@ export async function startContainer(lab: Lab): Promise<Container> {
     },
     logFile,
   );
-  const run: Container['run'] = async (words, environment) => {
-    const { code, out, err } = await tryProgram(command(words, environment), {});
+  const run: Container['run'] = async (words, environment, input = '') => {
+    const { code, out, err } = await tryProgram(command(words, environment), { input });
     if (code !== 0) throw new Error(`${words.join(' ')}: ${code}: ${err.trim()}${out.trim()}`);
     return out;
   };
-  return { root, run, attempt };
+  const path = (inside: string): string => join(`/proc/${leader}/root`, inside);
+  return { root, pid: started.pid, path, run, attempt };
 }
 
 function childrenOf(pid: number): string[] {

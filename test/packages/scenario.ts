@@ -1,42 +1,45 @@
 /**
  * `--packages`: the Debian packages in a real systemd. Installed, enrolled by the two commands of
  * the README, a machine cleaned through them; the agent stopped, the packages upgraded with a clean
- * under way, taken back to the older version, and purged.
+ * under way, restored from a backup, taken back to the older version, and purged.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { type Built, buildPackages } from '@rackwright/debian';
+import type { LabBmc } from '../lab/ipmi-sim.ts';
 import type { Lab } from '../lab/lab.ts';
 import { LAB_ADDRESS } from '../lab/netns.ts';
 import { tryProgram, until } from '../lab/processes.ts';
 import { usualDisks } from '../lab/qemu.ts';
 import { checkCertificates, checkDisks } from '../lab/scenarios/check.ts';
 import { createHost, powerOff, RUN_LIMIT_MS, type Scenario, type Site } from '../lab/site.ts';
-import { commandLine, OPERATORS_PORT, type Program, RACK, type Stack } from '../lab/stack.ts';
+import { commandLine, type Program, RACK, type Stack } from '../lab/stack.ts';
 import { type Container, missingForContainers, startContainer } from './container.ts';
 import { added, footprint } from './files-of.ts';
+import { Planted } from './planted.ts';
+import {
+  OPERATOR,
+  property,
+  SERVER,
+  SERVICES,
+  type Service,
+  START_WAIT_MS,
+  STATE,
+  untilActive,
+} from './services.ts';
+import { backUp, checkYesterday, OWN_FILES, useCredential } from './yesterday.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** Both of this tree: what packages do is tried, not another form of records. */
 const OLDER = '0.1.0~lab1';
 const NEWER = '0.1.0~lab2';
 const PACKAGES = ['agent', 'controlplane', 'cli', 'ramdisk'].map((name) => `rackwright-${name}`);
-const SERVICES = ['rackwright-agent', 'rackwright-controlplane'] as const;
-type Service = (typeof SERVICES)[number];
-const START_WAIT_MS = 120_000;
 /** Twice the watchdog's time. */
 const WATCHDOG_WAIT_MS = 90_000;
-const SERVER = `${LAB_ADDRESS.agent}:${OPERATORS_PORT}`;
 /** Where the machines of the lab are, and what they boot from. */
 const INTERFACE = 'br0';
 const BOOT_PORTS = [67, 69, 4011];
-const STATE = '/var/lib/rackwright';
-const OPERATOR = {
-  RACKWRIGHT_SERVER: SERVER,
-  RACKWRIGHT_TOKEN_FILE: `${STATE}/identity/admin.token`,
-  RACKWRIGHT_CA_FILE: `${STATE}/identity/ca.pem`,
-};
 
 /** What the steps share. */
 interface Installed {
@@ -44,6 +47,7 @@ interface Installed {
   readonly before: ReadonlySet<string>;
   readonly older: readonly string[];
   readonly newer: readonly string[];
+  readonly planted: Planted;
 }
 
 /** The scenario. */
@@ -63,13 +67,17 @@ export function packagesScenario(): Scenario {
 }
 
 async function checkAll(site: Site, installed: Installed): Promise<void> {
-  const { container } = installed;
+  const { container, planted } = installed;
+  const [bmc] = site.lab.bmcs;
+  if (bmc === undefined) throw new Error('the scenario has one machine');
   await checkLintian(site);
   await checkPrivileges(site, container);
   await checkUnboundSocket(site, container);
   await checkWatchdog(site, container);
-  await checkUpgrade(site, installed);
+  await checkUpgrade(site, bmc, installed);
+  await checkYesterday(site, bmc, container);
   await checkRollback(site, installed);
+  await planted.check(site);
   await checkConfigurations(site, container);
   await checkPurge(site, installed);
 }
@@ -82,10 +90,11 @@ async function install(lab: Lab): Promise<Installed> {
   const before = footprint(container.root);
   const [older, newer] = [await handOver(container, built[0]), await handOver(container, built[1])];
   await container.run(['dpkg', '-i', ...older]);
-  await configure(container);
+  const key = await configure(container);
   await container.run(['systemctl', 'restart', 'rackwright-controlplane']);
-  await enrol(container);
-  return { container, before, older, newer };
+  const planted = await enrol(container, key);
+  lab.undo.add('end the search of processes', () => planted.stop());
+  return { container, before, older, newer, planted };
 }
 
 async function stackOf(lab: Lab, container: Container): Promise<Stack> {
@@ -121,13 +130,17 @@ async function handOver(container: Container, built: readonly Built[]): Promise<
   return paths;
 }
 
-/** As a person would: an address each, and the interface that hosts boot from. */
-async function configure(container: Container): Promise<void> {
+/**
+ * As a person would: an address each, the interface that hosts boot from, and the secrets key out of
+ * the state folder. Answers that key.
+ */
+async function configure(container: Container): Promise<Buffer> {
   edit(container, 'controlplane', /^#names:.*$/m, `names: [${LAB_ADDRESS.agent}]`);
   edit(container, 'agent', /^#serverAddress:.*$/m, `serverAddress: ${LAB_ADDRESS.agent}`);
   const words = 'runner: {kernelArguments: [console=ttyS0, quiet]}';
   edit(container, 'agent', /^#runner:$/m, words);
   await container.run(['systemctl', 'enable', `rackwright-agent@${INTERFACE}.socket`]);
+  return await useCredential(container);
 }
 
 function edit(container: Container, name: string, line: RegExp, instead: string): void {
@@ -137,12 +150,16 @@ function edit(container: Container, name: string, line: RegExp, instead: string)
   writeFileSync(file, text.replace(line, instead));
 }
 
-/** By the two commands that the README names, once there is a rack. */
-async function enrol(container: Container): Promise<void> {
+/** By the two commands that the README names, once there is a rack; nobody sees the secrets. */
+async function enrol(container: Container, key: Buffer): Promise<Planted> {
   await container.run(['rackwright', 'rack', 'create', RACK], OPERATOR);
   const token = await container.run(['rackwright', 'rack', 'join-token', RACK], OPERATOR);
-  await container.run(['rackwright-agent', 'join', SERVER, token.trim()]);
+  const admin = readFileSync(container.path(`${STATE}/identity/admin.token`), 'utf8').trim();
+  const join = token.trim().split('.').at(-1) ?? '';
+  const planted = new Planted(container, { key, admin, join });
+  await container.run(['rackwright-agent', 'join', SERVER, '-'], {}, token);
   await untilActive(container, 'rackwright-agent');
+  return planted;
 }
 
 function programOf(container: Container, service: Service): Program {
@@ -154,19 +171,6 @@ function programOf(container: Container, service: Service): Program {
     starts: () => 1,
     reviveIfDead: () => {}, // systemd does
   };
-}
-
-async function property(container: Container, unit: string, name: string): Promise<string> {
-  const words = ['systemctl', 'show', '--property', name, '--value', unit];
-  return (await container.run(words)).trim();
-}
-
-async function untilActive(container: Container, service: Service): Promise<void> {
-  await until(
-    `the start of ${service}`,
-    START_WAIT_MS,
-    async () => (await property(container, service, 'ActiveState')) === 'active',
-  );
 }
 
 /** What Debian's own judge says of the packages. */
@@ -241,18 +245,21 @@ async function checkWatchdog({ findings }: Site, container: Container): Promise<
 }
 
 /** The packages are upgraded while a clean is under way; it is that same clean that succeeds. */
-async function checkUpgrade(site: Site, { container, newer }: Installed): Promise<void> {
-  const { lab, watch, findings, stack } = site;
-  const [bmc] = lab.bmcs;
-  if (bmc === undefined) throw new Error('the scenario has one machine');
+async function checkUpgrade(
+  site: Site,
+  bmc: LabBmc,
+  { container, newer }: Installed,
+): Promise<void> {
+  const { watch, findings, stack } = site;
   await createHost(site, bmc, 'available');
   const cleaning = await watch.waitFor('h1', 'h1 is being cleaned', RUN_LIMIT_MS, ({ status }) => {
     return status.run?.kind === 'RUN_KIND_CLEAN' && status.run.phase !== 'RUN_PHASE_ENDED';
   });
   await container.run(['dpkg', '-i', ...newer]);
+  await backUp(site, container);
   const upgraded = watch.latest('h1')?.status.run;
   findings.check(
-    'the clean was under way when the packages had been upgraded',
+    'the clean was under way when the packages had been upgraded, and a backup was made',
     upgraded?.kind === 'RUN_KIND_CLEAN' && upgraded.phase !== 'RUN_PHASE_ENDED',
     JSON.stringify(upgraded),
   );
@@ -281,7 +288,7 @@ async function checkRollback(site: Site, { container, older }: Installed): Promi
     return out.includes(OLDER);
   });
   const host = await site.stack.cli(['host', 'get', 'h1', '-o', 'json']);
-  site.findings.check('the older version knows the host', host.includes('HOST_STATE_AVAILABLE'));
+  site.findings.check('the older version knows the host', host.includes('HOST_STATE_EXTERNAL'));
 }
 
 /** What is wrong is told with its line, and the service does not start with it. */
@@ -317,6 +324,9 @@ async function checkPurge({ findings }: Site, installedParts: Installed): Promis
     findings.check(`${service} is stopped by its removal`, out.trim() === 'inactive', out);
   }
   await container.run(['dpkg', '--purge', ...PACKAGES]);
+  await container.run(['rm', '-r', ...OWN_FILES]);
+  // It kept the folder for what a person had put there, and for that alone.
+  await container.run(['rmdir', '/etc/rackwright']);
   const left = added(before, footprint(container.root));
   findings.check('purging the packages leaves nothing', left.length === 0, left.join('\n'));
   const listed = await container.run([

@@ -1,0 +1,77 @@
+/**
+ * The secrets of a packaged installation, looked for where none may be: in the journal, in the files
+ * of both services, in `/etc` and `/run`, and in what processes show while they come and go.
+ */
+import { existsSync } from 'node:fs';
+import { ProcessWatch, SecretSearch } from '../e2e/secrets-search.ts';
+import { BMC_PASSWORD } from '../lab/ipmi-sim.ts';
+import type { Site } from '../lab/site.ts';
+import type { Container } from './container.ts';
+
+/** Often enough for a call of ipmitool; each look reads the whole of /proc. */
+const LOOK_EACH_MS = 100;
+/** Folders, and which secret is at home in which file there. */
+const PLACES: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  '/etc': { 'rackwright/secrets.key': ['key'] },
+  '/run': { 'credentials/rackwright-controlplane.service/secrets-key': ['key'] },
+  '/tmp': {},
+  '/var': {
+    'lib/rackwright/identity/admin.token': ['admin'],
+    'lib/rackwright.before/identity/admin.token': ['admin'],
+    // A backup holds the keys to all that the control plane can do, and says so.
+    'backups/rackwright/yesterday.tar': ['admin'],
+  },
+};
+
+/** What is looked for. */
+export interface Secrets {
+  readonly key: Uint8Array;
+  readonly admin: string;
+  /** The part of a join token that nobody may know. */
+  readonly join: string;
+}
+
+/** Looks at processes from its making on, and at files when asked. */
+export class Planted {
+  readonly #search: SecretSearch;
+  readonly #watch: ProcessWatch;
+  readonly #container: Container;
+
+  constructor(container: Container, secrets: Secrets) {
+    this.#container = container;
+    this.#search = new SecretSearch({ ...secrets, bmc: BMC_PASSWORD });
+    // What is entered into the container is started by ourselves.
+    const roots = [container.pid, process.pid];
+    this.#watch = new ProcessWatch(this.#search, () => roots, LOOK_EACH_MS);
+  }
+
+  stop(): void {
+    this.#watch.stop();
+  }
+
+  /** Searches all of it, and says whether there was anything to see. */
+  async check({ findings }: Site): Promise<void> {
+    const container = this.#container;
+    this.stop();
+    const journal = await container.run(['journalctl', '--no-pager', '-o', 'export']);
+    this.#search.text('the journal', journal);
+    const speaks = (unit: string): boolean => journal.includes(`_SYSTEMD_UNIT=${unit}.service`);
+    const hasBoth = speaks('rackwright-agent') && speaks('rackwright-controlplane');
+    findings.check('the journal that is searched has both services', hasBoth);
+    const counts = Object.entries(PLACES).map(([place, allowed]) => {
+      const folder = container.path(place);
+      const known = Object.keys(allowed).filter((file) => existsSync(`${folder}/${file}`));
+      const count = this.#search.folder(folder, allowed);
+      return `${place}: ${count} files, of them ${known.length} that hold one`;
+    });
+    findings.say(`searched ${counts.join('; ')}`);
+    const seen = [...this.#watch.seen].join('\n');
+    for (const program of ['systemd-notify', 'ipmitool', 'agent.mjs join', 'backup --to']) {
+      findings.check(`the arguments of ${program} were looked at`, seen.includes(program));
+    }
+    const found = this.#search.findings.map(
+      ({ secret, encoding, where }) => `${secret}, ${encoding}, in ${where}`,
+    );
+    findings.check('no secret stands where none may be', found.length === 0, found.join('\n'));
+  }
+}
