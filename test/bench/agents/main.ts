@@ -1,11 +1,11 @@
 /**
  * What many agents cost the control plane: `npm run bench -- agents [--agents N] [--brief]
- * [--realtime]`. The control plane is a process of its own with its own store; so are the agents,
+ * [--realtime] [--profile FOLDER]`. The control plane is a process of its own with its own store; so are the agents,
  * lean ones (`lean-agent.ts`) over real TLS, the one of them that is measured, a noisy one, and a
  * flood at a bounded rate (`flood.ts`). A bare grpc-js server that echoes stands beside for
  * comparison. Fewer agents than the floor are not judged. What makes work comes after what is
  * measured; `--realtime` (root) keeps both from others on the machine; `--brief` leaves out noise
- * and echo.
+ * and echo; `--profile` writes the control plane's CPU profile there.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -43,6 +43,7 @@ const { values } = parseArgs({
     agents: { type: 'string', default: '1000' },
     brief: { type: 'boolean', default: false },
     realtime: { type: 'boolean', default: false },
+    profile: { type: 'string', default: '' },
   },
 });
 const agents = Number(values.agents);
@@ -54,10 +55,21 @@ if (!Number.isSafeInteger(agents) || agents < 3) {
 const folder = mkdtempSync(join(tmpdir(), 'rackwright-bench-'));
 const programs: Program[] = [];
 const start = (rank: Rank, file: string, ...args: string[]): Program => {
-  const program = new Program(file, args, rank, values.realtime);
+  const program = new Program(file, args, rank, { isRealtime: values.realtime });
   programs.push(program);
   return program;
 };
+function startControlPlane(): Program {
+  const flags = ['--cpu-prof', `--cpu-prof-dir=${values.profile}`];
+  const program = new Program(
+    join(root, 'controlplane/src/main.ts'),
+    ['--config', join(folder, 'cp.json')],
+    'measured',
+    { isRealtime: values.realtime, execArgv: values.profile === '' ? [] : flags },
+  );
+  programs.push(program);
+  return program;
+}
 const startClient = (rank: Rank) => start(rank, join(import.meta.dirname, './client.ts'));
 try {
   rankProcess(process.pid, 'measured', values.realtime);
@@ -86,8 +98,7 @@ interface Scene {
 async function bench(): Promise<void> {
   const [operators = 0, agentsPort = 0] = await freePorts(2);
   writeConfiguration(operators, agentsPort);
-  const args = ['--config', join(folder, 'cp.json')];
-  const controlPlane = start('measured', join(root, 'controlplane/src/main.ts'), ...args);
+  const controlPlane = startControlPlane();
   const clients = await connectOperator(operators);
   const [probe, fleet] = [startClient('measured'), startClient('load')];
   console.log(`enrolling ${agents} agents …`);

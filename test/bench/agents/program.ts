@@ -28,8 +28,14 @@ export function rankProcess(pid: number, rank: Rank, isRealtime: boolean): void 
 export class Program {
   readonly #child: ChildProcess;
 
-  constructor(file: string, args: readonly string[], rank: Rank, isRealtime: boolean) {
-    this.#child = fork(file, args, { serialization: 'advanced', stdio: 'inherit' });
+  constructor(
+    file: string,
+    args: readonly string[],
+    rank: Rank,
+    { isRealtime, execArgv }: { readonly isRealtime: boolean; readonly execArgv?: string[] },
+  ) {
+    const options = { serialization: 'advanced', stdio: 'inherit' } as const;
+    this.#child = fork(file, args, execArgv === undefined ? options : { ...options, execArgv });
     if (this.#child.pid !== undefined) rankProcess(this.#child.pid, rank, isRealtime);
   }
 
