@@ -10,6 +10,7 @@ describe('the configuration of the agent', () => {
     expect(parseConfig(minimal)).toEqual({
       stateFolder: '/var/lib/rackwright-agent',
       serverAddress: '192.0.2.1',
+      interfaces: [],
       log: { level: 'info' },
       dhcp: {
         mode: 'proxy',

@@ -17,7 +17,7 @@ import {
 import { ConfigError, type ConfigReader, readConfiguration } from '@rackwright/platform';
 import { parse } from 'yaml';
 import { type HttpLimits, httpLimitsDefault } from './boot/index.ts';
-import { type AgentDhcpConfig, readDhcp } from './dhcp-section.ts';
+import { type InterfaceSettings, readInterfaces } from './interfaces.ts';
 import { defaultNetbootWatchLimits, type NetbootWatchLimits } from './netboot-watch.ts';
 
 export interface NamedFile {
@@ -27,13 +27,10 @@ export interface NamedFile {
   readonly path: string;
 }
 
-export interface AgentConfig {
+export interface AgentConfig extends InterfaceSettings {
   /** Identity, journal, boot snapshot. Created owner-only when it is missing. */
   readonly stateFolder: string;
-  /** IPv4 address that hosts on the provisioning network reach this agent at. */
-  readonly serverAddress: string;
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' };
-  readonly dhcp: AgentDhcpConfig;
   readonly tftp: { readonly address: string; readonly port: number };
   readonly http: {
     readonly address: string;
@@ -79,15 +76,28 @@ export interface AgentConfig {
 
 /** Reads the text of a configuration file; throws ConfigError. */
 export function parseConfig(text: string): AgentConfig {
-  return deepFreeze(readConfiguration(parseYaml(text), readAgent));
+  return deepFreeze(
+    readConfiguration(parseYaml(text), (reader) => refuseOneAddress(readAgent(reader))),
+  );
+}
+
+/** With several interfaces, each has an address of its own, which hosts there are told. */
+function refuseOneAddress(config: AgentConfig): AgentConfig {
+  const { interfaces, tftp, http, runner } = config;
+  if (interfaces.length === 0) return config;
+  const servers = Object.entries({ tftp, http, runner });
+  const narrow = servers.filter(([, { address }]) => address !== everywhere);
+  if (narrow.length === 0) return config;
+  throw new ConfigError(
+    narrow.map(([key]) => `${key}.address has to be ${everywhere}, the default, with "interfaces"`),
+  );
 }
 
 function readAgent(reader: ConfigReader): AgentConfig {
   return {
     stateFolder: reader.text('stateFolder', '/var/lib/rackwright-agent'),
-    serverAddress: reader.textThat('serverAddress', isIpv4, 'an IPv4 address'),
+    ...readInterfaces(reader),
     log: reader.section('log', (log) => ({ level: log.oneOf('level', levels, 'info') })),
-    dhcp: reader.section('dhcp', readDhcp),
     tftp: reader.section('tftp', (tftp) => readListen(tftp, 69)),
     http: reader.section('http', (http) => ({
       ...readListen(http, 8080),
@@ -229,11 +239,6 @@ function parseYaml(text: string): unknown {
     const words = cause instanceof Error ? cause.message : String(cause);
     throw new ConfigError(`the configuration is neither YAML nor JSON: ${words}`, { cause });
   }
-}
-
-function isIpv4(text: string): boolean {
-  const parts = text.split('.');
-  return parts.length === 4 && parts.every((part) => /^\d{1,3}$/.test(part) && +part <= 255);
 }
 
 function optional<K extends string, T>(key: K, value: T | undefined): { readonly [P in K]?: T } {

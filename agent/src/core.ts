@@ -34,8 +34,11 @@ export interface CoreParts
   readonly agentVersion: string;
   /** Absent: commands that come in images are not run here. */
   readonly images?: Pick<Images, 'fetch'>;
-  /** Where runners fetch images, "host:port"; absent or empty: nowhere. */
-  readonly imageEndpoint?: () => string;
+  /**
+   * Where runners fetch images, "host:port", by the address of ours that they have dialled; absent
+   * or empty: nowhere.
+   */
+  readonly imageEndpoint?: (localAddress: string) => string;
 }
 
 export interface AgentCore {

@@ -2,6 +2,7 @@
 export {
   type BootConfig,
   type BootDecision,
+  type BootInterface,
   type BootServices,
   bootDecision,
   type Gate,

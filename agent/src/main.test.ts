@@ -38,10 +38,14 @@ function descriptorOf(socket: Socket): number {
 }
 
 /** Runs the agent with these sockets handed to it, as systemd does. */
-async function run(): Promise<{ readonly code: unknown; readonly said: string }> {
+async function run(
+  names = '',
+  networks = 'serverAddress: 127.0.0.1',
+): Promise<{ readonly code: unknown; readonly said: string }> {
   const config = join(folder, 'agent.yaml');
-  writeFileSync(config, `{serverAddress: 127.0.0.1, stateFolder: ${join(folder, 'state')}}\n`);
-  const script = `LISTEN_PID=$$ LISTEN_FDS=${sockets.length} exec "$0" "$@"`;
+  writeFileSync(config, `{${networks}, stateFolder: ${join(folder, 'state')}}\n`);
+  const handed = `LISTEN_FDS=${sockets.length} LISTEN_FDNAMES=${names}`;
+  const script = `LISTEN_PID=$$ ${handed} exec "$0" "$@"`;
   const words = ['-c', script, process.execPath, main, 'run', '--config', config];
   const child = spawn('/bin/sh', words, {
     stdio: ['ignore', 'ignore', 'pipe', ...sockets.map(descriptorOf)],
@@ -68,6 +72,25 @@ test('does not take several ports of one interface for several interfaces', asyn
   const { code, said } = await run();
   expect(code).toBe(1);
   // It goes on, and finds out that it has joined no rack.
-  expect(said).not.toContain('interfaces');
+  expect(said).not.toContain('.socket');
+  expect(said).toContain('join');
+});
+
+const listed = 'interfaces: [{name: one, serverAddress: 127.0.0.1}, {name: two, serverAddress: X}]';
+const both = listed.replace('X', '127.0.0.2');
+
+test('takes the sockets of the interfaces that are listed', async () => {
+  const port = await bind('127.0.0.1', 0);
+  await bind('127.0.0.2', port);
+  const { code, said } = await run('one:two', both);
+  expect(code).toBe(1);
+  expect(said).not.toContain('.socket');
+  expect(said).toContain('join');
+});
+
+test('starts without an interface that is not there yet, and says so', async () => {
+  await bind('127.0.0.1', 0);
+  const { said } = await run('one', both);
+  expect(said).toMatch(/"interface":"two".*is not there yet/);
   expect(said).toContain('join');
 });

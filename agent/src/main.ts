@@ -23,6 +23,8 @@ import {
 import { parseArguments, usage } from './arguments.ts';
 import { type AgentConfig, parseConfig } from './config.ts';
 import { clockWarning, IdentityFiles, isKeyOver, join } from './identity/index.ts';
+import { lookAtInterfaces, watchInterfaces } from './interface-watch.ts';
+import { divideInterfaces } from './interfaces.ts';
 import { type Platform, startAgent } from './program.ts';
 
 /** Longest join token read from standard input. */
@@ -116,11 +118,18 @@ async function run(config: AgentConfig): Promise<void> {
   log.info({ config: JSON.stringify(config) }, 'configuration');
   const supervision = nodeSupervision(process.env, process.pid, log);
   const inherited = await openInherited(inheritedDescriptors(process.env, process.pid));
-  if (inherited.interfaces > 1) throw new Error(interfacesProblem(inherited.interfaces));
+  const [clock, disk] = [nodeClock(), nodeDisk()];
+  const names = [...new Set([...config.interfaces.map(({ name }) => name), ...inherited.names])];
+  const atStart = await lookAtInterfaces(disk, names);
+  const division = divideInterfaces(config, inherited, (name) => atStart.has(name));
+  if (typeof division === 'string') throw new Error(division);
+  for (const name of division.awaited) {
+    log.warn({ interface: name }, 'a boot interface is not there yet: served once it has come');
+  }
   const platform: Platform = {
-    clock: nodeClock(),
+    clock,
     random: nodeRandom(),
-    disk: nodeDisk(),
+    disk,
     exec: nodeExec(),
     udp: nodeUdp(inherited),
     http: nodeHttp(),
@@ -130,30 +139,25 @@ async function run(config: AgentConfig): Promise<void> {
     log,
     crashPoint: makeCrashPoint(config.crashAt),
   };
-  const agent = await startAgent(config, platform);
+  const agent = await startAgent({ ...config, interfaces: division.served }, platform);
   const unused = inherited.closeRest();
   if (unused.length > 0) {
     log.warn({ ports: unused.join(' ') }, 'the configuration asks for no such inherited sockets');
   }
   await supervision.ready();
   const endWatch = supervision.watch(() => agent.problem(ownAnswerTimeoutMs));
-  const { promise: stopAsked, resolve } = Promise.withResolvers<NodeJS.Signals>();
+  const { promise: stopAsked, resolve } = Promise.withResolvers<string>();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve);
-  log.info({ signal: await stopAsked }, 'agent stops');
+  // Whoever has handed the sockets over starts it again, with sockets of what is there now.
+  const onCome = (name: string): void => resolve(`interface ${name} has come`);
+  const endLook = watchInterfaces({ clock, disk, log, names, atStart, onCome });
+  log.info({ reason: await stopAsked }, 'agent stops');
+  endLook();
   endWatch();
   await supervision.stopping();
   await agent.stop();
   // Work in runners goes on without us; timers of ours must not keep the process.
   process.exit(0);
-}
-
-/** All that hosts are told, and what transfers are sent from, is one address. */
-function interfacesProblem(interfaces: number): string {
-  return (
-    `rackwright-agent@INTERFACE.socket is enabled for ${interfaces} interfaces, and hosts are ` +
-    'told of one serverAddress: enable it for the interface that has that address only; ' +
-    'another provisioning network needs an agent of its own'
-  );
 }
 
 function textOf(cause: unknown): string {

@@ -18,11 +18,12 @@ import type {
   Udp,
   WebClient,
 } from '@rackwright/platform';
-import { type BootServices, startBoot } from './boot/index.ts';
+import { addressAsked, type BootServices, startBoot } from './boot/index.ts';
 import type { AgentConfig } from './config.ts';
 import { type AgentCore, openCore } from './core.ts';
 import { type AgentIdentity, IdentityFiles, IdentityRenewal, readKey } from './identity/index.ts';
 import { BlobCache, Images } from './images/index.ts';
+import { bootInterfaces } from './interfaces.ts';
 import { type BootCertificate, loadBootCertificate } from './runner-gateway/index.ts';
 import { grpcTransport } from './session/index.ts';
 import { agentVersion } from './version.ts';
@@ -101,8 +102,11 @@ function openAgentCore(
     return { target: agentEndpoint, caPem: caCertificatePem, own };
   });
   const signer = readKey(identity.privateKeyPem);
-  const imageEndpoint = (): string =>
-    served.port === 0 ? '' : `${config.serverAddress}:${served.port}`;
+  const interfaces = bootInterfaces(config, config.stateFolder);
+  const imageEndpoint = (localAddress: string): string => {
+    const address = addressAsked(interfaces, localAddress);
+    return served.port === 0 || address === undefined ? '' : `${address}:${served.port}`;
+  };
   return openCore({
     ...platform,
     ...{ config, transport, signer, agentVersion, images, imageEndpoint, trust: renewal },
@@ -127,16 +131,14 @@ function startBootPath(
   gatewayPort: number,
   images: Images,
 ): Promise<BootServices> {
-  const { serverAddress, tftp, loaders, loaderFiles, files, runner } = config;
-  const leasesPath = `${config.stateFolder}/dhcp-leases`;
-  const dhcp = config.dhcp.mode === 'reservation' ? { ...config.dhcp, leasesPath } : config.dhcp;
+  const { tftp, loaders, loaderFiles, files, runner } = config;
+  const interfaces = bootInterfaces(config, config.stateFolder);
   const { kernel, initrd, kernelArguments } = runner;
-  const agentEndpoint = `${serverAddress}:${gatewayPort}`;
   const { fingerprint } = certificate;
   return startBoot(
     {
-      ...{ serverAddress, dhcp, tftp, http: config.http, loaders, loaderFiles, files },
-      runner: { kernel, initrd, kernelArguments, agentEndpoint, fingerprint },
+      ...{ interfaces, tftp, http: config.http, loaders, loaderFiles, files },
+      runner: { kernel, initrd, kernelArguments, agentPort: gatewayPort, fingerprint },
     },
     {
       ...{ udp, http, disk, clock, log, memory: core.bootMemory },

@@ -1,10 +1,14 @@
-import { expect, test } from 'vitest';
-import { type BootConfig, checkBootConfig } from './config.ts';
-import { dhcpListenDefault, proxyDhcpDefault } from './dhcp-config.ts';
+import { describe, expect, test } from 'vitest';
+import { addressAsked, type BootConfig, type BootInterface, checkBootConfig } from './config.ts';
+import {
+  type DhcpConfig,
+  dhcpListenDefault,
+  proxyDhcpDefault,
+  type ReservationDhcpConfig,
+} from './dhcp-config.ts';
 
 const good: BootConfig = {
-  serverAddress: '10.77.0.1',
-  dhcp: proxyDhcpDefault,
+  interfaces: [{ serverAddress: '10.77.0.1', dhcp: proxyDhcpDefault }],
   tftp: { address: '10.77.0.1', port: 69 },
   http: { address: '10.77.0.1', port: 80 },
   loaders: { bios: 'undionly.kpxe' },
@@ -16,7 +20,7 @@ const good: BootConfig = {
   runner: {
     kernel: 'vmlinuz',
     initrd: 'initrd',
-    agentEndpoint: '10.77.0.1:7443',
+    agentPort: 7443,
     fingerprint: 'ab'.repeat(32),
     kernelArguments: ['console=ttyS0,115200'],
   },
@@ -27,16 +31,21 @@ test('accepts a configuration that can work', () => {
 });
 
 test.each<[string, Partial<BootConfig>, string]>([
-  ['a name for the address', { serverAddress: 'rack1' }, 'serverAddress'],
+  [
+    'a name for the address',
+    { interfaces: [{ serverAddress: 'rack1', dhcp: { mode: 'off' } }] },
+    'serverAddress',
+  ],
+  ['no interface', { interfaces: [] }, 'interfaces must be at least one'],
   ['a loader that is no file', { loaders: { uefiX64: 'x' } }, 'loaders.uefiX64'],
   ['a file name with a slash', { files: [...good.files, { name: 'a/b', path: '/b' }] }, '"a/b"'],
   ['a hidden file', { files: [...good.files, { name: '..', path: '/b' }] }, '".."'],
   ['a kernel that is no file', { runner: { ...good.runner, kernel: 'x' } }, 'runner.kernel'],
   ['a ramdisk that is no file', { runner: { ...good.runner, initrd: 'x' } }, 'runner.initrd'],
   [
-    'an endpoint without a port',
-    { runner: { ...good.runner, agentEndpoint: '10.77.0.1' } },
-    'runner.agentEndpoint',
+    'no port to find the agent at',
+    { runner: { ...good.runner, agentPort: 0 } },
+    'runner.agentPort',
   ],
   [
     'a fingerprint of another length',
@@ -57,23 +66,79 @@ test.each<[string, Partial<BootConfig>, string]>([
   expect(() => checkBootConfig({ ...good, ...change })).toThrow(words);
 });
 
-test('refuses ranges in which its own address lies, and leases that cannot be', () => {
-  const subnet = { network: '10.77.0.0/24', routers: [], dnsServers: [], leaseSeconds: 3_600 };
-  const dhcp = {
+function reservation(network: string, first: number): ReservationDhcpConfig {
+  return {
     mode: 'reservation',
     ...dhcpListenDefault,
-    subnet,
+    subnet: { network: `${network}.0/24`, routers: [], dnsServers: [], leaseSeconds: 3_600 },
     reservations: [],
-    range: { first: '10.77.0.1', last: '10.77.0.9' },
+    range: { first: `${network}.${first}`, last: `${network}.9` },
     declinedMs: 1,
     otherServer: { quietMs: 1, probeMs: 0 },
     leasesPath: '/state/dhcp-leases',
-  } as const;
-  expect(() => checkBootConfig({ ...good, dhcp })).toThrow(
+  };
+}
+
+const ofDhcp = (dhcp: DhcpConfig): BootConfig => {
+  return { ...good, interfaces: [{ serverAddress: '10.77.0.1', dhcp }] };
+};
+
+test('refuses ranges in which its own address lies, and leases that cannot be', () => {
+  const dhcp = reservation('10.77.0', 1);
+  const { subnet } = dhcp;
+  expect(() => checkBootConfig(ofDhcp(dhcp))).toThrow(
     'boot configuration: dhcp.range must not contain 10.77.0.1, the address of this agent',
   );
   const elsewhere = { ...dhcp, range: { first: '10.77.0.2', last: '10.77.0.9' } };
-  expect(() => checkBootConfig({ ...good, dhcp: elsewhere })).not.toThrow();
+  expect(() => checkBootConfig(ofDhcp(elsewhere))).not.toThrow();
   const short = { ...elsewhere, subnet: { ...subnet, leaseSeconds: 1 } };
-  expect(() => checkBootConfig({ ...good, dhcp: short })).toThrow('dhcp.subnet.leaseSeconds');
+  expect(() => checkBootConfig(ofDhcp(short))).toThrow('dhcp.subnet.leaseSeconds');
+});
+
+describe('of several interfaces', () => {
+  const eth1: BootInterface = { name: 'eth1', serverAddress: '10.77.0.1', dhcp: proxyDhcpDefault };
+  const eth2 = {
+    name: 'eth2',
+    serverAddress: '10.78.0.1',
+    dhcp: reservation('10.78.0', 2),
+  } satisfies BootInterface;
+  const check = (...interfaces: readonly BootInterface[]) =>
+    checkBootConfig({ ...good, interfaces });
+
+  test('each may have its own way of DHCP', () => {
+    expect(() => check(eth1, eth2)).not.toThrow();
+  });
+
+  test.each<[string, BootInterface, string]>([
+    ['one without a name', { serverAddress: '10.78.0.1', dhcp: { mode: 'off' } }, 'interfaces'],
+    ['one name twice', { ...eth2, name: 'eth1' }, 'interfaces must be one, or all with names'],
+    ['one address twice', { ...eth2, serverAddress: '10.77.0.1' }, 'serverAddress must be another'],
+    [
+      'a range with its own address',
+      { ...eth2, dhcp: reservation('10.78.0', 1) },
+      'interface eth2: dhcp.range must not contain 10.78.0.1',
+    ],
+    [
+      'a subnet in which another interface is',
+      { ...eth2, dhcp: reservation('10.77.0', 2) },
+      'dhcp.subnet.network of interface eth2 must be without the address of interface eth1',
+    ],
+  ])('%s is refused', (_name, other, words) => {
+    expect(() => check(eth1, other)).toThrow(`boot configuration: ${words}`);
+  });
+
+  test('two that give the same addresses are refused', () => {
+    const wide = { ...eth2.dhcp.subnet, network: '10.78.0.0/23' };
+    const eth3 = { name: 'eth3', serverAddress: '10.79.0.1', dhcp: { ...eth2.dhcp, subnet: wide } };
+    expect(() => check(eth1, eth2, eth3)).toThrow(
+      'dhcp.subnet.network of interface eth2 must be apart from that of interface eth3',
+    );
+  });
+
+  test('a request is told the address that it was sent to, where hosts are told of it', () => {
+    expect(addressAsked([eth1, eth2], '10.78.0.1')).toBe('10.78.0.1');
+    expect(addressAsked([eth1, eth2], '192.0.2.1')).toBeUndefined();
+    // Behind another machine's address, for example.
+    expect(addressAsked([eth1], '192.0.2.1')).toBe('10.77.0.1');
+  });
 });

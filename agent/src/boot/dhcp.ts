@@ -39,7 +39,11 @@ export interface DhcpShellOptions {
   readonly memory: () => BootMemory;
   readonly onFault: (fault: DhcpFault) => void;
   readonly urls: BootUrls;
-  readonly config: BootConfig;
+  readonly loaders: BootConfig['loaders'];
+  /** What hosts that ask here are told as our address. */
+  readonly serverAddress: string;
+  /** The interface that the sockets are bound to; absent: any. */
+  readonly interface?: string;
   readonly dhcp: ProxyDhcpConfig | ReservationDhcpConfig;
 }
 
@@ -77,8 +81,8 @@ export async function startDhcp(options: DhcpShellOptions): Promise<DhcpShell> {
 type Receive = (socket: UdpSocket, datagram: Uint8Array, from: UdpPeer) => void;
 
 function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Promise<DhcpServer> {
-  const { disk, clock, log, gate, memory, onFault, config } = options;
-  const plan = addressPlanOf(dhcp, config.serverAddress);
+  const { disk, clock, log, gate, memory, onFault, serverAddress } = options;
+  const plan = addressPlanOf(dhcp, serverAddress);
   if (typeof plan === 'string') throw new Error(`boot configuration: dhcp.${plan}`);
   const { leaseSeconds, routers, dnsServers, domainName } = dhcp.subnet;
   const subnet = { leaseSeconds, routers, nameServers: dnsServers };
@@ -92,10 +96,11 @@ function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Pro
   return DhcpServer.open({ disk, clock, log, path, gate, memory, onFault, settings, dhcp });
 }
 
-function proxySettings({ urls, config, dhcp }: DhcpShellOptions): ProxySettings {
+function proxySettings(options: DhcpShellOptions): ProxySettings {
+  const { urls, loaders, serverAddress, dhcp } = options;
   return {
-    serverAddress: config.serverAddress,
-    loaders: config.loaders,
+    serverAddress,
+    loaders,
     scriptUrl: urls.script,
     loaderUrl: urls.hostFile,
     loaderPath,
@@ -107,10 +112,12 @@ function proxySettings({ urls, config, dhcp }: DhcpShellOptions): ProxySettings 
 
 class Shell {
   readonly #log: Log;
+  readonly #interface: { readonly interface?: string };
   readonly #trouble: LineBudget;
 
-  constructor({ log, clock }: DhcpShellOptions) {
+  constructor({ log, clock, interface: name }: DhcpShellOptions) {
     this.#log = log;
+    this.#interface = name === undefined ? {} : { interface: name };
     this.#trouble = new LineBudget(clock, troubleLinesPerMinuteMax, 60_000);
   }
 
@@ -122,7 +129,7 @@ class Shell {
     receive: Receive,
   ): Promise<UdpSocket> {
     return await udp.bind(
-      { address, port, broadcast: true },
+      { address, port, broadcast: true, ...this.#interface },
       {
         onDatagram: (datagram, from, at) => {
           try {

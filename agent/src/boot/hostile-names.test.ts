@@ -30,7 +30,7 @@ beforeAll(async () => {
       runner: {
         kernel: 'kernel',
         initrd: 'kernel',
-        agentEndpoint: '127.0.0.1:7443',
+        agentPort: 7443,
         fingerprint: 'ab'.repeat(32),
         kernelArguments: [],
       },

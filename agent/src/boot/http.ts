@@ -39,12 +39,17 @@ export type HttpShell = Pick<HttpServer, 'port' | 'problem' | 'close'>;
 
 const troubleLinesPerMinuteMax = 30;
 
-/** `urls` is asked for when the port is known, as it is part of every URL. */
+/**
+ * Where things are for who has asked at this address of ours; undefined: hosts are not told of it.
+ * Called when the port is known, as it is part of every URL.
+ */
+export type UrlsAt = (localAddress: string) => BootUrls | undefined;
+
 export async function startHttp(
   http: Http,
   listen: { readonly address: string; readonly port: number },
   options: BootHttpOptions,
-  urls: () => BootUrls,
+  urls: UrlsAt,
 ): Promise<HttpShell> {
   const pages = new BootPages(options, urls);
   return http.listen({ ...listen, ...options.limits }, (request) => pages.answer(request));
@@ -52,10 +57,10 @@ export async function startHttp(
 
 class BootPages {
   readonly #options: BootHttpOptions;
-  readonly #urls: () => BootUrls;
+  readonly #urls: UrlsAt;
   readonly #trouble: LineBudget;
 
-  constructor(options: BootHttpOptions, urls: () => BootUrls) {
+  constructor(options: BootHttpOptions, urls: UrlsAt) {
     this.#options = options;
     this.#urls = urls;
     this.#trouble = new LineBudget(options.clock, troubleLinesPerMinuteMax, 60_000);
@@ -80,7 +85,7 @@ class BootPages {
     const target = parseTarget(request.target);
     switch (target.kind) {
       case 'script':
-        return this.#script(target.mac);
+        return this.#script(request, target.mac);
       case 'hostFile':
         return this.#hostFile(request, target.mac, target.name);
       case 'file':
@@ -96,7 +101,7 @@ class BootPages {
     }
   }
 
-  #script(mac: string): HttpResponse {
+  #script(request: HttpRequest, mac: string): HttpResponse {
     const decision = this.#options.gate(mac, 'script');
     switch (decision.kind) {
       case 'unknownHost':
@@ -107,18 +112,24 @@ class BootPages {
         return script(localBootScript());
       case 'runner':
       case 'discovery':
-        return this.#runnerScript(mac, decision);
+        return this.#runnerScript(request, mac, decision);
     }
   }
 
   #runnerScript(
+    { localAddress }: HttpRequest,
     mac: string,
     decision: BootDecision & { kind: 'runner' | 'discovery' },
   ): HttpResponse {
     const { runner, clock, log } = this.#options;
-    const fileUrl = (name: string): string => this.#urls().hostFile(mac, name);
+    const urls = this.#urls(localAddress);
+    // All that the script says would be of another network.
+    if (urls === undefined) return refusal(421);
+    const agentEndpoint = `${urls.serverAddress}:${runner.agentPort}`;
+    const fileUrl = (name: string): string => urls.hostFile(mac, name);
+    const nowMs = clock.nowMs();
     try {
-      return script(runnerScript({ mac, decision, runner, fileUrl, nowMs: clock.nowMs() }));
+      return script(runnerScript({ mac, decision, runner, agentEndpoint, fileUrl, nowMs }));
     } catch (error) {
       const { operationId } = decision;
       log.error({ mac, operation: operationId, error: String(error) }, 'no boot script');

@@ -1,6 +1,8 @@
 /** The boot path of a rack: who may boot the runner, and DHCP, TFTP and HTTP that ask it. */
 export {
+  addressAsked,
   type BootConfig,
+  type BootInterface,
   type HttpLimits,
   httpLimitsDefault,
   type NamedFile,

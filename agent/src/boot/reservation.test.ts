@@ -54,7 +54,7 @@ async function startRack(
     ...more,
   };
   const rig = await startRig({
-    config: { dhcp },
+    interface: { dhcp },
     ...(discovery === undefined ? {} : { discovery }),
   });
   closers.push(() => relay.close(), rig.close);

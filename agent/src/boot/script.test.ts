@@ -4,7 +4,7 @@ import { localBootScript, runnerScript } from './script.ts';
 const runner = {
   kernel: 'vmlinuz',
   initrd: 'initrd',
-  agentEndpoint: '10.77.0.1:7443',
+  agentPort: 7443,
   fingerprint: 'AB'.repeat(32),
   kernelArguments: ['console=ttyS0', 'panic=60'],
 };
@@ -14,6 +14,7 @@ function scriptFor(hostName: string, bootToken: string): string {
     mac: '52:54:00:77:00:01',
     decision: { kind: 'runner', hostUid: 'u1', hostName, operationId: 'u1/1/2/1', bootToken },
     runner,
+    agentEndpoint: '10.77.0.1:7443',
     fileUrl: (name) => `http://10.77.0.1/f/${name}`,
     nowMs: 1_800_000_000_999,
   });

@@ -19,6 +19,8 @@ export interface RunnerScript {
   readonly mac: string;
   readonly decision: RunnerDecision;
   readonly runner: RunnerBootConfig;
+  /** Where the runner finds the agent, `IP:PORT`. */
+  readonly agentEndpoint: string;
   /** Where a file of the boot is found. */
   fileUrl(name: string): string;
   readonly nowMs: number;
@@ -46,14 +48,15 @@ export function runnerScript(script: RunnerScript): string {
   ]);
 }
 
-function kernelCommandLine({ decision, runner, mac, nowMs }: RunnerScript): string[] {
+function kernelCommandLine(script: RunnerScript): string[] {
+  const { decision, runner, agentEndpoint, mac, nowMs } = script;
   if (!token.test(decision.bootToken)) {
     throw new Error(`the boot token of ${decision.operationId} is not a plain word`);
   }
   return [
     // UEFI kernels look the ramdisk up by this name among what iPXE has loaded.
     'initrd=initrd',
-    `rackwright.agent=${runner.agentEndpoint}`,
+    `rackwright.agent=${agentEndpoint}`,
     `rackwright.fingerprint=${runner.fingerprint.toLowerCase()}`,
     `rackwright.token=${decision.bootToken}`,
     `rackwright.mac=${mac}`,

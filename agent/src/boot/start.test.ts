@@ -231,7 +231,8 @@ test('is well, and says so without a line, while others hold all connections of 
 
 test('sends a file from the address that clients were told, where it listens on all', async () => {
   const rig = await rigOnly({
-    config: { serverAddress: '127.0.0.2', tftp: { address: '0.0.0.0', port: 0 } },
+    interface: { serverAddress: '127.0.0.2' },
+    config: { tftp: { address: '0.0.0.0', port: 0 } },
   });
   const client = createSocket('udp4');
   try {

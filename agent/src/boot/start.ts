@@ -3,14 +3,21 @@
  * those before it are closed again.
  */
 import type { Clock, Disk, Http, Log, Udp } from '@rackwright/platform';
-import { type BootConfig, checkBootConfig, httpLimitsOf, tftpLimitsOf } from './config.ts';
+import {
+  addressAsked,
+  type BootConfig,
+  type BootInterface,
+  checkBootConfig,
+  httpLimitsOf,
+  tftpLimitsOf,
+} from './config.ts';
 import { type DhcpShell, startDhcp } from './dhcp.ts';
 import type { DhcpFault } from './dhcp-server.ts';
 import { openFiles } from './files.ts';
 import { startHttp } from './http.ts';
 import type { BootMemory } from './memory.ts';
 import { makeGate, type NetbootObservation } from './observation.ts';
-import { startTftp } from './tftp.ts';
+import { startTftp, type TftpListen } from './tftp.ts';
 import { type BootUrls, bootUrls } from './urls.ts';
 
 export interface BootDependencies {
@@ -34,7 +41,7 @@ export interface BootDependencies {
 export interface BootServices {
   readonly httpPort: number;
   readonly tftpPort: number;
-  /** Absent when DHCP is off. */
+  /** Of the first interface where DHCP is not off. */
   readonly dhcpPort?: number;
   readonly pxePort?: number;
   /** Undefined when HTTP answers, else what is wrong. */
@@ -67,20 +74,26 @@ export async function startBoot(
       limits: httpLimitsOf(config),
       ...(imageBlob === undefined ? {} : { imageBlob }),
     };
-    const urls = (): BootUrls => bootUrls(config.serverAddress, httpShell.port);
-    const httpShell = await startHttp(http, config.http, pages, urls);
+    const httpShell = await startHttp(http, config.http, pages, (localAddress) => {
+      const address = addressAsked(config.interfaces, localAddress);
+      return address === undefined ? undefined : bootUrls(address, httpShell.port);
+    });
     closers.push(() => httpShell.close());
     const limits = tftpLimitsOf(config);
-    const { address, port } = config.tftp;
-    const transferAddress = address === everywhere ? config.serverAddress : address;
-    const listen = { address, port, transferAddress };
     const { loaders } = files;
-    const tftpShell = await startTftp({ udp, clock, log, gate, loaders, ...listen, limits });
+    const listens = config.interfaces.map((one) => tftpListen(config, one));
+    const tftpShell = await startTftp({ udp, clock, log, gate, loaders, listens, limits });
     closers.push(() => tftpShell.close());
-    const dhcpShell = await startDhcpIfOn(config, dependencies, gate, urls());
-    if (dhcpShell !== undefined) closers.push(() => dhcpShell.close());
-    const ports =
-      dhcpShell === undefined ? {} : { dhcpPort: dhcpShell.dhcpPort, pxePort: dhcpShell.pxePort };
+    const dhcpShells: DhcpShell[] = [];
+    for (const one of config.interfaces) {
+      const urls = bootUrls(one.serverAddress, httpShell.port);
+      const shell = await startDhcpIfOn(config, one, dependencies, gate, urls);
+      if (shell === undefined) continue;
+      closers.push(() => shell.close());
+      dhcpShells.push(shell);
+    }
+    const [first] = dhcpShells;
+    const ports = first === undefined ? {} : { dhcpPort: first.dhcpPort, pxePort: first.pxePort };
     const problem = (timeoutMs: number) => httpShell.problem(timeoutMs);
     return { httpPort: httpShell.port, tftpPort: tftpShell.port, ...ports, problem, close };
   } catch (error) {
@@ -89,14 +102,25 @@ export async function startBoot(
   }
 }
 
+function tftpListen({ tftp }: BootConfig, { name, serverAddress }: BootInterface): TftpListen {
+  const { address, port } = tftp;
+  const transferAddress = address === everywhere ? serverAddress : address;
+  const where = name === undefined ? {} : { interface: name };
+  return { address, port, transferAddress, ...where };
+}
+
 async function startDhcpIfOn(
-  config: BootConfig,
+  { loaders }: BootConfig,
+  one: BootInterface,
   dependencies: BootDependencies,
   gate: ReturnType<typeof makeGate>,
   urls: BootUrls,
 ): Promise<DhcpShell | undefined> {
-  const { dhcp } = config;
+  const { name, serverAddress, dhcp } = one;
   if (dhcp.mode === 'off') return undefined;
-  const { udp, disk, clock, log, memory, onDhcpFault: onFault = () => {} } = dependencies;
-  return startDhcp({ udp, disk, clock, log, gate, memory, onFault, urls, config, dhcp });
+  const { udp, disk, clock, memory, onDhcpFault: onFault = () => {} } = dependencies;
+  const log = name === undefined ? dependencies.log : dependencies.log.child({ interface: name });
+  const where = name === undefined ? {} : { interface: name };
+  const what = { loaders, serverAddress, dhcp, urls, ...where };
+  return startDhcp({ udp, disk, clock, log, gate, memory, onFault, ...what });
 }

@@ -2,9 +2,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Log } from '@rackwright/platform';
+import type { Log, Udp } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeHttp, nodeUdp } from '@rackwright/platform/node';
-import type { BootConfig } from './config.ts';
+import type { BootConfig, BootInterface } from './config.ts';
 import type { BootMemory } from './memory.ts';
 import type { NetbootObservation } from './observation.ts';
 import { type BootServices, startBoot } from './start.ts';
@@ -28,6 +28,10 @@ export async function startRig(options: {
   readonly files?: Readonly<Record<string, number>>;
   readonly relayPort?: number;
   readonly config?: Partial<BootConfig>;
+  /** What is other of its only interface. */
+  readonly interface?: Partial<BootInterface>;
+  /** Instead of this machine's. */
+  readonly udp?: Udp;
   /** What is known of machines that are no hosts; without it they get nothing. */
   readonly discovery?: {
     memory(): BootMemory['discovery'] | undefined;
@@ -46,8 +50,13 @@ export async function startRig(options: {
   const observed: NetbootObservation[] = [];
   const lines: string[] = [];
   const config: BootConfig = {
-    serverAddress: '127.0.0.1',
-    dhcp: loopbackDhcp(options.relayPort ?? 67),
+    interfaces: [
+      {
+        serverAddress: '127.0.0.1',
+        dhcp: loopbackDhcp(options.relayPort ?? 67),
+        ...options.interface,
+      },
+    ],
     tftp: { address: '127.0.0.1', port: 0 },
     http: { address: '127.0.0.1', port: 0 },
     loaders: { bios: 'undionly.kpxe', uefiX64: 'snponly.efi' },
@@ -56,14 +65,14 @@ export async function startRig(options: {
     runner: {
       kernel: 'vmlinuz',
       initrd: 'initrd',
-      agentEndpoint: '127.0.0.1:7443',
+      agentPort: 7443,
       fingerprint: 'ab'.repeat(32),
       kernelArguments: ['console=ttyS0'],
     },
     ...options.config,
   };
   const started = startBoot(config, {
-    udp: nodeUdp(),
+    udp: options.udp ?? nodeUdp(),
     http: nodeHttp(),
     disk: nodeDisk(),
     clock: nodeClock(),
@@ -84,7 +93,8 @@ export async function startRig(options: {
   return { services, observed, lines, contents, url, close };
 }
 
-function loopbackDhcp(relayPort: number): BootConfig['dhcp'] {
+/** DHCP beside another server, on ports that the system chooses. */
+export function loopbackDhcp(relayPort: number): BootInterface['dhcp'] {
   return {
     mode: 'proxy',
     address: '127.0.0.1',

@@ -24,23 +24,32 @@ import { LineBudget } from './line-budget.ts';
 import type { Gate } from './observation.ts';
 import { parseLoaderPath } from './urls.ts';
 
+/** Where requests come to. */
+export interface TftpListen {
+  readonly address: string;
+  readonly port: number;
+  /** The interface that the socket is bound to; absent: any. */
+  readonly interface?: string;
+  /**
+   * What transfers send from: the address that clients were told, which is not always that of the
+   * interface that their answers leave by.
+   */
+  readonly transferAddress: string;
+}
+
 export interface TftpShellOptions {
   readonly udp: Udp;
   readonly clock: Clock;
   readonly log: Log;
   readonly gate: Gate;
   readonly loaders: ReadonlyMap<string, Uint8Array>;
-  readonly address: string;
-  readonly port: number;
-  /**
-   * What transfers send from: the address that clients were told, which is not always that of the
-   * interface that their answers leave by.
-   */
-  readonly transferAddress: string;
+  /** At least one. The limits are for all of them together. */
+  readonly listens: readonly TftpListen[];
   readonly limits: TftpLimits;
 }
 
 export interface TftpShell {
+  /** The first one's. */
   readonly port: number;
   /** Transfers under way. */
   readonly transfers: number;
@@ -51,22 +60,29 @@ const troubleLinesPerMinuteMax = 30;
 
 export async function startTftp(options: TftpShellOptions): Promise<TftpShell> {
   const server = new TftpServer(options);
-  const socket = await options.udp.bind(
-    { address: options.address, port: options.port },
-    {
-      onDatagram: (datagram, from, at) => server.receive(at, datagram, from),
-      onError: (error) => server.report({ error: error.message }, 'TFTP socket error'),
-    },
-  );
+  const sockets: UdpSocket[] = [];
+  const close = (): void => {
+    for (const socket of sockets) socket.close();
+    server.close();
+  };
+  try {
+    for (const { transferAddress, ...listen } of options.listens) {
+      const socket = await options.udp.bind(listen, {
+        onDatagram: (datagram, from, at) => server.receive(at, datagram, from, transferAddress),
+        onError: (error) => server.report({ error: error.message }, 'TFTP socket error'),
+      });
+      sockets.push(socket);
+    }
+  } catch (error) {
+    close();
+    throw error;
+  }
   return {
-    port: socket.local.port,
+    port: sockets[0]?.local.port ?? 0,
     get transfers() {
       return server.transfers;
     },
-    close() {
-      socket.close();
-      server.close();
-    },
+    close,
   };
 }
 
@@ -74,7 +90,8 @@ class TftpServer {
   readonly #options: TftpShellOptions;
   readonly #trouble: LineBudget;
   readonly #active = new Set<ActiveTransfer>();
-  /** The latest transfer of each client's address and port, and how many each address has. */
+  /** The latest transfer of each client's address and port, and how many each address has; by what
+   * transfers are sent from, as clients of two networks may have one address. */
   readonly #latest = new Map<string, ActiveTransfer>();
   readonly #perClient = new Map<string, number>();
   #closed = false;
@@ -88,18 +105,19 @@ class TftpServer {
     return this.#active.size;
   }
 
-  receive(socket: UdpSocket, datagram: Uint8Array, from: UdpPeer): void {
-    const key = `${from.address} ${from.port}`;
+  receive(socket: UdpSocket, datagram: Uint8Array, from: UdpPeer, transferAddress: string): void {
+    const client = `${transferAddress} ${from.address}`;
+    const key = `${client} ${from.port}`;
     const load = {
       all: this.#active.size,
-      ofThisClient: this.#perClient.get(from.address) ?? 0,
+      ofThisClient: this.#perClient.get(client) ?? 0,
       unanswered: this.#latest.get(key)?.unansweredRequest,
     };
     const { limits } = this.#options;
     const decision = decideRequest(datagram, load, limits, (name) => this.#lookUp(name));
     switch (decision.kind) {
       case 'start':
-        this.#start(key, decision, datagram, from);
+        this.#start({ decision, request: datagram, from, transferAddress });
         return;
       case 'refuse':
         socket.send(decision.reply, from);
@@ -138,23 +156,22 @@ class TftpServer {
       : { kind: 'file', bytes };
   }
 
-  #start(
-    key: string,
-    { transfer, fileName }: RequestDecision & { kind: 'start' },
-    request: Uint8Array,
-    client: UdpPeer,
-  ): void {
-    const { clock, log, udp, transferAddress } = this.#options;
+  #start({ decision, request, from, transferAddress }: Begun): void {
+    const { transfer, fileName } = decision;
+    const { clock, log, udp } = this.#options;
+    const client = `${transferAddress} ${from.address}`;
+    const key = `${client} ${from.port}`;
     const onEnd = (end: TransferEnd): void => {
       this.#active.delete(active);
       if (this.#latest.get(key) === active) this.#latest.delete(key);
-      this.#count(client.address, -1);
-      log.debug({ client: client.address, file: fileName, end: end.kind }, 'TFTP transfer ended');
+      this.#count(client, -1);
+      log.debug({ client: from.address, file: fileName, end: end.kind }, 'TFTP transfer ended');
     };
-    const active = new ActiveTransfer({ transfer, request: request.slice(), client, clock, onEnd });
+    const whose = { transfer, request: request.slice(), client: from };
+    const active = new ActiveTransfer({ ...whose, clock, onEnd });
     this.#active.add(active);
     this.#latest.set(key, active);
-    this.#count(client.address, 1);
+    this.#count(client, 1);
     active.open(udp, transferAddress).catch((error: unknown) => {
       this.report({ error: String(error) }, 'TFTP transfer has no socket');
       active.close();
@@ -163,11 +180,18 @@ class TftpServer {
     if (this.#closed) active.close();
   }
 
-  #count(address: string, change: 1 | -1): void {
-    const count = (this.#perClient.get(address) ?? 0) + change;
-    if (count > 0) this.#perClient.set(address, count);
-    else this.#perClient.delete(address);
+  #count(client: string, change: 1 | -1): void {
+    const count = (this.#perClient.get(client) ?? 0) + change;
+    if (count > 0) this.#perClient.set(client, count);
+    else this.#perClient.delete(client);
   }
+}
+
+interface Begun {
+  readonly decision: RequestDecision & { kind: 'start' };
+  readonly request: Uint8Array;
+  readonly from: UdpPeer;
+  readonly transferAddress: string;
 }
 
 interface ActiveTransferOptions {

@@ -2,6 +2,7 @@
 import { canonicalMac, hyphenatedMac } from './mac.ts';
 
 export interface BootUrls {
+  readonly serverAddress: string;
   script(mac: string): string;
   /** A file of one host's boot; asking for it asks for permission. */
   hostFile(mac: string, name: string): string;
@@ -10,6 +11,7 @@ export interface BootUrls {
 export function bootUrls(serverAddress: string, httpPort: number): BootUrls {
   const root = `http://${serverAddress}${httpPort === 80 ? '' : `:${httpPort}`}`;
   return {
+    serverAddress,
     script: (mac) => `${root}/boot/${hyphenatedMac(mac)}/script.ipxe`,
     hostFile: (mac, name) => `${root}/boot/${hyphenatedMac(mac)}/files/${name}`,
   };

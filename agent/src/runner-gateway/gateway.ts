@@ -62,8 +62,11 @@ export interface GatewayParts {
   readonly desk: RunnerDesk;
   /** Takes what runners of machines that are no hosts find; without it there are none. */
   readonly strangers?: StrangerDesk;
-  /** Where runners fetch images, "host:port"; absent or empty: nowhere. */
-  readonly imageEndpoint?: () => string;
+  /**
+   * Where runners fetch images, "host:port", by the address of ours that they have dialled; absent
+   * or empty: nowhere.
+   */
+  readonly imageEndpoint?: (localAddress: string) => string;
   readonly limits: GatewayLimits;
 }
 
@@ -104,7 +107,7 @@ export class RunnerGateway {
   /** One runner's stream: its messages in, ours out. */
   async *session(
     requests: AsyncIterable<runner.SessionRequest>,
-    call: Pick<CallContext, 'signal' | 'peerAddress'>,
+    call: Pick<CallContext, 'signal' | 'peerAddress' | 'localAddress'>,
   ): AsyncGenerator<{ message: ToRunner }, void, undefined> {
     const { limits, random } = this.#parts;
     if (this.#strangers >= limits.strangersMax) {
@@ -126,7 +129,7 @@ export class RunnerGateway {
       yield refused(admitted);
       return;
     }
-    yield* this.#serve(admitted, incoming);
+    yield* this.#serve(admitted, incoming, call.localAddress ?? '');
   }
 
   async #admit(
@@ -182,6 +185,7 @@ export class RunnerGateway {
   async *#serve(
     { hello, grant }: Admitted,
     incoming: AsyncIterator<runner.SessionRequest>,
+    localAddress: string,
   ): AsyncGenerator<{ message: ToRunner }, void, undefined> {
     const { desk, facts, limits, log } = this.#parts;
     const { operationId: bootOperationId, hostUid, hostName } = grant;
@@ -202,7 +206,7 @@ export class RunnerGateway {
       close: () => outgoing.end(),
     };
     log.info({ host: hostName, operation: bootOperationId, runnerSession }, 'runner connected');
-    const imageEndpoint = this.#parts.imageEndpoint?.() ?? '';
+    const imageEndpoint = this.#parts.imageEndpoint?.(localAddress) ?? '';
     const accepted = { runnerSession, hostName, imageEndpoint, answersBegin: true };
     yield { message: { case: 'accepted', value: accepted } };
     desk.attach(link);

@@ -39,4 +39,10 @@ export {
   type ServerState,
   serve,
 } from './server/serve.ts';
-export { type AddressRange, addressNumber, type Subnet, subnetHas } from './subnet.ts';
+export {
+  type AddressRange,
+  addressNumber,
+  type Subnet,
+  subnetHas,
+  subnetsMeet,
+} from './subnet.ts';

@@ -53,6 +53,12 @@ export function subnetHas(subnet: Subnet, address: string): boolean {
   return number >= subnet.network && number < subnet.network + addressesOf(subnet);
 }
 
+/** Whether an address lies in both. */
+export function subnetsMeet(one: Subnet, other: Subnet): boolean {
+  const end = (subnet: Subnet): number => subnet.network + addressesOf(subnet);
+  return one.network < end(other) && other.network < end(one);
+}
+
 /** Whether a host of the subnet can have the address: neither the network nor the broadcast. */
 export function isHostAddress(subnet: Subnet, address: string): boolean {
   if (!subnetHas(subnet, address)) return false;

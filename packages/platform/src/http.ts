@@ -4,6 +4,8 @@ export interface HttpRequest {
   /** Path and query exactly as sent. */
   readonly target: string;
   readonly remoteAddress: string;
+  /** Which of this machine's addresses it was sent to. */
+  readonly localAddress: string;
   /** Lower-case header names; repeated headers joined with ", ". */
   readonly headers: Readonly<Record<string, string>>;
 }

@@ -24,6 +24,11 @@ export interface UdpBind {
   readonly port: number;
   /** Allow sending to broadcast addresses. */
   readonly broadcast?: boolean;
+  /**
+   * Only what arrives by the network interface of this name; what is sent leaves by it. No process
+   * can ask for that without privilege: the socket has to have been handed to it.
+   */
+  readonly interface?: string;
 }
 
 export interface Udp {

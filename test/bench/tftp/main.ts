@@ -156,14 +156,13 @@ async function serve(folder: string, port: number): Promise<void> {
   const runner = {
     kernel: 'kernel',
     initrd: 'kernel',
-    agentEndpoint: '127.0.0.1:7443',
+    agentPort: 7443,
     fingerprint: '00'.repeat(32),
     kernelArguments: [],
   };
   await startBoot(
     {
-      serverAddress: '127.0.0.1',
-      dhcp: { mode: 'off' },
+      interfaces: [{ serverAddress: '127.0.0.1', dhcp: { mode: 'off' } }],
       tftp: { address: '127.0.0.1', port, limits: { transfersPerClientMax: 1_000 } },
       http: { address: '127.0.0.1', port: 0 },
       loaders: {},

@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { BootConfig } from '@rackwright/agent';
+import type { BootConfig, BootInterface } from '@rackwright/agent';
 import { afterEach, beforeEach, describe, expect, type TestContext, test } from 'vitest';
 import { runProgram, type Started, startProcess, until } from '../../lab/processes.ts';
 import { createUndo, type Undo } from '../../lab/undo.ts';
@@ -66,6 +66,34 @@ interface Server {
 
 const probing = { quietMs: 600_000, probeMs: 1_000 };
 
+function reservation(
+  leasesPath: string,
+  otherServer: { readonly quietMs: number; readonly probeMs: number },
+): BootInterface['dhcp'] {
+  return {
+    mode: 'reservation',
+    address: '0.0.0.0',
+    port: 67,
+    pxeAddress: '0.0.0.0',
+    pxePort: 4011,
+    clientPort: 68,
+    relayPort: 67,
+    broadcastAddress: '255.255.255.255',
+    subnet: {
+      network: '10.77.0.0/24',
+      routers: ['10.77.0.254'],
+      dnsServers: [serverAddress, '10.77.0.2'],
+      domainName: 'rack.example',
+      leaseSeconds: 600,
+    },
+    reservations: [{ mac: mac.reserved, address: '10.77.0.50' }],
+    range: { first: '10.77.0.100', last: '10.77.0.109' },
+    declinedMs: 600_000,
+    otherServer,
+    leasesPath,
+  };
+}
+
 async function startServer(
   { undo, folder, wire }: Site,
   otherServer: { quietMs: number; probeMs: number } = probing,
@@ -73,29 +101,7 @@ async function startServer(
   const leasesPath = join(folder, 'dhcp-leases');
   const logFile = join(folder, 'server.log');
   const config: BootConfig = {
-    serverAddress,
-    dhcp: {
-      mode: 'reservation',
-      address: '0.0.0.0',
-      port: 67,
-      pxeAddress: '0.0.0.0',
-      pxePort: 4011,
-      clientPort: 68,
-      relayPort: 67,
-      broadcastAddress: '255.255.255.255',
-      subnet: {
-        network: '10.77.0.0/24',
-        routers: ['10.77.0.254'],
-        dnsServers: [serverAddress, '10.77.0.2'],
-        domainName: 'rack.example',
-        leaseSeconds: 600,
-      },
-      reservations: [{ mac: mac.reserved, address: '10.77.0.50' }],
-      range: { first: '10.77.0.100', last: '10.77.0.109' },
-      declinedMs: 600_000,
-      otherServer,
-      leasesPath,
-    },
+    interfaces: [{ serverAddress, dhcp: reservation(leasesPath, otherServer) }],
     tftp: { address: serverAddress, port: 69 },
     http: { address: serverAddress, port: 8080 },
     loaders: {},
@@ -104,7 +110,7 @@ async function startServer(
     runner: {
       kernel: 'vmlinuz',
       initrd: 'initrd',
-      agentEndpoint: `${serverAddress}:7443`,
+      agentPort: 7443,
       fingerprint: '00'.repeat(32),
       kernelArguments: [],
     },

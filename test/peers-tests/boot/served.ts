@@ -27,8 +27,7 @@ export async function serve(sizes: readonly number[]): Promise<Served> {
   const files = [await named('vmlinuz', 200_000), await named('initrd', 300_000)];
   const services = await startBoot(
     {
-      serverAddress: '127.0.0.1',
-      dhcp: { mode: 'off' },
+      interfaces: [{ serverAddress: '127.0.0.1', dhcp: { mode: 'off' } }],
       tftp: { address: '127.0.0.1', port: 0 },
       http: { address: '127.0.0.1', port: 0 },
       loaders: {},
@@ -37,7 +36,7 @@ export async function serve(sizes: readonly number[]): Promise<Served> {
       runner: {
         kernel: 'vmlinuz',
         initrd: 'initrd',
-        agentEndpoint: '127.0.0.1:7443',
+        agentPort: 7443,
         fingerprint: '00'.repeat(32),
         kernelArguments: [],
       },

@@ -89,8 +89,7 @@ async function startAgentHttp(kept: Images): Promise<BootServices> {
   for (const { path } of files) await nodeDisk().writeAtomic(path, new Uint8Array(1), 0o600);
   return startBoot(
     {
-      serverAddress: '127.0.0.1',
-      dhcp: { mode: 'off' },
+      interfaces: [{ serverAddress: '127.0.0.1', dhcp: { mode: 'off' } }],
       tftp: { address: '127.0.0.1', port: 0 },
       http: { address: '127.0.0.1', port: 0 },
       loaders: {},
@@ -99,7 +98,7 @@ async function startAgentHttp(kept: Images): Promise<BootServices> {
       runner: {
         kernel: 'vmlinuz',
         initrd: 'initrd',
-        agentEndpoint: '127.0.0.1:7443',
+        agentPort: 7443,
         fingerprint: '00'.repeat(32),
         kernelArguments: [],
       },

@@ -35,6 +35,7 @@ export function openCall(call: SurfaceCall, method: string): CallScope {
     method,
     header: (name) => firstText(call.metadata, name),
     peerAddress: call.getPeer(),
+    ...localAddressOf(call),
     peerCertificate: () => {
       certificate ??= readCertificate(call.getAuthContext().sslPeerCertificate?.raw);
       return certificate;
@@ -53,6 +54,8 @@ interface Layer {
   /** Of the calls of callers and interceptors: the one below. */
   readonly call?: Layer;
   readonly nextCall?: Layer;
+  /** Of all but the caller's. */
+  readonly getConnectionInfo?: () => { readonly localAddress?: string | undefined };
   /** Of the one at the bottom. */
   readonly stream?: Partial<Pick<Writable, 'destroy'>>;
 }
@@ -69,6 +72,17 @@ function streamOf(call: object): { destroy(): void } | undefined {
     layer = layer.call ?? layer.nextCall;
   }
   return undefined;
+}
+
+/** grpc-js knows it, and tells interceptors only. */
+function localAddressOf(call: object): Pick<CallContext, 'localAddress'> {
+  let layer: Layer | undefined = call;
+  while (layer !== undefined) {
+    const localAddress = layer.getConnectionInfo?.().localAddress;
+    if (localAddress !== undefined) return { localAddress };
+    layer = layer.call ?? layer.nextCall;
+  }
+  return {};
 }
 
 function firstText(metadata: Metadata, name: string): string | undefined {

@@ -24,6 +24,8 @@ export interface CallContext {
   header(name: string): string | undefined;
   /** "address:port" of the other end. */
   readonly peerAddress: string;
+  /** Which address of this machine it dialled, without the port. Unset where there is no wire. */
+  readonly localAddress?: string;
   /**
    * The client's certificate, valid and signed by the server's client CA; undefined on servers
    * that demand none.

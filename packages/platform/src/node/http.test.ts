@@ -65,7 +65,13 @@ test('hands over method, target, headers and the address of the client', async (
   const request = 'GET /a%2e?b HTTP/1.1\r\nHost: x\r\nX-Two: 1\r\nX-Two: 2\r\nConnection: close';
   expect(await exchange(server, `${request}\r\n\r\n`)).toContain('Content-Length: 2'.toLowerCase());
   expect(seen).toMatchObject([
-    { method: 'GET', target: '/a%2e?b', remoteAddress: '127.0.0.1', headers: { 'x-two': '1, 2' } },
+    {
+      method: 'GET',
+      target: '/a%2e?b',
+      remoteAddress: '127.0.0.1',
+      localAddress: '127.0.0.1',
+      headers: { 'x-two': '1, 2' },
+    },
   ]);
 });
 

@@ -214,6 +214,7 @@ function readRequest(request: IncomingMessage): HttpRequest {
     method: request.method ?? '',
     target: request.url ?? '',
     remoteAddress: request.socket.remoteAddress ?? '',
+    localAddress: request.socket.localAddress ?? '',
     headers,
   };
 }

@@ -7,9 +7,18 @@ import { inheritedDescriptors, openInherited } from './inherited.ts';
 
 describe('inherited descriptors', () => {
   test('are counted from three, for the process that they are meant for', () => {
-    expect(inheritedDescriptors({ LISTEN_PID: '7', LISTEN_FDS: '2' }, 7)).toEqual([3, 4]);
+    expect(inheritedDescriptors({ LISTEN_PID: '7', LISTEN_FDS: '2' }, 7)).toEqual([
+      { fd: 3, name: '' },
+      { fd: 4, name: '' },
+    ]);
     expect(inheritedDescriptors({ LISTEN_PID: '8', LISTEN_FDS: '2' }, 7)).toEqual([]);
     expect(inheritedDescriptors({}, 7)).toEqual([]);
+  });
+
+  test('have the names that the supervisor has given them', () => {
+    const environment = { LISTEN_PID: '7', LISTEN_FDS: '3', LISTEN_FDNAMES: 'eth1:eth1:eth2.7' };
+    const names = inheritedDescriptors(environment, 7).map(({ name }) => name);
+    expect(names).toEqual(['eth1', 'eth1', 'eth2.7']);
   });
 
   test('are refused when their number is none', () => {
@@ -25,7 +34,9 @@ describe('inherited descriptors', () => {
   test('are refused when they are no sockets', async () => {
     const file = await open(import.meta.filename);
     try {
-      await expect(openInherited([file.fd])).rejects.toThrow('is no UDP socket over IPv4');
+      await expect(openInherited([{ fd: file.fd, name: '' }])).rejects.toThrow(
+        'is no UDP socket over IPv4',
+      );
     } finally {
       await file.close();
     }
@@ -51,7 +62,8 @@ const bind = (address, port) => new Promise((resolve) => {
     socket[symbol].handle.recvStop();
     return socket[symbol].handle.fd;
   };
-  const script = 'LISTEN_PID=$$ LISTEN_FDS=2 exec "$0" --input-type=module -e "$1"';
+  const script = 'LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=one:two ' +
+    'exec "$0" --input-type=module -e "$1"';
   const child = spawn('/bin/sh', ['-c', script, process.execPath, process.env.CHILD], {
     env: { ...process.env, PORT: String(port) },
     stdio: ['inherit', 'inherit', 'inherit', fd(one), fd(two)],
@@ -93,9 +105,58 @@ client.bind(0, '127.0.0.1', async () => {
 });
 `;
 
+/** Serves each by a socket of its own, and asks for one of a name that none has. */
+const apart = `
+import { nodeUdp } from '${join(import.meta.dirname, 'udp.ts')}';
+import { inheritedDescriptors, openInherited } from '${join(import.meta.dirname, 'inherited.ts')}';
+import { createSocket } from 'node:dgram';
+const port = Number(process.env.PORT);
+const inherited = await openInherited(inheritedDescriptors(process.env, process.pid));
+const udp = nodeUdp(inherited);
+const lines = [...inherited.names];
+const onError = (error) => lines.push(error.message);
+const serve = (name) => udp.bind({ address: '0.0.0.0', port, interface: name }, {
+  onDatagram: (bytes, from, at) => at.send(Buffer.from(name + ' heard ' + bytes), from),
+  onError,
+});
+await serve('none').catch((cause) => lines.push(cause.message.replace(port, 'P')));
+await serve('two');
+await serve('one');
+await serve('two').catch((cause) => lines.push(cause.message.replace(port, 'P')));
+const client = createSocket('udp4');
+const ask = (word, address) => new Promise((resolve) => {
+  client.once('message', (bytes, from) => {
+    lines.push(bytes + ' from ' + from.address);
+    resolve();
+  });
+  client.send(word, port, address);
+});
+client.bind(0, '127.0.0.1', async () => {
+  await ask('a', '127.0.0.1');
+  await ask('b', '127.0.0.2');
+  console.log(JSON.stringify(lines));
+  process.exit(0);
+});
+`;
+
+test('an inherited socket is given to whoever asks for its port and name', async () => {
+  expect(await saidBy(apart)).toEqual([
+    ...['one', 'two', 'no socket of port P on none was handed to this process'],
+    'no socket of port P on two was handed to this process',
+    ...['one heard a from 127.0.0.1', 'two heard b from 127.0.0.2'],
+  ]);
+});
+
 test('inherited sockets of one port are one socket, each answers for its own address', async () => {
+  const said = await saidBy(child);
+  const answers = ['re:a from 127.0.0.1', 're:b from 127.0.0.2'];
+  expect(said).toEqual([2, ...answers, 'EADDRINUSE', 0]);
+});
+
+/** The list that the script has printed, handed the sockets. */
+async function saidBy(script: string): Promise<unknown> {
   const running = spawn(process.execPath, ['-e', parent], {
-    env: { ...process.env, CHILD: child },
+    env: { ...process.env, CHILD: script },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let said = '';
@@ -103,6 +164,5 @@ test('inherited sockets of one port are one socket, each answers for its own add
     said += text;
   });
   await once(running, 'close');
-  const answers = ['re:a from 127.0.0.1', 're:b from 127.0.0.2'];
-  expect(JSON.parse(said)).toEqual([2, ...answers, 'EADDRINUSE', 0]);
-});
+  return JSON.parse(said);
+}

@@ -15,42 +15,61 @@ const firstDescriptor = 3;
 /** A rack's agent serves a few interfaces with three ports each. */
 const descriptorsMax = 96;
 
+/** A socket that was handed over. */
+export interface InheritedDescriptor {
+  readonly fd: number;
+  /** As the supervisor has named it, here by its interface; empty when it has not. */
+  readonly name: string;
+}
+
 /** The descriptors that `environment` hands to process `pid`. */
 export function inheritedDescriptors(
   environment: Readonly<Record<string, string | undefined>>,
   pid: number,
-): readonly number[] {
+): readonly InheritedDescriptor[] {
   if (Number(environment['LISTEN_PID']) !== pid) return [];
   const count = Number(environment['LISTEN_FDS']);
   if (!Number.isInteger(count) || count < 0 || count > descriptorsMax) {
     throw new Error(`LISTEN_FDS has to be a number up to ${descriptorsMax}`);
   }
-  return Array.from({ length: count }, (_, index) => firstDescriptor + index);
+  const names = environment['LISTEN_FDNAMES']?.split(':') ?? [];
+  return Array.from({ length: count }, (_, index) => {
+    return { fd: firstDescriptor + index, name: names[index] ?? '' };
+  });
 }
 
 /** Sockets that were handed to this process and that nobody has asked for yet. */
 export interface InheritedSockets {
   /** How many there were of the port that had most: that many interfaces are served. */
   readonly interfaces: number;
-  /** Those of this port; they are the caller's from now on (L2). */
-  take(port: number): readonly Socket[];
+  /** The names that they have, each once. */
+  readonly names: readonly string[];
+  /** Those of this port, and of this name if one is given; the caller's from now on (L2). */
+  take(port: number, name?: string): readonly Socket[];
   /** Closes what nobody has asked for; answers the ports. */
   closeRest(): readonly number[];
 }
 
 /** Opens datagram sockets by their descriptors; rejects when one is none. */
-export async function openInherited(descriptors: readonly number[]): Promise<InheritedSockets> {
-  let sockets = await Promise.all(descriptors.map(openDescriptor));
-  const perPort = Map.groupBy(sockets, (socket) => socket.address().port);
+export async function openInherited(
+  descriptors: readonly InheritedDescriptor[],
+): Promise<InheritedSockets> {
+  let open = await Promise.all(
+    descriptors.map(async ({ fd, name }) => ({ name, socket: await openDescriptor(fd) })),
+  );
+  const perPort = Map.groupBy(open, ({ socket }) => socket.address().port);
   return {
     interfaces: Math.max(0, ...[...perPort.values()].map(({ length }) => length)),
-    take: (port) => {
-      const taken = sockets.filter((socket) => socket.address().port === port);
-      sockets = sockets.filter((socket) => !taken.includes(socket));
-      return taken;
+    names: [...new Set(open.map(({ name }) => name))],
+    take: (port, name) => {
+      const taken = open.filter(
+        (one) => one.socket.address().port === port && (name ?? one.name) === one.name,
+      );
+      open = open.filter((one) => !taken.includes(one));
+      return taken.map(({ socket }) => socket);
     },
     closeRest: () => {
-      const rest = sockets.splice(0);
+      const rest = open.splice(0).map(({ socket }) => socket);
       const ports = rest.map((socket) => socket.address().port);
       for (const socket of rest) socket.close();
       return ports;

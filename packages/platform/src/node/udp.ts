@@ -14,13 +14,18 @@ import { lookUpLiteral } from './literal-address.ts';
 
 /**
  * The UDP sockets of this machine. A port that was handed to this process is served by the sockets
- * of that port, whatever address is asked for: each belongs to an interface of its own.
+ * of that port, whatever address is asked for: each belongs to an interface of its own. Whoever
+ * names one gets that one's, or nothing.
  */
 export function nodeUdp(inherited?: InheritedSockets): Udp {
   return {
     bind: async (options, handlers) => {
-      const [first, ...others] = inherited?.take(options.port) ?? [];
-      if (first === undefined) return await bind(options, handlers);
+      const { port, interface: name } = options;
+      const [first, ...others] = inherited?.take(port, name) ?? [];
+      if (first === undefined) {
+        if (name === undefined) return await bind(options, handlers);
+        throw new Error(`no socket of port ${port} on ${name} was handed to this process`);
+      }
       const sockets = [first, ...others];
       if (options.broadcast === true) for (const socket of sockets) socket.setBroadcast(true);
       return joined(sockets.map((socket) => open(socket, handlers)));

@@ -1,0 +1,68 @@
+/**
+ * Looks after the interfaces that hosts boot from. A socket belongs to the very interface that was
+ * there when it was opened: one that came later, or was taken away and came again, is served only
+ * by sockets that are opened anew, so by a new start. This tells when it is time for one.
+ */
+import type { Cancel, Clock, Disk, Log } from '@rackwright/platform';
+
+/** The kernel's number of each interface that is there, by name; a new one for each coming. */
+export type InterfaceIndexes = ReadonlyMap<string, number>;
+
+export interface InterfaceWatchParts {
+  readonly clock: Clock;
+  readonly disk: Pick<Disk, 'read'>;
+  readonly log: Log;
+  readonly names: readonly string[];
+  /** As they were when the sockets were opened. */
+  readonly atStart: InterfaceIndexes;
+  /** Called once; nothing is looked at afterwards. */
+  readonly onCome: (name: string) => void;
+}
+
+/** It has to be there at two looks: a card that comes and goes is waited for. */
+const lookMs = 5_000;
+const indexDigits = /^\d{1,10}$/;
+
+/** Which of these interfaces are there now. Never rejects: what cannot be seen is not there. */
+export async function lookAtInterfaces(
+  disk: Pick<Disk, 'read'>,
+  names: readonly string[],
+): Promise<InterfaceIndexes> {
+  const indexes = new Map<string, number>();
+  for (const name of new Set(names)) {
+    if (name === '' || name.includes('/')) continue;
+    const bytes = await disk.read(`/sys/class/net/${name}/ifindex`).catch(() => undefined);
+    const text = new TextDecoder().decode(bytes).trim();
+    if (indexDigits.test(text)) indexes.set(name, Number(text));
+  }
+  return indexes;
+}
+
+/** Looks from now on until one has come, or it is cancelled. */
+export function watchInterfaces(parts: InterfaceWatchParts): Cancel {
+  const { clock, disk, log, names, atStart, onCome } = parts;
+  if (names.length === 0) return () => {};
+  let isOver = false;
+  let cancelTimer: Cancel;
+  const look = async (before: InterfaceIndexes): Promise<void> => {
+    const now = await lookAtInterfaces(disk, names);
+    if (isOver) return;
+    for (const name of before.keys()) {
+      if (!now.has(name)) log.warn({ interface: name }, 'a boot interface has gone');
+    }
+    const come = names.find((name) => {
+      const index = now.get(name);
+      return index !== undefined && index === before.get(name) && index !== atStart.get(name);
+    });
+    if (come === undefined) wait(now);
+    else onCome(come);
+  };
+  const wait = (before: InterfaceIndexes): void => {
+    cancelTimer = clock.after(lookMs, () => void look(before));
+  };
+  wait(atStart);
+  return () => {
+    isOver = true;
+    cancelTimer();
+  };
+}

@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest';
+import { parseConfig } from './config.ts';
+import { bootInterfaces, divideInterfaces, type HandedOver } from './interfaces.ts';
+
+const two = `
+interfaces:
+  - name: eth1
+    serverAddress: 10.77.0.1
+  - name: eth2.7
+    serverAddress: 10.78.0.1
+    dhcp:
+      mode: reservation
+      subnet: {network: 10.78.0.0/24}
+      range: {first: 10.78.0.100, last: 10.78.0.109}
+`;
+
+describe('a list of interfaces', () => {
+  test('gives each its address and its way of DHCP, with defaults of its own', () => {
+    const config = parseConfig(two);
+    expect(config).not.toHaveProperty('serverAddress');
+    expect(config).not.toHaveProperty('dhcp');
+    expect(config.interfaces).toMatchObject([
+      { name: 'eth1', serverAddress: '10.77.0.1', dhcp: { mode: 'proxy', port: 67 } },
+      { name: 'eth2.7', serverAddress: '10.78.0.1', dhcp: { mode: 'reservation' } },
+    ]);
+  });
+
+  test('keeps the leases of each apart', () => {
+    const told = bootInterfaces(parseConfig(two), '/state');
+    expect(told[1]).toMatchObject({ name: 'eth2.7', serverAddress: '10.78.0.1' });
+    expect(told[1]?.dhcp).toHaveProperty('leasesPath', '/state/dhcp-leases-eth2.7');
+  });
+
+  test.each([
+    ['an address beside it', 'serverAddress: 10.0.0.1', 'serverAddress has to stand in each of'],
+    ['DHCP beside it', 'dhcp: {mode: off}', 'dhcp has to stand in each of interfaces instead'],
+    ['one address for TFTP', 'tftp: {address: 10.77.0.1}', 'tftp.address has to be 0.0.0.0'],
+    ['one address for HTTP', 'http: {address: 10.77.0.1}', 'http.address has to be 0.0.0.0'],
+    ['one address for runners', 'runner: {address: 10.77.0.1}', 'runner.address has to be 0.0.0.0'],
+  ])('takes no %s', (_what, line, words) => {
+    expect(() => parseConfig(`${two}${line}\n`)).toThrow(words);
+  });
+
+  test.each([
+    ['a name', '{serverAddress: 10.0.0.1}', 'interfaces[2].name is missing'],
+    ['an address', '{name: eth3}', 'interfaces[2].serverAddress is missing'],
+    ['a name that can be', '{name: a/b, serverAddress: 10.0.0.1}', 'the name of an interface'],
+    ['a short name', '{name: sixteen-letters-, serverAddress: 10.0.0.1}', 'the name of an'],
+    ['another name', '{name: eth1, serverAddress: 10.0.0.1}', 'than that of interfaces[0]'],
+    ['another address', '{name: eth3, serverAddress: 10.78.0.1}', 'than that of interfaces[1]'],
+    ['keys that there are', '{name: eth3, serverAddres: 10.0.0.1}', 'did you mean serverAddress?'],
+  ])('needs of each %s', (_what, entry, words) => {
+    expect(() => parseConfig(`${two}  - ${entry}\n`)).toThrow(words);
+  });
+
+  test('is bounded', () => {
+    const many = Array.from({ length: 33 }, (_, index) => {
+      return { name: `eth${index}`, serverAddress: `10.0.${index}.1` };
+    });
+    expect(() => parseConfig(JSON.stringify({ interfaces: many }))).toThrow('at most 32');
+    expect(() => parseConfig(JSON.stringify({ interfaces: many.slice(1) }))).not.toThrow();
+  });
+});
+
+test('one address alone is told of whatever interface', () => {
+  const dhcp = 'dhcp: {mode: reservation, subnet: {network: 10.77.0.0/24}}';
+  const [only, ...others] = bootInterfaces(
+    parseConfig(`serverAddress: 10.77.0.1\n${dhcp}`),
+    '/state',
+  );
+  expect(others).toEqual([]);
+  expect(only).not.toHaveProperty('name');
+  expect(only?.serverAddress).toBe('10.77.0.1');
+  expect(only?.dhcp).toHaveProperty('leasesPath', '/state/dhcp-leases');
+});
+
+describe('the sockets that were handed over', () => {
+  const one = parseConfig('serverAddress: 10.77.0.1');
+  const listed = parseConfig(two);
+  const handed = (...names: string[]): HandedOver => ({ interfaces: names.length, names });
+  const nowhere = (): boolean => false;
+  const anywhere = (): boolean => true;
+
+  test('may be of one interface, or none, where one address is given', () => {
+    for (const some of [handed(), handed('eth7')]) {
+      expect(divideInterfaces(one, some, anywhere)).toEqual({ served: [], awaited: [] });
+    }
+    expect(divideInterfaces(one, handed('eth1', 'eth2'), anywhere)).toContain(
+      'is enabled for 2 interfaces, and hosts are told of one serverAddress',
+    );
+  });
+
+  test('serve the interfaces that they are of', () => {
+    const division = divideInterfaces(listed, handed('eth2.7', 'eth1'), anywhere);
+    expect(division).toEqual({ served: listed.interfaces, awaited: [] });
+  });
+
+  test('may lack those of an interface that is not there yet', () => {
+    const division = divideInterfaces(listed, handed('eth2.7'), nowhere);
+    expect(division).toEqual({ served: [listed.interfaces[1]], awaited: ['eth1'] });
+  });
+
+  test.each([
+    ['of an interface without an entry', handed('eth1', 'eth9'), 'interfaces has no entry for it'],
+    ['of none that is there', handed('eth1'), 'systemctl enable rackwright-agent@eth2.7.socket'],
+  ])('are refused when they are %s', (_what, some, words) => {
+    expect(divideInterfaces(listed, some, anywhere)).toContain(words);
+  });
+
+  test('are waited for by a new start when there is nothing to serve', () => {
+    expect(divideInterfaces(listed, handed(), nowhere)).toBe(
+      'there is no interface eth1, eth2.7 on this machine yet',
+    );
+  });
+});

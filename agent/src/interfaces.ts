@@ -1,0 +1,145 @@
+/**
+ * The networks that hosts boot from, as the configuration names them: one by `serverAddress` and
+ * `dhcp`, or any number of them as a list, each with the name of its interface. Which of the listed
+ * ones are served is decided once, at the start, by the sockets that were handed over.
+ *
+ * I1 Hosts are told of the address of the interface that has heard them, so sockets that belong to
+ *    an interface of no entry are refused, and so are two interfaces without a list.
+ * I2 An interface that is not there yet keeps nobody else waiting: the others are served, and it is
+ *    once the agent starts again.
+ */
+import { ConfigError, type ConfigReader } from '@rackwright/platform';
+import type { BootInterface } from './boot/index.ts';
+import { type AgentDhcpConfig, readDhcp } from './dhcp-section.ts';
+
+/** One entry of the list. */
+export interface AgentInterface {
+  /** Of the interface; sockets that are bound to it come by this name. */
+  readonly name: string;
+  /** This machine's IPv4 address there. */
+  readonly serverAddress: string;
+  readonly dhcp: AgentDhcpConfig;
+}
+
+/** What the configuration says of networks; either the list is empty or the rest is absent. */
+export interface InterfaceSettings {
+  /** IPv4 address that hosts on the provisioning network reach this agent at. */
+  readonly serverAddress?: string;
+  readonly dhcp?: AgentDhcpConfig;
+  readonly interfaces: readonly AgentInterface[];
+}
+
+/** Three ports each, of the sockets that a process is handed. */
+export const interfacesMax = 32;
+
+/** Names that the kernel takes. */
+const interfaceName = /^(?!\.{1,2}$)[^\s/:]{1,15}$/;
+
+export function readInterfaces(reader: ConfigReader): InterfaceSettings {
+  const interfaces = reader.sections('interfaces', (one) => ({
+    name: one.textThat('name', (text) => interfaceName.test(text), 'the name of an interface'),
+    serverAddress: readAddress(one),
+    dhcp: one.section('dhcp', readDhcp),
+  }));
+  if (interfaces.length === 0) {
+    return {
+      serverAddress: readAddress(reader),
+      dhcp: reader.section('dhcp', readDhcp),
+      interfaces,
+    };
+  }
+  if (interfaces.length > interfacesMax) {
+    throw new ConfigError(`interfaces has to be a list of at most ${interfacesMax}`);
+  }
+  // Asked for, so that it is told why they are wrong, and not that they are no keys.
+  const both = [
+    ...(reader.optionalText('serverAddress') === undefined ? [] : ['serverAddress']),
+    ...(reader.optionalSection('dhcp', () => true) === undefined ? [] : ['dhcp']),
+  ];
+  if (both.length > 0) {
+    throw new ConfigError(both.map((key) => `${key} has to stand in each of interfaces instead`));
+  }
+  refuseTwice(interfaces, 'name');
+  refuseTwice(interfaces, 'serverAddress');
+  return { interfaces };
+}
+
+/** What the boot path is told; leases lie in the state folder, by interface. */
+export function bootInterfaces(
+  { serverAddress = '', dhcp = { mode: 'off' }, interfaces }: InterfaceSettings,
+  stateFolder: string,
+): readonly BootInterface[] {
+  const leases = `${stateFolder}/dhcp-leases`;
+  if (interfaces.length === 0) return [{ serverAddress, dhcp: withLeases(dhcp, leases) }];
+  return interfaces.map((one) => ({ ...one, dhcp: withLeases(one.dhcp, `${leases}-${one.name}`) }));
+}
+
+/** The sockets that were handed to this process, as far as interfaces are concerned. */
+export interface HandedOver {
+  /** How many interfaces have sockets. */
+  readonly interfaces: number;
+  readonly names: readonly string[];
+}
+
+/** Of the listed interfaces, those that are served, and those that are waited for. */
+export interface Division {
+  readonly served: readonly AgentInterface[];
+  readonly awaited: readonly string[];
+}
+
+/** Divides the list; answers the words that say what to do when it and the sockets do not fit. */
+export function divideInterfaces(
+  { interfaces }: InterfaceSettings,
+  handedOver: HandedOver,
+  isThere: (name: string) => boolean,
+): Division | string {
+  if (interfaces.length === 0) {
+    if (handedOver.interfaces <= 1) return { served: [], awaited: [] };
+    return (
+      `rackwright-agent@INTERFACE.socket is enabled for ${handedOver.interfaces} interfaces, and ` +
+      'hosts are told of one serverAddress: list them under "interfaces", each with the address ' +
+      'that this machine has there, or disable the others'
+    );
+  }
+  const stranger = handedOver.names.find((name) => !interfaces.some((one) => one.name === name));
+  if (stranger !== undefined) {
+    return (
+      `rackwright-agent@${stranger}.socket is enabled, and interfaces has no entry for it: add ` +
+      'one with the address that this machine has there, or disable that socket'
+    );
+  }
+  const served = interfaces.filter(({ name }) => handedOver.names.includes(name));
+  const rest = interfaces.filter((one) => !served.includes(one)).map(({ name }) => name);
+  const closed = rest.find(isThere);
+  if (closed !== undefined) {
+    return (
+      `interfaces has ${closed}, and no socket of it was handed to this process: ` +
+      `systemctl enable rackwright-agent@${closed}.socket`
+    );
+  }
+  if (served.length === 0) return `there is no interface ${rest.join(', ')} on this machine yet`;
+  return { served, awaited: rest };
+}
+
+function readAddress(reader: ConfigReader): string {
+  return reader.textThat('serverAddress', isIpv4, 'an IPv4 address');
+}
+
+function refuseTwice(all: readonly AgentInterface[], key: 'name' | 'serverAddress'): void {
+  for (const [index, one] of all.entries()) {
+    const before = all.findIndex((other) => other[key] === one[key]);
+    // One that could not be read is told as that.
+    if (before === index || one[key] === '') continue;
+    const at = `interfaces[${index}].${key}`;
+    throw new ConfigError(`${at} has to be another than that of interfaces[${before}]`);
+  }
+}
+
+function withLeases(dhcp: AgentDhcpConfig, leasesPath: string): BootInterface['dhcp'] {
+  return dhcp.mode === 'reservation' ? { ...dhcp, leasesPath } : dhcp;
+}
+
+function isIpv4(text: string): boolean {
+  const parts = text.split('.');
+  return parts.length === 4 && parts.every((part) => /^\d{1,3}$/.test(part) && +part <= 255);
+}
