@@ -14,6 +14,7 @@ export {
   scopeText,
   systemPrincipal,
 } from './principal.ts';
+export { roleTooSmall } from './refusals.ts';
 export { scopedStore } from './scoped-store.ts';
 export {
   createSignIn,

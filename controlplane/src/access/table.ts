@@ -34,6 +34,12 @@ export interface Row {
   readonly reach: Reach;
   /** A role above `role` that this very request asks for. */
   readonly raised?: (request: Readonly<Record<string, unknown>>) => Role | undefined;
+  /**
+   * Says to which BMC a password goes: of a credential that names no networks, only an
+   * administrator does. What it comes to shows only when it is merged with what there is, so that
+   * the handler asks (`rpc/destination.ts`).
+   */
+  readonly pointsBmc?: true;
 }
 
 const viewer = Role.VIEWER;
@@ -56,10 +62,10 @@ const read = { role: viewer, reach: seen } as const;
 /** By "SERVICE/Method", the service by its full name. */
 export const accessTable: Readonly<Record<string, Row>> = {
   ...under('rackwright.v1.HostService', {
-    CreateHost: { role: operator, reach: made('host') },
+    CreateHost: { role: operator, reach: made('host'), pointsBmc: true },
     GetHost: { role: viewer, reach: host() },
     ListHosts: read,
-    UpdateHost: { role: operator, reach: host('host.name') },
+    UpdateHost: { role: operator, reach: host('host.name'), pointsBmc: true },
     // By force a record goes without proof of erasure, and whatever still runs is left behind.
     DeleteHost: {
       ...ofHost,
@@ -140,12 +146,15 @@ export const accessTable: Readonly<Record<string, Row>> = {
   ...under('rackwright.v1.DiscoveryService', {
     GetDiscoveredMachine: read,
     ListDiscoveredMachines: read,
-    AcceptDiscoveredMachine: { role: operator, reach: resource() },
+    AcceptDiscoveredMachine: { role: operator, reach: resource(), pointsBmc: true },
     DeleteDiscoveredMachine: { role: operator, reach: resource() },
-    CreateExpectedHost: { role: operator, reach: made('expected_host') },
+    CreateExpectedHost: { role: operator, reach: made('expected_host'), pointsBmc: true },
     GetExpectedHost: read,
     ListExpectedHosts: read,
-    UpdateExpectedHost: { role: operator, reach: resource('expected_host.name') },
+    UpdateExpectedHost: {
+      ...{ role: operator, pointsBmc: true },
+      reach: resource('expected_host.name'),
+    },
     DeleteExpectedHost: { role: operator, reach: resource() },
   }),
   ...under('rackwright.v1.HistoryService', {

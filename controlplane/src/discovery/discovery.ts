@@ -28,6 +28,7 @@ import {
   ExpectedHostSchema,
   failedPrecondition,
   type Host,
+  type HostSpec,
   type Rack,
   store as wire,
 } from '@rackwright/api';
@@ -156,6 +157,8 @@ export class Discovery {
       readonly actor: string;
       /** Revision of the listing that was looked at; undefined: any. */
       readonly lookedAt?: Revision | undefined;
+      /** Rejects when the person may not make a host with this spec. */
+      readonly check?: (spec: HostSpec) => Promise<void>;
     },
     validateOnly: boolean,
   ): Promise<Host | undefined> {
@@ -173,6 +176,7 @@ export class Discovery {
       const cause = `accepted by ${acceptance.by}: ${kept.machine.name}`;
       const from = fromOf(kept, { actor, cause });
       const request = creationOf(kept, acceptance, requestId, validateOnly);
+      if (request.host?.spec !== undefined) await acceptance.check?.(request.host.spec);
       const host = await this.#deps.createHost(request, from);
       if (!validateOnly) await this.#settle(kept, host, undefined);
       return host;

@@ -1,4 +1,4 @@
 /** Machines that netbooted and are no hosts, and how they become hosts. */
 
 export { Discovery, type DiscoveryDependencies } from './discovery.ts';
-export { networkProblem } from './networks.ts';
+export { liesWithin, networkProblem } from './networks.ts';

@@ -46,7 +46,12 @@ export async function addSide(fixture: Fixture, side: Side): Promise<Names> {
   await racks.createRack({ rackId: `${side}-rack` });
   await credentials.createCredential({
     credentialId: `${side}-credential`,
-    credential: { username: `${side}-user`, password: 'a password' },
+    credential: {
+      username: `${side}-user`,
+      password: 'a password',
+      bmcNetworks: [side === 'aa' ? '192.0.1.0/24' : '192.0.2.0/24'],
+      racks: [rack],
+    },
   });
   const record = preparedHost(side === 'aa' ? 1 : 2, {
     state: HostState.MANAGEABLE,

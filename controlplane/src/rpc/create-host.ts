@@ -19,6 +19,7 @@ import {
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
+import type { Principal } from '../access/index.ts';
 import {
   confirm,
   createMethod,
@@ -33,6 +34,7 @@ import {
 } from '../host/index.ts';
 import { answered, deleteRecord, writeRecord } from '../records/index.ts';
 import { answeredBefore, idsBefore } from './delete-host.ts';
+import { checkDestination, checkMayPoint } from './destination.ts';
 import { checkHostSpec } from './host-spec.ts';
 import { hostKey, presentHost, readHost } from './host-view.ts';
 import { idProblem, nameProblem, parseName } from './names.ts';
@@ -44,7 +46,10 @@ import { Violations } from './violations.ts';
 export type CreationDependencies = Pick<
   RpcDependencies,
   'store' | 'clock' | 'random' | 'log' | 'hosts' | 'actor'
->;
+> & {
+  /** Who asks for it; absent: discovery, at the word of a rule or line. */
+  readonly principal?: Principal;
+};
 
 /** Where a host comes from, when it was discovered. */
 export interface HostOrigin {
@@ -67,6 +72,11 @@ export async function createHost(
   if (before !== undefined) return sameRequest(request, before);
   const gone = await answeredBefore(deps, request.hostId, requestIdOf(request));
   if (gone !== undefined) return gone;
+  const { principal } = deps;
+  const spec = request.host?.spec;
+  if (principal !== undefined && spec !== undefined) {
+    await checkMayPoint({ ...deps, principal }, 'host.spec', undefined, spec);
+  }
   const ids = await idsBefore(deps, request.hostId);
   const record = initialRecord(deps, request, ids, origin);
   if (request.validateOnly) return presentHost(deps, record, 0, undefined);
@@ -187,6 +197,7 @@ async function checkRequest(deps: CreationDependencies, request: CreateHostReque
   const spec = host.spec ?? create(HostSpecSchema);
   checkHostSpec('host.spec', spec, violations);
   await checkReferences(deps, 'host.spec', spec, violations);
+  await checkDestination(deps, 'host.spec', spec, violations);
   violations.throwIfAny();
 }
 

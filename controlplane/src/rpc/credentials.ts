@@ -22,8 +22,11 @@ import {
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey } from '@rackwright/store';
+import { isUnscoped } from '../access/index.ts';
+import { networkProblem } from '../discovery/index.ts';
 import { fleetKey } from '../host/index.ts';
 import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
+import { destinationProblem } from './destination.ts';
 import { maskPaths } from './field-mask.ts';
 import { hostRecordOf } from './host-view.ts';
 import { idProblem, nameProblem, requireName } from './names.ts';
@@ -35,7 +38,9 @@ import { Violations } from './violations.ts';
 
 const usernameCharsMax = 64;
 const passwordCharsMax = 256;
-const updatablePaths = ['username', 'password'];
+const updatablePaths = ['username', 'password', 'bmc_networks', 'racks'];
+/** Networks, and racks, that one credential may name. */
+const boundsMax = 64;
 /** Hosts named in a refusal to delete their credential. */
 const hostsNamedMax = 5;
 
@@ -45,13 +50,14 @@ export function createCredentialService(deps: RpcDependencies): BoundService {
     createCredential: (request) => createCredential(deps, request),
     getCredential: async ({ name }) => {
       const { record, revision } = await existing(deps, name);
-      return present(deps, record, revision);
+      return inSight(deps, present(deps, record, revision));
     },
     listCredentials: async (request) => {
       const page = await listPage(deps.store, 'credentials', request, '', ({ value, revision }) =>
         present(deps, fromBinary(wire.CredentialRecordSchema, value), revision),
       );
-      return { credentials: [...page.items], nextPageToken: page.nextPageToken };
+      const credentials = await Promise.all(page.items.map((each) => inSight(deps, each)));
+      return { credentials, nextPageToken: page.nextPageToken };
     },
     updateCredential: (request) => updateCredential(deps, request),
     deleteCredential: (request) => deleteCredential(deps, request),
@@ -92,6 +98,21 @@ function present(
   return shown;
 }
 
+/** Names no rack to whoever does not see that rack: `store` shows what the caller sees. */
+async function inSight(
+  { store, principal }: RpcDependencies,
+  credential: Credential,
+): Promise<Credential> {
+  if (isUnscoped(principal.scope)) return credential;
+  const seen: string[] = [];
+  for (const rack of credential.racks) {
+    const found = await answered(store.get(storeKey(...rack.split('/'))));
+    if (found.kind === 'found') seen.push(rack);
+  }
+  credential.racks = seen;
+  return credential;
+}
+
 async function createCredential(
   deps: RpcDependencies,
   request: CreateCredentialRequest,
@@ -106,6 +127,7 @@ async function createCredential(
   }
   checkUsername(given.username, violations);
   checkPassword(given.password, violations);
+  checkBounds(given, violations);
   violations.throwIfAny();
   const name = `credentials/${credentialId}`;
   const time = timestampFromMs(deps.clock.nowMs());
@@ -120,6 +142,8 @@ async function createCredential(
       updateTime: time,
       username: given.username,
       version,
+      bmcNetworks: [...given.bmcNetworks],
+      racks: [...given.racks],
     },
     requestIds: requestId === '' ? [] : [requestId],
     ...sealed(deps, name, version, given.password),
@@ -179,18 +203,24 @@ async function changeCredential(
   const paths = maskPaths(CredentialSchema, request.updateMask, wanted, updatablePaths, violations);
   if (paths.includes('username')) checkUsername(wanted.username, violations);
   if (paths.includes('password')) checkPassword(wanted.password, violations);
-  violations.throwIfAny();
   const next = clone(wire.CredentialRecordSchema, record);
   next.credential ??= create(CredentialSchema);
-  const version = next.credential.version + 1n;
-  // Sealed anew in any case: the version is part of what is authenticated.
-  const password = paths.includes('password')
-    ? wanted.password
-    : deps.identity.secrets.open(record).password;
-  if (paths.includes('username')) next.credential.username = wanted.username;
-  next.credential.version = version;
+  if (paths.includes('bmc_networks')) next.credential.bmcNetworks = [...wanted.bmcNetworks];
+  if (paths.includes('racks')) next.credential.racks = [...wanted.racks];
+  checkBounds(next.credential, violations);
+  violations.throwIfAny();
+  await refuseOutside(deps, next.credential);
+  if (paths.some((path) => path === 'username' || path === 'password')) {
+    const version = next.credential.version + 1n;
+    // Sealed anew in any case: the version is part of what is authenticated.
+    const password = paths.includes('password')
+      ? wanted.password
+      : deps.identity.secrets.open(record).password;
+    if (paths.includes('username')) next.credential.username = wanted.username;
+    next.credential.version = version;
+    Object.assign(next, sealed(deps, wanted.name, version, password));
+  }
   next.credential.updateTime = timestampFromMs(deps.clock.nowMs());
-  Object.assign(next, sealed(deps, wanted.name, version, password));
   if (request.validateOnly) return present(deps, next, revision);
   const key = credentialKey(wanted.name);
   const written = await writeRecord(deps, wire.CredentialRecordSchema, key, next, revision);
@@ -238,10 +268,48 @@ async function deleteCredential(
 }
 
 async function hostsWith(deps: RpcDependencies, credential: string): Promise<string[]> {
+  return (await specsWith(deps, credential)).map(({ hostId }) => hostId);
+}
+
+async function specsWith(deps: RpcDependencies, credential: string) {
   const { entries } = await answered(deps.store.list('hosts'));
-  return entries
-    .filter((entry) => hostRecordOf(entry).host?.spec?.bmc?.credential === credential)
-    .map(({ key }) => key.slice('hosts.'.length));
+  return entries.flatMap((entry) => {
+    const spec = hostRecordOf(entry).host?.spec;
+    const hostId = entry.key.slice('hosts.'.length);
+    return spec?.bmc?.credential === credential ? [{ hostId, spec }] : [];
+  });
+}
+
+/** A credential is not bound to less than the hosts that have it already. */
+async function refuseOutside(deps: RpcDependencies, credential: Credential): Promise<void> {
+  if (credential.bmcNetworks.length + credential.racks.length === 0) return;
+  const outside = (await specsWith(deps, credential.name)).flatMap(({ hostId, spec }) => {
+    const found = destinationProblem(credential, spec);
+    return found === undefined ? [] : [`hosts/${hostId} (${found.field} ${found.problem})`];
+  });
+  if (outside.length === 0) return;
+  const more = outside.length > 1 ? ` and ${outside.length - 1} more` : '';
+  throw failedPrecondition(
+    'CREDENTIAL_IN_USE',
+    `${credential.name} is had by ${outside[0]}${more}. Name their networks and racks as well, ` +
+      'or give those hosts another credential first.',
+  );
+}
+
+/** Where it may go. */
+function checkBounds({ bmcNetworks, racks }: Credential, violations: Violations): void {
+  const fields = { bmc_networks: bmcNetworks, racks } as const;
+  for (const [field, items] of Object.entries(fields)) {
+    if (items.length <= boundsMax) continue;
+    violations.add(`credential.${field}`, `has ${items.length} entries; at most ${boundsMax} fit`);
+    return;
+  }
+  for (const [index, network] of bmcNetworks.entries()) {
+    violations.addIf(`credential.bmc_networks[${index}]`, networkProblem(network));
+  }
+  for (const [index, rack] of racks.entries()) {
+    violations.addIf(`credential.racks[${index}]`, nameProblem('racks', rack));
+  }
 }
 
 async function registriesWith(deps: RpcDependencies, credential: string): Promise<string[]> {

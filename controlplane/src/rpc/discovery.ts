@@ -14,6 +14,7 @@ import {
   ExpectedHostSchema,
   failedPrecondition,
   type Host,
+  type HostSpec,
   invalidArgument,
   notFound,
   type UpdateExpectedHostRequest,
@@ -23,6 +24,7 @@ import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey } from '@rackwright/store';
 import { deleteRecord, readRecord, writeRecord } from '../records/index.ts';
 import { checkReferences } from './create-host.ts';
+import { checkDestination, checkMayPoint, type Destination } from './destination.ts';
 import { checkExpectedHost } from './discovery-spec.ts';
 import { ExpectedRivals } from './expected-rivals.ts';
 import { applyMask, maskPaths } from './field-mask.ts';
@@ -148,6 +150,8 @@ async function accept(
   const acceptance = {
     ...{ hostId, labels: host?.labels ?? {}, spec: host?.spec, by: 'hand' },
     ...{ requestId, actor: deps.actor, lookedAt: revisionOfEtag(deps.store, etag) },
+    // With what the machine says itself: its word sends a password as well.
+    check: (spec: HostSpec) => checkMayPoint(deps, 'host.spec', undefined, spec),
   };
   const accepted = await deps.discovery.accept(id, acceptance, validateOnly);
   if (accepted === undefined) throw notFound(name);
@@ -182,6 +186,7 @@ async function createLine(
   const made = await readRecord(deps.store, wire.ExpectedHostRecordSchema, lineKey(name));
   if (made !== undefined) return sameLine(deps, made, name, requestId);
   await deps.rivals.refuse(line);
+  await checkMayPoint(deps, 'expected_host.spec', undefined, destinationOf(line));
   if (validateOnly) return presentLine(deps, line, 0);
   const requestIds = requestId === '' ? [] : [`create:${requestId}`];
   const schema = wire.ExpectedHostRecordSchema;
@@ -250,6 +255,7 @@ async function tryUpdateLine(
     );
   }
   await deps.rivals.refuse(next);
+  await checkMayPoint(deps, 'expected_host.spec', destinationOf(line), destinationOf(next));
   if (validateOnly) return presentLine(deps, next, revision);
   const schema = wire.ExpectedHostRecordSchema;
   const changed = clone(schema, record);
@@ -270,6 +276,11 @@ async function checkLine(
   checkExpectedHost('expected_host', line, found);
   if (found.count === 0 && line.spec !== undefined) {
     await checkReferences(deps, 'expected_host.spec', line.spec, found);
+    await checkDestination(deps, 'expected_host.spec', line.spec, found);
   }
   violations.addAll(found);
+}
+
+function destinationOf({ spec, match }: ExpectedHost): Destination {
+  return { rack: spec?.rack ?? '', bmc: spec?.bmc, matched: match?.bmcAddress ?? '' };
 }

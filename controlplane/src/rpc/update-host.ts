@@ -15,6 +15,7 @@ import {
 } from '@rackwright/api';
 import { fencesAround, release, reserve, reservedValues } from '../host/index.ts';
 import { checkReferences, takenFailure } from './create-host.ts';
+import { checkDestination, checkMayPoint } from './destination.ts';
 import { applyMask, maskPaths } from './field-mask.ts';
 import { checkHostSpec } from './host-spec.ts';
 import { presentHost, readFacts, readHost } from './host-view.ts';
@@ -135,7 +136,9 @@ async function mergeChecked(
   checkLabels('host.labels', merged.labels, violations);
   checkHostSpec('host.spec', merged.spec, violations);
   await checkReferences(deps, 'host.spec', merged.spec, violations);
+  await checkDestination(deps, 'host.spec', merged.spec, violations);
   violations.throwIfAny();
+  await checkMayPoint(deps, 'host.spec', present.spec, merged.spec);
   return merged;
 }
 

@@ -38,6 +38,44 @@ const passwordFile = {
   placeholder: 'file',
 } as const;
 
+/** Where a credential may go. */
+const boundFlags = {
+  bmcNetwork: {
+    kind: 'parsed',
+    parse: String,
+    variadic: true,
+    optional: true,
+    brief:
+      'Network of BMCs, as 10.0.8.0/24; give all of them, or "none". It goes to no BMC elsewhere; ' +
+      'without any, only an administrator says to which BMCs',
+    placeholder: 'network',
+  },
+  rack: {
+    kind: 'parsed',
+    parse: String,
+    variadic: true,
+    optional: true,
+    brief: 'Rack whose hosts may have it; give all of them, or "none" for every rack',
+    placeholder: 'rack',
+  },
+} as const;
+
+interface BoundFlags {
+  readonly bmcNetwork?: readonly string[];
+  readonly rack?: readonly string[];
+}
+
+/** What the flags say of it, and the paths of what they set. */
+function boundsOf({ bmcNetwork, rack }: BoundFlags) {
+  const given = (all: readonly string[] = []) => (all.join() === 'none' ? [] : [...all]);
+  const paths = [
+    ...(bmcNetwork === undefined ? [] : ['bmc_networks']),
+    ...(rack === undefined ? [] : ['racks']),
+  ];
+  const racks = given(rack).map((id) => resourceName('racks', id));
+  return { bounds: { bmcNetworks: given(bmcNetwork), racks }, paths };
+}
+
 function client({ channel, defaults }: Connection) {
   return createClient(CredentialService, channel, defaults);
 }
@@ -57,6 +95,7 @@ const createCredential = buildCommand({
       ...shared,
       username: { kind: 'parsed', parse: String, brief: 'User name' },
       passwordFile,
+      ...boundFlags,
       ...requestFlag,
     },
     positional,
@@ -64,12 +103,13 @@ const createCredential = buildCommand({
   },
   async func(
     this: CliContext,
-    flags: SharedFlags & { username: string; passwordFile?: string; requestId: string },
+    flags: SharedFlags &
+      BoundFlags & { username: string; passwordFile?: string; requestId: string },
     credentialId: string,
   ) {
     const questions = [`Password of ${flags.username}: `, 'The same again: '];
     const password = await readPassword(this.world, flags.passwordFile, questions);
-    const credential = { username: flags.username, password };
+    const credential = { username: flags.username, password, ...boundsOf(flags).bounds };
     const made = await withCredentials(this.world, flags, (credentials) =>
       credentials.createCredential({ credentialId, credential, requestId: flags.requestId }),
     );
@@ -78,29 +118,38 @@ const createCredential = buildCommand({
 });
 
 const updateCredential = buildCommand({
-  docs: { brief: 'Change user name or password' },
+  docs: { brief: 'Change user name, password or where it may go' },
   parameters: {
     flags: {
       ...shared,
       username: { kind: 'parsed', parse: String, optional: true, brief: 'New user name' },
       passwordFile,
-      keepPassword: { kind: 'boolean', default: false, brief: 'Change the user name only' },
+      keepPassword: { kind: 'boolean', default: false, brief: 'Change anything but the password' },
+      ...boundFlags,
     },
     positional,
     aliases,
   },
   async func(
     this: CliContext,
-    flags: SharedFlags & { username?: string; passwordFile?: string; keepPassword: boolean },
+    flags: SharedFlags &
+      BoundFlags & { username?: string; passwordFile?: string; keepPassword: boolean },
     id: string,
   ) {
     const { username = '', keepPassword } = flags;
     const password = keepPassword
       ? ''
       : await readPassword(this.world, flags.passwordFile, ['New password: ']);
-    const paths = [...(keepPassword ? [] : ['password']), ...(username === '' ? [] : ['username'])];
-    if (paths.length === 0) throw new UsageError('nothing to change: give --username');
-    const credential = { name: resourceName('credentials', id), username, password };
+    const { bounds, paths: bounded } = boundsOf(flags);
+    const paths = [
+      ...(keepPassword ? [] : ['password']),
+      ...(username === '' ? [] : ['username']),
+      ...bounded,
+    ];
+    if (paths.length === 0) {
+      throw new UsageError('nothing to change: give --username, --bmc-network or --rack');
+    }
+    const credential = { name: resourceName('credentials', id), username, password, ...bounds };
     const updated = await withCredentials(this.world, flags, (credentials) =>
       credentials.updateCredential({ credential, updateMask: { paths } }),
     );
@@ -150,6 +199,8 @@ function show(world: World, { output }: SharedFlags, credential: Credential): vo
   printFields(world, [
     ['name', credential.name],
     ['user name', credential.username],
+    ['BMCs in', credential.bmcNetworks.join(', ') || 'any network, as an administrator says'],
+    ['racks', credential.racks.join(', ') || 'all'],
     ['version', String(credential.version)],
     ['changed', instant(credential.updateTime)],
   ]);
@@ -159,6 +210,7 @@ function columns({ clock }: World): Column<Credential>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
     { title: 'USER NAME', value: ({ username }) => username, widthMin: 10 },
+    { title: 'BMCS IN', value: ({ bmcNetworks }) => bmcNetworks.join(' ') || 'any', dropOrder: 3 },
     { title: 'VERSION', value: ({ version }) => String(version), dropOrder: 1 },
     { title: 'CHANGED', value: ({ updateTime }) => ago(clock, updateTime), dropOrder: 2 },
   ];

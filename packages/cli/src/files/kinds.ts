@@ -265,7 +265,7 @@ export function messageOf<D extends DescMessage>(
 
 /** Its password is never read, and written only when it is given. */
 function credentialKind(): Kind {
-  const fields = ['username'];
+  const fields = ['username', 'bmcNetworks', 'racks'];
   const plain = kindOf(CredentialSchema, {
     name: 'Credential',
     collection: 'credentials',
@@ -289,7 +289,8 @@ function credentialKind(): Kind {
     },
     update: ({ credentials }, wanted, etag, { validateOnly }) => {
       const { password } = wanted;
-      const paths = password === undefined ? ['username'] : ['username', 'password'];
+      const plainly = ['username', 'bmc_networks', 'racks'];
+      const paths = password === undefined ? plainly : [...plainly, 'password'];
       const credential = { ...messageOf(CredentialSchema, wanted, etag), password: password ?? '' };
       return credentials.updateCredential({ credential, updateMask: { paths }, validateOnly });
     },
