@@ -9,9 +9,8 @@
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { agent, type store as wire } from '@rackwright/api';
-import type { Clock, Log } from '@rackwright/platform';
+import type { Buckets, Clock, Log } from '@rackwright/platform';
 import type { Discovery } from '../discovery/index.ts';
-import type { RackBuckets } from './bucket.ts';
 import type { SessionSink } from './rack-session.ts';
 
 export interface DiscoveriesDependencies {
@@ -29,7 +28,7 @@ export class Discoveries {
   readonly #rackId: string;
   readonly #send: SessionSink['send'];
   /** Of all sessions of the rack. */
-  readonly #quotas: RackBuckets;
+  readonly #quotas: Buckets;
   #sent: agent.Discovery | undefined;
   /** Findings that have come and are not answered. */
   readonly #waiting: agent.Discovered[] = [];
@@ -37,7 +36,7 @@ export class Discoveries {
 
   constructor(
     deps: DiscoveriesDependencies,
-    quotas: RackBuckets,
+    quotas: Buckets,
     rackId: string,
     send: SessionSink['send'],
   ) {
@@ -66,7 +65,7 @@ export class Discoveries {
   found(finding: agent.Discovered): void {
     if (this.#waiting.length >= findingsWaitingMax) return;
     const nowMs = this.#deps.clock.nowMs();
-    if (!this.#quotas.of(this.#rackId, nowMs).tryTake(1, nowMs)) return;
+    if (this.#quotas.of(this.#rackId, nowMs).tryTake(1, nowMs) > 0) return;
     this.#waiting.push(finding);
     if (!this.#isTaking) void this.#takeAll();
   }

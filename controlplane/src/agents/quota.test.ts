@@ -2,30 +2,9 @@
 import type { CallContext } from '@rackwright/api';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Bucket, RackBuckets } from './bucket.ts';
 import { defaultAgentLimits } from './limits.ts';
 import { Quotas } from './quota.ts';
 import { Turns } from './turns.ts';
-
-describe('a bucket', () => {
-  test('gives what it has, then at its rate, whatever was taken beyond it', () => {
-    const bucket = new Bucket(10, 5, 0);
-    expect(bucket.take(5, 0)).toBe(0);
-    expect(bucket.take(1, 0)).toBe(100);
-    expect(bucket.take(1, 0)).toBe(200);
-    expect(bucket.take(0, 200)).toBe(0);
-    expect(bucket.tryTake(1, 200)).toBe(false);
-    expect(bucket.tryTake(1, 300)).toBe(true);
-  });
-
-  test('never holds more than its most, and fills nothing while the clock goes back', () => {
-    const bucket = new Bucket(10, 5, 0);
-    expect(bucket.tryTake(6, 1_000_000)).toBe(false);
-    expect(bucket.tryTake(5, 1_000_000)).toBe(true);
-    expect(bucket.tryTake(1, 0)).toBe(false);
-    expect(bucket.tryTake(1, 100)).toBe(true);
-  });
-});
 
 function stream(key: string) {
   const over = new AbortController();
@@ -97,18 +76,6 @@ describe('the quota of a rack', () => {
     expect(quotas.size).toBe(1);
     streams[1]?.end();
     expect(quotas.size).toBe(0);
-  });
-});
-
-describe('buckets of racks', () => {
-  test('are kept until they are full again, and no longer', () => {
-    const buckets = new RackBuckets(1, 2);
-    expect(buckets.of('a', 0).tryTake(2, 0)).toBe(true);
-    expect(buckets.of('a', 0).tryTake(1, 0)).toBe(false);
-    expect(buckets.of('b', 1_000).tryTake(1, 1_000)).toBe(true);
-    expect(buckets.size).toBe(2);
-    buckets.of('c', 9_000);
-    expect(buckets.size).toBe(1);
   });
 });
 

@@ -4,8 +4,7 @@
  * its streams until it is full again: to connect anew gains nothing.
  */
 import type { CallContext, Pace } from '@rackwright/api';
-import type { Cancel, Clock } from '@rackwright/platform';
-import { Bucket } from './bucket.ts';
+import { Bucket, type Cancel, type Clock } from '@rackwright/platform';
 import type { AgentLimits } from './limits.ts';
 
 /** Messages of one stream in a row; then whatever else has come has its turn. */
@@ -68,8 +67,8 @@ export class Quotas {
     const { messagesPerSecond, messagesBurst, bytesPerSecond, bytesBurst } = this.#limits;
     const nowMs = this.#clock.nowMs();
     const quota = this.#byKey.get(key) ?? {
-      messages: new Bucket(messagesPerSecond, messagesBurst, nowMs),
-      bytes: new Bucket(bytesPerSecond, bytesBurst, nowMs),
+      messages: new Bucket({ perSecond: messagesPerSecond, most: messagesBurst }, nowMs),
+      bytes: new Bucket({ perSecond: bytesPerSecond, most: bytesBurst }, nowMs),
       streams: 0,
       keep: () => undefined,
     };

@@ -1,8 +1,7 @@
 /** What the sessions of one replica share: who has which turn, and what a rack has taken. */
-import type { Clock } from '@rackwright/platform';
+import { Buckets, type Clock } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import { BootLists } from './boot-lists.ts';
-import { RackBuckets } from './bucket.ts';
 import { type AgentLimits, defaultAgentLimits } from './limits.ts';
 import { Turns } from './turns.ts';
 
@@ -15,14 +14,16 @@ export interface SharedBySessions {
   readonly hellos: Turns;
   readonly bootLists: BootLists;
   /** How many machines that nobody knows a rack may tell of. */
-  readonly findings: RackBuckets;
+  readonly findings: Buckets;
   /** How often a rack may say which authorities it believes. */
-  readonly trustWrites: RackBuckets;
+  readonly trustWrites: Buckets;
 }
 
 /** Each is a write; an authority is made and goes once in months. */
-const trustWritesPerSecond = 1;
-const trustWritesBurst = 16;
+const trustWrites = { perSecond: 1, most: 16 };
+
+/** Racks whose buckets are kept at once: more than one control plane has. */
+const rackBucketsMax = 65_536;
 
 export interface SharedDependencies {
   readonly store: StateStore;
@@ -43,12 +44,13 @@ export function sharedBySessions({
   };
   // A newer session of a rack need not wait for one whose welcome takes long.
   const hellos = { atOnceMax: limits.hellosAtOnceMax, perRackMax: 2, perRackSharedMax: 2 };
+  const findings = { perSecond: limits.discoveredPerMinute / 60, most: limits.discoveredBurst };
   return {
     limits,
     turns: new Turns(reports, clock),
     hellos: new Turns(hellos, clock),
     bootLists: new BootLists(store),
-    findings: new RackBuckets(limits.discoveredPerMinute / 60, limits.discoveredBurst),
-    trustWrites: new RackBuckets(trustWritesPerSecond, trustWritesBurst),
+    findings: new Buckets(findings, rackBucketsMax),
+    trustWrites: new Buckets(trustWrites, rackBucketsMax),
   };
 }

@@ -9,7 +9,7 @@
  *    each time, sign, or write.
  */
 import { createHash } from 'node:crypto';
-import { equals, fromBinary } from '@bufbuild/protobuf';
+import { equals } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   ApiFailure,
@@ -37,6 +37,7 @@ import {
   type Kept,
   type RecordWriter,
   readRecord,
+  sharedRecordOf,
   writeRecord,
 } from '../records/index.ts';
 import { type Issuer, issueAgentCertificate, rackOfUris } from './authority.ts';
@@ -298,9 +299,9 @@ function checkRequest(request: CertificateRequest): AgentKey {
   return { publicKeyDer: request.publicKey, sha256: sha256(request.publicKey) };
 }
 
-async function allRacks(store: StateStore): Promise<wire.RackRecord[]> {
+async function allRacks(store: StateStore): Promise<readonly wire.RackRecord[]> {
   const { entries } = await answered(store.list('racks'));
-  return entries.map(({ value }) => fromBinary(wire.RackRecordSchema, value));
+  return entries.map((entry) => sharedRecordOf(store, wire.RackRecordSchema, entry));
 }
 
 async function findRackOfKey(store: StateStore, key: AgentKey): Promise<string | undefined> {

@@ -9,17 +9,20 @@
  * 3. Who is refused hears when to come again.
  */
 import { createHash } from 'node:crypto';
+import { Buckets } from '@rackwright/platform';
 import { unavailable } from '../error/api-error.ts';
 import type { CallScope } from './call-scope.ts';
-import { hostOfPeer } from './first-message.ts';
+import { hostOfPeer, networkOf } from './caller-address.ts';
 import type { CallContext } from './handlers.ts';
 import type { RpcLimits } from './limits.ts';
-import { OpenCalls } from './open-calls.ts';
+
+/** Networks whose rates are remembered at once. */
+const networksMax = 4_096;
 
 export class CallRoom {
   readonly #limits: RpcLimits;
   readonly #nowMs: () => number;
-  readonly #rates: OpenCalls;
+  readonly #rates: Buckets;
   readonly #known = new Set<CallScope>();
   readonly #open = new Set<CallScope>();
   /** How many each caller has; who has none is not here. */
@@ -29,7 +32,8 @@ export class CallRoom {
   constructor(limits: RpcLimits, nowMs: () => number) {
     this.#limits = limits;
     this.#nowMs = nowMs;
-    this.#rates = new OpenCalls(limits);
+    const { openCallsPerSecond: perSecond, openCallsBurst: most } = limits;
+    this.#rates = new Buckets({ perSecond, most }, networksMax);
   }
 
   get size(): number {
@@ -71,7 +75,8 @@ export class CallRoom {
   }
 
   #ration({ peerAddress }: CallContext): void {
-    const waitMs = this.#rates.waitMs(hostOfPeer(peerAddress), this.#nowMs());
+    const nowMs = this.#nowMs();
+    const waitMs = this.#rates.of(networkOf(hostOfPeer(peerAddress)), nowMs).tryTake(1, nowMs);
     if (waitMs === 0) return;
     const most = this.#limits.openCallsPerSecond;
     throw this.#refusal(`More than ${most} calls a second came from this address.`, waitMs);
@@ -85,9 +90,9 @@ export class CallRoom {
 
 /** Only its hash: nothing here keeps a token. */
 function callerOf(context: CallContext, isOpen: boolean): string {
-  if (isOpen) return `open ${hostOfPeer(context.peerAddress)}`;
+  if (isOpen) return `open ${networkOf(hostOfPeer(context.peerAddress))}`;
   const token = context.header('authorization');
   if (token !== undefined) return `token ${createHash('sha256').update(token).digest('base64')}`;
   const key = context.peerCertificate()?.publicKeySha256;
-  return key === undefined ? `address ${hostOfPeer(context.peerAddress)}` : `key ${key}`;
+  return key === undefined ? `address ${networkOf(hostOfPeer(context.peerAddress))}` : `key ${key}`;
 }

@@ -20,6 +20,7 @@ import {
 import type { Cancel, Clock } from '@rackwright/platform';
 import { unavailable } from '../error/api-error.ts';
 import { statusDetailsKey, toStatus } from '../error/wire.ts';
+import { hostOfPeer, networkOf } from './caller-address.ts';
 import type { RpcLimits } from './limits.ts';
 
 export type IncomingLimits = Pick<
@@ -153,7 +154,9 @@ class Incoming extends ServerInterceptingCall {
     });
     // The call listens already, and has paused the stream: this one more listener starts nothing.
     this.#stream.on('data', this.#piece);
-    this.#held = requests.begin(hostOfPeer(call.getPeer()), () => this.#endForRoom(retryAfterMs));
+    this.#held = requests.begin(networkOf(hostOfPeer(call.getPeer())), () =>
+      this.#endForRoom(retryAfterMs),
+    );
   }
 
   override start(listener: Parameters<ServerInterceptingCall['start']>[0]): void {
@@ -204,9 +207,4 @@ class Incoming extends ServerInterceptingCall {
     this.sendStatus({ code, details, metadata });
     if (!isAnswered) stream.close(constants.NGHTTP2_NO_ERROR);
   }
-}
-
-/** "address:port" without the port. */
-export function hostOfPeer(peerAddress: string): string {
-  return peerAddress.slice(0, Math.max(0, peerAddress.lastIndexOf(':')));
 }
