@@ -1,28 +1,44 @@
 /**
- * Our boot path in reservation mode as a process of its own, so that it can be started in a network
- * namespace. What happens is one JSON line each on standard output. Ends with SIGTERM.
+ * Our boot path as a process of its own, so that it can be started in a network namespace; with the
+ * sockets that it is handed, if any. What happens is one JSON line each on standard output. Ends
+ * with SIGTERM.
  */
 import { type BootConfig, startBoot } from '@rackwright/agent';
-import { nodeClock, nodeDisk, nodeHttp, nodeLog, nodeUdp } from '@rackwright/platform/node';
+import {
+  inheritedDescriptors,
+  nodeClock,
+  nodeDisk,
+  nodeHttp,
+  nodeLog,
+  nodeUdp,
+  openInherited,
+} from '@rackwright/platform/node';
 
 /** The argument: what the boot path is told, and the MACs of the rack's hosts. */
 interface Told {
   readonly config: BootConfig;
   readonly knownMacs: readonly string[];
+  /** All of them may boot the runner. */
+  readonly granted?: boolean;
 }
 
-const { config, knownMacs } = JSON.parse(process.argv[2] ?? '') as Told;
+const { config, knownMacs, granted = false } = JSON.parse(process.argv[2] ?? '') as Told;
 const hosts = knownMacs.map((mac, index) => {
   return { hostUid: `u${index}`, hostName: `host${index}`, macs: [mac] };
 });
+const grants = hosts.map(({ hostUid }) => ({
+  ...{ hostUid, operationId: `${hostUid}/1/1/1`, bootToken: `token-${hostUid}` },
+  ...{ openedAtMs: 0, expiresAtMs: Number.MAX_SAFE_INTEGER },
+}));
+const inherited = await openInherited(inheritedDescriptors(process.env, process.pid));
 const tell = (line: object): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
 const services = await startBoot(config, {
-  udp: nodeUdp(),
+  udp: nodeUdp(inherited),
   http: nodeHttp(),
   disk: nodeDisk(),
   clock: nodeClock(),
   log: nodeLog('debug', 2),
-  memory: () => ({ snapshot: { generation: 1, hosts }, grants: [] }),
+  memory: () => ({ snapshot: { generation: 1, hosts }, grants: granted ? grants : [] }),
   onNetboot: () => {},
   onDhcpFault: (fault) => tell(fault),
 });
