@@ -18,7 +18,7 @@ import { Redaction } from './redact.ts';
 import { roleTooSmall, scopeTooSmall, tokenEnded } from './refusals.ts';
 import { scopedStore } from './scoped-store.ts';
 import type { SignIn } from './sign-in.ts';
-import { accessTable, isReading, type Row } from './table.ts';
+import { accessTable, type Row } from './table.ts';
 
 type AnyHandler = BoundService['handlers'][string];
 type Fields = Readonly<Record<string, unknown>>;
@@ -110,7 +110,7 @@ async function admit(
     const handler = handlerOf(make({ store: within, actor, principal }), method);
     return { handler, principal, check: (answer) => checkBatch(asked, answer as Fields) };
   }
-  const seat = { store: isReading(row) ? seen : store, actor, principal };
+  const seat = { store: row.changes ? store : seen, actor, principal };
   return { handler: handlerOf(make(seat), method), principal };
 }
 

@@ -10,7 +10,7 @@ import { answered } from '../records/index.ts';
 import { includes, includesRack, type Principal, poolLabel } from './principal.ts';
 import { notInScope, outOfScope } from './refusals.ts';
 import { hostInScope } from './sight.ts';
-import { isReading, type Row } from './table.ts';
+import type { Row } from './table.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -41,7 +41,7 @@ export async function checkReach(asked: Asked): Promise<void> {
     case 'host': {
       const name = textAt(request, reach.field);
       const hostId = /^hosts\/([^/]+)/.exec(name)?.[1];
-      if (hostId === undefined || (hostId === '-' && isReading(row))) break;
+      if (hostId === undefined || (hostId === '-' && !row.changes)) break;
       if ((await found(() => hostInScope(store, scope, hostId))) === undefined) {
         throw notInScope(principal, `hosts/${hostId}`);
       }
@@ -61,7 +61,7 @@ export async function checkReach(asked: Asked): Promise<void> {
     default:
       break;
   }
-  if (isReading(row)) return;
+  if (!row.changes) return;
   await checkNamed(asked, request, '');
   await checkOutcome(asked);
 }

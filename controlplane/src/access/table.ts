@@ -5,6 +5,7 @@
  * 1. Every method that the operators' port serves has a row; one without is refused to everybody.
  * 2. A row is stricter than its neighbours only with a reason beside it.
  */
+import type { DescMethod } from '@bufbuild/protobuf';
 import { DeletionMode, type PlanRunRequest, Role } from '@rackwright/api';
 
 /** How a caller with a scope is kept to it. Who has none is asked for the role alone. */
@@ -32,6 +33,11 @@ export type Reach =
 export interface Row {
   readonly role: Role;
   readonly reach: Reach;
+  /**
+   * Whether it may change something: then it is recorded by the audit, and what it names has to be
+   * in scope wherever it stands. What does not is answered from records in scope.
+   */
+  readonly changes: boolean;
   /** A role above `role` that this very request asks for. */
   readonly raised?: (request: Readonly<Record<string, unknown>>) => Role | undefined;
   /**
@@ -45,7 +51,6 @@ export interface Row {
 const viewer = Role.VIEWER;
 const operator = Role.OPERATOR;
 const admin = Role.ADMIN;
-const open = { role: Role.UNSPECIFIED, reach: { kind: 'open' } } as const;
 const self = { kind: 'self' } as const;
 const fleet = { kind: 'fleet' } as const;
 const seen = { kind: 'seen' } as const;
@@ -54,24 +59,27 @@ const rack = (field = 'name') => ({ kind: 'rack', field }) as const;
 const resource = (field = 'name') => ({ kind: 'resource', field }) as const;
 const made = (field: string) => ({ kind: 'made', field }) as const;
 
-const ofHost = { role: operator, reach: host() } as const;
-const ofRack = { role: admin, reach: rack() } as const;
-const ofFleet = { role: admin, reach: fleet } as const;
-const read = { role: viewer, reach: seen } as const;
+const looks = (reach: Reach, role: Role = viewer) => ({ role, reach, changes: false });
+const asks = (reach: Reach, role: Role = operator) => ({ role, reach, changes: true });
+const ofHost = asks(host());
+const ofRack = asks(rack(), admin);
+const ofFleet = asks(fleet, admin);
+const read = looks(seen);
+const open = { kind: 'open' } as const;
 
 /** By "SERVICE/Method", the service by its full name. */
 export const accessTable: Readonly<Record<string, Row>> = {
   ...under('rackwright.v1.HostService', {
-    CreateHost: { role: operator, reach: made('host'), pointsBmc: true },
-    GetHost: { role: viewer, reach: host() },
+    CreateHost: { ...asks(made('host')), pointsBmc: true },
+    GetHost: looks(host()),
     ListHosts: read,
-    UpdateHost: { role: operator, reach: host('host.name'), pointsBmc: true },
+    UpdateHost: { ...asks(host('host.name')), pointsBmc: true },
     // By force a record goes without proof of erasure, and whatever still runs is left behind.
     DeleteHost: {
       ...ofHost,
       raised: ({ mode }) => (mode === DeletionMode.FORCE ? admin : undefined),
     },
-    WatchHosts: { role: viewer, reach: host() },
+    WatchHosts: looks(host()),
     VerifyHost: ofHost,
     InspectHost: ofHost,
     CleanHost: ofHost,
@@ -95,26 +103,26 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ResumeRun: ofHost,
     SkipStep: ofHost,
     CancelHostDeletion: ofHost,
-    ExplainHost: { role: viewer, reach: host() },
-    ListCleanSteps: { role: viewer, reach: host() },
-    ListHostRevisions: { role: viewer, reach: host() },
+    ExplainHost: looks(host()),
+    ListCleanSteps: looks(host()),
+    ListHostRevisions: looks(host()),
   }),
   ...under('rackwright.v1.RackService', {
     CreateRack: ofFleet,
     GetRack: read,
     ListRacks: read,
     // Discovery, limits and power policy act on every host of the rack.
-    UpdateRack: { role: admin, reach: rack('rack.name') },
+    UpdateRack: asks(rack('rack.name'), admin),
     DeleteRack: ofFleet,
     WatchRacks: read,
     // It names hosts of every pool.
-    ExplainRack: { role: viewer, reach: rack() },
+    ExplainRack: looks(rack()),
     // Whoever holds one becomes the rack's agent, and is sent its BMCs' passwords.
-    CreateJoinToken: { role: admin, reach: rack('rack') },
+    CreateJoinToken: asks(rack('rack'), admin),
     RevokeAgent: ofRack,
     // Stopping is safe, and whoever works in a rack may have to stop it and go on.
-    FreezeRack: { role: operator, reach: rack() },
-    ThawRack: { role: operator, reach: rack() },
+    FreezeRack: asks(rack()),
+    ThawRack: asks(rack()),
     AcceptRestoredStore: ofRack,
   }),
   ...under('rackwright.v1.CredentialService', {
@@ -127,11 +135,11 @@ export const accessTable: Readonly<Record<string, Row>> = {
   ...under('rackwright.v1.ErasureCertificateService', {
     GetErasureCertificate: read,
     ListErasureCertificates: read,
-    GetTrust: { role: viewer, reach: self },
+    GetTrust: looks(self),
   }),
   ...under('rackwright.v1.FleetService', {
     // What holds for every rack holds for those in scope, too.
-    GetFleet: { role: viewer, reach: self },
+    GetFleet: looks(self),
     UpdateFleet: ofFleet,
     FreezeFleet: ofFleet,
     ThawFleet: ofFleet,
@@ -140,91 +148,93 @@ export const accessTable: Readonly<Record<string, Row>> = {
     GetAbandonedResource: read,
     ListAbandonedResources: read,
     // It lifts the fence around a machine that may still act.
-    ResolveAbandonedResource: { role: admin, reach: resource() },
+    ResolveAbandonedResource: asks(resource(), admin),
   }),
   ...under('rackwright.v1.AuditService', { ListAuditRecords: read }),
   ...under('rackwright.v1.DiscoveryService', {
     GetDiscoveredMachine: read,
     ListDiscoveredMachines: read,
-    AcceptDiscoveredMachine: { role: operator, reach: resource(), pointsBmc: true },
-    DeleteDiscoveredMachine: { role: operator, reach: resource() },
-    CreateExpectedHost: { role: operator, reach: made('expected_host'), pointsBmc: true },
+    AcceptDiscoveredMachine: { ...asks(resource()), pointsBmc: true },
+    DeleteDiscoveredMachine: asks(resource()),
+    CreateExpectedHost: { ...asks(made('expected_host')), pointsBmc: true },
     GetExpectedHost: read,
     ListExpectedHosts: read,
-    UpdateExpectedHost: {
-      ...{ role: operator, pointsBmc: true },
-      reach: resource('expected_host.name'),
-    },
-    DeleteExpectedHost: { role: operator, reach: resource() },
+    UpdateExpectedHost: { ...asks(resource('expected_host.name')), pointsBmc: true },
+    DeleteExpectedHost: asks(resource()),
   }),
   ...under('rackwright.v1.HistoryService', {
-    DiffHost: { role: viewer, reach: host() },
-    GetHostRun: { role: viewer, reach: host() },
-    ListHostRuns: { role: viewer, reach: host('parent') },
-    ExplainRun: { role: viewer, reach: host() },
+    DiffHost: looks(host()),
+    GetHostRun: looks(host()),
+    ListHostRuns: looks(host('parent')),
+    ExplainRun: looks(host()),
   }),
   ...under('rackwright.v1.PlanService', {
     // A plan is kept, and takes the place of an older one.
     PlanRun: {
-      role: operator,
-      reach: host('parent'),
+      ...asks(host('parent')),
       // An operator may start what an administrator has planned.
       raised: ({ run }) => (isForcedDelete(run) ? admin : undefined),
     },
-    GetPlan: { role: viewer, reach: host() },
+    GetPlan: looks(host()),
     StartPlan: ofHost,
   }),
   ...under('rackwright.v1.SecretsService', {
-    GetSecretsKey: ofFleet,
+    GetSecretsKey: looks(fleet, admin),
     RotateSecretsKey: ofFleet,
   }),
   ...under('rackwright.v1.AuthorityService', {
     // It names the racks that a rotation waits for.
-    GetAuthorities: { role: viewer, reach: fleet },
+    GetAuthorities: looks(fleet),
     RotateAuthority: ofFleet,
     AdvanceAuthority: ofFleet,
   }),
   ...under('rackwright.v1.TemplateService', {
     // Hosts of every rack run the same templates.
-    CreateTemplate: { role: operator, reach: fleet },
-    GetTemplate: { role: viewer, reach: self },
-    ListTemplates: { role: viewer, reach: self },
-    UpdateTemplate: { role: operator, reach: fleet },
-    DeleteTemplate: { role: operator, reach: fleet },
+    CreateTemplate: asks(fleet),
+    GetTemplate: looks(self),
+    ListTemplates: looks(self),
+    UpdateTemplate: asks(fleet),
+    DeleteTemplate: asks(fleet),
   }),
   ...under('rackwright.v1.WorkflowService', {
-    CreateWorkflow: { role: operator, reach: host('parent') },
-    GetWorkflow: { role: viewer, reach: host() },
-    ListWorkflows: { role: viewer, reach: host('parent') },
-    UpdateWorkflow: { role: operator, reach: host('workflow.name') },
+    CreateWorkflow: asks(host('parent')),
+    GetWorkflow: looks(host()),
+    ListWorkflows: looks(host('parent')),
+    UpdateWorkflow: asks(host('workflow.name')),
     DeleteWorkflow: ofHost,
     RunWorkflow: ofHost,
     CancelWorkflow: ofHost,
-    GetWorkflowRun: { role: viewer, reach: host() },
-    ListWorkflowRuns: { role: viewer, reach: host('parent') },
-    ExplainWorkflow: { role: viewer, reach: host() },
-    ReadStepOutput: { role: viewer, reach: host() },
+    GetWorkflowRun: looks(host()),
+    ListWorkflowRuns: looks(host('parent')),
+    ExplainWorkflow: looks(host()),
+    ReadStepOutput: looks(host()),
   }),
   ...under('rackwright.v1.WorkflowBatchService', {
-    CreateWorkflowBatch: { role: operator, reach: { kind: 'batch' } },
+    CreateWorkflowBatch: asks({ kind: 'batch' }),
     GetWorkflowBatch: read,
     ListWorkflowBatches: read,
     ListWorkflowBatchHosts: read,
-    CancelWorkflowBatch: { role: operator, reach: resource() },
-    DeleteWorkflowBatch: { role: operator, reach: resource() },
+    CancelWorkflowBatch: asks(resource()),
+    DeleteWorkflowBatch: asks(resource()),
   }),
   ...under('rackwright.v1.AccessService', {
     CreateToken: ofFleet,
-    GetToken: ofFleet,
-    ListTokens: ofFleet,
+    GetToken: looks(fleet, admin),
+    ListTokens: looks(fleet, admin),
     DeleteToken: ofFleet,
-    WhoAmI: { role: viewer, reach: self },
+    WhoAmI: looks(self),
   }),
   // Join tokens and registered keys are its own proofs.
-  ...under('rackwright.agent.v1.EnrolmentService', { IssueCertificate: open }),
-  ...under('grpc.health.v1.Health', { Check: open, List: open, Watch: open }),
+  ...under('rackwright.agent.v1.EnrolmentService', {
+    IssueCertificate: asks(open, Role.UNSPECIFIED),
+  }),
+  ...under('grpc.health.v1.Health', {
+    Check: looks(open, Role.UNSPECIFIED),
+    List: looks(open, Role.UNSPECIFIED),
+    Watch: looks(open, Role.UNSPECIFIED),
+  }),
   ...under('grpc.reflection.v1.ServerReflection', {
-    ServerReflectionInfo: { role: viewer, reach: self },
+    ServerReflectionInfo: looks(self),
   }),
 };
 
@@ -238,9 +248,9 @@ export function openServices(): string[] {
   return [...all].filter(([, isOpen]) => isOpen).map(([service]) => service);
 }
 
-/** Whether the method only looks: it is answered from records in scope. */
-export function isReading({ role }: Row): boolean {
-  return role === viewer;
+/** Whether a call of the method may change something; one without a row may. */
+export function changesSomething({ parent, name }: DescMethod): boolean {
+  return accessTable[`${parent.typeName}/${name}`]?.changes ?? true;
 }
 
 function isForcedDelete(run: unknown): boolean {

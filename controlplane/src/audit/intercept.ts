@@ -2,8 +2,8 @@
  * Records calls where handlers are bound, so that no handler can forget to.
  *
  * Invariants:
- * 1. Every call that was let in, of a method that is not named as reading, is recorded with what
- *    came of it; one that only validates is not. Of any other call, that it was not allowed.
+ * 1. Every call that was let in, of a method that may change something, is recorded with what came
+ *    of it; one that only validates is not. Of any other call, that it was not allowed.
  * 2. A call that was let in stands in the stream as begun before it is carried out, and is answered
  *    after its record is kept. What agents enrol is recorded when it is done only.
  * 3. Of callers that nobody knows a bounded number is recorded per minute, and of what each caller
@@ -26,8 +26,6 @@ type AnyHandler = BoundService['handlers'][string];
 /** The name of who calls, as records have it. */
 type ActorOf = (context: CallContext) => string;
 
-const reading = /^(Get|List|Watch|Explain|Read|Diff|Plan)/;
-
 /** Records calls, on both sides of whatever decides who is let in. */
 export interface CallAudit {
   /** The handler of a call that was let in (invariant 2); `actor` is who calls. */
@@ -36,13 +34,13 @@ export interface CallAudit {
   atTheDoor(services: readonly BoundService[], actorOf: ActorOf): BoundService[];
 }
 
-/** Calls are recorded in this trail. */
-export function auditCalls(trail: AuditTrail): CallAudit {
+/** Calls are recorded in this trail; `changes` tells of which methods (invariant 1). */
+export function auditCalls(trail: AuditTrail, changes: (method: DescMethod) => boolean): CallAudit {
   /** Calls that were let in: what comes of them is recorded there. */
   const inside = new WeakSet<CallContext>();
   return {
     letIn: (method, handler, actor) => {
-      if (method.methodKind !== 'unary' || reading.test(method.name)) return handler;
+      if (method.methodKind !== 'unary' || !changes(method)) return handler;
       const isEnrolment = method.parent.typeName === agent.EnrolmentService.typeName;
       const own = isEnrolment ? enrolling(handler, trail) : recorded(method, handler, trail, actor);
       return (input, context) => {

@@ -59,13 +59,15 @@ test('every method that is served has a row, and every row a method', () => {
 });
 
 test('the table reads as it was agreed', async () => {
-  const lines = Object.entries(accessTable).map(([path, { role, reach, raised, pointsBmc }]) => {
-    const name = Object.entries(Role).find(([, value]) => value === role)?.[0] ?? '';
-    const least = role === Role.UNSPECIFIED ? 'anybody' : name.toLowerCase();
-    const field = 'field' in reach ? ` ${reach.field}` : '';
-    const more = raised || pointsBmc ? ' or more' : '';
-    return `${path}: ${least}${more}, ${reach.kind}${field}`;
-  });
+  const lines = Object.entries(accessTable).map(
+    ([path, { role, reach, changes, raised, pointsBmc }]) => {
+      const name = Object.entries(Role).find(([, value]) => value === role)?.[0] ?? '';
+      const least = role === Role.UNSPECIFIED ? 'anybody' : name.toLowerCase();
+      const field = 'field' in reach ? ` ${reach.field}` : '';
+      const more = raised || pointsBmc ? ' or more' : '';
+      return `${path}: ${least}${more}, ${reach.kind}${field}${changes ? ', changes' : ''}`;
+    },
+  );
   await expect(`${lines.join('\n')}\n`).toMatchFileSnapshot('access.txt');
 });
 

@@ -62,7 +62,6 @@ test('a change is on record when its call is answered: who, what, which, from wh
 test('a refusal is on record with its words, and what only looks or checks is not', async () => {
   const { hosts } = fixture;
   await hosts.getHost({ name: 'hosts/h1' });
-  await fixture.plans.planRun({ parent: 'hosts/h1', run: { case: 'clean', value: {} } });
   await hosts.createHost({ hostId: 'h2', host: { spec: specOf(2) }, validateOnly: true });
   const refused = await failureOf(hosts.deleteHost({ name: 'hosts/h1', reason: 'gone' }));
   const [record] = await findSoon({ action: 'deletehost' });
@@ -73,7 +72,12 @@ test('a refusal is on record with its words, and what only looks or checks is no
   expect(bad).toMatchObject({ resource: 'hosts/BAD' });
   expect(await find({ resource: 'hosts/h2' })).toEqual([]);
   expect(await find({ action: 'GetHost' })).toEqual([]);
-  expect(await find({ action: 'PlanRun' })).toEqual([]);
+});
+
+test('a plan is kept, and so on record', async () => {
+  await fixture.plans.planRun({ parent: 'hosts/h1', run: { case: 'clean', value: {} } });
+  const [record] = await find({ action: 'PlanRun' });
+  expect(record).toMatchObject({ outcome: 'ok', resource: 'hosts/h1', actor: 'user:admin' });
 });
 
 test('a password is nowhere in it, a join token neither', async () => {

@@ -1,4 +1,5 @@
-import { operatorClients, Role } from '@rackwright/api';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { BmcEndpointSchema, BmcProtocol, operatorClients, Role } from '@rackwright/api';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { accessTable } from '../access/index.ts';
 import { addSide, type Names, specOf, tokenFor } from './access.fixture.ts';
@@ -90,8 +91,12 @@ describe('the password of a credential that names no networks', () => {
     await way(admin);
   });
 
-  test.each([
-    ['its certificate', { certificateSha256: pin, protocol: 2 }, 'certificate_sha256'],
+  test.each<[string, MessageInitShape<typeof BmcEndpointSchema>, string]>([
+    [
+      'its certificate',
+      { certificateSha256: pin, protocol: BmcProtocol.REDFISH },
+      'certificate_sha256',
+    ],
     ['its port', { port: 6_230 }, 'port'],
     ['the credential itself', { credential: 'credentials/aa-second' }, 'credential'],
   ])('is kept by it from another BMC behind the same address: %s', async (_, bmc, field) => {
@@ -101,7 +106,7 @@ describe('the password of a credential that names no networks', () => {
     await fixture.credentials.createCredential({ credentialId, credential: given, requestId });
     const change = ({ hosts }: Clients) =>
       hosts.updateHost({
-        host: { name: names.host, spec: { bmc } },
+        host: { name: names.host, spec: { bmc: create(BmcEndpointSchema, bmc) } },
         updateMask: { paths: [`spec.bmc.${field}`, 'spec.bmc.protocol'] },
         validateOnly,
       });

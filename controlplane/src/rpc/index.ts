@@ -22,7 +22,14 @@ import {
   WorkflowBatchService,
   WorkflowService,
 } from '@rackwright/api';
-import { actorOf, gated, openServices, type Seat, type SignIn } from '../access/index.ts';
+import {
+  actorOf,
+  changesSomething,
+  gated,
+  openServices,
+  type Seat,
+  type SignIn,
+} from '../access/index.ts';
 import { auditCalls } from '../audit/index.ts';
 import { createAbandonedService } from './abandoned.ts';
 import { createAuditService } from './audit.ts';
@@ -103,7 +110,7 @@ export function createOperatorServices(deps: SharedDependencies, signIn: SignIn)
   const reflection = createReflection([...services, health.service.service]);
   const { store, audit } = deps;
   const factories = makers.map((make) => (seat: Seat) => make({ ...deps, ...seat }));
-  const calls = audit && auditCalls(audit);
+  const calls = audit && auditCalls(audit, changesSomething);
   const letIn = calls === undefined ? {} : { letIn: calls.letIn };
   const own = gated([...factories, () => reflection], { store, signIn, ...letIn });
   return {
