@@ -60,7 +60,7 @@ async function startGateway(helloTimeoutMs = defaultGatewayLimits.helloTimeoutMs
     random,
     log: quietLog,
     desk,
-    imageEndpoint: () => '10.0.0.3:8080',
+    imageEndpoint: (localAddress) => `${localAddress}:8080`,
     limits: { ...defaultGatewayLimits, helloTimeoutMs },
     strangers: {
       linked: () => undefined,
@@ -84,7 +84,7 @@ async function startGateway(helloTimeoutMs = defaultGatewayLimits.helloTimeoutMs
     },
   });
   const certificate = await loadBootCertificate(memoryDisk(), random, '/gateway.json');
-  const server = await gateway.listen('127.0.0.1', 0, certificate);
+  const server = await gateway.listen('0.0.0.0', 0, certificate);
   closers.push(() => server.close());
   return { certificate, desk, facts, found, grants, port: server.port, signer };
 }
@@ -93,11 +93,11 @@ type Rig = Awaited<ReturnType<typeof startGateway>>;
 type FromRunner = MessageInitShape<typeof runner.SessionRequestSchema>;
 
 /** A runner as it comes from the ramdisk: knows address, fingerprint and token. */
-async function dial({ port, certificate }: Rig) {
-  const target = { host: '127.0.0.1', port };
+async function dial({ port, certificate }: Rig, host = '127.0.0.1') {
+  const target = { host, port };
   const sha256 = certificate.fingerprint;
   const caPem = await fetchPinnedCertificate({ ...target, sha256, timeoutMs: 5_000, clock });
-  const channel = connect({ target: `127.0.0.1:${port}`, caPem, serverName: 'rackwright-agent' });
+  const channel = connect({ target: `${host}:${port}`, caPem, serverName: 'rackwright-agent' });
   const outgoing = new MessageQueue<FromRunner>(16);
   const responses = createClient(runner.RunnerService, channel).session(outgoing);
   const incoming = responses[Symbol.asyncIterator]();
@@ -178,7 +178,7 @@ describe('the gateway for runners', () => {
     const accepted = await sayHello(first, keys);
     expect(accepted).toMatchObject({
       case: 'accepted',
-      value: { imageEndpoint: '10.0.0.3:8080' },
+      value: { imageEndpoint: '127.0.0.1:8080' },
     });
     expect(rig.facts).toEqual(['ready uid-1 kernel-1']);
     const again = await dial(rig);
@@ -188,6 +188,13 @@ describe('the gateway for runners', () => {
     again.hangUp();
     expect((await again.next()).case).toBeUndefined();
     await expect.poll(() => rig.facts.at(-1)).toBe('gone uid-1');
+  });
+
+  test('sends a runner for its images to the address that it has dialled', async () => {
+    const rig = await startGateway();
+    const link = await dial(rig, '127.0.0.2');
+    const value = { imageEndpoint: '127.0.0.2:8080' };
+    expect(await sayHello(link, runnerKey())).toMatchObject({ case: 'accepted', value });
   });
 
   test('lets a runner in rescue take no step, whatever it offers', async () => {
