@@ -9,8 +9,7 @@ describe('the configuration of the agent', () => {
   test('needs an address and has a visible default for the rest', () => {
     expect(parseConfig(minimal)).toEqual({
       stateFolder: '/var/lib/rackwright-agent',
-      serverAddress: '192.0.2.1',
-      interfaces: [],
+      ...{ serverAddress: '192.0.2.1', interfaces: [] },
       log: { level: 'info' },
       dhcp: {
         mode: 'proxy',

@@ -1,7 +1,7 @@
 /**
- * Ethernets in namespaces of our own: a bridge for each with the address server, and as many clients
- * and other servers on it as a test wants, each in a namespace of its own. Nothing is carried from
- * one Ethernet to another.
+ * Ethernets in namespaces of our own: a bridge for each with the address server, and as many
+ * clients and other servers on it as a test wants, each in a namespace of its own. Nothing is
+ * carried from one Ethernet to another.
  *
  * 1. The machine's own network is not touched.
  * 2. Names carry our process id; what a killed run left behind is removed by the next.
