@@ -244,7 +244,7 @@ describe('the gateway for runners', () => {
       { bootToken: 'b'.repeat(32) },
       { signature: new Uint8Array(70) },
       { publicKey: new Uint8Array(91) },
-      { uptimeMs: 61_000n },
+      { uptimeMs: 3_600_000n },
       { bootId: 'x'.repeat(300) },
       undefined,
       {},
