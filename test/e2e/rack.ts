@@ -60,6 +60,8 @@ export interface RackOptions {
   readonly bmcPassword?: string;
   /** A second control plane on the same store; the agent knows only the first. */
   readonly replica?: boolean;
+  /** Puts what both programs kept in an earlier life into the folder; nobody is enrolled then. */
+  readonly earlierLife?: (folder: string, ports: { operators: number; agents: number }) => void;
 }
 
 type Ports = Readonly<
@@ -174,12 +176,14 @@ export class Rack {
       this.strangers.push(makeMachine(join(this.folder, 'machines'), plan, network));
     }
     this.#writeConfigurations();
+    const { earlierLife } = this.#options;
+    earlierLife?.(this.folder, this.#ports);
     await this.#startProgram('controlplane');
     await this.#connect();
     if (this.#options.replica === true) await this.#startReplica();
-    await this.enrolAgent();
+    if (earlierLife === undefined) await this.enrolAgent();
     await this.#startProgram('agent');
-    await this.enrolHosts();
+    if (earlierLife === undefined) await this.enrolHosts();
   }
 
   #network(): BootNetwork {
