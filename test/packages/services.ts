@@ -33,8 +33,8 @@ export async function untilActive(container: Container, service: Service): Promi
 }
 
 /**
- * The commands in a text for people, as it shows them: in blocks of lines that are indented by three
- * spaces, behind a "#" or not; a line that ends with a backslash goes on.
+ * The commands in a text for people, as it shows them: in blocks of lines that are indented by
+ * three spaces, behind a "#" or not; a line that ends with a backslash goes on.
  */
 export function commandsIn(text: string): string[][] {
   const blocks: string[][] = [];
