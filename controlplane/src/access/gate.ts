@@ -6,14 +6,16 @@
  * 1. A method without a row is refused to everybody.
  * 2. A caller with a scope reads through a store that has nothing else in it, and changes only what
  *    that store shows; what it names in a change, wherever, has to be in scope too.
- * 3. To such a caller everything out of scope is as if it did not exist, in every error as well.
+ * 3. To such a caller everything out of scope is as if it did not exist, in every error as well;
+ *    but an id or an address that is taken is taken, wherever, and making another says so.
  * 4. A stream ends when what its caller has shown holds no more.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
 import { ApiFailure, type BoundService, type CallContext, permissionDenied } from '@rackwright/api';
 import type { StateStore } from '@rackwright/store';
+import type { HostPlaces } from './host-places.ts';
 import { isUnscoped, type Principal } from './principal.ts';
-import { checkBatch, checkReach } from './reach.ts';
+import { askedFor, checkBatch, checkReach, checkRepeated } from './reach.ts';
 import { Redaction } from './redact.ts';
 import { roleTooSmall, scopeTooSmall, tokenEnded } from './refusals.ts';
 import { scopedStore } from './scoped-store.ts';
@@ -36,6 +38,8 @@ export type Factory = (seat: Seat) => BoundService;
 export interface GateOptions {
   readonly store: StateStore;
   readonly signIn: SignIn;
+  /** Where all hosts are; without it they are read for each judgement that needs it. */
+  readonly places?: HostPlaces | undefined;
   /** Stands between the gate and the handler of a call that it lets in. */
   letIn?(method: DescMethod, handler: AnyHandler, actor: string): AnyHandler;
 }
@@ -84,7 +88,7 @@ interface Admitted {
 async function admit(
   make: Factory,
   method: DescMethod,
-  { store, signIn }: GateOptions,
+  { store, signIn, places }: GateOptions,
   input: unknown,
   context: CallContext,
 ): Promise<Admitted> {
@@ -102,21 +106,22 @@ async function admit(
     return { handler: handlerOf(make({ store, actor, principal }), method), principal };
   }
   if (row.reach.kind === 'fleet') throw scopeTooSmall(principal, actionOf(method));
-  const seen = scopedStore(store, principal.scope);
+  const seen = scopedStore(store, principal.scope, { places });
   const asked = { row, request, principal, store, seen, make, method, context };
   await checkReach(asked);
   if (row.reach.kind === 'batch') {
-    const within = scopedStore(store, principal.scope, ['hosts']);
+    const within = scopedStore(store, principal.scope, { collections: ['hosts'] });
     const handler = handlerOf(make({ store: within, actor, principal }), method);
     return { handler, principal, check: (answer) => checkBatch(asked, answer as Fields) };
   }
   const seat = { store: row.changes ? store : seen, actor, principal };
-  return { handler: handlerOf(make(seat), method), principal };
+  const check = async (answer: unknown) => checkRepeated(asked, answer as Fields);
+  return { handler: handlerOf(make(seat), method), principal, check };
 }
 
 function unary(make: Factory, method: DescMethod, options: GateOptions): AnyHandler {
   return async (input, context) => {
-    const redaction = redactionOf(options, input, context);
+    const redaction = redactionOf(options, method, input, context);
     try {
       const { handler, principal, check } = await admit(make, method, options, input, context);
       const own = options.letIn?.(method, handler, principal.actor) ?? handler;
@@ -139,10 +144,10 @@ function streaming(make: Factory, method: DescMethod, options: GateOptions): Any
       const signal = AbortSignal.any([context.signal, ended.signal]);
       const responses = handler(input as never, { ...context, signal }) as AsyncIterable<unknown>;
       for await (const response of untilEnded(responses, ended.signal)) {
-        yield await redactionOf(options, input, context).answer(response);
+        yield await redactionOf(options, method, input, context).answer(response);
       }
     } catch (error) {
-      throw await redactionOf(options, input, context).error(error);
+      throw await redactionOf(options, method, input, context).error(error);
     } finally {
       cancel();
     }
@@ -150,8 +155,15 @@ function streaming(make: Factory, method: DescMethod, options: GateOptions): Any
 }
 
 /** Invariant 3. A stream asks anew for each response: what is in sight changes. */
-function redactionOf({ store, signIn }: GateOptions, input: unknown, context: CallContext) {
-  return new Redaction(callerOf(signIn, context), store, isRequest(input) ? input : {});
+function redactionOf(
+  { store, signIn, places }: GateOptions,
+  method: DescMethod,
+  input: unknown,
+  context: CallContext,
+) {
+  const row = accessTable[pathOf(method)];
+  const asked = row === undefined || !isRequest(input) ? [] : askedFor(row, input as Fields);
+  return new Redaction(callerOf(signIn, context), store, asked, places);
 }
 
 function isRequest(input: unknown): boolean {
@@ -188,7 +200,7 @@ async function* untilEnded(
 }
 
 function rowOf(method: DescMethod): Row {
-  const row = accessTable[`${method.parent.typeName}/${method.name}`];
+  const row = accessTable[pathOf(method)];
   if (row !== undefined) return row;
   throw permissionDenied('NO_ACCESS_RULE', `${actionOf(method)} is open to nobody yet.`);
 }
@@ -197,6 +209,10 @@ function handlerOf(bound: BoundService, method: DescMethod): AnyHandler {
   const handler = bound.handlers[method.localName];
   if (handler === undefined) throw new Error(`${method.name} has no handler`);
   return handler;
+}
+
+function pathOf(method: DescMethod): string {
+  return `${method.parent.typeName}/${method.name}`;
 }
 
 function actionOf(method: DescMethod): string {

@@ -1,6 +1,7 @@
 /** Who may ask what: callers, their roles and scopes, and the gate before every handler. */
 export { auditInSight } from './audit-sight.ts';
 export { actorOf, type Factory, type GateOptions, gated, type Seat } from './gate.ts';
+export { HostPlaces } from './host-places.ts';
 export { type OidcConfig, readOidc } from './oidc-config.ts';
 export { type Access, type AccessOptions, openAccess } from './open.ts';
 export {
@@ -15,7 +16,7 @@ export {
   systemPrincipal,
 } from './principal.ts';
 export { roleTooSmall } from './refusals.ts';
-export { scopedStore } from './scoped-store.ts';
+export { scopedStore, watchCollections } from './scoped-store.ts';
 export {
   createSignIn,
   type SignIn,

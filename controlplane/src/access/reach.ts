@@ -4,7 +4,7 @@
  * Must not: tell whether something out of scope exists; both are refused in the same words.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
-import type { BoundService, CallContext } from '@rackwright/api';
+import { alreadyExists, type BoundService, type CallContext } from '@rackwright/api';
 import { type StateStore, StoreError, storeKey } from '@rackwright/store';
 import { answered } from '../records/index.ts';
 import { includes, includesRack, type Principal, poolLabel } from './principal.ts';
@@ -70,6 +70,31 @@ export async function checkReach(asked: Asked): Promise<void> {
 export async function checkBatch(asked: Asked, batch: Fields): Promise<void> {
   if (asked.request['validateOnly'] === true) return;
   await checkSeen(asked, textAt(batch, 'name'));
+}
+
+/** The texts of a request that say what it is about. */
+export function askedFor({ reach }: Row, request: Fields): string[] {
+  const named = 'field' in reach ? textAt(request, reach.field) : '';
+  const about = ['name', 'parent', 'rack'].map((field) => textAt(request, field));
+  return [named, ...about, ...(reach.kind === 'batch' ? namesOfBatch(request) : [])];
+}
+
+/** To select a host by its name tells nothing of it: who is not in scope is not there. */
+function namesOfBatch(request: Fields): string[] {
+  const names = fieldsAt(request, 'workflow_batch.spec.hosts')?.['names'];
+  return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [];
+}
+
+/**
+ * A request id that somebody else has used may stand for what is out of sight: an id is one for the
+ * whole fleet, so that it is told that it is taken, and nothing more.
+ */
+export function checkRepeated({ row, principal }: Asked, answer: Fields): void {
+  const { kind } = row.reach;
+  if (kind !== 'made' && row.answersHost !== true) return;
+  const place = { rack: textAt(answer, 'spec.rack'), pool: textAt(answer, `labels.${poolLabel}`) };
+  if (includes(principal.scope, place)) return;
+  throw alreadyExists(`${textAt(answer, 'name')} exists already.`);
 }
 
 async function checkSeen({ seen, principal }: Asked, name: string): Promise<void> {

@@ -3,20 +3,25 @@
  * errors, explanations and records of what others did.
  *
  * Invariants:
- * 1. What the caller has said itself is repeated to it, whether it exists or not.
- * 2. A field that is nothing but a name stays: what it names stands in a record that is in sight.
+ * 1. The resource that the caller asks for by name is repeated to it, whether it exists or not. What
+ *    else it has written is no proof that it knows of it: a guess is not confirmed.
+ * 2. A field of an answer that is nothing but a name stays: what it names stands in a record that
+ *    is in sight. In an error it does not.
  * 3. What was given is not changed; a text that differs stands in a copy.
  */
 import { ApiFailure, type FieldViolation } from '@rackwright/api';
-import { type StateStore, StoreError, storeKey } from '@rackwright/store';
-import { answered } from '../records/index.ts';
+import type { StateStore } from '@rackwright/store';
+import type { HostPlaces } from './host-places.ts';
 import { isUnscoped, type Principal } from './principal.ts';
 import { notInScope } from './refusals.ts';
-import { type HostsInSight, hostsInSight, isInSight } from './sight.ts';
+import { getOrNone, type HostsInSight, hostsInSight, isInSight } from './sight.ts';
 
 const resourceName =
   /\b(?:hosts|racks|credentials|workflowBatches|abandonedResources|discoveredMachines|expectedHosts|erasureCertificates)\/[A-Za-z0-9-]*[A-Za-z0-9]/g;
+const wholeName = new RegExp(`^(?:${resourceName.source})$`);
 const leftOut = 'something out of your scope';
+/** Reasons of refusals in whose words there is nothing but the caller's own. */
+const fromTheGate: ReadonlySet<string> = new Set(['OUT_OF_SCOPE', 'NOT_FOUND_IN_SCOPE']);
 /** Deeper than any answer is. */
 const depthMax = 32;
 
@@ -28,26 +33,40 @@ export class Redaction {
   readonly #hosts: HostsInSight;
   readonly #known = new Map<string, boolean>();
 
-  /** `request`: what the caller said. */
-  constructor(principal: Principal, store: StateStore, request: unknown) {
+  /** `asked`: what the request is about, wherever its row says that this stands. */
+  constructor(
+    principal: Principal,
+    store: StateStore,
+    asked: readonly string[],
+    places?: HostPlaces,
+  ) {
     this.#principal = principal;
     this.#store = store;
-    this.#own = new Set(namesIn(request));
-    this.#hosts = hostsInSight(store, principal.scope);
+    this.#own = new Set(asked.flatMap((text) => text.match(resourceName) ?? []));
+    this.#hosts = hostsInSight(store, principal.scope, places);
   }
 
   /** The error as the caller may see it. */
   async error(error: unknown): Promise<unknown> {
     if (!(error instanceof ApiFailure) || isUnscoped(this.#principal.scope)) return error;
     const said = error.error;
+    // The gate's own words: of the caller's request, and of nothing else.
+    if (fromTheGate.has(said.reason)) return error;
     if (said.kind === 'notFound' && said.reason === 'RESOURCE_NOT_FOUND') {
-      return notInScope(this.#principal, said.metadata?.['resource'] ?? 'it');
+      const name = said.metadata?.['resource'] ?? '';
+      const [own] = this.#own;
+      return notInScope(this.#principal, this.#own.has(name) ? name : (own ?? 'it'));
     }
-    const next = { ...said, message: await this.#clean(said.message) };
+    const metadata: Record<string, string> = {};
+    for (const [key, value] of Object.entries(said.metadata ?? {})) {
+      metadata[key] = await this.#without(value);
+    }
+    const message = await this.#without(said.message);
+    const next = { ...said, message, ...(said.metadata === undefined ? {} : { metadata }) };
     if (!('violations' in next)) return new ApiFailure(next, error.cause);
     const violations: FieldViolation[] = [];
     for (const { field, description } of next.violations) {
-      violations.push({ field, description: await this.#clean(description) });
+      violations.push({ field, description: await this.#without(description) });
     }
     return new ApiFailure({ ...next, violations }, error.cause);
   }
@@ -77,11 +96,14 @@ export class Redaction {
     return copied ?? value;
   }
 
+  /** Invariant 2. */
   async #clean(text: string): Promise<string> {
-    const names = new Set(text.match(resourceName) ?? []);
-    if (names.has(text)) return text;
+    return wholeName.test(text) ? text : this.#without(text);
+  }
+
+  async #without(text: string): Promise<string> {
     let shown = text;
-    for (const name of names) {
+    for (const name of new Set(text.match(resourceName) ?? [])) {
       if (!(await this.#sees(name))) shown = shown.replaceAll(name, leftOut);
     }
     return shown;
@@ -97,20 +119,8 @@ export class Redaction {
 
   async #look(name: string): Promise<boolean> {
     const [collection = '', id = ''] = name.split('/');
-    if (collection === 'hosts') return (await this.#hosts()).has(id);
-    try {
-      const found = await answered(this.#store.get(storeKey(collection, id)));
-      return found.kind === 'found' && (await isInSight(this.#principal.scope, found, this.#hosts));
-    } catch (error) {
-      if (error instanceof StoreError && error.code === 'invalidKey') return false;
-      throw error;
-    }
+    if (collection === 'hosts') return (await this.#hosts.get(id)) !== undefined;
+    const found = await getOrNone(this.#store, collection, id);
+    return found !== undefined && (await isInSight(this.#principal.scope, found, this.#hosts));
   }
-}
-
-function namesIn(value: unknown, depth = 0): string[] {
-  if (typeof value === 'string') return value.match(resourceName) ?? [];
-  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return [];
-  if (depth >= depthMax) return [];
-  return Object.values(value).flatMap((inner) => namesIn(inner, depth + 1));
 }

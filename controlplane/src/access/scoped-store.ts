@@ -10,6 +10,7 @@
  * Must not: be given to what writes; checks of a change have to see everything.
  */
 import type { Change, Past, Revision, StateStore, WatchEvent } from '@rackwright/store';
+import type { HostPlaces } from './host-places.ts';
 import type { Scope } from './principal.ts';
 import { type HostsInSight, hostsInSight, isInSight } from './sight.ts';
 
@@ -20,20 +21,57 @@ const rememberedMax = 65_536;
 export function scopedStore(
   inner: StateStore,
   scope: Scope,
-  collections?: readonly string[],
+  { collections, places }: Sight = {},
 ): StateStore {
-  return new ScopedStore(inner, scope, collections);
+  return new ScopedStore(inner, scope, collections, places);
+}
+
+/** How far a scope shows. */
+export interface Sight {
+  readonly collections?: readonly string[];
+  /** Where all hosts are; without it they are read for each judgement that needs it. */
+  readonly places?: HostPlaces | undefined;
+}
+
+/**
+ * The changes of these collections alone, in one order. What is in none of them is judged by
+ * nobody, so that it costs who follows nothing.
+ */
+export async function* watchCollections(
+  store: StateStore,
+  from: Revision,
+  collections: readonly string[],
+  signal?: AbortSignal,
+): AsyncGenerator<WatchEvent, void, undefined> {
+  if (store instanceof ScopedStore) {
+    yield* store.watchCollections(from, collections, signal);
+    return;
+  }
+  for await (const event of store.watch(from, '', signal)) {
+    if (event.kind === 'compacted' || isOf(collections, event.key)) yield event;
+  }
+}
+
+function isOf(collections: readonly string[], key: string): boolean {
+  return collections.includes(key.split('.')[0] ?? '');
 }
 
 class ScopedStore implements StateStore {
   readonly #inner: StateStore;
   readonly #scope: Scope;
   readonly #only: readonly string[] | undefined;
+  readonly #places: HostPlaces | undefined;
 
-  constructor(inner: StateStore, scope: Scope, only: readonly string[] | undefined) {
+  constructor(
+    inner: StateStore,
+    scope: Scope,
+    only: readonly string[] | undefined,
+    places: HostPlaces | undefined,
+  ) {
     this.#inner = inner;
     this.#scope = scope;
     this.#only = only;
+    this.#places = places;
   }
 
   get driver() {
@@ -81,14 +119,27 @@ class ScopedStore implements StateStore {
     return { changes: await this.#inSightThen(past.changes, older), before };
   }
 
-  async *watch(from: Revision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent> {
+  watch(from: Revision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent> {
+    return this.#asSeen(this.#inner.watch(from, prefix, signal));
+  }
+
+  /** See the function of that name. */
+  watchCollections(
+    from: Revision,
+    collections: readonly string[],
+    signal?: AbortSignal,
+  ): AsyncIterable<WatchEvent> {
+    return this.#asSeen(watchCollections(this.#inner, from, collections, signal));
+  }
+
+  async *#asSeen(events: AsyncIterable<WatchEvent>): AsyncIterable<WatchEvent> {
     const seen = new Map<string, boolean>();
-    for await (const event of this.#inner.watch(from, prefix, signal)) {
+    for await (const event of events) {
       if (event.kind === 'compacted') {
         yield event;
         continue;
       }
-      const told = await this.#asSeen(event, seen);
+      const told = await this.#tellOf(event, seen);
       if (told !== undefined) yield told;
     }
   }
@@ -110,7 +161,7 @@ class ScopedStore implements StateStore {
   }
 
   #hosts(): HostsInSight {
-    return hostsInSight(this.#inner, this.#scope);
+    return hostsInSight(this.#inner, this.#scope, this.#places);
   }
 
   async #sees(looked: { key: string; value: Uint8Array }, hosts: HostsInSight): Promise<boolean> {
@@ -120,14 +171,26 @@ class ScopedStore implements StateStore {
   }
 
   /** Invariant 2. */
-  async #asSeen(change: Change, seen: Map<string, boolean>): Promise<Change | undefined> {
+  async #tellOf(change: Change, seen: Map<string, boolean>): Promise<Change | undefined> {
     const { key, revision, writeId } = change;
+    if (!(await this.#isOfSeenHost(key, seen))) return undefined;
     const isSeen = change.kind === 'put' && (await this.#sees(change, this.#hosts()));
     const wasSeen = isSeen || (seen.get(key) ?? (await this.#wasSeen(key, revision)));
-    if (seen.size >= rememberedMax) seen.clear();
-    seen.set(key, isSeen);
+    remember(seen, key, isSeen);
     if (isSeen) return change;
     return wasSeen ? { kind: 'delete', key, revision, writeId } : undefined;
+  }
+
+  /** Facts are shown with their host alone: those of one out of sight are told to nobody. */
+  async #isOfSeenHost(key: string, seen: Map<string, boolean>): Promise<boolean> {
+    const [collection, hostId = ''] = key.split('.');
+    if (collection !== 'facts' || this.#only?.includes('hosts') === false) return true;
+    // What this watch has told of the host goes before a look at it, which may be ahead of that.
+    const told = seen.get(`hosts.${hostId}`) ?? seen.get(key);
+    if (told !== undefined) return told;
+    const isSeen = (await this.#hosts().get(hostId)) !== undefined;
+    remember(seen, key, isSeen);
+    return isSeen;
   }
 
   /** Whether the change before this one was in sight. */
@@ -148,4 +211,9 @@ class ScopedStore implements StateStore {
     }
     return kept;
   }
+}
+
+function remember(seen: Map<string, boolean>, key: string, isSeen: boolean): void {
+  if (seen.size >= rememberedMax) seen.clear();
+  seen.set(key, isSeen);
 }

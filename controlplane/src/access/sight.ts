@@ -8,16 +8,25 @@
  * 3. What concerns several hosts is in sight when all of them are.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
-import { type Entry, type StateStore, storeKey } from '@rackwright/store';
+import { type Host, store as wire } from '@rackwright/api';
+import { type Entry, type StateStore, StoreError, storeKey } from '@rackwright/store';
 import { answered } from '../records/index.ts';
+import { type HostPlace, type HostPlaces, hostPlaceOf } from './host-places.ts';
 import { includes, includesRack, placeOf, type Scope } from './principal.ts';
 
 /** A record as a rule looks at it. */
 export type Looked = Pick<Entry, 'key' | 'value'>;
 
-/** The hosts in sight, by id; loaded once, however many records are judged by it. */
-export type HostsInSight = () => Promise<ReadonlyMap<string, wire.HostRecord>>;
+/** The hosts in sight, for the judgement of one call or one change; each is looked at once. */
+export interface HostsInSight {
+  /** The host of this id, by its own record; undefined: it is out of sight, or is not. */
+  get(hostId: string): Promise<Pick<Host, 'uid'> | undefined>;
+  /** Whether any of them is so. */
+  some(isSo: (host: HostPlace) => boolean): Promise<boolean>;
+}
+
+/** Hosts that are looked at one by one; for more, all are read at once. */
+const singlyMax = 16;
 
 type Rule = (scope: Scope, looked: Looked, hosts: HostsInSight) => boolean | Promise<boolean>;
 
@@ -27,10 +36,10 @@ const always: Rule = () => true;
 const rules: Readonly<Record<string, Rule>> = {
   hosts: (scope, { value }) => includes(scope, placeOf(hostOf(value).host)),
   racks: rackInSight,
-  workflows: async (_scope, { key }, hosts) => (await hosts()).has(segment(key, 1)),
+  workflows: async (_scope, { key }, hosts) => (await hosts.get(segment(key, 1))) !== undefined,
   erasureCertificates: async (_scope, { key, value }, hosts) => {
     const { host } = fromBinary(wire.CertificateRecordSchema, value);
-    const uid = (await hosts()).get(host.replace('hosts/', ''))?.host?.uid;
+    const uid = (await hosts.get(host.replace('hosts/', '')))?.uid;
     return uid !== undefined && segment(key, 1).startsWith(`${uid}-`);
   },
   abandonedResources: (scope, { value }) =>
@@ -43,14 +52,15 @@ const rules: Readonly<Record<string, Rule>> = {
   },
   workflowBatches: async (_scope, { value }, hosts) => {
     const batch = fromBinary(wire.WorkflowBatchRecordSchema, value).workflowBatch;
-    const seen = await hosts();
     const rows = batch?.status?.hosts ?? [];
-    return rows.length > 0 && rows.every(({ host }) => seen.has(host.replace('hosts/', '')));
+    for (const { host } of rows) {
+      if ((await hosts.get(host.replace('hosts/', ''))) === undefined) return false;
+    }
+    return rows.length > 0;
   },
-  credentials: async (_scope, { key }, hosts) => {
+  credentials: (_scope, { key }, hosts) => {
     const name = `credentials/${segment(key, 1)}`;
-    const seen = [...(await hosts()).values()];
-    return seen.some(({ host }) => host?.spec?.bmc?.credential === name);
+    return hosts.some(({ credential }) => credential === name);
   },
   // The same for everybody.
   templates: always,
@@ -72,12 +82,29 @@ export async function isInSight(
   return rule !== undefined && (await rule(scope, looked, hosts));
 }
 
-/** The hosts of the store that are in the scope, read when they are first asked for. */
-export function hostsInSight(store: StateStore, scope: Scope): HostsInSight {
-  let loaded: Promise<ReadonlyMap<string, wire.HostRecord>> | undefined;
-  return () => {
-    loaded ??= loadHosts(store, scope);
-    return loaded;
+/**
+ * The hosts of the store that are in the scope. `places` tells where all hosts are; without it they
+ * are read when that is asked.
+ */
+export function hostsInSight(store: StateStore, scope: Scope, places?: HostPlaces): HostsInSight {
+  let all: Promise<ReadonlyMap<string, Host>> | undefined;
+  const known = new Map<string, Promise<Host | undefined>>();
+  const loaded = () => {
+    all ??= loadHosts(store, scope);
+    return all;
+  };
+  return {
+    get: async (hostId) => {
+      if (all !== undefined || known.size >= singlyMax) return (await loaded()).get(hostId);
+      const look = known.get(hostId) ?? loadHost(store, scope, hostId);
+      known.set(hostId, look);
+      return look;
+    },
+    some: async (isSo) => {
+      if (places !== undefined)
+        return places.some((place) => includes(scope, place) && isSo(place));
+      return [...(await loaded()).values()].some((host) => isSo(hostPlaceOf(host)));
+    },
   };
 }
 
@@ -101,20 +128,45 @@ export async function hostInScope(
   return includes(scope, placeOf(record.host)) ? record : undefined;
 }
 
-async function loadHosts(
+async function loadHosts(store: StateStore, scope: Scope): Promise<ReadonlyMap<string, Host>> {
+  const { entries } = await answered(store.list('hosts'));
+  return new Map(
+    entries.flatMap(({ key, value }) => {
+      const { host } = hostOf(value);
+      return host !== undefined && includes(scope, placeOf(host)) ? [[segment(key, 1), host]] : [];
+    }),
+  );
+}
+
+async function loadHost(
   store: StateStore,
   scope: Scope,
-): Promise<ReadonlyMap<string, wire.HostRecord>> {
-  const { entries } = await answered(store.list('hosts'));
-  const records = entries.map(({ key, value }) => [segment(key, 1), hostOf(value)] as const);
-  return new Map(records.filter(([, { host }]) => includes(scope, placeOf(host))));
+  hostId: string,
+): Promise<Host | undefined> {
+  const found = await getOrNone(store, 'hosts', hostId);
+  const host = found && hostOf(found.value).host;
+  return includes(scope, placeOf(host)) ? host : undefined;
+}
+
+/** Undefined also for what can be no name. */
+export async function getOrNone(
+  store: StateStore,
+  ...segments: readonly string[]
+): Promise<Entry | undefined> {
+  try {
+    const found = await answered(store.get(storeKey(...segments)));
+    return found.kind === 'found' ? found : undefined;
+  } catch (error) {
+    if (error instanceof StoreError && error.code === 'invalidKey') return undefined;
+    throw error;
+  }
 }
 
 /** A scope of pools sees the racks in which it has hosts. */
 async function rackInSight(scope: Scope, { key }: Looked, hosts: HostsInSight): Promise<boolean> {
   const name = `racks/${segment(key, 1)}`;
   if (scope.racks.length > 0) return scope.racks.includes(name);
-  return [...(await hosts()).values()].some(({ host }) => host?.spec?.rack === name);
+  return hosts.some(({ rack }) => rack === name);
 }
 
 function hostOf(value: Uint8Array): wire.HostRecord {

@@ -46,6 +46,8 @@ export interface Row {
    * the handler asks (`rpc/destination.ts`).
    */
   readonly pointsBmc?: true;
+  /** Names one thing and answers a host, which has to be in scope too. */
+  readonly answersHost?: true;
 }
 
 const viewer = Role.VIEWER;
@@ -154,7 +156,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
   ...under('rackwright.v1.DiscoveryService', {
     GetDiscoveredMachine: read,
     ListDiscoveredMachines: read,
-    AcceptDiscoveredMachine: { ...asks(resource()), pointsBmc: true },
+    AcceptDiscoveredMachine: { ...asks(resource()), pointsBmc: true, answersHost: true },
     DeleteDiscoveredMachine: asks(resource()),
     CreateExpectedHost: { ...asks(made('expected_host')), pointsBmc: true },
     GetExpectedHost: read,

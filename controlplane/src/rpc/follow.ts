@@ -3,20 +3,26 @@
 import { unavailable } from '@rackwright/api';
 import type { Cancel, Clock } from '@rackwright/platform';
 import { type Change, type Revision, type StateStore, StoreError } from '@rackwright/store';
+import { watchCollections } from '../access/index.ts';
 import { startOver } from './position.ts';
 
 /**
- * Every change under `prefix` after `from`, until `signal` aborts. Throws `outOfRange` when the
+ * Every change of these collections after `from`, until `signal` aborts. Throws `outOfRange` when the
  * store cannot tell all of them, so that a stream never goes on with a gap.
  */
 export async function* follow(
   store: StateStore,
   from: Revision,
-  prefix: string,
+  collections: readonly [string, ...string[]],
   signal: AbortSignal,
 ): AsyncGenerator<Change, void, undefined> {
   try {
-    for await (const event of store.watch(from, prefix, signal)) {
+    const [only] = collections;
+    const events =
+      collections.length === 1
+        ? store.watch(from, only, signal)
+        : watchCollections(store, from, collections, signal);
+    for await (const event of events) {
       if (event.kind === 'compacted') {
         throw startOver('POSITION_COMPACTED', 'The store no longer has every change since then.');
       }

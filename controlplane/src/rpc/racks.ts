@@ -300,7 +300,7 @@ async function* watchRacks(
   } else {
     from = revisionOfPosition(store, position);
   }
-  for await (const change of follow(store, from, 'racks', signal)) {
+  for await (const change of follow(store, from, ['racks'], signal)) {
     if (!isDirectlyBelow('racks', change.key)) continue;
     const at = formatPosition(store, change.revision);
     if (change.kind === 'delete') {

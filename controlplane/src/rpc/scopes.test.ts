@@ -153,6 +153,40 @@ test('a refusal names no holder of elsewhere', async () => {
   expect(failure.message).toContain('something out of your scope');
 });
 
+test('a request id of somebody else answers nothing of elsewhere, and tells that the id is taken', async () => {
+  const labels = { pool: zz.pool };
+  const requestId = 'known-to-both';
+  const { hosts, discovery } = fixture;
+  await hosts.createHost({ hostId: 'theirs', host: { spec: specOf('zz', 6), labels }, requestId });
+  const mine = { spec: specOf('aa', 6), labels: { pool: aa.pool } };
+  const taken = { kind: 'alreadyExists', message: 'something out of your scope exists already.' };
+  const again = ofRack.hosts.createHost({ hostId: 'theirs', host: mine, requestId });
+  expect(await failureOf(again)).toMatchObject({ ...taken, violations: [] });
+  const accepted = ofRack.discovery.acceptDiscoveredMachine({
+    name: aa.machine,
+    hostId: 'theirs',
+    host: mine,
+    requestId,
+  });
+  expect(await failureOf(accepted)).toMatchObject(taken);
+  const line = (side: 'aa' | 'zz') => ({
+    spec: { ...specOf(side, 12), bootMacs: [] },
+    labels: { pool: `${side}-pool` },
+    match: { serial: `${side}-12` },
+  });
+  await discovery.createExpectedHost({
+    expectedHostId: 'theirs',
+    expectedHost: line('zz'),
+    requestId,
+  });
+  const lined = ofRack.discovery.createExpectedHost({
+    expectedHostId: 'theirs',
+    expectedHost: line('aa'),
+    requestId,
+  });
+  expect(await failureOf(lined)).toMatchObject(taken);
+});
+
 test('a batch takes hosts in scope alone, and is seen by who sees them all', async () => {
   const template = 'templates/rackwright-diagnose';
   const dry = await ofPool.workflowBatches.createWorkflowBatch({

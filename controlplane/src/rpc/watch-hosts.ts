@@ -46,7 +46,7 @@ export async function* watchHosts(
   } else {
     from = revisionOfPosition(deps.store, request.position);
   }
-  const changes = follow(deps.store, from, '', signal);
+  const changes = follow(deps.store, from, ['hosts', 'facts'], signal);
   for await (const next of withTicks(changes, servedIntervalMs, deps.clock)) {
     if (next.kind === 'tick') yield* sendServed(watching);
     else yield* sendChange(watching, next.item);

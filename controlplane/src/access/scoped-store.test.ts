@@ -1,0 +1,148 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { HostSchema, store as wire } from '@rackwright/api';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Following } from '../following/index.ts';
+import { HostPlaces } from './host-places.ts';
+import { scopedStore, watchCollections } from './scoped-store.ts';
+
+const scope = { racks: ['racks/aa'], pools: [] };
+const quiet = () => undefined;
+const log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log } as never;
+
+let inner: StateStore;
+let reads: string[];
+let stop: AbortController;
+
+beforeEach(async () => {
+  inner = await openMemoryStore({ random: nodeRandom() });
+  reads = [];
+  stop = new AbortController();
+});
+
+afterEach(async () => {
+  stop.abort();
+  await inner.close();
+});
+
+/** The store, with everything that is read of it written down. */
+function counted(): StateStore {
+  return new Proxy(inner, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== 'function') return value;
+      return (...args: readonly unknown[]) => {
+        if (['get', 'list', 'history', 'past'].includes(String(name))) {
+          reads.push(`${String(name)} ${String(args[0])}`);
+        }
+        return Reflect.apply(value, target, args) as unknown;
+      };
+    },
+  });
+}
+
+async function put(key: string, value: Uint8Array): Promise<void> {
+  const found = await inner.get(key);
+  const expected = found.kind === 'found' ? found.revision : 'absent';
+  expect((await inner.put(key, value, expected)).kind).toBe('ok');
+}
+
+let turn = 0;
+function hostBytes(rack: string, credential = ''): Uint8Array {
+  turn += 1;
+  const spec = { rack: `racks/${rack}`, bmc: { credential } };
+  const host = create(HostSchema, { uid: 'u', spec, labels: { turn: String(turn) } });
+  return toBinary(wire.HostRecordSchema, create(wire.HostRecordSchema, { host }));
+}
+
+/** What a watch of hosts in the scope tells from now on. */
+async function told(store: StateStore): Promise<string[]> {
+  const heard: string[] = [];
+  const from = await inner.latestRevision();
+  void (async () => {
+    for await (const event of watchCollections(store, from, ['hosts', 'facts'], stop.signal)) {
+      heard.push(event.kind === 'compacted' ? 'compacted' : `${event.kind} ${event.key}`);
+    }
+  })();
+  return heard;
+}
+
+async function soon(isSo: () => boolean): Promise<void> {
+  for (let round = 0; round < 500 && !isSo(); round += 1) {
+    await new Promise<void>((resolve) => nodeClock().after(2, resolve));
+  }
+}
+
+test('changes of other racks cost who watches one rack a single look at each host', async () => {
+  await put('hosts.there', hostBytes('zz'));
+  await put('hosts.here', hostBytes('aa'));
+  const heard = await told(scopedStore(counted(), scope));
+  for (let round = 0; round < 30; round += 1) {
+    await put('hosts.there', hostBytes('zz'));
+    await put('facts.there', Uint8Array.of(round));
+    for (const collection of ['workflows', 'workflowBatches', 'credentials', 'runs', 'racks']) {
+      await put(storeKey(collection, 'there'), Uint8Array.of(8, round));
+    }
+  }
+  await put('hosts.here', hostBytes('aa'));
+  await soon(() => heard.length > 0);
+  expect(heard).toEqual(['put hosts.here']);
+  expect(reads).toEqual(['history hosts.there']);
+});
+
+test('a host that leaves the scope is told as gone, whatever of it was looked at before', async () => {
+  await put('hosts.h', hostBytes('aa'));
+  await put('facts.h', Uint8Array.of(1));
+  const slow = counted();
+  // The look at the host whose facts have changed is ahead of what the watch has told.
+  const heard = await told(scopedStore(slow, scope));
+  await put('facts.h', Uint8Array.of(2));
+  await put('hosts.h', hostBytes('zz'));
+  await put('facts.h', Uint8Array.of(3));
+  await soon(() => heard.includes('delete hosts.h'));
+  expect(heard.at(-1)).toBe('delete hosts.h');
+  await put('hosts.h', hostBytes('aa'));
+  await put('facts.h', Uint8Array.of(4));
+  await soon(() => heard.at(-1) === 'put facts.h');
+  expect(heard.slice(-2)).toEqual(['put hosts.h', 'put facts.h']);
+});
+
+test('credentials and racks are judged by places that are followed, without a list', async () => {
+  const following = new Following({ store: inner, clock: nodeClock(), log, retryDelayMs: 10 });
+  const places = new HostPlaces(following);
+  await put('hosts.h', hostBytes('aa', 'credentials/mine'));
+  await put('hosts.there', hostBytes('zz', 'credentials/theirs'));
+  await places.start();
+  for (const id of ['mine', 'theirs']) await put(`credentials.${id}`, Uint8Array.of());
+  const store = scopedStore(counted(), scope, { places });
+  expect((await store.get('credentials.mine')).kind).toBe('found');
+  expect((await store.get('credentials.theirs')).kind).toBe('absent');
+  expect(reads.filter((read) => read.startsWith('list'))).toEqual([]);
+  await put('hosts.h', hostBytes('aa', 'credentials/theirs'));
+  const isSeen = async () => (await store.get('credentials.theirs')).kind === 'found';
+  for (let round = 0; round < 500 && !(await isSeen()); round += 1) {
+    await new Promise<void>((resolve) => nodeClock().after(2, resolve));
+  }
+  expect(await isSeen()).toBe(true);
+  expect((await store.get('credentials.mine')).kind).toBe('absent');
+  following.stop();
+});
+
+test('what belongs to one host is judged by that host’s own record', async () => {
+  await put('hosts.h', hostBytes('aa'));
+  await put('hosts.there', hostBytes('zz'));
+  for (const id of ['h', 'there']) await put(`workflows.${id}.w`, Uint8Array.of());
+  const store = scopedStore(counted(), scope);
+  expect((await store.get('workflows.h.w')).kind).toBe('found');
+  expect((await store.get('workflows.there.w')).kind).toBe('absent');
+  expect(reads).toEqual([
+    ...['get workflows.h.w', 'get hosts.h'],
+    ...['get workflows.there.w', 'get hosts.there'],
+  ]);
+  // Of many, all hosts are read once.
+  for (let n = 0; n < 40; n += 1) await put(`workflows.h${n}.w`, Uint8Array.of());
+  reads = [];
+  expect((await store.list('workflows')).entries.map(({ key }) => key)).toEqual(['workflows.h.w']);
+  expect(reads.filter((read) => read === 'list hosts')).toHaveLength(1);
+});
