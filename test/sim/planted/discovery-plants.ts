@@ -10,7 +10,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/discovery.ts',
     find: 'const before = sameMachines.find(({ machine }) => machine.rack === rack);',
     replace: "const before = sameMachines.find(({ machine }) => machine.rack === '');",
-    caughtBy: bySimulation,
+    caughtBy: { ...bySimulation, from: 24 },
   },
   {
     name: 'hostStaysListed',
@@ -18,7 +18,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/discovery.ts',
     find: '        await this.#seed(decision.host, kept.machine);\n        await this.#remove(kept);',
     replace: '        await this.#seed(decision.host, kept.machine);',
-    caughtBy: bySimulation,
+    caughtBy: { ...bySimulation, from: 6 },
   },
   {
     name: 'unknownMachineIsFlashed',
@@ -46,7 +46,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/discovery.ts',
     find: "const room = listed < most ? 'made'",
     replace: "const room = listed < 1e9 ? 'made'",
-    caughtBy: bySimulation,
+    caughtBy: { ...bySimulation, from: 41 },
   },
   {
     name: 'floodBoots',
@@ -70,6 +70,6 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/discovery.ts',
     find: 'if (host?.requestIds.includes(`create:${lineRequestId(expected.uid)}`) === true) {',
     replace: 'if (host?.requestIds.includes(lineRequestId(expected.uid)) === true) {',
-    caughtBy: { ...bySimulation, from: 100 },
+    caughtBy: { ...bySimulation, from: 126 },
   },
 ];

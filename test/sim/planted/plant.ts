@@ -21,7 +21,7 @@ export interface Hunted {
   readonly batches?: true;
   /** Machines netboot that nobody knows; unset: nowhere. */
   readonly discovery?: true;
-  /** Rare luck is looked for from this seed on; unset: from 1. */
+  /** Where it was found last; rarer luck is looked for from this seed on. Unset: from 1. */
   readonly from?: number;
 }
 

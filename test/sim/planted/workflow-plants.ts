@@ -15,7 +15,7 @@ export const workflowPlants: readonly Plant[] = [
       '    case WorkflowRunState.TIMED_OUT:\n    case WorkflowRunState.CANCELLED:\n' +
       '      return ofPending(record, id, around, host);\n' +
       '    case WorkflowRunState.RUNNING:\n      return ofRunning(record, around, host);',
-    caughtBy: bySimulation,
+    caughtBy: { ...bySimulation, from: 5 },
   },
   {
     name: 'handOffBeforeTheAnswer',
@@ -25,7 +25,7 @@ export const workflowPlants: readonly Plant[] = [
     replace:
       "        link.send({ case: 'reportReceived', value: { operationId, handOff: true } });\n" +
       '        return;',
-    caughtBy: bySimulation,
+    caughtBy: { ...bySimulation, from: 7 },
   },
   {
     name: 'interruptedScriptRunsAgain',
@@ -41,7 +41,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/step-policy.ts',
     find: 'if (step.failures < step.retries && mayTryAgain',
     replace: 'if (step.failures < 9 && mayTryAgain',
-    caughtBy: { ...bySimulation, from: 80 },
+    caughtBy: { ...bySimulation, from: 90 },
   },
   {
     name: 'conditionIgnored',
@@ -49,7 +49,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/step-turn.ts',
     find: "if (step.condition !== '' && !conditionHolds(",
     replace: "if (step.condition === ' ' && !conditionHolds(",
-    caughtBy: { ...bySimulation, from: 10 },
+    caughtBy: { ...bySimulation, from: 20 },
   },
   {
     name: 'handlerNotCalled',
@@ -67,7 +67,7 @@ export const workflowPlants: readonly Plant[] = [
     replace:
       '    ((globalThis as never as Record<string, never>)[`stale ${id.templateId}`] ??=\n' +
       '      readTemplate(store, id.templateId) as never) as ReturnType<typeof readTemplate>,',
-    caughtBy: bySimulation,
+    caughtBy: { ...bySimulation, from: 4 },
   },
   {
     name: 'sweepsWhatRuns',
@@ -85,7 +85,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/calls.ts',
     find: 'id: operationId(turn, run, run.currentStep, step.attempt),',
     replace: 'id: operationId(turn, run, 0, 1),',
-    caughtBy: bySimulation,
+    caughtBy: { ...bySimulation, from: 10 },
   },
   {
     name: 'secondStartAccepted',
@@ -109,7 +109,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/webhook.ts',
     find: "const own = { 'idempotency-key': id,",
     replace: "const own = { 'idempotency-key': `${id}/again`,",
-    caughtBy: bySimulation,
+    caughtBy: { ...bySimulation, from: 7 },
   },
   {
     name: 'pendingForEver',
@@ -162,7 +162,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/batch-rules.ts',
     find: "host.state = FAILED;\n      host.message = cut(run.error?.message ?? 'its run",
     replace: "host.state = SUCCEEDED;\n      host.message = cut(run.error?.message ?? 'its run",
-    caughtBy: byBatches,
+    caughtBy: { ...byBatches, from: 3 },
   },
   {
     name: 'turnsAfterTheStop',
@@ -170,7 +170,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/batch-rules.ts',
     find: "if (reason === '') giveTurns(batch, isHeld);",
     replace: 'giveTurns(batch, isHeld);',
-    caughtBy: byBatches,
+    caughtBy: { ...byBatches, from: 6 },
   },
   {
     name: 'stoppedNeverOver',
