@@ -10,6 +10,7 @@ import {
   nodeClock,
   nodeDisk,
   nodeExec,
+  nodeFailedStarts,
   nodeHttp,
   nodeHttpClient,
   nodeLargeFiles,
@@ -53,7 +54,8 @@ async function main(words: readonly string[]): Promise<void> {
       await checkConfig(command.config);
       return;
     case 'run':
-      await run(await readConfig(command.config));
+      // With a wrong one the unit does not start it again by itself.
+      if (await checkConfig(command.config)) await run(await readConfig(command.config));
   }
 }
 
@@ -63,10 +65,11 @@ async function readText(path: string): Promise<string> {
   return new TextDecoder().decode(bytes);
 }
 
-async function checkConfig(path: string): Promise<void> {
+async function checkConfig(path: string): Promise<boolean> {
   const problems = configProblems(await readText(path), parseConfig);
   process.stderr.write(problemLines(path, problems));
   process.exitCode = problems.length === 0 ? 0 : 2;
+  return problems.length === 0;
 }
 
 async function readConfig(path: string): Promise<AgentConfig> {
@@ -144,6 +147,7 @@ async function run(config: AgentConfig): Promise<void> {
   if (unused.length > 0) {
     log.warn({ ports: unused.join(' ') }, 'the configuration asks for no such inherited sockets');
   }
+  await nodeFailedStarts(process.env).forget();
   await supervision.ready();
   const endWatch = supervision.watch(() => agent.problem(ownAnswerTimeoutMs));
   const { promise: stopAsked, resolve } = Promise.withResolvers<string>();
@@ -168,6 +172,7 @@ try {
   await main(process.argv.slice(2));
 } catch (cause) {
   process.stderr.write(`rackwright-agent: ${textOf(cause)}\n`);
+  await nodeFailedStarts(process.env).pause();
   // Ports may be open already: only an exit ends what a failed start has begun.
   process.exit(1);
 }

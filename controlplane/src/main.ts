@@ -17,6 +17,7 @@ import {
   nodeClock,
   nodeDisk,
   nodeExec,
+  nodeFailedStarts,
   nodeLargeFiles,
   nodeLocalCalls,
   nodeLog,
@@ -33,6 +34,8 @@ import { openKeySource, shownConfig } from './secrets/index.ts';
 /** Our own servers answer in milliseconds; both together stay below the watchdog's question. */
 const ownAnswerTimeoutMs = 4_000;
 const defaultConfig = '/etc/rackwright/controlplane.yaml';
+/** The configuration is wrong: the unit does not start the program again by itself. */
+const wrongConfigCode = 2;
 
 const usage =
   'usage: rackwright-controlplane [--config FILE] [--check-config] [--restored] ' +
@@ -70,10 +73,11 @@ async function issuerClient({ oidc }: ControlPlaneConfig) {
 }
 
 /** Says each problem of the configuration, with its line. */
-async function checkConfig(path: string): Promise<void> {
+async function checkConfig(path: string): Promise<boolean> {
   const problems = configProblems(await readFile(path, 'utf8'), parseConfig);
   process.stderr.write(problemLines(path, problems));
-  process.exitCode = problems.length === 0 ? 0 : 2;
+  if (problems.length > 0) process.exitCode = wrongConfigCode;
+  return problems.length === 0;
 }
 
 interface Started {
@@ -135,6 +139,7 @@ async function start(options: ReturnType<typeof readArguments>): Promise<Started
     'ready',
   );
   const supervision = nodeSupervision(process.env, process.pid, log);
+  await nodeFailedStarts(process.env).forget();
   await supervision.ready();
   const endWatch = supervision.watch(() => controlPlane.problem(ownAnswerTimeoutMs));
   const stopping = (): Promise<void> => {
@@ -187,7 +192,7 @@ async function run(): Promise<void> {
   const problem = nodeVersionProblem(process.versions.node);
   if (problem !== undefined) throw new Error(problem);
   const options = readArguments(process.argv.slice(2));
-  if (options['check-config']) return await checkConfig(options.config);
+  if (!(await checkConfig(options.config)) || options['check-config']) return;
   const { controlPlane, log, stopping } = await start(options);
   const stop = (signal: string) => {
     log.info({ signal }, 'stopping');
@@ -209,5 +214,6 @@ try {
   await run();
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  await nodeFailedStarts(process.env).pause();
   process.exit(1);
 }

@@ -6,6 +6,7 @@ export { type ClockSources, nodeClock } from './clock.ts';
 export { type ArmedCrash, makeCrashPoint } from './crash-point.ts';
 export { nodeDisk } from './disk.ts';
 export { type ExecGroup, nodeExec } from './exec.ts';
+export { nodeFailedStarts } from './failed-starts.ts';
 export { nodeHttp } from './http.ts';
 export { nodeHttpClient } from './https-client.ts';
 export { type InheritedSockets, inheritedDescriptors, openInherited } from './inherited.ts';
