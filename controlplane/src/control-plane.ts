@@ -29,7 +29,7 @@ import {
   type WebClient,
 } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
-import { type Access, openAccess } from './access/index.ts';
+import { type Access, HostPlaces, openAccess } from './access/index.ts';
 import { createAgentService, createSessionRegistry, Quotas, StepLogs } from './agents/index.ts';
 import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './audit/index.ts';
 import { openDesk } from './backup/index.ts';
@@ -167,10 +167,19 @@ function openAccessFor(
   platform: Platform,
   { adminTokenSha256 }: Identity,
   store: StateStore,
+  following: Following,
   audit: AuditTrail,
 ): Access {
   const web = platform.oidcWebClient;
-  return openAccess({ ...platform, store, audit, firstTokenSha256: adminTokenSha256, oidc, web });
+  return openAccess({
+    ...platform,
+    store,
+    following,
+    audit,
+    firstTokenSha256: adminTokenSha256,
+    oidc,
+    web,
+  });
 }
 
 /** What works by itself, and what serves it; nothing of it has started. */
@@ -184,14 +193,14 @@ function makeParts(
   // A store that one process owns has one replica, whatever restarted it.
   const replicaId = store.driver === 'nats' ? randomId(platform.random) : 'single';
   const audit = createAuditTrail({ ...platform, store });
-  const secretsKeeper = new SecretsKeeper({
-    ...{ ...platform, store, replicaId, isShared: store.driver === 'nats' },
-    ...{ secrets: identity.secrets, source: identity.secretsKeySource },
-    resyncIntervalMs: config.resyncIntervalMs,
-  });
   const { resyncIntervalMs, sessions: timing } = config;
   const { retryDelayMs } = config.engine;
   const following = new Following({ ...platform, store, retryDelayMs });
+  const secretsKeeper = new SecretsKeeper({
+    ...{ ...platform, store, following, replicaId, isShared: store.driver === 'nats' },
+    ...{ secrets: identity.secrets, source: identity.secretsKeySource },
+    resyncIntervalMs,
+  });
   const hosts = new Hosts({
     ...platform,
     store,
@@ -219,7 +228,7 @@ function makeParts(
   const plans = new PlanSweeper({ ...platform, store });
   const stepLogs = new StepLogs();
   const { workflows, batches } = runs;
-  const access = openAccessFor(config, platform, identity, store, audit);
+  const access = openAccessFor(config, platform, identity, store, following, audit);
   const shared = {
     ...platform,
     ...{ store, hosts, identity, discovery, workflows, batches, audit, stepLogs, replicaId },
@@ -228,8 +237,9 @@ function makeParts(
     trustFaults: () => identity.authorities.faults(),
     otherAdmins: access.otherAdmins,
   };
-  const operatorServices = createOperatorServices(shared, access.signIn);
-  const rackKeys = new RackKeys({ ...platform, store });
+  const places = new HostPlaces(following, store);
+  const operatorServices = createOperatorServices(shared, access.signIn, places);
+  const rackKeys = new RackKeys({ ...platform, store, following });
   const { authorities } = identity;
   const agentService = createAgentService({
     ...platform,
@@ -238,7 +248,7 @@ function makeParts(
     trust: createSessionTrust({ authorities, rackKeys, clock: platform.clock }),
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),
   });
-  const works = { access, secretsKeeper, rackKeys, hosts, discovery, runs, plans };
+  const works = { access, places, secretsKeeper, rackKeys, hosts, discovery, runs, plans };
   return { audit, following, ...works, operatorServices, agentService };
 }
 
@@ -250,7 +260,7 @@ async function startServices(
 ): Promise<ControlPlane> {
   const parts = makeParts(config, platform, identity, store);
   const { audit, following, hosts, discovery, runs, plans } = parts;
-  const { access, secretsKeeper, rackKeys, operatorServices } = parts;
+  const { access, places, secretsKeeper, rackKeys, operatorServices } = parts;
   const agentHealth = createHealthBoard([agent.AgentService.typeName]);
   const agentServices = [bind(agent.AgentService, parts.agentService), agentHealth.service];
   const { authorities } = identity;
@@ -259,13 +269,14 @@ async function startServices(
   await secretsKeeper.start();
   await rackKeys.start();
   rackKeys.onChange(() => authorities.lookSoon());
-  await authorities.start(() => rackKeys.trusts());
+  await authorities.start(following, () => rackKeys.trusts());
   await hosts.start();
   discovery.start();
   await runs.start();
   plans.start();
-  access.start();
-  const loops = [access, plans, runs, discovery, hosts, following];
+  await access.start();
+  await places.start();
+  const loops = [access, places, plans, runs, discovery, hosts, following];
   const works = [...loops, authorities, rackKeys, secretsKeeper];
   const stop = () => works.forEach((part) => part.stop());
   const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close()];

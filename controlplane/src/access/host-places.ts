@@ -4,9 +4,10 @@
  *
  * Must not: decide about a host itself. It is a moment behind; a host is judged by its own record.
  */
-import { fromBinary } from '@bufbuild/protobuf';
 import { type Host, store as wire } from '@rackwright/api';
+import type { StateStore } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
+import { sharedRecordOf } from '../records/index.ts';
 import { type Place, placeOf } from './principal.ts';
 
 /** Where a host is, and which credential its BMC is reached with. */
@@ -25,10 +26,13 @@ export class HostPlaces {
   readonly #places = new Map<string, HostPlace>();
   readonly #followed: FollowedValues;
 
-  constructor(following: Following) {
-    this.#followed = followValues(following, 'hosts', (key, value) => {
-      if (value === undefined) this.#places.delete(key);
-      else this.#places.set(key, hostPlaceOf(fromBinary(wire.HostRecordSchema, value).host));
+  constructor(following: Following, store: StateStore) {
+    this.#followed = followValues(following, 'hosts', (key, entry) => {
+      if (entry === undefined) this.#places.delete(key);
+      else {
+        const { host } = sharedRecordOf(store, wire.HostRecordSchema, entry);
+        this.#places.set(key, hostPlaceOf(host));
+      }
     });
   }
 

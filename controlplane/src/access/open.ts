@@ -3,6 +3,7 @@ import type { CallContext } from '@rackwright/api';
 import type { Clock, Log, Random, WebClient } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../audit/index.ts';
+import type { Following } from '../following/index.ts';
 import { createOidcVoucher } from './oidc.ts';
 import type { OidcConfig } from './oidc-config.ts';
 import { type Principal, roleText, scopeText } from './principal.ts';
@@ -18,6 +19,7 @@ export interface AccessOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly following: Following;
   readonly audit: AuditSink;
   readonly firstTokenSha256: string;
   readonly oidc: OidcConfig | undefined;
@@ -25,12 +27,12 @@ export interface AccessOptions {
   readonly web: WebClient | undefined;
 }
 
-/** What lets callers in; `start` it before the port opens. */
+/** What lets callers in; `start` has come to its end before the port opens. */
 export interface Access {
   readonly signIn: SignIn;
   /** The identity provider may make somebody an administrator of everything. */
   readonly otherAdmins: boolean;
-  start(): void;
+  start(): Promise<void>;
   stop(): void;
 }
 

@@ -3,7 +3,13 @@
  *
  * Must not: tell a scoped caller whether something out of its scope exists.
  */
-import { ApiFailure, permissionDenied, type Role, unauthenticated } from '@rackwright/api';
+import {
+  ApiFailure,
+  permissionDenied,
+  type Role,
+  unauthenticated,
+  unavailable,
+} from '@rackwright/api';
 import { type Principal, roleText, scopeText } from './principal.ts';
 
 const grants =
@@ -24,6 +30,18 @@ export function tokenUnknown(): ApiFailure {
     'TOKEN_WRONG',
     'The token is not one of this control plane: it never was, or was cut short. Look whether ' +
       `the file is the right one, and of this control plane. ${grants}`,
+  );
+}
+
+/** So long whoever shows a token that is not known here waits before the next try. */
+const busyRetryAfterMs = 1_000;
+
+/** Too many show tokens that are not known here to look at this one now. */
+export function signInBusy(): ApiFailure {
+  return unavailable(
+    'SIGN_IN_BUSY',
+    'The token is not known here yet, and too many unknown ones come to look at each: try again.',
+    busyRetryAfterMs,
   );
 }
 

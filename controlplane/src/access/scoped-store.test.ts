@@ -110,7 +110,7 @@ test('a host that leaves the scope is told as gone, whatever of it was looked at
 
 test('credentials and racks are judged by places that are followed, without a list', async () => {
   const following = new Following({ store: inner, clock: nodeClock(), log, retryDelayMs: 10 });
-  const places = new HostPlaces(following);
+  const places = new HostPlaces(following, inner);
   await put('hosts.h', hostBytes('aa', 'credentials/mine'));
   await put('hosts.there', hostBytes('zz', 'credentials/theirs'));
   await places.start();

@@ -4,7 +4,7 @@
  * Invariants:
  * 1. A token is let in by its record as it stands in the store at that very moment: what was
  *    revoked on another replica is refused here with the next call.
- * 2. Streams under way are ended by a watch of the records, and by the clock when a token expires.
+ * 2. Streams under way are ended as the records change, and by the clock when a token expires.
  * 3. Why a token is refused is told to whoever has its secret, and to nobody else.
  * 4. When it was used last is written once an hour at most, and never keeps a call waiting.
  *
@@ -14,10 +14,11 @@ import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { Role, TokenSchema, store as wire } from '@rackwright/api';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
-import { type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { type Entry, type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
 import { everywhere, type Principal } from './principal.ts';
-import { tokenExpired, tokenRevoked, tokenUnknown } from './refusals.ts';
+import { signInBusy, tokenExpired, tokenRevoked, tokenUnknown } from './refusals.ts';
 import { isSameHash, parseToken } from './token.ts';
 
 /** Id of the first token, whose text stands in a file. */
@@ -28,7 +29,6 @@ const usedIntervalMs = 3_600_000;
 /** How long a token that has expired or was revoked can be told apart from one that never was. */
 export const rememberedMs = 30 * 86_400_000;
 const sweepIntervalMs = 3_600_000;
-const watchRetryMs = 1_000;
 /** Calls in a second that show what is not known here; more are refused unlooked. */
 const unknownPerSecondMax = 50;
 
@@ -37,6 +37,7 @@ export interface TokenBookOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly following: Following;
   /** Of the whole text of the first token, hex. */
   readonly firstTokenSha256: string;
 }
@@ -70,25 +71,31 @@ export class TokenBook {
   readonly #options: TokenBookOptions;
   readonly #open = new Map<string, Set<() => void>>();
   readonly #usedMs = new Map<string, number>();
-  /** Hashes of secrets of tokens as the watch has seen them, and whether they are over. */
-  #known = new Map<string, boolean>();
-  readonly #over = new AbortController();
+  /** Hashes of secrets of tokens as they are followed, and whether they are over. */
+  readonly #known = new Map<string, boolean>();
+  /** The same hashes, by the key of their record. */
+  readonly #proofs = new Map<string, string>();
+  readonly #followed: FollowedValues;
+  #isStopped = false;
   #cancelSweep: Cancel = () => undefined;
   #second = 0;
   #unknown = 0;
 
   constructor(options: TokenBookOptions) {
     this.#options = options;
+    const note = (key: string, entry: Entry | undefined): void => this.#note(key, entry);
+    this.#followed = followValues(options.following, 'tokens', note);
   }
 
-  /** Begins to watch and to sweep. */
-  start(): void {
-    void this.#watch();
+  /** Resolves once every token is known: none of them is taken for a guess. */
+  async start(): Promise<void> {
+    await this.#followed.start();
     this.#armSweep();
   }
 
   stop(): void {
-    this.#over.abort();
+    this.#isStopped = true;
+    this.#followed.stop();
     this.#cancelSweep();
   }
 
@@ -98,7 +105,9 @@ export class TokenBook {
     if (shown === undefined) throw tokenUnknown();
     const { tokenId, secretSha256 } = shown;
     const isKnown = this.#known.has(Buffer.from(secretSha256).toString('hex'));
-    if (tokenId === firstTokenId || (!isKnown && this.#isFlooded())) throw tokenUnknown();
+    if (tokenId === firstTokenId) throw tokenUnknown();
+    // It may be one that was just made: nothing is said of it that is final.
+    if (!isKnown && this.#isFlooded()) throw signInBusy();
     if (!isKnown) this.#unknown += 1;
     const kept = await readRecord(this.#options.store, schema, tokenKey(tokenId));
     if (kept === undefined || !isSameHash(secretSha256, kept.record.secretSha256)) {
@@ -145,13 +154,29 @@ export class TokenBook {
     this.#open.set(proofSha256, ends);
     ends.add(end);
     // It may have been revoked after it was let in, and before this.
-    if (this.#known.get(proofSha256) === true) end();
+    const over = this.#known.get(proofSha256);
+    if (over === true) end();
+    if (over === undefined) void this.#lookAgain(token, proofSha256);
     const cancel = this.#atExpiry(expireMs, end);
     return () => {
       cancel();
       ends.delete(end);
       if (ends.size === 0) this.#open.delete(proofSha256);
     };
+  }
+
+  /** Its record may have given way to another one, or not have been brought here yet. */
+  async #lookAgain(name: string, proof: string): Promise<void> {
+    const { store, clock, log, firstTokenSha256 } = this.#options;
+    if (proof === firstTokenSha256) return;
+    try {
+      const kept = await readRecord(store, schema, tokenKey(name.replace('tokens/', '')));
+      const isIt = Buffer.from(kept?.record.secretSha256 ?? []).toString('hex') === proof;
+      if (kept === undefined || !isIt || isOver(kept.record, clock.nowMs())) this.#end(proof);
+    } catch (error) {
+      // Once the store answers again, what has changed is told.
+      log.warn({ token: name, cause: String(error) }, 'a token was not looked at again');
+    }
   }
 
   #refuseOver({ token, revokeTime }: wire.TokenRecord): void {
@@ -233,36 +258,20 @@ export class TokenBook {
     return () => cancel();
   }
 
-  async #watch(): Promise<void> {
-    const { signal } = this.#over;
-    while (!signal.aborted) {
-      try {
-        await this.#follow(signal);
-      } catch (error) {
-        if (signal.aborted) return;
-        this.#options.log.warn({ cause: String(error) }, 'tokens are not watched; trying again');
-      }
-      await new Promise<void>((resolve) => this.#options.clock.after(watchRetryMs, resolve));
+  /** What has no record any more was swept, or another token has its name. */
+  #note(key: string, entry: Entry | undefined): void {
+    const record = entry && fromBinary(schema, entry.value);
+    const proof = record && Buffer.from(record.secretSha256).toString('hex');
+    const before = this.#proofs.get(key);
+    if (before !== undefined && before !== proof) {
+      this.#known.delete(before);
+      if (before !== this.#options.firstTokenSha256) this.#end(before);
     }
-  }
-
-  async #follow(signal: AbortSignal): Promise<void> {
-    const { store } = this.#options;
-    const { entries, before } = await store.list('tokens');
-    this.#known = new Map();
-    for (const { value } of entries) this.#note(fromBinary(schema, value));
-    // What has no record any more was swept or replaced while nobody watched.
-    for (const proof of this.#open.keys()) {
-      if (proof !== this.#options.firstTokenSha256 && !this.#known.has(proof)) this.#end(proof);
+    if (record === undefined || proof === undefined) {
+      this.#proofs.delete(key);
+      return;
     }
-    for await (const event of store.watch(before, 'tokens', signal)) {
-      if (event.kind === 'compacted') return;
-      if (event.kind === 'put') this.#note(fromBinary(schema, event.value));
-    }
-  }
-
-  #note(record: wire.TokenRecord): void {
-    const proof = Buffer.from(record.secretSha256).toString('hex');
+    this.#proofs.set(key, proof);
     const over = isOver(record, this.#options.clock.nowMs());
     this.#known.set(proof, over);
     if (over) this.#end(proof);
@@ -275,7 +284,7 @@ export class TokenBook {
   #armSweep(): void {
     this.#cancelSweep = this.#options.clock.after(sweepIntervalMs, () => {
       void this.sweep().finally(() => {
-        if (!this.#over.signal.aborted) this.#armSweep();
+        if (!this.#isStopped) this.#armSweep();
       });
     });
   }

@@ -1,9 +1,9 @@
 /** Following for whoever wants the value of each key as it is now, and to hear when it is gone. */
-import type { Revision } from '@rackwright/store';
+import type { Entry } from '@rackwright/store';
 import type { Following } from './following.ts';
 
 /** Told of each value; `undefined` when the key has none any more. */
-export type NoteValue = (key: string, value: Uint8Array | undefined, revision: Revision) => void;
+export type NoteValue = (key: string, entry: Entry | undefined) => void;
 
 /** One prefix, followed from `start` to `stop`. */
 export interface FollowedValues {
@@ -28,18 +28,17 @@ export function followValues(
       following.follow(
         prefix,
         {
-          listed: ({ entries, before }) => {
+          listed: ({ entries }) => {
             const there = new Set(entries.map(({ key }) => key));
             const gone = [...known].filter((key) => !there.has(key));
             known = there;
-            for (const { key, value, revision } of entries) note(key, value, revision);
-            for (const key of gone) note(key, undefined, before);
+            for (const entry of entries) note(entry.key, entry);
+            for (const key of gone) note(key, undefined);
           },
           changed: (change) => {
-            const { key, revision } = change;
-            if (change.kind === 'put') known.add(key);
-            else known.delete(key);
-            note(key, change.kind === 'put' ? change.value : undefined, revision);
+            if (change.kind === 'put') known.add(change.key);
+            else known.delete(change.key);
+            note(change.key, change.kind === 'put' ? change : undefined);
           },
         },
         stopping.signal,

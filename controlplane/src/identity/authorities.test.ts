@@ -9,6 +9,7 @@ import type { Log } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Following } from '../following/index.ts';
 import { writeRecord } from '../records/index.ts';
 import { type Authorities, openAuthorities } from './authorities.ts';
 import { generatePrivateKeyPem, makeCaCertificate } from './authority.ts';
@@ -55,13 +56,15 @@ async function start(name: string): Promise<Replica> {
   if (own.isNew) await own.complete();
   const parts = { ...own, store, clock, random, log, timing, sealer: own.secrets };
   const authorities = await openAuthorities({ ...parts, serverNames: ['127.0.0.1'] });
-  const keys = new RackKeys({ store, clock, log });
+  const following = new Following({ store, clock, log, retryDelayMs: 1_000 });
+  const keys = new RackKeys({ store, log, following });
   await keys.start();
   keys.onChange(() => authorities.lookSoon());
-  await authorities.start(() => keys.trusts());
+  await authorities.start(following, () => keys.trusts());
   stops.push(() => {
     authorities.stop();
     keys.stop();
+    following.stop();
   });
   return { own, authorities, keys };
 }

@@ -17,6 +17,7 @@ import {
 } from '@rackwright/api';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
+import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import { answered, readRecord, writeRecord } from '../records/index.ts';
 import { SecretError } from '../secrets/index.ts';
 import { halfLifeMs, type Issuer } from './authority.ts';
@@ -34,7 +35,6 @@ import {
   openAuthority,
   trustKey,
 } from './authority-record.ts';
-import { FollowedPrefix } from './follow-prefix.ts';
 import { IdentityError, type IdentityFolder } from './owner-only.ts';
 import {
   authorityAt,
@@ -179,7 +179,7 @@ async function present(
 /** The authorities, followed from `start` to `stop`. */
 export class Authorities {
   readonly #options: AuthoritiesOptions;
-  readonly #followed: FollowedPrefix;
+  #followed: FollowedValues | undefined;
   readonly #listeners: ((now: TrustNow) => void)[] = [];
   #now: TrustNow;
   #taking: Promise<void> = Promise.resolve();
@@ -193,10 +193,6 @@ export class Authorities {
   constructor(options: AuthoritiesOptions, now: TrustNow) {
     this.#options = options;
     this.#now = now;
-    this.#followed = new FollowedPrefix(options, trustKey, (key, value, revision) => {
-      if (key !== trustKey || value === undefined) return;
-      void this.#take(fromBinary(wire.TrustRecordSchema, value), revision);
-    });
   }
 
   get now(): TrustNow {
@@ -218,8 +214,12 @@ export class Authorities {
   }
 
   /** Follows the store; `racks` is what this replica has heard of every rack's agent. */
-  async start(racks: () => readonly RackTrust[]): Promise<void> {
+  async start(following: Following, racks: () => readonly RackTrust[]): Promise<void> {
     this.#racks = racks;
+    this.#followed = followValues(following, trustKey, (key, entry) => {
+      if (key !== trustKey || entry === undefined) return;
+      void this.#take(fromBinary(wire.TrustRecordSchema, entry.value), entry.revision);
+    });
     await this.#followed.start();
     this.#armRenewal();
     this.#lookWithin(0);
@@ -227,7 +227,7 @@ export class Authorities {
 
   stop(): void {
     this.#stopped = true;
-    this.#followed.stop();
+    this.#followed?.stop();
     this.#cancelRenewal();
     this.#cancelLook();
   }

@@ -8,6 +8,7 @@ import type { Clock, Disk, Log, LogFields } from '@rackwright/platform';
 import { nodeDisk, nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Following } from '../following/index.ts';
 import { hashAdminToken } from './admin-token.ts';
 import { openAuthorities } from './authorities.ts';
 import { type Identity, type IdentityOptions, openIdentity, withAuthorities } from './identity.ts';
@@ -198,7 +199,8 @@ describe('the server certificate', () => {
 
   test('is renewed while running, and again after a failure', async () => {
     const { authorities } = await open();
-    await authorities.start(() => []);
+    const following = new Following({ ...options, store, retryDelayMs: 1_000 });
+    await authorities.start(following, () => []);
     const renewed: KeyAndChain[] = [];
     authorities.onChange((now) => renewed.push(now.server.tls));
     time.nowMs += 46 * dayMs;

@@ -8,12 +8,12 @@
  *    thing that attending does is another look.
  */
 import { createHash } from 'node:crypto';
-import { fromBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/api';
-import { storeKey } from '@rackwright/store';
-import { readRecord } from '../records/index.ts';
+import type { Log } from '@rackwright/platform';
+import { type Entry, type StateStore, storeKey } from '@rackwright/store';
+import { type FollowedValues, type Following, followValues } from '../following/index.ts';
+import { readRecord, sharedRecordOf } from '../records/index.ts';
 import { type Refused, whyNotAgent } from './enrolment.ts';
-import { FollowedPrefix, type FollowParts } from './follow-prefix.ts';
 import { type RackTrust, rackTrust } from './rotation.ts';
 
 /** An agent whose stream stands on its key. */
@@ -25,19 +25,27 @@ export interface Attended {
   readonly end: (why: Refused) => void;
 }
 
+/** What it needs. */
+export interface RackKeysParts {
+  readonly store: StateStore;
+  readonly log: Log;
+  readonly following: Following;
+}
+
 const racksPrefix = 'racks';
 
 /** The racks' keys and what their agents believe. */
 export class RackKeys {
-  readonly #parts: FollowParts;
-  readonly #followed: FollowedPrefix;
+  readonly #parts: RackKeysParts;
+  readonly #followed: FollowedValues;
   readonly #trusts = new Map<string, RackTrust & { readonly keySha256: string }>();
   readonly #attended = new Map<string, Set<Attended>>();
   readonly #listeners: (() => void)[] = [];
 
-  constructor(parts: FollowParts) {
+  constructor(parts: RackKeysParts) {
     this.#parts = parts;
-    this.#followed = new FollowedPrefix(parts, racksPrefix, (key, value) => this.#note(key, value));
+    const note = (key: string, entry: Entry | undefined): void => this.#note(key, entry);
+    this.#followed = followValues(parts.following, racksPrefix, note);
   }
 
   /** Resolves once every rack is known. */
@@ -87,10 +95,10 @@ export class RackKeys {
     if (set?.size === 0) this.#attended.delete(attended.rackId);
   }
 
-  #note(key: string, value: Uint8Array | undefined): void {
+  #note(key: string, entry: Entry | undefined): void {
     const rackId = key.slice(racksPrefix.length + 1);
     if (rackId === '' || rackId.includes('.')) return;
-    const record = value && fromBinary(wire.RackRecordSchema, value);
+    const record = entry && sharedRecordOf(this.#parts.store, wire.RackRecordSchema, entry);
     for (const attended of [...(this.#attended.get(rackId) ?? [])]) this.#judge(attended, record);
     const before = this.#trusts.get(rackId);
     if (record === undefined) this.#trusts.delete(rackId);

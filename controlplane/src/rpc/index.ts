@@ -26,6 +26,7 @@ import {
   actorOf,
   changesSomething,
   gated,
+  type HostPlaces,
   openServices,
   type Seat,
   type SignIn,
@@ -105,14 +106,18 @@ const makers = [
 export type SharedDependencies = Omit<RpcDependencies, 'actor' | 'principal'>;
 
 /** Everything that the operators' port serves, health and reflection included. */
-export function createOperatorServices(deps: SharedDependencies, signIn: SignIn): OperatorServices {
+export function createOperatorServices(
+  deps: SharedDependencies,
+  signIn: SignIn,
+  places?: HostPlaces,
+): OperatorServices {
   const health = createHealthBoard(services.map(({ typeName }) => typeName));
   const reflection = createReflection([...services, health.service.service]);
   const { store, audit } = deps;
   const factories = makers.map((make) => (seat: Seat) => make({ ...deps, ...seat }));
   const calls = audit && auditCalls(audit, changesSomething);
   const letIn = calls === undefined ? {} : { letIn: calls.letIn };
-  const own = gated([...factories, () => reflection], { store, signIn, ...letIn });
+  const own = gated([...factories, () => reflection], { store, signIn, places, ...letIn });
   return {
     services: [
       ...(calls?.atTheDoor(own, (context) => actorOf(signIn, context)) ?? own),

@@ -10,6 +10,10 @@ let fixture: Fixture;
 beforeAll(async () => {
   fixture = await startFixture();
   await addSurroundings(fixture);
+  await fixture.credentials.updateCredential({
+    credential: { name: 'credentials/bmc', bmcNetworks: ['192.0.2.0/24'] },
+    updateMask: { paths: ['bmc_networks'] },
+  });
 });
 
 afterAll(() => fixture.stop());

@@ -5,6 +5,7 @@ import type { Clock, Log } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { Following } from '../following/index.ts';
 import { SecretsKeeper } from './keeper.ts';
 import type { KeySource } from './key-source.ts';
 import { createSecrets, SecretError, type Secrets, secretsKeyId } from './secrets.ts';
@@ -58,7 +59,8 @@ async function replica(name: string, keys: readonly Uint8Array[]): Promise<Repli
     },
   };
   const parts = { store, clock, random, log, secrets, source, replicaId: name, isShared: true };
-  const keeper = new SecretsKeeper({ ...parts, resyncIntervalMs: 60_000 });
+  const following = new Following({ store, clock, log, retryDelayMs: 1_000 });
+  const keeper = new SecretsKeeper({ ...parts, following, resyncIntervalMs: 60_000 });
   const made: Replica = { keeper, secrets, keys, reads: 0 };
   await keeper.start();
   return made;

@@ -24,6 +24,7 @@ import {
 } from '@rackwright/api';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
+import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import { answered, deleteRecord, type Kept, readRecord, writeRecord } from '../records/index.ts';
 import { countByKey, resealAll } from './census.ts';
 import type { KeySource } from './key-source.ts';
@@ -37,6 +38,7 @@ export interface KeeperParts {
   readonly log: Log;
   readonly secrets: Secrets;
   readonly source: KeySource;
+  readonly following: Following;
   readonly replicaId: string;
   /** Whether other replicas may use the store, who must have a key before it seals. */
   readonly isShared: boolean;
@@ -68,7 +70,8 @@ export class SecretsKeeper {
   readonly #parts: KeeperParts;
   #turns: Promise<void> = Promise.resolve();
   #cancelTimer: Cancel = () => undefined;
-  readonly #stopped = new AbortController();
+  #followed: FollowedValues | undefined;
+  #isStopped = false;
   #problem = '';
   /** `asked_time` of the request for which the keys were read last. */
   #readForMs = 0;
@@ -95,7 +98,7 @@ export class SecretsKeeper {
     await this.#tell();
     await this.#turn();
     this.#arm(this.#parts.resyncIntervalMs);
-    void this.#watch();
+    await this.#follow();
   }
 
   /** Whether this replica has the key that seals (invariant 1). */
@@ -109,7 +112,8 @@ export class SecretsKeeper {
   }
 
   stop(): void {
-    this.#stopped.abort();
+    this.#isStopped = true;
+    this.#followed?.stop();
     this.#cancelTimer();
   }
 
@@ -342,7 +346,7 @@ export class SecretsKeeper {
 
   #arm(delayMs: number): void {
     const { clock, log, resyncIntervalMs } = this.#parts;
-    if (this.#stopped.signal.aborted) return;
+    if (this.#isStopped) return;
     this.#cancelTimer();
     this.#cancelTimer = clock.after(delayMs, () => {
       this.#arm(
@@ -364,18 +368,16 @@ export class SecretsKeeper {
   }
 
   /** What another replica writes is followed at once; the timer finds what this misses. */
-  async #watch(): Promise<void> {
-    const { store, log } = this.#parts;
-    const { signal } = this.#stopped;
+  async #follow(): Promise<void> {
     if (!this.#parts.isShared) return;
-    try {
-      const { before } = await store.list('secrets');
-      for await (const event of store.watch(before, 'secrets', signal)) {
-        if (event.kind === 'compacted') return;
-        if (event.key === recordKey) await this.#turn();
-      }
-    } catch (error) {
-      if (!signal.aborted) log.warn({ error: String(error) }, 'secrets are not followed at once');
-    }
+    const { following, log } = this.#parts;
+    const look = (key: string): void => {
+      if (key !== recordKey) return;
+      this.#turn().catch((error: unknown) => {
+        log.warn({ error: String(error) }, 'secrets not looked at');
+      });
+    };
+    this.#followed = followValues(following, recordKey, look);
+    await this.#followed.start();
   }
 }
