@@ -16,6 +16,7 @@ import { checkCertificates, checkDisks } from '../lab/scenarios/check.ts';
 import { createHost, powerOff, RUN_LIMIT_MS, type Scenario, type Site } from '../lab/site.ts';
 import { commandLine, type Program, RACK, type Stack } from '../lab/stack.ts';
 import { type Container, missingForContainers, startContainer } from './container.ts';
+import { checkConfigurations, checkPauses } from './failed-starts.ts';
 import { added, footprint } from './files-of.ts';
 import { Planted } from './planted.ts';
 import {
@@ -79,6 +80,7 @@ async function checkAll(site: Site, installed: Installed): Promise<void> {
   await checkRollback(site, installed);
   await planted.check(site);
   await checkConfigurations(site, container);
+  await checkPauses(site, container);
   await checkPurge(site, installed);
 }
 
@@ -131,8 +133,8 @@ async function handOver(container: Container, built: readonly Built[]): Promise<
 }
 
 /**
- * As a person would: an address each, the interface that hosts boot from, and the secrets key out of
- * the state folder. Answers that key.
+ * As a person would: an address each, the interface that hosts boot from, and the secrets key out
+ * of the state folder. Answers that key.
  */
 async function configure(container: Container): Promise<Buffer> {
   edit(container, 'controlplane', /^#names:.*$/m, `names: [${LAB_ADDRESS.agent}]`);
@@ -289,28 +291,6 @@ async function checkRollback(site: Site, { container, older }: Installed): Promi
   });
   const host = await site.stack.cli(['host', 'get', 'h1', '-o', 'json']);
   site.findings.check('the older version knows the host', host.includes('HOST_STATE_EXTERNAL'));
-}
-
-/** What is wrong is told with its line, and the service does not start with it. */
-async function checkConfigurations({ findings }: Site, container: Container): Promise<void> {
-  for (const name of ['agent', 'controlplane']) {
-    const file = `/etc/rackwright/${name}.yaml`;
-    const path = join(container.root, file);
-    const text = readFileSync(path, 'utf8');
-    const line = text.split('\n').length;
-    writeFileSync(path, `${text}lgo: {level: info}\n`);
-    const { code, err } = await container.attempt([`rackwright-${name}`, '--check-config']);
-    const words = `${file}:${line}: lgo is no key of this configuration; did you mean log?\n`;
-    findings.check(`${name}: a wrong key is told`, code === 2 && err === words, `${code} ${err}`);
-    const { code: started } = await container.attempt([
-      'systemctl',
-      'restart',
-      `rackwright-${name}`,
-    ]);
-    findings.check(`${name}: it does not start with it`, started !== 0);
-    writeFileSync(path, text);
-    await container.run(['systemctl', 'restart', `rackwright-${name}`]);
-  }
 }
 
 /** Removing keeps the state; purging leaves nothing. */
