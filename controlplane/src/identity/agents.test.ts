@@ -161,7 +161,7 @@ describe('a join token', () => {
     expect(other.reason).toBe('TOKEN_OF_OTHER_RACK');
     expect(other.message).toContain('racks/r1');
     const nowhere = await refusalOf(issueCertificate(trust, ask(newKey(), `r9.${secret}`)));
-    expect(nowhere.reason).toBe('RESOURCE_NOT_FOUND');
+    expect(nowhere.reason).toBe('TOKEN_UNKNOWN');
   });
 
   test('that is cut short is named as the wrong field', async () => {
@@ -288,10 +288,50 @@ describe('a registered key', () => {
     expect((await issueCertificate(trust, ask(newKey(), await tokenFor('r1')))).rackId).toBe('r1');
   });
 
-  test('of a rack that was deleted hears that, and what to do', async () => {
-    const refused = await refusalOf(issueCertificate(trust, ask(newKey(), '', 'racks/r9')));
-    expect(refused.reason).toBe('RACK_UNKNOWN');
-    expect(refused.message).toContain('rackwright rack create r9');
+  test('that was revoked or replaced is registered nowhere again, however long after', async () => {
+    const key = newKey();
+    await issueCertificate(trust, ask(key, await tokenFor('r1')));
+    await issueCertificate(trust, ask(newKey(), await tokenFor('r1', true)));
+    const revoked = newKey();
+    await issueCertificate(trust, ask(revoked, await tokenFor('r2')));
+    await revokeAgent(trust, { rackId: 'r2', by: 'user:p', reason: 'stolen', requestId: '' });
+    // A rack that is made anew remembers nothing by itself.
+    for (const id of ['r1', 'r2']) {
+      const found = await store.get(storeKey('racks', id));
+      await store.delete(storeKey('racks', id), found.revision ?? 0);
+      await addRack(id);
+    }
+    for (const id of ['r1', 'r2']) {
+      const tried = async (each: KeyObject) =>
+        refusalOf(issueCertificate(trust, ask(each, await tokenFor(id))));
+      expect((await tried(key)).reason).toBe('AGENT_KEY_REPLACED');
+      expect(await tried(revoked)).toMatchObject({
+        reason: 'AGENT_KEY_REVOKED',
+        message: expect.stringContaining('of racks/r2 was revoked'),
+      });
+      for (const rack of ['', `racks/${id}`]) {
+        const renewed = await refusalOf(issueCertificate(trust, ask(revoked, '', rack)));
+        expect(renewed.reason).toBe('AGENT_KEY_REVOKED');
+      }
+    }
+  });
+
+  test('is asked about by nobody who has none: no rack is told from one that does not exist', async () => {
+    await issueCertificate(trust, ask(newKey(), await tokenFor('r1')));
+    const words = new Set<string>();
+    // One with an agent, one without, and none.
+    for (const id of ['r1', 'r2', 'r9']) {
+      const secret = (await tokenFor('r2')).split('.')[1] ?? '';
+      const strange = `${id}.${secret.split('').toReversed().join('')}`;
+      for (const request of [ask(newKey(), '', `racks/${id}`), ask(newKey(), strange)]) {
+        const { reason, message } = await refusalOf(issueCertificate(trust, request));
+        words.add(`${reason} ${message.replaceAll(id, 'rX')}`);
+      }
+    }
+    expect([...words].map((each) => each.split(' ')[0]).toSorted()).toEqual([
+      'KEY_UNKNOWN',
+      'TOKEN_UNKNOWN',
+    ]);
   });
 
   test('is shown with when it joined, until when it is good, and who signed', async () => {

@@ -9,7 +9,7 @@
  *    each time, sign, or write.
  */
 import { createHash } from 'node:crypto';
-import { equals } from '@bufbuild/protobuf';
+import { clone, equals } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   ApiFailure,
@@ -52,9 +52,12 @@ import {
   isJoined,
   isRegistered,
   otherRack,
+  refusedForever,
+  retiredBy,
   revoke,
   type TokenUse,
   unknownKey,
+  unknownToken,
   whyNotAgent,
 } from './enrolment.ts';
 import type { Identity } from './identity.ts';
@@ -228,10 +231,11 @@ async function join(
   const use: TokenUse = { rackId: parts.rackId, secretSha256: sha256(parts.secret) };
   const { store } = trust.writer;
   const named = await readRecord(store, wire.RackRecordSchema, rackKey(use.rackId));
-  if (named === undefined) throw notFound(`racks/${use.rackId}`);
+  if (named === undefined) throw refusal(unknownToken(use.rackId));
   // Only a token that is good is worth a look at all racks: anybody can make another key.
   const first = decideJoin(named.record, use, key, plan, nowMs);
   if (first.kind === 'refused') throw refusal(first);
+  await refuseRevoked(store, key, named.record);
   const own = isRegistered(named.record, key) ? use.rackId : await findRackOfKey(store, key);
   if (own !== undefined && own !== use.rackId) throw refusal(otherRack(use, own));
   await changeRack(trust.writer, use.rackId, (record) => {
@@ -257,7 +261,12 @@ async function renew(
   const nowMs = identity.issuer.clock.nowMs();
   const look = () => racksOfKeys(writer.store);
   const rackId = named ?? (await recentOf(trust).rackOf(hex(key.sha256), nowMs, look));
-  if (rackId === undefined) throw refusal(unknownKey());
+  if (rackId === undefined) {
+    await refuseRevoked(writer.store, key);
+    throw refusal(unknownKey());
+  }
+  const kept = await readRecord(writer.store, wire.RackRecordSchema, rackKey(rackId));
+  await refuseRevoked(writer.store, key, kept?.record);
   const renewed = await changeRack(
     writer,
     rackId,
@@ -269,6 +278,40 @@ async function renew(
     () => refusal(decideRenewal(rackId, undefined, key, plan)),
   );
   return renewed;
+}
+
+/**
+ * Throws when the key was revoked or replaced, in whatever rack and however long ago. Not while it
+ * is registered: then whoever wanted to take it away did not come to the end.
+ */
+async function refuseRevoked(
+  store: StateStore,
+  key: AgentKey,
+  record?: wire.RackRecord,
+): Promise<void> {
+  if (record !== undefined && isRegistered(record, key)) return;
+  const kept = await readRecord(store, wire.RevokedKeyRecordSchema, revokedKey(key.sha256));
+  if (kept === undefined) return;
+  throw refusal(refusedForever(kept.record.rack.replace('racks/', ''), kept.record));
+}
+
+/** Before the rack's own record: what is retired is known to be so whatever comes after. */
+async function keepRevoked(
+  writer: RecordWriter,
+  rackId: string,
+  before: wire.RackRecord,
+  next: wire.RackRecord,
+): Promise<void> {
+  const retired = retiredBy(before, next);
+  if (retired === undefined) return;
+  const schema = wire.RevokedKeyRecordSchema;
+  const record = clone(schema, retired);
+  record.rack = `racks/${rackId}`;
+  await writeRecord(writer, schema, revokedKey(retired.keySha256), record, 'absent');
+}
+
+function revokedKey(keySha256: Uint8Array): string {
+  return storeKey('revokedAgentKeys', hex(keySha256));
 }
 
 /** Nothing lives longer than what has signed it; certificates count whole seconds. */
@@ -360,6 +403,7 @@ async function changeRack<T>(
     if (kept === undefined) throw missing();
     const { next, result } = change(kept.record);
     if (equals(wire.RackRecordSchema, kept.record, next)) return result;
+    await keepRevoked(writer, rackId, kept.record, next);
     const written = await writeRecord(writer, wire.RackRecordSchema, key, next, kept.revision);
     if (written.kind === 'ok') return result;
   }

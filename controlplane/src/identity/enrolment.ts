@@ -7,9 +7,12 @@
  *    nothing.
  * 3. A rack has one registered key. Another one takes its place only by a token that a person made
  *    for replacing exactly that key; it is then revoked, as one is whose agent is trusted no more.
- * 4. A key that was revoked or replaced is never registered again, and no token outlives it that
- *    was made before: whoever is thrown out may hold one.
- * 5. Each way of being wrong has its own words, ending with what to do next.
+ * 4. A key that was revoked or replaced is never registered again, in whatever rack (`agents.ts`
+ *    keeps it apart from racks), and no token outlives it that was made before: whoever is thrown
+ *    out may hold one.
+ * 5. Who shows neither a token nor a key that we know is told nothing: neither whether there is such
+ *    a rack, nor whether it has an agent.
+ * 6. Each other way of being wrong has its own words, ending with what to do next.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { clone, create } from '@bufbuild/protobuf';
@@ -112,11 +115,7 @@ export function decideJoin(
   const rack = `racks/${use.rackId}`;
   const again = `Make a new one: rackwright rack join-token ${use.rackId}`;
   const token = tokenOf(record, use);
-  if (token === undefined) {
-    const instead = isJoined(record) ? ' --replace' : '';
-    const message = `${rack} has no such join token, or none any more. ${again}${instead}`;
-    return refused('TOKEN_UNKNOWN', message);
-  }
+  if (token === undefined) return unknownToken(use.rackId);
   if (token.usedBySha256.length > 0) {
     const isRepeated = same(token.usedBySha256, key.sha256) && isRegistered(record, key);
     if (isRepeated) return { kind: 'issue', next: planned(record, plan) };
@@ -174,9 +173,31 @@ export function decideRenewal(
   key: AgentKey,
   plan: CertificatePlan,
 ): EnrolmentDecision {
-  const why = whyNotAgent(rackId, record, key.sha256);
-  if (why !== undefined || record === undefined) return why ?? unknownRack(rackId);
+  const revoked = record && revocationOf(record, key.sha256);
+  if (revoked !== undefined) return refusedForever(rackId, revoked);
+  // Invariant 5
+  if (record === undefined || !isRegistered(record, key)) return strangerTo(rackId);
   return { kind: 'issue', next: planned(record, plan) };
+}
+
+/** The refusal of a token that is none of the rack's, if there is such a rack (invariant 5). */
+export function unknownToken(rackId: string): Refused {
+  return refused(
+    'TOKEN_UNKNOWN',
+    `racks/${rackId} has no such join token, or none any more. Make a new one: rackwright rack ` +
+      `join-token ${rackId}, with --replace where the rack has an agent`,
+  );
+}
+
+/** The refusal of a key that the rack does not know, if there is such a rack (invariant 5). */
+function strangerTo(rackId: string): Refused {
+  return refused(
+    'KEY_UNKNOWN',
+    `This agent’s key is not known as one of racks/${rackId}: the rack may be gone or have been ` +
+      'made anew, or another agent may be registered with it. Look: rackwright rack get ' +
+      `${rackId}. Let the agent join again (rackwright rack join-token ${rackId}, with --replace ` +
+      'in another one’s place), or stop it',
+  );
 }
 
 /** Why the holder of a key is not the rack's agent, or undefined. */
@@ -269,7 +290,8 @@ function revocationOf(
   return revokedKeys.find((each) => same(each.keySha256, keySha256));
 }
 
-function refusedForever(rackId: string, revoked: store.RevokedKeyRecord): Refused {
+/** The refusal of a key that was revoked or replaced (invariant 4). */
+export function refusedForever(rackId: string, revoked: store.RevokedKeyRecord): Refused {
   const { by, reason, replaced, time } = revoked;
   const when = time === undefined ? '' : ` at ${new Date(timestampMs(time)).toISOString()}`;
   const again =
@@ -325,6 +347,15 @@ export function unknownKey(): Refused {
     'KEY_UNKNOWN',
     'No rack knows this agent’s key. Give the agent a join token: rackwright rack join-token RACK',
   );
+}
+
+/** The key that `next` has no more, as it was retired; undefined when it is the same. */
+export function retiredBy(
+  before: store.RackRecord,
+  next: store.RackRecord,
+): store.RevokedKeyRecord | undefined {
+  if (!isJoined(before) || same(before.agentPublicKey, next.agentPublicKey)) return undefined;
+  return revocationOf(next, sha256(before.agentPublicKey));
 }
 
 /** Whether this key has joined with this token. */

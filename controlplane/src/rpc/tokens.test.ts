@@ -238,3 +238,26 @@ test('the first token goes once another can make tokens, and not before', async 
   });
   expect((await chief.hosts.listHosts({})).hosts).toHaveLength(2);
 });
+
+test('of administrators who delete each other’s tokens at once one stays', async () => {
+  const own = await startFixture();
+  const ids = ['one', 'two', 'three'];
+  const all = await Promise.all(
+    ids.map(async (id) => ({
+      id,
+      client: operatorClients(own.channel, await tokenFor(own, id, Role.ADMIN)),
+    })),
+  );
+  await all[0]?.client.access.deleteToken({ name: 'tokens/admin', reason: 'not needed' });
+  // Each deletes the next one's.
+  const outcomes = await Promise.allSettled(
+    all.map(({ client }, index) => {
+      const name = `tokens/${ids[(index + 1) % ids.length]}`;
+      return client.access.deleteToken({ name, reason: 'a quarrel' });
+    }),
+  );
+  const left = await Promise.allSettled(all.map(({ client }) => client.access.listTokens({})));
+  expect(left.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
+  await own.stop();
+});

@@ -3,10 +3,11 @@
  *
  * Invariants:
  * 1. The secret of a token is in the answer that makes it, and nowhere else.
- * 2. Somebody unscoped is always left who may make tokens: the last one is not deleted.
+ * 2. Somebody unscoped is always left who may make tokens: the last one is not deleted, whoever
+ *    deletes at once. That people still have what they were given, nobody knows.
  */
 import { clone, create, fromBinary } from '@bufbuild/protobuf';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   AccessService,
   alreadyExists,
@@ -23,7 +24,7 @@ import {
   store as wire,
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
-import type { Revision } from '@rackwright/store';
+import { type Revision, storeKey } from '@rackwright/store';
 import {
   firstTokenId,
   isOver,
@@ -209,7 +210,7 @@ async function deleteToken(
   for (let round = 0; round < roundsMax; round += 1) {
     const { record, revision } = await existing(deps, tokenId);
     checkEtag(deps.store, etag, revision, name);
-    await refuseLast(deps, name);
+    if (isFullAdmin(record) && !(await announceDeletion(deps, name, record))) continue;
     const next = clone(schema, record);
     next.revokeTime = timestampFromMs(deps.clock.nowMs());
     next.revokedBy = deps.actor;
@@ -231,14 +232,59 @@ async function revokeFirst(deps: RpcDependencies, record: wire.TokenRecord): Pro
   await writeRecord(deps, schema, revokedFirstKey(adminTokenSha256), record, 'absent');
 }
 
-/** Invariant 2. */
-async function refuseLast(deps: RpcDependencies, name: string): Promise<void> {
+/**
+ * Invariant 2, when several are deleted at once: each says first what it deletes, in the one record
+ * that all of them change, and counts what others have said. False: another was faster.
+ */
+async function announceDeletion(
+  deps: RpcDependencies,
+  name: string,
+  { secretSha256 }: wire.TokenRecord,
+): Promise<boolean> {
+  const deletionsSchema = wire.TokenDeletionsRecordSchema;
   const nowMs = deps.clock.nowMs();
-  const left = (await allTokens(deps)).filter(
-    ({ record }) => record.token?.name !== name && !isOver(record, nowMs),
+  const kept = await readRecord(deps.store, deletionsSchema, deletionsKey);
+  const open = (kept?.record.deletions ?? []).filter(
+    ({ time }) => time !== undefined && timestampMs(time) > nowMs - announcedMs,
   );
-  const isLeft = left.some(
-    ({ record: { token } }) => token?.role === Role.ADMIN && isUnscoped(scopeOf(token)),
+  await refuseLast(deps, name, open);
+  const own = create(wire.TokenDeletionRecordSchema, {
+    token: name,
+    secretSha256,
+    time: timestampFromMs(nowMs),
+  });
+  const others = open.filter(({ token }) => token !== name);
+  const record = create(deletionsSchema, { deletions: [...others, own].slice(-announcedMax) });
+  const expected = kept?.revision ?? 'absent';
+  const written = await writeRecord(deps, deletionsSchema, deletionsKey, record, expected);
+  return written.kind === 'ok';
+}
+
+const deletionsKey = storeKey('access', 'deletions');
+/** A deletion that did not come to its end counts for so long as if it had. */
+const announcedMs = 600_000;
+const announcedMax = 256;
+
+function isFullAdmin({ token }: wire.TokenRecord): boolean {
+  return token?.role === Role.ADMIN && isUnscoped(scopeOf(token));
+}
+
+async function refuseLast(
+  deps: RpcDependencies,
+  name: string,
+  deletions: readonly wire.TokenDeletionRecord[],
+): Promise<void> {
+  const nowMs = deps.clock.nowMs();
+  const isGoing = ({ token, secretSha256 }: wire.TokenRecord): boolean =>
+    deletions.some(
+      (each) => each.token === token?.name && Buffer.from(each.secretSha256).equals(secretSha256),
+    );
+  const isLeft = (await allTokens(deps)).some(
+    ({ record }) =>
+      record.token?.name !== name &&
+      !isOver(record, nowMs) &&
+      !isGoing(record) &&
+      isFullAdmin(record),
   );
   if (isLeft || deps.otherAdmins === true) return;
   throw failedPrecondition(
