@@ -21,19 +21,20 @@ export interface InterfaceWatchParts {
 
 /** It has to be there at two looks: a card that comes and goes is waited for. */
 const lookMs = 5_000;
-const indexDigits = /^\d{1,10}$/;
+/**
+ * Of this process's network; /sys may show another one's, as in a container. One line for each
+ * address that an interface hears by multicast, and each that speaks IP hears some: number, name.
+ */
+const listPath = '/proc/self/net/dev_mcast';
+const listLine = /^(\d{1,10})\s+(\S+)\s/;
 
-/** Which of these interfaces are there now. Never rejects: what cannot be seen is not there. */
-export async function lookAtInterfaces(
-  disk: Pick<Disk, 'read'>,
-  names: readonly string[],
-): Promise<InterfaceIndexes> {
+/** Which interfaces are there now. Never rejects: what cannot be seen is not there. */
+export async function lookAtInterfaces(disk: Pick<Disk, 'read'>): Promise<InterfaceIndexes> {
+  const bytes = await disk.read(listPath).catch(() => undefined);
   const indexes = new Map<string, number>();
-  for (const name of new Set(names)) {
-    if (name === '' || name.includes('/')) continue;
-    const bytes = await disk.read(`/sys/class/net/${name}/ifindex`).catch(() => undefined);
-    const text = new TextDecoder().decode(bytes).trim();
-    if (indexDigits.test(text)) indexes.set(name, Number(text));
+  for (const line of new TextDecoder().decode(bytes).split('\n')) {
+    const [, index, name] = listLine.exec(line) ?? [];
+    if (name !== undefined) indexes.set(name, Number(index));
   }
   return indexes;
 }
@@ -45,10 +46,11 @@ export function watchInterfaces(parts: InterfaceWatchParts): Cancel {
   let isOver = false;
   let cancelTimer: Cancel;
   const look = async (before: InterfaceIndexes): Promise<void> => {
-    const now = await lookAtInterfaces(disk, names);
+    const now = await lookAtInterfaces(disk);
     if (isOver) return;
-    for (const name of before.keys()) {
-      if (!now.has(name)) log.warn({ interface: name }, 'a boot interface has gone');
+    for (const name of names) {
+      if (before.has(name) && !now.has(name))
+        log.warn({ interface: name }, 'a boot interface has gone');
     }
     const come = names.find((name) => {
       const index = now.get(name);

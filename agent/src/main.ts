@@ -123,7 +123,7 @@ async function run(config: AgentConfig): Promise<void> {
   const inherited = await openInherited(inheritedDescriptors(process.env, process.pid));
   const [clock, disk] = [nodeClock(), nodeDisk()];
   const names = [...new Set([...config.interfaces.map(({ name }) => name), ...inherited.names])];
-  const atStart = await lookAtInterfaces(disk, names);
+  const atStart = await lookAtInterfaces(disk);
   const division = divideInterfaces(config, inherited, (name) => atStart.has(name));
   if (typeof division === 'string') throw new Error(division);
   for (const name of division.awaited) {
