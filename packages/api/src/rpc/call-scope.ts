@@ -22,10 +22,13 @@ export interface CallScope {
   abort(): void;
 }
 
+/** Why signals of calls are aborted: one for all, since each of its own would cost a stack. */
+const callOver = new Error('the call is over');
+
 /** Opens the scope of a call that grpc-js has handed over. */
 export function openCall(call: SurfaceCall, method: string): CallScope {
   const over = new AbortController();
-  const abort = () => over.abort();
+  const abort = () => over.abort(callOver);
   // grpc-js says "cancelled" for a lost caller, a passed deadline, and at the end of every call.
   call.on('cancelled', abort);
   if (call.cancelled) abort();

@@ -1,6 +1,7 @@
 /** What callers can take of a server, over real sockets, with limits small enough to be reached. */
 import { type ClientHttp2Session, connect as dialHttp2 } from 'node:http2';
 import { connect as dialTcp, type Socket } from 'node:net';
+import { duplexPair } from 'node:stream';
 import { connect as dialTls, type SecureContextOptions, type TLSSocket } from 'node:tls';
 import type { Log } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
@@ -97,6 +98,7 @@ function requestOn(session: ClientHttp2Session, body: Buffer): Promise<string | 
 function tcp(server: RpcServer, localAddress: string): Socket {
   const socket = dialTcp({ host: '127.0.0.1', port: server.port, localAddress });
   socket.on('error', () => undefined);
+  socket.resume();
   open.push({ close: () => socket.destroy() });
   return socket;
 }
@@ -110,6 +112,16 @@ function tls(
   socket.on('error', () => undefined);
   open.push({ close: () => socket.destroy() });
   return socket;
+}
+
+/** What a client says first. */
+async function clientHello(): Promise<Buffer> {
+  const [near, far] = duplexPair();
+  const socket = dialTls({ socket: near, ALPNProtocols: ['h2'] });
+  socket.on('error', () => undefined);
+  const said = await new Promise<Buffer>((resolve) => far.once('data', resolve));
+  for (const each of [socket, near, far]) each.destroy();
+  return said;
 }
 
 const closed = (socket: Socket) =>
@@ -135,13 +147,60 @@ describe('a flood of connections', () => {
 
   test('holds no more handshakes than allowed, and each gives its turn back', async () => {
     const server = await start({ handshakesMax: 4, handshakesPerAddressMax: 2, handshakeMs: 300 });
-    const silent = Array.from({ length: 20 }, (_, index) => tcp(server, `127.0.7.${1 + index}`));
-    await until(() => server.counts.connections === 20);
-    expect(server.counts).toMatchObject({ handshakes: 4, waiting: 16 });
-    await Promise.all(silent.map(closed));
+    const begun = await clientHello();
+    const stuck = Array.from({ length: 20 }, (_, index) => tcp(server, `127.0.7.${1 + index}`));
+    for (const socket of stuck) socket.write(begun);
+    await until(() => server.counts.waiting === 16);
+    expect(server.counts).toMatchObject({ handshakes: 4, waiting: 16, connections: 20 });
+    await Promise.all(stuck.map(closed));
     await until(() => server.counts.connections === 0);
     expect(server.counts).toMatchObject({ handshakes: 0, waiting: 0 });
     await client(server).check({});
+  });
+
+  test('that say nothing, or not enough, take no turn, and are gone when they go', async () => {
+    const server = await start({ handshakesMax: 1 });
+    const half = (await clientHello()).subarray(0, 100);
+    const sockets = ['127.0.7.1', '127.0.7.2', '127.0.7.3'].map((from) => tcp(server, from));
+    sockets[1]?.write(half.subarray(0, 3));
+    sockets[2]?.write(half);
+    await until(() => server.counts.connections === 3);
+    await client(server).check({});
+    expect(server.counts).toMatchObject({ handshakes: 0, waiting: 0 });
+    for (const socket of sockets) socket.end();
+    await until(() => server.counts.connections === 1);
+  });
+
+  test('in pieces are connections as good as any', async () => {
+    const server = await start({});
+    const slow = dialTcp({ host: '127.0.0.1', port: server.port });
+    const [near, far] = duplexPair();
+    const socket = dialTls({
+      socket: near,
+      host: '127.0.0.1',
+      ca: ca.caPem,
+      ALPNProtocols: ['h2'],
+    });
+    open.push({ close: () => [slow, near, far, socket].map((each) => each.destroy()) });
+    far.once('data', async (hello: Buffer) => {
+      for (const byte of hello.subarray(0, 8)) {
+        slow.write(Buffer.of(byte));
+        await new Promise<void>((resolve) => clock.after(1, resolve));
+      }
+      slow.write(hello.subarray(8));
+      far.pipe(slow).pipe(far);
+    });
+    await new Promise<void>((resolve) => socket.once('secureConnect', resolve));
+  });
+
+  test('that wait are gone when they go, at once', async () => {
+    const server = await start({ handshakesMax: 1, handshakeTurnMs: 60_000, handshakeMs: 60_000 });
+    const begun = await clientHello();
+    const sockets = ['127.0.7.1', '127.0.7.2', '127.0.7.3'].map((from) => tcp(server, from));
+    for (const socket of sockets) socket.write(begun);
+    await until(() => server.counts.waiting === 2);
+    for (const socket of sockets) socket.destroy();
+    await until(() => server.counts.connections === 0);
   });
 
   test('without certificates costs a few handshakes, and keeps out nobody with one', async () => {

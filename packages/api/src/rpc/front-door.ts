@@ -4,9 +4,11 @@
  *
  * Invariants:
  * 1. Nothing is handed over that has not ended its handshake here: there is no plain text.
- * 2. A connection costs nothing but its descriptor until the turn of its handshake.
+ * 2. A connection costs nothing but its descriptor, and the few bytes that it may say, until the
+ *    turn of its handshake; it gets none before it has said what a handshake begins with.
  * 3. A handshake that fails makes its address suspect for a while; one that is slow does not.
- * 4. A connection that waits, or whose handshake lasts, too long is cut.
+ * 4. A connection that waits, or whose handshake lasts, too long is cut; one whose other end goes
+ *    while it waits is gone.
  * 5. Whether it answers is asked by a handshake within this process, which needs no room and no
  *    turn: a door that others crowd is well.
  */
@@ -19,6 +21,7 @@ import {
   type TLSSocket,
 } from 'node:tls';
 import type { Clock } from '@rackwright/platform';
+import { networkOf } from './caller-address.ts';
 import type { RpcLimits } from './limits.ts';
 import { type KeyAndChain, type ServerTls, secureContext, tlsOptions } from './tls.ts';
 import { type DoorCounts, TurnsAtTheDoor, type Visitor } from './turns-at-the-door.ts';
@@ -38,6 +41,10 @@ export interface FrontDoor {
   readonly counts: DoorCounts;
   /** Undefined when it listens and shakes hands (invariant 5), else what is wrong. */
   problem(timeoutMs: number): Promise<string | undefined>;
+  /** Who has this connection ("address:port") has shown who it is. */
+  vouchFor(peerAddress: string): void;
+  /** Cuts this connection, and takes its handshakes last for a while. */
+  turnOut(peerAddress: string): void;
   /** Uses another key, chain and client CA for new handshakes. */
   replaceCertificate(next: KeyAndChain & Partial<Pick<ServerTls, 'clientCaPem'>>): void;
   /** Takes no more connections. Those that were handed over stay. */
@@ -51,24 +58,31 @@ const backlog = 4_096;
 export async function openFrontDoor(options: FrontDoorOptions): Promise<FrontDoor> {
   const { clock, limits, handOver } = options;
   let { tls } = options;
-  const turns = new TurnsAtTheDoor(limits, () => clock.nowMs());
-  const before = new Map<string, Arrived>();
+  const turns = new TurnsAtTheDoor(limits, clock);
+  /** By their other ends. */
+  const present = new Map<string, Arrived>();
   const speaker = createTlsServer(tlsOptions(tls, limits.handshakeMs));
   speaker.on('secureConnection', (socket) => {
-    before.get(endsOf(socket))?.over('in');
+    const arrived = present.get(peerOf(socket));
+    arrived?.over('in');
+    // Where certificates are demanded, one that is good has just been shown.
+    if (tls.clientCaPem !== undefined) arrived?.vouched();
     // What breaks off later ends as a closed stream, which the server sees by itself.
     socket.on('error', () => undefined);
     handOver(socket);
   });
   speaker.on('tlsClientError', (_error, socket) => {
-    before.get(endsOf(socket))?.failed();
+    present.get(peerOf(socket))?.failed();
     socket.destroy();
   });
   const listener = createListener({ pauseOnConnect: true, noDelay: true }, (socket) => {
-    const ends = endsOf(socket);
-    const arrived = new Arrived(socket, limits, clock, () => before.delete(ends));
-    if (!arrived.enter(turns, () => speaker.emit('connection', socket))) return;
-    if (!arrived.isOver) before.set(ends, arrived);
+    const peer = peerOf(socket);
+    const arrived = new Arrived(socket, limits, clock);
+    present.set(peer, arrived);
+    socket.once('close', () => {
+      if (present.get(peer) === arrived) present.delete(peer);
+    });
+    if (!arrived.enter(turns, () => speaker.emit('connection', socket))) present.delete(peer);
   });
   const port = await listen(listener, options);
   return {
@@ -80,13 +94,15 @@ export async function openFrontDoor(options: FrontDoorOptions): Promise<FrontDoo
       listener.listening
         ? await handshakeProblem(speaker, clock, timeoutMs)
         : 'TLS does not listen any more',
+    vouchFor: (peerAddress) => present.get(peerAddress)?.vouched(),
+    turnOut: (peerAddress) => present.get(peerAddress)?.turnOut(),
     replaceCertificate: (next) => {
       tls = { ...tls, ...next };
       speaker.setSecureContext(secureContext(tls));
     },
     close: () => {
       listener.close();
-      for (const arrived of before.values()) arrived.cut();
+      for (const arrived of present.values()) if (!arrived.isOver) arrived.cut();
     },
   };
 }
@@ -113,23 +129,26 @@ function handshakeProblem(
   });
 }
 
-/** A connection between its arrival and the end of its handshake. */
+/** What a connection may have said before its turn; of more no more is read until then. */
+const earlyBytesMax = 8 * 1024;
+
+/** A connection from its arrival on. */
 class Arrived {
   readonly #socket: Socket;
   readonly #limits: RpcLimits;
   readonly #clock: Clock;
-  readonly #onOver: () => void;
   #visitor: Visitor | undefined;
   #over = false;
   #hasBegun = false;
   #penalty = false;
   #cancel: () => void = () => undefined;
+  /** What it has said before its turn. */
+  readonly #early: Buffer[] = [];
 
-  constructor(socket: Socket, limits: RpcLimits, clock: Clock, onOver: () => void) {
+  constructor(socket: Socket, limits: RpcLimits, clock: Clock) {
     this.#socket = socket;
     this.#limits = limits;
     this.#clock = clock;
-    this.#onOver = onOver;
   }
 
   get isOver(): boolean {
@@ -142,13 +161,12 @@ class Arrived {
     const { remoteAddress } = socket;
     socket.on('error', () => undefined);
     this.#cancel = this.#clock.after(this.#limits.handshakeWaitMs, () => this.cut());
-    let early = false;
     const visitor =
       remoteAddress === undefined
         ? undefined
-        : turns.arrive(remoteAddress, () => {
-            if (this.#visitor === undefined) early = true;
-            else this.#begin(speak);
+        : turns.arrive(networkOf(remoteAddress), {
+            begin: () => this.#begin(speak),
+            end: () => this.cut(),
           });
     if (visitor === undefined) {
       this.over('gone');
@@ -163,13 +181,29 @@ class Arrived {
       if (this.#penalty) this.#clock.after(this.#limits.failedTurnMs, () => visitor.left());
       else visitor.left();
     });
-    if (early) this.#begin(speak);
+    this.#listen(visitor);
     return true;
+  }
+
+  /** Until its turn: so it is seen to go, and to have nothing to say. */
+  #listen(visitor: Visitor): void {
+    let bytes = 0;
+    let wanted = Number.NaN;
+    this.#socket.on('data', (piece: Buffer) => {
+      this.#early.push(piece);
+      bytes += piece.length;
+      if (bytes > earlyBytesMax) this.#socket.pause();
+      if (Number.isNaN(wanted)) wanted = recordBytes(this.#early);
+      if (bytes >= Math.min(wanted, earlyBytesMax)) visitor.ready();
+    });
+    this.#socket.resume();
   }
 
   #begin(speak: () => void): void {
     this.#cancel();
     if (this.#socket.destroyed) return;
+    this.#socket.removeAllListeners('data').pause();
+    if (this.#early.length > 0) this.#socket.unshift(Buffer.concat(this.#early.splice(0)));
     this.#hasBegun = true;
     this.#cancel = this.#clock.after(this.#limits.handshakeTurnMs, () => {
       this.#visitor?.turnOver();
@@ -190,8 +224,17 @@ class Arrived {
     if (this.#over) return;
     this.#over = true;
     this.#cancel();
-    if (how === 'in') this.#visitor?.turnOver();
-    this.#onOver();
+    if (how === 'in') this.#visitor?.entered();
+  }
+
+  /** It has shown who it is. */
+  vouched(): void {
+    this.#visitor?.vouched();
+  }
+
+  turnOut(): void {
+    this.#visitor?.suspected();
+    this.cut();
   }
 
   cut(): void {
@@ -199,9 +242,21 @@ class Arrived {
   }
 }
 
-/** Tells a connection from every other that is open. */
-function endsOf({ remoteAddress, remotePort, localPort }: Socket): string {
-  return `${remoteAddress} ${remotePort} ${localPort}`;
+/** The bytes before a record of TLS: its type, its version, its length. */
+const recordHeadBytes = 5;
+const handshakeRecord = 22;
+
+/** How long the first record is that begins like this: 0 if it is none, NaN if that is not told. */
+function recordBytes(pieces: readonly Buffer[]): number {
+  const said = Buffer.concat(pieces);
+  if (said[0] !== handshakeRecord) return said.length === 0 ? Number.NaN : 0;
+  if (said.length < recordHeadBytes) return Number.NaN;
+  return recordHeadBytes + said.readUInt16BE(3);
+}
+
+/** Tells a connection from every other that is open; as grpc-js names a call's other end. */
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress}:${remotePort}`;
 }
 
 function listen(listener: Listener, { address, port }: FrontDoorOptions): Promise<number> {

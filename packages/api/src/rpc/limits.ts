@@ -12,8 +12,17 @@ export interface RpcLimits {
   readonly closeGraceMs: number;
   /** Connections at once, those before and in their handshake included. */
   readonly connectionsMax: number;
-  /** Connections at once from one address. */
+  /** Connections at once from one address; of IPv6, here and below, one network of 64 bits. */
   readonly connectionsPerAddressMax: number;
+  /** Of these, kept for networks of which somebody has shown lately who it is; a quarter at most. */
+  readonly connectionsForKnownMax: number;
+  /** Connections at once that are in and have not shown a certificate or token that is good. */
+  readonly strangersMax: number;
+  /** So long a network counts as known after somebody there has last shown who it is. */
+  readonly knownForMs: number;
+  /** Handshakes that begin in a second, and so many at once before. */
+  readonly handshakesPerSecond: number;
+  readonly handshakesBurst: number;
   /** Handshakes at once: each costs a public-key operation. The others wait for their turn. */
   readonly handshakesMax: number;
   /** Handshakes at once with one address, so that it does not take every turn. */
@@ -63,6 +72,11 @@ export const defaultRpcLimits: RpcLimits = {
   closeGraceMs: 2_000,
   connectionsMax: 8_192,
   connectionsPerAddressMax: 2_048,
+  connectionsForKnownMax: 2_048,
+  strangersMax: 512,
+  knownForMs: 3_600_000,
+  handshakesPerSecond: 150,
+  handshakesBurst: 4,
   handshakesMax: 16,
   handshakesPerAddressMax: 8,
   handshakeTurnMs: 500,

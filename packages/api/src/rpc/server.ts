@@ -85,9 +85,11 @@ export interface ServerCounts extends DoorCounts {
 }
 
 interface Shared {
-  readonly guard: Guard;
+  readonly guard: Guard | undefined;
   readonly isOpen: boolean;
   readonly room: CallRoom;
+  /** Called with the address of who has been let in by a guard. */
+  readonly vouchFor: (peerAddress: string) => void;
   readonly pace: ((context: CallContext) => Pace) | undefined;
   readonly log: Log;
   readonly random: Random;
@@ -100,10 +102,13 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
   const incoming = new IncomingRequests(limits);
   const server = grpcServer(limits, incoming, clock);
   const room = new CallRoom(limits, () => clock.nowMs());
+  // Nobody calls before the door is open.
+  let doorOf: FrontDoor | undefined;
+  const vouchFor = (peerAddress: string) => doorOf?.vouchFor(peerAddress);
   for (const bound of options.services) {
     const isOpen = options.openServices?.includes(bound.service.typeName) === true;
-    const guard = (isOpen ? undefined : options.guard) ?? (() => undefined);
-    register(server, bound, { guard, isOpen, room, pace, log, random });
+    const guard = isOpen ? undefined : options.guard;
+    register(server, bound, { guard, isOpen, room, vouchFor, pace, log, random });
   }
   // Not insecure: only what has ended its TLS handshake at the front door comes here.
   const inside = server.createConnectionInjector(ServerCredentials.createInsecure());
@@ -112,6 +117,7 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
     limits,
     handOver: (socket) => inside.injectConnection(socket),
   });
+  doorOf = door;
   return {
     port: door.port,
     get counts() {
@@ -237,7 +243,10 @@ async function inScope(
   let leave = (): void => undefined;
   try {
     leave = shared.room.enter(scope, shared.isOpen);
-    await shared.guard(scope.context);
+    if (shared.guard !== undefined) {
+      await shared.guard(scope.context);
+      shared.vouchFor(scope.context.peerAddress);
+    }
     await work(scope.context);
   } catch (error) {
     refuse(errorStatus(error, path, shared));

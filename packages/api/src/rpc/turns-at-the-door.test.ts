@@ -1,23 +1,41 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { TurnsAtTheDoor, type Visitor } from './turns-at-the-door.ts';
+import { type DoorLimits, TurnsAtTheDoor, type Visitor } from './turns-at-the-door.ts';
 
 const limits = {
   connectionsMax: 8,
   connectionsPerAddressMax: 6,
+  connectionsForKnownMax: 0,
+  strangersMax: 100,
+  knownForMs: 1_000,
+  handshakesPerSecond: 1_000,
+  handshakesBurst: 100,
   handshakesMax: 3,
   handshakesPerAddressMax: 2,
   suspectHandshakesMax: 1,
   suspectForMs: 100,
 };
 
-function door() {
-  const clock = { now: 0 };
-  const turns = new TurnsAtTheDoor(limits, () => clock.now);
+function door(more: Partial<DoorLimits> = {}) {
+  const clock = {
+    now: 0,
+    due: [] as (() => void)[],
+    nowMs: () => clock.now,
+    after: (_ms: number, act: () => void) => {
+      clock.due.push(act);
+      return () => undefined;
+    },
+  };
+  const turns = new TurnsAtTheDoor({ ...limits, ...more }, clock);
   const begun: string[] = [];
-  const arrive = (from: string, name = from): Visitor | undefined =>
-    turns.arrive(from, () => begun.push(name));
-  return { clock, turns, begun, arrive };
+  const ended: string[] = [];
+  const arrive = (from: string, name = from): Visitor | undefined => {
+    const visit = { begin: () => begun.push(name), end: () => ended.push(name) };
+    const visitor = turns.arrive(from, visit);
+    visitor?.ready();
+    return visitor;
+  };
+  return { clock, turns, begun, ended, arrive };
 }
 
 describe('the door', () => {
@@ -57,37 +75,99 @@ describe('the door', () => {
     expect(begun).toEqual(['a1', 'a2', 'b1', 'b2']);
   });
 
+  test('begins no more handshakes in a second than allowed, and the others in their time', () => {
+    const { clock, begun, arrive } = door({ handshakesPerSecond: 10, handshakesBurst: 1 });
+    for (const name of ['a', 'b', 'c']) arrive(name);
+    expect(begun).toEqual(['a']);
+    for (const now of [100, 200]) {
+      clock.now = now;
+      for (const act of clock.due.splice(0)) act();
+    }
+    expect(begun).toEqual(['a', 'b', 'c']);
+  });
+
+  test('lets networks of which somebody is known come first, and keeps room for them', () => {
+    const { clock, begun, arrive } = door({
+      ...{ handshakesMax: 1, connectionsMax: 4, connectionsForKnownMax: 4 },
+    });
+    const agent = arrive('k', 'k1');
+    agent?.entered();
+    agent?.vouched();
+    const first = arrive('a', 'a1');
+    arrive('b')?.left();
+    expect(arrive('b')).toBeDefined();
+    expect(arrive('c')).toBeUndefined();
+    expect(arrive('k', 'k2')).toBeDefined();
+    first?.turnOver();
+    expect(begun).toEqual(['k1', 'a1', 'k2']);
+    agent?.left();
+    clock.now = 1_000;
+    expect(arrive('k', 'k3')).toBeUndefined();
+  });
+
+  test('holds so many strangers that are in; of the network with most the first has to go', () => {
+    const { turns, ended, arrive } = door({ strangersMax: 3, handshakesPerAddressMax: 10 });
+    const all = ['a1', 'b1', 'b2', 'b3'].map((name) => arrive(name.charAt(0), name));
+    all[1]?.entered();
+    all[1]?.vouched();
+    for (const each of [all[0], all[2], all[3]]) each?.entered();
+    expect(ended).toEqual([]);
+    const last = arrive('c', 'c1');
+    last?.entered();
+    expect(ended).toEqual(['b2']);
+    expect(turns.counts).toMatchObject({ strangers: 3, strangersEnded: 1 });
+  });
+
+  test('gives no turn to who says nothing', () => {
+    const { turns, begun, arrive } = door({ handshakesMax: 1 });
+    const silent = turns.arrive('s', { begin: () => begun.push('s'), end: () => undefined });
+    arrive('a');
+    expect(begun).toEqual(['a']);
+    expect(turns.counts).toMatchObject({ connections: 2, waiting: 0, handshakes: 1 });
+    silent?.left();
+    silent?.ready();
+    expect(turns.counts).toMatchObject({ connections: 1, waiting: 0 });
+  });
+
   test('forgets who leaves while it waits', () => {
     const { turns, begun, arrive } = door();
     const [one, , third] = ['a1', 'a2', 'a3'].map((name) => arrive('a', name));
     third?.left();
     one?.turnOver();
     expect(begun).toEqual(['a1', 'a2']);
-    expect(turns.counts).toEqual({ connections: 2, waiting: 0, handshakes: 1, refused: 0 });
+    expect(turns.counts).toMatchObject({ connections: 2, waiting: 0, handshakes: 1, refused: 0 });
   });
 
   test('holds its limits and counts nobody who has gone, whatever comes in whatever order', () => {
     const act = fc.record({
-      kind: fc.constantFrom('arrive', 'turnOver', 'failed', 'left'),
+      kind: fc.constantFrom('arrive', 'turnOver', 'failed', 'entered', 'vouched', 'left'),
       from: fc.constantFrom('a', 'b', 'c', 'd'),
       which: fc.nat(20),
     });
     const check = (acts: readonly { kind: string; from: string; which: number }[]) => {
-      const { turns, arrive } = door();
+      const { turns, arrive } = door({ strangersMax: 2 });
       const inside: Visitor[] = [];
       for (const { kind, from, which } of acts) {
         const visitor = inside[which % Math.max(inside.length, 1)];
         if (kind === 'arrive') inside.push(...[arrive(from)].filter((each) => each !== undefined));
         else if (kind === 'turnOver') visitor?.turnOver();
         else if (kind === 'failed') visitor?.failed();
+        else if (kind === 'entered') visitor?.entered();
+        else if (kind === 'vouched') visitor?.vouched();
         else visitor?.left();
-        const { connections, handshakes, waiting } = turns.counts;
+        const { connections, handshakes, waiting, strangers } = turns.counts;
+        expect(strangers).toBeLessThanOrEqual(2);
         expect(connections).toBeLessThanOrEqual(limits.connectionsMax);
         expect(handshakes).toBeLessThanOrEqual(limits.handshakesMax);
         expect(waiting + handshakes).toBeLessThanOrEqual(connections);
       }
       for (const visitor of inside) visitor.left();
-      expect(turns.counts).toMatchObject({ connections: 0, waiting: 0, handshakes: 0 });
+      expect(turns.counts).toMatchObject({
+        connections: 0,
+        waiting: 0,
+        handshakes: 0,
+        strangers: 0,
+      });
     };
     fc.assert(fc.property(fc.array(act, { maxLength: 60 }), check));
   });

@@ -2,27 +2,36 @@
  * Who may connect, and whose handshake is next, before any of it costs anything. Counts only.
  *
  * Invariants:
- * 1. No more connections are held than allowed, overall and from one address.
- * 2. No more handshakes have their turn at once than allowed, overall and with one address; turns
- *    go round the addresses that wait, so that one with many does not keep out one with few.
- * 3. Addresses whose handshakes have failed come after those whose have not, have few turns among
- *    them, and hold each for longer: so what does not lead anywhere costs little, whoever does it.
- * 4. What leaves, at whatever stage, is counted nowhere afterwards.
+ * 1. No more connections are held than allowed, overall and from one network; of the room overall
+ *    a part is only for networks of which somebody has shown lately who it is.
+ * 2. No more handshakes have their turn at once than allowed, overall and with one network, and no
+ *    more begin in a second: what has a session has the time between them. Turns go round the
+ *    networks that wait, so that one with many does not keep out one with few.
+ * 3. Networks of which somebody is known come first. Those whose handshakes have failed come last,
+ *    have few turns among them, and hold each for longer: so what does not lead anywhere costs
+ *    little, whoever does it.
+ * 4. Of those that are in and have not shown who they are, no more stay than allowed: the one that
+ *    came first of the network with most of them goes.
+ * 5. What leaves, at whatever stage, is counted nowhere afterwards.
  */
+import { Bucket, type Clock } from '@rackwright/platform';
 import type { RpcLimits } from './limits.ts';
+import { type Standing, Standings } from './standing.ts';
 
 export type DoorLimits = Pick<
   RpcLimits,
   | 'connectionsMax'
   | 'connectionsPerAddressMax'
+  | 'connectionsForKnownMax'
+  | 'strangersMax'
+  | 'knownForMs'
+  | 'handshakesPerSecond'
+  | 'handshakesBurst'
   | 'handshakesMax'
   | 'handshakesPerAddressMax'
   | 'suspectHandshakesMax'
   | 'suspectForMs'
 >;
-
-/** Addresses whose failures are remembered; of more the oldest is forgotten. */
-const suspectsMax = 4_096;
 
 /** What the door holds, for who looks at it. */
 export interface DoorCounts {
@@ -31,45 +40,76 @@ export interface DoorCounts {
   readonly waiting: number;
   /** Handshakes that have their turn. */
   readonly handshakes: number;
+  /** Connections that are in and have not shown who they are. */
+  readonly strangers: number;
   /** Connections refused so far. */
   readonly refused: number;
+  /** Connections of strangers ended so far for want of room. */
+  readonly strangersEnded: number;
+}
+
+/** What the door does with a connection. */
+export interface Visit {
+  /** Its handshake has its turn. */
+  readonly begin: () => void;
+  /** It has to go, for want of room. */
+  readonly end: () => void;
 }
 
 /** One connection at the door. */
 export interface Visitor {
+  /** It has said what a handshake begins with: it waits for its turn from now on. */
+  ready(): void;
   /** Gives back the turn of its handshake, which is over or takes too long. */
   turnOver(): void;
   /** Its handshake has led nowhere; it keeps its turn, as a suspect, until `turnOver`. */
   failed(): void;
+  /** Its handshake is over, and it is in. */
+  entered(): void;
+  /** It has shown who it is. */
+  vouched(): void;
+  /** It asks for what it does not get, too often. */
+  suspected(): void;
   /** It is gone. */
   left(): void;
 }
 
-interface Address {
+interface Network {
   readonly name: string;
   connections: number;
   handshakes: number;
   /** Who waits, the first comer first; removed when it leaves. */
-  readonly waiting: Set<() => void>;
+  readonly waiting: Set<Place>;
+  /** Who is in and has not shown who it is, the first comer first. */
+  readonly strangers: Set<Place>;
 }
+
+/** Whose turns come first. */
+const inOrder: readonly Standing[] = ['known', 'stranger', 'suspect'];
 
 export class TurnsAtTheDoor {
   readonly #limits: DoorLimits;
-  readonly #nowMs: () => number;
-  /** Until when addresses are suspect, the oldest first. */
-  readonly #suspects = new Map<string, number>();
-  #suspectHandshakes = 0;
-  readonly #addresses = new Map<string, Address>();
-  /** Addresses with someone waiting, the one whose turn was longest ago first. */
-  readonly #queue = new Set<Address>();
+  readonly #clock: Pick<Clock, 'nowMs' | 'after'>;
+  readonly #standings: Standings;
+  readonly #beginnings: Bucket;
+  readonly #networks = new Map<string, Network>();
+  /** Networks with someone waiting, the one whose turn was longest ago first. */
+  readonly #queue = new Set<Network>();
+  #isArmed = false;
   #connections = 0;
   #handshakes = 0;
+  #suspectHandshakes = 0;
   #waiting = 0;
+  #strangers = 0;
   #refused = 0;
+  #strangersEnded = 0;
 
-  constructor(limits: DoorLimits, nowMs: () => number) {
+  constructor(limits: DoorLimits, clock: Pick<Clock, 'nowMs' | 'after'>) {
     this.#limits = limits;
-    this.#nowMs = nowMs;
+    this.#clock = clock;
+    this.#standings = new Standings(limits, () => clock.nowMs());
+    const rate = { perSecond: limits.handshakesPerSecond, most: limits.handshakesBurst };
+    this.#beginnings = new Bucket(rate, clock.nowMs());
   }
 
   get counts(): DoorCounts {
@@ -77,112 +117,181 @@ export class TurnsAtTheDoor {
       connections: this.#connections,
       waiting: this.#waiting,
       handshakes: this.#handshakes,
+      strangers: this.#strangers,
       refused: this.#refused,
+      strangersEnded: this.#strangersEnded,
     };
   }
 
-  /** `begin` is called once its handshake has its turn. Undefined: there is no room. */
-  arrive(from: string, begin: () => void): Visitor | undefined {
-    const { connectionsMax, connectionsPerAddressMax } = this.#limits;
-    const known = this.#addresses.get(from);
-    if (
-      this.#connections >= connectionsMax ||
-      (known?.connections ?? 0) >= connectionsPerAddressMax
-    ) {
+  /** Undefined: there is no room. */
+  arrive(from: string, visit: Visit): Visitor | undefined {
+    const known = this.#networks.get(from);
+    if (!this.#hasRoom(from, known?.connections ?? 0)) {
       this.#refused += 1;
       return undefined;
     }
-    const address = known ?? { name: from, connections: 0, handshakes: 0, waiting: new Set() };
-    this.#addresses.set(from, address);
+    const network = known ?? {
+      ...{ name: from, connections: 0, handshakes: 0 },
+      ...{ waiting: new Set<Place>(), strangers: new Set<Place>() },
+    };
+    this.#networks.set(from, network);
     this.#connections += 1;
-    address.connections += 1;
-    let stage: 'waiting' | 'turn' | 'failed' | 'in' | 'left' = 'waiting';
-    let isSuspect = false;
-    const start = () => {
-      stage = 'turn';
-      isSuspect = this.#isSuspect(from);
-      if (isSuspect) this.#suspectHandshakes += 1;
-      begin();
-    };
-    const turnOver = () => {
-      if (stage !== 'turn' && stage !== 'failed') return;
-      if (stage === 'turn') this.#handshakes -= 1;
-      stage = 'in';
-      address.handshakes -= 1;
-      if (isSuspect) this.#suspectHandshakes -= 1;
-      this.#next();
-    };
-    const failed = () => {
-      this.#suspect(from);
-      if (stage !== 'turn') return;
-      // From here on it takes a turn of the suspects, and none of the others.
-      stage = 'failed';
-      this.#handshakes -= 1;
-      if (!isSuspect) this.#suspectHandshakes += 1;
-      isSuspect = true;
-      this.#next();
-    };
-    this.#waiting += 1;
-    address.waiting.add(start);
-    this.#queue.add(address);
-    this.#next();
+    network.connections += 1;
+    const place = new Place(network, visit);
     return {
-      turnOver,
-      failed,
-      left: () => {
-        if (stage === 'left') return;
-        if (stage === 'waiting') this.#stopWaiting(address, start);
-        turnOver();
-        stage = 'left';
-        this.#connections -= 1;
-        address.connections -= 1;
-        if (address.connections === 0) this.#addresses.delete(from);
-      },
+      ready: () => this.#ready(place),
+      turnOver: () => this.#turnOver(place),
+      failed: () => this.#failed(place),
+      entered: () => this.#entered(place),
+      vouched: () => this.#vouched(place),
+      suspected: () => this.#standings.suspect(from),
+      left: () => this.#left(place),
     };
   }
 
+  #hasRoom(from: string, own: number): boolean {
+    const { connectionsMax, connectionsPerAddressMax, connectionsForKnownMax } = this.#limits;
+    if (own >= connectionsPerAddressMax) return false;
+    const isKnown = this.#standings.of(from) === 'known';
+    const kept = isKnown ? 0 : Math.min(connectionsForKnownMax, Math.floor(connectionsMax / 4));
+    return this.#connections < connectionsMax - kept;
+  }
+
+  #ready(place: Place): void {
+    if (place.stage !== 'quiet') return;
+    place.stage = 'waiting';
+    this.#waiting += 1;
+    place.network.waiting.add(place);
+    this.#queue.add(place.network);
+    this.#next();
+  }
+
+  #turnOver(place: Place): void {
+    if (place.stage !== 'turn' && place.stage !== 'failed') return;
+    if (place.stage === 'turn') this.#handshakes -= 1;
+    place.stage = 'after';
+    place.network.handshakes -= 1;
+    if (place.isSuspect) this.#suspectHandshakes -= 1;
+    this.#next();
+  }
+
+  #failed(place: Place): void {
+    this.#standings.suspect(place.network.name);
+    if (place.stage !== 'turn') return;
+    // From here on it takes a turn of the suspects, and none of the others.
+    place.stage = 'failed';
+    this.#handshakes -= 1;
+    if (!place.isSuspect) this.#suspectHandshakes += 1;
+    place.isSuspect = true;
+    this.#next();
+  }
+
+  #entered(place: Place): void {
+    this.#turnOver(place);
+    if (place.stage !== 'after' || place.network.strangers.has(place)) return;
+    place.network.strangers.add(place);
+    this.#strangers += 1;
+    if (this.#strangers <= this.#limits.strangersMax) return;
+    const oldest = this.#oldestOfMost();
+    if (oldest === undefined) return;
+    this.#strangersEnded += 1;
+    this.#noStranger(oldest);
+    oldest.visit.end();
+  }
+
+  #oldestOfMost(): Place | undefined {
+    let most: Network | undefined;
+    for (const each of this.#networks.values()) {
+      if (most === undefined || each.strangers.size > most.strangers.size) most = each;
+    }
+    const [oldest] = most?.strangers ?? [];
+    return oldest;
+  }
+
+  #vouched(place: Place): void {
+    this.#noStranger(place);
+    this.#standings.vouch(place.network.name);
+  }
+
+  #noStranger(place: Place): void {
+    if (place.network.strangers.delete(place)) this.#strangers -= 1;
+  }
+
+  #left(place: Place): void {
+    if (place.stage === 'left') return;
+    if (place.stage === 'waiting') this.#stopWaiting(place);
+    this.#turnOver(place);
+    this.#noStranger(place);
+    place.stage = 'left';
+    const { network } = place;
+    this.#connections -= 1;
+    network.connections -= 1;
+    if (network.connections === 0) this.#networks.delete(network.name);
+  }
+
   #next(): void {
-    for (const suspect of [false, true]) {
-      for (const address of this.#queue) {
-        if (!this.#mayStart(address, suspect)) continue;
-        const [start] = address.waiting;
-        this.#queue.delete(address);
-        if (start === undefined) continue;
-        this.#stopWaiting(address, start);
+    for (const standing of inOrder) {
+      for (const network of this.#queue) {
+        if (this.#waiting === 0) return;
+        if (!this.#mayStart(network, standing)) continue;
+        if (!this.#mayBegin()) return;
+        const [place] = network.waiting;
+        this.#queue.delete(network);
+        if (place === undefined) continue;
+        this.#stopWaiting(place);
         // Behind the others: this loop comes to it again while there is room.
-        if (address.waiting.size > 0) this.#queue.add(address);
-        this.#handshakes += 1;
-        address.handshakes += 1;
-        start();
+        if (network.waiting.size > 0) this.#queue.add(network);
+        this.#begin(place, standing === 'suspect');
       }
     }
   }
 
-  #mayStart({ name, handshakes }: Address, suspect: boolean): boolean {
+  #begin(place: Place, isSuspect: boolean): void {
+    this.#handshakes += 1;
+    place.network.handshakes += 1;
+    place.stage = 'turn';
+    place.isSuspect = isSuspect;
+    if (isSuspect) this.#suspectHandshakes += 1;
+    place.visit.begin();
+  }
+
+  #mayStart({ name, handshakes }: Network, standing: Standing): boolean {
     const { handshakesMax, handshakesPerAddressMax, suspectHandshakesMax } = this.#limits;
     if (this.#handshakes >= handshakesMax || handshakes >= handshakesPerAddressMax) return false;
-    if (this.#isSuspect(name) !== suspect) return false;
-    return !suspect || this.#suspectHandshakes < suspectHandshakesMax;
+    if (this.#standings.of(name) !== standing) return false;
+    return standing !== 'suspect' || this.#suspectHandshakes < suspectHandshakesMax;
   }
 
-  #suspect(from: string): void {
-    this.#suspects.delete(from);
-    this.#suspects.set(from, this.#nowMs() + this.#limits.suspectForMs);
-    const [oldest] = this.#suspects.keys();
-    if (this.#suspects.size > suspectsMax && oldest !== undefined) this.#suspects.delete(oldest);
-  }
-
-  #isSuspect(from: string): boolean {
-    const untilMs = this.#suspects.get(from);
-    if (untilMs === undefined) return false;
-    if (this.#nowMs() < untilMs) return true;
-    this.#suspects.delete(from);
+  /** Whether another handshake may begin now; else they go on by themselves when one may. */
+  #mayBegin(): boolean {
+    if (this.#isArmed) return false;
+    const waitMs = this.#beginnings.tryTake(1, this.#clock.nowMs());
+    if (waitMs === 0) return true;
+    this.#isArmed = true;
+    this.#clock.after(waitMs, () => {
+      this.#isArmed = false;
+      this.#next();
+    });
     return false;
   }
 
-  #stopWaiting(address: Address, start: () => void): void {
-    if (!address.waiting.delete(start)) return;
+  #stopWaiting(place: Place): void {
+    const { waiting } = place.network;
+    if (!waiting.delete(place)) return;
     this.#waiting -= 1;
-    if (address.waiting.size === 0) this.#queue.delete(address);
+    if (waiting.size === 0) this.#queue.delete(place.network);
+  }
+}
+
+/** Of a connection. */
+class Place {
+  readonly network: Network;
+  readonly visit: Visit;
+  stage: 'quiet' | 'waiting' | 'turn' | 'failed' | 'after' | 'left' = 'quiet';
+  isSuspect = false;
+
+  constructor(network: Network, visit: Visit) {
+    this.network = network;
+    this.visit = visit;
   }
 }

@@ -1,0 +1,58 @@
+/**
+ * What is remembered of networks of callers: who has shown lately who it is, and whose handshakes
+ * have failed lately.
+ */
+
+/** `suspect` outweighs `known`: both may stand behind one address. */
+export type Standing = 'known' | 'stranger' | 'suspect';
+
+export interface StandingLimits {
+  readonly knownForMs: number;
+  readonly suspectForMs: number;
+}
+
+/** Networks that are remembered, of each kind; of more the oldest is forgotten. */
+const rememberedMax = 4_096;
+
+export class Standings {
+  readonly #limits: StandingLimits;
+  readonly #nowMs: () => number;
+  /** Until when, the oldest first. */
+  readonly #known = new Map<string, number>();
+  readonly #suspects = new Map<string, number>();
+
+  constructor(limits: StandingLimits, nowMs: () => number) {
+    this.#limits = limits;
+    this.#nowMs = nowMs;
+  }
+
+  of(network: string): Standing {
+    if (this.#holds(this.#suspects, network)) return 'suspect';
+    return this.#holds(this.#known, network) ? 'known' : 'stranger';
+  }
+
+  /** Somebody there has shown a certificate or a token that is good. */
+  vouch(network: string): void {
+    this.#remember(this.#known, network, this.#limits.knownForMs);
+  }
+
+  /** A handshake with it has led nowhere. */
+  suspect(network: string): void {
+    this.#remember(this.#suspects, network, this.#limits.suspectForMs);
+  }
+
+  #remember(map: Map<string, number>, network: string, forMs: number): void {
+    map.delete(network);
+    map.set(network, this.#nowMs() + forMs);
+    const [oldest] = map.keys();
+    if (map.size > rememberedMax && oldest !== undefined) map.delete(oldest);
+  }
+
+  #holds(map: Map<string, number>, network: string): boolean {
+    const untilMs = map.get(network);
+    if (untilMs === undefined) return false;
+    if (this.#nowMs() < untilMs) return true;
+    map.delete(network);
+    return false;
+  }
+}
