@@ -29,9 +29,9 @@ interface Count {
 /** Connections that begin in a second, all kinds together. */
 export const floodPerSecond = 300;
 /** A connection is given up after this. */
-const heldMs = 5_000;
+const heldMs = 12_000;
 /** Of each kind: one that makes its addresses suspect does so for itself only. */
-const floodAddresses = 20;
+const floodAddresses = 250;
 const firstNet = 200;
 /** Connections begin in bundles. */
 const tickMs = 10;
