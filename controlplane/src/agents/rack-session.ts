@@ -39,7 +39,7 @@ import type { SharedBySessions } from './shared.ts';
 import type { StepLogs } from './step-logs.ts';
 import { foldStoreGuard, isGuarded, lostSoFar } from './store-guard.ts';
 import type { SessionTiming } from './timing.ts';
-import { type SessionTrust, trustedOf } from './trust.ts';
+import { believedBy, type SessionTrust } from './trust.ts';
 import type { TurnOver } from './turns.ts';
 import { type RackChange, updateRack } from './update-rack.ts';
 import { isPresent, welcomeTo } from './welcome.ts';
@@ -198,10 +198,10 @@ export class RackSession {
   /** Written no faster than authorities come and go. */
   async #applied(applied: agent.TrustApplied): Promise<void> {
     await this.#shared.trustWrites.wait(this.#rackId, this.#deps.clock);
-    const write = () =>
-      this.#updateRack((record) => {
-        record.trustedCaSha256 = trustedOf(applied);
-      });
+    const write = async () => {
+      const trustedCaSha256 = await believedBy(applied, this.#deps.trust);
+      await this.#updateRack((record) => Object.assign(record, { trustedCaSha256 }));
+    };
     if (!this.#over) await this.#inTurn((over) => write().finally(over));
   }
 
@@ -355,6 +355,7 @@ export class RackSession {
     const { incarnation } = store;
     const position = { incarnation, revision: BigInt(await store.latestRevision()) };
     const hostName = (uid: string) => `hosts/${hosts.hostIdOfUid(uid, this.#rackId) ?? uid}`;
+    const believed = await believedBy(hello, this.#deps.trust);
     return this.#updateRack((record, status) => {
       this.#elsewhere = rivalElsewhere(record, journal, this.#deps);
       status.duplicateAgent = this.#elsewhere ?? '';
@@ -367,7 +368,7 @@ export class RackSession {
       record.agentSteps = offered(hello.steps).slice(0, agentStepsMax);
       status.lastSeenTime = timestampFromMs(this.#deps.clock.nowMs());
       this.#key = record.agentPublicKey;
-      record.trustedCaSha256 = trustedOf(hello);
+      record.trustedCaSha256 = believed;
       this.#tombstones = [...record.tombstones];
       this.#hint(record);
     });

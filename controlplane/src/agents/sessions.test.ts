@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { failed } from '../host/testing/bench.ts';
 import { connectAgent, PlainAgent, proved } from '../host/testing/plain-agent.ts';
 import { type Rig, rigWith } from '../host/testing/rig.ts';
+import type { SessionTrust } from './trust.ts';
 
 const first = { id: 'u1/1/0/1', hostUid: 'u1' };
 const generation = (number: bigint) => ({ journal: { id: 'j1', generation: number } });
@@ -129,6 +130,54 @@ describe('an agent that says without an end which authorities it believes', () =
     expect(rig.lastRevision() - before).toBeLessThan(20);
     await rig.advance(60_000);
     expect(rig.rack()?.trustedCaSha256).toEqual([digest(40)]);
+  });
+
+  const real = 'ab'.repeat(32);
+  const trust: SessionTrust = {
+    bundle: () => create(agent.TrustBundleSchema),
+    existing: async (digests) => digests.filter((each) => each === real),
+    onChange: () => undefined,
+    attend: () => () => undefined,
+  };
+
+  test('has written down only what there is, whatever it makes up', async () => {
+    const rig = rigWith({});
+    const replica = await rig.replica({ trust });
+    const plain = await connectAgent(rig, replica);
+    const believe = (...trustedCaSha256: string[]) =>
+      plain.say({ case: 'trustApplied', value: { trustedCaSha256 } });
+    await believe('cd'.repeat(32), real);
+    expect(rig.rack()?.trustedCaSha256).toEqual([real]);
+    const before = rig.lastRevision();
+    for (let n = 0; n < 10; n += 1) await believe(n.toString(16).padStart(64, '0'), real);
+    await rig.advance(30_000);
+    expect(rig.rack()?.trustedCaSha256).toEqual([real]);
+    expect(rig.lastRevision()).toBe(before);
+  });
+});
+
+describe('an agent that says without an end all that it can of what is not its own', () => {
+  test('makes no write of it', async () => {
+    const { rig, replica } = await started();
+    const plain = await connectAgent(rig, replica);
+    await rig.advance(1_000);
+    const before = rig.lastRevision();
+    for (let n = 0; n < 50; n += 1) {
+      const hostUid = `stranger-${n}`;
+      const operationId = `${hostUid}/1/0/1`;
+      plain.send({ case: 'heartbeat', value: { sequence: BigInt(n + 1) } });
+      plain.send({ case: 'hostForgotten', value: { hostUid } });
+      plain.send({ case: 'powerDigest', value: { hosts: [{ hostUid, poweredOn: n % 2 === 0 }] } });
+      plain.send({ case: 'discovered', value: { bootMac: `52:54:00:00:01:${n + 10}` } });
+      plain.send({ case: 'stepLog', value: { hostUid, operationId } });
+      plain.send({ case: 'snapshotApplied', value: {} });
+      plain.send({ case: 'report', value: { hostUid, operationId, sequence: BigInt(n + 1) } });
+      plain.send({ case: 'trustApplied', value: { trustedCaSha256: [] } });
+    }
+    await rig.advance(60_000);
+    expect(rig.lastRevision() - before).toBeLessThan(5);
+    expect(plain.of('leaseRenewal').length).toBeGreaterThan(0);
+    expect(plain.ended).toBe(false);
   });
 });
 

@@ -5,6 +5,8 @@ import type { agent, CallContext } from '@rackwright/api';
 export interface SessionTrust {
   /** What agents shall believe now. */
   bundle(): agent.TrustBundle;
+  /** Of these authorities (SHA-256, lower-case hex) those that there are. */
+  existing(digests: readonly string[]): Promise<string[]>;
   /** Calls `listener` when that has changed. */
   onChange(listener: () => void): void;
   /**
@@ -21,7 +23,19 @@ export interface SessionTrust {
 /** Authorities of one agent that are remembered. */
 const trustedMax = 8;
 
-/** What the agent says it believes, as it is written down. */
+/**
+ * What the agent says it believes, as far as there is such an authority: what it makes up is
+ * written down by nobody.
+ */
+export async function believedBy(
+  said: Pick<agent.TrustApplied, 'trustedCaSha256'>,
+  trust: SessionTrust | undefined,
+): Promise<string[]> {
+  const digests = trustedOf(said);
+  return trust === undefined ? digests : trust.existing(digests);
+}
+
+/** The fingerprints among what the agent says that it believes; bounded. */
 export function trustedOf({
   trustedCaSha256,
 }: Pick<agent.TrustApplied, 'trustedCaSha256'>): string[] {

@@ -134,6 +134,19 @@ describe('replicas on one store', () => {
     expect((await file('one', 'ca.pem')).match(/BEGIN/g)).toHaveLength(1);
   });
 
+  test('know which authorities there are, also of one that another of them has just made', async () => {
+    const [first, second] = await startTwo();
+    const old = first.authorities.now.caSha256;
+    await putRack({ agentPublicKey: new Uint8Array(9), trustedCaSha256: [old] });
+    const { record } = await rotate(first);
+    const next = authorityAt(record, Stage.NEXT)?.authority?.sha256 ?? '';
+    const said = ['00'.repeat(32), old, next];
+    for (const { authorities } of [first, second]) {
+      expect(await authorities.existing(said)).toEqual([old, next]);
+    }
+    expect(await second.authorities.existing([])).toEqual([]);
+  });
+
   test('end what stands on a key when another one of them takes it away', async () => {
     const [first] = await startTwo();
     const key = new Uint8Array([1, 2, 3]);

@@ -266,6 +266,18 @@ export class Authorities {
     throw new Error(`${trustKey}: lost ${roundsMax} compare-and-sets in a row`);
   }
 
+  /**
+   * Of these authorities (SHA-256, lower-case hex) those that there are. The store itself is asked
+   * only about others than are known here: another replica may just have made one.
+   */
+  async existing(digests: readonly string[]): Promise<string[]> {
+    const here = digestsOf(this.#now.record);
+    if (digests.every((digest) => here.has(digest))) return [...digests];
+    const kept = await readRecord(this.#options.store, wire.TrustRecordSchema, trustKey);
+    const there = digestsOf(kept?.record ?? this.#now.record);
+    return digests.filter((digest) => there.has(digest));
+  }
+
   /** Every rack's trust, as the store has it now. */
   async readRacks(): Promise<RackTrust[]> {
     const { entries } = await answered(this.#options.store.list('racks'));
@@ -382,6 +394,10 @@ export class Authorities {
 
 /** setTimeout takes no more (2^31 − 1 ms); a step of the wall clock is noticed by then as well. */
 const longestTimerMs = 3_600_000;
+
+function digestsOf({ authorities }: wire.TrustRecord): ReadonlySet<string> {
+  return new Set(authorities.map(({ authority }) => authority?.sha256 ?? ''));
+}
 
 function isMoving({ authorities }: wire.TrustRecord): boolean {
   return authorities.some(({ authority }) => authority?.stage !== Stage.ACTIVE);

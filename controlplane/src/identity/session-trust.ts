@@ -47,6 +47,7 @@ export function createSessionTrust({
         renewWithinMs: Math.floor(Math.min(spreadMs, renewWithinLongestMs)),
       });
     },
+    existing: (digests) => authorities.existing(digests),
     onChange: (listener) => authorities.onChange(listener),
     attend: (context, rackId, end) => {
       const certificate = context.peerCertificate();

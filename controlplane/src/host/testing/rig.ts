@@ -29,6 +29,7 @@ import {
 import { createSessionRegistry, type SessionRegistry } from '../../agents/registry.ts';
 import { type AgentService, createAgentService } from '../../agents/service.ts';
 import { defaultSessionTiming } from '../../agents/timing.ts';
+import type { SessionTrust } from '../../agents/trust.ts';
 import { Following } from '../../following/index.ts';
 import { freezeShared } from '../../records/index.ts';
 import { Hosts, type HostsDependencies } from '../reconcile.ts';
@@ -43,6 +44,7 @@ export interface ReplicaOptions {
   readonly faults?: MemoryStoreOptions['faults'];
   readonly openCredential?: HostsDependencies['openCredential'];
   readonly resyncIntervalMs?: number;
+  readonly trust?: SessionTrust;
   /** How long the start may take; less than it needs leaves it under way. */
   readonly startForMs?: number;
   /** It starts on a restored store: a new incarnation. */
@@ -132,6 +134,7 @@ export class Rig {
       ...shared,
       hosts,
       timing: defaultSessionTiming,
+      ...(options.trust === undefined ? {} : { trust: options.trust }),
       identify: ({ peerAddress }) => Promise.resolve(peerAddress),
     });
     // What it still does after that goes nowhere.
