@@ -45,6 +45,8 @@ export async function useCredential(container: Container): Promise<Buffer> {
 /** While the control plane runs and h1 is being cleaned. */
 export async function backUp({ findings }: Site, container: Container): Promise<void> {
   const pid = await property(container, SERVICE, 'MainPID');
+  const { err } = await container.attempt([SERVICE, 'backup', '--to', '/root/b.tar']);
+  findings.check('root is told whose file it has to be', / runs as rackwright, /.test(err), err);
   const [commands = []] = backupCommands(container);
   let said = '';
   for (const line of commands) said += await container.run(['sh', '-ec', line]);

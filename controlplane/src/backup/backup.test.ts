@@ -96,6 +96,22 @@ async function inventory(of: string): Promise<string[]> {
 }
 
 describe('a backup', () => {
+  test('of a user who may not, says which user that is', async () => {
+    const refusing = {
+      ...disk,
+      stat: async (path: string) => {
+        if (path !== tar) return disk.stat(path);
+        throw Object.assign(new Error(`EACCES: permission denied, stat '${path}'`), {
+          code: 'EACCES',
+        });
+      },
+    };
+    const openStore = () => open(join(config.dataFolder, 'state.db'));
+    await expect(
+      backupCommand(config, tar, { ...parts, disk: refusing, openStore }),
+    ).rejects.toThrow(/permission denied.*runs as rackwright, also when root calls it/);
+  });
+
   test('comes back whole, as another incarnation, each file with its rights', async () => {
     const said = await backup();
     expect(said.join('\n')).toContain('The key of secrets is in it');

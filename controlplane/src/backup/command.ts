@@ -6,7 +6,7 @@
  */
 import type { ControlPlaneConfig } from '../config.ts';
 import { type BackupParts, makeBackup } from './backup.ts';
-import type { Manifest } from './manifest.ts';
+import { BackupError, type Manifest } from './manifest.ts';
 import { type RestoreParts, restoreBackup } from './restore.ts';
 
 export const backupUsage =
@@ -19,7 +19,7 @@ export async function backupCommand(
   to: string,
   parts: BackupParts,
 ): Promise<readonly string[]> {
-  const manifest = await makeBackup(config, to, parts);
+  const manifest = await permitted(makeBackup(config, to, parts));
   const { store, secretsKey } = manifest;
   return [
     `${to}: ${contents(manifest)}`,
@@ -40,7 +40,7 @@ export async function restoreCommand(
   from: string,
   parts: RestoreParts,
 ): Promise<readonly string[]> {
-  const manifest = await restoreBackup(config, from, parts);
+  const manifest = await permitted(restoreBackup(config, from, parts));
   return [
     `${from}: ${contents(manifest)}, of ${manifest.time}`,
     ...(manifest.store.driver === 'nats'
@@ -52,6 +52,21 @@ export async function restoreCommand(
     '  rackwright rack accept-restored-store RACK --reason WHY',
     'What was revoked since, tokens and agents, is valid again: revoke it anew.',
   ];
+}
+
+/** Whoever calls the package's program is no longer root by the time that files are opened. */
+async function permitted<T>(act: Promise<T>): Promise<T> {
+  try {
+    return await act;
+  } catch (cause) {
+    if (!(cause instanceof Error && 'code' in cause && cause.code === 'EACCES')) throw cause;
+    throw new BackupError(
+      `${cause.message}: the user that this runs as has no right to it. The package’s program ` +
+        'runs as rackwright, also when root calls it: name a file in a folder of that user, as ' +
+        '/usr/share/doc/rackwright-controlplane/README shows',
+      { cause },
+    );
+  }
 }
 
 function contents({ store, files }: Manifest): string {
