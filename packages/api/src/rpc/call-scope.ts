@@ -13,6 +13,8 @@ export interface SurfaceCall {
   getDeadline(): Date | number;
   getAuthContext(): { readonly sslPeerCertificate?: { readonly raw: Buffer } | undefined };
   on(event: 'cancelled', listener: () => void): unknown;
+  /** Of the innermost call only. */
+  readonly stream?: Partial<Pick<Writable, 'destroy'>>;
 }
 
 /** A call under way. */
@@ -67,7 +69,7 @@ interface Layer {
  * The HTTP/2 stream below a call. grpc-js has no way to end a call whose caller does not read: its
  * status waits behind all that was written before.
  */
-function streamOf(call: object): { destroy(): void } | undefined {
+export function streamOf(call: object): { destroy(): void } | undefined {
   let layer: Layer | undefined = call;
   while (layer !== undefined) {
     const { stream } = layer;

@@ -1,6 +1,7 @@
 /**
  * Requests that are on their way and not whole yet: how long each may take, and how much memory
- * they may hold together. No handler knows of them so far, and no guard has seen them.
+ * they may hold together. No handler knows of them so far. Nothing of a body is read before the
+ * guard has let its call in.
  *
  * Invariants:
  * 1. A request is whole within the time allowed, or its call is ended. It is whole with its end;
@@ -20,6 +21,7 @@ import {
 import type { Cancel, Clock } from '@rackwright/platform';
 import { unavailable } from '../error/api-error.ts';
 import { statusDetailsKey, toStatus } from '../error/wire.ts';
+import type { StreamCall } from './admission.ts';
 import { hostOfPeer, networkOf } from './caller-address.ts';
 import type { RpcLimits } from './limits.ts';
 
@@ -111,21 +113,35 @@ export function boundIncoming(
   requests: IncomingRequests,
   limits: IncomingLimits,
   clock: Clock,
+  admit: Admit,
 ): ServerInterceptor {
   return ({ path, requestStream }, call) => {
     if (!hasStream(call)) throw new Error(`${path}: grpc-js shows no stream; its version is wrong`);
-    return new Incoming(call, { requests, limits, clock, requestStream });
+    return new Incoming(call, { path, requests, limits, clock, requestStream, admit });
   };
 }
 
-/** The innermost call of grpc-js, whose stream alone tells what has come of a message. */
-type StreamCall = ServerInterceptingCallInterface & { readonly stream: ServerHttp2Stream };
+/** How a call ends that is not let in. */
+export interface Refusal {
+  readonly code: Code;
+  readonly details: string;
+  readonly metadata: Metadata;
+}
+
+/** Decides by a call's headers; undefined: it is let in. */
+export type Admit = (
+  call: StreamCall,
+  path: string,
+  metadata: Metadata,
+) => Promise<Refusal | undefined>;
 
 function hasStream(call: ServerInterceptingCallInterface): call is StreamCall {
   return 'stream' in call;
 }
 
 interface IncomingParts {
+  readonly path: string;
+  readonly admit: Admit;
   readonly requests: IncomingRequests;
   readonly limits: IncomingLimits;
   readonly clock: Clock;
@@ -136,18 +152,21 @@ class Incoming extends ServerInterceptingCall {
   readonly #requests: IncomingRequests;
   readonly #stream: ServerHttp2Stream;
   readonly #requestStream: boolean;
+  readonly #admit: (metadata: Metadata) => Promise<Refusal | undefined>;
   readonly #held: Held;
   readonly #cancel: Cancel;
   readonly #piece = (piece: Buffer): void => {
     this.#requests.grow(this.#held, piece.length + pieceCostBytes);
   };
 
-  constructor(call: StreamCall, { requests, limits, clock, requestStream }: IncomingParts) {
+  constructor(call: StreamCall, parts: IncomingParts) {
     super(call);
+    const { path, requests, limits, clock, requestStream, admit } = parts;
     const { firstMessageMs, retryAfterMs } = limits;
     this.#requests = requests;
     this.#stream = call.stream;
     this.#requestStream = requestStream;
+    this.#admit = (metadata) => admit(call, path, metadata);
     this.#cancel = clock.after(firstMessageMs, () => {
       const words = `The first message of a call must be complete within ${firstMessageMs} ms.`;
       this.#end(Code.DEADLINE_EXCEEDED, words, null);
@@ -161,7 +180,14 @@ class Incoming extends ServerInterceptingCall {
 
   override start(listener: Parameters<ServerInterceptingCall['start']>[0]): void {
     super.start({
-      onReceiveMetadata: (metadata) => listener.onReceiveMetadata(metadata),
+      // Nothing is read of the body before the listener asks for it.
+      onReceiveMetadata: (metadata) => {
+        void this.#admit(metadata).then((refusal) => {
+          if (this.#stream.closed || this.#stream.destroyed) return;
+          if (refusal === undefined) listener.onReceiveMetadata(metadata);
+          else this.#end(refusal.code, refusal.details, refusal.metadata);
+        });
+      },
       onReceiveMessage: (message: Buffer) => {
         if (this.#requestStream) this.#whole();
         // It may have been packed: what it holds is more than what has come.

@@ -6,14 +6,14 @@ import { connect as dialTls, type SecureContextOptions, type TLSSocket } from 'n
 import type { Log } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { ApiFailure } from '../error/api-error.ts';
+import { ApiFailure, unauthenticated } from '../error/api-error.ts';
 import { Health } from '../gen/grpc/health/v1/health_pb.ts';
 import { EnrolmentService } from '../gen/rackwright/agent/v1/enrolment_pb.ts';
 import { connect } from './channel.ts';
 import { createClient } from './client.ts';
 import { bind } from './handlers.ts';
 import type { RpcLimits } from './limits.ts';
-import { type RpcServer, serve } from './server.ts';
+import { type Guard, type RpcServer, serve } from './server.ts';
 import { createTestCa, type TestCa } from './test-pki.ts';
 
 const clock = nodeClock();
@@ -35,7 +35,11 @@ afterEach(async () => {
   for (const each of open.splice(0).reverse()) await each.close();
 });
 
-async function start(limits: Partial<RpcLimits>, withClientCa = false): Promise<RpcServer> {
+async function start(
+  limits: Partial<RpcLimits>,
+  withClientCa = false,
+  guard: Guard = () => undefined,
+): Promise<RpcServer> {
   const own = await ca.server();
   const hold = new Promise<never>(() => undefined);
   const server = await serve({
@@ -52,6 +56,7 @@ async function start(limits: Partial<RpcLimits>, withClientCa = false): Promise<
       }),
     ],
     openServices: [Health.typeName],
+    guard,
     limits: { closeGraceMs: 100, openCallsPerSecond: 1_000, openCallsBurst: 1_000, ...limits },
   });
   open.push(server);
@@ -77,10 +82,14 @@ const reasonOf = (call: Promise<unknown>) =>
   );
 
 /** Begins a call, and says how the server ended it: nothing is closed from here. */
-function requestOn(session: ClientHttp2Session, body: Buffer): Promise<string | undefined> {
+function requestOn(
+  session: ClientHttp2Session,
+  body: Buffer,
+  path = '/grpc.health.v1.Health/Check',
+): Promise<string | undefined> {
   session.on('error', () => undefined);
   const stream = session.request({
-    ...{ ':method': 'POST', ':path': '/grpc.health.v1.Health/Check', te: 'trailers' },
+    ...{ ':method': 'POST', ':path': path, te: 'trailers' },
     'content-type': 'application/grpc',
   });
   let status: string | undefined;
@@ -308,6 +317,31 @@ describe('a call', () => {
     for (let call = 0; call < 20; call += 1) await client(server).check({});
     greedy.destroy();
     await until(() => server.counts.incomingBytes === 0);
+  });
+
+  test('is let in or not by its headers: nothing is read of the body of one that is not', async () => {
+    const refuse = () => {
+      throw unauthenticated('TOKEN_WRONG', 'no');
+    };
+    const server = await start({ firstMessageMs: 60_000 }, false, refuse);
+    const session = dialHttp2(`https://127.0.0.1:${server.port}`, { ca: ca.caPem });
+    open.push({ close: () => session.destroy() });
+    const begun = Buffer.alloc(60_000);
+    begun.writeUInt32BE(4_000_000, 1);
+    const path = '/rackwright.agent.v1.EnrolmentService/IssueCertificate';
+    const streams = Array.from({ length: 20 }, () => requestOn(session, begun, path));
+    // None of them has ended, nor been closed by its caller.
+    expect(await Promise.all(streams)).toEqual(Array.from({ length: 20 }, () => '16'));
+    expect(server.counts).toMatchObject({ incomingBytes: 0, calls: 0, strangers: 1 });
+    await client(server).check({});
+  });
+
+  test('shows who its connection is, when its guard lets it in', async () => {
+    const server = await start({});
+    await client(server).check({});
+    expect(server.counts).toMatchObject({ connections: 1, strangers: 1 });
+    await caller(server).issueCertificate({});
+    expect(server.counts).toMatchObject({ connections: 2, strangers: 1 });
   });
 
   test('without a token takes no room of those that show one, nor does one caller', async () => {

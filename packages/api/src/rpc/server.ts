@@ -3,7 +3,8 @@
  *
  * Invariants:
  * 1. Plain text is refused by construction: there are only TLS credentials.
- * 2. The guard runs before every handler, of every service but those named open.
+ * 2. The guard runs before every handler, of every service but those named open, and before
+ *    anything of the call's body is read.
  * 3. Only an `ApiFailure` reaches the caller as it is; anything else becomes `internal` with a
  *    reference that the log has too, and its cause stays in the log.
  * 4. Every call's signal is aborted when the call is over, whatever ended it.
@@ -17,6 +18,7 @@ import {
   Server,
   ServerCredentials,
   type ServerDuplexStream,
+  type ServerInterceptor,
   type ServerUnaryCall,
   type ServerWritableStream,
   type sendUnaryData,
@@ -24,10 +26,11 @@ import {
 import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import { ApiFailure } from '../error/api-error.ts';
 import { statusDetailsKey, toStatus } from '../error/wire.ts';
+import { Admissions, type Entrance } from './admission.ts';
 import { CallRoom } from './call-room.ts';
-import { openCall, type SurfaceCall } from './call-scope.ts';
+import type { SurfaceCall } from './call-scope.ts';
 import { decodeMessage, encodeMessage } from './codec.ts';
-import { boundIncoming, IncomingRequests } from './first-message.ts';
+import { type Admit, boundIncoming, IncomingRequests, type Refusal } from './first-message.ts';
 import { type FrontDoor, openFrontDoor } from './front-door.ts';
 import type { AnyHandler, BoundService, CallContext } from './handlers.ts';
 import { defaultRpcLimits, type RpcLimits } from './limits.ts';
@@ -85,11 +88,7 @@ export interface ServerCounts extends DoorCounts {
 }
 
 interface Shared {
-  readonly guard: Guard | undefined;
-  readonly isOpen: boolean;
-  readonly room: CallRoom;
-  /** Called with the address of who has been let in by a guard. */
-  readonly vouchFor: (peerAddress: string) => void;
+  readonly admissions: Admissions;
   readonly pace: ((context: CallContext) => Pace) | undefined;
   readonly log: Log;
   readonly random: Random;
@@ -100,15 +99,16 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
   const { clock, log, random, pace } = options;
   const limits = { ...defaultRpcLimits, ...options.limits };
   const incoming = new IncomingRequests(limits);
-  const server = grpcServer(limits, incoming, clock);
   const room = new CallRoom(limits, () => clock.nowMs());
   // Nobody calls before the door is open.
   let doorOf: FrontDoor | undefined;
-  const vouchFor = (peerAddress: string) => doorOf?.vouchFor(peerAddress);
+  const admissions = new Admissions(room, (peerAddress) => doorOf?.vouchFor(peerAddress));
+  const shared = { admissions, pace, log, random };
+  const server = grpcServer(limits, [boundIncoming(incoming, limits, clock, admitting(shared))]);
   for (const bound of options.services) {
     const isOpen = options.openServices?.includes(bound.service.typeName) === true;
     const guard = isOpen ? undefined : options.guard;
-    register(server, bound, { guard, isOpen, room, vouchFor, pace, log, random });
+    register(server, bound, { guard, isOpen }, shared);
   }
   // Not insecure: only what has ended its TLS handshake at the front door comes here.
   const inside = server.createConnectionInjector(ServerCredentials.createInsecure());
@@ -135,7 +135,7 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
   };
 }
 
-function grpcServer(limits: RpcLimits, incoming: IncomingRequests, clock: Clock): Server {
+function grpcServer(limits: RpcLimits, interceptors: ServerInterceptor[]): Server {
   return new Server({
     'grpc.max_receive_message_length': limits.messageBytesMax,
     'grpc.max_send_message_length': limits.messageBytesMax,
@@ -144,11 +144,25 @@ function grpcServer(limits: RpcLimits, incoming: IncomingRequests, clock: Clock)
     'grpc.keepalive_timeout_ms': limits.keepaliveTimeoutMs,
     'grpc.max_connection_idle_ms': limits.connectionIdleMs,
     'grpc.enable_channelz': 0,
-    interceptors: [boundIncoming(incoming, limits, clock)],
+    interceptors,
   });
 }
 
-function register(server: Server, { service, handlers }: BoundService, shared: Shared): void {
+/** Its refusals are the same as those of handlers. */
+function admitting(shared: Shared): Admit {
+  return (call, path, metadata) =>
+    shared.admissions.admit(call, path, metadata).then(
+      () => undefined,
+      (error: unknown) => errorStatus(error, path, shared),
+    );
+}
+
+function register(
+  server: Server,
+  { service, handlers }: BoundService,
+  entrance: Entrance,
+  shared: Shared,
+): void {
   for (const method of service.methods) {
     const handler = handlers[method.localName];
     if (handler === undefined) {
@@ -156,6 +170,7 @@ function register(server: Server, { service, handlers }: BoundService, shared: S
     }
     const path = `/${service.typeName}/${method.name}`;
     const [type, listener] = serveMethod(method, handler, path, shared);
+    shared.admissions.add(path, entrance);
     server.register(path, listener, asIs, asIs, type);
   }
 }
@@ -226,38 +241,28 @@ function bidiStreaming(method: DescMethod, handler: AnyHandler, path: string, sh
   };
 }
 
-interface ErrorStatus {
-  readonly code: number;
-  readonly details: string;
-  readonly metadata: Metadata;
-}
-
 async function inScope(
   call: SurfaceCall,
   path: string,
   shared: Shared,
-  refuse: (status: ErrorStatus) => void,
+  refuse: (status: Refusal) => void,
   work: (context: CallContext) => Promise<void>,
 ): Promise<void> {
-  const scope = openCall(call, path);
-  let leave = (): void => undefined;
+  const { scope, leave } = shared.admissions.of(call);
+  // grpc-js says "cancelled" for a lost caller, a passed deadline, and at the end of every call.
+  call.on('cancelled', () => scope.abort());
+  if (call.cancelled) scope.abort();
   try {
-    leave = shared.room.enter(scope, shared.isOpen);
-    if (shared.guard !== undefined) {
-      await shared.guard(scope.context);
-      shared.vouchFor(scope.context.peerAddress);
-    }
     await work(scope.context);
   } catch (error) {
     refuse(errorStatus(error, path, shared));
   } finally {
-    leave();
     // A unary or failed call is over once answered; grpc-js says so too, but only later.
-    scope.abort();
+    leave();
   }
 }
 
-function errorStatus(error: unknown, path: string, shared: Shared): ErrorStatus {
+function errorStatus(error: unknown, path: string, shared: Shared): Refusal {
   const failure = error instanceof ApiFailure ? error : hide(error, path, shared);
   if (failure.cause !== undefined && error === failure) {
     shared.log.warn({ method: path, cause: textOf(failure.cause) }, failure.message);
