@@ -35,12 +35,15 @@ export interface Secrets {
 /** Looks at processes from its making on, and at files when asked. */
 export class Planted {
   readonly #search: SecretSearch;
+  /** Looks where secrets are at home, to show that it can find them. */
+  readonly #control: SecretSearch;
   readonly #watch: ProcessWatch;
   readonly #container: Container;
 
   constructor(container: Container, secrets: Secrets) {
     this.#container = container;
     this.#search = new SecretSearch({ ...secrets, bmc: BMC_PASSWORD });
+    this.#control = new SecretSearch({ ...secrets });
     // What is entered into the container is started by ourselves.
     const roots = [container.pid, process.pid];
     this.#watch = new ProcessWatch(this.#search, () => roots, LOOK_EACH_MS);
@@ -66,6 +69,8 @@ export class Planted {
     findings.say(`files searched in ${counts.join(', ')}`);
     const unread = places.flatMap((place) => place.unread);
     findings.check('every file could be read', unread.length === 0, unread.join('\n'));
+    const blind = places.flatMap((place) => place.blind);
+    findings.check('secrets are found where they are at home', blind.length === 0, blind.join());
     const seen = [...this.#watch.seen].join('\n');
     for (const program of ['systemd-notify', 'ipmitool', 'agent.mjs join', 'backup --to']) {
       findings.check(`the arguments of ${program} were looked at`, seen.includes(program));
@@ -89,7 +94,13 @@ export class Planted {
         if (existsSync(path)) unread.push(`${join(place, name)}: ${String(error)}`);
       }
     }
-    return { place, count, unread };
+    const blind = Object.entries(allowed).flatMap(([name, secrets]) => {
+      const path = join(folder, name);
+      if (existsSync(path)) this.#control.bytes(path, readFileSync(path));
+      const found = this.#control.findings.filter(({ where }) => where === path);
+      return secrets.filter((each) => !found.some(({ secret }) => secret === each)).map(() => path);
+    });
+    return { place, count, unread, blind };
   }
 }
 
