@@ -61,7 +61,7 @@ export async function startLab(options: {
     const accelerator =
       options.vmlinuz === undefined ? 'tcg' : await chooseAccelerator(options.vmlinuz, CACHE);
     const network = await makeNetwork(undo, options.machines.length);
-    startRouter(undo, network, folder);
+    startRouter(undo, { namespace: network.siteNamespace, interface: 'site0', folder });
     // Were it there in reservation mode, the agent would keep silent beside it.
     if (boot.dhcp === 'proxy') startDhcpServer(undo, network, folder, options.directBoot);
     const machines: LabMachine[] = [];

@@ -4,17 +4,26 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { LabNetwork } from './netns.ts';
 import { type Started, startProcess } from './processes.ts';
 import type { Undo } from './undo.ts';
 
-/** Starts radvd in the site's namespace. */
-export function startRouter(undo: Undo, network: LabNetwork, folder: string): Started {
-  const config = join(folder, 'radvd.conf');
+/** Where a router announces itself. */
+export interface RouterPlace {
+  readonly namespace: string;
+  readonly interface: string;
+  /** For its files. */
+  readonly folder: string;
+}
+
+/** Starts radvd in that namespace. */
+export function startRouter(undo: Undo, place: RouterPlace): Started {
+  const { namespace, interface: name, folder } = place;
+  const file = (suffix: string): string => join(folder, `radvd-${name}.${suffix}`);
+  const config = file('conf');
   writeFileSync(
     config,
     [
-      'interface site0 {',
+      `interface ${name} {`,
       '  AdvSendAdvert on;',
       '  AdvDefaultLifetime 0;',
       '  MinRtrAdvInterval 3;',
@@ -27,8 +36,8 @@ export function startRouter(undo: Undo, network: LabNetwork, folder: string): St
   return startProcess(undo, {
     name: 'radvd',
     file: 'radvd',
-    args: ['--nodaemon', '-C', config, '-p', join(folder, 'radvd.pid'), '-m', 'stderr'],
-    logFile: join(folder, 'radvd.log'),
-    namespace: network.siteNamespace,
+    args: ['--nodaemon', '-C', config, '-p', file('pid'), '-m', 'stderr'],
+    logFile: file('log'),
+    namespace,
   });
 }

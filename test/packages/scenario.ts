@@ -20,6 +20,13 @@ import { checkConfigurations, checkPauses } from './failed-starts.ts';
 import { added, footprint } from './files-of.ts';
 import { Planted } from './planted.ts';
 import {
+  bootPortsOn,
+  checkSecondNetwork,
+  INTERFACES,
+  networksLine,
+  openBootPorts,
+} from './second-network.ts';
+import {
   OPERATOR,
   property,
   SERVER,
@@ -38,9 +45,6 @@ const NEWER = '0.1.0~lab2';
 const PACKAGES = ['agent', 'controlplane', 'cli', 'ramdisk'].map((name) => `rackwright-${name}`);
 /** Twice the watchdog's time. */
 const WATCHDOG_WAIT_MS = 90_000;
-/** Where the machines of the lab are, and what they boot from. */
-const INTERFACE = 'br0';
-const BOOT_PORTS = [67, 69, 4011];
 
 /** What the steps share. */
 interface Installed {
@@ -75,6 +79,7 @@ async function checkAll(site: Site, installed: Installed): Promise<void> {
   await checkPrivileges(site, container);
   await checkUnboundSocket(site, container);
   await checkWatchdog(site, container);
+  await checkSecondNetwork(site, container);
   await checkUpgrade(site, bmc, installed);
   await checkYesterday(site, bmc, container);
   await checkRollback(site, installed);
@@ -138,10 +143,12 @@ async function handOver(container: Container, built: readonly Built[]): Promise<
  */
 async function configure(container: Container): Promise<Buffer> {
   edit(container, 'controlplane', /^#names:.*$/m, `names: [${LAB_ADDRESS.agent}]`);
-  edit(container, 'agent', /^#serverAddress:.*$/m, `serverAddress: ${LAB_ADDRESS.agent}`);
+  edit(container, 'agent', /^#interfaces:.*$/m, networksLine);
   const words = 'runner: {kernelArguments: [console=ttyS0, quiet]}';
   edit(container, 'agent', /^#runner:$/m, words);
-  await container.run(['systemctl', 'enable', `rackwright-agent@${INTERFACE}.socket`]);
+  for (const name of INTERFACES) {
+    await container.run(['systemctl', 'enable', `rackwright-agent@${name}.socket`]);
+  }
   return await useCredential(container);
 }
 
@@ -202,11 +209,9 @@ async function checkPrivileges({ findings }: Site, container: Container): Promis
     findings.check(`${service} can gain no privilege`, field('NoNewPrivs') === '1');
     findings.check(`${service} leaves no core`, /^Max core file size +0 +0 /m.test(limits), limits);
   }
-  const sockets = await container.run(['ss', '--listening', '--udp', '--numeric', '--no-header']);
-  for (const port of BOOT_PORTS) {
-    const isBound = sockets.includes(`0.0.0.0%${INTERFACE}:${port} `);
-    findings.check(`port ${port} is open on ${INTERFACE} only`, isBound, sockets);
-  }
+  const open = await openBootPorts(container);
+  const isFirst = open === bootPortsOn(INTERFACES[0]);
+  findings.check(`boot ports are open on ${INTERFACES[0]} only`, isFirst, open);
 }
 
 /** An instance that nobody has enabled, and that is bound to no interface thus, opens nothing. */
@@ -217,9 +222,8 @@ async function checkUnboundSocket({ findings }: Site, container: Container): Pro
   findings.check('a socket without an interface does not start', code !== 0, err);
   const result = await property(container, unit, 'Result');
   findings.check('it is the opening that failed', result === 'resources', result);
-  const sockets = await container.run(['ss', '--listening', '--udp', '--numeric', '--no-header']);
-  const open = BOOT_PORTS.filter((port) => sockets.includes(`:${port} `));
-  findings.check('no boot port is open without an interface', open.length === 0, sockets);
+  const open = await openBootPorts(container);
+  findings.check('no boot port is open without an interface', open === '', open);
   await container.run(['systemctl', 'reset-failed', unit]);
   await container.run(['systemctl', 'start', 'rackwright-agent']);
   await untilActive(container, 'rackwright-agent');
