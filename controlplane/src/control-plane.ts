@@ -158,7 +158,8 @@ function callsWebhooks(
   audit: AuditTrail,
 ) {
   if (web === undefined) return {};
-  const openCredential = secretsForCalls(secrets, store, audit);
+  const vault = { store, openCredential: secrets.open.bind(secrets) };
+  const openCredential = secretsForCalls(vault, audit);
   return { callWebhook: createWebhookCaller({ web, clock, log, openCredential }) };
 }
 
@@ -243,7 +244,7 @@ function makeParts(
   const { authorities } = identity;
   const agentService = createAgentService({
     ...platform,
-    ...{ store, registry, hosts, discovery, stepLogs, replicaId, timing },
+    ...{ store, registry, hosts, discovery, stepLogs, replicaId, timing, audit },
     limits: config.agents.limits,
     trust: createSessionTrust({ authorities, rackKeys, clock: platform.clock }),
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),

@@ -3,8 +3,8 @@
  * errors, explanations and records of what others did.
  *
  * Invariants:
- * 1. The resource that the caller asks for by name is repeated to it, whether it exists or not. What
- *    else it has written is no proof that it knows of it: a guess is not confirmed.
+ * 1. The resource that the caller asks for by name is repeated to it, whether it exists or not.
+ *    What else it has written is no proof that it knows of it: a guess is not confirmed.
  * 2. A field of an answer that is nothing but a name stays: what it names stands in a record that
  *    is in sight. In an error it does not.
  * 3. What was given is not changed; a text that differs stands in a copy.

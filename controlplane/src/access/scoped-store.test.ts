@@ -91,7 +91,7 @@ test('changes of other racks cost who watches one rack a single look at each hos
   expect(reads).toEqual(['history hosts.there']);
 });
 
-test('a host that leaves the scope is told as gone, whatever of it was looked at before', async () => {
+test('a host that leaves the scope is told as gone, whatever of it was seen before', async () => {
   await put('hosts.h', hostBytes('aa'));
   await put('facts.h', Uint8Array.of(1));
   const slow = counted();

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, HostGoal, HostState, RackSpecSchema, store as wire } from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
+import type { AuditEvent } from '../audit/index.ts';
 import { connectAgent, type PlainAgent, proved, toAvailable } from '../host/testing/plain-agent.ts';
 import { type Rig, rigWith } from '../host/testing/rig.ts';
 
@@ -56,6 +57,27 @@ describe('the list of hosts to look at', () => {
     });
     const kinds = plain.received.map((message) => message.case);
     expect(kinds.lastIndexOf('credentialValue')).toBeLessThan(kinds.lastIndexOf('powerSync'));
+  });
+
+  test('sends each secret on record, by its name and version', async () => {
+    const rig = rigWith(manageable);
+    const events: AuditEvent[] = [];
+    const replica = await rig.replica({ audit: { note: (event) => void events.push(event) } });
+    const plain = await connectAgent(rig, replica);
+    await plain.report(proved());
+    await rig.advance(2_100);
+    expect(looked(plain)).toEqual(['u1']);
+    const { length } = plain.of('credentialValue');
+    expect(events.filter(({ operationId }) => operationId === '')).toMatchObject([
+      {
+        kind: 'secretSent',
+        resource: 'credentials/c1',
+        message: 'version 1 to the agent of racks/r1',
+      },
+    ]);
+    await plain.beat(60_000);
+    expect(plain.of('credentialValue')).toHaveLength(length);
+    expect(events).toHaveLength(1);
   });
 
   test('is not sent again while it says the same', async () => {

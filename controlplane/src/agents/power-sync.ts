@@ -12,8 +12,10 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { agent, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
+import type { AuditSink } from '../audit/index.ts';
 import { accessTo, type IndexedHost } from '../host/index.ts';
 import { readRecord } from '../records/index.ts';
+import { credentialRecord, noteGiven, openNamed, type Vault } from '../secrets/index.ts';
 import type { SessionDependencies, SessionSink } from './rack-session.ts';
 
 const periodDefaultSeconds = 60;
@@ -21,6 +23,12 @@ const periodDefaultSeconds = 60;
 const lookAgainMs = 30_000;
 
 type Message = agent.SessionResponse['message'];
+type CredentialMessage = Extract<Message, { case: 'credentialValue' }>;
+
+/** Who gives secrets away tells it there. */
+export interface Audited {
+  readonly audit?: AuditSink;
+}
 
 export class PowerSyncs {
   readonly #deps: SessionDependencies;
@@ -97,15 +105,20 @@ export class PowerSyncs {
     const { generation = 0n } = this.#sent ?? {};
     const same = create(agent.PowerSyncSchema, { ...sync, generation });
     if (this.#sent !== undefined && equals(agent.PowerSyncSchema, this.#sent, same)) return;
-    for (const { message } of credentials.values()) if (message !== undefined) this.#send(message);
+    for (const { message } of credentials.values()) if (message !== undefined) this.#give(message);
     this.#sent = sync;
     this.#send({ case: 'powerSync', value: sync });
+  }
+
+  #give(message: CredentialMessage): void {
+    this.#send(message);
+    noteGiven(this.#deps.audit, message.value, `the agent of racks/${this.#rackId}`);
   }
 
   /** One that cannot be opened is left out: runs of its hosts say what is wrong with it. */
   async #credentialsOf(
     hosts: readonly LookedAt[],
-  ): Promise<Map<string, { version: bigint; message: Message | undefined }>> {
+  ): Promise<Map<string, { version: bigint; message: CredentialMessage | undefined }>> {
     const names = [...new Set(hosts.map(({ bmc }) => bmc.credential))];
     const found = await Promise.all(names.map((name) => this.#credential(name)));
     return new Map(found.filter((each) => each !== undefined));
@@ -113,18 +126,18 @@ export class PowerSyncs {
 
   async #credential(
     name: string,
-  ): Promise<[string, { version: bigint; message: Message | undefined }] | undefined> {
+  ): Promise<[string, { version: bigint; message: CredentialMessage | undefined }] | undefined> {
     const { store, hosts, log } = this.#deps;
-    const key = storeKey(...name.split('/'));
-    const record = (await readRecord(store, wire.CredentialRecordSchema, key))?.record;
-    if (record === undefined) return undefined;
-    const version = record.credential?.version ?? 0n;
+    const version = (await credentialRecord({ store }, name))?.credential?.version;
+    if (version === undefined) return undefined;
     if (this.#sentVersions.get(name) === version) return [name, { version, message: undefined }];
     try {
-      const { username, password } = hosts.openCredential(record);
-      const value = create(agent.CredentialValueSchema, { name, version, username, password });
-      this.#sentVersions.set(name, version);
-      return [name, { version, message: { case: 'credentialValue', value } }];
+      const openCredential: Vault['openCredential'] = (record) => hosts.openCredential(record);
+      const opened = await openNamed({ store, openCredential }, name);
+      if (opened === undefined) return undefined;
+      const value = create(agent.CredentialValueSchema, opened);
+      this.#sentVersions.set(name, opened.version);
+      return [name, { version: opened.version, message: { case: 'credentialValue', value } }];
     } catch (error) {
       log.warn({ credential: name, error: String(error) }, 'no looks with this credential');
       return undefined;

@@ -32,7 +32,7 @@ import { hintIntervalMs, rivalElsewhere, rivalHere, whyOver } from './elsewhere.
 import { Forgetting } from './forgetting.ts';
 import { foldHello } from './hello-folds.ts';
 import { helloProblem } from './hello-problem.ts';
-import { PowerSyncs } from './power-sync.ts';
+import { type Audited, PowerSyncs } from './power-sync.ts';
 import type { LiveSession, SessionRegistry } from './registry.ts';
 import { Reports } from './reports.ts';
 import type { SharedBySessions } from './shared.ts';
@@ -44,7 +44,7 @@ import type { TurnOver } from './turns.ts';
 import { type RackChange, updateRack } from './update-rack.ts';
 import { isPresent, welcomeTo } from './welcome.ts';
 
-export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'discovery'> {
+export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'discovery'>, Audited {
   readonly store: StateStore;
   readonly random: Random;
   readonly clock: Clock;

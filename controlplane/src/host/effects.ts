@@ -6,8 +6,8 @@ import { create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { credentialSent } from '../audit/index.ts';
 import { copyOf, readShared, writeRecord, writeShared } from '../records/index.ts';
+import { noteGiven, openNamed } from '../secrets/index.ts';
 import type { HostsDependencies } from './reconcile.ts';
 import { writeAbandoned, writeTombstone } from './tombstones.ts';
 import type { HostEffect } from './types.ts';
@@ -104,15 +104,11 @@ async function sendCredential(
   name: string,
   operationId: string,
 ): Promise<void> {
-  const key = storeKey(...name.split('/'));
-  const kept = await readShared(deps.store, wire.CredentialRecordSchema, key);
-  if (kept === undefined) return;
-  const { username, password } = deps.openCredential(kept.record);
-  const version = kept.record.credential?.version ?? 0n;
-  const value = create(agent.CredentialValueSchema, { name, version, username, password });
-  if (deps.registry.sessionOf(rackId) === undefined) return;
+  const opened = await openNamed(deps, name);
+  if (opened === undefined || deps.registry.sessionOf(rackId) === undefined) return;
+  const value = create(agent.CredentialValueSchema, opened);
   send(deps, rackId, { case: 'credentialValue', value });
-  deps.audit?.note(credentialSent(name, version, `the agent of racks/${rackId}`, operationId));
+  noteGiven(deps.audit, opened, `the agent of racks/${rackId}`, operationId);
 }
 
 export function sendCancel(

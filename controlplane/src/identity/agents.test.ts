@@ -316,7 +316,7 @@ describe('a registered key', () => {
     }
   });
 
-  test('is asked about by nobody who has none: no rack is told from one that does not exist', async () => {
+  test('is needed to learn anything: no rack is told from one that does not exist', async () => {
     await issueCertificate(trust, ask(newKey(), await tokenFor('r1')));
     const words = new Set<string>();
     // One with an agent, one without, and none.

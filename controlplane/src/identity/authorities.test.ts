@@ -134,7 +134,7 @@ describe('replicas on one store', () => {
     expect((await file('one', 'ca.pem')).match(/BEGIN/g)).toHaveLength(1);
   });
 
-  test('know which authorities there are, also of one that another of them has just made', async () => {
+  test('know which authorities there are, also one that another has just made', async () => {
     const [first, second] = await startTwo();
     const old = first.authorities.now.caSha256;
     await putRack({ agentPublicKey: new Uint8Array(9), trustedCaSha256: [old] });

@@ -10,8 +10,8 @@
  * 4. A key that was revoked or replaced is never registered again, in whatever rack (`agents.ts`
  *    keeps it apart from racks), and no token outlives it that was made before: whoever is thrown
  *    out may hold one.
- * 5. Who shows neither a token nor a key that we know is told nothing: neither whether there is such
- *    a rack, nor whether it has an agent.
+ * 5. Who shows neither a token nor a key that we know is told nothing: neither whether there is
+ *    such a rack, nor whether it has an agent.
  * 6. Each other way of being wrong has its own words, ending with what to do next.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';

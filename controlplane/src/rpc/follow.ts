@@ -7,8 +7,8 @@ import { watchCollections } from '../access/index.ts';
 import { startOver } from './position.ts';
 
 /**
- * Every change of these collections after `from`, until `signal` aborts. Throws `outOfRange` when the
- * store cannot tell all of them, so that a stream never goes on with a gap.
+ * Every change of these collections after `from`, until `signal` aborts. Throws `outOfRange` when
+ * the store cannot tell all of them, so that a stream never goes on with a gap.
  */
 export async function* follow(
   store: StateStore,

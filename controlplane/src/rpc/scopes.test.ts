@@ -153,7 +153,7 @@ test('a refusal names no holder of elsewhere', async () => {
   expect(failure.message).toContain('something out of your scope');
 });
 
-test('a request id of somebody else answers nothing of elsewhere, and tells that the id is taken', async () => {
+test('a request id of somebody else answers nothing of elsewhere', async () => {
   const labels = { pool: zz.pool };
   const requestId = 'known-to-both';
   const { hosts, discovery } = fixture;

@@ -1,26 +1,66 @@
-/** Hands secrets out to the control plane's own calls, each on record by name and version. */
+/**
+ * Opens credentials for whoever is to have them: agents, for their operations and looks, and the
+ * control plane's own calls. Who gives one away says so, by name and version.
+ */
 import { store as wire } from '@rackwright/api';
 import { type StateStore, storeKey } from '@rackwright/store';
-import { type AuditTrail, credentialSent } from '../audit/index.ts';
-import { readRecord } from '../records/index.ts';
-import type { Secrets } from './secrets.ts';
+import { type AuditSink, credentialSent } from '../audit/index.ts';
+import { readShared } from '../records/index.ts';
 
-/** Opens "credentials/C" for the webhook of an operation; undefined when there is none. */
-export function secretsForCalls(
-  secrets: Secrets,
-  store: StateStore,
-  audit: AuditTrail,
-): (
+/** What is opened, and how. */
+export interface Vault {
+  readonly store: StateStore;
+  /** Throws when it does not open. */
+  readonly openCredential: (record: wire.CredentialRecord) => {
+    readonly username: string;
+    readonly password: string;
+  };
+}
+
+/** A credential with its secret. */
+export interface OpenedCredential {
+  /** "credentials/C" */
+  readonly name: string;
+  readonly version: bigint;
+  readonly username: string;
+  readonly password: string;
+}
+
+/** The record of "credentials/C"; undefined when there is none. */
+export async function credentialRecord(
+  { store }: Pick<Vault, 'store'>,
   name: string,
-  operationId: string,
-) => Promise<{ readonly username: string; readonly password: string } | undefined> {
+): Promise<wire.CredentialRecord | undefined> {
+  const key = storeKey(...name.split('/'));
+  return (await readShared(store, wire.CredentialRecordSchema, key))?.record;
+}
+
+/** Opens "credentials/C"; undefined when there is none. Rejects when it does not open. */
+export async function openNamed(vault: Vault, name: string): Promise<OpenedCredential | undefined> {
+  const record = await credentialRecord(vault, name);
+  if (record === undefined) return undefined;
+  const { username, password } = vault.openCredential(record);
+  return { name, version: record.credential?.version ?? 0n, username, password };
+}
+
+/** On record: it has been given to `to`, for an operation or, without one, for looks of its own. */
+export function noteGiven(
+  audit: AuditSink | undefined,
+  { name, version }: Pick<OpenedCredential, 'name' | 'version'>,
+  to: string,
+  operationId = '',
+): void {
+  audit?.note(credentialSent(name, version, to, operationId));
+}
+
+/** Opens credentials for the webhook of an operation, each on record. */
+export function secretsForCalls(
+  vault: Vault,
+  audit: AuditSink,
+): (name: string, operationId: string) => Promise<OpenedCredential | undefined> {
   return async (name, operationId) => {
-    const key = storeKey(...name.split('/'));
-    const kept = await readRecord(store, wire.CredentialRecordSchema, key);
-    if (kept === undefined) return undefined;
-    const opened = secrets.open(kept.record);
-    const version = kept.record.credential?.version ?? 0n;
-    audit.note(credentialSent(name, version, 'a webhook', operationId));
+    const opened = await openNamed(vault, name);
+    if (opened !== undefined) noteGiven(audit, opened, 'a webhook', operationId);
     return opened;
   };
 }

@@ -1,7 +1,13 @@
 /** Secrets at rest: how they are sealed, where their key comes from, how it is changed. */
 
 export { countByKey } from './census.ts';
-export { secretsForCalls } from './hand-out.ts';
+export {
+  credentialRecord,
+  noteGiven,
+  openNamed,
+  secretsForCalls,
+  type Vault,
+} from './hand-out.ts';
 export { SecretsKeeper } from './keeper.ts';
 export {
   type KeySource,

@@ -30,6 +30,7 @@ import { createSessionRegistry, type SessionRegistry } from '../../agents/regist
 import { type AgentService, createAgentService } from '../../agents/service.ts';
 import { defaultSessionTiming } from '../../agents/timing.ts';
 import type { SessionTrust } from '../../agents/trust.ts';
+import type { AuditSink } from '../../audit/index.ts';
 import { Following } from '../../following/index.ts';
 import { freezeShared } from '../../records/index.ts';
 import { Hosts, type HostsDependencies } from '../reconcile.ts';
@@ -45,6 +46,7 @@ export interface ReplicaOptions {
   readonly openCredential?: HostsDependencies['openCredential'];
   readonly resyncIntervalMs?: number;
   readonly trust?: SessionTrust;
+  readonly audit?: AuditSink;
   /** How long the start may take; less than it needs leaves it under way. */
   readonly startForMs?: number;
   /** It starts on a restored store: a new incarnation. */
@@ -135,6 +137,7 @@ export class Rig {
       hosts,
       timing: defaultSessionTiming,
       ...(options.trust === undefined ? {} : { trust: options.trust }),
+      ...(options.audit === undefined ? {} : { audit: options.audit }),
       identify: ({ peerAddress }) => Promise.resolve(peerAddress),
     });
     // What it still does after that goes nowhere.
