@@ -17,6 +17,9 @@ import { defaultTiming, type EngineTiming } from './host/index.ts';
 import type { KeySourceConfig } from './secrets/index.ts';
 import { defaultSweepTiming, type SweepTiming } from './workflow/index.ts';
 
+/** Operators are few, and agents enrol once: strangers are not worth more of a core than this. */
+const operatorRpcLimits: RpcLimits = { ...defaultRpcLimits, handshakesPerSecond: 30 };
+
 export interface Listen {
   /** IPv4 or IPv6 address of this machine. */
   readonly address: string;
@@ -110,7 +113,7 @@ function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
     log: reader.section('log', (log) => ({ level: log.oneOf('level', levels, 'info') })),
     operators: reader.section('operators', (section) => ({
       ...readListen(section, operatorsPortDefault),
-      limits: readLimits(section, defaultRpcLimits),
+      limits: readLimits(section, operatorRpcLimits),
     })),
     agents,
     names: reader.texts('names', namesDefault),

@@ -210,8 +210,8 @@ function writeConfiguration(operators: number, port: number): void {
     operators: {
       address,
       port: operators,
-      // All agents of this machine enrol at once.
-      limits: { openCallsPerSecond: 100_000, openCallsBurst: 100_000 },
+      // All agents of this machine enrol at once; afterwards it is at its defaults.
+      limits: { openCallsBurst: agents + 100, allOpenCallsBurst: agents + 1_000 },
     },
     agents: { address, port, advertise: `127.0.0.1:${port}` },
     names: ['127.0.0.1', 'localhost'],

@@ -9,7 +9,7 @@
  * 3. Who is refused hears when to come again.
  */
 import { createHash } from 'node:crypto';
-import { Buckets } from '@rackwright/platform';
+import { Bucket, Buckets } from '@rackwright/platform';
 import { unavailable } from '../error/api-error.ts';
 import type { CallScope } from './call-scope.ts';
 import { hostOfPeer, networkOf } from './caller-address.ts';
@@ -23,6 +23,7 @@ export class CallRoom {
   readonly #limits: RpcLimits;
   readonly #nowMs: () => number;
   readonly #rates: Buckets;
+  readonly #allRate: Bucket;
   readonly #known = new Set<CallScope>();
   readonly #open = new Set<CallScope>();
   /** How many each caller has; who has none is not here. */
@@ -34,6 +35,9 @@ export class CallRoom {
     this.#nowMs = nowMs;
     const { openCallsPerSecond: perSecond, openCallsBurst: most } = limits;
     this.#rates = new Buckets({ perSecond, most }, networksMax);
+    const { allOpenCallsPerSecond, allOpenCallsBurst } = limits;
+    const all = { perSecond: allOpenCallsPerSecond, most: allOpenCallsBurst };
+    this.#allRate = new Bucket(all, nowMs());
   }
 
   get size(): number {
@@ -77,9 +81,15 @@ export class CallRoom {
   #ration({ peerAddress }: CallContext): void {
     const nowMs = this.#nowMs();
     const waitMs = this.#rates.of(networkOf(hostOfPeer(peerAddress)), nowMs).tryTake(1, nowMs);
-    if (waitMs === 0) return;
-    const most = this.#limits.openCallsPerSecond;
-    throw this.#refusal(`More than ${most} calls a second came from this address.`, waitMs);
+    const { openCallsPerSecond, allOpenCallsPerSecond } = this.#limits;
+    if (waitMs > 0) {
+      const words = `More than ${openCallsPerSecond} calls a second came from this address.`;
+      throw this.#refusal(words, waitMs);
+    }
+    const allWaitMs = this.#allRate.tryTake(1, nowMs);
+    if (allWaitMs === 0) return;
+    const words = `More than ${allOpenCallsPerSecond} calls a second came that show no token.`;
+    throw this.#refusal(words, allWaitMs);
   }
 
   #refusal(words: string, waitMs = 0): Error {

@@ -57,6 +57,9 @@ export interface RpcLimits {
   /** Calls that need no token, from one address: in one second, and so many at once before. */
   readonly openCallsPerSecond: number;
   readonly openCallsBurst: number;
+  /** The same from all addresses together. */
+  readonly allOpenCallsPerSecond: number;
+  readonly allOpenCallsBurst: number;
 }
 
 /**
@@ -95,4 +98,6 @@ export const defaultRpcLimits: RpcLimits = {
   retryAfterMs: 5_000,
   openCallsPerSecond: 20,
   openCallsBurst: 100,
+  allOpenCallsPerSecond: 100,
+  allOpenCallsBurst: 1_000,
 };

@@ -101,8 +101,8 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
   const incoming = new IncomingRequests(limits);
   const room = new CallRoom(limits, () => clock.nowMs());
   // Nobody calls before the door is open.
-  let doorOf: FrontDoor | undefined;
-  const admissions = new Admissions(room, (peerAddress) => doorOf?.vouchFor(peerAddress));
+  const opened: { door?: FrontDoor } = {};
+  const admissions = new Admissions(room, (peerAddress) => opened.door?.vouchFor(peerAddress));
   const shared = { admissions, pace, log, random };
   const server = grpcServer(limits, [boundIncoming(incoming, limits, clock, admitting(shared))]);
   for (const bound of options.services) {
@@ -117,7 +117,7 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
     limits,
     handOver: (socket) => inside.injectConnection(socket),
   });
-  doorOf = door;
+  opened.door = door;
   return {
     port: door.port,
     get counts() {
