@@ -83,7 +83,8 @@ export async function checkMayPoint(
     ...refused,
     message:
       `${path}.bmc: ${refused.message} Or have an administrator name the networks of its BMCs, ` +
-      `within which operators may: rackwright credential update ${id} --keep-password --bmc-network NETWORK.`,
+      `within which operators may: rackwright credential update ${id} --keep-password ` +
+      '--bmc-network NETWORK.',
   });
 }
 

@@ -46,8 +46,8 @@ const boundFlags = {
     variadic: true,
     optional: true,
     brief:
-      'Network of BMCs, as 10.0.8.0/24; give all of them, or "none". It goes to no BMC elsewhere; ' +
-      'without any, only an administrator says to which BMCs',
+      'Network of BMCs, as 10.0.8.0/24; give all of them, or "none". It goes to no BMC ' +
+      'elsewhere; without any, only an administrator says to which BMCs',
     placeholder: 'network',
   },
   rack: {
