@@ -1,7 +1,7 @@
 /**
  * The agent on two provisioning networks: beside the site's DHCP server on one, the only server on
- * the other, whose interface comes while the agent is running. The scenario's machine then stands on
- * that second network, which has no way to the first.
+ * the other, whose interface comes while the agent is running. The scenario's machine then stands
+ * on that second network, which has no way to the first.
  */
 import type { Lab } from '../lab/lab.ts';
 import { LAB_ADDRESS } from '../lab/netns.ts';
