@@ -29,7 +29,7 @@ async function shown(error: ApiFailure, path: string, request: object) {
   return told.error;
 }
 
-test('an error names nothing of elsewhere in its metadata, nor where a name is all of it', async () => {
+test('an error names nothing of elsewhere in its metadata, nor as its whole text', async () => {
   const metadata = { resource: 'hosts/db-7', why: 'like hosts/db-8', own: 'hosts/mine' };
   const error = failedPrecondition('BUSY', 'hosts/db-7', metadata);
   const told = await shown(error, 'HostService/CleanHost', { name: 'hosts/mine' });
