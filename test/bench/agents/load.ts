@@ -1,4 +1,4 @@
-/** What makes it hard for the control plane, a noisy rack, and what it is compared with, an echo. */
+/** A noisy rack, and what the control plane is compared with: an echo. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Credentials, LeanStream } from './lean-agent.ts';
 

@@ -319,7 +319,7 @@ describe('a call', () => {
     await until(() => server.counts.incomingBytes === 0);
   });
 
-  test('is let in or not by its headers: nothing is read of the body of one that is not', async () => {
+  test('is refused by its headers, and nothing is read of its body', async () => {
     const refuse = () => {
       throw unauthenticated('TOKEN_WRONG', 'no');
     };

@@ -14,7 +14,7 @@ export interface RpcLimits {
   readonly connectionsMax: number;
   /** Connections at once from one address; of IPv6, here and below, one network of 64 bits. */
   readonly connectionsPerAddressMax: number;
-  /** Of these, kept for networks of which somebody has shown lately who it is; a quarter at most. */
+  /** Of these, kept for networks of which somebody is known lately; a quarter at most. */
   readonly connectionsForKnownMax: number;
   /** Connections at once that are in and have not shown a certificate or token that is good. */
   readonly strangersMax: number;
