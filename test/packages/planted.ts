@@ -72,7 +72,8 @@ export class Planted {
     const blind = places.flatMap((place) => place.blind);
     findings.check('secrets are found where they are at home', blind.length === 0, blind.join());
     const seen = [...this.#watch.seen].join('\n');
-    for (const program of ['systemd-notify', 'ipmitool', 'agent.mjs join', 'backup --to']) {
+    // Not systemd-notify, which is gone too soon to be seen each time.
+    for (const program of ['ipmitool', 'agent.mjs join', 'backup --to']) {
       findings.check(`the arguments of ${program} were looked at`, seen.includes(program));
     }
     const found = this.#search.findings.map(
