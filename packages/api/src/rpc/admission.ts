@@ -88,6 +88,7 @@ function surfaceOf(call: StreamCall, metadata: Metadata): SurfaceCall {
     getPeer: () => call.getPeer(),
     getDeadline: () => call.getDeadline(),
     getAuthContext: () => call.getAuthContext(),
+    getConnectionInfo: () => call.getConnectionInfo(),
     on: (_event, listener) => stream.once('close', listener),
     stream,
   };

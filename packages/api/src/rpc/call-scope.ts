@@ -11,6 +11,8 @@ export interface SurfaceCall {
   readonly metadata: Metadata;
   getPeer(): string;
   getDeadline(): Date | number;
+  /** grpc-js tells interceptors only. */
+  getConnectionInfo?(): { readonly localAddress?: string | undefined };
   getAuthContext(): { readonly sslPeerCertificate?: { readonly raw: Buffer } | undefined };
   on(event: 'cancelled', listener: () => void): unknown;
   /** Of the innermost call only. */
@@ -35,12 +37,13 @@ export function openCall(call: SurfaceCall, method: string): CallScope {
   call.on('cancelled', abort);
   if (call.cancelled) abort();
   const deadline = call.getDeadline();
+  const localAddress = call.getConnectionInfo?.().localAddress;
   let certificate: PeerCertificate | undefined;
   const context: CallContext = {
     method,
     header: (name) => firstText(call.metadata, name),
     peerAddress: call.getPeer(),
-    ...localAddressOf(call),
+    ...(localAddress === undefined ? {} : { localAddress }),
     peerCertificate: () => {
       certificate ??= readCertificate(call.getAuthContext().sslPeerCertificate?.raw);
       return certificate;
@@ -59,8 +62,6 @@ interface Layer {
   /** Of the calls of callers and interceptors: the one below. */
   readonly call?: Layer;
   readonly nextCall?: Layer;
-  /** Of all but the caller's. */
-  readonly getConnectionInfo?: () => { readonly localAddress?: string | undefined };
   /** Of the one at the bottom. */
   readonly stream?: Partial<Pick<Writable, 'destroy'>>;
 }
@@ -77,17 +78,6 @@ export function streamOf(call: object): { destroy(): void } | undefined {
     layer = layer.call ?? layer.nextCall;
   }
   return undefined;
-}
-
-/** grpc-js knows it, and tells interceptors only. */
-function localAddressOf(call: object): Pick<CallContext, 'localAddress'> {
-  let layer: Layer | undefined = call;
-  while (layer !== undefined) {
-    const localAddress = layer.getConnectionInfo?.().localAddress;
-    if (localAddress !== undefined) return { localAddress };
-    layer = layer.call ?? layer.nextCall;
-  }
-  return {};
 }
 
 function firstText(metadata: Metadata, name: string): string | undefined {
