@@ -134,7 +134,7 @@ class ImageFetch {
     const { os, architecture: found } = parseConfig(await this.#read(config.digest), layers.length);
     if (os === 'linux' && found === architecture) return;
     const message = `the image is for ${os}/${found}; the runners here are linux/${architecture}`;
-    throw new OciError('notFound', message.slice(0, 300));
+    throw new OciError('noPlatform', message.slice(0, 300));
   }
 
   async #manifest(digest: Digest, entry?: IndexEntry): Promise<Manifest | ImageIndex> {
