@@ -17,6 +17,15 @@ export {
   type LayerRole,
   mediaTypeOf,
 } from './disk/media-type.ts';
+export {
+  emptyConfig,
+  indexMediaType,
+  manifestMediaType,
+  type WrittenHostImage,
+  type WrittenLayer,
+  writeHostIndex,
+  writeHostManifest,
+} from './disk/write.ts';
 export { isOciError, OciError, type OciFailureKind } from './failure.ts';
 export { type LayerPlace, layerPlace, pathParts } from './layer/path.ts';
 export { defaultTarLimits, readTar, type TarEntry, type TarLimits } from './layer/tar.ts';
@@ -45,6 +54,7 @@ export {
 export { type Pulling, RegistryClient, type Resolved } from './registry/client.ts';
 export { defaultWebLimits, type RegistryAccess } from './registry/exchange.ts';
 export { type Mirror, MirroredRegistry, mirrorsMax } from './registry/mirrors.ts';
+export { defaultPushLimits, type PushedBlob, RegistryPublisher } from './registry/publisher.ts';
 export {
   type BlobReading,
   type BlobSource,
