@@ -47,6 +47,13 @@ const rules: Readonly<Record<string, Rule>> = {
     const rows = batch?.status?.hosts ?? [];
     return rows.length > 0 && rows.every(({ host }) => seen.has(host.replace('hosts/', '')));
   },
+  // One that holds nobody yet may come to hold anybody.
+  pools: async (_scope, { value }, hosts) => {
+    const { members } = fromBinary(wire.PoolRecordSchema, value);
+    const seen = await hosts();
+    const isSeen = ({ host }: wire.PoolMember) => seen.has(host.replace('hosts/', ''));
+    return members.length > 0 && members.every(isSeen);
+  },
   credentials: async (_scope, { key }, hosts) => {
     const name = `credentials/${segment(key, 1)}`;
     const seen = [...(await hosts()).values()];
@@ -55,11 +62,12 @@ const rules: Readonly<Record<string, Rule>> = {
   // The same for everybody.
   templates: always,
   fleet: always,
-  // Found only by the uid in the record of a host that is in sight.
+  // Found only by the uid in the record of a host, or a pool, that is in sight.
   facts: always,
   runs: always,
   stepOutputs: always,
   plans: always,
+  deployments: always,
 };
 
 /** Whether a caller with this scope sees the record. */

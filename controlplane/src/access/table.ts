@@ -165,6 +165,22 @@ export const accessTable: Readonly<Record<string, Row>> = {
     GetPlan: { role: viewer, reach: host() },
     StartPlan: ofHost,
   }),
+  ...under('rackwright.v1.PoolService', {
+    // Its selector may come to mean hosts of any rack.
+    CreatePool: { role: operator, reach: fleet },
+    GetPool: read,
+    ListPools: read,
+    UpdatePool: { role: operator, reach: fleet },
+    DeletePool: { role: operator, reach: fleet },
+    WatchPools: read,
+    PausePool: { role: operator, reach: resource() },
+    ResumePool: { role: operator, reach: resource() },
+    ApprovePool: { role: operator, reach: resource() },
+    ListPoolHosts: read,
+    ListDeployHistory: read,
+    PlanRollout: read,
+    ExplainPool: read,
+  }),
   ...under('rackwright.v1.SecretsService', {
     GetSecretsKey: ofFleet,
     RotateSecretsKey: ofFleet,

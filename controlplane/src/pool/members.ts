@@ -13,8 +13,8 @@ import { create } from '@bufbuild/protobuf';
 import { HostState, type PoolSpec, RolloutSlotState, store as wire } from '@rackwright/api';
 import { isSelected, type SeenHost } from './seen.ts';
 
-/** Members of one pool; what stands of each has to fit in one record. */
-export const membersMax = 1_000;
+/** Members of one pool: with what may stand of each of them, they have to fit in one record. */
+export const membersMax = 300;
 
 /** What one pool has to know of another. */
 export interface OtherPool {
@@ -55,11 +55,15 @@ export function membersOf(
       else if (isHeld || host.claimedBy === pool.name || isFree(host)) fitting.push(host);
     }
   }
-  const room = Math.max(0, (spec.size ?? membersMax) - kept.length);
+  const room = Math.max(0, Math.min(spec.size ?? membersMax, membersMax) - kept.length);
   const rank = (host: SeenHost) => rankOf(host, before, record);
-  const chosen = fitting
-    .toSorted((a, b) => rank(a) - rank(b) || compare(orderKey(pool.uid, a), orderKey(pool.uid, b)))
-    .slice(0, room);
+  const sorted = fitting.toSorted(
+    (a, b) => rank(a) - rank(b) || compare(orderKey(pool.uid, a), orderKey(pool.uid, b)),
+  );
+  const chosen = sorted.slice(0, room);
+  const left = spec.size === undefined ? sorted.slice(room) : [];
+  for (const { name } of left)
+    contested.set(name, `one too many: a pool holds ${membersMax} hosts`);
   const members = [...kept, ...chosen]
     .toSorted((a, b) => compare(a.name, b.name))
     .map(({ name, uid }) => create(wire.PoolMemberSchema, { host: name, hostUid: uid }));

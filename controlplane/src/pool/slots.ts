@@ -41,7 +41,7 @@ const gateDeadlineDefaultMs = 24 * 3_600_000;
 /** What failed before the host had left its image is tried again so often, and after such a pause. */
 const attemptsMax = 3;
 const retryPauseMs = 5 * 60_000;
-const messageCharsMax = 300;
+const messageCharsMax = 120;
 
 const { GATE, STARTING, RUNNING, PROVING } = RolloutSlotState;
 
@@ -206,16 +206,13 @@ function fail({ record, nowMs }: Draft, slot: RolloutSlot, { message, counted }:
   record.failures = record.failures.filter((each) => each.hostUid !== slot.hostUid);
   record.failures.push(
     create(wire.PoolFailureSchema, {
-      ...{ host: slot.host, hostUid: slot.hostUid, digest, image: slot.image, counted },
-      ...{ version: slot.version, reference: slot.reference },
+      ...{ host: slot.host, hostUid: slot.hostUid, digest, counted },
       message: cut(message),
       attempts: isGate ? attempts - 1 : attempts,
       time: timestampFromMs(nowMs),
       ...(isTriedAgain ? { retryTime: timestampFromMs(nowMs + pauseMs) } : {}),
-      // Only such a run has written the whole image.
-      ...(slot.state === PROVING && slot.runEndTime !== undefined
-        ? { run: slot.run, runEndTime: slot.runEndTime }
-        : {}),
+      // Only such a run has written the whole image, and may be a deployment yet.
+      ...(slot.state === PROVING ? writtenBy(slot) : {}),
     }),
   );
 }
@@ -247,6 +244,11 @@ function deploymentOf({ pool }: wire.PoolRecord, from: Written): wire.Deployment
     digest: digestOf(image),
     ...(runEndTime === undefined ? {} : { endTime: runEndTime }),
   });
+}
+
+function writtenBy({ run, image, version, reference, runEndTime }: RolloutSlot) {
+  const end = runEndTime === undefined ? {} : { runEndTime };
+  return { run, image, version, reference, ...end };
 }
 
 /** A run that wrote an image. */

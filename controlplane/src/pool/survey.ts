@@ -25,6 +25,9 @@ import { msOf } from './slots.ts';
 import { isPinned, targetOf, type Wanted, wantedBy } from './target.ts';
 import { type Opening, opening } from './windows.ts';
 
+/** Hosts that are out at once, whatever a pool allows: their slots have to fit in its record. */
+export const slotsMax = 100;
+
 export type Stand =
   /** Healthy on its image. */
   | 'current'
@@ -97,7 +100,8 @@ export function survey(
   const isBack = (status?.rolledBackFrom ?? '') !== '';
   const ofPool = standings.filter(({ name }) => !isPinned(record, name));
   const unsettled = ofPool.filter(({ stand }) => stand !== 'current' && stand !== 'failed');
-  const max = unavailableMax(policy?.maxUnavailable, record.members.length);
+  const allowed = unavailableMax(policy?.maxUnavailable, record.members.length);
+  const max = Math.min(allowed, slotsMax);
   const parts = { target, failedCount, threshold, isBack, max };
   return {
     ...{ target, standings, slots, failedCount, threshold },
