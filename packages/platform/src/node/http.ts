@@ -32,6 +32,8 @@ import type {
 type Speak = (connection: Duplex) => void;
 type Handle = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
 
+/** Larger pieces cost fewer turns; each client holds a few of them. */
+const fileBytesAtOnce = 128 * 1024;
 /** How often Node looks for requests that take too long, milliseconds. */
 const timeoutCheckMs = 1_000;
 
@@ -196,6 +198,7 @@ async function sendFile(
       start: slice.start,
       end: slice.end,
       autoClose: false,
+      highWaterMark: fileBytesAtOnce,
     });
     await pipeline(stream, response, { end: false });
     if (stream.bytesRead < length) response.destroy();
