@@ -1,7 +1,7 @@
 /**
  * First-boot data as a small FAT partition. FAT rather than ISO 9660, because a kernel that boots
- * by UEFI has it anyway, while generic images leave isofs out; a partition rather than a file in the
- * image's own file systems, because those need not be understood.
+ * by UEFI has it anyway, while generic images leave isofs out; a partition rather than a file in
+ * the image's own file systems, because those need not be understood.
  *
  * `noCloud` is cloud-init's data source of that name (label CIDATA). `configDrive` has the layout
  * that cloud-init and Ignition know (label config-2): an Ignition document goes as its user data,

@@ -102,8 +102,8 @@ label-id: 11111111-2222-3333-4444-555555555555
 14 : start=2048 size=6144 type=21686148-6449-6E6F-744E-656564454649
 15 : start=8192 size=253952 type=U name=esp attrs=RequiredPartition
 `;
-const request: Pick<FitRequest, 'imageBytes' | 'blockBytes' | 'grow'> = {
-  ...{ imageBytes: 256 * mib, blockBytes: 512, grow: true },
+const request: Pick<FitRequest, 'blockBytes' | 'grow'> = {
+  ...{ blockBytes: 512, grow: true },
 };
 const seed = { sizeBytes: seedPartitionBytes, name: 'cidata' };
 
@@ -149,7 +149,7 @@ test('fits a table for blocks of 4096 bytes, and refuses it on a disk of others'
   const head = new Uint8Array(mib);
   readSync(file, head, 0, mib, 0);
   closeSync(file);
-  const asked = { ...request, head, imageBytes: 64 * mib, diskBytes: 200 * mib };
+  const asked = { ...request, head, diskBytes: 200 * mib };
   const fitted = fitTable({ ...asked, blockBytes: 4096, seed });
   onto(200 * mib, fitted);
   within((loop) => {
@@ -168,7 +168,7 @@ size=20M type=0FC63DAF-8483-4772-8E79-3D69D8477DE4
 size=20M type=0657FD6D-A4AB-43C4-84E5-0933C84B4F4F
 `;
   const head = image(script);
-  const fitted = fitTable({ ...request, head, imageBytes: 64 * mib, diskBytes: 128 * mib });
+  const fitted = fitTable({ ...request, head, diskBytes: 128 * mib });
   expect(fitted.notGrown).toBe('the last partition is swap');
   expect(fitted.grown).toBeUndefined();
   expect(run('sgdisk', ['--verify', onto(128 * mib, fitted)])).toContain('No problems found');
@@ -178,7 +178,7 @@ test('fits the table of an MBR', (context) => {
   skipWithout(context);
   const head = image('label: dos\nsize=10M type=ef\nsize=20M type=83 bootable\n');
   head.fill(0xfa, 0, 100);
-  const fitted = fitTable({ ...request, head, imageBytes: 64 * mib, diskBytes: 256 * mib, seed });
+  const fitted = fitTable({ ...request, head, diskBytes: 256 * mib, seed });
   const partitions = listed(onto(256 * mib, fitted));
   expect(partitions).toMatchObject([
     { start: 2048, size: 10 * 2048, type: 'ef' },
@@ -189,7 +189,7 @@ test('fits the table of an MBR', (context) => {
   checkBootable(fitted, 'bios');
   checkBootable(fitted, 'uefi');
   const full = image('label: dos\nsize=9M\nsize=9M\nsize=9M\nsize=9M\n');
-  const asked = { ...request, head: full, imageBytes: 64 * mib, diskBytes: 256 * mib };
+  const asked = { ...request, head: full, diskBytes: 256 * mib };
   expect(() => fitTable({ ...asked, seed })).toThrow('the partition table is full');
 });
 

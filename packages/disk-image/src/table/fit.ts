@@ -29,7 +29,6 @@ import {
 export interface FitRequest {
   /** The beginning of the image; as much of it as is written last. */
   readonly head: Uint8Array;
-  readonly imageBytes: number;
   readonly diskBytes: number;
   /** The disk's logical block. */
   readonly blockBytes: number;
