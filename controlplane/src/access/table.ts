@@ -172,7 +172,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ListPools: read,
     UpdatePool: { role: operator, reach: fleet },
     DeletePool: { role: operator, reach: fleet },
-    WatchPools: read,
+    WatchPools: { role: viewer, reach: resource() },
     PausePool: { role: operator, reach: resource() },
     ResumePool: { role: operator, reach: resource() },
     ApprovePool: { role: operator, reach: resource() },
