@@ -1,8 +1,8 @@
 /**
  * How quickly images come into a rack: `npm run bench -- image [--mib N] [--rounds N] [--readers N]
  * [--memory]`. Each stage stands beside Debian's tools on the same bytes in the same run; what is
- * ours includes hashing and an fsync. Ends with 1 when a stage is slower than half of the slowest of
- * those tools alone.
+ * ours includes hashing and an fsync. Ends with 1 when a stage is slower than half of the slowest
+ * of those tools alone.
  *
  * `--memory`: instead, how much memory a fetch of 8 GiB takes above one of 1 GiB. Needs 8 GiB of
  * disk.
