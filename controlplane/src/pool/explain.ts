@@ -63,9 +63,7 @@ function causesOf(surveyed: Survey, contested: ReadonlyMap<string, string>) {
   ];
   const shown = lines.slice(0, linesMax).map((line) => causeOf(line));
   const more = lines.length - shown.length;
-  return more > 0
-    ? [...shown, causeOf({ text: `and ${more} more (rackwright pool hosts)` })]
-    : shown;
+  return more > 0 ? [...shown, causeOf({ text: `and ${more} more` })] : shown;
 }
 
 function causeOf({ text, since }: { text: string; since?: wire.PoolFailure['time'] }) {
