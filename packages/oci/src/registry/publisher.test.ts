@@ -39,7 +39,7 @@ async function* chunks() {
   for (let at = 0; at < bytes.length; at += 300_000) yield bytes.subarray(at, at + 300_000);
 }
 
-test('sends a blob in pieces, each where the registry points to, and names it at the end', async () => {
+test('sends a blob in pieces, each where the registry points to, and names it last', async () => {
   const { push, requests, sent } = publisherOf();
   await push();
   expect(Buffer.concat(sent).equals(bytes)).toBe(true);
