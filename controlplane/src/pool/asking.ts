@@ -1,9 +1,9 @@
 /**
- * What a pool asks of hosts beside the runs of its slots: claims of those that it holds, giving back
- * those that it does not hold any more, and cleaning those whose image failed.
+ * What a pool asks of hosts beside the runs of its slots: claims of those that it holds, giving
+ * back those that it does not hold any more, and cleaning those whose image failed.
  *
- * Invariant: asked is only for what the pool's durable record says, of the very host that was looked
- * at: one that has changed since is looked at again.
+ * Invariant: asked is only for what the pool's durable record says, of the very host that was
+ * looked at: one that has changed since is looked at again.
  */
 import type { store as wire } from '@rackwright/api';
 import type { Log } from '@rackwright/platform';

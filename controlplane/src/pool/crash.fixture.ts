@@ -1,6 +1,6 @@
 /**
- * A pool over real replicas: real host machines, real stores on one disk, pools that die at any call
- * of the store. Only the racks are missing: what a run writes is written into the host's record.
+ * A pool over real replicas: real host machines, real stores on one disk, pools that die at any
+ * call of the store. Only the racks are missing: what a run writes is put into the host's record.
  */
 import { create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';

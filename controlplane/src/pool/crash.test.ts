@@ -44,7 +44,7 @@ function changed(store: StateStore, change: Partial<StateStore>): StateStore {
   });
 }
 
-test('two replicas roll an image out: never more out than may, and each deployment told once', async () => {
+test('two replicas roll out: never more out than may be, each deployment told once', async () => {
   const site = new PoolSite(1);
   await site.rollOut('A');
   await site.rollOut('B');
@@ -79,7 +79,7 @@ test('R21: who has looked at an old pool writes nothing over it', async () => {
   site.kill();
 });
 
-test('slots that are lost are noticed: hosts are out without one, or more than may be', async () => {
+test('lost slots are noticed: hosts are out without one, or more than may be', async () => {
   const site = new PoolSite(31, { wrapStore: forgetful });
   await site.rollOut('A');
   expect([...site.problems].join()).toMatch(/out without a slot|hosts out at once/);

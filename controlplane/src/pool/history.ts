@@ -1,7 +1,7 @@
 /**
  * The deploy history: a query over the ledger, and nothing that anybody acts on. Pure.
  *
- * Invariant: an entry of the ledger that is there twice, or comes in another order, changes nothing.
+ * Invariant: an entry of the ledger that is there twice, or comes out of order, changes nothing.
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';

@@ -1,9 +1,9 @@
 /**
- * Keeps the digests behind the images of pools fresh: at once for a name that is new, then from time
- * to time. In memory alone: what it finds is the step's to take in.
+ * Keeps the digests behind the images of pools fresh: at once for a name that is new, then from
+ * time to time. In memory alone: what it finds is the step's to take in.
  *
- * Invariant: each answer is handed over once. A replica that holds an old one never brings back what
- * another one has replaced since.
+ * Invariant: each answer is handed over once. A replica that holds an old one never brings back
+ * what another one has replaced since.
  */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import type { store as wire } from '@rackwright/api';

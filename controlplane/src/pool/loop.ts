@@ -1,6 +1,6 @@
 /**
  * The shell around `stepPool`: reads the pool and the hosts, lets it decide, writes, then acts on
- * hosts. Level-triggered, woken by changes of pools and hosts, by answers of registries and by time.
+ * hosts. Level-triggered, woken by changes of pools and hosts, answers of registries, and time.
  *
  * Invariants:
  * 1. Entries of the ledger are durable before the record that gives their slots back; what is asked

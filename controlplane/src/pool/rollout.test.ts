@@ -32,7 +32,7 @@ test('R1: of three hosts never more than one is out, and all reach the new image
   expect(pool.condition('UpToDate')).toBe('AllUpdated');
 });
 
-test('the first host goes alone, then as many as may; a percentage is rounded down, to at least 1', () => {
+test('the first host goes alone, then as many as may; percent round down, to at least 1', () => {
   const pool = settled(10, { rollout: { maxUnavailable: percent(35) } });
   pool.push('B');
   expect(pool.slots).toHaveLength(1);
@@ -69,7 +69,7 @@ test('a pause lets what is under way end, and takes no new slot', () => {
   expect([pool.out, pool.countOn('B')]).toEqual(['', 1]);
 });
 
-test('R5: whoever is approved for B and has not begun goes to C, with an approval of its own', () => {
+test('R5: who is approved for B and has not begun goes to C, with an approval of its own', () => {
   const pool = settled(3, { rollout: { gate: { approval: true } } });
   pool.push('B');
   const [slot] = pool.slots;
@@ -133,7 +133,7 @@ test('R9: a host that is written and not healthy keeps its slot, and is not in t
   expect(pool.ledger.size).toBe(1);
 });
 
-test('R11: a new image lifts the halt, and what is broken goes first, without waiting for others', () => {
+test('R11: a new image lifts the halt, and what is broken goes first', () => {
   const pool = settled(6, {
     rollout: { maxUnavailable: count(2), failureThreshold: count(2) },
   });
@@ -155,7 +155,7 @@ test('R11: a new image lifts the halt, and what is broken goes first, without wa
   expect(pool.condition('Degraded')).toBe('Healthy');
 });
 
-test('R13: who failed before it left its image takes no slot and does not count, and is tried again', () => {
+test('R13: who failed before it left its image does not count, and is tried again', () => {
   const pool = settled(4, { rollout: { failureThreshold: count(1) } });
   pool.push('B');
   const first = pool.out;
@@ -236,7 +236,7 @@ test('the order follows from names and digest: two pools that see the same go th
   expect(order(two)[0]).toBe(again.out);
 });
 
-test('R23: outside its windows nobody in service is taken; who never ran is written at any time', () => {
+test('R23: outside its windows nobody in service is taken; who never ran may be written', () => {
   const windows = [{ cron: '0 2 * * *', duration: durationFromMs(hourMs), timeZone: '' }];
   const pool = settled(2, { rollout: { windows } });
   pool.push('B');
@@ -255,7 +255,7 @@ test('R23: outside its windows nobody in service is taken; who never ran is writ
   expect([pool.out, pool.countOn('B')]).toEqual(['', 2]);
 });
 
-test('R25: waves go one after the other, an empty one is skipped; when all are empty it stops', () => {
+test('R25: waves go one after the other, an empty one is skipped; all empty, it stops', () => {
   const waves = [
     { name: 'none', hosts: { labels: { pool: 'q' } } },
     { name: 'two', hosts: { names: ['hosts/h3', 'hosts/h4'] } },
@@ -315,7 +315,7 @@ test('what is broken is written first, for it is out already', () => {
   expect(pool.push('B').out).toBe('h2');
 });
 
-test('R27: who leaves while it waits at the gate goes at once; who runs leaves when that has ended', () => {
+test('R27: who leaves while at the gate goes at once; who runs leaves when that has ended', () => {
   const pool = settled(2, { rollout: { gate: { approval: true } } });
   pool.push('B');
   const n = Number(pool.out.slice(1));
@@ -362,7 +362,7 @@ test('a pool never takes what somebody else claims, and one with a size takes no
   expect(pool.countOn('A')).toBe(3);
 });
 
-test('R31: a pool that is deleted lets its runs end, keeps no slot and gives its hosts back', () => {
+test('R31: a pool that is deleted lets runs end, keeps no slot and gives its hosts back', () => {
   const pool = settled(3);
   pool.push('B');
   const first = pool.out;
@@ -382,7 +382,7 @@ test('a pin keeps a host to its own image, whatever the pool rolls out', () => {
   expect([pool.countOn('B'), pool.condition('UpToDate')]).toEqual([2, 'AllUpdated']);
 });
 
-test('rollback, when it is wanted, goes back from what failed, and stays there until a new image', () => {
+test('rollback, when wanted, goes back from what failed, and stays there until a new image', () => {
   const policy = { maxUnavailable: count(2), failureThreshold: count(2), rollback: true };
   const pool = settled(5, { rollout: policy });
   pool.push('B');
@@ -420,7 +420,7 @@ test('T2, T6: while the tag cannot be resolved the target stays, and the rollout
   }
 });
 
-test('T4: a changed reference never meets the old digest; nobody is taken until it is resolved', () => {
+test('T4: a changed reference never meets the old digest; it waits until it is resolved', () => {
   const pool = settled(3);
   pool.spec.image = 'registry.example/other:next';
   pool.look();

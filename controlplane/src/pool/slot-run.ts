@@ -2,8 +2,8 @@
  * Asks a host for the run of its slot, once, and reads back what became of it.
  *
  * Invariant: however often it is asked for, one slot gives its host one run: the host remembers the
- * request by the slot's number, and the run is known by its requester among those after the slot was
- * taken.
+ * request by the slot's number, and the run is known by its requester among those after the slot
+ * was taken.
  */
 import {
   type RolloutSlot,

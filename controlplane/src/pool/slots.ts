@@ -38,7 +38,7 @@ export type SlotNews =
 
 const healthTimeoutDefaultMs = 15 * 60_000;
 const gateDeadlineDefaultMs = 24 * 3_600_000;
-/** What failed before the host had left its image is tried again so often, and after such a pause. */
+/** What failed before the host had left its image is tried again so often, after such a pause. */
 const attemptsMax = 3;
 const retryPauseMs = 5 * 60_000;
 const messageCharsMax = 120;

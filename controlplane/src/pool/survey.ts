@@ -250,13 +250,15 @@ export class Outage {
     if (this.#slots >= max) return `waits for a slot: ${this.#taken(max)}`;
     const isOut = this.#out.has(host.uid);
     if (!isOut && perRackMax !== undefined && this.inRack(host.rack) >= perRackMax) {
-      return `waits for a slot in ${host.rack}: ${this.inRack(host.rack)} of ${perRackMax} out there`;
+      const out = `${this.inRack(host.rack)} of ${perRackMax} out there`;
+      return `waits for a slot in ${host.rack}: ${out}`;
     }
     if (!isServing(host)) return undefined;
     if (this.count >= max) return `waits for a slot: ${this.#taken(max)}`;
     const { isOpen, untilMs } = this.#survey.opening;
     if (isOpen) return undefined;
-    return `waits for a window${untilMs === undefined ? '' : `, which opens at ${timeText(untilMs)}`}`;
+    const opens = untilMs === undefined ? '' : `, which opens at ${timeText(untilMs)}`;
+    return `waits for a window${opens}`;
   }
 
   /** "2 of 2 out, oldest since …" */

@@ -1,4 +1,4 @@
-/** Pools as people see them: the record, counted and joined with its hosts and its history. Pure. */
+/** Pools as people see them: the record, counted and joined with hosts and history. Pure. */
 import { clone, create } from '@bufbuild/protobuf';
 import {
   type DeployHistoryEntry,

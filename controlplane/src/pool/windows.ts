@@ -126,7 +126,8 @@ function readCron(text: string): Cron | string {
   for (const [index, { name, from, to }] of ranges.entries()) {
     const list = readField(fields[index] ?? '', from, to);
     if (list === undefined) {
-      return `has "${fields[index]}" as ${name}; it can be *, numbers from ${from} to ${to}, ranges and steps`;
+      const right = `it can be *, numbers from ${from} to ${to}, ranges and steps`;
+      return `has "${fields[index]}" as ${name}; ${right}`;
     }
     lists.push(list);
   }

@@ -48,7 +48,7 @@ async function addAvailable(hostId: string, n: number): Promise<void> {
   }
 }
 
-test('a pool is made, looked at, changed, and made once however often it is asked for', async () => {
+test('a pool is made, changed and listed; and once, however often it is asked for', async () => {
   const { pools } = fixture;
   const asked = { poolId: 'web', requestId: 'r1', pool: { spec: { hosts: { labels }, image } } };
   const made = await pools.createPool(asked);

@@ -115,7 +115,8 @@ function countsText(status: Pool['status']): string {
     unavailableCount = 0,
     unavailableMax = 0,
   } = status ?? {};
-  return `${currentCount} of ${hostCount} on the image, ${unavailableCount} of ${unavailableMax} out`;
+  const out = `${unavailableCount} of ${unavailableMax} out`;
+  return `${currentCount} of ${hostCount} on the image, ${out}`;
 }
 
 function rolloutFields(policy: RolloutPolicy | undefined): (readonly [string, string])[] {
