@@ -123,23 +123,24 @@ export class PoolSite {
     const crashIn = this.#trouble.crashes === true ? 150 + this.#random.below(600) : Infinity;
     const isAfter = this.#random.below(2) === 0;
     let calls = 0;
-    let replica: Replica | undefined;
+    const born: { replica?: Replica } = {};
     const die = () => {
-      replica?.kill();
+      born.replica?.kill();
       this.#alive[index] = undefined;
     };
     const { wrapStore } = this.#trouble;
-    replica = await this.rig.replica({
+    const replica = await this.rig.replica({
       ...{ id: `r${index}`, imagesSupported: true },
       ...(wrapStore === undefined ? {} : { wrapStore }),
       faults: () => {
         calls += 1;
-        if (calls < crashIn || replica === undefined) return { kind: 'none' };
+        if (calls < crashIn || born.replica === undefined) return { kind: 'none' };
         if (!isAfter) die();
         else queueMicrotask(die);
         return { kind: 'none' };
       },
     });
+    born.replica = replica;
     const { store, following, clock, log, whenKilled } = replica.shared;
     const pools = new Pools({
       ...{ store, following, clock, log, hosts: replica.hosts },

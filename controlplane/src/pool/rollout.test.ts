@@ -6,7 +6,7 @@ import {
   PoolSpecSchema,
   RolloutPolicySchema,
   RolloutSlotState,
-  store as wire,
+  type store as wire,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { historyOf } from './history.ts';
