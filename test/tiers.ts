@@ -88,7 +88,8 @@ export function workersOf({ order }: Tier, processors: number): number {
 
 /**
  * Files that take the longest, the worst first: what begins last decides when all have ended. The
- * rest goes by size, as vitest has it. Not a list to be kept true: it costs time alone when it errs.
+ * rest goes by size, as vitest has it. The list need not be kept true: where it errs, it costs time
+ * alone.
  */
 export const longest: readonly string[] = [
   'test/e2e/power-sync.test.ts',

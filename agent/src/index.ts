@@ -18,7 +18,18 @@ export {
   join,
   readKey,
 } from './identity/index.ts';
-export { BlobCache, Images } from './images/index.ts';
+export {
+  BlobCache,
+  defaultAdmissionLimits,
+  defaultRetryDelaysMs,
+  type FromRegistry,
+  type FromWeb,
+  type HeldHostImage,
+  type HostImageProgress,
+  HostImages,
+  Images,
+  type WantedHostImage,
+} from './images/index.ts';
 export { Journal, type JournalOptions } from './journal/index.ts';
 export { type Platform, type RunningAgent, startAgent } from './program.ts';
 export {

@@ -142,7 +142,7 @@ function startBootPath(
     },
     {
       ...{ udp, http, disk, clock, log, memory: core.bootMemory },
-      imageBlob: (hex) => images.blob(hex),
+      imageBlob: (hex) => images.blob(hex) ?? images.growing(hex),
       openDiscovery: (mac) => core.openDiscovery(mac),
       onNetboot: (sighting) => core.onNetboot(sighting),
     },

@@ -51,6 +51,7 @@ import {
   withAuthorities,
 } from './identity/index.ts';
 import { PlanSweeper } from './plan/index.ts';
+import { askNobody, Pools, resolveWith } from './pool/index.ts';
 import { startRetentionSweep } from './retention/index.ts';
 import { createHost, createOperatorServices, type OperatorServices } from './rpc/index.ts';
 import { openKeySource, SecretsKeeper, secretsForCalls } from './secrets/index.ts';
@@ -226,13 +227,17 @@ function makeParts(
   });
   const pace = { resyncIntervalMs, retryDelayMs, sweep: config.workflows };
   const runs = createWorkflowParts({ ...platform, ...pace, store, following, hosts });
+  const pools = new Pools({
+    ...{ ...platform, store, following, hosts, resyncIntervalMs, retryDelayMs },
+    resolve: resolveWith(askNobody),
+  });
   const plans = new PlanSweeper({ ...platform, store });
   const stepLogs = new StepLogs();
   const { workflows, batches } = runs;
   const access = openAccessFor(config, platform, identity, store, following, audit);
   const shared = {
     ...platform,
-    ...{ store, hosts, identity, discovery, workflows, batches, audit, stepLogs, replicaId },
+    ...{ store, hosts, identity, discovery, workflows, batches, pools, audit, stepLogs, replicaId },
     secretsKeeper,
     ...endpointsOf(config),
     trustFaults: () => identity.authorities.faults(),
@@ -249,7 +254,8 @@ function makeParts(
     trust: createSessionTrust({ authorities, rackKeys, clock: platform.clock }),
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),
   });
-  const works = { access, places, secretsKeeper, rackKeys, hosts, discovery, runs, plans };
+  const runners = { hosts, discovery, runs, pools, plans };
+  const works = { access, places, secretsKeeper, rackKeys, ...runners };
   return { audit, following, ...works, operatorServices, agentService };
 }
 
@@ -260,7 +266,7 @@ async function startServices(
   store: StateStore,
 ): Promise<ControlPlane> {
   const parts = makeParts(config, platform, identity, store);
-  const { audit, following, hosts, discovery, runs, plans } = parts;
+  const { audit, following, hosts, discovery, runs, pools, plans } = parts;
   const { access, places, secretsKeeper, rackKeys, operatorServices } = parts;
   const agentHealth = createHealthBoard([agent.AgentService.typeName]);
   const agentServices = [bind(agent.AgentService, parts.agentService), agentHealth.service];
@@ -274,10 +280,11 @@ async function startServices(
   await hosts.start();
   discovery.start();
   await runs.start();
+  await pools.start();
   plans.start();
   await access.start();
   await places.start();
-  const loops = [access, places, plans, runs, discovery, hosts, following];
+  const loops = [access, places, plans, pools, runs, discovery, hosts, following];
   const works = [...loops, authorities, rackKeys, secretsKeeper];
   const stop = () => works.forEach((part) => part.stop());
   const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close()];

@@ -1,6 +1,8 @@
 /** `npm run bench -- NAME [ARGUMENTS]`: runs one benchmark. */
 const benches: Readonly<Record<string, string>> = {
   agents: './agents/main.ts',
+  image: './image/main.ts',
+  'image-write': './image-write/main.ts',
   lifecycle: './lifecycle/main.ts',
   tftp: './tftp/main.ts',
 };

@@ -80,6 +80,7 @@ export class Office {
       {
         ...shared,
         ...parts,
+        pools: { look: async () => undefined, known: () => new Map() },
         discovery: {
           accept: async () => undefined,
           listedIn: () => 0,

@@ -7,7 +7,18 @@ import { type BootConfig, loaderBytesMaxDefault, type NamedFile } from './config
 
 export type ServedFile =
   | { readonly kind: 'memory'; readonly bytes: Uint8Array }
-  | { readonly kind: 'disk'; readonly path: string; readonly sizeBytes: number };
+  | { readonly kind: 'disk'; readonly path: string; readonly sizeBytes: number }
+  | ({ readonly kind: 'growing' } & GrowingFile);
+
+/** What is still being fetched. */
+export interface GrowingFile {
+  readonly sizeBytes: number;
+  /** The bytes from `start` to `end`, both inclusive, as they come. */
+  read(start: number, end: number, signal: AbortSignal): AsyncIterable<Uint8Array>;
+}
+
+/** A blob of an image, whole on the disk or still growing. */
+export type ImageBlob = { readonly path: string; readonly sizeBytes: number } | GrowingFile;
 
 export interface ServedFiles {
   /** For TFTP: in memory only. */

@@ -6,6 +6,7 @@
  * Z2 A file is served by the name under which it was listed at the start, or not at all.
  */
 import type {
+  ByteStream,
   Clock,
   FileSlice,
   Http,
@@ -15,7 +16,7 @@ import type {
   Log,
 } from '@rackwright/platform';
 import type { HttpLimits, RunnerBootConfig } from './config.ts';
-import type { ServedFile } from './files.ts';
+import type { ImageBlob, ServedFile } from './files.ts';
 import { LineBudget } from './line-budget.ts';
 import type { Gate } from './observation.ts';
 import type { BootDecision } from './permission.ts';
@@ -31,7 +32,7 @@ export interface BootHttpOptions {
   readonly files: ReadonlyMap<string, ServedFile>;
   readonly runner: RunnerBootConfig;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
-  readonly imageBlob?: (hex: string) => { path: string; sizeBytes: number } | undefined;
+  readonly imageBlob?: (hex: string) => ImageBlob | undefined;
   readonly limits: HttpLimits;
 }
 
@@ -92,7 +93,7 @@ class BootPages {
         return this.#file(request, this.#options.files.get(target.name));
       case 'blob': {
         const blob = this.#options.imageBlob?.(target.hex);
-        return this.#file(request, blob && { kind: 'disk', ...blob });
+        return this.#file(request, blob && servedBlob(blob));
       }
       case 'malformed':
         return refusal(400);
@@ -178,10 +179,18 @@ class BootPages {
 }
 
 /** Bytes `start` to `end`, both inclusive; an empty file has end -1. */
-function part(file: ServedFile, start: number, end: number): Uint8Array | FileSlice {
+function part(file: ServedFile, start: number, end: number): Uint8Array | FileSlice | ByteStream {
   if (file.kind === 'memory') return file.bytes.subarray(start, end + 1);
   if (end < start) return new Uint8Array();
+  if (file.kind === 'growing') {
+    const open = (signal: AbortSignal) => file.read(start, end, signal);
+    return { kind: 'stream', lengthBytes: end - start + 1, open };
+  }
   return { kind: 'file', path: file.path, start, end };
+}
+
+function servedBlob(blob: ImageBlob): ServedFile {
+  return 'path' in blob ? { kind: 'disk', ...blob } : { kind: 'growing', ...blob };
 }
 
 function script(text: string): HttpResponse {

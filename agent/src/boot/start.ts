@@ -13,7 +13,7 @@ import {
 } from './config.ts';
 import { type DhcpShell, startDhcp } from './dhcp.ts';
 import type { DhcpFault } from './dhcp-server.ts';
-import { openFiles } from './files.ts';
+import { type ImageBlob, openFiles } from './files.ts';
 import { startHttp } from './http.ts';
 import type { BootMemory } from './memory.ts';
 import { makeGate, type NetbootObservation } from './observation.ts';
@@ -35,7 +35,7 @@ export interface BootDependencies {
   /** Told, synchronously, of what keeps hosts from their addresses; all of it is logged as well. */
   readonly onDhcpFault?: (fault: DhcpFault) => void;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
-  readonly imageBlob?: (hex: string) => { path: string; sizeBytes: number } | undefined;
+  readonly imageBlob?: (hex: string) => ImageBlob | undefined;
 }
 
 export interface BootServices {

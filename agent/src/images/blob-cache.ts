@@ -8,18 +8,20 @@
  * B3 The files together, parts and what is on its way included, have at most `bytesMax` bytes. Who
  *    was not used for the longest time goes first; what is held stays.
  * B4 A blob that several want is fetched once; it is given up when none of them wants it any more.
+ * B5 A blob on its way may be read already (`growth.ts` says what that is worth).
  */
 import {
   type BlobSource,
   type Descriptor,
   type Digest,
   hexOf,
-  isOciError,
   OciError,
   parseDigest,
   verifiedBlob,
 } from '@rackwright/oci';
 import type { Clock, LargeFiles, Log } from '@rackwright/platform';
+import { type BlobFetch, fetchBlob } from './blob-fetch.ts';
+import { Growth, readGrowing } from './growth.ts';
 
 export interface BlobCacheParts {
   readonly files: LargeFiles;
@@ -36,6 +38,13 @@ export interface BlobFile {
   readonly sizeBytes: number;
 }
 
+/** A blob that is on its way, for whoever serves it. */
+export interface GrowingBlob {
+  readonly sizeBytes: number;
+  /** The bytes from `start` to `end`, both inclusive, as they come. */
+  read(start: number, end: number, signal: AbortSignal): AsyncIterable<Uint8Array>;
+}
+
 type Wanted = Pick<Descriptor, 'digest' | 'sizeBytes'>;
 
 interface Entry {
@@ -43,11 +52,14 @@ interface Entry {
   usedAtMs: number;
   /** Its bytes were hashed in this life (B2). */
   isProved: boolean;
+  /** Who comes while it is hashed waits for that. */
+  proving?: Promise<void>;
   holds: number;
 }
 
 interface Fetching {
   readonly sizeBytes: number;
+  readonly growth: Growth;
   readonly done: Promise<void>;
   readonly stop: AbortController;
   readonly listeners: Set<(bytes: number) => void>;
@@ -86,6 +98,19 @@ export class BlobCache {
     return entry && { path: this.#path(digest), sizeBytes: entry.sizeBytes };
   }
 
+  /** The blob, if it is on its way. */
+  growing(digest: Digest): GrowingBlob | undefined {
+    const fetching = this.#fetching.get(digest);
+    if (fetching === undefined || fetching.stop.signal.aborted) return undefined;
+    const { growth, sizeBytes } = fetching;
+    const finalPath = this.#path(digest);
+    const place = { files: this.#parts.files, partPath: partOf(finalPath), finalPath };
+    return {
+      sizeBytes,
+      read: (start, end, signal) => readGrowing(place, growth, start, end, signal),
+    };
+  }
+
   /** Its bytes, of a blob that is held. */
   read(digest: Digest): AsyncIterable<Uint8Array> {
     return this.#parts.files.read(this.#path(digest));
@@ -97,6 +122,8 @@ export class BlobCache {
     if (entry === undefined) return false;
     entry.holds += 1;
     if (await this.#prove(digest, entry)) return true;
+    // Others who have waited for the same proof find it gone, or fetched anew.
+    if (this.#entries.get(digest) !== entry) return false;
     this.#entries.delete(digest);
     await this.#parts.files.remove(this.#path(digest));
     return false;
@@ -104,18 +131,20 @@ export class BlobCache {
 
   /**
    * Fetches the blob if it is not here, and keeps it until `release`. Rejects with `OciError`, and
-   * then holds nothing.
+   * then holds nothing. `onBytes` is called first when the blob can be read while it grows. The one
+   * that begins the fetch says how it is tried again: `retryDelaysMs`, see `BlobFetch`.
    */
   async hold(
     wanted: Wanted,
     source: BlobSource,
     signal: AbortSignal,
     onBytes: (bytes: number) => void,
+    retryDelaysMs: readonly number[] = [],
   ): Promise<void> {
     const { digest } = wanted;
     while (!(await this.holdIfHere(digest))) {
       if (signal.aborted) throw new OciError('unreachable', 'given up');
-      const fetching = this.#fetching.get(digest) ?? this.#begin(wanted, source);
+      const fetching = this.#fetching.get(digest) ?? this.#begin(wanted, source, retryDelaysMs);
       // One that the last who wanted it has left is not joined but waited out.
       if (fetching.stop.signal.aborted) await fetching.done.catch(() => {});
       else await this.#follow(fetching, signal, onBytes);
@@ -150,10 +179,8 @@ export class BlobCache {
     entry.usedAtMs = nowMs;
     try {
       if (!entry.isProved) {
-        const { sizeBytes } = entry;
-        const already = this.read(digest);
-        for await (const _ of verifiedBlob(nowhere, { digest, sizeBytes }, { already }));
-        entry.isProved = true;
+        entry.proving ??= this.#hash(digest, entry);
+        await entry.proving;
       }
       await files.touch(this.#path(digest), nowMs);
       return true;
@@ -163,30 +190,53 @@ export class BlobCache {
     }
   }
 
-  #begin(wanted: Wanted, source: BlobSource): Fetching {
+  async #hash(digest: Digest, entry: Entry): Promise<void> {
+    const already = this.read(digest);
+    const { sizeBytes } = entry;
+    for await (const _ of verifiedBlob(nowhere, { digest, sizeBytes }, { already }));
+    entry.isProved = true;
+  }
+
+  #begin(wanted: Wanted, source: BlobSource, retryDelaysMs: readonly number[]): Fetching {
     const { digest, sizeBytes } = wanted;
     const stop = new AbortController();
-    const listeners = new Set<(bytes: number) => void>();
+    const growth = new Growth(sizeBytes);
     // What is in the map counts for the room, so it is there before room is made (B3).
     const started = Promise.withResolvers<void>();
     const done = started.promise
       .then(() => this.#makeRoom())
-      .then(() => this.#fetch(wanted, source, stop.signal, listeners))
-      .finally(() => this.#fetching.delete(digest));
-    const fetching: Fetching = { sizeBytes, done, stop, listeners };
+      .then(() => this.#fetch({ wanted, source, growth, signal: stop.signal, retryDelaysMs }))
+      .finally(() => {
+        if (growth.state === 'growing') growth.end('failed');
+        this.#fetching.delete(digest);
+      });
+    const fetching: Fetching = { sizeBytes, growth, done, stop, listeners: new Set() };
     this.#fetching.set(digest, fetching);
+    void this.#tell(fetching);
     started.resolve();
     return fetching;
   }
 
+  /** Lets all who wait for a fetch hear how far it is, until it is over. */
+  async #tell({ growth, listeners }: Fetching): Promise<void> {
+    let told = 0;
+    while (growth.state === 'growing') {
+      await growth.change(forever);
+      if (growth.bytes === told) continue;
+      told = growth.bytes;
+      for (const listener of listeners) listener(told);
+    }
+  }
+
   /** Waits with the others; the last one that goes stops it (B4). */
   async #follow(
-    { done, listeners, stop }: Fetching,
+    { done, growth, listeners, stop }: Fetching,
     signal: AbortSignal,
     onBytes: (bytes: number) => void,
   ): Promise<void> {
     const listener = (bytes: number): void => onBytes(bytes);
     listeners.add(listener);
+    onBytes(growth.bytes);
     const gone = Promise.withResolvers<never>();
     const leave = (): void => {
       listeners.delete(listener);
@@ -205,62 +255,24 @@ export class BlobCache {
   }
 
   /** B1. */
-  async #fetch(
-    wanted: Wanted,
-    source: BlobSource,
-    signal: AbortSignal,
-    listeners: ReadonlySet<(bytes: number) => void>,
-  ): Promise<void> {
-    const { clock, files } = this.#parts;
+  async #fetch(fetch: BlobFetch): Promise<void> {
+    const { clock, files, folder, log } = this.#parts;
+    const { growth, wanted } = fetch;
     const { digest, sizeBytes } = wanted;
-    const path = `${this.#path(digest)}${partSuffix}`;
-    const tell = (bytes: number): void => {
-      for (const listener of listeners) listener(bytes);
-    };
-    let hadPart: boolean;
-    do {
-      hadPart = await this.#write(path, wanted, source, signal, tell);
-    } while (hadPart);
-    await files.rename(path, this.#path(digest));
+    const finalPath = this.#path(digest);
+    const path = partOf(finalPath);
+    try {
+      const dropOldest = () => this.#dropOldest();
+      await fetchBlob({ ...{ clock, files, folder, log, path }, dropOldest }, fetch);
+      await files.rename(path, finalPath);
+    } catch (error) {
+      this.#left.set(digest, growth.bytes);
+      throw error;
+    }
     this.#left.delete(digest);
     const usedAtMs = clock.nowMs();
     this.#entries.set(digest, { sizeBytes, usedAtMs, isProved: true, holds: 0 });
-  }
-
-  /** True when what an earlier life left was of no use and it has to be begun anew. */
-  async #write(
-    path: string,
-    wanted: Wanted,
-    source: BlobSource,
-    signal: AbortSignal,
-    tell: (bytes: number) => void,
-  ): Promise<boolean> {
-    const { files } = this.#parts;
-    const part = await files.openPart(path);
-    let bytes = part.sizeBytes;
-    try {
-      if (bytes > wanted.sizeBytes) {
-        await part.empty();
-        bytes = 0;
-      }
-      const already = bytes > 0 ? { already: files.read(path) } : {};
-      for await (const piece of verifiedBlob(source, wanted, { ...already, signal })) {
-        await part.write(piece);
-        bytes += piece.length;
-        tell(bytes);
-      }
-      await part.sync();
-      return false;
-    } catch (error) {
-      this.#left.set(wanted.digest, bytes);
-      if (!isOciError(error, 'digestMismatch')) throw error;
-      await part.empty();
-      this.#left.set(wanted.digest, 0);
-      if (part.sizeBytes === 0) throw error;
-      return true;
-    } finally {
-      await part.close();
-    }
+    growth.end('whole');
   }
 
   /** B3: drops what is not needed until all of it fits. */
@@ -270,18 +282,22 @@ export class BlobCache {
       if (this.#fits()) return;
       if (this.#fetching.has(digest) || sizeBytes === 0) continue;
       this.#left.delete(digest);
-      await files.remove(`${this.#path(digest)}${partSuffix}`);
+      await files.remove(partOf(this.#path(digest)));
     }
-    const oldest = [...this.#entries].sort(([, a], [, b]) => a.usedAtMs - b.usedAtMs);
-    for (const [digest, entry] of oldest) {
-      if (this.#fits()) return;
-      if (entry.holds > 0) continue;
-      this.#entries.delete(digest);
-      await files.remove(this.#path(digest));
-    }
+    while (!this.#fits() && (await this.#dropOldest()));
     if (this.#fits()) return;
     const message = `the image cache of ${bytesMax} bytes is full of images that are in use`;
     throw new OciError('unreachable', message);
+  }
+
+  async #dropOldest(): Promise<boolean> {
+    const free = [...this.#entries].filter(([, { holds }]) => holds === 0);
+    const [oldest] = free.sort(([, a], [, b]) => a.usedAtMs - b.usedAtMs);
+    if (oldest === undefined) return false;
+    const [digest] = oldest;
+    this.#entries.delete(digest);
+    await this.#parts.files.remove(this.#path(digest));
+    return true;
   }
 
   #fits(): boolean {
@@ -303,6 +319,12 @@ export class BlobCache {
     return `${this.#parts.folder}/${hexOf(digest)}`;
   }
 }
+
+function partOf(path: string): string {
+  return `${path}${partSuffix}`;
+}
+
+const forever = new AbortController().signal;
 
 /** Whoever is whole needs nothing more. */
 const nowhere: BlobSource = {

@@ -7,7 +7,6 @@
  */
 import {
   type Architecture,
-  type BlobSource,
   choosePlatform,
   configBytesMax,
   type Descriptor,
@@ -25,7 +24,8 @@ import {
   type RegistryCredential,
 } from '@rackwright/oci';
 import type { WebClient } from '@rackwright/platform';
-import type { BlobCache, BlobFile } from './blob-cache.ts';
+import type { BlobCache, BlobFile, GrowingBlob } from './blob-cache.ts';
+import { cachedManifest, readSmall } from './cached-manifest.ts';
 
 export interface ImagesParts {
   readonly cache: BlobCache;
@@ -60,6 +60,12 @@ export class Images {
   blob(hex: string): BlobFile | undefined {
     const digest = parseDigest(`sha256:${hex}`);
     return digest && this.#parts.cache.find(digest);
+  }
+
+  /** A blob that is on its way into the cache, likewise. */
+  growing(hex: string): GrowingBlob | undefined {
+    const digest = parseDigest(`sha256:${hex}`);
+    return digest && this.#parts.cache.growing(digest);
   }
 
   /** Rejects with `OciError`, and then holds nothing. */
@@ -131,21 +137,19 @@ class ImageFetch {
     }
     await this.#blobs(manifest);
     const { config, layers } = manifest;
-    const { os, architecture: found } = parseConfig(await this.#read(config.digest), layers.length);
+    const bytes = await readSmall(this.#parts.cache, config.digest, configBytesMax);
+    const { os, architecture: found } = parseConfig(bytes, layers.length);
     if (os === 'linux' && found === architecture) return;
     const message = `the image is for ${os}/${found}; the runners here are linux/${architecture}`;
-    throw new OciError('notFound', message.slice(0, 300));
+    throw new OciError('noPlatform', message.slice(0, 300));
   }
 
   async #manifest(digest: Digest, entry?: IndexEntry): Promise<Manifest | ImageIndex> {
-    const { cache } = this.#parts;
-    if (!(await cache.holdIfHere(digest))) {
-      const bytes = await this.#client.manifest(this.#repository, digest, this.#signal);
-      const wanted = { digest, sizeBytes: entry?.sizeBytes ?? bytes.length };
-      await cache.hold(wanted, inMemory(bytes), this.#signal, () => {});
-    }
-    this.#held.push(digest);
-    return parseManifest(await this.#read(digest));
+    const ask = {
+      ...{ cache: this.#parts.cache, registry: this.#client, repository: this.#repository },
+      ...{ signal: this.#signal, held: this.#held },
+    };
+    return parseManifest(await cachedManifest(ask, digest, entry?.sizeBytes));
   }
 
   async #blobs({ config, layers }: Manifest): Promise<void> {
@@ -170,18 +174,4 @@ class ImageFetch {
       this.#progress(before, allBytes);
     }
   }
-
-  /** A small blob that is held. */
-  async #read(digest: Digest): Promise<Uint8Array> {
-    const parts: Uint8Array[] = [];
-    for await (const part of this.#parts.cache.read(digest)) parts.push(part);
-    return Buffer.concat(parts);
-  }
-}
-
-function inMemory(bytes: Uint8Array): BlobSource {
-  async function* chunks(from: number) {
-    yield bytes.subarray(from);
-  }
-  return { open: async (_, from) => ({ start: from, chunks: chunks(from), close: () => {} }) };
 }

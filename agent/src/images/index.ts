@@ -1,3 +1,19 @@
-/** Images of commands: the agent's cache of them, and where they come from. */
-export { BlobCache, type BlobCacheParts, type BlobFile } from './blob-cache.ts';
+/** Images of commands and of hosts: the rack's cache of them, and where they come from. */
+export { type AdmissionLimits, defaultAdmissionLimits } from './admission.ts';
+export {
+  BlobCache,
+  type BlobCacheParts,
+  type BlobFile,
+  type GrowingBlob,
+} from './blob-cache.ts';
+export {
+  defaultRetryDelaysMs,
+  type FromRegistry,
+  type FromWeb,
+  type HeldHostImage,
+  type HostImageProgress,
+  HostImages,
+  type HostImagesParts,
+  type WantedHostImage,
+} from './host-images.ts';
 export { type FetchProgress, type HeldImage, Images, type WantedImage } from './images.ts';

@@ -87,9 +87,14 @@ test('lets go of the image when the order cannot be carried out', async () => {
 
 test.each([
   ['unreachable', 'transientError'],
+  ['tooMany', 'transientError'],
+  ['noSpace', 'transientError'],
   ['unauthorized', 'failed'],
+  ['untrusted', 'failed'],
   ['notFound', 'failed'],
+  ['noPlatform', 'failed'],
   ['digestMismatch', 'failed'],
+  ['truncated', 'failed'],
   ['tooLarge', 'failed'],
   ['malformed', 'failed'],
 ] as const)('what is %s ends as %s, in its own words', async (kind, result) => {

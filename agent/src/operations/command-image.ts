@@ -77,13 +77,18 @@ function megabytes(bytes: number): string {
 export function resultOfOci({ kind, message }: OciError): FinalResult {
   switch (kind) {
     case 'unreachable':
+    case 'tooMany':
+    case 'noSpace':
       return { kind: 'transientError', cause: 'registry', message };
     case 'unauthorized': {
       const remedy = 'correct its credential among the registry credentials of the fleet';
       return failure('imageUnusable', `${message}: ${remedy}`);
     }
+    case 'untrusted':
     case 'notFound':
+    case 'noPlatform':
     case 'digestMismatch':
+    case 'truncated':
     case 'tooLarge':
     case 'malformed':
       return failure('imageUnusable', message);

@@ -58,6 +58,14 @@ const rules: Readonly<Record<string, Rule>> = {
     }
     return rows.length > 0;
   },
+  // One that holds nobody yet may come to hold anybody.
+  pools: async (_scope, { value }, hosts) => {
+    const { members } = fromBinary(wire.PoolRecordSchema, value);
+    for (const { host } of members) {
+      if ((await hosts.get(host.replace('hosts/', ''))) === undefined) return false;
+    }
+    return members.length > 0;
+  },
   credentials: (_scope, { key }, hosts) => {
     const name = `credentials/${segment(key, 1)}`;
     return hosts.some(({ credential }) => credential === name);
@@ -65,11 +73,12 @@ const rules: Readonly<Record<string, Rule>> = {
   // The same for everybody.
   templates: always,
   fleet: always,
-  // Found only by the uid in the record of a host that is in sight.
+  // Found only by the uid in the record of a host, or a pool, that is in sight.
   facts: always,
   runs: always,
   stepOutputs: always,
   plans: always,
+  deployments: always,
 };
 
 /** Whether a caller with this scope sees the record. */

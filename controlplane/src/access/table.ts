@@ -180,6 +180,22 @@ export const accessTable: Readonly<Record<string, Row>> = {
     GetPlan: looks(host()),
     StartPlan: ofHost,
   }),
+  ...under('rackwright.v1.PoolService', {
+    // Its selector may come to mean hosts of any rack.
+    CreatePool: asks(fleet),
+    GetPool: read,
+    ListPools: read,
+    UpdatePool: asks(fleet),
+    DeletePool: asks(fleet),
+    WatchPools: looks(resource()),
+    PausePool: asks(resource()),
+    ResumePool: asks(resource()),
+    ApprovePool: asks(resource()),
+    ListPoolHosts: read,
+    ListDeployHistory: read,
+    PlanRollout: read,
+    ExplainPool: read,
+  }),
   ...under('rackwright.v1.SecretsService', {
     GetSecretsKey: looks(fleet, admin),
     RotateSecretsKey: ofFleet,

@@ -24,6 +24,7 @@ export {
   reserve,
   reservedValues,
 } from './reservations.ts';
+export { writeImageStep } from './steps.ts';
 export { whyNothingDestructive } from './surroundings.ts';
 export { defaultTiming, type EngineTiming } from './timing.ts';
 export { takeTombstone } from './tombstones.ts';

@@ -178,6 +178,7 @@ function byService(own: Names): Readonly<Record<string, string>> {
     WorkflowBatchService: own.batch,
     AccessService: 'tokens/viewer-everything',
     PlanService: own.plan,
+    PoolService: own.imagePool,
   };
 }
 
@@ -208,6 +209,10 @@ function specials(own: Names, side: Side): Readonly<Record<string, Record<string
       parent: own.host,
       run: { case: 'clean', value: { steps: [{ step: '!' }] } },
     },
+    'PoolService.CreatePool': { poolId: 'other', pool: { spec: { hosts: { names: [own.host] } } } },
+    'PoolService.UpdatePool': { pool: { name: own.imagePool } },
+    'PoolService.ListPoolHosts': { parent: own.imagePool },
+    'PoolService.ListDeployHistory': { parent: own.imagePool },
     'WorkflowService.CreateWorkflow': { parent: own.host, workflowId: 'rackwright-diagnose' },
     'WorkflowService.UpdateWorkflow': { workflow: { name: own.workflow } },
     'WorkflowService.ListWorkflows': { parent: own.host },

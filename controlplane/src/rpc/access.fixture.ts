@@ -32,6 +32,7 @@ export interface Names {
   readonly workflow: string;
   readonly batch: string;
   readonly plan: string;
+  readonly imagePool: string;
 }
 
 const template = 'rackwright-diagnose';
@@ -86,6 +87,7 @@ export async function addSide(fixture: Fixture, side: Side): Promise<Names> {
     workflow: `${host}/workflows/${template}`,
     batch: `workflowBatches/${side}-batch`,
     plan: plan.name,
+    imagePool: `pools/${side}-images`,
   };
 }
 
@@ -108,6 +110,15 @@ async function putRecords({ store }: Fixture, side: Side, uid: string): Promise<
   const leftBytes = toBinary(wire.AbandonedRecordSchema, left);
   await store.put(storeKey('abandonedResources', `${side}-gone`), leftBytes, 'absent');
   const host = `hosts/${side}-host`;
+  const pool = create(wire.PoolRecordSchema, {
+    pool: {
+      ...{ name: `pools/${side}-images`, uid: `${side}-pool-uid` },
+      spec: { hosts: { names: [host] }, image: `${side}-registry.example/os:1` },
+    },
+    members: [{ host, hostUid: uid }],
+  });
+  const poolBytes = toBinary(wire.PoolRecordSchema, pool);
+  await store.put(storeKey('pools', `${side}-images`), poolBytes, 'absent');
   const certificate = create(wire.CertificateRecordSchema, {
     host,
     statement: new TextEncoder().encode(`{"of":"${side}"}`),

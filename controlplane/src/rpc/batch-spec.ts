@@ -35,7 +35,8 @@ export function checkBatchSpec(
   checkSelector(`${field}.hosts`, spec.hosts, violations);
 }
 
-function checkSelector(
+/** A selector has to mean something, in names that there may be. */
+export function checkSelector(
   field: string,
   selector: HostSelector | undefined,
   violations: Violations,

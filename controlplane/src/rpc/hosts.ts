@@ -26,6 +26,7 @@ import {
 } from './host-view.ts';
 import { nameProblem, parseName, requireName } from './names.ts';
 import { listPage } from './paging.ts';
+import { withItsPool } from './pool-view.ts';
 import type { RpcDependencies } from './ports.ts';
 import { hostAt, listHostRevisions } from './timeline.ts';
 import { updateHost } from './update-host.ts';
@@ -47,7 +48,8 @@ export function createHostService(deps: RpcDependencies): BoundService {
     explainHost: async ({ name }) => {
       const explanation = await deps.hosts.explain(requireName('hosts', name));
       if (explanation === undefined) throw notFound(name);
-      return withAwaitedTurns(explanation, await awaitedTurns(deps, name));
+      const told = withAwaitedTurns(explanation, await awaitedTurns(deps, name));
+      return withItsPool(deps, told);
     },
     listCleanSteps: ({ name }) => listCleanSteps(deps, name),
     listHostRevisions: (request) => listHostRevisions(deps, request),

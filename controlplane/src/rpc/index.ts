@@ -16,6 +16,7 @@ import {
   HistoryService,
   HostService,
   PlanService,
+  PoolService,
   RackService,
   SecretsService,
   TemplateService,
@@ -43,6 +44,7 @@ import { createFleetService } from './fleet.ts';
 import { createHistoryService } from './history.ts';
 import { createHostService } from './hosts.ts';
 import { createPlanService } from './plans.ts';
+import { createPoolService } from './pools.ts';
 import type { RpcDependencies } from './ports.ts';
 import { createRackService } from './racks.ts';
 import { createSecretsService } from './secrets.ts';
@@ -66,6 +68,7 @@ const services = [
   DiscoveryService,
   HistoryService,
   PlanService,
+  PoolService,
   SecretsService,
   TemplateService,
   WorkflowService,
@@ -94,6 +97,7 @@ const makers = [
   createDiscoveryService,
   createHistoryService,
   createPlanService,
+  createPoolService,
   createSecretsService,
   createTemplateService,
   createWorkflowService,

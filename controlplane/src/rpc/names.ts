@@ -10,7 +10,8 @@ export type Collection =
   | 'erasureCertificates'
   | 'abandonedResources'
   | 'discoveredMachines'
-  | 'expectedHosts';
+  | 'expectedHosts'
+  | 'pools';
 
 const id = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
 /** Made by the server: "<host uid>-<number>", or the uid alone. */
@@ -25,6 +26,7 @@ const examples: Record<Collection, string> = {
   abandonedResources: 'abandonedResources/0f3c…',
   discoveredMachines: 'discoveredMachines/m-525400000001',
   expectedHosts: 'expectedHosts/h1',
+  pools: 'pools/web',
 };
 
 const made: ReadonlySet<Collection> = new Set([

@@ -11,6 +11,7 @@ import type { AuditTrail } from '../audit/index.ts';
 import type { Discovery } from '../discovery/index.ts';
 import type { HostContext, HostRequest, Refusal, Requester, UsualTimes } from '../host/index.ts';
 import type { Identity } from '../identity/index.ts';
+import type { Pools } from '../pool/index.ts';
 import type { SecretsKeeper } from '../secrets/index.ts';
 import type { Batches, Workflows } from '../workflow/index.ts';
 
@@ -61,6 +62,7 @@ export interface RpcDependencies {
   readonly discovery: DiscoveryPort;
   readonly workflows: Pick<Workflows, 'look' | 'inTurn'>;
   readonly batches: Pick<Batches, 'look' | 'openIds'>;
+  readonly pools: Pick<Pools, 'look' | 'known'>;
   readonly identity: Pick<
     Identity,
     | 'adminTokenSha256'

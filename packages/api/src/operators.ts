@@ -10,6 +10,7 @@ import { FleetService } from './gen/rackwright/v1/fleet_pb.ts';
 import { HistoryService } from './gen/rackwright/v1/history_pb.ts';
 import { HostService } from './gen/rackwright/v1/host_pb.ts';
 import { PlanService } from './gen/rackwright/v1/plan_pb.ts';
+import { PoolService } from './gen/rackwright/v1/pool_pb.ts';
 import { RackService } from './gen/rackwright/v1/rack_pb.ts';
 import { SecretsService } from './gen/rackwright/v1/secrets_pb.ts';
 import { TemplateService } from './gen/rackwright/v1/template_pb.ts';
@@ -29,6 +30,7 @@ export interface OperatorClients {
   readonly discovery: Client<typeof DiscoveryService>;
   readonly history: Client<typeof HistoryService>;
   readonly plans: Client<typeof PlanService>;
+  readonly pools: Client<typeof PoolService>;
   readonly secrets: Client<typeof SecretsService>;
   readonly templates: Client<typeof TemplateService>;
   readonly authorities: Client<typeof AuthorityService>;
@@ -51,6 +53,7 @@ export function operatorClients(channel: Channel, token: string): OperatorClient
     discovery: createClient(DiscoveryService, channel, defaults),
     history: createClient(HistoryService, channel, defaults),
     plans: createClient(PlanService, channel, defaults),
+    pools: createClient(PoolService, channel, defaults),
     secrets: createClient(SecretsService, channel, defaults),
     templates: createClient(TemplateService, channel, defaults),
     authorities: createClient(AuthorityService, channel, defaults),

@@ -10,6 +10,7 @@ import { expectedRoutes } from './commands/expected.ts';
 import { fleetRoutes } from './commands/fleet.ts';
 import { getFile } from './commands/get.ts';
 import { hostRoutes } from './commands/host.ts';
+import { poolRoutes } from './commands/pool.ts';
 import { rackRoutes } from './commands/rack.ts';
 import { secretsRoutes } from './commands/secrets.ts';
 import { templateRoutes } from './commands/template.ts';
@@ -30,6 +31,7 @@ const routes = buildRouteMap({
     erasure: erasureRoutes,
     abandoned: abandonedRoutes,
     workflow: workflowRoutes,
+    pool: poolRoutes,
     discovered: discoveredRoutes,
     expected: expectedRoutes,
     template: templateRoutes,

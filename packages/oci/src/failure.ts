@@ -3,14 +3,24 @@
 export const ociFailures = [
   /** The registry wants other credentials, or does not give this repository to these. */
   'unauthorized',
+  /** Its certificate is not one that is trusted for its name. */
+  'untrusted',
   /** It has no such repository, manifest or blob. */
   'notFound',
+  /** The image is not there for the platform that is wanted. */
+  'noPlatform',
   /** What came is not what its digest names. */
   'digestMismatch',
+  /** It ends before it should, and says itself that this is all. */
+  'truncated',
   /** More than a limit allows. */
   'tooLarge',
+  /** It is asked too often (429): it may pass, at `retryAfterMs` when it says so. */
+  'tooMany',
   /** It does not answer, or has trouble of its own: it may pass. */
   'unreachable',
+  /** The disk of this machine takes no more. */
+  'noSpace',
   /** What came is not what the standard says, or not what we take. */
   'malformed',
 ] as const;
@@ -20,10 +30,13 @@ export type OciFailureKind = (typeof ociFailures)[number];
 export class OciError extends Error {
   override readonly name = 'OciError';
   readonly kind: OciFailureKind;
+  /** How long the other side wants to be left alone, when it says so: milliseconds. */
+  readonly retryAfterMs: number | undefined;
 
-  constructor(kind: OciFailureKind, message: string) {
+  constructor(kind: OciFailureKind, message: string, retryAfterMs?: number) {
     super(message);
     this.kind = kind;
+    this.retryAfterMs = retryAfterMs;
   }
 }
 

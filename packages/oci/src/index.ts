@@ -1,5 +1,31 @@
 /** Images of the Open Container Initiative: references, manifests, registries, layers. */
 export { type Digest, digestOf, hexOf, parseDigest, RunningDigest } from './digest.ts';
+export {
+  annotationKeys,
+  type DiskImage,
+  type HostImage,
+  type NetbootSet,
+} from './disk/disk-image.ts';
+export { type FoundImage, findHostImage, type ReadManifest } from './disk/find.ts';
+export {
+  type DeclaredDisk,
+  type DiskCompression,
+  type DiskFormat,
+  diskArtifactType,
+  diskCompressions,
+  diskFormats,
+  type LayerRole,
+  mediaTypeOf,
+} from './disk/media-type.ts';
+export {
+  emptyConfig,
+  indexMediaType,
+  manifestMediaType,
+  type WrittenHostImage,
+  type WrittenLayer,
+  writeHostIndex,
+  writeHostManifest,
+} from './disk/write.ts';
 export { isOciError, OciError, type OciFailureKind } from './failure.ts';
 export { type LayerPlace, layerPlace, pathParts } from './layer/path.ts';
 export { defaultTarLimits, readTar, type TarEntry, type TarLimits } from './layer/tar.ts';
@@ -25,12 +51,10 @@ export {
   type Reference,
   type ReferenceResult,
 } from './reference.ts';
-export {
-  defaultWebLimits,
-  plainBlobs,
-  type RegistryAccess,
-  RegistryClient,
-} from './registry/client.ts';
+export { type Pulling, RegistryClient, type Resolved } from './registry/client.ts';
+export { defaultWebLimits, type RegistryAccess } from './registry/exchange.ts';
+export { type Mirror, MirroredRegistry, mirrorsMax } from './registry/mirrors.ts';
+export { defaultPushLimits, type PushedBlob, RegistryPublisher } from './registry/publisher.ts';
 export {
   type BlobReading,
   type BlobSource,
@@ -38,3 +62,4 @@ export {
   verifiedBlob,
 } from './registry/source.ts';
 export type { RegistryCredential } from './registry/token.ts';
+export { plainBlobs, WebFile, type WebFileAccess } from './registry/web-blobs.ts';

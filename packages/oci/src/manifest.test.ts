@@ -83,7 +83,7 @@ test('chooses the first image for linux and the architecture', () => {
   expect(choosePlatform(index, 'arm64').digest).toBe(manifests[2]?.digest);
   const other = { ...index, manifests: index.manifests.slice(0, 1) };
   expect(problemOf(() => choosePlatform(other, 'amd64'))).toBe(
-    'notFound: the image is not there for linux/amd64: windows/amd64 is',
+    'noPlatform: the image is not there for linux/amd64: windows/amd64 is',
   );
 });
 

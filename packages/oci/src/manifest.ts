@@ -4,6 +4,7 @@
  *
  * 1. A descriptor without a size or a digest that we can check is refused.
  * 2. Of an index exactly one manifest is chosen: the first of linux and the wanted architecture.
+ *    Nobody gets another one instead.
  */
 import { type Digest, parseDigest } from './digest.ts';
 import { OciError } from './failure.ts';
@@ -11,6 +12,8 @@ import { asObject, type JsonObject, listAt, parseJson, textAt, textsAt } from '.
 
 /** As image-spec and Go call them. */
 export type Architecture = 'amd64' | 'arm64';
+
+export type Annotations = Readonly<Record<string, string>>;
 
 export interface Descriptor {
   readonly mediaType: string;
@@ -33,6 +36,7 @@ export interface IndexEntry extends Descriptor {
   readonly os: string;
   readonly architecture: string;
   readonly variant: string;
+  readonly annotations: Annotations;
 }
 
 export interface ImageIndex {
@@ -65,6 +69,7 @@ export const manifestBytesMax = 4 * 1024 * 1024;
 export const configBytesMax = 4 * 1024 * 1024;
 const layersMax = 127;
 const indexEntriesMax = 1_000;
+const annotationsMax = 1_000;
 const configItemsMax = 1_000;
 const layerForm =
   /^application\/vnd\.(?:oci\.image\.layer(?:\.nondistributable)?\.v1\.tar(?:\+(gzip|zstd))?|docker\.image\.rootfs\.diff\.tar(?:\.(gzip))?)$/;
@@ -104,7 +109,8 @@ function readManifest(object: JsonObject): Manifest {
   return { kind: 'manifest', config, layers };
 }
 
-function readIndex(object: JsonObject): ImageIndex {
+/** The entries of an index. */
+export function readIndex(object: JsonObject): ImageIndex {
   const manifests = listAt(object, 'manifests', indexEntriesMax).map((item) => {
     const entry = asObject(item, 'a manifest of the index');
     const platform = entry['platform'] === undefined ? {} : asObject(entry['platform'], 'platform');
@@ -113,12 +119,29 @@ function readIndex(object: JsonObject): ImageIndex {
       os: textAt(platform, 'os'),
       architecture: textAt(platform, 'architecture'),
       variant: textAt(platform, 'variant'),
+      annotations: readAnnotations(entry),
     };
   });
   return { kind: 'index', manifests };
 }
 
-function readDescriptor(value: unknown, what: string): Descriptor {
+/** What stands at "annotations"; absent and null are none. */
+export function readAnnotations(object: JsonObject): Annotations {
+  const found = asObject(object['annotations'] ?? {}, '"annotations"');
+  const entries = Object.entries(found);
+  if (entries.length > annotationsMax) {
+    const message = `"annotations" has ${entries.length} entries; at most ${annotationsMax}`;
+    throw new OciError('tooLarge', message);
+  }
+  const texts = entries.map(([key, value]): [string, string] => {
+    if (typeof value === 'string') return [key, value];
+    throw new OciError('malformed', '"annotations" holds something that is no text');
+  });
+  return Object.fromEntries(texts);
+}
+
+/** A descriptor; `what` names it in errors. */
+export function readDescriptor(value: unknown, what: string): Descriptor {
   const object = asObject(value, what);
   const digestText = textAt(object, 'digest');
   const digest = parseDigest(digestText);
@@ -138,13 +161,25 @@ export function choosePlatform({ manifests }: ImageIndex, architecture: Architec
   const chosen = manifests.find((entry) => entry.os === 'linux' && fits(entry, architecture));
   if (chosen !== undefined) return chosen;
   const there = [...new Set(manifests.map((entry) => `${entry.os}/${entry.architecture}`))];
-  const known = there.length === 0 ? 'nothing' : there.slice(0, 10).join(', ').slice(0, 200);
-  throw new OciError('notFound', `the image is not there for linux/${architecture}: ${known} is`);
+  throw noPlatform(architecture, there);
 }
 
+/** The error that an image is there only for the platforms of `there`. */
+export function noPlatform(architecture: Architecture, there: readonly string[]): OciError {
+  const known = there.length === 0 ? 'nothing' : there.slice(0, 10).join(', ').slice(0, 200);
+  const message = `the image is not there for linux/${architecture}: ${known} is`;
+  return new OciError('noPlatform', message);
+}
+
+/** What the kernel and some builders say instead. */
+const aliases: Readonly<Record<string, string>> = { x86_64: 'amd64', aarch64: 'arm64' };
+
 /** arm64 has one variant, v8; some builders name it and some do not. */
-function fits(entry: IndexEntry, architecture: Architecture): boolean {
-  if (entry.architecture !== architecture) return false;
+export function fits(
+  entry: Pick<IndexEntry, 'architecture' | 'variant'>,
+  architecture: Architecture,
+): boolean {
+  if ((aliases[entry.architecture] ?? entry.architecture) !== architecture) return false;
   return architecture !== 'arm64' || entry.variant === '' || entry.variant === 'v8';
 }
 

@@ -14,7 +14,15 @@ export {
 export type { CrashPoint } from './crash-point.ts';
 export type { AppendFile, Disk, FileStat } from './disk.ts';
 export type { Exec, ExecRequest, ExecResult } from './exec.ts';
-export type { FileSlice, Http, HttpListen, HttpRequest, HttpResponse, HttpServer } from './http.ts';
+export type {
+  ByteStream,
+  FileSlice,
+  Http,
+  HttpListen,
+  HttpRequest,
+  HttpResponse,
+  HttpServer,
+} from './http.ts';
 export type {
   HttpClient,
   HttpsLimits,
@@ -23,7 +31,7 @@ export type {
   HttpsRequest,
   HttpsTarget,
 } from './https-client.ts';
-export type { LargeFile, LargeFiles, PartFile } from './large-files.ts';
+export type { LargeFile, LargeFiles, PartFile, ReadFile } from './large-files.ts';
 export type { HeldAnswer, LocalCalls, LocalListener } from './local-calls.ts';
 export type { Log, LogFields } from './log.ts';
 export { nodeVersionProblem } from './node-version.ts';

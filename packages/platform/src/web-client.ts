@@ -4,12 +4,14 @@
  */
 
 export interface WebRequest {
-  readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT';
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'PUT';
   /** "http:" or "https:"; a user or password in it is refused. */
   readonly url: string;
   /** May carry secrets: they are sent, and appear in no outcome. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
+  /** Authorities in PEM that are trusted for this request, beside those of the client. */
+  readonly caPem?: string;
 }
 
 export interface WebLimits {

@@ -50,6 +50,11 @@ export interface OpenRegion {
   writeZeros(offset: number, length: number): Promise<void>;
   /** Resolves with what the tool said, line by line. */
   discard(offset: number, length: number): Promise<string[]>;
+  /**
+   * Has the device make zeros as it does best, of any length. Absent: it is not asked. That it
+   * resolves proves nothing.
+   */
+  zeroOut?(offset: number, length: number): Promise<string[]>;
   /** Durable on the device when it resolves. */
   flush(): Promise<void>;
   close(): Promise<void>;

@@ -21,9 +21,18 @@ export {
   type PartitionPlace,
 } from './files.ts';
 export { linuxCommandRoots } from './linux/command-roots.ts';
+export { openDirect } from './linux/direct-region.ts';
+export {
+  efiVariablesFolder,
+  mountEfiVariables,
+  readEfiVariables,
+  writeEfiVariables,
+} from './linux/efi-variables.ts';
 export { fileDisks } from './linux/file-disks.ts';
 export { fileMachine } from './linux/file-machine.ts';
+export { rereadPartitions, withImageDisk } from './linux/image-disk.ts';
 export { linuxPrograms, type ProgramParts } from './linux/programs.ts';
+export { unxz } from './linux/xz-filter.ts';
 export type { Machine, MachineHardware } from './machine.ts';
 export {
   operationVariable,
@@ -32,6 +41,18 @@ export {
   type Programs,
   type RunningProgram,
 } from './program/program.ts';
+export type { ImageDisk } from './provision/disk-writer.ts';
+export type { ImageFile } from './provision/prepared-image.ts';
+export {
+  type Installed,
+  type ProvisionEnd,
+  type ProvisionParts,
+  type ProvisionPlan,
+  type ProvisionProgress,
+  provisionDisk,
+} from './provision/provision.ts';
+export { type Filter, unpack } from './provision/unpack.ts';
+export { defaultImageWebLimits, patientLimits, webSource } from './provision/web-source.ts';
 export { type RunnerParts, runRunner } from './runner.ts';
 export { type AgentAddress, type AgentConnection, type AgentDialer } from './session/dialer.ts';
 export {

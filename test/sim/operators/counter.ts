@@ -61,6 +61,7 @@ function openCounter(view: WorldView, replica: Replica) {
         look: async () => undefined,
         inTurn: async (_id, work) => await work(),
       },
+      pools: { look: async () => undefined, known: () => new Map() },
       batches: replica.parts?.batches ?? { look: async () => undefined, openIds: () => [] },
       discovery: replica.discovery ?? {
         accept: async () => undefined,

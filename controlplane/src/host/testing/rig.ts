@@ -55,17 +55,31 @@ export interface ReplicaOptions {
   readonly deaf?: boolean;
   /** It dies where it passes this crash point first. */
   readonly crashAt?: string;
+  readonly imagesSupported?: boolean;
+  /** The store as this replica sees it; for stores that are broken on purpose. */
+  readonly wrapStore?: (store: StateStore) => StateStore;
 }
 
 export interface Replica {
   readonly hosts: Hosts;
   readonly registry: SessionRegistry;
   readonly service: AgentService;
+  /** For more parts of a control plane over the same store. */
+  readonly shared: ReplicaParts;
   /** Lets the store's watches fail, as a lost connection does. */
   breakWatches(): void;
   request(request: HostRequest, hostId?: string): Promise<RequestOutcome>;
   /** Nothing of it runs any more; what it wrote stays. */
   kill(): void;
+}
+
+/** What every part of a replica stands on. */
+export interface ReplicaParts {
+  readonly store: StateStore;
+  readonly following: Following;
+  readonly clock: Clock;
+  readonly log: Log;
+  whenKilled(ending: () => void): void;
 }
 
 /** More writes than that are a loop: it fails instead of going on for ever. */
@@ -108,7 +122,8 @@ export class Rig {
       restored: options.restored ?? false,
       faults: (call) => faults?.(call) ?? noFault,
     });
-    const watched = breakable(inner, options.deaf === true);
+    const { wrapStore = (store: StateStore) => store } = options;
+    const watched = breakable(wrapStore(inner), options.deaf === true);
     freezeShared(watched.store);
     const registry = createSessionRegistry();
     const shared = {
@@ -131,6 +146,7 @@ export class Rig {
       signStatement,
       openCredential: options.openCredential ?? (() => ({ username: 'admin', password: 'x' })),
       resyncIntervalMs: options.resyncIntervalMs ?? 3_600_000,
+      imagesSupported: options.imagesSupported ?? false,
     });
     const service = createAgentService({
       ...shared,
@@ -151,6 +167,7 @@ export class Rig {
       hosts,
       registry,
       service,
+      shared: { ...shared, following, whenKilled: (ending) => process.whenKilled(ending) },
       breakWatches: watched.breakOff,
       request: (request, hostId = 'h1') =>
         this.during(hosts.request(hostId, request, { actor: 'user:test' }), 1),

@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { digestOf } from '../digest.ts';
 import { writeImage } from '../testing/tar-writer.ts';
 import { type Page, pagesWeb, rangePage } from '../testing/web.ts';
-import { plainBlobs, RegistryClient } from './client.ts';
+import { RegistryClient } from './client.ts';
 import { basic } from './token.ts';
+import { plainBlobs } from './web-blobs.ts';
 
 const image = writeImage([]);
 const manifest = image.blobs.get(image.manifest) ?? Buffer.alloc(0);
@@ -47,7 +48,7 @@ describe('a manifest', () => {
   test.each([
     [403, 'unauthorized', 'does not give tools/check@'],
     [404, 'notFound', 'has no tools/check@'],
-    [429, 'unreachable', 'answers 429'],
+    [429, 'tooMany', 'answers 429'],
     [503, 'unreachable', 'answers 503'],
     [418, 'malformed', 'answers 418'],
     [204, 'malformed', 'answers 204'],
@@ -241,7 +242,7 @@ describe('a blob', () => {
 
 test.each([
   [{ kind: 'unreachable', message: 'nobody', mayHaveArrived: false }, 'unreachable'],
-  [{ kind: 'untrusted', message: 'self-signed' }, 'unauthorized'],
+  [{ kind: 'untrusted', message: 'self-signed' }, 'untrusted'],
   [{ kind: 'noHttp', message: 'what' }, 'malformed'],
   [{ kind: 'cancelled' }, 'unreachable'],
 ] as const)('no answer %# is told as what it is', async (outcome, kind) => {

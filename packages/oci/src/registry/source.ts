@@ -21,6 +21,11 @@ export interface OpenBlob {
 export interface BlobSource {
   /** Rejects with `OciError`. `chunks` throws `WebBroken` when the connection breaks. */
   open(digest: Digest, from: number, signal: AbortSignal | undefined): Promise<OpenBlob>;
+  /**
+   * To be told when what came is not the blob: true when there is somebody else to be asked from
+   * now on.
+   */
+  elsewhere?(digest: Digest): boolean;
 }
 
 export interface BlobReading {
@@ -35,7 +40,10 @@ const emptyBreaksMaxDefault = 3;
 /** However much each connection brought. */
 const breaksMax = 64;
 
-/** The blob from where `already` ends. Throws `OciError`; `digestMismatch` only at the very end. */
+/**
+ * The blob from where `already` ends. Throws `OciError`: `digestMismatch` only at the very end,
+ * `truncated` when who serves it says that it ends before that.
+ */
 export async function* verifiedBlob(
   source: BlobSource,
   { digest, sizeBytes }: Pick<Descriptor, 'digest' | 'sizeBytes'>,
@@ -53,7 +61,11 @@ export async function* verifiedBlob(
       throw new OciError('unreachable', `blob ${digest}: ${broken}`);
     }
   }
-  const found = running.bytes === sizeBytes ? running.digest() : `${running.bytes} bytes`;
+  if (running.bytes < sizeBytes) {
+    const sizes = `ends after ${running.bytes} of its ${sizeBytes} bytes`;
+    throw new OciError('truncated', `blob ${digest} ${sizes}`);
+  }
+  const found = running.digest();
   if (found !== digest) {
     throw new OciError('digestMismatch', `what came is not blob ${digest} but ${found}`);
   }

@@ -7,6 +7,8 @@ import { OciError } from '../failure.ts';
 import { parseJson, textAt } from '../json.ts';
 import { readBody } from './body.ts';
 import type { Challenge } from './challenge.ts';
+import { answerOf } from './outcome.ts';
+import { retryAfterMs } from './retry-after.ts';
 
 export interface RegistryCredential {
   readonly username: string;
@@ -16,10 +18,11 @@ export interface RegistryCredential {
 const tokenBodyBytesMax = 64 * 1024;
 const tokenForm = /^[\x21-\x7e]{1,32768}$/;
 
-/** The token service's URL for pulling from `repository`. Throws when it may not be asked. */
+/** The token service's URL for a scope of `repository`. Throws when it may not be asked. */
 export function tokenUrl(
   { parameters }: Challenge,
   repository: string,
+  scope: string,
   plainHttp: boolean,
 ): string {
   const url = URL.parse(parameters['realm'] ?? '');
@@ -32,25 +35,28 @@ export function tokenUrl(
   }
   const { service } = parameters;
   if (service !== undefined) url.searchParams.set('service', service);
-  url.searchParams.set('scope', `repository:${repository}:pull`);
+  url.searchParams.set('scope', `repository:${repository}:${scope}`);
   return url.href;
 }
 
+/** How a token is asked for. */
+export interface TokenAsk {
+  readonly url: string;
+  readonly credential: RegistryCredential | undefined;
+  /** As of the registry. */
+  readonly caPem: string | undefined;
+  readonly limits: WebLimits;
+  readonly signal: AbortSignal | undefined;
+}
+
 /** Asks for a token. */
-export async function fetchToken(
-  web: WebClient,
-  url: string,
-  credential: RegistryCredential | undefined,
-  limits: WebLimits,
-  signal: AbortSignal | undefined,
-): Promise<string> {
+export async function fetchToken(web: WebClient, ask: TokenAsk): Promise<string> {
+  const { url, credential, caPem, limits, signal } = ask;
   const headers = credential === undefined ? {} : { authorization: basic(credential) };
-  const answer = await web.send({ method: 'GET', url, headers }, limits, signal);
+  const own = caPem === undefined ? {} : { caPem };
   const { host } = new URL(url);
-  if (answer.kind === 'cancelled') throw new OciError('unreachable', 'given up');
-  if (answer.kind !== 'answered') {
-    throw new OciError('unreachable', `the token service ${host}: ${answer.message}`);
-  }
+  const outcome = await web.send({ method: 'GET', url, headers, ...own }, limits, signal);
+  const answer = answerOf(outcome, `the token service ${host}`);
   const { status } = answer;
   if (status !== 200) answer.close();
   if (status === 400 || status === 401 || status === 403) {
@@ -58,7 +64,9 @@ export async function fetchToken(
     throw new OciError('unauthorized', `the token service ${host} gives no token to ${whom}`);
   }
   if (status !== 200) {
-    throw new OciError('unreachable', `the token service ${host} answers ${status}`);
+    const message = `the token service ${host} answers ${status}`;
+    if (status === 429) throw new OciError('tooMany', message, retryAfterMs(answer.headers));
+    throw new OciError('unreachable', message, retryAfterMs(answer.headers));
   }
   const body = parseJson(await readBody(answer, tokenBodyBytesMax, 'token'), 'token');
   const token = textAt(body, 'token') || textAt(body, 'access_token');

@@ -19,6 +19,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { type Duplex, duplexPair } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type {
+  ByteStream,
   FileSlice,
   Http,
   HttpListen,
@@ -31,6 +32,8 @@ import type {
 type Speak = (connection: Duplex) => void;
 type Handle = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
 
+/** Larger pieces cost fewer turns; each client holds a few of them. */
+const fileBytesAtOnce = 128 * 1024;
 /** How often Node looks for requests that take too long, milliseconds. */
 const timeoutCheckMs = 1_000;
 
@@ -159,8 +162,9 @@ async function answer(
 ): Promise<void> {
   const decided = await handle(readRequest(request));
   const { body } = decided;
-  if (isFileSlice(body)) {
-    await sendFile(request, response, decided, body);
+  if (typeof body === 'object' && 'kind' in body) {
+    if (body.kind === 'file') await sendFile(request, response, decided, body);
+    else await sendStream(request, response, decided, body);
     return;
   }
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
@@ -194,6 +198,7 @@ async function sendFile(
       start: slice.start,
       end: slice.end,
       autoClose: false,
+      highWaterMark: fileBytesAtOnce,
     });
     await pipeline(stream, response, { end: false });
     if (stream.bytesRead < length) response.destroy();
@@ -202,6 +207,37 @@ async function sendFile(
     response.destroy();
   } finally {
     await file.close();
+  }
+}
+
+/** H3, for what is still being made. */
+async function sendStream(
+  request: IncomingMessage,
+  response: ServerResponse,
+  decided: HttpResponse,
+  { lengthBytes, open: begin }: ByteStream,
+): Promise<void> {
+  response.writeHead(decided.status, { 'content-length': String(lengthBytes), ...decided.headers });
+  if (request.method === 'HEAD') {
+    response.end();
+    return;
+  }
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  let sentBytes = 0;
+  async function* counted(): AsyncGenerator<Uint8Array> {
+    for await (const part of begin(gone.signal)) {
+      sentBytes += part.length;
+      if (sentBytes > lengthBytes) throw new Error('more bytes than were promised');
+      yield part;
+    }
+  }
+  try {
+    await pipeline(counted(), response, { end: false });
+    if (sentBytes < lengthBytes) response.destroy();
+    else response.end();
+  } catch {
+    response.destroy();
   }
 }
 
@@ -222,8 +258,4 @@ function readRequest(request: IncomingMessage): HttpRequest {
 function hasBody(request: IncomingMessage): boolean {
   const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
   return encoding !== undefined || (length !== undefined && length !== '0');
-}
-
-function isFileSlice(body: HttpResponse['body']): body is FileSlice {
-  return typeof body === 'object' && !(body instanceof Uint8Array);
 }

@@ -119,6 +119,16 @@ test('trusts a certificate by its authority and its name, and sends nothing befo
   const other = { ...request, url: url.replace('localhost', '127.0.0.1') };
   expect(await knows.send(other, limits)).toMatchObject({ kind: 'untrusted' });
   expect(requests).toBe(1);
+  // An authority of one request is none of the next.
+  const client = nodeWebClient();
+  const own = { ...request, caPem: cert };
+  expect(await textOf(await client.send(own, limits))).toBe('in confidence');
+  expect(await client.send(request, limits)).toMatchObject({ kind: 'untrusted' });
+  const broken = '-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n';
+  expect(await client.send({ ...request, caPem: broken }, limits)).toMatchObject({
+    kind: 'untrusted',
+  });
+  expect(requests).toBe(2);
 });
 
 test.each(['ftp://127.0.0.1/', 'http://user:word@127.0.0.1/', 'nonsense'])(

@@ -19,15 +19,22 @@ import {
   type WebRequest,
 } from '../web-client.ts';
 
+/** Sets of authorities that are kept; what is asked for most has one of its own. */
+const contextsMax = 16;
+
 /** `caPem`: trusted beside the authorities of this machine. */
 export function nodeWebClient(caPem: readonly string[] = []): WebClient {
-  let trusted: SecureContext | undefined;
-  const trust = (): SecureContext => {
+  const contexts = new Map<string, SecureContext>();
+  const trust = (own: string): SecureContext => {
     // Hundreds of certificates: read once, and only when they are needed.
-    trusted ??= createSecureContext({
-      ca: [...getCACertificates('default'), ...getCACertificates('system'), ...caPem],
-    });
-    return trusted;
+    const known = contexts.get(own);
+    if (known !== undefined) return known;
+    const ca = [...getCACertificates('default'), ...getCACertificates('system'), ...caPem];
+    const made = createSecureContext({ ca: own === '' ? ca : [...ca, own] });
+    const [oldest] = contexts.keys();
+    if (contexts.size >= contextsMax && oldest !== undefined) contexts.delete(oldest);
+    contexts.set(own, made);
+    return made;
   };
   return { send: (request, limits, signal) => send(request, limits, signal, trust) };
 }
@@ -36,7 +43,7 @@ async function send(
   request: WebRequest,
   limits: WebLimits,
   signal: AbortSignal | undefined,
-  trust: () => SecureContext,
+  trust: (own: string) => SecureContext,
 ): Promise<WebOutcome> {
   const url = URL.parse(request.url);
   if (url === null || !['http:', 'https:'].includes(url.protocol) || hasUser(url)) {
@@ -48,7 +55,15 @@ async function send(
   signal?.addEventListener('abort', stop, { once: true });
   const end = (): void => signal?.removeEventListener('abort', stop);
   const late = setTimeout(stop, limits.answerTimeoutMs);
-  const sent = start(url, request, limits, over.signal, trust);
+  let sent: ClientRequest;
+  try {
+    sent = start(url, request, limits, over.signal, trust);
+  } catch (error) {
+    clearTimeout(late);
+    end();
+    const { message } = error as Error;
+    return { kind: 'untrusted', message: `its authorities cannot be read: ${message}` };
+  }
   try {
     const answer = await answerOf(sent, request.body);
     clearTimeout(late);
@@ -74,10 +89,10 @@ function hasUser({ username, password }: URL): boolean {
 
 function start(
   url: URL,
-  { method, headers, body }: WebRequest,
+  { method, headers, body, caPem = '' }: WebRequest,
   { headerBytesMax }: WebLimits,
   signal: AbortSignal,
-  trust: () => SecureContext,
+  trust: (own: string) => SecureContext,
 ): ClientRequest {
   const length = body === undefined ? {} : { 'content-length': String(body.length) };
   const options = {
@@ -91,8 +106,9 @@ function start(
   const port = url.port === '' ? httpsPort : Number(url.port);
   // A name is told to the server; an address must not be (RFC 6066 §3).
   const servername = isIP(host) === 0 ? host : '';
+  const secureContext = trust(caPem);
   // Instead of an agent: without one, too, the connection serves this request alone (W2).
-  const createConnection = () => connect({ host, port, servername, secureContext: trust() });
+  const createConnection = () => connect({ host, port, servername, secureContext });
   return httpsRequest(url, { ...options, createConnection });
 }
 

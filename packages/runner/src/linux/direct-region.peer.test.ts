@@ -69,6 +69,19 @@ test('discards while it holds the device', async (context) => {
   expect(readFileSync(join(folder, 'image')).every((byte) => byte === 0)).toBe(true);
 });
 
+test('has the device make zeros while it holds it', async (context) => {
+  if (missing !== undefined) context.skip(missing);
+  const region = await openLoop();
+  const lines = await region.zeroOut?.(mib, 2 * mib);
+  expect(lines?.[0]).toMatch(/^blkdiscard .*--zeroout.*: exit 0$/);
+  await region.flush();
+  expect((await region.read(mib, mib)).every((byte) => byte === 0)).toBe(true);
+  expect((await region.read(2 * mib, mib)).every((byte) => byte === 0)).toBe(true);
+  for (const offset of [0, 3 * mib]) {
+    expect((await region.read(offset, mib)).some((byte) => byte === 0)).toBe(false);
+  }
+});
+
 test("gives the device's own words when it fails", async (context) => {
   if (missing !== undefined) context.skip(missing);
   const region = await openLoop();

@@ -53,19 +53,25 @@ function directRegion(path: string, file: FileHandle, exec: Exec): OpenRegion {
       buffer.fill(0, 0, length);
       await writeBuffer(offset, length);
     },
-    // Forced, for it is we who hold the device exclusively.
-    discard: (offset, length) =>
-      runTool(
-        exec,
-        'blkdiscard',
-        ['--force', '--offset', String(offset), '--length', String(length), path],
-        discardTimeoutMs,
-      ),
+    discard: (offset, length) => blkdiscard(exec, path, [], offset, length),
+    zeroOut: (offset, length) => blkdiscard(exec, path, ['--zeroout'], offset, length),
     flush: async () => {
       await attempt(path, 'flush', () => file.sync());
     },
     close: () => file.close(),
   };
+}
+
+/** Forced, for it is we who hold the device exclusively. */
+function blkdiscard(
+  exec: Exec,
+  path: string,
+  how: readonly string[],
+  offset: number,
+  length: number,
+): Promise<string[]> {
+  const range = ['--offset', String(offset), '--length', String(length)];
+  return runTool(exec, 'blkdiscard', ['--force', ...how, ...range, path], discardTimeoutMs);
 }
 
 function alignedBuffer(): Uint8Array {

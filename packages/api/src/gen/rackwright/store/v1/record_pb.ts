@@ -34,9 +34,11 @@ import type { Inventory, SystemIdentity } from "../../v1/inventory_pb.ts";
 import { file_rackwright_v1_inventory } from "../../v1/inventory_pb.ts";
 import type { Plan, PlanRunRequest } from "../../v1/plan_pb.ts";
 import { file_rackwright_v1_plan } from "../../v1/plan_pb.ts";
+import type { Pool, RolloutTarget } from "../../v1/pool_pb.ts";
+import { file_rackwright_v1_pool } from "../../v1/pool_pb.ts";
 import type { Rack } from "../../v1/rack_pb.ts";
 import { file_rackwright_v1_rack } from "../../v1/rack_pb.ts";
-import type { Abort, Run, StepExit } from "../../v1/run_pb.ts";
+import type { Abort, Run, RunFailure, StepExit } from "../../v1/run_pb.ts";
 import { file_rackwright_v1_run } from "../../v1/run_pb.ts";
 import type { Template } from "../../v1/template_pb.ts";
 import { file_rackwright_v1_template } from "../../v1/template_pb.ts";
@@ -48,7 +50,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/store/v1/record.proto.
  */
 export const file_rackwright_store_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSL7CgoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEiYKCmZhaWxlZF9ydW4YEiABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1bhIcChRlcmFzZV9iZWZvcmVfcmVtb3ZhbBgeIAEoCBITCgtsZWZ0X2JlaGluZBgfIAMoCRIwCgxmb3JjZWRfdW50aWwYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmZlbmNlcxghIAMoCRJAChFwb3dlcl9lbmZvcmNlbWVudBgoIAEoCzIlLnJhY2t3cmlnaHQuc3RvcmUudjEuUG93ZXJFbmZvcmNlbWVudBIaChJzZXR0bGVkX29wZXJhdGlvbnMYKSADKAkSNAoQbG9va19maXJzdF9zaW5jZRgyIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHQoVbG9zdF9yZXZpc2lvbnNfcGFzc2VkGDMgASgEEjgKEWFjY2VwdGVkX2lkZW50aXR5GD0gASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIYChBhY2NlcHRlZF9ieV9ydWxlGD8gASgJEjwKD3BsYW5uZWRfZXJhc3VyZRg+IAEoCzIjLnJhY2t3cmlnaHQuc3RvcmUudjEuUGxhbm5lZEVyYXN1cmUSPQoQcGxhbm5lZF9kZWxldGlvbhhAIAEoCzIjLnJhY2t3cmlnaHQuc3RvcmUudjEuUGxhbm5lZEVyYXN1cmUSKQoNZmluaXNoZWRfcnVucxhGIAMoCzISLnJhY2t3cmlnaHQudjEuUnVuEi4KBGNhbGwYRyABKAsyIC5yYWNrd3JpZ2h0LnN0b3JlLnYxLldlYmhvb2tDYWxsEhcKD29wZW5fb3BlcmF0aW9ucxhIIAMoCRI6Cg5ydW5uZXJfcmVmdXNlZBhJIAEoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVubmVyUmVmdXNlZEIcChpfZmFpbGVkX2NyZWRlbnRpYWxfdmVyc2lvbkoECAsQDEoECA8QEFIRY2VydGlmaWNhdGVfY291bnRSC2luY2FybmF0aW9uItsBCgtXZWJob29rQ2FsbBIKCgJpZBgBIAEoCRIuCgpub3RfYmVmb3JlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgljYWxsX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmNhbGxlchgEIAEoCRIXCg90cmFuc2llbnRfY291bnQYBSABKA0SOAoUZmlyc3RfdHJhbnNpZW50X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIiEKDlBsYW5uZWRFcmFzdXJlEg8KB2RldmljZXMYASADKAkiTwoQUG93ZXJFbmZvcmNlbWVudBIMCgRydW5zGAEgASgNEi0KCW5leHRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiRwoMUGVuZGluZ1Bvd2VyEg0KBXN0ZXBzGAEgAygJEgoKAmJ5GAIgASgJEhwKFGJvb3Rfb2xkX2Rpc2tfcmVhc29uGAMgASgJInoKBkNoYW5nZRINCgVhY3RvchgBIAEoCRINCgVjYXVzZRgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKxAwoPT3BlcmF0aW9uUmVjb3JkEjEKCW9wZXJhdGlvbhgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgdzZW50X3RvGAMgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEi0KCXNlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKbm90X2JlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoTZmlyc3RfY29uZmxpY3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPdHJhbnNpZW50X2NvdW50GAcgASgNEjgKFGZpcnN0X3RyYW5zaWVudF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYW5jZWxfaWQYCSABKAkSDQoFYmVndW4YCiABKAgiZQoPQ2VydGlmaWVkRGV2aWNlEhIKCmRldmljZV9rZXkYASABKAkSEwoLY2VydGlmaWNhdGUYAiABKAkSEQoJdXNlX2Vwb2NoGAMgASgEEhYKDnJ1bm5lcl9zZXNzaW9uGAQgASgJIo4CCglIb3N0RmFjdHMSEAoIaG9zdF91aWQYASABKAkSKwoJaW52ZW50b3J5GAIgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSOgoMcnVubmVyX3N0ZXBzGAMgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SMwoPcnVubmVyX3N0ZXBzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRI5CgthZ2VudF9zdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uIqIBCgtGbGVldFJlY29yZBIjCgVmbGVldBgBIAEoCzIULnJhY2t3cmlnaHQudjEuRmxlZXQSKAoFd2lwZXMYAiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSEwoLcmVxdWVzdF9pZHMYAyADKAkSLwoMd2lwZXNfcXVldWVkGAQgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90Il0KBFNsb3QSEAoIaG9zdF91aWQYASABKAkSCwoDcnVuGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG9wZW4YBCABKAgibgoPQWJhbmRvbmVkUmVjb3JkEjIKCHJlc291cmNlGAEgASgLMiAucmFja3dyaWdodC52MS5BYmFuZG9uZWRSZXNvdXJjZRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50IokGCgpSYWNrUmVjb3JkEiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGAoQYWdlbnRfcHVibGljX2tleRgCIAEoDBI5Cgtqb2luX3Rva2VucxgDIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuSm9pblRva2VuUmVjb3JkEhIKCnRvbWJzdG9uZXMYBCADKAkSLQoHam91cm5hbBgFIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIXCg9zZXNzaW9uX3JlcGxpY2EYBiABKAkSMAoMc2Vzc2lvbl90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdydW5uaW5nGAggAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EikKBnF1ZXVlZBgJIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBIoCgV3aXBlcxgKIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBI5CgthZ2VudF9zdGVwcxgLIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEhMKC3JlcXVlc3RfaWRzGAwgAygJEjoKDmFjY2VwdGVkX3N0b3JlGA0gASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5TdG9yZUFjY2VwdGVkEi8KDHdpcGVzX3F1ZXVlZBgOIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtpbmNhcm5hdGlvbhgPIAEoCRIWCg5sb3N0X3JldmlzaW9ucxgQIAEoBBITCgtsb3N0X2JlZm9yZRgRIAEoBBI7CgxyZXZva2VkX2tleXMYEiADKAsyJS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlJldm9rZWRLZXlSZWNvcmQSHQoVY2VydGlmaWNhdGVfY2Ffc2hhMjU2GBMgASgJEhkKEXRydXN0ZWRfY2Ffc2hhMjU2GBQgAygJIowBChBSZXZva2VkS2V5UmVjb3JkEhIKCmtleV9zaGEyNTYYASABKAwSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCgoCYnkYAyABKAkSDgoGcmVhc29uGAQgASgJEhAKCHJlcGxhY2VkGAUgASgIEgwKBHJhY2sYBiABKAkicQoLVHJ1c3RSZWNvcmQSOQoLYXV0aG9yaXRpZXMYASADKAsyJC5yYWNrd3JpZ2h0LnN0b3JlLnYxLkF1dGhvcml0eVJlY29yZBISCgpnZW5lcmF0aW9uGAIgASgEEhMKC3JlcXVlc3RfaWRzGAMgAygJIokBCg9BdXRob3JpdHlSZWNvcmQSKwoJYXV0aG9yaXR5GAEgASgLMhgucmFja3dyaWdodC52MS5BdXRob3JpdHkSEwoLY2VydGlmaWNhdGUYAiABKAwSNAoKc2VhbGVkX2tleRgDIAEoCzIgLnJhY2t3cmlnaHQuc3RvcmUudjEuU2VhbGVkVmFsdWUiqQEKD0pvaW5Ub2tlblJlY29yZBIVCg1zZWNyZXRfc2hhMjU2GAEgASgMEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg51c2VkX2J5X3NoYTI1NhgDIAEoDBIXCg9yZXBsYWNlc19zaGEyNTYYBCABKAwSCgoCYnkYBSABKAkSEQoJY2Ffc2hhMjU2GAYgASgJIrEBChBDcmVkZW50aWFsUmVjb3JkEi0KCmNyZWRlbnRpYWwYASABKAsyGS5yYWNrd3JpZ2h0LnYxLkNyZWRlbnRpYWwSFwoPc2VhbGVkX3Bhc3N3b3JkGAIgASgMEg4KBmtleV9pZBgDIAEoCRITCgtyZXF1ZXN0X2lkcxgEIAMoCRIwCgZzZWFsZWQYBSABKAsyIC5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNlYWxlZFZhbHVlIkoKC1NlYWxlZFZhbHVlEhIKCmNpcGhlcnRleHQYASABKAwSFwoPc2VhbGVkX2RhdGFfa2V5GAIgASgMEg4KBmtleV9pZBgDIAEoCSK/AQoQU2VjcmV0c0tleVJlY29yZBIOCgZrZXlfaWQYASABKAkSEwoLbmV4dF9rZXlfaWQYAiABKAkSLgoKYXNrZWRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIYXNrZWRfYnkYBCABKAkSLwoLYWN0aXZlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3JlcXVlc3RfaWRzGAYgAygJImEKE1NlY3JldHNSZWFkZXJSZWNvcmQSDwoHa2V5X2lkcxgBIAMoCRIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdwcm9ibGVtGAMgASgJIjEKC1Jlc2VydmF0aW9uEg4KBmhvbGRlchgBIAEoCRISCgpob2xkZXJfdWlkGAIgASgJIngKEUNlcnRpZmljYXRlUmVjb3JkEhEKCXN0YXRlbWVudBgBIAEoDBIRCglzaWduYXR1cmUYAiABKAwSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGhvc3QYBCABKAkiUAoOVGVtcGxhdGVSZWNvcmQSKQoIdGVtcGxhdGUYASABKAsyFy5yYWNrd3JpZ2h0LnYxLlRlbXBsYXRlEhMKC3JlcXVlc3RfaWRzGAIgAygJIvMBCg5Xb3JrZmxvd1JlY29yZBIpCgh3b3JrZmxvdxgBIAEoCzIXLnJhY2t3cmlnaHQudjEuV29ya2Zsb3cSEwoLcmVxdWVzdF9pZHMYAiADKAkSEAoIaG9zdF9ydW4YAyABKAQSDQoFYWN0b3IYBCABKAkSEQoJb3duZXJfdWlkGAUgASgJEjAKDGVhcmxpZXJfcnVucxgGIAMoCzIaLnJhY2t3cmlnaHQudjEuV29ya2Zsb3dSdW4SEwoLdW50b2xkX3J1bnMYByADKAQSEQoJcGxhbl9oYXNoGAggASgJEhMKC3BsYW5fcmVhc29uGAkgASgJIlQKEUZpbmlzaGVkUnVuUmVjb3JkEgwKBGhvc3QYASABKAkSEAoIaG9zdF91aWQYAiABKAkSHwoDcnVuGAMgASgLMhIucmFja3dyaWdodC52MS5SdW4iXQoQU3RlcE91dHB1dFJlY29yZBIUCgxvcGVyYXRpb25faWQYASABKAkSJQoEZXhpdBgCIAEoCzIXLnJhY2t3cmlnaHQudjEuU3RlcEV4aXQSDAoEdGFpbBgDIAEoDCKwAQoTV29ya2Zsb3dCYXRjaFJlY29yZBI0Cg53b3JrZmxvd19iYXRjaBgBIAEoCzIcLnJhY2t3cmlnaHQudjEuV29ya2Zsb3dCYXRjaBITCgtyZXF1ZXN0X2lkcxgCIAMoCRInCgljYW5jZWxsZWQYAyABKAsyFC5yYWNrd3JpZ2h0LnYxLkFib3J0EhIKCmNyZWF0ZWRfYnkYBCABKAkSEQoJaG9zdF91aWRzGAUgAygJIl4KClBsYW5SZWNvcmQSIQoEcGxhbhgBIAEoCzITLnJhY2t3cmlnaHQudjEuUGxhbhItCgViYXNpcxgCIAEoCzIeLnJhY2t3cmlnaHQuc3RvcmUudjEuUGxhbkJhc2lzIuMBCglQbGFuQmFzaXMSEAoIaG9zdF91aWQYASABKAkSLgoHcmVxdWVzdBgCIAEoCzIdLnJhY2t3cmlnaHQudjEuUGxhblJ1blJlcXVlc3QSKwoJaW52ZW50b3J5GAMgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSFwoPdGVtcGxhdGVfZGlnZXN0GAQgASgJEicKBXN0YXRlGAUgASgOMhgucmFja3dyaWdodC52MS5Ib3N0U3RhdGUSJQoEc3BlYxgGIAEoCzIXLnJhY2t3cmlnaHQudjEuSG9zdFNwZWMiTAoXRGlzY292ZXJlZE1hY2hpbmVSZWNvcmQSMQoHbWFjaGluZRgBIAEoCzIgLnJhY2t3cmlnaHQudjEuRGlzY292ZXJlZE1hY2hpbmUiXQoSRXhwZWN0ZWRIb3N0UmVjb3JkEjIKDWV4cGVjdGVkX2hvc3QYASABKAsyGy5yYWNrd3JpZ2h0LnYxLkV4cGVjdGVkSG9zdBITCgtyZXF1ZXN0X2lkcxgCIAMoCSJTChRUb2tlbkRlbGV0aW9uc1JlY29yZBI7CglkZWxldGlvbnMYASADKAsyKC5yYWNrd3JpZ2h0LnN0b3JlLnYxLlRva2VuRGVsZXRpb25SZWNvcmQiZQoTVG9rZW5EZWxldGlvblJlY29yZBINCgV0b2tlbhgBIAEoCRIVCg1zZWNyZXRfc2hhMjU2GAIgASgMEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqMBCgtUb2tlblJlY29yZBIjCgV0b2tlbhgBIAEoCzIULnJhY2t3cmlnaHQudjEuVG9rZW4SFQoNc2VjcmV0X3NoYTI1NhgCIAEoDBIvCgtyZXZva2VfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcmV2b2tlZF9ieRgEIAEoCRITCgtyZXF1ZXN0X2lkcxgFIAMoCSJNChBBdWRpdEVudHJ5UmVjb3JkEioKBnJlY29yZBgBIAEoCzIaLnJhY2t3cmlnaHQudjEuQXVkaXRSZWNvcmQSDQoFYmVndW4YAiABKAhiBnByb3RvMw", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_access, file_rackwright_v1_audit, file_rackwright_v1_authority, file_rackwright_v1_credential, file_rackwright_v1_discovery, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_plan, file_rackwright_v1_rack, file_rackwright_v1_run, file_rackwright_v1_template, file_rackwright_v1_workflow]);
+  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSL7CgoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEiYKCmZhaWxlZF9ydW4YEiABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1bhIcChRlcmFzZV9iZWZvcmVfcmVtb3ZhbBgeIAEoCBITCgtsZWZ0X2JlaGluZBgfIAMoCRIwCgxmb3JjZWRfdW50aWwYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmZlbmNlcxghIAMoCRJAChFwb3dlcl9lbmZvcmNlbWVudBgoIAEoCzIlLnJhY2t3cmlnaHQuc3RvcmUudjEuUG93ZXJFbmZvcmNlbWVudBIaChJzZXR0bGVkX29wZXJhdGlvbnMYKSADKAkSNAoQbG9va19maXJzdF9zaW5jZRgyIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHQoVbG9zdF9yZXZpc2lvbnNfcGFzc2VkGDMgASgEEjgKEWFjY2VwdGVkX2lkZW50aXR5GD0gASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIYChBhY2NlcHRlZF9ieV9ydWxlGD8gASgJEjwKD3BsYW5uZWRfZXJhc3VyZRg+IAEoCzIjLnJhY2t3cmlnaHQuc3RvcmUudjEuUGxhbm5lZEVyYXN1cmUSPQoQcGxhbm5lZF9kZWxldGlvbhhAIAEoCzIjLnJhY2t3cmlnaHQuc3RvcmUudjEuUGxhbm5lZEVyYXN1cmUSKQoNZmluaXNoZWRfcnVucxhGIAMoCzISLnJhY2t3cmlnaHQudjEuUnVuEi4KBGNhbGwYRyABKAsyIC5yYWNrd3JpZ2h0LnN0b3JlLnYxLldlYmhvb2tDYWxsEhcKD29wZW5fb3BlcmF0aW9ucxhIIAMoCRI6Cg5ydW5uZXJfcmVmdXNlZBhJIAEoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVubmVyUmVmdXNlZEIcChpfZmFpbGVkX2NyZWRlbnRpYWxfdmVyc2lvbkoECAsQDEoECA8QEFIRY2VydGlmaWNhdGVfY291bnRSC2luY2FybmF0aW9uItsBCgtXZWJob29rQ2FsbBIKCgJpZBgBIAEoCRIuCgpub3RfYmVmb3JlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgljYWxsX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmNhbGxlchgEIAEoCRIXCg90cmFuc2llbnRfY291bnQYBSABKA0SOAoUZmlyc3RfdHJhbnNpZW50X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIiEKDlBsYW5uZWRFcmFzdXJlEg8KB2RldmljZXMYASADKAkiTwoQUG93ZXJFbmZvcmNlbWVudBIMCgRydW5zGAEgASgNEi0KCW5leHRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiRwoMUGVuZGluZ1Bvd2VyEg0KBXN0ZXBzGAEgAygJEgoKAmJ5GAIgASgJEhwKFGJvb3Rfb2xkX2Rpc2tfcmVhc29uGAMgASgJInoKBkNoYW5nZRINCgVhY3RvchgBIAEoCRINCgVjYXVzZRgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKxAwoPT3BlcmF0aW9uUmVjb3JkEjEKCW9wZXJhdGlvbhgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgdzZW50X3RvGAMgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEi0KCXNlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKbm90X2JlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoTZmlyc3RfY29uZmxpY3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPdHJhbnNpZW50X2NvdW50GAcgASgNEjgKFGZpcnN0X3RyYW5zaWVudF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYW5jZWxfaWQYCSABKAkSDQoFYmVndW4YCiABKAgiZQoPQ2VydGlmaWVkRGV2aWNlEhIKCmRldmljZV9rZXkYASABKAkSEwoLY2VydGlmaWNhdGUYAiABKAkSEQoJdXNlX2Vwb2NoGAMgASgEEhYKDnJ1bm5lcl9zZXNzaW9uGAQgASgJIo4CCglIb3N0RmFjdHMSEAoIaG9zdF91aWQYASABKAkSKwoJaW52ZW50b3J5GAIgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSOgoMcnVubmVyX3N0ZXBzGAMgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SMwoPcnVubmVyX3N0ZXBzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRI5CgthZ2VudF9zdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uIqIBCgtGbGVldFJlY29yZBIjCgVmbGVldBgBIAEoCzIULnJhY2t3cmlnaHQudjEuRmxlZXQSKAoFd2lwZXMYAiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSEwoLcmVxdWVzdF9pZHMYAyADKAkSLwoMd2lwZXNfcXVldWVkGAQgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90Il0KBFNsb3QSEAoIaG9zdF91aWQYASABKAkSCwoDcnVuGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG9wZW4YBCABKAgibgoPQWJhbmRvbmVkUmVjb3JkEjIKCHJlc291cmNlGAEgASgLMiAucmFja3dyaWdodC52MS5BYmFuZG9uZWRSZXNvdXJjZRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50IokGCgpSYWNrUmVjb3JkEiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGAoQYWdlbnRfcHVibGljX2tleRgCIAEoDBI5Cgtqb2luX3Rva2VucxgDIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuSm9pblRva2VuUmVjb3JkEhIKCnRvbWJzdG9uZXMYBCADKAkSLQoHam91cm5hbBgFIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIXCg9zZXNzaW9uX3JlcGxpY2EYBiABKAkSMAoMc2Vzc2lvbl90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdydW5uaW5nGAggAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EikKBnF1ZXVlZBgJIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBIoCgV3aXBlcxgKIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBI5CgthZ2VudF9zdGVwcxgLIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEhMKC3JlcXVlc3RfaWRzGAwgAygJEjoKDmFjY2VwdGVkX3N0b3JlGA0gASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5TdG9yZUFjY2VwdGVkEi8KDHdpcGVzX3F1ZXVlZBgOIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtpbmNhcm5hdGlvbhgPIAEoCRIWCg5sb3N0X3JldmlzaW9ucxgQIAEoBBITCgtsb3N0X2JlZm9yZRgRIAEoBBI7CgxyZXZva2VkX2tleXMYEiADKAsyJS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlJldm9rZWRLZXlSZWNvcmQSHQoVY2VydGlmaWNhdGVfY2Ffc2hhMjU2GBMgASgJEhkKEXRydXN0ZWRfY2Ffc2hhMjU2GBQgAygJIowBChBSZXZva2VkS2V5UmVjb3JkEhIKCmtleV9zaGEyNTYYASABKAwSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCgoCYnkYAyABKAkSDgoGcmVhc29uGAQgASgJEhAKCHJlcGxhY2VkGAUgASgIEgwKBHJhY2sYBiABKAkicQoLVHJ1c3RSZWNvcmQSOQoLYXV0aG9yaXRpZXMYASADKAsyJC5yYWNrd3JpZ2h0LnN0b3JlLnYxLkF1dGhvcml0eVJlY29yZBISCgpnZW5lcmF0aW9uGAIgASgEEhMKC3JlcXVlc3RfaWRzGAMgAygJIokBCg9BdXRob3JpdHlSZWNvcmQSKwoJYXV0aG9yaXR5GAEgASgLMhgucmFja3dyaWdodC52MS5BdXRob3JpdHkSEwoLY2VydGlmaWNhdGUYAiABKAwSNAoKc2VhbGVkX2tleRgDIAEoCzIgLnJhY2t3cmlnaHQuc3RvcmUudjEuU2VhbGVkVmFsdWUiqQEKD0pvaW5Ub2tlblJlY29yZBIVCg1zZWNyZXRfc2hhMjU2GAEgASgMEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg51c2VkX2J5X3NoYTI1NhgDIAEoDBIXCg9yZXBsYWNlc19zaGEyNTYYBCABKAwSCgoCYnkYBSABKAkSEQoJY2Ffc2hhMjU2GAYgASgJIrEBChBDcmVkZW50aWFsUmVjb3JkEi0KCmNyZWRlbnRpYWwYASABKAsyGS5yYWNrd3JpZ2h0LnYxLkNyZWRlbnRpYWwSFwoPc2VhbGVkX3Bhc3N3b3JkGAIgASgMEg4KBmtleV9pZBgDIAEoCRITCgtyZXF1ZXN0X2lkcxgEIAMoCRIwCgZzZWFsZWQYBSABKAsyIC5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNlYWxlZFZhbHVlIkoKC1NlYWxlZFZhbHVlEhIKCmNpcGhlcnRleHQYASABKAwSFwoPc2VhbGVkX2RhdGFfa2V5GAIgASgMEg4KBmtleV9pZBgDIAEoCSK/AQoQU2VjcmV0c0tleVJlY29yZBIOCgZrZXlfaWQYASABKAkSEwoLbmV4dF9rZXlfaWQYAiABKAkSLgoKYXNrZWRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIYXNrZWRfYnkYBCABKAkSLwoLYWN0aXZlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3JlcXVlc3RfaWRzGAYgAygJImEKE1NlY3JldHNSZWFkZXJSZWNvcmQSDwoHa2V5X2lkcxgBIAMoCRIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdwcm9ibGVtGAMgASgJIjEKC1Jlc2VydmF0aW9uEg4KBmhvbGRlchgBIAEoCRISCgpob2xkZXJfdWlkGAIgASgJIngKEUNlcnRpZmljYXRlUmVjb3JkEhEKCXN0YXRlbWVudBgBIAEoDBIRCglzaWduYXR1cmUYAiABKAwSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGhvc3QYBCABKAkiUAoOVGVtcGxhdGVSZWNvcmQSKQoIdGVtcGxhdGUYASABKAsyFy5yYWNrd3JpZ2h0LnYxLlRlbXBsYXRlEhMKC3JlcXVlc3RfaWRzGAIgAygJIvMBCg5Xb3JrZmxvd1JlY29yZBIpCgh3b3JrZmxvdxgBIAEoCzIXLnJhY2t3cmlnaHQudjEuV29ya2Zsb3cSEwoLcmVxdWVzdF9pZHMYAiADKAkSEAoIaG9zdF9ydW4YAyABKAQSDQoFYWN0b3IYBCABKAkSEQoJb3duZXJfdWlkGAUgASgJEjAKDGVhcmxpZXJfcnVucxgGIAMoCzIaLnJhY2t3cmlnaHQudjEuV29ya2Zsb3dSdW4SEwoLdW50b2xkX3J1bnMYByADKAQSEQoJcGxhbl9oYXNoGAggASgJEhMKC3BsYW5fcmVhc29uGAkgASgJIlQKEUZpbmlzaGVkUnVuUmVjb3JkEgwKBGhvc3QYASABKAkSEAoIaG9zdF91aWQYAiABKAkSHwoDcnVuGAMgASgLMhIucmFja3dyaWdodC52MS5SdW4iXQoQU3RlcE91dHB1dFJlY29yZBIUCgxvcGVyYXRpb25faWQYASABKAkSJQoEZXhpdBgCIAEoCzIXLnJhY2t3cmlnaHQudjEuU3RlcEV4aXQSDAoEdGFpbBgDIAEoDCKwAQoTV29ya2Zsb3dCYXRjaFJlY29yZBI0Cg53b3JrZmxvd19iYXRjaBgBIAEoCzIcLnJhY2t3cmlnaHQudjEuV29ya2Zsb3dCYXRjaBITCgtyZXF1ZXN0X2lkcxgCIAMoCRInCgljYW5jZWxsZWQYAyABKAsyFC5yYWNrd3JpZ2h0LnYxLkFib3J0EhIKCmNyZWF0ZWRfYnkYBCABKAkSEQoJaG9zdF91aWRzGAUgAygJIl4KClBsYW5SZWNvcmQSIQoEcGxhbhgBIAEoCzITLnJhY2t3cmlnaHQudjEuUGxhbhItCgViYXNpcxgCIAEoCzIeLnJhY2t3cmlnaHQuc3RvcmUudjEuUGxhbkJhc2lzIuMBCglQbGFuQmFzaXMSEAoIaG9zdF91aWQYASABKAkSLgoHcmVxdWVzdBgCIAEoCzIdLnJhY2t3cmlnaHQudjEuUGxhblJ1blJlcXVlc3QSKwoJaW52ZW50b3J5GAMgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSFwoPdGVtcGxhdGVfZGlnZXN0GAQgASgJEicKBXN0YXRlGAUgASgOMhgucmFja3dyaWdodC52MS5Ib3N0U3RhdGUSJQoEc3BlYxgGIAEoCzIXLnJhY2t3cmlnaHQudjEuSG9zdFNwZWMiTAoXRGlzY292ZXJlZE1hY2hpbmVSZWNvcmQSMQoHbWFjaGluZRgBIAEoCzIgLnJhY2t3cmlnaHQudjEuRGlzY292ZXJlZE1hY2hpbmUiXQoSRXhwZWN0ZWRIb3N0UmVjb3JkEjIKDWV4cGVjdGVkX2hvc3QYASABKAsyGy5yYWNrd3JpZ2h0LnYxLkV4cGVjdGVkSG9zdBITCgtyZXF1ZXN0X2lkcxgCIAMoCSJTChRUb2tlbkRlbGV0aW9uc1JlY29yZBI7CglkZWxldGlvbnMYASADKAsyKC5yYWNrd3JpZ2h0LnN0b3JlLnYxLlRva2VuRGVsZXRpb25SZWNvcmQiZQoTVG9rZW5EZWxldGlvblJlY29yZBINCgV0b2tlbhgBIAEoCRIVCg1zZWNyZXRfc2hhMjU2GAIgASgMEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqMBCgtUb2tlblJlY29yZBIjCgV0b2tlbhgBIAEoCzIULnJhY2t3cmlnaHQudjEuVG9rZW4SFQoNc2VjcmV0X3NoYTI1NhgCIAEoDBIvCgtyZXZva2VfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcmV2b2tlZF9ieRgEIAEoCRITCgtyZXF1ZXN0X2lkcxgFIAMoCSJNChBBdWRpdEVudHJ5UmVjb3JkEioKBnJlY29yZBgBIAEoCzIaLnJhY2t3cmlnaHQudjEuQXVkaXRSZWNvcmQSDQoFYmVndW4YAiABKAgi5QIKClBvb2xSZWNvcmQSIQoEcG9vbBgBIAEoCzITLnJhY2t3cmlnaHQudjEuUG9vbBIwCgdtZW1iZXJzGAIgAygLMh8ucmFja3dyaWdodC5zdG9yZS52MS5Qb29sTWVtYmVyEjIKCGZhaWx1cmVzGAMgAygLMiAucmFja3dyaWdodC5zdG9yZS52MS5Qb29sRmFpbHVyZRITCgtyZXF1ZXN0X2lkcxgEIAMoCRISCgpjcmVhdGVkX2J5GAUgASgJEiYKCGRlbGV0aW9uGAYgASgLMhQucmFja3dyaWdodC52MS5BYm9ydBI1Cg9wcmV2aW91c190YXJnZXQYByABKAsyHC5yYWNrd3JpZ2h0LnYxLlJvbGxvdXRUYXJnZXQSEgoKc2xvdF9jb3VudBgIIAEoBBIyCg9yZXNvbHZlX2ZhaWx1cmUYCSABKAsyGS5yYWNrd3JpZ2h0LnYxLlJ1bkZhaWx1cmUiLAoKUG9vbE1lbWJlchIMCgRob3N0GAEgASgJEhAKCGhvc3RfdWlkGAIgASgJIr0CCgtQb29sRmFpbHVyZRIMCgRob3N0GAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEg4KBmRpZ2VzdBgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg8KB2NvdW50ZWQYBSABKAgSEAoIYXR0ZW1wdHMYBiABKA0SKAoEdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKcmV0cnlfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDcnVuGAkgASgEEjAKDHJ1bl9lbmRfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFaW1hZ2UYCyABKAkSDwoHdmVyc2lvbhgMIAEoCRIRCglyZWZlcmVuY2UYDSABKAki0AEKEERlcGxveW1lbnRSZWNvcmQSDAoEcG9vbBgBIAEoCRIQCghwb29sX3VpZBgCIAEoCRIMCgRob3N0GAMgASgJEhAKCGhvc3RfdWlkGAQgASgJEgsKA3J1bhgFIAEoBBINCgVpbWFnZRgGIAEoCRIOCgZkaWdlc3QYByABKAkSDwoHdmVyc2lvbhgIIAEoCRIRCglyZWZlcmVuY2UYCSABKAkSLAoIZW5kX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wYgZwcm90bzM", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_access, file_rackwright_v1_audit, file_rackwright_v1_authority, file_rackwright_v1_credential, file_rackwright_v1_discovery, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_plan, file_rackwright_v1_pool, file_rackwright_v1_rack, file_rackwright_v1_run, file_rackwright_v1_template, file_rackwright_v1_workflow]);
 
 /**
  * HostRecord is the one record of a host (key "hosts.HOST"): what people see, and what the engine
@@ -1712,4 +1714,265 @@ export type AuditEntryRecord = Message<"rackwright.store.v1.AuditEntryRecord"> &
  */
 export const AuditEntryRecordSchema: GenMessage<AuditEntryRecord> = /*@__PURE__*/
   messageDesc(file_rackwright_store_v1_record, 35);
+
+/**
+ * PoolRecord is the one record of a pool (key "pools.POOL"): its slots and all that they are counted
+ * by stand in it.
+ *
+ * @generated from message rackwright.store.v1.PoolRecord
+ */
+export type PoolRecord = Message<"rackwright.store.v1.PoolRecord"> & {
+  /**
+   * Counts, slots and history of its status are served; `target`, `slots`, `conditions` and
+   * `rolled_back_from` are kept.
+   *
+   * @generated from field: rackwright.v1.Pool pool = 1;
+   */
+  pool?: Pool | undefined;
+
+  /**
+   * @generated from field: repeated rackwright.store.v1.PoolMember members = 2;
+   */
+  members: PoolMember[];
+
+  /**
+   * @generated from field: repeated rackwright.store.v1.PoolFailure failures = 3;
+   */
+  failures: PoolFailure[];
+
+  /**
+   * @generated from field: repeated string request_ids = 4;
+   */
+  requestIds: string[];
+
+  /**
+   * @generated from field: string created_by = 5;
+   */
+  createdBy: string;
+
+  /**
+   * Set once it is to go.
+   *
+   * @generated from field: rackwright.v1.Abort deletion = 6;
+   */
+  deletion?: Abort | undefined;
+
+  /**
+   * The target before this one, if a host of the pool ran it in good health; unset: none did.
+   *
+   * @generated from field: rackwright.v1.RolloutTarget previous_target = 7;
+   */
+  previousTarget?: RolloutTarget | undefined;
+
+  /**
+   * Counts slots.
+   *
+   * @generated from field: uint64 slot_count = 8;
+   */
+  slotCount: bigint;
+
+  /**
+   * Why the image that the spec names could not be resolved last, and since when; unset: it could.
+   *
+   * @generated from field: rackwright.v1.RunFailure resolve_failure = 9;
+   */
+  resolveFailure?: RunFailure | undefined;
+};
+
+/**
+ * Describes the message rackwright.store.v1.PoolRecord.
+ * Use `create(PoolRecordSchema)` to create a new message.
+ */
+export const PoolRecordSchema: GenMessage<PoolRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 36);
+
+/**
+ * PoolMember is a host that the pool holds, or is about to claim.
+ *
+ * @generated from message rackwright.store.v1.PoolMember
+ */
+export type PoolMember = Message<"rackwright.store.v1.PoolMember"> & {
+  /**
+   * "hosts/HOST"
+   *
+   * @generated from field: string host = 1;
+   */
+  host: string;
+
+  /**
+   * @generated from field: string host_uid = 2;
+   */
+  hostUid: string;
+};
+
+/**
+ * Describes the message rackwright.store.v1.PoolMember.
+ * Use `create(PoolMemberSchema)` to create a new message.
+ */
+export const PoolMemberSchema: GenMessage<PoolMember> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 37);
+
+/**
+ * PoolFailure is what went wrong with a host on its way to an image; forgotten with that image.
+ *
+ * @generated from message rackwright.store.v1.PoolFailure
+ */
+export type PoolFailure = Message<"rackwright.store.v1.PoolFailure"> & {
+  /**
+   * "hosts/HOST"
+   *
+   * @generated from field: string host = 1;
+   */
+  host: string;
+
+  /**
+   * @generated from field: string host_uid = 2;
+   */
+  hostUid: string;
+
+  /**
+   * @generated from field: string digest = 3;
+   */
+  digest: string;
+
+  /**
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * It had left what it ran before: counts for the threshold, and is not tried again by itself.
+   *
+   * @generated from field: bool counted = 5;
+   */
+  counted: boolean;
+
+  /**
+   * How often it was tried.
+   *
+   * @generated from field: uint32 attempts = 6;
+   */
+  attempts: number;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp time = 7;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * Tried again then; unset: not by itself.
+   *
+   * @generated from field: google.protobuf.Timestamp retry_time = 8;
+   */
+  retryTime?: Timestamp | undefined;
+
+  /**
+   * The run that wrote the image, if the host only was not healthy in time; 0: there is none.
+   *
+   * @generated from field: uint64 run = 9;
+   */
+  run: bigint;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp run_end_time = 10;
+   */
+  runEndTime?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string image = 11;
+   */
+  image: string;
+
+  /**
+   * @generated from field: string version = 12;
+   */
+  version: string;
+
+  /**
+   * @generated from field: string reference = 13;
+   */
+  reference: string;
+};
+
+/**
+ * Describes the message rackwright.store.v1.PoolFailure.
+ * Use `create(PoolFailureSchema)` to create a new message.
+ */
+export const PoolFailureSchema: GenMessage<PoolFailure> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 38);
+
+/**
+ * DeploymentRecord is one entry of the deploy ledger (key "deployments.POOL-UID.HOST-UID.RUN"):
+ * created once, when the host was on the image and healthy, and never changed.
+ *
+ * @generated from message rackwright.store.v1.DeploymentRecord
+ */
+export type DeploymentRecord = Message<"rackwright.store.v1.DeploymentRecord"> & {
+  /**
+   * "pools/POOL"
+   *
+   * @generated from field: string pool = 1;
+   */
+  pool: string;
+
+  /**
+   * @generated from field: string pool_uid = 2;
+   */
+  poolUid: string;
+
+  /**
+   * "hosts/HOST"
+   *
+   * @generated from field: string host = 3;
+   */
+  host: string;
+
+  /**
+   * @generated from field: string host_uid = 4;
+   */
+  hostUid: string;
+
+  /**
+   * The host's run that wrote it.
+   *
+   * @generated from field: uint64 run = 5;
+   */
+  run: bigint;
+
+  /**
+   * @generated from field: string image = 6;
+   */
+  image: string;
+
+  /**
+   * @generated from field: string digest = 7;
+   */
+  digest: string;
+
+  /**
+   * @generated from field: string version = 8;
+   */
+  version: string;
+
+  /**
+   * As the pool named it.
+   *
+   * @generated from field: string reference = 9;
+   */
+  reference: string;
+
+  /**
+   * When the run had succeeded, by the control plane's clock.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 10;
+   */
+  endTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rackwright.store.v1.DeploymentRecord.
+ * Use `create(DeploymentRecordSchema)` to create a new message.
+ */
+export const DeploymentRecordSchema: GenMessage<DeploymentRecord> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 39);
 

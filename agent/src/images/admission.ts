@@ -1,0 +1,118 @@
+/**
+ * Who may go on, when only so many may at once.
+ *
+ * A1 Hosts take turns: one that asks often does not keep the others waiting.
+ * A2 Who waits is told its place whenever it changes; 1 is next.
+ * A3 What waits is bounded.
+ */
+import { OciError } from '@rackwright/oci';
+
+export interface AdmissionLimits {
+  readonly atOnceMax: number;
+  readonly waitingMax: number;
+}
+
+export const defaultAdmissionLimits: AdmissionLimits = { atOnceMax: 8, waitingMax: 10_000 };
+
+interface Waiting {
+  readonly onPlace: (place: number) => void;
+  readonly admit: () => void;
+  place: number;
+}
+
+export class Admission {
+  readonly #limits: AdmissionLimits;
+  #inside = 0;
+  /** Who waits, in the order of turns; nobody is here without anything. */
+  readonly #turns = new Map<string, Waiting[]>();
+  #waiting = 0;
+
+  constructor(limits: AdmissionLimits = defaultAdmissionLimits) {
+    this.#limits = limits;
+  }
+
+  /** Resolves with what ends the admission. Rejects with `OciError` when `signal` is aborted. */
+  async enter(
+    who: string,
+    signal: AbortSignal,
+    onPlace: (place: number) => void,
+  ): Promise<() => void> {
+    if (signal.aborted) throw new OciError('unreachable', 'given up');
+    if (this.#inside >= this.#limits.atOnceMax) await this.#wait(who, signal, onPlace);
+    else this.#inside += 1;
+    let isInside = true;
+    return () => {
+      if (!isInside) return;
+      isInside = false;
+      this.#leave();
+    };
+  }
+
+  async #wait(who: string, signal: AbortSignal, onPlace: (place: number) => void): Promise<void> {
+    const { waitingMax } = this.#limits;
+    if (this.#waiting >= waitingMax) {
+      throw new OciError('tooMany', `${waitingMax} wait for images already`);
+    }
+    const turn = Promise.withResolvers<void>();
+    const waiting: Waiting = { onPlace, admit: turn.resolve, place: 0 };
+    const giveUp = (): void => {
+      if (this.#remove(who, waiting)) turn.reject(new OciError('unreachable', 'given up'));
+    };
+    this.#turns.set(who, [...(this.#turns.get(who) ?? []), waiting]);
+    this.#waiting += 1;
+    this.#tellPlaces();
+    signal.addEventListener('abort', giveUp, { once: true });
+    try {
+      await turn.promise;
+    } finally {
+      signal.removeEventListener('abort', giveUp);
+    }
+  }
+
+  /** The place inside goes to who is next, or becomes free. */
+  #leave(): void {
+    const [next] = this.#turns;
+    const [who, [first] = []] = next ?? [''];
+    if (first === undefined) {
+      this.#inside -= 1;
+      return;
+    }
+    this.#remove(who, first);
+    // A1: the others of this one come after everybody else's.
+    const rest = this.#turns.get(who);
+    if (rest !== undefined) {
+      this.#turns.delete(who);
+      this.#turns.set(who, rest);
+    }
+    this.#tellPlaces();
+    first.admit();
+  }
+
+  /** False when it does not wait any more. */
+  #remove(who: string, waiting: Waiting): boolean {
+    const own = this.#turns.get(who) ?? [];
+    const rest = own.filter((each) => each !== waiting);
+    if (rest.length === own.length) return false;
+    if (rest.length === 0) this.#turns.delete(who);
+    else this.#turns.set(who, rest);
+    this.#waiting -= 1;
+    this.#tellPlaces();
+    return true;
+  }
+
+  /** A2. */
+  #tellPlaces(): void {
+    const longest = Math.max(0, ...[...this.#turns.values()].map(({ length }) => length));
+    let place = 0;
+    for (let round = 0; round < longest; round += 1) {
+      for (const own of this.#turns.values()) {
+        const waiting = own[round];
+        if (waiting === undefined) continue;
+        place += 1;
+        if (waiting.place === place) continue;
+        waiting.place = place;
+        waiting.onPlace(place);
+      }
+    }
+  }
+}

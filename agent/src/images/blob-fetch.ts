@@ -1,0 +1,202 @@
+/**
+ * The fetch of one blob into a part file, until it is whole and durable.
+ *
+ * F1 What was left of an earlier life, or of a connection that broke, is hashed and gone on with.
+ *    When the whole turns out to be another blob it is begun anew, once from the same source, then
+ *    from each other one that there is.
+ * F2 What may pass is waited for as often and as long as the caller says, and as long as the other
+ *    side asks for; readers of the growing file wait along.
+ * F3 A disk that is full is said to be full, after all that is not held has been dropped.
+ */
+import {
+  type BlobSource,
+  type Descriptor,
+  isOciError,
+  OciError,
+  verifiedBlob,
+} from '@rackwright/oci';
+import type { Clock, LargeFiles, Log, PartFile } from '@rackwright/platform';
+import type { Growth } from './growth.ts';
+
+export interface BlobFetchParts {
+  readonly files: LargeFiles;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The part file. */
+  readonly path: string;
+  readonly folder: string;
+  /** Drops what was not used for the longest time and is not held; false: there is nothing. */
+  dropOldest(): Promise<boolean>;
+}
+
+export interface BlobFetch {
+  readonly wanted: Pick<Descriptor, 'digest' | 'sizeBytes'>;
+  readonly source: BlobSource;
+  readonly growth: Growth;
+  readonly signal: AbortSignal;
+  /** How long is waited before each further try of what may pass; empty: not at all. */
+  readonly retryDelaysMs: readonly number[];
+}
+
+/** A registry that wants to be left alone for longer is not waited for. */
+const retryAfterMsMax = 120_000;
+/** Whatever else is tried anew. */
+const attemptsMax = 64;
+
+/** Rejects with `OciError`; what has come stays in the part file unless it is of no use. */
+export async function fetchBlob(parts: BlobFetchParts, fetch: BlobFetch): Promise<void> {
+  const delays = [...fetch.retryDelaysMs];
+  await makeSpace(parts, fetch);
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await write(parts, fetch);
+      return;
+    } catch (error) {
+      const failure = await afterFailure(parts, fetch, error, delays);
+      if (failure !== undefined) throw failure;
+      if (attempt >= attemptsMax) throw error;
+    }
+  }
+}
+
+/** Undefined when it shall be tried again. */
+async function afterFailure(
+  parts: BlobFetchParts,
+  { wanted: { digest }, source, signal }: BlobFetch,
+  error: unknown,
+  delays: number[],
+): Promise<unknown> {
+  const { clock, folder, log } = parts;
+  if (error instanceof PartOfNoUse) return undefined;
+  if (isNoSpace(error)) {
+    if (await parts.dropOldest()) return undefined;
+    return new OciError('noSpace', `the disk of ${folder} is full of what is in use`);
+  }
+  if (isOciError(error, 'digestMismatch', 'truncated') && source.elsewhere?.(digest) === true) {
+    log.warn({ blob: digest, error: error.message }, 'asks elsewhere for a blob');
+    return undefined;
+  }
+  if (!isOciError(error, 'unreachable', 'tooMany') || signal.aborted) return error;
+  const { retryAfterMs = 0 } = error;
+  const delayMs = delays.shift();
+  if (delayMs === undefined || retryAfterMs > retryAfterMsMax) return error;
+  const waitMs = Math.max(delayMs, retryAfterMs);
+  log.debug({ blob: digest, waitMs, error: error.message }, 'a blob is asked for again later');
+  await pause(clock, waitMs, signal);
+  return undefined;
+}
+
+/** What an earlier life left led to another blob; it is gone. */
+class PartOfNoUse extends Error {}
+
+async function write(parts: BlobFetchParts, fetch: BlobFetch): Promise<void> {
+  const { files, path } = parts;
+  const { growth, signal, source, wanted } = fetch;
+  const part = await files.openPart(path);
+  try {
+    let bytes = part.sizeBytes;
+    if (bytes > wanted.sizeBytes) {
+      await emptied(part, growth);
+      bytes = 0;
+    }
+    growth.grow(bytes);
+    const already = bytes > 0 ? { already: files.read(path) } : {};
+    const writer = new GatheringWriter(part, growth, bytes);
+    try {
+      for await (const piece of verifiedBlob(source, wanted, { ...already, signal })) {
+        await writer.write(piece);
+      }
+    } finally {
+      await writer.flush();
+    }
+    await part.sync();
+  } catch (error) {
+    if (!isOciError(error, 'digestMismatch')) throw error;
+    await emptied(part, growth);
+    throw part.sizeBytes === 0 ? error : new PartOfNoUse();
+  } finally {
+    await part.close();
+  }
+}
+
+async function emptied(part: PartFile, growth: Growth): Promise<void> {
+  growth.beginAnew();
+  await part.empty();
+}
+
+/** Two of these at most are filled at any time. */
+const gatherBytes = 1024 * 1024;
+
+/** Writes what came last while the next pieces come. */
+class GatheringWriter {
+  readonly #part: PartFile;
+  readonly #growth: Growth;
+  #buffers: [Buffer, Buffer] = [Buffer.alloc(gatherBytes), Buffer.alloc(gatherBytes)];
+  #filled = 0;
+  #written: number;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(part: PartFile, growth: Growth, writtenBytes: number) {
+    this.#part = part;
+    this.#growth = growth;
+    this.#written = writtenBytes;
+  }
+
+  async write(piece: Uint8Array): Promise<void> {
+    for (let at = 0; at < piece.length; ) {
+      const room = Math.min(piece.length - at, gatherBytes - this.#filled);
+      this.#buffers[0].set(piece.subarray(at, at + room), this.#filled);
+      this.#filled += room;
+      at += room;
+      if (this.#filled === gatherBytes) await this.#handOver();
+    }
+  }
+
+  async flush(): Promise<void> {
+    if (this.#filled > 0) await this.#handOver();
+    await this.#writing;
+  }
+
+  async #handOver(): Promise<void> {
+    await this.#writing;
+    const [full, other] = this.#buffers;
+    const bytes = full.subarray(0, this.#filled);
+    this.#buffers = [other, full];
+    this.#filled = 0;
+    this.#writing = this.#part.write(bytes).then(() => {
+      this.#written += bytes.length;
+      this.#growth.grow(this.#written);
+    });
+    // Whoever writes next, or flushes, hears of it.
+    this.#writing.catch(() => {});
+  }
+}
+
+/** F3, before anything is asked for. */
+async function makeSpace(parts: BlobFetchParts, { wanted }: BlobFetch): Promise<void> {
+  const { files, folder, path } = parts;
+  const part = await files.openPart(path);
+  await part.close();
+  const needed = wanted.sizeBytes - Math.min(part.sizeBytes, wanted.sizeBytes);
+  while ((await files.freeBytes(folder)) < needed) {
+    if (await parts.dropOldest()) continue;
+    const free = await files.freeBytes(folder);
+    const message = `the image needs ${needed} bytes in ${folder}, whose disk has ${free} left`;
+    throw new OciError('noSpace', message);
+  }
+}
+
+function isNoSpace(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /^(ENOSPC|EDQUOT)$/.test(String(error.code));
+}
+
+async function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  const over = Promise.withResolvers<void>();
+  const stop = (): void => over.resolve();
+  const cancel = clock.after(delayMs, stop);
+  signal.addEventListener('abort', stop, { once: true });
+  if (signal.aborted) stop();
+  await over.promise;
+  signal.removeEventListener('abort', stop);
+  cancel();
+}

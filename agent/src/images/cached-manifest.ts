@@ -1,0 +1,58 @@
+/** Manifests through the cache: what was pulled once is found while its registry is away. */
+import {
+  type BlobSource,
+  type Digest,
+  manifestBytesMax,
+  OciError,
+  type Pulling,
+} from '@rackwright/oci';
+import type { BlobCache } from './blob-cache.ts';
+
+export interface ManifestAsk {
+  readonly cache: BlobCache;
+  readonly registry: Pulling;
+  readonly repository: string;
+  readonly signal: AbortSignal;
+  /** What is held for whoever asks, also when this rejects. */
+  readonly held: Digest[];
+}
+
+/** The manifest's bytes, held; `sizeBytes` when something has named it. */
+export async function cachedManifest(
+  { cache, registry, repository, signal, held }: ManifestAsk,
+  digest: Digest,
+  sizeBytes?: number,
+): Promise<Uint8Array> {
+  if (!(await cache.holdIfHere(digest))) {
+    const bytes = await registry.manifest(repository, digest, signal);
+    const wanted = { digest, sizeBytes: sizeBytes ?? bytes.length };
+    await cache.hold(wanted, inMemory(bytes), signal, () => {});
+  }
+  held.push(digest);
+  return readSmall(cache, digest, manifestBytesMax);
+}
+
+/** A small blob that is held. */
+export async function readSmall(
+  cache: BlobCache,
+  digest: Digest,
+  bytesMax: number,
+): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of cache.read(digest)) {
+    bytes += part.length;
+    if (bytes > bytesMax) {
+      throw new OciError('tooLarge', `${digest} is longer than ${bytesMax} bytes`);
+    }
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}
+
+function inMemory(bytes: Uint8Array): BlobSource {
+  async function* chunks(from: number) {
+    yield bytes.subarray(from);
+  }
+  return { open: async (_, from) => ({ start: from, chunks: chunks(from), close: () => {} }) };
+}

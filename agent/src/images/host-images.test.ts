@@ -1,0 +1,194 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  type Digest,
+  digestOf,
+  type LayerRole,
+  type WrittenLayer,
+  writeHostIndex,
+  writeHostManifest,
+} from '@rackwright/oci';
+import { type Page, pagesWeb, rangePage } from '@rackwright/oci/testing';
+import { nodeLargeFiles } from '@rackwright/platform/node';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { quietLog } from '../runner-gateway/testing.ts';
+import { BlobCache } from './blob-cache.ts';
+import { type FromWeb, type HostImageProgress, HostImages } from './host-images.ts';
+
+let folder = '';
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rackwright-host-images-'));
+});
+
+afterEach(() => rm(folder, { recursive: true }));
+
+const never = new AbortController().signal;
+const disk = Buffer.alloc(20_000, 'disk');
+const kernel = Buffer.alloc(5_000, 'kernel');
+const initrd = Buffer.alloc(7_000, 'initrd');
+const layerOf = (bytes: Buffer, role: LayerRole): WrittenLayer => ({
+  ...{ digest: digestOf(bytes), sizeBytes: bytes.length, role },
+});
+const raw = layerOf(disk, { role: 'disk', format: 'raw' });
+const manifest = writeHostManifest({
+  version: '12.9',
+  layers: [raw, layerOf(kernel, { role: 'kernel' }), layerOf(initrd, { role: 'initrd' })],
+});
+const index = writeHostIndex([
+  { digest: digestOf(manifest), sizeBytes: manifest.length, architecture: 'arm64' },
+]);
+const blobs = new Map(
+  [disk, kernel, initrd, manifest, index].map((each) => [digestOf(each), each]),
+);
+const url = 'https://images.example.org/disk.raw';
+
+async function setUp(
+  bytesMax = 100_000,
+  page: (url: string) => Page | undefined = () => undefined,
+) {
+  const { web, requests } = pagesWeb((request) => {
+    const own = page(request.url);
+    if (own !== undefined) return own;
+    const name = request.url.split('/').at(-1) ?? '';
+    const bytes = request.url === url ? disk : blobs.get(name as Digest);
+    if (bytes === undefined) return { status: 404 };
+    const { headers = {}, ...answer } = rangePage(bytes, request.headers['range']);
+    return { ...answer, headers: { ...headers, 'content-length': String(bytes.length) } };
+  });
+  const clock = { nowMs: () => 0, suspendAwareMs: () => 0, after: () => () => {} };
+  const files = nodeLargeFiles();
+  const cache = await BlobCache.open({ files, clock, log: quietLog, folder, bytesMax });
+  const admission = { atOnceMax: 1, waitingMax: 10 };
+  const images = new HostImages({ cache, web, admission, retryDelaysMs: [] });
+  const told: HostImageProgress[] = [];
+  return { cache, images, requests, told, tell: (each: HostImageProgress) => told.push(each) };
+}
+
+const wanted = (digest = digestOf(index), needs: 'disk' | 'netboot' = 'disk') => ({
+  from: {
+    ...({ kind: 'registry', plainHttp: false, credential: undefined, mirrors: [] } as const),
+    reference: `registry.example.org/os/debian@${digest}`,
+  },
+  ...({ architecture: 'arm64', needs } as const),
+});
+const byUrl = (changes: Partial<FromWeb> = {}) => ({
+  from: { kind: 'web', url, credential: undefined, digest: raw.digest, ...changes } as const,
+  ...({ architecture: 'arm64', needs: 'disk' } as const),
+});
+
+test('an image is found through its index, and only what is needed of it is fetched', async () => {
+  const { cache, images, requests, told, tell } = await setUp();
+  const held = await images.hold('h1', wanted(), never, tell);
+  await held.whole;
+  expect(held.image).toMatchObject({
+    ...{ version: '12.9', disk: { format: 'raw', architecture: 'arm64' } },
+  });
+  expect(requests.map(({ url: each }) => new URL(each).pathname)).toEqual([
+    `/v2/os/debian/manifests/${digestOf(index)}`,
+    `/v2/os/debian/manifests/${digestOf(manifest)}`,
+    `/v2/os/debian/blobs/${raw.digest}`,
+  ]);
+  expect(told.at(-1)).toEqual({ phase: 'fetching', fetchedBytes: 20_000, allBytes: 20_000 });
+  held.release();
+  await images.prefetch(wanted(digestOf(index), 'netboot'), never, tell);
+  for (const bytes of [kernel, initrd]) {
+    expect(cache.find(digestOf(bytes))?.sizeBytes).toBe(bytes.length);
+  }
+  expect(requests).toHaveLength(5);
+});
+
+test('a disk by its URL is fetched once, and named as it was declared', async () => {
+  const { cache, images, requests, tell } = await setUp();
+  const ask = byUrl({ format: 'raw', compression: 'zstd', contentBytes: 5 });
+  const image = await images.prefetch(ask, never, tell);
+  expect(image.disk).toMatchObject({ format: 'raw', compression: 'zstd', contentBytes: 5 });
+  expect(cache.find(raw.digest)?.sizeBytes).toBe(20_000);
+  await images.prefetch(ask, never, tell);
+  expect(requests.map(({ method }) => method)).toEqual(['HEAD', 'GET']);
+});
+
+test('who waits hears its place, and is let in when another lets go', async () => {
+  const { images, tell, told } = await setUp();
+  const first = await images.hold('h1', wanted(), never, tell);
+  const second = images.hold('h2', wanted(), never, tell);
+  const third = images.hold('h3', wanted(), never, tell);
+  expect(told).toContainEqual({ phase: 'queued', place: 2 });
+  first.release();
+  (await second).release();
+  (await third).release();
+  // Letting go twice lets nobody else in.
+  first.release();
+  const held = await images.hold('h1', wanted(), never, tell);
+  const stop = new AbortController();
+  const waiting = images.hold('h2', wanted(), stop.signal, tell);
+  stop.abort();
+  await expect(waiting).rejects.toThrow('given up');
+  held.release();
+});
+
+test('what is held stays, and what is let go makes room', async () => {
+  const { cache, images, tell } = await setUp(22_000);
+  const held = await images.hold('h1', wanted(), never, tell);
+  await held.whole;
+  const other = Buffer.alloc(15_000, 'o');
+  blobs.set(digestOf(other), other);
+  const source = { open: async () => ({ start: 0, chunks: pieces(other), close: () => {} }) };
+  const fetch = () =>
+    cache.hold({ digest: digestOf(other), sizeBytes: other.length }, source, never, () => {});
+  await expect(fetch()).rejects.toThrow('full of images that are in use');
+  held.release();
+  await fetch();
+  expect(cache.find(raw.digest)).toBeUndefined();
+});
+
+async function* pieces(bytes: Uint8Array) {
+  yield bytes;
+}
+
+describe('what cannot be had leaves nothing held', () => {
+  const named = (reference: string) => ({ ...wanted(), from: { ...wanted().from, reference } });
+  test.each([
+    ['a tag', 'malformed', named('r.example.org/x:1')],
+    ['nonsense', 'malformed', named('///')],
+    ['a URL with a user', 'malformed', byUrl({ url: 'https://a:b@images.example.org/x' })],
+    ['what the registry does not have', 'notFound', wanted(digestOf(Buffer.from('x')))],
+    ['another architecture', 'noPlatform', { ...wanted(), architecture: 'amd64' as const }],
+    ['a kernel at a URL', 'malformed', { ...byUrl(), needs: 'netboot' as const }],
+    ['what is larger than the cache', 'tooLarge', wanted()],
+  ])('%s', async (_, kind, ask) => {
+    const bytesMax = kind === 'tooLarge' ? 19_000 : 40_000;
+    const { images, tell, cache } = await setUp(bytesMax);
+    await expect(images.hold('h1', ask, never, tell)).rejects.toMatchObject({ kind });
+    // The next one is admitted.
+    await expect(images.hold('h2', ask, never, tell)).rejects.toMatchObject({ kind });
+    // It fits only where nothing else has to stay.
+    const other = Buffer.alloc(bytesMax, 'o');
+    const source = { open: async () => ({ start: 0, chunks: pieces(other), close: () => {} }) };
+    await cache.hold({ digest: digestOf(other), sizeBytes: bytesMax }, source, never, () => {});
+  });
+
+  test('a fetch that fails on its way tells who reads already', async () => {
+    const { images, tell } = await setUp(100_000, (place) =>
+      place.includes('/blobs/') ? { body: Buffer.alloc(20_000, 'bad') } : undefined,
+    );
+    const held = await images.hold('h1', wanted(), never, tell);
+    await expect(held.whole).rejects.toMatchObject({ kind: 'digestMismatch' });
+    held.release();
+    const next = await images.hold('h2', wanted(), never, tell);
+    await expect(next.whole).rejects.toMatchObject({ kind: 'digestMismatch' });
+    next.release();
+  });
+});
+
+test('who lets go in the middle ends a fetch that nobody else wants', async () => {
+  const { cache, images, tell } = await setUp();
+  const held = await images.hold('h1', wanted(), never, tell);
+  held.release();
+  await held.whole.catch(() => {});
+  const again = await images.hold('h1', wanted(), never, tell);
+  await again.whole;
+  expect(cache.find(raw.digest)).toBeDefined();
+  again.release();
+});

@@ -1,0 +1,233 @@
+/**
+ * Images for hosts: disks, and kernels to boot without one. Each is fetched once into the rack's
+ * cache, however many hosts ask, and held while any of them may read it.
+ *
+ * 1. What is named by no digest is not fetched.
+ * 2. Hosts are admitted in turns, so many at once (`Admission`): who is admitted has its part of
+ *    the rack's network and disk until it lets go.
+ * 3. A host may read while the image is still on its way; `whole` tells when it is proved, or why
+ *    it will not be.
+ */
+import {
+  type Architecture,
+  type BlobSource,
+  type DeclaredDisk,
+  type Descriptor,
+  type Digest,
+  type DiskImage,
+  findHostImage,
+  type HostImage,
+  type Mirror,
+  MirroredRegistry,
+  OciError,
+  parseReference,
+  type RegistryCredential,
+  WebFile,
+  type WebFileAccess,
+} from '@rackwright/oci';
+import type { WebClient } from '@rackwright/platform';
+import { Admission, type AdmissionLimits } from './admission.ts';
+import type { BlobCache } from './blob-cache.ts';
+import { cachedManifest } from './cached-manifest.ts';
+
+/** Where an image comes from, and what of it is needed. */
+export interface WantedHostImage {
+  readonly from: FromRegistry | FromWeb;
+  readonly architecture: Architecture;
+  readonly needs: 'disk' | 'netboot';
+}
+
+export interface FromRegistry {
+  readonly kind: 'registry';
+  /** "registry/repository@sha256:HEX" */
+  readonly reference: string;
+  readonly plainHttp: boolean;
+  readonly credential: RegistryCredential | undefined;
+  readonly caPem?: string;
+  readonly mirrors: readonly Mirror[];
+}
+
+/** A disk as a file. */
+export interface FromWeb
+  extends WebFileAccess,
+    DeclaredDisk,
+    Pick<DiskImage, 'contentBytes' | 'contentDigest'> {
+  readonly kind: 'web';
+  /** Of the file as it is fetched. */
+  readonly digest: Digest;
+}
+
+export type HostImageProgress =
+  /** 1 is next. */
+  | { readonly phase: 'queued'; readonly place: number }
+  | { readonly phase: 'fetching'; readonly fetchedBytes: number; readonly allBytes: number };
+
+/** An image that stays until it is released. */
+export interface HeldHostImage {
+  readonly image: HostImage;
+  /** Rejects with `OciError`. */
+  readonly whole: Promise<void>;
+  release(): void;
+}
+
+export interface HostImagesParts {
+  readonly cache: BlobCache;
+  readonly web: WebClient;
+  readonly admission: AdmissionLimits;
+  /** How long is waited before each further try of what may pass. */
+  readonly retryDelaysMs: readonly number[];
+}
+
+export const defaultRetryDelaysMs: readonly number[] = [1_000, 2_000, 4_000, 8_000, 16_000];
+/** No host has this name. */
+const prefetcher = '';
+
+type Told = (progress: HostImageProgress) => void;
+
+export class HostImages {
+  readonly #parts: HostImagesParts;
+  readonly #admission: Admission;
+
+  constructor(parts: HostImagesParts) {
+    this.#parts = parts;
+    this.#admission = new Admission(parts.admission);
+  }
+
+  /**
+   * Resolves when the image can be read, which may be long before it is whole. Rejects with
+   * `OciError`, and then holds nothing; so does `whole`, but then `release` is still to be called.
+   */
+  async hold(
+    host: string,
+    wanted: WantedHostImage,
+    signal: AbortSignal,
+    told: Told,
+  ): Promise<HeldHostImage> {
+    const leave = await this.#admission.enter(host, signal, (place) =>
+      told({ phase: 'queued', place }),
+    );
+    const stop = new AbortController();
+    const either = AbortSignal.any([signal, stop.signal]);
+    const held: Digest[] = [];
+    let isOver = false;
+    const release = (): void => {
+      isOver = true;
+      stop.abort();
+      for (const each of held.splice(0)) this.#parts.cache.release(each);
+      leave();
+    };
+    const keep = (digest: Digest): void => {
+      if (isOver) this.#parts.cache.release(digest);
+      else held.push(digest);
+    };
+    try {
+      const { image, source } = await this.#find(wanted, either, held);
+      const blobs = blobsOf(image, wanted.needs);
+      const { begun, whole } = this.#fetch(blobs, source, either, told, keep);
+      await begun;
+      return { image, whole, release };
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  /** Brings an image into the cache before a host needs it. Rejects with `OciError`. */
+  async prefetch(wanted: WantedHostImage, signal: AbortSignal, told: Told): Promise<HostImage> {
+    const held = await this.hold(prefetcher, wanted, signal, told);
+    try {
+      await held.whole;
+      return held.image;
+    } finally {
+      held.release();
+    }
+  }
+
+  async #find(
+    { from, architecture }: WantedHostImage,
+    signal: AbortSignal,
+    held: Digest[],
+  ): Promise<{ image: HostImage; source: BlobSource }> {
+    const { cache, web } = this.#parts;
+    if (from.kind === 'web') {
+      const source = new WebFile(web, from);
+      const sizeBytes = cache.find(from.digest)?.sizeBytes ?? (await source.sizeBytes(signal));
+      return { image: imageOf(from, sizeBytes, architecture), source };
+    }
+    const read = parseReference(from.reference);
+    if (read.kind === 'bad') throw new OciError('malformed', `the image ${read.problem}`);
+    const { registry: name, repository, digest } = read.reference;
+    if (digest === undefined) throw new OciError('malformed', 'the image is named by no digest');
+    const access = { ...from, registry: name };
+    const registry = new MirroredRegistry(web, access, from.mirrors);
+    const ask = { cache, registry, repository, signal, held };
+    const { image } = await findHostImage(digest, architecture, (each, sizeBytes) =>
+      cachedManifest(ask, each, sizeBytes),
+    );
+    return { image, source: registry.blobs(repository) };
+  }
+
+  /** `begun`: every blob is here or grows. */
+  #fetch(
+    blobs: readonly Descriptor[],
+    source: BlobSource,
+    signal: AbortSignal,
+    told: Told,
+    keep: (digest: Digest) => void,
+  ): { begun: Promise<unknown>; whole: Promise<void> } {
+    const { cache, retryDelaysMs } = this.#parts;
+    const allBytes = blobs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    if (allBytes > cache.bytesMax) {
+      const message = `the image has ${allBytes} bytes; the agent keeps at most ${cache.bytesMax}`;
+      throw new OciError('tooLarge', `${message} (imageCacheBytesMax)`);
+    }
+    const fetched = new Map<Digest, number>();
+    const tell = (digest: Digest, bytes: number): void => {
+      fetched.set(digest, bytes);
+      const fetchedBytes = [...fetched.values()].reduce((sum, each) => sum + each, 0);
+      told({ phase: 'fetching', fetchedBytes, allBytes });
+    };
+    const fetches = blobs.map((blob) => {
+      const { digest, sizeBytes } = blob;
+      const begun = Promise.withResolvers<void>();
+      const onBytes = (bytes: number): void => {
+        begun.resolve();
+        tell(digest, bytes);
+      };
+      const whole = cache.hold(blob, source, signal, onBytes, retryDelaysMs).then(() => {
+        keep(digest);
+        tell(digest, sizeBytes);
+      });
+      return { whole, begun: Promise.race([begun.promise, whole]) };
+    });
+    const whole = Promise.all(fetches.map((each) => each.whole)).then(() => {});
+    // Whoever waits for it hears of it; nobody may.
+    whole.catch(() => {});
+    return { begun: Promise.all(fetches.map(({ begun }) => begun)), whole };
+  }
+}
+
+function imageOf(from: FromWeb, sizeBytes: number, architecture: Architecture): HostImage {
+  const { digest, format, compression, contentBytes, contentDigest } = from;
+  const blob = { mediaType: 'application/octet-stream', digest, sizeBytes };
+  return {
+    version: '',
+    disk: {
+      ...{ blob, architecture },
+      ...(format === undefined ? {} : { format }),
+      ...(compression === undefined ? {} : { compression }),
+      ...(contentBytes === undefined ? {} : { contentBytes }),
+      ...(contentDigest === undefined ? {} : { contentDigest }),
+    },
+  };
+}
+
+function blobsOf({ disk, netboot }: HostImage, needs: 'disk' | 'netboot'): Descriptor[] {
+  if (needs === 'disk' && disk !== undefined) return [disk.blob];
+  if (needs === 'netboot' && netboot !== undefined) {
+    const all = [netboot.kernel, ...netboot.initrds];
+    return [...new Map(all.map((each) => [each.digest, each])).values()];
+  }
+  const what = needs === 'disk' ? 'disk' : 'kernel to boot over the network';
+  throw new OciError('malformed', `the image has no ${what}`);
+}

@@ -1,0 +1,61 @@
+/**
+ * What a pool asks of hosts beside the runs of its slots: claims of those that it holds, giving
+ * back those that it does not hold any more, and cleaning those whose image failed.
+ *
+ * Invariant: asked is only for what the pool's durable record says, of the very host that was
+ * looked at: one that has changed since is looked at again.
+ */
+import type { store as wire } from '@rackwright/api';
+import type { Log } from '@rackwright/platform';
+import type { HostRequest } from '../host/index.ts';
+import type { SeenHost } from './seen.ts';
+import type { PoolHosts } from './slot-run.ts';
+import type { World } from './world.ts';
+
+export interface AskingDependencies {
+  readonly hosts: PoolHosts;
+  readonly log: Log;
+}
+
+/** Asks each host for what it owes; answers how many of them changed by that. */
+export async function askForHosts(
+  { hosts, log }: AskingDependencies,
+  record: wire.PoolRecord,
+  world: World,
+): Promise<number> {
+  const pool = record.pool?.name ?? '';
+  const members = new Set(record.members.map(({ hostUid }) => hostUid));
+  let changed = 0;
+  for (const host of world.hosts) {
+    const request = wantedOf(host, pool, members.has(host.uid));
+    if (request === undefined) continue;
+    const by = {
+      actor: pool,
+      ...(request.kind === 'clean' ? { requestId: cleanId(record, host) } : {}),
+    };
+    const hostId = host.name.replace('hosts/', '');
+    const outcome = await hosts.request(hostId, request, by, world.kept.get(host.uid)?.revision);
+    const isChanged = outcome.kind === 'accepted' || outcome.kind === 'removed';
+    // One that has changed in between wakes the pool by that.
+    if (isChanged) changed += 1;
+    else if (outcome.kind === 'refused' && outcome.code !== 'aborted') {
+      log.debug({ pool, host: host.name, request: request.kind }, outcome.message);
+    }
+  }
+  return changed;
+}
+
+/** What the pool wants of a host now; undefined: nothing. Pure. */
+export function wantedOf(host: SeenHost, pool: string, isMember: boolean): HostRequest | undefined {
+  const isClaimed = host.claimedBy === pool;
+  if (!isMember) return isClaimed ? { kind: 'unclaim', reason: 'it left the pool' } : undefined;
+  if (host.claimedBy === undefined) return { kind: 'claim', reason: 'a host of the pool' };
+  // Its goal leaves a host alone that is claimed.
+  const wantsClean = isClaimed && host.wantsClean && host.keptBy === undefined;
+  return wantsClean ? { kind: 'clean', steps: [] } : undefined;
+}
+
+/** One clean for each state of the host: what failed is not repeated by itself. */
+function cleanId({ pool }: wire.PoolRecord, { runCount }: SeenHost): string {
+  return `pool:${pool?.uid ?? ''}/clean/${runCount}`;
+}

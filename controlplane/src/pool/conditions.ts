@@ -1,0 +1,110 @@
+/**
+ * What is said of a pool as a whole. Pure.
+ *
+ * Invariant: each condition is reckoned to its end before it is compared, so that its time changes
+ * only when its status or reason does.
+ */
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  type PoolCondition,
+  PoolConditionSchema,
+  RolloutSlotState,
+  type store as wire,
+} from '@rackwright/api';
+import type { Membership } from './members.ts';
+import { Outage, queueOf, type Survey } from './survey.ts';
+
+/** Hosts that a text names; the rest are counted. */
+const hostsNamedMax = 3;
+
+interface Verdict {
+  readonly status: boolean;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** The conditions that now hold, with the times of those that held before. */
+export function conditionsOf(
+  record: wire.PoolRecord,
+  surveyed: Survey,
+  { contested }: Pick<Membership, 'contested'>,
+  nowMs: number,
+): PoolCondition[] {
+  const verdicts: readonly (readonly [string, Verdict])[] = [
+    ['Resolved', resolved(record, surveyed)],
+    ['UpToDate', upToDate(surveyed)],
+    ['Degraded', degraded(record, surveyed, contested)],
+  ];
+  const before = record.pool?.status?.conditions ?? [];
+  return verdicts.map(([type, { status, reason, message }]) => {
+    const same = before.find((each) => {
+      return each.type === type && each.status === status && each.reason === reason;
+    });
+    const since = same?.since ?? timestampFromMs(nowMs);
+    return create(PoolConditionSchema, { type, status, reason, message, since });
+  });
+}
+
+function resolved({ resolveFailure, pool }: wire.PoolRecord, { target }: Survey): Verdict {
+  if (resolveFailure !== undefined) {
+    const { type, message } = resolveFailure;
+    return { status: false, reason: 'ResolutionFailed', message: `${type}: ${message}` };
+  }
+  if (target !== undefined) return { status: true, reason: 'Resolved', message: target.image };
+  const message = `${pool?.spec?.image} has not been looked up yet`;
+  return { status: false, reason: 'Unresolved', message };
+}
+
+function upToDate(surveyed: Survey): Verdict {
+  const { standings, held, opening } = surveyed;
+  const no = (reason: string, message: string): Verdict => ({ status: false, reason, message });
+  if (standings.length === 0) return no('NoHosts', 'it holds no host');
+  const current = standings.filter(({ stand }) => stand === 'current').length;
+  const count = `${current} of ${standings.length} hosts are on their image`;
+  if (current === standings.length) return { status: true, reason: 'AllUpdated', message: count };
+  if (held !== undefined) return no(capital(held.reason), `${count}; ${held.text}`);
+  const { slots } = surveyed;
+  const atGate = slots.filter(({ state }) => state === RolloutSlotState.GATE).length;
+  if (atGate > 0 && atGate === slots.length) {
+    return no('WaitingForApproval', `${count}; ${atGate} wait for an approval`);
+  }
+  const isShut = slots.length === 0 && queueOf(surveyed).length > 0 && !opening.isOpen;
+  return no(isShut ? 'WaitingForWindow' : 'RolloutInProgress', count);
+}
+
+/** The worst is named. */
+function degraded(
+  { resolveFailure, pool }: wire.PoolRecord,
+  surveyed: Survey,
+  contested: ReadonlyMap<string, string>,
+): Verdict {
+  const yes = (reason: string, message: string): Verdict => ({ status: true, reason, message });
+  const { held, standings, failedCount } = surveyed;
+  if (resolveFailure !== undefined) return yes('ResolutionFailed', resolveFailure.message);
+  if (held?.reason === 'wavesEmpty') return yes('WavesEmpty', held.text);
+  if (held?.reason === 'halted') return yes('RolloutHalted', held.text);
+  const back = pool?.status?.rolledBackFrom ?? '';
+  if (back !== '') return yes('RolledBack', `hosts failed on ${back}; it went back from it`);
+  if (contested.size > 0) {
+    const named = [...contested].slice(0, hostsNamedMax).map(([host, why]) => `${host} is ${why}`);
+    const more = contested.size > named.length ? `; ${contested.size} in all` : '';
+    return yes('HostConflict', `${named.join('; ')}${more}`);
+  }
+  const failed = standings.filter(({ stand }) => stand === 'failed');
+  if (failed.length === 0) {
+    return { status: false, reason: 'Healthy', message: `${failedCount} hosts failed` };
+  }
+  const named = failed.slice(0, hostsNamedMax).map(({ name, why }) => `${name}: ${why}`);
+  const more = failed.length > named.length ? `; ${failed.length} in all` : '';
+  return yes('HostFailed', `${named.join('; ')}${more}`);
+}
+
+function capital(text: string): string {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+}
+
+/** How many hosts are out of service, whatever for. */
+export function unavailableCount(surveyed: Survey): number {
+  return new Outage(surveyed).count;
+}

@@ -1,0 +1,107 @@
+/**
+ * Keeps the digests behind the images of pools fresh: at once for a name that is new, then from
+ * time to time. In memory alone: what it finds is the step's to take in.
+ *
+ * Invariant: each answer is handed over once. A replica that holds an old one never brings back
+ * what another one has replaced since.
+ */
+import { durationMs } from '@bufbuild/protobuf/wkt';
+import type { store as wire } from '@rackwright/api';
+import type { Cancel, Clock } from '@rackwright/platform';
+import { digestOf } from './image-name.ts';
+import type { ResolveImage } from './resolve.ts';
+import type { Resolved } from './target.ts';
+
+/** How often a tag is looked at when nothing is said. */
+export const pollIntervalDefaultMs = 5 * 60_000;
+/** What failed is asked again after this, or when the next look is due. */
+const retryDelayMs = 30_000;
+
+interface Lookup {
+  readonly reference: string;
+  /** The newest answer, until it was handed over. */
+  answer: Resolved | undefined;
+  timer: Cancel | undefined;
+}
+
+export interface LookingUpDependencies {
+  readonly clock: Clock;
+  readonly resolve: ResolveImage;
+}
+
+export class LookingUp {
+  readonly #deps: LookingUpDependencies;
+  readonly #found: (poolId: string) => void;
+  readonly #lookups = new Map<string, Lookup>();
+  readonly #stopping = new AbortController();
+
+  /** `found` is called when there is an answer to take. */
+  constructor(deps: LookingUpDependencies, found: (poolId: string) => void) {
+    this.#deps = deps;
+    this.#found = found;
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+    for (const { timer } of this.#lookups.values()) timer?.();
+  }
+
+  /** The answer that has come since it was taken last; begins looking when the name is new. */
+  take(poolId: string, record: wire.PoolRecord): Resolved | undefined {
+    const reference = record.pool?.spec?.image ?? '';
+    const lookup = this.#lookups.get(poolId);
+    if (lookup?.reference === reference) {
+      const { answer } = lookup;
+      lookup.answer = undefined;
+      return answer;
+    }
+    lookup?.timer?.();
+    const begun: Lookup = { reference, answer: undefined, timer: undefined };
+    this.#lookups.set(poolId, begun);
+    void this.#ask(poolId, begun, record);
+    return undefined;
+  }
+
+  /** It was not written: it is taken once more. */
+  putBack(poolId: string, answer: Resolved | undefined): void {
+    const lookup = this.#lookups.get(poolId);
+    if (answer === undefined || lookup?.reference !== answer.reference) return;
+    lookup.answer ??= answer;
+  }
+
+  forget(poolId: string): void {
+    this.#lookups.get(poolId)?.timer?.();
+    this.#lookups.delete(poolId);
+  }
+
+  async #ask(poolId: string, lookup: Lookup, record: wire.PoolRecord): Promise<void> {
+    const { reference } = lookup;
+    const target = record.pool?.status?.target;
+    const known = target?.reference === reference ? target.digest : '';
+    const answer = await this.#deps
+      .resolve(reference, known, this.#stopping.signal)
+      .catch((error: unknown) => {
+        return { kind: 'failed' as const, type: 'internal', message: String(error) };
+      });
+    const isOver = this.#stopping.signal.aborted || this.#lookups.get(poolId) !== lookup;
+    if (isOver) return;
+    lookup.answer =
+      answer.kind === 'unchanged'
+        ? { kind: 'digest', reference, digest: known, version: target?.version ?? '' }
+        : { ...answer, reference };
+    this.#found(poolId);
+    // What a digest names does not change.
+    if (digestOf(reference) !== '') return;
+    const interval = record.pool?.spec?.pollInterval;
+    const intervalMs = interval === undefined ? pollIntervalDefaultMs : durationMs(interval);
+    const delayMs = answer.kind === 'failed' ? Math.min(retryDelayMs, intervalMs) : intervalMs;
+    lookup.timer = this.#deps.clock.after(delayMs, () => this.#again(poolId, lookup));
+  }
+
+  /** With the pool as it then is, which whoever is told reads. */
+  #again(poolId: string, lookup: Lookup): void {
+    if (this.#lookups.get(poolId) !== lookup) return;
+    this.#lookups.delete(poolId);
+    this.#found(poolId);
+  }
+}

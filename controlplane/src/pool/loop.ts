@@ -1,0 +1,290 @@
+/**
+ * The shell around `stepPool`: reads the pool and the hosts, lets it decide, writes, then acts on
+ * hosts. Level-triggered, woken by changes of pools and hosts, answers of registries, and time.
+ *
+ * Invariants:
+ * 1. Entries of the ledger are durable before the record that gives their slots back; what is asked
+ *    of hosts is asked only for what stands in the record.
+ * 2. A lost compare-and-set repeats the whole decision on what stands there now.
+ * 3. Nothing is kept here that the store, or a registry, cannot tell anew.
+ */
+import { equals } from '@bufbuild/protobuf';
+import { PoolSpecSchema, type RolloutSlot, RolloutSlotState, store as wire } from '@rackwright/api';
+import type { Cancel, Clock, Log } from '@rackwright/platform';
+import type { Entry, Revision, StateStore } from '@rackwright/store';
+import type { Follower, Following } from '../following/index.ts';
+import {
+  deleteRecord,
+  readShared,
+  sharedRecordOf,
+  writeRecord,
+  writeShared,
+} from '../records/index.ts';
+import { Turns } from '../workflow/index.ts';
+import { askForHosts } from './asking.ts';
+import { LookingUp } from './looking-up.ts';
+import { deploymentKey, poolIdOf, poolKey } from './names.ts';
+import type { ResolveImage } from './resolve.ts';
+import { isSelected, seenHost } from './seen.ts';
+import { newsOfSlot, type PoolHosts } from './slot-run.ts';
+import type { SlotNews } from './slots.ts';
+import { type PoolStep, stepPool } from './step.ts';
+import { readWorld, type World } from './world.ts';
+
+export interface PoolsDependencies {
+  readonly store: StateStore;
+  /** Of the same store. */
+  readonly following: Following;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly hosts: PoolHosts;
+  readonly resolve: ResolveImage;
+  readonly resyncIntervalMs: number;
+  readonly retryDelayMs: number;
+}
+
+export interface LookedPool {
+  readonly record: wire.PoolRecord;
+  readonly revision: Revision;
+}
+
+const schema = wire.PoolRecordSchema;
+/** Rounds of one look: each changes the record or a host; members bound them. */
+const passesMax = 5_000;
+/** Rounds in a row that change nothing, because a host changes while it is asked. */
+const staleMax = 16;
+/** Entries of the ledger that are known to be written; more are written once again. */
+const rememberedMax = 100_000;
+/** Longest wait that timers are asked for. */
+const delayMaxMs = 24 * 3_600_000;
+
+export class Pools {
+  readonly #deps: PoolsDependencies;
+  readonly #turns = new Turns();
+  readonly #lookingUp: LookingUp;
+  readonly #known = new Map<string, wire.PoolRecord>();
+  /** Pools whose next look has not begun. */
+  readonly #queued = new Set<string>();
+  readonly #timers = new Map<string, Cancel>();
+  readonly #written = new Set<string>();
+  readonly #stopping = new AbortController();
+
+  constructor(deps: PoolsDependencies) {
+    this.#deps = deps;
+    this.#lookingUp = new LookingUp(deps, (poolId) => this.wake(poolId));
+  }
+
+  async start(): Promise<void> {
+    const { following } = this.#deps;
+    const { signal } = this.#stopping;
+    const pools: Follower = {
+      listed: ({ entries }) => {
+        const there = new Set(entries.map(({ key }) => poolIdOf(key)));
+        for (const poolId of this.#known.keys()) if (!there.has(poolId)) this.#forget(poolId);
+        for (const entry of entries) this.#note(entry);
+      },
+      changed: (change) => {
+        const before = this.#known.get(poolIdOf(change.key));
+        if (change.kind === 'put') this.#note(change);
+        else this.#forget(poolIdOf(change.key));
+        // What one pool selects may be free for another now.
+        if (selectsOthers(before, this.#known.get(poolIdOf(change.key)))) this.#wakeAll();
+      },
+    };
+    await following.follow('pools', pools, signal);
+    const hosts: Follower = {
+      listed: () => this.#wakeAll(),
+      changed: (change) => {
+        if (change.kind === 'put') this.#hostChanged(change);
+        else this.#wakeAll();
+      },
+    };
+    await following.follow('hosts', hosts, signal);
+    this.#resyncLater();
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+    this.#lookingUp.stop();
+    for (const cancel of this.#timers.values()) cancel();
+    this.#timers.clear();
+  }
+
+  /** Pools that this replica has seen, by id. */
+  known(): ReadonlyMap<string, wire.PoolRecord> {
+    return this.#known;
+  }
+
+  /** Looks at the pool again soon. */
+  wake(poolId: string): void {
+    if (this.#stopping.signal.aborted || this.#queued.has(poolId)) return;
+    this.#queued.add(poolId);
+    this.look(poolId).catch((error: unknown) => {
+      this.#deps.log.warn({ pool: `pools/${poolId}`, error: String(error) }, 'a look failed');
+      this.#deps.clock.after(this.#deps.retryDelayMs, () => this.wake(poolId));
+    });
+  }
+
+  /** Does what is to be done now; resolves with the pool as it then is. */
+  look(poolId: string): Promise<LookedPool | undefined> {
+    return this.#turns.take(poolId, () => {
+      this.#queued.delete(poolId);
+      return this.#look(poolId);
+    });
+  }
+
+  async #look(poolId: string): Promise<LookedPool | undefined> {
+    const { store, clock, hosts } = this.#deps;
+    const key = poolKey(poolId);
+    let stale = 0;
+    for (let pass = 0; pass < passesMax && stale < staleMax; pass++) {
+      const kept = await readShared(store, schema, key);
+      if (kept === undefined) {
+        this.#forget(poolId);
+        return undefined;
+      }
+      if (this.#stopping.signal.aborted) return kept;
+      const world = await readWorld(store, poolId);
+      const resolved = this.#lookingUp.take(poolId, kept.record);
+      const { news, isStale } = await this.#newsOf(kept.record, world);
+      const facts = { hosts: world.hosts, others: world.others, news, nowMs: clock.nowMs() };
+      const step = stepPool(kept.record, { ...facts, resolved });
+      const isWritten = await this.#write(key, kept, step).catch((error: unknown) => {
+        this.#lookingUp.putBack(poolId, resolved);
+        throw error;
+      });
+      if (!isWritten) {
+        this.#lookingUp.putBack(poolId, resolved);
+        continue;
+      }
+      stale = isStale ? stale + 1 : 0;
+      if (!equals(schema, kept.record, step.record) || isStale) continue;
+      const asked = await askForHosts({ hosts, log: this.#deps.log }, kept.record, world);
+      if (asked > 0) continue;
+      if (await this.#endDeleted(poolId, kept, world)) return kept;
+      this.#lookAt(poolId, step.nextLookMs);
+      return kept;
+    }
+    throw new Error(`pools/${poolId}: not settled, and looked at again later`);
+  }
+
+  async #newsOf(
+    record: wire.PoolRecord,
+    { kept }: World,
+  ): Promise<{ readonly news: ReadonlyMap<bigint, SlotNews>; readonly isStale: boolean }> {
+    const news = new Map<bigint, SlotNews>();
+    let isStale = false;
+    for (const slot of record.pool?.status?.slots ?? []) {
+      const host = kept.get(slot.hostUid);
+      if (host === undefined) continue;
+      const told = await newsOfSlot(this.#deps, record, slot, host);
+      if (told !== undefined) news.set(slot.number, told);
+      else isStale ||= isBeginning(slot);
+    }
+    return { news, isStale };
+  }
+
+  /** Invariant 1. False: another one was faster. */
+  async #write(key: string, kept: LookedPool, step: PoolStep): Promise<boolean> {
+    for (const deployment of step.deployments) await this.#keepDeployment(deployment);
+    if (equals(schema, kept.record, step.record)) return true;
+    const written = await writeShared(this.#deps, schema, key, step.record, kept.revision);
+    if (written.kind === 'ok') this.#tell(kept.record, step.record);
+    return written.kind === 'ok';
+  }
+
+  /** Create-only: one that is there says the same. */
+  async #keepDeployment(deployment: wire.DeploymentRecord): Promise<void> {
+    const { poolUid, hostUid, run } = deployment;
+    const key = deploymentKey(poolUid, hostUid, run);
+    if (this.#written.has(key)) return;
+    await writeRecord(this.#deps, wire.DeploymentRecordSchema, key, deployment, 'absent');
+    if (this.#written.size >= rememberedMax) this.#written.clear();
+    this.#written.add(key);
+  }
+
+  #tell(before: wire.PoolRecord, after: wire.PoolRecord): void {
+    const { log } = this.#deps;
+    const pool = after.pool?.name ?? '';
+    const slots = after.pool?.status?.slots ?? [];
+    const had = new Set(before.pool?.status?.slots.map(({ number }) => number));
+    for (const { host, number, image } of slots) {
+      if (!had.has(number)) log.info({ pool, host, image }, 'slot taken');
+    }
+    const target = after.pool?.status?.target?.image ?? '';
+    if (target !== (before.pool?.status?.target?.image ?? '')) log.info({ pool, target }, 'target');
+  }
+
+  /** A pool that is to go does so once it holds nothing any more. */
+  async #endDeleted(poolId: string, { record, revision }: LookedPool, { hosts }: World) {
+    const name = record.pool?.name;
+    const holds = hosts.some(({ claimedBy }) => claimedBy === name);
+    if (record.deletion === undefined || holds || record.members.length > 0) return false;
+    if ((record.pool?.status?.slots ?? []).length > 0) return false;
+    const gone = await deleteRecord(this.#deps, poolKey(poolId), revision);
+    if (gone.kind === 'ok') this.#deps.log.info({ pool: name }, 'pool deleted');
+    return gone.kind === 'ok';
+  }
+
+  #lookAt(poolId: string, atMs: number | undefined): void {
+    this.#timers.get(poolId)?.();
+    this.#timers.delete(poolId);
+    if (atMs === undefined || this.#stopping.signal.aborted) return;
+    const { clock } = this.#deps;
+    const delayMs = Math.min(delayMaxMs, Math.max(0, atMs - clock.nowMs()));
+    this.#timers.set(
+      poolId,
+      clock.after(delayMs, () => this.wake(poolId)),
+    );
+  }
+
+  #note(entry: Entry): void {
+    const poolId = poolIdOf(entry.key);
+    this.#known.set(poolId, sharedRecordOf(this.#deps.store, schema, entry));
+    this.wake(poolId);
+  }
+
+  #forget(poolId: string): void {
+    this.#known.delete(poolId);
+    this.#lookingUp.forget(poolId);
+    this.#lookAt(poolId, undefined);
+  }
+
+  #hostChanged(entry: Entry): void {
+    const host = seenHost(sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry));
+    for (const [poolId, { pool, members }] of this.#known) {
+      const isHeld = members.some(({ host: name }) => name === host?.name);
+      const isWanted = host !== undefined && isSelected(pool?.spec?.hosts, host);
+      if (isHeld || isWanted || host?.claimedBy === pool?.name) this.wake(poolId);
+    }
+  }
+
+  #wakeAll(): void {
+    for (const poolId of this.#known.keys()) this.wake(poolId);
+  }
+
+  /** The slow resync finds what a lost watch or a lost wake missed. */
+  #resyncLater(): void {
+    if (this.#stopping.signal.aborted) return;
+    this.#deps.clock.after(this.#deps.resyncIntervalMs, () => {
+      this.#wakeAll();
+      this.#resyncLater();
+    });
+  }
+}
+
+/** Its host was to be asked, and had changed in between. */
+function isBeginning({ run, state }: RolloutSlot): boolean {
+  return run === 0n && state === RolloutSlotState.STARTING;
+}
+
+/** Whether a pool may select other hosts than before. */
+function selectsOthers(
+  before: wire.PoolRecord | undefined,
+  after: wire.PoolRecord | undefined,
+): boolean {
+  const [old, now] = [before?.pool?.spec, after?.pool?.spec];
+  if (old === undefined || now === undefined) return true;
+  if (before?.deletion === undefined && after?.deletion !== undefined) return true;
+  return !equals(PoolSpecSchema, old, now);
+}

@@ -1,0 +1,116 @@
+/**
+ * Which hosts a pool holds. Pure.
+ *
+ * Invariants:
+ * 1. A pool acts on members alone, and a member is one before it is claimed: whoever crashes in
+ *    between leaves a claim to be made, never one that nobody knows of.
+ * 2. What somebody else claims is never taken, and a host that two pools want whole by neither
+ *    (R29). One that has a size leaves it to one that has none.
+ * 3. A member that has a slot leaves only once its run has ended.
+ */
+import { createHash } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { HostState, type PoolSpec, RolloutSlotState, store as wire } from '@rackwright/api';
+import { isSelected, type SeenHost } from './seen.ts';
+
+/** Members of one pool: with what may stand of each of them, they have to fit in one record. */
+export const membersMax = 300;
+
+/** What one pool has to know of another. */
+export interface OtherPool {
+  /** "pools/POOL" */
+  readonly name: string;
+  readonly spec: PoolSpec | undefined;
+}
+
+export interface Membership {
+  readonly members: readonly wire.PoolMember[];
+  /** Hosts that are selected and not held, with the reason. */
+  readonly contested: ReadonlyMap<string, string>;
+}
+
+const states: ReadonlySet<HostState> = new Set([HostState.AVAILABLE, HostState.PROVISIONED]);
+
+/** Who is a member from now on. */
+export function membersOf(
+  record: wire.PoolRecord,
+  hosts: readonly SeenHost[],
+  others: readonly OtherPool[],
+): Membership {
+  const pool = record.pool;
+  const spec = pool?.spec;
+  if (pool === undefined || spec === undefined) return { members: [], contested: new Map() };
+  const bound = new Set(record.members.filter(hasRun(record)).map(({ hostUid }) => hostUid));
+  const before = new Set(record.members.map(({ hostUid }) => hostUid));
+  const contested = new Map<string, string>();
+  const kept: SeenHost[] = [];
+  const fitting: SeenHost[] = [];
+  for (const host of hosts) {
+    const isIn = isSelected(spec.hosts, host) && !host.isDeleting && record.deletion === undefined;
+    if (bound.has(host.uid)) kept.push(host);
+    else if (isIn) {
+      const isHeld = before.has(host.uid) && mayHold(host, pool.name);
+      const why = isHeld ? undefined : whyNot(host, pool.name, others);
+      if (why !== undefined) contested.set(host.name, why);
+      else if (isHeld || host.claimedBy === pool.name || isFree(host)) fitting.push(host);
+    }
+  }
+  const room = Math.max(0, Math.min(spec.size ?? membersMax, membersMax) - kept.length);
+  const rank = (host: SeenHost) => rankOf(host, before, record);
+  const sorted = fitting.toSorted(
+    (a, b) => rank(a) - rank(b) || compare(orderKey(pool.uid, a), orderKey(pool.uid, b)),
+  );
+  const chosen = sorted.slice(0, room);
+  const left = spec.size === undefined ? sorted.slice(room) : [];
+  for (const { name } of left)
+    contested.set(name, `one too many: a pool holds ${membersMax} hosts`);
+  const members = [...kept, ...chosen]
+    .toSorted((a, b) => compare(a.name, b.name))
+    .map(({ name, uid }) => create(wire.PoolMemberSchema, { host: name, hostUid: uid }));
+  return { members, contested };
+}
+
+/** The same for every replica and after every crash; nobody can choose to be first. */
+export function orderKey(...parts: readonly (string | SeenHost)[]): string {
+  const texts = parts.map((part) => (typeof part === 'string' ? part : part.uid));
+  return createHash('sha256').update(texts.join('/')).digest('hex');
+}
+
+/** By code points, as keys of the store are. */
+export function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function hasRun({ pool }: wire.PoolRecord) {
+  const slots = pool?.status?.slots ?? [];
+  const running = slots.filter(({ state }) => state !== RolloutSlotState.GATE);
+  const uids = new Set(running.map(({ hostUid }) => hostUid));
+  return ({ hostUid }: wire.PoolMember) => uids.has(hostUid);
+}
+
+function mayHold({ claimedBy }: SeenHost, pool: string): boolean {
+  return claimedBy === undefined || claimedBy === pool;
+}
+
+/** A host on its way to be available is left to its goal, which a claim would stop. */
+function isFree({ claimedBy, state }: SeenHost): boolean {
+  return claimedBy === undefined && states.has(state);
+}
+
+function whyNot(host: SeenHost, pool: string, others: readonly OtherPool[]): string | undefined {
+  if (!mayHold(host, pool)) return `claimed by ${host.claimedBy}`;
+  if (host.claimedBy === pool) return undefined;
+  const rival = others.find(({ spec }) => {
+    return spec !== undefined && spec.size === undefined && isSelected(spec.hosts, host);
+  });
+  return rival === undefined ? undefined : `selected by ${rival.name}, too`;
+}
+
+/** Who is in stays in; then what needs the least work. */
+function rankOf(host: SeenHost, before: ReadonlySet<string>, { pool }: wire.PoolRecord): number {
+  const isCurrent = host.digest !== '' && host.digest === pool?.status?.target?.digest;
+  if (before.has(host.uid)) return isCurrent ? 0 : 1;
+  if (host.claimedBy === pool?.name) return 2;
+  if (isCurrent) return 3;
+  return host.state === HostState.AVAILABLE ? 4 : 5;
+}

@@ -1,0 +1,29 @@
+/** Names of pools, and the keys of their records. Pure. */
+import { storeKey } from '@rackwright/store';
+
+const poolShape = /^pools\/([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)$/;
+
+/** The id in "pools/ID"; undefined when the text names no pool. */
+export function parsePoolName(name: string): string | undefined {
+  return poolShape.exec(name)?.[1];
+}
+
+/** Key of a pool's record. */
+export function poolKey(poolId: string): string {
+  return storeKey('pools', poolId);
+}
+
+/** The pool whose record a key is for. */
+export function poolIdOf(key: string): string {
+  return key.slice('pools.'.length);
+}
+
+/** Under which all entries of a pool's ledger stand. */
+export function ledgerPrefix(poolUid: string): string {
+  return storeKey('deployments', poolUid);
+}
+
+/** Key of an entry of the ledger: one for each run of a host. */
+export function deploymentKey(poolUid: string, hostUid: string, run: bigint): string {
+  return storeKey('deployments', poolUid, hostUid, String(run));
+}

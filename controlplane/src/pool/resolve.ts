@@ -1,0 +1,34 @@
+/** How the digest behind an image's name is found: the port, and what needs no registry. */
+import { digestOf } from './image-name.ts';
+
+export type ResolveAnswer =
+  | { readonly kind: 'digest'; readonly digest: string; readonly version: string }
+  /** It is still the one that was known. */
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'failed'; readonly type: string; readonly message: string };
+
+/**
+ * Asks a registry for the digest behind a reference by tag. `known` is the digest that it had when
+ * it was asked last; empty: it never was. Never rejects, and answers in bounded time.
+ */
+export type ResolveImage = (
+  reference: string,
+  known: string,
+  signal: AbortSignal,
+) => Promise<ResolveAnswer>;
+
+/** A reference by digest says all by itself; any other is asked for. */
+export function resolveWith(ask: ResolveImage): ResolveImage {
+  return async (reference, known, signal) => {
+    const digest = digestOf(reference);
+    if (digest !== '') return { kind: 'digest', digest, version: '' };
+    return ask(reference, known, signal);
+  };
+}
+
+/** Where no registry is reached. */
+export const askNobody: ResolveImage = async () => ({
+  kind: 'failed',
+  type: 'unsupported',
+  message: 'this control plane asks no registry for tags; name the image by its digest',
+});

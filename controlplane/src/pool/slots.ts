@@ -1,0 +1,267 @@
+/**
+ * What becomes of the slots of a pool. Pure; works on a draft.
+ *
+ * Invariants:
+ * 1. A slot is given back only by what the host's own record says, or while nothing has been asked
+ *    of the host yet. So a crash at any point leaves the same slots.
+ * 2. A host that was written keeps its slot until it is healthy for as long as it has to be, or has
+ *    taken too long (R9, R15).
+ * 3. A deployment is told once the host is on the image and healthy, before its slot is free. It
+ *    follows from the host's record alone, so that whoever tells it tells the same.
+ */
+import { create } from '@bufbuild/protobuf';
+import { durationMs, type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  HostState,
+  type PoolStatus,
+  type RolloutSlot,
+  RolloutSlotSchema,
+  RolloutSlotState,
+  type Run,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  store as wire,
+} from '@rackwright/api';
+import { writeImageStep } from '../host/index.ts';
+import { digestOf } from './image-name.ts';
+import { isHealthyOn, isServing, type SeenHost } from './seen.ts';
+import { targetOf, wantedBy } from './target.ts';
+
+/** What is known of a slot's run. */
+export type SlotNews =
+  | { readonly kind: 'run'; readonly run: Run }
+  /** The host does not begin it. */
+  | { readonly kind: 'refused'; readonly message: string }
+  /** The run is no longer kept. */
+  | { readonly kind: 'lost'; readonly message: string };
+
+const healthTimeoutDefaultMs = 15 * 60_000;
+const gateDeadlineDefaultMs = 24 * 3_600_000;
+/** What failed before the host had left its image is tried again so often, after such a pause. */
+const attemptsMax = 3;
+const retryPauseMs = 5 * 60_000;
+const messageCharsMax = 120;
+
+const { GATE, STARTING, RUNNING, PROVING } = RolloutSlotState;
+
+/** What is being worked on. */
+export interface Draft {
+  readonly record: wire.PoolRecord;
+  readonly status: PoolStatus;
+  readonly hosts: ReadonlyMap<string, SeenHost>;
+  readonly nowMs: number;
+  /** To be written before the record. */
+  readonly deployments: wire.DeploymentRecord[];
+}
+
+/** Folds in what is known of each slot that has a run or is about to have one. */
+export function foldSlots(draft: Draft, news: ReadonlyMap<bigint, SlotNews>): void {
+  const { status } = draft;
+  status.slots = status.slots.filter((slot) => {
+    const host = draft.hosts.get(slot.hostUid);
+    // Its record is gone, and whatever ran with it.
+    if (host === undefined) return false;
+    if (slot.state === GATE) return true;
+    const told = news.get(slot.number);
+    const isKept = slot.state === PROVING || told === undefined || foldNews(draft, slot, told);
+    return isKept && (slot.state !== PROVING || prove(draft, slot, host));
+  });
+}
+
+/** False: the slot is given back. */
+function foldNews(draft: Draft, slot: RolloutSlot, news: SlotNews): boolean {
+  if (news.kind !== 'run') {
+    fail(draft, slot, { message: news.message, counted: news.kind === 'lost' });
+    return false;
+  }
+  const { run } = news;
+  slot.state = RUNNING;
+  slot.run = run.number;
+  slot.message = cut(run.waiting?.message ?? '');
+  if (run.phase !== RunPhase.ENDED) return true;
+  if (run.outcome === RunOutcome.SUCCEEDED) {
+    slot.state = PROVING;
+    slot.message = '';
+    slot.runEndTime = run.endTime ?? timestampFromMs(draft.nowMs);
+    return true;
+  }
+  const message = run.error?.message ?? endText(run);
+  fail(draft, slot, { message, counted: hasLeft(run) });
+  return false;
+}
+
+function endText({ outcome }: Run): string {
+  if (outcome === RunOutcome.TIMED_OUT) return 'its run timed out';
+  return outcome === RunOutcome.CANCELLED ? 'its run was cancelled' : 'its run failed';
+}
+
+/** Whether the host had left what it ran before: its disk was being written (R13). */
+function hasLeft({ steps }: Run): boolean {
+  return steps.some(({ name, attempt }) => name === writeImageStep && attempt > 0);
+}
+
+/** Invariants 2 and 3; false: the slot is free. */
+function prove(draft: Draft, slot: RolloutSlot, host: SeenHost): boolean {
+  const { record, nowMs } = draft;
+  const policy = record.pool?.spec?.rollout;
+  if (isHealthyOn(host, digestOf(slot.image))) {
+    draft.deployments.push(deploymentOf(record, slot));
+    if (record.deletion !== undefined) return false;
+    slot.healthySince ??= timestampFromMs(nowMs);
+    slot.message = 'healthy; it has to stay so for a while';
+    const soakMs = policy?.soak === undefined ? 0 : durationMs(policy.soak);
+    if (nowMs < timestampMs(slot.healthySince) + soakMs) return true;
+    forgive(draft, host.uid);
+    return false;
+  }
+  delete slot.healthySince;
+  slot.message = cut(host.illness ?? `its disk holds ${host.image || 'nothing that is known'}`);
+  if (record.deletion !== undefined) return false;
+  if (nowMs < healthDeadlineMs(record, slot)) return true;
+  const message = `written, and not healthy in time: ${slot.message}`;
+  fail(draft, slot, { message, counted: true });
+  return false;
+}
+
+/** When a written host has taken too long. */
+export function healthDeadlineMs({ pool }: wire.PoolRecord, slot: RolloutSlot): number {
+  const timeout = pool?.spec?.rollout?.healthTimeout;
+  const endMs = msOf(slot.runEndTime) ?? 0;
+  return endMs + (timeout === undefined ? healthTimeoutDefaultMs : durationMs(timeout));
+}
+
+/** When a slot may be free by time alone. */
+export function soakEndMs({ pool }: wire.PoolRecord, slot: RolloutSlot): number | undefined {
+  const soak = pool?.spec?.rollout?.soak;
+  const since = msOf(slot.healthySince);
+  return since === undefined || soak === undefined ? since : since + durationMs(soak);
+}
+
+/** The gate: what waits there has nothing to lose, and goes when it is not wanted any more. */
+export function passGates(draft: Draft, mayBegin: boolean): void {
+  const { record, status, hosts, nowMs } = draft;
+  const members = new Set(record.members.map(({ hostUid }) => hostUid));
+  status.slots = status.slots.filter((slot) => {
+    if (slot.state !== GATE) return true;
+    const host = hosts.get(slot.hostUid);
+    const isWanted = wantedBy(record, slot.host)?.image === slot.image;
+    // R5, R27: another image asks for another approval, and who leaves needs none.
+    if (host === undefined || !members.has(slot.hostUid) || !isWanted) return false;
+    if (slot.approvedBy !== '' || !needsGate(record, host)) {
+      if (!mayBegin || host.keptBy !== undefined) return host.keptBy === undefined;
+      slot.state = STARTING;
+      slot.runsBefore = host.runCount;
+      slot.message = '';
+      return true;
+    }
+    const isOver = (msOf(slot.gateDeadline) ?? nowMs) <= nowMs;
+    if (isOver) fail(draft, slot, { message: 'nobody approved it in time', counted: false });
+    return !isOver;
+  });
+}
+
+/** Whether somebody has to be asked before this host is taken. */
+export function needsGate({ pool }: wire.PoolRecord, host: SeenHost): boolean {
+  return pool?.spec?.rollout?.gate?.approval === true && isServing(host);
+}
+
+/** A slot for a host, taken now. */
+export function newSlot(draft: Draft, host: SeenHost, image: string): void {
+  const { record, status, nowMs } = draft;
+  record.slotCount += 1n;
+  const gate = record.pool?.spec?.rollout?.gate;
+  const target = targetOf(record);
+  const { version = '', reference = '' } = target?.image === image ? target : {};
+  const waits = needsGate(record, host);
+  const deadlineMs =
+    gate?.deadline === undefined ? gateDeadlineDefaultMs : durationMs(gate.deadline);
+  status.slots.push(
+    create(RolloutSlotSchema, {
+      ...{ host: host.name, hostUid: host.uid, rack: host.rack, image, version, reference },
+      number: record.slotCount,
+      kind: host.state === HostState.PROVISIONED ? RunKind.REIMAGE : RunKind.PROVISION,
+      state: waits ? GATE : STARTING,
+      takeTime: timestampFromMs(nowMs),
+      runsBefore: host.runCount,
+      ...(waits
+        ? { gateDeadline: timestampFromMs(nowMs + deadlineMs), message: 'waits for an approval' }
+        : {}),
+    }),
+  );
+}
+
+interface Failing {
+  readonly message: string;
+  readonly counted: boolean;
+}
+
+function fail({ record, nowMs }: Draft, slot: RolloutSlot, { message, counted }: Failing): void {
+  const digest = digestOf(slot.image);
+  const before = record.failures.find((each) => each.hostUid === slot.hostUid);
+  const attempts = (before?.digest === digest ? before.attempts : 0) + 1;
+  const isGate = slot.state === GATE;
+  const isTriedAgain = !counted && (isGate || attempts < attemptsMax);
+  const pauseMs = retryPauseMs * (isGate ? 1 : 2 ** (attempts - 1));
+  record.failures = record.failures.filter((each) => each.hostUid !== slot.hostUid);
+  record.failures.push(
+    create(wire.PoolFailureSchema, {
+      ...{ host: slot.host, hostUid: slot.hostUid, digest, counted },
+      message: cut(message),
+      attempts: isGate ? attempts - 1 : attempts,
+      time: timestampFromMs(nowMs),
+      ...(isTriedAgain ? { retryTime: timestampFromMs(nowMs + pauseMs) } : {}),
+      // Only such a run has written the whole image, and may be a deployment yet.
+      ...(slot.state === PROVING ? writtenBy(slot) : {}),
+    }),
+  );
+}
+
+function forgive({ record }: Draft, hostUid: string): void {
+  record.failures = record.failures.filter((each) => each.hostUid !== hostUid);
+}
+
+/** Failures of another image are forgotten (R11), and of a host that is well after all (R15). */
+export function healFailures(draft: Draft): void {
+  const { record, hosts } = draft;
+  const members = new Set(record.members.map(({ hostUid }) => hostUid));
+  record.failures = record.failures.filter((failure) => {
+    const host = hosts.get(failure.hostUid);
+    if (host === undefined || !members.has(failure.hostUid)) return false;
+    if (wantedBy(record, failure.host)?.digest !== failure.digest) return false;
+    if (!isHealthyOn(host, failure.digest)) return true;
+    if (failure.run > 0n) draft.deployments.push(deploymentOf(record, failure));
+    return false;
+  });
+}
+
+/** The entry of the ledger: nothing in it depends on when or by whom it is made. */
+function deploymentOf({ pool }: wire.PoolRecord, from: Written): wire.DeploymentRecord {
+  const { host, hostUid, image, run, version, reference, runEndTime } = from;
+  return create(wire.DeploymentRecordSchema, {
+    ...{ pool: pool?.name ?? '', poolUid: pool?.uid ?? '' },
+    ...{ host, hostUid, image, run, version, reference },
+    digest: digestOf(image),
+    ...(runEndTime === undefined ? {} : { endTime: runEndTime }),
+  });
+}
+
+function writtenBy({ run, image, version, reference, runEndTime }: RolloutSlot) {
+  const end = runEndTime === undefined ? {} : { runEndTime };
+  return { run, image, version, reference, ...end };
+}
+
+/** A run that wrote an image. */
+type Written = Pick<
+  RolloutSlot,
+  'host' | 'hostUid' | 'image' | 'run' | 'version' | 'reference' | 'runEndTime'
+>;
+
+/** Milliseconds of a stored time. */
+export function msOf(time: Timestamp | undefined): number | undefined {
+  return time === undefined ? undefined : timestampMs(time);
+}
+
+function cut(text: string): string {
+  return text.length <= messageCharsMax ? text : `${text.slice(0, messageCharsMax - 1)}…`;
+}

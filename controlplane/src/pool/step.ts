@@ -1,0 +1,122 @@
+/**
+ * What becomes of a pool: who is in it, what each slot came to, who gets the next one. Pure; two
+ * replicas that see the same decide the same, and the record's compare-and-set lets one win.
+ *
+ * Invariants:
+ * 1. A slot stands in the record before anything is asked of its host (R3), and no more stand there
+ *    than hosts may be out, whatever was lost or repeated.
+ * 2. The deploy ledger is never looked at.
+ */
+import { clone, create } from '@bufbuild/protobuf';
+import { PoolStatusSchema, RolloutSlotState, store as wire } from '@rackwright/api';
+import { conditionsOf } from './conditions.ts';
+import { type Membership, membersOf, type OtherPool } from './members.ts';
+import type { SeenHost } from './seen.ts';
+import {
+  type Draft,
+  foldSlots,
+  healFailures,
+  healthDeadlineMs,
+  msOf,
+  newSlot,
+  passGates,
+  type SlotNews,
+  soakEndMs,
+} from './slots.ts';
+import { nextOf, Outage, queueOf, type Survey, survey } from './survey.ts';
+import { foldResolved, type Resolved } from './target.ts';
+
+export interface PoolFacts {
+  /** Every host of the store. */
+  readonly hosts: readonly SeenHost[];
+  /** The other pools that are not being deleted. */
+  readonly others: readonly OtherPool[];
+  /** What is known of the runs, by the slots' numbers. */
+  readonly news: ReadonlyMap<bigint, SlotNews>;
+  /** What became of looking the image up, if it was. */
+  readonly resolved?: Resolved | undefined;
+  readonly nowMs: number;
+}
+
+export interface PoolStep {
+  readonly record: wire.PoolRecord;
+  /** Entries of the ledger, to be written before the record. */
+  readonly deployments: readonly wire.DeploymentRecord[];
+  /** When time alone may change something. */
+  readonly nextLookMs: number | undefined;
+}
+
+/** One look at the pool. */
+export function stepPool(before: wire.PoolRecord, facts: PoolFacts): PoolStep {
+  const record = clone(wire.PoolRecordSchema, before);
+  const { pool } = record;
+  if (pool === undefined) throw new Error('a pool record without pool is none of ours');
+  pool.status ??= create(PoolStatusSchema);
+  const { status } = pool;
+  const { nowMs } = facts;
+  const hosts = new Map(facts.hosts.map((host) => [host.uid, host]));
+  const draft: Draft = { record, status, hosts, nowMs, deployments: [] };
+  const members = record.members.flatMap(({ hostUid }) => hosts.get(hostUid) ?? []);
+  foldResolved(record, status, facts.resolved, members, nowMs);
+  foldSlots(draft, facts.news);
+  const membership = membersOf(record, facts.hosts, facts.others);
+  record.members = [...membership.members];
+  healFailures(draft);
+  rollBack(draft);
+  const first = survey(record, hosts, nowMs);
+  const { held, opening } = first;
+  passGates(draft, held === undefined && opening.isOpen);
+  takeSlots(draft);
+  const surveyed = survey(record, hosts, nowMs);
+  status.conditions = conditionsOf(record, surveyed, membership, nowMs);
+  status.deleting = record.deletion !== undefined;
+  return { record, deployments: draft.deployments, nextLookMs: nextLook(draft, surveyed) };
+}
+
+/** Who is selected and not held, with the reason; for whoever explains. */
+export function contestedOf(
+  record: wire.PoolRecord,
+  { hosts, others }: Pick<PoolFacts, 'hosts' | 'others'>,
+): Membership['contested'] {
+  return membersOf(record, hosts, others).contested;
+}
+
+/** A person has wanted it: the image before takes the target's place, once for each target. */
+function rollBack({ record, status, hosts, nowMs }: Draft): void {
+  const { previousTarget } = record;
+  const { target } = status;
+  const isWanted = record.pool?.spec?.rollout?.rollback === true && record.deletion === undefined;
+  if (!isWanted || target === undefined || status.rolledBackFrom !== '') return;
+  if (previousTarget === undefined || previousTarget.digest === target.digest) return;
+  if (survey(record, hosts, nowMs).held?.reason !== 'halted') return;
+  status.rolledBackFrom = target.digest;
+}
+
+function takeSlots(draft: Draft): void {
+  const surveyed = survey(draft.record, draft.hosts, draft.nowMs);
+  const outage = new Outage(surveyed);
+  let queue = queueOf(surveyed);
+  for (;;) {
+    const next = nextOf(queue, outage);
+    if (next?.wanted === undefined) return;
+    newSlot(draft, next.host, next.wanted.image);
+    outage.take(next);
+    queue = queue.filter((each) => each !== next);
+  }
+}
+
+function nextLook({ record, status, nowMs }: Draft, surveyed: Survey): number | undefined {
+  const { GATE, PROVING } = RolloutSlotState;
+  const times = [
+    ...status.slots.flatMap((slot) => {
+      if (slot.state === GATE) return [msOf(slot.gateDeadline)];
+      return slot.state === PROVING
+        ? [soakEndMs(record, slot), healthDeadlineMs(record, slot)]
+        : [];
+    }),
+    ...record.failures.map(({ retryTime }) => msOf(retryTime)),
+    surveyed.opening.untilMs,
+  ];
+  const ahead = times.filter((ms) => ms !== undefined && ms > nowMs) as number[];
+  return ahead.length === 0 ? undefined : Math.min(...ahead);
+}

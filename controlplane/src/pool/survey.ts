@@ -1,0 +1,300 @@
+/**
+ * Where each host of a pool stands, and why it does not go now. Deciding, explaining and planning
+ * all read this, so that what is said is what is done. Pure.
+ *
+ * Invariants:
+ * 1. No more slots at once than hosts may be out. A host in service is taken only while those that
+ *    are out, for whatever reason, are fewer than that; so are those of its rack.
+ * 2. What is out already, or was never in service, costs nobody anything: no window, no gate, and
+ *    it goes first when it is broken.
+ * 3. The first host of a target goes alone, and a wave goes when those before it are done.
+ * 4. The order follows from names and digest alone, the same on every replica and after a crash.
+ */
+import { toJson } from '@bufbuild/protobuf';
+import { TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  HostState,
+  type RolloutSlot,
+  type RolloutTarget,
+  type store as wire,
+} from '@rackwright/api';
+import { failureThreshold, unavailableMax } from './amounts.ts';
+import { compare, orderKey } from './members.ts';
+import { isHealthyOn, isSelected, isServing, type SeenHost, stateName } from './seen.ts';
+import { msOf } from './slots.ts';
+import { isPinned, targetOf, type Wanted, wantedBy } from './target.ts';
+import { type Opening, opening } from './windows.ts';
+
+/** Hosts that are out at once, whatever a pool allows: their slots have to fit in its record. */
+export const slotsMax = 100;
+
+export type Stand =
+  /** Healthy on its image. */
+  | 'current'
+  /** Holds a slot. */
+  | 'out'
+  /** Could go, and waits for its turn. */
+  | 'waiting'
+  /** Something of its own keeps it. */
+  | 'kept'
+  | 'failed'
+  /** Its claim is not the pool's yet. */
+  | 'unclaimed';
+
+export interface Standing {
+  readonly name: string;
+  readonly host: SeenHost;
+  readonly stand: Stand;
+  readonly wanted: Wanted | undefined;
+  readonly slot: RolloutSlot | undefined;
+  readonly wave: number;
+  /** What keeps it, or why it failed; empty when its turn does. */
+  readonly why: string;
+  readonly untilMs: number | undefined;
+  readonly order: string;
+}
+
+/** What keeps the whole pool from beginning anything. */
+export interface Held {
+  readonly reason: string;
+  readonly text: string;
+}
+
+export interface Survey {
+  readonly target: RolloutTarget | undefined;
+  readonly standings: readonly Standing[];
+  readonly slots: readonly RolloutSlot[];
+  readonly unavailableMax: number;
+  readonly perRackMax: number | undefined;
+  readonly failedCount: number;
+  readonly threshold: number;
+  readonly held: Held | undefined;
+  readonly opening: Opening;
+  /** Hosts of later waves wait. */
+  readonly currentWave: number;
+  /** A host of the pool runs the target in good health, and has done so long enough. */
+  readonly isProven: boolean;
+}
+
+/** Looks at everything, as it is in the record now. */
+export function survey(
+  record: wire.PoolRecord,
+  hosts: ReadonlyMap<string, SeenHost>,
+  nowMs: number,
+): Survey {
+  const { spec, status } = record.pool ?? {};
+  const policy = spec?.rollout;
+  const slots = status?.slots ?? [];
+  const slotOf = new Map(slots.map((slot) => [slot.hostUid, slot]));
+  const failureOf = new Map(record.failures.map((each) => [each.hostUid, each]));
+  const standings = record.members.flatMap((member) => {
+    const host = hosts.get(member.hostUid);
+    if (host === undefined) return [];
+    return standingOf(record, host, slotOf.get(host.uid), failureOf.get(host.uid), nowMs);
+  });
+  const target = targetOf(record);
+  const failedCount = record.failures.filter(
+    ({ counted, digest, host }) => counted && digest === target?.digest && !isPinned(record, host),
+  ).length;
+  const threshold = failureThreshold(policy?.failureThreshold, record.members.length);
+  const isBack = (status?.rolledBackFrom ?? '') !== '';
+  const ofPool = standings.filter(({ name }) => !isPinned(record, name));
+  const unsettled = ofPool.filter(({ stand }) => stand !== 'current' && stand !== 'failed');
+  const allowed = unavailableMax(policy?.maxUnavailable, record.members.length);
+  const max = Math.min(allowed, slotsMax);
+  const parts = { target, failedCount, threshold, isBack, max };
+  return {
+    ...{ target, standings, slots, failedCount, threshold },
+    unavailableMax: max,
+    perRackMax: policy?.maxUnavailablePerRack,
+    held: heldBecause(record, standings, parts),
+    opening: opening(policy?.windows ?? [], nowMs),
+    currentWave: isBack ? Infinity : Math.min(...unsettled.map(({ wave }) => wave)),
+    isProven: isBack || ofPool.some(({ stand }) => stand === 'current'),
+  };
+}
+
+function standingOf(
+  record: wire.PoolRecord,
+  host: SeenHost,
+  slot: RolloutSlot | undefined,
+  failure: wire.PoolFailure | undefined,
+  nowMs: number,
+): Standing {
+  const wanted = wantedBy(record, host.name);
+  const retryMs = msOf(failure?.retryTime);
+  const base = {
+    ...{ name: host.name, host, wanted, slot, wave: waveOf(record, host) },
+    order: orderKey(record.pool?.uid ?? '', host, wanted?.digest ?? ''),
+  };
+  const stands = (stand: Stand, why = '', untilMs?: number): Standing => {
+    return { ...base, stand, why, untilMs };
+  };
+  if (slot !== undefined) return stands('out', slot.message);
+  if (host.claimedBy !== record.pool?.name) return stands('unclaimed', 'the pool claims it next');
+  if (wanted === undefined) return stands('waiting');
+  if (isHealthyOn(host, wanted.digest)) return stands('current');
+  const isOfImage = failure?.digest === wanted.digest;
+  if (isOfImage && failure.counted) return stands('failed', failure.message);
+  if (isOfImage && retryMs === undefined) return stands('failed', failure.message);
+  if (host.digest === wanted.digest && host.state === HostState.PROVISIONED) {
+    return stands('kept', `it runs the image, but: ${host.illness}`);
+  }
+  if (host.keptBy !== undefined) return stands('kept', host.keptBy);
+  if (isOfImage && retryMs !== undefined && retryMs > nowMs) {
+    return stands('kept', `tried again after a pause: ${failure.message}`, retryMs);
+  }
+  const mayGo = host.state === HostState.AVAILABLE || host.state === HostState.PROVISIONED;
+  return mayGo ? stands('waiting') : stands('kept', `it is ${stateText(host)}`);
+}
+
+function stateText(host: SeenHost): string {
+  const name = stateName(host);
+  if (host.state !== HostState.MANAGEABLE) return name;
+  return host.wantsClean
+    ? `${name} and is cleaned first`
+    : `${name}: clean it, with the goal available`;
+}
+
+/** The first wave that selects it; those that none selects come last. */
+function waveOf({ pool }: wire.PoolRecord, host: SeenHost): number {
+  const waves = pool?.spec?.rollout?.waves ?? [];
+  const index = waves.findIndex(({ hosts }) => isSelected(hosts, host));
+  return index === -1 ? waves.length : index;
+}
+
+interface Parts {
+  readonly target: RolloutTarget | undefined;
+  readonly failedCount: number;
+  readonly threshold: number;
+  readonly isBack: boolean;
+  readonly max: number;
+}
+
+function heldBecause(
+  record: wire.PoolRecord,
+  standings: readonly Standing[],
+  { target, failedCount, threshold, isBack, max }: Parts,
+): Held | undefined {
+  const { spec } = record.pool ?? {};
+  if (record.deletion !== undefined) {
+    return { reason: 'deleting', text: `${record.deletion.by} asked for its deletion` };
+  }
+  if (target === undefined) {
+    const why = record.resolveFailure?.message ?? 'it is being looked up';
+    return { reason: 'noTarget', text: `${spec?.image || 'its image'} is not resolved: ${why}` };
+  }
+  const waves = spec?.rollout?.waves ?? [];
+  if (waves.length > 0 && standings.length > 0) {
+    const isAnyIn = standings.some(({ wave }) => wave < waves.length);
+    if (!isAnyIn) return { reason: 'wavesEmpty', text: 'its waves select none of its hosts' };
+  }
+  if (!isBack && failedCount >= threshold) {
+    const text = `${failedCount} hosts failed on ${target.image}; ${threshold} stop the rollout`;
+    return { reason: 'halted', text };
+  }
+  if (spec?.rollout?.paused === true) return { reason: 'paused', text: 'it is paused' };
+  if (max === 0) return { reason: 'stopped', text: 'no host may be unavailable' };
+  return undefined;
+}
+
+/** What is out while slots are given, one after the other. */
+export class Outage {
+  readonly #survey: Survey;
+  #slots: number;
+  #ofTarget: number;
+  readonly #out = new Map<string, string>();
+  readonly #racks = new Map<string, number>();
+
+  constructor(surveyed: Survey) {
+    this.#survey = surveyed;
+    this.#slots = surveyed.slots.length;
+    const { target } = surveyed;
+    this.#ofTarget = surveyed.slots.filter(({ image }) => image === target?.image).length;
+    for (const { host, slot } of surveyed.standings) {
+      const isIll = host.state === HostState.PROVISIONED && host.illness !== undefined;
+      if (slot !== undefined || isIll) this.#out.set(host.uid, host.rack);
+    }
+    // The slot of a host that is no member any more is one still.
+    for (const { hostUid, rack } of surveyed.slots) this.#out.set(hostUid, rack);
+    for (const rack of this.#out.values()) this.#racks.set(rack, this.inRack(rack) + 1);
+  }
+
+  get count(): number {
+    return this.#out.size;
+  }
+
+  inRack(rack: string): number {
+    return this.#racks.get(rack) ?? 0;
+  }
+
+  /** The host has got a slot. */
+  take({ host, wanted }: Standing): void {
+    this.#slots += 1;
+    if (wanted?.image === this.#survey.target?.image) this.#ofTarget += 1;
+    if (this.#out.has(host.uid)) return;
+    this.#out.set(host.uid, host.rack);
+    this.#racks.set(host.rack, this.inRack(host.rack) + 1);
+  }
+
+  /** Why a host that could go waits for its turn; undefined: it may go. */
+  whyWaits({ host, wave, wanted }: Standing): string | undefined {
+    const { held, target, perRackMax, isProven, currentWave } = this.#survey;
+    const max = this.#survey.unavailableMax;
+    if (held !== undefined) return held.text;
+    const isOfTarget = wanted?.image === target?.image;
+    if (isOfTarget && wave > currentWave) return `its wave waits for wave ${currentWave}`;
+    if (isOfTarget && !isProven && this.#ofTarget > 0) {
+      return 'the first host goes alone, and is not healthy on the image yet';
+    }
+    if (this.#slots >= max) return `waits for a slot: ${this.#taken(max)}`;
+    const isOut = this.#out.has(host.uid);
+    if (!isOut && perRackMax !== undefined && this.inRack(host.rack) >= perRackMax) {
+      const out = `${this.inRack(host.rack)} of ${perRackMax} out there`;
+      return `waits for a slot in ${host.rack}: ${out}`;
+    }
+    if (!isServing(host)) return undefined;
+    if (this.count >= max) return `waits for a slot: ${this.#taken(max)}`;
+    const { isOpen, untilMs } = this.#survey.opening;
+    if (isOpen) return undefined;
+    const opens = untilMs === undefined ? '' : `, which opens at ${timeText(untilMs)}`;
+    return `waits for a window${opens}`;
+  }
+
+  /** "2 of 2 out, oldest since …" */
+  #taken(max: number): string {
+    const times = this.#survey.slots.flatMap(({ takeTime }) => msOf(takeTime) ?? []);
+    const oldest = times.length === 0 ? '' : `, oldest since ${timeText(Math.min(...times))}`;
+    return `${this.count} of ${max} out${oldest}`;
+  }
+}
+
+/** Hosts that could go, in their order. */
+export function queueOf({ standings }: Survey): Standing[] {
+  return standings.filter(({ stand }) => stand === 'waiting').toSorted(inOrder);
+}
+
+function inOrder(a: Standing, b: Standing): number {
+  return rank(a) - rank(b) || a.wave - b.wave || compare(a.order, b.order);
+}
+
+/** What is broken goes first. */
+function rank({ host }: Standing): number {
+  return host.state === HostState.PROVISIONED && host.illness !== undefined ? 0 : 1;
+}
+
+/** The next one to go: among equals from the rack of which the fewest are out. */
+export function nextOf(queue: readonly Standing[], outage: Outage): Standing | undefined {
+  const ready = queue.filter((each) => outage.whyWaits(each) === undefined);
+  const [first] = ready;
+  if (first === undefined) return undefined;
+  const alike = ready.filter((each) => rank(each) === rank(first) && each.wave === first.wave);
+  return alike.reduce((best, each) => {
+    return outage.inRack(each.host.rack) < outage.inRack(best.host.rack) ? each : best;
+  }, first);
+}
+
+/** "2026-01-01T00:00:00Z" */
+export function timeText(ms: number): string {
+  return toJson(TimestampSchema, timestampFromMs(ms));
+}

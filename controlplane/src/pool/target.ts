@@ -1,0 +1,107 @@
+/**
+ * Which image a pool leads its hosts to. Pure.
+ *
+ * Invariants:
+ * 1. A target is a reference as the spec names it and the digest that this very reference was
+ *    resolved to: never a new name with an old digest (T4).
+ * 2. What cannot be resolved changes nothing: the target stays, and the rollout goes on (T2, T6).
+ */
+import { clone, create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  type PoolStatus,
+  type RolloutTarget,
+  RolloutTargetSchema,
+  RunFailureSchema,
+  type store as wire,
+} from '@rackwright/api';
+import { digestOf, imageByDigest } from './image-name.ts';
+import { isHealthyOn, type SeenHost } from './seen.ts';
+
+/** What became of looking a reference up. */
+export type Resolved =
+  | {
+      readonly kind: 'digest';
+      readonly reference: string;
+      readonly digest: string;
+      readonly version: string;
+    }
+  | {
+      readonly kind: 'failed';
+      readonly reference: string;
+      readonly type: string;
+      readonly message: string;
+    };
+
+export interface Wanted {
+  /** By digest. */
+  readonly image: string;
+  readonly digest: string;
+}
+
+const messageCharsMax = 500;
+
+/** Takes in what became of the lookup; `draft` is changed. */
+export function foldResolved(
+  draft: wire.PoolRecord,
+  status: PoolStatus,
+  resolved: Resolved | undefined,
+  members: readonly SeenHost[],
+  nowMs: number,
+): void {
+  if (resolved === undefined || resolved.reference !== draft.pool?.spec?.image) return;
+  if (resolved.kind === 'failed') {
+    const { type, message } = resolved;
+    draft.resolveFailure = create(RunFailureSchema, {
+      type,
+      message: message.slice(0, messageCharsMax),
+    });
+    return;
+  }
+  const { reference, digest, version } = resolved;
+  const image = imageByDigest(reference, digest);
+  if (image === undefined) return;
+  delete draft.resolveFailure;
+  const before = status.target;
+  const next = create(RolloutTargetSchema, { reference, image, digest, version });
+  next.since = timestampFromMs(nowMs);
+  if (before?.digest === digest) {
+    if (before.since !== undefined) next.since = before.since;
+  } else {
+    rememberPrevious(draft, status, before, members);
+    status.rolledBackFrom = '';
+  }
+  status.target = next;
+}
+
+/** What the pool could go back to: an image that runs in good health here. */
+function rememberPrevious(
+  draft: wire.PoolRecord,
+  { rolledBackFrom }: PoolStatus,
+  before: RolloutTarget | undefined,
+  members: readonly SeenHost[],
+): void {
+  if (before === undefined || rolledBackFrom === before.digest) return;
+  if (!members.some((host) => isHealthyOn(host, before.digest))) return;
+  draft.previousTarget = clone(RolloutTargetSchema, before);
+}
+
+/** The target that is in force; undefined while the image that the spec names is not resolved. */
+export function targetOf({ pool, previousTarget }: wire.PoolRecord): RolloutTarget | undefined {
+  const target = pool?.status?.target;
+  if (target === undefined || target.reference !== pool?.spec?.image) return undefined;
+  return pool.status?.rolledBackFrom === target.digest ? previousTarget : target;
+}
+
+/** What a host shall run; undefined: it is not known. */
+export function wantedBy(record: wire.PoolRecord, host: string): Wanted | undefined {
+  const pin = record.pool?.spec?.pins[host];
+  if (pin !== undefined) return { image: pin, digest: digestOf(pin) };
+  const target = targetOf(record);
+  return target === undefined ? undefined : { image: target.image, digest: target.digest };
+}
+
+/** Whether the host keeps to an image of its own. */
+export function isPinned({ pool }: wire.PoolRecord, host: string): boolean {
+  return pool?.spec?.pins[host] !== undefined;
+}

@@ -1,0 +1,124 @@
+/** Pools as people see them: the record, counted and joined with hosts and history. Pure. */
+import { clone, create } from '@bufbuild/protobuf';
+import {
+  type DeployHistoryEntry,
+  HostState,
+  type Pool,
+  type PoolHost,
+  PoolHostSchema,
+  PoolSchema,
+  PoolStatusSchema,
+  type RolloutPlan,
+  RolloutPlanSchema,
+  RunKind,
+  type store as wire,
+} from '@rackwright/api';
+import { unavailableCount } from './conditions.ts';
+import { historyLimitDefault, historyOf } from './history.ts';
+import { compare, type OtherPool } from './members.ts';
+import type { SeenHost } from './seen.ts';
+import { contestedOf } from './step.ts';
+import { nextOf, Outage, queueOf, type Standing, survey } from './survey.ts';
+import { targetOf } from './target.ts';
+
+/** What a view is made of. */
+export interface Viewed {
+  readonly record: wire.PoolRecord;
+  readonly hosts: readonly SeenHost[];
+  readonly ledger: readonly wire.DeploymentRecord[];
+  readonly nowMs: number;
+}
+
+function byUid(hosts: readonly SeenHost[]): ReadonlyMap<string, SeenHost> {
+  return new Map(hosts.map((host) => [host.uid, host]));
+}
+
+/** The pool with its counts and the newest of its history; the etag is the caller's. */
+export function shownPool(viewed: Viewed): Pool {
+  const { record, hosts, nowMs } = viewed;
+  const pool = clone(PoolSchema, record.pool ?? create(PoolSchema));
+  pool.status ??= create(PoolStatusSchema);
+  const surveyed = survey(record, byUid(hosts), nowMs);
+  const { standings } = surveyed;
+  pool.status.hostCount = record.members.length;
+  pool.status.currentCount = standings.filter(({ stand }) => stand === 'current').length;
+  pool.status.failedCount = standings.filter(({ stand }) => stand === 'failed').length;
+  pool.status.unavailableCount = unavailableCount(surveyed);
+  pool.status.unavailableMax = surveyed.unavailableMax;
+  pool.status.deleting = record.deletion !== undefined;
+  pool.status.deployHistory = shownHistory(viewed, pool.spec?.historyLimit);
+  return pool;
+}
+
+/** `limit` unset: as many as a pool shows by itself. */
+export function shownHistory(
+  { record, hosts, ledger }: Viewed,
+  limit: number = historyLimitDefault,
+): DeployHistoryEntry[] {
+  const uids = new Set(record.members.map(({ hostUid }) => hostUid));
+  const members = hosts.filter(({ uid }) => uids.has(uid));
+  return historyOf(ledger, members, { limit, target: targetOf(record)?.digest ?? '' });
+}
+
+/** Each host of the pool, and those that it selects and does not get. */
+export function shownHosts(
+  { record, hosts, nowMs }: Viewed,
+  others: readonly OtherPool[],
+): PoolHost[] {
+  const surveyed = survey(record, byUid(hosts), nowMs);
+  const outage = new Outage(surveyed);
+  const held = surveyed.standings.map((standing) => {
+    const { name, host, stand, wanted, why } = standing;
+    const message = stand === 'waiting' ? (outage.whyWaits(standing) ?? 'goes next') : why;
+    return create(PoolHostSchema, {
+      ...{ host: name, rack: host.rack, image: host.image, wantedImage: wanted?.image ?? '' },
+      ...{ healthy: host.state === HostState.PROVISIONED && host.illness === undefined },
+      ...{ state: stand, message },
+    });
+  });
+  const contested = [...contestedOf(record, { hosts, others })].map(([name, message]) => {
+    const host = hosts.find((each) => each.name === name);
+    return create(PoolHostSchema, {
+      ...{ host: name, rack: host?.rack ?? '', image: host?.image ?? '' },
+      ...{ state: 'contested', message },
+    });
+  });
+  return [...held, ...contested].toSorted((a, b) => compare(a.host, b.host));
+}
+
+/** In which order the hosts would go, as things stand; those that something keeps come last. */
+export function rolloutPlan({ record, hosts, nowMs }: Viewed): RolloutPlan {
+  const surveyed = survey(record, byUid(hosts), nowMs);
+  const { target, held, standings, unavailableMax } = surveyed;
+  const outage = new Outage(surveyed);
+  const blocked = standings.filter(({ stand }) => stand === 'kept' || stand === 'failed');
+  return create(RolloutPlanSchema, {
+    ...{ pool: record.pool?.name ?? '', unavailableMax, heldBecause: held?.text ?? '' },
+    ...(target === undefined ? {} : { target }),
+    hosts: [
+      ...inTurn(queueOf(surveyed), outage).map((each) => plannedOf(each, '')),
+      ...blocked.map((each) => plannedOf(each, each.why)),
+    ],
+  });
+}
+
+/** Those that go now first, as they are chosen; then the others in their order. */
+function inTurn(queue: readonly Standing[], outage: Outage): Standing[] {
+  let rest = [...queue];
+  const first: Standing[] = [];
+  for (;;) {
+    const next = nextOf(rest, outage);
+    if (next === undefined) return [...first, ...rest];
+    outage.take(next);
+    first.push(next);
+    rest = rest.filter((each) => each !== next);
+  }
+}
+
+function plannedOf({ name, host, wave, wanted }: Standing, blockedBecause: string) {
+  return {
+    ...{ host: name, wave, blockedBecause, fromImage: host.image },
+    toImage: wanted?.image ?? '',
+    kind: host.state === HostState.PROVISIONED ? RunKind.REIMAGE : RunKind.PROVISION,
+  };
+}

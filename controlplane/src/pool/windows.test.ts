@@ -1,0 +1,101 @@
+import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { type RolloutWindow, RolloutWindowSchema } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { opening, windowProblems } from './windows.ts';
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+const quarterMs = hourMs / 4;
+
+function windowOf(cron: string, hours: number, timeZone = ''): RolloutWindow {
+  return create(RolloutWindowSchema, {
+    ...{ cron, timeZone },
+    duration: durationFromMs(hours * hourMs),
+  });
+}
+
+/** Every moment at which the window opens, looked at in steps of a quarter of an hour. */
+function starts(window: RolloutWindow, fromMs: number, toMs: number): string[] {
+  const found: string[] = [];
+  let before = opening([window], fromMs - quarterMs).isOpen;
+  for (let ms = fromMs; ms < toMs; ms += quarterMs) {
+    const { isOpen } = opening([window], ms);
+    if (isOpen && !before) found.push(new Date(ms).toISOString().slice(0, 16));
+    before = isOpen;
+  }
+  return found;
+}
+
+test('a window is open from its time on, as long as it lasts, and says when that changes', () => {
+  const nights = windowOf('30 2 * * 6', 2);
+  const saturday = Date.UTC(2026, 10, 21, 2, 30);
+  expect(opening([nights], saturday - 1)).toEqual({ isOpen: false, untilMs: saturday });
+  expect(opening([nights], saturday)).toEqual({ isOpen: true, untilMs: saturday + 2 * hourMs });
+  expect(opening([nights], saturday + 2 * hourMs - 1).isOpen).toBe(true);
+  const next = saturday + 7 * dayMs;
+  expect(opening([nights], saturday + 2 * hourMs)).toEqual({ isOpen: false, untilMs: next });
+});
+
+test('without windows it may begin at any time; with several, while one is open', () => {
+  expect(opening([], 0).isOpen).toBe(true);
+  const both = [windowOf('0 1 * * *', 1), windowOf('0 5 * * *', 1)];
+  const day = Date.UTC(2026, 0, 5);
+  const isOpenAt = (hour: number) => opening(both, day + hour * hourMs).isOpen;
+  expect([0.5, 1.5, 3, 5.5, 7].map(isOpenAt)).toEqual([false, true, false, true, false]);
+});
+
+test('R23: a start that the change to summer time leaves out comes right after it, once', () => {
+  const berlin = windowOf('30 2 * * *', 1, 'Europe/Berlin');
+  const from = Date.UTC(2026, 2, 28);
+  expect(starts(berlin, from, from + 3 * dayMs)).toEqual([
+    '2026-03-28T01:30',
+    '2026-03-29T01:30',
+    '2026-03-30T00:30',
+  ]);
+});
+
+test('R23: a start that the change to winter time brings twice opens the first time only', () => {
+  const berlin = windowOf('30 2 * * *', 0.5, 'Europe/Berlin');
+  const from = Date.UTC(2026, 9, 24);
+  expect(starts(berlin, from, from + 3 * dayMs)).toEqual([
+    '2026-10-24T00:30',
+    '2026-10-25T00:30',
+    '2026-10-26T01:30',
+  ]);
+});
+
+test('a window of a day far to the east or west begins on the day of its zone', () => {
+  const kiritimati = windowOf('0 0 1 1 *', 1, 'Pacific/Kiritimati');
+  const { untilMs } = opening([kiritimati], Date.UTC(2026, 5, 1));
+  expect(untilMs).toBe(Date.UTC(2026, 11, 31, 10));
+  const honolulu = windowOf('0 0 1 1 *', 1, 'Pacific/Honolulu');
+  expect(opening([honolulu], Date.UTC(2026, 5, 1)).untilMs).toBe(Date.UTC(2027, 0, 1, 10));
+});
+
+test('a window on 29 February waits for a year that has it', () => {
+  const { untilMs } = opening([windowOf('0 0 29 2 *', 1)], Date.UTC(2026, 0, 1));
+  expect(untilMs).toBe(Date.UTC(2028, 1, 29));
+});
+
+test('lists, ranges, steps and Sunday as 7 are read as cron reads them', () => {
+  const day = Date.UTC(2026, 10, 22);
+  expect(starts(windowOf('0 1-3,22/1 * * 7', 0.25), day, day + dayMs)).toEqual([
+    ...['2026-11-22T01:00', '2026-11-22T02:00', '2026-11-22T03:00'],
+    ...['2026-11-22T22:00', '2026-11-22T23:00'],
+  ]);
+  // When both days are given, either is enough.
+  const either = windowOf('0 0 23 * 0', 1);
+  expect(starts(either, day, day + 2 * dayMs)).toEqual(['2026-11-22T00:00', '2026-11-23T00:00']);
+});
+
+test('what is wrong with a window is said by its field', () => {
+  const fields = (window: RolloutWindow) => windowProblems(window).map(({ field }) => field);
+  expect(fields(windowOf('0 2 * * 6', 2, 'Europe/Berlin'))).toEqual([]);
+  expect(fields(windowOf('0 2 * *', 2))).toEqual(['cron']);
+  for (const cron of ['60 2 * * *', '0 24 * * *', '0 2 0 * *', '0 2 * * 8', '5-1 2 * * *']) {
+    expect(fields(windowOf(cron, 2))).toEqual(['cron']);
+  }
+  expect(fields(windowOf('0 0 31 4 *', 2))).toEqual(['cron']);
+  expect(fields(windowOf('0 2 * * *', 0, 'Mars/Olympus'))).toEqual(['duration', 'time_zone']);
+});

@@ -1,0 +1,39 @@
+/** Everything that a decision about a pool is made of, as it stands in the store now. */
+import { store as wire } from '@rackwright/api';
+import type { StateStore } from '@rackwright/store';
+import { answered, sharedRecordOf } from '../records/index.ts';
+import type { OtherPool } from './members.ts';
+import { poolIdOf } from './names.ts';
+import { type SeenHost, seenHost } from './seen.ts';
+import type { KeptHost } from './slot-run.ts';
+
+export interface World {
+  readonly hosts: readonly SeenHost[];
+  /** The hosts' own records, by uid. */
+  readonly kept: ReadonlyMap<string, KeptHost>;
+  /** Other pools that are not to go. */
+  readonly others: readonly OtherPool[];
+}
+
+/** Reads it for one pool. Throws `unavailable`. */
+export async function readWorld(store: StateStore, poolId: string): Promise<World> {
+  const [listed, pools] = await Promise.all([
+    answered(store.list('hosts')),
+    answered(store.list('pools')),
+  ]);
+  const kept = new Map<string, KeptHost>();
+  const hosts: SeenHost[] = [];
+  for (const entry of listed.entries) {
+    const record = sharedRecordOf(store, wire.HostRecordSchema, entry);
+    const host = seenHost(record);
+    if (host === undefined) continue;
+    hosts.push(host);
+    kept.set(host.uid, { record, revision: entry.revision });
+  }
+  const others = pools.entries
+    .filter(({ key }) => poolIdOf(key) !== poolId)
+    .map((entry) => sharedRecordOf(store, wire.PoolRecordSchema, entry))
+    .filter(({ deletion }) => deletion === undefined)
+    .map(({ pool }) => ({ name: pool?.name ?? '', spec: pool?.spec }));
+  return { hosts, kept, others };
+}

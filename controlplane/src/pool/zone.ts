@@ -1,0 +1,92 @@
+/**
+ * Wall time in a zone of the IANA database, and back. Pure: the zone's rules are Node's own.
+ *
+ * A wall time that a change of the clock leaves out stands for the moment as much after the change
+ * as it lies after the time at which the clock was changed; one that comes twice for the first.
+ */
+
+const dayMs = 86_400_000;
+
+/** A wall time as if it were UTC, milliseconds: only for reckoning with days and hours. */
+export type WallMs = number;
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+/** Zones of which a format is kept; there are some hundreds in the world. */
+const formatsMax = 1_000;
+
+/** Whether the zone is known; "" is UTC. */
+export function isZone(zone: string): boolean {
+  try {
+    formatOf(zone);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What a clock on the wall shows in the zone. */
+export function wallOf(zone: string, ms: number): WallMs {
+  const parts = new Map<string, number>();
+  for (const { type, value } of formatOf(zone).formatToParts(ms)) parts.set(type, Number(value));
+  const part = (type: string) => parts.get(type) ?? 0;
+  const day = daysSinceEpoch(part('year'), part('month'), part('day'));
+  const seconds = part('hour') * 3_600 + part('minute') * 60 + part('second');
+  return day * dayMs + seconds * 1_000 + (((ms % 1_000) + 1_000) % 1_000);
+}
+
+/** The moment of a wall time. */
+export function momentOf(zone: string, wall: WallMs): number {
+  const offset = (ms: number) => wallOf(zone, ms) - ms;
+  // No zone changes twice within two days, or lies further than a day from UTC.
+  const before = wall - offset(wall - dayMs);
+  const after = wall - offset(wall + dayMs);
+  const fitting = [before, after].filter((ms) => wallOf(zone, ms) === wall);
+  return fitting.length > 0 ? Math.min(...fitting) : before;
+}
+
+/** Days from 1970-01-01 to a day of the Gregorian calendar. */
+export function daysSinceEpoch(year: number, month: number, day: number): number {
+  // Years begin in March, so that the day that is sometimes there comes last.
+  const y = month <= 2 ? year - 1 : year;
+  const era = Math.floor(y / 400);
+  const ofEra = y - era * 400;
+  const ofYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;
+  const days = ofEra * 365 + Math.floor(ofEra / 4) - Math.floor(ofEra / 100) + ofYear;
+  return era * 146_097 + days - 719_468;
+}
+
+/** The day of the calendar so many days after 1970-01-01, with its day of the week (0: Sunday). */
+export function dateOf(days: number) {
+  const shifted = days + 719_468;
+  const era = Math.floor(shifted / 146_097);
+  const ofEra = shifted - era * 146_097;
+  const year = Math.floor(
+    (ofEra - Math.floor(ofEra / 1_460) + Math.floor(ofEra / 36_524) - Math.floor(ofEra / 146_096)) /
+      365,
+  );
+  const ofYear = ofEra - (365 * year + Math.floor(year / 4) - Math.floor(year / 100));
+  const shiftedMonth = Math.floor((5 * ofYear + 2) / 153);
+  return {
+    day: ofYear - Math.floor((153 * shiftedMonth + 2) / 5) + 1,
+    month: shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9,
+    weekday: (((days + 4) % 7) + 7) % 7,
+  };
+}
+
+function formatOf(zone: string): Intl.DateTimeFormat {
+  const known = formats.get(zone);
+  if (known !== undefined) return known;
+  const made = new Intl.DateTimeFormat('en-US', {
+    timeZone: zone === '' ? 'UTC' : zone,
+    calendar: 'gregory',
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
+  });
+  if (formats.size < formatsMax) formats.set(zone, made);
+  return made;
+}

@@ -1,0 +1,198 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { HostState, store as wire } from '@rackwright/api';
+import { storeKey } from '@rackwright/store';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  addSurroundings,
+  type Fixture,
+  failureOf,
+  specOf,
+  startFixture,
+  violatedFields,
+} from './rpc.fixture.ts';
+
+const digest = `sha256:${'ab'.repeat(32)}`;
+const other = `sha256:${'cd'.repeat(32)}`;
+const image = `registry.example/os@${digest}`;
+const labels = { pool: 'web' };
+
+const patience = { timeout: 10_000 };
+
+let fixture: Fixture;
+
+beforeAll(async () => {
+  fixture = await startFixture();
+  await addSurroundings(fixture);
+});
+
+afterAll(() => fixture.stop());
+
+/** A host that is available, without a machine that would make it so. */
+async function addAvailable(hostId: string, n: number): Promise<void> {
+  await fixture.hosts.createHost({ hostId, host: { labels, spec: specOf(n) } });
+  const key = storeKey('hosts', hostId);
+  for (;;) {
+    const found = await fixture.store.get(key);
+    if (found.kind !== 'found') throw new Error(`${key} is not there`);
+    const record = fromBinary(wire.HostRecordSchema, found.value);
+    const status = record.host?.status;
+    if (status === undefined) throw new Error(`${key} has no status`);
+    Object.assign(status, { state: HostState.AVAILABLE, dirty: false });
+    delete status.run;
+    if (record.host?.spec?.bmc !== undefined) record.verifiedBmc = record.host.spec.bmc;
+    delete record.operation;
+    const value = toBinary(wire.HostRecordSchema, record);
+    const written = await fixture.store.put(key, value, found.revision, undefined);
+    if (written.kind === 'ok') return;
+  }
+}
+
+test('a pool is made, changed and listed; and once, however often it is asked for', async () => {
+  const { pools } = fixture;
+  const asked = { poolId: 'web', requestId: 'r1', pool: { spec: { hosts: { labels }, image } } };
+  const made = await pools.createPool(asked);
+  expect(made.name).toBe('pools/web');
+  expect((await pools.createPool(asked)).uid).toBe(made.uid);
+  expect((await failureOf(pools.createPool({ ...asked, requestId: 'r2' }))).kind).toBe(
+    'alreadyExists',
+  );
+  const pool = { name: 'pools/web', spec: { size: 2, historyLimit: 5 } };
+  const changed = await pools.updatePool({ pool, requestId: 'u1' });
+  expect(changed.spec).toMatchObject({ size: 2, historyLimit: 5, image });
+  const stale = { name: 'pools/web', etag: made.etag, spec: { size: 3 } };
+  expect((await failureOf(pools.updatePool({ pool: stale }))).kind).toBe('aborted');
+  // The same request again, with an etag that was right then.
+  const again = await pools.updatePool({ pool, requestId: 'u1' });
+  expect(again.spec?.size).toBe(2);
+  expect((await pools.listPools({})).pools.map(({ name }) => name)).toEqual(['pools/web']);
+});
+
+test('what is wrong with a pool is said by its field, and nothing is kept of it', async () => {
+  const { pools } = fixture;
+  const spec = {
+    image: 'registry.example/os',
+    size: 0,
+    pins: { 'hosts/h1': 'registry.example/os:1' },
+    rollout: {
+      maxUnavailable: { amount: { case: 'percent' as const, value: 101 } },
+      failureThreshold: { amount: { case: 'count' as const, value: 0 } },
+      windows: [{ cron: '0 25 * * *', duration: durationFromMs(3_600_000), timeZone: 'Nowhere' }],
+      waves: [{ name: 'first' }],
+      gate: { approval: true, deadline: durationFromMs(1) },
+    },
+  };
+  expect(await violatedFields(pools.createPool({ poolId: 'bad', pool: { spec } }))).toEqual([
+    'pool.spec.hosts',
+    'pool.spec.size',
+    'pool.spec.image',
+    'pool.spec.pins["hosts/h1"]',
+    'pool.spec.rollout.max_unavailable.percent',
+    'pool.spec.rollout.failure_threshold.count',
+    'pool.spec.rollout.gate.deadline',
+    'pool.spec.rollout.waves[0].hosts',
+    'pool.spec.rollout.windows[0].cron',
+    'pool.spec.rollout.windows[0].time_zone',
+  ]);
+  expect((await failureOf(pools.getPool({ name: 'pools/bad' }))).kind).toBe('notFound');
+});
+
+test('it claims its hosts, and says of each why it does not go', async () => {
+  const { pools, hosts } = fixture;
+  await addAvailable('h1', 1);
+  await addAvailable('h2', 2);
+  await expect
+    .poll(async () => (await hosts.getHost({ name: 'hosts/h2' })).status?.claim?.by)
+    .toBe('pools/web');
+  // This control plane writes no images: a host says so, and the pool does.
+  await expect
+    .poll(async () => {
+      const { hosts: listed } = await pools.listPoolHosts({ parent: 'pools/web' });
+      return listed.map(({ host, state, message }) => `${host} ${state} ${message}`).join('\n');
+    }, patience)
+    .toMatch(/hosts\/h1 kept .*no image support yet.*\nhosts\/h2 kept .*no image support yet/);
+  const told = await pools.explainPool({ name: 'pools/web' });
+  expect(told.causes.map(({ text }) => text).join('\n')).toContain('no image support yet');
+  const host = await hosts.explainHost({ name: 'hosts/h1' });
+  expect(host.causes.map(({ text }) => text).join('\n')).toContain('pools/web: ');
+  const plan = await pools.planRollout({ name: 'pools/web' });
+  expect(plan.hosts.map(({ host: each, toImage }) => [each, toImage])).toEqual([
+    ['hosts/h1', image],
+    ['hosts/h2', image],
+  ]);
+});
+
+test('the history is a query over the ledger, cut only in the view of the pool', async () => {
+  const { pools, store } = fixture;
+  const { uid } = await pools.getPool({ name: 'pools/web' });
+  await pools.updatePool({ pool: { name: 'pools/web', spec: { historyLimit: 1 } } });
+  for (const [index, each] of [digest, other, digest].entries()) {
+    const record = create(wire.DeploymentRecordSchema, {
+      ...{ poolUid: uid, hostUid: `u${index}`, run: 1n, digest: each, version: `v${index}` },
+      endTime: { seconds: BigInt(index + 1), nanos: 0 },
+    });
+    const value = toBinary(wire.DeploymentRecordSchema, record);
+    await store.put(storeKey('deployments', uid, `u${index}`, '1'), value, 'absent', undefined);
+  }
+  const { entries } = await pools.listDeployHistory({ parent: 'pools/web' });
+  expect(entries.map((each) => [each.digest, each.hostCount, each.version])).toEqual([
+    [digest, 2, 'v0'],
+    [other, 1, 'v1'],
+  ]);
+  const { status } = await pools.getPool({ name: 'pools/web' });
+  expect(status?.deployHistory.map((each) => each.digest)).toEqual([digest]);
+});
+
+test('a pause is said, and an approval needs somebody who waits for that very digest', async () => {
+  const { pools } = fixture;
+  const paused = await pools.pausePool({ name: 'pools/web' });
+  expect(paused.spec?.rollout?.paused).toBe(true);
+  expect(paused.status?.conditions.find(({ type }) => type === 'UpToDate')?.reason).toBe('Paused');
+  expect((await pools.resumePool({ name: 'pools/web' })).spec?.rollout?.paused).toBe(false);
+  const approval = pools.approvePool({ name: 'pools/web', digest });
+  expect((await failureOf(approval)).message).toContain('no host waits for an approval');
+  const short = pools.approvePool({ name: 'pools/web', digest: 'sha256:ab' });
+  expect(await violatedFields(short)).toEqual(['digest']);
+});
+
+test('a tag that nobody can resolve is told, and takes no host', async () => {
+  const { pools } = fixture;
+  const spec = { hosts: { names: ['hosts/h9'] }, image: 'registry.example/os:stable' };
+  await pools.createPool({ poolId: 'tagged', pool: { spec } });
+  await expect
+    .poll(async () => {
+      const { status } = await pools.getPool({ name: 'pools/tagged' });
+      return status?.conditions.find(({ type }) => type === 'Resolved');
+    })
+    .toMatchObject({ status: false, reason: 'ResolutionFailed' });
+});
+
+test('a watch sends every pool, then each change, and the end', async () => {
+  const { pools } = fixture;
+  const seen: string[] = [];
+  const watching = (async () => {
+    for await (const { kind, pool } of pools.watchPools({ name: 'pools/tagged' })) {
+      seen.push(`${kind} ${pool?.spec?.size ?? ''}`);
+      if (kind === 2) return;
+    }
+  })();
+  await expect.poll(() => seen).toContain('3 ');
+  await pools.updatePool({ pool: { name: 'pools/tagged', spec: { size: 7 } } });
+  await expect.poll(() => seen).toContain('1 7');
+  const gone = await pools.deletePool({ name: 'pools/tagged', requestId: 'd1' });
+  expect(gone.status?.deleting).toBe(true);
+  await watching;
+  expect((await failureOf(pools.getPool({ name: 'pools/tagged' }))).kind).toBe('notFound');
+  // Asked once more, it answers the same.
+  expect((await pools.deletePool({ name: 'pools/tagged', requestId: 'd1' })).uid).toBe(gone.uid);
+});
+
+test('a pool that is deleted gives its hosts back, and what they are stays', async () => {
+  const { pools, hosts } = fixture;
+  await pools.deletePool({ name: 'pools/web', reason: 'not needed' });
+  await expect
+    .poll(async () => (await pools.listPools({})).pools.map(({ name }) => name))
+    .toEqual([]);
+  const { status } = await hosts.getHost({ name: 'hosts/h1' });
+  expect([status?.claim, status?.state]).toEqual([undefined, HostState.AVAILABLE]);
+});

@@ -1,0 +1,115 @@
+/**
+ * rackwright pool watch: what changes, as it changes.
+ *
+ * Invariant: a connection that breaks is opened again and resumed where it ended; only when the
+ * server no longer has that position does everything come anew.
+ */
+import {
+  ApiFailure,
+  WatchPoolsResponse_Kind as Kind,
+  type WatchPoolsResponse,
+  WatchPoolsResponseSchema,
+} from '@rackwright/api';
+import { buildCommand } from '@stricli/core';
+import { UsageError } from '../failure.ts';
+import { parseWhole, resourceName, type SharedFlags } from '../flags.ts';
+import { poolLine } from '../output/pool.ts';
+import { printJsonLine, printLines } from '../output/show.ts';
+import type { CliContext, World } from '../world.ts';
+import { sharedAliases, sharedFlags } from './frames.ts';
+import { withPools } from './pool-client.ts';
+
+/** Pause before a broken watch is resumed, milliseconds. */
+const resumeAfterMs = 1_000;
+
+interface WatchFlags extends SharedFlags {
+  readonly until?: 'current' | 'deleted';
+  readonly timeout?: number;
+}
+
+interface Watch {
+  readonly world: World;
+  readonly flags: WatchFlags;
+  readonly name: string;
+  readonly lastLines: Map<string, string>;
+  /** Where to resume. */
+  position: string;
+}
+
+/** The command. */
+export const watchPool = buildCommand({
+  docs: { brief: 'Print changes of one pool, or of all' },
+  parameters: {
+    flags: {
+      ...sharedFlags,
+      until: {
+        kind: 'enum',
+        values: ['current', 'deleted'],
+        optional: true,
+        brief: 'End when all hosts of the one pool are on their image, or it is gone',
+      },
+      timeout: {
+        kind: 'parsed',
+        parse: parseWhole,
+        optional: true,
+        brief: 'Give up after this many seconds',
+        placeholder: 'seconds',
+      },
+    },
+    positional: {
+      kind: 'tuple',
+      parameters: [{ parse: String, optional: true, brief: 'Id of the pool', placeholder: 'pool' }],
+    },
+    aliases: sharedAliases,
+  },
+  async func(this: CliContext, flags: WatchFlags, id?: string) {
+    const { world } = this;
+    if (flags.until !== undefined && id === undefined) {
+      throw new UsageError('--until needs the pool that is waited for');
+    }
+    const name = id === undefined ? '' : resourceName('pools', id);
+    const watch: Watch = { world, flags, name, lastLines: new Map(), position: '' };
+    const { timeout } = flags;
+    const options =
+      timeout === undefined ? {} : { deadlineMs: world.clock.nowMs() + timeout * 1_000 };
+    await withPools(world, flags, async (pools) => {
+      while (!world.signal.aborted) {
+        try {
+          const events = pools.watchPools({ name, position: watch.position }, options);
+          for await (const event of events) if (isOver(watch, event)) return;
+        } catch (error) {
+          if (world.signal.aborted) return;
+          await recover(watch, error);
+        }
+      }
+    });
+  },
+});
+
+/** Prints an event; true when it is what `--until` waits for. */
+function isOver(watch: Watch, { kind, pool, position, ...rest }: WatchPoolsResponse): boolean {
+  const { world, flags, lastLines, name } = watch;
+  if (position !== '') watch.position = position;
+  if (kind === Kind.SYNCED) {
+    if (name !== '' && !lastLines.has(name)) world.err.write(`${name} does not exist now.\n`);
+    return name !== '' && !lastLines.has(name) && flags.until === 'deleted';
+  }
+  if (pool === undefined) return false;
+  const deleted = kind === Kind.DELETED;
+  const line = deleted ? `${pool.name}  deleted` : poolLine(pool);
+  if (flags.output === 'json') {
+    printJsonLine(world, WatchPoolsResponseSchema, { kind, pool, position, ...rest });
+  } else if (lastLines.get(pool.name) !== line) printLines(world, [line]);
+  lastLines.set(pool.name, line);
+  if (flags.until === 'deleted') return deleted;
+  const upToDate = pool.status?.conditions.find(({ type }) => type === 'UpToDate');
+  return flags.until === 'current' && !deleted && upToDate?.status === true;
+}
+
+/** Throws what repeating cannot mend. */
+async function recover(watch: Watch, error: unknown): Promise<void> {
+  const kind = error instanceof ApiFailure ? error.error.kind : undefined;
+  if (kind === 'outOfRange') watch.position = '';
+  else if (kind !== 'unavailable' || watch.position === '') throw error;
+  await new Promise<void>((resolve) => watch.world.clock.after(resumeAfterMs, resolve));
+}

@@ -1,0 +1,272 @@
+/** rackwright pool … */
+import { create } from '@bufbuild/protobuf';
+import {
+  ApiFailure,
+  ListDeployHistoryResponseSchema,
+  ListPoolHostsResponseSchema,
+  ListPoolsResponseSchema,
+  type Pool,
+  PoolSchema,
+  RolloutPlanSchema,
+} from '@rackwright/api';
+import { buildCommand, buildRouteMap } from '@stricli/core';
+import { UsageError } from '../failure.ts';
+import { idArgument, requestFlag, resourceName, type SharedFlags } from '../flags.ts';
+import {
+  deployHistoryColumns,
+  plannedRolloutColumns,
+  poolColumns,
+  poolHostColumns,
+} from '../output/pool.ts';
+import { printJson, printLines, printTable } from '../output/show.ts';
+import type { CliContext, World } from '../world.ts';
+import { allPages } from './calls.ts';
+import { showExplanation } from './explain.ts';
+import { sharedAliases as aliases, listCommand, oneCommand, sharedFlags } from './frames.ts';
+import { reasonFlag } from './host-client.ts';
+import { type PoolClient, showPool, withPools } from './pool-client.ts';
+import { type PoolFlags, poolFlags, poolOf, poolOfFile } from './pool-spec.ts';
+import { watchPool } from './pool-watch.ts';
+
+const positional = idArgument('pool', 'Id of the pool');
+const argument = ['pool', 'Id of the pool'] as const;
+const one = { collection: 'pools', argument };
+
+interface ChangeFlags extends SharedFlags, PoolFlags {
+  readonly requestId: string;
+}
+
+const createPool = buildCommand({
+  docs: {
+    brief: 'Make a pool: it claims its hosts and writes its image onto them',
+    fullDescription:
+      'The pool holds hosts that fit all of --host, --rack and --label. What it may hold is ' +
+      'written over: hosts that are available, and those that run something and that nobody ' +
+      'claims. Waves and health timeouts are given in a file (pool apply).',
+  },
+  parameters: { flags: { ...sharedFlags, ...poolFlags, ...requestFlag }, positional, aliases },
+  async func(this: CliContext, flags: ChangeFlags, id: string) {
+    const { pool } = poolOf('', flags);
+    const { requestId } = flags;
+    const made = await withPools(this.world, flags, (pools) =>
+      pools.createPool({ poolId: id, pool, requestId }),
+    );
+    showPool(this.world, flags, made);
+  },
+});
+
+const updatePool = buildCommand({
+  docs: { brief: 'Change what a pool shall be; only what is named changes' },
+  parameters: { flags: { ...sharedFlags, ...poolFlags, ...requestFlag }, positional, aliases },
+  async func(this: CliContext, flags: ChangeFlags, id: string) {
+    const { pool, paths } = poolOf(resourceName('pools', id), flags);
+    if (paths.length === 0) throw new UsageError('nothing is to be changed; see --help');
+    const { requestId } = flags;
+    const changed = await withPools(this.world, flags, (pools) =>
+      pools.updatePool({ pool, updateMask: { paths }, requestId }),
+    );
+    showPool(this.world, flags, changed);
+  },
+});
+
+const applyPool = buildCommand({
+  docs: {
+    brief: 'Make a pool as a file says, whether or not it is there',
+    fullDescription:
+      'The file is YAML or JSON with name, labels and spec, as `pool get -o json` prints them. ' +
+      'What it leaves out is unset.',
+  },
+  parameters: {
+    flags: sharedFlags,
+    positional: idArgument('file', 'File with the pool, - for standard input'),
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags, file: string) {
+    const wanted = await poolOfFile(this.world, file);
+    const { name, labels } = wanted;
+    const pool = { name, labels, ...(wanted.spec === undefined ? {} : { spec: wanted.spec }) };
+    const poolId = name.replace(/^pools\//, '');
+    const paths = ['labels', 'spec'];
+    const made = await withPools(this.world, flags, async (pools) =>
+      (await isThere(pools, name))
+        ? pools.updatePool({ pool, updateMask: { paths } })
+        : pools.createPool({ poolId, pool }),
+    );
+    showPool(this.world, flags, made);
+  },
+});
+
+async function isThere(pools: PoolClient, name: string): Promise<boolean> {
+  try {
+    await pools.getPool({ name });
+    return true;
+  } catch (error) {
+    if (error instanceof ApiFailure && error.error.kind === 'notFound') return false;
+    throw error;
+  }
+}
+
+const getPool = oneCommand<Pool>({
+  brief: 'Show one pool, who is out, and the newest of its history',
+  ...one,
+  call: (world, flags, name) => withPools(world, flags, (pools) => pools.getPool({ name })),
+  show: showPool,
+});
+
+const listPools = listCommand({
+  brief: 'List pools',
+  read: (world, flags) =>
+    withPools(world, flags, (pools) =>
+      allPages(
+        (pageToken) => pools.listPools({ pageToken }),
+        (page) => page.pools,
+      ),
+    ),
+  schema: ListPoolsResponseSchema,
+  answer: (pools) => ({ pools }),
+  columns: poolColumns,
+});
+
+const listHosts = oneCommand({
+  brief: 'Say of each host of a pool where it stands and what it waits for',
+  ...one,
+  call: (world, flags, parent) =>
+    withPools(world, flags, (pools) => pools.listPoolHosts({ parent })),
+  show: (world, { output }, answer) => {
+    if (output === 'json') printJson(world, ListPoolHostsResponseSchema, answer);
+    else printTable(world, poolHostColumns, answer.hosts);
+  },
+});
+
+const showHistory = oneCommand({
+  brief: 'What was deployed: each digest, on how many hosts, when last',
+  ...one,
+  call: (world, flags, parent) =>
+    withPools(world, flags, (pools) => pools.listDeployHistory({ parent })),
+  show: (world, { output }, answer) => {
+    const schema = ListDeployHistoryResponseSchema;
+    if (output === 'json') printJson(world, schema, create(schema, answer));
+    else printTable(world, deployHistoryColumns(world.clock), answer.entries);
+  },
+});
+
+const planRollout = oneCommand({
+  brief: 'Show in which order the hosts would go; changes nothing',
+  ...one,
+  call: (world, flags, name) => withPools(world, flags, (pools) => pools.planRollout({ name })),
+  show: (world, { output }, plan) => {
+    if (output === 'json') {
+      printJson(world, RolloutPlanSchema, plan);
+      return;
+    }
+    const target = plan.target?.image ?? 'an image that is not resolved yet';
+    const held = plan.heldBecause === '' ? '' : `; nothing begins now: ${plan.heldBecause}`;
+    printLines(world, [`${plan.pool} to ${target}, ${plan.unavailableMax} at once${held}`, '']);
+    printTable(world, plannedRolloutColumns, plan.hosts);
+  },
+});
+
+const explainPool = oneCommand({
+  brief: 'What the pool waits for, since when, and what would make it move',
+  ...one,
+  call: (world, flags, name) => withPools(world, flags, (pools) => pools.explainPool({ name })),
+  show: showExplanation,
+});
+
+/** Pause or resume. */
+function switchCommand(
+  brief: string,
+  call: (pools: PoolClient, request: { name: string; requestId: string }) => Promise<Pool>,
+) {
+  return buildCommand({
+    docs: { brief },
+    parameters: { flags: { ...sharedFlags, ...requestFlag }, positional, aliases },
+    async func(this: CliContext, flags: SharedFlags & { requestId: string }, id: string) {
+      const { requestId } = flags;
+      const request = { name: resourceName('pools', id), requestId };
+      showPool(
+        this.world,
+        flags,
+        await withPools(this.world, flags, (pools) => call(pools, request)),
+      );
+    },
+  });
+}
+
+const approvePool = buildCommand({
+  docs: { brief: 'Let hosts be taken out that wait for an approval of this digest' },
+  parameters: {
+    flags: {
+      ...sharedFlags,
+      host: { ...poolFlags.host, brief: 'Only this host; unset means all that wait' },
+      ...requestFlag,
+    },
+    positional: {
+      kind: 'tuple',
+      parameters: [
+        ...positional.parameters,
+        { parse: String, brief: 'The digest, sha256:…', placeholder: 'digest' },
+      ],
+    },
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & { host?: readonly string[]; requestId: string },
+    id: string,
+    digest: string,
+  ) {
+    const name = resourceName('pools', id);
+    const hosts = (flags.host ?? []).map((each) => resourceName('hosts', each));
+    const { requestId } = flags;
+    const approved = await withPools(this.world, flags, (pools) =>
+      pools.approvePool({ name, hosts, digest, requestId }),
+    );
+    showPool(this.world, flags, approved);
+  },
+});
+
+const deletePool = buildCommand({
+  docs: { brief: 'Give the hosts of a pool back, as they are, and remove it' },
+  parameters: { flags: { ...sharedFlags, ...reasonFlag, ...requestFlag }, positional, aliases },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & { reason: string; requestId: string },
+    id: string,
+  ) {
+    const { reason, requestId } = flags;
+    const name = resourceName('pools', id);
+    const gone = await withPools(this.world, flags, (pools) =>
+      pools.deletePool({ name, reason, requestId }),
+    );
+    tellGone(this.world, flags, gone);
+  },
+});
+
+function tellGone(world: World, { output }: SharedFlags, gone: Pool): void {
+  if (output === 'json') printJson(world, PoolSchema, gone);
+  else printLines(world, [`${gone.name} gives its hosts back, and goes then`]);
+}
+
+/** All commands on pools. */
+export const poolRoutes = buildRouteMap({
+  routes: {
+    create: createPool,
+    get: getPool,
+    list: listPools,
+    update: updatePool,
+    apply: applyPool,
+    hosts: listHosts,
+    history: showHistory,
+    plan: planRollout,
+    explain: explainPool,
+    pause: switchCommand('Take no further host out; what is under way goes on', (pools, request) =>
+      pools.pausePool(request),
+    ),
+    resume: switchCommand('Let a paused pool go on', (pools, request) => pools.resumePool(request)),
+    approve: approvePool,
+    watch: watchPool,
+    delete: deletePool,
+  },
+  docs: { brief: 'Hosts that are kept on one image, and how a new one is rolled out' },
+});

@@ -1,0 +1,174 @@
+/** How pools, their hosts and their history are shown. */
+import { durationMs } from '@bufbuild/protobuf/wkt';
+import type {
+  DeployHistoryEntry,
+  PlannedRollout,
+  Pool,
+  PoolAmount,
+  PoolHost,
+  RolloutPolicy,
+  RolloutSlot,
+} from '@rackwright/api';
+import type { Clock } from '@rackwright/platform';
+import { enumName } from './enum-name.ts';
+import type { Column } from './table.ts';
+import { labelText } from './text.ts';
+import { ago, duration } from './time.ts';
+
+/** Digits of a digest that tell images apart for people. */
+const digestShown = 12;
+
+/** Columns of `pool list`. */
+export function poolColumns(): Column<Pool>[] {
+  return [
+    { title: 'NAME', value: ({ name }) => name },
+    { title: 'HOSTS', value: ({ status }) => String(status?.hostCount ?? 0) },
+    { title: 'ON IMAGE', value: ({ status }) => String(status?.currentCount ?? 0) },
+    { title: 'OUT', value: outText, dropOrder: 3 },
+    { title: 'FAILED', value: ({ status }) => String(status?.failedCount ?? 0), dropOrder: 2 },
+    { title: 'STATE', value: stateText, widthMin: 12 },
+    { title: 'IMAGE', value: ({ spec }) => spec?.image ?? '', widthMin: 20, dropOrder: 1 },
+  ];
+}
+
+/** Columns of `pool hosts`. */
+export const poolHostColumns: Column<PoolHost>[] = [
+  { title: 'HOST', value: ({ host }) => host },
+  { title: 'RACK', value: ({ rack }) => rack, dropOrder: 2 },
+  { title: 'STATE', value: ({ state }) => state },
+  { title: 'HEALTHY', value: ({ healthy }) => (healthy ? 'yes' : 'no'), dropOrder: 3 },
+  { title: 'IMAGE', value: ({ image }) => shortImage(image), dropOrder: 1, widthMin: 16 },
+  { title: 'SAYS', value: ({ message }) => message, widthMin: 20 },
+];
+
+/** Columns of the slots of a pool. */
+export function slotColumns(clock: Clock): Column<RolloutSlot>[] {
+  return [
+    { title: 'OUT', value: ({ host }) => host },
+    { title: 'FOR', value: ({ image }) => shortImage(image), widthMin: 16 },
+    { title: 'STATE', value: ({ state }) => enumName('RolloutSlotState', state) },
+    { title: 'SINCE', value: ({ takeTime }) => ago(clock, takeTime) },
+    { title: 'SAYS', value: ({ message }) => message, widthMin: 20 },
+  ];
+}
+
+/** Columns of `pool history`. */
+export function deployHistoryColumns(clock: Clock): Column<DeployHistoryEntry>[] {
+  return [
+    { title: 'DIGEST', value: ({ digest }) => digest, widthMin: 19 },
+    { title: 'VERSION', value: ({ version }) => version, dropOrder: 1 },
+    { title: 'HOSTS', value: ({ hostCount }) => String(hostCount) },
+    { title: 'LAST DEPLOYED', value: ({ lastDeployed }) => ago(clock, lastDeployed) },
+    { title: 'RUN IT NOW', value: ({ currentHosts }) => String(currentHosts) },
+  ];
+}
+
+/** Columns of `pool plan`. */
+export const plannedRolloutColumns: Column<PlannedRollout>[] = [
+  { title: 'HOST', value: ({ host }) => host },
+  { title: 'WAVE', value: ({ wave }) => String(wave), dropOrder: 3 },
+  { title: 'RUN', value: ({ kind }) => enumName('RunKind', kind) },
+  { title: 'FROM', value: ({ fromImage }) => shortImage(fromImage), dropOrder: 2, widthMin: 16 },
+  { title: 'TO', value: ({ toImage }) => shortImage(toImage), dropOrder: 1, widthMin: 16 },
+  { title: 'KEPT BY', value: ({ blockedBecause }) => blockedBecause, widthMin: 16 },
+];
+
+/** Names and values of one pool; slots and history come in tables of their own. */
+export function poolFields(
+  { name, labels, spec, status, createTime }: Pool,
+  clock: Clock,
+): (readonly [string, string])[] {
+  const { target, rolledBackFrom = '', conditions = [] } = status ?? {};
+  const { names = [], rack = '', labels: wanted = {} } = spec?.hosts ?? {};
+  return [
+    ['name', name],
+    ['labels', labelText(labels)],
+    ['hosts', [...names, rack, labelText(wanted)].filter((text) => text !== '').join(' ')],
+    ['size', spec?.size === undefined ? 'all of them' : String(spec.size)],
+    ['image', spec?.image ?? ''],
+    ['target', target === undefined ? 'not resolved yet' : target.image],
+    ['version', target?.version ?? ''],
+    ['went back from', rolledBackFrom],
+    ['counts', countsText(status)],
+    ...rolloutFields(spec?.rollout),
+    ...conditions.map(({ type, reason, message, since }): readonly [string, string] => {
+      return [type, `${reason} (${ago(clock, since)}): ${message}`];
+    }),
+    ['deleting', status?.deleting === true ? 'yes' : ''],
+    ['created', ago(clock, createTime)],
+  ];
+}
+
+/** "web: 3 of 40 on the image, 2 of 2 out; RolloutInProgress", as a watch prints it. */
+export function poolLine({ name, status }: Pool): string {
+  const failed = (status?.failedCount ?? 0) > 0 ? `, ${status?.failedCount} failed` : '';
+  const digest = status?.target?.digest ?? '';
+  const target = digest === '' ? '' : `  ${shortDigest(digest)}`;
+  const state = status?.deleting === true ? 'deleting' : stateOf(status);
+  return `${name}  ${countsText(status)}${failed}  ${state}${target}`;
+}
+
+function countsText(status: Pool['status']): string {
+  const {
+    currentCount = 0,
+    hostCount = 0,
+    unavailableCount = 0,
+    unavailableMax = 0,
+  } = status ?? {};
+  const out = `${unavailableCount} of ${unavailableMax} out`;
+  return `${currentCount} of ${hostCount} on the image, ${out}`;
+}
+
+function rolloutFields(policy: RolloutPolicy | undefined): (readonly [string, string])[] {
+  const { waves = [], windows = [], soak, gate } = policy ?? {};
+  const lasts = (each: { duration?: RolloutPolicy['soak'] }) =>
+    each.duration === undefined ? '' : duration(durationMs(each.duration));
+  return [
+    ['out at once', amountText(policy?.maxUnavailable, '1')],
+    ['out per rack', String(policy?.maxUnavailablePerRack ?? '')],
+    ['failures at most', amountText(policy?.failureThreshold, '5%, but at least 2')],
+    ['soak', soak === undefined ? '' : duration(durationMs(soak))],
+    ['waves', waves.map(({ name }, index) => name || String(index)).join(', ')],
+    [
+      'windows',
+      windows
+        .map((each) => `${each.cron} for ${lasts(each)} in ${each.timeZone || 'UTC'}`)
+        .join('; '),
+    ],
+    ['gate', gate?.approval === true ? 'approval' : ''],
+    ['rollback', policy?.rollback === true ? 'yes' : ''],
+    ['paused', policy?.paused === true ? 'yes' : ''],
+  ];
+}
+
+function amountText(given: PoolAmount | undefined, unset: string): string {
+  const amount = given?.amount;
+  if (amount?.case === undefined) return unset;
+  return amount.case === 'percent' ? `${amount.value}%` : String(amount.value);
+}
+
+function outText({ status }: Pool): string {
+  return `${status?.unavailableCount ?? 0}/${status?.unavailableMax ?? 0}`;
+}
+
+function stateText({ status }: Pool): string {
+  if (status?.deleting === true) return 'deleting';
+  const degraded = status?.conditions.find(
+    ({ type, status: holds }) => type === 'Degraded' && holds,
+  );
+  return degraded === undefined ? stateOf(status) : `${stateOf(status)}, ${degraded.reason}`;
+}
+
+function stateOf(status: Pool['status']): string {
+  return status?.conditions.find(({ type }) => type === 'UpToDate')?.reason ?? '';
+}
+
+/** "registry.example/os@sha256:0123456789ab" */
+function shortImage(image: string): string {
+  const at = image.indexOf('@');
+  return at === -1 ? image : `${image.slice(0, at)}@${shortDigest(image.slice(at + 1))}`;
+}
+
+function shortDigest(digest: string): string {
+  return digest.slice(0, 'sha256:'.length + digestShown);
+}

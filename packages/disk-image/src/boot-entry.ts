@@ -1,0 +1,122 @@
+/**
+ * Boot entries of UEFI (specification 3.1, 10.3): an entry that starts a loader from a partition,
+ * and which variables have to be written so that it comes first. Pure.
+ *
+ * 1. An entry that we made before, known by its description, is used again: a host that is imaged
+ *    every day does not fill its variable store.
+ * 2. The order keeps everything else that stands in it.
+ */
+import { ImageError } from './failure.ts';
+import type { FittedPartition } from './table/fit.ts';
+import { bytesOfGuid } from './table/gpt.ts';
+
+/** A variable of the global vendor: name and content, without its attributes. */
+export type EfiVariables = ReadonlyMap<string, Uint8Array>;
+
+export interface BootEntry {
+  /** What the firmware's menu shows; our entries are known by it. */
+  readonly description: string;
+  readonly partition: FittedPartition;
+  readonly blockBytes: number;
+  /** With backslashes, from the root of the partition. */
+  readonly loader: string;
+}
+
+/** Where firmware looks for a loader that no entry names. */
+export const removableLoader = {
+  amd64: '\\EFI\\BOOT\\BOOTX64.EFI',
+  arm64: '\\EFI\\BOOT\\BOOTAA64.EFI',
+} as const;
+
+export interface VariableWrite {
+  readonly name: string;
+  readonly content: Uint8Array;
+}
+
+const active = 1;
+const entriesMax = 0x1_0000;
+const textCharactersMax = 255;
+
+/** What to write, in this order; empty: it is there already. Throws `ImageError`. */
+export function bootEntryWrites(variables: EfiVariables, entry: BootEntry): VariableWrite[] {
+  const content = encodeEntry(entry);
+  const number = ownNumber(variables, entry.description) ?? freeNumber(variables);
+  const name = entryName(number);
+  const order = orderOf(variables);
+  const wanted = [number, ...order.filter((each) => each !== number)];
+  const writes: VariableWrite[] = [];
+  const before = variables.get(name);
+  if (before === undefined || !Buffer.from(before).equals(content)) writes.push({ name, content });
+  if (wanted.some((each, index) => each !== order[index])) {
+    writes.push({ name: 'BootOrder', content: encodeOrder(wanted) });
+  }
+  return writes;
+}
+
+function encodeEntry({ description, partition, blockBytes, loader }: BootEntry): Uint8Array {
+  for (const text of [description, loader]) {
+    if (text !== '' && text.length <= textCharactersMax && !text.includes('\0')) continue;
+    throw new ImageError('unsupported', `"${text.slice(0, 100)}" cannot stand in a boot entry`);
+  }
+  if (partition.id === '') {
+    throw new ImageError('unsupported', 'a boot entry needs a GUID partition table');
+  }
+  const disk = new Uint8Array(42);
+  const view = new DataView(disk.buffer);
+  disk.set([4, 1, disk.length, 0]);
+  view.setUint32(4, partition.number, true);
+  view.setBigUint64(8, BigInt(partition.offsetBytes / blockBytes), true);
+  view.setBigUint64(16, BigInt(partition.sizeBytes / blockBytes), true);
+  disk.set(bytesOfGuid(partition.id), 24);
+  // A GUID table, and a signature that is a GUID.
+  disk.set([2, 2], 40);
+  const path = Buffer.from(`${loader}\0`, 'utf16le');
+  const file = Buffer.concat([Uint8Array.of(4, 4, 0, 0), path]);
+  file.writeUInt16LE(file.length, 2);
+  const list = Buffer.concat([disk, file, Uint8Array.of(0x7f, 0xff, 4, 0)]);
+  const start = Buffer.alloc(6);
+  start.writeUInt32LE(active, 0);
+  start.writeUInt16LE(list.length, 4);
+  return Buffer.concat([start, Buffer.from(`${description}\0`, 'utf16le'), list]);
+}
+
+/** The entry with this description. */
+function ownNumber(variables: EfiVariables, description: string): number | undefined {
+  const wanted = Buffer.from(`${description}\0`, 'utf16le');
+  for (const [name, content] of variables) {
+    const number = numberOf(name);
+    if (number === undefined) continue;
+    if (Buffer.from(content.subarray(6, 6 + wanted.length)).equals(wanted)) return number;
+  }
+  return undefined;
+}
+
+function freeNumber(variables: EfiVariables): number {
+  for (let number = 0; number < entriesMax; number += 1) {
+    if (!variables.has(entryName(number))) return number;
+  }
+  throw new ImageError('unsupported', 'the firmware has no boot entry left');
+}
+
+function entryName(number: number): string {
+  return `Boot${number.toString(16).toUpperCase().padStart(4, '0')}`;
+}
+
+function numberOf(name: string): number | undefined {
+  const [, digits] = /^Boot([0-9A-F]{4})$/.exec(name) ?? [];
+  return digits === undefined ? undefined : Number.parseInt(digits, 16);
+}
+
+function orderOf(variables: EfiVariables): number[] {
+  const content = variables.get('BootOrder') ?? new Uint8Array();
+  const view = new DataView(content.buffer, content.byteOffset, content.byteLength);
+  return Array.from({ length: Math.floor(content.length / 2) }, (_, index) =>
+    view.getUint16(2 * index, true),
+  );
+}
+
+function encodeOrder(order: readonly number[]): Uint8Array {
+  const content = Buffer.alloc(2 * order.length);
+  for (const [index, number] of order.entries()) content.writeUInt16LE(number, 2 * index);
+  return content;
+}

@@ -1,0 +1,37 @@
+/** Why an image cannot be put onto a disk: a closed list, so that each cause has its own words. */
+
+export type ImageFault =
+  /** The source does not serve it, or broke too often. */
+  | 'unreachable'
+  /** It ends before it should. */
+  | 'truncated'
+  /** More comes than was declared. */
+  | 'tooLong'
+  /** What came is not what the digest names. */
+  | 'digestMismatch'
+  /** It is of another format than the one that was declared. */
+  | 'wrongFormat'
+  /** It breaks the rules of its format. */
+  | 'malformed'
+  /** It is sound, but needs what is not done here. */
+  | 'unsupported'
+  /** The image is larger than the disk. */
+  | 'tooLarge'
+  /** The disk does not give back what was written. */
+  | 'notReadBack'
+  /** The firmware of this host would find nothing to boot. */
+  | 'notBootable'
+  /** No disk, or more than one, is what the hints say. */
+  | 'noRootDisk'
+  /** First-boot data that cannot be carried. */
+  | 'badSeed';
+
+export class ImageError extends Error {
+  override readonly name = 'ImageError';
+  readonly fault: ImageFault;
+
+  constructor(fault: ImageFault, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.fault = fault;
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * Disk images, as far as they can be understood without touching a disk: formats, partition tables,
+ * first-boot data, boot entries, and which disk is the root disk.
+ */
+export {
+  type BootEntry,
+  bootEntryWrites,
+  type EfiVariables,
+  removableLoader,
+  type VariableWrite,
+} from './boot-entry.ts';
+export type { Content } from './content.ts';
+export { ImageError, type ImageFault } from './failure.ts';
+export {
+  type Compression,
+  checkUnpacked,
+  compressions,
+  type DeclaredFormat,
+  type DiskFormat,
+  diskFormats,
+  type FoundFormat,
+  formatOf,
+  magicBytes,
+} from './format.ts';
+export { type DiskFacts, type RootDiskHints, rootDisk } from './hints.ts';
+export { openQcow2, type Qcow2Image } from './qcow2/reader.ts';
+export { checkDigest, digestPieces, type PieceDigests, type Ranges, rangesOf } from './ranges.ts';
+export { makeSeed, type Seed, seedName, seedPartitionBytes } from './seed/seed.ts';
+export {
+  type ByteSource,
+  defaultReadingLimits,
+  type OpenBytes,
+  type ReadingLimits,
+  readFrom,
+  SourceBroken,
+} from './source.ts';
+export { checkBootable, efiSystemPartition, type Firmware } from './table/bootable.ts';
+export { type Fitted, type FittedPartition, fitTable } from './table/fit.ts';

@@ -1,0 +1,124 @@
+/**
+ * The bytes of an image file, wherever they come from.
+ *
+ * S1 Not one byte more than the file has is handed on; fewer is an error.
+ * S2 A connection that broke is taken up where it broke, a bounded number of times.
+ */
+import { ImageError } from './failure.ts';
+
+export interface OpenBytes {
+  /** Where it begins: what was asked for, or 0 when the server knows no ranges. */
+  readonly start: number;
+  /** Of the whole file; undefined: the server does not say. */
+  readonly sizeBytes?: number;
+  /** Throws `SourceBroken` when the connection broke, so that asking again makes sense. */
+  readonly chunks: AsyncIterable<Uint8Array>;
+  /** Gives up what has not been read; harmless when it is over. */
+  close(): void;
+}
+
+/** Somebody who has the file. */
+export interface ByteSource {
+  /** Rejects with `SourceBroken`, or with `ImageError` when asking again makes no sense. */
+  open(from: number, signal: AbortSignal): Promise<OpenBytes>;
+}
+
+/** The connection broke, or could not be made; the next may do better. */
+export class SourceBroken extends Error {
+  override readonly name = 'SourceBroken';
+}
+
+export interface ReadingLimits {
+  /** Connections in a row that may bring nothing. */
+  readonly emptyBreaksMax: number;
+  /** All together, however much each brought. */
+  readonly breaksMax: number;
+  /** Waits before connection number `count` in a row that has brought nothing yet. */
+  pause(count: number): Promise<void>;
+}
+
+/** For sources that need no time to recover. */
+export const defaultReadingLimits: ReadingLimits = {
+  emptyBreaksMax: 5,
+  breaksMax: 64,
+  pause: () => Promise.resolve(),
+};
+
+/** The file from `from` to its end (S1, S2). `sizeBytes`: as declared, if it was. */
+export async function* readFrom(
+  source: ByteSource,
+  from: number,
+  sizeBytes: number | undefined,
+  signal: AbortSignal,
+  limits: ReadingLimits = defaultReadingLimits,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const reading: Reading = { at: from, ends: sizeBytes };
+  let emptyBreaks = 0;
+  for (let breaks = 1; ; breaks += 1) {
+    const before = reading.at;
+    const broken = yield* readOnce(source, reading, signal);
+    if (broken === undefined) return;
+    emptyBreaks = reading.at > before ? 0 : emptyBreaks + 1;
+    if (emptyBreaks >= limits.emptyBreaksMax || breaks >= limits.breaksMax || signal.aborted) {
+      const read = `after ${reading.at} bytes`;
+      throw new ImageError('unreachable', `the image cannot be read further ${read}: ${broken}`);
+    }
+    await limits.pause(emptyBreaks);
+  }
+}
+
+interface Reading {
+  at: number;
+  /** Where the file ends, once it is known. */
+  ends: number | undefined;
+}
+
+/** Reads one connection. Answers why it broke; undefined: the file is over. */
+async function* readOnce(
+  source: ByteSource,
+  reading: Reading,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array, string | undefined, undefined> {
+  let opened: OpenBytes | undefined;
+  try {
+    opened = await source.open(reading.at, signal);
+    checkSize(reading, opened.sizeBytes);
+    let skip = reading.at - opened.start;
+    if (skip < 0)
+      throw new ImageError('unreachable', 'the server begins behind what was asked for');
+    for await (const chunk of opened.chunks) {
+      const piece = chunk.subarray(Math.min(skip, chunk.length));
+      skip -= chunk.length - piece.length;
+      if (piece.length === 0) continue;
+      reading.at += piece.length;
+      if (reading.ends !== undefined && reading.at > reading.ends) {
+        throw new ImageError('tooLong', `more came than the ${reading.ends} bytes of the image`);
+      }
+      yield piece;
+      if (reading.at === reading.ends) break;
+    }
+    return endProblem(reading, opened.sizeBytes);
+  } catch (error) {
+    if (error instanceof SourceBroken) return error.message;
+    throw error;
+  } finally {
+    opened?.close();
+  }
+}
+
+function checkSize(reading: Reading, sizeBytes: number | undefined): void {
+  if (sizeBytes === undefined) return;
+  const { ends = sizeBytes } = reading;
+  if (sizeBytes !== ends) {
+    const fault = sizeBytes < ends ? 'truncated' : 'tooLong';
+    throw new ImageError(fault, `the image has ${ends} bytes; what is served has ${sizeBytes}`);
+  }
+  reading.ends = sizeBytes;
+}
+
+function endProblem({ at, ends }: Reading, served: number | undefined): string | undefined {
+  if (ends === undefined || at >= ends) return undefined;
+  // A server that said so itself was cut off on the way.
+  if (served !== undefined) return `only ${at} of ${ends} bytes came`;
+  throw new ImageError('truncated', `the image ends after ${at} of ${ends} bytes`);
+}

@@ -1,0 +1,76 @@
+/**
+ * What a layer is, by its media type or its file name. Pure.
+ *
+ * Ours: "application/vnd.rackwright.disk.v1.raw+zstd", "….disk.v1.qcow2", "….kernel.v1",
+ * "….initrd.v1". Others say it by the name of the file, as "machine.x86_64.qcow2.zst".
+ */
+
+export const diskFormats = ['raw', 'qcow2'] as const;
+export type DiskFormat = (typeof diskFormats)[number];
+
+export const diskCompressions = ['none', 'gzip', 'zstd', 'xz'] as const;
+export type DiskCompression = (typeof diskCompressions)[number];
+
+/** What is not said here, the first bytes of the file tell. */
+export interface DeclaredDisk {
+  readonly format?: DiskFormat;
+  readonly compression?: DiskCompression;
+}
+
+export type LayerRole =
+  | ({ readonly role: 'disk' } & DeclaredDisk)
+  | { readonly role: 'kernel' }
+  | { readonly role: 'initrd' };
+
+/** "artifactType" of what we publish, and of what other builders make for us. */
+export const diskArtifactType = 'application/vnd.rackwright.disk.v1';
+const kernelType = 'application/vnd.rackwright.kernel.v1';
+const initrdType = 'application/vnd.rackwright.initrd.v1';
+const diskForm = /^application\/vnd\.rackwright\.disk\.v1\.(raw|qcow2)(?:\+(gzip|zstd|xz))?$/;
+
+/** The role of a layer of ours; undefined when the media type is somebody else's. */
+export function roleOf(mediaType: string): LayerRole | undefined {
+  if (mediaType === kernelType) return { role: 'kernel' };
+  if (mediaType === initrdType) return { role: 'initrd' };
+  const found = diskForm.exec(mediaType);
+  if (found === null) return undefined;
+  const [, format, compression = 'none'] = found;
+  return {
+    ...{ role: 'disk', format: format as DiskFormat },
+    compression: compression as DiskCompression,
+  };
+}
+
+/** The media type of a layer. */
+export function mediaTypeOf(role: LayerRole): string {
+  switch (role.role) {
+    case 'kernel':
+      return kernelType;
+    case 'initrd':
+      return initrdType;
+    case 'disk': {
+      const { format = 'raw', compression = 'none' } = role;
+      return `${diskArtifactType}.${format}${compression === 'none' ? '' : `+${compression}`}`;
+    }
+  }
+}
+
+const compressionSuffixes: Readonly<Record<string, DiskCompression>> = {
+  ...{ gz: 'gzip', gzip: 'gzip', zst: 'zstd', zstd: 'zstd', xz: 'xz' },
+};
+/** ".img" is either. */
+const formatSuffixes: Readonly<Record<string, DiskFormat>> = { raw: 'raw', qcow2: 'qcow2' };
+const mediaCompression = /(?:^application\/|[+.])(?:x-)?(gzip|zstd|xz)$/;
+
+/** What a file name and a media type of somebody else say together. */
+export function declaredBy(fileName: string, mediaType: string): DeclaredDisk {
+  const parts = fileName.toLowerCase().split('.').slice(1);
+  const byName = compressionSuffixes[parts.at(-1) ?? ''];
+  const format = formatSuffixes[parts.at(byName === undefined ? -1 : -2) ?? ''];
+  const byType = mediaCompression.exec(mediaType)?.[1] as DiskCompression | undefined;
+  const compression = byName ?? byType;
+  return {
+    ...(format === undefined ? {} : { format }),
+    ...(compression === undefined ? {} : { compression }),
+  };
+}

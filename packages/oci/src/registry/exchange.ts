@@ -1,0 +1,157 @@
+/**
+ * Requests to one registry: who asks, where it redirects to, and what its refusals mean.
+ *
+ * 1. A credential is shown to the registry's own origin and to its token service, to nobody to
+ *    whom either redirects.
+ * 2. A redirect never leads from HTTPS to plain HTTP.
+ * 3. A refused authorization is asked for anew once, and no more.
+ */
+import type { WebAnswer, WebClient, WebLimits, WebRequest } from '@rackwright/platform';
+import { OciError } from '../failure.ts';
+import { refusalWords } from './body.ts';
+import { parseChallenges } from './challenge.ts';
+import { answerOf, redirected, redirectsMax, refusedFor } from './outcome.ts';
+import { basic, fetchToken, type RegistryCredential, tokenUrl } from './token.ts';
+
+export interface RegistryAccess {
+  /** "host" or "host:port" */
+  readonly registry: string;
+  /** Ask without TLS. */
+  readonly plainHttp: boolean;
+  readonly credential: RegistryCredential | undefined;
+  /** Authorities in PEM that are trusted for this registry, beside those of this machine. */
+  readonly caPem?: string;
+}
+
+export const defaultWebLimits: WebLimits = {
+  answerTimeoutMs: 30_000,
+  silenceMs: 30_000,
+  headerBytesMax: 32 * 1024,
+};
+
+/** Docker's registry answers under another name than the one in its references. */
+const servers: Readonly<Record<string, string>> = { 'docker.io': 'registry-1.docker.io' };
+const always = { 'accept-encoding': 'identity', 'user-agent': 'rackwright' };
+
+/** What is done with a repository, as tokens name it. */
+export type RegistryScope = 'pull' | 'pull,push';
+
+/** One request below "/v2/REPOSITORY/", or to where an answer has pointed. */
+export interface RegistryAsk {
+  readonly method: WebRequest['method'];
+  readonly repository: string;
+  /** Below the repository; or a whole URL, or what is one relative to the registry. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+  readonly scope: RegistryScope;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Asks one registry. */
+export class RegistryExchange {
+  readonly #web: WebClient;
+  readonly #access: RegistryAccess;
+  readonly #limits: WebLimits;
+  readonly #origin: string;
+  /** Scope and repository → what its requests carry. */
+  readonly #authorizations = new Map<string, string>();
+
+  constructor(web: WebClient, access: RegistryAccess, limits: WebLimits) {
+    const server = servers[access.registry] ?? access.registry;
+    this.#web = web;
+    this.#access = access;
+    this.#limits = limits;
+    this.#origin = `${access.plainHttp ? 'http' : 'https'}://${server}`;
+  }
+
+  /** As references call it. */
+  get registry(): string {
+    return this.#access.registry;
+  }
+
+  /** One request with its authorization and its redirects; any final status is answered. */
+  async ask(ask: RegistryAsk): Promise<WebAnswer> {
+    const url = this.#urlOf(ask);
+    const first = await this.#follow(url, ask);
+    if (first.status !== 401) return first;
+    const authorization = await this.#authorize(first, ask);
+    if (authorization === undefined) return first;
+    first.close();
+    this.#authorizations.set(keyOf(ask), authorization);
+    return this.#follow(url, ask);
+  }
+
+  /** The error that an answer is; its body is read for the registry's words. */
+  async refusal(answer: WebAnswer, what: string): Promise<OciError> {
+    const { registry, credential } = this.#access;
+    const { status, headers } = answer;
+    const words = await refusalWords(answer);
+    if (status === 401 || status === 403) {
+      const whom = credential === undefined ? 'without a credential' : `to ${credential.username}`;
+      const message = `${registry} does not give ${what} ${whom}: ${status}${words}`;
+      return new OciError('unauthorized', message);
+    }
+    if (status === 404) return new OciError('notFound', `${registry} has no ${what}${words}`);
+    return refusedFor(status, headers, `${registry} answers ${status} to ${what}${words}`);
+  }
+
+  #urlOf({ repository, path }: RegistryAsk): URL {
+    if (!path.startsWith('/') && !/^https?:/.test(path)) {
+      return new URL(`${this.#origin}/v2/${repository}/${path}`);
+    }
+    const base = new URL(this.#origin);
+    return redirected(base, path);
+  }
+
+  async #follow(url: URL, ask: RegistryAsk): Promise<WebAnswer> {
+    let at = url;
+    for (let hops = 0; hops <= redirectsMax; hops += 1) {
+      const answer = await this.#send(at, ask);
+      const { location } = answer.headers;
+      const isRead = ask.method === 'GET' || ask.method === 'HEAD';
+      const isRedirect = answer.status > 300 && answer.status < 400 && answer.status !== 304;
+      if (!isRead || !isRedirect || location === undefined) return answer;
+      answer.close();
+      at = redirected(at, location);
+    }
+    throw new OciError('malformed', `${this.#access.registry} redirects in a circle`);
+  }
+
+  async #send(url: URL, ask: RegistryAsk): Promise<WebAnswer> {
+    const shown = url.origin === this.#base() ? this.#authorizations.get(keyOf(ask)) : undefined;
+    const authorization = shown === undefined ? {} : { authorization: shown };
+    const { method, body } = ask;
+    const { caPem } = this.#access;
+    const request = {
+      ...{ method, url: url.href, headers: { ...ask.headers, ...authorization, ...always } },
+      ...(body === undefined ? {} : { body }),
+      ...(caPem === undefined ? {} : { caPem }),
+    };
+    return answerOf(await this.#web.send(request, this.#limits, ask.signal), url.host);
+  }
+
+  #base(): string {
+    return new URL(this.#origin).origin;
+  }
+
+  /** What the next request shall carry; undefined when nothing new can be shown. */
+  async #authorize(answer: WebAnswer, ask: RegistryAsk): Promise<string | undefined> {
+    const { credential, plainHttp, caPem } = this.#access;
+    const challenges = parseChallenges(answer.headers['www-authenticate'] ?? '');
+    const bearer = challenges.find(({ scheme }) => scheme === 'bearer');
+    if (bearer !== undefined) {
+      const url = tokenUrl(bearer, ask.repository, ask.scope, plainHttp);
+      const asking = { url, credential, caPem, limits: this.#limits, signal: ask.signal };
+      return `Bearer ${await fetchToken(this.#web, asking)}`;
+    }
+    const isBasic = challenges.some(({ scheme }) => scheme === 'basic');
+    if (!isBasic || credential === undefined) return undefined;
+    const next = basic(credential);
+    return this.#authorizations.get(keyOf(ask)) === next ? undefined : next;
+  }
+}
+
+function keyOf({ scope, repository }: RegistryAsk): string {
+  return `${scope} ${repository}`;
+}

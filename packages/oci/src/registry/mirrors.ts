@@ -1,0 +1,125 @@
+/**
+ * A registry and its mirrors.
+ *
+ * 1. Mirrors are asked in their order, then the registry itself.
+ * 2. No mirror is trusted: it is asked for digests only, and what it sends is checked as all is.
+ *    One that sends something else is not asked for that blob again.
+ * 3. What a tag names only the registry says: a mirror could answer with what it named long ago.
+ */
+import type { WebClient, WebLimits } from '@rackwright/platform';
+import type { Digest } from '../digest.ts';
+import { isOciError, OciError } from '../failure.ts';
+import { type Pulling, RegistryClient, type Resolved } from './client.ts';
+import { defaultWebLimits, type RegistryAccess } from './exchange.ts';
+import type { BlobSource, OpenBlob } from './source.ts';
+
+/** Somewhere that has copies of what a registry has. */
+export interface Mirror extends RegistryAccess {
+  /** Put before the registry's repositories there, as "docker.io"; empty: nothing. */
+  readonly prefix: string;
+}
+
+export const mirrorsMax = 8;
+const messageCharactersMax = 1_000;
+
+interface Place {
+  readonly name: string;
+  readonly client: RegistryClient;
+  readonly prefix: string;
+}
+
+/** A registry behind its mirrors. */
+export class MirroredRegistry implements Pulling {
+  readonly #origin: RegistryClient;
+  /** The registry itself is the last. */
+  readonly #places: readonly Place[];
+
+  constructor(
+    web: WebClient,
+    access: RegistryAccess,
+    mirrors: readonly Mirror[],
+    limits: WebLimits = defaultWebLimits,
+  ) {
+    if (mirrors.length > mirrorsMax) {
+      const message = `${access.registry} has ${mirrors.length} mirrors; at most ${mirrorsMax}`;
+      throw new OciError('tooLarge', message);
+    }
+    this.#origin = new RegistryClient(web, access, limits);
+    const mirrored = mirrors.map((mirror) => ({
+      ...{ name: mirror.registry, prefix: mirror.prefix },
+      client: new RegistryClient(web, mirror, limits),
+    }));
+    this.#places = [...mirrored, { name: access.registry, prefix: '', client: this.#origin }];
+  }
+
+  async manifest(repository: string, digest: Digest, signal?: AbortSignal): Promise<Uint8Array> {
+    const tried = await firstThatHas(this.#places, 0, signal, ({ client, prefix }) =>
+      client.manifest(at(prefix, repository), digest, signal),
+    );
+    return tried.value;
+  }
+
+  /** See `RegistryClient.resolve`. */
+  resolve(
+    repository: string,
+    tag: string,
+    known?: Digest,
+    signal?: AbortSignal,
+  ): Promise<Resolved> {
+    return this.#origin.resolve(repository, tag, known, signal);
+  }
+
+  blobs(repository: string): BlobSource {
+    const sources = this.#places.map(({ name, client, prefix }) => {
+      return { name, blobs: client.blobs(at(prefix, repository)) };
+    });
+    /** Digest → from which place on it is asked for. */
+    const from = new Map<Digest, number>();
+    const first = (digest: Digest): number => from.get(digest) ?? 0;
+    return {
+      open: async (digest, start, signal): Promise<OpenBlob> => {
+        const tried = await firstThatHas(sources, first(digest), signal, ({ blobs }) =>
+          blobs.open(digest, start, signal),
+        );
+        from.set(digest, tried.place);
+        return tried.value;
+      },
+      elsewhere: (digest) => {
+        const next = first(digest) + 1;
+        if (next >= sources.length) return false;
+        from.set(digest, next);
+        return true;
+      },
+    };
+  }
+}
+
+function at(prefix: string, repository: string): string {
+  return prefix === '' ? repository : `${prefix}/${repository}`;
+}
+
+/** Asks one after the other; the last one's failure is told, with what the others said. */
+async function firstThatHas<P extends { readonly name: string }, T>(
+  places: readonly P[],
+  first: number,
+  signal: AbortSignal | undefined,
+  ask: (place: P) => Promise<T>,
+): Promise<{ readonly value: T; readonly place: number }> {
+  const problems: string[] = [];
+  for (const [index, place] of places.entries()) {
+    if (index < first) continue;
+    try {
+      return { value: await ask(place), place: index };
+    } catch (error) {
+      if (!isOciError(error)) throw error;
+      const isLast = index === places.length - 1 || signal?.aborted === true;
+      if (isLast && problems.length === 0) throw error;
+      if (isLast) {
+        const message = `${error.message}; its mirrors: ${problems.join('; ')}`;
+        throw new OciError(error.kind, message.slice(0, messageCharactersMax), error.retryAfterMs);
+      }
+      problems.push(error.message);
+    }
+  }
+  throw new OciError('unreachable', 'there is no place to ask');
+}

@@ -1,0 +1,45 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bootEntryWrites } from '@rackwright/disk-image';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { readEfiVariables, writeEfiVariables } from './efi-variables.ts';
+
+const vendor = '8be4df61-93ca-11d2-aa0d-00e098032b8c';
+let folder = '';
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'rackwright-efi-'));
+});
+
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const entry = {
+  description: 'Rackwright image',
+  partition: {
+    ...{ number: 1, type: '', id: 'fedcba98-7654-3210-8899-aabbccddeeff', name: 'esp' },
+    ...{ offsetBytes: 1024 * 1024, sizeBytes: 1024 * 1024 },
+  },
+  blockBytes: 512,
+  loader: '\\EFI\\BOOT\\BOOTX64.EFI',
+};
+
+test('reads boot entries and their order, and writes what comes of them', async () => {
+  writeFileSync(join(folder, `BootOrder-${vendor}`), Uint8Array.of(7, 0, 0, 0, 5, 0));
+  writeFileSync(join(folder, `Timeout-${vendor}`), Uint8Array.of(7, 0, 0, 0, 5, 0));
+  writeFileSync(join(folder, 'Boot0000-00000000-0000-0000-0000-000000000000'), 'of another');
+  const before = await readEfiVariables(folder);
+  expect([...before]).toEqual([['BootOrder', Uint8Array.of(5, 0)]]);
+  await writeEfiVariables(bootEntryWrites(before, entry), folder);
+  const order = readFileSync(join(folder, `BootOrder-${vendor}`));
+  expect([...order]).toEqual([7, 0, 0, 0, 0, 0, 5, 0]);
+  expect(readdirSync(folder)).toContain(`Boot0000-${vendor}`);
+  expect(bootEntryWrites(await readEfiVariables(folder), entry)).toEqual([]);
+});
+
+test('says so when there are none, or none can be written', async () => {
+  const nowhere = join(folder, 'nowhere');
+  expect([...(await readEfiVariables(nowhere))]).toEqual([]);
+  const writing = writeEfiVariables([{ name: 'BootOrder', content: new Uint8Array(2) }], nowhere);
+  await expect(writing).rejects.toThrow(/UEFI variables: write of BootOrder: ENOENT/);
+});

@@ -1,0 +1,39 @@
+/** One disk of this machine, opened to be written with an image. */
+import type { DeviceFacts } from '@rackwright/erasure';
+import type { Exec } from '@rackwright/platform';
+import { type BlockDevices, DeviceError } from '../block-devices.ts';
+import type { ImageDisk } from '../provision/disk-writer.ts';
+import { runTool } from './tool.ts';
+
+const rereadTimeoutMs = 60_000;
+
+/** Opens the disk, closes it when `use` has ended. Rejects with `DeviceError`. */
+export async function withImageDisk<T>(
+  devices: BlockDevices,
+  device: DeviceFacts,
+  isZero: boolean,
+  use: (disk: ImageDisk) => Promise<T>,
+): Promise<T> {
+  const [region] = device.regions;
+  if (region === undefined || device.regions.length !== 1) {
+    const count = `${device.regions.length} namespaces`;
+    throw new DeviceError(`${device.name} has ${count}: an image goes onto a disk with one`);
+  }
+  const open = await devices.open(device, region);
+  try {
+    const { sizeBytes, logicalBlockBytes: blockBytes } = region;
+    return await use({ open, sizeBytes, blockBytes, isZero });
+  } finally {
+    await open.close();
+  }
+}
+
+/**
+ * Lets the kernel read the new partition table, once the disk is closed. That it succeeded is seen
+ * in the next listing of the devices. Rejects with `DeviceError`.
+ */
+export async function rereadPartitions(exec: Exec, device: DeviceFacts): Promise<void> {
+  for (const { name } of device.regions) {
+    await runTool(exec, 'blockdev', ['--rereadpt', `/dev/${name}`], rereadTimeoutMs);
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * xz as a program of the ramdisk. Node cannot read xz, and the program reads it twice as quickly as
+ * a library of JavaScript or WebAssembly would, beside our own thread, with a bound on its memory.
+ */
+import { spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import { ImageError } from '@rackwright/disk-image';
+import { boundText } from '@rackwright/results';
+import type { Filter } from '../provision/unpack.ts';
+
+/** Above what the presets of xz need (65 MiB), below what a small host has. */
+const memoryMebibytesMax = 256;
+const wordsBytesMax = 512;
+
+/** Decompresses by the program `xz`, which ends with its input, its reader, or the signal. */
+export const unxz: Filter = async function* (chunks, signal) {
+  const args = ['--decompress', '--stdout', '--quiet', `--memlimit=${memoryMebibytesMax}MiB`];
+  const child = spawn('xz', args, {
+    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  let words = '';
+  child.stderr.on('data', (piece: Buffer) => {
+    words = boundText(`${words}${piece.toString()}`, wordsBytesMax);
+  });
+  const ended = new Promise<number | string>((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('close', (code, killedBy) => resolve(code ?? String(killedBy)));
+  });
+  const stop = (): void => void child.kill('SIGKILL');
+  signal.addEventListener('abort', stop, { once: true });
+  const feeding = feed(chunks, child.stdin).then(
+    () => undefined,
+    (error: unknown) => {
+      stop();
+      return { error };
+    },
+  );
+  try {
+    if (signal.aborted) stop();
+    yield* child.stdout as Readable as AsyncIterable<Uint8Array>;
+    const end = await ended;
+    const fed = await feeding;
+    if (fed !== undefined) throw fed.error;
+    if (end !== 0) throw xzError(end, words.trim());
+  } finally {
+    stop();
+    signal.removeEventListener('abort', stop);
+    await ended;
+  }
+};
+
+/** Ends, too, when the program takes no more: why, its own end tells. */
+async function feed(chunks: AsyncIterable<Uint8Array>, stdin: Writable): Promise<void> {
+  let isOver = false;
+  let wake = (): void => {};
+  stdin.on('drain', () => wake());
+  for (const event of ['error', 'close']) {
+    stdin.on(event, () => {
+      isOver = true;
+      wake();
+    });
+  }
+  for await (const chunk of chunks) {
+    if (isOver) return;
+    if (stdin.write(chunk)) continue;
+    await new Promise<void>((resolve) => {
+      wake = resolve;
+      if (isOver) resolve();
+    });
+  }
+  stdin.end();
+}
+
+function xzError(end: number | string, words: string): ImageError {
+  const said = words === '' ? `xz ended with ${end}` : words;
+  if (/unexpected end of input/i.test(words)) {
+    return new ImageError('truncated', `the xz file ends too early: ${said}`);
+  }
+  const fault = /memory usage limit/i.test(words) ? 'unsupported' : 'malformed';
+  return new ImageError(fault, `the xz file cannot be read: ${said}`);
+}

@@ -1,0 +1,241 @@
+/**
+ * Writes content onto a disk, from front to back, and reads it back.
+ *
+ * W1 The first `headBytes` are kept in memory and not written: who has them decides when the disk
+ *    counts.
+ * W2 While one transfer is under way the next one is filled; so two are all the memory that a disk
+ *    of any size needs.
+ * W3 Zeros are written like everything else, unless the disk is known to hold zeros, or has zeroed
+ *    a long run by itself: the reading after tells whether that was true.
+ */
+import { createHash } from 'node:crypto';
+import { type Content, ImageError } from '@rackwright/disk-image';
+import { DeviceError, type OpenRegion, transferBytesMax } from '../block-devices.ts';
+
+/** The disk that is written, and held by nobody else. */
+export interface ImageDisk {
+  readonly open: OpenRegion;
+  readonly sizeBytes: number;
+  readonly blockBytes: number;
+  /** The disk reads as zeros, as far as is known: a certified erasure came before. */
+  readonly isZero: boolean;
+}
+
+export interface Written {
+  readonly sizeBytes: number;
+  readonly sha256: string;
+}
+
+/** What is written last. */
+export const headBytes = transferBytesMax;
+/** From so long a run on the device is asked to make the zeros itself. */
+const zeroOutBytesMin = 16 * 1024 * 1024;
+const zeros = new Uint8Array(transferBytesMax);
+
+/** Told how many bytes are done. */
+export type ByteProgress = (bytes: number) => void;
+
+export class DiskWriter {
+  /** The first bytes of the content, as far as they have come. */
+  readonly head = new Uint8Array(headBytes);
+  readonly #disk: ImageDisk;
+  readonly #signal: AbortSignal;
+  readonly #hash = createHash('sha256');
+  #staging = new Uint8Array(transferBytesMax);
+  #spare = new Uint8Array(transferBytesMax);
+  #pending: Promise<void> = Promise.resolve();
+  /** Bytes that have come. */
+  #at = 0;
+  /** A run of zeros before the transfer that is being filled. */
+  #zeroBytes = 0;
+
+  constructor(disk: ImageDisk, signal: AbortSignal) {
+    this.#disk = disk;
+    this.#signal = signal;
+  }
+
+  get sizeBytes(): number {
+    return this.#at;
+  }
+
+  /** Until then nothing is written. */
+  get headIsFull(): boolean {
+    return this.#at >= headBytes;
+  }
+
+  /**
+   * Takes what fits into the head alone, and answers the rest, so that the head can be judged
+   * before anything is written.
+   */
+  fillHead(content: Content): Content | undefined {
+    const length = lengthOf(content);
+    const taken = Math.min(length, headBytes - this.#at);
+    this.#account(taken);
+    if (content.kind === 'bytes') this.head.set(content.bytes.subarray(0, taken), this.#at);
+    this.#hashContent(content, taken);
+    this.#at += taken;
+    if (taken === length) return undefined;
+    return content.kind === 'bytes'
+      ? { kind: 'bytes', bytes: content.bytes.subarray(taken) }
+      : { kind: 'zeros', length: length - taken };
+  }
+
+  /** Behind the head. Rejects with `DeviceError` or `ImageError`. */
+  async add(content: Content): Promise<void> {
+    const length = lengthOf(content);
+    this.#account(length);
+    this.#hashContent(content, length);
+    for (let done = 0; done < length; ) {
+      const filled = this.#at % transferBytesMax;
+      const part = Math.min(length - done, transferBytesMax - filled);
+      if (content.kind === 'bytes') {
+        this.#staging.set(content.bytes.subarray(done, done + part), filled);
+      } else if (part < transferBytesMax) {
+        this.#staging.fill(0, filled, filled + part);
+      }
+      this.#at += part;
+      done += part;
+      if (filled + part < transferBytesMax) continue;
+      const isZero = part === transferBytesMax && content.kind === 'zeros';
+      await this.#emit(transferBytesMax, isZero || zerosEqual(this.#staging));
+    }
+  }
+
+  /** All is on the device when it resolves. */
+  async finish(): Promise<Written> {
+    const filled = this.headIsFull ? this.#at % transferBytesMax : 0;
+    if (filled > 0) {
+      const length = Math.ceil(filled / this.#disk.blockBytes) * this.#disk.blockBytes;
+      this.#staging.fill(0, filled, length);
+      await this.#emit(length, false, filled);
+    }
+    await this.#flushZeros(this.#at - filled);
+    await this.#pending;
+    await this.#disk.open.flush();
+    return { sizeBytes: this.#at, sha256: this.#hash.digest('hex') };
+  }
+
+  /** Resolves when nothing is under way any more, however it ended. */
+  async settled(): Promise<void> {
+    await this.#pending.catch(() => {});
+  }
+
+  #account(length: number): void {
+    if (this.#signal.aborted) throw new DeviceError('cancelled before it was done');
+    if (this.#at + length > this.#disk.sizeBytes) {
+      const size = `the disk has ${this.#disk.sizeBytes} bytes`;
+      throw new ImageError('tooLarge', `the image is larger than the disk: ${size}`);
+    }
+  }
+
+  #hashContent(content: Content, length: number): void {
+    if (content.kind === 'bytes') {
+      this.#hash.update(content.bytes.subarray(0, length));
+      return;
+    }
+    for (let left = length; left > 0; left -= zeros.length) {
+      this.#hash.update(left >= zeros.length ? zeros : zeros.subarray(0, left));
+    }
+  }
+
+  /** Sends the staged transfer, `contentBytes` of which are content, on its way. */
+  async #emit(length: number, isZero: boolean, contentBytes = length): Promise<void> {
+    if (isZero) {
+      this.#zeroBytes += length;
+      return;
+    }
+    const offset = this.#at - contentBytes;
+    await this.#flushZeros(offset);
+    await this.#pending;
+    const bytes = this.#staging;
+    this.#staging = this.#spare;
+    this.#spare = bytes;
+    this.#pending = this.#disk.open.write(offset, bytes.subarray(0, length));
+    // Whoever waits for it next gets the error.
+    this.#pending.catch(() => {});
+  }
+
+  /** The run of zeros that ends at `end`. */
+  async #flushZeros(end: number): Promise<void> {
+    const length = this.#zeroBytes;
+    this.#zeroBytes = 0;
+    if (length === 0 || this.#disk.isZero) return;
+    await this.#pending;
+    const { open } = this.#disk;
+    const start = end - length;
+    if (length >= zeroOutBytesMin && (await hasZeroed(open, start, length))) return;
+    for (let at = start; at < end; at += transferBytesMax) {
+      if (this.#signal.aborted) throw new DeviceError('cancelled before it was done');
+      await open.writeZeros(at, Math.min(transferBytesMax, end - at));
+    }
+  }
+}
+
+/** Whether the device says that it has made the zeros itself; the reading back tells if it has. */
+async function hasZeroed(open: OpenRegion, offset: number, length: number): Promise<boolean> {
+  try {
+    await open.zeroOut?.(offset, length);
+    return open.zeroOut !== undefined;
+  } catch (error) {
+    if (error instanceof DeviceError) return false;
+    throw error;
+  }
+}
+
+/** Reads what was written behind the head, and answers the SHA-256 of the head and that. */
+export async function hashWritten(
+  disk: ImageDisk,
+  head: Uint8Array,
+  sizeBytes: number,
+  progress: ByteProgress,
+  signal: AbortSignal,
+): Promise<string> {
+  const hash = createHash('sha256').update(head.subarray(0, Math.min(sizeBytes, head.length)));
+  const kept = new Uint8Array(transferBytesMax);
+  const readAt = (at: number): Promise<Uint8Array> => {
+    const left = Math.min(transferBytesMax, sizeBytes - at);
+    return disk.open.read(at, Math.ceil(left / disk.blockBytes) * disk.blockBytes);
+  };
+  if (sizeBytes <= headBytes) return hash.digest('hex');
+  let coming = readAt(headBytes);
+  try {
+    for (let at = headBytes; at < sizeBytes; at += transferBytesMax) {
+      if (signal.aborted) throw new DeviceError('cancelled before it was done');
+      const length = Math.min(transferBytesMax, sizeBytes - at);
+      kept.set((await coming).subarray(0, length));
+      if (at + transferBytesMax < sizeBytes) coming = readAt(at + transferBytesMax);
+      hash.update(kept.subarray(0, length));
+      progress(at + length);
+    }
+  } finally {
+    await coming.catch(() => {});
+  }
+  return hash.digest('hex');
+}
+
+/** Writes bytes in whole blocks, and reads them back. Rejects when they differ. */
+export async function writeAndCompare(
+  { open }: ImageDisk,
+  offset: number,
+  bytes: Uint8Array,
+): Promise<void> {
+  for (let at = 0; at < bytes.length; at += transferBytesMax) {
+    await open.write(offset + at, bytes.subarray(at, at + transferBytesMax));
+  }
+  await open.flush();
+  for (let at = 0; at < bytes.length; at += transferBytesMax) {
+    const wanted = bytes.subarray(at, at + transferBytesMax);
+    const found = await open.read(offset + at, wanted.length);
+    if (Buffer.compare(found, wanted) === 0) continue;
+    const place = `${wanted.length} bytes at ${offset + at}`;
+    throw new ImageError('notReadBack', `the disk gives back something else: ${place}`);
+  }
+}
+
+function lengthOf(content: Content): number {
+  return content.kind === 'bytes' ? content.bytes.length : content.length;
+}
+
+function zerosEqual(bytes: Uint8Array): boolean {
+  return Buffer.compare(bytes, zeros) === 0;
+}

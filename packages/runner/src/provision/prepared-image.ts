@@ -1,0 +1,178 @@
+/**
+ * An image, from the file that is served to what is to stand on the disk.
+ *
+ * P1 What can be known before the first write is known before: format, size, tables of qcow2.
+ * P2 All bytes of the file are hashed. A streamed file is found wrong at its very end, so whoever
+ *    reads must not let anything count before the content has ended without an error. A qcow2 file
+ *    is hashed before it is used, piece by piece, for it is not read from front to back.
+ */
+import { createHash } from 'node:crypto';
+import {
+  type ByteSource,
+  type Content,
+  checkDigest,
+  checkUnpacked,
+  type DeclaredFormat,
+  digestPieces,
+  type FoundFormat,
+  formatOf,
+  ImageError,
+  magicBytes,
+  openQcow2,
+  type ReadingLimits,
+  rangesOf,
+  readFrom,
+} from '@rackwright/disk-image';
+import { type Filter, unpack } from './unpack.ts';
+
+/** The file, as it was declared. Digests: lower-case SHA-256. */
+export interface ImageFile extends DeclaredFormat {
+  /** Of the file as it is served. */
+  readonly sha256: string;
+  readonly sizeBytes?: number;
+  /** Of what stands on the disk: decompressed, read through qcow2. */
+  readonly contentSha256?: string;
+  readonly contentSizeBytes?: number;
+}
+
+export interface PreparedImage {
+  readonly found: FoundFormat;
+  /** Of what stands on the disk; undefined: not known before the end. */
+  readonly sizeBytes: number | undefined;
+  /** Once. Throws `ImageError`, also after the last piece. */
+  readonly content: AsyncGenerator<Content, void, undefined>;
+}
+
+export interface Preparation {
+  readonly signal: AbortSignal;
+  readonly unxz: Filter;
+  readonly limits?: ReadingLimits | undefined;
+  /** How much of a file has been read that is read twice, 0 to 1. */
+  readonly checking: (fraction: number) => void;
+}
+
+/** Looks at the image without writing anything. Throws `ImageError`. */
+export async function prepareImage(
+  file: ImageFile,
+  source: ByteSource,
+  preparation: Preparation,
+): Promise<PreparedImage> {
+  let servedBytes: number | undefined;
+  const watched: ByteSource = {
+    open: async (from, signal) => {
+      const opened = await source.open(from, signal);
+      servedBytes ??= opened.sizeBytes;
+      return opened;
+    },
+  };
+  const { signal, limits } = preparation;
+  const chunks = readFrom(watched, 0, file.sizeBytes, signal, limits);
+  try {
+    const start = await beginning(chunks);
+    const found = formatOf(start, file);
+    const sizeBytes = file.sizeBytes ?? servedBytes;
+    if (found.format === 'qcow2') {
+      if (found.compression !== 'none') {
+        const problem = 'a compressed qcow2 file cannot be read by range: serve it as qcow2';
+        throw new ImageError('unsupported', problem);
+      }
+      await chunks.return();
+      return await prepareQcow2(file, watched, found, sizeBytes, preparation);
+    }
+    const isPlain = found.compression === 'none';
+    return {
+      found,
+      sizeBytes: file.contentSizeBytes ?? (isPlain ? sizeBytes : undefined),
+      content: streamed(file, joined(start, chunks), found, preparation),
+    };
+  } catch (error) {
+    await chunks.return();
+    throw error;
+  }
+}
+
+/** Enough to tell the format, or all that there is. */
+async function beginning(chunks: AsyncGenerator<Uint8Array, void>): Promise<Uint8Array> {
+  let start: Uint8Array = new Uint8Array();
+  while (start.length < magicBytes) {
+    const next = await chunks.next();
+    if (next.done === true) break;
+    start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);
+  }
+  return start;
+}
+
+async function* joined(
+  start: Uint8Array,
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  if (start.length > 0) yield start;
+  yield* chunks;
+}
+
+async function* streamed(
+  file: ImageFile,
+  chunks: AsyncGenerator<Uint8Array, void, undefined>,
+  { compression }: FoundFormat,
+  { unxz, signal }: Preparation,
+): AsyncGenerator<Content, void, undefined> {
+  const hash = createHash('sha256');
+  const hashed = (async function* () {
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      yield chunk;
+    }
+  })();
+  const checkWhole = async (): Promise<void> => {
+    // What the decoder did not want, or did not reach.
+    for await (const chunk of chunks) hash.update(chunk);
+    checkDigest(hash.digest('hex'), file.sha256);
+  };
+  let isFirst = compression !== 'none';
+  try {
+    for await (const bytes of unpack(compression, withoutReturn(hashed), unxz, signal)) {
+      if (isFirst) checkUnpacked(bytes);
+      isFirst = false;
+      yield { kind: 'bytes', bytes };
+    }
+    await checkWhole();
+  } catch (error) {
+    // A file that is not the right one explains everything that is broken in it.
+    if (error instanceof ImageError && error.fault === 'malformed') await checkWhole();
+    throw error;
+  } finally {
+    await chunks.return();
+  }
+}
+
+/** Lets a reader stop early without closing what it reads from. */
+function withoutReturn(chunks: AsyncGenerator<Uint8Array, void>): AsyncIterable<Uint8Array> {
+  return { [Symbol.asyncIterator]: () => ({ next: () => chunks.next() }) };
+}
+
+async function prepareQcow2(
+  file: ImageFile,
+  source: ByteSource,
+  found: FoundFormat,
+  sizeBytes: number | undefined,
+  { signal, limits, checking }: Preparation,
+): Promise<PreparedImage> {
+  const progress = (bytes: number): void => {
+    checking(sizeBytes === undefined ? 0 : bytes / sizeBytes);
+  };
+  const declared = { sha256: file.sha256, sizeBytes };
+  const pieces = await digestPieces(source, declared, { signal, limits, progress });
+  const ranges = rangesOf(source, pieces, { signal, limits });
+  const image = await openQcow2(ranges).catch(async (error: unknown) => {
+    await ranges.close();
+    throw error;
+  });
+  const content = (async function* () {
+    try {
+      yield* image.content();
+    } finally {
+      await ranges.close();
+    }
+  })();
+  return { found, sizeBytes: image.header.sizeBytes, content };
+}

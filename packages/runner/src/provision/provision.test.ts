@@ -1,0 +1,230 @@
+import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { DeviceError, type OpenRegion } from '../block-devices.ts';
+import { mib, noise, sha256, sourceOf, TestDisk } from './provision.fixture.ts';
+
+// Ends within a block; zeros in the middle and at its end.
+const image = Buffer.concat([noise(2 * mib + 100), Buffer.alloc(2 * mib), noise(1000, 'end')]);
+image[510] = 0x55;
+image[511] = 0xaa;
+let disk: TestDisk;
+
+beforeEach(() => {
+  disk = new TestDisk();
+});
+
+afterEach(() => disk.remove());
+
+const skippable = Buffer.from('502a4d1804000000ffffffff', 'hex');
+const halves = [image.subarray(0, 3_000_000), image.subarray(3_000_000)] as const;
+
+test.each([
+  ['raw', image],
+  ['gzip', gzipSync(image)],
+  ['gzip of two members, and padding', Buffer.concat([...halves.map(zip), Buffer.alloc(10_000)])],
+  ['zstd', zstdCompressSync(image)],
+  ['zstd of several frames', Buffer.concat([skippable, ...halves.map(zstd), skippable])],
+])('puts an image onto a disk: %s', async (_, file) => {
+  for (const pieceBytes of [1_000_000, 777]) {
+    disk.fill();
+    const told: number[] = [];
+    const end = await disk.provision(file, {
+      source: sourceOf(file, pieceBytes),
+      image: { contentSha256: sha256(image), contentSizeBytes: image.length },
+      progress: (fraction) => told.push(fraction),
+    });
+    expect(end).toMatchObject({
+      kind: 'complete',
+      installed: { sizeBytes: image.length, contentSha256: sha256(image), table: 'none' },
+    });
+    expect(disk.read().subarray(0, image.length).equals(image)).toBe(true);
+    expect(told.toSorted((left, right) => left - right)).toEqual(told);
+    expect(told.at(-1)).toBe(1);
+  }
+  // What is behind the image keeps nothing that could be taken for a table.
+  expect(
+    disk
+      .read()
+      .subarray(5 * mib)
+      .every((byte) => byte === 0),
+  ).toBe(true);
+});
+
+function zip(bytes: Uint8Array): Buffer {
+  return gzipSync(bytes);
+}
+
+function zstd(bytes: Uint8Array): Buffer {
+  return zstdCompressSync(bytes);
+}
+
+test('takes images smaller than what is written last, and as large as the disk', async () => {
+  const small = image.subarray(0, 5_000);
+  expect(await disk.provision(small)).toMatchObject({ kind: 'complete' });
+  expect(disk.read().subarray(0, 5_000).equals(small)).toBe(true);
+  const whole = noise(6 * mib);
+  expect(await disk.provision(whole)).toMatchObject({ kind: 'complete' });
+  expect(disk.read().equals(whole)).toBe(true);
+});
+
+const headIsZero = (): boolean =>
+  disk
+    .read()
+    .subarray(0, mib)
+    .every((byte) => byte === 0);
+const untouched = (): boolean => disk.read().equals(Buffer.alloc(6 * mib, 'PATTERN!'));
+const cut = (bytes: Buffer): Buffer => bytes.subarray(0, bytes.length - 20);
+const packed = gzipSync(image);
+
+test.each([
+  ['wrongFormat', packed, { compression: 'zstd' }, 'declared as zstd, but is gzip'],
+  ['unsupported', gzipSync(Buffer.from('514649fb00000003', 'hex')), {}, 'a compressed qcow2'],
+  ['tooLarge', noise(7 * mib), { sizeBytes: 7 * mib }, 'it has 7340032 bytes, the disk 6291456'],
+  ['tooLarge', gzipSync(image), { contentSizeBytes: 7 * mib }, 'larger than the disk'],
+  ['tooLong', image, { sizeBytes: 100 }, 'more came than the 100 bytes'],
+  ['truncated', gzipSync(image.subarray(0, mib)).subarray(0, 9_000), {}, 'ends within a frame'],
+  ['malformed', Buffer.from('514649fb00000003', 'hex'), {}, 'qcow2 header'],
+] as const)('finds %s before anything is written', async (fault, file, declared, words) => {
+  const end = await disk.provision(file, { image: declared });
+  const message = expect.stringContaining(words);
+  expect(end).toEqual({ kind: 'failed', fault, message, begun: false });
+  expect(untouched()).toBe(true);
+});
+
+test.each([
+  ['digestMismatch', image, { sha256: sha256(packed) }, sha256(image)],
+  ['digestMismatch', image, { contentSha256: sha256(packed) }, sha256(image)],
+  ['digestMismatch', broken(packed), { sha256: sha256(packed) }, sha256(broken(packed))],
+  ['malformed', broken(packed), {}, 'the gzip file is broken'],
+  ['truncated', cut(packed), { sha256: sha256(packed) }, 'ends within a frame'],
+  ['truncated', cut(zstdCompressSync(image)), {}, 'ends within a frame'],
+  ['truncated', image, { sizeBytes: image.length + 1 }, 'ends after'],
+  ['truncated', packed, { contentSizeBytes: image.length + 1 }, 'not the declared'],
+  ['tooLong', packed, { contentSizeBytes: image.length - 1 }, 'not the declared'],
+  ['malformed', Buffer.concat([zstd(image), image]), {}, 'the zstd file is broken'],
+  ['tooLarge', gzipSync(noise(7 * mib)), {}, 'the disk has 6291456 bytes'],
+] as const)('finds %s while writing, and leaves nothing bootable', async (...given) => {
+  const [fault, file, declared, words] = given;
+  const end = await disk.provision(file, { image: declared });
+  const message = expect.stringContaining(words);
+  expect(end).toEqual({ kind: 'failed', fault, message, begun: true });
+  expect(headIsZero()).toBe(true);
+});
+
+function broken(bytes: Buffer): Buffer {
+  const copy = Buffer.from(bytes);
+  copy.fill(0x5a, bytes.length - 5_000, bytes.length - 4_000);
+  return copy;
+}
+
+test('begins nothing that the agent does not permit, or the firmware could not boot', async () => {
+  const mayBegin = async () => ({ kind: 'over' as const, reason: 'frozen' });
+  expect(await disk.provision(image, { parts: { mayBegin } })).toEqual({
+    ...{ kind: 'failed', fault: 'notPermitted', message: 'not begun: frozen', begun: false },
+  });
+  const end = await disk.provision(image, { plan: { firmware: 'uefi' } });
+  expect(end).toMatchObject({ fault: 'notBootable', begun: false });
+  const seed = { kind: 'noCloud' as const, metaData: '', userData: '' };
+  const without = await disk.provision(image, { plan: { seed } });
+  expect(without).toMatchObject({ fault: 'unsupported', begun: false });
+  expect(untouched()).toBe(true);
+  expect(await disk.provision(image, { plan: { firmware: 'bios' } })).toMatchObject({
+    kind: 'complete',
+  });
+});
+
+/** Counts the acts on a disk that change it, and lets `meet` stop before or look after each. */
+function watched(open: OpenRegion, meet: (act: number, when: 'before' | 'after') => void) {
+  let acts = 0;
+  const around = async (act: () => Promise<void>): Promise<void> => {
+    acts += 1;
+    const number = acts;
+    meet(number, 'before');
+    await act();
+    meet(number, 'after');
+  };
+  return {
+    ...open,
+    write: (offset: number, bytes: Uint8Array) => around(() => open.write(offset, bytes)),
+    writeZeros: (offset: number, length: number) => around(() => open.writeZeros(offset, length)),
+  };
+}
+
+test('is not taken for bootable, at whichever write it is cut off or fails', async () => {
+  let acts = 0;
+  await disk.provision(image, {
+    within: (open) =>
+      watched(open, (act) => {
+        acts = act;
+      }),
+  });
+  expect(acts).toBeGreaterThan(6);
+  for (let last = 1; last <= acts; last += 1) {
+    disk.fill();
+    const heads: boolean[] = [];
+    const end = await disk.provision(image, {
+      within: (open) =>
+        watched(open, (act, when) => {
+          if (when === 'after') heads.push(headIsZero());
+          if (act === last && when === 'before') throw new DeviceError('lost');
+        }),
+    });
+    expect(end).toMatchObject({ fault: 'ioError', message: 'lost', begun: true });
+    // The first act is what makes the head zeros.
+    expect(heads.every((isZero) => isZero)).toBe(true);
+    expect(headIsZero()).toBe(last > 1);
+  }
+});
+
+test('stops where it can when it is cancelled, and counts for nothing', async () => {
+  for (const at of [0, 0.2, 0.7]) {
+    disk.fill();
+    const stop = new AbortController();
+    const progress = (fraction: number) => {
+      if (fraction >= at) stop.abort();
+    };
+    if (at === 0) stop.abort();
+    const end = await disk.provision(image, { signal: stop.signal, progress });
+    expect(end).toMatchObject({ kind: 'failed', fault: 'cancelled', begun: at > 0 });
+    expect(at > 0 ? headIsZero() : untouched()).toBe(true);
+  }
+});
+
+test('does not believe a disk that lies, or is said to hold zeros', async () => {
+  const end = await disk.provision(image, { isZero: true });
+  expect(end).toMatchObject({ fault: 'notReadBack', begun: true });
+  expect(headIsZero()).toBe(true);
+  disk.remove();
+  disk = new TestDisk(6 * mib, { faults: [{ kind: 'lying', operation: 'write' }] });
+  const lied = await disk.provision(image);
+  expect(lied).toMatchObject({ fault: 'notReadBack', message: expect.stringContaining('zeros') });
+});
+
+test('skips zeros on a disk that holds them, and has long runs made by the device', async () => {
+  const sparse = Buffer.concat([noise(mib), Buffer.alloc(20 * mib), noise(mib)]);
+  for (const isZero of [true, false]) {
+    disk.remove();
+    disk = new TestDisk(24 * mib);
+    if (isZero) await disk.provision(Buffer.alloc(24 * mib));
+    const zeroed: number[] = [];
+    const written: number[] = [];
+    const end = await disk.provision(sparse, {
+      isZero,
+      within: (open) => ({
+        ...open,
+        write: (offset, bytes) => {
+          written.push(offset / mib);
+          return open.write(offset, bytes);
+        },
+        zeroOut: async (offset, length) => {
+          zeroed.push(offset / mib, length / mib);
+          return await open.discard(offset, length);
+        },
+      }),
+    });
+    expect(end).toMatchObject({ kind: 'complete' });
+    expect(zeroed).toEqual(isZero ? [] : [1, 20]);
+    expect(written).toEqual([21, 0]);
+    expect(disk.read().subarray(0, sparse.length).equals(sparse)).toBe(true);
+  }
+});

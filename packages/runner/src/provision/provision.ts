@@ -1,0 +1,297 @@
+/**
+ * Puts an image onto a disk.
+ *
+ * I1 Whatever can be found wrong with the image before the first write, is: its format, its size
+ *    where it is known, its first megabyte with the partition table, the first-boot data.
+ * I2 The first megabyte is zeros from the first write on, and is written last, when all else has
+ *    been read back past the page cache and found to be what came, and that what was declared. So
+ *    no firmware and no kernel takes a disk for bootable that was left half-written, by a kill, a
+ *    cancellation or an error.
+ * I3 Old signatures at both ends are gone before anything else is written.
+ * I4 Success is what was read back.
+ */
+import {
+  type ByteSource,
+  type Content,
+  checkBootable,
+  checkDigest,
+  efiSystemPartition,
+  type Firmware,
+  type Fitted,
+  type FittedPartition,
+  fitTable,
+  ImageError,
+  type ImageFault,
+  makeSeed,
+  type ReadingLimits,
+  type Seed,
+  seedName,
+  seedPartitionBytes,
+} from '@rackwright/disk-image';
+import { DeviceError } from '../block-devices.ts';
+import type { PermissionEnd } from '../session/permission.ts';
+import {
+  DiskWriter,
+  hashWritten,
+  headBytes,
+  type ImageDisk,
+  type Written,
+  writeAndCompare,
+} from './disk-writer.ts';
+import { type ImageFile, type PreparedImage, prepareImage } from './prepared-image.ts';
+import type { Filter } from './unpack.ts';
+
+export interface ProvisionPlan {
+  readonly image: ImageFile;
+  /** The last partition is made to end with the disk; its file system is left to the first boot. */
+  readonly grow: boolean;
+  readonly seed?: Seed;
+  /** What the image must be bootable by; absent: that is not judged. */
+  readonly firmware?: Firmware;
+}
+
+export interface ProvisionParts {
+  readonly unxz: Filter;
+  readonly limits?: ReadingLimits;
+  /** Asked right before the first write (R11). */
+  mayBegin(): Promise<PermissionEnd>;
+  /** Before the first write, and before the one that makes the disk count. */
+  reached?(point: 'begun' | 'readBack'): void;
+}
+
+/** Told how much is done, 0 to 1, and what is being done. */
+export type ProvisionProgress = (fraction: number, what: string) => void;
+
+export type ProvisionEnd =
+  | { readonly kind: 'complete'; readonly installed: Installed }
+  | {
+      readonly kind: 'failed';
+      readonly fault: ImageFault | 'ioError' | 'cancelled' | 'notPermitted';
+      readonly message: string;
+      /** The disk has been written to: what it held is lost. */
+      readonly begun: boolean;
+    };
+
+/** What stands on the disk, as it was read back. */
+export interface Installed {
+  readonly sizeBytes: number;
+  readonly contentSha256: string;
+  readonly table: Fitted['kind'];
+  readonly partitions: readonly FittedPartition[];
+  readonly grown?: Fitted['grown'];
+  /** Why no partition grew. */
+  readonly notGrown?: string;
+  readonly seed?: FittedPartition;
+  /** What UEFI boots from: for a boot entry. */
+  readonly efiSystem?: FittedPartition;
+}
+
+/** Where each part of the work begins and ends, as a share of the whole. */
+const shares = { checked: 0.1, written: 0.6, readBack: 0.98 } as const;
+
+interface Work {
+  readonly plan: ProvisionPlan;
+  readonly disk: ImageDisk;
+  readonly progress: ProvisionProgress;
+  readonly signal: AbortSignal;
+  readonly parts: ProvisionParts;
+  begun: boolean;
+}
+
+/** Answers always; what the image or the disk refuses becomes the words of the end. */
+export async function provisionDisk(
+  plan: ProvisionPlan,
+  source: ByteSource,
+  disk: ImageDisk,
+  progress: ProvisionProgress,
+  signal: AbortSignal,
+  parts: ProvisionParts,
+): Promise<ProvisionEnd> {
+  const work: Work = { plan, disk, progress, signal, parts, begun: false };
+  let image: PreparedImage | undefined;
+  try {
+    const checking = (part: number): void => progress(shares.checked * part, 'checking the image');
+    const { unxz, limits } = parts;
+    image = await prepareImage(plan.image, source, { signal, unxz, limits, checking });
+    return { kind: 'complete', installed: await install(work, image) };
+  } catch (error) {
+    return failure(work, error);
+  } finally {
+    await image?.content.return().catch(() => {});
+  }
+}
+
+async function install(work: Work, image: PreparedImage): Promise<Installed> {
+  const { plan, disk, signal, parts } = work;
+  const sizeBytes = image.sizeBytes ?? plan.image.contentSizeBytes;
+  checkFits(sizeBytes, disk);
+  const writer = new DiskWriter(disk, signal);
+  const rest = await takeHead(writer, image.content);
+  const fitted = fit(work, writer.head);
+  const seed = plan.seed === undefined ? undefined : makeSeed(plan.seed, disk.blockBytes);
+  const may = await parts.mayBegin();
+  if (may.kind === 'over') throw new NotPermitted(may.reason);
+  if (signal.aborted) throw new DeviceError('cancelled before it was begun');
+  work.begun = true;
+  parts.reached?.('begun');
+  await wipeEnds(disk);
+  const content = joined(rest, image.content);
+  const written = await write(work, writer, content, sizeBytes).finally(() => writer.settled());
+  checkContent(plan.image, written);
+  await readBack(work, writer.head, written);
+  for (const { offset, bytes } of fitted.writes) await writeAndCompare(disk, offset, bytes);
+  if (seed !== undefined && fitted.seed !== undefined) {
+    await writeAndCompare(disk, fitted.seed.offsetBytes, seed);
+  }
+  if (signal.aborted) throw new DeviceError('cancelled before it was done');
+  parts.reached?.('readBack');
+  await writeHead(disk, fitted.head);
+  work.progress(1, 'done');
+  return installed(written, fitted);
+}
+
+function checkFits(sizeBytes: number | undefined, disk: ImageDisk): void {
+  if (disk.sizeBytes < 2 * headBytes) {
+    throw new ImageError('tooLarge', `the disk has only ${disk.sizeBytes} bytes`);
+  }
+  if (sizeBytes === undefined || sizeBytes <= disk.sizeBytes) return;
+  const sizes = `${sizeBytes} bytes, the disk ${disk.sizeBytes}`;
+  throw new ImageError('tooLarge', `the image is larger than the disk: it has ${sizes}`);
+}
+
+/** Reads as much as is written last; answers what came with it beyond that. */
+async function takeHead(
+  writer: DiskWriter,
+  content: AsyncGenerator<Content, void, undefined>,
+): Promise<Content | undefined> {
+  while (!writer.headIsFull) {
+    const next = await content.next();
+    if (next.done === true) return undefined;
+    const rest = writer.fillHead(next.value);
+    if (rest !== undefined) return rest;
+  }
+  return undefined;
+}
+
+function fit({ plan, disk }: Work, head: Uint8Array): Fitted {
+  const { sizeBytes: diskBytes, blockBytes } = disk;
+  const seed =
+    plan.seed === undefined
+      ? {}
+      : { seed: { sizeBytes: seedPartitionBytes, name: seedName(plan.seed) } };
+  const fitted = fitTable({ head, diskBytes, blockBytes, grow: plan.grow, ...seed });
+  if (plan.firmware !== undefined) checkBootable(fitted, plan.firmware);
+  return fitted;
+}
+
+/** Tables, boot loaders and the superblocks of RAID and LVM live at both ends of a disk (I3). */
+async function wipeEnds({ open, sizeBytes }: ImageDisk): Promise<void> {
+  await open.writeZeros(0, headBytes);
+  await open.writeZeros(sizeBytes - headBytes, headBytes);
+  await open.flush();
+  for (const offset of [0, sizeBytes - headBytes]) {
+    const found = await open.read(offset, headBytes);
+    if (found.every((byte) => byte === 0)) continue;
+    const problem = `zeros written at ${offset} are not read back`;
+    throw new ImageError('notReadBack', problem);
+  }
+}
+
+async function* joined(
+  first: Content | undefined,
+  content: AsyncIterable<Content>,
+): AsyncGenerator<Content, void, undefined> {
+  if (first !== undefined) yield first;
+  yield* content;
+}
+
+async function write(
+  { disk, progress }: Work,
+  writer: DiskWriter,
+  content: AsyncIterable<Content>,
+  sizeBytes: number | undefined,
+): Promise<Written> {
+  const told = sizeBytes ?? disk.sizeBytes;
+  for await (const piece of content) {
+    await writer.add(piece);
+    const part = Math.min(1, writer.sizeBytes / told);
+    progress(shares.checked + (shares.written - shares.checked) * part, 'writing');
+  }
+  return await writer.finish();
+}
+
+function checkContent(image: ImageFile, { sizeBytes, sha256 }: Written): void {
+  const declared = image.contentSizeBytes;
+  if (declared !== undefined && sizeBytes !== declared) {
+    const fault = sizeBytes < declared ? 'truncated' : 'tooLong';
+    const sizes = `${sizeBytes} bytes, not the declared ${declared}`;
+    throw new ImageError(fault, `the content of the image has ${sizes}`);
+  }
+  if (image.contentSha256 !== undefined) checkDigest(sha256, image.contentSha256);
+}
+
+async function readBack(work: Work, head: Uint8Array, written: Written): Promise<void> {
+  const { disk, signal, progress } = work;
+  const tell = (bytes: number): void => {
+    const part = bytes / written.sizeBytes;
+    progress(shares.written + (shares.readBack - shares.written) * part, 'reading back');
+  };
+  const found = await hashWritten(disk, head, written.sizeBytes, tell, signal);
+  if (found === written.sha256) return;
+  const digests = `SHA-256 ${found}, not ${written.sha256}`;
+  throw new ImageError(
+    'notReadBack',
+    `the disk gives back something else than written: ${digests}`,
+  );
+}
+
+/** From here on the disk counts. A disk that does not give it back must not (I2). */
+async function writeHead(disk: ImageDisk, head: Uint8Array): Promise<void> {
+  try {
+    await writeAndCompare(disk, 0, head);
+  } catch (error) {
+    try {
+      await disk.open.writeZeros(0, headBytes);
+      await disk.open.flush();
+    } catch (again) {
+      if (!(again instanceof DeviceError)) throw again;
+    }
+    throw error;
+  }
+}
+
+function installed(written: Written, fitted: Fitted): Installed {
+  const efiSystem = efiSystemPartition(fitted);
+  const { kind: table, partitions, grown, notGrown, seed } = fitted;
+  return {
+    sizeBytes: written.sizeBytes,
+    contentSha256: written.sha256,
+    table,
+    partitions,
+    ...(grown === undefined ? {} : { grown }),
+    ...(notGrown === undefined ? {} : { notGrown }),
+    ...(seed === undefined ? {} : { seed }),
+    ...(efiSystem === undefined ? {} : { efiSystem }),
+  };
+}
+
+/** The agent does not let it begin. */
+class NotPermitted extends Error {}
+
+/** Anything but the words of image, device and permission is a fault of ours and goes on. */
+function failure({ begun, signal }: Work, error: unknown): ProvisionEnd {
+  if (signal.aborted) {
+    const message = `cancelled ${begun ? 'before it was done' : 'before the first write'}`;
+    return { kind: 'failed', fault: 'cancelled', message, begun };
+  }
+  if (error instanceof ImageError) {
+    return { kind: 'failed', fault: error.fault, message: error.message, begun };
+  }
+  if (error instanceof DeviceError) {
+    return { kind: 'failed', fault: 'ioError', message: error.message, begun };
+  }
+  if (error instanceof NotPermitted) {
+    return { kind: 'failed', fault: 'notPermitted', message: `not begun: ${error.message}`, begun };
+  }
+  throw error;
+}

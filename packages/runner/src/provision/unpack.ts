@@ -1,0 +1,129 @@
+/**
+ * Decompression as bytes come, with as much in memory as one piece needs.
+ *
+ * U1 A file may hold several frames one after another (`cat a.zst b.zst`, `pzstd`, padding). The
+ *    decoders of Node stop without a word after the first one that ends within a piece of input, so
+ *    each gets a decoder of its own.
+ * U2 What ends within a frame is truncated, what is no frame is malformed: never fewer bytes.
+ */
+import { constants, createGunzip, createZstdDecompress } from 'node:zlib';
+import { type Compression, ImageError } from '@rackwright/disk-image';
+
+/** A program that turns bytes into others. Throws `ImageError`. */
+export type Filter = (
+  chunks: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+) => AsyncIterable<Uint8Array>;
+
+/** What one decoder hands on at a time, bytes. */
+const outputBytes = 256 * 1024;
+/** Window of a zstd frame, as a power of two: 128 MiB, what `zstd` itself takes without a flag. */
+const zstdWindowLogMax = 27;
+
+/** The bytes decompressed. `unxz`: for xz, which Node cannot read. */
+export function unpack(
+  compression: Compression,
+  chunks: AsyncIterable<Uint8Array>,
+  unxz: Filter,
+  signal: AbortSignal,
+): AsyncIterable<Uint8Array> {
+  switch (compression) {
+    case 'none':
+      return chunks;
+    case 'xz':
+      return unxz(chunks, signal);
+    case 'gzip':
+    case 'zstd':
+      return unpackFrames(compression, chunks);
+  }
+}
+
+type Framed = 'gzip' | 'zstd';
+
+async function* unpackFrames(
+  kind: Framed,
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const input = chunks[Symbol.asyncIterator]();
+  try {
+    let rest = await nextOf(input);
+    while (rest !== undefined) {
+      rest = yield* unpackFrame(kind, input, rest);
+      if (rest === undefined || kind === 'zstd') continue;
+      // Zeros after the last member are padding (gzip(1) ignores them).
+      while (rest !== undefined && rest.every((byte) => byte === 0)) rest = await nextOf(input);
+    }
+  } finally {
+    await input.return?.();
+  }
+}
+
+/** At least one byte; undefined at the end. */
+async function nextOf(input: AsyncIterator<Uint8Array>): Promise<Uint8Array | undefined> {
+  for (;;) {
+    const next = await input.next();
+    if (next.done === true) return undefined;
+    if (next.value.length > 0) return next.value;
+  }
+}
+
+function decoderOf(kind: Framed) {
+  const chunkSize = outputBytes;
+  if (kind === 'gzip') return createGunzip({ chunkSize });
+  const params = { [constants.ZSTD_d_windowLogMax]: zstdWindowLogMax };
+  return createZstdDecompress({ chunkSize, params });
+}
+
+/** Answers what its decoder has not taken: the beginning of another frame. */
+async function* unpackFrame(
+  kind: Framed,
+  input: AsyncIterator<Uint8Array>,
+  first: Uint8Array,
+): AsyncGenerator<Uint8Array, Uint8Array | undefined, undefined> {
+  const decoder = decoderOf(kind);
+  let last = first;
+  let fedBytes = 0;
+  const over = new Promise<void>((resolve) => {
+    for (const event of ['end', 'close', 'error']) decoder.once(event, () => resolve());
+  });
+  const feed = async (): Promise<void> => {
+    for (let piece: Uint8Array | undefined = first; piece !== undefined; ) {
+      last = piece;
+      fedBytes += piece.length;
+      const taken = new Promise<void>((resolve) => {
+        decoder.write(last, () => resolve());
+      });
+      // A decoder that has reached the end of its frame leaves the rest, and may say nothing.
+      await Promise.race([taken, over]);
+      if (decoder.bytesWritten < fedBytes) return;
+      piece = await nextOf(input);
+    }
+    decoder.end();
+  };
+  const feeding = feed().catch((error: unknown) => {
+    decoder.destroy(error instanceof Error ? error : new Error(String(error)));
+  });
+  try {
+    for await (const piece of decoder as AsyncIterable<Uint8Array>) yield piece;
+    await feeding;
+    const leftBytes = fedBytes - decoder.bytesWritten;
+    if (leftBytes === 0) return undefined;
+    if (leftBytes === fedBytes) throw new ImageError('malformed', `no ${kind} frame follows`);
+    return last.subarray(last.length - leftBytes);
+  } catch (error) {
+    throw unpackError(kind, error);
+  } finally {
+    decoder.destroy();
+  }
+}
+
+function unpackError(kind: Framed, error: unknown): unknown {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === 'Z_BUF_ERROR') {
+    return new ImageError('truncated', `the ${kind} file ends within a frame`, { cause: error });
+  }
+  if (code?.startsWith('Z_') === true || code?.startsWith('ZSTD_') === true) {
+    return new ImageError('malformed', `the ${kind} file is broken: ${message}`, { cause: error });
+  }
+  return error;
+}
