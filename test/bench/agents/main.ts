@@ -24,8 +24,12 @@ const floorAgents = 1_000;
 /** The first rack measures, the last one makes noise; these many hosts each. */
 const measuringHosts = 16;
 const noisyHosts = 64;
-/** Verifications under way at once. */
+/**
+ * Verifications under way at once, and the pause after each: at rest the control plane shall not
+ * be full already, or everything that comes on top looks like waiting.
+ */
 const verifyAtOnce = 4;
+const verifyPauseMs = 30;
 /** At rest and under flood by turns, so that both see the same of what else the machine does. */
 const rounds = 3;
 const sliceMs = 10_000;
@@ -297,6 +301,7 @@ async function measure(
   const worker = async (index: number) => {
     for (let round = 0; !isOver; round += 1) {
       await verifyOnce(hosts, measuring[index * own + (round % own)] ?? '');
+      await sleep(verifyPauseMs);
     }
   };
   const workers = Promise.all(Array.from({ length: verifyAtOnce }, (_, index) => worker(index)));

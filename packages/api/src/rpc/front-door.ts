@@ -43,8 +43,6 @@ export interface FrontDoor {
   problem(timeoutMs: number): Promise<string | undefined>;
   /** Who has this connection ("address:port") has shown who it is. */
   vouchFor(peerAddress: string): void;
-  /** Cuts this connection, and takes its handshakes last for a while. */
-  turnOut(peerAddress: string): void;
   /** Uses another key, chain and client CA for new handshakes. */
   replaceCertificate(next: KeyAndChain & Partial<Pick<ServerTls, 'clientCaPem'>>): void;
   /** Takes no more connections. Those that were handed over stay. */
@@ -95,7 +93,6 @@ export async function openFrontDoor(options: FrontDoorOptions): Promise<FrontDoo
         ? await handshakeProblem(speaker, clock, timeoutMs)
         : 'TLS does not listen any more',
     vouchFor: (peerAddress) => present.get(peerAddress)?.vouched(),
-    turnOut: (peerAddress) => present.get(peerAddress)?.turnOut(),
     replaceCertificate: (next) => {
       tls = { ...tls, ...next };
       speaker.setSecureContext(secureContext(tls));
@@ -230,11 +227,6 @@ class Arrived {
   /** It has shown who it is. */
   vouched(): void {
     this.#visitor?.vouched();
-  }
-
-  turnOut(): void {
-    this.#visitor?.suspected();
-    this.cut();
   }
 
   cut(): void {

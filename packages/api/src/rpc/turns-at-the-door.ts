@@ -68,8 +68,6 @@ export interface Visitor {
   entered(): void;
   /** It has shown who it is. */
   vouched(): void;
-  /** It asks for what it does not get, too often. */
-  suspected(): void;
   /** It is gone. */
   left(): void;
 }
@@ -144,7 +142,6 @@ export class TurnsAtTheDoor {
       failed: () => this.#failed(place),
       entered: () => this.#entered(place),
       vouched: () => this.#vouched(place),
-      suspected: () => this.#standings.suspect(from),
       left: () => this.#left(place),
     };
   }
