@@ -194,9 +194,9 @@ function strangerTo(rackId: string): Refused {
   return refused(
     'KEY_UNKNOWN',
     `This agent’s key is not known as one of racks/${rackId}: the rack may be gone or have been ` +
-      `made anew, or another agent may be registered with it. Look (rackwright rack get ${rackId}) ` +
-      `and let the agent join again (rackwright rack join-token ${rackId}, with --replace in ` +
-      'another one’s place), or stop it',
+      'made anew, or another agent may be registered with it. Look (rackwright rack get ' +
+      `${rackId}) and let the agent join again (rackwright rack join-token ${rackId}, with ` +
+      '--replace in another one’s place), or stop it',
   );
 }
 
