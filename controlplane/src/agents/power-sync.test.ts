@@ -115,6 +115,25 @@ describe('the list of hosts to look at', () => {
     expect(looked(plain)).toEqual([]);
   });
 
+  test('leaves out a host whose credential is not for its BMC, and sends no secret', async () => {
+    const { rig, plain } = await started(manageable, manageable);
+    await plain.report(proved(1), plain.last('u1'));
+    await plain.report(proved(2), plain.last('u2'));
+    await rig.advance(2_100);
+    expect(looked(plain)).toEqual(['u1', 'u2']);
+    const secrets = plain.of('credentialValue').length;
+    const credential = { name: 'credentials/c1', version: 2n, bmcNetworks: ['10.0.0.2/32'] };
+    rig.put('credentials.c1', wire.CredentialRecordSchema, { credential });
+    await plain.beat(33_000);
+    expect(looked(plain)).toEqual(['u2']);
+    expect(plain.of('credentialValue').slice(secrets)).toMatchObject([{ version: 2n }]);
+    const elsewhere = { name: 'credentials/c1', version: 3n, racks: ['racks/r2'] };
+    rig.put('credentials.c1', wire.CredentialRecordSchema, { credential: elsewhere });
+    await plain.beat(33_000);
+    expect(looked(plain)).toEqual([]);
+    expect(plain.of('credentialValue').slice(secrets)).toHaveLength(1);
+  });
+
   test('leaves out a host that is being forgotten', async () => {
     const { rig, replica, plain } = await started(manageable, manageable);
     await plain.report(proved(1), plain.last('u1'));

@@ -8,6 +8,7 @@
  *    that nobody has answered for.
  * 3. A digest stands for reports that were lost: it is folded in as they would have been, and only
  *    where it differs from what is known.
+ * 4. A host is looked at only where its credential may go by what that says itself.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { agent, store as wire } from '@rackwright/api';
@@ -15,7 +16,13 @@ import { storeKey } from '@rackwright/store';
 import type { AuditSink } from '../audit/index.ts';
 import { accessTo, type IndexedHost } from '../host/index.ts';
 import { readRecord } from '../records/index.ts';
-import { credentialRecord, noteGiven, openNamed, type Vault } from '../secrets/index.ts';
+import {
+  boundsProblem,
+  credentialRecord,
+  noteGiven,
+  openRecord,
+  type Vault,
+} from '../secrets/index.ts';
 import type { SessionDependencies, SessionSink } from './rack-session.ts';
 
 const periodDefaultSeconds = 60;
@@ -98,8 +105,8 @@ export class PowerSyncs {
       generation: BigInt(revision),
       periodMs,
       hosts: wanted.flatMap((host) => {
-        const version = credentials.get(host.bmc.credential)?.version;
-        return version === undefined ? [] : [syncHost(host, version)];
+        const found = credentials.get(host.bmc.credential);
+        return found?.mayGoTo(host) === true ? [syncHost(host, found.version)] : [];
       }),
     });
     const { generation = 0n } = this.#sent ?? {};
@@ -116,33 +123,50 @@ export class PowerSyncs {
   }
 
   /** One that cannot be opened is left out: runs of its hosts say what is wrong with it. */
-  async #credentialsOf(
-    hosts: readonly LookedAt[],
-  ): Promise<Map<string, { version: bigint; message: CredentialMessage | undefined }>> {
+  async #credentialsOf(hosts: readonly LookedAt[]): Promise<Map<string, ForLooks>> {
     const names = [...new Set(hosts.map(({ bmc }) => bmc.credential))];
-    const found = await Promise.all(names.map((name) => this.#credential(name)));
+    const found = await Promise.all(names.map((name) => this.#credential(name, hosts)));
     return new Map(found.filter((each) => each !== undefined));
   }
 
+  /** Invariant 4, by the very record that is opened. */
   async #credential(
     name: string,
-  ): Promise<[string, { version: bigint; message: CredentialMessage | undefined }] | undefined> {
+    wanted: readonly LookedAt[],
+  ): Promise<[string, ForLooks] | undefined> {
     const { store, hosts, log } = this.#deps;
-    const version = (await credentialRecord({ store }, name))?.credential?.version;
-    if (version === undefined) return undefined;
-    if (this.#sentVersions.get(name) === version) return [name, { version, message: undefined }];
+    const record = await credentialRecord({ store }, name);
+    const { credential } = record ?? {};
+    if (record === undefined || credential === undefined) return undefined;
+    const { version } = credential;
+    const rack = `racks/${this.#rackId}`;
+    const mayGoTo = ({ bmc }: LookedAt): boolean =>
+      bmc.credential === name &&
+      boundsProblem(credential, { rack, bmcAddress: bmc.address }) === undefined;
+    if (!wanted.some(mayGoTo)) return undefined;
+    if (this.#sentVersions.get(name) === version) {
+      return [name, { version, message: undefined, mayGoTo }];
+    }
     try {
-      const openCredential: Vault['openCredential'] = (record) => hosts.openCredential(record);
-      const opened = await openNamed({ store, openCredential }, name);
-      if (opened === undefined) return undefined;
-      const value = create(agent.CredentialValueSchema, opened);
-      this.#sentVersions.set(name, opened.version);
-      return [name, { version: opened.version, message: { case: 'credentialValue', value } }];
+      const openCredential: Vault['openCredential'] = (each) => hosts.openCredential(each);
+      const value = create(
+        agent.CredentialValueSchema,
+        openRecord({ openCredential }, name, record),
+      );
+      this.#sentVersions.set(name, version);
+      return [name, { version, message: { case: 'credentialValue', value }, mayGoTo }];
     } catch (error) {
       log.warn({ credential: name, error: String(error) }, 'no looks with this credential');
       return undefined;
     }
   }
+}
+
+/** A credential for looks, and its secret where the agent does not have it yet. */
+interface ForLooks {
+  readonly version: bigint;
+  readonly message: CredentialMessage | undefined;
+  readonly mayGoTo: (host: LookedAt) => boolean;
 }
 
 type LookedAt = IndexedHost & { readonly bmc: NonNullable<IndexedHost['bmc']> };

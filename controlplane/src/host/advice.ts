@@ -41,6 +41,8 @@ const verify = (host: string) => `rackwright host verify ${host}`;
 const updateCredential = ({ credential }: Named) =>
   `rackwright credential update ${credential} --username USER`;
 
+const otherCredential = ({ host }: Named) => `rackwright host update ${host} --credential ID`;
+
 const replaceDisk: Advice = ({ again }) => [
   'take the disk that is named out of the host, or replace it',
   `then: ${again}`,
@@ -58,6 +60,7 @@ const advice: Readonly<Record<string, Advice>> = {
   ],
   credentialUnusable: (named) => [
     `give its password again: ${updateCredential(named)}`,
+    `or, when it may not go there, give the host another one: ${otherCredential(named)}`,
     retriedByItself,
   ],
   unreachable: (named) => [

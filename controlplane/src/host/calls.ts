@@ -57,9 +57,10 @@ export function callAgain(turn: Turn): void {
   if (isOurs || (takeOverAtMs(turn.record) ?? 0) <= turn.context.nowMs) ask(turn, step, call);
 }
 
-function ask({ effects, context }: Turn, step: RunStep, { id }: store.WebhookCall): void {
+function ask({ effects, context, spec }: Turn, step: RunStep, { id }: store.WebhookCall): void {
   const deadlineMs = step.deadline === undefined ? context.nowMs : timestampMs(step.deadline);
-  effects.push({ kind: 'callWebhook', id, arguments: { ...step.arguments }, deadlineMs });
+  const order = { id, arguments: { ...step.arguments }, deadlineMs, rack: spec.rack };
+  effects.push({ kind: 'callWebhook', ...order });
 }
 
 /** Could not tell: made again later, under the same id, until the step's time is over. */

@@ -7,7 +7,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { copyOf, readShared, writeRecord, writeShared } from '../records/index.ts';
-import { noteGiven, openNamed } from '../secrets/index.ts';
+import { type GivenFor, noteGiven, openNamed } from '../secrets/index.ts';
 import type { HostsDependencies } from './reconcile.ts';
 import { writeAbandoned, writeTombstone } from './tombstones.ts';
 import type { HostEffect } from './types.ts';
@@ -83,17 +83,25 @@ export async function writeFacts(
   }
 }
 
-/** The secret goes first, in a message of its own. */
+/**
+ * The secret goes first, in a message of its own. Rejects with nothing sent of the operation when
+ * one of its credentials does not open, or may not go there.
+ */
 export async function sendOperation(
   deps: HostsDependencies,
   rackId: string,
   operation: agent.Operation,
 ): Promise<void> {
-  const credential = bmcOf(operation)?.credential;
-  if (credential !== undefined) await sendCredential(deps, rackId, credential, operation.id);
+  const rack = `racks/${rackId}`;
+  const bmc = bmcOf(operation);
+  if (bmc !== undefined) {
+    const givenFor = { rack, bmcAddress: bmc.address };
+    await sendCredential(deps, rackId, bmc.credential, givenFor, operation.id);
+  }
   const ofRegistry = imageOf(operation)?.credential ?? '';
-  if (ofRegistry !== '') await sendCredential(deps, rackId, ofRegistry, operation.id);
-  for (const name of secretsOf(operation)) await sendCredential(deps, rackId, name, operation.id);
+  for (const name of [...(ofRegistry === '' ? [] : [ofRegistry]), ...secretsOf(operation)]) {
+    await sendCredential(deps, rackId, name, { rack }, operation.id);
+  }
   send(deps, rackId, { case: 'operation', value: stamped(deps, operation) });
   deps.crashPoint('cp.operationSent');
 }
@@ -102,9 +110,10 @@ async function sendCredential(
   deps: HostsDependencies,
   rackId: string,
   name: string,
+  givenFor: GivenFor,
   operationId: string,
 ): Promise<void> {
-  const opened = await openNamed(deps, name);
+  const opened = await openNamed(deps, name, givenFor);
   if (opened === undefined || deps.registry.sessionOf(rackId) === undefined) return;
   const value = create(agent.CredentialValueSchema, opened);
   send(deps, rackId, { case: 'credentialValue', value });

@@ -129,7 +129,7 @@ function hasExit({ host }: wire.HostRecord): boolean {
 
 test('where nobody makes calls, a webhook fails and says so', async () => {
   const answers: CallResult[] = [];
-  callNobody({ id: 'u1/2/0/1', arguments: {}, deadlineMs: 0 }, (result) => {
+  callNobody({ id: 'u1/2/0/1', arguments: {}, deadlineMs: 0, rack: '' }, (result) => {
     answers.push(result);
     return Promise.reject(new Error('the store is away'));
   });

@@ -16,6 +16,7 @@ import type { LiveSession, SessionRegistry } from '../agents/registry.ts';
 import type { AuditSink } from '../audit/index.ts';
 import type { Follower, Following } from '../following/index.ts';
 import { isAway, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
+import { whyNotGiven } from '../secrets/index.ts';
 import { logChange } from './change-log.ts';
 import { sendCancel, sendForget, sendOperation, writeEvidence, writeFacts } from './effects.ts';
 import { explainHost } from './explain.ts';
@@ -397,11 +398,10 @@ export class Hosts {
     }
   }
 
-  #callWebhook(hostId: string, { id, arguments: given, deadlineMs }: WebhookOrder): void {
+  #callWebhook(hostId: string, order: WebhookOrder): void {
     const answer = (result: CallResult) =>
-      this.#post(hostId, { kind: 'webhookResult', id, result });
-    const { callWebhook = callNobody } = this.#deps;
-    callWebhook({ id, arguments: given, deadlineMs }, answer);
+      this.#post(hostId, { kind: 'webhookResult', id: order.id, result });
+    (this.#deps.callWebhook ?? callNobody)(order, answer);
   }
 
   /** What cannot be sent at all ends as a failure of its host, and is nobody else's matter. */
@@ -410,7 +410,7 @@ export class Hosts {
       await sendOperation(this.#deps, rackId, operation);
     } catch (error) {
       this.#deps.log.error({ host: hostId, error: String(error) }, 'an operation cannot be sent');
-      const message = `its credential cannot be opened: ${String(error)}`;
+      const message = whyNotGiven(error);
       const ended = isAway(error)
         ? Promise.reject(error)
         : this.fail(hostId, operation, 'credentialUnusable', message);

@@ -269,6 +269,8 @@ export type HostEffect =
       readonly arguments: Readonly<Record<string, string>>;
       /** Wall time after which nobody waits for its answer any more. */
       readonly deadlineMs: number;
+      /** Of the host: what its secrets are given for. */
+      readonly rack: string;
     }
   /** Observed facts; written only when they differ. */
   | { readonly kind: 'facts'; readonly facts: store.HostFacts }

@@ -8,6 +8,8 @@ export interface WebhookOrder {
   readonly arguments: Readonly<Record<string, string>>;
   /** Wall time after which nobody waits for the answer any more. */
   readonly deadlineMs: number;
+  /** "racks/RACK" of the host: a secret that is not for its hosts does not go with the call. */
+  readonly rack: string;
 }
 
 /**

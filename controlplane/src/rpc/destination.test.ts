@@ -1,7 +1,8 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { BmcEndpointSchema, BmcProtocol, operatorClients, Role } from '@rackwright/api';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { accessTable } from '../access/index.ts';
+import { OutOfBounds, openNamed } from '../secrets/index.ts';
 import { addSide, type Names, specOf, tokenFor } from './access.fixture.ts';
 import { type Fixture, failureOf, startFixture, violatedFields } from './rpc.fixture.ts';
 
@@ -182,4 +183,30 @@ describe('a credential that names networks and racks', () => {
     expect(credentials.map((each) => each.racks)).toEqual([[names.rack]]);
     expect((await fixture.credentials.getCredential({ name })).racks).toEqual(racks);
   });
+});
+
+test('two who change it and the host at once do not bring its secret outside', async () => {
+  await bound(['192.0.1.0/24'], [names.rack]);
+  const { store } = fixture;
+  const put = store.put.bind(store);
+  const spied = vi.spyOn(store, 'put').mockImplementation(async (key, ...rest) => {
+    if (key === 'hosts.aa-host') {
+      spied.mockImplementation(put);
+      // After the host's change was judged, and before it is written.
+      await bound(['192.0.1.0/26'], [names.rack]);
+    }
+    return put(key, ...rest);
+  });
+  await operator.hosts.updateHost({
+    host: { name: names.host, spec: { bmc: { address: own } } },
+    updateMask: { paths: ['spec.bmc.address'] },
+  });
+  spied.mockRestore();
+  const { spec: written } = await fixture.hosts.getHost({ name: names.host });
+  expect(written?.bmc?.address).toBe(own);
+  const vault = { store, openCredential: () => ({ username: 'root', password: 'told' }) };
+  const givenFor = { rack: names.rack, bmcAddress: own };
+  await expect(openNamed(vault, names.credential, givenFor)).rejects.toThrow(OutOfBounds);
+  const inside = { rack: names.rack, bmcAddress: '192.0.1.1' };
+  expect(await openNamed(vault, names.credential, inside)).toMatchObject({ password: 'told' });
 });

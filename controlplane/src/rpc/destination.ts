@@ -3,7 +3,9 @@
  * of their own.
  *
  * Invariants:
- * 1. A credential that names networks or racks goes nowhere else, whoever asks.
+ * 1. What says that a credential goes outside the networks or racks that it names is refused,
+ *    whoever asks. Two writes at once may both pass: it is judged again as the secret goes out
+ *    (`secrets/bounds.ts`).
  * 2. Of one that names no networks only an administrator says to which BMC it goes: address,
  *    port, protocol and pinned certificate of a host that has it are an administrator's to change.
  * 3. What stands already has been judged: a change of anything else is not asked again.

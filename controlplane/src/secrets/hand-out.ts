@@ -1,11 +1,15 @@
 /**
  * Opens credentials for whoever is to have them: agents, for their operations and looks, and the
  * control plane's own calls. Who gives one away says so, by name and version.
+ *
+ * Invariant: none is opened for where it may not go by what stands in the very record that is
+ * opened, whatever was asked when a host or a step was given it.
  */
 import { store as wire } from '@rackwright/api';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { type AuditSink, credentialSent } from '../audit/index.ts';
 import { readShared } from '../records/index.ts';
+import { boundsProblem, type GivenFor, OutOfBounds } from './bounds.ts';
 
 /** What is opened, and how. */
 export interface Vault {
@@ -35,12 +39,36 @@ export async function credentialRecord(
   return (await readShared(store, wire.CredentialRecordSchema, key))?.record;
 }
 
-/** Opens "credentials/C"; undefined when there is none. Rejects when it does not open. */
-export async function openNamed(vault: Vault, name: string): Promise<OpenedCredential | undefined> {
+/**
+ * Opens "credentials/C" for where it goes; undefined when there is none. Rejects when it does not
+ * open, and with `OutOfBounds` when it may not go there.
+ */
+export async function openNamed(
+  vault: Vault,
+  name: string,
+  givenFor: GivenFor,
+): Promise<OpenedCredential | undefined> {
   const record = await credentialRecord(vault, name);
   if (record === undefined) return undefined;
-  const { username, password } = vault.openCredential(record);
+  const problem = record.credential && boundsProblem(record.credential, givenFor);
+  if (problem !== undefined) throw new OutOfBounds(problem);
+  return openRecord(vault, name, record);
+}
+
+/** Opens a record whose bounds were looked at. */
+export function openRecord(
+  { openCredential }: Pick<Vault, 'openCredential'>,
+  name: string,
+  record: wire.CredentialRecord,
+): OpenedCredential {
+  const { username, password } = openCredential(record);
   return { name, version: record.credential?.version ?? 0n, username, password };
+}
+
+/** Why one was not given, in words for people. */
+export function whyNotGiven(error: unknown): string {
+  if (error instanceof OutOfBounds) return error.message;
+  return `its credential cannot be opened: ${String(error)}`;
 }
 
 /** On record: it has been given to `to`, for an operation or, without one, for looks of its own. */
@@ -57,9 +85,13 @@ export function noteGiven(
 export function secretsForCalls(
   vault: Vault,
   audit: AuditSink,
-): (name: string, operationId: string) => Promise<OpenedCredential | undefined> {
-  return async (name, operationId) => {
-    const opened = await openNamed(vault, name);
+): (
+  name: string,
+  operationId: string,
+  givenFor: GivenFor,
+) => Promise<OpenedCredential | undefined> {
+  return async (name, operationId, givenFor) => {
+    const opened = await openNamed(vault, name, givenFor);
     if (opened !== undefined) noteGiven(audit, opened, 'a webhook', operationId);
     return opened;
   };

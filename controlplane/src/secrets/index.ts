@@ -1,12 +1,15 @@
 /** Secrets at rest: how they are sealed, where their key comes from, how it is changed. */
 
+export { boundsProblem, type GivenFor, OutOfBounds } from './bounds.ts';
 export { countByKey } from './census.ts';
 export {
   credentialRecord,
   noteGiven,
   openNamed,
+  openRecord,
   secretsForCalls,
   type Vault,
+  whyNotGiven,
 } from './hand-out.ts';
 export { SecretsKeeper } from './keeper.ts';
 export {

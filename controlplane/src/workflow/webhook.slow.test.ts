@@ -27,7 +27,7 @@ test('a receiver knows a call that is made again by its key, and leads it nowher
   const call = (id: string): Promise<CallResult> =>
     new Promise((resolve) => {
       const given = { url: `${origin}/rack?x=1`, body: '{"host":"h1"}', headers: '{"X-A":"b"}' };
-      const order = { id, arguments: given, deadlineMs: clock.nowMs() + 10_000 };
+      const order = { id, arguments: given, deadlineMs: clock.nowMs() + 10_000, rack: '' };
       // Answered before the next one is asked for.
       callWebhook(order, async (result) => void setImmediate(() => resolve(result)));
     });

@@ -2,9 +2,11 @@ import type { Clock, Log, WebOutcome, WebRequest } from '@rackwright/platform';
 import { WebBroken } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
 import type { CallResult } from '../host/index.ts';
+import { OutOfBounds } from '../secrets/index.ts';
 import { createWebhookCaller, webhookRequest } from './webhook.ts';
 
 const id = 'uid/7/2/1';
+const rack = 'racks/r2';
 const url = 'https://hooks.example.org/rack/x?token=1';
 
 const quiet: Log = {
@@ -53,7 +55,7 @@ function setUp(openCredential?: Parameters<typeof createWebhookCaller>[0]['openC
   });
   const results: CallResult[] = [];
   const ask = (given: Record<string, string> = { url }, changes = {}) => {
-    const order = { id, arguments: given, deadlineMs: 2_000_000, ...changes };
+    const order = { id, arguments: given, deadlineMs: 2_000_000, rack, ...changes };
     callWebhook(order, async (result) => void results.push(result));
   };
   const settle = async () => {
@@ -192,7 +194,7 @@ test('a call that is under way is not made twice, and may be made again afterwar
 
 test('a call whose result was not recorded may be asked for again', async () => {
   const { callWebhook, sent, settle } = setUp();
-  const order = { id, arguments: { url }, deadlineMs: 2_000_000 };
+  const order = { id, arguments: { url }, deadlineMs: 2_000_000, rack };
   callWebhook(order, () => Promise.reject(new Error('the store is away')));
   sent[0]?.answer(answered({ status: 200 }));
   await settle();
@@ -220,7 +222,7 @@ test.each([
   [{ body: 'x'.repeat(65_537) }, 'body: has 65537 bytes'],
 ])('refuses %o', async (changes, words) => {
   const given: Record<string, string> = { url, ...changes };
-  const order = { id, arguments: given, deadlineMs: 2_000_000 };
+  const order = { id, arguments: given, deadlineMs: 2_000_000, rack };
   expect(webhookRequest(order)).toContain(words);
   const { ask, sent, settle } = setUp();
   ask(given);
@@ -272,6 +274,19 @@ describe('a header that is a secret', () => {
       else expect(text).toContain('[secret]');
     },
   );
+
+  test('does not go with the call of a host that it is not for', async () => {
+    const { ask, sent, settle } = setUp((name, _, givenFor) => {
+      return Promise.reject(new OutOfBounds(`${name} is not for ${givenFor.rack}`));
+    });
+    ask(given);
+    expect(await settle()).toEqual({
+      kind: 'failed',
+      type: 'credentialUnusable',
+      message: 'credentials/hooks is not for racks/r2',
+    });
+    expect(sent).toEqual([]);
+  });
 
   test('fails the step when there is no such credential, or it cannot be had now', async () => {
     const { ask, sent, settle } = setUp(open);

@@ -14,16 +14,21 @@ import { create } from '@bufbuild/protobuf';
 import { Masking, maskText, StepExitSchema } from '@rackwright/api';
 import type { Clock, Log, WebAnswer, WebClient, WebRequest } from '@rackwright/platform';
 import type { CallOutput, CallResult, CallWebhook, WebhookOrder } from '../host/index.ts';
+import { type GivenFor, OutOfBounds } from '../secrets/index.ts';
 import { readSecrets } from '../steps/index.ts';
 
 export interface WebhookParts {
   readonly web: WebClient;
   readonly clock: Clock;
   readonly log: Log;
-  /** User name and password of a credential; undefined when there is none. May reject. */
+  /**
+   * User name and password of a credential; undefined when there is none. May reject: with
+   * `OutOfBounds` for good.
+   */
   readonly openCredential?: (
     name: string,
     operationId: string,
+    givenFor: GivenFor,
   ) => Promise<OpenedCredential | undefined>;
 }
 
@@ -92,7 +97,7 @@ const noSecrets: FoundSecrets = { kind: 'found', headers: {}, hidden: [] };
 
 async function secretHeaders(
   { openCredential, log }: WebhookParts,
-  { id, arguments: given }: WebhookOrder,
+  { id, arguments: given, rack }: WebhookOrder,
 ): Promise<FoundSecrets> {
   const lacking = (result: CallResult): FoundSecrets => ({ kind: 'lacking', result });
   const named = readSecrets(given['secretHeaders']);
@@ -105,8 +110,11 @@ async function secretHeaders(
   for (const { name, credential, part, prefix } of named) {
     let opened: OpenedCredential | undefined;
     try {
-      opened = await openCredential?.(credential, id);
+      opened = await openCredential?.(credential, id, { rack });
     } catch (error) {
+      if (error instanceof OutOfBounds) {
+        return lacking({ kind: 'failed', type: 'credentialUnusable', message: error.message });
+      }
       log.error({ operation: id, credential, error: String(error) }, 'a secret cannot be opened');
       const message = `${credential} cannot be opened now`;
       return lacking({ kind: 'transientError', message });
