@@ -10,7 +10,7 @@ import { exportJWK, SignJWT } from 'jose';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createOidcVoucher } from './oidc.ts';
 import { type OidcConfig, readOidc } from './oidc-config.ts';
-import type { Voucher } from './sign-in.ts';
+import { createSignIn, type Voucher } from './sign-in.ts';
 
 interface Key {
   readonly kid: string;
@@ -314,4 +314,19 @@ test('its configuration is checked whole', () => {
   );
   expect(problem({ clockSkewSeconds: 301 })).toContain('clockSkewSeconds');
   expect(problem({ audience: undefined })).toContain('oidc.audience is missing');
+});
+
+test('one who has many tokens is one caller, and another is another', async () => {
+  const quiet = () => undefined;
+  const parts = { tokens: undefined as never, firstTokenSha256: '', voucher, onSignIn: quiet };
+  const signIn = createSignIn(parts);
+  const named = async (said: Said) => {
+    const authorization = `Bearer ${await signed(said)}`;
+    const header = (name: string) => (name === 'authorization' ? authorization : undefined);
+    return signIn.guard({ header } as never);
+  };
+  const name = await named({});
+  expect(name).toEqual(expect.any(String));
+  expect(await named({ exp: nowSeconds() + 500 })).toBe(name);
+  expect(await named({ claims: { preferred_username: 'bob' } })).not.toBe(name);
 });

@@ -142,6 +142,22 @@ test('a header is a token or it is not, whatever it looks like', async () => {
   }
 });
 
+test('one who has many spellings of a token, or is served by many, is one caller', async () => {
+  const here = await replica();
+  const there = await replica();
+  const token = await putToken('one');
+  const other = await putToken('two');
+  const named = ({ signIn }: { signIn: SignIn }, header: string) => signIn.guard(callWith(header));
+  const name = await named(here, `Bearer ${token}`);
+  expect(name).toEqual(expect.any(String));
+  for (const spelled of [`bEARER ${token}`, `Bearer   ${token}`, `Bearer ${token} `]) {
+    expect(await named(here, spelled)).toBe(name);
+  }
+  expect(await named(there, `Bearer ${token}`)).toBe(name);
+  expect(await named(here, `Bearer ${other}`)).not.toBe(name);
+  expect(await named(here, `Bearer ${first}`)).not.toBe(name);
+});
+
 test('nobody is known who has not been let in by the guard', async () => {
   const { signIn } = await replica();
   expect(() => signIn.principalOf(callWith(`Bearer ${first}`))).toThrow('No token was sent');

@@ -51,6 +51,8 @@ export function createSignIn(options: SignInOptions): SignIn {
       const principal = await identify(options, context);
       callers.set(context, principal);
       options.onSignIn(principal, context);
+      // Not what was shown: one caller has many spellings of a token, and many tokens.
+      return JSON.stringify([principal.issuer, principal.actor]);
     },
     principalOf: (context) => {
       const principal = callers.get(context);

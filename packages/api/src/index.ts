@@ -37,6 +37,7 @@ export * from './gen/rackwright/v1/template_pb.ts';
 export * from './gen/rackwright/v1/workflow_pb.ts';
 export { Masking, maskText } from './masking.ts';
 export { type OperatorClients, operatorClients } from './operators.ts';
+export type { Guard } from './rpc/admission.ts';
 export { type Channel, type ConnectOptions, connect } from './rpc/channel.ts';
 export { type CallOptions, type Client, createClient } from './rpc/client.ts';
 export {
@@ -50,7 +51,6 @@ export {
 export { defaultRpcLimits, type RpcLimits } from './rpc/limits.ts';
 export { localChannel } from './rpc/local-channel.ts';
 export {
-  type Guard,
   type RpcServer,
   type ServeOptions,
   type ServerCounts,

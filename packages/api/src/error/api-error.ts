@@ -51,13 +51,19 @@ export type ApiError =
 
 export type ApiErrorKind = ApiError['kind'];
 
+/** Refusals of who comes too often or shows nothing: made in numbers, and of others' making. */
+const refusals: ReadonlySet<ApiErrorKind> = new Set(['unauthenticated', 'unavailable']);
+
 /** The only error that handlers throw on purpose and that clients receive. */
 export class ApiFailure extends Error {
   readonly error: ApiError;
 
-  /** `cause` is for the log only (invariant 2). */
+  /** `cause` is for the log only (invariant 2). Refusals have no stack: it is most of their cost. */
   constructor(error: ApiError, cause?: unknown) {
+    const { stackTraceLimit } = Error;
+    if (refusals.has(error.kind)) Error.stackTraceLimit = 0;
     super(error.message, cause === undefined ? undefined : { cause });
+    Error.stackTraceLimit = stackTraceLimit;
     this.name = 'ApiFailure';
     this.error = error;
   }

@@ -5,22 +5,31 @@
  * Invariants:
  * 1. A call has its room from its headers until its stream is closed or it is answered.
  * 2. The guard runs once for each call, and no handler before it.
+ * 3. Before its guard has said whose a call is, it counts as one of its network's; from then on as
+ *    one of that caller's.
  */
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Metadata, ServerInterceptingCallInterface } from '@grpc/grpc-js';
-import type { CallRoom } from './call-room.ts';
+import { type CallRoom, callerNamed } from './call-room.ts';
 import { type CallScope, openCall, type SurfaceCall, streamOf } from './call-scope.ts';
 import type { CallContext } from './handlers.ts';
+import type { RefusedCalls } from './refused-calls.ts';
 
 /** The innermost call of grpc-js, whose stream alone tells what has come of a message. */
 export type StreamCall = ServerInterceptingCallInterface & { readonly stream: ServerHttp2Stream };
 
+/**
+ * Lets a call through, or throws the `ApiFailure` that refuses it. Answers who calls: the same
+ * name for the same caller, whatever it has shown; undefined: it is known by its network alone.
+ */
+export type Guard = (context: CallContext) => string | undefined | Promise<string | undefined>;
+
 /** What a service asks of its callers. */
 export interface Entrance {
   /** Undefined: nothing. */
-  readonly guard: ((context: CallContext) => void | Promise<void>) | undefined;
-  /** Needs no token, and has room of its own for that. */
-  readonly isOpen: boolean;
+  readonly guard: Guard | undefined;
+  /** The service's name when it needs no token: it has room of its own for that. */
+  readonly openTo: string | undefined;
 }
 
 /** A call that was let in. */
@@ -34,11 +43,13 @@ export class Admissions {
   readonly #entrances = new Map<string, Entrance>();
   readonly #admitted = new WeakMap<object, Admitted>();
   readonly #room: CallRoom;
+  readonly #refused: RefusedCalls;
   readonly #vouchFor: (peerAddress: string) => void;
 
   /** `vouchFor` is called with the address of who has shown who it is. */
-  constructor(room: CallRoom, vouchFor: (peerAddress: string) => void) {
+  constructor(room: CallRoom, refused: RefusedCalls, vouchFor: (peerAddress: string) => void) {
     this.#room = room;
+    this.#refused = refused;
     this.#vouchFor = vouchFor;
   }
 
@@ -47,27 +58,46 @@ export class Admissions {
     this.#entrances.set(path, entrance);
   }
 
-  /** Throws what refuses it. */
+  /** Throws what refuses it. A connection of which too many are refused is closed. */
   async admit(call: StreamCall, path: string, metadata: Metadata): Promise<void> {
+    try {
+      await this.#letIn(call, path, metadata);
+    } catch (error) {
+      const { session } = call.stream;
+      // It is gone.
+      if (session === undefined) throw error;
+      const last = this.#refused.note(session, call.getPeer());
+      if (last === undefined) throw error;
+      // Behind the refusal, which is sent once this has thrown.
+      setImmediate(() => this.#refused.end(session));
+      throw last;
+    }
+  }
+
+  async #letIn(call: StreamCall, path: string, metadata: Metadata): Promise<void> {
     const entrance = this.#entrances.get(path);
     if (entrance === undefined) throw new Error(`${path} has no entrance`);
     const { stream } = call;
-    const scope = openCall(surfaceOf(call, metadata), path);
-    const leaveRoom = this.#room.enter(scope, entrance.isOpen);
+    const { guard, openTo } = entrance;
+    const vouch = () => this.#vouchFor(call.getPeer());
+    const scope = openCall(surfaceOf(call, metadata), path, vouch);
+    const stay = this.#room.enter(scope, openTo, guard !== undefined);
     const leave = () => {
-      leaveRoom();
+      stay.leave();
       scope.abort();
     };
     if (stream.closed || stream.destroyed) return leave();
     stream.once('close', leave);
     try {
-      await entrance.guard?.(scope.context);
+      if (openTo !== undefined) await this.#room.turn(scope, openTo);
+      const caller = await guard?.(scope.context);
+      if (caller !== undefined) stay.isOf(callerNamed(caller));
     } catch (error) {
       leave();
       throw error;
     }
-    // Where nothing is asked for, there is nothing more to show.
-    if (!entrance.isOpen) this.#vouchFor(scope.context.peerAddress);
+    // Without a guard the handler may find out who calls, and then says so.
+    if (guard !== undefined) vouch();
     this.#admitted.set(stream, { scope, leave });
   }
 

@@ -2,94 +2,140 @@
  * The calls under way, and who may begin another one.
  *
  * Invariants:
- * 1. Calls that need no token have room of their own: they take none from callers who have shown
- *    who they are, and lose none to them.
+ * 1. Calls of a service that needs no token have room and turns of their own: they take none from
+ *    callers who have shown who they are, nor from another such service, and lose none to them.
  * 2. No caller has more calls under way than allowed, whatever the number of its connections, so
- *    that a few of them never are all. A caller is a token, a certificate, or else an address.
+ *    that a few of them never are all. A caller is who its guard says it is, whatever it has shown
+ *    for it and however that was spelled; a certificate's key where there is no guard; until
+ *    either is known, and where neither is asked for, its network.
  * 3. Who is refused hears when to come again.
  */
-import { createHash } from 'node:crypto';
-import { Bucket, Buckets } from '@rackwright/platform';
+import { Buckets, type Clock } from '@rackwright/platform';
 import { unavailable } from '../error/api-error.ts';
 import type { CallScope } from './call-scope.ts';
 import { hostOfPeer, networkOf } from './caller-address.ts';
+import { FairTurns } from './fair-turns.ts';
 import type { CallContext } from './handlers.ts';
 import type { RpcLimits } from './limits.ts';
 
 /** Networks whose rates are remembered at once. */
 const networksMax = 4_096;
 
+/** A call's stay. */
+export interface Stay {
+  /** Idempotent. */
+  readonly leave: () => void;
+  /** From now on it counts as one of this caller's. Throws when that one has too many. */
+  readonly isOf: (caller: string) => void;
+}
+
+/** What the calls of one open service share. */
+interface OpenService {
+  readonly calls: Set<CallScope>;
+  readonly rates: Buckets;
+  readonly turns: FairTurns;
+}
+
 export class CallRoom {
   readonly #limits: RpcLimits;
-  readonly #nowMs: () => number;
-  readonly #rates: Buckets;
-  readonly #allRate: Bucket;
+  readonly #clock: Clock;
   readonly #known = new Set<CallScope>();
-  readonly #open = new Set<CallScope>();
+  readonly #open = new Map<string, OpenService>();
   /** How many each caller has; who has none is not here. */
   readonly #callers = new Map<string, number>();
   #refused = 0;
 
-  constructor(limits: RpcLimits, nowMs: () => number) {
+  constructor(limits: RpcLimits, clock: Clock) {
     this.#limits = limits;
-    this.#nowMs = nowMs;
-    const { openCallsPerSecond: perSecond, openCallsBurst: most } = limits;
-    this.#rates = new Buckets({ perSecond, most }, networksMax);
-    const { allOpenCallsPerSecond, allOpenCallsBurst } = limits;
-    const all = { perSecond: allOpenCallsPerSecond, most: allOpenCallsBurst };
-    this.#allRate = new Bucket(all, nowMs());
+    this.#clock = clock;
   }
 
   get size(): number {
-    return this.#known.size + this.#open.size;
+    let size = this.#known.size;
+    for (const { calls } of this.#open.values()) size += calls.size;
+    return size;
   }
 
   get refused(): number {
     return this.#refused;
   }
 
-  /** Lets the call in and returns what ends its stay; throws when there is no room. */
-  enter(scope: CallScope, isOpen: boolean): () => void {
+  /** Lets the call in; throws when there is no room. `openTo`: the open service that it is of. */
+  enter(scope: CallScope, openTo: string | undefined, isGuarded: boolean): Stay {
     const { callsMax, openCallsMax, callsPerCallerMax, openCallsPerAddressMax } = this.#limits;
-    const [calls, most] = isOpen ? [this.#open, openCallsMax] : [this.#known, callsMax];
-    if (calls.size >= most) {
+    const service = openTo === undefined ? undefined : this.#serviceOf(openTo);
+    const calls = service?.calls ?? this.#known;
+    if (calls.size >= (service === undefined ? callsMax : openCallsMax)) {
       throw this.#refusal(
         `${calls.size} calls are under way, as many as may be; come again later.`,
       );
     }
-    const caller = callerOf(scope.context, isOpen);
-    const own = this.#callers.get(caller) ?? 0;
-    if (own >= (isOpen ? openCallsPerAddressMax : callsPerCallerMax)) {
-      const whose = isOpen ? 'of this address' : 'of this caller';
-      throw this.#refusal(`${own} calls ${whose} are under way, as many as may be.`);
-    }
-    if (isOpen) this.#ration(scope.context);
+    let caller = firstCallerOf(scope.context, openTo, isGuarded);
+    const most = service === undefined ? callsPerCallerMax : openCallsPerAddressMax;
+    this.#count(caller, most, service === undefined ? 'of this caller' : 'of this address');
     calls.add(scope);
-    this.#callers.set(caller, own + 1);
-    return () => {
-      if (!calls.delete(scope)) return;
-      const left = (this.#callers.get(caller) ?? 1) - 1;
-      if (left === 0) this.#callers.delete(caller);
-      else this.#callers.set(caller, left);
+    return {
+      leave: () => {
+        if (calls.delete(scope)) this.#uncount(caller);
+      },
+      isOf: (known) => {
+        if (!calls.has(scope)) return;
+        this.#count(known, callsPerCallerMax, 'of this caller');
+        this.#uncount(caller);
+        caller = known;
+      },
     };
   }
 
-  abortAll(): void {
-    for (const scope of [...this.#known, ...this.#open]) scope.abort();
-  }
-
-  #ration({ peerAddress }: CallContext): void {
-    const nowMs = this.#nowMs();
-    const waitMs = this.#rates.of(networkOf(hostOfPeer(peerAddress)), nowMs).tryTake(1, nowMs);
+  /** Waits for the turn of a call of an open service; throws when none comes. */
+  async turn({ context }: CallScope, openTo: string): Promise<void> {
     const { openCallsPerSecond, allOpenCallsPerSecond } = this.#limits;
+    const { rates, turns } = this.#serviceOf(openTo);
+    const network = networkOf(hostOfPeer(context.peerAddress));
+    const nowMs = this.#clock.nowMs();
+    const waitMs = rates.of(network, nowMs).tryTake(1, nowMs);
     if (waitMs > 0) {
       const words = `More than ${openCallsPerSecond} calls a second came from this address.`;
       throw this.#refusal(words, waitMs);
     }
-    const allWaitMs = this.#allRate.tryTake(1, nowMs);
-    if (allWaitMs === 0) return;
+    const end = await turns.take(network, context.signal);
+    if (end === 'turn') return;
     const words = `More than ${allOpenCallsPerSecond} calls a second came that show no token.`;
-    throw this.#refusal(words, allWaitMs);
+    throw this.#refusal(words, end.lateMs);
+  }
+
+  abortAll(): void {
+    for (const scope of this.#known) scope.abort();
+    for (const { calls } of this.#open.values()) for (const scope of calls) scope.abort();
+  }
+
+  #serviceOf(name: string): OpenService {
+    const kept = this.#open.get(name);
+    if (kept !== undefined) return kept;
+    const { openCallsPerSecond: perSecond, openCallsBurst: most } = this.#limits;
+    const { allOpenCallsPerSecond, allOpenCallsBurst, openCallWaitMs: waitMs } = this.#limits;
+    const rate = { perSecond: allOpenCallsPerSecond, most: allOpenCallsBurst };
+    const service = {
+      calls: new Set<CallScope>(),
+      rates: new Buckets({ perSecond, most }, networksMax),
+      turns: new FairTurns({ rate, waitMs }, this.#clock),
+    };
+    this.#open.set(name, service);
+    return service;
+  }
+
+  #count(caller: string, most: number, whose: string): void {
+    const own = this.#callers.get(caller) ?? 0;
+    if (own >= most) {
+      throw this.#refusal(`${own} calls ${whose} are under way, as many as may be.`);
+    }
+    this.#callers.set(caller, own + 1);
+  }
+
+  #uncount(caller: string): void {
+    const left = (this.#callers.get(caller) ?? 1) - 1;
+    if (left === 0) this.#callers.delete(caller);
+    else this.#callers.set(caller, left);
   }
 
   #refusal(words: string, waitMs = 0): Error {
@@ -98,11 +144,19 @@ export class CallRoom {
   }
 }
 
-/** Only its hash: nothing here keeps a token. */
-function callerOf(context: CallContext, isOpen: boolean): string {
-  if (isOpen) return `open ${networkOf(hostOfPeer(context.peerAddress))}`;
-  const token = context.header('authorization');
-  if (token !== undefined) return `token ${createHash('sha256').update(token).digest('base64')}`;
-  const key = context.peerCertificate()?.publicKeySha256;
-  return key === undefined ? `address ${networkOf(hostOfPeer(context.peerAddress))}` : `key ${key}`;
+/** Whose it is before its guard has said so. */
+function firstCallerOf(
+  context: CallContext,
+  openTo: string | undefined,
+  isGuarded: boolean,
+): string {
+  const network = networkOf(hostOfPeer(context.peerAddress));
+  if (openTo !== undefined) return `open ${openTo} ${network}`;
+  const key = isGuarded ? undefined : context.peerCertificate()?.publicKeySha256;
+  return key === undefined ? `address ${network}` : `key ${key}`;
+}
+
+/** As the room counts whom a guard has named. */
+export function callerNamed(name: string): string {
+  return `known ${name}`;
 }

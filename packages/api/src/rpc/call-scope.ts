@@ -29,8 +29,8 @@ export interface CallScope {
 /** Why signals of calls are aborted: one for all, since each of its own would cost a stack. */
 const callOver = new Error('the call is over');
 
-/** Opens the scope of a call that grpc-js has handed over. */
-export function openCall(call: SurfaceCall, method: string): CallScope {
+/** Opens the scope of a call that grpc-js has handed over. `vouch` is what its context has. */
+export function openCall(call: SurfaceCall, method: string, vouch: () => void): CallScope {
   const over = new AbortController();
   const abort = () => over.abort(callOver);
   // grpc-js says "cancelled" for a lost caller, a passed deadline, and at the end of every call.
@@ -50,6 +50,7 @@ export function openCall(call: SurfaceCall, method: string): CallScope {
     },
     signal: over.signal,
     deadlineMs: typeof deadline === 'number' ? deadline : deadline.getTime(),
+    vouch,
     cut: () => {
       abort();
       streamOf(call)?.destroy();

@@ -9,11 +9,12 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { ApiFailure, unauthenticated } from '../error/api-error.ts';
 import { Health } from '../gen/grpc/health/v1/health_pb.ts';
 import { EnrolmentService } from '../gen/rackwright/agent/v1/enrolment_pb.ts';
+import type { Guard } from './admission.ts';
 import { connect } from './channel.ts';
 import { createClient } from './client.ts';
 import { bind } from './handlers.ts';
 import type { RpcLimits } from './limits.ts';
-import { type Guard, type RpcServer, serve } from './server.ts';
+import { type RpcServer, serve } from './server.ts';
 import { createTestCa, type TestCa } from './test-pki.ts';
 
 const clock = nodeClock();
@@ -345,7 +346,9 @@ describe('a call', () => {
   });
 
   test('without a token takes no room of those that show one, nor does one caller', async () => {
-    const server = await start({ openCallsMax: 1, callsMax: 3, callsPerCallerMax: 2 });
+    const named: Guard = (context) => context.header('authorization');
+    const limits = { openCallsMax: 1, callsMax: 3, callsPerCallerMax: 2 };
+    const server = await start(limits, false, named);
     const health = client(server);
     const known = caller(server);
     const as = (token: string) => ({ headers: { authorization: token } });
@@ -357,8 +360,22 @@ describe('a call', () => {
       ignore(known.issueCertificate({ joinToken: 'hold' }, as('a')));
     }
     await until(() => server.counts.calls === 3);
-    expect(await reasonOf(known.issueCertificate({}, as('a')))).toBe('TOO_MANY_CALLS');
+    expect(await reasonOf(health.check({}))).toBe('TOO_MANY_CALLS');
     expect(await reasonOf(known.issueCertificate({}, as('b')))).toBe('answered');
+  });
+
+  test('of a caller that has many is refused under each of its spellings', async () => {
+    const named: Guard = (context) => context.header('authorization')?.replace(/^bearer +/i, '');
+    const server = await start({ callsPerCallerMax: 2 }, false, named);
+    const known = caller(server);
+    const as = (token: string) => ({ headers: { authorization: token } });
+    for (const spelled of ['Bearer a', 'bEARER a']) {
+      void known.issueCertificate({ joinToken: 'hold' }, as(spelled)).catch(() => undefined);
+    }
+    await until(() => server.counts.calls === 2);
+    expect(await reasonOf(known.issueCertificate({}, as('Bearer  a')))).toBe('TOO_MANY_CALLS');
+    expect(await reasonOf(known.issueCertificate({}, as('b')))).toBe('answered');
+    expect(server.counts.calls).toBe(2);
   });
 
   test('with headers without end is refused, and the server goes on', async () => {
@@ -394,5 +411,56 @@ describe('a call', () => {
     for (let call = 0; call < 3; call += 1) await health.check({});
     const failure = await health.check({}).catch((error: unknown) => error);
     expect((failure as ApiFailure).error).toMatchObject({ reason: 'TOO_MANY_CALLS' });
+  });
+
+  test('that is refused again and again ends its connection, and that of no other', async () => {
+    const refuse: Guard = (context) => {
+      const name = context.header('authorization');
+      if (name === undefined) throw unauthenticated('TOKEN_MISSING', 'no');
+      return name;
+    };
+    const limits = { refusalsPerSecond: 1, refusalsBurst: 20, retryAfterMs: 7_000 };
+    const server = await start(limits, false, refuse);
+    const good = caller(server);
+    const as = { headers: { authorization: 'a' } };
+    await good.issueCertificate({}, as);
+    const session = dialHttp2(`https://127.0.0.1:${server.port}`, { ca: ca.caPem });
+    open.push({ close: () => session.destroy() });
+    const told = new Promise<string>((resolve) => {
+      session.once('goaway', (code, _last, words) => resolve(`${code} ${words}`));
+    });
+    const gone = new Promise<void>((resolve) => session.once('close', () => resolve()));
+    const path = '/rackwright.agent.v1.EnrolmentService/IssueCertificate';
+    const streams = Array.from({ length: 21 }, () => requestOn(session, Buffer.alloc(5), path));
+    expect(await Promise.all(streams)).toEqual([
+      ...Array.from({ length: 20 }, () => '16'),
+      // The last one says when to come again.
+      '14',
+    ]);
+    expect(await told).toBe('11 too many calls were refused; come again in 7000 ms');
+    await gone;
+    expect(server.counts).toMatchObject({ refusedEnded: 1, calls: 0 });
+    await good.issueCertificate({}, as);
+  });
+
+  test('that is refused on a new connection each time ends it at once', async () => {
+    const refuse: Guard = () => {
+      throw unauthenticated('TOKEN_MISSING', 'no');
+    };
+    const limits = { refusalsPerAddressPerSecond: 0.001, refusalsPerAddressBurst: 3 };
+    const server = await start(limits, false, refuse);
+    const reasons: string[] = [];
+    for (let each = 0; each < 5; each += 1) {
+      reasons.push(await reasonOf(caller(server).issueCertificate({})));
+    }
+    expect(reasons.slice(0, 3)).toEqual(Array.from({ length: 3 }, () => 'TOKEN_MISSING'));
+    expect(reasons.slice(3)).toEqual(['TOO_MANY_REFUSED', 'TOO_MANY_REFUSED']);
+    await until(() => server.counts.connections === 3);
+    expect(server.counts.refusedEnded).toBe(2);
+  });
+
+  test('is refused without a stack, and what is our fault has one', () => {
+    expect(unauthenticated('TOKEN_MISSING', 'no').stack).not.toContain('    at ');
+    expect(new ApiFailure({ kind: 'cancelled', message: '', reason: '' }).stack).toContain('at ');
   });
 });

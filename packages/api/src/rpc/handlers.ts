@@ -35,6 +35,12 @@ export interface CallContext {
   readonly signal: AbortSignal;
   /** Wall time in milliseconds after which the caller no longer listens; Infinity when none. */
   readonly deadlineMs: number;
+  /**
+   * To be called by whoever has found that this caller is one of ours, where no guard does: its
+   * connection stays, and its network has its share of what is kept for known ones. Unset where
+   * there is no wire.
+   */
+  readonly vouch?: () => void;
   /** Ends the call now, without what was said and not read yet. Unset where there is no wire. */
   readonly cut?: () => void;
 }

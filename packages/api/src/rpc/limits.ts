@@ -18,11 +18,16 @@ export interface RpcLimits {
   readonly connectionsForKnownMax: number;
   /** Connections at once that are in and have not shown a certificate or token that is good. */
   readonly strangersMax: number;
-  /** So long a network counts as known after somebody there has last shown who it is. */
+  /** So long a network counts as known after the last connection that showed who it is ended. */
   readonly knownForMs: number;
   /** Handshakes that begin in a second, and so many at once before. */
   readonly handshakesPerSecond: number;
   readonly handshakesBurst: number;
+  /** The same of one address; an address with many agents behind it may bring all at once. */
+  readonly handshakesPerAddressPerSecond: number;
+  readonly handshakesPerAddressBurst: number;
+  /** Strangers' handshakes in a second while most of them come to nothing. */
+  readonly strangersPerSecondMin: number;
   /** Handshakes at once: each costs a public-key operation. The others wait for their turn. */
   readonly handshakesMax: number;
   /** Handshakes at once with one address, so that it does not take every turn. */
@@ -49,7 +54,7 @@ export interface RpcLimits {
   readonly callsMax: number;
   /** Of these, from one caller. */
   readonly callsPerCallerMax: number;
-  /** Calls open at once that need no token: over all connections, and from one address. */
+  /** Calls open at once of one service that needs no token: in all, and from one address. */
   readonly openCallsMax: number;
   readonly openCallsPerAddressMax: number;
   /** When a call that was refused for want of room should come again, before its own jitter. */
@@ -57,9 +62,17 @@ export interface RpcLimits {
   /** Calls that need no token, from one address: in one second, and so many at once before. */
   readonly openCallsPerSecond: number;
   readonly openCallsBurst: number;
-  /** The same from all addresses together. */
+  /** The same from all addresses together, of each service; addresses take turns. */
   readonly allOpenCallsPerSecond: number;
   readonly allOpenCallsBurst: number;
+  /** A call that has waited so long for its turn is refused. */
+  readonly openCallWaitMs: number;
+  /** Calls refused on one connection: in one second, and so many at once before; then it ends. */
+  readonly refusalsPerSecond: number;
+  readonly refusalsBurst: number;
+  /** The same on all connections of one address: the one of the next refused call ends. */
+  readonly refusalsPerAddressPerSecond: number;
+  readonly refusalsPerAddressBurst: number;
 }
 
 /**
@@ -80,6 +93,9 @@ export const defaultRpcLimits: RpcLimits = {
   knownForMs: 3_600_000,
   handshakesPerSecond: 150,
   handshakesBurst: 4,
+  handshakesPerAddressPerSecond: 50,
+  handshakesPerAddressBurst: 2_048,
+  strangersPerSecondMin: 20,
   handshakesMax: 16,
   handshakesPerAddressMax: 8,
   handshakeTurnMs: 500,
@@ -100,4 +116,9 @@ export const defaultRpcLimits: RpcLimits = {
   openCallsBurst: 100,
   allOpenCallsPerSecond: 100,
   allOpenCallsBurst: 1_000,
+  openCallWaitMs: 5_000,
+  refusalsPerSecond: 5,
+  refusalsBurst: 200,
+  refusalsPerAddressPerSecond: 20,
+  refusalsPerAddressBurst: 400,
 };

@@ -9,7 +9,7 @@
  *    reference that the log has too, and its cause stays in the log.
  * 4. Every call's signal is aborted when the call is over, whatever ended it.
  * 5. What callers can take of this process is bounded by `RpcLimits`. Who is refused for want of
- *    room hears when to come again.
+ *    room hears when to come again; who goes on while it is refused is closed.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
 import './quiet.ts';
@@ -26,7 +26,7 @@ import {
 import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import { ApiFailure } from '../error/api-error.ts';
 import { statusDetailsKey, toStatus } from '../error/wire.ts';
-import { Admissions, type Entrance } from './admission.ts';
+import { Admissions, type Entrance, type Guard } from './admission.ts';
 import { CallRoom } from './call-room.ts';
 import type { SurfaceCall } from './call-scope.ts';
 import { decodeMessage, encodeMessage } from './codec.ts';
@@ -34,12 +34,10 @@ import { type Admit, boundIncoming, IncomingRequests, type Refusal } from './fir
 import { type FrontDoor, openFrontDoor } from './front-door.ts';
 import type { AnyHandler, BoundService, CallContext } from './handlers.ts';
 import { defaultRpcLimits, type RpcLimits } from './limits.ts';
+import { RefusedCalls } from './refused-calls.ts';
 import { iterate, type Pace, pump } from './stream.ts';
 import type { KeyAndChain, ServerTls } from './tls.ts';
 import type { DoorCounts } from './turns-at-the-door.ts';
-
-/** Lets a call through, or throws the `ApiFailure` that refuses it. */
-export type Guard = (context: CallContext) => void | Promise<void>;
 
 export interface ServeOptions {
   /** IPv4 or IPv6 address to listen on. */
@@ -81,6 +79,8 @@ export interface ServerCounts extends DoorCounts {
   readonly calls: number;
   /** Calls refused so far for want of room. */
   readonly callsRefused: number;
+  /** Connections closed so far of which too many calls were refused. */
+  readonly refusedEnded: number;
   /** What requests take that are not whole yet, in bytes. */
   readonly incomingBytes: number;
   /** Requests ended so far, before they were whole, for want of room. */
@@ -99,16 +99,20 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
   const { clock, log, random, pace } = options;
   const limits = { ...defaultRpcLimits, ...options.limits };
   const incoming = new IncomingRequests(limits);
-  const room = new CallRoom(limits, () => clock.nowMs());
+  const room = new CallRoom(limits, clock);
+  const refused = new RefusedCalls(limits, clock);
   // Nobody calls before the door is open.
   const opened: { door?: FrontDoor } = {};
-  const admissions = new Admissions(room, (peerAddress) => opened.door?.vouchFor(peerAddress));
+  const admissions = new Admissions(room, refused, (peerAddress) =>
+    opened.door?.vouchFor(peerAddress),
+  );
   const shared = { admissions, pace, log, random };
   const server = grpcServer(limits, [boundIncoming(incoming, limits, clock, admitting(shared))]);
   for (const bound of options.services) {
-    const isOpen = options.openServices?.includes(bound.service.typeName) === true;
-    const guard = isOpen ? undefined : options.guard;
-    register(server, bound, { guard, isOpen }, shared);
+    const { typeName } = bound.service;
+    const openTo = options.openServices?.includes(typeName) === true ? typeName : undefined;
+    const guard = openTo === undefined ? options.guard : undefined;
+    register(server, bound, { guard, openTo }, shared);
   }
   // Not insecure: only what has ended its TLS handshake at the front door comes here.
   const inside = server.createConnectionInjector(ServerCredentials.createInsecure());
@@ -125,6 +129,7 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
         ...door.counts,
         calls: room.size,
         callsRefused: room.refused,
+        refusedEnded: refused.ended,
         incomingBytes: incoming.bytes,
         incomingEnded: incoming.ended,
       };

@@ -1,0 +1,109 @@
+/**
+ * Turns at a rate, of which each network that waits gets the next one after all others that wait
+ * have got theirs: one that comes within its own ration, but with many others, waits for one turn
+ * of each of them and no longer.
+ *
+ * Invariants:
+ * 1. Who comes while nobody waits and a turn is left has it at once.
+ * 2. Nobody waits longer than allowed, and no network with more than a few.
+ */
+import { Bucket, type BucketRate, type Cancel, type Clock } from '@rackwright/platform';
+
+export interface TurnOptions {
+  readonly rate: BucketRate;
+  /** Who has waited so long is sent away. */
+  readonly waitMs: number;
+}
+
+/** Of one network, at once; of all together. */
+const waitingPerNetworkMax = 4;
+const waitingMax = 4_096;
+
+/** What has come of who waited: `late` is to come again after so many milliseconds. */
+export type TurnEnd = 'turn' | { readonly lateMs: number };
+
+interface Waiter {
+  readonly settle: (end: TurnEnd) => void;
+}
+
+export class FairTurns {
+  readonly #bucket: Bucket;
+  readonly #perSecond: number;
+  readonly #waitMs: number;
+  readonly #clock: Pick<Clock, 'nowMs' | 'after'>;
+  /** The network whose turn is next stands first. */
+  readonly #waiting = new Map<string, Waiter[]>();
+  #size = 0;
+  #cancel: Cancel | undefined;
+
+  constructor({ rate, waitMs }: TurnOptions, clock: Pick<Clock, 'nowMs' | 'after'>) {
+    this.#bucket = new Bucket(rate, clock.nowMs());
+    this.#perSecond = rate.perSecond;
+    this.#waitMs = waitMs;
+    this.#clock = clock;
+  }
+
+  /** Those that wait. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** `signal` aborted: it waits no more, and has no turn. */
+  take(network: string, signal: AbortSignal): TurnEnd | Promise<TurnEnd> {
+    if (this.#size === 0 && this.#bucket.tryTake(1, this.#clock.nowMs()) === 0) return 'turn';
+    const own = this.#waiting.get(network) ?? [];
+    const isFull = own.length >= waitingPerNetworkMax || this.#size >= waitingMax;
+    if (isFull || signal.aborted) return { lateMs: this.#allServedMs() };
+    const { promise, resolve } = Promise.withResolvers<TurnEnd>();
+    const giveUp = (): void => {
+      this.#remove(network, waiter);
+      waiter.settle({ lateMs: this.#allServedMs() });
+    };
+    const cancel = this.#clock.after(this.#waitMs, giveUp);
+    signal.addEventListener('abort', giveUp, { once: true });
+    const waiter: Waiter = {
+      settle: (end) => {
+        cancel();
+        signal.removeEventListener('abort', giveUp);
+        resolve(end);
+      },
+    };
+    own.push(waiter);
+    this.#waiting.set(network, own);
+    this.#size += 1;
+    if (this.#cancel === undefined) this.#serve();
+    return promise;
+  }
+
+  #allServedMs(): number {
+    return Math.ceil(((this.#size + 1) * 1_000) / this.#perSecond);
+  }
+
+  #remove(network: string, waiter: Waiter): void {
+    const own = this.#waiting.get(network);
+    const at = own?.indexOf(waiter) ?? -1;
+    if (own === undefined || at < 0) return;
+    own.splice(at, 1);
+    this.#size -= 1;
+    if (own.length === 0) this.#waiting.delete(network);
+  }
+
+  /** One timer for all that wait. */
+  #serve(): void {
+    this.#cancel = undefined;
+    for (const [network, [first]] of this.#waiting) {
+      const waitMs = this.#bucket.tryTake(1, this.#clock.nowMs());
+      if (waitMs > 0) {
+        this.#cancel = this.#clock.after(waitMs, () => this.#serve());
+        return;
+      }
+      const own = this.#waiting.get(network) ?? [];
+      // Behind all others: it is met again by this very loop when there are turns left.
+      this.#waiting.delete(network);
+      own.shift();
+      this.#size -= 1;
+      if (own.length > 0) this.#waiting.set(network, own);
+      first?.settle('turn');
+    }
+  }
+}
