@@ -1,7 +1,8 @@
 import { nearestName } from '@rackwright/platform';
+import { configProblems } from '@rackwright/platform/config';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseConfig } from './config.ts';
+import { parseConfig, parseWholeConfig } from './config.ts';
 
 const minimal = 'serverAddress: 192.0.2.1\n';
 
@@ -114,6 +115,59 @@ describe('the configuration of the agent', () => {
     ['something else for a list', `${minimal}files: {}`, 'files has to be a list'],
   ])('refuses %s and says what would be right', (_what, text, message) => {
     expect(() => parseConfig(text)).toThrow(message);
+  });
+});
+
+describe('a configuration to run with', () => {
+  const files = 'files:\n  - {name: vmlinuz, path: /v}\n  - {name: initrd, path: /i}\n';
+  const runnable = `serverAddress: 10.77.0.1\n${files}`;
+  const network = (address: string, range: string) =>
+    `serverAddress: ${address}, dhcp: {mode: reservation, subnet: {network: 10.77.0.0/24}, ${range}}`;
+  const good = network('10.77.0.1', 'range: {first: 10.77.0.5, last: 10.77.0.9}');
+  const words = (text: string) =>
+    configProblems(text, parseWholeConfig).map(({ line, message }) => `${line} ${message}`);
+  const listed = (...entries: string[]) =>
+    `interfaces:\n${entries.map((entry) => `  - {${entry}}\n`).join('')}${files}`;
+
+  test('is refused with nothing to say when it can work', () => {
+    expect(words(runnable)).toEqual([]);
+    expect(words(listed(`name: eth1, ${good}`, 'name: eth2, serverAddress: 10.78.0.1'))).toEqual(
+      [],
+    );
+  });
+
+  test.each<[string, string, string]>([
+    ['a loader', 'loaders: {bios: nosuch}', '5 loaders.bios has to be a name among loaderFiles'],
+    ['a kernel', 'runner: {kernel: typo}', '5 runner.kernel has to be a name among files'],
+    ['a port of two servers', 'http: {port: 7443}', '5 http.port has to be another than'],
+  ])('%s that cannot be is told with its line', (_what, line, told) => {
+    expect(words(`${runnable}${line}\n`)).toEqual([expect.stringContaining(told)]);
+  });
+
+  test.each<[string, string, string]>([
+    ['backwards', 'range: {first: 10.77.0.9, last: 10.77.0.5}', 'range.last must not be before'],
+    ['outside', 'range: {first: 10.78.0.5, last: 10.78.0.9}', "must be a host's address in"],
+    [
+      'over our address',
+      'range: {first: 10.77.0.1, last: 10.77.0.9}',
+      'must not contain 10.77.0.1',
+    ],
+  ])('a range %s is told with its line', (_what, range, told) => {
+    const text = listed(
+      'name: eth2, serverAddress: 10.78.0.1',
+      `name: eth1, ${network('10.77.0.1', range)}`,
+    );
+    const [first = '', ...others] = words(text);
+    expect(others).toEqual([]);
+    expect(first).toContain('3 interfaces[1].dhcp.range');
+    expect(first).toContain(told);
+  });
+
+  test('a subnet in which another interface is is told', () => {
+    const text = listed(`name: eth1, ${good}`, 'name: eth2, serverAddress: 10.77.0.200');
+    expect(words(text)).toEqual([
+      '2 interfaces[0].dhcp.subnet.network has to be without the address of interface eth2',
+    ]);
   });
 });
 

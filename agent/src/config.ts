@@ -16,8 +16,14 @@ import {
 } from '@rackwright/bmc';
 import { ConfigError, type ConfigReader, readConfiguration } from '@rackwright/platform';
 import { parse } from 'yaml';
-import { type HttpLimits, httpLimitsDefault } from './boot/index.ts';
-import { type InterfaceSettings, readInterfaces } from './interfaces.ts';
+import {
+  bootProblems,
+  everywhere,
+  type HttpLimits,
+  httpLimitsDefault,
+  portsClash,
+} from './boot/index.ts';
+import { bootInterfaces, type InterfaceSettings, readInterfaces } from './interfaces.ts';
 import { defaultNetbootWatchLimits, type NetbootWatchLimits } from './netboot-watch.ts';
 
 export interface NamedFile {
@@ -81,6 +87,18 @@ export function parseConfig(text: string): AgentConfig {
   );
 }
 
+/** The same for whoever is to run with it: also refuses what only together makes no sense. */
+export function parseWholeConfig(text: string): AgentConfig {
+  const config = parseConfig(text);
+  const { http, runner, stateFolder } = config;
+  const problems = [
+    ...bootProblems({ ...config, interfaces: bootInterfaces(config, stateFolder) }),
+  ];
+  if (portsClash(http, runner)) problems.push('http.port has to be another than runner.port');
+  if (problems.length > 0) throw new ConfigError(problems);
+  return config;
+}
+
 /** With several interfaces, each has an address of its own, which hosts there are told. */
 function refuseOneAddress(config: AgentConfig): AgentConfig {
   const { interfaces, tftp, http, runner } = config;
@@ -121,7 +139,6 @@ const imageCacheBytes = [0, 1024 * gibibyte] as const;
 const levels = ['debug', 'info', 'warn', 'error'] as const;
 /** 0 lets the system choose. */
 const ports = [0, 65_535] as const;
-const everywhere = '0.0.0.0';
 
 function readListen(reader: ConfigReader, port: number) {
   return { address: reader.text('address', everywhere), port: reader.whole('port', ports, port) };

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { parseConfig } from './config.ts';
-import { bootInterfaces, divideInterfaces, type HandedOver } from './interfaces.ts';
+import {
+  bootInterfaces,
+  closedWords,
+  divideInterfaces,
+  type HandedOver,
+  strayAddresses,
+} from './interfaces.ts';
 
 const two = `
 interfaces:
@@ -48,6 +54,9 @@ describe('a list of interfaces', () => {
     ['a short name', '{name: sixteen-letters-, serverAddress: 10.0.0.1}', 'the name of an'],
     ['another name', '{name: eth1, serverAddress: 10.0.0.1}', 'than that of interfaces[0]'],
     ['another address', '{name: eth3, serverAddress: 10.78.0.1}', 'than that of interfaces[1]'],
+    ['an address as it is written', '{name: eth3, serverAddress: 10.0.0.03}', 'an IPv4 address'],
+    ['an address to answer at', '{name: eth3, serverAddress: 0.0.0.0}', 'an IPv4 address'],
+    ['an address of its own', '{name: eth3, serverAddress: 224.0.0.1}', 'an IPv4 address'],
     ['keys that there are', '{name: eth3, serverAddres: 10.0.0.1}', 'did you mean serverAddress?'],
   ])('needs of each %s', (_what, entry, words) => {
     expect(() => parseConfig(`${two}  - ${entry}\n`)).toThrow(words);
@@ -83,7 +92,11 @@ describe('the sockets that were handed over', () => {
 
   test('may be of one interface, or none, where one address is given', () => {
     for (const some of [handed(), handed('eth7')]) {
-      expect(divideInterfaces(one, some, anywhere)).toEqual({ served: [], awaited: [] });
+      expect(divideInterfaces(one, some, anywhere)).toEqual({
+        served: [],
+        awaited: [],
+        closed: [],
+      });
     }
     expect(divideInterfaces(one, handed('eth1', 'eth2'), anywhere)).toContain(
       'is enabled for 2 interfaces, and hosts are told of one serverAddress',
@@ -92,17 +105,27 @@ describe('the sockets that were handed over', () => {
 
   test('serve the interfaces that they are of', () => {
     const division = divideInterfaces(listed, handed('eth2.7', 'eth1'), anywhere);
-    expect(division).toEqual({ served: listed.interfaces, awaited: [] });
+    expect(division).toEqual({ served: listed.interfaces, awaited: [], closed: [] });
   });
 
   test('may lack those of an interface that is not there yet', () => {
     const division = divideInterfaces(listed, handed('eth2.7'), nowhere);
-    expect(division).toEqual({ served: [listed.interfaces[1]], awaited: ['eth1'] });
+    expect(division).toEqual({ served: [listed.interfaces[1]], awaited: ['eth1'], closed: [] });
+  });
+
+  test('of one interface are served when another comes without its own', () => {
+    const some = handed('eth1');
+    const served = [listed.interfaces[0]];
+    const before = divideInterfaces(listed, some, (name) => name === 'eth1');
+    expect(before).toEqual({ served, awaited: ['eth2.7'], closed: [] });
+    const after = divideInterfaces(listed, some, anywhere);
+    expect(after).toEqual({ served, awaited: [], closed: ['eth2.7'] });
+    expect(closedWords('eth2.7')).toContain('systemctl status rackwright-agent@eth2.7.socket');
   });
 
   test.each([
     ['of an interface without an entry', handed('eth1', 'eth9'), 'interfaces has no entry for it'],
-    ['of none that is there', handed('eth1'), 'systemctl enable rackwright-agent@eth2.7.socket'],
+    ['none at all', handed(), 'enable rackwright-agent@eth1.socket'],
   ])('are refused when they are %s', (_what, some, words) => {
     expect(divideInterfaces(listed, some, anywhere)).toContain(words);
   });
@@ -111,5 +134,31 @@ describe('the sockets that were handed over', () => {
     expect(divideInterfaces(listed, handed(), nowhere)).toBe(
       'there is no interface eth1, eth2.7 on this machine yet',
     );
+  });
+});
+
+describe('an address that hosts are told', () => {
+  const { interfaces } = parseConfig(two);
+
+  test('is one of its interface', () => {
+    const own = new Map([
+      ['eth1', ['10.77.0.9', '10.77.0.1']],
+      ['eth2.7', ['10.78.0.1']],
+    ]);
+    expect(strayAddresses(interfaces, own)).toEqual([]);
+  });
+
+  test('is told to be wrong when two are swapped, or it is nowhere', () => {
+    const swapped = new Map([
+      ['eth1', ['10.78.0.1']],
+      ['eth2.7', ['10.77.0.1']],
+    ]);
+    expect(strayAddresses(interfaces, swapped)).toEqual([
+      'hosts on eth1 are told 10.77.0.1, which is no address of it but of eth2.7; it has 10.78.0.1',
+      'hosts on eth2.7 are told 10.78.0.1, which is no address of it but of eth1; it has 10.77.0.1',
+    ]);
+    expect(strayAddresses(interfaces.slice(0, 1), new Map())).toEqual([
+      'hosts on eth1 are told 10.77.0.1, which is no address of it; it has none',
+    ]);
   });
 });

@@ -5,8 +5,8 @@
  *
  * I1 Hosts are told of the address of the interface that has heard them, so sockets that belong to
  *    an interface of no entry are refused, and so are two interfaces without a list.
- * I2 An interface that is not there yet keeps nobody else waiting: the others are served, and it is
- *    once the agent starts again.
+ * I2 An interface that is not there yet, or whose sockets could not be opened, keeps nobody else
+ *    waiting: the others are served, and it is once the agent starts again.
  */
 import { ConfigError, type ConfigReader } from '@rackwright/platform';
 import type { BootInterface } from './boot/index.ts';
@@ -81,10 +81,22 @@ export interface HandedOver {
   readonly names: readonly string[];
 }
 
-/** Of the listed interfaces, those that are served, and those that are waited for. */
+/** Of the listed interfaces, those that are served, and those that are not. */
 export interface Division {
   readonly served: readonly AgentInterface[];
+  /** They are not there yet. */
   readonly awaited: readonly string[];
+  /** They are there, and no socket of theirs was handed over. */
+  readonly closed: readonly string[];
+}
+
+/** What to do for an interface without sockets. */
+export function closedWords(name: string): string {
+  return (
+    `interfaces has ${name}, and no socket of it was handed to this process: enable ` +
+    `rackwright-agent@${name}.socket, or see systemctl status rackwright-agent@${name}.socket ` +
+    'for why it could not open'
+  );
 }
 
 /** Divides the list; answers the words that say what to do when it and the sockets do not fit. */
@@ -94,7 +106,7 @@ export function divideInterfaces(
   isThere: (name: string) => boolean,
 ): Division | string {
   if (interfaces.length === 0) {
-    if (handedOver.interfaces <= 1) return { served: [], awaited: [] };
+    if (handedOver.interfaces <= 1) return { served: [], awaited: [], closed: [] };
     return (
       `rackwright-agent@INTERFACE.socket is enabled for ${handedOver.interfaces} interfaces, and ` +
       'hosts are told of one serverAddress: list them under "interfaces", each with the address ' +
@@ -110,19 +122,41 @@ export function divideInterfaces(
   }
   const served = interfaces.filter(({ name }) => handedOver.names.includes(name));
   const rest = interfaces.filter((one) => !served.includes(one)).map(({ name }) => name);
-  const closed = rest.find(isThere);
-  if (closed !== undefined) {
-    return (
-      `interfaces has ${closed}, and no socket of it was handed to this process: ` +
-      `systemctl enable rackwright-agent@${closed}.socket`
-    );
-  }
-  if (served.length === 0) return `there is no interface ${rest.join(', ')} on this machine yet`;
-  return { served, awaited: rest };
+  const awaited = rest.filter((name) => !isThere(name));
+  const closed = rest.filter(isThere);
+  if (served.length > 0) return { served, awaited, closed };
+  const [first] = closed;
+  if (first !== undefined) return closedWords(first);
+  return `there is no interface ${rest.join(', ')} on this machine yet`;
+}
+
+/**
+ * What is told to hosts and is not so: listed addresses that their interfaces do not have. By the
+ * addresses of each interface of this machine.
+ */
+export function strayAddresses(
+  interfaces: readonly AgentInterface[],
+  addressesOf: ReadonlyMap<string, readonly string[]>,
+): readonly string[] {
+  return interfaces
+    .filter(({ name, serverAddress }) => !addressesOf.get(name)?.includes(serverAddress))
+    .map(({ name, serverAddress }) => {
+      const [owner] = [...addressesOf].find(([, own]) => own.includes(serverAddress)) ?? [];
+      const has = addressesOf.get(name)?.join(', ') || 'none';
+      return (
+        `hosts on ${name} are told ${serverAddress}, which is no address of it` +
+        (owner === undefined ? '' : ` but of ${owner}`) +
+        `; it has ${has}`
+      );
+    });
 }
 
 function readAddress(reader: ConfigReader): string {
-  return reader.textThat('serverAddress', isIpv4, 'an IPv4 address');
+  return reader.textThat(
+    'serverAddress',
+    isOwnIpv4,
+    'an IPv4 address of this machine, written like 10.0.0.3',
+  );
 }
 
 function refuseTwice(all: readonly AgentInterface[], key: 'name' | 'serverAddress'): void {
@@ -139,7 +173,15 @@ function withLeases(dhcp: AgentDhcpConfig, leasesPath: string): BootInterface['d
   return dhcp.mode === 'reservation' ? { ...dhcp, leasesPath } : dhcp;
 }
 
-function isIpv4(text: string): boolean {
+/** Written in one way only: addresses are compared as they are written. */
+function isOwnIpv4(text: string): boolean {
   const parts = text.split('.');
-  return parts.length === 4 && parts.every((part) => /^\d{1,3}$/.test(part) && +part <= 255);
+  const isAddress = parts.length === 4 && parts.every((part) => isByte(part));
+  const [first = 0] = parts.map(Number);
+  // What a host cannot be reached at: "any", groups, broadcast.
+  return isAddress && first > 0 && first < 224;
+}
+
+function isByte(text: string): boolean {
+  return /^(0|[1-9]\d{0,2})$/.test(text) && Number(text) <= 255;
 }

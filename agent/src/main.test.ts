@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -43,7 +43,8 @@ async function run(
   networks = 'serverAddress: 127.0.0.1',
 ): Promise<{ readonly code: unknown; readonly said: string }> {
   const config = join(folder, 'agent.yaml');
-  writeFileSync(config, `{${networks}, stateFolder: ${join(folder, 'state')}}\n`);
+  const files = 'files: [{name: vmlinuz, path: /v}, {name: initrd, path: /i}]';
+  writeFileSync(config, `{${networks}, ${files}, stateFolder: ${join(folder, 'state')}}\n`);
   const handed = `LISTEN_FDS=${sockets.length} LISTEN_FDNAMES=${names}`;
   const script = `LISTEN_PID=$$ ${handed} exec "$0" "$@"`;
   const words = ['-c', script, process.execPath, main, 'run', '--config', config];
@@ -93,4 +94,25 @@ test('starts without an interface that is not there yet, and says so', async () 
   const { said } = await run('one', both);
   expect(said).toMatch(/"interface":"two".*is not there yet/);
   expect(said).toContain('join');
+  // It is told as well that "one" is no interface that has the address.
+  expect(said).toContain('hosts on one are told 127.0.0.1, which is no address of it but of lo');
+});
+
+test('says what together makes no sense, with its line, and is not started again', async () => {
+  const { code, said } = await run('', 'serverAddress: 127.0.0.1, http: {port: 7443}');
+  expect(code).toBe(2);
+  expect(said).toContain('agent.yaml:1: http.port has to be another than runner.port\n');
+});
+
+test('counts a start that fails, and none with a wrong configuration', async () => {
+  const count = join(folder, 'failed-starts');
+  process.env['RUNTIME_DIRECTORY'] = folder;
+  try {
+    await run();
+    expect(existsSync(count)).toBe(true);
+    await run('', 'serverAddress: 127.0.0.1, http: {port: 7443}');
+    expect(existsSync(count)).toBe(false);
+  } finally {
+    delete process.env['RUNTIME_DIRECTORY'];
+  }
 });

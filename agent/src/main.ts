@@ -3,8 +3,9 @@
  * platform, and ends with the signals. Everything else is elsewhere.
  */
 import { nodeVersionProblem } from '@rackwright/platform';
-import { configProblems, problemLines } from '@rackwright/platform/config';
+import { checkConfig, problemLines, wrongConfigCode } from '@rackwright/platform/config';
 import {
+  type FailedStarts,
   inheritedDescriptors,
   makeCrashPoint,
   nodeClock,
@@ -15,6 +16,7 @@ import {
   nodeHttpClient,
   nodeLargeFiles,
   nodeLog,
+  nodeOwnAddresses,
   nodeRandom,
   nodeSupervision,
   nodeUdp,
@@ -22,10 +24,10 @@ import {
   openInherited,
 } from '@rackwright/platform/node';
 import { parseArguments, usage } from './arguments.ts';
-import { type AgentConfig, parseConfig } from './config.ts';
+import { type AgentConfig, parseConfig, parseWholeConfig } from './config.ts';
 import { clockWarning, IdentityFiles, isKeyOver, join } from './identity/index.ts';
 import { lookAtInterfaces, watchInterfaces } from './interface-watch.ts';
-import { divideInterfaces } from './interfaces.ts';
+import { closedWords, divideInterfaces, strayAddresses } from './interfaces.ts';
 import { type Platform, startAgent } from './program.ts';
 
 /** Longest join token read from standard input. */
@@ -51,11 +53,15 @@ async function main(words: readonly string[]): Promise<void> {
       return;
     }
     case 'checkConfig':
-      await checkConfig(command.config);
+      await wholeConfig(command.config);
       return;
-    case 'run':
-      // With a wrong one the unit does not start it again by itself.
-      if (await checkConfig(command.config)) await run(await readConfig(command.config));
+    case 'run': {
+      const starts = nodeFailedStarts(process.env);
+      if (!(await starts.begin())) return;
+      const config = await wholeConfig(command.config);
+      if (config !== undefined) await run(config, starts);
+      else await starts.forget();
+    }
   }
 }
 
@@ -65,11 +71,13 @@ async function readText(path: string): Promise<string> {
   return new TextDecoder().decode(bytes);
 }
 
-async function checkConfig(path: string): Promise<boolean> {
-  const problems = configProblems(await readText(path), parseConfig);
-  process.stderr.write(problemLines(path, problems));
-  process.exitCode = problems.length === 0 ? 0 : 2;
-  return problems.length === 0;
+/** Says each problem of the configuration, with its line. */
+async function wholeConfig(path: string): Promise<AgentConfig | undefined> {
+  const checked = checkConfig(await readText(path), parseWholeConfig);
+  if ('config' in checked) return checked.config;
+  process.stderr.write(problemLines(path, checked.problems));
+  process.exitCode = wrongConfigCode;
+  return undefined;
 }
 
 async function readConfig(path: string): Promise<AgentConfig> {
@@ -116,7 +124,7 @@ async function joinRack(
   process.stdout.write(`joined ${identity.rack}; now start "run"\n`);
 }
 
-async function run(config: AgentConfig): Promise<void> {
+async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
   const log = nodeLog(config.log.level);
   log.info({ config: JSON.stringify(config) }, 'configuration');
   const supervision = nodeSupervision(process.env, process.pid, log);
@@ -129,6 +137,8 @@ async function run(config: AgentConfig): Promise<void> {
   for (const name of division.awaited) {
     log.warn({ interface: name }, 'a boot interface is not there yet: served once it has come');
   }
+  for (const name of division.closed) log.error({ interface: name }, closedWords(name));
+  for (const words of strayAddresses(division.served, nodeOwnAddresses())) log.warn({}, words);
   const platform: Platform = {
     clock,
     random: nodeRandom(),
@@ -142,12 +152,12 @@ async function run(config: AgentConfig): Promise<void> {
     log,
     crashPoint: makeCrashPoint(config.crashAt),
   };
-  const agent = await startAgent({ ...config, interfaces: division.served }, platform);
+  const agent = await startAgent({ ...config, served: division.served }, platform);
   const unused = inherited.closeRest();
   if (unused.length > 0) {
     log.warn({ ports: unused.join(' ') }, 'the configuration asks for no such inherited sockets');
   }
-  await nodeFailedStarts(process.env).forget();
+  await starts.forget();
   await supervision.ready();
   const endWatch = supervision.watch(() => agent.problem(ownAnswerTimeoutMs));
   const { promise: stopAsked, resolve } = Promise.withResolvers<string>();
@@ -172,7 +182,6 @@ try {
   await main(process.argv.slice(2));
 } catch (cause) {
   process.stderr.write(`rackwright-agent: ${textOf(cause)}\n`);
-  await nodeFailedStarts(process.env).pause();
   // Ports may be open already: only an exit ends what a failed start has begun.
   process.exit(1);
 }

@@ -23,7 +23,7 @@ import type { AgentConfig } from './config.ts';
 import { type AgentCore, openCore } from './core.ts';
 import { type AgentIdentity, IdentityFiles, IdentityRenewal, readKey } from './identity/index.ts';
 import { BlobCache, Images } from './images/index.ts';
-import { bootInterfaces } from './interfaces.ts';
+import { type AgentInterface, bootInterfaces } from './interfaces.ts';
 import { type BootCertificate, loadBootCertificate } from './runner-gateway/index.ts';
 import { grpcTransport } from './session/index.ts';
 import { agentVersion } from './version.ts';
@@ -53,8 +53,14 @@ export interface RunningAgent {
 
 const ownerOnlyFolder = 0o700;
 
+/** The configuration, and what of it can be served now. */
+export interface ServedConfig extends AgentConfig {
+  /** Of the listed interfaces; all of them unless given. */
+  readonly served?: readonly AgentInterface[];
+}
+
 /** Starts everything; rejects with what is wrong and what would be right. */
-export async function startAgent(config: AgentConfig, platform: Platform): Promise<RunningAgent> {
+export async function startAgent(config: ServedConfig, platform: Platform): Promise<RunningAgent> {
   const { clock, disk, log, random } = platform;
   const files = new IdentityFiles(disk, config.stateFolder);
   const identity = await files.load();
@@ -102,9 +108,9 @@ function openAgentCore(
     return { target: agentEndpoint, caPem: caCertificatePem, own };
   });
   const signer = readKey(identity.privateKeyPem);
-  const interfaces = bootInterfaces(config, config.stateFolder);
+  const addresses = addressesOf(config);
   const imageEndpoint = (localAddress: string): string => {
-    const address = addressAsked(interfaces, localAddress);
+    const address = addressAsked(addresses, localAddress);
     return served.port === 0 || address === undefined ? '' : `${address}:${served.port}`;
   };
   return openCore({
@@ -123,21 +129,27 @@ async function openImages(
   return new Images({ cache, web, architecture });
 }
 
+/** All that hosts may be told of, whether or not their interfaces are served now. */
+function addressesOf(config: AgentConfig): readonly string[] {
+  return bootInterfaces(config, config.stateFolder).map(({ serverAddress }) => serverAddress);
+}
+
 function startBootPath(
-  config: AgentConfig,
+  config: ServedConfig,
   { clock, disk, http, log, udp }: Platform,
   core: AgentCore,
   certificate: BootCertificate,
   gatewayPort: number,
   images: Images,
 ): Promise<BootServices> {
-  const { tftp, loaders, loaderFiles, files, runner } = config;
-  const interfaces = bootInterfaces(config, config.stateFolder);
+  const { tftp, loaders, loaderFiles, files, runner, served = config.interfaces } = config;
+  const interfaces = bootInterfaces({ ...config, interfaces: served }, config.stateFolder);
+  const addresses = addressesOf(config);
   const { kernel, initrd, kernelArguments } = runner;
   const { fingerprint } = certificate;
   return startBoot(
     {
-      ...{ interfaces, tftp, http: config.http, loaders, loaderFiles, files },
+      ...{ interfaces, addresses, tftp, http: config.http, loaders, loaderFiles, files },
       runner: { kernel, initrd, kernelArguments, agentPort: gatewayPort, fingerprint },
     },
     {

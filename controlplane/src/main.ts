@@ -11,8 +11,9 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type Log, nodeVersionProblem } from '@rackwright/platform';
-import { configProblems, problemLines } from '@rackwright/platform/config';
+import { checkConfig, problemLines, wrongConfigCode } from '@rackwright/platform/config';
 import {
+  type FailedStarts,
   makeCrashPoint,
   nodeClock,
   nodeDisk,
@@ -34,8 +35,6 @@ import { openKeySource, shownConfig } from './secrets/index.ts';
 /** Our own servers answer in milliseconds; both together stay below the watchdog's question. */
 const ownAnswerTimeoutMs = 4_000;
 const defaultConfig = '/etc/rackwright/controlplane.yaml';
-/** The configuration is wrong: the unit does not start the program again by itself. */
-const wrongConfigCode = 2;
 
 const usage =
   'usage: rackwright-controlplane [--config FILE] [--check-config] [--restored] ' +
@@ -73,11 +72,12 @@ async function issuerClient({ oidc }: ControlPlaneConfig) {
 }
 
 /** Says each problem of the configuration, with its line. */
-async function checkConfig(path: string): Promise<boolean> {
-  const problems = configProblems(await readFile(path, 'utf8'), parseConfig);
-  process.stderr.write(problemLines(path, problems));
-  if (problems.length > 0) process.exitCode = wrongConfigCode;
-  return problems.length === 0;
+async function readConfig(path: string): Promise<ControlPlaneConfig | undefined> {
+  const checked = checkConfig(await readFile(path, 'utf8'), parseConfig);
+  if ('config' in checked) return checked.config;
+  process.stderr.write(problemLines(path, checked.problems));
+  process.exitCode = wrongConfigCode;
+  return undefined;
 }
 
 interface Started {
@@ -87,8 +87,11 @@ interface Started {
   stopping(): Promise<void>;
 }
 
-async function start(options: ReturnType<typeof readArguments>): Promise<Started> {
-  const config: ControlPlaneConfig = parseConfig(await readFile(options.config, 'utf8'));
+async function start(
+  config: ControlPlaneConfig,
+  options: ReturnType<typeof readArguments>,
+  starts: FailedStarts,
+): Promise<Started> {
   const log = nodeLog(config.log.level);
   log.info(
     { configuration: JSON.stringify(shownConfig(config)) },
@@ -139,7 +142,7 @@ async function start(options: ReturnType<typeof readArguments>): Promise<Started
     'ready',
   );
   const supervision = nodeSupervision(process.env, process.pid, log);
-  await nodeFailedStarts(process.env).forget();
+  await starts.forget();
   await supervision.ready();
   const endWatch = supervision.watch(() => controlPlane.problem(ownAnswerTimeoutMs));
   const stopping = (): Promise<void> => {
@@ -192,8 +195,13 @@ async function run(): Promise<void> {
   const problem = nodeVersionProblem(process.versions.node);
   if (problem !== undefined) throw new Error(problem);
   const options = readArguments(process.argv.slice(2));
-  if (!(await checkConfig(options.config)) || options['check-config']) return;
-  const { controlPlane, log, stopping } = await start(options);
+  if (options['check-config']) return void (await readConfig(options.config));
+  const starts = nodeFailedStarts(process.env);
+  if (!(await starts.begin())) return;
+  const config = await readConfig(options.config);
+  // Whoever mends it is not kept waiting.
+  if (config === undefined) return starts.forget();
+  const { controlPlane, log, stopping } = await start(config, options, starts);
   const stop = (signal: string) => {
     log.info({ signal }, 'stopping');
     stopping()
@@ -214,6 +222,5 @@ try {
   await run();
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-  await nodeFailedStarts(process.env).pause();
   process.exit(1);
 }

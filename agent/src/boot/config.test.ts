@@ -36,10 +36,20 @@ test.each<[string, Partial<BootConfig>, string]>([
     { interfaces: [{ serverAddress: 'rack1', dhcp: { mode: 'off' } }] },
     'serverAddress',
   ],
-  ['no interface', { interfaces: [] }, 'interfaces must be at least one'],
+  ['no interface', { interfaces: [] }, 'interfaces has to be at least one'],
   ['a loader that is no file', { loaders: { uefiX64: 'x' } }, 'loaders.uefiX64'],
-  ['a file name with a slash', { files: [...good.files, { name: 'a/b', path: '/b' }] }, '"a/b"'],
+  [
+    'a file name with a slash',
+    { files: [...good.files, { name: 'a/b', path: '/b' }] },
+    'files[2].name',
+  ],
   ['a hidden file', { files: [...good.files, { name: '..', path: '/b' }] }, '".."'],
+  [
+    'a name that a loader has already',
+    { files: [...good.files, { name: 'undionly.kpxe', path: '/b' }] },
+    'files[2].name has to be another than that of a file before it',
+  ],
+  ['a port of two', { tftp: { address: '0.0.0.0', port: 67 } }, 'dhcp.port has to be another than'],
   ['a kernel that is no file', { runner: { ...good.runner, kernel: 'x' } }, 'runner.kernel'],
   ['a ramdisk that is no file', { runner: { ...good.runner, initrd: 'x' } }, 'runner.initrd'],
   [
@@ -55,12 +65,12 @@ test.each<[string, Partial<BootConfig>, string]>([
   [
     'a kernel argument that iPXE would expand',
     { runner: { ...good.runner, kernelArguments: ['a=${x}'] } },
-    'kernel argument',
+    'runner.kernelArguments',
   ],
   [
     'a kernel argument of two words',
     { runner: { ...good.runner, kernelArguments: ['a && shell'] } },
-    'kernel argument',
+    'runner.kernelArguments',
   ],
 ])('refuses %s, naming it', (_name, change, words) => {
   expect(() => checkBootConfig({ ...good, ...change })).toThrow(words);
@@ -111,17 +121,21 @@ describe('of several interfaces', () => {
 
   test.each<[string, BootInterface, string]>([
     ['one without a name', { serverAddress: '10.78.0.1', dhcp: { mode: 'off' } }, 'interfaces'],
-    ['one name twice', { ...eth2, name: 'eth1' }, 'interfaces must be one, or all with names'],
-    ['one address twice', { ...eth2, serverAddress: '10.77.0.1' }, 'serverAddress must be another'],
+    ['one name twice', { ...eth2, name: 'eth1' }, 'interfaces has to be one, or all with names'],
+    [
+      'one address twice',
+      { ...eth2, serverAddress: '10.77.0.1' },
+      'interfaces has to be with an address each',
+    ],
     [
       'a range with its own address',
       { ...eth2, dhcp: reservation('10.78.0', 1) },
-      'interface eth2: dhcp.range must not contain 10.78.0.1',
+      'interfaces[1].dhcp.range must not contain 10.78.0.1',
     ],
     [
       'a subnet in which another interface is',
       { ...eth2, dhcp: reservation('10.77.0', 2) },
-      'dhcp.subnet.network of interface eth2 must be without the address of interface eth1',
+      'interfaces[1].dhcp.subnet.network has to be without the address of interface eth1',
     ],
   ])('%s is refused', (_name, other, words) => {
     expect(() => check(eth1, other)).toThrow(`boot configuration: ${words}`);
@@ -131,14 +145,15 @@ describe('of several interfaces', () => {
     const wide = { ...eth2.dhcp.subnet, network: '10.78.0.0/23' };
     const eth3 = { name: 'eth3', serverAddress: '10.79.0.1', dhcp: { ...eth2.dhcp, subnet: wide } };
     expect(() => check(eth1, eth2, eth3)).toThrow(
-      'dhcp.subnet.network of interface eth2 must be apart from that of interface eth3',
+      'interfaces[1].dhcp.subnet.network has to be apart from that of interface eth3',
     );
   });
 
   test('a request is told the address that it was sent to, where hosts are told of it', () => {
-    expect(addressAsked([eth1, eth2], '10.78.0.1')).toBe('10.78.0.1');
-    expect(addressAsked([eth1, eth2], '192.0.2.1')).toBeUndefined();
+    const addresses = ['10.77.0.1', '10.78.0.1'];
+    expect(addressAsked(addresses, '10.78.0.1')).toBe('10.78.0.1');
+    expect(addressAsked(addresses, '192.0.2.1')).toBeUndefined();
     // Behind another machine's address, for example.
-    expect(addressAsked([eth1], '192.0.2.1')).toBe('10.77.0.1');
+    expect(addressAsked(['10.77.0.1'], '192.0.2.1')).toBe('10.77.0.1');
   });
 });

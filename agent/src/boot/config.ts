@@ -54,6 +54,8 @@ export interface BootInterface {
 export interface BootConfig {
   /** At least one; of several, each has a name. */
   readonly interfaces: readonly BootInterface[];
+  /** Our addresses that hosts may be told of; more than theirs when some are not served now. */
+  readonly addresses?: readonly string[];
   readonly tftp: {
     readonly address: string;
     /** 69. */
@@ -95,29 +97,46 @@ export function httpLimitsOf(config: BootConfig): HttpLimits {
 export const safeName = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$/;
 const safeArgument = /^[A-Za-z0-9._:,=@%+/-]+$/;
 const portMax = 65_535;
+/** Every address of this machine. */
+export const everywhere = '0.0.0.0';
 const ipv4 = /^\d{1,3}(\.\d{1,3}){3}$/;
+
+/** What can be told to be wrong before it is started. */
+export type BootSettings = Pick<
+  BootConfig,
+  'interfaces' | 'loaders' | 'loaderFiles' | 'files' | 'tftp' | 'http'
+> & { readonly runner: Pick<RunnerBootConfig, 'kernel' | 'initrd' | 'kernelArguments'> };
 
 /** Throws an Error that names the first setting that cannot work. */
 export function checkBootConfig(config: BootConfig): void {
-  const { runner } = config;
-  checkInterfaces(config.interfaces);
-  for (const { name } of [...config.loaderFiles, ...config.files]) {
-    demand(safeName.test(name), `file name ${JSON.stringify(name)}`, 'letters, digits and . - _');
-  }
-  const loaderNames = new Set(config.loaderFiles.map(({ name }) => name));
-  for (const [platform, name] of Object.entries(config.loaders)) {
-    demand(loaderNames.has(name), `loaders.${platform}`, 'a name among loaderFiles');
-  }
-  const fileNames = new Set(config.files.map(({ name }) => name));
-  demand(fileNames.has(runner.kernel), 'runner.kernel', 'a name among files');
-  demand(fileNames.has(runner.initrd), 'runner.initrd', 'a name among files');
-  const { agentPort } = runner;
+  const { agentPort, fingerprint } = config.runner;
   const isPort = Number.isInteger(agentPort) && agentPort > 0 && agentPort <= portMax;
-  demand(isPort, 'runner.agentPort', `from 1 to ${portMax}`);
-  demand(/^[0-9a-f]{64}$/i.test(runner.fingerprint), 'runner.fingerprint', '64 hex digits');
-  for (const argument of runner.kernelArguments) {
-    demand(safeArgument.test(argument), `kernel argument ${JSON.stringify(argument)}`, 'one word');
-  }
+  const [problem] = [
+    ...bootProblems(config),
+    ...unless(isPort, 'runner.agentPort', `from 1 to ${portMax}`),
+    ...unless(/^[0-9a-f]{64}$/i.test(fingerprint), 'runner.fingerprint', '64 hex digits'),
+  ];
+  if (problem !== undefined) throw new Error(`boot configuration: ${problem}`);
+}
+
+/** Everything that cannot work; each begins with the path of its key. Pure. */
+export function bootProblems(config: BootSettings): readonly string[] {
+  const { runner } = config;
+  const loaderNames = new Set(config.loaderFiles.map(({ name }) => name));
+  const fileNames = new Set(config.files.map(({ name }) => name));
+  return [
+    ...interfaceProblems(config),
+    ...fileProblems(config),
+    ...Object.entries(config.loaders).flatMap(([platform, name]) =>
+      unless(loaderNames.has(name), `loaders.${platform}`, 'a name among loaderFiles'),
+    ),
+    ...unless(fileNames.has(runner.kernel), 'runner.kernel', 'a name among files'),
+    ...unless(fileNames.has(runner.initrd), 'runner.initrd', 'a name among files'),
+    ...runner.kernelArguments.flatMap((argument) => {
+      const right = `words without spaces, unlike ${JSON.stringify(argument)}`;
+      return unless(safeArgument.test(argument), 'runner.kernelArguments', right);
+    }),
+  ];
 }
 
 /**
@@ -125,58 +144,107 @@ export function checkBootConfig(config: BootConfig): void {
  * that one. Undefined when it was none that hosts are told of.
  */
 export function addressAsked(
-  interfaces: readonly Pick<BootInterface, 'serverAddress'>[],
+  addresses: readonly string[],
   localAddress: string,
 ): string | undefined {
-  const [first, ...others] = interfaces;
-  if (others.length === 0) return first?.serverAddress;
-  return interfaces.find(({ serverAddress }) => serverAddress === localAddress)?.serverAddress;
+  const [first, ...others] = addresses;
+  return others.length === 0 ? first : addresses.find((address) => address === localAddress);
 }
 
-/** How a setting of an interface is called in what is told of it. */
-export function settingOf({ name }: BootInterface, setting: string): string {
-  return name === undefined ? setting : `${setting} of interface ${name}`;
+function fileProblems({ loaderFiles, files }: BootSettings): string[] {
+  const all = Object.entries({ loaderFiles, files }).flatMap(([key, some]) =>
+    some.map(({ name }, index) => ({ name, at: `${key}[${index}].name` })),
+  );
+  return all.flatMap(({ name, at }, index) => {
+    const shown = JSON.stringify(name);
+    const isFirst = all.findIndex((other) => other.name === name) === index;
+    return [
+      ...unless(safeName.test(name), at, `letters, digits and . - _, unlike ${shown}`),
+      ...unless(isFirst, at, `another than that of a file before it, which is ${shown} too`),
+    ];
+  });
 }
 
-function checkInterfaces(interfaces: readonly BootInterface[]): void {
-  demand(interfaces.length > 0, 'interfaces', 'at least one');
+function interfaceProblems({ interfaces, tftp }: BootSettings): string[] {
   const named = new Set(interfaces.map(({ name }) => name));
   const areTold = named.size === interfaces.length && (named.size === 1 || !named.has(undefined));
-  demand(areTold, 'interfaces', 'one, or all with names of their own');
   const addresses = new Set(interfaces.map(({ serverAddress }) => serverAddress));
-  demand(addresses.size === interfaces.length, 'serverAddress', 'another for each interface');
-  const plans: (readonly [BootInterface, AddressPlan])[] = [];
-  for (const one of interfaces) {
-    const what = settingOf(one, 'serverAddress');
-    demand(ipv4.test(one.serverAddress), what, 'a dotted IPv4 address');
-    const plan = checkedPlan(one);
-    if (plan !== undefined) plans.push([one, plan]);
+  const [none] = [
+    ...unless(interfaces.length > 0, 'interfaces', 'at least one'),
+    ...unless(areTold, 'interfaces', 'one, or all with names of their own'),
+    ...unless(addresses.size === interfaces.length, 'interfaces', 'with an address each'),
+  ];
+  if (none !== undefined) return [none];
+  const plans: Planned[] = [];
+  const problems: string[] = [];
+  for (const [index, one] of interfaces.entries()) {
+    const at = one.name === undefined ? '' : `interfaces[${index}].`;
+    const right = 'a dotted IPv4 address';
+    problems.push(...unless(ipv4.test(one.serverAddress), `${at}serverAddress`, right));
+    problems.push(...portProblems(one, at, tftp));
+    const plan = planOf(one);
+    if (typeof plan === 'string') problems.push(`${at}dhcp.${plan}`);
+    else if (plan !== undefined) plans.push({ one, at, plan });
   }
-  for (const [index, [one, { subnet }]] of plans.entries()) {
-    const other = plans.slice(index + 1).find(([, plan]) => subnetsMeet(subnet, plan.subnet));
-    const what = settingOf(one, 'dhcp.subnet.network');
-    demand(other === undefined, what, `apart from that of interface ${other?.[0].name}`);
-    const away = interfaces.find((two) => two !== one && subnetHas(subnet, two.serverAddress));
-    demand(away === undefined, what, `without the address of interface ${away?.name}`);
-  }
+  return [...problems, ...meetingProblems(interfaces, plans)];
 }
 
-/** Of one that gives addresses. */
-function checkedPlan(one: BootInterface): AddressPlan | undefined {
-  const { dhcp, serverAddress } = one;
+interface Planned {
+  readonly one: BootInterface;
+  /** Path of its entry, with a dot. */
+  readonly at: string;
+  readonly plan: AddressPlan;
+}
+
+/** Subnets and addresses that are those of another interface as well. */
+function meetingProblems(
+  interfaces: readonly BootInterface[],
+  plans: readonly Planned[],
+): readonly string[] {
+  return plans.flatMap(({ one, at, plan: { subnet } }, index) => {
+    const what = `${at}dhcp.subnet.network`;
+    const other = plans.slice(index + 1).find(({ plan }) => subnetsMeet(subnet, plan.subnet));
+    const away = interfaces.find((two) => two !== one && subnetHas(subnet, two.serverAddress));
+    return [
+      ...unless(other === undefined, what, `apart from that of interface ${other?.one.name}`),
+      ...unless(away === undefined, what, `without the address of interface ${away?.name}`),
+    ];
+  });
+}
+
+/** DHCP, PXE and TFTP are three ports of one interface. */
+function portProblems(
+  { dhcp }: BootInterface,
+  at: string,
+  tftp: BootConfig['tftp'],
+): readonly string[] {
+  if (dhcp.mode === 'off') return [];
+  const pxe = { address: dhcp.pxeAddress, port: dhcp.pxePort };
+  return [
+    ...unless(!portsClash(dhcp, pxe), `${at}dhcp.pxePort`, 'another than dhcp.port'),
+    ...unless(!portsClash(dhcp, tftp), `${at}dhcp.port`, 'another than tftp.port'),
+    ...unless(!portsClash(pxe, tftp), `${at}dhcp.pxePort`, 'another than tftp.port'),
+  ];
+}
+
+interface Listen {
+  readonly address: string;
+  readonly port: number;
+}
+
+/** Whether one of two servers of one kind keeps the other from opening. */
+export function portsClash(one: Listen, other: Listen): boolean {
+  if (one.port !== other.port || one.port === 0) return false;
+  return one.address === other.address || [one.address, other.address].includes(everywhere);
+}
+
+/** Of one that gives addresses; a text says what is wrong with it, without "dhcp.". */
+function planOf({ dhcp, serverAddress }: BootInterface): AddressPlan | string | undefined {
   if (dhcp.mode !== 'reservation') return undefined;
   const plan = addressPlanOf(dhcp, serverAddress);
-  if (typeof plan === 'string') throw planError(one, plan);
-  const problem = subnetProblem(dhcp.subnet, plan);
-  if (problem !== undefined) throw planError(one, problem);
-  return plan;
+  return typeof plan === 'string' ? plan : (subnetProblem(dhcp.subnet, plan) ?? plan);
 }
 
-function planError({ name }: BootInterface, problem: string): Error {
-  const whose = name === undefined ? '' : `interface ${name}: `;
-  return new Error(`boot configuration: ${whose}dhcp.${problem}`);
-}
-
-function demand(holds: boolean, what: string, right: string): void {
-  if (!holds) throw new Error(`boot configuration: ${what} must be ${right}`);
+function unless(holds: boolean, what: string, right: string): string[] {
+  return holds ? [] : [`${what} has to be ${right}`];
 }

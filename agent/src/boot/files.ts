@@ -3,7 +3,7 @@
  * no path on disk is ever made from what a client sends.
  */
 import type { Disk } from '@rackwright/platform';
-import { type BootConfig, loaderBytesMaxDefault, type NamedFile } from './config.ts';
+import { type BootConfig, loaderBytesMaxDefault } from './config.ts';
 
 export type ServedFile =
   | { readonly kind: 'memory'; readonly bytes: Uint8Array }
@@ -48,17 +48,9 @@ export async function openFiles(disk: Disk, config: BootConfig): Promise<ServedF
     if (found === undefined) throw missing(name, path);
     all.set(name, { kind: 'disk', path, sizeBytes: found.sizeBytes });
   }
-  if (all.size !== config.loaderFiles.length + config.files.length) {
-    throw new Error(`boot files with one name: ${twice([...config.loaderFiles, ...config.files])}`);
-  }
   return { loaders, all };
 }
 
 function missing(name: string, path: string): Error {
   return new Error(`boot file ${name} is missing at ${path}`);
-}
-
-function twice(files: readonly NamedFile[]): string {
-  const names = files.map(({ name }) => name);
-  return names.filter((name, index) => names.indexOf(name) !== index).join(', ');
 }

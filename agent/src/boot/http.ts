@@ -102,7 +102,10 @@ class BootPages {
     }
   }
 
-  #script(request: HttpRequest, mac: string): HttpResponse {
+  #script({ localAddress }: HttpRequest, mac: string): HttpResponse {
+    const urls = this.#urls(localAddress);
+    // All that a script says would be of another network. Nothing is opened for it either.
+    if (urls === undefined) return refusal(421);
     const decision = this.#options.gate(mac, 'script');
     switch (decision.kind) {
       case 'unknownHost':
@@ -113,19 +116,16 @@ class BootPages {
         return script(localBootScript());
       case 'runner':
       case 'discovery':
-        return this.#runnerScript(request, mac, decision);
+        return this.#runnerScript(urls, mac, decision);
     }
   }
 
   #runnerScript(
-    { localAddress }: HttpRequest,
+    urls: BootUrls,
     mac: string,
     decision: BootDecision & { kind: 'runner' | 'discovery' },
   ): HttpResponse {
     const { runner, clock, log } = this.#options;
-    const urls = this.#urls(localAddress);
-    // All that the script says would be of another network.
-    if (urls === undefined) return refusal(421);
     const agentEndpoint = `${urls.serverAddress}:${runner.agentPort}`;
     const fileUrl = (name: string): string => urls.hostFile(mac, name);
     const nowMs = clock.nowMs();

@@ -3,9 +3,12 @@ export {
   addressAsked,
   type BootConfig,
   type BootInterface,
+  bootProblems,
+  everywhere,
   type HttpLimits,
   httpLimitsDefault,
   type NamedFile,
+  portsClash,
   type RunnerBootConfig,
 } from './config.ts';
 export {

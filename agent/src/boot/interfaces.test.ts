@@ -104,3 +104,18 @@ describe.each(['one', 'two'] as const)('on interface %s', (name) => {
     expect(rig.lines.at(-1)).toContain('HTTP request refused');
   });
 });
+
+test('with one of them away, scripts still belong to the addresses of all', async () => {
+  const { udp } = interfacesOfLoopback();
+  const one = { name: 'one', serverAddress: addresses.one, dhcp: { mode: 'off' } } as const;
+  const everywhere = { address: '0.0.0.0', port: 0 };
+  const config = { interfaces: [one], tftp: everywhere, http: everywhere };
+  const rig = await startRig({ udp, config: { ...config, addresses: Object.values(addresses) } });
+  const ask = (address: string) =>
+    fetch(`http://${address}:${rig.services.httpPort}/boot/${grantedMac}/script.ipxe`);
+  expect((await ask('127.0.0.3')).status).toBe(421);
+  expect(rig.observed).toEqual([]);
+  expect(await (await ask(addresses.one)).text()).toContain('rackwright.token=token-2');
+  expect(rig.observed).toHaveLength(1);
+  await rig.close();
+});

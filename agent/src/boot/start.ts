@@ -8,6 +8,7 @@ import {
   type BootConfig,
   type BootInterface,
   checkBootConfig,
+  everywhere,
   httpLimitsOf,
   tftpLimitsOf,
 } from './config.ts';
@@ -49,8 +50,6 @@ export interface BootServices {
   close(): Promise<void>;
 }
 
-const everywhere = '0.0.0.0';
-
 /** Throws an Error that names the setting, the file or the address that is in the way. */
 export async function startBoot(
   config: BootConfig,
@@ -60,6 +59,7 @@ export async function startBoot(
   const { udp, http, disk, clock, log, imageBlob } = dependencies;
   const files = await openFiles(disk, config);
   const gate = makeGate(dependencies);
+  const addresses = config.addresses ?? config.interfaces.map(({ serverAddress }) => serverAddress);
   const closers: (() => void | Promise<void>)[] = [];
   const close = async (): Promise<void> => {
     for (const one of closers.splice(0).reverse()) await one();
@@ -75,7 +75,7 @@ export async function startBoot(
       ...(imageBlob === undefined ? {} : { imageBlob }),
     };
     const httpShell = await startHttp(http, config.http, pages, (localAddress) => {
-      const address = addressAsked(config.interfaces, localAddress);
+      const address = addressAsked(addresses, localAddress);
       return address === undefined ? undefined : bootUrls(address, httpShell.port);
     });
     closers.push(() => httpShell.close());

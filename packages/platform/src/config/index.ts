@@ -9,18 +9,31 @@ export interface PlacedProblem {
   readonly message: string;
 }
 
+/** With this a program ends whose configuration is wrong: its unit does not start it again. */
+export const wrongConfigCode = 2;
+
+/** What `parse` makes of a text, or what it finds wrong with it, by line. */
+export type CheckedConfig<T> =
+  | { readonly config: T }
+  | { readonly problems: readonly PlacedProblem[] };
+
+/** Reads `text`, and tells everything that is wrong with it. */
+export function checkConfig<T>(text: string, parse: (text: string) => T): CheckedConfig<T> {
+  try {
+    return { config: parse(text) };
+  } catch (cause) {
+    if (!(cause instanceof ConfigError)) throw cause;
+    return { problems: place(text, cause).sort((a, b) => a.line - b.line) };
+  }
+}
+
 /** What `parse` finds wrong with `text`, by line; empty when it takes it. */
 export function configProblems(
   text: string,
   parse: (text: string) => unknown,
 ): readonly PlacedProblem[] {
-  try {
-    parse(text);
-    return [];
-  } catch (cause) {
-    if (!(cause instanceof ConfigError)) throw cause;
-    return place(text, cause).sort((a, b) => a.line - b.line);
-  }
+  const checked = checkConfig(text, parse);
+  return 'problems' in checked ? checked.problems : [];
 }
 
 /** One line for each problem, as compilers write them. */

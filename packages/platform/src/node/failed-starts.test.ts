@@ -1,12 +1,18 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { nodeFailedStarts, pauseMaxMs } from './failed-starts.ts';
+import { nodeFailedStarts, passed, pauseMaxMs } from './failed-starts.ts';
 
 let folder: string;
 let waited: number[];
-const wait = (ms: number) => void waited.push(ms);
+const wait = async (ms: number) => {
+  waited.push(ms);
+  return true;
+};
 /** Each life of the program has one of its own. */
 const life = (environment: Record<string, string> = { RUNTIME_DIRECTORY: folder }) =>
   nodeFailedStarts(environment, wait);
@@ -17,39 +23,65 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-describe('the pause of a program that cannot start', () => {
+describe('the pause of a program that could not start', () => {
   test('is none at first, then grows with each life, up to its limit', async () => {
-    for (let failure = 1; failure <= 8; failure += 1) await life().pause();
+    // However such a life has ended: it did not come so far as to forget.
+    for (let start = 1; start <= 9; start += 1) expect(await life().begin()).toBe(true);
     expect(waited).toEqual([2_000, 4_000, 8_000, 16_000, 32_000, pauseMaxMs, pauseMaxMs]);
   });
 
   test('begins anew once a start has succeeded', async () => {
-    for (let failure = 1; failure <= 3; failure += 1) await life().pause();
+    for (let start = 1; start <= 4; start += 1) await life().begin();
     await life().forget();
-    await life().pause();
+    for (let start = 1; start <= 2; start += 1) await life().begin();
     expect(waited).toEqual([2_000, 4_000]);
-    await life().pause();
+    await life().begin();
     expect(waited).toEqual([2_000, 4_000, 2_000]);
   });
 
-  test('lets nothing else go on in the program', async () => {
-    await life().pause();
-    let ticks = 0;
-    const timer = setInterval(() => (ticks += 1), 10);
-    const begun = performance.now();
-    await nodeFailedStarts({ RUNTIME_DIRECTORY: folder }).pause();
-    clearInterval(timer);
-    expect(performance.now() - begun).toBeGreaterThan(1_900);
-    // Before it and behind it, but for the two seconds themselves.
-    expect(ticks).toBeLessThan(50);
+  test('ends with the count when somebody wants an end', async () => {
+    for (let start = 1; start <= 2; start += 1) await life().begin();
+    const asked = nodeFailedStarts({ RUNTIME_DIRECTORY: folder }, async () => false);
+    expect(await asked.begin()).toBe(false);
+    expect(await life().begin()).toBe(true);
+    expect(waited).toEqual([]);
   });
 
   test('is none without a folder of the unit, or when that cannot be written', async () => {
-    for (let failure = 1; failure <= 3; failure += 1) {
-      await life({}).pause();
-      await life({ RUNTIME_DIRECTORY: join(folder, 'gone') }).pause();
+    for (let start = 1; start <= 4; start += 1) {
+      expect(await life({}).begin()).toBe(true);
+      expect(await life({ RUNTIME_DIRECTORY: join(folder, 'gone') }).begin()).toBe(true);
     }
     expect(waited).toEqual([]);
     await expect(life({}).forget()).resolves.toBeUndefined();
+  });
+});
+
+describe('the wait', () => {
+  test('passes, and leaves no listener behind', async () => {
+    const before = process.listenerCount('SIGTERM');
+    expect(await passed(1)).toBe(true);
+    expect(process.listenerCount('SIGTERM')).toBe(before);
+  });
+
+  test('of a process is over with SIGTERM, which ends its count', async () => {
+    const module = JSON.stringify(join(import.meta.dirname, 'failed-starts.ts'));
+    const lines = [
+      `import { nodeFailedStarts } from ${module};`,
+      'const starts = nodeFailedStarts(process.env);',
+      'process.on("newListener", (name) => {',
+      '  if (name === "SIGTERM") setImmediate(() => console.log("listens"));',
+      '});',
+      'for (;;) if (!(await starts.begin())) process.exit(7);',
+    ];
+    const child = spawn(process.execPath, ['--input-type=module', '-e', lines.join('\n')], {
+      env: { ...process.env, RUNTIME_DIRECTORY: folder },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const ended = once(child, 'close');
+    await once(child.stdout, 'data');
+    child.kill('SIGTERM');
+    expect(await ended).toEqual([7, null]);
+    expect(existsSync(join(folder, 'failed-starts'))).toBe(false);
   });
 });

@@ -1,61 +1,77 @@
 /**
- * How long a program that cannot start waits before it ends: systemd starts it again at once, and
- * before version 254 it knows no pause that grows.
+ * How long a program that did not start the last times waits before it begins: systemd starts it
+ * again at once, and before version 254 it knows no pause that grows.
  *
  * 1. Counted in the folder that systemd gives the unit and keeps while it starts it again
  *    (`RuntimeDirectory=`, `RuntimeDirectoryPreserve=restart`): whoever stops the unit begins anew.
  *    Without such a folder nobody is counting, and nobody waits.
- * 2. The first failure waits for nothing: most are over by the next start.
- * 3. A count that cannot be kept is none: it must not hide why the start has failed.
- * 4. The whole program stands still meanwhile: ports that a failed start has opened answer nobody.
- *    A signal ends it, as it has not come so far as to listen to one.
+ * 2. A start counts from its beginning until it is ready, so that one that is killed counts as well.
+ * 3. The first start after a failure waits for nothing: most are over by then.
+ * 4. A count that cannot be kept is none: it must not keep a program from starting.
+ * 5. It waits before anything is open. A signal meanwhile comes from a person or from an upgrade:
+ *    it ends the wait and the count, so that the start that was asked for is not kept waiting.
  */
+import { once } from 'node:events';
 import { appendFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 const firstPauseMs = 2_000;
 /** Below the time that units have for a start. */
 export const pauseMaxMs = 60_000;
 const fileName = 'failed-starts';
 
-/** The failed starts in a row of the program that has this environment. */
+/** The starts in a row that have not succeeded, of the program that has this environment. */
 export interface FailedStarts {
-  /** Counts one more, and waits accordingly. */
-  pause(): Promise<void>;
-  /** A start has succeeded. */
+  /** Counts this start, and waits accordingly. False: it shall end instead. */
+  begin(): Promise<boolean>;
+  /** This start has succeeded, or is not to be counted. */
   forget(): Promise<void>;
 }
 
-/** `wait` is for tests. */
+/** `wait` is for tests; it answers whether the time has passed without a signal. */
 export function nodeFailedStarts(
   environment: Readonly<Record<string, string | undefined>>,
-  wait: (ms: number) => void = standStill,
+  wait: (ms: number) => Promise<boolean> = passed,
 ): FailedStarts {
   // Several folders stand with colons between them; ours are single ones.
   const [folder = ''] = (environment['RUNTIME_DIRECTORY'] ?? '').split(':');
   const file = join(folder, fileName);
+  const forget = async (): Promise<void> => {
+    if (folder !== '') await rm(file, { force: true }).catch(() => undefined);
+  };
   return {
-    pause: async () => {
-      if (folder === '') return;
+    begin: async () => {
+      if (folder === '') return true;
       const before = await stat(file).then(
         ({ size }) => size,
         () => 0,
       );
       await appendFile(file, '.').catch(() => undefined);
       const ms = pauseAfter(before);
-      if (ms > 0) wait(ms);
+      if (ms === 0 || (await wait(ms))) return true;
+      await forget();
+      return false;
     },
-    forget: async () => {
-      if (folder !== '') await rm(file, { force: true }).catch(() => undefined);
-    },
+    forget,
   };
 }
 
-function standStill(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+/** Whether so much time has passed before anybody wanted this process to end. */
+export async function passed(ms: number): Promise<boolean> {
+  const ending = new AbortController();
+  const { signal } = ending;
+  try {
+    return await Promise.race([
+      sleep(ms, true, { signal }),
+      ...['SIGTERM', 'SIGINT'].map((name) => once(process, name, { signal }).then(() => false)),
+    ]);
+  } finally {
+    ending.abort();
+  }
 }
 
-/** After so many failures before this one. */
+/** After so many failures in a row. */
 export function pauseAfter(failures: number): number {
-  return failures === 0 ? 0 : Math.min(firstPauseMs * 2 ** Math.min(failures - 1, 16), pauseMaxMs);
+  return failures < 2 ? 0 : Math.min(firstPauseMs * 2 ** Math.min(failures - 2, 16), pauseMaxMs);
 }
