@@ -1,5 +1,6 @@
 /** What systemd does with a service that cannot start: no start follows the other for ever. */
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { keyOf } from '@rackwright/platform';
 import { until } from '../lab/processes.ts';
 import type { Site } from '../lab/site.ts';
 import type { Container } from './container.ts';
@@ -8,18 +9,32 @@ import { property, START_WAIT_MS, STATE, untilActive } from './services.ts';
 const SERVICE = 'rackwright-controlplane';
 const COUNT = '/run/rackwright/failed-starts';
 
+/** Wrong for itself, and wrong beside the rest; what is told of it. */
+const WRONG = {
+  agent: [
+    ['lgo: {level: info}', 'lgo is no key of this configuration; did you mean log?'],
+    ['http: {port: 7443}', 'http.port has to be another than runner.port'],
+  ],
+  controlplane: [
+    ['lgo: {level: info}', 'lgo is no key of this configuration; did you mean log?'],
+    ['operators: {port: 7441}', 'operators.port has to be another than agents.port'],
+  ],
+} as const;
+
 /** What is wrong in a configuration is told with its line, and only a person starts it again. */
 export async function checkConfigurations({ findings }: Site, container: Container): Promise<void> {
-  for (const name of ['agent', 'controlplane']) {
+  const tried = Object.entries(WRONG).flatMap(([name, all]) => all.map((one) => [name, ...one]));
+  for (const [name = '', added = '', told = ''] of tried) {
     const service = `rackwright-${name}`;
     const file = `/etc/rackwright/${name}.yaml`;
     const path = container.path(file);
     const text = readFileSync(path, 'utf8');
     const line = text.split('\n').length;
-    writeFileSync(path, `${text}lgo: {level: info}\n`);
+    writeFileSync(path, `${text}${added}\n`);
     const { code, err } = await container.attempt([service, '--check-config']);
-    const words = `${file}:${line}: lgo is no key of this configuration; did you mean log?\n`;
-    findings.check(`${name}: a wrong key is told`, code === 2 && err === words, `${code} ${err}`);
+    const words = `${file}:${line}: ${told}\n`;
+    const isTold = code === 2 && err === words;
+    findings.check(`${name}: a wrong ${keyOf(told)} is told`, isTold, `${code} ${err}`);
     const { code: started } = await container.attempt(['systemctl', 'restart', service]);
     findings.check(`${name}: it does not start with it`, started !== 0);
     const state = await property(container, service, 'ActiveState');
@@ -37,9 +52,9 @@ export async function checkPauses({ findings }: Site, container: Container): Pro
   const identity = `${STATE}/identity`;
   await container.run(['chmod', '0755', identity]);
   await container.attempt(['systemctl', 'restart', SERVICE]);
-  // The second failure waits before it ends; the first did not.
-  await until('a second start that fails', START_WAIT_MS, () => {
-    return existsSync(count) && statSync(count).size >= 2;
+  // The third waits before it begins; those before it did not.
+  await until('two starts that fail', START_WAIT_MS, () => {
+    return existsSync(count) && statSync(count).size >= 3;
   });
   const state = await property(container, SERVICE, 'ActiveState');
   findings.check('a start that fails is tried again', state === 'activating', state);
