@@ -94,7 +94,9 @@ const hostAndPort = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/;
 
 /** Reads the text of a configuration file. Throws `ConfigError`. */
 export function parseConfig(text: string): ControlPlaneConfig {
-  return deepFreeze(readConfiguration(parseYaml(text), readControlPlane));
+  return deepFreeze(
+    readConfiguration(parseYaml(text), (reader) => refuseOnePort(readControlPlane(reader))),
+  );
 }
 
 function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
@@ -146,6 +148,15 @@ function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
 }
 
 const namesDefault = ['localhost', '127.0.0.1', '::1'] as const;
+
+/** One listener would keep the other from opening. */
+function refuseOnePort(config: ControlPlaneConfig): ControlPlaneConfig {
+  const { operators, agents } = config;
+  const addresses = new Set([operators.address, agents.address]);
+  const meet = addresses.size === 1 || addresses.has('0.0.0.0') || addresses.has('::');
+  if (operators.port !== agents.port || operators.port === 0 || !meet) return config;
+  throw new ConfigError('operators.port has to be another than agents.port');
+}
 
 function firstName(reader: ConfigReader): string {
   return reader.texts('names', namesDefault)[0] ?? 'localhost';
