@@ -18,7 +18,12 @@ import type { KeySourceConfig } from './secrets/index.ts';
 import { defaultSweepTiming, type SweepTiming } from './workflow/index.ts';
 
 /** Operators are few, and agents enrol once: strangers are not worth more of a core than this. */
-const operatorRpcLimits: RpcLimits = { ...defaultRpcLimits, handshakesPerSecond: 30 };
+const operatorRpcLimits: RpcLimits = {
+  ...defaultRpcLimits,
+  handshakesPerSecond: 30,
+  handshakesPerAddressPerSecond: 15,
+  strangersPerSecondMin: 10,
+};
 
 export interface Listen {
   /** IPv4 or IPv6 address of this machine. */

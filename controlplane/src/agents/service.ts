@@ -47,6 +47,7 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
   return {
     async *session(requests, context) {
       const rackId = await deps.identify(context);
+      context.vouch?.();
       admit(rackId, sessions, shared);
       const outbox = new Outbox<agent.SessionResponse['message']>(
         shared.limits.outboxMessagesMax,

@@ -12,6 +12,7 @@ export function createEnrolmentService(deps: RpcDependencies): BoundService {
     issueCertificate: async (request, context) => {
       const trust = { writer: deps, identity: deps.identity };
       const issued = await issueCertificate(trust, request);
+      context.vouch?.();
       const rack = `racks/${issued.rackId}`;
       const how = request.joinToken === '' ? 'renewed by its key' : 'issued for a join token';
       deps.log.info({ rack, peer: context.peerAddress }, `agent certificate ${how}`);

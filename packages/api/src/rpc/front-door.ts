@@ -6,7 +6,8 @@
  * 1. Nothing is handed over that has not ended its handshake here: there is no plain text.
  * 2. A connection costs nothing but its descriptor, and the few bytes that it may say, until the
  *    turn of its handshake; it gets none before it has said what a handshake begins with.
- * 3. A handshake that fails makes its address suspect for a while; one that is slow does not.
+ * 3. A handshake that fails, or is not over in time, makes its address suspect for a while, unless
+ *    it is known. A certificate that TLS takes makes nobody known: it may be revoked.
  * 4. A connection that waits, or whose handshake lasts, too long is cut; one whose other end goes
  *    while it waits is gone.
  * 5. Whether it answers is asked by a handshake within this process, which needs no room and no
@@ -63,8 +64,6 @@ export async function openFrontDoor(options: FrontDoorOptions): Promise<FrontDoo
   speaker.on('secureConnection', (socket) => {
     const arrived = present.get(peerOf(socket));
     arrived?.over('in');
-    // Where certificates are demanded, one that is good has just been shown.
-    if (tls.clientCaPem !== undefined) arrived?.vouched();
     // What breaks off later ends as a closed stream, which the server sees by itself.
     socket.on('error', () => undefined);
     handOver(socket);

@@ -3,7 +3,7 @@
  * have failed lately.
  */
 
-/** `suspect` outweighs `known`: both may stand behind one address. */
+/** `known` outweighs `suspect`: both may stand behind one address. */
 export type Standing = 'known' | 'stranger' | 'suspect';
 
 export interface StandingLimits {
@@ -12,7 +12,7 @@ export interface StandingLimits {
 }
 
 /** Networks that are remembered, of each kind; of more the oldest is forgotten. */
-const rememberedMax = 4_096;
+const rememberedMax = 8_192;
 
 export class Standings {
   readonly #limits: StandingLimits;
@@ -26,9 +26,14 @@ export class Standings {
     this.#nowMs = nowMs;
   }
 
+  /** Whether anybody has been known lately. */
+  get hasKnown(): boolean {
+    return this.#known.size > 0;
+  }
+
   of(network: string): Standing {
-    if (this.#holds(this.#suspects, network)) return 'suspect';
-    return this.#holds(this.#known, network) ? 'known' : 'stranger';
+    if (this.#holds(this.#known, network)) return 'known';
+    return this.#holds(this.#suspects, network) ? 'suspect' : 'stranger';
   }
 
   /** Somebody there has shown a certificate or a token that is good. */

@@ -10,6 +10,9 @@ const limits = {
   knownForMs: 1_000,
   handshakesPerSecond: 1_000,
   handshakesBurst: 100,
+  handshakesPerAddressPerSecond: 1_000,
+  handshakesPerAddressBurst: 1_000,
+  strangersPerSecondMin: 10,
   handshakesMax: 3,
   handshakesPerAddressMax: 2,
   suspectHandshakesMax: 1,
@@ -40,7 +43,7 @@ function door(more: Partial<DoorLimits> = {}) {
 
 describe('the door', () => {
   test('refuses who comes when it is full, and takes the next one when somebody has left', () => {
-    const { turns, arrive } = door();
+    const { turns, arrive } = door({ handshakesMax: 8, handshakesPerAddressMax: 6 });
     const first = Array.from({ length: 6 }, () => arrive('a'));
     expect(arrive('a')).toBeUndefined();
     expect([arrive('b'), arrive('b')]).not.toContain(undefined);
@@ -57,9 +60,9 @@ describe('the door', () => {
     arrive('c', 'c1');
     expect(begun).toEqual(['a1', 'a2', 'b1']);
     many[0]?.turnOver();
-    expect(begun).toEqual(['a1', 'a2', 'b1', 'a3']);
+    expect(begun).toEqual(['a1', 'a2', 'b1', 'c1']);
     many[1]?.left();
-    expect(begun).toEqual(['a1', 'a2', 'b1', 'a3', 'c1']);
+    expect(begun).toEqual(['a1', 'a2', 'b1', 'c1', 'a3']);
   });
 
   test('lets addresses that failed lately come last, and few of them at once', () => {
@@ -86,23 +89,32 @@ describe('the door', () => {
     expect(begun).toEqual(['a', 'b', 'c']);
   });
 
-  test('lets networks of which somebody is known come first, and keeps room for them', () => {
-    const { clock, begun, arrive } = door({
-      ...{ handshakesMax: 1, connectionsMax: 4, connectionsForKnownMax: 4 },
+  test('gives networks of which somebody is known two turns of three, and strangers one', () => {
+    const { begun, arrive } = door({
+      ...{ connectionsMax: 100, handshakesMax: 1, handshakesPerAddressMax: 1 },
+      connectionsPerAddressMax: 50,
     });
+    const agent = arrive('k', 'first');
+    agent?.entered();
+    agent?.vouched();
+    const all = Array.from({ length: 9 }, () => [arrive('k'), arrive('a')]).flat();
+    for (let turn = 0; turn < 12; turn += 1) {
+      const at = begun.length;
+      for (const each of all) if (begun.length === at) each?.turnOver();
+    }
+    const of = (name: string) => begun.slice(3, 12).filter((each) => each === name).length;
+    expect([of('k'), of('a')]).toEqual([6, 3]);
+  });
+
+  test('keeps turns for who is known when strangers do not end theirs', () => {
+    const { begun, arrive } = door({ connectionsMax: 40, handshakesMax: 4 });
     const agent = arrive('k', 'k1');
     agent?.entered();
     agent?.vouched();
-    const first = arrive('a', 'a1');
-    arrive('b')?.left();
-    expect(arrive('b')).toBeDefined();
-    expect(arrive('c')).toBeUndefined();
-    expect(arrive('k', 'k2')).toBeDefined();
-    first?.turnOver();
-    expect(begun).toEqual(['k1', 'a1', 'k2']);
-    agent?.left();
-    clock.now = 1_000;
-    expect(arrive('k', 'k3')).toBeUndefined();
+    for (const name of ['a', 'b', 'c', 'd', 'e']) arrive(name);
+    expect(begun).toEqual(['k1', 'a', 'b', 'c']);
+    arrive('k', 'k2');
+    expect(begun).toEqual(['k1', 'a', 'b', 'c', 'k2']);
   });
 
   test('holds so many strangers that are in; of the network with most the first has to go', () => {
