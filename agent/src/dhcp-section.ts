@@ -18,7 +18,7 @@ import {
 export type AgentDhcpConfig =
   | { readonly mode: 'off' }
   | ProxyDhcpConfig
-  | Omit<ReservationDhcpConfig, 'leasesPath'>;
+  | Omit<ReservationDhcpConfig, 'leasesPath' | 'formerLeasesPath'>;
 
 /** 0 lets the system choose. */
 const ports = [0, 65_535] as const;

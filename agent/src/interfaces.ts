@@ -64,14 +64,19 @@ export function readInterfaces(reader: ConfigReader): InterfaceSettings {
   return { interfaces };
 }
 
-/** What the boot path is told; leases lie in the state folder, by interface. */
+/**
+ * What the boot path is told; leases lie in the state folder, by interface. Whoever goes over to a
+ * list finds there the leases that were given before.
+ */
 export function bootInterfaces(
   { serverAddress = '', dhcp = { mode: 'off' }, interfaces }: InterfaceSettings,
   stateFolder: string,
 ): readonly BootInterface[] {
   const leases = `${stateFolder}/dhcp-leases`;
   if (interfaces.length === 0) return [{ serverAddress, dhcp: withLeases(dhcp, leases) }];
-  return interfaces.map((one) => ({ ...one, dhcp: withLeases(one.dhcp, `${leases}-${one.name}`) }));
+  return interfaces.map((one) => {
+    return { ...one, dhcp: withLeases(one.dhcp, `${leases}-${one.name}`, leases) };
+  });
 }
 
 /** The sockets that were handed to this process, as far as interfaces are concerned. */
@@ -169,8 +174,17 @@ function refuseTwice(all: readonly AgentInterface[], key: 'name' | 'serverAddres
   }
 }
 
-function withLeases(dhcp: AgentDhcpConfig, leasesPath: string): BootInterface['dhcp'] {
-  return dhcp.mode === 'reservation' ? { ...dhcp, leasesPath } : dhcp;
+function withLeases(
+  dhcp: AgentDhcpConfig,
+  leasesPath: string,
+  formerLeasesPath?: string,
+): BootInterface['dhcp'] {
+  if (dhcp.mode !== 'reservation') return dhcp;
+  return {
+    ...dhcp,
+    leasesPath,
+    ...(formerLeasesPath === undefined ? {} : { formerLeasesPath }),
+  };
 }
 
 /** Written in one way only: addresses are compared as they are written. */

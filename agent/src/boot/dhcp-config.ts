@@ -57,6 +57,8 @@ export interface ReservationDhcpConfig extends DhcpListen {
   };
   /** Where leases outlive a restart. */
   readonly leasesPath: string;
+  /** Where they were before: taken up from there as long as there is nothing at `leasesPath`. */
+  readonly formerLeasesPath?: string;
 }
 
 export type DhcpConfig = ProxyDhcpConfig | ReservationDhcpConfig | { readonly mode: 'off' };

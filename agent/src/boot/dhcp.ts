@@ -92,8 +92,8 @@ function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Pro
     subnet: domainName === undefined ? subnet : { ...subnet, domainName },
     declinedMs: dhcp.declinedMs,
   };
-  const path = dhcp.leasesPath;
-  return DhcpServer.open({ disk, clock, log, path, gate, memory, onFault, settings, dhcp });
+  const paths = { path: dhcp.leasesPath, formerPath: dhcp.formerLeasesPath };
+  return DhcpServer.open({ disk, clock, log, ...paths, gate, memory, onFault, settings, dhcp });
 }
 
 function proxySettings(options: DhcpShellOptions): ProxySettings {

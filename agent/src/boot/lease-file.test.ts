@@ -119,6 +119,21 @@ test('begins with an empty book without a file, and says so about one it cannot 
   expect(rig.lines).toHaveLength(5);
 });
 
+test('takes up what was given before its file had this name, until that is written', async () => {
+  const rig = new Rig();
+  const parts = { ...rig.parts, path: `${path}-eth1`, formerPath: path };
+  const elsewhere = { ...lease, mac: '52:54:00:77:00:02', address: '10.78.0.10' };
+  const put = (at: string, ...leases: (typeof lease)[]) => {
+    const text = formatLeases({ leases, setAside: [] }, 7);
+    rig.disk.replace(at, new TextEncoder().encode(text));
+  };
+  put(path, lease, elsewhere);
+  const found = await readLeases(parts, plan());
+  expect(found).toEqual({ records: { leases: [lease], setAside: [] }, writtenAtMs: 7 });
+  put(parts.path);
+  expect((await readLeases(parts, plan())).records.leases).toEqual([]);
+});
+
 test('leaves out leases that the configuration no longer allows', async () => {
   const rig = new Rig();
   const elsewhere = { ...lease, address: '10.77.0.99' };

@@ -29,6 +29,8 @@ export interface LeaseFileParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly path: string;
+  /** Read while there is nothing at `path`; never written. */
+  readonly formerPath?: string | undefined;
 }
 
 /** What the last life wrote down. */
@@ -38,13 +40,23 @@ export interface WrittenLeases {
 }
 
 /** The leases of the last life, as far as the plan still allows them. */
-export async function readLeases(
-  { disk, log, path }: LeaseFileParts,
+export async function readLeases(parts: LeaseFileParts, plan: AddressPlan): Promise<WrittenLeases> {
+  const { path, formerPath } = parts;
+  const written = await readFrom(parts, path, plan);
+  if (written !== undefined) return written;
+  const former = formerPath === undefined ? undefined : await readFrom(parts, formerPath, plan);
+  return former ?? nothingWritten;
+}
+
+/** Undefined when there is no such file. */
+async function readFrom(
+  { disk, log }: LeaseFileParts,
+  path: string,
   plan: AddressPlan,
-): Promise<WrittenLeases> {
+): Promise<WrittenLeases | undefined> {
   try {
     const bytes = await disk.read(path);
-    if (bytes === undefined) return nothingWritten;
+    if (bytes === undefined) return undefined;
     const { records, writtenAtMs } = parseLeases(new TextDecoder().decode(bytes));
     const leases = records.leases.filter(({ mac, address }) => isInPlan(plan, mac, address));
     return { records: { ...records, leases }, writtenAtMs };
