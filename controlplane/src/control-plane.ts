@@ -227,10 +227,8 @@ function makeParts(
   });
   const pace = { resyncIntervalMs, retryDelayMs, sweep: config.workflows };
   const runs = createWorkflowParts({ ...platform, ...pace, store, following, hosts });
-  const pools = new Pools({
-    ...{ ...platform, store, following, hosts, resyncIntervalMs, retryDelayMs },
-    resolve: resolveWith(askNobody),
-  });
+  const pooling = { ...platform, store, following, hosts, resyncIntervalMs, retryDelayMs };
+  const pools = new Pools({ ...pooling, resolve: resolveWith(askNobody) });
   const plans = new PlanSweeper({ ...platform, store });
   const stepLogs = new StepLogs();
   const { workflows, batches } = runs;

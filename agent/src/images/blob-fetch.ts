@@ -53,33 +53,34 @@ export async function fetchBlob(parts: BlobFetchParts, fetch: BlobFetch): Promis
       return;
     } catch (error) {
       const failure = await afterFailure(parts, fetch, error, delays);
-      if (failure !== undefined) throw failure;
+      if (failure !== undefined) throw failure.error;
       if (attempt >= attemptsMax) throw error;
     }
   }
 }
 
-/** Undefined when it shall be tried again. */
+/** What it ends with; undefined when it shall be tried again. */
 async function afterFailure(
   parts: BlobFetchParts,
   { wanted: { digest }, source, signal }: BlobFetch,
   error: unknown,
   delays: number[],
-): Promise<unknown> {
+): Promise<{ readonly error: unknown } | undefined> {
   const { clock, folder, log } = parts;
   if (error instanceof PartOfNoUse) return undefined;
   if (isNoSpace(error)) {
     if (await parts.dropOldest()) return undefined;
-    return new OciError('noSpace', `the disk of ${folder} is full of what is in use`);
+    const message = `the disk of ${folder} is full of what is in use`;
+    return { error: new OciError('noSpace', message) };
   }
   if (isOciError(error, 'digestMismatch', 'truncated') && source.elsewhere?.(digest) === true) {
     log.warn({ blob: digest, error: error.message }, 'asks elsewhere for a blob');
     return undefined;
   }
-  if (!isOciError(error, 'unreachable', 'tooMany') || signal.aborted) return error;
+  if (!isOciError(error, 'unreachable', 'tooMany') || signal.aborted) return { error };
   const { retryAfterMs = 0 } = error;
   const delayMs = delays.shift();
-  if (delayMs === undefined || retryAfterMs > retryAfterMsMax) return error;
+  if (delayMs === undefined || retryAfterMs > retryAfterMsMax) return { error };
   const waitMs = Math.max(delayMs, retryAfterMs);
   log.debug({ blob: digest, waitMs, error: error.message }, 'a blob is asked for again later');
   await pause(clock, waitMs, signal);

@@ -73,13 +73,9 @@ export function rootDisk<Disk extends DiskFacts>(
   throw new ImageError('noRootDisk', `${fitting.length} disks fit ${given}: ${found}; ${advice}`);
 }
 
-function fits<Name extends keyof RootDiskHints>(
-  name: Name,
-  disk: DiskFacts,
-  hints: RootDiskHints,
-): boolean {
+function fits(name: keyof RootDiskHints, disk: DiskFacts, hints: RootDiskHints): boolean {
   const wanted = hints[name];
-  return wanted === undefined || tests[name](disk, wanted as Required<RootDiskHints>[Name]);
+  return wanted === undefined || tests[name](disk, wanted as never);
 }
 
 function mismatch(disk: DiskFacts, hints: RootDiskHints): string {

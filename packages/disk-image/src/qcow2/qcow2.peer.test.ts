@@ -147,7 +147,7 @@ test('refuses a broken header with its own error, whatever broke in it', async (
     outcomes.add(
       await contentOf(changed).then(
         () => 'read',
-        (error: Error) => error.name,
+        (error: unknown) => (error as Error).name,
       ),
     );
   }

@@ -3,7 +3,7 @@
  * a library of JavaScript or WebAssembly would, beside our own thread, with a bound on its memory.
  */
 import { spawn } from 'node:child_process';
-import type { Readable, Writable } from 'node:stream';
+import type { Writable } from 'node:stream';
 import { ImageError } from '@rackwright/disk-image';
 import { boundText } from '@rackwright/results';
 import type { Filter } from '../provision/unpack.ts';
@@ -38,7 +38,7 @@ export const unxz: Filter = async function* (chunks, signal) {
   );
   try {
     if (signal.aborted) stop();
-    yield* child.stdout as Readable as AsyncIterable<Uint8Array>;
+    yield* child.stdout as AsyncIterable<Uint8Array>;
     const end = await ended;
     const fed = await feeding;
     if (fed !== undefined) throw fed.error;

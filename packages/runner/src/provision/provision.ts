@@ -136,7 +136,9 @@ async function install(work: Work, image: PreparedImage): Promise<Installed> {
   parts.reached?.('begun');
   await wipeEnds(disk);
   const content = joined(rest, image.content);
-  const written = await write(work, writer, content, sizeBytes).finally(() => writer.settled());
+  const written = await write(work, writer, content, sizeBytes).finally(async () => {
+    await writer.settled();
+  });
   checkContent(plan.image, written);
   await readBack(work, writer.head, written);
   for (const { offset, bytes } of fitted.writes) await writeAndCompare(disk, offset, bytes);
