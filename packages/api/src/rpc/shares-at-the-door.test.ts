@@ -200,6 +200,25 @@ test('strangers that come in and show nothing are a flood as well', () => {
   expect(world.count('flood', 10_000)).toBeLessThanOrEqual(20 * 21);
 });
 
+test('networks that come in and show nothing, again and again, keep no newcomer out', () => {
+  const world = new World({ handshakesPerSecond: 30, strangersPerSecondMin: 10 });
+  const again = (from: string) => {
+    const begins = (visitor: Visitor) => {
+      visitor.entered();
+      world.after(12_000, () => {
+        visitor.left();
+        again(from);
+      });
+    };
+    world.dial(from, begins, () => again(from));
+  };
+  times(300, (index) => again(`idle ${index}`));
+  world.runUntil(60_000);
+  times(10, (index) => world.agent(`operator ${index}`));
+  world.runUntil(80_000);
+  expect(world.count('operator')).toBe(10);
+});
+
 describe('a full house', () => {
   const silent = { begin: () => undefined, end: () => undefined };
 

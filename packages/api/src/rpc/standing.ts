@@ -41,7 +41,7 @@ export class Standings {
     this.#remember(this.#known, network, this.#limits.knownForMs);
   }
 
-  /** A handshake with it has led nowhere. */
+  /** A handshake with it has led nowhere, or nobody has shown there who it is. */
   suspect(network: string): void {
     this.#remember(this.#suspects, network, this.#limits.suspectForMs);
   }

@@ -13,7 +13,7 @@ export interface PaceLimits {
 }
 
 /** Who has not shown who it is so long after its beginning has come to nothing so far. */
-const provenWithinMs = 3_000;
+const provenWithinMs = 5_000;
 /** What came of a handshake counts half as much after this. */
 const halfLifeMs = 10_000;
 /** So many that came to something are taken for granted: a few failures are no flood. */
@@ -24,6 +24,7 @@ const fallsTo = 3 / 4;
 
 export class StrangersPace<Visitor extends object> {
   readonly #limits: PaceLimits;
+  readonly #onNothing: (visitor: Visitor) => void;
   /** When they began, the first first. */
   readonly #unproven = new Map<Visitor, number>();
   #something = 0;
@@ -32,9 +33,11 @@ export class StrangersPace<Visitor extends object> {
   /** Before this none may begin. */
   #nextMs = Number.NEGATIVE_INFINITY;
 
-  constructor(limits: PaceLimits, nowMs: number) {
+  /** `onNothing` is called with each that has come to nothing. */
+  constructor(limits: PaceLimits, nowMs: number, onNothing: (visitor: Visitor) => void) {
     this.#limits = limits;
     this.#countedMs = nowMs;
+    this.#onNothing = onNothing;
   }
 
   /** How long until another one may begin; 0: it may now. */
@@ -62,6 +65,7 @@ export class StrangersPace<Visitor extends object> {
     if (!this.#unproven.delete(visitor)) return;
     this.#fade(nowMs);
     this.#nothing += 1;
+    this.#onNothing(visitor);
   }
 
   /** The rate of now. */

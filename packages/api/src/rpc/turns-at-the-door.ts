@@ -9,9 +9,10 @@
  *    more begin in a second: what has a session has the time between them. Turns go round the
  *    networks that wait, so that one with many does not keep out one with few, and nobody can have
  *    them without an end.
- * 3. Networks of which somebody is known, strangers, and those whose handshakes have failed have
- *    shares of the turns, in this order: nobody shuts another one out. Of what strangers and
- *    suspects can hold a part is left for who is known, and they slow down when it leads nowhere.
+ * 3. Networks of which somebody is known, strangers, and suspects, of which somebody lately came to
+ *    nothing, have shares of the turns, in this order: nobody shuts another one out. Of what
+ *    strangers and suspects can hold a part is left for who is known, and they slow down while
+ *    it leads nowhere.
  * 4. Of those that are in and have not shown who they are, no more stay than allowed: the one that
  *    came first of the network with most of them goes.
  * 5. What leaves, at whatever stage, is counted nowhere afterwards.
@@ -142,7 +143,9 @@ export class TurnsAtTheDoor {
     this.#rates = new Buckets(own, networksMax);
     const perSecondMin = Math.min(limits.strangersPerSecondMin, perSecond);
     const pace = { perSecondMax: perSecond, perSecondMin, burst };
-    this.#pace = new StrangersPace(pace, clock.nowMs());
+    this.#pace = new StrangersPace(pace, clock.nowMs(), ({ network }) =>
+      this.#standings.suspect(network.name),
+    );
   }
 
   get counts(): DoorCounts {
