@@ -48,7 +48,7 @@ function schemaOf(folder: string): unknown {
   }
 }
 
-test('goes on where the older version was killed, and is marked for it', async () => {
+test('knows what the older version knew, aborts its clean, makes another, is marked', async () => {
   const rack = await Rack.start({ machines: [machine(1), machine(2)], earlierLife: unpack });
   try {
     const { hosts, racks, erasures, templates, secrets, authorities } = rack.clients;
@@ -66,7 +66,8 @@ test('goes on where the older version was killed, and is marked for it', async (
     const template = await templates.getTemplate({ name: 'templates/pause' });
     expect(template.source).toContain('wait: 1s');
 
-    // The clean that was under way is known; its machine is not that of the recording any more.
+    // The clean that was under way is known, and can be aborted. That it goes on is not shown here:
+    // its machine, with the disk that was being erased, is not that of the recording any more.
     const under = await hosts.getHost({ name: 'hosts/h2' });
     const { run } = under.status ?? {};
     expect(run).toMatchObject({ kind: RunKind.CLEAN, outcome: RunOutcome.UNSPECIFIED });
@@ -95,7 +96,7 @@ test('goes on where the older version was killed, and is marked for it', async (
     expect(sealed.uses[0]).toMatchObject({ keyId: sealed.keyId, here: true });
     // What an older program refuses: it knows up to 2.
     await rack.pause('controlplane');
-    expect(schemaOf(rack.folder)).toBe(3);
+    expect(schemaOf(rack.folder)).toBe(4);
     expect(existsSync(join(rack.folder, 'controlplane/identity/ca.key'))).toBe(false);
   } finally {
     await rack.stop();

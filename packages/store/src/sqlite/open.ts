@@ -11,13 +11,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { type Random, randomId } from '@rackwright/platform';
 import type { StateStore } from '../contract.ts';
 import { StoreError } from '../errors.ts';
-import {
-  APPLICATION_ID,
-  SCHEMA,
-  SCHEMA_VERSION,
-  UPGRADE_FROM_1,
-  UPGRADE_FROM_2,
-} from './schema.ts';
+import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION, UPGRADE_FROM_1, UPGRADE_MARK } from './schema.ts';
 
 const SQLITE_BUSY = 5;
 const SQLITE_CORRUPT = 11;
@@ -51,7 +45,7 @@ export async function openDatabase(
     makeDurable(database, path);
     if (found === 'empty') database.exec(`BEGIN EXCLUSIVE; ${SCHEMA} COMMIT`);
     if (found === 1) database.exec(`BEGIN EXCLUSIVE; ${UPGRADE_FROM_1} COMMIT`);
-    if (found === 2) database.exec(`BEGIN EXCLUSIVE; ${UPGRADE_FROM_2} COMMIT`);
+    if (found === 2 || found === 3) database.exec(`BEGIN EXCLUSIVE; ${UPGRADE_MARK} COMMIT`);
     const incarnation = settleIncarnation(database, random, restored);
     return { database, incarnation, survivesPowerLoss: powerLoss(path) };
   } catch (error) {

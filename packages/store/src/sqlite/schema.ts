@@ -6,7 +6,7 @@ export const APPLICATION_ID = 0x52414b57;
  * Raised with every change of the tables, and of the records in them that an older program would
  * misread; a file with a higher one is refused.
  */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 /** What version 2 added: `entries`, the store's log, beside the keys. */
 const ENTRIES = `
@@ -26,10 +26,12 @@ export const UPGRADE_FROM_1 = `
 `;
 
 /**
- * Version 3 has the tables of version 2. Its records hold sealed secrets in another form, and the
- * authority that was a file, which a program of version 2 would not find.
+ * Versions 3 and 4 have the tables of version 2. Records of 3 hold sealed secrets in another form,
+ * and the authority that was a file, which a program of version 2 would not find. Those of 4 say
+ * where credentials may go and which agents' keys are refused for ever: a program of version 3
+ * would send the one anywhere and let the other in.
  */
-export const UPGRADE_FROM_2 = `PRAGMA user_version = ${SCHEMA_VERSION};`;
+export const UPGRADE_MARK = `PRAGMA user_version = ${SCHEMA_VERSION};`;
 
 /**
  * `changes` is the log, trimmed per key; `newest` names each key's last change, deletes included.

@@ -114,24 +114,27 @@ test('takes over a store of the first version, whose changes have no time', asyn
   await (await openSqliteStore({ path, random, clock })).close();
 });
 
-test('takes over a store of the second version, and marks it for older programs', async () => {
-  const versionOf = (database: DatabaseSync) =>
-    Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
-  const before = await openSqliteStore({ path, random, clock });
-  await before.put('hosts.a', bytes('1'), 'absent');
-  await before.close();
-  const older = new DatabaseSync(path);
-  older.exec('PRAGMA user_version = 2');
-  older.close();
-  const store = await openSqliteStore({ path, random, clock });
-  expect(store.incarnation).toBe(before.incarnation);
-  expect(await store.get('hosts.a')).toMatchObject({ revision: 1, value: bytes('1') });
-  await store.close();
-  const after = new DatabaseSync(path);
-  // What an older program compares with the highest that it knows, which was 2.
-  expect(versionOf(after)).toBeGreaterThan(2);
-  after.close();
-});
+test.each([2, 3])(
+  'takes over a store of version %i, and marks it for older programs',
+  async (n) => {
+    const versionOf = (database: DatabaseSync) =>
+      Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
+    const before = await openSqliteStore({ path, random, clock });
+    await before.put('hosts.a', bytes('1'), 'absent');
+    await before.close();
+    const older = new DatabaseSync(path);
+    older.exec(`PRAGMA user_version = ${n}`);
+    older.close();
+    const store = await openSqliteStore({ path, random, clock });
+    expect(store.incarnation).toBe(before.incarnation);
+    expect(await store.get('hosts.a')).toMatchObject({ revision: 1, value: bytes('1') });
+    await store.close();
+    const after = new DatabaseSync(path);
+    // What an older program compares with the highest that it knows, which was its own.
+    expect(versionOf(after)).toBeGreaterThan(n);
+    after.close();
+  },
+);
 
 test('lets old changes and entries go a bounded number at a time', async () => {
   const hand = new HandClock();
@@ -172,7 +175,7 @@ test('lets old changes and entries go a bounded number at a time', async () => {
 test('refuses a store written by a newer program, and leaves it as it is', async () => {
   await (await openSqliteStore({ path, random, clock })).close();
   const database = new DatabaseSync(path);
-  database.exec('PRAGMA user_version = 4');
+  database.exec('PRAGMA user_version = 5');
   database.close();
   const opening = openSqliteStore({ path, random, clock });
   await expect(opening).rejects.toMatchObject({
@@ -180,7 +183,7 @@ test('refuses a store written by a newer program, and leaves it as it is', async
     message: expect.stringMatching(/newer program/),
   });
   const after = new DatabaseSync(path);
-  expect(after.prepare('PRAGMA user_version').get()).toEqual({ user_version: 4 });
+  expect(after.prepare('PRAGMA user_version').get()).toEqual({ user_version: 5 });
   after.close();
 });
 
