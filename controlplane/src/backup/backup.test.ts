@@ -96,21 +96,39 @@ async function inventory(of: string): Promise<string[]> {
 }
 
 describe('a backup', () => {
-  test('of a user who may not, says which user that is', async () => {
-    const refusing = {
-      ...disk,
-      stat: async (path: string) => {
-        if (path !== tar) return disk.stat(path);
-        throw Object.assign(new Error(`EACCES: permission denied, stat '${path}'`), {
-          code: 'EACCES',
-        });
-      },
-    };
-    const openStore = () => open(join(config.dataFolder, 'state.db'));
-    await expect(
-      backupCommand(config, tar, { ...parts, disk: refusing, openStore }),
-    ).rejects.toThrow(/permission denied.*runs as rackwright, also when root calls it/);
-  });
+  test.each([
+    ['the archive', () => tar, /name a file in a folder of that user/],
+    [
+      'the data',
+      () => join(config.dataFolder, 'identity/complete'),
+      /chown -R rackwright:rackwright .* owner of that folder/,
+    ],
+  ])(
+    'of a user who may not, says which user that is, and what is to be done: %s',
+    async (_, its, advice) => {
+      const refused = its();
+      const refusing = {
+        ...disk,
+        stat: async (path: string) => {
+          if (path !== refused) return disk.stat(path);
+          const message = `EACCES: permission denied, stat '${path}'`;
+          throw Object.assign(new Error(message), { code: 'EACCES', path });
+        },
+        read: async (path: string) => {
+          if (path !== refused) return disk.read(path);
+          const message = `EACCES: permission denied, open '${path}'`;
+          throw Object.assign(new Error(message), { code: 'EACCES', path });
+        },
+      };
+      const openStore = () => open(join(config.dataFolder, 'state.db'));
+      const said = await backupCommand(config, tar, { ...parts, disk: refusing, openStore }).catch(
+        (error: unknown) => String(error),
+      );
+      expect(said).toMatch(/permission denied.*runs as rackwright, also when root calls it/);
+      expect(said).toMatch(advice);
+      expect(String(said).includes('name a file')).toBe(refused === tar);
+    },
+  );
 
   test('comes back whole, as another incarnation, each file with its rights', async () => {
     const said = await backup();

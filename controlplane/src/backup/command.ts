@@ -4,6 +4,7 @@
  *     rackwright-controlplane backup --config FILE --to FILE.tar
  *     rackwright-controlplane restore --config FILE --from FILE.tar
  */
+import { dirname } from 'node:path';
 import type { ControlPlaneConfig } from '../config.ts';
 import { type BackupParts, makeBackup } from './backup.ts';
 import { BackupError, type Manifest } from './manifest.ts';
@@ -19,7 +20,7 @@ export async function backupCommand(
   to: string,
   parts: BackupParts,
 ): Promise<readonly string[]> {
-  const manifest = await permitted(makeBackup(config, to, parts));
+  const manifest = await permitted(makeBackup(config, to, parts), to, config);
   const { store, secretsKey } = manifest;
   return [
     `${to}: ${contents(manifest)}`,
@@ -40,7 +41,7 @@ export async function restoreCommand(
   from: string,
   parts: RestoreParts,
 ): Promise<readonly string[]> {
-  const manifest = await permitted(restoreBackup(config, from, parts));
+  const manifest = await permitted(restoreBackup(config, from, parts), from, config);
   return [
     `${from}: ${contents(manifest)}, of ${manifest.time}`,
     ...(manifest.store.driver === 'nats'
@@ -55,15 +56,25 @@ export async function restoreCommand(
 }
 
 /** Whoever calls the package's program is no longer root by the time that files are opened. */
-async function permitted<T>(act: Promise<T>): Promise<T> {
+async function permitted<T>(
+  act: Promise<T>,
+  file: string,
+  { dataFolder }: ControlPlaneConfig,
+): Promise<T> {
   try {
     return await act;
   } catch (cause) {
     if (!(cause instanceof Error && 'code' in cause && cause.code === 'EACCES')) throw cause;
+    const path = 'path' in cause && typeof cause.path === 'string' ? cause.path : '';
+    const isOfFile = path === file || path.startsWith(`${file}.`) || path === dirname(file);
+    const advice = isOfFile
+      ? 'name a file in a folder of that user, as ' +
+        '/usr/share/doc/rackwright-controlplane/README shows'
+      : 'there chown -R rackwright:rackwright gives it back what root has made in ' +
+        `${dataFolder}. Without the package run it as the owner of that folder`;
     throw new BackupError(
       `${cause.message}: the user that this runs as has no right to it. The package’s program ` +
-        'runs as rackwright, also when root calls it: name a file in a folder of that user, as ' +
-        '/usr/share/doc/rackwright-controlplane/README shows',
+        `runs as rackwright, also when root calls it: ${advice}`,
       { cause },
     );
   }
