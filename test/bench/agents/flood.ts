@@ -5,7 +5,12 @@
  * all of the machine would measure itself.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { type ClientHttp2Session, type ClientHttp2Stream, connect as dial } from 'node:http2';
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect as dial,
+  type IncomingHttpHeaders,
+} from 'node:http2';
 import { connect as dialTcp, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as dialTls } from 'node:tls';
@@ -17,19 +22,27 @@ export interface FloodPorts {
   readonly operators: number;
 }
 
-/** What a flood has done, by kind: connections, those the server closed, calls it answered. */
+/** What a flood has done, by kind: connections, those the server closed, what it answered. */
 export type FloodCounts = Readonly<Record<string, Readonly<Count>>>;
+
+/** What has come of a flood. */
+export interface Flooded {
+  readonly counts: FloodCounts;
+  /** Kinds that did not get what they are for, each a sentence: these did not do their part. */
+  readonly defects: readonly string[];
+}
 
 interface Count {
   begun: number;
   endedByServer: number;
-  answered: number;
+  /** How often: a status of gRPC, or how far a connection without calls came. */
+  readonly answers: Record<string, number>;
 }
 
 /** Connections that begin in a second, all kinds together. */
 export const floodPerSecond = 300;
-/** A connection is given up after this. */
-const heldMs = 12_000;
+/** A connection is given up after this: longer than a call may be without its first message. */
+const heldMs = 17_000;
 /** Of each kind: one that makes its addresses suspect does so for itself only. */
 const floodAddresses = 250;
 const firstNet = 200;
@@ -38,6 +51,9 @@ const tickMs = 10;
 const bundleMax = 8;
 /** Calls on one connection, of the kinds that call. */
 const callsPerConnection = 20;
+/** Of the kind that calls without end: connections at once, and calls under way on each. */
+const endlessConnections = 8;
+const endlessAtOnce = 50;
 const hugeHeaderBytes = 60_000;
 /** Of a slow body there comes so much each time, of so much that was announced. */
 const slowPieceBytes = 16 * 1024;
@@ -53,13 +69,25 @@ interface To {
   readonly localAddress: string;
 }
 
-/** `answered` is called for each call that the server has answered. */
-type Attack = (to: To, answered: () => void) => Socket;
+/** `answered` is called with the status of each call that the server has answered. */
+type Attack = (to: To, answered: (what: string) => void) => Socket;
 
 interface Kind {
   readonly port: keyof FloodPorts;
   readonly begin: Attack;
+  /** One of these it has to get, or it is not what it is called. */
+  readonly gets: readonly string[];
+  /** And these it may get beside; any other is a defect. */
+  readonly mayGet?: readonly string[];
+  /** Connections at once; unset: as many as come. */
+  readonly most?: number;
 }
+
+/** Statuses of gRPC. */
+const deadlineExceeded = '4';
+const permissionDenied = '7';
+const unavailable = '14';
+const unauthenticated = '16';
 
 function frame(body: Uint8Array, announced = body.length): Buffer {
   const head = Buffer.alloc(5);
@@ -79,42 +107,91 @@ function enrolment(): Buffer {
   return frame(toBinary(schema, create(schema, request)));
 }
 
-const silent = (to: To): Socket => dialTcp(to);
+const silent: Attack = (to, answered) => dialTcp(to, () => answered('connected'));
 
-const tls = (to: To): Socket =>
+const dialled = (to: To) =>
   dialTls({ ...to, rejectUnauthorized: false, ALPNProtocols: ['h2'], minVersion: 'TLSv1.3' });
+
+const tls: Attack = (to, answered) => dialled(to).once('secureConnect', () => answered('in'));
+
+/** With TLS 1.3 a server says only after the handshake that it wanted a certificate. */
+const withoutCertificate: Attack = (to, answered) =>
+  dialled(to).on('error', ({ code }: NodeJS.ErrnoException) => {
+    if (code?.endsWith('CERTIFICATE_REQUIRED') === true) answered('certificate required');
+  });
+
+type Headers = () => Readonly<Record<string, string>>;
+
+/** A connection without a call so far. */
+function session(to: To): { readonly socket: Socket; readonly http: ClientHttp2Session } {
+  const socket = dialled(to);
+  const http = dial('https://localhost', {
+    createConnection: () => socket,
+    maxSendHeaderBlockLength: 4 * hugeHeaderBytes,
+  });
+  http.setMaxListeners(0);
+  http.on('error', () => undefined);
+  socket.on('close', () => http.destroy());
+  return { socket, http };
+}
+
+/** A call; its body is for the caller to send. */
+function request(
+  http: ClientHttp2Session,
+  path: string,
+  headers: Headers,
+  answered: (status: string) => void,
+): ClientHttp2Stream {
+  const stream = http.request({
+    ...{ ':method': 'POST', ':path': path, te: 'trailers' },
+    ...{ 'content-type': 'application/grpc', ...headers() },
+  });
+  const take = (received: IncomingHttpHeaders) => {
+    const status = received['grpc-status'];
+    if (typeof status === 'string') answered(status);
+  };
+  stream.on('response', take);
+  stream.on('trailers', take);
+  stream.on('error', () => undefined);
+  stream.resume();
+  return stream;
+}
 
 /** A connection with calls on it. */
 function calling(
   path: string,
-  headers: () => Readonly<Record<string, string>>,
+  headers: Headers,
   body: (stream: ClientHttp2Stream) => void,
-  calls = callsPerConnection,
 ): Attack {
   return (to, answered) => {
-    const socket = tls(to);
-    const session: ClientHttp2Session = dial('https://localhost', {
-      createConnection: () => socket,
-      maxSendHeaderBlockLength: 4 * hugeHeaderBytes,
-    });
-    session.on('error', () => undefined);
-    for (let each = 0; each < calls; each += 1) {
-      const stream = session.request({
-        ...{ ':method': 'POST', ':path': path, te: 'trailers' },
-        ...{ 'content-type': 'application/grpc', ...headers() },
-      });
-      stream.on('error', () => undefined);
-      stream.once('response', answered);
-      stream.resume();
-      body(stream);
+    const { socket, http } = session(to);
+    for (let each = 0; each < callsPerConnection; each += 1) {
+      body(request(http, path, headers, answered));
     }
-    socket.on('close', () => session.destroy());
+    return socket;
+  };
+}
+
+/** A connection on which the next call begins as soon as one is over. */
+function callingWithoutEnd(path: string, headers: Headers): Attack {
+  return (to, answered) => {
+    const { socket, http } = session(to);
+    const next = (): void => {
+      if (http.closed || http.destroyed) return;
+      const stream = request(http, path, headers, answered);
+      stream.once('close', next);
+      stream.end(frame(Buffer.alloc(0)));
+    };
+    for (let each = 0; each < endlessAtOnce; each += 1) next();
     return socket;
   };
 }
 
 const none = () => ({});
-const wrongToken = () => ({ authorization: `Bearer rwo1.x.${randomBytes(32).toString('hex')}` });
+/** Of the right shape: it is looked for. */
+const wrongToken = () => ({
+  authorization: `Bearer rwo1.x.${randomBytes(32).toString('base64url')}`,
+});
 
 function dripping(stream: ClientHttp2Stream): void {
   stream.write(frame(Buffer.alloc(slowPieceBytes), announcedBytes));
@@ -124,46 +201,92 @@ function dripping(stream: ClientHttp2Stream): void {
   stream.on('close', () => clearInterval(timer));
 }
 
+/** What is never whole is ended for its time, or gives way to others, or waits in vain. */
+const held = { gets: [deadlineExceeded, unavailable] };
+/** Looked at and refused; too many are refused unlooked. */
+const refused = { gets: [unauthenticated], mayGet: [unavailable] };
+
 function kinds(): Readonly<Record<string, Kind>> {
-  const request = enrolment();
+  const whole = enrolment();
   const halfOpen = calling(enrolmentPath, none, () => undefined);
   const tooBig = () => ({ 'x-big': 'a'.repeat(hugeHeaderBytes) });
+  const empty = frame(Buffer.alloc(0));
   return {
-    'silent, agents': { port: 'agents', begin: silent },
-    'silent, operators': { port: 'operators', begin: silent },
+    'silent, agents': { port: 'agents', begin: silent, gets: ['connected'] },
+    'silent, operators': { port: 'operators', begin: silent, gets: ['connected'] },
     'half a ClientHello': {
       port: 'agents',
-      begin: (to) => {
-        const socket = dialTcp(to);
+      begin: (to, answered) => {
+        const socket = silent(to, answered);
         socket.write(Buffer.from('1603010200010001fc0303', 'hex'));
         return socket;
       },
+      gets: ['connected'],
     },
-    'no certificate': { port: 'agents', begin: tls },
-    'handshake and nothing': { port: 'operators', begin: tls },
-    'headers without body': { port: 'operators', begin: halfOpen },
-    'huge headers': { port: 'operators', begin: calling(listPath, tooBig, (call) => call.end()) },
-    'slow bodies': { port: 'operators', begin: calling(enrolmentPath, none, dripping) },
+    'no certificate': {
+      port: 'agents',
+      begin: withoutCertificate,
+      gets: ['certificate required'],
+    },
+    'handshake and nothing': { port: 'operators', begin: tls, gets: ['in'] },
+    'headers without body': { port: 'operators', begin: halfOpen, ...held },
+    'huge headers': {
+      port: 'operators',
+      begin: calling(listPath, tooBig, (call) => call.end()),
+      ...refused,
+    },
+    'slow bodies': {
+      port: 'operators',
+      begin: calling(enrolmentPath, none, dripping),
+      ...held,
+    },
     'whole but never ended': {
       port: 'operators',
-      begin: calling(listPath, wrongToken, (call) => call.write(frame(Buffer.alloc(0)))),
+      begin: calling(enrolmentPath, none, (call) => call.write(whole)),
+      ...held,
     },
     'IssueCertificate with a made-up token': {
       port: 'operators',
-      begin: calling(enrolmentPath, none, (call) => call.end(request)),
+      begin: calling(enrolmentPath, none, (call) => call.end(whole)),
+      gets: [permissionDenied],
+      mayGet: [unavailable],
     },
     'calls with a made-up token': {
       port: 'operators',
-      begin: calling(listPath, wrongToken, (call) => call.end(frame(Buffer.alloc(0)))),
+      begin: calling(listPath, wrongToken, (call) => call.end(empty)),
+      ...refused,
+    },
+    'calls without end on few connections': {
+      port: 'operators',
+      begin: callingWithoutEnd(listPath, wrongToken),
+      most: endlessConnections,
+      ...refused,
     },
   };
 }
 
+function defectsOf(counts: FloodCounts, all: Readonly<Record<string, Kind>>): string[] {
+  return Object.entries(all).flatMap(([name, { gets, mayGet = [] }]) => {
+    const answers = counts[name]?.answers ?? {};
+    const other = Object.keys(answers).filter((each) => ![...gets, ...mayGet].includes(each));
+    return [
+      ...(gets.some((each) => answers[each] !== undefined)
+        ? []
+        : [`"${name}" never got ${gets.join(' nor ')}`]),
+      ...other.map((each) => `"${name}" got ${each}, which is the answer to something else`),
+    ];
+  });
+}
+
 /** Begins; the returned function ends it. */
-export function flood(ports: FloodPorts): () => Promise<FloodCounts> {
-  const all = Object.entries(kinds());
-  const counts = new Map(all.map(([name]) => [name, { begun: 0, endedByServer: 0, answered: 0 }]));
+export function flood(ports: FloodPorts): () => Promise<Flooded> {
+  const byName = kinds();
+  const all = Object.entries(byName);
+  const counts = new Map<string, Count>(
+    all.map(([name]) => [name, { begun: 0, endedByServer: 0, answers: {} }]),
+  );
   const open = new Set<Socket>();
+  const openOf = new Map<Kind, number>();
   let made = 0;
   let isOver = false;
   const one = () => {
@@ -174,10 +297,13 @@ export function flood(ports: FloodPorts): () => Promise<FloodCounts> {
     const net = firstNet + (made % all.length);
     const localAddress = `127.0.${net}.${1 + (Math.floor(made / all.length) % floodAddresses)}`;
     made += 1;
+    const own = openOf.get(kind) ?? 0;
+    if (own >= (kind.most ?? Number.POSITIVE_INFINITY)) return;
+    openOf.set(kind, own + 1);
     count.begun += 1;
     const to = { host: '127.0.0.1', port: ports[kind.port], localAddress };
-    const socket = kind.begin(to, () => {
-      count.answered += 1;
+    const socket = kind.begin(to, (what) => {
+      count.answers[what] = (count.answers[what] ?? 0) + 1;
     });
     open.add(socket);
     socket.on('error', () => undefined);
@@ -187,6 +313,7 @@ export function flood(ports: FloodPorts): () => Promise<FloodCounts> {
     }, heldMs);
     socket.on('close', () => {
       clearTimeout(timer);
+      openOf.set(kind, (openOf.get(kind) ?? 1) - 1);
       if (open.delete(socket)) count.endedByServer += 1;
     });
   };
@@ -209,6 +336,7 @@ export function flood(ports: FloodPorts): () => Promise<FloodCounts> {
       open.delete(socket);
       socket.destroy();
     }
-    return Object.fromEntries(counts);
+    const result = Object.fromEntries(counts);
+    return { counts: result, defects: defectsOf(result, byName) };
   };
 }

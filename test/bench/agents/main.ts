@@ -15,7 +15,7 @@ import { parseArgs } from 'node:util';
 import { connect, HostGoal, type OperatorClients, operatorClients } from '@rackwright/api';
 import { freePorts, selfSigned } from '@rackwright/sim/loopback';
 import type { Measured } from './client.ts';
-import type { FloodCounts, FloodPorts } from './flood.ts';
+import type { Flooded, FloodPorts } from './flood.ts';
 import type { Credentials } from './lean-agent.ts';
 import { Program, type Rank, rankProcess, type Usage } from './program.ts';
 
@@ -34,6 +34,8 @@ const verifyPauseMs = 30;
 const rounds = 3;
 const sliceMs = 10_000;
 const settleMs = 2_000;
+/** Until a flood is what it is called: its bursts used up, what waits at its end, what is held. */
+const floodSettleMs = 8_000;
 /** Storms until so long has been measured. */
 const stormsMs = 30_000;
 const idleMs = 20_000;
@@ -101,14 +103,21 @@ interface Scene {
 
 async function bench(): Promise<void> {
   const [operators = 0, agentsPort = 0] = await freePorts(2);
-  writeConfiguration(operators, agentsPort);
-  const controlPlane = startControlPlane();
-  const clients = await connectOperator(operators);
+  // All agents of this machine enrol at once.
+  const limits = { openCallsBurst: agents + 100, allOpenCallsBurst: agents + 1_000 };
+  writeConfiguration(operators, agentsPort, limits);
+  const enrolling = startControlPlane();
+  const enrollers = await connectOperator(operators);
   const [probe, fleet] = [startClient('measured'), startClient('load')];
   console.log(`enrolling ${agents} agents …`);
-  const credentials = await enrolAll(clients, fleet, operators);
+  const credentials = await enrolAll(enrollers, fleet, operators);
   await probe.ask({ kind: 'know', credentials });
-  const hosts = await addHosts(clients);
+  const hosts = await addHosts(enrollers);
+  // What is measured is at its defaults.
+  await enrolling.stop();
+  writeConfiguration(operators, agentsPort, {});
+  const controlPlane = startControlPlane();
+  const clients = await connectOperator(operators);
   const rows: Rows = {};
   const ports = { operators, agents: agentsPort };
   const scene = { ports, clients, controlPlane, probe, fleet, hosts, credentials, rows };
@@ -162,13 +171,21 @@ async function underFlood(scene: Scene) {
   for (let round = 0; round < rounds; round += 1) {
     rest.push(...(await measure(scene, sliceMs)));
     await flooder.ask({ kind: 'flood', ports });
-    await sleep(settleMs);
+    await sleep(floodSettleMs);
     const [floodBefore, planeBefore] = [flooder.usage(), controlPlane.usage()];
     flooded.push(...(await measure(scene, sliceMs)));
     floodCpuMs += flooder.usage().cpuMs - floodBefore.cpuMs;
     controlPlaneCpuMs += controlPlane.usage().cpuMs - planeBefore.cpuMs;
     console.log('the flood, by kind:');
-    console.table(await flooder.ask<FloodCounts>({ kind: 'quiet' }));
+    const { counts, defects } = await flooder.ask<Flooded>({ kind: 'quiet' });
+    console.table(
+      Object.entries(counts).map(([kind, { answers, ...count }]) => ({
+        kind,
+        ...count,
+        answers: JSON.stringify(answers),
+      })),
+    );
+    judgeFlood(defects);
     await sleep(settleMs);
   }
   const after = controlPlane.usage();
@@ -206,17 +223,12 @@ async function inStorms(scene: Scene): Promise<readonly number[]> {
   return all;
 }
 
-function writeConfiguration(operators: number, port: number): void {
+function writeConfiguration(operators: number, port: number, limits: object): void {
   const address = '127.0.0.1';
   const configuration = {
     dataFolder: join(folder, 'cp'),
     log: { level: 'error' },
-    operators: {
-      address,
-      port: operators,
-      // All agents of this machine enrol at once; afterwards it is at its defaults.
-      limits: { openCallsBurst: agents + 100, allOpenCallsBurst: agents + 1_000 },
-    },
+    operators: { address, port: operators, limits },
     agents: { address, port, advertise: `127.0.0.1:${port}` },
     names: ['127.0.0.1', 'localhost'],
   };
@@ -397,6 +409,12 @@ function judge(when: string, rest: readonly number[], loaded: readonly number[])
     console.error(`failed: more than ${floodFactorMax} times`);
     process.exitCode = 1;
   }
+}
+
+/** A flood of which a kind does something else says nothing of that kind. */
+function judgeFlood(defects: readonly string[]): void {
+  for (const defect of defects) console.error(`failed: of the flood, ${defect}`);
+  if (defects.length > 0) process.exitCode = 1;
 }
 
 function judgeGrowth(growthKiB: number): void {
