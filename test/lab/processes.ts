@@ -116,7 +116,11 @@ export async function runProgram(
 /** Runs a program to its end, whatever that is. Code -1: it was ended by a signal. */
 export function tryProgram(
   command: readonly string[],
-  options: { readonly environment?: Readonly<Record<string, string>>; readonly input?: string },
+  options: {
+    readonly environment?: Readonly<Record<string, string>>;
+    /** As a function: what it says once it has come. */
+    readonly input?: string | (() => Promise<string>);
+  },
 ): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
   const [file = '', ...args] = command;
   const environment = { ...process.env, ...options.environment };
@@ -132,7 +136,17 @@ export function tryProgram(
       else resolve({ code: child.exitCode ?? -1, out, err });
     });
     child.stdin?.on('error', () => {}); // it may end without reading; its exit code tells
-    child.stdin?.end(options.input ?? '');
+    const { input = '' } = options;
+    if (typeof input === 'string') child.stdin?.end(input);
+    else {
+      input().then(
+        (text) => child.stdin?.end(text),
+        (cause: unknown) => {
+          child.kill('SIGKILL');
+          reject(cause);
+        },
+      );
+    }
   });
 }
 

@@ -30,11 +30,11 @@ export interface Container {
   readonly pid: number;
   /** A path in it as seen from outside, also below what it has mounted, such as /run. */
   path(inside: string): string;
-  /** Runs a command in it; throws with its words when it fails. */
+  /** Runs a command in it; throws with its words when it fails. Input may come later. */
   run(
     command: readonly string[],
     environment?: Readonly<Record<string, string>>,
-    input?: string,
+    input?: string | (() => Promise<string>),
   ): Promise<string>;
   /** Runs it, whatever it ends with. */
   attempt(command: readonly string[]): ReturnType<typeof tryProgram>;

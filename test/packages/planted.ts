@@ -6,11 +6,13 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ProcessWatch, SecretSearch } from '../e2e/secrets-search.ts';
 import { BMC_PASSWORD } from '../lab/ipmi-sim.ts';
+import { until } from '../lab/processes.ts';
 import type { Site } from '../lab/site.ts';
 import type { Container } from './container.ts';
 
 /** Often enough for a call of ipmitool; each look reads the whole of /proc. */
 const LOOK_EACH_MS = 100;
+const LOOK_WAIT_MS = 60_000;
 /** Folders, and which secret is at home in which file there. */
 const PLACES: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   '/etc': { 'rackwright/secrets.key': ['key'] },
@@ -51,6 +53,13 @@ export class Planted {
 
   stop(): void {
     this.#watch.stop();
+  }
+
+  /** Until a process whose arguments have these words has been looked at. */
+  async hasSeen(words: string): Promise<void> {
+    await until(`a look at ${words}`, LOOK_WAIT_MS, () =>
+      [...this.#watch.seen].some((line) => line.includes(words)),
+    );
   }
 
   /** Searches all of it, and says whether there was anything to see. */

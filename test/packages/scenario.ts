@@ -166,7 +166,11 @@ async function enrol(container: Container, key: Buffer): Promise<Planted> {
   const admin = readFileSync(container.path(`${STATE}/identity/admin.token`), 'utf8').trim();
   const join = token.trim().split('.').at(-1) ?? '';
   const planted = new Planted(container, { key, admin, join });
-  await container.run(['rackwright-agent', 'join', SERVER, '-'], {}, token);
+  // It is there once only, and waits for the token until it has been looked at.
+  await container.run(['rackwright-agent', 'join', SERVER, '-'], {}, async () => {
+    await planted.hasSeen('agent.mjs join');
+    return token;
+  });
   await untilActive(container, 'rackwright-agent');
   return planted;
 }
