@@ -10,6 +10,7 @@
  */
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Metadata, ServerInterceptingCallInterface } from '@grpc/grpc-js';
+import { ApiFailure } from '../error/api-error.ts';
 import { type CallRoom, callerNamed } from './call-room.ts';
 import { type CallScope, openCall, type SurfaceCall, streamOf } from './call-scope.ts';
 import type { CallContext } from './handlers.ts';
@@ -37,6 +38,16 @@ export interface Admitted {
   readonly scope: CallScope;
   /** It is over. Idempotent. */
   readonly leave: () => void;
+  /**
+   * What to answer for what its handler has thrown: where no guard says who calls, the handler may
+   * refuse the caller, and that is a refused call like any other.
+   */
+  readonly refusal: (error: unknown) => unknown;
+}
+
+function refusesCaller(error: unknown): boolean {
+  if (!(error instanceof ApiFailure)) return false;
+  return error.error.kind === 'unauthenticated' || error.error.kind === 'permissionDenied';
 }
 
 export class Admissions {
@@ -63,15 +74,19 @@ export class Admissions {
     try {
       await this.#letIn(call, path, metadata);
     } catch (error) {
-      const { session } = call.stream;
-      // It is gone.
-      if (session === undefined) throw error;
-      const last = this.#refused.note(session, call.getPeer());
-      if (last === undefined) throw error;
-      // Behind the refusal, which is sent once this has thrown.
-      setImmediate(() => this.#refused.end(session));
-      throw last;
+      throw this.#noted(call.stream, call.getPeer(), error);
     }
+  }
+
+  /** What to answer in place of `error`, which refuses a call. */
+  #noted({ session }: ServerHttp2Stream, peerAddress: string, error: unknown): unknown {
+    // It is gone.
+    if (session === undefined) return error;
+    const last = this.#refused.note(session, peerAddress);
+    if (last === undefined) return error;
+    // Behind the refusal, which is sent as soon as this is answered.
+    setImmediate(() => this.#refused.end(session));
+    return last;
   }
 
   async #letIn(call: StreamCall, path: string, metadata: Metadata): Promise<void> {
@@ -98,7 +113,10 @@ export class Admissions {
     }
     // Without a guard the handler may find out who calls, and then says so.
     if (guard !== undefined) vouch();
-    this.#admitted.set(stream, { scope, leave });
+    const isUnknown = guard === undefined && openTo === undefined;
+    const refusal = (error: unknown) =>
+      isUnknown && refusesCaller(error) ? this.#noted(stream, call.getPeer(), error) : error;
+    this.#admitted.set(stream, { scope, leave, refusal });
   }
 
   /** What became of a call that a handler has been called for. */

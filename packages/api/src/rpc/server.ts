@@ -253,14 +253,14 @@ async function inScope(
   refuse: (status: Refusal) => void,
   work: (context: CallContext) => Promise<void>,
 ): Promise<void> {
-  const { scope, leave } = shared.admissions.of(call);
+  const { scope, leave, refusal } = shared.admissions.of(call);
   // grpc-js says "cancelled" for a lost caller, a passed deadline, and at the end of every call.
   call.on('cancelled', () => scope.abort());
   if (call.cancelled) scope.abort();
   try {
     await work(scope.context);
   } catch (error) {
-    refuse(errorStatus(error, path, shared));
+    refuse(errorStatus(refusal(error), path, shared));
   } finally {
     // A unary or failed call is over once answered; grpc-js says so too, but only later.
     leave();
