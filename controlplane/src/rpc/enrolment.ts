@@ -6,8 +6,13 @@ import { agent, type BoundService, bind } from '@rackwright/api';
 import { issueCertificate } from '../identity/index.ts';
 import type { RpcDependencies } from './ports.ts';
 
+type Dependencies = Pick<
+  RpcDependencies,
+  'store' | 'random' | 'identity' | 'log' | 'agentEndpoint'
+>;
+
 /** The service over these dependencies. */
-export function createEnrolmentService(deps: RpcDependencies): BoundService {
+export function createEnrolmentService(deps: Dependencies): BoundService {
   return bind(agent.EnrolmentService, {
     issueCertificate: async (request, context) => {
       const trust = { writer: deps, identity: deps.identity };
