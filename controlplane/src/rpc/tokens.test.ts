@@ -1,7 +1,8 @@
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { type AuditRecord, operatorClients, Role } from '@rackwright/api';
+import { type AuditRecord, operatorClients, Role, store as wire } from '@rackwright/api';
 import { nodeClock } from '@rackwright/platform/node';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { tokenFor } from './access.fixture.ts';
 import { addSurroundings, type Fixture, failureOf, specOf, startFixture } from './rpc.fixture.ts';
 
@@ -260,4 +261,68 @@ test('of administrators who delete each other’s tokens at once one stays', asy
   expect(left.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
   await own.stop();
+});
+
+describe('deletions of administrators’ tokens', () => {
+  let own: Fixture;
+  const key = 'access.deletions';
+  const deletionsSchema = wire.TokenDeletionsRecordSchema;
+  const announced = async (
+    deletions: MessageInitShape<typeof wire.TokenDeletionRecordSchema>[],
+  ) => {
+    const before = await own.store.get(key);
+    const expected = before.kind === 'found' ? before.revision : 'absent';
+    const bytes = toBinary(deletionsSchema, create(deletionsSchema, { deletions }));
+    expect(await own.store.put(key, bytes, expected)).toMatchObject({ kind: 'ok' });
+  };
+  const remove = (id: string) => own.access.deleteToken({ name: `tokens/${id}` });
+
+  beforeEach(async () => {
+    own = await startFixture();
+  });
+
+  afterEach(() => own.stop());
+
+  test('that did not come to their end are named, with the time that they count', async () => {
+    const admins = operatorClients(own.channel, await tokenFor(own, 'one', Role.ADMIN));
+    await tokenFor(own, 'two', Role.ADMIN);
+    await remove('admin');
+    const kept = await own.store.get('tokens.two');
+    if (kept.kind !== 'found') throw new Error('a token was made');
+    const { secretSha256 } = fromBinary(wire.TokenRecordSchema, kept.value);
+    const time = timestampFromMs(nodeClock().nowMs() - 60_000);
+    await announced([{ token: 'tokens/two', secretSha256, time }]);
+    const { access } = admins;
+    const refused = await failureOf(access.deleteToken({ name: 'tokens/one' }));
+    expect(refused).toMatchObject({ kind: 'failedPrecondition', reason: 'LAST_ADMIN' });
+    const untilTime = new Date(timestampMs(time) + 600_000).toISOString();
+    expect(refused.message).toContain('deletion of tokens/two has begun');
+    expect(refused.message).toContain(`counts until ${untilTime}`);
+    await access.deleteToken({ name: 'tokens/two' });
+  });
+
+  test('are many at once, and each comes to its end', async () => {
+    const ids = Array.from({ length: 20 }, (_, n) => `a${n}`);
+    for (const id of ids) await tokenFor(own, id, Role.ADMIN);
+    const deleted = await Promise.all(ids.map(remove));
+    expect(deleted).toHaveLength(ids.length);
+    await tokenFor(own, 'last', Role.ADMIN);
+    // What came to its end is not remembered beside its token.
+    await remove('last');
+    const kept = await own.store.get(key);
+    if (kept.kind !== 'found') throw new Error('it was announced');
+    const { deletions } = fromBinary(deletionsSchema, kept.value);
+    expect(deletions.map(({ token }) => token)).toEqual(['tokens/last']);
+  });
+
+  test('are refused while as many as may be have not come to their end', async () => {
+    await tokenFor(own, 'one', Role.ADMIN);
+    const time = timestampFromMs(nodeClock().nowMs());
+    const entries = Array.from({ length: 256 }, (_, n) => ({ token: `tokens/t${n}`, time }));
+    await announced(entries);
+    const refused = await failureOf(remove('one'));
+    expect(refused).toMatchObject({ kind: 'unavailable', reason: 'DELETIONS_BUSY' });
+    await announced(entries.slice(1));
+    await remove('one');
+  });
 });

@@ -10,6 +10,7 @@ import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   AccessService,
+  type ApiFailure,
   alreadyExists,
   type BoundService,
   bind,
@@ -21,6 +22,7 @@ import {
   Role,
   type Token,
   TokenSchema,
+  unavailable,
   store as wire,
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
@@ -210,7 +212,7 @@ async function deleteToken(
   for (let round = 0; round < roundsMax; round += 1) {
     const { record, revision } = await existing(deps, tokenId);
     checkEtag(deps.store, etag, revision, name);
-    if (isFullAdmin(record) && !(await announceDeletion(deps, name, record))) continue;
+    if (isFullAdmin(record)) await announceDeletion(deps, name, record);
     const next = clone(schema, record);
     next.revokeTime = timestampFromMs(deps.clock.nowMs());
     next.revokedBy = deps.actor;
@@ -234,62 +236,86 @@ async function revokeFirst(deps: RpcDependencies, record: wire.TokenRecord): Pro
 
 /**
  * Invariant 2, when several are deleted at once: each says first what it deletes, in the one record
- * that all of them change, and counts what others have said. False: another was faster.
+ * that all of them change, and counts what others have said.
  */
 async function announceDeletion(
   deps: RpcDependencies,
   name: string,
   { secretSha256 }: wire.TokenRecord,
-): Promise<boolean> {
+): Promise<void> {
   const deletionsSchema = wire.TokenDeletionsRecordSchema;
-  const nowMs = deps.clock.nowMs();
-  const kept = await readRecord(deps.store, deletionsSchema, deletionsKey);
-  const open = (kept?.record.deletions ?? []).filter(
-    ({ time }) => time !== undefined && timestampMs(time) > nowMs - announcedMs,
-  );
-  await refuseLast(deps, name, open);
-  const own = create(wire.TokenDeletionRecordSchema, {
-    token: name,
-    secretSha256,
-    time: timestampFromMs(nowMs),
-  });
-  const others = open.filter(({ token }) => token !== name);
-  const record = create(deletionsSchema, { deletions: [...others, own].slice(-announcedMax) });
-  const expected = kept?.revision ?? 'absent';
-  const written = await writeRecord(deps, deletionsSchema, deletionsKey, record, expected);
-  return written.kind === 'ok';
+  for (let round = 0; round < announceRoundsMax; round += 1) {
+    const nowMs = deps.clock.nowMs();
+    const kept = await readRecord(deps.store, deletionsSchema, deletionsKey);
+    const tokens = await allTokens(deps);
+    const others = (kept?.record.deletions ?? []).filter(
+      (each) => each.token !== name && endsMs(each) > nowMs && !isDone(each, tokens),
+    );
+    refuseLast(deps, name, others, tokens);
+    if (others.length >= announcedMax) throw busy(Math.min(...others.map(endsMs)) - nowMs);
+    const time = timestampFromMs(nowMs);
+    const own = create(wire.TokenDeletionRecordSchema, { token: name, secretSha256, time });
+    const record = create(deletionsSchema, { deletions: [...others, own] });
+    const expected = kept?.revision ?? 'absent';
+    const written = await writeRecord(deps, deletionsSchema, deletionsKey, record, expected);
+    if (written.kind === 'ok') return;
+  }
+  throw busy(1_000);
 }
 
 const deletionsKey = storeKey('access', 'deletions');
 /** A deletion that did not come to its end counts for so long as if it had. */
 const announcedMs = 600_000;
 const announcedMax = 256;
+/** Rounds that may be lost to others that announce; each of them is lost to one that did. */
+const announceRoundsMax = 64;
+
+function endsMs({ time }: wire.TokenDeletionRecord): number {
+  return time === undefined ? 0 : timestampMs(time) + announcedMs;
+}
+
+function busy(retryAfterMs: number): ApiFailure {
+  const message = 'Too many tokens of administrators are being deleted at once; try again.';
+  return unavailable('DELETIONS_BUSY', message, retryAfterMs);
+}
 
 function isFullAdmin({ token }: wire.TokenRecord): boolean {
   return token?.role === Role.ADMIN && isUnscoped(scopeOf(token));
 }
 
-async function refuseLast(
+/** By its secret; the first token may have had no record when its deletion began. */
+function isOf({ token, secretSha256 }: wire.TokenRecord, deletion: wire.TokenDeletionRecord) {
+  const isSame = Buffer.from(deletion.secretSha256).equals(secretSha256);
+  return deletion.token === token?.name && (isSame || deletion.secretSha256.length === 0);
+}
+
+/** It came to its end: its token says so itself. */
+function isDone(deletion: wire.TokenDeletionRecord, tokens: readonly Kept[]): boolean {
+  return tokens.some(({ record }) => record.revokeTime !== undefined && isOf(record, deletion));
+}
+
+function refuseLast(
   deps: RpcDependencies,
   name: string,
   deletions: readonly wire.TokenDeletionRecord[],
-): Promise<void> {
+  tokens: readonly Kept[],
+): void {
+  if (deps.otherAdmins === true) return;
   const nowMs = deps.clock.nowMs();
-  const isGoing = ({ token, secretSha256 }: wire.TokenRecord): boolean =>
-    deletions.some(
-      (each) => each.token === token?.name && Buffer.from(each.secretSha256).equals(secretSha256),
-    );
-  const isLeft = (await allTokens(deps)).some(
-    ({ record }) =>
-      record.token?.name !== name &&
-      !isOver(record, nowMs) &&
-      !isGoing(record) &&
-      isFullAdmin(record),
+  const others = tokens.filter(
+    ({ record }) => record.token?.name !== name && !isOver(record, nowMs) && isFullAdmin(record),
   );
-  if (isLeft || deps.otherAdmins === true) return;
+  const going = others.map(({ record }) => deletions.find((deletion) => isOf(record, deletion)));
+  if (going.includes(undefined)) return;
+  const [first] = going;
+  const why =
+    first === undefined
+      ? `${name} is the last token with which tokens can be made.`
+      : `${name} would be the last token with which tokens can be made: the deletion of ` +
+        `${first.token} has begun. If that does not come to its end, it counts until ` +
+        `${new Date(endsMs(first)).toISOString()}.`;
   throw failedPrecondition(
     'LAST_ADMIN',
-    `${name} is the last token with which tokens can be made. Make another first: ` +
-      'rackwright token create NAME --role admin --expires 90d.',
+    `${why} Make another first: rackwright token create NAME --role admin --expires 90d.`,
   );
 }
