@@ -40,6 +40,7 @@ async function start(
   limits: Partial<RpcLimits>,
   withClientCa = false,
   guard: Guard = () => undefined,
+  openServices: readonly string[] = [Health.typeName],
 ): Promise<RpcServer> {
   const own = await ca.server();
   const hold = new Promise<never>(() => undefined);
@@ -56,7 +57,7 @@ async function start(
         watch: async function* () {},
       }),
     ],
-    openServices: [Health.typeName],
+    openServices,
     guard,
     limits: { closeGraceMs: 100, openCallsPerSecond: 1_000, openCallsBurst: 1_000, ...limits },
   });
@@ -411,6 +412,15 @@ describe('a call', () => {
     for (let call = 0; call < 3; call += 1) await health.check({});
     const failure = await health.check({}).catch((error: unknown) => error);
     expect((failure as ApiFailure).error).toMatchObject({ reason: 'TOO_MANY_CALLS' });
+  });
+
+  test('of one service that needs no token takes no turn of those of another', async () => {
+    const limits = { allOpenCallsPerSecond: 0.001, allOpenCallsBurst: 1, openCallWaitMs: 50 };
+    const openServices = [Health.typeName, EnrolmentService.typeName];
+    const server = await start(limits, false, undefined, openServices);
+    await caller(server).issueCertificate({});
+    expect(await reasonOf(caller(server).issueCertificate({}))).toBe('TOO_MANY_CALLS');
+    await client(server).check({});
   });
 
   test('that is refused again and again ends its connection, and that of no other', async () => {
