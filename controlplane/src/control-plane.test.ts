@@ -1,6 +1,7 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { connect as netConnect } from 'node:net';
+import { type AddressInfo, createServer, connect as netConnect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -42,6 +43,23 @@ describe('the ports', () => {
       // At most a TLS alert.
       expect(answer.length === 0 || answer[0] === 0x15).toBe(true);
     }
+  });
+
+  test('are all closed again when one of them cannot be opened', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'controlplane-'));
+    const free = createServer().listen(0, '127.0.0.1');
+    await once(free, 'listening');
+    const { port } = free.address() as AddressInfo;
+    free.close();
+    await once(free, 'close');
+    const store = openMemoryStore({ random: nodeRandom(), disk: new MemoryDisk() });
+    const address = '127.0.0.1';
+    const agents = { address, port: fixture.controlPlane.agentsPort, advertise: 'cp:1' };
+    const config = { operators: { address, port }, agents };
+    await expect(startOn(folder, await store, undefined, { config })).rejects.toThrow('EADDRINUSE');
+    const [refused] = await once(netConnect(port, address), 'error');
+    expect(refused).toMatchObject({ code: 'ECONNREFUSED' });
+    await rm(folder, { recursive: true });
   });
 
   test('answer operators only with the token, but health to anybody', async () => {

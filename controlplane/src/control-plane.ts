@@ -320,7 +320,8 @@ async function startServices(
       close: () => closeAll(closing),
     };
   } catch (error) {
-    stop();
+    // The store is closed by whoever has opened it.
+    await closeAll(closing.slice(1)).catch(() => undefined);
     throw error;
   }
 }
