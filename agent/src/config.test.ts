@@ -121,9 +121,10 @@ describe('the configuration of the agent', () => {
 describe('a configuration to run with', () => {
   const files = 'files:\n  - {name: vmlinuz, path: /v}\n  - {name: initrd, path: /i}\n';
   const runnable = `serverAddress: 10.77.0.1\n${files}`;
-  const network = (address: string, range: string) =>
-    `serverAddress: ${address}, dhcp: {mode: reservation, subnet: {network: 10.77.0.0/24}, ${range}}`;
-  const good = network('10.77.0.1', 'range: {first: 10.77.0.5, last: 10.77.0.9}');
+  const subnet = 'subnet: {network: 10.77.0.0/24}';
+  const network = (range: string) =>
+    `serverAddress: 10.77.0.1, dhcp: {mode: reservation, ${subnet}, ${range}}`;
+  const good = network('range: {first: 10.77.0.5, last: 10.77.0.9}');
   const words = (text: string) =>
     configProblems(text, parseWholeConfig).map(({ line, message }) => `${line} ${message}`);
   const listed = (...entries: string[]) =>
@@ -153,10 +154,7 @@ describe('a configuration to run with', () => {
       'must not contain 10.77.0.1',
     ],
   ])('a range %s is told with its line', (_what, range, told) => {
-    const text = listed(
-      'name: eth2, serverAddress: 10.78.0.1',
-      `name: eth1, ${network('10.77.0.1', range)}`,
-    );
+    const text = listed('name: eth2, serverAddress: 10.78.0.1', `name: eth1, ${network(range)}`);
     const [first = '', ...others] = words(text);
     expect(others).toEqual([]);
     expect(first).toContain('3 interfaces[1].dhcp.range');

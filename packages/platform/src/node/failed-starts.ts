@@ -5,7 +5,7 @@
  * 1. Counted in the folder that systemd gives the unit and keeps while it starts it again
  *    (`RuntimeDirectory=`, `RuntimeDirectoryPreserve=restart`): whoever stops the unit begins anew.
  *    Without such a folder nobody is counting, and nobody waits.
- * 2. A start counts from its beginning until it is ready, so that one that is killed counts as well.
+ * 2. A start counts from its beginning until it is ready, so one that is killed counts as well.
  * 3. The first start after a failure waits for nothing: most are over by then.
  * 4. A count that cannot be kept is none: it must not keep a program from starting.
  * 5. It waits before anything is open. A signal meanwhile comes from a person or from an upgrade:
