@@ -59,14 +59,31 @@ class World {
     return visitor;
   }
 
-  /** An agent: it comes, shows who it is, and stays. */
-  agent(from: string): void {
-    this.dial(from, (visitor) =>
+  /** An agent: it comes, shows who it is, and stays. Says where it is, once it is in. */
+  agent(from: string, isIn: (visitor: Visitor) => void = () => undefined): void {
+    const again = () => this.agent(from, isIn);
+    const begins = (visitor: Visitor) =>
       this.after(handshakeMs, () => {
         visitor.entered();
         visitor.vouched();
-      }),
-    );
+        isIn(visitor);
+      });
+    this.dial(from, begins, () => this.after(1_000, again));
+  }
+
+  /** Each of many addresses fails, and comes again. */
+  flood(addresses: number, perSecond: number): void {
+    let next = 0;
+    const one = () => {
+      next += 1;
+      const begins = (visitor: Visitor) => {
+        this.after(handshakeMs, () => visitor.failed());
+        this.after(handshakeMs + defaultRpcLimits.failedTurnMs, () => visitor.left());
+      };
+      this.dial(`flood ${next % addresses}`, begins);
+      this.after(1_000 / perSecond, one);
+    };
+    one();
   }
 
   /** Comes again and again, without an end. */
@@ -141,6 +158,30 @@ describe('agents that come back after a restart', () => {
     times(1_000, (index) => world.agent(`agent ${index % addresses}`));
     world.runUntil(7_000);
     expect(world.count('agent')).toBe(1_000);
+  });
+
+  test('go on at the full rate beside a flood, which began with them', () => {
+    const world = new World();
+    const agents: Visitor[] = [];
+    times(1_000, (index) => world.agent(`agent ${index}`, (visitor) => agents.push(visitor)));
+    world.flood(2_750, 300);
+    world.runUntil(8_000);
+    expect(agents).toHaveLength(1_000);
+  });
+
+  test('go on at the full rate beside a flood that was there before', () => {
+    const world = new World();
+    const agents: Visitor[] = [];
+    const come = (index: number) =>
+      world.agent(`agent ${index}`, (visitor) => agents.push(visitor));
+    times(1_000, come);
+    world.runUntil(8_000);
+    world.flood(2_750, 300);
+    world.runUntil(16_000);
+    for (const agent of agents.splice(0)) agent.left();
+    times(1_000, come);
+    world.runUntil(24_500);
+    expect(agents).toHaveLength(1_000);
   });
 
   test('are let in beside one of their address that fails, and strangers that come again', () => {

@@ -14,8 +14,9 @@ export interface PaceLimits {
 
 /** Who has not shown who it is so long after its beginning has come to nothing so far. */
 const provenWithinMs = 5_000;
-/** What came of a handshake counts half as much after this. */
+/** What came of a handshake counts half as much after this, and less with each that follows. */
 const halfLifeMs = 10_000;
+const keptOfEach = 1 - 1 / 128;
 /** So many that came to something are taken for granted: a few failures are no flood. */
 const granted = 16;
 /** The rate falls from the first share of those that came to nothing to the second. */
@@ -56,14 +57,14 @@ export class StrangersPace<Visitor extends object> {
   /** It has shown who it is, late or not. */
   cameToSomething(visitor: Visitor, nowMs: number): void {
     this.#unproven.delete(visitor);
-    this.#fade(nowMs);
+    this.#fade(nowMs, keptOfEach);
     this.#something += 1;
   }
 
   /** It is gone or has failed. Nothing new of one that was taken for lost before. */
   cameToNothing(visitor: Visitor, nowMs: number): void {
     if (!this.#unproven.delete(visitor)) return;
-    this.#fade(nowMs);
+    this.#fade(nowMs, keptOfEach);
     this.#nothing += 1;
     this.#onNothing(visitor);
   }
@@ -81,8 +82,8 @@ export class StrangersPace<Visitor extends object> {
     return perSecondMax - fallen * Math.max(0, perSecondMax - perSecondMin);
   }
 
-  #fade(nowMs: number): void {
-    const left = 0.5 ** (Math.max(0, nowMs - this.#countedMs) / halfLifeMs);
+  #fade(nowMs: number, kept = 1): void {
+    const left = kept * 0.5 ** (Math.max(0, nowMs - this.#countedMs) / halfLifeMs);
     this.#something *= left;
     this.#nothing *= left;
     this.#countedMs = nowMs;
