@@ -208,6 +208,19 @@ test('guessing ids costs the store little, and keeps out nobody who has a token'
   }
 });
 
+test('a secret that is known is a guess under any other id', async () => {
+  const here = await replica();
+  const text = await putToken('mine');
+  await signInAs(here, `Bearer ${text}`);
+  reads = 0;
+  const guesses = Array.from({ length: 1_000 }, (_, index) =>
+    reasonOf(signInAs(here, `Bearer ${text.replace('mine', `g${index}`)}`)),
+  );
+  expect(new Set(await Promise.all(guesses))).toEqual(new Set(['TOKEN_WRONG', 'SIGN_IN_BUSY']));
+  expect(reads).toBeLessThanOrEqual(150);
+  expect((await signInAs(here, `Bearer ${text}`)).actor).toBe('token:mine');
+});
+
 test('a token that was just made is not called wrong while others guess', async () => {
   const here = await replica();
   const guess = () => reasonOf(signInAs(here, `Bearer rwo1.guess.${'y'.repeat(43)}`));

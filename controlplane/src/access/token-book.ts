@@ -13,7 +13,15 @@
 import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { Role, TokenSchema, store as wire } from '@rackwright/api';
-import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
+import {
+  atWallTime,
+  Bucket,
+  type BucketRate,
+  type Cancel,
+  type Clock,
+  type Log,
+  type Random,
+} from '@rackwright/platform';
 import { type Entry, type Revision, type StateStore, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
@@ -29,8 +37,11 @@ const usedIntervalMs = 3_600_000;
 /** How long a token that has expired or was revoked can be told apart from one that never was. */
 export const rememberedMs = 30 * 86_400_000;
 const sweepIntervalMs = 3_600_000;
-/** Calls in a second that show what is not known here; more are refused unlooked. */
-const unknownPerSecondMax = 50;
+/**
+ * Calls that show what is not known here; more are refused unlooked. Guessing is paid by who
+ * guesses, not by the store, nor by who has a token that is known.
+ */
+const unknownRate: BucketRate = { perSecond: 50, most: 50 };
 
 export interface TokenBookOptions {
   readonly store: StateStore;
@@ -78,11 +89,11 @@ export class TokenBook {
   readonly #followed: FollowedValues;
   #isStopped = false;
   #cancelSweep: Cancel = () => undefined;
-  #second = 0;
-  #unknown = 0;
+  readonly #unknown: Bucket;
 
   constructor(options: TokenBookOptions) {
     this.#options = options;
+    this.#unknown = new Bucket(unknownRate, options.clock.nowMs());
     const note = (key: string, entry: Entry | undefined): void => this.#note(key, entry);
     this.#followed = followValues(options.following, 'tokens', note);
   }
@@ -104,11 +115,12 @@ export class TokenBook {
     const shown = parseToken(text);
     if (shown === undefined) throw tokenUnknown();
     const { tokenId, secretSha256 } = shown;
-    const isKnown = this.#known.has(Buffer.from(secretSha256).toString('hex'));
     if (tokenId === firstTokenId) throw tokenUnknown();
+    // Under its own id alone: who has one token could else have the store asked for any.
+    const proof = Buffer.from(secretSha256).toString('hex');
+    const isKnown = this.#proofs.get(tokenKey(tokenId)) === proof;
     // It may be one that was just made: nothing is said of it that is final.
-    if (!isKnown && this.#isFlooded()) throw signInBusy();
-    if (!isKnown) this.#unknown += 1;
+    if (!isKnown && this.#unknown.tryTake(1, this.#options.clock.nowMs()) > 0) throw signInBusy();
     const kept = await readRecord(this.#options.store, schema, tokenKey(tokenId));
     if (kept === undefined || !isSameHash(secretSha256, kept.record.secretSha256)) {
       throw tokenUnknown();
@@ -123,7 +135,7 @@ export class TokenBook {
       token: `tokens/${tokenId}`,
       issuer: '',
       expireMs: token?.expireTime === undefined ? undefined : timestampMs(token.expireTime),
-      proofSha256: Buffer.from(secretSha256).toString('hex'),
+      proofSha256: proof,
     };
   }
 
@@ -190,16 +202,6 @@ export class TokenBook {
     }
   }
 
-  /** Guessing is paid by who guesses, not by the store, nor by who has a token that is known. */
-  #isFlooded(): boolean {
-    const second = Math.floor(this.#options.clock.nowMs() / 1_000);
-    if (second !== this.#second) {
-      this.#second = second;
-      this.#unknown = 0;
-    }
-    return this.#unknown >= unknownPerSecondMax;
-  }
-
   /** Invariant 4. */
   #used(tokenId: string, { record, revision }: Used): void {
     const { clock } = this.#options;
@@ -246,16 +248,7 @@ export class TokenBook {
 
   #atExpiry(expireMs: number | undefined, end: () => void): Cancel {
     if (expireMs === undefined) return () => undefined;
-    const { clock } = this.#options;
-    let cancel: Cancel = () => undefined;
-    const arm = (): void => {
-      const leftMs = expireMs - clock.nowMs();
-      if (leftMs <= 0) end();
-      // A timer carries 24 days, and wall clocks are set.
-      else cancel = clock.after(Math.min(leftMs, sweepIntervalMs), arm);
-    };
-    arm();
-    return () => cancel();
+    return atWallTime(this.#options.clock, expireMs, end);
   }
 
   /** What has no record any more was swept, or another token has its name. */

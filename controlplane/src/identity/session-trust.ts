@@ -5,7 +5,7 @@
 import { X509Certificate } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
-import type { Cancel, Clock } from '@rackwright/platform';
+import { atWallTime, type Clock } from '@rackwright/platform';
 import type { SessionTrust } from '../agents/index.ts';
 import type { Authorities } from './authorities.ts';
 import type { EnrolmentRefusal } from './enrolment.ts';
@@ -20,8 +20,6 @@ export interface SessionTrustParts {
 /** Agents ask for certificates of a new authority within this part of a certificate's life. */
 const renewWithinPart = 1 / 20;
 const renewWithinLongestMs = 3_600_000;
-/** Timers are set no further than this, so that a step of the wall clock is noticed. */
-const lookAgainMs = 600_000;
 
 /** The words of a session for what enrolment says of a key. */
 const sessionReasons: Partial<Record<EnrolmentRefusal, string>> = {
@@ -59,7 +57,9 @@ export function createSessionTrust({
         end: ({ reason, message }) => end(sessionReasons[reason] ?? reason, message),
       });
       const endsMs = new X509Certificate(certificate.der).validToDate.getTime();
-      const cancel = atTime(clock, endsMs, () => end('certificateExpired', expiredWords(endsMs)));
+      const cancel = atWallTime(clock, endsMs, () =>
+        end('certificateExpired', expiredWords(endsMs)),
+      );
       return () => {
         cancel();
         leave();
@@ -73,15 +73,4 @@ function expiredWords(endsMs: number): string {
     `the certificate of this session ended at ${new Date(endsMs).toISOString()}. The agent gets ` +
     'another one by its registered key, and connects again by itself'
   );
-}
-
-function atTime(clock: Clock, atMs: number, act: () => void): Cancel {
-  let cancel: Cancel = () => undefined;
-  const arm = (): void => {
-    const leftMs = atMs - clock.nowMs();
-    if (leftMs <= 0) act();
-    else cancel = clock.after(Math.min(leftMs, lookAgainMs), arm);
-  };
-  arm();
-  return () => cancel();
 }

@@ -38,6 +38,7 @@ export { nodeVersionProblem } from './node-version.ts';
 export { type Random, randomId } from './random.ts';
 export type { Supervision } from './supervision.ts';
 export type { Udp, UdpBind, UdpHandlers, UdpPeer, UdpSocket } from './udp.ts';
+export { atWallTime } from './wall-time.ts';
 export {
   type WebAnswer,
   WebBroken,
