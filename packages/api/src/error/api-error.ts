@@ -58,7 +58,7 @@ const refusals: ReadonlySet<ApiErrorKind> = new Set(['unauthenticated', 'unavail
 export class ApiFailure extends Error {
   readonly error: ApiError;
 
-  /** `cause` is for the log only (invariant 2). Refusals have no stack: it is most of their cost. */
+  /** `cause` is for the log only (invariant 2). Refusals have no stack: it costs most. */
   constructor(error: ApiError, cause?: unknown) {
     const { stackTraceLimit } = Error;
     if (refusals.has(error.kind)) Error.stackTraceLimit = 0;

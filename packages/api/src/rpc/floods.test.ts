@@ -6,7 +6,7 @@ import { connect as dialTls, type SecureContextOptions, type TLSSocket } from 'n
 import type { Log } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { ApiFailure, notFound, unauthenticated } from '../error/api-error.ts';
+import { ApiFailure, unauthenticated } from '../error/api-error.ts';
 import { Health } from '../gen/grpc/health/v1/health_pb.ts';
 import { EnrolmentService } from '../gen/rackwright/agent/v1/enrolment_pb.ts';
 import type { Guard } from './admission.ts';
@@ -467,44 +467,5 @@ describe('a call', () => {
     expect(reasons.slice(3)).toEqual(['TOO_MANY_REFUSED', 'TOO_MANY_REFUSED']);
     await until(() => server.counts.connections === 3);
     expect(server.counts.refusedEnded).toBe(2);
-  });
-
-  test('that its handler refuses for its caller again and again ends its connection', async () => {
-    const hostile = await ca.client('rackwright://racks/r1');
-    const server = await serve({
-      ...{ address: '127.0.0.1', port: 0, log, clock, random: nodeRandom() },
-      tls: { ...(await ca.server()), clientCaPem: ca.caPem },
-      services: [
-        bind(EnrolmentService, {
-          issueCertificate: ({ joinToken }) => {
-            if (joinToken === 'mine') throw notFound('racks/r1');
-            throw unauthenticated('KEY_REVOKED', 'no');
-          },
-        }),
-      ],
-      limits: { closeGraceMs: 100, refusalsPerSecond: 0.001, refusalsBurst: 3 },
-    });
-    open.push(server);
-    const channel = connect({
-      target: `127.0.0.1:${server.port}`,
-      ...{ caPem: ca.caPem, own: hostile },
-    });
-    open.push(channel);
-    const revoked = createClient(EnrolmentService, channel);
-    // What it is told of its own matters costs it nothing.
-    for (let each = 0; each < 5; each += 1) {
-      expect(await reasonOf(revoked.issueCertificate({ joinToken: 'mine' }))).toMatch(/NOT_FOUND/);
-    }
-    const reasons: string[] = [];
-    for (let each = 0; each < 4; each += 1)
-      reasons.push(await reasonOf(revoked.issueCertificate({})));
-    expect(reasons).toEqual([...Array<string>(3).fill('KEY_REVOKED'), 'TOO_MANY_REFUSED']);
-    await until(() => server.counts.connections === 0);
-    expect(server.counts.refusedEnded).toBe(1);
-  });
-
-  test('is refused without a stack, and what is our fault has one', () => {
-    expect(unauthenticated('TOKEN_MISSING', 'no').stack).not.toContain('    at ');
-    expect(new ApiFailure({ kind: 'cancelled', message: '', reason: '' }).stack).toContain('at ');
   });
 });
