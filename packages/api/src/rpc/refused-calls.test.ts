@@ -20,7 +20,7 @@ const reasonOf = (call: Promise<unknown>) =>
     (error: unknown) => (error as ApiFailure).error.reason,
   );
 
-test('a connection ends whose calls a handler refuses for their caller, again and again', async () => {
+test('a connection ends of which a handler refuses the caller, again and again', async () => {
   const ca = await createTestCa();
   const hostile = await ca.client('rackwright://racks/r1');
   const server = await serve({
