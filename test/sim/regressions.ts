@@ -132,4 +132,11 @@ export const regressions: readonly Regression[] = [
     operators: true,
     was: 'a list of a store that went back was judged by the policy of after',
   },
+  {
+    seed: 72,
+    hosts: 2,
+    batches: true,
+    discovery: true,
+    was: 'an agent whose disk was put back gave a runner’s erasure to the runner of a later boot',
+  },
 ];

@@ -16,14 +16,16 @@ const complete: FinalResult = { kind: 'complete' };
 interface OrderOptions {
   readonly destructive?: boolean;
   readonly mode?: agent.StepMode;
+  readonly runnerSession?: string;
 }
 
-function orderOf({ destructive, mode }: OrderOptions = {}): RunnerOrder {
+function orderOf({ destructive, mode, runnerSession }: OrderOptions = {}): RunnerOrder {
   const value = create(agent.RunStepSchema, {
     step: 'deploy.erase_devices',
     bootOperationId: boot,
     mode: mode ?? agent.StepMode.RUN,
     ...(destructive === undefined ? {} : { destructive }),
+    ...(runnerSession === undefined ? {} : { runnerSession }),
   });
   const kind = { case: 'runStep', value } as const;
   const operation = create(agent.OperationSchema, {
@@ -135,6 +137,17 @@ describe('an order to a runner', () => {
     desk.attach(link());
     expect(told).toEqual([]);
     expect(session.begun).toBe(0);
+  });
+
+  test('for a runner that is gone is interrupted: a later boot does not get it', async () => {
+    const { context, desk, link, session, told } = setUp();
+    desk.attach(link());
+    const run = desk.run(orderOf({ runnerSession: 'earlier session' }), context);
+    expect(await run).toMatchObject({ kind: 'failed', type: 'interrupted' });
+    expect([session.begun, told]).toEqual([0, []]);
+    void desk.run(orderOf({ runnerSession: 'session' }), context);
+    await settled();
+    expect(told).toEqual(['order op runStep']);
   });
 
   test('is sent again under its id after a reconnect, until the runner ends it', async () => {

@@ -116,8 +116,12 @@ export class RunnerDesk implements RunnerOrders {
       const message = `no runner of boot ${order.bootOperationId} is connected`;
       return { kind: 'transientError', cause: 'runnerAway', message };
     }
-    if (order.order.case === 'runStep' && this.#links.get(order.bootOperationId)?.rescue) {
+    const link = this.#links.get(order.bootOperationId);
+    if (order.order.case === 'runStep' && link?.rescue === true) {
       return failed('unsupported', 'the host is booted into rescue: its runner takes no step');
+    }
+    if (isForAnother(order, link)) {
+      return failed('interrupted', 'ordered of a runner that is gone: the host has booted again');
     }
     await context.begin();
     return this.#finish(order, context, false);
@@ -438,6 +442,16 @@ function oversize(
 function bootIsOver({ bootOperationId }: RunnerOrder, why: string): FinalResult {
   const message = `boot ${bootOperationId} is over, boot the host again: ${why}`;
   return { kind: 'retryAfter', reason: 'invalidState', message, delayMs: 0 };
+}
+
+/**
+ * Whether the runner that it was ordered of may have begun it, unknown to this agent, whose disk
+ * was put back: what is known to have begun never comes here.
+ */
+function isForAnother({ order }: RunnerOrder, link: RunnerLink | undefined): boolean {
+  if (order.case !== 'runStep' || link === undefined) return false;
+  const { runnerSession } = order.value;
+  return runnerSession !== '' && runnerSession !== link.runnerSession;
 }
 
 function failed(type: Failed['type'], message: string): Failed {

@@ -356,6 +356,7 @@ function runStep(
     destructive: step.destructive,
     rerunClass: step.rerunClass,
     bootOperationId: bootOperationId(turn, run),
+    runnerSession: runnerSession(turn, run),
     devices: isErasure(step.name) ? [...turn.record.devicePlan] : [],
     challengeSeed: checked?.challengeSeed ?? challengeSeed(turn.context.incarnation, id),
     allowUnprovenIdentity: turn.spec.cleaning?.allowUnprovenIdentity ?? false,
@@ -365,6 +366,15 @@ function runStep(
     secrets: secretUses(step.arguments, credentialVersions(turn)),
     ...expectedIdentity(turn),
   });
+}
+
+/**
+ * The runner of the present boot. An agent whose disk was put back to an older copy knows neither
+ * which runner has had the boot nor what that one has begun: it must not hand that to the next.
+ */
+function runnerSession(turn: Turn, run: Run): string {
+  const { runner } = turn.record;
+  return runner?.bootOperationId === bootOperationId(turn, run) ? runner.runnerSession : '';
 }
 
 /** The image that a command comes in, for the agent to fetch; undefined: it comes in none. */
