@@ -471,8 +471,12 @@ const notHere = new Set([
   'DiscoveryService.GetExpectedHost',
   'ErasureCertificateService.GetErasureCertificate',
   'PlanService.GetPlan',
+  'PoolService.ExplainPool',
+  'PoolService.GetPool',
+  'PoolService.ListDeployHistory',
+  'PoolService.ListPoolHosts',
+  'PoolService.PlanRollout',
   'WorkflowBatchService.GetWorkflowBatch',
-  'WorkflowBatchService.ListWorkflowBatchHosts',
   'WorkflowBatchService.ListWorkflowBatchHosts',
 ]);
 
