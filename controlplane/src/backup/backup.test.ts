@@ -101,7 +101,7 @@ describe('a backup', () => {
     [
       'the data',
       () => join(config.dataFolder, 'identity/complete'),
-      /chown -R rackwright:rackwright .* owner of that folder/,
+      /chown -R rackwright: .* owner of that folder/,
     ],
   ])(
     'of a user who may not, says which user that is, and what is to be done: %s',

@@ -70,8 +70,8 @@ async function permitted<T>(
     const advice = isOfFile
       ? 'name a file in a folder of that user, as ' +
         '/usr/share/doc/rackwright-controlplane/README shows'
-      : 'there chown -R rackwright:rackwright gives it back what root has made in ' +
-        `${dataFolder}. Without the package run it as the owner of that folder`;
+      : `where root has made what is there, chown -R rackwright: ${dataFolder}; without the ` +
+        'package run it as the owner of that folder';
     throw new BackupError(
       `${cause.message}: the user that this runs as has no right to it. The package’s program ` +
         `runs as rackwright, also when root calls it: ${advice}`,
