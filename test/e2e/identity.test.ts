@@ -9,7 +9,7 @@ import { executedTwice, Site, type SiteOptions, troubleIn, until } from './ident
 
 const timeout = 300_000;
 const lives = {
-  agentCertificateMs: 6_000,
+  agentCertificateMs: 10_000,
   caLifetimeMs: 3_600_000,
   nextStayMs: 0,
   retiredStayMs: 500,
@@ -119,7 +119,7 @@ test(
         isOver = true;
       })();
       const [cleans] = await Promise.all([site.work(names, () => isOver), outage]);
-      expect(cleans.length).toBeGreaterThan(names.length);
+      expect(cleans.length).toBeGreaterThanOrEqual(names.length);
       expect(troubleIn(cleans)).toEqual([]);
       expect(executedTwice(site.boxes)).toEqual([]);
     }),

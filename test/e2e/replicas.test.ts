@@ -13,7 +13,7 @@ import { type Replica, ReplicaSite } from './replica-site.ts';
 
 const timeout = 240_000;
 const timing = {
-  agentCertificateMs: 6_000,
+  agentCertificateMs: 10_000,
   caLifetimeMs: 3_600_000,
   nextStayMs: 0,
   retiredStayMs: 500,

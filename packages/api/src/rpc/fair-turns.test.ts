@@ -76,7 +76,7 @@ test('who waits too long, or with too many of its own, hears when to come again'
   const clock = standing();
   const turns = new FairTurns({ rate: { perSecond: 0.1, most: 1 }, waitMs: 1_000 }, clock);
   expect(turns.take('a', never)).toBe('turn');
-  const waiting = [1, 2, 3, 4].map(() => turns.take('a', never));
+  const waiting = [1, 2, 3, 4].map(async () => turns.take('a', never));
   expect(turns.take('a', never)).toEqual({ lateMs: 50_000 });
   await clock.pass(1_000);
   const ends: TurnEnd[] = await Promise.all(waiting);

@@ -193,14 +193,15 @@ describe('a flood of connections', () => {
       ALPNProtocols: ['h2'],
     });
     open.push({ close: () => [slow, near, far, socket].map((each) => each.destroy()) });
-    far.once('data', async (hello: Buffer) => {
+    const dribble = async (hello: Buffer): Promise<void> => {
       for (const byte of hello.subarray(0, 8)) {
         slow.write(Buffer.of(byte));
         await new Promise<void>((resolve) => clock.after(1, resolve));
       }
       slow.write(hello.subarray(8));
       far.pipe(slow).pipe(far);
-    });
+    };
+    far.once('data', (hello: Buffer) => void dribble(hello));
     await new Promise<void>((resolve) => socket.once('secureConnect', resolve));
   });
 

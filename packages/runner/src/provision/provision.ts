@@ -136,9 +136,12 @@ async function install(work: Work, image: PreparedImage): Promise<Installed> {
   parts.reached?.('begun');
   await wipeEnds(disk);
   const content = joined(rest, image.content);
-  const written = await write(work, writer, content, sizeBytes).finally(async () => {
+  let written: Written;
+  try {
+    written = await write(work, writer, content, sizeBytes);
+  } finally {
     await writer.settled();
-  });
+  }
   checkContent(plan.image, written);
   await readBack(work, writer.head, written);
   for (const { offset, bytes } of fitted.writes) await writeAndCompare(disk, offset, bytes);
