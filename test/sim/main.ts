@@ -7,8 +7,9 @@
  * `--no-workflows` whether they write templates and run workflows, `--discovery` whether machines
  * netboot that nobody knows, `--batches` whether workflows are run on many hosts at once.
  *
- * `npm run sim -- --planted [NAME]` breaks the code in every way of the table, or in one, and shows
- * the seed or the test that noticed it.
+ * `npm run sim -- --planted [NAME]` breaks the code in every way of the table, in one, or in those
+ * that the simulation or a named test has to notice (`simulation`, `test`), and shows the seed or
+ * the test that noticed it.
  */
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
@@ -28,7 +29,7 @@ const every = 'every';
 const usage = `npm run sim -- [--seed N | --runs K | --minutes M] [--from N] [--hosts H]
                [--workers W] [--trace LINES] [--all] [--operators | --no-operators]
                [--[no-]workflows] [--[no-]discovery] [--[no-]batches]
-npm run sim -- --planted [NAME]`;
+npm run sim -- --planted [NAME|simulation|test]`;
 
 const values = valuesOf(
   process.argv.slice(2).flatMap((word, at, all) => {

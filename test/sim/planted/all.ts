@@ -26,11 +26,16 @@ interface Outcome {
   readonly seconds: number;
 }
 
-/** Hunts all planted faults, or the one that is named, so many side by side; the exit code. */
-export async function runPlanted(name: string | undefined, workers: number): Promise<number> {
-  const chosen = plants.filter((each) => name === undefined || each.name === name);
+/**
+ * Hunts all planted faults, those that `which` has to notice ("simulation" or "test"), or the one
+ * that it names, so many side by side; the exit code.
+ */
+export async function runPlanted(which: string | undefined, workers: number): Promise<number> {
+  const chosen = plants.filter(
+    ({ name, caughtBy }) => which === undefined || which === name || which === caughtBy.kind,
+  );
   if (chosen.length === 0) {
-    console.error(`no planted fault is called ${name}; there are:`);
+    console.error(`no planted fault is called ${which}; there are:`);
     for (const plant of plants) console.error(`  ${plant.name}: ${plant.breaks}`);
     return 2;
   }
