@@ -1,13 +1,9 @@
 /**
  * rackwright host watch: what changes, as it changes.
  *
- * Invariants:
- * 1. A connection that breaks is opened again and resumed where it ended; only when the server no
- *    longer has that position does everything come anew.
- * 2. A line is printed when what it says differs from the host's last one.
+ * Invariant: a line is printed when what it says differs from the host's last one.
  */
 import {
-  ApiFailure,
   type Host,
   HostState,
   WatchHostsResponse_Kind as Kind,
@@ -20,10 +16,8 @@ import { parseWhole, resourceName, type SharedFlags } from '../flags.ts';
 import { changeText } from '../output/host.ts';
 import { printJsonLine, printLines } from '../output/show.ts';
 import type { CliContext, World } from '../world.ts';
-import { type HostClient, hostAliases, hostFlags, withHosts } from './host-client.ts';
-
-/** Pause before a broken watch is resumed, milliseconds. */
-const resumeAfterMs = 1_000;
+import { hostAliases, hostFlags, withHosts } from './host-client.ts';
+import { watchResumed } from './resumed-watch.ts';
 
 const untilStates = {
   manageable: HostState.MANAGEABLE,
@@ -67,7 +61,15 @@ export const watchHost = buildCommand({
       throw new UsageError('--until needs the host that is waited for');
     }
     const name = id === undefined ? '' : resourceName('hosts', id);
-    await withHosts(this.world, flags, (hosts) => watchAll(this.world, flags, hosts, name));
+    const watch: Watch = { world: this.world, flags, name, lastLines: new Map() };
+    await withHosts(this.world, flags, (hosts) =>
+      watchResumed(
+        this.world,
+        flags.timeout,
+        (position, options) => hosts.watchHosts({ name, position }, options),
+        (event) => isOver(watch, event),
+      ),
+    );
   },
 });
 
@@ -77,35 +79,11 @@ interface Watch {
   /** The one host that is watched; empty for all. */
   readonly name: string;
   readonly lastLines: Map<string, string>;
-  /** Where to resume. */
-  position: string;
-}
-
-async function watchAll(
-  world: World,
-  flags: WatchFlags,
-  hosts: HostClient,
-  name: string,
-): Promise<void> {
-  const watch: Watch = { world, flags, name, lastLines: new Map(), position: '' };
-  const deadlineMs =
-    flags.timeout === undefined ? undefined : world.clock.nowMs() + flags.timeout * 1_000;
-  const options = deadlineMs === undefined ? {} : { deadlineMs };
-  while (!world.signal.aborted) {
-    try {
-      const events = hosts.watchHosts({ name, position: watch.position }, options);
-      for await (const event of events) if (isOver(watch, event)) return;
-    } catch (error) {
-      if (world.signal.aborted) return;
-      await recover(watch, error);
-    }
-  }
 }
 
 /** Prints an event; true when it is what `--until` waits for. */
 function isOver(watch: Watch, event: WatchHostsResponse): boolean {
   const { world, flags, lastLines } = watch;
-  if (event.position !== '') watch.position = event.position;
   if (event.kind === Kind.SYNCED) return isAbsent(watch);
   if (event.host === undefined) return false;
   const { host } = event;
@@ -132,14 +110,6 @@ function isReached({ until }: WatchFlags, host: Host, deleted: boolean): boolean
   if (until === undefined) return false;
   if (until === 'deleted') return deleted;
   return !deleted && host.status?.state === untilStates[until];
-}
-
-/** Invariant 1. Throws what repeating cannot mend. */
-async function recover(watch: Watch, error: unknown): Promise<void> {
-  const kind = error instanceof ApiFailure ? error.error.kind : undefined;
-  if (kind === 'outOfRange') watch.position = '';
-  else if (kind !== 'unavailable' || watch.position === '') throw error;
-  await new Promise<void>((resolve) => watch.world.clock.after(resumeAfterMs, resolve));
 }
 
 function timeOfDay({ clock }: World): string {

@@ -1,11 +1,5 @@
-/**
- * rackwright pool watch: what changes, as it changes.
- *
- * Invariant: a connection that breaks is opened again and resumed where it ended; only when the
- * server no longer has that position does everything come anew.
- */
+/** rackwright pool watch: what changes, as it changes. */
 import {
-  ApiFailure,
   WatchPoolsResponse_Kind as Kind,
   type WatchPoolsResponse,
   WatchPoolsResponseSchema,
@@ -18,9 +12,7 @@ import { printJsonLine, printLines } from '../output/show.ts';
 import type { CliContext, World } from '../world.ts';
 import { sharedAliases, sharedFlags } from './frames.ts';
 import { withPools } from './pool-client.ts';
-
-/** Pause before a broken watch is resumed, milliseconds. */
-const resumeAfterMs = 1_000;
+import { watchResumed } from './resumed-watch.ts';
 
 interface WatchFlags extends SharedFlags {
   readonly until?: 'current' | 'deleted';
@@ -32,8 +24,6 @@ interface Watch {
   readonly flags: WatchFlags;
   readonly name: string;
   readonly lastLines: Map<string, string>;
-  /** Where to resume. */
-  position: string;
 }
 
 /** The command. */
@@ -68,28 +58,21 @@ export const watchPool = buildCommand({
       throw new UsageError('--until needs the pool that is waited for');
     }
     const name = id === undefined ? '' : resourceName('pools', id);
-    const watch: Watch = { world, flags, name, lastLines: new Map(), position: '' };
-    const { timeout } = flags;
-    const options =
-      timeout === undefined ? {} : { deadlineMs: world.clock.nowMs() + timeout * 1_000 };
-    await withPools(world, flags, async (pools) => {
-      while (!world.signal.aborted) {
-        try {
-          const events = pools.watchPools({ name, position: watch.position }, options);
-          for await (const event of events) if (isOver(watch, event)) return;
-        } catch (error) {
-          if (world.signal.aborted) return;
-          await recover(watch, error);
-        }
-      }
-    });
+    const watch: Watch = { world, flags, name, lastLines: new Map() };
+    await withPools(world, flags, (pools) =>
+      watchResumed(
+        world,
+        flags.timeout,
+        (position, options) => pools.watchPools({ name, position }, options),
+        (event) => isOver(watch, event),
+      ),
+    );
   },
 });
 
 /** Prints an event; true when it is what `--until` waits for. */
 function isOver(watch: Watch, { kind, pool, position, ...rest }: WatchPoolsResponse): boolean {
   const { world, flags, lastLines, name } = watch;
-  if (position !== '') watch.position = position;
   if (kind === Kind.SYNCED) {
     if (name !== '' && !lastLines.has(name)) world.err.write(`${name} does not exist now.\n`);
     return name !== '' && !lastLines.has(name) && flags.until === 'deleted';
@@ -104,12 +87,4 @@ function isOver(watch: Watch, { kind, pool, position, ...rest }: WatchPoolsRespo
   if (flags.until === 'deleted') return deleted;
   const upToDate = pool.status?.conditions.find(({ type }) => type === 'UpToDate');
   return flags.until === 'current' && !deleted && upToDate?.status === true;
-}
-
-/** Throws what repeating cannot mend. */
-async function recover(watch: Watch, error: unknown): Promise<void> {
-  const kind = error instanceof ApiFailure ? error.error.kind : undefined;
-  if (kind === 'outOfRange') watch.position = '';
-  else if (kind !== 'unavailable' || watch.position === '') throw error;
-  await new Promise<void>((resolve) => watch.world.clock.after(resumeAfterMs, resolve));
 }
