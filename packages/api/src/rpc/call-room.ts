@@ -13,7 +13,7 @@
 import { Buckets, type Clock } from '@rackwright/platform';
 import { unavailable } from '../error/api-error.ts';
 import type { CallScope } from './call-scope.ts';
-import { hostOfPeer, networkOf } from './caller-address.ts';
+import { networkOfPeer } from './caller-address.ts';
 import { FairTurns } from './fair-turns.ts';
 import type { CallContext } from './handlers.ts';
 import type { RpcLimits } from './limits.ts';
@@ -91,7 +91,7 @@ export class CallRoom {
   async turn({ context }: CallScope, openTo: string): Promise<void> {
     const { openCallsPerSecond, allOpenCallsPerSecond } = this.#limits;
     const { rates, turns } = this.#serviceOf(openTo);
-    const network = networkOf(hostOfPeer(context.peerAddress));
+    const network = networkOfPeer(context.peerAddress);
     const nowMs = this.#clock.nowMs();
     const waitMs = rates.of(network, nowMs).tryTake(1, nowMs);
     if (waitMs > 0) {
@@ -150,7 +150,7 @@ function firstCallerOf(
   openTo: string | undefined,
   isGuarded: boolean,
 ): string {
-  const network = networkOf(hostOfPeer(context.peerAddress));
+  const network = networkOfPeer(context.peerAddress);
   if (openTo !== undefined) return `open ${openTo} ${network}`;
   const key = isGuarded ? undefined : context.peerCertificate()?.publicKeySha256;
   return key === undefined ? `address ${network}` : `key ${key}`;

@@ -28,3 +28,8 @@ export function networkOf(address: string): string {
   const network = groups.slice(0, groupsInNetwork).map((group) => group.toLowerCase());
   return `${network.join(':')}::/64`;
 }
+
+/** The network of "address:port", as calls name their peers. */
+export function networkOfPeer(peerAddress: string): string {
+  return networkOf(hostOfPeer(peerAddress));
+}

@@ -22,7 +22,7 @@ import type { Cancel, Clock } from '@rackwright/platform';
 import { unavailable } from '../error/api-error.ts';
 import { statusDetailsKey, toStatus } from '../error/wire.ts';
 import type { StreamCall } from './admission.ts';
-import { hostOfPeer, networkOf } from './caller-address.ts';
+import { networkOfPeer } from './caller-address.ts';
 import type { RpcLimits } from './limits.ts';
 
 export type IncomingLimits = Pick<
@@ -173,7 +173,7 @@ class Incoming extends ServerInterceptingCall {
     });
     // The call listens already, and has paused the stream: this one more listener starts nothing.
     this.#stream.on('data', this.#piece);
-    this.#held = requests.begin(networkOf(hostOfPeer(call.getPeer())), () =>
+    this.#held = requests.begin(networkOfPeer(call.getPeer()), () =>
       this.#endForRoom(retryAfterMs),
     );
   }

@@ -10,7 +10,7 @@
 import { constants, type Http2Session } from 'node:http2';
 import { Bucket, Buckets, type Clock } from '@rackwright/platform';
 import { unavailable } from '../error/api-error.ts';
-import { hostOfPeer, networkOf } from './caller-address.ts';
+import { networkOfPeer } from './caller-address.ts';
 import type { RpcLimits } from './limits.ts';
 
 export type RefusalLimits = Pick<
@@ -56,7 +56,7 @@ export class RefusedCalls {
     const { refusalsPerSecond: perSecond, refusalsBurst: most } = this.#limits;
     const own = this.#connections.get(connection) ?? new Bucket({ perSecond, most }, nowMs);
     this.#connections.set(connection, own);
-    const network = this.#networks.of(networkOf(hostOfPeer(peerAddress)), nowMs);
+    const network = this.#networks.of(networkOfPeer(peerAddress), nowMs);
     const waitMs = Math.max(own.tryTake(1, nowMs), network.tryTake(1, nowMs));
     if (waitMs === 0) return undefined;
     const words = 'Too many calls of this connection or address were refused: it is closed.';

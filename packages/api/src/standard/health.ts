@@ -5,7 +5,7 @@ import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '../gen/grpc/health/v1/health_pb.ts';
-import { hostOfPeer, networkOf } from '../rpc/caller-address.ts';
+import { networkOfPeer } from '../rpc/caller-address.ts';
 import { type BoundService, bind, type CallContext } from '../rpc/handlers.ts';
 
 /** The name that stands for the server as a whole. */
@@ -45,7 +45,7 @@ export function createHealthBoard(services: readonly string[]): HealthBoard {
     watch: async function* (request, context) {
       const now = () => board.get(request.service) ?? ServingStatus.SERVICE_UNKNOWN;
       let sent: ServingStatus | undefined;
-      const leave = watches.enter(networkOf(hostOfPeer(context.peerAddress)));
+      const leave = watches.enter(networkOfPeer(context.peerAddress));
       try {
         while (!context.signal.aborted) {
           const status = now();
