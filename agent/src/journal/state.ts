@@ -40,6 +40,8 @@ export interface JournalState {
   readonly operations: ReadonlyMap<string, JournalledOperation>;
   /** By the id of the operation that opened it. */
   readonly grants: ReadonlyMap<string, JournalledGrant>;
+  /** By host: the deployment that it has phoned home from last; the oldest first. */
+  readonly proved: ReadonlyMap<string, agent.HostProved>;
   /** Store incarnation and the highest revision seen in it. */
   readonly store?: {
     readonly incarnation: string;
@@ -67,6 +69,7 @@ export const emptyJournal: JournalState = {
   earlierLives: [],
   operations: new Map(),
   grants: new Map(),
+  proved: new Map(),
   lastSequence: 0n,
   latestTimeMs: 0,
 };
@@ -128,9 +131,26 @@ function changeBy(
       if (state.store?.refused !== undefined) return {};
       return { store: { ...store, ...(refused === '' ? {} : { refused }) } };
     }
+    case 'hostProved':
+      return { proved: changedProofs(state.proved, body.value) };
     case undefined:
       return {};
   }
+}
+
+/** Hosts whose last proof is kept. */
+const provedHostsMax = 10_000;
+
+function changedProofs(
+  before: JournalState['proved'],
+  proof: agent.HostProved,
+): JournalState['proved'] {
+  const proved = new Map(before);
+  proved.delete(proof.hostUid);
+  proved.set(proof.hostUid, proof);
+  const [oldest] = proved.keys();
+  if (proved.size > provedHostsMax && oldest !== undefined) proved.delete(oldest);
+  return proved;
 }
 
 type OperationBody = Extract<
@@ -222,6 +242,7 @@ export function recordsOf(state: JournalState): agent.JournalRecord[] {
     { case: 'started', value: { id, generation, lastSequence, life, earlierLives } },
     ...[...state.operations.values()].flatMap(operationBodies),
     ...[...state.grants.values()].flatMap(grantBodies),
+    ...[...state.proved.values()].map((value) => ({ case: 'hostProved', value }) as const),
   ];
   if (store !== undefined) bodies.push({ case: 'storeSeen', value: store });
   return bodies.map((body) => makeRecord(state.latestTimeMs, body));

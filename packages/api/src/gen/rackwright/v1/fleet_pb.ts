@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/fleet.proto.
  */
 export const file_rackwright_v1_fleet: GenFile = /*@__PURE__*/
-  fileDesc("ChlyYWNrd3JpZ2h0L3YxL2ZsZWV0LnByb3RvEg1yYWNrd3JpZ2h0LnYxIncKBUZsZWV0EgwKBG5hbWUYASABKAkSDAoEZXRhZxgCIAEoCRImCgRzcGVjGAMgASgLMhgucmFja3dyaWdodC52MS5GbGVldFNwZWMSKgoGc3RhdHVzGAQgASgLMhoucmFja3dyaWdodC52MS5GbGVldFN0YXR1cyKgAgoJRmxlZXRTcGVjEksKEnByaW9yaXR5X292ZXJyaWRlcxgBIAMoCzIvLnJhY2t3cmlnaHQudjEuRmxlZXRTcGVjLlByaW9yaXR5T3ZlcnJpZGVzRW50cnkSKgoFcG9vbHMYAiADKAsyGy5yYWNrd3JpZ2h0LnYxLlBvb2xDbGVhbmluZxIuCgt3aXBlX2J1ZGdldBgDIAEoCzIZLnJhY2t3cmlnaHQudjEuV2lwZUJ1ZGdldBIwCgl0ZW1wbGF0ZXMYBCABKAsyHS5yYWNrd3JpZ2h0LnYxLlRlbXBsYXRlUG9saWN5GjgKFlByaW9yaXR5T3ZlcnJpZGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ASKIAgoOVGVtcGxhdGVQb2xpY3kSGgoSaW1hZ2VfcmVwb3NpdG9yaWVzGAEgAygJEh0KFXBsYWluX2h0dHBfcmVnaXN0cmllcxgCIAMoCRIUCgx3ZWJob29rX3VybHMYAyADKAkSVAoUcmVnaXN0cnlfY3JlZGVudGlhbHMYBCADKAsyNi5yYWNrd3JpZ2h0LnYxLlRlbXBsYXRlUG9saWN5LlJlZ2lzdHJ5Q3JlZGVudGlhbHNFbnRyeRITCgtjcmVkZW50aWFscxgFIAMoCRo6ChhSZWdpc3RyeUNyZWRlbnRpYWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKmAQoMUG9vbENsZWFuaW5nEgwKBHBvb2wYASABKAkSTgoScHJpb3JpdHlfb3ZlcnJpZGVzGAIgAygLMjIucmFja3dyaWdodC52MS5Qb29sQ2xlYW5pbmcuUHJpb3JpdHlPdmVycmlkZXNFbnRyeRo4ChZQcmlvcml0eU92ZXJyaWRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEiNAoLRmxlZXRTdGF0dXMSJQoGZnJlZXplGAEgASgLMhUucmFja3dyaWdodC52MS5GcmVlemUiEQoPR2V0RmxlZXRSZXF1ZXN0IpgBChJVcGRhdGVGbGVldFJlcXVlc3QSIwoFZmxlZXQYASABKAsyFC5yYWNrd3JpZ2h0LnYxLkZsZWV0Ei8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQFCEAoOX3ZhbGlkYXRlX29ubHkiOAoSRnJlZXplRmxlZXRSZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJIjYKEFRoYXdGbGVldFJlcXVlc3QSDgoGcmVhc29uGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkypAIKDEZsZWV0U2VydmljZRJACghHZXRGbGVldBIeLnJhY2t3cmlnaHQudjEuR2V0RmxlZXRSZXF1ZXN0GhQucmFja3dyaWdodC52MS5GbGVldBJGCgtVcGRhdGVGbGVldBIhLnJhY2t3cmlnaHQudjEuVXBkYXRlRmxlZXRSZXF1ZXN0GhQucmFja3dyaWdodC52MS5GbGVldBJGCgtGcmVlemVGbGVldBIhLnJhY2t3cmlnaHQudjEuRnJlZXplRmxlZXRSZXF1ZXN0GhQucmFja3dyaWdodC52MS5GbGVldBJCCglUaGF3RmxlZXQSHy5yYWNrd3JpZ2h0LnYxLlRoYXdGbGVldFJlcXVlc3QaFC5yYWNrd3JpZ2h0LnYxLkZsZWV0YgZwcm90bzM", [file_google_protobuf_field_mask, file_rackwright_v1_rack]);
+  fileDesc("ChlyYWNrd3JpZ2h0L3YxL2ZsZWV0LnByb3RvEg1yYWNrd3JpZ2h0LnYxIncKBUZsZWV0EgwKBG5hbWUYASABKAkSDAoEZXRhZxgCIAEoCRImCgRzcGVjGAMgASgLMhgucmFja3dyaWdodC52MS5GbGVldFNwZWMSKgoGc3RhdHVzGAQgASgLMhoucmFja3dyaWdodC52MS5GbGVldFN0YXR1cyLSAgoJRmxlZXRTcGVjEksKEnByaW9yaXR5X292ZXJyaWRlcxgBIAMoCzIvLnJhY2t3cmlnaHQudjEuRmxlZXRTcGVjLlByaW9yaXR5T3ZlcnJpZGVzRW50cnkSKgoFcG9vbHMYAiADKAsyGy5yYWNrd3JpZ2h0LnYxLlBvb2xDbGVhbmluZxIuCgt3aXBlX2J1ZGdldBgDIAEoCzIZLnJhY2t3cmlnaHQudjEuV2lwZUJ1ZGdldBIwCgl0ZW1wbGF0ZXMYBCABKAsyHS5yYWNrd3JpZ2h0LnYxLlRlbXBsYXRlUG9saWN5EjAKCnJlZ2lzdHJpZXMYBSADKAsyHC5yYWNrd3JpZ2h0LnYxLkltYWdlUmVnaXN0cnkaOAoWUHJpb3JpdHlPdmVycmlkZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBIoYBCg1JbWFnZVJlZ2lzdHJ5EhAKCHJlZ2lzdHJ5GAEgASgJEhIKCmNyZWRlbnRpYWwYAiABKAkSEgoKcGxhaW5faHR0cBgDIAEoCBIOCgZjYV9wZW0YBCABKAkSKwoHbWlycm9ycxgFIAMoCzIaLnJhY2t3cmlnaHQudjEuSW1hZ2VNaXJyb3IiZwoLSW1hZ2VNaXJyb3ISEAoIcmVnaXN0cnkYASABKAkSDgoGcHJlZml4GAIgASgJEhIKCmNyZWRlbnRpYWwYAyABKAkSEgoKcGxhaW5faHR0cBgEIAEoCBIOCgZjYV9wZW0YBSABKAkiiAIKDlRlbXBsYXRlUG9saWN5EhoKEmltYWdlX3JlcG9zaXRvcmllcxgBIAMoCRIdChVwbGFpbl9odHRwX3JlZ2lzdHJpZXMYAiADKAkSFAoMd2ViaG9va191cmxzGAMgAygJElQKFHJlZ2lzdHJ5X2NyZWRlbnRpYWxzGAQgAygLMjYucmFja3dyaWdodC52MS5UZW1wbGF0ZVBvbGljeS5SZWdpc3RyeUNyZWRlbnRpYWxzRW50cnkSEwoLY3JlZGVudGlhbHMYBSADKAkaOgoYUmVnaXN0cnlDcmVkZW50aWFsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEipgEKDFBvb2xDbGVhbmluZxIMCgRwb29sGAEgASgJEk4KEnByaW9yaXR5X292ZXJyaWRlcxgCIAMoCzIyLnJhY2t3cmlnaHQudjEuUG9vbENsZWFuaW5nLlByaW9yaXR5T3ZlcnJpZGVzRW50cnkaOAoWUHJpb3JpdHlPdmVycmlkZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBIjQKC0ZsZWV0U3RhdHVzEiUKBmZyZWV6ZRgBIAEoCzIVLnJhY2t3cmlnaHQudjEuRnJlZXplIhEKD0dldEZsZWV0UmVxdWVzdCKYAQoSVXBkYXRlRmxlZXRSZXF1ZXN0EiMKBWZsZWV0GAEgASgLMhQucmFja3dyaWdodC52MS5GbGVldBIvCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBQhAKDl92YWxpZGF0ZV9vbmx5IjgKEkZyZWV6ZUZsZWV0UmVxdWVzdBIOCgZyZWFzb24YASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCSI2ChBUaGF3RmxlZXRSZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJMqQCCgxGbGVldFNlcnZpY2USQAoIR2V0RmxlZXQSHi5yYWNrd3JpZ2h0LnYxLkdldEZsZWV0UmVxdWVzdBoULnJhY2t3cmlnaHQudjEuRmxlZXQSRgoLVXBkYXRlRmxlZXQSIS5yYWNrd3JpZ2h0LnYxLlVwZGF0ZUZsZWV0UmVxdWVzdBoULnJhY2t3cmlnaHQudjEuRmxlZXQSRgoLRnJlZXplRmxlZXQSIS5yYWNrd3JpZ2h0LnYxLkZyZWV6ZUZsZWV0UmVxdWVzdBoULnJhY2t3cmlnaHQudjEuRmxlZXQSQgoJVGhhd0ZsZWV0Eh8ucmFja3dyaWdodC52MS5UaGF3RmxlZXRSZXF1ZXN0GhQucmFja3dyaWdodC52MS5GbGVldGIGcHJvdG8z", [file_google_protobuf_field_mask, file_rackwright_v1_rack]);
 
 /**
  * Fleet is the one resource of its kind, named "fleet".
@@ -80,6 +80,14 @@ export type FleetSpec = Message<"rackwright.v1.FleetSpec"> & {
    * @generated from field: rackwright.v1.TemplatePolicy templates = 4;
    */
   templates?: TemplatePolicy | undefined;
+
+  /**
+   * How the registries that images of hosts come from are asked. One that is not named is asked by
+   * HTTPS and as nobody.
+   *
+   * @generated from field: repeated rackwright.v1.ImageRegistry registries = 5;
+   */
+  registries: ImageRegistry[];
 };
 
 /**
@@ -88,6 +96,96 @@ export type FleetSpec = Message<"rackwright.v1.FleetSpec"> & {
  */
 export const FleetSpecSchema: GenMessage<FleetSpec> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_fleet, 1);
+
+/**
+ * ImageRegistry is how one registry is asked for images of hosts.
+ *
+ * @generated from message rackwright.v1.ImageRegistry
+ */
+export type ImageRegistry = Message<"rackwright.v1.ImageRegistry"> & {
+  /**
+   * "host" or "host:port", as references name it.
+   *
+   * @generated from field: string registry = 1;
+   */
+  registry: string;
+
+  /**
+   * "credentials/CREDENTIAL"; empty: as nobody.
+   *
+   * @generated from field: string credential = 2;
+   */
+  credential: string;
+
+  /**
+   * Asked by plain HTTP.
+   *
+   * @generated from field: bool plain_http = 3;
+   */
+  plainHttp: boolean;
+
+  /**
+   * Certificates of its authorities, PEM; empty: those of the system.
+   *
+   * @generated from field: string ca_pem = 4;
+   */
+  caPem: string;
+
+  /**
+   * Asked before it, in this order, for what is named by digest; at most 8.
+   *
+   * @generated from field: repeated rackwright.v1.ImageMirror mirrors = 5;
+   */
+  mirrors: ImageMirror[];
+};
+
+/**
+ * Describes the message rackwright.v1.ImageRegistry.
+ * Use `create(ImageRegistrySchema)` to create a new message.
+ */
+export const ImageRegistrySchema: GenMessage<ImageRegistry> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_fleet, 2);
+
+/**
+ * @generated from message rackwright.v1.ImageMirror
+ */
+export type ImageMirror = Message<"rackwright.v1.ImageMirror"> & {
+  /**
+   * "host" or "host:port"
+   *
+   * @generated from field: string registry = 1;
+   */
+  registry: string;
+
+  /**
+   * Put before the repository there; empty: nothing.
+   *
+   * @generated from field: string prefix = 2;
+   */
+  prefix: string;
+
+  /**
+   * @generated from field: string credential = 3;
+   */
+  credential: string;
+
+  /**
+   * @generated from field: bool plain_http = 4;
+   */
+  plainHttp: boolean;
+
+  /**
+   * @generated from field: string ca_pem = 5;
+   */
+  caPem: string;
+};
+
+/**
+ * Describes the message rackwright.v1.ImageMirror.
+ * Use `create(ImageMirrorSchema)` to create a new message.
+ */
+export const ImageMirrorSchema: GenMessage<ImageMirror> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_fleet, 3);
 
 /**
  * TemplatePolicy is what the steps of templates may reach outside.
@@ -137,7 +235,7 @@ export type TemplatePolicy = Message<"rackwright.v1.TemplatePolicy"> & {
  * Use `create(TemplatePolicySchema)` to create a new message.
  */
 export const TemplatePolicySchema: GenMessage<TemplatePolicy> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 2);
+  messageDesc(file_rackwright_v1_fleet, 4);
 
 /**
  * @generated from message rackwright.v1.PoolCleaning
@@ -161,7 +259,7 @@ export type PoolCleaning = Message<"rackwright.v1.PoolCleaning"> & {
  * Use `create(PoolCleaningSchema)` to create a new message.
  */
 export const PoolCleaningSchema: GenMessage<PoolCleaning> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 3);
+  messageDesc(file_rackwright_v1_fleet, 5);
 
 /**
  * @generated from message rackwright.v1.FleetStatus
@@ -180,7 +278,7 @@ export type FleetStatus = Message<"rackwright.v1.FleetStatus"> & {
  * Use `create(FleetStatusSchema)` to create a new message.
  */
 export const FleetStatusSchema: GenMessage<FleetStatus> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 4);
+  messageDesc(file_rackwright_v1_fleet, 6);
 
 /**
  * @generated from message rackwright.v1.GetFleetRequest
@@ -193,7 +291,7 @@ export type GetFleetRequest = Message<"rackwright.v1.GetFleetRequest"> & {
  * Use `create(GetFleetRequestSchema)` to create a new message.
  */
 export const GetFleetRequestSchema: GenMessage<GetFleetRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 5);
+  messageDesc(file_rackwright_v1_fleet, 7);
 
 /**
  * @generated from message rackwright.v1.UpdateFleetRequest
@@ -220,7 +318,7 @@ export type UpdateFleetRequest = Message<"rackwright.v1.UpdateFleetRequest"> & {
  * Use `create(UpdateFleetRequestSchema)` to create a new message.
  */
 export const UpdateFleetRequestSchema: GenMessage<UpdateFleetRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 6);
+  messageDesc(file_rackwright_v1_fleet, 8);
 
 /**
  * @generated from message rackwright.v1.FreezeFleetRequest
@@ -242,7 +340,7 @@ export type FreezeFleetRequest = Message<"rackwright.v1.FreezeFleetRequest"> & {
  * Use `create(FreezeFleetRequestSchema)` to create a new message.
  */
 export const FreezeFleetRequestSchema: GenMessage<FreezeFleetRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 7);
+  messageDesc(file_rackwright_v1_fleet, 9);
 
 /**
  * @generated from message rackwright.v1.ThawFleetRequest
@@ -264,7 +362,7 @@ export type ThawFleetRequest = Message<"rackwright.v1.ThawFleetRequest"> & {
  * Use `create(ThawFleetRequestSchema)` to create a new message.
  */
 export const ThawFleetRequestSchema: GenMessage<ThawFleetRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 8);
+  messageDesc(file_rackwright_v1_fleet, 10);
 
 /**
  * FleetService keeps what holds for every rack.

@@ -6,6 +6,8 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { DeploySpec, RootDiskHints } from "../../v1/deploy_pb.ts";
+import { file_rackwright_v1_deploy } from "../../v1/deploy_pb.ts";
 import type { BmcIdentity, StorageDevice } from "../../v1/inventory_pb.ts";
 import { file_rackwright_v1_inventory } from "../../v1/inventory_pb.ts";
 import type { RerunClass } from "../../v1/run_pb.ts";
@@ -16,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/agent/v1/operation.proto.
  */
 export const file_rackwright_agent_v1_operation: GenFile = /*@__PURE__*/
-  fileDesc("CiNyYWNrd3JpZ2h0L2FnZW50L3YxL29wZXJhdGlvbi5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSKjAwoJT3BlcmF0aW9uEgoKAmlkGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEhEKCWhvc3RfbmFtZRgDIAEoCRIsCghkZWFkbGluZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOgoNdmVyaWZ5X2FjY2VzcxgFIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuVmVyaWZ5QWNjZXNzSAASMgoJc2V0X3Bvd2VyGAYgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5TZXRQb3dlckgAEi8KB2luc3BlY3QYByABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkluc3BlY3RIABIwCghydW5fc3RlcBgIIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcEgAEi0KBmNhbmNlbBgJIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuQ2FuY2VsSAASLQoJc2VuZF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGCgRraW5kIsIBCglCbWNBY2Nlc3MSDwoHYWRkcmVzcxgBIAEoCRIRCgRwb3J0GAIgASgNSACIAQESGQoMY2lwaGVyX3N1aXRlGAMgASgNSAGIAQESEgoKY3JlZGVudGlhbBgEIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YBSABKAQSEAoIcHJvdG9jb2wYBiABKAkSGgoSY2VydGlmaWNhdGVfc2hhMjU2GAcgASgJQgcKBV9wb3J0Qg8KDV9jaXBoZXJfc3VpdGUiOwoMVmVyaWZ5QWNjZXNzEisKA2JtYxgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuQm1jQWNjZXNzIoQCCghTZXRQb3dlchIrCgNibWMYASABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxIPCgJvbhgCIAEoCEgAiAEBEjIKCWJvb3RfZnJvbRgDIAEoDjIfLnJhY2t3cmlnaHQuYWdlbnQudjEuQm9vdFRhcmdldBI1ChFleHBlY3RlZF9pZGVudGl0eRgEIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkSEQoJYm9vdF9tYWNzGAUgAygJEjUKEWdyYW50X2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIFCgNfb24iJAoHSW5zcGVjdBIZChFib290X29wZXJhdGlvbl9pZBgBIAEoCSLqBQoHUnVuU3RlcBIMCgRzdGVwGAEgASgJEisKBG1vZGUYAiABKA4yHS5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBNb2RlEj4KCWFyZ3VtZW50cxgDIAMoCzIrLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcC5Bcmd1bWVudHNFbnRyeRIYCgtkZXN0cnVjdGl2ZRgEIAEoCEgAiAEBEi4KC3JlcnVuX2NsYXNzGAUgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhkKEWJvb3Rfb3BlcmF0aW9uX2lkGAYgASgJEjAKB2RldmljZXMYByADKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLkRldmljZVBsYW4SFgoOY2hhbGxlbmdlX3NlZWQYCCABKAwSNQoRZXhwZWN0ZWRfaWRlbnRpdHkYCSABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0lkZW50aXR5EiQKF2FsbG93X3VucHJvdmVuX2lkZW50aXR5GAogASgISAGIAQESGwoOYWxsb3dfZGlza2xlc3MYCyABKAhIAogBARIrCgNibWMYDCABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxIVCghoYW5kX29mZhgNIAEoCEgDiAEBEjAKBWltYWdlGA4gASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5Db21tYW5kSW1hZ2USLwoHc2VjcmV0cxgPIAMoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuU2VjcmV0VXNlEhYKDnJ1bm5lcl9zZXNzaW9uGBAgASgJGjAKDkFyZ3VtZW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDgoMX2Rlc3RydWN0aXZlQhoKGF9hbGxvd191bnByb3Zlbl9pZGVudGl0eUIRCg9fYWxsb3dfZGlza2xlc3NCCwoJX2hhbmRfb2ZmIsQBCglTZWNyZXRVc2USEAoIdmFyaWFibGUYASABKAkSEgoKY3JlZGVudGlhbBgCIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YAyABKAQSMQoEcGFydBgEIAEoDjIjLnJhY2t3cmlnaHQuYWdlbnQudjEuU2VjcmV0VXNlLlBhcnQiQgoEUGFydBIUChBQQVJUX1VOU1BFQ0lGSUVEEAASEQoNUEFSVF9QQVNTV09SRBABEhEKDVBBUlRfVVNFUk5BTUUQAiJlCgxDb21tYW5kSW1hZ2USEQoJcmVmZXJlbmNlGAEgASgJEhIKCmNyZWRlbnRpYWwYAiABKAkSGgoSY3JlZGVudGlhbF92ZXJzaW9uGAMgASgEEhIKCnBsYWluX2h0dHAYBCABKAgibgoKRGV2aWNlUGxhbhIsCgZkZXZpY2UYASABKAsyHC5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VEZXZpY2USMgoGbWV0aG9kGAIgASgOMiIucmFja3dyaWdodC5hZ2VudC52MS5FcmFzdXJlTWV0aG9kIh4KBkNhbmNlbBIUCgxvcGVyYXRpb25faWQYASABKAkqbwoKQm9vdFRhcmdldBIbChdCT09UX1RBUkdFVF9VTlNQRUNJRklFRBAAEhQKEEJPT1RfVEFSR0VUX0RJU0sQARIWChJCT09UX1RBUkdFVF9SVU5ORVIQAhIWChJCT09UX1RBUkdFVF9SRVNDVUUQAypNCghTdGVwTW9kZRIZChVTVEVQX01PREVfVU5TUEVDSUZJRUQQABIRCg1TVEVQX01PREVfUlVOEAESEwoPU1RFUF9NT0RFX0NIRUNLEAIq0gEKDUVyYXN1cmVNZXRob2QSHgoaRVJBU1VSRV9NRVRIT0RfVU5TUEVDSUZJRUQQABIeChpFUkFTVVJFX01FVEhPRF9OVk1FX0ZPUk1BVBABEiUKIUVSQVNVUkVfTUVUSE9EX05WTUVfRk9STUFUX0NSWVBUTxACEhoKFkVSQVNVUkVfTUVUSE9EX0RJU0NBUkQQAxIcChhFUkFTVVJFX01FVEhPRF9PVkVSV1JJVEUQBBIgChxFUkFTVVJFX01FVEhPRF9NRVRBREFUQV9PTkxZEAViBnByb3RvMw", [file_google_protobuf_timestamp, file_rackwright_v1_inventory, file_rackwright_v1_run]);
+  fileDesc("CiNyYWNrd3JpZ2h0L2FnZW50L3YxL29wZXJhdGlvbi5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSKjAwoJT3BlcmF0aW9uEgoKAmlkGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEhEKCWhvc3RfbmFtZRgDIAEoCRIsCghkZWFkbGluZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOgoNdmVyaWZ5X2FjY2VzcxgFIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuVmVyaWZ5QWNjZXNzSAASMgoJc2V0X3Bvd2VyGAYgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5TZXRQb3dlckgAEi8KB2luc3BlY3QYByABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkluc3BlY3RIABIwCghydW5fc3RlcBgIIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcEgAEi0KBmNhbmNlbBgJIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuQ2FuY2VsSAASLQoJc2VuZF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGCgRraW5kIsIBCglCbWNBY2Nlc3MSDwoHYWRkcmVzcxgBIAEoCRIRCgRwb3J0GAIgASgNSACIAQESGQoMY2lwaGVyX3N1aXRlGAMgASgNSAGIAQESEgoKY3JlZGVudGlhbBgEIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YBSABKAQSEAoIcHJvdG9jb2wYBiABKAkSGgoSY2VydGlmaWNhdGVfc2hhMjU2GAcgASgJQgcKBV9wb3J0Qg8KDV9jaXBoZXJfc3VpdGUiOwoMVmVyaWZ5QWNjZXNzEisKA2JtYxgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuQm1jQWNjZXNzIoQCCghTZXRQb3dlchIrCgNibWMYASABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxIPCgJvbhgCIAEoCEgAiAEBEjIKCWJvb3RfZnJvbRgDIAEoDjIfLnJhY2t3cmlnaHQuYWdlbnQudjEuQm9vdFRhcmdldBI1ChFleHBlY3RlZF9pZGVudGl0eRgEIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkSEQoJYm9vdF9tYWNzGAUgAygJEjUKEWdyYW50X2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIFCgNfb24iJAoHSW5zcGVjdBIZChFib290X29wZXJhdGlvbl9pZBgBIAEoCSKfBgoHUnVuU3RlcBIMCgRzdGVwGAEgASgJEisKBG1vZGUYAiABKA4yHS5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBNb2RlEj4KCWFyZ3VtZW50cxgDIAMoCzIrLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcC5Bcmd1bWVudHNFbnRyeRIYCgtkZXN0cnVjdGl2ZRgEIAEoCEgAiAEBEi4KC3JlcnVuX2NsYXNzGAUgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhkKEWJvb3Rfb3BlcmF0aW9uX2lkGAYgASgJEjAKB2RldmljZXMYByADKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLkRldmljZVBsYW4SFgoOY2hhbGxlbmdlX3NlZWQYCCABKAwSNQoRZXhwZWN0ZWRfaWRlbnRpdHkYCSABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0lkZW50aXR5EiQKF2FsbG93X3VucHJvdmVuX2lkZW50aXR5GAogASgISAGIAQESGwoOYWxsb3dfZGlza2xlc3MYCyABKAhIAogBARIrCgNibWMYDCABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxIVCghoYW5kX29mZhgNIAEoCEgDiAEBEjAKBWltYWdlGA4gASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5Db21tYW5kSW1hZ2USLwoHc2VjcmV0cxgPIAMoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuU2VjcmV0VXNlEhYKDnJ1bm5lcl9zZXNzaW9uGBAgASgJEjMKCmRlcGxveW1lbnQYESABKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLkRlcGxveW1lbnQaMAoOQXJndW1lbnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIOCgxfZGVzdHJ1Y3RpdmVCGgoYX2FsbG93X3VucHJvdmVuX2lkZW50aXR5QhEKD19hbGxvd19kaXNrbGVzc0ILCglfaGFuZF9vZmYitgEKCkRlcGxveW1lbnQSCgoCaWQYASABKAkSEQoJaG9zdF9uYW1lGAIgASgJEi0KBWltYWdlGAMgASgLMh4ucmFja3dyaWdodC5hZ2VudC52MS5Ib3N0SW1hZ2USLwoJcm9vdF9kaXNrGAQgASgLMhwucmFja3dyaWdodC52MS5Sb290RGlza0hpbnRzEikKBmRlcGxveRgFIAEoCzIZLnJhY2t3cmlnaHQudjEuRGVwbG95U3BlYyKpAQoJSG9zdEltYWdlEhEKCXJlZmVyZW5jZRgBIAEoCRISCgpjcmVkZW50aWFsGAIgASgJEhoKEmNyZWRlbnRpYWxfdmVyc2lvbhgDIAEoBBISCgpwbGFpbl9odHRwGAQgASgIEg4KBmNhX3BlbRgFIAEoCRI1CgdtaXJyb3JzGAYgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5Ib3N0SW1hZ2VNaXJyb3IihwEKD0hvc3RJbWFnZU1pcnJvchIQCghyZWdpc3RyeRgBIAEoCRIOCgZwcmVmaXgYAiABKAkSEgoKY3JlZGVudGlhbBgDIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YBCABKAQSEgoKcGxhaW5faHR0cBgFIAEoCBIOCgZjYV9wZW0YBiABKAkixAEKCVNlY3JldFVzZRIQCgh2YXJpYWJsZRgBIAEoCRISCgpjcmVkZW50aWFsGAIgASgJEhoKEmNyZWRlbnRpYWxfdmVyc2lvbhgDIAEoBBIxCgRwYXJ0GAQgASgOMiMucmFja3dyaWdodC5hZ2VudC52MS5TZWNyZXRVc2UuUGFydCJCCgRQYXJ0EhQKEFBBUlRfVU5TUEVDSUZJRUQQABIRCg1QQVJUX1BBU1NXT1JEEAESEQoNUEFSVF9VU0VSTkFNRRACImUKDENvbW1hbmRJbWFnZRIRCglyZWZlcmVuY2UYASABKAkSEgoKY3JlZGVudGlhbBgCIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YAyABKAQSEgoKcGxhaW5faHR0cBgEIAEoCCJuCgpEZXZpY2VQbGFuEiwKBmRldmljZRgBIAEoCzIcLnJhY2t3cmlnaHQudjEuU3RvcmFnZURldmljZRIyCgZtZXRob2QYAiABKA4yIi5yYWNrd3JpZ2h0LmFnZW50LnYxLkVyYXN1cmVNZXRob2QiHgoGQ2FuY2VsEhQKDG9wZXJhdGlvbl9pZBgBIAEoCSpvCgpCb290VGFyZ2V0EhsKF0JPT1RfVEFSR0VUX1VOU1BFQ0lGSUVEEAASFAoQQk9PVF9UQVJHRVRfRElTSxABEhYKEkJPT1RfVEFSR0VUX1JVTk5FUhACEhYKEkJPT1RfVEFSR0VUX1JFU0NVRRADKk0KCFN0ZXBNb2RlEhkKFVNURVBfTU9ERV9VTlNQRUNJRklFRBAAEhEKDVNURVBfTU9ERV9SVU4QARITCg9TVEVQX01PREVfQ0hFQ0sQAirSAQoNRXJhc3VyZU1ldGhvZBIeChpFUkFTVVJFX01FVEhPRF9VTlNQRUNJRklFRBAAEh4KGkVSQVNVUkVfTUVUSE9EX05WTUVfRk9STUFUEAESJQohRVJBU1VSRV9NRVRIT0RfTlZNRV9GT1JNQVRfQ1JZUFRPEAISGgoWRVJBU1VSRV9NRVRIT0RfRElTQ0FSRBADEhwKGEVSQVNVUkVfTUVUSE9EX09WRVJXUklURRAEEiAKHEVSQVNVUkVfTUVUSE9EX01FVEFEQVRBX09OTFkQBWIGcHJvdG8z", [file_google_protobuf_timestamp, file_rackwright_v1_deploy, file_rackwright_v1_inventory, file_rackwright_v1_run]);
 
 /**
  * Operation is one attempt: its id is never used for another (DESIGN §3). It holds a narrow copy
@@ -351,6 +353,13 @@ export type RunStep = Message<"rackwright.agent.v1.RunStep"> & {
    * @generated from field: string runner_session = 16;
    */
   runnerSession: string;
+
+  /**
+   * For deploy.write_image and deploy.await_image.
+   *
+   * @generated from field: rackwright.agent.v1.Deployment deployment = 17;
+   */
+  deployment?: Deployment | undefined;
 };
 
 /**
@@ -359,6 +368,139 @@ export type RunStep = Message<"rackwright.agent.v1.RunStep"> & {
  */
 export const RunStepSchema: GenMessage<RunStep> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_operation, 5);
+
+/**
+ * Deployment is an image on its way onto one host.
+ *
+ * @generated from message rackwright.agent.v1.Deployment
+ */
+export type Deployment = Message<"rackwright.agent.v1.Deployment"> & {
+  /**
+   * "<host uid>/<run>": one deployment; the instance id of the first boot.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string host_name = 2;
+   */
+  hostName: string;
+
+  /**
+   * @generated from field: rackwright.agent.v1.HostImage image = 3;
+   */
+  image?: HostImage | undefined;
+
+  /**
+   * @generated from field: rackwright.v1.RootDiskHints root_disk = 4;
+   */
+  rootDisk?: RootDiskHints | undefined;
+
+  /**
+   * keep_disks, grow, netboot, first_boot, proof.
+   *
+   * @generated from field: rackwright.v1.DeploySpec deploy = 5;
+   */
+  deploy?: DeploySpec | undefined;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.Deployment.
+ * Use `create(DeploymentSchema)` to create a new message.
+ */
+export const DeploymentSchema: GenMessage<Deployment> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_operation, 6);
+
+/**
+ * HostImage is an image of hosts and how it is asked for. The agent fetches it, the runner checks it.
+ *
+ * @generated from message rackwright.agent.v1.HostImage
+ */
+export type HostImage = Message<"rackwright.agent.v1.HostImage"> & {
+  /**
+   * "registry/repository@sha256:HEX" or "https://HOST/PATH#sha256=HEX"; never a tag.
+   *
+   * @generated from field: string reference = 1;
+   */
+  reference: string;
+
+  /**
+   * "credentials/CREDENTIAL"; empty: none.
+   *
+   * @generated from field: string credential = 2;
+   */
+  credential: string;
+
+  /**
+   * @generated from field: uint64 credential_version = 3;
+   */
+  credentialVersion: bigint;
+
+  /**
+   * @generated from field: bool plain_http = 4;
+   */
+  plainHttp: boolean;
+
+  /**
+   * @generated from field: string ca_pem = 5;
+   */
+  caPem: string;
+
+  /**
+   * @generated from field: repeated rackwright.agent.v1.HostImageMirror mirrors = 6;
+   */
+  mirrors: HostImageMirror[];
+};
+
+/**
+ * Describes the message rackwright.agent.v1.HostImage.
+ * Use `create(HostImageSchema)` to create a new message.
+ */
+export const HostImageSchema: GenMessage<HostImage> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_operation, 7);
+
+/**
+ * @generated from message rackwright.agent.v1.HostImageMirror
+ */
+export type HostImageMirror = Message<"rackwright.agent.v1.HostImageMirror"> & {
+  /**
+   * @generated from field: string registry = 1;
+   */
+  registry: string;
+
+  /**
+   * @generated from field: string prefix = 2;
+   */
+  prefix: string;
+
+  /**
+   * @generated from field: string credential = 3;
+   */
+  credential: string;
+
+  /**
+   * @generated from field: uint64 credential_version = 4;
+   */
+  credentialVersion: bigint;
+
+  /**
+   * @generated from field: bool plain_http = 5;
+   */
+  plainHttp: boolean;
+
+  /**
+   * @generated from field: string ca_pem = 6;
+   */
+  caPem: string;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.HostImageMirror.
+ * Use `create(HostImageMirrorSchema)` to create a new message.
+ */
+export const HostImageMirrorSchema: GenMessage<HostImageMirror> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_operation, 8);
 
 /**
  * SecretUse is a variable of a step's environment that is a secret.
@@ -394,7 +536,7 @@ export type SecretUse = Message<"rackwright.agent.v1.SecretUse"> & {
  * Use `create(SecretUseSchema)` to create a new message.
  */
 export const SecretUseSchema: GenMessage<SecretUse> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_operation, 6);
+  messageDesc(file_rackwright_agent_v1_operation, 9);
 
 /**
  * @generated from enum rackwright.agent.v1.SecretUse.Part
@@ -425,7 +567,7 @@ export type SecretUse_Part = (typeof SecretUse_Part)[keyof typeof SecretUse_Part
  * Describes the enum rackwright.agent.v1.SecretUse.Part.
  */
 export const SecretUse_PartSchema: GenEnum<SecretUse_Part> = /*@__PURE__*/
-  enumDesc(file_rackwright_agent_v1_operation, 6, 0);
+  enumDesc(file_rackwright_agent_v1_operation, 9, 0);
 
 /**
  * CommandImage is an OCI image that a command runs in. The agent fetches it, the runner checks it.
@@ -465,7 +607,7 @@ export type CommandImage = Message<"rackwright.agent.v1.CommandImage"> & {
  * Use `create(CommandImageSchema)` to create a new message.
  */
 export const CommandImageSchema: GenMessage<CommandImage> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_operation, 7);
+  messageDesc(file_rackwright_agent_v1_operation, 10);
 
 /**
  * @generated from message rackwright.agent.v1.DevicePlan
@@ -489,7 +631,7 @@ export type DevicePlan = Message<"rackwright.agent.v1.DevicePlan"> & {
  * Use `create(DevicePlanSchema)` to create a new message.
  */
 export const DevicePlanSchema: GenMessage<DevicePlan> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_operation, 8);
+  messageDesc(file_rackwright_agent_v1_operation, 11);
 
 /**
  * Cancel stops what can be stopped of another operation; answered when that is over.
@@ -508,7 +650,7 @@ export type Cancel = Message<"rackwright.agent.v1.Cancel"> & {
  * Use `create(CancelSchema)` to create a new message.
  */
 export const CancelSchema: GenMessage<Cancel> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_operation, 9);
+  messageDesc(file_rackwright_agent_v1_operation, 12);
 
 /**
  * @generated from enum rackwright.agent.v1.BootTarget

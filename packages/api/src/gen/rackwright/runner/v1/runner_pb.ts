@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/runner/v1/runner.proto.
  */
 export const file_rackwright_runner_v1_runner: GenFile = /*@__PURE__*/
-  fileDesc("CiFyYWNrd3JpZ2h0L3J1bm5lci92MS9ydW5uZXIucHJvdG8SFHJhY2t3cmlnaHQucnVubmVyLnYxIpwCCg5TZXNzaW9uUmVxdWVzdBIsCgVoZWxsbxgBIAEoCzIbLnJhY2t3cmlnaHQucnVubmVyLnYxLkhlbGxvSAASLQoGcmVwb3J0GAIgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRIABI1CghldmlkZW5jZRgDIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcEV2aWRlbmNlSAASMQoIc3RlcF9sb2cYBCABKAsyHS5yYWNrd3JpZ2h0LnJ1bm5lci52MS5TdGVwTG9nSAASOAoMYXNrX3RvX2JlZ2luGAUgASgLMiAucmFja3dyaWdodC5ydW5uZXIudjEuQXNrVG9CZWdpbkgAQgkKB21lc3NhZ2Ui4gIKD1Nlc3Npb25SZXNwb25zZRI0CgljaGFsbGVuZ2UYASABKAsyHy5yYWNrd3JpZ2h0LnJ1bm5lci52MS5DaGFsbGVuZ2VIABIyCghhY2NlcHRlZBgCIAEoCzIeLnJhY2t3cmlnaHQucnVubmVyLnYxLkFjY2VwdGVkSAASMAoHcmVmdXNlZBgDIAEoCzIdLnJhY2t3cmlnaHQucnVubmVyLnYxLlJlZnVzZWRIABIsCgVvcmRlchgEIAEoCzIbLnJhY2t3cmlnaHQucnVubmVyLnYxLk9yZGVySAASPwoPcmVwb3J0X3JlY2VpdmVkGAUgASgLMiQucmFja3dyaWdodC5ydW5uZXIudjEuUmVwb3J0UmVjZWl2ZWRIABI5CgxiZWdpbl9hbnN3ZXIYBiABKAsyIS5yYWNrd3JpZ2h0LnJ1bm5lci52MS5CZWdpbkFuc3dlckgAQgkKB21lc3NhZ2UiGgoJQ2hhbGxlbmdlEg0KBW5vbmNlGAEgASgMItkCCgVIZWxsbxISCgpib290X3Rva2VuGAEgASgJEhIKCnB1YmxpY19rZXkYAiABKAwSEQoJc2lnbmF0dXJlGAMgASgMEg8KB2Jvb3RfaWQYBCABKAkSEQoJdXB0aW1lX21zGAUgASgEEhYKDnJ1bm5lcl92ZXJzaW9uGAYgASgJEjMKBXN0ZXBzGAcgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SLQoGc3lzdGVtGAggASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIgChhpbnRlcnJ1cHRlZF9vcGVyYXRpb25faWQYCSABKAkSHAoUaW50ZXJydXB0ZWRfcHJvZ3Jlc3MYCiABKAkSIAoYdW5yZWNlaXZlZF9vcGVyYXRpb25faWRzGAsgAygJEhMKC2JtY19hZGRyZXNzGAwgASgJImQKCEFjY2VwdGVkEhYKDnJ1bm5lcl9zZXNzaW9uGAEgASgJEhEKCWhvc3RfbmFtZRgCIAEoCRIWCg5pbWFnZV9lbmRwb2ludBgDIAEoCRIVCg1hbnN3ZXJzX2JlZ2luGAQgASgIIhoKB1JlZnVzZWQSDwoHbWVzc2FnZRgBIAEoCSLBAgoFT3JkZXISFAoMb3BlcmF0aW9uX2lkGAEgASgJEi8KB2luc3BlY3QYAiABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkluc3BlY3RIABIwCghydW5fc3RlcBgDIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcEgAEi0KBmNhbmNlbBgEIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuQ2FuY2VsSAASTgoSc2VjcmV0X2Vudmlyb25tZW50GAUgAygLMjIucmFja3dyaWdodC5ydW5uZXIudjEuT3JkZXIuU2VjcmV0RW52aXJvbm1lbnRFbnRyeRo4ChZTZWNyZXRFbnZpcm9ubWVudEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCBgoEa2luZCI4Cg5SZXBvcnRSZWNlaXZlZBIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIaGFuZF9vZmYYAiABKAgiQAoHU3RlcExvZxIUCgxvcGVyYXRpb25faWQYASABKAkSDgoGb2Zmc2V0GAIgASgEEg8KB2NvbnRlbnQYAyABKAwiNAoKQXNrVG9CZWdpbhIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIc2VxdWVuY2UYAiABKAQiogEKC0JlZ2luQW5zd2VyEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghzZXF1ZW5jZRgCIAEoBBIRCgdncmFudGVkGAMgASgISAASDgoEd2FpdBgEIAEoCUgAEg4KBG92ZXIYBSABKAlIABIbCg5ncmFudGVkX2Zvcl9tcxgGIAEoBEgBiAEBQggKBmFuc3dlckIRCg9fZ3JhbnRlZF9mb3JfbXMyawoNUnVubmVyU2VydmljZRJaCgdTZXNzaW9uEiQucmFja3dyaWdodC5ydW5uZXIudjEuU2Vzc2lvblJlcXVlc3QaJS5yYWNrd3JpZ2h0LnJ1bm5lci52MS5TZXNzaW9uUmVzcG9uc2UoATABYgZwcm90bzM", [file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_v1_inventory]);
+  fileDesc("CiFyYWNrd3JpZ2h0L3J1bm5lci92MS9ydW5uZXIucHJvdG8SFHJhY2t3cmlnaHQucnVubmVyLnYxIpwCCg5TZXNzaW9uUmVxdWVzdBIsCgVoZWxsbxgBIAEoCzIbLnJhY2t3cmlnaHQucnVubmVyLnYxLkhlbGxvSAASLQoGcmVwb3J0GAIgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRIABI1CghldmlkZW5jZRgDIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcEV2aWRlbmNlSAASMQoIc3RlcF9sb2cYBCABKAsyHS5yYWNrd3JpZ2h0LnJ1bm5lci52MS5TdGVwTG9nSAASOAoMYXNrX3RvX2JlZ2luGAUgASgLMiAucmFja3dyaWdodC5ydW5uZXIudjEuQXNrVG9CZWdpbkgAQgkKB21lc3NhZ2Ui4gIKD1Nlc3Npb25SZXNwb25zZRI0CgljaGFsbGVuZ2UYASABKAsyHy5yYWNrd3JpZ2h0LnJ1bm5lci52MS5DaGFsbGVuZ2VIABIyCghhY2NlcHRlZBgCIAEoCzIeLnJhY2t3cmlnaHQucnVubmVyLnYxLkFjY2VwdGVkSAASMAoHcmVmdXNlZBgDIAEoCzIdLnJhY2t3cmlnaHQucnVubmVyLnYxLlJlZnVzZWRIABIsCgVvcmRlchgEIAEoCzIbLnJhY2t3cmlnaHQucnVubmVyLnYxLk9yZGVySAASPwoPcmVwb3J0X3JlY2VpdmVkGAUgASgLMiQucmFja3dyaWdodC5ydW5uZXIudjEuUmVwb3J0UmVjZWl2ZWRIABI5CgxiZWdpbl9hbnN3ZXIYBiABKAsyIS5yYWNrd3JpZ2h0LnJ1bm5lci52MS5CZWdpbkFuc3dlckgAQgkKB21lc3NhZ2UiGgoJQ2hhbGxlbmdlEg0KBW5vbmNlGAEgASgMItkCCgVIZWxsbxISCgpib290X3Rva2VuGAEgASgJEhIKCnB1YmxpY19rZXkYAiABKAwSEQoJc2lnbmF0dXJlGAMgASgMEg8KB2Jvb3RfaWQYBCABKAkSEQoJdXB0aW1lX21zGAUgASgEEhYKDnJ1bm5lcl92ZXJzaW9uGAYgASgJEjMKBXN0ZXBzGAcgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SLQoGc3lzdGVtGAggASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIgChhpbnRlcnJ1cHRlZF9vcGVyYXRpb25faWQYCSABKAkSHAoUaW50ZXJydXB0ZWRfcHJvZ3Jlc3MYCiABKAkSIAoYdW5yZWNlaXZlZF9vcGVyYXRpb25faWRzGAsgAygJEhMKC2JtY19hZGRyZXNzGAwgASgJImQKCEFjY2VwdGVkEhYKDnJ1bm5lcl9zZXNzaW9uGAEgASgJEhEKCWhvc3RfbmFtZRgCIAEoCRIWCg5pbWFnZV9lbmRwb2ludBgDIAEoCRIVCg1hbnN3ZXJzX2JlZ2luGAQgASgIIhoKB1JlZnVzZWQSDwoHbWVzc2FnZRgBIAEoCSKOAwoFT3JkZXISFAoMb3BlcmF0aW9uX2lkGAEgASgJEi8KB2luc3BlY3QYAiABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkluc3BlY3RIABIwCghydW5fc3RlcBgDIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcEgAEi0KBmNhbmNlbBgEIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuQ2FuY2VsSAASTgoSc2VjcmV0X2Vudmlyb25tZW50GAUgAygLMjIucmFja3dyaWdodC5ydW5uZXIudjEuT3JkZXIuU2VjcmV0RW52aXJvbm1lbnRFbnRyeRIzCgppbWFnZV9maWxlGAYgASgLMh8ucmFja3dyaWdodC5ydW5uZXIudjEuSW1hZ2VGaWxlEhYKDnBob25lX2hvbWVfdXJsGAcgASgJGjgKFlNlY3JldEVudmlyb25tZW50RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIGCgRraW5kIpkBCglJbWFnZUZpbGUSDgoGZGlnZXN0GAEgASgJEhIKCnNpemVfYnl0ZXMYAiABKAQSDgoGZm9ybWF0GAMgASgJEhMKC2NvbXByZXNzaW9uGAQgASgJEhUKDWNvbnRlbnRfYnl0ZXMYBSABKAQSFgoOY29udGVudF9kaWdlc3QYBiABKAkSFAoMYXJjaGl0ZWN0dXJlGAcgASgJIjgKDlJlcG9ydFJlY2VpdmVkEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghoYW5kX29mZhgCIAEoCCJACgdTdGVwTG9nEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIOCgZvZmZzZXQYAiABKAQSDwoHY29udGVudBgDIAEoDCI0CgpBc2tUb0JlZ2luEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghzZXF1ZW5jZRgCIAEoBCKiAQoLQmVnaW5BbnN3ZXISFAoMb3BlcmF0aW9uX2lkGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEEhEKB2dyYW50ZWQYAyABKAhIABIOCgR3YWl0GAQgASgJSAASDgoEb3ZlchgFIAEoCUgAEhsKDmdyYW50ZWRfZm9yX21zGAYgASgESAGIAQFCCAoGYW5zd2VyQhEKD19ncmFudGVkX2Zvcl9tczJrCg1SdW5uZXJTZXJ2aWNlEloKB1Nlc3Npb24SJC5yYWNrd3JpZ2h0LnJ1bm5lci52MS5TZXNzaW9uUmVxdWVzdBolLnJhY2t3cmlnaHQucnVubmVyLnYxLlNlc3Npb25SZXNwb25zZSgBMAFiBnByb3RvMw", [file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_v1_inventory]);
 
 /**
  * SessionRequest goes from the runner to the agent. The first one answers the Challenge.
@@ -324,6 +324,20 @@ export type Order = Message<"rackwright.runner.v1.Order"> & {
    * @generated from field: map<string, string> secret_environment = 5;
    */
   secretEnvironment: { [key: string]: string };
+
+  /**
+   * For deploy.write_image: the image as the agent has it, below image_endpoint.
+   *
+   * @generated from field: rackwright.runner.v1.ImageFile image_file = 6;
+   */
+  imageFile?: ImageFile | undefined;
+
+  /**
+   * Where the image has to say that it runs, once; empty: nowhere.
+   *
+   * @generated from field: string phone_home_url = 7;
+   */
+  phoneHomeUrl: string;
 };
 
 /**
@@ -332,6 +346,65 @@ export type Order = Message<"rackwright.runner.v1.Order"> & {
  */
 export const OrderSchema: GenMessage<Order> = /*@__PURE__*/
   messageDesc(file_rackwright_runner_v1_runner, 6);
+
+/**
+ * ImageFile is the file of an image's disk, and what it declares of itself.
+ *
+ * @generated from message rackwright.runner.v1.ImageFile
+ */
+export type ImageFile = Message<"rackwright.runner.v1.ImageFile"> & {
+  /**
+   * "sha256:HEX" of the file; the agent may still be fetching it.
+   *
+   * @generated from field: string digest = 1;
+   */
+  digest: string;
+
+  /**
+   * @generated from field: uint64 size_bytes = 2;
+   */
+  sizeBytes: bigint;
+
+  /**
+   * "raw", "qcow2"; empty: the file tells.
+   *
+   * @generated from field: string format = 3;
+   */
+  format: string;
+
+  /**
+   * "none", "gzip", "zstd", "xz"; empty: the file tells.
+   *
+   * @generated from field: string compression = 4;
+   */
+  compression: string;
+
+  /**
+   * What it is unpacked; 0, empty: nobody says.
+   *
+   * @generated from field: uint64 content_bytes = 5;
+   */
+  contentBytes: bigint;
+
+  /**
+   * @generated from field: string content_digest = 6;
+   */
+  contentDigest: string;
+
+  /**
+   * "amd64", "arm64"; empty: nobody says.
+   *
+   * @generated from field: string architecture = 7;
+   */
+  architecture: string;
+};
+
+/**
+ * Describes the message rackwright.runner.v1.ImageFile.
+ * Use `create(ImageFileSchema)` to create a new message.
+ */
+export const ImageFileSchema: GenMessage<ImageFile> = /*@__PURE__*/
+  messageDesc(file_rackwright_runner_v1_runner, 7);
 
 /**
  * ReportReceived: the agent has journalled the final report of this operation.
@@ -358,7 +431,7 @@ export type ReportReceived = Message<"rackwright.runner.v1.ReportReceived"> & {
  * Use `create(ReportReceivedSchema)` to create a new message.
  */
 export const ReportReceivedSchema: GenMessage<ReportReceived> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 7);
+  messageDesc(file_rackwright_runner_v1_runner, 8);
 
 /**
  * StepLog is a piece of what a step's program writes, as it comes.
@@ -389,7 +462,7 @@ export type StepLog = Message<"rackwright.runner.v1.StepLog"> & {
  * Use `create(StepLogSchema)` to create a new message.
  */
 export const StepLogSchema: GenMessage<StepLog> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 8);
+  messageDesc(file_rackwright_runner_v1_runner, 9);
 
 /**
  * AskToBegin: what was ordered took time to prepare, and what may destroy would begin now.
@@ -415,7 +488,7 @@ export type AskToBegin = Message<"rackwright.runner.v1.AskToBegin"> & {
  * Use `create(AskToBeginSchema)` to create a new message.
  */
 export const AskToBeginSchema: GenMessage<AskToBegin> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 9);
+  messageDesc(file_rackwright_runner_v1_runner, 10);
 
 /**
  * BeginAnswer is given at once; a runner that may not begin asks again.
@@ -476,7 +549,7 @@ export type BeginAnswer = Message<"rackwright.runner.v1.BeginAnswer"> & {
  * Use `create(BeginAnswerSchema)` to create a new message.
  */
 export const BeginAnswerSchema: GenMessage<BeginAnswer> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 10);
+  messageDesc(file_rackwright_runner_v1_runner, 11);
 
 /**
  * RunnerService is served by the agent to the runners in the ramdisks that it booted.
