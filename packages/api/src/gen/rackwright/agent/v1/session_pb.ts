@@ -6,7 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { BmcAccess, Operation } from "./operation_pb.ts";
+import type { BmcAccess, Deployment, HostImage, Operation } from "./operation_pb.ts";
 import { file_rackwright_agent_v1_operation } from "./operation_pb.ts";
 import type { Report, RunnerReady, StepDescription } from "./report_pb.ts";
 import { file_rackwright_agent_v1_report } from "./report_pb.ts";
@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/agent/v1/session.proto.
  */
 export const file_rackwright_agent_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("CiFyYWNrd3JpZ2h0L2FnZW50L3YxL3Nlc3Npb24ucHJvdG8SE3JhY2t3cmlnaHQuYWdlbnQudjEiiwQKDlNlc3Npb25SZXF1ZXN0EisKBWhlbGxvGAEgASgLMhoucmFja3dyaWdodC5hZ2VudC52MS5IZWxsb0gAEjMKCWhlYXJ0YmVhdBgCIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuSGVhcnRiZWF0SAASLQoGcmVwb3J0GAMgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRIABJAChBzbmFwc2hvdF9hcHBsaWVkGAQgASgLMiQucmFja3dyaWdodC5hZ2VudC52MS5TbmFwc2hvdEFwcGxpZWRIABI8Cg5ob3N0X2ZvcmdvdHRlbhgFIAEoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuSG9zdEZvcmdvdHRlbkgAEjgKDHBvd2VyX2RpZ2VzdBgGIAEoCzIgLnJhY2t3cmlnaHQuYWdlbnQudjEuUG93ZXJEaWdlc3RIABIwCghzdGVwX2xvZxgHIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcExvZ0gAEjUKCmRpc2NvdmVyZWQYCCABKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLkRpc2NvdmVyZWRIABI6Cg10cnVzdF9hcHBsaWVkGAkgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5UcnVzdEFwcGxpZWRIAEIJCgdtZXNzYWdlIv8FCg9TZXNzaW9uUmVzcG9uc2USLwoHd2VsY29tZRgBIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuV2VsY29tZUgAEi8KB3JlZnVzZWQYAiABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJlZnVzZWRIABI6Cg1sZWFzZV9yZW5ld2FsGAMgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5MZWFzZVJlbmV3YWxIABIzCglvcGVyYXRpb24YBCABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLk9wZXJhdGlvbkgAEjoKDXJlcG9ydF9hbnN3ZXIYBSABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLlJlcG9ydEFuc3dlckgAEkAKEGNyZWRlbnRpYWxfdmFsdWUYBiABKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLkNyZWRlbnRpYWxWYWx1ZUgAEjoKDWJvb3Rfc25hcHNob3QYByABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLkJvb3RTbmFwc2hvdEgAEi0KBmZvcmdldBgIIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuRm9yZ2V0SAASNAoKcG93ZXJfc3luYxgJIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuUG93ZXJTeW5jSAASPAoOc3RvcmVfYWNjZXB0ZWQYCiABKAsyIi5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0b3JlQWNjZXB0ZWRIABIzCglkaXNjb3ZlcnkYCyABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkRpc2NvdmVyeUgAEkIKEWRpc2NvdmVyZWRfYW5zd2VyGAwgASgLMiUucmFja3dyaWdodC5hZ2VudC52MS5EaXNjb3ZlcmVkQW5zd2VySAASOAoMdHJ1c3RfYnVuZGxlGA0gASgLMiAucmFja3dyaWdodC5hZ2VudC52MS5UcnVzdEJ1bmRsZUgAQgkKB21lc3NhZ2UiTgoHSm91cm5hbBIKCgJpZBgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgEEgwKBGxpZmUYAyABKAYSFQoNZWFybGllcl9saXZlcxgEIAMoBiLKAwoFSGVsbG8SLQoHam91cm5hbBgBIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIVCg1hZ2VudF92ZXJzaW9uGAIgASgJEhcKD29wZXJhdGlvbl9raW5kcxgDIAMoCRI8CgpvcGVyYXRpb25zGAQgAygLMigucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsbGVkT3BlcmF0aW9uEjEKB3J1bm5lcnMYBSADKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EhMKC2luY2FybmF0aW9uGAYgASgJEhAKCHJldmlzaW9uGAcgASgEEi4KBmdyYW50cxgIIAMoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlbkdyYW50EjMKBXN0ZXBzGAkgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SFQoNc3RvcmVfcmVmdXNlZBgKIAEoCRIWCg5sb3N0X3JldmlzaW9ucxgLIAEoBBIZChF0cnVzdGVkX2NhX3NoYTI1NhgMIAMoCRIbChNyZXBsYWNlc19zZXNzaW9uX2lkGA0gASgJInMKCU9wZW5HcmFudBIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIaG9zdF91aWQYAiABKAkSLwoLZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWJvdW5kGAQgASgIIuYBChNKb3VybmFsbGVkT3BlcmF0aW9uEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRI9CgVzdGF0ZRgDIAEoDjIuLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbGxlZE9wZXJhdGlvbi5TdGF0ZRIQCghhbnN3ZXJlZBgEIAEoCCJWCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhQKEFNUQVRFX0pPVVJOQUxMRUQQARIPCgtTVEFURV9CRUdVThACEg8KC1NUQVRFX0VOREVEEAMiHQoJSGVhcnRiZWF0EhAKCHNlcXVlbmNlGAEgASgEIiUKD1NuYXBzaG90QXBwbGllZBISCgpnZW5lcmF0aW9uGAEgASgEIiEKDUhvc3RGb3Jnb3R0ZW4SEAoIaG9zdF91aWQYASABKAkiyQEKB1dlbGNvbWUSEgoKc2Vzc2lvbl9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBBIdChVoZWFydGJlYXRfaW50ZXJ2YWxfbXMYBCABKA0SMgoKZGlyZWN0aXZlcxgFIAMoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuRGlyZWN0aXZlEhgKEGZvcmdldF9ob3N0X3VpZHMYBiADKAkSFgoObG9zdF9yZXZpc2lvbnMYByABKAQitQEKCURpcmVjdGl2ZRIUCgxvcGVyYXRpb25faWQYASABKAkSNQoGYWN0aW9uGAIgASgOMiUucmFja3dyaWdodC5hZ2VudC52MS5EaXJlY3RpdmUuQWN0aW9uIlsKBkFjdGlvbhIWChJBQ1RJT05fVU5TUEVDSUZJRUQQABITCg9BQ1RJT05fQ09OVElOVUUQARIRCg1BQ1RJT05fQ0FOQ0VMEAISEQoNQUNUSU9OX0ZPUkdFVBADIioKB1JlZnVzZWQSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiYQoMTGVhc2VSZW5ld2FsEhoKEmhlYXJ0YmVhdF9zZXF1ZW5jZRgBIAEoBBITCgtkdXJhdGlvbl9tcxgCIAEoDRIQCghyZXZpc2lvbhgDIAEoBBIOCgZmcm96ZW4YBCABKAkiZQoJUG93ZXJTeW5jEhIKCmdlbmVyYXRpb24YASABKAQSEQoJcGVyaW9kX21zGAIgASgNEjEKBWhvc3RzGAMgAygLMiIucmFja3dyaWdodC5hZ2VudC52MS5Qb3dlclN5bmNIb3N0IpgBCg1Qb3dlclN5bmNIb3N0EhAKCGhvc3RfdWlkGAEgASgJEhEKCWhvc3RfbmFtZRgCIAEoCRIrCgNibWMYAyABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxI1ChFleHBlY3RlZF9pZGVudGl0eRgEIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkifwoLUG93ZXJEaWdlc3QSEgoKZ2VuZXJhdGlvbhgBIAEoBBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCgVob3N0cxgDIAMoCzIjLnJhY2t3cmlnaHQuYWdlbnQudjEuSG9zdFBvd2VyU3RhdGUiSgoOSG9zdFBvd2VyU3RhdGUSEAoIaG9zdF91aWQYASABKAkSFwoKcG93ZXJlZF9vbhgCIAEoCEgAiAEBQg0KC19wb3dlcmVkX29uIloKDVN0b3JlQWNjZXB0ZWQSEwoLaW5jYXJuYXRpb24YASABKAkSEAoIcmV2aXNpb24YAiABKAQSCgoCYnkYAyABKAkSFgoObG9zdF9yZXZpc2lvbnMYBCABKAQikQIKDFJlcG9ydEFuc3dlchIQCghzZXF1ZW5jZRgBIAEoBBIUCgxvcGVyYXRpb25faWQYAiABKAkSOgoHdmVyZGljdBgDIAEoDjIpLnJhY2t3cmlnaHQuYWdlbnQudjEuUmVwb3J0QW5zd2VyLlZlcmRpY3QSDgoGcmVhc29uGAQgASgJEhUKDXNldHRsZWRfdXBfdG8YBSABKAQidgoHVmVyZGljdBIXChNWRVJESUNUX1VOU1BFQ0lGSUVEEAASEwoPVkVSRElDVF9BUFBMSUVEEAESFQoRVkVSRElDVF9EVVBMSUNBVEUQAhIRCg1WRVJESUNUX1NUQUxFEAMSEwoPVkVSRElDVF9SRUZVU0VEEAQiVAoPQ3JlZGVudGlhbFZhbHVlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoBBIQCgh1c2VybmFtZRgDIAEoCRIQCghwYXNzd29yZBgEIAEoCSKSAQoMQm9vdFNuYXBzaG90EhIKCmdlbmVyYXRpb24YASABKAQSLAoFaG9zdHMYAiADKAsyHS5yYWNrd3JpZ2h0LmFnZW50LnYxLkJvb3RIb3N0EisKB21hZGVfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2luY2FybmF0aW9uGAQgASgJIj0KCEJvb3RIb3N0EhAKCGhvc3RfdWlkGAEgASgJEhEKCWhvc3RfbmFtZRgCIAEoCRIMCgRtYWNzGAMgAygJIhoKBkZvcmdldBIQCghob3N0X3VpZBgBIAEoCSJSCgdTdGVwTG9nEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIOCgZvZmZzZXQYAyABKAQSDwoHY29udGVudBgEIAEoDCJfCglEaXNjb3ZlcnkSEgoKZ2VuZXJhdGlvbhgBIAEoBBIPCgdlbmFibGVkGAIgASgIEhEKCWJvb3RzX21heBgDIAEoDRIaChJib290c19wZXJfaG91cl9tYXgYBCABKA0ilgEKCkRpc2NvdmVyZWQSCgoCaWQYASABKAkSEAoIYm9vdF9tYWMYAiABKAkSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoJaW52ZW50b3J5GAQgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSEwoLYm1jX2FkZHJlc3MYBSABKAkiLwoQRGlzY292ZXJlZEFuc3dlchIKCgJpZBgBIAEoCRIPCgdyZWZ1c2VkGAIgASgJIlkKC1RydXN0QnVuZGxlEhcKD2NlcnRpZmljYXRlX3BlbRgBIAMoCRIYChBhY3RpdmVfY2Ffc2hhMjU2GAIgASgJEhcKD3JlbmV3X3dpdGhpbl9tcxgDIAEoDSIpCgxUcnVzdEFwcGxpZWQSGQoRdHJ1c3RlZF9jYV9zaGEyNTYYASADKAkyaAoMQWdlbnRTZXJ2aWNlElgKB1Nlc3Npb24SIy5yYWNrd3JpZ2h0LmFnZW50LnYxLlNlc3Npb25SZXF1ZXN0GiQucmFja3dyaWdodC5hZ2VudC52MS5TZXNzaW9uUmVzcG9uc2UoATABYgZwcm90bzM", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_v1_inventory]);
+  fileDesc("CiFyYWNrd3JpZ2h0L2FnZW50L3YxL3Nlc3Npb24ucHJvdG8SE3JhY2t3cmlnaHQuYWdlbnQudjEizQQKDlNlc3Npb25SZXF1ZXN0EisKBWhlbGxvGAEgASgLMhoucmFja3dyaWdodC5hZ2VudC52MS5IZWxsb0gAEjMKCWhlYXJ0YmVhdBgCIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuSGVhcnRiZWF0SAASLQoGcmVwb3J0GAMgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRIABJAChBzbmFwc2hvdF9hcHBsaWVkGAQgASgLMiQucmFja3dyaWdodC5hZ2VudC52MS5TbmFwc2hvdEFwcGxpZWRIABI8Cg5ob3N0X2ZvcmdvdHRlbhgFIAEoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuSG9zdEZvcmdvdHRlbkgAEjgKDHBvd2VyX2RpZ2VzdBgGIAEoCzIgLnJhY2t3cmlnaHQuYWdlbnQudjEuUG93ZXJEaWdlc3RIABIwCghzdGVwX2xvZxgHIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcExvZ0gAEjUKCmRpc2NvdmVyZWQYCCABKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLkRpc2NvdmVyZWRIABI6Cg10cnVzdF9hcHBsaWVkGAkgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5UcnVzdEFwcGxpZWRIABJAChBpbWFnZV9wcmVmZXRjaGVkGAogASgLMiQucmFja3dyaWdodC5hZ2VudC52MS5JbWFnZVByZWZldGNoZWRIAEIJCgdtZXNzYWdlIr8GCg9TZXNzaW9uUmVzcG9uc2USLwoHd2VsY29tZRgBIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuV2VsY29tZUgAEi8KB3JlZnVzZWQYAiABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJlZnVzZWRIABI6Cg1sZWFzZV9yZW5ld2FsGAMgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5MZWFzZVJlbmV3YWxIABIzCglvcGVyYXRpb24YBCABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLk9wZXJhdGlvbkgAEjoKDXJlcG9ydF9hbnN3ZXIYBSABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLlJlcG9ydEFuc3dlckgAEkAKEGNyZWRlbnRpYWxfdmFsdWUYBiABKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLkNyZWRlbnRpYWxWYWx1ZUgAEjoKDWJvb3Rfc25hcHNob3QYByABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLkJvb3RTbmFwc2hvdEgAEi0KBmZvcmdldBgIIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuRm9yZ2V0SAASNAoKcG93ZXJfc3luYxgJIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuUG93ZXJTeW5jSAASPAoOc3RvcmVfYWNjZXB0ZWQYCiABKAsyIi5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0b3JlQWNjZXB0ZWRIABIzCglkaXNjb3ZlcnkYCyABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkRpc2NvdmVyeUgAEkIKEWRpc2NvdmVyZWRfYW5zd2VyGAwgASgLMiUucmFja3dyaWdodC5hZ2VudC52MS5EaXNjb3ZlcmVkQW5zd2VySAASOAoMdHJ1c3RfYnVuZGxlGA0gASgLMiAucmFja3dyaWdodC5hZ2VudC52MS5UcnVzdEJ1bmRsZUgAEj4KD3ByZWZldGNoX2ltYWdlcxgOIAEoCzIjLnJhY2t3cmlnaHQuYWdlbnQudjEuUHJlZmV0Y2hJbWFnZXNIAEIJCgdtZXNzYWdlIk4KB0pvdXJuYWwSCgoCaWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBBIMCgRsaWZlGAMgASgGEhUKDWVhcmxpZXJfbGl2ZXMYBCADKAYiygMKBUhlbGxvEi0KB2pvdXJuYWwYASABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkpvdXJuYWwSFQoNYWdlbnRfdmVyc2lvbhgCIAEoCRIXCg9vcGVyYXRpb25fa2luZHMYAyADKAkSPAoKb3BlcmF0aW9ucxgEIAMoCzIoLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbGxlZE9wZXJhdGlvbhIxCgdydW5uZXJzGAUgAygLMiAucmFja3dyaWdodC5hZ2VudC52MS5SdW5uZXJSZWFkeRITCgtpbmNhcm5hdGlvbhgGIAEoCRIQCghyZXZpc2lvbhgHIAEoBBIuCgZncmFudHMYCCADKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLk9wZW5HcmFudBIzCgVzdGVwcxgJIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEhUKDXN0b3JlX3JlZnVzZWQYCiABKAkSFgoObG9zdF9yZXZpc2lvbnMYCyABKAQSGQoRdHJ1c3RlZF9jYV9zaGEyNTYYDCADKAkSGwoTcmVwbGFjZXNfc2Vzc2lvbl9pZBgNIAEoCSJzCglPcGVuR3JhbnQSFAoMb3BlcmF0aW9uX2lkGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEi8KC2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVib3VuZBgEIAEoCCLmAQoTSm91cm5hbGxlZE9wZXJhdGlvbhIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIaG9zdF91aWQYAiABKAkSPQoFc3RhdGUYAyABKA4yLi5yYWNrd3JpZ2h0LmFnZW50LnYxLkpvdXJuYWxsZWRPcGVyYXRpb24uU3RhdGUSEAoIYW5zd2VyZWQYBCABKAgiVgoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIUChBTVEFURV9KT1VSTkFMTEVEEAESDwoLU1RBVEVfQkVHVU4QAhIPCgtTVEFURV9FTkRFRBADIh0KCUhlYXJ0YmVhdBIQCghzZXF1ZW5jZRgBIAEoBCIlCg9TbmFwc2hvdEFwcGxpZWQSEgoKZ2VuZXJhdGlvbhgBIAEoBCIhCg1Ib3N0Rm9yZ290dGVuEhAKCGhvc3RfdWlkGAEgASgJIskBCgdXZWxjb21lEhIKCnNlc3Npb25faWQYASABKAkSEwoLaW5jYXJuYXRpb24YAiABKAkSEAoIcmV2aXNpb24YAyABKAQSHQoVaGVhcnRiZWF0X2ludGVydmFsX21zGAQgASgNEjIKCmRpcmVjdGl2ZXMYBSADKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkRpcmVjdGl2ZRIYChBmb3JnZXRfaG9zdF91aWRzGAYgAygJEhYKDmxvc3RfcmV2aXNpb25zGAcgASgEIrUBCglEaXJlY3RpdmUSFAoMb3BlcmF0aW9uX2lkGAEgASgJEjUKBmFjdGlvbhgCIAEoDjIlLnJhY2t3cmlnaHQuYWdlbnQudjEuRGlyZWN0aXZlLkFjdGlvbiJbCgZBY3Rpb24SFgoSQUNUSU9OX1VOU1BFQ0lGSUVEEAASEwoPQUNUSU9OX0NPTlRJTlVFEAESEQoNQUNUSU9OX0NBTkNFTBACEhEKDUFDVElPTl9GT1JHRVQQAyIqCgdSZWZ1c2VkEg4KBnJlYXNvbhgBIAEoCRIPCgdtZXNzYWdlGAIgASgJImEKDExlYXNlUmVuZXdhbBIaChJoZWFydGJlYXRfc2VxdWVuY2UYASABKAQSEwoLZHVyYXRpb25fbXMYAiABKA0SEAoIcmV2aXNpb24YAyABKAQSDgoGZnJvemVuGAQgASgJImUKCVBvd2VyU3luYxISCgpnZW5lcmF0aW9uGAEgASgEEhEKCXBlcmlvZF9tcxgCIAEoDRIxCgVob3N0cxgDIAMoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuUG93ZXJTeW5jSG9zdCKYAQoNUG93ZXJTeW5jSG9zdBIQCghob3N0X3VpZBgBIAEoCRIRCglob3N0X25hbWUYAiABKAkSKwoDYm1jGAMgASgLMh4ucmFja3dyaWdodC5hZ2VudC52MS5CbWNBY2Nlc3MSNQoRZXhwZWN0ZWRfaWRlbnRpdHkYBCABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0lkZW50aXR5In8KC1Bvd2VyRGlnZXN0EhIKCmdlbmVyYXRpb24YASABKAQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoFaG9zdHMYAyADKAsyIy5yYWNrd3JpZ2h0LmFnZW50LnYxLkhvc3RQb3dlclN0YXRlIkoKDkhvc3RQb3dlclN0YXRlEhAKCGhvc3RfdWlkGAEgASgJEhcKCnBvd2VyZWRfb24YAiABKAhIAIgBAUINCgtfcG93ZXJlZF9vbiJaCg1TdG9yZUFjY2VwdGVkEhMKC2luY2FybmF0aW9uGAEgASgJEhAKCHJldmlzaW9uGAIgASgEEgoKAmJ5GAMgASgJEhYKDmxvc3RfcmV2aXNpb25zGAQgASgEIpECCgxSZXBvcnRBbnN3ZXISEAoIc2VxdWVuY2UYASABKAQSFAoMb3BlcmF0aW9uX2lkGAIgASgJEjoKB3ZlcmRpY3QYAyABKA4yKS5yYWNrd3JpZ2h0LmFnZW50LnYxLlJlcG9ydEFuc3dlci5WZXJkaWN0Eg4KBnJlYXNvbhgEIAEoCRIVCg1zZXR0bGVkX3VwX3RvGAUgASgEInYKB1ZlcmRpY3QSFwoTVkVSRElDVF9VTlNQRUNJRklFRBAAEhMKD1ZFUkRJQ1RfQVBQTElFRBABEhUKEVZFUkRJQ1RfRFVQTElDQVRFEAISEQoNVkVSRElDVF9TVEFMRRADEhMKD1ZFUkRJQ1RfUkVGVVNFRBAEIlQKD0NyZWRlbnRpYWxWYWx1ZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAQSEAoIdXNlcm5hbWUYAyABKAkSEAoIcGFzc3dvcmQYBCABKAkikgEKDEJvb3RTbmFwc2hvdBISCgpnZW5lcmF0aW9uGAEgASgEEiwKBWhvc3RzGAIgAygLMh0ucmFja3dyaWdodC5hZ2VudC52MS5Cb290SG9zdBIrCgdtYWRlX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtpbmNhcm5hdGlvbhgEIAEoCSJvCghCb290SG9zdBIQCghob3N0X3VpZBgBIAEoCRIRCglob3N0X25hbWUYAiABKAkSDAoEbWFjcxgDIAMoCRIwCgduZXRib290GAQgASgLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXBsb3ltZW50IkQKDlByZWZldGNoSW1hZ2VzEjIKBmltYWdlcxgBIAMoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuUHJlZmV0Y2hJbWFnZSJlCg1QcmVmZXRjaEltYWdlEi0KBWltYWdlGAEgASgLMh4ucmFja3dyaWdodC5hZ2VudC52MS5Ib3N0SW1hZ2USFAoMYXJjaGl0ZWN0dXJlGAIgASgJEg8KB25ldGJvb3QYAyABKAgilAEKD0ltYWdlUHJlZmV0Y2hlZBIRCglyZWZlcmVuY2UYASABKAkSFAoMYXJjaGl0ZWN0dXJlGAIgASgJEg8KB25ldGJvb3QYAyABKAgSFQoNZmV0Y2hlZF9ieXRlcxgEIAEoBBIRCglhbGxfYnl0ZXMYBSABKAQSDAoEZG9uZRgGIAEoCBIPCgdwcm9ibGVtGAcgASgJIhoKBkZvcmdldBIQCghob3N0X3VpZBgBIAEoCSJSCgdTdGVwTG9nEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIOCgZvZmZzZXQYAyABKAQSDwoHY29udGVudBgEIAEoDCJfCglEaXNjb3ZlcnkSEgoKZ2VuZXJhdGlvbhgBIAEoBBIPCgdlbmFibGVkGAIgASgIEhEKCWJvb3RzX21heBgDIAEoDRIaChJib290c19wZXJfaG91cl9tYXgYBCABKA0ilgEKCkRpc2NvdmVyZWQSCgoCaWQYASABKAkSEAoIYm9vdF9tYWMYAiABKAkSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoJaW52ZW50b3J5GAQgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSEwoLYm1jX2FkZHJlc3MYBSABKAkiLwoQRGlzY292ZXJlZEFuc3dlchIKCgJpZBgBIAEoCRIPCgdyZWZ1c2VkGAIgASgJIlkKC1RydXN0QnVuZGxlEhcKD2NlcnRpZmljYXRlX3BlbRgBIAMoCRIYChBhY3RpdmVfY2Ffc2hhMjU2GAIgASgJEhcKD3JlbmV3X3dpdGhpbl9tcxgDIAEoDSIpCgxUcnVzdEFwcGxpZWQSGQoRdHJ1c3RlZF9jYV9zaGEyNTYYASADKAkyaAoMQWdlbnRTZXJ2aWNlElgKB1Nlc3Npb24SIy5yYWNrd3JpZ2h0LmFnZW50LnYxLlNlc3Npb25SZXF1ZXN0GiQucmFja3dyaWdodC5hZ2VudC52MS5TZXNzaW9uUmVzcG9uc2UoATABYgZwcm90bzM", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_v1_inventory]);
 
 /**
  * SessionRequest goes from the agent to the control plane. The first one is Hello.
@@ -83,6 +83,12 @@ export type SessionRequest = Message<"rackwright.agent.v1.SessionRequest"> & {
      */
     value: TrustApplied;
     case: "trustApplied";
+  } | {
+    /**
+     * @generated from field: rackwright.agent.v1.ImagePrefetched image_prefetched = 10;
+     */
+    value: ImagePrefetched;
+    case: "imagePrefetched";
   } | { case: undefined; value?: undefined };
 };
 
@@ -180,6 +186,12 @@ export type SessionResponse = Message<"rackwright.agent.v1.SessionResponse"> & {
      */
     value: TrustBundle;
     case: "trustBundle";
+  } | {
+    /**
+     * @generated from field: rackwright.agent.v1.PrefetchImages prefetch_images = 14;
+     */
+    value: PrefetchImages;
+    case: "prefetchImages";
   } | { case: undefined; value?: undefined };
 };
 
@@ -996,6 +1008,13 @@ export type BootHost = Message<"rackwright.agent.v1.BootHost"> & {
    * @generated from field: repeated string macs = 3;
    */
   macs: string[];
+
+  /**
+   * What the host boots over the network whenever it asks; unset: it boots from its disk.
+   *
+   * @generated from field: rackwright.agent.v1.Deployment netboot = 4;
+   */
+  netboot?: Deployment | undefined;
 };
 
 /**
@@ -1004,6 +1023,111 @@ export type BootHost = Message<"rackwright.agent.v1.BootHost"> & {
  */
 export const BootHostSchema: GenMessage<BootHost> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_session, 21);
+
+/**
+ * PrefetchImages is the whole list of what the rack's cache should have before a host asks.
+ *
+ * @generated from message rackwright.agent.v1.PrefetchImages
+ */
+export type PrefetchImages = Message<"rackwright.agent.v1.PrefetchImages"> & {
+  /**
+   * @generated from field: repeated rackwright.agent.v1.PrefetchImage images = 1;
+   */
+  images: PrefetchImage[];
+};
+
+/**
+ * Describes the message rackwright.agent.v1.PrefetchImages.
+ * Use `create(PrefetchImagesSchema)` to create a new message.
+ */
+export const PrefetchImagesSchema: GenMessage<PrefetchImages> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_session, 22);
+
+/**
+ * @generated from message rackwright.agent.v1.PrefetchImage
+ */
+export type PrefetchImage = Message<"rackwright.agent.v1.PrefetchImage"> & {
+  /**
+   * @generated from field: rackwright.agent.v1.HostImage image = 1;
+   */
+  image?: HostImage | undefined;
+
+  /**
+   * "amd64", "arm64"
+   *
+   * @generated from field: string architecture = 2;
+   */
+  architecture: string;
+
+  /**
+   * Its kernel and initrd instead of its disk.
+   *
+   * @generated from field: bool netboot = 3;
+   */
+  netboot: boolean;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.PrefetchImage.
+ * Use `create(PrefetchImageSchema)` to create a new message.
+ */
+export const PrefetchImageSchema: GenMessage<PrefetchImage> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_session, 23);
+
+/**
+ * ImagePrefetched says how far it is; never acknowledged, the latest counts.
+ *
+ * @generated from message rackwright.agent.v1.ImagePrefetched
+ */
+export type ImagePrefetched = Message<"rackwright.agent.v1.ImagePrefetched"> & {
+  /**
+   * As in HostImage.
+   *
+   * @generated from field: string reference = 1;
+   */
+  reference: string;
+
+  /**
+   * @generated from field: string architecture = 2;
+   */
+  architecture: string;
+
+  /**
+   * @generated from field: bool netboot = 3;
+   */
+  netboot: boolean;
+
+  /**
+   * @generated from field: uint64 fetched_bytes = 4;
+   */
+  fetchedBytes: bigint;
+
+  /**
+   * 0: not known yet.
+   *
+   * @generated from field: uint64 all_bytes = 5;
+   */
+  allBytes: bigint;
+
+  /**
+   * @generated from field: bool done = 6;
+   */
+  done: boolean;
+
+  /**
+   * Why it is not going on; empty: it is, or is done.
+   *
+   * @generated from field: string problem = 7;
+   */
+  problem: string;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.ImagePrefetched.
+ * Use `create(ImagePrefetchedSchema)` to create a new message.
+ */
+export const ImagePrefetchedSchema: GenMessage<ImagePrefetched> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_session, 24);
 
 /**
  * Forget makes the agent drop MACs, BMC, credentials, leases and grants of a host.
@@ -1022,7 +1146,7 @@ export type Forget = Message<"rackwright.agent.v1.Forget"> & {
  * Use `create(ForgetSchema)` to create a new message.
  */
 export const ForgetSchema: GenMessage<Forget> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 22);
+  messageDesc(file_rackwright_agent_v1_session, 25);
 
 /**
  * StepLog is a piece of what a step's program writes, as it comes. Never acknowledged, and left out
@@ -1059,7 +1183,7 @@ export type StepLog = Message<"rackwright.agent.v1.StepLog"> & {
  * Use `create(StepLogSchema)` to create a new message.
  */
 export const StepLogSchema: GenMessage<StepLog> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 23);
+  messageDesc(file_rackwright_agent_v1_session, 26);
 
 /**
  * Discovery says what the rack does with machines that nobody knows. Each one replaces the last.
@@ -1095,7 +1219,7 @@ export type Discovery = Message<"rackwright.agent.v1.Discovery"> & {
  * Use `create(DiscoverySchema)` to create a new message.
  */
 export const DiscoverySchema: GenMessage<Discovery> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 24);
+  messageDesc(file_rackwright_agent_v1_session, 27);
 
 /**
  * Discovered is a machine that booted from the network and is no host. Repeated until it is answered.
@@ -1138,7 +1262,7 @@ export type Discovered = Message<"rackwright.agent.v1.Discovered"> & {
  * Use `create(DiscoveredSchema)` to create a new message.
  */
 export const DiscoveredSchema: GenMessage<Discovered> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 25);
+  messageDesc(file_rackwright_agent_v1_session, 28);
 
 /**
  * @generated from message rackwright.agent.v1.DiscoveredAnswer
@@ -1162,7 +1286,7 @@ export type DiscoveredAnswer = Message<"rackwright.agent.v1.DiscoveredAnswer"> &
  * Use `create(DiscoveredAnswerSchema)` to create a new message.
  */
 export const DiscoveredAnswerSchema: GenMessage<DiscoveredAnswer> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 26);
+  messageDesc(file_rackwright_agent_v1_session, 29);
 
 /**
  * TrustBundle says which certificate authorities the agent believes from now on. Each one replaces
@@ -1199,7 +1323,7 @@ export type TrustBundle = Message<"rackwright.agent.v1.TrustBundle"> & {
  * Use `create(TrustBundleSchema)` to create a new message.
  */
 export const TrustBundleSchema: GenMessage<TrustBundle> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 27);
+  messageDesc(file_rackwright_agent_v1_session, 30);
 
 /**
  * TrustApplied: the agent has these certificate authorities on its disk, and no others.
@@ -1220,7 +1344,7 @@ export type TrustApplied = Message<"rackwright.agent.v1.TrustApplied"> & {
  * Use `create(TrustAppliedSchema)` to create a new message.
  */
 export const TrustAppliedSchema: GenMessage<TrustApplied> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_session, 28);
+  messageDesc(file_rackwright_agent_v1_session, 31);
 
 /**
  * AgentService carries one stream per rack: operations go down, semantic results come up.
