@@ -24,6 +24,29 @@ export const failureTypes = [
   'exitCode',
   /** A command's image cannot be had, or is not what its digest names. */
   'imageUnusable',
+  /** The image is not what its digest names. */
+  'imageDigestMismatch',
+  'imageTruncated',
+  /** Nobody has the image under this name. */
+  'imageNotFound',
+  'registryUnreachable',
+  'registryUnauthorized',
+  /** The rack's cache has no room for it. */
+  'noSpace',
+  'wrongArchitecture',
+  /** Larger than the disk. */
+  'imageTooLarge',
+  /** Broken, or of a kind that is not put onto disks. */
+  'badImage',
+  /** The firmware of the host finds nothing to boot on it. */
+  'notBootable',
+  /** The disk took something else than what was written, or nothing. */
+  'writeError',
+  /** The image would come onto a disk that is kept. */
+  'keepDisk',
+  'noRootDisk',
+  /** The host was switched on and has not said that it runs its image. */
+  'notProved',
   'notErased',
   'unverified',
   'noDevices',

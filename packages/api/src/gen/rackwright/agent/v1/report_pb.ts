@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/agent/v1/report.proto.
  */
 export const file_rackwright_agent_v1_report: GenFile = /*@__PURE__*/
-  fileDesc("CiByYWNrd3JpZ2h0L2FnZW50L3YxL3JlcG9ydC5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSLBAwoGUmVwb3J0EhAKCHNlcXVlbmNlGAEgASgEEhQKDG9wZXJhdGlvbl9pZBgCIAEoCRIQCghob3N0X3VpZBgDIAEoCRIoCgR0aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCghjb21wbGV0ZRgFIAEoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuQ29tcGxldGVIABI1Cgpjb250aW51aW5nGAYgASgLMh8ucmFja3dyaWdodC5hZ2VudC52MS5Db250aW51aW5nSAASNgoLcmV0cnlfYWZ0ZXIYByABKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLlJldHJ5QWZ0ZXJIABI4Cgxob3N0X3VwZGF0ZWQYCCABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLkhvc3RVcGRhdGVkSAASLQoGZmFpbGVkGAkgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5GYWlsZWRIABI+Cg90cmFuc2llbnRfZXJyb3IYCiABKAsyIy5yYWNrd3JpZ2h0LmFnZW50LnYxLlRyYW5zaWVudEVycm9ySABCCAoGcmVzdWx0IqUBCghDb21wbGV0ZRI3CgxvYnNlcnZhdGlvbnMYASABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLk9ic2VydmF0aW9ucxIvCghldmlkZW5jZRgCIAEoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuRXZpZGVuY2USLwoGb3V0cHV0GAMgASgLMh8ucmFja3dyaWdodC5hZ2VudC52MS5TdGVwT3V0cHV0IkEKClN0ZXBPdXRwdXQSJQoEZXhpdBgBIAEoCzIXLnJhY2t3cmlnaHQudjEuU3RlcEV4aXQSDAoEdGFpbBgCIAEoDCKCAQoKQ29udGludWluZxIMCgRzdGVwGAEgASgJEhQKB3BlcmNlbnQYAiABKA1IAIgBARIMCgR0ZXh0GAMgASgJEicKBGhpbnQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFYmVndW4YBSABKAhCCgoIX3BlcmNlbnQifAoKUmV0cnlBZnRlchIzCgZyZWFzb24YASABKA4yIy5yYWNrd3JpZ2h0LmFnZW50LnYxLkNvbmZsaWN0UmVhc29uEg8KB21lc3NhZ2UYAiABKAkSKAoFZGVsYXkYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iRgoLSG9zdFVwZGF0ZWQSNwoMb2JzZXJ2YXRpb25zGAEgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5PYnNlcnZhdGlvbnMi6QEKBkZhaWxlZBIMCgR0eXBlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDgoGZGV0YWlsGAMgASgJEjcKDG9ic2VydmF0aW9ucxgEIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuT2JzZXJ2YXRpb25zEi8KCGV2aWRlbmNlGAUgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5FdmlkZW5jZRIVCg1sYXN0X3Byb2dyZXNzGAYgASgJEi8KBm91dHB1dBgHIAEoCzIfLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcE91dHB1dCIwCg5UcmFuc2llbnRFcnJvchINCgVjYXVzZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIoEDCgxPYnNlcnZhdGlvbnMSMAoMYm1jX2lkZW50aXR5GAEgASgLMhoucmFja3dyaWdodC52MS5CbWNJZGVudGl0eRIXCgpwb3dlcmVkX29uGAIgASgISACIAQESKwoJaW52ZW50b3J5GAMgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSNgoMcnVubmVyX3JlYWR5GAQgASgLMiAucmFja3dyaWdodC5hZ2VudC52MS5SdW5uZXJSZWFkeRJCChJ1bmV4cGVjdGVkX25ldGJvb3QYBSABKAsyJi5yYWNrd3JpZ2h0LmFnZW50LnYxLlVuZXhwZWN0ZWROZXRib290EjIKCmJtY19oZWFsdGgYBiABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0hlYWx0aBI6Cg5ydW5uZXJfcmVmdXNlZBgHIAEoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVubmVyUmVmdXNlZEINCgtfcG93ZXJlZF9vbiI7Cg1SdW5uZXJSZWZ1c2VkEhkKEWJvb3Rfb3BlcmF0aW9uX2lkGAEgASgJEg8KB21lc3NhZ2UYAiABKAkifAoJQm1jSGVhbHRoEhYKCXJlYWNoYWJsZRgBIAEoCEgAiAEBEg0KBWNhdXNlGAIgASgJEg8KB21lc3NhZ2UYAyABKAkSKQoFc2luY2UYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9yZWFjaGFibGUi3wEKC1J1bm5lclJlYWR5EhAKCGhvc3RfdWlkGAEgASgJEhkKEWJvb3Rfb3BlcmF0aW9uX2lkGAIgASgJEhYKDnJ1bm5lcl9zZXNzaW9uGAMgASgJEg8KB2Jvb3RfaWQYBCABKAkSFgoOcnVubmVyX3ZlcnNpb24YBSABKAkSMwoFc3RlcHMYBiADKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBEZXNjcmlwdGlvbhItCgZzeXN0ZW0YByABKAsyHS5yYWNrd3JpZ2h0LnYxLlN5c3RlbUlkZW50aXR5IvkCCg9TdGVwRGVzY3JpcHRpb24SDAoEbmFtZRgBIAEoCRIQCghwcmlvcml0eRgCIAEoDRIuCgtyZXJ1bl9jbGFzcxgDIAEoDjIZLnJhY2t3cmlnaHQudjEuUmVydW5DbGFzcxIYCgtkZXN0cnVjdGl2ZRgEIAEoCEgAiAEBEhEKCWFib3J0YWJsZRgFIAEoCBITCgtkZXNjcmlwdGlvbhgGIAEoCRJGCglhcmd1bWVudHMYByADKAsyMy5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBEZXNjcmlwdGlvbi5Bcmd1bWVudHNFbnRyeRI0Cg90eXBlZF9hcmd1bWVudHMYCCADKAsyGy5yYWNrd3JpZ2h0LnYxLlN0ZXBBcmd1bWVudBIUCgxyZWJvb3RfYWZ0ZXIYCSABKAgaMAoOQXJndW1lbnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIOCgxfZGVzdHJ1Y3RpdmUikAEKEVVuZXhwZWN0ZWROZXRib290EgsKA21hYxgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIRCglob3N0X25hbWUYAyABKAkSHwoXaW5zdGVhZF9vZl9vcGVyYXRpb25faWQYBCABKAkSKAoEdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQgoIRXZpZGVuY2USDwoHcGF5bG9hZBgBIAEoDBIRCglzaWduYXR1cmUYAiABKAwSEgoKcHVibGljX2tleRgDIAEoDCKlAwoMU3RlcEV2aWRlbmNlEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIWCg5ydW5uZXJfc2Vzc2lvbhgDIAEoCRIPCgdib290X2lkGAQgASgJEhYKDnJ1bm5lcl92ZXJzaW9uGAUgASgJEi0KBnN5c3RlbRgGIAEoCzIdLnJhY2t3cmlnaHQudjEuU3lzdGVtSWRlbnRpdHkSMwoHZGV2aWNlcxgHIAMoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuRGV2aWNlT3V0Y29tZRJKCg10b29sX3ZlcnNpb25zGAggAygLMjMucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRXZpZGVuY2UuVG9vbFZlcnNpb25zRW50cnkSKwoEbW9kZRgJIAEoDjIdLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcE1vZGUSGgoSaWRlbnRpdHlfd2l0bmVzc2VzGAogAygJGjMKEVRvb2xWZXJzaW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiigMKDURldmljZU91dGNvbWUSLAoGZGV2aWNlGAEgASgLMhwucmFja3dyaWdodC52MS5TdG9yYWdlRGV2aWNlEjIKBm1ldGhvZBgCIAEoDjIiLnJhY2t3cmlnaHQuYWdlbnQudjEuRXJhc3VyZU1ldGhvZBIxCgd2ZXJkaWN0GAMgASgOMiAucmFja3dyaWdodC5hZ2VudC52MS5WZXJkaWN0S2luZBIWCg52ZXJkaWN0X3JlYXNvbhgEIAEoCRITCgtwbGFjZXNfcmVhZBgFIAEoBBISCgpieXRlc19yZWFkGAYgASgEEiAKGGNoYWxsZW5nZV9ibG9ja3Nfd3JpdHRlbhgHIAEoBBIuCgpzdGFydF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDbG9nGAogAygJEhYKDmNoYWxsZW5nZV9zZWVkGAsgASgMKsYBCg5Db25mbGljdFJlYXNvbhIfChtDT05GTElDVF9SRUFTT05fVU5TUEVDSUZJRUQQABIaChZDT05GTElDVF9SRUFTT05fTE9DS0VEEAESIQodQ09ORkxJQ1RfUkVBU09OX0lOVkFMSURfU1RBVEUQAhIdChlDT05GTElDVF9SRUFTT05fRFVQTElDQVRFEAMSGQoVQ09ORkxJQ1RfUkVBU09OX0ZBVUxUEAQSGgoWQ09ORkxJQ1RfUkVBU09OX0ZST1pFThAFKp0BCgtWZXJkaWN0S2luZBIcChhWRVJESUNUX0tJTkRfVU5TUEVDSUZJRUQQABIXChNWRVJESUNUX0tJTkRfRVJBU0VEEAESGwoXVkVSRElDVF9LSU5EX05PVF9FUkFTRUQQAhIbChdWRVJESUNUX0tJTkRfVU5WRVJJRklFRBADEh0KGVZFUkRJQ1RfS0lORF9TV0lUQ0hFRF9PRkYQBGIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_v1_inventory, file_rackwright_v1_run]);
+  fileDesc("CiByYWNrd3JpZ2h0L2FnZW50L3YxL3JlcG9ydC5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSLBAwoGUmVwb3J0EhAKCHNlcXVlbmNlGAEgASgEEhQKDG9wZXJhdGlvbl9pZBgCIAEoCRIQCghob3N0X3VpZBgDIAEoCRIoCgR0aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCghjb21wbGV0ZRgFIAEoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuQ29tcGxldGVIABI1Cgpjb250aW51aW5nGAYgASgLMh8ucmFja3dyaWdodC5hZ2VudC52MS5Db250aW51aW5nSAASNgoLcmV0cnlfYWZ0ZXIYByABKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLlJldHJ5QWZ0ZXJIABI4Cgxob3N0X3VwZGF0ZWQYCCABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLkhvc3RVcGRhdGVkSAASLQoGZmFpbGVkGAkgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5GYWlsZWRIABI+Cg90cmFuc2llbnRfZXJyb3IYCiABKAsyIy5yYWNrd3JpZ2h0LmFnZW50LnYxLlRyYW5zaWVudEVycm9ySABCCAoGcmVzdWx0IqUBCghDb21wbGV0ZRI3CgxvYnNlcnZhdGlvbnMYASABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLk9ic2VydmF0aW9ucxIvCghldmlkZW5jZRgCIAEoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuRXZpZGVuY2USLwoGb3V0cHV0GAMgASgLMh8ucmFja3dyaWdodC5hZ2VudC52MS5TdGVwT3V0cHV0IkEKClN0ZXBPdXRwdXQSJQoEZXhpdBgBIAEoCzIXLnJhY2t3cmlnaHQudjEuU3RlcEV4aXQSDAoEdGFpbBgCIAEoDCKCAQoKQ29udGludWluZxIMCgRzdGVwGAEgASgJEhQKB3BlcmNlbnQYAiABKA1IAIgBARIMCgR0ZXh0GAMgASgJEicKBGhpbnQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFYmVndW4YBSABKAhCCgoIX3BlcmNlbnQifAoKUmV0cnlBZnRlchIzCgZyZWFzb24YASABKA4yIy5yYWNrd3JpZ2h0LmFnZW50LnYxLkNvbmZsaWN0UmVhc29uEg8KB21lc3NhZ2UYAiABKAkSKAoFZGVsYXkYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iRgoLSG9zdFVwZGF0ZWQSNwoMb2JzZXJ2YXRpb25zGAEgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5PYnNlcnZhdGlvbnMi6QEKBkZhaWxlZBIMCgR0eXBlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDgoGZGV0YWlsGAMgASgJEjcKDG9ic2VydmF0aW9ucxgEIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuT2JzZXJ2YXRpb25zEi8KCGV2aWRlbmNlGAUgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5FdmlkZW5jZRIVCg1sYXN0X3Byb2dyZXNzGAYgASgJEi8KBm91dHB1dBgHIAEoCzIfLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcE91dHB1dCIwCg5UcmFuc2llbnRFcnJvchINCgVjYXVzZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIrsDCgxPYnNlcnZhdGlvbnMSMAoMYm1jX2lkZW50aXR5GAEgASgLMhoucmFja3dyaWdodC52MS5CbWNJZGVudGl0eRIXCgpwb3dlcmVkX29uGAIgASgISACIAQESKwoJaW52ZW50b3J5GAMgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSNgoMcnVubmVyX3JlYWR5GAQgASgLMiAucmFja3dyaWdodC5hZ2VudC52MS5SdW5uZXJSZWFkeRJCChJ1bmV4cGVjdGVkX25ldGJvb3QYBSABKAsyJi5yYWNrd3JpZ2h0LmFnZW50LnYxLlVuZXhwZWN0ZWROZXRib290EjIKCmJtY19oZWFsdGgYBiABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0hlYWx0aBI6Cg5ydW5uZXJfcmVmdXNlZBgHIAEoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVubmVyUmVmdXNlZBI4Cg13cml0dGVuX2ltYWdlGAggASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5Xcml0dGVuSW1hZ2VCDQoLX3Bvd2VyZWRfb24i4AIKDFdyaXR0ZW5JbWFnZRIOCgZkaWdlc3QYASABKAkSEgoFd2hvbGUYAiABKAhIAIgBARIOCgZzZXJpYWwYAyABKAkSCwoDd3duGAQgASgJEg4KBmRldmljZRgFIAEoCRISCgpkaXNrX2J5dGVzGAYgASgEEhUKDWNvbnRlbnRfYnl0ZXMYByABKAQSFgoOY29udGVudF9kaWdlc3QYCCABKAkSDQoFdGFibGUYCSABKAkSOQoKcGFydGl0aW9ucxgKIAMoCzIlLnJhY2t3cmlnaHQuYWdlbnQudjEuV3JpdHRlblBhcnRpdGlvbhITCgtncm93bl9ieXRlcxgLIAEoBBIRCglub3RfZ3Jvd24YDCABKAkSEAoIZmlybXdhcmUYDSABKAkSEgoKYm9vdF9lbnRyeRgOIAEoCRIaChJib290X2VudHJ5X3Byb2JsZW0YDyABKAlCCAoGX3dob2xlInYKEFdyaXR0ZW5QYXJ0aXRpb24SDgoGbnVtYmVyGAEgASgNEhQKDG9mZnNldF9ieXRlcxgCIAEoBBISCgpzaXplX2J5dGVzGAMgASgEEgwKBHR5cGUYBCABKAkSDAoEbmFtZRgFIAEoCRIMCgRzZWVkGAYgASgIIjsKDVJ1bm5lclJlZnVzZWQSGQoRYm9vdF9vcGVyYXRpb25faWQYASABKAkSDwoHbWVzc2FnZRgCIAEoCSJ8CglCbWNIZWFsdGgSFgoJcmVhY2hhYmxlGAEgASgISACIAQESDQoFY2F1c2UYAiABKAkSDwoHbWVzc2FnZRgDIAEoCRIpCgVzaW5jZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDAoKX3JlYWNoYWJsZSLfAQoLUnVubmVyUmVhZHkSEAoIaG9zdF91aWQYASABKAkSGQoRYm9vdF9vcGVyYXRpb25faWQYAiABKAkSFgoOcnVubmVyX3Nlc3Npb24YAyABKAkSDwoHYm9vdF9pZBgEIAEoCRIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRIzCgVzdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEi0KBnN5c3RlbRgHIAEoCzIdLnJhY2t3cmlnaHQudjEuU3lzdGVtSWRlbnRpdHki+QIKD1N0ZXBEZXNjcmlwdGlvbhIMCgRuYW1lGAEgASgJEhAKCHByaW9yaXR5GAIgASgNEi4KC3JlcnVuX2NsYXNzGAMgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhgKC2Rlc3RydWN0aXZlGAQgASgISACIAQESEQoJYWJvcnRhYmxlGAUgASgIEhMKC2Rlc2NyaXB0aW9uGAYgASgJEkYKCWFyZ3VtZW50cxgHIAMoCzIzLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uLkFyZ3VtZW50c0VudHJ5EjQKD3R5cGVkX2FyZ3VtZW50cxgIIAMoCzIbLnJhY2t3cmlnaHQudjEuU3RlcEFyZ3VtZW50EhQKDHJlYm9vdF9hZnRlchgJIAEoCBowCg5Bcmd1bWVudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQg4KDF9kZXN0cnVjdGl2ZSKQAQoRVW5leHBlY3RlZE5ldGJvb3QSCwoDbWFjGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEhEKCWhvc3RfbmFtZRgDIAEoCRIfChdpbnN0ZWFkX29mX29wZXJhdGlvbl9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJCCghFdmlkZW5jZRIPCgdwYXlsb2FkGAEgASgMEhEKCXNpZ25hdHVyZRgCIAEoDBISCgpwdWJsaWNfa2V5GAMgASgMIqUDCgxTdGVwRXZpZGVuY2USFAoMb3BlcmF0aW9uX2lkGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEhYKDnJ1bm5lcl9zZXNzaW9uGAMgASgJEg8KB2Jvb3RfaWQYBCABKAkSFgoOcnVubmVyX3ZlcnNpb24YBSABKAkSLQoGc3lzdGVtGAYgASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIzCgdkZXZpY2VzGAcgAygLMiIucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VPdXRjb21lEkoKDXRvb2xfdmVyc2lvbnMYCCADKAsyMy5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBFdmlkZW5jZS5Ub29sVmVyc2lvbnNFbnRyeRIrCgRtb2RlGAkgASgOMh0ucmFja3dyaWdodC5hZ2VudC52MS5TdGVwTW9kZRIaChJpZGVudGl0eV93aXRuZXNzZXMYCiADKAkaMwoRVG9vbFZlcnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKKAwoNRGV2aWNlT3V0Y29tZRIsCgZkZXZpY2UYASABKAsyHC5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VEZXZpY2USMgoGbWV0aG9kGAIgASgOMiIucmFja3dyaWdodC5hZ2VudC52MS5FcmFzdXJlTWV0aG9kEjEKB3ZlcmRpY3QYAyABKA4yIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlZlcmRpY3RLaW5kEhYKDnZlcmRpY3RfcmVhc29uGAQgASgJEhMKC3BsYWNlc19yZWFkGAUgASgEEhIKCmJ5dGVzX3JlYWQYBiABKAQSIAoYY2hhbGxlbmdlX2Jsb2Nrc193cml0dGVuGAcgASgEEi4KCnN0YXJ0X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBILCgNsb2cYCiADKAkSFgoOY2hhbGxlbmdlX3NlZWQYCyABKAwqxgEKDkNvbmZsaWN0UmVhc29uEh8KG0NPTkZMSUNUX1JFQVNPTl9VTlNQRUNJRklFRBAAEhoKFkNPTkZMSUNUX1JFQVNPTl9MT0NLRUQQARIhCh1DT05GTElDVF9SRUFTT05fSU5WQUxJRF9TVEFURRACEh0KGUNPTkZMSUNUX1JFQVNPTl9EVVBMSUNBVEUQAxIZChVDT05GTElDVF9SRUFTT05fRkFVTFQQBBIaChZDT05GTElDVF9SRUFTT05fRlJPWkVOEAUqnQEKC1ZlcmRpY3RLaW5kEhwKGFZFUkRJQ1RfS0lORF9VTlNQRUNJRklFRBAAEhcKE1ZFUkRJQ1RfS0lORF9FUkFTRUQQARIbChdWRVJESUNUX0tJTkRfTk9UX0VSQVNFRBACEhsKF1ZFUkRJQ1RfS0lORF9VTlZFUklGSUVEEAMSHQoZVkVSRElDVF9LSU5EX1NXSVRDSEVEX09GRhAEYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_v1_inventory, file_rackwright_v1_run]);
 
 /**
  * Report is a result of an operation, or facts without one. The result is a closed union: one of
@@ -248,7 +248,10 @@ export type Failed = Message<"rackwright.agent.v1.Failed"> & {
   /**
    * A word of a closed list in camel case: authentication, identityMismatch, identityUnproven,
    * notApplied, interrupted, unsupported, exitCode, imageUnusable, notErased, unverified, noDevices,
-   * deviceChanged, ioError, cancelled, deadline, invalidArgument, internal.
+   * deviceChanged, ioError, cancelled, deadline, invalidArgument, internal; of deployments
+   * imageDigestMismatch, imageTruncated, imageNotFound, registryUnreachable, registryUnauthorized,
+   * noSpace, wrongArchitecture, imageTooLarge, badImage, notBootable, writeError, keepDisk,
+   * noRootDisk, notProved.
    *
    * @generated from field: string type = 1;
    */
@@ -362,6 +365,11 @@ export type Observations = Message<"rackwright.agent.v1.Observations"> & {
    * @generated from field: rackwright.agent.v1.RunnerRefused runner_refused = 7;
    */
   runnerRefused?: RunnerRefused | undefined;
+
+  /**
+   * @generated from field: rackwright.agent.v1.WrittenImage written_image = 8;
+   */
+  writtenImage?: WrittenImage | undefined;
 };
 
 /**
@@ -370,6 +378,167 @@ export type Observations = Message<"rackwright.agent.v1.Observations"> & {
  */
 export const ObservationsSchema: GenMessage<Observations> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_report, 8);
+
+/**
+ * WrittenImage says what deploy.write_image has left on a disk, as it was read back. It comes with
+ * a failure too, once something has been written.
+ *
+ * @generated from message rackwright.agent.v1.WrittenImage
+ */
+export type WrittenImage = Message<"rackwright.agent.v1.WrittenImage"> & {
+  /**
+   * Of the file, as the order named it: "sha256:HEX".
+   *
+   * @generated from field: string digest = 1;
+   */
+  digest: string;
+
+  /**
+   * Unset or false: what the disk held is lost, and nothing on it boots.
+   *
+   * @generated from field: optional bool whole = 2;
+   */
+  whole?: boolean | undefined;
+
+  /**
+   * Serial number and WWN; empty where the disk has none.
+   *
+   * @generated from field: string serial = 3;
+   */
+  serial: string;
+
+  /**
+   * @generated from field: string wwn = 4;
+   */
+  wwn: string;
+
+  /**
+   * Kernel name in the runner, which may change between boots.
+   *
+   * @generated from field: string device = 5;
+   */
+  device: string;
+
+  /**
+   * @generated from field: uint64 disk_bytes = 6;
+   */
+  diskBytes: bigint;
+
+  /**
+   * The rest is known of a whole one only.
+   *
+   * @generated from field: uint64 content_bytes = 7;
+   */
+  contentBytes: bigint;
+
+  /**
+   * "sha256:HEX" of what the image is unpacked.
+   *
+   * @generated from field: string content_digest = 8;
+   */
+  contentDigest: string;
+
+  /**
+   * "gpt", "mbr", "none"
+   *
+   * @generated from field: string table = 9;
+   */
+  table: string;
+
+  /**
+   * The first 32.
+   *
+   * @generated from field: repeated rackwright.agent.v1.WrittenPartition partitions = 10;
+   */
+  partitions: WrittenPartition[];
+
+  /**
+   * By how much the last partition of the image was made larger.
+   *
+   * @generated from field: uint64 grown_bytes = 11;
+   */
+  grownBytes: bigint;
+
+  /**
+   * Why it was not; empty: it was, or was not to be.
+   *
+   * @generated from field: string not_grown = 12;
+   */
+  notGrown: string;
+
+  /**
+   * "uefi", "bios"; empty: not known.
+   *
+   * @generated from field: string firmware = 13;
+   */
+  firmware: string;
+
+  /**
+   * The boot entry that UEFI firmware tries first, "Boot0003"; empty: none was made, as
+   * boot_entry_problem says where one was to be.
+   *
+   * @generated from field: string boot_entry = 14;
+   */
+  bootEntry: string;
+
+  /**
+   * @generated from field: string boot_entry_problem = 15;
+   */
+  bootEntryProblem: string;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.WrittenImage.
+ * Use `create(WrittenImageSchema)` to create a new message.
+ */
+export const WrittenImageSchema: GenMessage<WrittenImage> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_report, 9);
+
+/**
+ * @generated from message rackwright.agent.v1.WrittenPartition
+ */
+export type WrittenPartition = Message<"rackwright.agent.v1.WrittenPartition"> & {
+  /**
+   * @generated from field: uint32 number = 1;
+   */
+  number: number;
+
+  /**
+   * @generated from field: uint64 offset_bytes = 2;
+   */
+  offsetBytes: bigint;
+
+  /**
+   * @generated from field: uint64 size_bytes = 3;
+   */
+  sizeBytes: bigint;
+
+  /**
+   * GUID, or two hexadecimal digits in an MBR.
+   *
+   * @generated from field: string type = 4;
+   */
+  type: string;
+
+  /**
+   * @generated from field: string name = 5;
+   */
+  name: string;
+
+  /**
+   * It holds the data of the first boot.
+   *
+   * @generated from field: bool seed = 6;
+   */
+  seed: boolean;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.WrittenPartition.
+ * Use `create(WrittenPartitionSchema)` to create a new message.
+ */
+export const WrittenPartitionSchema: GenMessage<WrittenPartition> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_report, 10);
 
 /**
  * RunnerRefused says that a machine presented a boot's token and was not taken for its host.
@@ -397,7 +566,7 @@ export type RunnerRefused = Message<"rackwright.agent.v1.RunnerRefused"> & {
  * Use `create(RunnerRefusedSchema)` to create a new message.
  */
 export const RunnerRefusedSchema: GenMessage<RunnerRefused> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 9);
+  messageDesc(file_rackwright_agent_v1_report, 11);
 
 /**
  * BmcHealth says whether the agent can talk with the host's BMC; told when it changes.
@@ -434,7 +603,7 @@ export type BmcHealth = Message<"rackwright.agent.v1.BmcHealth"> & {
  * Use `create(BmcHealthSchema)` to create a new message.
  */
 export const BmcHealthSchema: GenMessage<BmcHealth> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 10);
+  messageDesc(file_rackwright_agent_v1_report, 12);
 
 /**
  * RunnerReady says that a runner of this boot has proved itself to the agent.
@@ -485,7 +654,7 @@ export type RunnerReady = Message<"rackwright.agent.v1.RunnerReady"> & {
  * Use `create(RunnerReadySchema)` to create a new message.
  */
 export const RunnerReadySchema: GenMessage<RunnerReady> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 11);
+  messageDesc(file_rackwright_agent_v1_report, 13);
 
 /**
  * @generated from message rackwright.agent.v1.StepDescription
@@ -548,7 +717,7 @@ export type StepDescription = Message<"rackwright.agent.v1.StepDescription"> & {
  * Use `create(StepDescriptionSchema)` to create a new message.
  */
 export const StepDescriptionSchema: GenMessage<StepDescription> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 12);
+  messageDesc(file_rackwright_agent_v1_report, 14);
 
 /**
  * UnexpectedNetboot: a known host asked the boot services while no grant was open for it.
@@ -593,7 +762,7 @@ export type UnexpectedNetboot = Message<"rackwright.agent.v1.UnexpectedNetboot">
  * Use `create(UnexpectedNetbootSchema)` to create a new message.
  */
 export const UnexpectedNetbootSchema: GenMessage<UnexpectedNetboot> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 13);
+  messageDesc(file_rackwright_agent_v1_report, 15);
 
 /**
  * Evidence is what the runner said of a step, exactly, with the agent's signature.
@@ -628,7 +797,7 @@ export type Evidence = Message<"rackwright.agent.v1.Evidence"> & {
  * Use `create(EvidenceSchema)` to create a new message.
  */
 export const EvidenceSchema: GenMessage<Evidence> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 14);
+  messageDesc(file_rackwright_agent_v1_report, 16);
 
 /**
  * @generated from message rackwright.agent.v1.StepEvidence
@@ -697,7 +866,7 @@ export type StepEvidence = Message<"rackwright.agent.v1.StepEvidence"> & {
  * Use `create(StepEvidenceSchema)` to create a new message.
  */
 export const StepEvidenceSchema: GenMessage<StepEvidence> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 15);
+  messageDesc(file_rackwright_agent_v1_report, 17);
 
 /**
  * @generated from message rackwright.agent.v1.DeviceOutcome
@@ -773,7 +942,7 @@ export type DeviceOutcome = Message<"rackwright.agent.v1.DeviceOutcome"> & {
  * Use `create(DeviceOutcomeSchema)` to create a new message.
  */
 export const DeviceOutcomeSchema: GenMessage<DeviceOutcome> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 16);
+  messageDesc(file_rackwright_agent_v1_report, 18);
 
 /**
  * @generated from enum rackwright.agent.v1.ConflictReason
