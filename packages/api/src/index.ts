@@ -21,6 +21,7 @@ export * from './gen/rackwright/v1/access_pb.ts';
 export * from './gen/rackwright/v1/audit_pb.ts';
 export * from './gen/rackwright/v1/authority_pb.ts';
 export * from './gen/rackwright/v1/credential_pb.ts';
+export * from './gen/rackwright/v1/deploy_pb.ts';
 export * from './gen/rackwright/v1/discovery_pb.ts';
 export * from './gen/rackwright/v1/erasure_pb.ts';
 export * from './gen/rackwright/v1/explanation_pb.ts';
