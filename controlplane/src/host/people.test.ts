@@ -1,6 +1,6 @@
 /** What people say of a host: holds and their scopes, claims, retry; and how stuck hosts yield. */
-import { equals } from '@bufbuild/protobuf';
-import { HoldScope, HostGoal, HostState, RunKind, RunPhase, store } from '@rackwright/api';
+import { create, equals } from '@bufbuild/protobuf';
+import { agent, HoldScope, HostGoal, HostState, RunKind, RunPhase, store } from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
 import { explainHost } from './explain.ts';
 import { type Bench, bench, done, driveToErase, failed, verified } from './testing/bench.ts';
@@ -222,11 +222,7 @@ describe('retry', () => {
     host.apply({ kind: 'tick' });
     host.report({
       case: 'transientError',
-      value: {
-        $typeName: 'rackwright.agent.v1.TransientError',
-        cause: 'unreachable',
-        message: 'silent',
-      },
+      value: create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'silent' }),
     });
     const effects = host.request({ kind: 'retry' });
     expect(effects).toContainEqual(expect.objectContaining({ kind: 'send' }));

@@ -125,6 +125,8 @@ export interface Failed {
   readonly evidence?: agent.Evidence;
   /** What a step's program wrote, and how it ended. */
   readonly output?: agent.StepOutput;
+  /** Of an image that was to be written: this attempt has changed nothing on any disk. */
+  readonly disksUntouched?: true;
 }
 
 /** Could not tell: the network, a silent BMC, a runner that is away. */
@@ -132,6 +134,8 @@ export interface TransientError {
   readonly kind: 'transientError';
   readonly cause: TransientCause;
   readonly message: string;
+  /** As in `Failed`. */
+  readonly disksUntouched?: true;
 }
 
 /** A result that ends its attempt: journalled, acknowledged, redelivered. */

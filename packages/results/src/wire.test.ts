@@ -54,14 +54,19 @@ const results: fc.Arbitrary<Result> = fc.oneof(
       observations,
       evidence,
       output,
+      disksUntouched: fc.constant(true as const),
     },
     { requiredKeys: ['kind', 'type', 'message'] },
   ),
-  fc.record({
-    kind: fc.constant('transientError' as const),
-    cause: fc.constantFrom(...transientCauses),
-    message: word,
-  }),
+  fc.record(
+    {
+      kind: fc.constant('transientError' as const),
+      cause: fc.constantFrom(...transientCauses),
+      message: word,
+      disksUntouched: fc.constant(true as const),
+    },
+    { requiredKeys: ['kind', 'cause', 'message'] },
+  ),
 );
 
 /** As the other side sees it. */

@@ -69,13 +69,13 @@ export function resultToWire(result: Result): WireResult {
       return { case: 'hostUpdated', value: create(agent.HostUpdatedSchema, { observations }) };
     }
     case 'failed': {
-      const { type, message, detail = '', lastProgress = '' } = result;
-      const fields = { type, message, detail, lastProgress, ...outcome(result) };
+      const { type, message, detail = '', lastProgress = '', disksUntouched = false } = result;
+      const fields = { type, message, detail, lastProgress, disksUntouched, ...outcome(result) };
       return { case: 'failed', value: create(agent.FailedSchema, fields) };
     }
     case 'transientError': {
-      const { cause, message } = result;
-      const value = create(agent.TransientErrorSchema, { cause, message });
+      const { cause, message, disksUntouched = false } = result;
+      const value = create(agent.TransientErrorSchema, { cause, message, disksUntouched });
       return { case: 'transientError', value };
     }
   }
@@ -99,9 +99,9 @@ export function resultFromWire(report: agent.Report): Result | Unsupported {
     case 'failed':
       return decodeFailed(result.value);
     case 'transientError': {
-      const { cause, message } = result.value;
+      const { cause, message, disksUntouched } = result.value;
       if (!isCause(cause)) return unknown('transient_error.cause', cause);
-      return { kind: 'transientError', cause, message };
+      return { kind: 'transientError', cause, message, ...(disksUntouched && { disksUntouched }) };
     }
     case undefined:
       return missing('result');
@@ -133,7 +133,7 @@ function decodeRetryAfter(wire: agent.RetryAfter): Result | Unsupported {
 }
 
 function decodeFailed(wire: agent.Failed): Result | Unsupported {
-  const { type, message, detail, lastProgress } = wire;
+  const { type, message, detail, lastProgress, disksUntouched } = wire;
   if (!isFailureType(type)) return unknown('failed.type', type);
   return decodeOutcome('failed', wire, {
     kind: 'failed',
@@ -141,6 +141,7 @@ function decodeFailed(wire: agent.Failed): Result | Unsupported {
     message,
     ...(detail === '' ? {} : { detail }),
     ...(lastProgress === '' ? {} : { lastProgress }),
+    ...(disksUntouched && { disksUntouched }),
   });
 }
 

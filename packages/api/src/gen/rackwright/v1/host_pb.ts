@@ -678,8 +678,9 @@ export type HostStatus = Message<"rackwright.v1.HostStatus"> & {
   automaticRecleans: number;
 
   /**
-   * The image that the disk holds: the last one that was written completely. Empty when none was,
-   * when it was erased, or when a later one was written in part.
+   * The image that the disk holds: the last one that was written completely; or the one that the
+   * host boots over the network. Empty when none was, when it was erased, or when a later one was
+   * written in part.
    *
    * @generated from field: string image = 20;
    */

@@ -383,6 +383,8 @@ export type Deployment = Message<"rackwright.agent.v1.Deployment"> & {
   id: string;
 
   /**
+   * "web-1": the name alone.
+   *
    * @generated from field: string host_name = 2;
    */
   hostName: string;

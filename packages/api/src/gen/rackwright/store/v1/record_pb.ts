@@ -52,7 +52,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/store/v1/record.proto.
  */
 export const file_rackwright_store_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSKmCwoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEikKBmRlcGxveRhQIAEoCzIZLnJhY2t3cmlnaHQudjEuRGVwbG95U3BlYxImCgpmYWlsZWRfcnVuGBIgASgLMhIucmFja3dyaWdodC52MS5SdW4SHAoUZXJhc2VfYmVmb3JlX3JlbW92YWwYHiABKAgSEwoLbGVmdF9iZWhpbmQYHyADKAkSMAoMZm9yY2VkX3VudGlsGCAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZmZW5jZXMYISADKAkSQAoRcG93ZXJfZW5mb3JjZW1lbnQYKCABKAsyJS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBvd2VyRW5mb3JjZW1lbnQSGgoSc2V0dGxlZF9vcGVyYXRpb25zGCkgAygJEjQKEGxvb2tfZmlyc3Rfc2luY2UYMiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh0KFWxvc3RfcmV2aXNpb25zX3Bhc3NlZBgzIAEoBBI4ChFhY2NlcHRlZF9pZGVudGl0eRg9IAEoCzIdLnJhY2t3cmlnaHQudjEuU3lzdGVtSWRlbnRpdHkSGAoQYWNjZXB0ZWRfYnlfcnVsZRg/IAEoCRI8Cg9wbGFubmVkX2VyYXN1cmUYPiABKAsyIy5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBsYW5uZWRFcmFzdXJlEj0KEHBsYW5uZWRfZGVsZXRpb24YQCABKAsyIy5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBsYW5uZWRFcmFzdXJlEikKDWZpbmlzaGVkX3J1bnMYRiADKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1bhIuCgRjYWxsGEcgASgLMiAucmFja3dyaWdodC5zdG9yZS52MS5XZWJob29rQ2FsbBIXCg9vcGVuX29wZXJhdGlvbnMYSCADKAkSOgoOcnVubmVyX3JlZnVzZWQYSSABKAsyIi5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlZnVzZWRCHAoaX2ZhaWxlZF9jcmVkZW50aWFsX3ZlcnNpb25KBAgLEAxKBAgPEBBSEWNlcnRpZmljYXRlX2NvdW50UgtpbmNhcm5hdGlvbiLbAQoLV2ViaG9va0NhbGwSCgoCaWQYASABKAkSLgoKbm90X2JlZm9yZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJY2FsbF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZjYWxsZXIYBCABKAkSFwoPdHJhbnNpZW50X2NvdW50GAUgASgNEjgKFGZpcnN0X3RyYW5zaWVudF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIhCg5QbGFubmVkRXJhc3VyZRIPCgdkZXZpY2VzGAEgAygJIk8KEFBvd2VyRW5mb3JjZW1lbnQSDAoEcnVucxgBIAEoDRItCgluZXh0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkcKDFBlbmRpbmdQb3dlchINCgVzdGVwcxgBIAMoCRIKCgJieRgCIAEoCRIcChRib290X29sZF9kaXNrX3JlYXNvbhgDIAEoCSJ6CgZDaGFuZ2USDQoFYWN0b3IYASABKAkSDQoFY2F1c2UYAiABKAkSFAoMb3BlcmF0aW9uX2lkGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkSKAoEdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAisQMKD09wZXJhdGlvblJlY29yZBIxCglvcGVyYXRpb24YASABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLk9wZXJhdGlvbhIvCgtjcmVhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoHc2VudF90bxgDIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBItCglzZW5kX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCm5vdF9iZWZvcmUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjcKE2ZpcnN0X2NvbmZsaWN0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKD3RyYW5zaWVudF9jb3VudBgHIAEoDRI4ChRmaXJzdF90cmFuc2llbnRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJY2FuY2VsX2lkGAkgASgJEg0KBWJlZ3VuGAogASgIImUKD0NlcnRpZmllZERldmljZRISCgpkZXZpY2Vfa2V5GAEgASgJEhMKC2NlcnRpZmljYXRlGAIgASgJEhEKCXVzZV9lcG9jaBgDIAEoBBIWCg5ydW5uZXJfc2Vzc2lvbhgEIAEoCSKOAgoJSG9zdEZhY3RzEhAKCGhvc3RfdWlkGAEgASgJEisKCWludmVudG9yeRgCIAEoCzIYLnJhY2t3cmlnaHQudjEuSW52ZW50b3J5EjoKDHJ1bm5lcl9zdGVwcxgDIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEjMKD3J1bm5lcl9zdGVwc19hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOcnVubmVyX3ZlcnNpb24YBSABKAkSOQoLYWdlbnRfc3RlcHMYBiADKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBEZXNjcmlwdGlvbiKiAQoLRmxlZXRSZWNvcmQSIwoFZmxlZXQYASABKAsyFC5yYWNrd3JpZ2h0LnYxLkZsZWV0EigKBXdpcGVzGAIgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EhMKC3JlcXVlc3RfaWRzGAMgAygJEi8KDHdpcGVzX3F1ZXVlZBgEIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdCJdCgRTbG90EhAKCGhvc3RfdWlkGAEgASgJEgsKA3J1bhgCIAEoBBIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRvcGVuGAQgASgIIm4KD0FiYW5kb25lZFJlY29yZBIyCghyZXNvdXJjZRgBIAEoCzIgLnJhY2t3cmlnaHQudjEuQWJhbmRvbmVkUmVzb3VyY2USJwoDYm1jGAIgASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludCKJBgoKUmFja1JlY29yZBIhCgRyYWNrGAEgASgLMhMucmFja3dyaWdodC52MS5SYWNrEhgKEGFnZW50X3B1YmxpY19rZXkYAiABKAwSOQoLam9pbl90b2tlbnMYAyADKAsyJC5yYWNrd3JpZ2h0LnN0b3JlLnYxLkpvaW5Ub2tlblJlY29yZBISCgp0b21ic3RvbmVzGAQgAygJEi0KB2pvdXJuYWwYBSABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkpvdXJuYWwSFwoPc2Vzc2lvbl9yZXBsaWNhGAYgASgJEjAKDHNlc3Npb25fdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKgoHcnVubmluZxgIIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBIpCgZxdWV1ZWQYCSADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSKAoFd2lwZXMYCiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSOQoLYWdlbnRfc3RlcHMYCyADKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBEZXNjcmlwdGlvbhITCgtyZXF1ZXN0X2lkcxgMIAMoCRI6Cg5hY2NlcHRlZF9zdG9yZRgNIAEoCzIiLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RvcmVBY2NlcHRlZBIvCgx3aXBlc19xdWV1ZWQYDiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSEwoLaW5jYXJuYXRpb24YDyABKAkSFgoObG9zdF9yZXZpc2lvbnMYECABKAQSEwoLbG9zdF9iZWZvcmUYESABKAQSOwoMcmV2b2tlZF9rZXlzGBIgAygLMiUucmFja3dyaWdodC5zdG9yZS52MS5SZXZva2VkS2V5UmVjb3JkEh0KFWNlcnRpZmljYXRlX2NhX3NoYTI1NhgTIAEoCRIZChF0cnVzdGVkX2NhX3NoYTI1NhgUIAMoCSKMAQoQUmV2b2tlZEtleVJlY29yZBISCgprZXlfc2hhMjU2GAEgASgMEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgoKAmJ5GAMgASgJEg4KBnJlYXNvbhgEIAEoCRIQCghyZXBsYWNlZBgFIAEoCBIMCgRyYWNrGAYgASgJInEKC1RydXN0UmVjb3JkEjkKC2F1dGhvcml0aWVzGAEgAygLMiQucmFja3dyaWdodC5zdG9yZS52MS5BdXRob3JpdHlSZWNvcmQSEgoKZ2VuZXJhdGlvbhgCIAEoBBITCgtyZXF1ZXN0X2lkcxgDIAMoCSKJAQoPQXV0aG9yaXR5UmVjb3JkEisKCWF1dGhvcml0eRgBIAEoCzIYLnJhY2t3cmlnaHQudjEuQXV0aG9yaXR5EhMKC2NlcnRpZmljYXRlGAIgASgMEjQKCnNlYWxlZF9rZXkYAyABKAsyIC5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNlYWxlZFZhbHVlIqkBCg9Kb2luVG9rZW5SZWNvcmQSFQoNc2VjcmV0X3NoYTI1NhgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOdXNlZF9ieV9zaGEyNTYYAyABKAwSFwoPcmVwbGFjZXNfc2hhMjU2GAQgASgMEgoKAmJ5GAUgASgJEhEKCWNhX3NoYTI1NhgGIAEoCSKxAQoQQ3JlZGVudGlhbFJlY29yZBItCgpjcmVkZW50aWFsGAEgASgLMhkucmFja3dyaWdodC52MS5DcmVkZW50aWFsEhcKD3NlYWxlZF9wYXNzd29yZBgCIAEoDBIOCgZrZXlfaWQYAyABKAkSEwoLcmVxdWVzdF9pZHMYBCADKAkSMAoGc2VhbGVkGAUgASgLMiAucmFja3dyaWdodC5zdG9yZS52MS5TZWFsZWRWYWx1ZSJKCgtTZWFsZWRWYWx1ZRISCgpjaXBoZXJ0ZXh0GAEgASgMEhcKD3NlYWxlZF9kYXRhX2tleRgCIAEoDBIOCgZrZXlfaWQYAyABKAkivwEKEFNlY3JldHNLZXlSZWNvcmQSDgoGa2V5X2lkGAEgASgJEhMKC25leHRfa2V5X2lkGAIgASgJEi4KCmFza2VkX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGFza2VkX2J5GAQgASgJEi8KC2FjdGl2ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtyZXF1ZXN0X2lkcxgGIAMoCSJhChNTZWNyZXRzUmVhZGVyUmVjb3JkEg8KB2tleV9pZHMYASADKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcHJvYmxlbRgDIAEoCSIxCgtSZXNlcnZhdGlvbhIOCgZob2xkZXIYASABKAkSEgoKaG9sZGVyX3VpZBgCIAEoCSJ4ChFDZXJ0aWZpY2F0ZVJlY29yZBIRCglzdGF0ZW1lbnQYASABKAwSEQoJc2lnbmF0dXJlGAIgASgMEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRob3N0GAQgASgJIlAKDlRlbXBsYXRlUmVjb3JkEikKCHRlbXBsYXRlGAEgASgLMhcucmFja3dyaWdodC52MS5UZW1wbGF0ZRITCgtyZXF1ZXN0X2lkcxgCIAMoCSLzAQoOV29ya2Zsb3dSZWNvcmQSKQoId29ya2Zsb3cYASABKAsyFy5yYWNrd3JpZ2h0LnYxLldvcmtmbG93EhMKC3JlcXVlc3RfaWRzGAIgAygJEhAKCGhvc3RfcnVuGAMgASgEEg0KBWFjdG9yGAQgASgJEhEKCW93bmVyX3VpZBgFIAEoCRIwCgxlYXJsaWVyX3J1bnMYBiADKAsyGi5yYWNrd3JpZ2h0LnYxLldvcmtmbG93UnVuEhMKC3VudG9sZF9ydW5zGAcgAygEEhEKCXBsYW5faGFzaBgIIAEoCRITCgtwbGFuX3JlYXNvbhgJIAEoCSJUChFGaW5pc2hlZFJ1blJlY29yZBIMCgRob3N0GAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEh8KA3J1bhgDIAEoCzISLnJhY2t3cmlnaHQudjEuUnVuIl0KEFN0ZXBPdXRwdXRSZWNvcmQSFAoMb3BlcmF0aW9uX2lkGAEgASgJEiUKBGV4aXQYAiABKAsyFy5yYWNrd3JpZ2h0LnYxLlN0ZXBFeGl0EgwKBHRhaWwYAyABKAwisAEKE1dvcmtmbG93QmF0Y2hSZWNvcmQSNAoOd29ya2Zsb3dfYmF0Y2gYASABKAsyHC5yYWNrd3JpZ2h0LnYxLldvcmtmbG93QmF0Y2gSEwoLcmVxdWVzdF9pZHMYAiADKAkSJwoJY2FuY2VsbGVkGAMgASgLMhQucmFja3dyaWdodC52MS5BYm9ydBISCgpjcmVhdGVkX2J5GAQgASgJEhEKCWhvc3RfdWlkcxgFIAMoCSJeCgpQbGFuUmVjb3JkEiEKBHBsYW4YASABKAsyEy5yYWNrd3JpZ2h0LnYxLlBsYW4SLQoFYmFzaXMYAiABKAsyHi5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBsYW5CYXNpcyLjAQoJUGxhbkJhc2lzEhAKCGhvc3RfdWlkGAEgASgJEi4KB3JlcXVlc3QYAiABKAsyHS5yYWNrd3JpZ2h0LnYxLlBsYW5SdW5SZXF1ZXN0EisKCWludmVudG9yeRgDIAEoCzIYLnJhY2t3cmlnaHQudjEuSW52ZW50b3J5EhcKD3RlbXBsYXRlX2RpZ2VzdBgEIAEoCRInCgVzdGF0ZRgFIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEiUKBHNwZWMYBiABKAsyFy5yYWNrd3JpZ2h0LnYxLkhvc3RTcGVjIkwKF0Rpc2NvdmVyZWRNYWNoaW5lUmVjb3JkEjEKB21hY2hpbmUYASABKAsyIC5yYWNrd3JpZ2h0LnYxLkRpc2NvdmVyZWRNYWNoaW5lIl0KEkV4cGVjdGVkSG9zdFJlY29yZBIyCg1leHBlY3RlZF9ob3N0GAEgASgLMhsucmFja3dyaWdodC52MS5FeHBlY3RlZEhvc3QSEwoLcmVxdWVzdF9pZHMYAiADKAkiUwoUVG9rZW5EZWxldGlvbnNSZWNvcmQSOwoJZGVsZXRpb25zGAEgAygLMigucmFja3dyaWdodC5zdG9yZS52MS5Ub2tlbkRlbGV0aW9uUmVjb3JkImUKE1Rva2VuRGVsZXRpb25SZWNvcmQSDQoFdG9rZW4YASABKAkSFQoNc2VjcmV0X3NoYTI1NhgCIAEoDBIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKjAQoLVG9rZW5SZWNvcmQSIwoFdG9rZW4YASABKAsyFC5yYWNrd3JpZ2h0LnYxLlRva2VuEhUKDXNlY3JldF9zaGEyNTYYAiABKAwSLwoLcmV2b2tlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnJldm9rZWRfYnkYBCABKAkSEwoLcmVxdWVzdF9pZHMYBSADKAkiTQoQQXVkaXRFbnRyeVJlY29yZBIqCgZyZWNvcmQYASABKAsyGi5yYWNrd3JpZ2h0LnYxLkF1ZGl0UmVjb3JkEg0KBWJlZ3VuGAIgASgIIuUCCgpQb29sUmVjb3JkEiEKBHBvb2wYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlBvb2wSMAoHbWVtYmVycxgCIAMoCzIfLnJhY2t3cmlnaHQuc3RvcmUudjEuUG9vbE1lbWJlchIyCghmYWlsdXJlcxgDIAMoCzIgLnJhY2t3cmlnaHQuc3RvcmUudjEuUG9vbEZhaWx1cmUSEwoLcmVxdWVzdF9pZHMYBCADKAkSEgoKY3JlYXRlZF9ieRgFIAEoCRImCghkZWxldGlvbhgGIAEoCzIULnJhY2t3cmlnaHQudjEuQWJvcnQSNQoPcHJldmlvdXNfdGFyZ2V0GAcgASgLMhwucmFja3dyaWdodC52MS5Sb2xsb3V0VGFyZ2V0EhIKCnNsb3RfY291bnQYCCABKAQSMgoPcmVzb2x2ZV9mYWlsdXJlGAkgASgLMhkucmFja3dyaWdodC52MS5SdW5GYWlsdXJlIiwKClBvb2xNZW1iZXISDAoEaG9zdBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCSK9AgoLUG9vbEZhaWx1cmUSDAoEaG9zdBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIOCgZkaWdlc3QYAyABKAkSDwoHbWVzc2FnZRgEIAEoCRIPCgdjb3VudGVkGAUgASgIEhAKCGF0dGVtcHRzGAYgASgNEigKBHRpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnJldHJ5X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA3J1bhgJIAEoBBIwCgxydW5fZW5kX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWltYWdlGAsgASgJEg8KB3ZlcnNpb24YDCABKAkSEQoJcmVmZXJlbmNlGA0gASgJItABChBEZXBsb3ltZW50UmVjb3JkEgwKBHBvb2wYASABKAkSEAoIcG9vbF91aWQYAiABKAkSDAoEaG9zdBgDIAEoCRIQCghob3N0X3VpZBgEIAEoCRILCgNydW4YBSABKAQSDQoFaW1hZ2UYBiABKAkSDgoGZGlnZXN0GAcgASgJEg8KB3ZlcnNpb24YCCABKAkSEQoJcmVmZXJlbmNlGAkgASgJEiwKCGVuZF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcGIGcHJvdG8z", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_access, file_rackwright_v1_audit, file_rackwright_v1_authority, file_rackwright_v1_credential, file_rackwright_v1_deploy, file_rackwright_v1_discovery, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_plan, file_rackwright_v1_pool, file_rackwright_v1_rack, file_rackwright_v1_run, file_rackwright_v1_template, file_rackwright_v1_workflow]);
+  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSLyCwoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEikKBmRlcGxveRhQIAEoCzIZLnJhY2t3cmlnaHQudjEuRGVwbG95U3BlYxIUCgxkZXBsb3llZF9ydW4YUSABKAQSNAoIcmVwbGFjZWQYUiABKAsyIi5yYWNrd3JpZ2h0LnN0b3JlLnYxLlJlcGxhY2VkSW1hZ2USJgoKZmFpbGVkX3J1bhgSIAEoCzISLnJhY2t3cmlnaHQudjEuUnVuEhwKFGVyYXNlX2JlZm9yZV9yZW1vdmFsGB4gASgIEhMKC2xlZnRfYmVoaW5kGB8gAygJEjAKDGZvcmNlZF91bnRpbBggIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGZmVuY2VzGCEgAygJEkAKEXBvd2VyX2VuZm9yY2VtZW50GCggASgLMiUucmFja3dyaWdodC5zdG9yZS52MS5Qb3dlckVuZm9yY2VtZW50EhoKEnNldHRsZWRfb3BlcmF0aW9ucxgpIAMoCRI0ChBsb29rX2ZpcnN0X3NpbmNlGDIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIdChVsb3N0X3JldmlzaW9uc19wYXNzZWQYMyABKAQSOAoRYWNjZXB0ZWRfaWRlbnRpdHkYPSABKAsyHS5yYWNrd3JpZ2h0LnYxLlN5c3RlbUlkZW50aXR5EhgKEGFjY2VwdGVkX2J5X3J1bGUYPyABKAkSPAoPcGxhbm5lZF9lcmFzdXJlGD4gASgLMiMucmFja3dyaWdodC5zdG9yZS52MS5QbGFubmVkRXJhc3VyZRI9ChBwbGFubmVkX2RlbGV0aW9uGEAgASgLMiMucmFja3dyaWdodC5zdG9yZS52MS5QbGFubmVkRXJhc3VyZRIpCg1maW5pc2hlZF9ydW5zGEYgAygLMhIucmFja3dyaWdodC52MS5SdW4SLgoEY2FsbBhHIAEoCzIgLnJhY2t3cmlnaHQuc3RvcmUudjEuV2ViaG9va0NhbGwSFwoPb3Blbl9vcGVyYXRpb25zGEggAygJEjoKDnJ1bm5lcl9yZWZ1c2VkGEkgASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5SdW5uZXJSZWZ1c2VkQhwKGl9mYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uSgQICxAMSgQIDxAQUhFjZXJ0aWZpY2F0ZV9jb3VudFILaW5jYXJuYXRpb24iVgoNUmVwbGFjZWRJbWFnZRINCgVpbWFnZRgBIAEoCRIpCgZkZXBsb3kYAiABKAsyGS5yYWNrd3JpZ2h0LnYxLkRlcGxveVNwZWMSCwoDcnVuGAMgASgEItsBCgtXZWJob29rQ2FsbBIKCgJpZBgBIAEoCRIuCgpub3RfYmVmb3JlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgljYWxsX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmNhbGxlchgEIAEoCRIXCg90cmFuc2llbnRfY291bnQYBSABKA0SOAoUZmlyc3RfdHJhbnNpZW50X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIiEKDlBsYW5uZWRFcmFzdXJlEg8KB2RldmljZXMYASADKAkiTwoQUG93ZXJFbmZvcmNlbWVudBIMCgRydW5zGAEgASgNEi0KCW5leHRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiRwoMUGVuZGluZ1Bvd2VyEg0KBXN0ZXBzGAEgAygJEgoKAmJ5GAIgASgJEhwKFGJvb3Rfb2xkX2Rpc2tfcmVhc29uGAMgASgJInoKBkNoYW5nZRINCgVhY3RvchgBIAEoCRINCgVjYXVzZRgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKxAwoPT3BlcmF0aW9uUmVjb3JkEjEKCW9wZXJhdGlvbhgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgdzZW50X3RvGAMgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEi0KCXNlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKbm90X2JlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoTZmlyc3RfY29uZmxpY3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPdHJhbnNpZW50X2NvdW50GAcgASgNEjgKFGZpcnN0X3RyYW5zaWVudF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYW5jZWxfaWQYCSABKAkSDQoFYmVndW4YCiABKAgiZQoPQ2VydGlmaWVkRGV2aWNlEhIKCmRldmljZV9rZXkYASABKAkSEwoLY2VydGlmaWNhdGUYAiABKAkSEQoJdXNlX2Vwb2NoGAMgASgEEhYKDnJ1bm5lcl9zZXNzaW9uGAQgASgJIo4CCglIb3N0RmFjdHMSEAoIaG9zdF91aWQYASABKAkSKwoJaW52ZW50b3J5GAIgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSOgoMcnVubmVyX3N0ZXBzGAMgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SMwoPcnVubmVyX3N0ZXBzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRI5CgthZ2VudF9zdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uIqIBCgtGbGVldFJlY29yZBIjCgVmbGVldBgBIAEoCzIULnJhY2t3cmlnaHQudjEuRmxlZXQSKAoFd2lwZXMYAiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSEwoLcmVxdWVzdF9pZHMYAyADKAkSLwoMd2lwZXNfcXVldWVkGAQgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90Il0KBFNsb3QSEAoIaG9zdF91aWQYASABKAkSCwoDcnVuGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG9wZW4YBCABKAgibgoPQWJhbmRvbmVkUmVjb3JkEjIKCHJlc291cmNlGAEgASgLMiAucmFja3dyaWdodC52MS5BYmFuZG9uZWRSZXNvdXJjZRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50IokGCgpSYWNrUmVjb3JkEiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGAoQYWdlbnRfcHVibGljX2tleRgCIAEoDBI5Cgtqb2luX3Rva2VucxgDIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuSm9pblRva2VuUmVjb3JkEhIKCnRvbWJzdG9uZXMYBCADKAkSLQoHam91cm5hbBgFIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIXCg9zZXNzaW9uX3JlcGxpY2EYBiABKAkSMAoMc2Vzc2lvbl90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdydW5uaW5nGAggAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EikKBnF1ZXVlZBgJIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBIoCgV3aXBlcxgKIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBI5CgthZ2VudF9zdGVwcxgLIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEhMKC3JlcXVlc3RfaWRzGAwgAygJEjoKDmFjY2VwdGVkX3N0b3JlGA0gASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5TdG9yZUFjY2VwdGVkEi8KDHdpcGVzX3F1ZXVlZBgOIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtpbmNhcm5hdGlvbhgPIAEoCRIWCg5sb3N0X3JldmlzaW9ucxgQIAEoBBITCgtsb3N0X2JlZm9yZRgRIAEoBBI7CgxyZXZva2VkX2tleXMYEiADKAsyJS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlJldm9rZWRLZXlSZWNvcmQSHQoVY2VydGlmaWNhdGVfY2Ffc2hhMjU2GBMgASgJEhkKEXRydXN0ZWRfY2Ffc2hhMjU2GBQgAygJIowBChBSZXZva2VkS2V5UmVjb3JkEhIKCmtleV9zaGEyNTYYASABKAwSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCgoCYnkYAyABKAkSDgoGcmVhc29uGAQgASgJEhAKCHJlcGxhY2VkGAUgASgIEgwKBHJhY2sYBiABKAkicQoLVHJ1c3RSZWNvcmQSOQoLYXV0aG9yaXRpZXMYASADKAsyJC5yYWNrd3JpZ2h0LnN0b3JlLnYxLkF1dGhvcml0eVJlY29yZBISCgpnZW5lcmF0aW9uGAIgASgEEhMKC3JlcXVlc3RfaWRzGAMgAygJIokBCg9BdXRob3JpdHlSZWNvcmQSKwoJYXV0aG9yaXR5GAEgASgLMhgucmFja3dyaWdodC52MS5BdXRob3JpdHkSEwoLY2VydGlmaWNhdGUYAiABKAwSNAoKc2VhbGVkX2tleRgDIAEoCzIgLnJhY2t3cmlnaHQuc3RvcmUudjEuU2VhbGVkVmFsdWUiqQEKD0pvaW5Ub2tlblJlY29yZBIVCg1zZWNyZXRfc2hhMjU2GAEgASgMEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg51c2VkX2J5X3NoYTI1NhgDIAEoDBIXCg9yZXBsYWNlc19zaGEyNTYYBCABKAwSCgoCYnkYBSABKAkSEQoJY2Ffc2hhMjU2GAYgASgJIrEBChBDcmVkZW50aWFsUmVjb3JkEi0KCmNyZWRlbnRpYWwYASABKAsyGS5yYWNrd3JpZ2h0LnYxLkNyZWRlbnRpYWwSFwoPc2VhbGVkX3Bhc3N3b3JkGAIgASgMEg4KBmtleV9pZBgDIAEoCRITCgtyZXF1ZXN0X2lkcxgEIAMoCRIwCgZzZWFsZWQYBSABKAsyIC5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNlYWxlZFZhbHVlIkoKC1NlYWxlZFZhbHVlEhIKCmNpcGhlcnRleHQYASABKAwSFwoPc2VhbGVkX2RhdGFfa2V5GAIgASgMEg4KBmtleV9pZBgDIAEoCSK/AQoQU2VjcmV0c0tleVJlY29yZBIOCgZrZXlfaWQYASABKAkSEwoLbmV4dF9rZXlfaWQYAiABKAkSLgoKYXNrZWRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIYXNrZWRfYnkYBCABKAkSLwoLYWN0aXZlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3JlcXVlc3RfaWRzGAYgAygJImEKE1NlY3JldHNSZWFkZXJSZWNvcmQSDwoHa2V5X2lkcxgBIAMoCRIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdwcm9ibGVtGAMgASgJIjEKC1Jlc2VydmF0aW9uEg4KBmhvbGRlchgBIAEoCRISCgpob2xkZXJfdWlkGAIgASgJIngKEUNlcnRpZmljYXRlUmVjb3JkEhEKCXN0YXRlbWVudBgBIAEoDBIRCglzaWduYXR1cmUYAiABKAwSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGhvc3QYBCABKAkiUAoOVGVtcGxhdGVSZWNvcmQSKQoIdGVtcGxhdGUYASABKAsyFy5yYWNrd3JpZ2h0LnYxLlRlbXBsYXRlEhMKC3JlcXVlc3RfaWRzGAIgAygJIvMBCg5Xb3JrZmxvd1JlY29yZBIpCgh3b3JrZmxvdxgBIAEoCzIXLnJhY2t3cmlnaHQudjEuV29ya2Zsb3cSEwoLcmVxdWVzdF9pZHMYAiADKAkSEAoIaG9zdF9ydW4YAyABKAQSDQoFYWN0b3IYBCABKAkSEQoJb3duZXJfdWlkGAUgASgJEjAKDGVhcmxpZXJfcnVucxgGIAMoCzIaLnJhY2t3cmlnaHQudjEuV29ya2Zsb3dSdW4SEwoLdW50b2xkX3J1bnMYByADKAQSEQoJcGxhbl9oYXNoGAggASgJEhMKC3BsYW5fcmVhc29uGAkgASgJIlQKEUZpbmlzaGVkUnVuUmVjb3JkEgwKBGhvc3QYASABKAkSEAoIaG9zdF91aWQYAiABKAkSHwoDcnVuGAMgASgLMhIucmFja3dyaWdodC52MS5SdW4iXQoQU3RlcE91dHB1dFJlY29yZBIUCgxvcGVyYXRpb25faWQYASABKAkSJQoEZXhpdBgCIAEoCzIXLnJhY2t3cmlnaHQudjEuU3RlcEV4aXQSDAoEdGFpbBgDIAEoDCKwAQoTV29ya2Zsb3dCYXRjaFJlY29yZBI0Cg53b3JrZmxvd19iYXRjaBgBIAEoCzIcLnJhY2t3cmlnaHQudjEuV29ya2Zsb3dCYXRjaBITCgtyZXF1ZXN0X2lkcxgCIAMoCRInCgljYW5jZWxsZWQYAyABKAsyFC5yYWNrd3JpZ2h0LnYxLkFib3J0EhIKCmNyZWF0ZWRfYnkYBCABKAkSEQoJaG9zdF91aWRzGAUgAygJIl4KClBsYW5SZWNvcmQSIQoEcGxhbhgBIAEoCzITLnJhY2t3cmlnaHQudjEuUGxhbhItCgViYXNpcxgCIAEoCzIeLnJhY2t3cmlnaHQuc3RvcmUudjEuUGxhbkJhc2lzIuMBCglQbGFuQmFzaXMSEAoIaG9zdF91aWQYASABKAkSLgoHcmVxdWVzdBgCIAEoCzIdLnJhY2t3cmlnaHQudjEuUGxhblJ1blJlcXVlc3QSKwoJaW52ZW50b3J5GAMgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSFwoPdGVtcGxhdGVfZGlnZXN0GAQgASgJEicKBXN0YXRlGAUgASgOMhgucmFja3dyaWdodC52MS5Ib3N0U3RhdGUSJQoEc3BlYxgGIAEoCzIXLnJhY2t3cmlnaHQudjEuSG9zdFNwZWMiTAoXRGlzY292ZXJlZE1hY2hpbmVSZWNvcmQSMQoHbWFjaGluZRgBIAEoCzIgLnJhY2t3cmlnaHQudjEuRGlzY292ZXJlZE1hY2hpbmUiXQoSRXhwZWN0ZWRIb3N0UmVjb3JkEjIKDWV4cGVjdGVkX2hvc3QYASABKAsyGy5yYWNrd3JpZ2h0LnYxLkV4cGVjdGVkSG9zdBITCgtyZXF1ZXN0X2lkcxgCIAMoCSJTChRUb2tlbkRlbGV0aW9uc1JlY29yZBI7CglkZWxldGlvbnMYASADKAsyKC5yYWNrd3JpZ2h0LnN0b3JlLnYxLlRva2VuRGVsZXRpb25SZWNvcmQiZQoTVG9rZW5EZWxldGlvblJlY29yZBINCgV0b2tlbhgBIAEoCRIVCg1zZWNyZXRfc2hhMjU2GAIgASgMEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqMBCgtUb2tlblJlY29yZBIjCgV0b2tlbhgBIAEoCzIULnJhY2t3cmlnaHQudjEuVG9rZW4SFQoNc2VjcmV0X3NoYTI1NhgCIAEoDBIvCgtyZXZva2VfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcmV2b2tlZF9ieRgEIAEoCRITCgtyZXF1ZXN0X2lkcxgFIAMoCSJNChBBdWRpdEVudHJ5UmVjb3JkEioKBnJlY29yZBgBIAEoCzIaLnJhY2t3cmlnaHQudjEuQXVkaXRSZWNvcmQSDQoFYmVndW4YAiABKAgi5QIKClBvb2xSZWNvcmQSIQoEcG9vbBgBIAEoCzITLnJhY2t3cmlnaHQudjEuUG9vbBIwCgdtZW1iZXJzGAIgAygLMh8ucmFja3dyaWdodC5zdG9yZS52MS5Qb29sTWVtYmVyEjIKCGZhaWx1cmVzGAMgAygLMiAucmFja3dyaWdodC5zdG9yZS52MS5Qb29sRmFpbHVyZRITCgtyZXF1ZXN0X2lkcxgEIAMoCRISCgpjcmVhdGVkX2J5GAUgASgJEiYKCGRlbGV0aW9uGAYgASgLMhQucmFja3dyaWdodC52MS5BYm9ydBI1Cg9wcmV2aW91c190YXJnZXQYByABKAsyHC5yYWNrd3JpZ2h0LnYxLlJvbGxvdXRUYXJnZXQSEgoKc2xvdF9jb3VudBgIIAEoBBIyCg9yZXNvbHZlX2ZhaWx1cmUYCSABKAsyGS5yYWNrd3JpZ2h0LnYxLlJ1bkZhaWx1cmUiLAoKUG9vbE1lbWJlchIMCgRob3N0GAEgASgJEhAKCGhvc3RfdWlkGAIgASgJIr0CCgtQb29sRmFpbHVyZRIMCgRob3N0GAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEg4KBmRpZ2VzdBgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg8KB2NvdW50ZWQYBSABKAgSEAoIYXR0ZW1wdHMYBiABKA0SKAoEdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKcmV0cnlfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDcnVuGAkgASgEEjAKDHJ1bl9lbmRfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFaW1hZ2UYCyABKAkSDwoHdmVyc2lvbhgMIAEoCRIRCglyZWZlcmVuY2UYDSABKAki0AEKEERlcGxveW1lbnRSZWNvcmQSDAoEcG9vbBgBIAEoCRIQCghwb29sX3VpZBgCIAEoCRIMCgRob3N0GAMgASgJEhAKCGhvc3RfdWlkGAQgASgJEgsKA3J1bhgFIAEoBBINCgVpbWFnZRgGIAEoCRIOCgZkaWdlc3QYByABKAkSDwoHdmVyc2lvbhgIIAEoCRIRCglyZWZlcmVuY2UYCSABKAkSLAoIZW5kX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wYgZwcm90bzM", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_access, file_rackwright_v1_audit, file_rackwright_v1_authority, file_rackwright_v1_credential, file_rackwright_v1_deploy, file_rackwright_v1_discovery, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_plan, file_rackwright_v1_pool, file_rackwright_v1_rack, file_rackwright_v1_run, file_rackwright_v1_template, file_rackwright_v1_workflow]);
 
 /**
  * HostRecord is the one record of a host (key "hosts.HOST"): what people see, and what the engine
@@ -172,6 +172,20 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
    * @generated from field: rackwright.v1.DeploySpec deploy = 80;
    */
   deploy?: DeploySpec | undefined;
+
+  /**
+   * The run whose image the status names; 0: none of ours.
+   *
+   * @generated from field: uint64 deployed_run = 81;
+   */
+  deployedRun: bigint;
+
+  /**
+   * What the status named before the write under way; gone once that may have reached the disk.
+   *
+   * @generated from field: rackwright.store.v1.ReplacedImage replaced = 82;
+   */
+  replaced?: ReplacedImage | undefined;
 
   /**
    * The failed clean that may be resumed; unset once another has begun.
@@ -309,6 +323,35 @@ export const HostRecordSchema: GenMessage<HostRecord> = /*@__PURE__*/
   messageDesc(file_rackwright_store_v1_record, 0);
 
 /**
+ * ReplacedImage is a deployment that another one is about to replace.
+ *
+ * @generated from message rackwright.store.v1.ReplacedImage
+ */
+export type ReplacedImage = Message<"rackwright.store.v1.ReplacedImage"> & {
+  /**
+   * @generated from field: string image = 1;
+   */
+  image: string;
+
+  /**
+   * @generated from field: rackwright.v1.DeploySpec deploy = 2;
+   */
+  deploy?: DeploySpec | undefined;
+
+  /**
+   * @generated from field: uint64 run = 3;
+   */
+  run: bigint;
+};
+
+/**
+ * Describes the message rackwright.store.v1.ReplacedImage.
+ * Use `create(ReplacedImageSchema)` to create a new message.
+ */
+export const ReplacedImageSchema: GenMessage<ReplacedImage> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 1);
+
+/**
  * WebhookCall is the slot of a webhook's call: written before it is made, as an operation is.
  *
  * @generated from message rackwright.store.v1.WebhookCall
@@ -358,7 +401,7 @@ export type WebhookCall = Message<"rackwright.store.v1.WebhookCall"> & {
  * Use `create(WebhookCallSchema)` to create a new message.
  */
 export const WebhookCallSchema: GenMessage<WebhookCall> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 1);
+  messageDesc(file_rackwright_store_v1_record, 2);
 
 /**
  * PlannedErasure is what a plan says of the devices: a run that finds others erases nothing.
@@ -377,7 +420,7 @@ export type PlannedErasure = Message<"rackwright.store.v1.PlannedErasure"> & {
  * Use `create(PlannedErasureSchema)` to create a new message.
  */
 export const PlannedErasureSchema: GenMessage<PlannedErasure> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 2);
+  messageDesc(file_rackwright_store_v1_record, 3);
 
 /**
  * PowerEnforcement is the pause between runs that switch a host as its spec says.
@@ -405,7 +448,7 @@ export type PowerEnforcement = Message<"rackwright.store.v1.PowerEnforcement"> &
  * Use `create(PowerEnforcementSchema)` to create a new message.
  */
 export const PowerEnforcementSchema: GenMessage<PowerEnforcement> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 3);
+  messageDesc(file_rackwright_store_v1_record, 4);
 
 /**
  * @generated from message rackwright.store.v1.PendingPower
@@ -436,7 +479,7 @@ export type PendingPower = Message<"rackwright.store.v1.PendingPower"> & {
  * Use `create(PendingPowerSchema)` to create a new message.
  */
 export const PendingPowerSchema: GenMessage<PendingPower> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 4);
+  messageDesc(file_rackwright_store_v1_record, 5);
 
 /**
  * @generated from message rackwright.store.v1.Change
@@ -473,7 +516,7 @@ export type Change = Message<"rackwright.store.v1.Change"> & {
  * Use `create(ChangeSchema)` to create a new message.
  */
 export const ChangeSchema: GenMessage<Change> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 5);
+  messageDesc(file_rackwright_store_v1_record, 6);
 
 /**
  * OperationRecord is the slot of the exclusive operation (rule R3: written before it is sent).
@@ -549,7 +592,7 @@ export type OperationRecord = Message<"rackwright.store.v1.OperationRecord"> & {
  * Use `create(OperationRecordSchema)` to create a new message.
  */
 export const OperationRecordSchema: GenMessage<OperationRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 6);
+  messageDesc(file_rackwright_store_v1_record, 7);
 
 /**
  * @generated from message rackwright.store.v1.CertifiedDevice
@@ -583,7 +626,7 @@ export type CertifiedDevice = Message<"rackwright.store.v1.CertifiedDevice"> & {
  * Use `create(CertifiedDeviceSchema)` to create a new message.
  */
 export const CertifiedDeviceSchema: GenMessage<CertifiedDevice> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 7);
+  messageDesc(file_rackwright_store_v1_record, 8);
 
 /**
  * HostFacts is what was observed of a host (key "facts.HOST"), written only when it differs.
@@ -629,7 +672,7 @@ export type HostFacts = Message<"rackwright.store.v1.HostFacts"> & {
  * Use `create(HostFactsSchema)` to create a new message.
  */
 export const HostFactsSchema: GenMessage<HostFacts> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 8);
+  messageDesc(file_rackwright_store_v1_record, 9);
 
 /**
  * FleetRecord is the fleet (key "fleet.fleet").
@@ -667,7 +710,7 @@ export type FleetRecord = Message<"rackwright.store.v1.FleetRecord"> & {
  * Use `create(FleetRecordSchema)` to create a new message.
  */
 export const FleetRecordSchema: GenMessage<FleetRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 9);
+  messageDesc(file_rackwright_store_v1_record, 10);
 
 /**
  * Slot is a place that a run of a host takes in a limit, or waits for.
@@ -706,7 +749,7 @@ export type Slot = Message<"rackwright.store.v1.Slot"> & {
  * Use `create(SlotSchema)` to create a new message.
  */
 export const SlotSchema: GenMessage<Slot> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 10);
+  messageDesc(file_rackwright_store_v1_record, 11);
 
 /**
  * AbandonedRecord is what a forced removal left (key "abandonedResources.HOST_UID").
@@ -732,7 +775,7 @@ export type AbandonedRecord = Message<"rackwright.store.v1.AbandonedRecord"> & {
  * Use `create(AbandonedRecordSchema)` to create a new message.
  */
 export const AbandonedRecordSchema: GenMessage<AbandonedRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 11);
+  messageDesc(file_rackwright_store_v1_record, 12);
 
 /**
  * RackRecord is a rack (key "racks.RACK").
@@ -877,7 +920,7 @@ export type RackRecord = Message<"rackwright.store.v1.RackRecord"> & {
  * Use `create(RackRecordSchema)` to create a new message.
  */
 export const RackRecordSchema: GenMessage<RackRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 12);
+  messageDesc(file_rackwright_store_v1_record, 13);
 
 /**
  * RevokedKeyRecord is an agent's key that may never be a rack's again.
@@ -928,7 +971,7 @@ export type RevokedKeyRecord = Message<"rackwright.store.v1.RevokedKeyRecord"> &
  * Use `create(RevokedKeyRecordSchema)` to create a new message.
  */
 export const RevokedKeyRecordSchema: GenMessage<RevokedKeyRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 13);
+  messageDesc(file_rackwright_store_v1_record, 14);
 
 /**
  * TrustRecord holds the certificate authorities (key "trust.authorities").
@@ -961,7 +1004,7 @@ export type TrustRecord = Message<"rackwright.store.v1.TrustRecord"> & {
  * Use `create(TrustRecordSchema)` to create a new message.
  */
 export const TrustRecordSchema: GenMessage<TrustRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 14);
+  messageDesc(file_rackwright_store_v1_record, 15);
 
 /**
  * @generated from message rackwright.store.v1.AuthorityRecord
@@ -994,7 +1037,7 @@ export type AuthorityRecord = Message<"rackwright.store.v1.AuthorityRecord"> & {
  * Use `create(AuthorityRecordSchema)` to create a new message.
  */
 export const AuthorityRecordSchema: GenMessage<AuthorityRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 15);
+  messageDesc(file_rackwright_store_v1_record, 16);
 
 /**
  * @generated from message rackwright.store.v1.JoinTokenRecord
@@ -1046,7 +1089,7 @@ export type JoinTokenRecord = Message<"rackwright.store.v1.JoinTokenRecord"> & {
  * Use `create(JoinTokenRecordSchema)` to create a new message.
  */
 export const JoinTokenRecordSchema: GenMessage<JoinTokenRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 16);
+  messageDesc(file_rackwright_store_v1_record, 17);
 
 /**
  * CredentialRecord is a credential (key "credentials.CREDENTIAL").
@@ -1096,7 +1139,7 @@ export type CredentialRecord = Message<"rackwright.store.v1.CredentialRecord"> &
  * Use `create(CredentialRecordSchema)` to create a new message.
  */
 export const CredentialRecordSchema: GenMessage<CredentialRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 17);
+  messageDesc(file_rackwright_store_v1_record, 18);
 
 /**
  * SealedValue is a secret under a data key of its own, which is sealed by the secrets key.
@@ -1132,7 +1175,7 @@ export type SealedValue = Message<"rackwright.store.v1.SealedValue"> & {
  * Use `create(SealedValueSchema)` to create a new message.
  */
 export const SealedValueSchema: GenMessage<SealedValue> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 18);
+  messageDesc(file_rackwright_store_v1_record, 19);
 
 /**
  * SecretsKeyRecord says which secrets key seals (key "secrets.key").
@@ -1186,7 +1229,7 @@ export type SecretsKeyRecord = Message<"rackwright.store.v1.SecretsKeyRecord"> &
  * Use `create(SecretsKeyRecordSchema)` to create a new message.
  */
 export const SecretsKeyRecordSchema: GenMessage<SecretsKeyRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 19);
+  messageDesc(file_rackwright_store_v1_record, 20);
 
 /**
  * SecretsReaderRecord is a replica with the keys that it has (key "secrets.readers.REPLICA").
@@ -1219,7 +1262,7 @@ export type SecretsReaderRecord = Message<"rackwright.store.v1.SecretsReaderReco
  * Use `create(SecretsReaderRecordSchema)` to create a new message.
  */
 export const SecretsReaderRecordSchema: GenMessage<SecretsReaderRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 20);
+  messageDesc(file_rackwright_store_v1_record, 21);
 
 /**
  * Reservation makes a value unique (key "reservations.KIND.VALUE").
@@ -1245,7 +1288,7 @@ export type Reservation = Message<"rackwright.store.v1.Reservation"> & {
  * Use `create(ReservationSchema)` to create a new message.
  */
 export const ReservationSchema: GenMessage<Reservation> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 21);
+  messageDesc(file_rackwright_store_v1_record, 22);
 
 /**
  * CertificateRecord is an erasure certificate (key "erasureCertificates.ID"), create-only.
@@ -1279,7 +1322,7 @@ export type CertificateRecord = Message<"rackwright.store.v1.CertificateRecord">
  * Use `create(CertificateRecordSchema)` to create a new message.
  */
 export const CertificateRecordSchema: GenMessage<CertificateRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 22);
+  messageDesc(file_rackwright_store_v1_record, 23);
 
 /**
  * TemplateRecord is a template (key "templates.TEMPLATE").
@@ -1305,7 +1348,7 @@ export type TemplateRecord = Message<"rackwright.store.v1.TemplateRecord"> & {
  * Use `create(TemplateRecordSchema)` to create a new message.
  */
 export const TemplateRecordSchema: GenMessage<TemplateRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 23);
+  messageDesc(file_rackwright_store_v1_record, 24);
 
 /**
  * WorkflowRecord is a workflow (key "workflows.HOST.TEMPLATE"). Its run is pending here, or names
@@ -1382,7 +1425,7 @@ export type WorkflowRecord = Message<"rackwright.store.v1.WorkflowRecord"> & {
  * Use `create(WorkflowRecordSchema)` to create a new message.
  */
 export const WorkflowRecordSchema: GenMessage<WorkflowRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 24);
+  messageDesc(file_rackwright_store_v1_record, 25);
 
 /**
  * FinishedRunRecord is a run that has ended (key "runs.HOST_UID.NUMBER"), create-only, written from
@@ -1412,7 +1455,7 @@ export type FinishedRunRecord = Message<"rackwright.store.v1.FinishedRunRecord">
  * Use `create(FinishedRunRecordSchema)` to create a new message.
  */
 export const FinishedRunRecordSchema: GenMessage<FinishedRunRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 25);
+  messageDesc(file_rackwright_store_v1_record, 26);
 
 /**
  * StepOutputRecord is what a step's program wrote last (key "stepOutputs.HOST_UID.RUN.STEP.ATTEMPT"),
@@ -1442,7 +1485,7 @@ export type StepOutputRecord = Message<"rackwright.store.v1.StepOutputRecord"> &
  * Use `create(StepOutputRecordSchema)` to create a new message.
  */
 export const StepOutputRecordSchema: GenMessage<StepOutputRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 26);
+  messageDesc(file_rackwright_store_v1_record, 27);
 
 /**
  * WorkflowBatchRecord is a batch (key "workflowBatches.BATCH").
@@ -1487,7 +1530,7 @@ export type WorkflowBatchRecord = Message<"rackwright.store.v1.WorkflowBatchReco
  * Use `create(WorkflowBatchRecordSchema)` to create a new message.
  */
 export const WorkflowBatchRecordSchema: GenMessage<WorkflowBatchRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 27);
+  messageDesc(file_rackwright_store_v1_record, 28);
 
 /**
  * PlanRecord is a plan (key "plans.HOST_UID.HASH"), create-only.
@@ -1513,7 +1556,7 @@ export type PlanRecord = Message<"rackwright.store.v1.PlanRecord"> & {
  * Use `create(PlanRecordSchema)` to create a new message.
  */
 export const PlanRecordSchema: GenMessage<PlanRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 28);
+  messageDesc(file_rackwright_store_v1_record, 29);
 
 /**
  * PlanBasis is all that a plan follows from.
@@ -1559,7 +1602,7 @@ export type PlanBasis = Message<"rackwright.store.v1.PlanBasis"> & {
  * Use `create(PlanBasisSchema)` to create a new message.
  */
 export const PlanBasisSchema: GenMessage<PlanBasis> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 29);
+  messageDesc(file_rackwright_store_v1_record, 30);
 
 /**
  * DiscoveredMachineRecord is a machine that is no host (key "discoveredMachines.ID").
@@ -1578,7 +1621,7 @@ export type DiscoveredMachineRecord = Message<"rackwright.store.v1.DiscoveredMac
  * Use `create(DiscoveredMachineRecordSchema)` to create a new message.
  */
 export const DiscoveredMachineRecordSchema: GenMessage<DiscoveredMachineRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 30);
+  messageDesc(file_rackwright_store_v1_record, 31);
 
 /**
  * ExpectedHostRecord is a line of the manifest (key "expectedHosts.HOST").
@@ -1602,7 +1645,7 @@ export type ExpectedHostRecord = Message<"rackwright.store.v1.ExpectedHostRecord
  * Use `create(ExpectedHostRecordSchema)` to create a new message.
  */
 export const ExpectedHostRecordSchema: GenMessage<ExpectedHostRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 31);
+  messageDesc(file_rackwright_store_v1_record, 32);
 
 /**
  * TokenDeletionsRecord has what is being deleted (key "access.deletions"), so that of administrators
@@ -1622,7 +1665,7 @@ export type TokenDeletionsRecord = Message<"rackwright.store.v1.TokenDeletionsRe
  * Use `create(TokenDeletionsRecordSchema)` to create a new message.
  */
 export const TokenDeletionsRecordSchema: GenMessage<TokenDeletionsRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 32);
+  messageDesc(file_rackwright_store_v1_record, 33);
 
 /**
  * @generated from message rackwright.store.v1.TokenDeletionRecord
@@ -1653,7 +1696,7 @@ export type TokenDeletionRecord = Message<"rackwright.store.v1.TokenDeletionReco
  * Use `create(TokenDeletionRecordSchema)` to create a new message.
  */
 export const TokenDeletionRecordSchema: GenMessage<TokenDeletionRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 33);
+  messageDesc(file_rackwright_store_v1_record, 34);
 
 /**
  * TokenRecord is an operator's token (key "tokens.TOKEN"). What was revoked stays until it would have
@@ -1695,7 +1738,7 @@ export type TokenRecord = Message<"rackwright.store.v1.TokenRecord"> & {
  * Use `create(TokenRecordSchema)` to create a new message.
  */
 export const TokenRecordSchema: GenMessage<TokenRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 34);
+  messageDesc(file_rackwright_store_v1_record, 35);
 
 /**
  * AuditEntryRecord is one entry of the store's log, which is the audit stream; its id is its position.
@@ -1722,7 +1765,7 @@ export type AuditEntryRecord = Message<"rackwright.store.v1.AuditEntryRecord"> &
  * Use `create(AuditEntryRecordSchema)` to create a new message.
  */
 export const AuditEntryRecordSchema: GenMessage<AuditEntryRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 35);
+  messageDesc(file_rackwright_store_v1_record, 36);
 
 /**
  * PoolRecord is the one record of a pool (key "pools.POOL"): its slots and all that they are counted
@@ -1793,7 +1836,7 @@ export type PoolRecord = Message<"rackwright.store.v1.PoolRecord"> & {
  * Use `create(PoolRecordSchema)` to create a new message.
  */
 export const PoolRecordSchema: GenMessage<PoolRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 36);
+  messageDesc(file_rackwright_store_v1_record, 37);
 
 /**
  * PoolMember is a host that the pool holds, or is about to claim.
@@ -1819,7 +1862,7 @@ export type PoolMember = Message<"rackwright.store.v1.PoolMember"> & {
  * Use `create(PoolMemberSchema)` to create a new message.
  */
 export const PoolMemberSchema: GenMessage<PoolMember> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 37);
+  messageDesc(file_rackwright_store_v1_record, 38);
 
 /**
  * PoolFailure is what went wrong with a host on its way to an image; forgotten with that image.
@@ -1908,7 +1951,7 @@ export type PoolFailure = Message<"rackwright.store.v1.PoolFailure"> & {
  * Use `create(PoolFailureSchema)` to create a new message.
  */
 export const PoolFailureSchema: GenMessage<PoolFailure> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 38);
+  messageDesc(file_rackwright_store_v1_record, 39);
 
 /**
  * DeploymentRecord is one entry of the deploy ledger (key "deployments.POOL-UID.HOST-UID.RUN"):
@@ -1983,5 +2026,5 @@ export type DeploymentRecord = Message<"rackwright.store.v1.DeploymentRecord"> &
  * Use `create(DeploymentRecordSchema)` to create a new message.
  */
 export const DeploymentRecordSchema: GenMessage<DeploymentRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 39);
+  messageDesc(file_rackwright_store_v1_record, 40);
 
