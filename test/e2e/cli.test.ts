@@ -194,12 +194,13 @@ describe('rackwright', () => {
     expect((await rackwright(adopt)).code).toBe(0);
     const kept = await rackwright(words('host explain h9'));
     expect(kept.out).toContain('hosts/h9');
+    const image = `registry.example/os@sha256:${'a'.repeat(64)}`;
     for (const [command, why] of [
       ['host rescue h9', 'busy: verify 1'],
       ['host service h9 --step management.clear_event_log', 'busy: verify 1'],
       ['host release h9', 'busy: verify 1'],
-      ['host provision h9 --image registry.example/os:1', 'busy: verify 1'],
-      ['host reimage h9 --image registry.example/os:1', 'busy: verify 1'],
+      [`host provision h9 ${image}`, 'busy: verify 1'],
+      [`host reimage h9 ${image}`, 'busy: verify 1'],
     ] as const) {
       const refused = await rackwright(words(command));
       expect(refused.code, refused.out).toBe(1);

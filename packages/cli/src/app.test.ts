@@ -64,7 +64,7 @@ describe('the command line', () => {
     [['host', 'history', 'h1', '--since', 'x'], '--since is "x"'],
     [['audit', 'list', '--limit', '0'], '"0" is not allowed; it must be a whole number, 1 to'],
     [['host', 'service', 'h1'], 'give at least one --step'],
-    [['host', 'provision', 'h1'], '--image'],
+    [['host', 'provision', 'h1'], 'Expected argument for image'],
     [['abandoned', 'resolve', 'u1'], '--reason'],
     [['discovered', 'accept', 'm-1'], 'Expected argument for host'],
     [['expected', 'create', 'h1', '--serial', 'a'], '--rack'],

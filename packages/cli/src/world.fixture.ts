@@ -9,24 +9,33 @@ export interface Ran {
   readonly err: string;
 }
 
+export interface GivenWorld {
+  readonly files?: Record<string, Uint8Array | string>;
+  /** Standard input; without it that is a terminal. */
+  readonly input?: string;
+  /** Lines typed on the terminal without being shown; then the person gives up. */
+  readonly typed?: readonly string[];
+  /** Answers to questions; then nobody can be asked. */
+  readonly answers?: readonly string[];
+  /** Takes the questions that were asked there. */
+  readonly asked?: string[];
+  readonly environment?: Record<string, string>;
+  readonly columns?: number;
+  readonly connect?: World['connect'];
+}
+
 /** Runs a command line over these files. */
-export async function runOver(
-  args: readonly string[],
-  given: {
-    readonly files?: Record<string, Uint8Array | string>;
-    /** Standard input; without it that is a terminal. */
-    readonly input?: string;
-    /** Lines typed on the terminal without being shown; then the person gives up. */
-    readonly typed?: readonly string[];
-    /** Answers to questions; then nobody can be asked. */
-    readonly answers?: readonly string[];
-    /** Takes the questions that were asked there. */
-    readonly asked?: string[];
-    readonly environment?: Record<string, string>;
-    readonly columns?: number;
-    readonly connect?: World['connect'];
-  } = {},
-): Promise<Ran> {
+export async function runOver(args: readonly string[], given: GivenWorld = {}): Promise<Ran> {
+  const { world, written } = worldOver(given);
+  const code = await runCli(args, world);
+  return { code, ...written };
+}
+
+/** A world over these files, and what is written there. */
+export function worldOver(given: GivenWorld = {}): {
+  readonly world: World;
+  readonly written: { out: string; err: string };
+} {
   const written = { out: '', err: '' };
   const { files = {} } = given;
   const typed = [...(given.typed ?? [])];
@@ -66,6 +75,5 @@ export async function runOver(
     },
     signal: new AbortController().signal,
   };
-  const code = await runCli(args, world);
-  return { code, ...written };
+  return { world, written };
 }

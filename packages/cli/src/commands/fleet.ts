@@ -1,18 +1,13 @@
 /** rackwright fleet … */
-import {
-  createClient,
-  type Fleet,
-  FleetSchema,
-  FleetService,
-  type TemplatePolicy,
-} from '@rackwright/api';
+import { type Fleet, FleetSchema, type TemplatePolicy } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../failure.ts';
 import { connectionFlags, outputFlag, parsePriorities, type SharedFlags } from '../flags.ts';
+import { askedText } from '../output/registry.ts';
 import { printFields, printJson } from '../output/show.ts';
-import { openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
-import { withClient } from './calls.ts';
+import { type FleetClient, withFleet } from './fleet-client.ts';
+import { registryRoutes } from './fleet-registry.ts';
 import {
   type BrakeFlags,
   brakeFlags,
@@ -26,15 +21,12 @@ import { type PolicyFlags, parsePolicy, policyFlags } from './template-policy.ts
 const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
 
-const client = ({ channel, defaults }: Awaited<ReturnType<typeof openConnection>>) =>
-  createClient(FleetService, channel, defaults);
-
 async function show(
   world: World,
   flags: SharedFlags,
-  call: (fleet: ReturnType<typeof client>) => Promise<Fleet>,
+  call: (fleet: FleetClient) => Promise<Fleet>,
 ): Promise<void> {
-  const fleet = await withClient(openConnection(world, flags), client, call);
+  const fleet = await withFleet(world, flags, call);
   if (flags.output === 'json') {
     printJson(world, FleetSchema, fleet);
     return;
@@ -44,6 +36,10 @@ async function show(
     ['wipe budget', budgetText(fleet.spec?.wipeBudget)],
     ...priorityFields('priority', fleet.spec?.priorityOverrides ?? {}),
     ...policyFields(fleet.spec?.templates),
+    ...(fleet.spec?.registries ?? []).map((each): [string, string] => [
+      `registry ${each.registry}`,
+      askedText(each),
+    ]),
     ...(fleet.spec?.pools ?? []).flatMap(({ pool, priorityOverrides }) =>
       priorityFields(`pool ${pool}`, priorityOverrides),
     ),
@@ -191,6 +187,12 @@ const thawFleet = buildCommand({
 
 /** All commands on the fleet. */
 export const fleetRoutes = buildRouteMap({
-  routes: { get: getFleet, update: updateFleet, freeze: freezeFleet, thaw: thawFleet },
-  docs: { brief: 'What holds for every rack: freeze, wipe budget, priorities' },
+  routes: {
+    get: getFleet,
+    update: updateFleet,
+    registry: registryRoutes,
+    freeze: freezeFleet,
+    thaw: thawFleet,
+  },
+  docs: { brief: 'What holds for every rack: freeze, wipe budget, priorities, registries' },
 });

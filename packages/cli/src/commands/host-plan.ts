@@ -14,6 +14,7 @@ import { printJson, printLines } from '../output/show.ts';
 import { type Connection, openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
 import { withClient } from './calls.ts';
+import { type DeployFlags, deployFlags, deployFrom } from './deploy-spec.ts';
 import {
   hostAliases,
   hostArgument,
@@ -23,6 +24,7 @@ import {
   requestFlag,
   showHost,
 } from './host-client.ts';
+import { imageArguments } from './host-deploy.ts';
 import { listedSteps, type StepListFlags, stepListFlags } from './step-list.ts';
 
 const aliases = hostAliases;
@@ -60,17 +62,17 @@ const planClean = buildCommand({
 });
 
 const planProvision = buildCommand({
-  docs: { brief: 'Show what writing an image would do' },
-  parameters: {
-    flags: {
-      ...hostFlags,
-      image: { kind: 'parsed', parse: String, brief: 'Image reference', placeholder: 'image' },
-    },
-    positional: hostArgument,
-    aliases,
+  docs: {
+    brief: 'Show what writing an image would do, also onto a host in service',
+    fullDescription:
+      'Show what writing an image would do: which disk is written over, which stay as they are. ' +
+      'For a host in service that is what `host reimage` would do.',
   },
-  async func(this: CliContext, flags: SharedFlags & { image: string }, id: string) {
-    await plan(this.world, flags, id, { case: 'provision', value: { image: flags.image } });
+  parameters: { flags: { ...hostFlags, ...deployFlags }, positional: imageArguments, aliases },
+  async func(this: CliContext, flags: SharedFlags & DeployFlags, id: string, image: string) {
+    const { deploy, paths } = await deployFrom(this.world, flags);
+    const value = { image, ...(paths.length === 0 ? {} : { deploy }) };
+    await plan(this.world, flags, id, { case: 'provision', value });
   },
 });
 

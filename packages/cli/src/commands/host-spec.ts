@@ -3,6 +3,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HostSpecSchema } from '@rackwright/api';
 import { parsePriorities, parseWhole, resourceName } from '../flags.ts';
 import { enumValue } from '../output/enum-name.ts';
+import { parseRootDisk, rootDiskFlag } from './root-disk.ts';
 
 const text = { kind: 'parsed', parse: String, optional: true } as const;
 const yesNo = { kind: 'boolean', optional: true } as const;
@@ -65,6 +66,7 @@ export const specFlags = {
   },
   allowDiskless: { ...yesNo, brief: 'Accept a host without any disk as clean' },
   allowUnprovenIdentity: { ...yesNo, brief: 'Accept a host without any proof of its identity' },
+  ...rootDiskFlag,
   retired: { ...yesNo, brief: 'End every clean in manageable' },
   deleteKeepsPower: { ...yesNo, brief: 'A deletion leaves the power as it is' },
   deleteKeepsData: { ...yesNo, brief: 'A deletion does not erase a host that ran an image' },
@@ -91,6 +93,7 @@ export interface SpecFlags {
   readonly priority?: readonly string[];
   readonly allowDiskless?: boolean;
   readonly allowUnprovenIdentity?: boolean;
+  readonly rootDisk?: readonly string[];
   readonly retired?: boolean;
   readonly deleteKeepsPower?: boolean;
   readonly deleteKeepsData?: boolean;
@@ -129,6 +132,7 @@ export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: st
     ...set('power', flags.power && enumValue('HostPower', flags.power)),
     ...(Object.keys(cleaning).length > 0 ? { cleaning } : {}),
     ...(Object.keys(deletion).length > 0 ? { deletion } : {}),
+    ...set('rootDisk', flags.rootDisk && parseRootDisk(flags.rootDisk)),
     ...set('retired', flags.retired),
   };
   // A new address without a port means the usual port, so the old one must go.
@@ -140,6 +144,7 @@ export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: st
     ...Object.keys(spec)
       .filter((key) => !['bmc', 'cleaning', 'deletion'].includes(key))
       .map((key) => `spec.${snake(key)}`),
+    ...(flags.rootDisk?.join() === 'none' ? ['spec.root_disk'] : []),
     ...(flags.label === undefined ? [] : ['labels']),
   ];
   return { spec: spec as SpecInit & object, paths };

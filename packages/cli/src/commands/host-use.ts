@@ -1,4 +1,4 @@
-/** rackwright host claim, unclaim, hold, retry, release, rescue, adopt, service, provision, … */
+/** rackwright host claim, unclaim, hold, retry, release, rescue, adopt, service */
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { HoldScope, HostState } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
@@ -8,7 +8,6 @@ import { resourceName, type SharedFlags } from '../flags.ts';
 import { parseDuration, parseInstant } from '../output/time.ts';
 import type { CliContext } from '../world.ts';
 import {
-  type HostClient,
   hostAliases,
   hostArgument,
   hostFlags,
@@ -205,49 +204,3 @@ export const serviceHost = buildCommand({
     showHost(this.world, flags, host);
   },
 });
-
-const notYet = 'refused: images are not written yet';
-
-export const provisionHost = imageCommand(
-  `Write an image onto an available host; ${notYet}`,
-  (hosts, call) => hosts.provisionHost(call),
-);
-
-export const reimageHost = imageCommand(
-  `Write another image onto a provisioned host that you claim; ${notYet}`,
-  (hosts, call) => hosts.reimageHost(call),
-);
-
-interface ImageCall {
-  readonly name: string;
-  readonly image: string;
-  readonly requestId: string;
-}
-
-function imageCommand(
-  brief: string,
-  ask: (hosts: HostClient, call: ImageCall) => ReturnType<HostClient['provisionHost']>,
-) {
-  return buildCommand({
-    docs: { brief },
-    parameters: {
-      flags: {
-        ...hostFlags,
-        ...requestFlag,
-        image: { kind: 'parsed', parse: String, brief: 'Reference of the image' },
-      },
-      positional: hostArgument,
-      aliases,
-    },
-    async func(
-      this: CliContext,
-      flags: SharedFlags & { image: string; requestId: string },
-      id: string,
-    ) {
-      const { image, requestId } = flags;
-      const call = { name: resourceName('hosts', id), image, requestId };
-      const host = await withHosts(this.world, flags, (hosts) => ask(hosts, call));
-      showHost(this.world, flags, host);
-    },
-  });
-}

@@ -20,6 +20,7 @@ import {
   withHosts,
 } from './host-client.ts';
 import { cancelDelete, deleteHost, releaseHold } from './host-deletion.ts';
+import { provisionHost, reimageHost } from './host-deploy.ts';
 import { eachHost } from './host-each.ts';
 import { diffHost, hostHistory } from './host-history.ts';
 import { planRoutes, startPlan } from './host-plan.ts';
@@ -29,8 +30,6 @@ import {
   adoptHost,
   claimHost,
   holdHost,
-  provisionHost,
-  reimageHost,
   releaseHost,
   rescueHost,
   retryHost,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { runOver } from '../world.fixture.ts';
-import { poolOf } from './pool-spec.ts';
+import { runOver, worldOver } from '../world.fixture.ts';
+import { type PoolFlags, poolFrom, poolOf } from './pool-spec.ts';
 
 test('flags become the fields that they name, and nothing else is changed', () => {
   const { pool, paths } = poolOf('pools/web', {
@@ -43,15 +43,27 @@ test('what is no amount, window or duration is refused with its flag', () => {
 test('each command on pools says what it is for', async () => {
   const { out, code } = await runOver(['pool', '--help']);
   expect(code).toBe(0);
-  for (const command of ['create', 'apply', 'history', 'plan', 'approve', 'watch', 'explain']) {
+  for (const command of ['create', 'update', 'history', 'plan', 'approve', 'watch', 'explain']) {
     expect(out).toContain(command);
   }
 });
 
-test('a file that is no pool is refused with its place', async () => {
-  const connection = ['--server', 'cp:1', '--token-file', 't', '--ca-file', 'c'];
-  const files = { t: 'token', c: 'ca', 'pool.yaml': 'name: pools/web\nspec: {imge: x}\n' };
-  const ran = await runOver(['pool', 'apply', 'pool.yaml', ...connection], { files });
-  expect(ran.err).toContain('pool.yaml is no pool');
-  expect(ran.code).toBe(2);
+test('a pool says in the same words as a host how its image is deployed', async () => {
+  const { world } = await worldOver({ files: { 'user.yaml': '#cloud-config\n' } });
+  const flags = { userData: 'user.yaml', keepDisk: ['S1'], soak: '1m' };
+  const { pool, paths } = await poolFrom(world, 'pools/web', flags);
+  const deploy = ['spec.deploy.first_boot.user_data', 'spec.deploy.keep_disks'];
+  expect(paths).toEqual(['spec.rollout.soak', ...deploy]);
+  expect(pool.spec?.deploy).toMatchObject({
+    firstBoot: { userData: '#cloud-config\n' },
+    keepDisks: ['S1'],
+  });
+});
+
+test('a gate may be a person, a webhook, or both', () => {
+  const url = 'https://hooks.example/gate';
+  const gateOf = (flags: PoolFlags) => poolOf('', flags).pool.spec?.rollout?.gate;
+  expect(gateOf({ gateWebhook: url })).toMatchObject({ approval: false, webhookUrl: url });
+  expect(gateOf({ gate: 'approval', gateWebhook: url })).toMatchObject({ approval: true });
+  expect(gateOf({ gate: 'none' })).toMatchObject({ approval: false, webhookUrl: '' });
 });

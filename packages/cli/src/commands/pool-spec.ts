@@ -1,5 +1,5 @@
 /** What flags, or a file, say of a pool. */
-import { create, fromJson, type JsonValue } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   HostSelectorSchema,
@@ -12,12 +12,11 @@ import {
   RolloutPolicySchema,
   RolloutWindowSchema,
 } from '@rackwright/api';
-import { LineCounter, parseDocument } from 'yaml';
 import { UsageError } from '../failure.ts';
 import { parseLabels, parsePair, parseWhole, resourceName } from '../flags.ts';
 import { parseDuration } from '../output/time.ts';
 import type { World } from '../world.ts';
-import { readSource } from './template-source.ts';
+import { type DeployFlags, deployFlags, deployFrom } from './deploy-spec.ts';
 
 const text = (brief: string, placeholder: string) =>
   ({ kind: 'parsed', parse: String, optional: true, brief, placeholder }) as const;
@@ -40,19 +39,21 @@ export const poolFlags = {
     kind: 'enum',
     values: ['approval', 'none'],
     optional: true,
-    brief: 'Who is asked before a host in service is taken out',
+    brief: 'Whether a person is asked before a host in service is taken out',
   },
-  gateDeadline: text('How long an approval is waited for, as 8h', 'duration'),
+  gateDeadline: text('How long the gate is waited for, as 8h', 'duration'),
   rollback: {
     kind: 'boolean',
     optional: true,
     brief: 'Go back to the image before when too many hosts fail',
   },
+  gateWebhook: text('URL that is asked before each host in service is taken out', 'url'),
+  ...deployFlags,
   pin: texts('Keep a host to an image by digest, HOST=IMAGE', 'host=image'),
 } as const;
 
 /** Values of `poolFlags`. */
-export interface PoolFlags {
+export interface PoolFlags extends DeployFlags {
   readonly image?: string;
   readonly host?: readonly string[];
   readonly rack?: string;
@@ -65,6 +66,7 @@ export interface PoolFlags {
   readonly window?: readonly string[];
   readonly gate?: 'approval' | 'none';
   readonly gateDeadline?: string;
+  readonly gateWebhook?: string;
   readonly rollback?: boolean;
   readonly pin?: readonly string[];
 }
@@ -75,7 +77,16 @@ export interface WantedPool {
   readonly paths: string[];
 }
 
-/** The pool that the flags speak of. Throws `UsageError`. */
+/** The pool that the flags and the files that they name speak of. Throws `UsageError`. */
+export async function poolFrom(world: World, name: string, flags: PoolFlags): Promise<WantedPool> {
+  const { deploy, paths } = await deployFrom(world, flags);
+  const wanted = poolOf(name, flags);
+  if (paths.length === 0 || wanted.pool.spec === undefined) return wanted;
+  wanted.pool.spec.deploy = deploy;
+  return { ...wanted, paths: [...wanted.paths, ...paths.map((path) => `spec.deploy.${path}`)] };
+}
+
+/** The same, but for how the image is deployed. */
 export function poolOf(name: string, flags: PoolFlags): WantedPool {
   const paths: string[] = [];
   const spec = create(PoolSpecSchema);
@@ -113,17 +124,20 @@ export function poolOf(name: string, flags: PoolFlags): WantedPool {
     policy.windows = windows.join() === 'none' ? [] : windows.map(windowOf);
   });
   said(flags.rollback, 'spec.rollout.rollback', (rollback) => (policy.rollback = rollback));
-  said(flags.gate ?? flags.gateDeadline, 'spec.rollout.gate', () => {
+  said(flags.gate ?? flags.gateWebhook ?? flags.gateDeadline, 'spec.rollout.gate', () => {
     policy.gate = gateOf(flags);
   });
   if (paths.some((path) => path.startsWith('spec.rollout'))) spec.rollout = policy;
   return { pool: create(PoolSchema, { name, spec }), paths };
 }
 
-function gateOf({ gate, gateDeadline }: PoolFlags) {
-  if (gate === undefined) throw new UsageError('--gate-deadline needs --gate approval');
+function gateOf({ gate, gateDeadline, gateWebhook }: PoolFlags) {
+  if (gate === undefined && gateWebhook === undefined) {
+    throw new UsageError('--gate-deadline needs --gate approval or --gate-webhook URL');
+  }
   return create(RolloutGateSchema, {
     approval: gate === 'approval',
+    webhookUrl: gateWebhook === 'none' ? '' : (gateWebhook ?? ''),
     ...(gateDeadline === undefined
       ? {}
       : { deadline: durationOf('--gate-deadline', gateDeadline) }),
@@ -162,21 +176,4 @@ function windowOf(given: string) {
   }
   const duration = durationOf('--window', lasts);
   return create(RolloutWindowSchema, { cron, duration, timeZone });
-}
-
-/** A pool from a file of YAML or JSON, in the words of `pool get -o json`. Throws `UsageError`. */
-export async function poolOfFile(world: World, file: string): Promise<Pool> {
-  const source = await readSource(world, file);
-  const lines = new LineCounter();
-  const document = parseDocument(source, { lineCounter: lines, prettyErrors: false });
-  const [error] = document.errors;
-  if (error !== undefined) {
-    throw new UsageError(`${file}:${lines.linePos(error.pos[0]).line}: ${error.message}`);
-  }
-  try {
-    return fromJson(PoolSchema, document.toJS({ maxAliasCount: 100 }) as JsonValue);
-  } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
-    throw new UsageError(`${file} is no pool: ${words}`, { cause });
-  }
 }

@@ -1,7 +1,6 @@
 /** rackwright pool … */
 import { create } from '@bufbuild/protobuf';
 import {
-  ApiFailure,
   ListDeployHistoryResponseSchema,
   ListPoolHostsResponseSchema,
   ListPoolsResponseSchema,
@@ -25,7 +24,7 @@ import { showExplanation } from './explain.ts';
 import { sharedAliases as aliases, listCommand, oneCommand, sharedFlags } from './frames.ts';
 import { reasonFlag } from './host-client.ts';
 import { type PoolClient, showPool, withPools } from './pool-client.ts';
-import { type PoolFlags, poolFlags, poolOf, poolOfFile } from './pool-spec.ts';
+import { type PoolFlags, poolFlags, poolFrom } from './pool-spec.ts';
 import { watchPool } from './pool-watch.ts';
 
 const positional = idArgument('pool', 'Id of the pool');
@@ -42,11 +41,11 @@ const createPool = buildCommand({
     fullDescription:
       'The pool holds hosts that fit all of --host, --rack and --label. What it may hold is ' +
       'written over: hosts that are available, and those that run something and that nobody ' +
-      'claims. Waves and health timeouts are given in a file (pool apply).',
+      'claims. Waves and health timeouts are given in a file (rackwright apply -f FILE).',
   },
   parameters: { flags: { ...sharedFlags, ...poolFlags, ...requestFlag }, positional, aliases },
   async func(this: CliContext, flags: ChangeFlags, id: string) {
-    const { pool } = poolOf('', flags);
+    const { pool } = await poolFrom(this.world, '', flags);
     const { requestId } = flags;
     const made = await withPools(this.world, flags, (pools) =>
       pools.createPool({ poolId: id, pool, requestId }),
@@ -59,7 +58,7 @@ const updatePool = buildCommand({
   docs: { brief: 'Change what a pool shall be; only what is named changes' },
   parameters: { flags: { ...sharedFlags, ...poolFlags, ...requestFlag }, positional, aliases },
   async func(this: CliContext, flags: ChangeFlags, id: string) {
-    const { pool, paths } = poolOf(resourceName('pools', id), flags);
+    const { pool, paths } = await poolFrom(this.world, resourceName('pools', id), flags);
     if (paths.length === 0) throw new UsageError('nothing is to be changed; see --help');
     const { requestId } = flags;
     const changed = await withPools(this.world, flags, (pools) =>
@@ -68,43 +67,6 @@ const updatePool = buildCommand({
     showPool(this.world, flags, changed);
   },
 });
-
-const applyPool = buildCommand({
-  docs: {
-    brief: 'Make a pool as a file says, whether or not it is there',
-    fullDescription:
-      'The file is YAML or JSON with name, labels and spec, as `pool get -o json` prints them. ' +
-      'What it leaves out is unset.',
-  },
-  parameters: {
-    flags: sharedFlags,
-    positional: idArgument('file', 'File with the pool, - for standard input'),
-    aliases,
-  },
-  async func(this: CliContext, flags: SharedFlags, file: string) {
-    const wanted = await poolOfFile(this.world, file);
-    const { name, labels } = wanted;
-    const pool = { name, labels, ...(wanted.spec === undefined ? {} : { spec: wanted.spec }) };
-    const poolId = name.replace(/^pools\//, '');
-    const paths = ['labels', 'spec'];
-    const made = await withPools(this.world, flags, async (pools) =>
-      (await isThere(pools, name))
-        ? pools.updatePool({ pool, updateMask: { paths } })
-        : pools.createPool({ poolId, pool }),
-    );
-    showPool(this.world, flags, made);
-  },
-});
-
-async function isThere(pools: PoolClient, name: string): Promise<boolean> {
-  try {
-    await pools.getPool({ name });
-    return true;
-  } catch (error) {
-    if (error instanceof ApiFailure && error.error.kind === 'notFound') return false;
-    throw error;
-  }
-}
 
 const getPool = oneCommand<Pool>({
   brief: 'Show one pool, who is out, and the newest of its history',
@@ -255,7 +217,6 @@ export const poolRoutes = buildRouteMap({
     get: getPool,
     list: listPools,
     update: updatePool,
-    apply: applyPool,
     hosts: listHosts,
     history: showHistory,
     plan: planRollout,

@@ -6,6 +6,7 @@ import {
   FleetService,
   HostService,
   type OperatorClients,
+  PoolService,
   RackService,
   TemplateService,
   WorkflowService,
@@ -14,7 +15,7 @@ import type { Connection } from '../settings.ts';
 
 export type FileClients = Pick<
   OperatorClients,
-  'racks' | 'credentials' | 'fleet' | 'templates' | 'discovery' | 'hosts' | 'workflows'
+  'racks' | 'credentials' | 'fleet' | 'templates' | 'discovery' | 'hosts' | 'workflows' | 'pools'
 >;
 
 /** The channel stays the caller's, to close. */
@@ -26,6 +27,7 @@ export function fileClients({ channel, defaults }: Connection): FileClients {
     templates: createClient(TemplateService, channel, defaults),
     discovery: createClient(DiscoveryService, channel, defaults),
     hosts: createClient(HostService, channel, defaults),
+    pools: createClient(PoolService, channel, defaults),
     workflows: createClient(WorkflowService, channel, defaults),
   };
 }

@@ -6,6 +6,8 @@ import {
   FleetSchema,
   HostSchema,
   type HostSpec,
+  type ImageRegistry,
+  PoolSchema,
   RackSchema,
   TemplateSchema,
   WorkflowSchema,
@@ -21,6 +23,7 @@ export const kindNames = [
   'Template',
   'ExpectedHost',
   'Host',
+  'Pool',
   'Workflow',
 ] as const;
 
@@ -102,6 +105,7 @@ export const kinds: readonly Kind[] = [
         field: 'fleet.spec.templates.credentials',
         name,
       })),
+      ...registryReferences(spec?.registries ?? []),
     ],
     list: async ({ fleet }) => [await fleet.getFleet({})],
     get: ({ fleet }) => fleet.getFleet({}),
@@ -158,6 +162,19 @@ export const kinds: readonly Kind[] = [
     get: ({ hosts }, name) => hosts.getHost({ name }),
     create: ({ hosts }, host, hostId, options) => hosts.createHost({ hostId, host, ...options }),
     update: ({ hosts }, host, options) => hosts.updateHost({ host, updateMask, ...options }),
+  }),
+  kindOf(PoolSchema, {
+    name: 'Pool',
+    collection: 'pools',
+    fields: ['labels', 'spec'],
+    list: ({ pools }) =>
+      allPages(
+        (pageToken) => pools.listPools({ pageToken }),
+        (page) => page.pools,
+      ),
+    get: ({ pools }, name) => pools.getPool({ name }),
+    create: ({ pools }, pool, poolId, options) => pools.createPool({ poolId, pool, ...options }),
+    update: ({ pools }, pool, options) => pools.updatePool({ pool, updateMask, ...options }),
   }),
   kindOf(WorkflowSchema, {
     name: 'Workflow',
@@ -302,4 +319,15 @@ function hostReferences(path: string, spec: HostSpec | undefined): readonly Refe
     { field: `${path}.rack`, name: spec?.rack ?? '' },
     { field: `${path}.bmc.credential`, name: spec?.bmc?.credential ?? '' },
   ];
+}
+
+function registryReferences(registries: readonly ImageRegistry[]): readonly Reference[] {
+  return registries.flatMap(({ credential, mirrors }, index) => {
+    const field = `fleet.spec.registries[${index}]`;
+    const own = { field: `${field}.credential`, name: credential };
+    return [
+      own,
+      ...mirrors.map((mirror) => ({ field: `${field}.mirrors`, name: mirror.credential })),
+    ];
+  });
 }

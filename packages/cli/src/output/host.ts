@@ -15,6 +15,7 @@ import {
   RunPhase,
 } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
+import { deployText, rootDiskText } from './deploy.ts';
 import { enumName } from './enum-name.ts';
 import type { Column } from './table.ts';
 import { labelText } from './text.ts';
@@ -85,6 +86,7 @@ export function hostFields(host: Host, clock: Clock): [string, string][] {
     ['bmc', bmc === undefined ? '' : bmcText(bmc)],
     ['boot macs', spec?.bootMacs.join(' ') ?? ''],
     ['power', powerText(host, true)],
+    ['root disk', rootDiskText(spec?.rootDisk)],
     ['goal', enumName('HostGoal', spec?.goal ?? 0) || 'available'],
     ['labels', labelText(host.labels)],
     ...stayFields(status?.afterFailure, clock),
@@ -151,6 +153,7 @@ function useFields({ status }: Host, clock: Clock): [string, string][] {
       `${type}: ${message} (${ago(clock, since)})`,
     ]),
     ['image', status?.image ?? ''],
+    ['deployed', deployText(status?.deploy)],
   ];
 }
 

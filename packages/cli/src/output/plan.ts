@@ -4,7 +4,7 @@ import { type Plan, type PlannedDevice, type PlannedStep, shownArguments } from 
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
 import { type Column, formatTable } from './table.ts';
-import { clean } from './text.ts';
+import { clean, sizeText } from './text.ts';
 import { ago, duration } from './time.ts';
 
 /** The lines of a plan; `columns` is the terminal's width or undefined. */
@@ -80,16 +80,4 @@ function argumentsText({ arguments: given }: PlannedStep): string {
 
 function text(usual: Duration | undefined): string {
   return usual === undefined ? '' : duration(durationMs(usual));
-}
-
-/** "480 GB", as disks are sold. */
-function sizeText(bytes: bigint): string {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
-  let value = Number(bytes);
-  let unit = 0;
-  while (value >= 1_000 && unit < units.length - 1) {
-    value /= 1_000;
-    unit += 1;
-  }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
 }

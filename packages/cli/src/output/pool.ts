@@ -10,6 +10,7 @@ import type {
   RolloutSlot,
 } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
+import { deployText } from './deploy.ts';
 import { enumName } from './enum-name.ts';
 import type { Column } from './table.ts';
 import { labelText } from './text.ts';
@@ -89,6 +90,7 @@ export function poolFields(
     ['target', target === undefined ? 'not resolved yet' : target.image],
     ['version', target?.version ?? ''],
     ['went back from', rolledBackFrom],
+    ['deployed', deployText(spec?.deploy)],
     ['counts', countsText(status)],
     ...rolloutFields(spec?.rollout),
     ...conditions.map(({ type, reason, message, since }): readonly [string, string] => {
@@ -135,10 +137,15 @@ function rolloutFields(policy: RolloutPolicy | undefined): (readonly [string, st
         .map((each) => `${each.cron} for ${lasts(each)} in ${each.timeZone || 'UTC'}`)
         .join('; '),
     ],
-    ['gate', gate?.approval === true ? 'approval' : ''],
+    ['gate', gateText(gate)],
     ['rollback', policy?.rollback === true ? 'yes' : ''],
     ['paused', policy?.paused === true ? 'yes' : ''],
   ];
+}
+
+function gateText(gate: RolloutPolicy['gate']): string {
+  const { approval = false, webhookUrl = '' } = gate ?? {};
+  return [approval ? 'approval' : '', webhookUrl].filter((each) => each !== '').join(' and ');
 }
 
 function amountText(given: PoolAmount | undefined, unset: string): string {

@@ -1,0 +1,74 @@
+import { DeployProof, FirstBootFormat } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { deployText, rootDiskText } from '../output/deploy.ts';
+import { worldOver } from '../world.fixture.ts';
+import { type DeployFlags, deployFrom } from './deploy-spec.ts';
+import { parseRootDisk } from './root-disk.ts';
+
+const files = { 'user.yaml': '#cloud-config\n', 'net.yaml': 'version: 2\n', 'bad.bin': badText() };
+
+function badText(): Uint8Array {
+  return new Uint8Array([0xff, 0xfe]);
+}
+
+function read(flags: DeployFlags) {
+  return deployFrom(worldOver({ files }).world, flags);
+}
+
+test('flags and their files become a deployment, and name what they have said', async () => {
+  const { deploy, paths } = await read({
+    ...{ userData: 'user.yaml', networkConfig: 'net.yaml', metaData: ['role=web'] },
+    ...{ configDrive: true, keepDisk: ['S1', 'S2'], proof: 'power-on', proofTimeout: '30m' },
+    ...{ grow: false, netboot: true },
+  });
+  expect(deploy).toMatchObject({
+    firstBoot: {
+      ...{ format: FirstBootFormat.CONFIG_DRIVE, userData: '#cloud-config\n' },
+      ...{ networkConfig: 'version: 2\n', metaData: { role: 'web' } },
+    },
+    ...{ proof: DeployProof.POWER_ON, grow: false, netboot: true, keepDisks: ['S1', 'S2'] },
+    proofTimeout: { seconds: 1_800n },
+  });
+  expect(paths).toEqual([
+    ...['first_boot.format', 'first_boot.user_data', 'first_boot.network_config'],
+    ...['first_boot.meta_data', 'proof', 'proof_timeout', 'grow', 'netboot', 'keep_disks'],
+  ]);
+  expect(deployText(deploy)).toBe(
+    'config drive, user data of 14 bytes, network configuration of 11 bytes, meta data role; ' +
+      'proved by power-on alone; booted over the network; not grown; never onto S1, S2',
+  );
+});
+
+test('nothing said is nothing asked for', async () => {
+  expect((await read({})).paths).toEqual([]);
+});
+
+test('"none" takes a file or a list back', async () => {
+  const { deploy, paths } = await read({ userData: 'none', keepDisk: ['none'] });
+  expect(paths).toEqual(['first_boot.user_data', 'keep_disks']);
+  expect(deploy).toMatchObject({ firstBoot: { userData: '' }, keepDisks: [] });
+});
+
+test.each([
+  [{ firstBoot: false, userData: 'user.yaml' }, 'with --no-first-boot nobody reads'],
+  [{ firstBoot: false, configDrive: true }, 'give --config-drive or --no-first-boot'],
+  [{ userData: 'missing.yaml' }, 'there is no file missing.yaml'],
+  [{ userData: 'bad.bin' }, 'bad.bin is no UTF-8 text'],
+  [{ metaData: ['role'] }, '--meta-data is "role"; it must be NAME=VALUE'],
+  [{ proofTimeout: 'soon' }, '--proof-timeout is "soon"; it must be like'],
+] as const)('%o is refused with its flag', async (flags, words) => {
+  await expect(read(flags)).rejects.toThrow(words);
+});
+
+test('hints of a root disk are read, shown, and lifted', () => {
+  const hints = parseRootDisk(['serial=S1', 'rotational=no', 'min-size=480GB', 'size=1GiB']);
+  expect(hints).toMatchObject({
+    ...{ serial: 'S1', rotational: false },
+    ...{ minSizeBytes: 480_000_000_000n, sizeBytes: 1_073_741_824n },
+  });
+  expect(rootDiskText(hints)).toBe('serial=S1, rotational=no, size=1.1 GB, at least 480 GB');
+  expect(parseRootDisk(['none'])).toBeUndefined();
+  expect(() => parseRootDisk(['serail=S1'])).toThrow('--root-disk knows no "serail"; there are');
+  expect(() => parseRootDisk(['size=big'])).toThrow('--root-disk size is "big"; it must be');
+  expect(() => parseRootDisk(['rotational=1'])).toThrow('it must be yes or no');
+});

@@ -1,0 +1,80 @@
+/** rackwright host provision, host reimage */
+import type { DeploySpec } from '@rackwright/api';
+import { buildCommand } from '@stricli/core';
+import { resourceName, type SharedFlags } from '../flags.ts';
+import type { CliContext } from '../world.ts';
+import { type DeployFlags, deployFlags, deployFrom } from './deploy-spec.ts';
+import {
+  type HostClient,
+  hostAliases,
+  hostArgument,
+  hostFlags,
+  requestFlag,
+  showHost,
+  withHosts,
+} from './host-client.ts';
+
+/** A host, and the image that comes onto it. */
+export const imageArguments = {
+  kind: 'tuple',
+  parameters: [
+    ...hostArgument.parameters,
+    {
+      parse: String,
+      brief: 'OCI reference by tag or digest, or https://HOST/PATH#sha256=HEX',
+      placeholder: 'image',
+    },
+  ],
+} as const;
+
+export const provisionHost = imageCommand(
+  'Write an image onto an available host, and let it prove that it runs',
+  'The image comes onto the disk that the host’s hints mean (host update --root-disk), or the ' +
+    'only one that can be written. All that is on it is lost; `host plan provision` shows it ' +
+    'before. A tag is looked up once, now.',
+  (hosts, call) => hosts.provisionHost(call),
+);
+
+export const reimageHost = imageCommand(
+  'Write another image onto a provisioned host that you claim',
+  'Its root disk is written over. Without any flag of the deployment it is deployed as it was ' +
+    'before; with one, only as the flags say.',
+  (hosts, call) => hosts.reimageHost(call),
+);
+
+interface ImageCall {
+  readonly name: string;
+  readonly image: string;
+  readonly requestId: string;
+  readonly deploy?: DeploySpec;
+}
+
+function imageCommand(
+  brief: string,
+  fullDescription: string,
+  ask: (hosts: HostClient, call: ImageCall) => ReturnType<HostClient['provisionHost']>,
+) {
+  return buildCommand({
+    docs: { brief, fullDescription: `${brief}. ${fullDescription}` },
+    parameters: {
+      flags: { ...hostFlags, ...deployFlags, ...requestFlag },
+      positional: imageArguments,
+      aliases: hostAliases,
+    },
+    async func(
+      this: CliContext,
+      flags: SharedFlags & DeployFlags & { requestId: string },
+      id: string,
+      image: string,
+    ) {
+      const { requestId } = flags;
+      const { deploy, paths } = await deployFrom(this.world, flags);
+      const call: ImageCall = {
+        ...{ name: resourceName('hosts', id), image, requestId },
+        ...(paths.length === 0 ? {} : { deploy }),
+      };
+      const host = await withHosts(this.world, flags, (hosts) => ask(hosts, call));
+      showHost(this.world, flags, host);
+    },
+  });
+}
