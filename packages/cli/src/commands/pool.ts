@@ -41,7 +41,7 @@ const createPool = buildCommand({
     fullDescription:
       'The pool holds hosts that fit all of --host, --rack and --label. What it may hold is ' +
       'written over: hosts that are available, and those that run something and that nobody ' +
-      'claims. Waves and health timeouts are given in a file (rackwright apply -f FILE).',
+      'claims. Waves and health timeouts are given in a file, for `rackwright apply -f`.',
   },
   parameters: { flags: { ...sharedFlags, ...poolFlags, ...requestFlag }, positional, aliases },
   async func(this: CliContext, flags: ChangeFlags, id: string) {
