@@ -23,6 +23,7 @@ import {
   httpLimitsDefault,
   portsClash,
 } from './boot/index.ts';
+import { defaultAdmissionLimits } from './images/index.ts';
 import { bootInterfaces, type InterfaceSettings, readInterfaces } from './interfaces.ts';
 import { defaultNetbootWatchLimits, type NetbootWatchLimits } from './netboot-watch.ts';
 
@@ -68,8 +69,10 @@ export interface AgentConfig extends InterfaceSettings {
     /** Whose flag a boot override carries. */
     readonly firmware: Firmware;
   };
-  /** Images of commands are kept below the state folder, so many bytes of them. */
+  /** Images of hosts and of commands are kept below the state folder, so many bytes of them. */
   readonly imageCacheBytesMax: number;
+  /** Hosts whose images are fetched or written at once; the others wait for their turn. */
+  readonly imagesAtOnceMax: number;
   /** What is told of hosts that netboot without an order. */
   readonly netboots: NetbootWatchLimits;
   /** For tests only: SIGKILL at a crash point, to this process or the one in `pidFile`. */
@@ -127,6 +130,7 @@ function readAgent(reader: ConfigReader): AgentConfig {
     runner: reader.section('runner', readRunner),
     bmc: reader.section('bmc', readBmc),
     imageCacheBytesMax: reader.whole('imageCacheBytesMax', imageCacheBytes, 8 * gibibyte),
+    imagesAtOnceMax: reader.whole('imagesAtOnceMax', [1, 1_000], defaultAdmissionLimits.atOnceMax),
     netboots: reader.section('netboots', readNetboots),
     ...optional('crashAt', reader.optionalSection('crashAt', readCrash)),
   };

@@ -9,11 +9,12 @@ import type { Log } from '@rackwright/platform';
 import { type BmcPlatform, createBmcDrivers } from './bmc-drivers.ts';
 import type { BootMemory } from './boot/index.ts';
 import type { AgentConfig } from './config.ts';
+import { loadDeployKey, Proofs } from './deploy/index.ts';
 import { Discovery } from './discovery/index.ts';
-import type { Images } from './images/index.ts';
+import type { HostImages, Images } from './images/index.ts';
 import { Journal } from './journal/index.ts';
 import { type NetbootSighting, NetbootWatch } from './netboot-watch.ts';
-import { createExecutor } from './operations/index.ts';
+import { type BmcDrivers, createExecutor } from './operations/index.ts';
 import { PowerSync } from './power-sync.ts';
 import {
   defaultDeskLimits,
@@ -22,7 +23,12 @@ import {
   RunnerDesk,
   RunnerGateway,
 } from './runner-gateway/index.ts';
-import { AgentSession, type SessionOptions, type Transport } from './session/index.ts';
+import {
+  AgentSession,
+  type Executor,
+  type SessionOptions,
+  type Transport,
+} from './session/index.ts';
 
 export interface CoreParts
   extends BmcPlatform,
@@ -34,6 +40,10 @@ export interface CoreParts
   readonly agentVersion: string;
   /** Absent: commands that come in images are not run here. */
   readonly images?: Pick<Images, 'fetch'>;
+  /** Absent: no image is put onto a host here. */
+  readonly hostImages?: Pick<HostImages, 'hold'>;
+  /** Of the hosts that boot here, where their runner says nothing of its own; unset: amd64. */
+  readonly architecture?: AgentConfig['runner']['architecture'];
   /**
    * Where runners fetch images, "host:port", by the address of ours that they have dialled; absent
    * or empty: nowhere.
@@ -49,6 +59,8 @@ export interface AgentCore {
   bootMemory(): BootMemory;
   /** A boot for the inventory of a machine that is no host. */
   openDiscovery(mac: string): void;
+  /** Hosts that say that they run what was put onto them. */
+  readonly proofs: Proofs;
   /** To be told of every request to the boot services. */
   onNetboot(sighting: NetbootSighting): void;
   /** Takes up what the last life left and dials the control plane, for ever. */
@@ -89,7 +101,8 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     limits: config.netboots,
   });
   const drivers = createBmcDrivers(config.bmc, parts);
-  const images = parts.images && { images: { images: parts.images, clock } };
+  const key = await loadDeployKey(disk, random, `${config.stateFolder}/deploy-key`);
+  const proofs = new Proofs({ clock, log, journal, key });
   const looks = new PowerSync({ clock, random, log, drivers, session, orders: desk });
   return {
     session,
@@ -98,15 +111,37 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     openDiscovery: (mac) => discovery.open(mac, journal.state.latestTimeMs),
     onNetboot: (sighting) => {
       watch.observe(sighting);
-      if (sighting.hostUid !== undefined) desk.sawNetboot(sighting.hostUid);
+      const { hostUid, stage, atMs } = sighting;
+      if (hostUid === undefined) return;
+      desk.sawNetboot(hostUid);
+      proofs.sawNetboot(hostUid, stage, atMs);
     },
-    start: () => session.start(createExecutor({ drivers, orders: desk, ...images }), looks),
+    proofs,
+    start: () => session.start(makeExecutor(parts, drivers, desk, proofs), looks),
     stop: () => {
       session.stop();
       watch.stop();
       discovery.stop();
     },
   };
+}
+
+function makeExecutor(
+  { clock, images, hostImages, architecture = 'amd64' }: CoreParts,
+  drivers: BmcDrivers,
+  orders: RunnerDesk,
+  proofs: Proofs,
+): Executor {
+  const phoneHomePath = (deploymentId: string) => proofs.phoneHomePath(deploymentId);
+  return createExecutor({
+    ...{ drivers, orders },
+    ...(images === undefined ? {} : { images: { images, clock } }),
+    ...(hostImages === undefined
+      ? {}
+      : { hostImages: { images: hostImages, clock, architecture, phoneHomePath } }),
+    awaitImage: { proofs, clock },
+    forgetDeployments: (hostUid) => proofs.forgetHost(hostUid),
+  });
 }
 
 function withDiscovery(memory: BootMemory, discovery: Discovery): BootMemory {

@@ -26,7 +26,7 @@ function setUp(grants: NetbootMemory['grants'] = [grant]) {
     limits: defaultNetbootWatchLimits,
   });
   const sees = (hostUid: string, permitted = false): void =>
-    watch.observe({ mac: macB, hostUid, permitted, atMs: clock.nowMs() });
+    watch.observe({ mac: macB, hostUid, stage: 'script', permitted, atMs: clock.nowMs() });
   const closeGrants = (): void => {
     memory = { snapshot: { hosts }, grants: [] };
   };
@@ -84,7 +84,7 @@ describe('the watch over netboots', () => {
   test('says nothing of permitted boots, of strangers, and after its end', () => {
     const { clock, facts, watch, sees } = setUp();
     sees('uid-a', true);
-    watch.observe({ mac: macB, permitted: false, atMs: 0 });
+    watch.observe({ mac: macB, stage: 'script', permitted: false, atMs: 0 });
     expect(facts).toEqual([]);
     const other = setUp();
     other.sees('uid-b');

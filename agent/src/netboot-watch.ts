@@ -15,6 +15,8 @@ export interface NetbootSighting {
   readonly hostUid?: string;
   readonly permitted: boolean;
   readonly atMs: number;
+  /** How far it came. */
+  readonly stage: string;
 }
 
 /** The part of the boot memory that is looked at. */

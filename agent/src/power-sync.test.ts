@@ -341,7 +341,7 @@ describe('an operation', () => {
       bootOperationId: 'u1/1/0/1-boot',
       hostUid: 'u1',
       unreceived: new Set<string>(),
-      ...{ runnerSession: 's1', steps: [], rescue: false },
+      ...{ runnerSession: 's1', steps: [], rescue: false, architecture: '', imageEndpoint: '' },
       send: () => {},
       close: () => {},
     };

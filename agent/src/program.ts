@@ -22,7 +22,13 @@ import { addressAsked, type BootServices, startBoot } from './boot/index.ts';
 import type { AgentConfig } from './config.ts';
 import { type AgentCore, openCore } from './core.ts';
 import { type AgentIdentity, IdentityFiles, IdentityRenewal, readKey } from './identity/index.ts';
-import { BlobCache, Images } from './images/index.ts';
+import {
+  BlobCache,
+  defaultAdmissionLimits,
+  defaultRetryDelaysMs,
+  HostImages,
+  Images,
+} from './images/index.ts';
 import { type AgentInterface, bootInterfaces } from './interfaces.ts';
 import { type BootCertificate, loadBootCertificate } from './runner-gateway/index.ts';
 import { grpcTransport } from './session/index.ts';
@@ -98,7 +104,7 @@ function openAgentCore(
   platform: Platform,
   renewal: IdentityRenewal,
   identity: AgentIdentity,
-  images: Images,
+  { images, hostImages }: KeptImages,
   /** 0 until it is known. */
   served: { readonly port: number },
 ): Promise<AgentCore> {
@@ -115,18 +121,30 @@ function openAgentCore(
   };
   return openCore({
     ...platform,
-    ...{ config, transport, signer, agentVersion, images, imageEndpoint, trust: renewal },
+    ...{ config, transport, signer, agentVersion, images, hostImages, imageEndpoint },
+    ...{ trust: renewal, architecture: config.runner.architecture },
   });
 }
 
+interface KeptImages {
+  readonly images: Images;
+  readonly hostImages: HostImages;
+}
+
+/** Both are of one cache: its limit is that of all. */
 async function openImages(
-  { stateFolder, imageCacheBytesMax: bytesMax, runner: { architecture } }: AgentConfig,
+  { stateFolder, imageCacheBytesMax: bytesMax, imagesAtOnceMax, runner }: AgentConfig,
   { clock, disk, largeFiles: files, log, webClient: web }: Platform,
-): Promise<Images> {
+): Promise<KeptImages> {
   const folder = `${stateFolder}/images`;
   await disk.makeFolder(folder, ownerOnlyFolder);
   const cache = await BlobCache.open({ files, clock, log, folder, bytesMax });
-  return new Images({ cache, web, architecture });
+  const admission = { ...defaultAdmissionLimits, atOnceMax: imagesAtOnceMax };
+  const retryDelaysMs = defaultRetryDelaysMs;
+  return {
+    images: new Images({ cache, web, architecture: runner.architecture }),
+    hostImages: new HostImages({ cache, web, admission, retryDelaysMs }),
+  };
 }
 
 /** All that hosts may be told of, whether or not their interfaces are served now. */
@@ -140,7 +158,7 @@ function startBootPath(
   core: AgentCore,
   certificate: BootCertificate,
   gatewayPort: number,
-  images: Images,
+  { images }: KeptImages,
 ): Promise<BootServices> {
   const { tftp, loaders, loaderFiles, files, runner, served = config.interfaces } = config;
   const interfaces = bootInterfaces({ ...config, interfaces: served }, config.stateFolder);
@@ -154,6 +172,7 @@ function startBootPath(
     },
     {
       ...{ udp, http, disk, clock, log, memory: core.bootMemory },
+      phoneHome: (...call) => core.proofs.phoneHome(...call),
       imageBlob: (hex) => images.blob(hex) ?? images.growing(hex),
       openDiscovery: (mac) => core.openDiscovery(mac),
       onNetboot: (sighting) => core.onNetboot(sighting),

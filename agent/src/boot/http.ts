@@ -2,7 +2,8 @@
  * The HTTP side of a boot: scripts and files. Answers from memory; only a file's bytes come from
  * disk, while they are sent.
  *
- * Z1 Every request is answered without waiting: a refusal is as quick as an answer.
+ * Z1 Every request is answered without waiting: a refusal is as quick as an answer. Only a host
+ *    that phones home waits until that is written down.
  * Z2 A file is served by the name under which it was listed at the start, or not at all.
  */
 import type {
@@ -22,7 +23,7 @@ import type { Gate } from './observation.ts';
 import type { BootDecision } from './permission.ts';
 import { decideRange } from './ranges.ts';
 import { localBootScript, runnerScript } from './script.ts';
-import { type BootUrls, parseTarget } from './urls.ts';
+import { type BootTarget, type BootUrls, parseTarget } from './urls.ts';
 
 export interface BootHttpOptions {
   readonly clock: Clock;
@@ -33,8 +34,20 @@ export interface BootHttpOptions {
   readonly runner: RunnerBootConfig;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
   readonly imageBlob?: (hex: string) => ImageBlob | undefined;
+  /** Absent: nothing is deployed here. */
+  readonly phoneHome?: PhoneHome;
   readonly limits: HttpLimits;
 }
+
+/**
+ * Hears that the host of a deployment runs; resolves with `proved` once that is durable. `from` is
+ * the address that it came from.
+ */
+export type PhoneHome = (
+  id: string,
+  token: string,
+  from: string,
+) => Promise<'proved' | 'outdated' | 'wrong' | 'notDurable'>;
 
 export type HttpShell = Pick<HttpServer, 'port' | 'problem' | 'close'>;
 
@@ -67,8 +80,19 @@ class BootPages {
     this.#trouble = new LineBudget(options.clock, troubleLinesPerMinuteMax, 60_000);
   }
 
-  answer(request: HttpRequest): HttpResponse {
-    const response = this.#decide(request);
+  answer(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
+    if (request.target.length > this.#options.limits.targetBytesMax) {
+      return this.#told(request, refusal(414));
+    }
+    const target = parseTarget(request.target);
+    if (target.kind !== 'phoneHome') return this.#told(request, this.#decide(request, target));
+    return this.#phoneHome(request, target).then((response) =>
+      // Without the token, which may be the right one.
+      this.#told({ ...request, target: `/phone-home/${target.id}/…` }, response),
+    );
+  }
+
+  #told(request: HttpRequest, response: HttpResponse): HttpResponse {
     if (response.status >= 400) {
       const fields = { client: request.remoteAddress, status: response.status };
       this.#report({ ...fields, target: request.target.slice(0, 128) }, 'HTTP request refused');
@@ -76,14 +100,24 @@ class BootPages {
     return response;
   }
 
-  #decide(request: HttpRequest): HttpResponse {
-    if (request.target.length > this.#options.limits.targetBytesMax) return refusal(414);
+  /** The only thing that waits for our disk: who is told 200 must have been believed (Z1). */
+  async #phoneHome(
+    { method, localAddress, remoteAddress }: HttpRequest,
+    { id, token }: BootTarget & { kind: 'phoneHome' },
+  ): Promise<HttpResponse> {
+    const { phoneHome } = this.#options;
+    if (phoneHome === undefined) return refusal(404);
+    if (method !== 'POST') return refusal(405, { allow: 'POST' });
+    if (this.#urls(localAddress) === undefined) return refusal(421);
+    return phoneHomeAnswers[await phoneHome(id, token, remoteAddress)];
+  }
+
+  #decide(request: HttpRequest, target: BootTarget): HttpResponse {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return refusal(405, { allow: 'GET, HEAD' });
     }
     // Whether this program still answers is asked every few seconds: that is no line in the log.
     if (request.method === 'HEAD' && request.target === '/') return { status: 204, headers: {} };
-    const target = parseTarget(request.target);
     switch (target.kind) {
       case 'script':
         return this.#script(request, target.mac);
@@ -98,6 +132,7 @@ class BootPages {
       case 'malformed':
         return refusal(400);
       case 'nothing':
+      case 'phoneHome':
         return refusal(404);
     }
   }
@@ -192,6 +227,13 @@ function part(file: ServedFile, start: number, end: number): Uint8Array | FileSl
 function servedBlob(blob: ImageBlob): ServedFile {
   return 'path' in blob ? { kind: 'disk', ...blob } : { kind: 'growing', ...blob };
 }
+
+const phoneHomeAnswers = {
+  proved: { status: 200, headers: { 'content-type': 'text/plain' }, body: 'ok\n' },
+  outdated: refusal(409),
+  wrong: refusal(403),
+  notDurable: refusal(503, { 'retry-after': '10' }),
+} as const;
 
 function script(text: string): HttpResponse {
   const headers = { 'content-type': 'text/plain', 'cache-control': 'no-store' };

@@ -15,7 +15,7 @@ import {
 import { type DhcpShell, startDhcp } from './dhcp.ts';
 import type { DhcpFault } from './dhcp-server.ts';
 import { type ImageBlob, openFiles } from './files.ts';
-import { startHttp } from './http.ts';
+import { type PhoneHome, startHttp } from './http.ts';
 import type { BootMemory } from './memory.ts';
 import { makeGate, type NetbootObservation } from './observation.ts';
 import { startTftp, type TftpListen } from './tftp.ts';
@@ -37,6 +37,8 @@ export interface BootDependencies {
   readonly onDhcpFault?: (fault: DhcpFault) => void;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
   readonly imageBlob?: (hex: string) => ImageBlob | undefined;
+  /** Absent: nothing is deployed here. */
+  readonly phoneHome?: PhoneHome;
 }
 
 export interface BootServices {
@@ -56,7 +58,7 @@ export async function startBoot(
   dependencies: BootDependencies,
 ): Promise<BootServices> {
   checkBootConfig(config);
-  const { udp, http, disk, clock, log, imageBlob } = dependencies;
+  const { udp, http, disk, clock, log, imageBlob, phoneHome } = dependencies;
   const files = await openFiles(disk, config);
   const gate = makeGate(dependencies);
   const addresses = config.addresses ?? config.interfaces.map(({ serverAddress }) => serverAddress);
@@ -73,6 +75,7 @@ export async function startBoot(
       runner: config.runner,
       limits: httpLimitsOf(config),
       ...(imageBlob === undefined ? {} : { imageBlob }),
+      ...(phoneHome === undefined ? {} : { phoneHome }),
     };
     const httpShell = await startHttp(http, config.http, pages, (localAddress) => {
       const address = addressAsked(addresses, localAddress);

@@ -24,6 +24,8 @@ export type BootTarget =
   | { readonly kind: 'file'; readonly name: string }
   /** A blob of an image, by the hex of its SHA-256: whoever knows that may have it. */
   | { readonly kind: 'blob'; readonly hex: string }
+  /** A host says that it runs what was put onto it; never written to a log. */
+  | { readonly kind: 'phoneHome'; readonly id: string; readonly token: string }
   | { readonly kind: 'malformed' }
   | { readonly kind: 'nothing' };
 
@@ -38,6 +40,9 @@ export function parseTarget(target: string): BootTarget {
   }
   if (first === 'v2' && second === 'blobs' && third === 'sha256' && fourth !== undefined) {
     return { kind: 'blob', hex: fourth };
+  }
+  if (first === 'phone-home' && second && third && fourth === undefined) {
+    return { kind: 'phoneHome', id: second, token: third };
   }
   if (first !== 'boot' || second === undefined || third === undefined) return { kind: 'nothing' };
   const mac = canonicalMac(second);

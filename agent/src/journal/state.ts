@@ -147,6 +147,8 @@ function changedProofs(
 ): JournalState['proved'] {
   const proved = new Map(before);
   proved.delete(proof.hostUid);
+  // Without a deployment the host is forgotten.
+  if (proof.deploymentId === '') return proved;
   proved.set(proof.hostUid, proof);
   const [oldest] = proved.keys();
   if (proved.size > provedHostsMax && oldest !== undefined) proved.delete(oldest);

@@ -11,14 +11,12 @@ import type { FinalResult } from '@rackwright/results';
 import type { HeldImage, Images } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
+import { timeLimit } from './time-limit.ts';
 
 export interface CommandImages {
   readonly images: Pick<Images, 'fetch'>;
   readonly clock: Clock;
 }
-
-/** Longest timer; a later deadline is another's to watch. */
-const timerMsMax = 24 * 3_600_000;
 
 /** Runs `order` while the image is held; answers for an image that cannot be had. */
 export async function withImage(
@@ -45,10 +43,7 @@ async function fetchImage(
   context: OperationContext,
 ): Promise<HeldImage | FinalResult> {
   const credential = name === '' ? undefined : await context.credential(name, credentialVersion);
-  const late = new AbortController();
-  const remainingMs = Math.max(0, Math.min(context.remainingMs(), timerMsMax));
-  const cancelTimer = clock.after(remainingMs, () => late.abort());
-  const signal = AbortSignal.any([context.signal, late.signal]);
+  const limit = timeLimit(clock, context);
   const progress = (fetchedBytes: number, allBytes: number): void => {
     const percent = allBytes === 0 ? 100 : Math.floor((100 * fetchedBytes) / allBytes);
     const text = `fetches the image: ${megabytes(fetchedBytes)} of ${megabytes(allBytes)} MB`;
@@ -56,20 +51,21 @@ async function fetchImage(
   };
   try {
     progress(0, 0);
-    return await images.fetch({ reference, plainHttp, credential }, signal, progress);
+    return await images.fetch({ reference, plainHttp, credential }, limit.signal, progress);
   } catch (error) {
     if (context.signal.aborted) return failure('cancelled', 'It was cancelled.');
-    if (late.signal.aborted) {
+    if (limit.isOver()) {
       return failure('deadline', 'Its deadline passed while its image was fetched.');
     }
     if (isOciError(error)) return resultOfOci(error);
     throw error;
   } finally {
-    cancelTimer();
+    limit.end();
   }
 }
 
-function megabytes(bytes: number): string {
+/** For progress. */
+export function megabytes(bytes: number): string {
   return (bytes / 1e6).toFixed(1);
 }
 

@@ -7,21 +7,21 @@ import type { FinalResult } from '@rackwright/results';
 import type { RunnerOrders } from '../runner-gateway/index.ts';
 import type { ExecutedKind, Executor, OperationContext } from '../session/index.ts';
 import { type BmcDrivers, bmcAddress, failure } from './bmc-access.ts';
-import type { CommandImages } from './command-image.ts';
 import { inspect } from './inspect.ts';
 import { outOfBandSteps, runOutOfBand } from './out-of-band.ts';
-import { runStep } from './run-step.ts';
+import { type OwnStepParts, ownSteps } from './own-steps.ts';
+import { resumeStep, runStep, type StepImages } from './run-step.ts';
 import { setPower } from './set-power.ts';
 import { verifyAccess } from './verify-access.ts';
 
 export { type BmcDrivers, type BmcEndpoint, bmcEndpoint, identityToWire } from './bmc-access.ts';
 export { bmcIdentityDifference } from './bmc-identity.ts';
 
-export interface ExecutorParts {
+export interface ExecutorParts extends StepImages, OwnStepParts {
   readonly drivers: BmcDrivers;
   readonly orders: RunnerOrders;
-  /** Absent: commands that come in images are not run here. */
-  readonly images?: CommandImages;
+  /** Nothing is left of a host; rejects when that is not durable. */
+  readonly forgetDeployments?: (hostUid: string) => Promise<void>;
 }
 
 const operationKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep'] as const;
@@ -29,7 +29,9 @@ const operationKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep'] as con
 /** Hosts whose BMC address is remembered, so that Forget can drop its governor. */
 const bmcAddressesMax = 10_000;
 
-export function createExecutor({ drivers, orders, images }: ExecutorParts): Executor {
+export function createExecutor(parts: ExecutorParts): Executor {
+  const { drivers, orders, forgetDeployments } = parts;
+  const own = ownSteps(parts);
   const bmcOfHost = new Map<string, { address: string; port: number }>();
   const remember = (operation: agent.Operation, access: agent.BmcAccess | undefined): void => {
     if (access === undefined || bmcOfHost.size >= bmcAddressesMax) return;
@@ -37,7 +39,7 @@ export function createExecutor({ drivers, orders, images }: ExecutorParts): Exec
   };
   return {
     operationKinds: operationKinds satisfies readonly ExecutedKind[],
-    steps: outOfBandSteps.map(({ description }) => description),
+    steps: [...outOfBandSteps, ...own.values()].map(({ description }) => description),
     execute: (operation, context) => {
       const { kind } = operation;
       switch (kind.case) {
@@ -54,13 +56,16 @@ export function createExecutor({ drivers, orders, images }: ExecutorParts): Exec
             remember(operation, kind.value.bmc);
             return runOutOfBand(drivers, kind.value, context);
           }
-          return runStep(orders, operation, kind.value, context, images);
+          return (
+            own.get(kind.value.step)?.run(operation, kind.value, context) ??
+            runStep(orders, operation, kind.value, context, parts)
+          );
         case 'cancel':
         case undefined:
           return Promise.resolve(unsupported(operation));
       }
     },
-    resume: (operation, context) => resume(orders, operation, context),
+    resume: (operation, context) => resume(parts, operation, context),
     ended: (operationId) => orders.ended(operationId),
     handOffAnswered: (handOff, acts) => orders.handOffAnswered(handOff, acts),
     handOffUnderWay: (hostUid) => orders.handOffUnderWay(hostUid),
@@ -73,21 +78,25 @@ export function createExecutor({ drivers, orders, images }: ExecutorParts): Exec
       });
       if (bmc !== undefined && !shared) drivers.forget(bmc.address, bmc.port);
       orders.forgetHost(hostUid);
+      await forgetDeployments?.(hostUid);
     },
   };
 }
 
 function resume(
-  orders: RunnerOrders,
+  parts: ExecutorParts,
   operation: agent.Operation,
   context: OperationContext,
 ): 'interrupted' | Promise<FinalResult | 'interrupted'> {
   const { kind } = operation;
   if (kind.case !== 'inspect' && kind.case !== 'runStep') return 'interrupted';
   // Nobody but this agent was at work: what it had begun is over.
-  if (kind.case === 'runStep' && kind.value.bmc !== undefined) return 'interrupted';
+  if (kind.case === 'runStep') {
+    if (kind.value.bmc !== undefined || kind.value.bootOperationId === '') return 'interrupted';
+    return resumeStep(parts.orders, operation, kind.value, context, parts);
+  }
   const { bootOperationId } = kind.value;
-  return orders.resume({ operation, bootOperationId, order: kind }, context);
+  return parts.orders.resume({ operation, bootOperationId, order: kind }, context);
 }
 
 function unsupported(operation: agent.Operation): FinalResult {

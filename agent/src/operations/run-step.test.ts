@@ -27,6 +27,8 @@ function setUp() {
     runnerSession: 's',
     steps: ['deploy.erase_devices', 'run.script'],
     rescue: false,
+    architecture: '',
+    imageEndpoint: '',
     unreceived: new Set<string>(),
     send: ({ case: kind }: { readonly case?: string | undefined }) => {
       sent.push(String(kind));
@@ -53,7 +55,7 @@ function setUp() {
     const value = create(agent.RunStepSchema, { step, mode, bootOperationId: boot });
     const kind = { case: 'runStep', value } as const;
     const operation = create(agent.OperationSchema, { id: `h/1/2/${step}`, hostUid: 'h', kind });
-    return runStep(desk, operation, value, context, undefined);
+    return runStep(desk, operation, value, context, {});
   };
   return { begun: () => begun, order, sent };
 }

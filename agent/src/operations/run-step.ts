@@ -4,6 +4,20 @@ import type { RunnerOrders } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 import { type CommandImages, withImage } from './command-image.ts';
+import {
+  type HostImageParts,
+  type OrderWith,
+  withHostImage,
+  writeImageStep,
+} from './host-image.ts';
+import { architectureNamed } from './image-source.ts';
+
+export interface StepImages {
+  /** Absent: commands that come in images are not run here. */
+  readonly images?: CommandImages;
+  /** Absent: no image is put onto a disk here. */
+  readonly hostImages?: HostImageParts;
+}
 
 /**
  * Runs one in-band step in the runner that the boot operation started. A step that this runner
@@ -15,7 +29,7 @@ export async function runStep(
   operation: agent.Operation,
   request: agent.RunStep,
   context: OperationContext,
-  images: CommandImages | undefined,
+  { images, hostImages }: StepImages,
 ): Promise<FinalResult> {
   const steps = orders.stepsOf(request.bootOperationId);
   if (steps !== undefined && !steps.includes(request.step)) {
@@ -26,9 +40,44 @@ export async function runStep(
   const { bootOperationId, image } = request;
   const secretEnvironment = await secretsOf(request, context);
   const order = { case: 'runStep', value } as const;
+  if (request.step === writeImageStep) {
+    return withWrittenImage(orders, operation, request, context, hostImages, (its, within) =>
+      orders.run({ operation, bootOperationId, order, ...its }, within),
+    );
+  }
   const run = (): Promise<FinalResult> =>
     orders.run({ operation, bootOperationId, order, secretEnvironment }, context);
   return image === undefined ? run() : withImage(images, image, request.step, context, run);
+}
+
+/** Takes up a step that the runner of an earlier life of ours may still be at work on. */
+export function resumeStep(
+  orders: RunnerOrders,
+  operation: agent.Operation,
+  request: agent.RunStep,
+  context: OperationContext,
+  { hostImages }: StepImages,
+): Promise<FinalResult | 'interrupted'> {
+  const { bootOperationId } = request;
+  const order = { case: 'runStep', value: request } as const;
+  if (request.step !== writeImageStep) {
+    return orders.resume({ operation, bootOperationId, order }, context);
+  }
+  return withWrittenImage(orders, operation, request, context, hostImages, (its, within) =>
+    orders.resume({ operation, bootOperationId, order, ...its }, within),
+  );
+}
+
+function withWrittenImage<Result>(
+  orders: RunnerOrders,
+  operation: agent.Operation,
+  request: agent.RunStep,
+  context: OperationContext,
+  parts: HostImageParts | undefined,
+  order: OrderWith<Result>,
+): Promise<FinalResult | Result> {
+  const found = architectureNamed(orders.architectureOf(request.bootOperationId) ?? '');
+  return withHostImage(parts, operation, request, found, context, order);
 }
 
 /** Variables that are secrets, as far as they have come. Rejects with AttemptEnd. */

@@ -79,6 +79,8 @@ function setUp() {
       runnerSession: 'session',
       steps: [],
       rescue: false,
+      architecture: '',
+      imageEndpoint: '',
       unreceived: new Set(unreceived),
       send: (message) => told.push(lineOf(message)),
       close: () => told.push('closed'),

@@ -103,6 +103,10 @@ export class RunnerDesk implements RunnerOrders {
     return this.#links.get(bootOperationId)?.steps;
   }
 
+  architectureOf(bootOperationId: string): string | undefined {
+    return this.#links.get(bootOperationId)?.architecture || undefined;
+  }
+
   async run(order: RunnerOrder, context: OperationContext): Promise<FinalResult> {
     const { runnerWaitMs } = this.#parts.limits;
     const closed =

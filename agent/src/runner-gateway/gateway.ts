@@ -193,6 +193,7 @@ export class RunnerGateway {
       yield* this.#serveStranger({ hello, grant }, incoming);
       return;
     }
+    const imageEndpoint = this.#parts.imageEndpoint?.(localAddress) ?? '';
     const outgoing = new MessageQueue<{ message: ToRunner }>(limits.outgoingMessagesMax);
     const runnerSession = runnerSessionId(bootOperationId, hello.publicKey);
     const link: RunnerLink = {
@@ -200,13 +201,14 @@ export class RunnerGateway {
       hostUid,
       runnerSession,
       steps: takenSteps(hello, grant).map(({ name }) => name),
+      architecture: hello.architecture,
+      imageEndpoint,
       rescue: grant.rescue === true,
       unreceived: new Set(hello.unreceivedOperationIds),
       send: (message) => void outgoing.push({ message }),
       close: () => outgoing.end(),
     };
     log.info({ host: hostName, operation: bootOperationId, runnerSession }, 'runner connected');
-    const imageEndpoint = this.#parts.imageEndpoint?.(localAddress) ?? '';
     const accepted = { runnerSession, hostName, imageEndpoint, answersBegin: true };
     yield { message: { case: 'accepted', value: accepted } };
     desk.attach(link);

@@ -48,6 +48,8 @@ function setUp() {
     runnerSession: 'session',
     steps: [],
     rescue: false,
+    architecture: '',
+    imageEndpoint: '',
     unreceived: new Set(unreceived),
     send: ({ case: kind, value }) => {
       if (kind === 'beginAnswer') told.push(`${value.answer?.case}: ${value.answer?.value}`);

@@ -21,6 +21,10 @@ export interface RunnerLink {
   readonly runnerSession: string;
   /** "interface.step" of every step that it offers. */
   readonly steps: readonly string[];
+  /** "amd64", "arm64"; empty: it does not say. */
+  readonly architecture: string;
+  /** Where it fetches images and its host calls home, "host:port"; empty: nowhere. */
+  readonly imageEndpoint: string;
   /** Booted for a person, who alone touches the host: no step is ordered here. */
   readonly rescue: boolean;
   /** Operations whose final report the runner will send again without being asked. */
@@ -38,12 +42,18 @@ export interface RunnerOrder {
   readonly order: Extract<agent.Operation['kind'], { case: 'inspect' | 'runStep' }>;
   /** Secrets for the step's program: in memory only, gone with this agent. */
   readonly secretEnvironment?: Readonly<Record<string, string>>;
+  /** The image that it puts onto a disk. */
+  readonly imageFile?: MessageInitShape<typeof runner.ImageFileSchema>;
+  /** Where its host calls when it runs, as the path of a URL; empty: nowhere. */
+  readonly phoneHomePath?: string;
 }
 
 /** What operations may ask of the runners. */
 export interface RunnerOrders {
   /** Steps of the runner of this boot; undefined while none is connected. */
   stepsOf(bootOperationId: string): readonly string[] | undefined;
+  /** "amd64", "arm64"; undefined while none is connected, or it does not say. */
+  architectureOf(bootOperationId: string): string | undefined;
   /** Orders the work and waits for its end. Rejects with AttemptEnd when it may not begin. */
   run(order: RunnerOrder, context: OperationContext): Promise<FinalResult>;
   /** Takes up work ordered before a restart of ours; waits a bounded time for the runner. */

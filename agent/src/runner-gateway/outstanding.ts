@@ -34,6 +34,16 @@ export function cancelOf(operationId: string): string {
 /** Longest timer that is asked for: later deadlines are looked at again. */
 const timerMsMax = 24 * 3_600_000;
 
+function onWire({ operation, order, ...rest }: RunnerOrder, { imageEndpoint }: RunnerLink) {
+  const { secretEnvironment = {}, imageFile, phoneHomePath = '' } = rest;
+  const callsHome = phoneHomePath !== '' && imageEndpoint !== '';
+  return {
+    ...{ operationId: operation.id, kind: order, secretEnvironment },
+    ...(imageFile === undefined ? {} : { imageFile }),
+    phoneHomeUrl: callsHome ? `http://${imageEndpoint}${phoneHomePath}` : '',
+  };
+}
+
 /** One order on its way, from begun to its end. */
 export class Outstanding {
   readonly order: RunnerOrder;
@@ -81,10 +91,8 @@ export class Outstanding {
     if (!this.#known && this.#isDestructive() && !this.#parts.context.leaseValid()) {
       return this.#offerLater();
     }
-    const { operation, order, secretEnvironment = {} } = this.order;
     this.#offered = true;
-    const value = { operationId: operation.id, kind: order, secretEnvironment };
-    link.send({ case: 'order', value });
+    link.send({ case: 'order', value: onWire(this.order, link) });
   }
 
   /**

@@ -338,6 +338,10 @@ export class Attempts {
     const ofImage = kind.case === 'runStep' ? (kind.value.image?.credential ?? '') : '';
     if (ofImage !== '') this.#deps.credentials.noteUse(ofImage, hostUid);
     if (kind.case !== 'runStep') return;
+    const image = kind.value.deployment?.image;
+    for (const { credential } of image === undefined ? [] : [image, ...image.mirrors]) {
+      if (credential !== '') this.#deps.credentials.noteUse(credential, hostUid);
+    }
     for (const { credential } of kind.value.secrets) {
       this.#deps.credentials.noteUse(credential, hostUid);
     }

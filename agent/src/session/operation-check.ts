@@ -77,7 +77,9 @@ function checkRunStep(runStep: agent.RunStep): OperationCheck {
   // Out of band the BMC stands in for the runner of a boot.
   const place = runStep.bmc === undefined ? undefined : badBmc('run_step', runStep.bmc);
   if (place !== undefined) return place;
-  if (runStep.bmc === undefined && bootOperationId === '') {
+  // A step of a deployment that is the agent's own needs neither.
+  const isOwn = runStep.deployment !== undefined && destructive === false;
+  if (runStep.bmc === undefined && bootOperationId === '' && !isOwn) {
     return missing('run_step.boot_operation_id');
   }
   if (destructive === undefined) return missing('run_step.destructive');

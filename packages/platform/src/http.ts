@@ -1,4 +1,4 @@
-/** One request as the boot path sees it: no body is ever read. */
+/** One request as the boot path sees it: a body is never part of it. */
 export interface HttpRequest {
   readonly method: string;
   /** Path and query exactly as sent. */

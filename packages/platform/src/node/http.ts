@@ -1,8 +1,10 @@
 /**
- * Plain HTTP of this machine, for the boot path: requests without bodies, answers from memory or
- * from files.
+ * Plain HTTP of this machine, for the boot path: requests whose bodies say nothing, answers from
+ * memory or from files.
  *
- * H1 Nothing of a request's body is read; a request that has one closes its connection.
+ * H1 A request that has a body closes its connection. The body of one that is answered well is
+ *    thrown away, at most `bodyBytesMax` of it, so that its sender lives to read the answer; of
+ *    others nothing is read.
  * H2 Headers, connections and silence are bounded as `HttpListen` says; Node's parser refuses what
  *    is malformed before any handler sees it.
  * H3 A file is opened before the status is sent, so one that is gone is a 404 and not half an
@@ -34,6 +36,8 @@ type Handle = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
 
 /** Larger pieces cost fewer turns; each client holds a few of them. */
 const fileBytesAtOnce = 128 * 1024;
+/** Of a request: the keys of a host and its names are some thousand. */
+const bodyBytesMax = 64 * 1024;
 /** How often Node looks for requests that take too long, milliseconds. */
 const timeoutCheckMs = 1_000;
 
@@ -162,6 +166,10 @@ async function answer(
 ): Promise<void> {
   const decided = await handle(readRequest(request));
   const { body } = decided;
+  if (hasBody(request) && decided.status < 400 && !(await isDrained(request))) {
+    response.writeHead(413, { connection: 'close', 'content-length': 0 }).end();
+    return;
+  }
   if (typeof body === 'object' && 'kind' in body) {
     if (body.kind === 'file') await sendFile(request, response, decided, body);
     else await sendStream(request, response, decided, body);
@@ -253,6 +261,16 @@ function readRequest(request: IncomingMessage): HttpRequest {
     localAddress: request.socket.localAddress ?? '',
     headers,
   };
+}
+
+/** H1. False when it is longer than is taken. One that never ends is cut off as silence is. */
+async function isDrained(request: IncomingMessage): Promise<boolean> {
+  let bytes = 0;
+  for await (const piece of request) {
+    bytes += (piece as Uint8Array).length;
+    if (bytes > bodyBytesMax) return false;
+  }
+  return true;
 }
 
 function hasBody(request: IncomingMessage): boolean {

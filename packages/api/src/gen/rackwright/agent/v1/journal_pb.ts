@@ -432,7 +432,7 @@ export type HostProved = Message<"rackwright.agent.v1.HostProved"> & {
   hostUid: string;
 
   /**
-   * As in Deployment.
+   * As in Deployment; empty: the host is forgotten.
    *
    * @generated from field: string deployment_id = 2;
    */

@@ -1,0 +1,177 @@
+/**
+ * Which hosts have said that they run what was put onto them.
+ *
+ * P1 A proof counts once it is durable (`HostProved` in the journal): no restart forgets it, and
+ *    whoever was told "200" has been believed.
+ * P2 Only who has the token of a deployment proves it, and only that one. A deployment of before
+ *    the one that is proved proves nothing any more.
+ * P3 What is told twice is written once.
+ */
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import type { Clock, Log } from '@rackwright/platform';
+import type { Journal } from '../journal/index.ts';
+import { idFromUrl, idInUrl, isTokenOf, readDeploymentId, tokenOf } from './token.ts';
+
+export interface ProofsParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly journal: Pick<Journal, 'append' | 'state'>;
+  readonly key: Uint8Array;
+}
+
+/**
+ * proved: now durable, or known before. outdated: of a deployment that another has followed. wrong:
+ * no such deployment, or another token. notDurable: our disk does not take it; to be told again.
+ */
+export type PhoneHomeAnswer = 'proved' | 'outdated' | 'wrong' | 'notDurable';
+
+/** What was last seen of a host that is waited for. */
+export interface Sighting {
+  readonly atMs: number;
+  readonly words: string;
+}
+
+/** Hosts of which it is remembered what was seen last. */
+const seenHostsMax = 10_000;
+
+export class Proofs {
+  readonly #parts: ProofsParts;
+  readonly #waiters = new Set<() => void>();
+  /** By host uid, the oldest first. */
+  readonly #seen = new Map<string, Sighting>();
+  readonly #refused = new Map<string, Sighting>();
+  /** By host uid: the proof that is being written. Never rejects. */
+  readonly #writing = new Map<string, Promise<PhoneHomeAnswer>>();
+
+  constructor(parts: ProofsParts) {
+    this.#parts = parts;
+  }
+
+  /** Path of the URL that the host of this deployment calls when it runs. */
+  phoneHomePath(deploymentId: string): string {
+    return `/phone-home/${idInUrl(deploymentId)}/${tokenOf(this.#parts.key, deploymentId)}`;
+  }
+
+  /** Path of the folder where its first-boot data is, with a slash at its end. */
+  seedPath(deploymentId: string): string {
+    return `/seed/${idInUrl(deploymentId)}/${tokenOf(this.#parts.key, deploymentId)}/`;
+  }
+
+  /** The deployment that a URL of ours names; undefined when the token is not its own. */
+  deploymentOf(idText: string, token: string): string | undefined {
+    const id = idFromUrl(idText);
+    return id !== undefined && isTokenOf(this.#parts.key, id, token) ? id : undefined;
+  }
+
+  /** A host calls; `from` is its address. */
+  async phoneHome(idText: string, token: string, from: string): Promise<PhoneHomeAnswer> {
+    const deploymentId = this.deploymentOf(idText, token);
+    const own = deploymentId === undefined ? undefined : readDeploymentId(deploymentId);
+    if (deploymentId === undefined || own === undefined) {
+      this.#noteRefused(idText, from);
+      return 'wrong';
+    }
+    const { hostUid } = own;
+    // P3, and no two of one host at once.
+    for (;;) {
+      const writing = this.#writing.get(hostUid);
+      if (writing === undefined) break;
+      await writing;
+    }
+    const known = this.#parts.journal.state.proved.get(hostUid);
+    if (known?.deploymentId === deploymentId) return 'proved';
+    // P2
+    if (known !== undefined && runOf(known.deploymentId) > own.run) return 'outdated';
+    const written = this.#write(hostUid, deploymentId, from);
+    this.#writing.set(hostUid, written);
+    try {
+      return await written;
+    } finally {
+      this.#writing.delete(hostUid);
+    }
+  }
+
+  async #write(hostUid: string, deploymentId: string, from: string): Promise<PhoneHomeAnswer> {
+    const { clock, journal, log } = this.#parts;
+    const fields = { host: hostUid, deployment: deploymentId, from };
+    const time = timestampFromMs(clock.nowMs());
+    try {
+      await journal.append({ case: 'hostProved', value: { hostUid, deploymentId, time } });
+    } catch (error) {
+      const words = 'a host has phoned home and it could not be written down';
+      log.error({ ...fields, error: String(error) }, words);
+      return 'notDurable';
+    }
+    log.info(fields, 'the host has phoned home');
+    for (const wake of [...this.#waiters]) wake();
+    return 'proved';
+  }
+
+  isProved(deploymentId: string): boolean {
+    const hostUid = readDeploymentId(deploymentId)?.hostUid ?? '';
+    return this.#parts.journal.state.proved.get(hostUid)?.deploymentId === deploymentId;
+  }
+
+  /** Resolves with whether it is proved, when it is, after `waitMs`, or when aborted. */
+  whenProved(deploymentId: string, waitMs: number, signal: AbortSignal): Promise<boolean> {
+    if (this.isProved(deploymentId) || signal.aborted) {
+      return Promise.resolve(this.isProved(deploymentId));
+    }
+    return new Promise((resolve) => {
+      const settle = (): void => {
+        cancelTimer();
+        this.#waiters.delete(look);
+        signal.removeEventListener('abort', settle);
+        resolve(this.isProved(deploymentId));
+      };
+      const look = (): void => {
+        if (this.isProved(deploymentId)) settle();
+      };
+      this.#waiters.add(look);
+      signal.addEventListener('abort', settle, { once: true });
+      const cancelTimer = this.#parts.clock.after(waitMs, settle);
+    });
+  }
+
+  /** The host has asked the boot services. */
+  sawNetboot(hostUid: string, stage: string, atMs: number): void {
+    remember(this.#seen, hostUid, { atMs, words: `it asked for a network boot (${stage})` });
+  }
+
+  /** What is known of the host since then, for a person. */
+  seenSince(hostUid: string, sinceMs: number): readonly string[] {
+    const all = [this.#seen.get(hostUid), this.#refused.get(hostUid)];
+    return all.flatMap((sighting) => {
+      if (sighting === undefined || sighting.atMs < sinceMs) return [];
+      return [`${sighting.words} at ${new Date(sighting.atMs).toISOString()}`];
+    });
+  }
+
+  /** Nothing is left of it. Rejects when that cannot be made durable. */
+  async forgetHost(hostUid: string): Promise<void> {
+    const { journal } = this.#parts;
+    this.#seen.delete(hostUid);
+    this.#refused.delete(hostUid);
+    if (!journal.state.proved.has(hostUid)) return;
+    await journal.append({ case: 'hostProved', value: { hostUid, deploymentId: '' } });
+  }
+
+  #noteRefused(idText: string, from: string): void {
+    const hostUid = readDeploymentId(idFromUrl(idText) ?? '')?.hostUid;
+    if (hostUid === undefined) return;
+    const words = `${from} phoned home for it with a wrong token, and was not believed,`;
+    remember(this.#refused, hostUid, { atMs: this.#parts.clock.nowMs(), words });
+  }
+}
+
+function runOf(deploymentId: string): number {
+  return readDeploymentId(deploymentId)?.run ?? 0;
+}
+
+/** Keeps the newest. */
+function remember(all: Map<string, Sighting>, hostUid: string, sighting: Sighting): void {
+  all.delete(hostUid);
+  all.set(hostUid, sighting);
+  const [oldest] = all.keys();
+  if (all.size > seenHostsMax && oldest !== undefined) all.delete(oldest);
+}

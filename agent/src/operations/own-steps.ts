@@ -1,0 +1,36 @@
+/** Steps that the agent carries out by itself, with neither a runner nor the BMC. */
+import { create } from '@bufbuild/protobuf';
+import { agent, RerunClass } from '@rackwright/api';
+import type { FinalResult } from '@rackwright/results';
+import type { OperationContext } from '../session/index.ts';
+import { type AwaitImageParts, awaitImage, awaitImageStep } from './await-image.ts';
+
+/** Each may be absent: then its step is neither named nor run here. */
+export interface OwnStepParts {
+  readonly awaitImage?: AwaitImageParts;
+}
+
+export interface OwnStep {
+  readonly description: agent.StepDescription;
+  run(
+    operation: agent.Operation,
+    request: agent.RunStep,
+    context: OperationContext,
+  ): Promise<FinalResult>;
+}
+
+/** Those that there are parts for, by name. */
+export function ownSteps(parts: OwnStepParts): ReadonlyMap<string, OwnStep> {
+  const steps: OwnStep[] = [];
+  const { awaitImage: awaiting } = parts;
+  if (awaiting !== undefined) {
+    const description = describe(awaitImageStep, 'Waits until the host says that it runs.');
+    steps.push({ description, run: (...asked) => awaitImage(awaiting, ...asked) });
+  }
+  return new Map(steps.map((step) => [step.description.name, step]));
+}
+
+function describe(name: string, description: string): agent.StepDescription {
+  const how = { priority: 0, rerunClass: RerunClass.SAFE, destructive: false, abortable: true };
+  return create(agent.StepDescriptionSchema, { name, description, ...how });
+}

@@ -1,0 +1,28 @@
+/** The deadline of an operation as a signal, for what is done before a runner has it. */
+import type { Clock } from '@rackwright/platform';
+import type { OperationContext } from '../session/index.ts';
+
+/** Longest timer; a later deadline is another's to watch. */
+const timerMsMax = 24 * 3_600_000;
+
+export interface TimeLimit {
+  /** Aborted with the operation, and when its time is over. */
+  readonly signal: AbortSignal;
+  isOver(): boolean;
+  /** It is watched no more. */
+  end(): void;
+}
+
+export function timeLimit(
+  clock: Clock,
+  { remainingMs, signal }: Pick<OperationContext, 'remainingMs' | 'signal'>,
+): TimeLimit {
+  const late = new AbortController();
+  const delayMs = Math.max(0, Math.min(remainingMs(), timerMsMax));
+  const end = clock.after(delayMs, () => late.abort());
+  return {
+    signal: AbortSignal.any([signal, late.signal]),
+    isOver: () => late.signal.aborted,
+    end,
+  };
+}
