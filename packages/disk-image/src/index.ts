@@ -25,6 +25,7 @@ export {
 export { type DiskFacts, type RootDiskHints, rootDisk } from './hints.ts';
 export { openQcow2, type Qcow2Image } from './qcow2/reader.ts';
 export { checkDigest, digestPieces, type PieceDigests, type Ranges, rangesOf } from './ranges.ts';
+export { cloudConfigToCall, type NoCloudFirstBoot, noCloudSeed } from './seed/no-cloud.ts';
 export { makeSeed, type Seed, seedName, seedPartitionBytes } from './seed/seed.ts';
 export {
   type ByteSource,

@@ -1,10 +1,13 @@
 /** The machine that the runner runs on, apart from its disks. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { CpuSchema, NetworkInterfaceSchema, SystemIdentity } from '@rackwright/api';
+import type { Architecture } from '@rackwright/oci';
 
 export interface Machine {
   /** SMBIOS identity, raw, and the BMC's GUID as seen in band. */
   identity(): Promise<SystemIdentity>;
+  /** What an image has to be for. Absent: the machine does not say. */
+  readonly architecture?: Architecture;
   hardware(): Promise<MachineHardware>;
   /** The BMC's address on the network as it says in band; empty: none, or it cannot be read. */
   bmcAddress(): Promise<string>;

@@ -17,14 +17,17 @@ import {
 } from '@rackwright/platform/node';
 import type { BlockDevices } from './block-devices.ts';
 import { type RunnerConfig, readConfig } from './config.ts';
+import { writeImage } from './deploy/write-image.ts';
 import { eraseDevices, eraseDevicesMetadata } from './erase/step.ts';
 import type { MachineFiles } from './files.ts';
 import { linuxCommandRoots } from './linux/command-roots.ts';
 import { linuxDevices, realRoots } from './linux/devices.ts';
 import { fileDisks } from './linux/file-disks.ts';
 import { fileMachine } from './linux/file-machine.ts';
+import { linuxImagePlace, softwareImagePlace } from './linux/image-place.ts';
 import { linuxMachine } from './linux/linux-machine.ts';
 import { folderFiles, linuxFiles } from './linux/machine-files.ts';
+import { ownArchitecture } from './linux/own-architecture.ts';
 import { replacePredecessor } from './linux/predecessor.ts';
 import { linuxPrograms } from './linux/programs.ts';
 import type { Machine } from './machine.ts';
@@ -145,7 +148,15 @@ async function makeSteps(
       ? await linuxFiles(nodeExec(undefined, 'ours'), realRoots, join(stateFolder, 'mount'))
       : folderFiles(scratch);
   const command = runCommand(commandPlace(software, programs, join(stateFolder, 'command')));
-  return [eraseDevices, eraseDevicesMetadata, runScript(place), runFile(files), command];
+  const web = nodeWebClient();
+  const imagePlace =
+    software === undefined
+      ? linuxImagePlace(nodeExec(undefined, 'ours'), web, clock)
+      : softwareImagePlace(web, clock);
+  return [
+    ...[eraseDevices, eraseDevicesMetadata, writeImage(imagePlace)],
+    ...[runScript(place), runFile(files), command],
+  ];
 }
 
 /** Where commands run, or why they do not. */
@@ -157,11 +168,10 @@ function commandPlace(
   if (software !== undefined) {
     return 'a machine made of software runs no images: they would run on the machine around it';
   }
-  const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
   const roots = linuxCommandRoots({ folder, path: programPath, procRoot: '/proc', chowns: true });
   const web = nodeWebClient();
   const blobsAt = (endpoint: string) => plainBlobs(web, `http://${endpoint}`);
-  return { programs, roots, architecture, blobsAt };
+  return { programs, roots, architecture: ownArchitecture, blobsAt };
 }
 
 /** Armed in the first runner of a boot only, so that its successor lives. */

@@ -20,6 +20,7 @@ import { formatProgress } from './progress-text.ts';
 import type { AgentConnection, AgentDialer } from './session/dialer.ts';
 import {
   inspected,
+  type OrderedImage,
   RunnerSession,
   type SessionEffect,
   type SessionEvent,
@@ -73,6 +74,7 @@ interface ContextEffect {
   readonly operationId: string;
   readonly order: agent.RunStep;
   readonly secretEnvironment?: Readonly<Record<string, string>>;
+  readonly deploy?: OrderedImage;
 }
 
 class RunnerLoop {
@@ -199,6 +201,7 @@ class RunnerLoop {
       interruptedProgress: this.#interrupted?.progress ?? '',
       unreceivedOperationIds: this.#session.unreceivedIds,
       bmcAddress: await machine.bmcAddress(),
+      architecture: machine.architecture ?? '',
     });
   }
 
@@ -311,7 +314,7 @@ class RunnerLoop {
   }
 
   #context(
-    { operationId, order, secretEnvironment = {} }: ContextEffect,
+    { operationId, order, secretEnvironment = {}, deploy }: ContextEffect,
     output: (piece: Uint8Array) => void,
   ): StepContext {
     const { devices, machine, clock, crashPoint, verdictSwitchedOff, runnerVersion } = this.#parts;
@@ -346,6 +349,7 @@ class RunnerLoop {
       hostName: this.#hostName,
       secretEnvironment,
       imageEndpoint: this.#imageEndpoint,
+      ...deploy,
     };
   }
 

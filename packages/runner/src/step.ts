@@ -1,6 +1,6 @@
 /** What a step of the runner is: a description, and a function from an order to its end. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { agent } from '@rackwright/api';
+import type { agent, runner } from '@rackwright/api';
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { Complete, Failed, RetryAfter } from '@rackwright/results';
 import type { BlockDevices } from './block-devices.ts';
@@ -40,6 +40,10 @@ export interface StepContext {
   readonly secretEnvironment: Readonly<Record<string, string>>;
   /** "host:port" where the agent serves images; empty: it serves none. */
   readonly imageEndpoint: string;
+  /** The image of the host, as the agent serves it. */
+  readonly imageFile?: runner.ImageFile | undefined;
+  /** Where the image has to say that it runs; empty: nowhere. It lets in, and is shown nowhere. */
+  readonly phoneHomeUrl?: string;
 }
 
 export interface StepEnd {

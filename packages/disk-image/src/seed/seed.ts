@@ -25,6 +25,8 @@ export type Seed =
       readonly userData: string;
       /** JSON. */
       readonly networkData?: string;
+      /** JSON. */
+      readonly vendorData?: string;
     };
 
 /** Size of the partition, bytes. */
@@ -68,6 +70,7 @@ function filesOf(seed: Seed): SeedFile[] {
           ['openstack/latest/meta_data.json', json('metaData', seed.metaData)],
           ['openstack/latest/user_data', seed.userData],
           ['openstack/latest/network_data.json', json('networkData', seed.networkData)],
+          ['openstack/latest/vendor_data.json', json('vendorData', seed.vendorData)],
         ];
   return texts.flatMap(([path, text]) =>
     text === undefined ? [] : [{ path, content: new TextEncoder().encode(text) }],

@@ -21,6 +21,7 @@ import {
   textAt,
 } from '../json-fields.ts';
 import type { Machine } from '../machine.ts';
+import { ownArchitecture } from './own-architecture.ts';
 
 const keys = [
   'manufacturer',
@@ -45,6 +46,7 @@ export function fileMachine(path: string, clock: Clock): Machine {
     return parseObject(await readFile(path, 'utf8'), path, keys);
   };
   return {
+    architecture: ownArchitecture,
     identity: async () => {
       const object = await read();
       return create(SystemIdentitySchema, {

@@ -4,6 +4,7 @@ import { SystemIdentitySchema } from '@rackwright/api';
 import type { Exec } from '@rackwright/platform';
 import type { Machine, MachineHardware } from '../machine.ts';
 import { realRoots } from './devices.ts';
+import { ownArchitecture } from './own-architecture.ts';
 import type { SysRoots } from './sys-block.ts';
 import { cleanText } from './sys-block.ts';
 import { namesIn, readBytes, readNumber, readText, resolvePath } from './sys-files.ts';
@@ -20,6 +21,7 @@ export function linuxMachine(exec: Exec, roots: SysRoots = realRoots): Machine {
   const dmi = (file: string): Promise<string> => readText(roots.sys, 'class/dmi/id', file);
   let bmcAddress: Promise<string> | undefined;
   return {
+    architecture: ownArchitecture,
     identity: async () =>
       create(SystemIdentitySchema, {
         manufacturer: cleanText(await dmi('sys_vendor')),

@@ -123,8 +123,8 @@ export class DiskWriter {
   #account(length: number): void {
     if (this.#signal.aborted) throw new DeviceError('cancelled before it was done');
     if (this.#at + length > this.#disk.sizeBytes) {
-      const size = `the disk has ${this.#disk.sizeBytes} bytes`;
-      throw new ImageError('tooLarge', `the image is larger than the disk: ${size}`);
+      const sizes = `at least ${this.#at + length} bytes, the disk ${this.#disk.sizeBytes}`;
+      throw new ImageError('tooLarge', `the image is larger than the disk: it has ${sizes}`);
     }
   }
 

@@ -55,8 +55,8 @@ export interface ProvisionParts {
   readonly limits?: ReadingLimits;
   /** Asked right before the first write (R11). */
   mayBegin(): Promise<PermissionEnd>;
-  /** Before the first write, and before the one that makes the disk count. */
-  reached?(point: 'begun' | 'readBack'): void;
+  /** Before the first write, in the midst of them, and before the one that makes the disk count. */
+  reached?(point: 'begun' | 'writing' | 'readBack'): void;
 }
 
 /** Told how much is done, 0 to 1, and what is being done. */
@@ -211,7 +211,7 @@ async function* joined(
 }
 
 async function write(
-  { disk, progress }: Work,
+  { disk, progress, parts }: Work,
   writer: DiskWriter,
   content: AsyncIterable<Content>,
   sizeBytes: number | undefined,
@@ -219,6 +219,7 @@ async function write(
   const told = sizeBytes ?? disk.sizeBytes;
   for await (const piece of content) {
     await writer.add(piece);
+    parts.reached?.('writing');
     const part = Math.min(1, writer.sizeBytes / told);
     progress(shares.checked + (shares.written - shares.checked) * part, 'writing');
   }

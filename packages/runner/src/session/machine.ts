@@ -64,6 +64,7 @@ export type SessionEffect =
       readonly order: agent.RunStep;
       /** Never saved. */
       readonly secretEnvironment: Readonly<Record<string, string>>;
+      readonly deploy: OrderedImage;
     }
   | { readonly kind: 'inspect'; readonly operationId: string; readonly runnerSession: string }
   /** Finds out whether a hand-off can act, without doing anything. */
@@ -71,6 +72,9 @@ export type SessionEffect =
   /** What the hand-off does. */
   | { readonly kind: 'handOff'; readonly operationId: string; readonly order: agent.RunStep }
   | { readonly kind: 'stop'; readonly operationId: string };
+
+/** What an order says of the image of its host. */
+export type OrderedImage = Pick<runner.Order, 'imageFile' | 'phoneHomeUrl'>;
 
 /** Between two progress messages, milliseconds. */
 export const progressIntervalMs = 500;
@@ -146,7 +150,7 @@ export class RunnerSession {
   }
 
   #ordered(order: runner.Order, nowMs: number): SessionEffect[] {
-    const { operationId, kind, secretEnvironment } = order;
+    const { operationId, kind } = order;
     if (kind.case === 'cancel') return this.#cancel(operationId, kind.value.operationId, nowMs);
     if (this.#current?.operationId === operationId) return this.#tellProgress(nowMs);
     const finished = this.#record.finished.find((each) => each.operationId === operationId);
@@ -168,7 +172,7 @@ export class RunnerSession {
           { kind: 'inspect', operationId, runnerSession: this.#runnerSession ?? '' },
         ]);
       case 'runStep':
-        return this.#runStep(operationId, kind.value, secretEnvironment, nowMs);
+        return this.#runStep(order, kind.value, nowMs);
       case undefined:
         return this.#answer(operationId, unsupported('the kind of the order is unknown'), nowMs);
     }
@@ -182,9 +186,8 @@ export class RunnerSession {
   }
 
   #runStep(
-    operationId: string,
+    { operationId, secretEnvironment, imageFile, phoneHomeUrl }: runner.Order,
     order: agent.RunStep,
-    secretEnvironment: Readonly<Record<string, string>>,
     nowMs: number,
   ): SessionEffect[] {
     if (!this.#knownSteps.has(order.step)) {
@@ -195,7 +198,10 @@ export class RunnerSession {
     const effect: SessionEffect =
       order.handOff === true
         ? { kind: 'checkHandOff', operationId, order }
-        : { kind: 'runStep', operationId, order, secretEnvironment };
+        : {
+            ...{ kind: 'runStep', operationId, order, secretEnvironment },
+            deploy: { ...(imageFile === undefined ? {} : { imageFile }), phoneHomeUrl },
+          };
     return this.#begin(operationId, order.step, [effect]);
   }
 

@@ -1,0 +1,110 @@
+/**
+ * What an image is told at its first start, as the order says it. Pure.
+ *
+ * 1. A host that has to phone home is told where, in a way that its image reads; what cannot be is
+ *    refused before anything is written, for the proof would never come.
+ * 2. Identity and phone number are ours; user data is passed on unchanged.
+ */
+import { type agent, DeployProof, FirstBootFormat } from '@rackwright/api';
+import type { Seed } from '@rackwright/disk-image';
+import { bad, type Read, value } from '../steps/arguments.ts';
+
+/** How often cloud-init calls before it gives up; it waits a few seconds between two calls. */
+const callsMax = 30;
+const ownKeys: ReadonlySet<string> = new Set(['instance-id', 'local-hostname']);
+
+/** The data of the first boot; undefined: the image needs none. `phoneHomeUrl`: empty: none. */
+export function firstBootOf(
+  deployment: agent.Deployment,
+  phoneHomeUrl: string,
+): Read<Seed | undefined> {
+  const { deploy } = deployment;
+  const url = urlToCall(deploy?.proof ?? DeployProof.UNSPECIFIED, phoneHomeUrl);
+  if (url.kind === 'bad') return url;
+  const format = deploy?.firstBoot?.format ?? FirstBootFormat.UNSPECIFIED;
+  switch (format) {
+    case FirstBootFormat.UNSPECIFIED:
+    case FirstBootFormat.NO_CLOUD:
+      return noCloud(deployment, url.value);
+    case FirstBootFormat.CONFIG_DRIVE:
+      return configDrive(deployment, url.value);
+    case FirstBootFormat.NONE:
+      if (url.value === undefined) return value(undefined);
+      return bad(
+        'deploy.first_boot.format: without first-boot data the host cannot be told where to phone ' +
+          'home; choose NoCloud, a config drive, or the proof POWER_ON',
+      );
+    default:
+      return bad(`deploy.first_boot.format: ${String(format)} is not known here`);
+  }
+}
+
+function urlToCall(proof: DeployProof, phoneHomeUrl: string): Read<string | undefined> {
+  switch (proof) {
+    case DeployProof.POWER_ON:
+      return value(undefined);
+    case DeployProof.UNSPECIFIED:
+    case DeployProof.PHONE_HOME:
+      if (phoneHomeUrl !== '') return value(phoneHomeUrl);
+      return bad('phone_home_url: the agent says no place where the host can phone home');
+    default:
+      return bad(`deploy.proof: ${String(proof)} is not known here`);
+  }
+}
+
+function noCloud({ id, hostName, deploy }: agent.Deployment, url: string | undefined): Read<Seed> {
+  const { userData = '', metaData = {}, networkConfig = '' } = deploy?.firstBoot ?? {};
+  const taken = Object.keys(metaData).find((key) => ownKeys.has(key));
+  if (taken !== undefined) return bad(`deploy.first_boot.meta_data: ${taken} is set by us`);
+  const problem = url === undefined ? undefined : ownCall(userData);
+  if (problem !== undefined) return bad(problem);
+  const seed: Seed = {
+    kind: 'noCloud',
+    // JSON is YAML.
+    metaData: `${JSON.stringify({ ...metaData, 'instance-id': id, 'local-hostname': hostName })}\n`,
+    userData,
+    ...(networkConfig === '' ? {} : { networkConfig }),
+    ...(url === undefined ? {} : { vendorData: cloudConfigToCall(url) }),
+  };
+  return value(seed);
+}
+
+function configDrive(
+  { id, hostName, deploy }: agent.Deployment,
+  url: string | undefined,
+): Read<Seed> {
+  const { userData = '', metaData: meta = {}, networkConfig = '' } = deploy?.firstBoot ?? {};
+  if (networkConfig !== '') {
+    return bad(
+      'deploy.first_boot.network_config: a config drive has none of cloud-init; choose NoCloud, or ' +
+        'say it in the user data',
+    );
+  }
+  const problem = url === undefined ? undefined : ownCall(userData);
+  if (problem !== undefined) return bad(problem);
+  const call = url === undefined ? {} : { phone_home_url: url };
+  const seed: Seed = {
+    kind: 'configDrive',
+    metaData: JSON.stringify({ uuid: id, name: hostName, hostname: hostName, meta, ...call }),
+    userData,
+    // What cloud-init takes as its own; others do not look at it.
+    ...(url === undefined
+      ? {}
+      : { vendorData: JSON.stringify({ 'cloud-init': cloudConfigToCall(url) }) }),
+  };
+  return value(seed);
+}
+
+/** cloud-init lets user data win over what is ours: its own call would take the place of ours. */
+function ownCall(userData: string): string | undefined {
+  if (!userData.startsWith('#cloud-config') || !/^phone_home\s*:/m.test(userData)) return undefined;
+  return (
+    'deploy.first_boot.user_data: its phone_home would take the place of the call that proves the ' +
+    'host; leave it out, or choose the proof POWER_ON'
+  );
+}
+
+function cloudConfigToCall(url: string): string {
+  const call = { url, post: ['instance_id', 'hostname', 'fqdn'], tries: callsMax };
+  return `#cloud-config\n${JSON.stringify({ phone_home: call })}\n`;
+}

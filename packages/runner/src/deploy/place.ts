@@ -1,0 +1,21 @@
+/** What putting an image onto a disk needs of the machine besides its disks. */
+import type { BootEntry, ByteSource, Firmware, ReadingLimits } from '@rackwright/disk-image';
+import type { DeviceFacts } from '@rackwright/erasure';
+import type { Architecture } from '@rackwright/oci';
+import type { Filter } from '../provision/unpack.ts';
+
+export interface ImagePlace {
+  readonly architecture: Architecture;
+  readonly unxz: Filter;
+  readonly limits: ReadingLimits;
+  /** A file that is served at this URL. */
+  sourceAt(url: string): ByteSource;
+  /** What this machine was started by; undefined: nobody can tell, and nothing is asked of images. */
+  firmware(): Promise<Firmware | undefined>;
+  /** Lets the kernel see what stands on the disk now. Rejects with `DeviceError`. */
+  settle(device: DeviceFacts): Promise<void>;
+  /**
+   * Has UEFI try this entry first; answers its name. Rejects with `DeviceError` or `ImageError`.
+   */
+  bootFirst(entry: BootEntry): Promise<string>;
+}

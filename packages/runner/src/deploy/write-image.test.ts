@@ -1,0 +1,284 @@
+/** The step on disks made of files, with an image that a web server serves as agents do. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { agent, BmcIdentitySchema, FirstBootFormat, runner } from '@rackwright/api';
+import { nodeClock, nodeWebClient } from '@rackwright/platform/node';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { DeviceError } from '../block-devices.ts';
+import { fileDisks } from '../linux/file-disks.ts';
+import { softwareImagePlace } from '../linux/image-place.ts';
+import type { StepContext, StepEnd } from '../step.ts';
+import { guid, runStep } from '../steps/steps.fixture.ts';
+import {
+  addDisk,
+  contentOf,
+  diskImage,
+  mib,
+  removeDisks,
+  seedText,
+  sha256,
+} from './deploy.fixture.ts';
+import type { ImagePlace } from './place.ts';
+import { writeImage } from './write-image.ts';
+
+const image = diskImage();
+const url = 'http://10.0.0.1:80/phone-home/u-7/secret';
+let folder = '';
+let server: Server | undefined;
+let served: ReadonlyMap<string, Buffer> = new Map();
+
+beforeEach(async () => {
+  folder = addDisk('sda', { serial: 'S-sda', wwn: 'naa.5000000000000001' });
+  served = new Map([[sha256(image), image]]);
+  server = createServer((request, response) => {
+    const bytes = served.get(/^\/v2\/blobs\/sha256\/(.*)$/.exec(request.url ?? '')?.[1] ?? '');
+    response.writeHead(bytes === undefined ? 404 : 200).end(bytes);
+  });
+  await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
+});
+
+afterEach(() => {
+  server?.closeAllConnections();
+  server?.close();
+  removeDisks(folder);
+});
+
+interface Change {
+  readonly file?: MessageInitShape<typeof runner.ImageFileSchema>;
+  readonly deployment?: MessageInitShape<typeof agent.DeploymentSchema>;
+  readonly order?: { [Name in keyof agent.RunStep]?: agent.RunStep[Name] | undefined };
+  readonly context?: Partial<StepContext>;
+  readonly place?: Partial<ImagePlace>;
+}
+
+function write(change: Change = {}): Promise<StepEnd> {
+  const { port } = (server as Server).address() as AddressInfo;
+  const place = { ...softwareImagePlace(nodeWebClient(), nodeClock()), ...change.place };
+  const file = { digest: `sha256:${sha256(image)}`, sizeBytes: BigInt(image.length) };
+  const deployment = create(agent.DeploymentSchema, {
+    ...{ id: 'u/7', hostName: 'h1' },
+    ...change.deployment,
+  });
+  const expectedIdentity = create(BmcIdentitySchema, { guid });
+  const order = { mode: agent.StepMode.RUN, expectedIdentity, deployment };
+  return runStep(
+    writeImage(place),
+    {},
+    {},
+    {
+      order: Object.assign(create(agent.RunStepSchema, order), change.order),
+      devices: fileDisks(folder, nodeClock()),
+      imageEndpoint: `127.0.0.1:${port}`,
+      imageFile: create(runner.ImageFileSchema, { ...file, ...change.file }),
+      phoneHomeUrl: url,
+      ...change.context,
+    },
+  ).end;
+}
+
+function writtenIn({ result }: StepEnd): agent.WrittenImage | undefined {
+  if (result.kind === 'retryAfter') return undefined;
+  return result.observations?.writtenImage;
+}
+
+const isUntouched = (name: string): boolean =>
+  contentOf(folder, name).equals(Buffer.alloc(contentOf(folder, name).length, 'PATTERN!'));
+
+test('writes the image, lets it grow, adds the first boot, and says what stands there', async () => {
+  const told: string[] = [];
+  const end = await write({
+    deployment: {
+      deploy: { firstBoot: { userData: '#cloud-config\n{}\n', metaData: { role: 'web' } } },
+    },
+    context: { progress: (percent, text) => told.push(`${percent} ${text}`) },
+  });
+  expect(end.result).toMatchObject({ kind: 'complete' });
+  expect(writtenIn(end)).toMatchObject({
+    digest: `sha256:${sha256(image)}`,
+    whole: true,
+    serial: 'S-sda',
+    contentDigest: `sha256:${sha256(image)}`,
+    table: 'mbr',
+  });
+  expect(writtenIn(end)?.partitions.map(({ seed }) => seed)).toEqual([false, true]);
+  expect(told.at(-1)).toBe('100 done (sda)');
+  expect(new Set(told).size).toBe(told.length);
+  const seed = seedText(folder, 'sda', writtenIn(end));
+  for (const text of ['{"role":"web","instance-id":"u/7"', 'CIDATA', url, '#cloud-config\n{}']) {
+    expect(seed).toContain(text);
+  }
+});
+
+/** What nothing is written for: the change, the type of the failure, words of it. */
+test.for<[string, Change, string, string]>([
+  [
+    'an order without a deployment',
+    { order: { deployment: undefined } },
+    'invalidArgument',
+    'deployment',
+  ],
+  ['an order to check', { order: { mode: agent.StepMode.CHECK } }, 'invalidArgument', 'mode'],
+  ['a digest that is none', { file: { digest: 'sha256:ab' } }, 'invalidArgument', 'digest'],
+  ['an unknown compression', { file: { compression: 'lz4' } }, 'invalidArgument', 'compression'],
+  ['an agent without images', { context: { imageEndpoint: '' } }, 'invalidArgument', 'no images'],
+  ['no place to phone home to', { context: { phoneHomeUrl: '' } }, 'invalidArgument', 'phone home'],
+  [
+    'no data for the first boot, and the call home',
+    { deployment: { deploy: { firstBoot: { format: FirstBootFormat.NONE } } } },
+    'invalidArgument',
+    'POWER_ON',
+  ],
+  [
+    'another machine',
+    {
+      order: {
+        expectedIdentity: create(BmcIdentitySchema, { guid: Buffer.from(guid).fill(1, 12) }),
+      },
+    },
+    'identityMismatch',
+    'not the host',
+  ],
+  ['another architecture', { file: { architecture: 'riscv64' } }, 'wrongArchitecture', 'riscv64'],
+  [
+    'hints that fit no disk',
+    { deployment: { rootDisk: { serial: 'other' } } },
+    'noRootDisk',
+    'no disk fits the hints serial other',
+  ],
+  [
+    'a disk that is kept',
+    { deployment: { deploy: { keepDisks: ['0x5000000000000001'] } } },
+    'keepDisk',
+    'no other disk than what is kept: S-sda',
+  ],
+  [
+    'hints that fit a disk that is kept',
+    { deployment: { rootDisk: { serial: 'S-sda' }, deploy: { keepDisks: ['s-SDA'] } } },
+    'keepDisk',
+    'the hints fit S-sda',
+  ],
+  [
+    'an image larger than the disk',
+    { file: { contentBytes: 15n * BigInt(mib), sizeBytes: 0n } },
+    'imageTooLarge',
+    `it has ${15 * mib} bytes, the disk ${14 * mib}`,
+  ],
+  ['an image of another kind', { file: { format: 'qcow2' } }, 'badImage', 'qcow2'],
+  [
+    'firmware that finds nothing',
+    { place: { firmware: async () => 'uefi' } },
+    'notBootable',
+    'UEFI',
+  ],
+  [
+    'an agent that does not let it begin',
+    { context: { mayBegin: async () => ({ kind: 'over', reason: 'its time is over' }) } },
+    'cancelled',
+    'not begun: its time is over',
+  ],
+])('writes nothing for %s', async ([, change, type, words]) => {
+  const { result } = await write(change);
+  expect(result).toMatchObject({ kind: 'failed', type, message: expect.stringContaining(words) });
+  expect(result).not.toHaveProperty('observations');
+  expect(isUntouched('sda')).toBe(true);
+});
+
+test('waits for an image that the agent does not serve yet, as long as nothing is written', async () => {
+  served = new Map();
+  const { result } = await write();
+  expect(result).toMatchObject({ kind: 'retryAfter', reason: 'fault' });
+  expect(isUntouched('sda')).toBe(true);
+});
+
+test('takes the other disk where one is kept, and leaves that alone', async () => {
+  addDisk('sdb', { serial: 'S-sdb' }, folder);
+  const deploy = { keepDisks: ['S-sda', 'of another host'] };
+  const end = await write({ deployment: { deploy } });
+  expect(writtenIn(end)).toMatchObject({ serial: 'S-sdb', whole: true });
+  expect(isUntouched('sda')).toBe(true);
+});
+
+test('does not guess between two disks, and takes none that is in use or far away', async () => {
+  addDisk('sdb', { serial: 'S-sdb', holders: ['mount /'] }, folder);
+  addDisk('sdc', { serial: 'S-sdc', transport: 'iscsi' }, folder);
+  const refused = async (rootDisk: object) => {
+    const { result } = await write({ deployment: { rootDisk } });
+    expect(result).toMatchObject({ kind: 'failed', type: 'noRootDisk' });
+    return result.kind === 'failed' ? result.message : '';
+  };
+  expect(await refused({})).toContain('2 disks fit without a hint');
+  expect(await refused({ serial: 'S-sdb' })).toContain('in use by mount /');
+  expect(await refused({ serial: 'S-sdc' })).toContain('no disk fits');
+});
+
+/** What goes wrong once it is written to: what was served or the disk's fault, and the failure. */
+test.for<[string, () => void, Change, string, string]>([
+  [
+    'other bytes than the digest names',
+    () => {
+      const other = Buffer.from(image);
+      other[3 * mib] = (other[3 * mib] ?? 0) ^ 1;
+      served = new Map([[sha256(image), other]]);
+    },
+    {},
+    'imageDigestMismatch',
+    'SHA-256',
+  ],
+  [
+    'a file that ends too early',
+    () => void (served = new Map([[sha256(image), image.subarray(0, 3 * mib)]])),
+    { file: { sizeBytes: 0n, contentBytes: BigInt(image.length) } },
+    'imageDigestMismatch',
+    'SHA-256',
+  ],
+  [
+    'a disk that cannot be written to',
+    () => {
+      const faults = [{ kind: 'ioError', operation: 'write', offset: 2 * mib, length: 512 }];
+      addDisk('sda', { serial: 'S-sda', faults }, folder);
+    },
+    {},
+    'writeError',
+    'I/O error',
+  ],
+  [
+    'a disk that forgets what is written',
+    () => {
+      const faults = [{ kind: 'lying', operation: 'write' }];
+      addDisk('sda', { serial: 'S-sda', faults }, folder);
+    },
+    {},
+    'writeError',
+    'read back',
+  ],
+])('fails for %s, and says that the disk is lost', async ([, arrange, change, type, words]) => {
+  arrange();
+  const end = await write(change);
+  const message = expect.stringContaining(words);
+  expect(end.result).toMatchObject({ kind: 'failed', type, message });
+  expect(end.result).toMatchObject({
+    message: expect.stringContaining('what the disk S-sda held'),
+  });
+  expect(writtenIn(end)).toMatchObject({ whole: false, serial: 'S-sda', partitions: [] });
+});
+
+test('has UEFI try the image first, and is complete where it cannot', async () => {
+  const efi = diskImage();
+  efi[446 + 4] = 0xef;
+  served = new Map([[sha256(efi), efi]]);
+  const file = { digest: `sha256:${sha256(efi)}` };
+  const entries: unknown[] = [];
+  const bootFirst: ImagePlace['bootFirst'] = async (entry) => {
+    entries.push(entry);
+    return 'Boot0003';
+  };
+  const uefi: Partial<ImagePlace> = { firmware: async () => 'uefi' };
+  const good = await write({ file, place: { ...uefi, bootFirst } });
+  expect(writtenIn(good)).toMatchObject({ firmware: 'uefi', bootEntry: 'Boot0003' });
+  expect(entries).toMatchObject([{ blockBytes: 512, partition: { number: 1, type: 'ef' } }]);
+  const full = async (): Promise<string> => Promise.reject(new DeviceError('no room'));
+  const bad = await write({ file, place: { ...uefi, bootFirst: full } });
+  expect(bad.result).toMatchObject({ kind: 'complete' });
+  expect(writtenIn(bad)).toMatchObject({ bootEntry: '', bootEntryProblem: 'no room', whole: true });
+});

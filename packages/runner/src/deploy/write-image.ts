@@ -1,0 +1,249 @@
+/**
+ * The step `deploy.write_image`: the image of a host onto its root disk.
+ *
+ * W1 Nothing is written before every guard has passed: the order is well-formed, this is the right
+ *    machine (guard 0), exactly one disk is meant and none that is kept, the image is for this
+ *    machine, and the agent says at that moment that it may begin (R11).
+ * W2 Until the end the disk boots nothing (`provision/provision.ts`); so the step may be repeated.
+ * W3 What stands on the disk is told, also when it has failed after the first write.
+ */
+import { create } from '@bufbuild/protobuf';
+import { agent, RerunClass, type runner } from '@rackwright/api';
+import { type Firmware, ImageError, removableLoader, type Seed } from '@rackwright/disk-image';
+import { type DeviceFacts, deviceIdentity } from '@rackwright/erasure';
+import type { Failed } from '@rackwright/results';
+import { DeviceError } from '../block-devices.ts';
+import { guardIdentity } from '../guard.ts';
+import { withImageDisk } from '../linux/image-disk.ts';
+import type { ImageFile } from '../provision/prepared-image.ts';
+import { type Installed, type ProvisionEnd, provisionDisk } from '../provision/provision.ts';
+import type { Step, StepContext, StepEnd } from '../step.ts';
+import { bad, type Read, value } from '../steps/arguments.ts';
+import { firstBootOf } from './first-boot.ts';
+import type { ImagePlace } from './place.ts';
+import { chooseDisk } from './target.ts';
+import { writtenImage } from './written.ts';
+
+/** What the menu of UEFI firmware shows, and what our entries are known by. */
+const entryDescription = 'Rackwright image';
+/** How long the agent is asked to wait before an image that it did not serve is tried again. */
+const retryDelayMs = 10_000;
+
+type ProvisionFailed = Extract<ProvisionEnd, { readonly kind: 'failed' }>;
+
+const failureTypes: {
+  readonly [Fault in ProvisionFailed['fault']]: Failed['type'];
+} = {
+  unreachable: 'registryUnreachable',
+  truncated: 'imageTruncated',
+  tooLong: 'imageDigestMismatch',
+  digestMismatch: 'imageDigestMismatch',
+  wrongFormat: 'badImage',
+  malformed: 'badImage',
+  unsupported: 'badImage',
+  tooLarge: 'imageTooLarge',
+  notReadBack: 'writeError',
+  ioError: 'writeError',
+  notBootable: 'notBootable',
+  noRootDisk: 'noRootDisk',
+  badSeed: 'invalidArgument',
+  cancelled: 'cancelled',
+  notPermitted: 'cancelled',
+};
+
+/** What was ordered, and is well-formed. */
+interface Wanted {
+  readonly deployment: agent.Deployment;
+  readonly file: runner.ImageFile;
+  readonly image: ImageFile;
+  readonly url: string;
+  readonly seed: Seed | undefined;
+}
+
+/** All that is known before the disk is opened. */
+interface Work extends Wanted {
+  readonly context: StepContext;
+  readonly place: ImagePlace;
+  readonly device: DeviceFacts;
+  readonly firmware: Firmware | undefined;
+}
+
+/** Writes the image that the order brings onto the root disk. */
+export function writeImage(place: ImagePlace): Step {
+  return {
+    description: {
+      name: 'deploy.write_image',
+      priority: 0,
+      rerunClass: RerunClass.SAFE,
+      destructive: true,
+      abortable: true,
+      description: 'Writes the image of the host onto its root disk and reads it back.',
+      arguments: {},
+    },
+    run: (context) => run(context, place),
+  };
+}
+
+async function run(context: StepContext, place: ImagePlace): Promise<StepEnd> {
+  const wanted = readWanted(context);
+  if (wanted.kind === 'bad') return failed('invalidArgument', wanted.problem);
+  const { deployment, file } = wanted.value;
+  const guard = await guardIdentity(context);
+  if (guard.kind === 'failed') return guard.end;
+  if (file.architecture !== '' && file.architecture !== place.architecture) {
+    const message = `the image is for ${file.architecture}; this host is ${place.architecture}`;
+    return failed('wrongArchitecture', message);
+  }
+  const keep = deployment.deploy?.keepDisks ?? [];
+  const chosen = chooseDisk(await context.devices.list(), deployment.rootDisk, keep);
+  if (chosen.kind === 'refused') return failed(chosen.type, chosen.message);
+  const { device } = chosen;
+  const work = { ...wanted.value, context, place, device, firmware: await place.firmware() };
+  context.log.info({ device: device.name, image: file.digest }, 'an image is to be written');
+  const end = await provision(work);
+  return end.kind === 'failed' ? failureOf(work, end) : await completed(work, end.installed);
+}
+
+async function provision(work: Work): Promise<ProvisionEnd> {
+  const { context, place, device, image, deployment, seed, firmware } = work;
+  const plan = {
+    image,
+    grow: deployment.deploy?.grow ?? true,
+    ...(seed === undefined ? {} : { seed }),
+    ...(firmware === undefined ? {} : { firmware }),
+  };
+  const parts = {
+    unxz: place.unxz,
+    limits: place.limits,
+    mayBegin: async () => {
+      await context.stage(deviceIdentity(device), 'begun');
+      return context.mayBegin();
+    },
+    reached: (point: string) => context.crashPoint(`runner.image.${point}`),
+  };
+  const source = place.sourceAt(work.url);
+  const tell = progressOf(context, device);
+  try {
+    return await withImageDisk(context.devices, device, false, (disk) =>
+      provisionDisk(plan, source, disk, tell, context.signal, parts),
+    );
+  } catch (error) {
+    // Neither opened nor written to, or not closed.
+    if (!(error instanceof DeviceError)) throw error;
+    return { kind: 'failed', fault: 'ioError', message: error.message, begun: false };
+  }
+}
+
+/** Tells each percent once: pieces come by the thousand. */
+function progressOf(context: StepContext, { name }: DeviceFacts) {
+  let told = '';
+  return (fraction: number, what: string): void => {
+    const percent = Math.floor(100 * fraction);
+    const text = `${what} (${name})`;
+    if (told === `${percent} ${text}`) return;
+    told = `${percent} ${text}`;
+    context.progress(percent, text);
+  };
+}
+
+async function completed(work: Work, installed: Installed): Promise<StepEnd> {
+  const { context, place, device, file, firmware } = work;
+  await place.settle(device).catch((error: unknown) => {
+    // The host is switched off and on next; nothing here depends on it.
+    if (!(error instanceof DeviceError)) throw error;
+    context.log.warn({ cause: error.message }, 'the kernel keeps the old partitions');
+  });
+  const entry = firmware === 'uefi' ? await bootEntry(work, installed) : {};
+  const written = writtenImage({ file, device, firmware, installed, ...entry });
+  const observations = create(agent.ObservationsSchema, { writtenImage: written });
+  return { result: { kind: 'complete', observations } };
+}
+
+/** The host boots without it as well, from where firmware looks on every disk. */
+async function bootEntry(
+  { context, place, device }: Work,
+  { efiSystem }: Installed,
+): Promise<{ readonly entry?: string; readonly problem?: string }> {
+  try {
+    if (efiSystem === undefined) throw new ImageError('notBootable', 'no EFI system partition');
+    const entry = await place.bootFirst({
+      description: entryDescription,
+      partition: efiSystem,
+      blockBytes: device.regions[0]?.logicalBlockBytes ?? 0,
+      loader: removableLoader[place.architecture],
+    });
+    return { entry };
+  } catch (error) {
+    if (!(error instanceof ImageError) && !(error instanceof DeviceError)) throw error;
+    context.log.warn({ cause: error.message }, 'no boot entry was made');
+    return { problem: error.message };
+  }
+}
+
+function failureOf(
+  { context, device, file, firmware }: Work,
+  { fault, message, begun }: ProvisionFailed,
+): StepEnd {
+  if (!begun && fault === 'unreachable' && !context.signal.aborted) {
+    return {
+      result: { kind: 'retryAfter', reason: 'fault', message, delayMs: retryDelayMs },
+    };
+  }
+  const type = failureTypes[fault];
+  if (!begun) return { result: { kind: 'failed', type, message } };
+  const written = writtenImage({ file, device, firmware });
+  const observations = create(agent.ObservationsSchema, { writtenImage: written });
+  const lost = `${message}; what the disk ${deviceIdentity(device)} held is lost`;
+  return { result: { kind: 'failed', type, message: lost, observations } };
+}
+
+function readWanted(context: StepContext): Read<Wanted> {
+  const { order, imageFile: file, imageEndpoint, phoneHomeUrl = '' } = context;
+  const { deployment, mode } = order;
+  if (mode !== agent.StepMode.RUN) return bad('mode: an image can only be written, not checked');
+  if (deployment === undefined) return bad('deployment: is missing');
+  if (file === undefined) return bad('image_file: is missing');
+  if (imageEndpoint === '') return bad('the agent of this rack serves no images');
+  const image = imageOf(file);
+  if (image.kind === 'bad') return image;
+  const seed = firstBootOf(deployment, phoneHomeUrl);
+  if (seed.kind === 'bad') return seed;
+  const url = `http://${imageEndpoint}/v2/blobs/sha256/${image.value.sha256}`;
+  return value({ deployment, file, image: image.value, url, seed: seed.value });
+}
+
+const formats = ['raw', 'qcow2'] as const;
+const compressions = ['none', 'gzip', 'zstd', 'xz'] as const;
+
+function imageOf(file: runner.ImageFile): Read<ImageFile> {
+  const sha256 = hexIn(file.digest);
+  if (sha256 === undefined) return bad('image_file.digest: must be sha256: and 64 hex digits');
+  const contentSha256 = hexIn(file.contentDigest);
+  if (contentSha256 === undefined && file.contentDigest !== '') {
+    return bad('image_file.content_digest: must be sha256: and 64 hex digits');
+  }
+  const format = formats.find((each) => each === file.format);
+  if (format === undefined && file.format !== '') {
+    return bad(`image_file.format: must be one of ${formats.join(', ')}`);
+  }
+  const compression = compressions.find((each) => each === file.compression);
+  if (compression === undefined && file.compression !== '') {
+    return bad(`image_file.compression: must be one of ${compressions.join(', ')}`);
+  }
+  return value({
+    sha256,
+    ...(file.sizeBytes === 0n ? {} : { sizeBytes: Number(file.sizeBytes) }),
+    ...(format === undefined ? {} : { format }),
+    ...(compression === undefined ? {} : { compression }),
+    ...(contentSha256 === undefined ? {} : { contentSha256 }),
+    ...(file.contentBytes === 0n ? {} : { contentSizeBytes: Number(file.contentBytes) }),
+  });
+}
+
+function hexIn(digest: string): string | undefined {
+  return /^sha256:([0-9a-f]{64})$/.exec(digest)?.[1];
+}
+
+function failed(type: Failed['type'], message: string): StepEnd {
+  return { result: { kind: 'failed', type, message } };
+}

@@ -1,0 +1,47 @@
+/** What an image has left on a disk, for the report. */
+import { create } from '@bufbuild/protobuf';
+import { agent, type runner } from '@rackwright/api';
+import type { Firmware } from '@rackwright/disk-image';
+import type { DeviceFacts } from '@rackwright/erasure';
+import type { Installed } from '../provision/provision.ts';
+
+/** Partitions that are told of. */
+const partitionsMax = 32;
+
+/** `installed`: absent where it has failed. */
+export function writtenImage(written: {
+  readonly file: runner.ImageFile;
+  readonly device: DeviceFacts;
+  readonly firmware: Firmware | undefined;
+  readonly installed?: Installed;
+  readonly entry?: string;
+  readonly problem?: string;
+}): agent.WrittenImage {
+  const { file, device, firmware = '', installed, entry = '', problem = '' } = written;
+  const { serial, wwn, name, sizeBytes } = device;
+  const place = { serial, wwn, device: name, diskBytes: BigInt(sizeBytes), firmware };
+  return create(agent.WrittenImageSchema, {
+    ...{ digest: file.digest, whole: installed !== undefined, ...place },
+    ...{ bootEntry: entry, bootEntryProblem: problem },
+    ...(installed === undefined ? {} : contentOf(installed)),
+  });
+}
+
+function contentOf(installed: Installed) {
+  const { sizeBytes, contentSha256, table, partitions, grown, notGrown = '', seed } = installed;
+  return {
+    contentBytes: BigInt(sizeBytes),
+    contentDigest: `sha256:${contentSha256}`,
+    table,
+    partitions: partitions.slice(0, partitionsMax).map((each) => ({
+      number: each.number,
+      offsetBytes: BigInt(each.offsetBytes),
+      sizeBytes: BigInt(each.sizeBytes),
+      type: each.type,
+      name: each.name,
+      seed: each.number === seed?.number,
+    })),
+    grownBytes: BigInt(grown?.addedBytes ?? 0),
+    notGrown,
+  };
+}

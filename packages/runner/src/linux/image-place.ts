@@ -1,0 +1,53 @@
+/** Where images are put onto disks: a real machine, or one made of software. */
+import { access } from 'node:fs/promises';
+import { bootEntryWrites } from '@rackwright/disk-image';
+import type { Clock, Exec, WebClient } from '@rackwright/platform';
+import type { ImagePlace } from '../deploy/place.ts';
+import { patientLimits, webSource } from '../provision/web-source.ts';
+import {
+  mountEfiVariables,
+  readEfiVariables,
+  readFirstEntry,
+  writeEfiVariables,
+} from './efi-variables.ts';
+import { rereadPartitions } from './image-disk.ts';
+import { ownArchitecture } from './own-architecture.ts';
+import { unxz } from './xz-filter.ts';
+
+/** There when the kernel was started by UEFI. */
+const efiFolder = '/sys/firmware/efi';
+
+export function linuxImagePlace(exec: Exec, web: WebClient, clock: Clock): ImagePlace {
+  return {
+    ...softwareImagePlace(web, clock),
+    firmware: async () => ((await isThere(efiFolder)) ? 'uefi' : 'bios'),
+    settle: (device) => rereadPartitions(exec, device),
+    bootFirst: async (entry) => {
+      await mountEfiVariables(exec);
+      await writeEfiVariables(bootEntryWrites(await readEfiVariables(), entry));
+      return readFirstEntry(await readEfiVariables());
+    },
+  };
+}
+
+/** Nothing boots from its disks, so that no image is asked whether it could. */
+export function softwareImagePlace(web: WebClient, clock: Clock): ImagePlace {
+  return {
+    architecture: ownArchitecture,
+    unxz,
+    limits: patientLimits(clock),
+    sourceAt: (url) => webSource(web, url),
+    firmware: async () => undefined,
+    settle: async () => {},
+    bootFirst: async () => '',
+  };
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await access(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
