@@ -6,11 +6,9 @@
  * 2. Identity and phone number are ours; user data is passed on unchanged.
  */
 import { type agent, DeployProof, FirstBootFormat } from '@rackwright/api';
-import type { Seed } from '@rackwright/disk-image';
+import { cloudConfigToCall, noCloudSeed, type Seed } from '@rackwright/disk-image';
 import { bad, type Read, value } from '../steps/arguments.ts';
 
-/** How often cloud-init calls before it gives up; it waits a few seconds between two calls. */
-const callsMax = 30;
 const ownKeys: ReadonlySet<string> = new Set(['instance-id', 'local-hostname']);
 
 /** The data of the first boot; undefined: the image needs none. `phoneHomeUrl`: empty: none. */
@@ -18,25 +16,30 @@ export function firstBootOf(
   deployment: agent.Deployment,
   phoneHomeUrl: string,
 ): Read<Seed | undefined> {
-  const { deploy } = deployment;
-  const url = urlToCall(deploy?.proof ?? DeployProof.UNSPECIFIED, phoneHomeUrl);
+  const { proof = DeployProof.UNSPECIFIED, firstBoot } = deployment.deploy ?? {};
+  const format = firstBoot?.format ?? FirstBootFormat.UNSPECIFIED;
+  if (format === FirstBootFormat.NONE) return withoutData(proof);
+  const url = urlToCall(proof, phoneHomeUrl);
   if (url.kind === 'bad') return url;
-  const format = deploy?.firstBoot?.format ?? FirstBootFormat.UNSPECIFIED;
+  const problem = url.value === undefined ? undefined : ownCall(firstBoot?.userData ?? '');
+  if (problem !== undefined) return bad(problem);
   switch (format) {
     case FirstBootFormat.UNSPECIFIED:
     case FirstBootFormat.NO_CLOUD:
       return noCloud(deployment, url.value);
     case FirstBootFormat.CONFIG_DRIVE:
       return configDrive(deployment, url.value);
-    case FirstBootFormat.NONE:
-      if (url.value === undefined) return value(undefined);
-      return bad(
-        'deploy.first_boot.format: without first-boot data the host cannot be told where to phone ' +
-          'home; choose NoCloud, a config drive, or the proof POWER_ON',
-      );
     default:
       return bad(`deploy.first_boot.format: ${String(format)} is not known here`);
   }
+}
+
+function withoutData(proof: DeployProof): Read<undefined> {
+  if (proof === DeployProof.POWER_ON) return value(undefined);
+  return bad(
+    'deploy.first_boot.format: without first-boot data the host cannot be told where to phone ' +
+      'home; choose NoCloud, a config drive, or the proof POWER_ON',
+  );
 }
 
 function urlToCall(proof: DeployProof, phoneHomeUrl: string): Read<string | undefined> {
@@ -52,21 +55,13 @@ function urlToCall(proof: DeployProof, phoneHomeUrl: string): Read<string | unde
   }
 }
 
-function noCloud({ id, hostName, deploy }: agent.Deployment, url: string | undefined): Read<Seed> {
+function noCloud(deployment: agent.Deployment, phoneHomeUrl: string | undefined): Read<Seed> {
+  const { id: instanceId, hostName, deploy } = deployment;
   const { userData = '', metaData = {}, networkConfig = '' } = deploy?.firstBoot ?? {};
   const taken = Object.keys(metaData).find((key) => ownKeys.has(key));
   if (taken !== undefined) return bad(`deploy.first_boot.meta_data: ${taken} is set by us`);
-  const problem = url === undefined ? undefined : ownCall(userData);
-  if (problem !== undefined) return bad(problem);
-  const seed: Seed = {
-    kind: 'noCloud',
-    // JSON is YAML.
-    metaData: `${JSON.stringify({ ...metaData, 'instance-id': id, 'local-hostname': hostName })}\n`,
-    userData,
-    ...(networkConfig === '' ? {} : { networkConfig }),
-    ...(url === undefined ? {} : { vendorData: cloudConfigToCall(url) }),
-  };
-  return value(seed);
+  const given = { metaData, userData, networkConfig };
+  return value(noCloudSeed({ instanceId, hostName, ...given, phoneHomeUrl }));
 }
 
 function configDrive(
@@ -80,8 +75,6 @@ function configDrive(
         'say it in the user data',
     );
   }
-  const problem = url === undefined ? undefined : ownCall(userData);
-  if (problem !== undefined) return bad(problem);
   const call = url === undefined ? {} : { phone_home_url: url };
   const seed: Seed = {
     kind: 'configDrive',
@@ -102,9 +95,4 @@ function ownCall(userData: string): string | undefined {
     'deploy.first_boot.user_data: its phone_home would take the place of the call that proves the ' +
     'host; leave it out, or choose the proof POWER_ON'
   );
-}
-
-function cloudConfigToCall(url: string): string {
-  const call = { url, post: ['instance_id', 'hostname', 'fqdn'], tries: callsMax };
-  return `#cloud-config\n${JSON.stringify({ phone_home: call })}\n`;
 }
