@@ -203,6 +203,7 @@ function makeParts(
     ...{ secrets: identity.secrets, source: identity.secretsKeySource },
     resyncIntervalMs,
   });
+  const webhooks = callsWebhooks(platform, identity, store, audit);
   const hosts = new Hosts({
     ...platform,
     store,
@@ -212,7 +213,7 @@ function makeParts(
     replicaId,
     timing: config.engine,
     resyncIntervalMs,
-    ...callsWebhooks(platform, identity, store, audit),
+    ...webhooks,
     signStatement: (statement) => signBytes(statement, identity.erasure.privateKeyPem),
     openCredential: (record) => identity.secrets.open(record),
   });
@@ -228,7 +229,8 @@ function makeParts(
   const pace = { resyncIntervalMs, retryDelayMs, sweep: config.workflows };
   const runs = createWorkflowParts({ ...platform, ...pace, store, following, hosts });
   const pooling = { ...platform, store, following, hosts, resyncIntervalMs, retryDelayMs };
-  const pools = new Pools({ ...pooling, resolve: resolveWith(askNobody) });
+  const asking = { ...webhooks, replicaId };
+  const pools = new Pools({ ...pooling, ...asking, resolve: resolveWith(askNobody) });
   const plans = new PlanSweeper({ ...platform, store });
   const stepLogs = new StepLogs();
   const { workflows, batches } = runs;

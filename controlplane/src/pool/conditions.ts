@@ -12,6 +12,7 @@ import {
   RolloutSlotState,
   type store as wire,
 } from '@rackwright/api';
+import { wantsApproval } from './gate.ts';
 import type { Membership } from './members.ts';
 import { Outage, queueOf, type Survey } from './survey.ts';
 
@@ -33,7 +34,7 @@ export function conditionsOf(
 ): PoolCondition[] {
   const verdicts: readonly (readonly [string, Verdict])[] = [
     ['Resolved', resolved(record, surveyed)],
-    ['UpToDate', upToDate(surveyed)],
+    ['UpToDate', upToDate(record, surveyed)],
     ['Degraded', degraded(record, surveyed, contested)],
   ];
   const before = record.pool?.status?.conditions ?? [];
@@ -56,7 +57,7 @@ function resolved({ resolveFailure, pool }: wire.PoolRecord, { target }: Survey)
   return { status: false, reason: 'Unresolved', message };
 }
 
-function upToDate(surveyed: Survey): Verdict {
+function upToDate(record: wire.PoolRecord, surveyed: Survey): Verdict {
   const { standings, held, opening } = surveyed;
   const no = (reason: string, message: string): Verdict => ({ status: false, reason, message });
   if (standings.length === 0) return no('NoHosts', 'it holds no host');
@@ -67,7 +68,9 @@ function upToDate(surveyed: Survey): Verdict {
   const { slots } = surveyed;
   const atGate = slots.filter(({ state }) => state === RolloutSlotState.GATE).length;
   if (atGate > 0 && atGate === slots.length) {
-    return no('WaitingForApproval', `${count}; ${atGate} wait for an approval`);
+    return slots.some((slot) => wantsApproval(record, slot))
+      ? no('WaitingForApproval', `${count}; ${atGate} wait for an approval`)
+      : no('WaitingForWebhook', `${count}; ${atGate} wait for the gate’s webhook`);
   }
   const isShut = slots.length === 0 && queueOf(surveyed).length > 0 && !opening.isOpen;
   return no(isShut ? 'WaitingForWindow' : 'RolloutInProgress', count);

@@ -8,6 +8,7 @@ import {
   RolloutSlotState,
   type store as wire,
 } from '@rackwright/api';
+import { originOf, wantsApproval } from './gate.ts';
 import type { SeenHost } from './seen.ts';
 import { Outage, queueOf, type Standing, type Survey, survey } from './survey.ts';
 
@@ -32,7 +33,7 @@ export function explainPool(
     causes: causesOf(surveyed, contested),
   });
   if (upToDate?.status !== true) {
-    told.blocker = blockerOf(surveyed);
+    told.blocker = blockerOf(record, surveyed);
     if (upToDate?.since !== undefined) told.since = upToDate.since;
     told.unblock = adviceOf(record, surveyed, contested);
   }
@@ -70,9 +71,12 @@ function causeOf({ text, since }: { text: string; since?: wire.PoolFailure['time
   return create(CauseSchema, since === undefined ? { text } : { text, since });
 }
 
-function blockerOf({ held, slots, opening, standings }: Survey): string {
+function blockerOf(record: wire.PoolRecord, surveyed: Survey): string {
+  const { held, slots, opening, standings } = surveyed;
   if (held !== undefined) return held.text;
-  if (slots.some(({ state }) => state === RolloutSlotState.GATE)) return 'an approval';
+  const atGate = slots.filter(({ state }) => state === RolloutSlotState.GATE);
+  if (atGate.some((slot) => wantsApproval(record, slot))) return 'an approval';
+  if (atGate.length > 0) return `the webhook at ${originOf(gateUrlOf(record))}`;
   if (slots.length > 0) return `${slots.length} of its hosts that are out`;
   if (standings.length === 0) return 'hosts that it may hold';
   return opening.isOpen ? 'its hosts' : 'its window';
@@ -80,10 +84,11 @@ function blockerOf({ held, slots, opening, standings }: Survey): string {
 
 /** What a person can do, by what keeps it. */
 function adviceOf(
-  { pool, resolveFailure }: wire.PoolRecord,
+  record: wire.PoolRecord,
   { held, slots, standings, opening, target }: Survey,
   contested: ReadonlyMap<string, string>,
 ): string[] {
+  const { pool, resolveFailure } = record;
   const id = (pool?.name ?? '').replace('pools/', '');
   const failed = standings.find(({ stand }) => stand === 'failed');
   const kept = standings.find(({ stand }) => stand === 'kept');
@@ -101,9 +106,13 @@ function adviceOf(
       `see to the registry, or name a digest: rackwright pool update ${id} --image IMAGE`,
     );
   }
-  if (gate !== undefined) {
+  if (gate !== undefined && wantsApproval(record, gate)) {
     const digest = gate.image.slice(gate.image.indexOf('@') + 1);
     advice.push(`approve them: rackwright pool approve ${id} ${digest}`);
+  } else if (gate !== undefined) {
+    const receiver = originOf(gateUrlOf(record));
+    const instead = `ask nobody: rackwright pool update ${id} --gate none`;
+    advice.push(`see what ${receiver} wants, or ${instead}`);
   }
   const named = failed ?? kept ?? slots.find((slot) => slot !== gate);
   if (named !== undefined) advice.push(`see the host: rackwright host explain ${hostIdOf(named)}`);
@@ -113,6 +122,10 @@ function adviceOf(
     advice.push('let its selector mean hosts that are available, or provisioned and unclaimed');
   }
   return advice;
+}
+
+function gateUrlOf({ pool }: wire.PoolRecord): string {
+  return pool?.spec?.rollout?.gate?.webhookUrl ?? '';
 }
 
 function hostIdOf(named: { readonly name: string } | { readonly host: string }): string {

@@ -13,6 +13,7 @@ import { PoolSpecSchema, type RolloutSlot, RolloutSlotState, store as wire } fro
 import type { Cancel, Clock, Log } from '@rackwright/platform';
 import type { Entry, Revision, StateStore } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';
+import type { CallWebhook } from '../host/index.ts';
 import {
   deleteRecord,
   readShared,
@@ -24,6 +25,7 @@ import { Turns } from '../workflow/index.ts';
 import { askForHosts } from './asking.ts';
 import { LookingUp } from './looking-up.ts';
 import { deploymentKey, poolIdOf, poolKey } from './names.ts';
+import { Questions } from './questions.ts';
 import type { ResolveImage } from './resolve.ts';
 import { isSelected, seenHost } from './seen.ts';
 import { newsOfSlot, type PoolHosts } from './slot-run.ts';
@@ -39,6 +41,10 @@ export interface PoolsDependencies {
   readonly log: Log;
   readonly hosts: PoolHosts;
   readonly resolve: ResolveImage;
+  /** Puts questions to webhooks of gates; missing: nobody does. */
+  readonly callWebhook?: CallWebhook;
+  /** This replica, as records name it. */
+  readonly replicaId?: string;
   readonly resyncIntervalMs: number;
   readonly retryDelayMs: number;
 }
@@ -62,6 +68,7 @@ export class Pools {
   readonly #deps: PoolsDependencies;
   readonly #turns = new Turns();
   readonly #lookingUp: LookingUp;
+  readonly #questions: Questions;
   readonly #known = new Map<string, wire.PoolRecord>();
   /** Pools whose next look has not begun. */
   readonly #queued = new Set<string>();
@@ -72,6 +79,7 @@ export class Pools {
   constructor(deps: PoolsDependencies) {
     this.#deps = deps;
     this.#lookingUp = new LookingUp(deps, (poolId) => this.wake(poolId));
+    this.#questions = new Questions(deps, (poolId) => this.wake(poolId));
   }
 
   async start(): Promise<void> {
@@ -147,16 +155,22 @@ export class Pools {
       const world = await readWorld(store, poolId);
       const resolved = this.#lookingUp.take(poolId, kept.record);
       const { news, isStale } = await this.#newsOf(kept.record, world);
-      const facts = { hosts: world.hosts, others: world.others, news, nowMs: clock.nowMs() };
+      const gate = this.#questions.take(poolId, world.policy);
+      const facts = { hosts: world.hosts, others: world.others, news, nowMs: clock.nowMs(), gate };
       const step = stepPool(kept.record, { ...facts, resolved });
-      const isWritten = await this.#write(key, kept, step).catch((error: unknown) => {
+      const putBack = () => {
         this.#lookingUp.putBack(poolId, resolved);
+        this.#questions.putBack(poolId, gate);
+      };
+      const isWritten = await this.#write(key, kept, step).catch((error: unknown) => {
+        putBack();
         throw error;
       });
       if (!isWritten) {
-        this.#lookingUp.putBack(poolId, resolved);
+        putBack();
         continue;
       }
+      this.#questions.put(poolId, step.questions);
       stale = isStale ? stale + 1 : 0;
       if (!equals(schema, kept.record, step.record) || isStale) continue;
       const asked = await askForHosts({ hosts, log: this.#deps.log }, kept.record, world);
@@ -247,6 +261,7 @@ export class Pools {
   #forget(poolId: string): void {
     this.#known.delete(poolId);
     this.#lookingUp.forget(poolId);
+    this.#questions.forget(poolId);
     this.#lookAt(poolId, undefined);
   }
 

@@ -20,6 +20,7 @@ import {
   store as wire,
 } from '@rackwright/api';
 import { writeImageStep } from '../host/index.ts';
+import type { GateFacts, GateOrder } from './gate.ts';
 import { digestOf } from './image-name.ts';
 import type { OtherPool } from './members.ts';
 import type { SeenHost } from './seen.ts';
@@ -57,6 +58,9 @@ export class Rollout {
   /** The most hosts in service that were taken out at once. */
   outMax = 0;
   nextLookMs: number | undefined;
+  gate: GateFacts | undefined;
+  /** To the gate's webhook, as the last step has them. */
+  questions: readonly GateOrder[] = [];
   readonly #runs = new Map<string, Run>();
 
   constructor(count: number, spec: SpecInit = {}, host: Partial<SeenHost> = {}) {
@@ -117,6 +121,11 @@ export class Rollout {
     throw new Error('the pool does not come to rest');
   }
 
+  /** One look, as the loop has it with each answer. */
+  lookOnce(): void {
+    this.#step();
+  }
+
   /** The registry names this digest for the tag now. */
   push(letter: string): this {
     const { image: named } = this.spec;
@@ -170,6 +179,7 @@ export class Rollout {
   #step(resolved?: Resolved): PoolStep {
     const step = stepPool(this.record, {
       ...{ hosts: this.hosts, others: this.others, nowMs: this.nowMs, resolved },
+      ...(this.gate === undefined ? {} : { gate: this.gate }),
       news: new Map(this.slots.flatMap((slot) => this.#newsOf(slot))),
     });
     for (const each of step.deployments) {
@@ -178,6 +188,7 @@ export class Rollout {
     }
     this.record = step.record;
     this.nextLookMs = step.nextLookMs;
+    this.questions = step.questions;
     const serving = this.slots.filter(({ kind }) => kind === RunKind.REIMAGE);
     this.outMax = Math.max(this.outMax, serving.length);
     return step;

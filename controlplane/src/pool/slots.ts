@@ -24,6 +24,7 @@ import {
   store as wire,
 } from '@rackwright/api';
 import { writeImageStep } from '../host/index.ts';
+import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
 import { digestOf } from './image-name.ts';
 import { isHealthyOn, isServing, type SeenHost } from './seen.ts';
 import { targetOf, wantedBy } from './target.ts';
@@ -139,7 +140,7 @@ export function soakEndMs({ pool }: wire.PoolRecord, slot: RolloutSlot): number 
 }
 
 /** The gate: what waits there has nothing to lose, and goes when it is not wanted any more. */
-export function passGates(draft: Draft, mayBegin: boolean): void {
+export function passGates(draft: Draft, mayBegin: boolean, facts: GateFacts): void {
   const { record, status, hosts, nowMs } = draft;
   const members = new Set(record.members.map(({ hostUid }) => hostUid));
   status.slots = status.slots.filter((slot) => {
@@ -148,22 +149,27 @@ export function passGates(draft: Draft, mayBegin: boolean): void {
     const isWanted = wantedBy(record, slot.host)?.image === slot.image;
     // R5, R27: another image asks for another approval, and who leaves needs none.
     if (host === undefined || !members.has(slot.hostUid) || !isWanted) return false;
-    if (slot.approvedBy !== '' || !needsGate(record, host)) {
-      if (!mayBegin || host.keptBy !== undefined) return host.keptBy === undefined;
+    const isFree = mayBegin && host.keptBy === undefined;
+    const wants = needsGate(record, isServing(host))
+      ? whatGateWants(draft, slot, isFree, facts)
+      : undefined;
+    if (wants === undefined) {
+      if (!isFree) return host.keptBy === undefined;
       slot.state = STARTING;
       slot.runsBefore = host.runCount;
       slot.message = '';
       return true;
     }
+    slot.message = cut(wants);
     const isOver = (msOf(slot.gateDeadline) ?? nowMs) <= nowMs;
-    if (isOver) fail(draft, slot, { message: 'nobody approved it in time', counted: false });
+    if (isOver) fail(draft, slot, { message: lateText(record, slot), counted: false });
     return !isOver;
   });
 }
 
-/** Whether somebody has to be asked before this host is taken. */
-export function needsGate({ pool }: wire.PoolRecord, host: SeenHost): boolean {
-  return pool?.spec?.rollout?.gate?.approval === true && isServing(host);
+function lateText(record: wire.PoolRecord, slot: RolloutSlot): string {
+  if (wantsApproval(record, slot)) return 'nobody approved it in time';
+  return `not let through in time: it ${slot.message}`;
 }
 
 /** A slot for a host, taken now. */
@@ -173,7 +179,7 @@ export function newSlot(draft: Draft, host: SeenHost, image: string): void {
   const gate = record.pool?.spec?.rollout?.gate;
   const target = targetOf(record);
   const { version = '', reference = '' } = target?.image === image ? target : {};
-  const waits = needsGate(record, host);
+  const waits = needsGate(record, isServing(host));
   const deadlineMs =
     gate?.deadline === undefined ? gateDeadlineDefaultMs : durationMs(gate.deadline);
   status.slots.push(
@@ -185,7 +191,7 @@ export function newSlot(draft: Draft, host: SeenHost, image: string): void {
       takeTime: timestampFromMs(nowMs),
       runsBefore: host.runCount,
       ...(waits
-        ? { gateDeadline: timestampFromMs(nowMs + deadlineMs), message: 'waits for an approval' }
+        ? { gateDeadline: timestampFromMs(nowMs + deadlineMs), message: 'waits at the gate' }
         : {}),
     }),
   );

@@ -10,6 +10,14 @@
 import { clone, create } from '@bufbuild/protobuf';
 import { PoolStatusSchema, RolloutSlotState, store as wire } from '@rackwright/api';
 import { conditionsOf } from './conditions.ts';
+import {
+  foldGateCalls,
+  type GateFacts,
+  type GateOrder,
+  gateOrders,
+  gateTimes,
+  noGate,
+} from './gate.ts';
 import { type Membership, membersOf, type OtherPool } from './members.ts';
 import type { SeenHost } from './seen.ts';
 import {
@@ -35,6 +43,8 @@ export interface PoolFacts {
   readonly news: ReadonlyMap<bigint, SlotNews>;
   /** What became of looking the image up, if it was. */
   readonly resolved?: Resolved | undefined;
+  /** Missing: no webhook is asked. */
+  readonly gate?: GateFacts;
   readonly nowMs: number;
 }
 
@@ -42,6 +52,8 @@ export interface PoolStep {
   readonly record: wire.PoolRecord;
   /** Entries of the ledger, to be written before the record. */
   readonly deployments: readonly wire.DeploymentRecord[];
+  /** Questions to the gate's webhook, to be put once the record is written. */
+  readonly questions: readonly GateOrder[];
   /** When time alone may change something. */
   readonly nextLookMs: number | undefined;
 }
@@ -53,7 +65,7 @@ export function stepPool(before: wire.PoolRecord, facts: PoolFacts): PoolStep {
   if (pool === undefined) throw new Error('a pool record without pool is none of ours');
   pool.status ??= create(PoolStatusSchema);
   const { status } = pool;
-  const { nowMs } = facts;
+  const { nowMs, gate = noGate } = facts;
   const hosts = new Map(facts.hosts.map((host) => [host.uid, host]));
   const draft: Draft = { record, status, hosts, nowMs, deployments: [] };
   const members = record.members.flatMap(({ hostUid }) => hosts.get(hostUid) ?? []);
@@ -65,12 +77,15 @@ export function stepPool(before: wire.PoolRecord, facts: PoolFacts): PoolStep {
   rollBack(draft);
   const first = survey(record, hosts, nowMs);
   const { held, opening } = first;
-  passGates(draft, held === undefined && opening.isOpen);
+  foldGateCalls(draft, gate);
+  passGates(draft, held === undefined && opening.isOpen, gate);
   takeSlots(draft);
   const surveyed = survey(record, hosts, nowMs);
   status.conditions = conditionsOf(record, surveyed, membership, nowMs);
   status.deleting = record.deletion !== undefined;
-  return { record, deployments: draft.deployments, nextLookMs: nextLook(draft, surveyed) };
+  const questions = gateOrders(record, hosts, gate);
+  const nextLookMs = nextLook(draft, surveyed);
+  return { record, deployments: draft.deployments, questions, nextLookMs };
 }
 
 /** Who is selected and not held, with the reason; for whoever explains. */
@@ -114,6 +129,7 @@ function nextLook({ record, status, nowMs }: Draft, surveyed: Survey): number | 
         ? [soakEndMs(record, slot), healthDeadlineMs(record, slot)]
         : [];
     }),
+    ...gateTimes(record, nowMs),
     ...record.failures.map(({ retryTime }) => msOf(retryTime)),
     surveyed.opening.untilMs,
   ];

@@ -1,7 +1,9 @@
 /** Everything that a decision about a pool is made of, as it stands in the store now. */
 import { store as wire } from '@rackwright/api';
 import type { StateStore } from '@rackwright/store';
-import { answered, sharedRecordOf } from '../records/index.ts';
+import { fleetKey } from '../host/index.ts';
+import { answered, readShared, sharedRecordOf } from '../records/index.ts';
+import type { Policy } from '../steps/index.ts';
 import type { OtherPool } from './members.ts';
 import { poolIdOf } from './names.ts';
 import { type SeenHost, seenHost } from './seen.ts';
@@ -13,13 +15,16 @@ export interface World {
   readonly kept: ReadonlyMap<string, KeptHost>;
   /** Other pools that are not to go. */
   readonly others: readonly OtherPool[];
+  /** What webhooks the fleet allows. */
+  readonly policy: Policy;
 }
 
 /** Reads it for one pool. Throws `unavailable`. */
 export async function readWorld(store: StateStore, poolId: string): Promise<World> {
-  const [listed, pools] = await Promise.all([
+  const [listed, pools, fleet] = await Promise.all([
     answered(store.list('hosts')),
     answered(store.list('pools')),
+    readShared(store, wire.FleetRecordSchema, fleetKey),
   ]);
   const kept = new Map<string, KeptHost>();
   const hosts: SeenHost[] = [];
@@ -35,5 +40,5 @@ export async function readWorld(store: StateStore, poolId: string): Promise<Worl
     .map((entry) => sharedRecordOf(store, wire.PoolRecordSchema, entry))
     .filter(({ deletion }) => deletion === undefined)
     .map(({ pool }) => ({ name: pool?.name ?? '', spec: pool?.spec }));
-  return { hosts, kept, others };
+  return { hosts, kept, others, policy: fleet?.record.fleet?.spec?.templates };
 }

@@ -8,6 +8,7 @@ import {
   type RolloutPolicy,
 } from '@rackwright/api';
 import { imageProblem, membersMax, pinProblem, windowProblems } from '../pool/index.ts';
+import { urlProblem } from '../steps/index.ts';
 import { checkSelector } from './batch-spec.ts';
 import { nameProblem } from './names.ts';
 import { quote, type Violations } from './violations.ts';
@@ -69,6 +70,8 @@ function checkRollout(field: string, policy: RolloutPolicy, violations: Violatio
   checkDuration(`${field}.soak`, policy.soak, 0, 7 * dayMs, violations);
   checkDuration(`${field}.health_timeout`, policy.healthTimeout, minuteMs, dayMs, violations);
   checkDuration(`${field}.gate.deadline`, gate?.deadline, minuteMs, 30 * dayMs, violations);
+  const { webhookUrl = '' } = gate ?? {};
+  if (webhookUrl !== '') violations.addIf(`${field}.gate.webhook_url`, urlProblem(webhookUrl));
   if (waves.length > wavesMax) {
     violations.add(`${field}.waves`, `has ${waves.length} waves; at most ${wavesMax} are kept`);
   }

@@ -22,5 +22,6 @@ export {
   type ReachingStep,
   reachProblem,
   refusalOfReach,
+  urlProblem,
 } from './reach.ts';
 export { missingSecret, readSecrets, secretUses } from './step-secrets.ts';

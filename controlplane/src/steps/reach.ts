@@ -89,6 +89,12 @@ function webhookProblem(policy: Policy, text: string): string | undefined {
   return `${refusal} \`${flag}PATH/\`, PATH/ being as much of its path as may be called`;
 }
 
+/** What is wrong with a URL that webhooks are called at; undefined when it is fine. */
+export function urlProblem(text: string): string | undefined {
+  const read = readUrl(text);
+  return typeof read === 'string' ? read : undefined;
+}
+
 /** The same scheme, host and port, and the prefix' parts of the path, each whole. */
 function isBelow(url: URL, prefix: string): boolean {
   const allowed = URL.parse(prefix);

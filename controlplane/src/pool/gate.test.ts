@@ -1,0 +1,158 @@
+import { create } from '@bufbuild/protobuf';
+import {
+  type PoolSpec,
+  RolloutSlotState,
+  StepExitSchema,
+  TemplatePolicySchema,
+} from '@rackwright/api';
+import { expect, test } from 'vitest';
+import type { CallResult } from '../host/index.ts';
+import { explainPool } from './explain.ts';
+import { image, Rollout } from './rollout.fixture.ts';
+
+const url = 'https://hooks.example/rack/gate?token=1';
+const policy = create(TemplatePolicySchema, { webhookUrls: ['https://hooks.example/rack/'] });
+
+function answered(body: string, code = 200): CallResult {
+  const exit = create(StepExitSchema, { code, lastOutput: body });
+  return { kind: 'complete', output: { exit, tail: new TextEncoder().encode(body) } };
+}
+
+/** Three hosts in service on A, with B pushed: the first one waits at the gate. */
+function atGate(gate: Partial<NonNullable<NonNullable<PoolSpec['rollout']>['gate']>> = {}) {
+  const spec = { rollout: { gate: { webhookUrl: url, ...gate } } };
+  const rollout = new Rollout(3, spec);
+  rollout.gate = { replica: 'one', policy, answers: new Map() };
+  rollout.push('A').finish();
+  rollout.nowMs += 1_000;
+  return rollout.push('B');
+}
+
+/** The webhook answers the question that stands there. */
+function answer(rollout: Rollout, result: CallResult): Rollout {
+  const [question] = rollout.questions;
+  if (question === undefined || rollout.gate === undefined) throw new Error('nothing is asked');
+  const { gate } = rollout;
+  rollout.gate = { ...gate, answers: new Map([[question.id, result]]) };
+  rollout.lookOnce();
+  rollout.gate = gate;
+  return rollout.look();
+}
+
+test('a host in service is taken out once the webhook answers 2xx with proceed', () => {
+  const rollout = atGate();
+  const [slot] = rollout.slots;
+  expect(slot?.state).toBe(RolloutSlotState.GATE);
+  const [question, ...more] = rollout.questions;
+  expect(more).toEqual([]);
+  expect(question?.id).toBe(`pool-uid/${slot?.number}/1`);
+  expect(JSON.parse(question?.arguments['body'] ?? '')).toEqual({
+    ...{ pool: 'pools/p', host: slot?.host, rack: slot?.rack, run: 'reimage' },
+    ...{ from: image('A'), to: image('B'), version: 'v-B', order: Number(slot?.number) },
+  });
+  answer(rollout, answered('{"proceed": true}'));
+  expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
+  expect(rollout.record.gateCalls).toEqual([]);
+});
+
+test.each([
+  ['an answer without proceed', answered('{"proceed": false}'), 'not yet: it answered 200'],
+  ['an answer that is no JSON', answered('yes'), 'not yet: it answered 200, yes'],
+  ['an error', { kind: 'failed', type: 'exitCode', message: 'hooks answered 403' }, '403'],
+] as const)('%s means not yet: another question, after a pause', (_, said, words) => {
+  const rollout = answer(atGate(), said);
+  expect(rollout.slots[0]?.state).toBe(RolloutSlotState.GATE);
+  expect(rollout.slots[0]?.message).toContain(words);
+  expect(rollout.questions).toEqual([]);
+  const causes = explainPool(rollout.record, rollout.hosts, new Map(), rollout.nowMs);
+  expect(causes.blocker).toBe('the webhook at https://hooks.example');
+  const told = causes.causes.map(({ text }) => text).join('; ');
+  expect(told).toContain(words);
+  expect(told).not.toContain('token');
+  rollout.nowMs = rollout.nextLookMs ?? 0;
+  rollout.look();
+  expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/2`);
+  answer(rollout, answered('{"proceed": true}'));
+  expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
+});
+
+test('of a call that nobody can tell of, the receiver sees the same key again', () => {
+  const rollout = answer(atGate(), { kind: 'transientError', message: 'no answer in 60 s' });
+  expect(rollout.slots[0]?.message).toContain('no answer in 60 s');
+  rollout.nowMs = rollout.nextLookMs ?? 0;
+  rollout.look();
+  expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/1`);
+});
+
+test('another replica does not ask while one is asking, and takes over from one that is gone', () => {
+  const rollout = atGate();
+  const [asked] = rollout.questions;
+  rollout.gate = { replica: 'two', policy, answers: new Map() };
+  rollout.look();
+  expect(rollout.questions).toEqual([]);
+  rollout.nowMs += 121_000;
+  rollout.look();
+  expect(rollout.questions.map(({ id }) => id)).toEqual([asked?.id]);
+  // The first one again: it is not its question any more.
+  rollout.gate = { replica: 'one', policy, answers: new Map() };
+  rollout.look();
+  expect(rollout.questions).toEqual([]);
+});
+
+test('a yes that comes while the pool may not begin is asked for anew', () => {
+  const rollout = atGate();
+  const pause = (paused: boolean) => {
+    if (rollout.spec.rollout !== undefined) rollout.spec.rollout.paused = paused;
+  };
+  pause(true);
+  answer(rollout, answered('{"proceed": true}'));
+  expect(rollout.slots[0]?.state).toBe(RolloutSlotState.GATE);
+  expect(rollout.questions).toEqual([]);
+  pause(false);
+  rollout.nowMs += 60_000;
+  rollout.look();
+  expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/2`);
+});
+
+test('a webhook that the fleet does not allow is not called, and the gate says how to allow it', () => {
+  const rollout = new Rollout(1, { rollout: { gate: { webhookUrl: url } } });
+  rollout.gate = { replica: 'one', policy: undefined, answers: new Map() };
+  rollout.push('A').finish().push('B');
+  expect(rollout.questions).toEqual([]);
+  expect(rollout.slots[0]?.message).toContain('the fleet allows no webhook at https://hooks');
+  expect(rollout.slots[0]?.message).not.toContain('token');
+  rollout.gate = { replica: 'one', policy, answers: new Map() };
+  rollout.nowMs = rollout.nextLookMs ?? 0;
+  expect(rollout.look().questions).toHaveLength(1);
+});
+
+test('with a person and a webhook, the webhook is asked once the person has approved', () => {
+  const rollout = atGate({ approval: true });
+  expect(rollout.questions).toEqual([]);
+  expect(rollout.slots[0]?.message).toBe('waits for an approval');
+  const [slot] = rollout.slots;
+  if (slot !== undefined) slot.approvedBy = 'user:ann';
+  rollout.look();
+  expect(rollout.questions).toHaveLength(1);
+  expect(rollout.condition('UpToDate')).toBe('WaitingForWebhook');
+  answer(rollout, answered('{"proceed": true}'));
+  expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
+});
+
+test('who is not let through in time gives the slot back, with the last words', () => {
+  const rollout = answer(atGate(), answered('{"proceed": false}'));
+  const { host } = rollout.slots[0] ?? {};
+  rollout.nowMs += 25 * 3_600_000;
+  rollout.look();
+  const failure = rollout.record.failures.find((each) => each.host === host);
+  expect(failure?.message).toContain('not let through in time: it waits for https://hooks.example');
+  expect(failure?.counted).toBe(false);
+});
+
+test('without the gate the hosts that wait at it go', () => {
+  const rollout = atGate();
+  const { rollout: wanted } = rollout.spec;
+  if (wanted !== undefined) delete wanted.gate;
+  rollout.look();
+  expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
+});
