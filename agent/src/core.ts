@@ -7,11 +7,11 @@
 import type { agent } from '@rackwright/api';
 import type { Log } from '@rackwright/platform';
 import { type BmcPlatform, createBmcDrivers } from './bmc-drivers.ts';
-import type { BootMemory } from './boot/index.ts';
+import type { BootMemory, DeployPages } from './boot/index.ts';
 import type { AgentConfig } from './config.ts';
-import { loadDeployKey, Proofs } from './deploy/index.ts';
+import { loadDeployKey, makeDeployPages, NetbootImages, Proofs } from './deploy/index.ts';
 import { Discovery } from './discovery/index.ts';
-import type { HostImages, Images } from './images/index.ts';
+import { type CredentialOf, type HostImages, type Images, Prefetcher } from './images/index.ts';
 import { Journal } from './journal/index.ts';
 import { type NetbootSighting, NetbootWatch } from './netboot-watch.ts';
 import { type BmcDrivers, createExecutor } from './operations/index.ts';
@@ -41,7 +41,7 @@ export interface CoreParts
   /** Absent: commands that come in images are not run here. */
   readonly images?: Pick<Images, 'fetch'>;
   /** Absent: no image is put onto a host here. */
-  readonly hostImages?: Pick<HostImages, 'hold'>;
+  readonly hostImages?: Pick<HostImages, 'hold' | 'prefetch' | 'prefer'>;
   /** Of the hosts that boot here, where their runner says nothing of its own; unset: amd64. */
   readonly architecture?: AgentConfig['runner']['architecture'];
   /**
@@ -61,6 +61,8 @@ export interface AgentCore {
   openDiscovery(mac: string): void;
   /** Hosts that say that they run what was put onto them. */
   readonly proofs: Proofs;
+  /** What the boot path serves to hosts of deployments. */
+  readonly deploys: DeployPages;
   /** To be told of every request to the boot services. */
   onNetboot(sighting: NetbootSighting): void;
   /** Takes up what the last life left and dials the control plane, for ever. */
@@ -76,7 +78,11 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const snapshotPath = `${config.stateFolder}/boot-snapshot`;
   const tell = (finding: agent.Discovered): void => session.tellDiscovered(finding);
   const discovery = new Discovery({ clock, random, log, tell });
-  const session: AgentSession = new AgentSession({ ...parts, journal, snapshotPath, discovery });
+  const images = deploymentImages(parts, () => session);
+  const session: AgentSession = new AgentSession({
+    ...{ ...parts, journal, snapshotPath, discovery },
+    ...images?.ears,
+  });
   const desk = new RunnerDesk({
     ...{ clock, log, signer },
     operationState: (id) => session.operationState(id),
@@ -117,13 +123,42 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
       proofs.sawNetboot(hostUid, stage, atMs);
     },
     proofs,
+    deploys: makeDeployPages({
+      proofs,
+      images: images?.netboots ?? noNetboots,
+      netbootOf: (hostUid) => session.netbootOf(hostUid),
+    }),
     start: () => session.start(makeExecutor(parts, drivers, desk, proofs), looks),
     stop: () => {
       session.stop();
       watch.stop();
       discovery.stop();
+      images?.stop();
     },
   };
+}
+
+const noNetboots: Pick<NetbootImages, 'find'> = {
+  find: () => ({ kind: 'waiting', words: 'no images are kept here' }),
+};
+
+/** What is fetched without an operation: what hosts netboot, and what is to be here beforehand. */
+function deploymentImages(
+  { clock, log, hostImages, architecture = 'amd64' }: CoreParts,
+  session: () => AgentSession,
+) {
+  if (hostImages === undefined) return undefined;
+  const credential: CredentialOf = async (...asked) => session().credential(...asked);
+  const shared = { clock, log, images: hostImages, credential };
+  const netboots = new NetbootImages({ ...shared, architecture });
+  const tell = (image: agent.ImagePrefetched): void => session().tellPrefetched(image);
+  const prefetch = new Prefetcher({ ...shared, tell });
+  const onNetboots: SessionOptions['onNetboots'] = (all) => netboots.want([...all.values()]);
+  const stop = (): void => {
+    netboots.stop();
+    prefetch.stop();
+  };
+  return { netboots, ears: { prefetch, onNetboots }, stop };
 }
 
 function makeExecutor(

@@ -171,8 +171,7 @@ function startBootPath(
       runner: { kernel, initrd, kernelArguments, agentPort: gatewayPort, fingerprint },
     },
     {
-      ...{ udp, http, disk, clock, log, memory: core.bootMemory },
-      phoneHome: (...call) => core.proofs.phoneHome(...call),
+      ...{ udp, http, disk, clock, log, memory: core.bootMemory, deploys: core.deploys },
       imageBlob: (hex) => images.blob(hex) ?? images.growing(hex),
       openDiscovery: (mac) => core.openDiscovery(mac),
       onNetboot: (sighting) => core.onNetboot(sighting),

@@ -17,7 +17,9 @@ import type {
   Log,
 } from '@rackwright/platform';
 import type { HttpLimits, RunnerBootConfig } from './config.ts';
+import type { DeployPages } from './deploy-pages.ts';
 import type { ImageBlob, ServedFile } from './files.ts';
+import { imageScript, waitingScript } from './image-script.ts';
 import { LineBudget } from './line-budget.ts';
 import type { Gate } from './observation.ts';
 import type { BootDecision } from './permission.ts';
@@ -35,19 +37,9 @@ export interface BootHttpOptions {
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
   readonly imageBlob?: (hex: string) => ImageBlob | undefined;
   /** Absent: nothing is deployed here. */
-  readonly phoneHome?: PhoneHome;
+  readonly deploys?: DeployPages;
   readonly limits: HttpLimits;
 }
-
-/**
- * Hears that the host of a deployment runs; resolves with `proved` once that is durable. `from` is
- * the address that it came from.
- */
-export type PhoneHome = (
-  id: string,
-  token: string,
-  from: string,
-) => Promise<'proved' | 'outdated' | 'wrong' | 'notDurable'>;
 
 export type HttpShell = Pick<HttpServer, 'port' | 'problem' | 'close'>;
 
@@ -85,11 +77,13 @@ class BootPages {
       return this.#told(request, refusal(414));
     }
     const target = parseTarget(request.target);
-    if (target.kind !== 'phoneHome') return this.#told(request, this.#decide(request, target));
-    return this.#phoneHome(request, target).then((response) =>
+    if (target.kind === 'phoneHome') {
       // Without the token, which may be the right one.
-      this.#told({ ...request, target: `/phone-home/${target.id}/…` }, response),
-    );
+      const shown = { ...request, target: `/phone-home/${target.id}/…` };
+      return this.#phoneHome(request, target).then((response) => this.#told(shown, response));
+    }
+    const shown = target.kind === 'seed' ? { ...request, target: `/seed/${target.id}/…` } : request;
+    return this.#told(shown, this.#decide(request, target));
   }
 
   #told(request: HttpRequest, response: HttpResponse): HttpResponse {
@@ -105,11 +99,11 @@ class BootPages {
     { method, localAddress, remoteAddress }: HttpRequest,
     { id, token }: BootTarget & { kind: 'phoneHome' },
   ): Promise<HttpResponse> {
-    const { phoneHome } = this.#options;
-    if (phoneHome === undefined) return refusal(404);
+    const { deploys } = this.#options;
+    if (deploys === undefined) return refusal(404);
     if (method !== 'POST') return refusal(405, { allow: 'POST' });
     if (this.#urls(localAddress) === undefined) return refusal(421);
-    return phoneHomeAnswers[await phoneHome(id, token, remoteAddress)];
+    return phoneHomeAnswers[await deploys.phoneHome(id, token, remoteAddress)];
   }
 
   #decide(request: HttpRequest, target: BootTarget): HttpResponse {
@@ -129,6 +123,8 @@ class BootPages {
         const blob = this.#options.imageBlob?.(target.hex);
         return this.#file(request, blob && servedBlob(blob));
       }
+      case 'seed':
+        return this.#seed(request, target);
       case 'malformed':
         return refusal(400);
       case 'nothing':
@@ -149,6 +145,8 @@ class BootPages {
       case 'mayDiscover':
       case 'localBoot':
         return script(localBootScript());
+      case 'image':
+        return this.#imageScript(urls, mac, decision);
       case 'runner':
       case 'discovery':
         return this.#runnerScript(urls, mac, decision);
@@ -171,6 +169,30 @@ class BootPages {
       log.error({ mac, operation: operationId, error: String(error) }, 'no boot script');
       return refusal(500);
     }
+  }
+
+  #imageScript(
+    urls: BootUrls,
+    mac: string,
+    { hostUid, hostName }: BootDecision & { kind: 'image' },
+  ): HttpResponse {
+    const { deploys } = this.#options;
+    const words = 'nothing is deployed here';
+    const boot = deploys?.netboot(hostUid) ?? ({ kind: 'waiting', words } as const);
+    const scriptUrl = urls.script(mac);
+    if (boot.kind === 'waiting') return script(waitingScript(hostName, boot.words, scriptUrl));
+    return script(imageScript({ mac, hostName, urls, boot }));
+  }
+
+  #seed(
+    { localAddress }: HttpRequest,
+    { id, token, name }: BootTarget & { kind: 'seed' },
+  ): HttpResponse {
+    const urls = this.#urls(localAddress);
+    if (urls === undefined) return refusal(421);
+    const text = this.#options.deploys?.seedFile(id, token, name, urls.root);
+    if (text === undefined) return refusal(404);
+    return text === false ? refusal(403) : script(text);
   }
 
   /** UEFI HTTP boot needs a loader to run the script that sends it to its disk. */

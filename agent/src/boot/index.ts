@@ -11,6 +11,7 @@ export {
   portsClash,
   type RunnerBootConfig,
 } from './config.ts';
+export type { DeployPages, NetbootBoot } from './deploy-pages.ts';
 export {
   declinedMsDefault,
   dhcpListenDefault,

@@ -9,6 +9,8 @@ export interface BootHost {
   readonly hostUid: string;
   readonly hostName: string;
   readonly macs: readonly string[];
+  /** It boots its image over the network whenever it asks, unless a runner is to boot. */
+  readonly netboot?: boolean;
 }
 
 /** The permission to start the runner on one host, for one operation, in one window of time. */

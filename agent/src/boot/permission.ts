@@ -1,5 +1,5 @@
 /**
- * The one decision whether a host may boot the runner. DHCP, TFTP, the boot script and files all
+ * The one decision whether a host may boot the runner, or its image over the network. DHCP, TFTP, the boot script and files all
  * ask here and nowhere else (DESIGN §9).
  *
  * B1 Pure: memory, MAC and time in, decision out.
@@ -9,6 +9,7 @@
  *    nor before the opening of the grant.
  * B4 A machine that is no host boots only by the rack's discovery policy, for its inventory. What
  *    hosts get never depends on such machines, however many there seem to be.
+ * B5 The image of a host that has no disk to boot never expires; a grant that is open comes first.
  */
 import { canonicalMac } from './mac.ts';
 import type { BootGrant, BootHost, BootMemory, DiscoveryBoot } from './memory.ts';
@@ -21,6 +22,8 @@ export type BootDecision =
       readonly operationId: string;
       readonly bootToken: string;
     }
+  /** It runs what it boots over the network. */
+  | { readonly kind: 'image'; readonly hostUid: string; readonly hostName: string }
   | {
       readonly kind: 'localBoot';
       readonly hostUid: string;
@@ -45,12 +48,13 @@ export type NoDiscovery =
   | 'tooManyAtOnce'
   | 'tooManyThisHour';
 
-/** What a boot protocol says to the client. */
+/** What a boot protocol says to the client; `runner`: it is to load what the script names. */
 export type BootPermission = 'runner' | 'localBoot' | 'unknownHost';
 
 /** The decision as DHCP tells it. */
 export function permissionOf({ kind }: BootDecision): BootPermission {
-  return kind === 'discovery' || kind === 'mayDiscover' ? 'runner' : kind;
+  // What it is that boots is the script's to say.
+  return kind === 'discovery' || kind === 'mayDiscover' || kind === 'image' ? 'runner' : kind;
 }
 
 const hourMs = 3_600_000;
@@ -63,9 +67,12 @@ export function bootDecision(memory: BootMemory, mac: string, nowMs: number): Bo
   const { hostUid, hostName } = host;
   if (owners.length > 1) return { kind: 'localBoot', hostUid, reason: 'ambiguousMac' };
   const grant = latestGrant(memory.grants, hostUid);
-  if (grant === undefined) return { kind: 'localBoot', hostUid, reason: 'noGrant' };
+  const image = host.netboot === true ? ({ kind: 'image', hostUid, hostName } as const) : undefined;
+  if (grant === undefined) return image ?? { kind: 'localBoot', hostUid, reason: 'noGrant' };
   const atMs = Math.max(nowMs, memory.writtenAtMs ?? 0, grant.openedAtMs);
-  if (atMs >= grant.expiresAtMs) return { kind: 'localBoot', hostUid, reason: 'grantExpired' };
+  if (atMs >= grant.expiresAtMs) {
+    return image ?? { kind: 'localBoot', hostUid, reason: 'grantExpired' };
+  }
   const { operationId, bootToken } = grant;
   return { kind: 'runner', hostUid, hostName, operationId, bootToken };
 }

@@ -79,10 +79,12 @@ function whoStarts(decision: RunnerDecision): string {
   return decision.kind === 'discovery' ? 'a machine that is no host' : plain(decision.hostName);
 }
 
-function plain(text: string): string {
+/** Text that means nothing to iPXE. */
+export function plain(text: string): string {
   return text.replace(/[^A-Za-z0-9._-]/g, '_');
 }
 
-function lines(all: readonly string[]): string {
+/** One script of its lines. */
+export function lines(all: readonly string[]): string {
   return `${all.join('\n')}\n`;
 }

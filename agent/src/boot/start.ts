@@ -12,10 +12,11 @@ import {
   httpLimitsOf,
   tftpLimitsOf,
 } from './config.ts';
+import type { DeployPages } from './deploy-pages.ts';
 import { type DhcpShell, startDhcp } from './dhcp.ts';
 import type { DhcpFault } from './dhcp-server.ts';
 import { type ImageBlob, openFiles } from './files.ts';
-import { type PhoneHome, startHttp } from './http.ts';
+import { startHttp } from './http.ts';
 import type { BootMemory } from './memory.ts';
 import { makeGate, type NetbootObservation } from './observation.ts';
 import { startTftp, type TftpListen } from './tftp.ts';
@@ -38,7 +39,7 @@ export interface BootDependencies {
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
   readonly imageBlob?: (hex: string) => ImageBlob | undefined;
   /** Absent: nothing is deployed here. */
-  readonly phoneHome?: PhoneHome;
+  readonly deploys?: DeployPages;
 }
 
 export interface BootServices {
@@ -58,7 +59,7 @@ export async function startBoot(
   dependencies: BootDependencies,
 ): Promise<BootServices> {
   checkBootConfig(config);
-  const { udp, http, disk, clock, log, imageBlob, phoneHome } = dependencies;
+  const { udp, http, disk, clock, log, imageBlob, deploys } = dependencies;
   const files = await openFiles(disk, config);
   const gate = makeGate(dependencies);
   const addresses = config.addresses ?? config.interfaces.map(({ serverAddress }) => serverAddress);
@@ -75,7 +76,7 @@ export async function startBoot(
       runner: config.runner,
       limits: httpLimitsOf(config),
       ...(imageBlob === undefined ? {} : { imageBlob }),
-      ...(phoneHome === undefined ? {} : { phoneHome }),
+      ...(deploys === undefined ? {} : { deploys }),
     };
     const httpShell = await startHttp(http, config.http, pages, (localAddress) => {
       const address = addressAsked(addresses, localAddress);

@@ -3,17 +3,23 @@ import { canonicalMac, hyphenatedMac } from './mac.ts';
 
 export interface BootUrls {
   readonly serverAddress: string;
+  /** "http://ADDRESS:PORT" */
+  readonly root: string;
   script(mac: string): string;
   /** A file of one host's boot; asking for it asks for permission. */
   hostFile(mac: string, name: string): string;
+  /** A blob of an image, by the hex of its SHA-256. */
+  blob(hex: string): string;
 }
 
 export function bootUrls(serverAddress: string, httpPort: number): BootUrls {
   const root = `http://${serverAddress}${httpPort === 80 ? '' : `:${httpPort}`}`;
   return {
     serverAddress,
+    root,
     script: (mac) => `${root}/boot/${hyphenatedMac(mac)}/script.ipxe`,
     hostFile: (mac, name) => `${root}/boot/${hyphenatedMac(mac)}/files/${name}`,
+    blob: (hex) => `${root}/v2/blobs/sha256/${hex}`,
   };
 }
 
@@ -26,6 +32,13 @@ export type BootTarget =
   | { readonly kind: 'blob'; readonly hex: string }
   /** A host says that it runs what was put onto it; never written to a log. */
   | { readonly kind: 'phoneHome'; readonly id: string; readonly token: string }
+  /** First-boot data of a host without a disk; its token is never written to a log either. */
+  | {
+      readonly kind: 'seed';
+      readonly id: string;
+      readonly token: string;
+      readonly name: string;
+    }
   | { readonly kind: 'malformed' }
   | { readonly kind: 'nothing' };
 
@@ -43,6 +56,9 @@ export function parseTarget(target: string): BootTarget {
   }
   if (first === 'phone-home' && second && third && fourth === undefined) {
     return { kind: 'phoneHome', id: second, token: third };
+  }
+  if (first === 'seed' && second && third && fourth) {
+    return { kind: 'seed', id: second, token: third, name: fourth };
   }
   if (first !== 'boot' || second === undefined || third === undefined) return { kind: 'nothing' };
   const mac = canonicalMac(second);

@@ -6,7 +6,7 @@
  *    with; one that leads to another digest is begun anew.
  * B2 A blob of an earlier life is hashed once before it is used in this one.
  * B3 The files together, parts and what is on its way included, have at most `bytesMax` bytes. Who
- *    was not used for the longest time goes first; what is held stays.
+ *    was not used for the longest time goes first, what is preferred last; what is held stays.
  * B4 A blob that several want is fetched once; it is given up when none of them wants it any more.
  * B5 A blob on its way may be read already (`growth.ts` says what that is worth).
  */
@@ -75,6 +75,7 @@ export class BlobCache {
   readonly #fetching = new Map<Digest, Fetching>();
   /** Parts that an earlier life or a failure left, and their sizes. */
   readonly #left = new Map<Digest, number>();
+  #preferred: ReadonlySet<Digest> = new Set();
 
   private constructor(parts: BlobCacheParts) {
     this.#parts = parts;
@@ -155,6 +156,11 @@ export class BlobCache {
   release(digest: Digest): void {
     const entry = this.#entries.get(digest);
     if (entry !== undefined && entry.holds > 0) entry.holds -= 1;
+  }
+
+  /** These go only when nothing else can; those of before go like any other. */
+  prefer(digests: Iterable<Digest>): void {
+    this.#preferred = new Set(digests);
   }
 
   async #load(): Promise<void> {
@@ -292,7 +298,10 @@ export class BlobCache {
 
   async #dropOldest(): Promise<boolean> {
     const free = [...this.#entries].filter(([, { holds }]) => holds === 0);
-    const [oldest] = free.sort(([, a], [, b]) => a.usedAtMs - b.usedAtMs);
+    const isPreferred = (digest: Digest): number => (this.#preferred.has(digest) ? 1 : 0);
+    const [oldest] = free.sort(
+      ([one, a], [other, b]) => isPreferred(one) - isPreferred(other) || a.usedAtMs - b.usedAtMs,
+    );
     if (oldest === undefined) return false;
     const [digest] = oldest;
     this.#entries.delete(digest);

@@ -102,8 +102,10 @@ test('an image is found through its index, and only what is needed of it is fetc
 test('a disk by its URL is fetched once, and named as it was declared', async () => {
   const { cache, images, requests, tell } = await setUp();
   const ask = byUrl({ format: 'raw', compression: 'zstd', contentBytes: 5 });
-  const image = await images.prefetch(ask, never, tell);
-  expect(image.disk).toMatchObject({ format: 'raw', compression: 'zstd', contentBytes: 5 });
+  const held = await images.hold('h', ask, never, tell);
+  expect(held.image.disk).toMatchObject({ format: 'raw', compression: 'zstd', contentBytes: 5 });
+  await held.whole;
+  held.release();
   expect(cache.find(raw.digest)?.sizeBytes).toBe(20_000);
   await images.prefetch(ask, never, tell);
   expect(requests.map(({ method }) => method)).toEqual(['HEAD', 'GET']);

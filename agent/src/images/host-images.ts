@@ -67,6 +67,10 @@ export interface HeldHostImage {
   readonly image: HostImage;
   /** Rejects with `OciError`. */
   readonly whole: Promise<void>;
+  /** All that is held of it once it is whole, manifests included. */
+  readonly digests: readonly Digest[];
+  /** It stays, and whoever waits for its turn may have this one's. */
+  endTurn(): void;
   release(): void;
 }
 
@@ -125,22 +129,34 @@ export class HostImages {
       const blobs = blobsOf(image, wanted.needs);
       const { begun, whole } = this.#fetch(blobs, source, either, told, keep);
       await begun;
-      return { image, whole, release };
+      return { image, whole, digests: held, endTurn: leave, release };
     } catch (error) {
       release();
       throw error;
     }
   }
 
-  /** Brings an image into the cache before a host needs it. Rejects with `OciError`. */
-  async prefetch(wanted: WantedHostImage, signal: AbortSignal, told: Told): Promise<HostImage> {
+  /**
+   * Brings an image into the cache before a host needs it, and answers with what it is made of
+   * there. Rejects with `OciError`.
+   */
+  async prefetch(
+    wanted: WantedHostImage,
+    signal: AbortSignal,
+    told: Told,
+  ): Promise<readonly Digest[]> {
     const held = await this.hold(prefetcher, wanted, signal, told);
     try {
       await held.whole;
-      return held.image;
+      return [...held.digests];
     } finally {
       held.release();
     }
+  }
+
+  /** These stay before all that nobody holds, while there is room; what was preferred before not. */
+  prefer(digests: Iterable<Digest>): void {
+    this.#parts.cache.prefer(digests);
   }
 
   async #find(

@@ -17,3 +17,5 @@ export {
   type WantedHostImage,
 } from './host-images.ts';
 export { type FetchProgress, type HeldImage, Images, type WantedImage } from './images.ts';
+export { Prefetcher, type PrefetcherParts } from './prefetcher.ts';
+export { type Architecture, architectureNamed, type CredentialOf, wantedImage } from './source.ts';

@@ -12,11 +12,16 @@ import { type agent, DeployProof, FirstBootFormat, type runner } from '@rackwrig
 import { type DiskImage, isOciError, type OciError } from '@rackwright/oci';
 import type { Clock } from '@rackwright/platform';
 import type { FailureType, FinalResult } from '@rackwright/results';
-import type { HeldHostImage, HostImageProgress, HostImages } from '../images/index.ts';
+import {
+  type Architecture,
+  type HeldHostImage,
+  type HostImageProgress,
+  type HostImages,
+  wantedImage,
+} from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 import { megabytes } from './command-image.ts';
-import { type Architecture, wantedImage } from './image-source.ts';
 import { timeLimit } from './time-limit.ts';
 
 export const writeImageStep = 'deploy.write_image';
@@ -58,8 +63,8 @@ export async function withHostImage<Result>(
     return failure('invalidArgument', `${request.step} names no image`);
   }
   const architecture = found ?? parts.architecture;
-  const wanted = await wantedImage(deployment.image, architecture, 'disk', context);
-  if ('kind' in wanted) return wanted;
+  const wanted = await wantedImage(deployment.image, architecture, 'disk', context.credential);
+  if ('type' in wanted) return wanted;
   let isOrdered = false;
   const told = (progress: HostImageProgress): void => {
     if (!isOrdered) context.continuing({ step: request.step, ...progressWords(progress) });

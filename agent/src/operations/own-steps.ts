@@ -4,10 +4,13 @@ import { agent, RerunClass } from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type AwaitImageParts, awaitImage, awaitImageStep } from './await-image.ts';
+import type { HostImageParts } from './host-image.ts';
+import { prepareNetboot, prepareNetbootStep } from './prepare-netboot.ts';
 
 /** Each may be absent: then its step is neither named nor run here. */
 export interface OwnStepParts {
   readonly awaitImage?: AwaitImageParts;
+  readonly hostImages?: HostImageParts;
 }
 
 export interface OwnStep {
@@ -26,6 +29,12 @@ export function ownSteps(parts: OwnStepParts): ReadonlyMap<string, OwnStep> {
   if (awaiting !== undefined) {
     const description = describe(awaitImageStep, 'Waits until the host says that it runs.');
     steps.push({ description, run: (...asked) => awaitImage(awaiting, ...asked) });
+  }
+  const { hostImages } = parts;
+  if (hostImages !== undefined) {
+    const words = 'Fetches what the host is to boot over the network into the cache of its rack.';
+    const description = describe(prepareNetbootStep, words);
+    steps.push({ description, run: (...asked) => prepareNetboot(hostImages, ...asked) });
   }
   return new Map(steps.map((step) => [step.description.name, step]));
 }

@@ -1,5 +1,6 @@
 import { agent } from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
+import { architectureNamed } from '../images/index.ts';
 import type { RunnerOrders } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
@@ -10,7 +11,6 @@ import {
   withHostImage,
   writeImageStep,
 } from './host-image.ts';
-import { architectureNamed } from './image-source.ts';
 
 export interface StepImages {
   /** Absent: commands that come in images are not run here. */

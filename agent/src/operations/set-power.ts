@@ -107,6 +107,7 @@ function bootDevice(target: agent.BootTarget): BootDevice | 'unsupported' | unde
       return 'disk';
     case agent.BootTarget.RUNNER:
     case agent.BootTarget.RESCUE:
+    case agent.BootTarget.IMAGE:
       return 'network';
     default:
       return 'unsupported';

@@ -18,6 +18,7 @@ export interface BootMemory {
       readonly hostUid: string;
       readonly hostName: string;
       readonly macs: readonly string[];
+      readonly netboot?: boolean;
     }[];
   };
   readonly grants: readonly {
@@ -31,6 +32,8 @@ export interface BootMemory {
   readonly writtenAtMs: number;
 }
 
+type OnNetboots = (netboots: ReadonlyMap<string, agent.Deployment>) => void;
+
 const ownerOnlyMode = 0o600;
 
 export class BootSnapshots {
@@ -39,11 +42,20 @@ export class BootSnapshots {
   readonly #log: Log;
   #snapshot: BootMemory['snapshot'] = { generation: 0, hosts: [] };
   #current: agent.BootSnapshot = create(agent.BootSnapshotSchema);
+  #netboots: ReadonlyMap<string, agent.Deployment> = new Map();
+  readonly #onNetboots: OnNetboots;
 
-  constructor(disk: Disk, path: string, log: Log) {
+  /** `onNetboots`: told what hosts boot over the network, by their uid, whenever it is put in. */
+  constructor(disk: Disk, path: string, log: Log, onNetboots: OnNetboots = () => {}) {
     this.#disk = disk;
     this.#path = path;
     this.#log = log;
+    this.#onNetboots = onNetboots;
+  }
+
+  /** What hosts boot over the network, by their uid. */
+  get netboots(): ReadonlyMap<string, agent.Deployment> {
+    return this.#netboots;
   }
 
   /** The same object until a snapshot changes something. */
@@ -103,8 +115,17 @@ export class BootSnapshots {
     this.#current = snapshot;
     this.#snapshot = {
       generation: Number(snapshot.generation),
-      hosts: snapshot.hosts.map(({ hostUid, hostName, macs }) => ({ hostUid, hostName, macs })),
+      hosts: snapshot.hosts.map(({ hostUid, hostName, macs, netboot }) => {
+        const host = { hostUid, hostName, macs };
+        return netboot === undefined ? host : { ...host, netboot: true };
+      }),
     };
+    this.#netboots = new Map(
+      snapshot.hosts.flatMap(({ hostUid, netboot }) => {
+        return netboot === undefined ? [] : [[hostUid, netboot] as const];
+      }),
+    );
+    this.#onNetboots(this.#netboots);
   }
 
   async #keep(): Promise<boolean> {

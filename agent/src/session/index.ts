@@ -19,6 +19,7 @@ export type { LinkStatus } from './link.ts';
 export {
   AgentSession,
   type DiscoveryEars,
+  type PrefetchEars,
   type SessionOptions,
   type TrustKeeper,
 } from './session.ts';

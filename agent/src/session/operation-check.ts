@@ -58,6 +58,7 @@ function checkSetPower(setPower: agent.SetPower): OperationCheck {
     case agent.BootTarget.UNSPECIFIED:
       return execute('setPower', true, false);
     case agent.BootTarget.DISK:
+    case agent.BootTarget.IMAGE:
       if (!on) return bad('set_power.boot_from', 'a host that is switched off boots nothing');
       return execute('setPower', true, false);
     case agent.BootTarget.RUNNER:

@@ -46,7 +46,18 @@ export interface SessionOptions {
   readonly discovery?: DiscoveryEars;
   /** Who is believed; without it nothing that is said of that is taken in. */
   readonly trust?: TrustKeeper;
+  /** Told what hosts boot over the network, by their uid, whenever the boot snapshot says it. */
+  readonly onNetboots?: (netboots: ReadonlyMap<string, agent.Deployment>) => void;
+  /** Who brings images into the cache beforehand; without it nobody does. */
+  readonly prefetch?: PrefetchEars;
   readonly limits?: Partial<SessionLimits>;
+}
+
+/** Hears what images the rack should have. */
+export interface PrefetchEars {
+  /** All that was told before counts for nothing to the one who listens now. */
+  sessionOpened(): void;
+  replace(wanted: agent.PrefetchImages): void;
 }
 
 /** Keeps the certificate authorities that are believed. */
@@ -100,7 +111,8 @@ export class AgentSession {
     const { credentialsMax, credentialsKeptMs } = this.#limits;
     this.#credentials = new Credentials(clock, log, credentialsMax, credentialsKeptMs);
     this.#facts = new Facts(log, this.#limits.factsHostsMax);
-    this.#snapshots = new BootSnapshots(disk, snapshotPath, log);
+    const { onNetboots } = options;
+    this.#snapshots = new BootSnapshots(disk, snapshotPath, log, onNetboots);
     const onOpened = (hostUid: string) => this.#facts.bootOrdered(hostUid);
     this.grants = new Grants({ ...options, onOpened });
     const grants = () => this.grants.standing();
@@ -196,6 +208,16 @@ export class AgentSession {
     this.#link.send({ case: 'discovered', value: finding });
   }
 
+  /** Tells how far an image is on its way into the cache. */
+  tellPrefetched(image: agent.ImagePrefetched): void {
+    this.#link.send({ case: 'imagePrefetched', value: image });
+  }
+
+  /** What this host boots over the network, as the boot snapshot says. */
+  netbootOf(hostUid: string): agent.Deployment | undefined {
+    return this.#snapshots.netboots.get(hostUid);
+  }
+
   /** A secret in this version or a newer one, if it has come. */
   credential(name: string, version: bigint): Credential | undefined {
     return this.#credentials.now(name, version);
@@ -277,6 +299,7 @@ export class AgentSession {
       attempts.outbox.tellFacts(hostUid, observations);
     }
     this.#options.discovery?.sessionOpened();
+    this.#options.prefetch?.sessionOpened();
   }
 
   #take(message: agent.SessionResponse['message']): void {
@@ -310,6 +333,8 @@ export class AgentSession {
         return this.#options.discovery?.answered(message.value);
       case 'trustBundle':
         return void this.#believe(message.value);
+      case 'prefetchImages':
+        return this.#options.prefetch?.replace(message.value);
       case 'welcome':
       case 'refused':
         // The link's own.

@@ -2,9 +2,7 @@
 import type { agent } from '@rackwright/api';
 import { type Mirror, parseDigest, type RegistryCredential } from '@rackwright/oci';
 import type { Failed } from '@rackwright/results';
-import type { FromRegistry, FromWeb, WantedHostImage } from '../images/index.ts';
-import type { OperationContext } from '../session/index.ts';
-import { failure } from './bmc-access.ts';
+import type { FromRegistry, FromWeb, WantedHostImage } from './host-images.ts';
 
 /** Of machines, as images name it. */
 export type Architecture = WantedHostImage['architecture'];
@@ -14,47 +12,58 @@ export function architectureNamed(name: string): Architecture | undefined {
   return name === 'amd64' || name === 'arm64' ? name : undefined;
 }
 
-type CredentialOf = Pick<OperationContext, 'credential'>;
+/** The secret of this name in this version or a newer one; undefined: as nobody. */
+export type CredentialOf = (
+  name: string,
+  version: bigint,
+) => Promise<RegistryCredential | undefined>;
 
-/** Rejects with AttemptEnd when a credential has not come. */
+/** Rejects as `credential` does. */
 export async function wantedImage(
   image: agent.HostImage,
   architecture: Architecture,
   needs: WantedHostImage['needs'],
-  context: CredentialOf,
+  credentialBy: CredentialOf,
 ): Promise<WantedHostImage | Failed> {
   const { reference } = image;
   const isWeb = /^https?:\/\//.test(reference);
-  const from = isWeb ? await fromWeb(image, context) : await fromRegistry(image, context);
+  const from = isWeb ? await fromWeb(image, credentialBy) : await fromRegistry(image, credentialBy);
   return 'type' in from ? from : { from, architecture, needs };
 }
 
-async function fromRegistry(image: agent.HostImage, context: CredentialOf): Promise<FromRegistry> {
+async function fromRegistry(
+  image: agent.HostImage,
+  credentialBy: CredentialOf,
+): Promise<FromRegistry> {
   const { reference, plainHttp } = image;
   const mirrors: Mirror[] = [];
   for (const mirror of image.mirrors) {
     const { registry, prefix } = mirror;
     const { plainHttp: isPlain } = mirror;
-    const credential = await credentialOf(mirror, context);
+    const credential = await credentialOf(mirror, credentialBy);
     mirrors.push({ registry, prefix, plainHttp: isPlain, credential, ...trusted(mirror.caPem) });
   }
-  const credential = await credentialOf(image, context);
+  const credential = await credentialOf(image, credentialBy);
   const access = { plainHttp, credential, ...trusted(image.caPem) };
   return { kind: 'registry', reference, mirrors, ...access };
 }
 
 const digestMark = '#sha256=';
 
-async function fromWeb(image: agent.HostImage, context: CredentialOf): Promise<FromWeb | Failed> {
+async function fromWeb(
+  image: agent.HostImage,
+  credentialBy: CredentialOf,
+): Promise<FromWeb | Failed> {
   const { reference } = image;
   const mark = reference.lastIndexOf(digestMark);
   const url = reference.slice(0, Math.max(mark, 0));
   const digest = parseDigest(`sha256:${reference.slice(mark + digestMark.length)}`);
   if (mark < 0 || digest === undefined || !URL.canParse(url)) {
     const right = `a URL that ends in "${digestMark}" and 64 hex digits`;
-    return failure('invalidArgument', `the image has to be ${right}, unlike "${reference}"`);
+    const message = `the image has to be ${right}, unlike "${reference}"`;
+    return { kind: 'failed', type: 'invalidArgument', message };
   }
-  const credential = await credentialOf(image, context);
+  const credential = await credentialOf(image, credentialBy);
   return { kind: 'web', url, digest, credential, ...trusted(image.caPem) };
 }
 
@@ -64,9 +73,9 @@ function trusted(caPem: string): { readonly caPem?: string } {
 
 async function credentialOf(
   { credential, credentialVersion }: Pick<agent.HostImage, 'credential' | 'credentialVersion'>,
-  context: CredentialOf,
+  credentialBy: CredentialOf,
 ): Promise<RegistryCredential | undefined> {
   if (credential === '') return undefined;
-  const { username, password } = await context.credential(credential, credentialVersion);
-  return { username, password };
+  const found = await credentialBy(credential, credentialVersion);
+  return found && { username: found.username, password: found.password };
 }

@@ -1,0 +1,30 @@
+/** What hosts of deployments ask the boot path; all but a proof is answered from memory. */
+export interface DeployPages {
+  /**
+   * A host says that it runs what was put onto it; `proved` once that is durable. `from` is the
+   * address that it came from.
+   */
+  phoneHome(
+    id: string,
+    token: string,
+    from: string,
+  ): Promise<'proved' | 'outdated' | 'wrong' | 'notDurable'>;
+  /** What a host boots that runs without a disk. */
+  netboot(hostUid: string): NetbootBoot;
+  /** Its first-boot data; false: the token is not its own. `root`: our URL as the host knows it. */
+  seedFile(id: string, token: string, name: string, root: string): string | false | undefined;
+}
+
+export type NetbootBoot =
+  | {
+      readonly kind: 'ready';
+      /** Hex of the SHA-256 of each. */
+      readonly kernel: string;
+      readonly initrds: readonly string[];
+      /** Words that may stand in a script. */
+      readonly kernelArguments: readonly string[];
+      /** Where its first-boot data is, the path of a URL; absent: it needs none. */
+      readonly seedPath?: string;
+    }
+  /** Not here yet; for a person at the host's console. */
+  | { readonly kind: 'waiting'; readonly words: string };

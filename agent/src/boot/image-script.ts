@@ -1,0 +1,58 @@
+/** iPXE scripts of hosts that run without a disk; see `script.ts` for what may stand in one. */
+import type { NetbootBoot } from './deploy-pages.ts';
+import { hyphenatedMac } from './mac.ts';
+import { lines, plain } from './script.ts';
+import type { BootUrls } from './urls.ts';
+
+/** Between two tries: such a host has nothing else to boot, and never gives up. */
+const retrySeconds = 5;
+const waitingCharactersMax = 200;
+
+export interface ImageScript {
+  readonly mac: string;
+  readonly hostName: string;
+  readonly urls: BootUrls;
+  readonly boot: NetbootBoot & { readonly kind: 'ready' };
+}
+
+/** Loads the image's kernel and ramdisks and starts them; asks anew when one does not come. */
+export function imageScript({ mac, hostName, urls, boot }: ImageScript): string {
+  const { kernel, initrds, kernelArguments, seedPath } = boot;
+  const words = [
+    // UEFI kernels look the ramdisks up by these names among what iPXE has loaded.
+    ...initrds.map((_, index) => `initrd=initrd${index}`),
+    ...kernelArguments,
+    `BOOTIF=01-${hyphenatedMac(mac)}`,
+    // Older releases of cloud-init fetch over HTTP only under this name.
+    ...(seedPath === undefined ? [] : [`ds=nocloud-net;s=${urls.root}${seedPath}`]),
+  ];
+  const loads = [
+    `kernel --name kernel ${urls.blob(kernel)} ${words.join(' ')}`,
+    ...initrds.map((hex, index) => `initrd --name initrd${index} ${urls.blob(hex)}`),
+  ];
+  return lines([
+    '#!ipxe',
+    `echo Rackwright: ${plain(hostName)} boots its image over the network`,
+    `${loads.join(' && ')} && boot ||`,
+    ...again(urls.script(mac)),
+  ]);
+}
+
+/** What it boots is not here yet: it asks again until it is. */
+export function waitingScript(hostName: string, words: string, scriptUrl: string): string {
+  const why = words.slice(0, waitingCharactersMax).replace(/[^A-Za-z0-9 ,.:_-]/g, '_');
+  return lines([
+    '#!ipxe',
+    `echo Rackwright: ${plain(hostName)} waits for its image: ${why}`,
+    ...again(scriptUrl),
+  ]);
+}
+
+function again(scriptUrl: string): string[] {
+  return [
+    ':again',
+    'imgfree',
+    `sleep ${retrySeconds}`,
+    `chain --replace --autofree ${scriptUrl} || goto again`,
+  ];
+}

@@ -1,0 +1,18 @@
+/**
+ * Kernel arguments of an image as words of a boot script. iPXE expands `${…}` and takes `;`, `&&`
+ * and `||` that stand alone for its own: what holds such things is refused, never bent.
+ */
+export type NetbootArguments =
+  | { readonly kind: 'ok'; readonly words: readonly string[] }
+  | { readonly kind: 'bad'; readonly problem: string };
+
+const wordForm = /^[A-Za-z0-9][A-Za-z0-9._:,;=@%+/~?*!()-]*$/;
+
+export function netbootArguments(kernelArguments: string): NetbootArguments {
+  const words = kernelArguments.split(' ').filter((word) => word !== '');
+  const strange = words.find((word) => !wordForm.test(word));
+  if (strange === undefined) return { kind: 'ok', words };
+  const shown = JSON.stringify(strange.slice(0, 100));
+  const problem = `the image has the kernel argument ${shown}, which cannot stand in a boot script`;
+  return { kind: 'bad', problem };
+}

@@ -1,0 +1,143 @@
+/**
+ * Kernels and ramdisks of hosts that run without a disk: here and held for as long as the boot
+ * snapshot names them, so that such a host boots at any time, with the control plane and the
+ * registry away.
+ *
+ * N1 What a host boots is what its snapshot names, and nothing until it is here whole.
+ * N2 What is wanted and not here is fetched until it is, however long that takes; whoever asks
+ *    meanwhile is told why it has to wait.
+ */
+import type { agent } from '@rackwright/api';
+import type { NetbootSet } from '@rackwright/oci';
+import type { Clock, Log } from '@rackwright/platform';
+import {
+  type Architecture,
+  type CredentialOf,
+  type HeldHostImage,
+  type HostImages,
+  wantedImage,
+} from '../images/index.ts';
+
+export interface NetbootImagesParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly images: Pick<HostImages, 'hold'>;
+  readonly architecture: Architecture;
+  /** What is known now: nobody waits for a secret while hosts wait for their boot. */
+  readonly credential: CredentialOf;
+}
+
+/** Between two tries of what could not be had. */
+const retryMs = 20_000;
+
+export type NetbootImage =
+  | { readonly kind: 'ready'; readonly image: NetbootSet }
+  | { readonly kind: 'waiting'; readonly words: string };
+
+interface Wanted {
+  readonly stop: AbortController;
+  /** Once it is here. */
+  image?: NetbootSet;
+  words: string;
+}
+
+export class NetbootImages {
+  readonly #parts: NetbootImagesParts;
+  /** By reference. */
+  readonly #wanted = new Map<string, Wanted>();
+
+  constructor(parts: NetbootImagesParts) {
+    this.#parts = parts;
+  }
+
+  /** From here on these are held, and no others. */
+  want(deployments: readonly agent.Deployment[]): void {
+    const named = new Map<string, agent.Deployment>();
+    for (const one of deployments) {
+      if (one.image !== undefined) named.set(one.image.reference, one);
+    }
+    for (const [reference, wanted] of [...this.#wanted]) {
+      if (named.has(reference)) continue;
+      this.#wanted.delete(reference);
+      wanted.stop.abort();
+    }
+    for (const [reference, { image, id }] of named) {
+      if (this.#wanted.has(reference) || image === undefined) continue;
+      const wanted: Wanted = { stop: new AbortController(), words: 'it is being looked for' };
+      this.#wanted.set(reference, wanted);
+      void this.#keep(image, id, wanted);
+    }
+  }
+
+  find({ image }: agent.Deployment): NetbootImage {
+    const wanted = this.#wanted.get(image?.reference ?? '');
+    if (wanted === undefined) return { kind: 'waiting', words: 'nothing is known of its image' };
+    if (wanted.image !== undefined) return { kind: 'ready', image: wanted.image };
+    return { kind: 'waiting', words: wanted.words };
+  }
+
+  stop(): void {
+    this.want([]);
+  }
+
+  /** Holds it until it is wanted no more (N2). Never rejects. */
+  async #keep(image: agent.HostImage, who: string, wanted: Wanted): Promise<void> {
+    const { signal } = wanted.stop;
+    while (!signal.aborted) {
+      try {
+        const held = await this.#hold(image, who, wanted);
+        await aborted(signal);
+        held.release();
+      } catch (error) {
+        const words = error instanceof Error ? error.message : String(error);
+        if (signal.aborted) return;
+        if (wanted.words !== words) {
+          const fields = { image: image.reference, problem: words };
+          this.#parts.log.warn(fields, 'an image that hosts boot over the network is not here');
+        }
+        wanted.words = words;
+        await this.#pause(signal);
+      }
+    }
+  }
+
+  async #hold(image: agent.HostImage, who: string, wanted: Wanted): Promise<HeldHostImage> {
+    const { architecture, credential, images } = this.#parts;
+    const asked = await wantedImage(image, architecture, 'netboot', credential);
+    if ('type' in asked) throw new Error(asked.message);
+    const held = await images.hold(who, asked, wanted.stop.signal, (progress) => {
+      wanted.words =
+        progress.phase === 'queued'
+          ? `queued, place ${progress.place}`
+          : `${progress.fetchedBytes} of ${progress.allBytes} bytes are here`;
+    });
+    try {
+      await held.whole;
+    } catch (error) {
+      held.release();
+      throw error;
+    }
+    held.endTurn();
+    if (held.image.netboot !== undefined) wanted.image = held.image.netboot;
+    return held;
+  }
+
+  #pause(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const settle = (): void => {
+        cancel();
+        signal.removeEventListener('abort', settle);
+        resolve();
+      };
+      const cancel = this.#parts.clock.after(retryMs, settle);
+      signal.addEventListener('abort', settle, { once: true });
+    });
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,161 @@
+/**
+ * Images that the rack shall have before a host asks, one after another, in the background.
+ *
+ * F1 Each takes its turn with the hosts (`Admission`) and holds up none for longer than that.
+ * F2 How far each is, is told now and then and once more when it changes for good; whoever begins
+ *    to listen is told all of it anew.
+ * F3 What could not be had is tried again, for as long as it is on the list.
+ * F4 What is here is kept before all that nobody holds.
+ */
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import type { Digest } from '@rackwright/oci';
+import type { Clock, Log } from '@rackwright/platform';
+import type { HostImageProgress, HostImages } from './host-images.ts';
+import { architectureNamed, type CredentialOf, wantedImage } from './source.ts';
+
+export interface PrefetcherParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly images: Pick<HostImages, 'prefetch' | 'prefer'>;
+  readonly credential: CredentialOf;
+  readonly tell: (image: agent.ImagePrefetched) => void;
+}
+
+/** Longer lists are cut. */
+const imagesMax = 256;
+const retryMs = 60_000;
+const tellAgainMs = 2_000;
+
+interface Listed {
+  readonly wanted: agent.PrefetchImage;
+  digests: readonly Digest[];
+  told: agent.ImagePrefetched;
+  toldAtMs: number;
+}
+
+export class Prefetcher {
+  readonly #parts: PrefetcherParts;
+  /** By what makes two of a list the same; in its order. */
+  #listed = new Map<string, Listed>();
+  /** Ends the fetch under way, or the wait for the next. */
+  #stop = new AbortController();
+  #running: Promise<void> | undefined;
+
+  constructor(parts: PrefetcherParts) {
+    this.#parts = parts;
+  }
+
+  /** The whole list; what is not on it any more is given up. */
+  replace({ images }: Pick<agent.PrefetchImages, 'images'>): void {
+    const { log } = this.#parts;
+    if (images.length > imagesMax) {
+      log.warn({ images: images.length, imagesMax }, 'too many images to fetch beforehand');
+    }
+    const before = this.#listed;
+    this.#listed = new Map(
+      images.slice(0, imagesMax).map((wanted) => {
+        const key = keyOf(wanted);
+        return [key, before.get(key) ?? listed(wanted)];
+      }),
+    );
+    this.#prefer();
+    this.#stop.abort();
+    this.#stop = new AbortController();
+    this.#run(this.#stop.signal);
+  }
+
+  /** F2. */
+  sessionOpened(): void {
+    for (const one of this.#listed.values()) this.#tell(one, {}, true);
+  }
+
+  stop(): void {
+    this.replace({ images: [] });
+  }
+
+  /** The one before ends first: it has been aborted. */
+  #run(signal: AbortSignal): void {
+    const before = this.#running ?? Promise.resolve();
+    this.#running = before.then(() => this.#fetchAll(signal));
+  }
+
+  /** Never rejects. */
+  async #fetchAll(signal: AbortSignal): Promise<void> {
+    const isDone = (): boolean => [...this.#listed.values()].every(({ told }) => told.done);
+    while (!signal.aborted && !isDone()) {
+      for (const one of [...this.#listed.values()]) {
+        if (signal.aborted) return;
+        if (!one.told.done) await this.#fetch(one, signal);
+      }
+      // F3
+      if (!signal.aborted && !isDone()) await this.#pause(signal);
+    }
+  }
+
+  async #fetch(one: Listed, signal: AbortSignal): Promise<void> {
+    const { credential, images } = this.#parts;
+    const { image, netboot, architecture: name } = one.wanted;
+    const architecture = architectureNamed(name);
+    try {
+      if (image === undefined) throw new Error('it names no image');
+      if (architecture === undefined) throw new Error(`no images are made for "${name}"`);
+      const needs = netboot ? 'netboot' : 'disk';
+      const wanted = await wantedImage(image, architecture, needs, credential);
+      if ('type' in wanted) throw new Error(wanted.message);
+      one.digests = await images.prefetch(wanted, signal, (progress) =>
+        this.#tell(one, fieldsOf(progress), false),
+      );
+      this.#prefer();
+      this.#tell(one, { done: true, problem: '' }, true);
+    } catch (error) {
+      if (signal.aborted) return;
+      const problem = error instanceof Error ? error.message : String(error);
+      const fields = { image: image?.reference ?? '', problem };
+      this.#parts.log.warn(fields, 'an image could not be fetched beforehand');
+      this.#tell(one, { problem }, true);
+    }
+  }
+
+  /** F4 */
+  #prefer(): void {
+    this.#parts.images.prefer([...this.#listed.values()].flatMap(({ digests }) => [...digests]));
+  }
+
+  #tell(one: Listed, fields: Partial<agent.ImagePrefetched>, always: boolean): void {
+    const nowMs = this.#parts.clock.suspendAwareMs();
+    one.told = create(agent.ImagePrefetchedSchema, { ...one.told, ...fields });
+    if (!always && nowMs - one.toldAtMs < tellAgainMs) return;
+    one.toldAtMs = nowMs;
+    this.#parts.tell(one.told);
+  }
+
+  #pause(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const settle = (): void => {
+        cancel();
+        signal.removeEventListener('abort', settle);
+        resolve();
+      };
+      const cancel = this.#parts.clock.after(retryMs, settle);
+      signal.addEventListener('abort', settle, { once: true });
+    });
+  }
+}
+
+function fieldsOf(progress: HostImageProgress): Partial<agent.ImagePrefetched> {
+  if (progress.phase === 'queued') return {};
+  const { fetchedBytes, allBytes } = progress;
+  return { fetchedBytes: BigInt(fetchedBytes), allBytes: BigInt(allBytes), problem: '' };
+}
+
+function keyOf({ image, architecture, netboot }: agent.PrefetchImage): string {
+  return JSON.stringify([image?.reference ?? '', architecture, netboot]);
+}
+
+function listed(wanted: agent.PrefetchImage): Listed {
+  const { image, architecture, netboot } = wanted;
+  const reference = image?.reference ?? '';
+  const told = create(agent.ImagePrefetchedSchema, { reference, architecture, netboot });
+  return { wanted, told, digests: [], toldAtMs: Number.NEGATIVE_INFINITY };
+}
