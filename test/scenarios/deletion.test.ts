@@ -86,9 +86,8 @@ test.each<[string, () => Bench]>([
     'being deployed',
     () => {
       const host = bench();
-      host.context = { ...host.context, imagesSupported: true };
       driveToAvailable(host);
-      host.request({ kind: 'provision', image: 'registry.example/os:1' });
+      host.request({ kind: 'provision', image: `registry.example/os@sha256:${'1'.repeat(64)}` });
       return host;
     },
   ],
@@ -160,9 +159,8 @@ test('garm-D11: a forced delete whose every call succeeds leaves no record', () 
 
 test('garm-D19: a provisioning beyond its deadline ends, and what remains is cleaned', () => {
   const host = bench();
-  host.context = { ...host.context, imagesSupported: true };
   driveToAvailable(host);
-  host.request({ kind: 'provision', image: 'registry.example/os:1' });
+  host.request({ kind: 'provision', image: `registry.example/os@sha256:${'1'.repeat(64)}` });
   pass(host, 6 * minuteMs);
   expect(runOf(host)).toMatchObject({ kind: RunKind.PROVISION, outcome: RunOutcome.TIMED_OUT });
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
@@ -172,9 +170,11 @@ test('garm-D19: a provisioning beyond its deadline ends, and what remains is cle
 
 test('garm-D21: after a failed provisioning none comes before a clean has succeeded', () => {
   const host = bench();
-  host.context = { ...host.context, imagesSupported: true };
   driveToAvailable(host);
-  const provision = { kind: 'provision', image: 'registry.example/os:1' } as const;
+  const provision = {
+    kind: 'provision',
+    image: `registry.example/os@sha256:${'1'.repeat(64)}`,
+  } as const;
   host.request(provision);
   host.report(failed('internal'));
   pass(host, 60 * minuteMs);

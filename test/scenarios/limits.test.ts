@@ -64,8 +64,11 @@ test('metal3-5: an available host that shall have an image and no place waits', 
   const standings = [
     { name: 'runner', quota: { kind: 'atOnce', hosts: 1 }, own: [], nextPlaceMs: undefined },
   ] as const;
-  host.context = { ...host.context, imagesSupported: true, standings };
-  const effects = host.request({ kind: 'provision', image: 'registry.example/linux:1' });
+  host.context = { ...host.context, standings };
+  const effects = host.request({
+    kind: 'provision',
+    image: `registry.example/linux@sha256:${'1'.repeat(64)}`,
+  });
   expect(effects).toEqual([
     {
       kind: 'quota',

@@ -38,16 +38,15 @@ import {
 } from './words.ts';
 
 const minuteMs = 60_000;
-const first = 'registry.example/os:1';
-const second = 'registry.example/os:2';
+const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
+const second = `registry.example/os@sha256:${'2'.repeat(64)}`;
 const claim = { kind: 'claim', reason: 'database' } as const;
 const release = { kind: 'release', reason: 'given back' } as const;
 
-/** Available, and this control plane writes images. */
+/** Available, to get an image. */
 function availableForImages(): Bench {
   const host = bench();
   driveToAvailable(host);
-  host.context = { ...host.context, imagesSupported: true };
   return host;
 }
 
@@ -60,7 +59,7 @@ function driveToWrite(host: Bench): void {
 
 function finishImage(host: Bench): void {
   driveToWrite(host);
-  for (const _ of ['written', 'off', 'on']) host.report(done);
+  for (const _ of ['written', 'off', 'on', 'proved']) host.report(done);
 }
 
 function provisioned(): Bench {

@@ -1,14 +1,24 @@
 /** Small messages about hosts, made from their records and from what agents said. */
 import { create } from '@bufbuild/protobuf';
-import { agent, type store as wire } from '@rackwright/api';
+import { agent, type ImageRegistry, type store as wire } from '@rackwright/api';
+import { netbootOf } from '../host/index.ts';
+
+/** How images of hosts are asked for, as the fleet says. */
+export interface RegistryAccess {
+  readonly registries: readonly ImageRegistry[] | undefined;
+  /** Of the credentials that exist. */
+  readonly versions: ReadonlyMap<string, bigint>;
+}
 
 /** What the boot path knows of a host. */
-export function bootHost(record: wire.HostRecord): agent.BootHost {
+export function bootHost(record: wire.HostRecord, access: RegistryAccess): agent.BootHost {
   const { host } = record;
+  const netboot = netbootOf(record, access.registries, access.versions);
   return create(agent.BootHostSchema, {
     hostUid: host?.uid ?? '',
     hostName: host?.name ?? '',
     macs: host?.spec?.bootMacs ?? [],
+    ...(netboot === undefined ? {} : { netboot }),
   });
 }
 

@@ -19,10 +19,10 @@ import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import {
+  agentStepsOf,
   fleetKey,
   type Hosts,
   lifeOf,
-  offered,
   settleMs,
   whyNothingDestructive,
 } from '../host/index.ts';
@@ -365,7 +365,7 @@ export class RackSession {
       this.#lostRevisions = lostSoFar(record);
       record.journal = lifeOf(journal);
       status.agentVersion = hello.agentVersion.slice(0, agentVersionCharsMax);
-      record.agentSteps = offered(hello.steps).slice(0, agentStepsMax);
+      record.agentSteps = agentStepsOf(hello).slice(0, agentStepsMax);
       status.lastSeenTime = timestampFromMs(this.#deps.clock.nowMs());
       this.#key = record.agentPublicKey;
       record.trustedCaSha256 = believed;

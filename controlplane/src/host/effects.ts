@@ -98,8 +98,7 @@ export async function sendOperation(
     const givenFor = { rack, bmcAddress: bmc.address };
     await sendCredential(deps, rackId, bmc.credential, givenFor, operation.id);
   }
-  const ofRegistry = imageOf(operation)?.credential ?? '';
-  for (const name of [...(ofRegistry === '' ? [] : [ofRegistry]), ...secretsOf(operation)]) {
+  for (const name of [...ofRegistries(operation), ...secretsOf(operation)]) {
     await sendCredential(deps, rackId, name, { rack }, operation.id);
   }
   send(deps, rackId, { case: 'operation', value: stamped(deps, operation) });
@@ -170,6 +169,11 @@ function secretsOf({ kind }: agent.Operation): ReadonlySet<string> {
   return new Set(kind.case === 'runStep' ? kind.value.secrets.map((use) => use.credential) : []);
 }
 
-function imageOf({ kind }: agent.Operation): agent.CommandImage | undefined {
-  return kind.case === 'runStep' ? kind.value.image : undefined;
+/** Credentials of the registries that it has images fetched from, mirrors included. */
+function ofRegistries({ kind }: agent.Operation): ReadonlySet<string> {
+  if (kind.case !== 'runStep') return new Set();
+  const { image, deployment } = kind.value;
+  const places = [image, deployment?.image, ...(deployment?.image?.mirrors ?? [])];
+  const names = places.map((place) => place?.credential ?? '');
+  return new Set(names.filter((name) => name !== ''));
 }

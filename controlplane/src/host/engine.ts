@@ -226,7 +226,7 @@ function issueOperation(
     else definition.begin?.(turn);
     return;
   }
-  const refusal = refusalOfImage(turn, step) ?? refusalOfUnwritten(run, step);
+  const refusal = refusalOfImage(turn, run, step) ?? refusalOfUnwritten(run, step);
   if (refusal !== undefined) {
     failStep(turn, run, step, stepFailure('notAllowed', `${calledStep(step)}: ${refusal}`));
     return;
@@ -273,7 +273,8 @@ function driveStep(turn: Turn, run: Run, step: RunStep): boolean {
     return met;
   }
   if (turn.record.operation === undefined) return false;
-  const sent = ensureSent(turn, run, definition.timeoutMs(turn.context.timing));
+  const timeoutMs = definition.leftMs?.(turn, run) ?? definition.timeoutMs(turn.context.timing);
+  const sent = ensureSent(turn, run, timeoutMs);
   if (sent !== 'lost') return false;
   const message = 'the agent lost the journal that this operation was sent to';
   if (definition.inBand === true && mayRunAgain(step)) bootAgain(turn, run, step, message);

@@ -18,6 +18,7 @@ import { backoffDelayMs, resultFromWire } from '@rackwright/results';
 import { bmcWorked, clearInBand, foldBmcFailure, foldSilence } from './bmc-health.ts';
 import { bootOperationId, isBootStep } from './boots.ts';
 import { noteBegun } from './brake.ts';
+import { bootImageStep, noteWriteTold } from './deployment.ts';
 import { bootAgain, completeStep, failStep, interruptStep, retryStep } from './engine.ts';
 import { giveUpStep, isForcedRemoval } from './forced.ts';
 import { ownerOf } from './identity.ts';
@@ -81,6 +82,7 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
       ? undefined
       : foldUnsupported(turn, attempt, report, read.problem);
   }
+  noteWriteTold(turn, attempt.step, report);
   if (endsAttempt(report)) causedBy(turn, 'agent', resultText(report, attempt.step));
   switch (result.case) {
     case 'complete':
@@ -207,7 +209,8 @@ function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAft
     // The host is on, or the boot that the order was for is over.
     const boots = definition.kind === 'operation' && definition.inBand === true;
     if (boots || isBootStep(step.name)) return bootAgain(turn, run, step, result.message);
-    if (step.name === 'power.on') return foldOnAlready(turn, run, step);
+    if (step.name === 'power.on' || step.name === bootImageStep)
+      return foldOnAlready(turn, run, step);
   }
   if (result.reason === agent.ConflictReason.FROZEN) return foldFrozen(turn, run, step, result);
   // It was begun under this very id before, and what came of it has got lost.

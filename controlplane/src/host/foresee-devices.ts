@@ -9,9 +9,9 @@ import {
 } from '@rackwright/api';
 import type { ErasureMethod, ScopeDecision } from '@rackwright/erasure';
 import { eraseMetadataStep } from '../steps/index.ts';
+import { writeImageStep } from './deployment.ts';
 import { decideDevices } from './device-plan.ts';
 import { isErasure } from './step-failure.ts';
-import { writeImageStep } from './steps.ts';
 import type { Turn } from './turn.ts';
 
 const methodNames: Readonly<Record<ErasureMethod, string>> = {

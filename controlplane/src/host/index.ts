@@ -1,5 +1,6 @@
 /** The hosts' machine and its shell; others import from here, and change hosts through `Hosts`. */
 export { accessTo } from './bmc-access.ts';
+export { awaitImageStep, netbootOf, writeImageStep } from './deployment.ts';
 export { displayOf } from './display.ts';
 export { explainRack } from './explain-rack.ts';
 export { explainEndedRun, howItEnded } from './explain-run.ts';
@@ -8,7 +9,7 @@ export { changeAbandoned, fencesAround, hostsFencedBy } from './fences.ts';
 export { fleetKey } from './followed.ts';
 export type { PlannableRequest } from './foresee.ts';
 export { type IndexedHost, rackIdOf } from './host-index.ts';
-export { offered, planOf } from './known-steps.ts';
+export { agentStepsOf, offered, planOf } from './known-steps.ts';
 export { descends, isSameLife, lifeOf } from './lineage.ts';
 export type { DraftPlan } from './plan-basis.ts';
 export { planChangedText } from './plan-check.ts';
@@ -24,8 +25,7 @@ export {
   reserve,
   reservedValues,
 } from './reservations.ts';
-export { writeImageStep } from './steps.ts';
-export { whyNothingDestructive } from './surroundings.ts';
+export { credentialVersions, whyNothingDestructive } from './surroundings.ts';
 export { defaultTiming, type EngineTiming } from './timing.ts';
 export { takeTombstone } from './tombstones.ts';
 export type { RequestOutcome, TurnResult } from './turn-result.ts';

@@ -4,6 +4,7 @@
  */
 import type { agent, Host } from '@rackwright/api';
 import { builtInSteps, type CleanPlan, cleanPlan, type KnownStep } from '../steps/index.ts';
+import { isDeployStepOfAgent } from './deployment.ts';
 import { isEngineStep } from './steps.ts';
 import type { HostContext } from './types.ts';
 
@@ -35,6 +36,11 @@ export function knownSteps({ facts, agentSteps }: StepSources): readonly KnownSt
 /** Those that go by a name which is theirs. */
 export function offered(steps: readonly agent.StepDescription[]): agent.StepDescription[] {
   return steps.filter(({ name }) => stepName.test(name) && !isEngineStep(name));
+}
+
+/** What an agent takes itself: on BMCs, under names of its own, and of deployments (R8). */
+export function agentStepsOf({ steps }: Pick<agent.Hello, 'steps'>): agent.StepDescription[] {
+  return [...offered(steps), ...steps.filter(({ name }) => isDeployStepOfAgent(name))];
 }
 
 /** The automatic plan of a host. */

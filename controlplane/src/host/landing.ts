@@ -7,6 +7,7 @@ import { clearInBand } from './bmc-health.ts';
 import { isBootStep } from './boots.ts';
 import { deletionActor } from './busy.ts';
 import { erasesAsAsked, lastCleaned } from './certify.ts';
+import { type DiskAfter, forgetImage, settleDisk, switchedOnMs } from './deployment.ts';
 import { clearFault, setFault } from './fault.ts';
 import { backOff, wantsAvailable } from './goal.ts';
 import {
@@ -20,7 +21,6 @@ import {
 } from './machine-tables.ts';
 import { dropPower, system } from './pending-power.ts';
 import { movesRunner } from './step-parts.ts';
-import { writeImageStep } from './steps.ts';
 import {
   causedBy,
   leaveAvailable,
@@ -52,19 +52,24 @@ export function land(turn: Turn, run: Run): void {
   const { status } = turn;
   clearInBand(turn);
   const before = status.state;
+  const disk = deploys(run) ? settleDisk(turn, run) : undefined;
   status.state = landingState(turn, run, landing);
   if (before === HostState.PROVISIONED || hasRun(turn, run)) turn.record.eraseBeforeRemoval = true;
   if (landing.disks === 'dirty') status.dirty = true;
   if (landing.disks === 'clean' && erasesAsAsked(turn, run)) {
     status.dirty = false;
-    status.image = '';
+    forgetImage(turn);
   }
   if (run.outcome === RunOutcome.SUCCEEDED) landWell(turn, run);
-  else landBadly(turn, run, landing);
+  else landBadly(turn, run, landing, disk);
   landAfterFailure(turn, run);
   // A person has said what it is.
   const open = status.state === HostState.NEW || status.state === HostState.MANAGEABLE;
   if (!open) delete turn.record.lookFirstSince;
+}
+
+function deploys({ kind }: Run): boolean {
+  return kind === RunKind.PROVISION || kind === RunKind.REIMAGE;
 }
 
 /** Whether the disks hold an image now, or a part of one, or what a template has left. */
@@ -127,10 +132,10 @@ function wasLeftAlone({ status, context }: Turn, { kind, requestedBy, startTime 
   return requestedBy === system && context.nowMs - sinceMs > context.timing.contactDeadlineMs;
 }
 
-function landBadly(turn: Turn, run: Run, landing: Landing): void {
+function landBadly(turn: Turn, run: Run, landing: Landing, disk: DiskAfter | undefined): void {
   const { status } = turn;
   const outcome = outcomeName(run.outcome);
-  const cause = `${run.error?.message ?? outcome}${leftOnDisk(turn, run)}`;
+  const cause = `${run.error?.message ?? outcome}${leftOnDisk(turn, disk)}`;
   causedBy(turn, run.abort?.by ?? 'system', `${runNameForEver(run)} ${outcome}: ${cause}`);
   const beside = isBeside(run);
   // What fails beside the goal is a fault of its own; why the goal waits must stay to be read.
@@ -146,30 +151,39 @@ function landBadly(turn: Turn, run: Run, landing: Landing): void {
   if (!beside) backOff(turn, run);
   const isBmcOpen = run.kind === RunKind.VERIFY && run.outcome !== RunOutcome.CANCELLED;
   if (isBmcOpen) dropPower(turn, `${runName(run)} failed: it is open whose BMC that is`);
-  restorePower(turn, run);
+  restorePower(turn, run, disk);
 }
 
-/** What a person must know of a host whose image was to be replaced. */
-function leftOnDisk({ status, record }: Turn, run: Run): string {
-  if (run.kind !== RunKind.REIMAGE) return '';
-  const writing = run.steps.find(({ name }) => name === writeImageStep);
-  const partly = writing !== undefined && writing.attempt > 0 && status.image !== record.image;
-  if (partly) return `; on the disk: a part of ${record.image}, which does not boot`;
-  return `; on the disk: ${status.image || 'what ran there before'}`;
+/** What a person must know of a host whose disk was to be written. */
+function leftOnDisk({ status, record }: Turn, disk: DiskAfter | undefined): string {
+  if (disk === undefined) return '';
+  const netboots = record.deploy?.netboot === true;
+  switch (disk) {
+    case 'lost':
+      return `; on the disk: a part of ${record.image} at most, which does not boot`;
+    case 'whole':
+      return netboots
+        ? `; it boots ${status.image} over the network`
+        : `; on the disk: the whole of ${status.image}`;
+    case 'untouched': {
+      if (status.state !== HostState.PROVISIONED) return '; nothing was written';
+      return `; on the disk: ${status.image || 'what ran there before'}, untouched`;
+    }
+  }
 }
 
 /**
  * A run that failed on its way leaves the power as it found it: a host in use runs again from its
  * disk, unless that holds half an image; an available one is off.
  */
-function restorePower({ status, record }: Turn, run: Run): void {
+function restorePower({ status, record }: Turn, run: Run, disk: DiskAfter | undefined): void {
   if (!run.steps.some(({ name, attempt }) => name === 'power.off' && attempt > 0)) return;
-  const steps = powerAfter(status.state, run);
+  const steps = powerAfter(status.state, run, disk);
   if (steps.length === 0) return;
   record.pendingPower = create(store.PendingPowerSchema, { steps, by: system });
 }
 
-function powerAfter(state: HostState, run: Run): string[] {
+function powerAfter(state: HostState, run: Run, disk: DiskAfter | undefined): string[] {
   switch (state) {
     case HostState.AVAILABLE:
       return run.steps.some(({ name, attempt }) => isBootStep(name) && attempt > 0)
@@ -179,11 +193,11 @@ function powerAfter(state: HostState, run: Run): string[] {
       const wasOn = run.steps.some(({ name }) => name === 'power.on');
       if (run.kind === RunKind.SERVICE) return wasOn ? ['power.off', 'power.on'] : [];
       if (run.kind === RunKind.WORKFLOW) return powerAfterWorkflow(run);
-      if (run.kind !== RunKind.REIMAGE) return [];
-      const writing = run.steps.find(({ name }) => name === writeImageStep);
-      return writing === undefined || writing.attempt === 0
-        ? ['power.off', 'power.on']
-        : ['power.off'];
+      if (disk === undefined) return [];
+      if (disk === 'lost') return ['power.off'];
+      // What has come up from its image may still prove itself, or be looked at.
+      const isUp = disk === 'whole' && switchedOnMs(run) !== undefined;
+      return isUp ? [] : ['power.off', 'power.on'];
     }
     default:
       return [];

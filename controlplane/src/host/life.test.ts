@@ -56,7 +56,7 @@ function provisioned(poweredOn = true): Bench {
   const host = manageable();
   host.request({ kind: 'adopt', to: HostState.PROVISIONED, reason: '' });
   host.report(verified());
-  Object.assign(status(host), { poweredOn, image: 'registry.example/os:1' });
+  Object.assign(status(host), { poweredOn, image: first });
   return offer(host);
 }
 
@@ -65,7 +65,6 @@ function available(): Bench {
   Object.assign(status(host), { state: HostState.AVAILABLE, dirty: false, poweredOn: false });
   const { spec } = host.record.host ?? {};
   if (spec !== undefined) spec.goal = HostGoal.AVAILABLE;
-  host.context = { ...host.context, imagesSupported: true };
   return offer(host);
 }
 
@@ -117,8 +116,10 @@ function harmless(name: string): agent.StepDescription {
 }
 
 const inBand = { step: 'deploy.reshape', arguments: {} };
-const provision = { kind: 'provision', image: 'registry.example/os:2' } as const;
-const reimage = { kind: 'reimage', image: 'registry.example/os:2' } as const;
+const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
+const second = `registry.example/os@sha256:${'2'.repeat(64)}`;
+const provision = { kind: 'provision', image: second } as const;
+const reimage = { kind: 'reimage', image: second } as const;
 const release = { kind: 'release', reason: 'no longer needed' } as const;
 
 test('a service of a provisioned host that is on ends with it on again, from its disk', () => {
@@ -390,11 +391,11 @@ test('an external host is never booted, written, wiped or switched off by a dele
   expect(stepNames(host)).toEqual(['host.forget']);
 });
 
-test('provision is refused without image support, and writes the image with it', () => {
+test('provision is refused by an agent that knows no deployments, and else writes the image', () => {
   const host = available();
-  host.context = { ...host.context, imagesSupported: false };
-  expect(refusal(host, provision)).toContain('no image support yet');
-  host.context = { ...host.context, imagesSupported: true };
+  host.context = { ...host.context, agentSteps: [] };
+  expect(refusal(host, provision)).toContain('does not know deploy.await_image; update it first');
+  host.context = { ...host.context, agentSteps: [harmless('deploy.await_image')] };
   const epoch = status(host).useEpoch;
   host.request(provision);
   expect(status(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
@@ -454,20 +455,19 @@ test('a failed provision leaves the host manageable and dirty, to be cleaned aft
 
 test('only who claims a host reimages it, and a failure names what is on its disk', () => {
   const host = provisioned();
-  host.context = { ...host.context, imagesSupported: true };
   expect(refusal(host, reimage)).toContain('claim it first');
   host.request({ kind: 'claim', reason: 'mine' });
   expect(refusal(host, reimage, 'user:other')).toContain('claimed by user:test');
   host.request(reimage);
   driveTo(host, 'runner.inspect');
   host.report(failed('internal', 'no inventory'));
-  expect(status(host).faults[0]?.message).toContain('on the disk: registry.example/os:1');
+  expect(status(host).faults[0]?.message).toContain(`on the disk: ${first}, untouched`);
   expect(stepNames(host)).toEqual(['power.off', 'power.on']);
   finish(host);
   host.request(reimage);
   driveTo(host, 'deploy.write_image');
   host.report(failed('ioError', 'write error'));
-  expect(status(host).faults[0]?.message).toContain('a part of registry.example/os:2');
+  expect(status(host).faults[0]?.message).toContain(`a part of ${reimage.image}`);
   expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: '' });
   expect(stepNames(host)).toEqual(['power.off']);
   finish(host);

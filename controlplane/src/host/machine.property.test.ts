@@ -62,8 +62,8 @@ const requests: readonly HostRequest[] = [
     },
     steps: [script('write', { destructive: true, retries: 1 }), rendered('go', 'bootDisk')],
   },
-  { kind: 'provision', image: 'registry.example/os:1' },
-  { kind: 'reimage', image: 'registry.example/os:2' },
+  { kind: 'provision', image: `registry.example/os@sha256:${'1'.repeat(64)}` },
+  { kind: 'reimage', image: `registry.example/os@sha256:${'2'.repeat(64)}` },
   { kind: 'release', reason },
   { kind: 'rescue', reason },
   { kind: 'adopt', to: HostState.EXTERNAL, reason },
@@ -272,7 +272,7 @@ function begun(begin: number | { readonly adopted: HostState }): Bench {
     }),
   );
   const facts = { ...host.context.facts, runnerSteps };
-  host.context = { ...host.context, facts, imagesSupported: true };
+  host.context = { ...host.context, facts };
   host.apply({ kind: 'tick' });
   if (typeof begin !== 'number') host.request({ kind: 'adopt', to: begin.adopted, reason });
   for (let count = typeof begin === 'number' ? begin : 2; count > 0; count--) {

@@ -6,6 +6,7 @@ import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, type Run, RunPhase, type RunStep, store } from '@rackwright/api';
 import { isBraked } from './brake.ts';
+import { asSent, missingAgentStep, noteWriteSent } from './deployment.ts';
 import { descends, lifeOf } from './lineage.ts';
 import { hasPassed, later, now, stopWaiting, type Turn, waitFor, waitForAgent } from './turn.ts';
 
@@ -85,17 +86,36 @@ export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
     waitFor(turn, run, 'agent', `the agent of the rack does not know ${kind}: it must be updated`);
     return 'waiting';
   }
+  const missing = missingOf(turn, slot.operation);
+  if (missing !== undefined) {
+    waitFor(
+      turn,
+      run,
+      'agent',
+      `the agent of the rack does not know ${missing}: it must be updated`,
+    );
+    return 'waiting';
+  }
   if (isBraked(turn, run, slot.operation)) return 'waiting';
   slot.sentTo = lifeOf(session.journal);
   slot.sendTime = now(turn);
   const step = run.steps[run.currentStep];
   slot.operation.deadline = later(turn, ownTimeoutMs(step) ?? timeoutMs);
   openGrantFromNow(turn, slot.operation);
-  if (step !== undefined) step.deadline = slot.operation.deadline;
+  if (step !== undefined) {
+    step.deadline = slot.operation.deadline;
+    noteWriteSent(turn, step);
+  }
   // A BMC that did not answer is waited for until it has, also while it is asked again.
   if (run.waiting?.reason !== 'bmc' || slot.transientCount === 0) stopWaiting(turn, run);
-  turn.effects.push({ kind: 'send', operation: slot.operation });
+  turn.effects.push({ kind: 'send', operation: asSent(turn.record, slot.operation) });
   return 'sent';
+}
+
+/** R8: which step of a deployment the agent has not named; undefined: none. */
+function missingOf(turn: Turn, { kind }: agent.Operation): string | undefined {
+  if (kind.case !== 'runStep' || kind.value.deployment === undefined) return undefined;
+  return missingAgentStep(turn.context, turn.record.deploy);
 }
 
 /** How long one attempt of a step may take, where its template says so. */
@@ -135,7 +155,7 @@ export function resend(turn: Turn, journal: agent.Journal): void {
     const { id } = slot.operation;
     turn.effects.push({ kind: 'cancel', operationId: id, cancelId: slot.cancelId });
   }
-  turn.effects.push({ kind: 'send', operation: slot.operation });
+  turn.effects.push({ kind: 'send', operation: asSent(turn.record, slot.operation) });
 }
 
 /** Asks the agent to stop what is under way; its answer ends the run. */

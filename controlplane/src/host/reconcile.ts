@@ -72,8 +72,6 @@ export interface HostsDependencies {
   /** Told which secret went to which operation. */
   readonly audit?: AuditSink;
   readonly resyncIntervalMs: number;
-  /** Unset: images cannot be written, and who asks for one is refused. */
-  readonly imagesSupported?: boolean;
   /** Names this replica; the same at each start where there can be only one. */
   readonly replicaId: string;
   /** Makes the calls of webhook steps. Unset: they fail. */

@@ -7,9 +7,9 @@
 import { create } from '@bufbuild/protobuf';
 import { RerunClass, RunKind, type RunStep, RunStepSchema, StepState } from '@rackwright/api';
 import { controlSteps, type KnownStep, withDefaults } from '../steps/index.ts';
+import { writeImageStep } from './deployment.ts';
 import { knownSteps, planOf } from './known-steps.ts';
 import { isErasure } from './step-failure.ts';
-import { writeImageStep } from './steps.ts';
 import type { Turn } from './turn.ts';
 import type { RequestedStep } from './types.ts';
 

@@ -14,6 +14,7 @@ import {
   type RunStep,
   StepState,
 } from '@rackwright/api';
+import { writeImageStep } from './deployment.ts';
 import { knownSteps, offered, templateOnly } from './known-steps.ts';
 import { automaticSteps, newStep, renderBody } from './render.ts';
 import { stepFailure } from './step-failure.ts';
@@ -24,6 +25,7 @@ import { causedBy, isStepOver, runName, type Turn } from './turn.ts';
 export function replan(turn: Turn, run: Run, ready: agent.RunnerReady): RunFailure | undefined {
   if (ready.steps.length === 0) return undefined;
   if (run.kind === RunKind.WORKFLOW) return lackOf(run, ready);
+  if (lacksWriting(run, ready)) return lacks(ready, writeImageStep);
   if (run.runnerVersion === ready.runnerVersion) return undefined;
   const before = run.runnerVersion;
   run.runnerVersion = ready.runnerVersion;
@@ -31,11 +33,11 @@ export function replan(turn: Turn, run: Run, ready: agent.RunnerReady): RunFailu
   const seen = withRunner(turn, ready);
   const pending = run.steps.slice(run.currentStep + 1);
   const rest = run.manual ? describedAnew(seen, pending) : plannedAnew(seen, run, pending);
-  const lacks = rest.find(({ name }) => isMissing(seen, name));
-  if (lacks !== undefined) {
+  const missing = rest.find(({ name }) => isMissing(seen, name));
+  if (missing !== undefined) {
     const message =
       `the runner is version ${ready.runnerVersion} now (it was ${before || 'not known'}) ` +
-      `and has no step ${lacks.name}`;
+      `and has no step ${missing.name}`;
     return stepFailure('unsupported', message);
   }
   const names = (steps: readonly RunStep[]) => steps.map(({ name }) => name).join();
@@ -57,13 +59,22 @@ export function replan(turn: Turn, run: Run, ready: agent.RunnerReady): RunFailu
 function lackOf(run: Run, ready: agent.RunnerReady): RunFailure | undefined {
   run.runnerVersion = ready.runnerVersion;
   const names = new Set(ready.steps.map(({ name }) => name));
-  const lacks = run.steps.slice(run.currentStep).find(({ name, state, skippedBecause }) => {
+  const step = run.steps.slice(run.currentStep).find(({ name, state, skippedBecause }) => {
     const comes = state === StepState.PENDING && skippedBecause === '';
     return comes && name.startsWith(templateOnly) && !names.has(name);
   });
-  if (lacks === undefined) return undefined;
-  const runner = `the runner (version ${ready.runnerVersion})`;
-  return stepFailure('unsupported', `${runner} has no step ${lacks.name}; build its ramdisk anew`);
+  return step === undefined ? undefined : lacks(ready, step.name);
+}
+
+function lacks({ runnerVersion }: agent.RunnerReady, step: string): RunFailure {
+  const runner = `the runner (version ${runnerVersion})`;
+  return stepFailure('unsupported', `${runner} has no step ${step}; build its ramdisk anew`);
+}
+
+/** R8: an image is given to no runner that has not named the step. */
+function lacksWriting(run: Run, { steps }: agent.RunnerReady): boolean {
+  const comes = run.steps.some(({ name }, at) => at > run.currentStep && name === writeImageStep);
+  return comes && !steps.some(({ name }) => name === writeImageStep);
 }
 
 /** The turn as it is once this runner's list is what is known. */

@@ -1,7 +1,16 @@
 /** Requests about what a host is used for: who uses it, what runs on it, what is kept from it. */
-import { create } from '@bufbuild/protobuf';
+import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { ClaimSchema, HoldSchema, HoldScope, HostState, RunKind } from '@rackwright/api';
+import {
+  ClaimSchema,
+  type DeploySpec,
+  DeploySpecSchema,
+  HoldSchema,
+  HoldScope,
+  HostState,
+  RunKind,
+} from '@rackwright/api';
+import { deploymentOf, missingAgentStep } from './deployment.ts';
 import { startRun } from './engine.ts';
 import { dropSystemPower } from './pending-power.ts';
 import { claimedText, refused } from './refusal.ts';
@@ -58,17 +67,30 @@ export function image(
   request: Extract<HostRequest, { image: string }>,
   by: Requester,
 ): Refusal | undefined {
-  if (!turn.context.imagesSupported)
-    return refused(turn, 'no image support yet; clean or service it instead');
-  const claimedBy = turn.status.claim?.by;
+  const { record, status, context } = turn;
+  const deploy = request.deploy ?? (request.kind === 'reimage' ? keptDeploy(turn) : undefined);
+  const lacks = missingAgentStep(context, deploy);
+  if (lacks !== undefined) {
+    const { rack } = turn.spec;
+    return refused(turn, `the agent of ${rack} does not know ${lacks}; update it first`);
+  }
+  const claimedBy = status.claim?.by;
   if (request.kind === 'reimage' && claimedBy !== by.actor) {
     const holder = claimedBy === undefined ? 'nobody' : claimedBy;
     return refused(turn, `only who holds its claim may reimage it (${holder}); claim it first`);
   }
-  turn.record.image = request.image;
-  delete turn.status.backoff;
+  record.image = request.image;
+  record.deploy = clone(DeploySpecSchema, deploy ?? create(DeploySpecSchema));
+  const refusal = deploymentOf(turn, { number: record.runCount + 1n });
+  if (refusal.kind === 'refused') return invalid('image', refusal.problem);
+  delete status.backoff;
   startRun(turn, request.kind === 'provision' ? RunKind.PROVISION : RunKind.REIMAGE, by.actor);
   return undefined;
+}
+
+/** As it was deployed before: what it runs, or what was to replace that and failed. */
+function keptDeploy({ record, status }: Turn): DeploySpec | undefined {
+  return status.image === '' ? (record.deploy ?? status.deploy) : status.deploy;
 }
 
 /** Gives a host back; a clean follows by its goal. */

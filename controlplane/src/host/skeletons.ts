@@ -5,9 +5,9 @@
  * was: on, from its disk. Everything else that was booted into the runner is off in the end.
  */
 import { HostState, RunKind } from '@rackwright/api';
+import { awaitImageStep, bootImageStep, prepareNetbootStep, writeImageStep } from './deployment.ts';
 import { knownSteps } from './known-steps.ts';
 import { cleanSteps, named, needsRunner, renderBody } from './render.ts';
-import { writeImageStep } from './steps.ts';
 import type { Turn } from './turn.ts';
 import type { RequestedStep } from './types.ts';
 
@@ -30,11 +30,7 @@ export function stepsOfRun(
       return cleanSteps(turn, requested);
     case RunKind.PROVISION:
     case RunKind.REIMAGE:
-      return [
-        ...named(...intoRunner, 'runner.inspect'),
-        { step: writeImageStep, arguments: { image: turn.record.image } },
-        ...named('power.off', 'power.on'),
-      ];
+      return deploySteps(turn);
     case RunKind.SERVICE:
       return serviceSteps(turn, variable);
     case RunKind.RELEASE:
@@ -46,6 +42,23 @@ export function stepsOfRun(
     default:
       return [...variable];
   }
+}
+
+/** The host is in use once it has proved that it runs its image. */
+function deploySteps({ record }: Turn): RequestedStep[] {
+  const { image, deploy } = record;
+  if (deploy?.netboot === true) {
+    return [
+      ...named('power.off'),
+      { step: prepareNetbootStep, arguments: { image } },
+      ...named(bootImageStep, awaitImageStep),
+    ];
+  }
+  return [
+    ...named(...intoRunner, 'runner.inspect'),
+    { step: writeImageStep, arguments: { image } },
+    ...named('power.off', 'power.on', awaitImageStep),
+  ];
 }
 
 function serviceSteps(turn: Turn, listed: readonly RequestedStep[]): RequestedStep[] {

@@ -19,6 +19,19 @@ import { forgetFailure } from './after-failure.ts';
 import { accessTo } from './bmc-access.ts';
 import { bootOperationId } from './boots.ts';
 import { certifyErasure, checkCertified, uncertifiedDevice } from './certify.ts';
+import {
+  awaitImageStep,
+  beginWrite,
+  bootImageStep,
+  bootsOverNetwork,
+  deploymentOf,
+  isDeployStepOfAgent,
+  noteDeployed,
+  prepareNetbootStep,
+  proofLeftMs,
+  refusalOfDeployment,
+  writeImageStep,
+} from './deployment.ts';
 import { challengeSeed } from './derive.ts';
 import { planDevices } from './device-plan.ts';
 import { recordIdentity } from './identity.ts';
@@ -44,6 +57,8 @@ export interface OperationStep {
   /** What the host is from here on, whatever comes of the step; once for each beginning of it. */
   begin?(turn: Turn): void;
   timeoutMs(timing: EngineTiming): number;
+  /** Where the time that is left does not follow from the configuration alone. */
+  leftMs?(turn: Turn, run: Run): number;
   operation(
     turn: Turn,
     run: Run,
@@ -74,9 +89,6 @@ export interface CallStep {
 }
 
 export type StepDefinition = OperationStep | ConditionStep | CallStep;
-
-/** The step of the runner that writes an image; never one of a list that people write. */
-export const writeImageStep = 'deploy.write_image';
 
 /** The step of the runner that runs a program out of an image. */
 export const commandStep = 'run.command';
@@ -120,6 +132,8 @@ const powerOn: OperationStep = {
   operation: (turn) => {
     const value = setPower(turn, true);
     value.bootFrom = agent.BootTarget.DISK;
+    // What it runs may not be on its disk.
+    if (bootsOverNetwork(turn.record)) bootOverNetwork(turn, value);
     return { case: 'setPower', value };
   },
   complete: (turn) => {
@@ -127,6 +141,20 @@ const powerOn: OperationStep = {
     return undefined;
   },
 };
+
+const bootImage: OperationStep = {
+  ...powerOn,
+  operation: (turn) => {
+    const value = setPower(turn, true);
+    bootOverNetwork(turn, value);
+    return { case: 'setPower', value };
+  },
+};
+
+function bootOverNetwork({ spec }: Turn, value: agent.SetPower): void {
+  value.bootFrom = agent.BootTarget.IMAGE;
+  value.bootMacs = [...spec.bootMacs];
+}
 
 const bootRunner = bootStep(agent.BootTarget.RUNNER);
 
@@ -232,15 +260,40 @@ const runnerStep: OperationStep = {
 /** While it writes, the disk holds no whole image. */
 const writeImage: OperationStep = {
   ...runnerStep,
-  begin: ({ status }) => {
-    status.image = '';
-    status.dirty = true;
-  },
-  complete: ({ status, record }) => {
-    status.image = record.image;
+  timeoutMs: (timing) => timing.imageTimeoutMs,
+  begin: beginWrite,
+  complete: (turn, run) => {
+    noteDeployed(turn, run);
     return undefined;
   },
 };
+
+/** A step of a deployment that the agent takes by itself; nothing is asked of the BMC. */
+const deployStepOfAgent: OperationStep = {
+  kind: 'operation',
+  timeoutMs: (timing) => timing.imageTimeoutMs,
+  operation: (turn, run, step) => ({
+    case: 'runStep',
+    value: create(agent.RunStepSchema, {
+      step: step.name,
+      mode: agent.StepMode.RUN,
+      destructive: false,
+      rerunClass: step.rerunClass,
+      ...deploymentFor(turn, run, step),
+    }),
+  }),
+  complete: () => undefined,
+};
+
+const prepareNetboot: OperationStep = {
+  ...deployStepOfAgent,
+  complete: (turn, run) => {
+    noteDeployed(turn, run);
+    return undefined;
+  },
+};
+
+const awaitImage: OperationStep = { ...deployStepOfAgent, leftMs: proofLeftMs };
 
 const forget: ConditionStep = {
   kind: 'condition',
@@ -299,10 +352,13 @@ const definitions: Readonly<Record<string, StepDefinition>> = {
   'power.on': powerOn,
   'power.bootRunner': bootRunner,
   'power.bootRescue': bootRescue,
+  [bootImageStep]: bootImage,
   'runner.await': awaitRunner,
   'runner.inspect': inspect,
   'runner.inspectAgain': inspectAgain,
   [writeImageStep]: writeImage,
+  [prepareNetbootStep]: prepareNetboot,
+  [awaitImageStep]: awaitImage,
   'host.forget': forget,
   hold,
   wait,
@@ -363,6 +419,7 @@ function runStep(
     allowDiskless: turn.spec.cleaning?.allowDiskless ?? false,
     ...(step.handOff ? { handOff: true } : {}),
     ...(image === undefined ? {} : { image }),
+    ...deploymentFor(turn, run, step),
     secrets: secretUses(step.arguments, credentialVersions(turn)),
     ...expectedIdentity(turn),
   });
@@ -383,8 +440,17 @@ function imageOf(turn: Turn, step: RunStep): agent.CommandImage | undefined {
   return found?.kind === 'ok' ? found.image : undefined;
 }
 
-/** Why the image of a command is not fetched, or a secret not given, as things stand now. */
-export function refusalOfImage(turn: Turn, step: RunStep): string | undefined {
+/** What a step of a deployment is told of it; nothing for any other. */
+function deploymentFor(turn: Turn, run: Run, { name }: RunStep) {
+  if (name !== writeImageStep && !isDeployStepOfAgent(name)) return {};
+  const found = deploymentOf(turn, run);
+  return found.kind === 'ok' ? { deployment: found.deployment } : {};
+}
+
+/** Why an image is not fetched, or a secret not given, as things stand now. */
+export function refusalOfImage(turn: Turn, run: Run, step: RunStep): string | undefined {
+  const deploys = refusalOfDeployment(turn, run, step);
+  if (deploys !== undefined) return deploys;
   const found = commandImage(turn, step);
   if (found?.kind === 'refused') return found.problem;
   return (

@@ -5,6 +5,7 @@ import { type agent, type Freeze, PowerMismatchPolicy, store as wire } from '@ra
 import { meaningfulUuid } from '@rackwright/erasure';
 import { storeKey } from '@rackwright/store';
 import type { LiveSession } from '../agents/registry.ts';
+import { credentialsOfRegistries } from '../images/index.ts';
 import { type RecordWriter, readShared } from '../records/index.ts';
 import { freezeText } from './brake.ts';
 import { fencesPending } from './fences.ts';
@@ -64,7 +65,6 @@ export async function gatherContext(
     fencesPending: fences,
     tombstones: rack?.record.tombstones.length ?? 0,
     powerMismatch: rack?.record.rack?.spec?.powerMismatch ?? PowerMismatchPolicy.UNSPECIFIED,
-    imagesSupported: deps.imagesSupported ?? false,
     incarnation: store.incarnation,
     freeze: freezeInForce(rack?.record, fleet),
     restored: restoredText(rack?.record),
@@ -75,13 +75,15 @@ export async function gatherContext(
 }
 
 /** Of the credentials that the fleet names for registries and steps; a handful each. */
-async function credentialVersions(
-  { store }: HostsDependencies,
+export async function credentialVersions(
+  { store }: Pick<HostsDependencies, 'store'>,
   fleet: wire.FleetRecord | undefined,
 ): Promise<ReadonlyMap<string, bigint>> {
   const versions = new Map<string, bigint>();
   const { registryCredentials = {}, credentials = [] } = fleet?.fleet?.spec?.templates ?? {};
-  for (const name of new Set([...Object.values(registryCredentials), ...credentials])) {
+  const ofRegistries = credentialsOfRegistries(fleet?.fleet?.spec?.registries);
+  const named = [...Object.values(registryCredentials), ...credentials, ...ofRegistries];
+  for (const name of new Set(named)) {
     const kept = await readShared(store, wire.CredentialRecordSchema, storeKey(...name.split('/')));
     const version = kept?.record.credential?.version;
     if (version !== undefined) versions.set(name, version);

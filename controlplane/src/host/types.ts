@@ -7,6 +7,7 @@ import type {
   agent,
   BmcEndpoint,
   DeletionMode,
+  DeploySpec,
   FleetSpec,
   Freeze,
   HoldScope,
@@ -41,7 +42,13 @@ type Asked =
   | { readonly kind: 'clean'; readonly steps: readonly RequestedStep[] }
   | { readonly kind: 'service'; readonly steps: readonly RequestedStep[] }
   | WorkflowRequest
-  | { readonly kind: 'provision' | 'reimage'; readonly image: string }
+  | {
+      readonly kind: 'provision' | 'reimage';
+      /** By digest: "registry/repository@sha256:HEX", or a URL with its checksum. */
+      readonly image: string;
+      /** Unset: as it was deployed before, else as is usual. */
+      readonly deploy?: DeploySpec;
+    }
   | { readonly kind: 'release' | 'rescue'; readonly reason: string }
   | { readonly kind: 'adopt'; readonly to: HostState; readonly reason: string }
   /** Boots from the disk; a dirty host needs a reason for that. */
@@ -221,8 +228,6 @@ export interface HostContext {
   readonly fencesPending: ReadonlySet<string>;
   /** What follows when the power is not what the spec says. */
   readonly powerMismatch: PowerMismatchPolicy;
-  /** Whether images can be written; without that, provision and reimage are refused. */
-  readonly imagesSupported: boolean;
   /** Keeps challenge places unpredictable from outside. */
   readonly incarnation: string;
   /** Set while the host's rack or the fleet is frozen. */

@@ -4,6 +4,7 @@
  */
 import { HostState, type RunStep, StepState } from '@rackwright/api';
 import { isBootStep } from './boots.ts';
+import { bootImageStep } from './deployment.ts';
 import { activeRun, causedBy, type Turn } from './turn.ts';
 
 /** A host that is on although nobody here switched it on may have booted anything. */
@@ -64,7 +65,7 @@ function latestPower({ status }: Turn): RunStep | undefined {
 }
 
 function switchesOn(name: string): boolean {
-  return name === 'power.on' || isBootStep(name);
+  return name === 'power.on' || name === bootImageStep || isBootStep(name);
 }
 
 /** What has not been sent has done nothing. */

@@ -130,7 +130,7 @@ export class PoolSite {
     };
     const { wrapStore } = this.#trouble;
     const replica = await this.rig.replica({
-      ...{ id: `r${index}`, imagesSupported: true },
+      id: `r${index}`,
       ...(wrapStore === undefined ? {} : { wrapStore }),
       faults: () => {
         calls += 1;

@@ -5,7 +5,9 @@
  * request by the slot's number, and the run is known by its requester among those after the slot
  * was taken.
  */
+import { create } from '@bufbuild/protobuf';
 import {
+  DeploySpecSchema,
   type RolloutSlot,
   RolloutSlotState,
   type Run,
@@ -56,7 +58,11 @@ export async function newsOfSlot(
   if (begun !== undefined) return runNews(begun);
   const outcome = await deps.hosts.request(
     slot.host.replace('hosts/', ''),
-    { kind: slot.kind === RunKind.REIMAGE ? 'reimage' : 'provision', image: slot.image },
+    {
+      kind: slot.kind === RunKind.REIMAGE ? 'reimage' : 'provision',
+      image: slot.image,
+      deploy: pool.pool?.spec?.deploy ?? create(DeploySpecSchema),
+    },
     {
       actor: pool.pool?.name ?? '',
       requestId: `pool:${pool.pool?.uid ?? ''}/${slot.number}`,

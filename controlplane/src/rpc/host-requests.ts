@@ -8,6 +8,7 @@ import {
   type HostService,
   HostState,
   PowerAction,
+  type ProvisionHostRequest,
 } from '@rackwright/api';
 import type { HostRequest } from '../host/index.ts';
 import { deleteHost, lastSeen } from './delete-host.ts';
@@ -76,8 +77,8 @@ export function hostRequests(deps: RpcDependencies): Requests {
     cancelHostDeletion: reasoned('cancelDelete'),
     cleanHost: (call) => ask(deps, call, { kind: 'clean', steps: stepsOf(call.steps) }),
     serviceHost: (call) => ask(deps, call, { kind: 'service', steps: stepsOf(call.steps) }),
-    provisionHost: (call) => ask(deps, call, { kind: 'provision', image: imageOf(call.image) }),
-    reimageHost: (call) => ask(deps, call, { kind: 'reimage', image: imageOf(call.image) }),
+    provisionHost: (call) => ask(deps, call, { kind: 'provision', ...deployOf(call) }),
+    reimageHost: (call) => ask(deps, call, { kind: 'reimage', ...deployOf(call) }),
     adoptHost: (call) => {
       const violations = new Violations();
       if (call.to !== HostState.EXTERNAL && call.to !== HostState.PROVISIONED) {
@@ -131,6 +132,10 @@ function powerRequest(action: PowerAction, bootOldDiskReason: string): HostReque
     default:
       return undefined;
   }
+}
+
+function deployOf({ image, deploy }: Pick<ProvisionHostRequest, 'image' | 'deploy'>) {
+  return { image: imageOf(image), ...(deploy === undefined ? {} : { deploy }) };
 }
 
 /** An image reference. Throws `invalidArgument`. */

@@ -112,7 +112,6 @@ export function bench(
       fencesPending: new Set(),
       tombstones: 0,
       powerMismatch: PowerMismatchPolicy.UNSPECIFIED,
-      imagesSupported: false,
       incarnation: 'i1',
       freeze: undefined,
       restored: undefined,

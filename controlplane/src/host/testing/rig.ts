@@ -55,7 +55,6 @@ export interface ReplicaOptions {
   readonly deaf?: boolean;
   /** It dies where it passes this crash point first. */
   readonly crashAt?: string;
-  readonly imagesSupported?: boolean;
   /** The store as this replica sees it; for stores that are broken on purpose. */
   readonly wrapStore?: (store: StateStore) => StateStore;
 }
@@ -146,7 +145,6 @@ export class Rig {
       signStatement,
       openCredential: options.openCredential ?? (() => ({ username: 'admin', password: 'x' })),
       resyncIntervalMs: options.resyncIntervalMs ?? 3_600_000,
-      imagesSupported: options.imagesSupported ?? false,
     });
     const service = createAgentService({
       ...shared,

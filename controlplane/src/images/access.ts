@@ -1,0 +1,78 @@
+/** How an image of hosts is asked for, as the fleet says of its registry. Pure. */
+import { create } from '@bufbuild/protobuf';
+import { agent, type ImageRegistry } from '@rackwright/api';
+import { readImageName } from './name.ts';
+
+export type HostImageResult =
+  | { readonly kind: 'ok'; readonly image: agent.HostImage }
+  | { readonly kind: 'refused'; readonly problem: string };
+
+/** What the fleet says of a registry; undefined: HTTPS, and as nobody. */
+export function registryOf(
+  registries: readonly ImageRegistry[] | undefined,
+  registry: string,
+): ImageRegistry | undefined {
+  return registries?.find((each) => each.registry === registry);
+}
+
+/** Credentials that the fleet names for images of hosts. */
+export function credentialsOfRegistries(registries: readonly ImageRegistry[] = []): string[] {
+  const names = registries.flatMap(({ credential, mirrors }) => [
+    credential,
+    ...mirrors.map((mirror) => mirror.credential),
+  ]);
+  return [...new Set(names)].filter((name) => name !== '');
+}
+
+/**
+ * The image for an agent, or why it cannot be told one. `versions`: of the credentials that the
+ * fleet names and that exist.
+ */
+export function hostImageOf(
+  reference: string,
+  registries: readonly ImageRegistry[] | undefined,
+  versions: ReadonlyMap<string, bigint>,
+): HostImageResult {
+  const read = readImageName(reference);
+  if (read.kind === 'bad') return refuse(`the image ${reference} ${read.problem}`);
+  const { name } = read;
+  if (name.digest === undefined) {
+    return refuse(`the image ${reference} is named by a tag, and a host is told only digests`);
+  }
+  const access = registryOf(registries, name.registry);
+  if (name.kind === 'file' && name.plainHttp && access?.plainHttp !== true) {
+    return refuse(plainHttpProblem(name.registry));
+  }
+  const missing = credentialsOfRegistries(access === undefined ? [] : [access]).find(
+    (credential) => !versions.has(credential),
+  );
+  if (missing !== undefined) {
+    const id = missing.replace(/^credentials\//, '');
+    const command = `rackwright credential create ${id} --username USER`;
+    const whose = `${missing}, which the fleet names for ${name.registry}`;
+    return refuse(`${whose}, does not exist; create it by \`${command}\``);
+  }
+  const version = (credential: string) => versions.get(credential) ?? 0n;
+  const { credential = '', plainHttp = false, caPem = '', mirrors = [] } = access ?? {};
+  const image = create(agent.HostImageSchema, {
+    ...{ reference, credential, credentialVersion: version(credential), plainHttp, caPem },
+    mirrors: mirrors.map((mirror) => ({
+      registry: mirror.registry,
+      prefix: mirror.prefix,
+      credential: mirror.credential,
+      credentialVersion: version(mirror.credential),
+      plainHttp: mirror.plainHttp,
+      caPem: mirror.caPem,
+    })),
+  });
+  return { kind: 'ok', image };
+}
+
+/** Why a file is not asked for without TLS. */
+export function plainHttpProblem(registry: string): string {
+  return `${registry} would be asked by plain HTTP, which the fleet does not allow; name it by https, or set plain_http of ${registry} among the fleet's registries`;
+}
+
+function refuse(problem: string): HostImageResult {
+  return { kind: 'refused', problem };
+}
