@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/rack.proto.
  */
 export const file_rackwright_v1_rack: GenFile = /*@__PURE__*/
-  fileDesc("ChhyYWNrd3JpZ2h0L3YxL3JhY2sucHJvdG8SDXJhY2t3cmlnaHQudjEiwwIKBFJhY2sSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxhYmVscxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuUmFjay5MYWJlbHNFbnRyeRIlCgRzcGVjGAcgASgLMhcucmFja3dyaWdodC52MS5SYWNrU3BlYxIpCgZzdGF0dXMYCCABKAsyGS5yYWNrd3JpZ2h0LnYxLlJhY2tTdGF0dXMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKiAgoIUmFja1NwZWMSFAoMZGlzcGxheV9uYW1lGAEgASgJEikKBmxpbWl0cxgCIAEoCzIZLnJhY2t3cmlnaHQudjEuUmFja0xpbWl0cxIuCgt3aXBlX2J1ZGdldBgDIAEoCzIZLnJhY2t3cmlnaHQudjEuV2lwZUJ1ZGdldBI6Cg5wb3dlcl9taXNtYXRjaBgEIAEoDjIiLnJhY2t3cmlnaHQudjEuUG93ZXJNaXNtYXRjaFBvbGljeRIfChJwb3dlcl9zeW5jX3NlY29uZHMYBSABKA1IAIgBARIxCglkaXNjb3ZlcnkYBiABKAsyHi5yYWNrd3JpZ2h0LnYxLkRpc2NvdmVyeVBvbGljeUIVChNfcG93ZXJfc3luY19zZWNvbmRzIigKClJhY2tMaW1pdHMSEQoEcnVucxgBIAEoDUgAiAEBQgcKBV9ydW5zIj0KCldpcGVCdWRnZXQSDQoFaG9zdHMYASABKA0SFAoHc2Vjb25kcxgCIAEoDUgAiAEBQgoKCF9zZWNvbmRzIkwKBkZyZWV6ZRIKCgJieRgBIAEoCRIOCgZyZWFzb24YAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqMBCg1SZXN0b3JlZFN0b3JlEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBzZWVuX2luY2FybmF0aW9uGAIgASgJEhUKDXNlZW5fcmV2aXNpb24YAyABKAQSEwoLaW5jYXJuYXRpb24YBCABKAkSEAoIcmV2aXNpb24YBSABKAQSDwoHam91cm5hbBgGIAMoCSKFBAoKUmFja1N0YXR1cxIYChBhZ2VudF9rZXlfc2hhMjU2GAEgASgJEhwKD2FnZW50X2Nvbm5lY3RlZBgCIAEoCEgAiAEBEjIKDmxhc3Rfc2Vlbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1hZ2VudF92ZXJzaW9uGAQgASgJEhcKD2R1cGxpY2F0ZV9hZ2VudBgFIAEoCRIlCgZmcmVlemUYBiABKAsyFS5yYWNrd3JpZ2h0LnYxLkZyZWV6ZRI0Cg5yZXN0b3JlZF9zdG9yZRgHIAEoCzIcLnJhY2t3cmlnaHQudjEuUmVzdG9yZWRTdG9yZRISCgp0b21ic3RvbmVzGAggASgNEhsKE2Rpc2NvdmVyZWRfbWFjaGluZXMYCSABKA0SMwoPYWdlbnRfam9pbl90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI7ChdjZXJ0aWZpY2F0ZV9leHBpcmVfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMcmV2b2tlZF9rZXlzGAwgASgNEjEKDGxhc3RfcmV2b2tlZBgNIAEoCzIbLnJhY2t3cmlnaHQudjEuUmV2b2tlZEFnZW50QhIKEF9hZ2VudF9jb25uZWN0ZWQiegoMUmV2b2tlZEFnZW50EhIKCmtleV9zaGEyNTYYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCgoCYnkYAyABKAkSDgoGcmVhc29uGAQgASgJEhAKCHJlcGxhY2VkGAUgASgIIokBChFDcmVhdGVSYWNrUmVxdWVzdBIPCgdyYWNrX2lkGAEgASgJEiEKBHJhY2sYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAlCEAoOX3ZhbGlkYXRlX29ubHkiHgoOR2V0UmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCSJMChBMaXN0UmFja3NSZXF1ZXN0EhYKCXBhZ2Vfc2l6ZRgBIAEoDUgAiAEBEhIKCnBhZ2VfdG9rZW4YAiABKAlCDAoKX3BhZ2Vfc2l6ZSJQChFMaXN0UmFja3NSZXNwb25zZRIiCgVyYWNrcxgBIAMoCzITLnJhY2t3cmlnaHQudjEuUmFjaxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkilQEKEVVwZGF0ZVJhY2tSZXF1ZXN0EiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhoKDXZhbGlkYXRlX29ubHkYAyABKAhIAIgBAUIQCg5fdmFsaWRhdGVfb25seSIvChFEZWxldGVSYWNrUmVxdWVzdBIMCgRuYW1lGAEgASgJEgwKBGV0YWcYAiABKAkiJQoRV2F0Y2hSYWNrc1JlcXVlc3QSEAoIcG9zaXRpb24YASABKAki0gEKEldhdGNoUmFja3NSZXNwb25zZRI0CgRraW5kGAEgASgOMiYucmFja3dyaWdodC52MS5XYXRjaFJhY2tzUmVzcG9uc2UuS2luZBIhCgRyYWNrGAIgASgLMhMucmFja3dyaWdodC52MS5SYWNrEhAKCHBvc2l0aW9uGAMgASgJIlEKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhAKDEtJTkRfVVBEQVRFRBABEhAKDEtJTkRfREVMRVRFRBACEg8KC0tJTkRfU1lOQ0VEEAMiIgoSRXhwbGFpblJhY2tSZXF1ZXN0EgwKBG5hbWUYASABKAkiRQoRRnJlZXplUmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSJDCg9UaGF3UmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSJOChpBY2NlcHRSZXN0b3JlZFN0b3JlUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIj0KFkNyZWF0ZUpvaW5Ub2tlblJlcXVlc3QSDAoEcmFjaxgBIAEoCRIVCg1yZXBsYWNlX2FnZW50GAIgASgIIkYKElJldm9rZUFnZW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIpYBCglKb2luVG9rZW4SDQoFdG9rZW4YASABKAkSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWNhX3NoYTI1NhgDIAEoCRIZChFlbnJvbG1lbnRfYWRkcmVzcxgEIAEoCRIbChNyZXBsYWNlc19rZXlfc2hhMjU2GAUgASgJKoEBChNQb3dlck1pc21hdGNoUG9saWN5EiUKIVBPV0VSX01JU01BVENIX1BPTElDWV9VTlNQRUNJRklFRBAAEiAKHFBPV0VSX01JU01BVENIX1BPTElDWV9SRVBPUlQQARIhCh1QT1dFUl9NSVNNQVRDSF9QT0xJQ1lfRU5GT1JDRRACMoYHCgtSYWNrU2VydmljZRJDCgpDcmVhdGVSYWNrEiAucmFja3dyaWdodC52MS5DcmVhdGVSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxI9CgdHZXRSYWNrEh0ucmFja3dyaWdodC52MS5HZXRSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxJOCglMaXN0UmFja3MSHy5yYWNrd3JpZ2h0LnYxLkxpc3RSYWNrc1JlcXVlc3QaIC5yYWNrd3JpZ2h0LnYxLkxpc3RSYWNrc1Jlc3BvbnNlEkMKClVwZGF0ZVJhY2sSIC5yYWNrd3JpZ2h0LnYxLlVwZGF0ZVJhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrEkMKCkRlbGV0ZVJhY2sSIC5yYWNrd3JpZ2h0LnYxLkRlbGV0ZVJhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrElMKCldhdGNoUmFja3MSIC5yYWNrd3JpZ2h0LnYxLldhdGNoUmFja3NSZXF1ZXN0GiEucmFja3dyaWdodC52MS5XYXRjaFJhY2tzUmVzcG9uc2UwARJMCgtFeHBsYWluUmFjaxIhLnJhY2t3cmlnaHQudjEuRXhwbGFpblJhY2tSZXF1ZXN0GhoucmFja3dyaWdodC52MS5FeHBsYW5hdGlvbhJSCg9DcmVhdGVKb2luVG9rZW4SJS5yYWNrd3JpZ2h0LnYxLkNyZWF0ZUpvaW5Ub2tlblJlcXVlc3QaGC5yYWNrd3JpZ2h0LnYxLkpvaW5Ub2tlbhJFCgtSZXZva2VBZ2VudBIhLnJhY2t3cmlnaHQudjEuUmV2b2tlQWdlbnRSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrEkMKCkZyZWV6ZVJhY2sSIC5yYWNrd3JpZ2h0LnYxLkZyZWV6ZVJhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrEj8KCFRoYXdSYWNrEh4ucmFja3dyaWdodC52MS5UaGF3UmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSVQoTQWNjZXB0UmVzdG9yZWRTdG9yZRIpLnJhY2t3cmlnaHQudjEuQWNjZXB0UmVzdG9yZWRTdG9yZVJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2tiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_discovery, file_rackwright_v1_explanation]);
+  fileDesc("ChhyYWNrd3JpZ2h0L3YxL3JhY2sucHJvdG8SDXJhY2t3cmlnaHQudjEiwwIKBFJhY2sSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxhYmVscxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuUmFjay5MYWJlbHNFbnRyeRIlCgRzcGVjGAcgASgLMhcucmFja3dyaWdodC52MS5SYWNrU3BlYxIpCgZzdGF0dXMYCCABKAsyGS5yYWNrd3JpZ2h0LnYxLlJhY2tTdGF0dXMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKiAgoIUmFja1NwZWMSFAoMZGlzcGxheV9uYW1lGAEgASgJEikKBmxpbWl0cxgCIAEoCzIZLnJhY2t3cmlnaHQudjEuUmFja0xpbWl0cxIuCgt3aXBlX2J1ZGdldBgDIAEoCzIZLnJhY2t3cmlnaHQudjEuV2lwZUJ1ZGdldBI6Cg5wb3dlcl9taXNtYXRjaBgEIAEoDjIiLnJhY2t3cmlnaHQudjEuUG93ZXJNaXNtYXRjaFBvbGljeRIfChJwb3dlcl9zeW5jX3NlY29uZHMYBSABKA1IAIgBARIxCglkaXNjb3ZlcnkYBiABKAsyHi5yYWNrd3JpZ2h0LnYxLkRpc2NvdmVyeVBvbGljeUIVChNfcG93ZXJfc3luY19zZWNvbmRzIigKClJhY2tMaW1pdHMSEQoEcnVucxgBIAEoDUgAiAEBQgcKBV9ydW5zIj0KCldpcGVCdWRnZXQSDQoFaG9zdHMYASABKA0SFAoHc2Vjb25kcxgCIAEoDUgAiAEBQgoKCF9zZWNvbmRzIkwKBkZyZWV6ZRIKCgJieRgBIAEoCRIOCgZyZWFzb24YAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqMBCg1SZXN0b3JlZFN0b3JlEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBzZWVuX2luY2FybmF0aW9uGAIgASgJEhUKDXNlZW5fcmV2aXNpb24YAyABKAQSEwoLaW5jYXJuYXRpb24YBCABKAkSEAoIcmV2aXNpb24YBSABKAQSDwoHam91cm5hbBgGIAMoCSKFBAoKUmFja1N0YXR1cxIYChBhZ2VudF9rZXlfc2hhMjU2GAEgASgJEhwKD2FnZW50X2Nvbm5lY3RlZBgCIAEoCEgAiAEBEjIKDmxhc3Rfc2Vlbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1hZ2VudF92ZXJzaW9uGAQgASgJEhcKD2R1cGxpY2F0ZV9hZ2VudBgFIAEoCRIlCgZmcmVlemUYBiABKAsyFS5yYWNrd3JpZ2h0LnYxLkZyZWV6ZRI0Cg5yZXN0b3JlZF9zdG9yZRgHIAEoCzIcLnJhY2t3cmlnaHQudjEuUmVzdG9yZWRTdG9yZRISCgp0b21ic3RvbmVzGAggASgNEhsKE2Rpc2NvdmVyZWRfbWFjaGluZXMYCSABKA0SMwoPYWdlbnRfam9pbl90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI7ChdjZXJ0aWZpY2F0ZV9leHBpcmVfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMcmV2b2tlZF9rZXlzGAwgASgNEjEKDGxhc3RfcmV2b2tlZBgNIAEoCzIbLnJhY2t3cmlnaHQudjEuUmV2b2tlZEFnZW50QhIKEF9hZ2VudF9jb25uZWN0ZWQiegoMUmV2b2tlZEFnZW50EhIKCmtleV9zaGEyNTYYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCgoCYnkYAyABKAkSDgoGcmVhc29uGAQgASgJEhAKCHJlcGxhY2VkGAUgASgIIokBChFDcmVhdGVSYWNrUmVxdWVzdBIPCgdyYWNrX2lkGAEgASgJEiEKBHJhY2sYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAlCEAoOX3ZhbGlkYXRlX29ubHkiHgoOR2V0UmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCSJMChBMaXN0UmFja3NSZXF1ZXN0EhYKCXBhZ2Vfc2l6ZRgBIAEoDUgAiAEBEhIKCnBhZ2VfdG9rZW4YAiABKAlCDAoKX3BhZ2Vfc2l6ZSJQChFMaXN0UmFja3NSZXNwb25zZRIiCgVyYWNrcxgBIAMoCzITLnJhY2t3cmlnaHQudjEuUmFjaxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkilQEKEVVwZGF0ZVJhY2tSZXF1ZXN0EiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhoKDXZhbGlkYXRlX29ubHkYAyABKAhIAIgBAUIQCg5fdmFsaWRhdGVfb25seSIvChFEZWxldGVSYWNrUmVxdWVzdBIMCgRuYW1lGAEgASgJEgwKBGV0YWcYAiABKAkiJQoRV2F0Y2hSYWNrc1JlcXVlc3QSEAoIcG9zaXRpb24YASABKAki0gEKEldhdGNoUmFja3NSZXNwb25zZRI0CgRraW5kGAEgASgOMiYucmFja3dyaWdodC52MS5XYXRjaFJhY2tzUmVzcG9uc2UuS2luZBIhCgRyYWNrGAIgASgLMhMucmFja3dyaWdodC52MS5SYWNrEhAKCHBvc2l0aW9uGAMgASgJIlEKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhAKDEtJTkRfVVBEQVRFRBABEhAKDEtJTkRfREVMRVRFRBACEg8KC0tJTkRfU1lOQ0VEEAMiIgoSRXhwbGFpblJhY2tSZXF1ZXN0EgwKBG5hbWUYASABKAkiRQoRRnJlZXplUmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSJDCg9UaGF3UmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSJOChpBY2NlcHRSZXN0b3JlZFN0b3JlUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIm4KFFByZWZldGNoSW1hZ2VSZXF1ZXN0EgwKBG5hbWUYASABKAkSDQoFaW1hZ2UYAiABKAkSFAoMYXJjaGl0ZWN0dXJlGAMgASgJEg8KB25ldGJvb3QYBCABKAgSEgoKcmVxdWVzdF9pZBgFIAEoCSIrChtMaXN0UHJlZmV0Y2hlZEltYWdlc1JlcXVlc3QSDAoEbmFtZRgBIAEoCSJOChxMaXN0UHJlZmV0Y2hlZEltYWdlc1Jlc3BvbnNlEi4KBmltYWdlcxgBIAMoCzIeLnJhY2t3cmlnaHQudjEuUHJlZmV0Y2hlZEltYWdlIk0KGkRyb3BQcmVmZXRjaGVkSW1hZ2VSZXF1ZXN0EgwKBG5hbWUYASABKAkSDQoFaW1hZ2UYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSKaAgoPUHJlZmV0Y2hlZEltYWdlEg0KBWltYWdlGAEgASgJEhEKCXJlZmVyZW5jZRgCIAEoCRIUCgxhcmNoaXRlY3R1cmUYAyABKAkSDwoHbmV0Ym9vdBgEIAEoCBIUCgxyZXF1ZXN0ZWRfYnkYBSABKAkSLwoLY3JlYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDWZldGNoZWRfYnl0ZXMYByABKAQSEQoJYWxsX2J5dGVzGAggASgEEgwKBGRvbmUYCSABKAgSDwoHcHJvYmxlbRgKIAEoCRIuCgphc19vZl90aW1lGAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI9ChZDcmVhdGVKb2luVG9rZW5SZXF1ZXN0EgwKBHJhY2sYASABKAkSFQoNcmVwbGFjZV9hZ2VudBgCIAEoCCJGChJSZXZva2VBZ2VudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSKWAQoJSm9pblRva2VuEg0KBXRva2VuGAEgASgJEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYV9zaGEyNTYYAyABKAkSGQoRZW5yb2xtZW50X2FkZHJlc3MYBCABKAkSGwoTcmVwbGFjZXNfa2V5X3NoYTI1NhgFIAEoCSqBAQoTUG93ZXJNaXNtYXRjaFBvbGljeRIlCiFQT1dFUl9NSVNNQVRDSF9QT0xJQ1lfVU5TUEVDSUZJRUQQABIgChxQT1dFUl9NSVNNQVRDSF9QT0xJQ1lfUkVQT1JUEAESIQodUE9XRVJfTUlTTUFUQ0hfUE9MSUNZX0VORk9SQ0UQAjKvCQoLUmFja1NlcnZpY2USQwoKQ3JlYXRlUmFjaxIgLnJhY2t3cmlnaHQudjEuQ3JlYXRlUmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSPQoHR2V0UmFjaxIdLnJhY2t3cmlnaHQudjEuR2V0UmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSTgoJTGlzdFJhY2tzEh8ucmFja3dyaWdodC52MS5MaXN0UmFja3NSZXF1ZXN0GiAucmFja3dyaWdodC52MS5MaXN0UmFja3NSZXNwb25zZRJDCgpVcGRhdGVSYWNrEiAucmFja3dyaWdodC52MS5VcGRhdGVSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxJDCgpEZWxldGVSYWNrEiAucmFja3dyaWdodC52MS5EZWxldGVSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxJTCgpXYXRjaFJhY2tzEiAucmFja3dyaWdodC52MS5XYXRjaFJhY2tzUmVxdWVzdBohLnJhY2t3cmlnaHQudjEuV2F0Y2hSYWNrc1Jlc3BvbnNlMAESTAoLRXhwbGFpblJhY2sSIS5yYWNrd3JpZ2h0LnYxLkV4cGxhaW5SYWNrUmVxdWVzdBoaLnJhY2t3cmlnaHQudjEuRXhwbGFuYXRpb24SUgoPQ3JlYXRlSm9pblRva2VuEiUucmFja3dyaWdodC52MS5DcmVhdGVKb2luVG9rZW5SZXF1ZXN0GhgucmFja3dyaWdodC52MS5Kb2luVG9rZW4SRQoLUmV2b2tlQWdlbnQSIS5yYWNrd3JpZ2h0LnYxLlJldm9rZUFnZW50UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxJDCgpGcmVlemVSYWNrEiAucmFja3dyaWdodC52MS5GcmVlemVSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxI/CghUaGF3UmFjaxIeLnJhY2t3cmlnaHQudjEuVGhhd1JhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrElUKE0FjY2VwdFJlc3RvcmVkU3RvcmUSKS5yYWNrd3JpZ2h0LnYxLkFjY2VwdFJlc3RvcmVkU3RvcmVSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrElQKDVByZWZldGNoSW1hZ2USIy5yYWNrd3JpZ2h0LnYxLlByZWZldGNoSW1hZ2VSZXF1ZXN0Gh4ucmFja3dyaWdodC52MS5QcmVmZXRjaGVkSW1hZ2USbwoUTGlzdFByZWZldGNoZWRJbWFnZXMSKi5yYWNrd3JpZ2h0LnYxLkxpc3RQcmVmZXRjaGVkSW1hZ2VzUmVxdWVzdBorLnJhY2t3cmlnaHQudjEuTGlzdFByZWZldGNoZWRJbWFnZXNSZXNwb25zZRJgChNEcm9wUHJlZmV0Y2hlZEltYWdlEikucmFja3dyaWdodC52MS5Ecm9wUHJlZmV0Y2hlZEltYWdlUmVxdWVzdBoeLnJhY2t3cmlnaHQudjEuUHJlZmV0Y2hlZEltYWdlYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_discovery, file_rackwright_v1_explanation]);
 
 /**
  * @generated from message rackwright.v1.Rack
@@ -713,6 +713,198 @@ export const AcceptRestoredStoreRequestSchema: GenMessage<AcceptRestoredStoreReq
   messageDesc(file_rackwright_v1_rack, 19);
 
 /**
+ * @generated from message rackwright.v1.PrefetchImageRequest
+ */
+export type PrefetchImageRequest = Message<"rackwright.v1.PrefetchImageRequest"> & {
+  /**
+   * "racks/RACK"
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * OCI reference by tag or digest, or URL with checksum. A tag is looked up once, now.
+   *
+   * @generated from field: string image = 2;
+   */
+  image: string;
+
+  /**
+   * "amd64" or "arm64"; empty: amd64.
+   *
+   * @generated from field: string architecture = 3;
+   */
+  architecture: string;
+
+  /**
+   * Its kernel and initrd instead of its disk.
+   *
+   * @generated from field: bool netboot = 4;
+   */
+  netboot: boolean;
+
+  /**
+   * @generated from field: string request_id = 5;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.PrefetchImageRequest.
+ * Use `create(PrefetchImageRequestSchema)` to create a new message.
+ */
+export const PrefetchImageRequestSchema: GenMessage<PrefetchImageRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_rack, 20);
+
+/**
+ * @generated from message rackwright.v1.ListPrefetchedImagesRequest
+ */
+export type ListPrefetchedImagesRequest = Message<"rackwright.v1.ListPrefetchedImagesRequest"> & {
+  /**
+   * "racks/RACK"
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message rackwright.v1.ListPrefetchedImagesRequest.
+ * Use `create(ListPrefetchedImagesRequestSchema)` to create a new message.
+ */
+export const ListPrefetchedImagesRequestSchema: GenMessage<ListPrefetchedImagesRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_rack, 21);
+
+/**
+ * @generated from message rackwright.v1.ListPrefetchedImagesResponse
+ */
+export type ListPrefetchedImagesResponse = Message<"rackwright.v1.ListPrefetchedImagesResponse"> & {
+  /**
+   * @generated from field: repeated rackwright.v1.PrefetchedImage images = 1;
+   */
+  images: PrefetchedImage[];
+};
+
+/**
+ * Describes the message rackwright.v1.ListPrefetchedImagesResponse.
+ * Use `create(ListPrefetchedImagesResponseSchema)` to create a new message.
+ */
+export const ListPrefetchedImagesResponseSchema: GenMessage<ListPrefetchedImagesResponse> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_rack, 22);
+
+/**
+ * @generated from message rackwright.v1.DropPrefetchedImageRequest
+ */
+export type DropPrefetchedImageRequest = Message<"rackwright.v1.DropPrefetchedImageRequest"> & {
+  /**
+   * "racks/RACK"
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * By tag or digest, as it was asked for or as it is listed. Refused when several are meant.
+   *
+   * @generated from field: string image = 2;
+   */
+  image: string;
+
+  /**
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rackwright.v1.DropPrefetchedImageRequest.
+ * Use `create(DropPrefetchedImageRequestSchema)` to create a new message.
+ */
+export const DropPrefetchedImageRequestSchema: GenMessage<DropPrefetchedImageRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_rack, 23);
+
+/**
+ * PrefetchedImage is an image that a rack has before a host asks. How far it is, is known while the
+ * rack's agent is connected to the replica that is asked.
+ *
+ * @generated from message rackwright.v1.PrefetchedImage
+ */
+export type PrefetchedImage = Message<"rackwright.v1.PrefetchedImage"> & {
+  /**
+   * As it was asked for.
+   *
+   * @generated from field: string image = 1;
+   */
+  image: string;
+
+  /**
+   * By digest.
+   *
+   * @generated from field: string reference = 2;
+   */
+  reference: string;
+
+  /**
+   * @generated from field: string architecture = 3;
+   */
+  architecture: string;
+
+  /**
+   * @generated from field: bool netboot = 4;
+   */
+  netboot: boolean;
+
+  /**
+   * @generated from field: string requested_by = 5;
+   */
+  requestedBy: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp create_time = 6;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * @generated from field: uint64 fetched_bytes = 7;
+   */
+  fetchedBytes: bigint;
+
+  /**
+   * 0: not known yet.
+   *
+   * @generated from field: uint64 all_bytes = 8;
+   */
+  allBytes: bigint;
+
+  /**
+   * @generated from field: bool done = 9;
+   */
+  done: boolean;
+
+  /**
+   * Why it is not going on; empty: it is, or is done.
+   *
+   * @generated from field: string problem = 10;
+   */
+  problem: string;
+
+  /**
+   * When the agent said so; unset: it has said nothing yet.
+   *
+   * @generated from field: google.protobuf.Timestamp as_of_time = 11;
+   */
+  asOfTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rackwright.v1.PrefetchedImage.
+ * Use `create(PrefetchedImageSchema)` to create a new message.
+ */
+export const PrefetchedImageSchema: GenMessage<PrefetchedImage> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_rack, 24);
+
+/**
  * @generated from message rackwright.v1.CreateJoinTokenRequest
  */
 export type CreateJoinTokenRequest = Message<"rackwright.v1.CreateJoinTokenRequest"> & {
@@ -737,7 +929,7 @@ export type CreateJoinTokenRequest = Message<"rackwright.v1.CreateJoinTokenReque
  * Use `create(CreateJoinTokenRequestSchema)` to create a new message.
  */
 export const CreateJoinTokenRequestSchema: GenMessage<CreateJoinTokenRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 20);
+  messageDesc(file_rackwright_v1_rack, 25);
 
 /**
  * @generated from message rackwright.v1.RevokeAgentRequest
@@ -766,7 +958,7 @@ export type RevokeAgentRequest = Message<"rackwright.v1.RevokeAgentRequest"> & {
  * Use `create(RevokeAgentRequestSchema)` to create a new message.
  */
 export const RevokeAgentRequestSchema: GenMessage<RevokeAgentRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 21);
+  messageDesc(file_rackwright_v1_rack, 26);
 
 /**
  * @generated from message rackwright.v1.JoinToken
@@ -811,7 +1003,7 @@ export type JoinToken = Message<"rackwright.v1.JoinToken"> & {
  * Use `create(JoinTokenSchema)` to create a new message.
  */
 export const JoinTokenSchema: GenMessage<JoinToken> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 22);
+  messageDesc(file_rackwright_v1_rack, 27);
 
 /**
  * @generated from enum rackwright.v1.PowerMismatchPolicy
@@ -965,6 +1157,36 @@ export const RackService: GenService<{
     methodKind: "unary";
     input: typeof AcceptRestoredStoreRequestSchema;
     output: typeof RackSchema;
+  },
+  /**
+   * PrefetchImage has the rack's agent fetch an image of hosts before one asks for it.
+   *
+   * @generated from rpc rackwright.v1.RackService.PrefetchImage
+   */
+  prefetchImage: {
+    methodKind: "unary";
+    input: typeof PrefetchImageRequestSchema;
+    output: typeof PrefetchedImageSchema;
+  },
+  /**
+   * ListPrefetchedImages says what a rack was asked to have, and how far it is.
+   *
+   * @generated from rpc rackwright.v1.RackService.ListPrefetchedImages
+   */
+  listPrefetchedImages: {
+    methodKind: "unary";
+    input: typeof ListPrefetchedImagesRequestSchema;
+    output: typeof ListPrefetchedImagesResponseSchema;
+  },
+  /**
+   * DropPrefetchedImage takes one back; its blobs stay in the cache until the room is needed.
+   *
+   * @generated from rpc rackwright.v1.RackService.DropPrefetchedImage
+   */
+  dropPrefetchedImage: {
+    methodKind: "unary";
+    input: typeof DropPrefetchedImageRequestSchema;
+    output: typeof PrefetchedImageSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rackwright_v1_rack, 0);
