@@ -16,6 +16,7 @@ export const TOOL_PACKAGES = [
   'libstdc++6',
   'nvme-cli',
   'util-linux',
+  'xz-utils',
 ] as const;
 
 /** Packages that the build itself runs, unpacked and never installed. */
@@ -32,6 +33,7 @@ export const PROGRAMS = [
   'nvme',
   'unshare',
   'wipefs',
+  'xz',
 ] as const;
 
 /**
@@ -76,6 +78,8 @@ export const KERNEL_MODULES = [
   'nls_cp437',
   'nls_iso8859-1',
   'nls_utf8',
+  // the variables of UEFI, for boot entries
+  'efivarfs',
   // storage controllers
   'megaraid_sas',
   'mpt3sas',
