@@ -4,17 +4,15 @@
  *
  * 1. The root is made once and kept as an archive; every container has a copy of its own.
  */
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openArchive } from '@rackwright/runner/ramdisk';
+import { debianRoot } from '../lab/debian-root.ts';
 import type { Lab } from '../lab/lab.ts';
 import { runProgram, startProcess, tryProgram, until } from '../lab/processes.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const CACHE = join(ROOT, '.cache/packages-test');
 const BOOT_WAIT_MS = 60_000;
-const MAKE_TIMEOUT_MS = 600_000;
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /** What a server has before anything of ours; the last line is what our packages depend on. */
 const INCLUDED = [
@@ -104,21 +102,9 @@ function childrenOf(pid: number): string[] {
   }
 }
 
-/** The archive of the root; made when it is not there. */
+/** The archive of the root. */
 async function rootArchive(): Promise<string> {
   const file = join(CACHE, 'root.tar');
-  if (existsSync(file)) return file;
-  mkdirSync(CACHE, { recursive: true });
-  const folder = join(ROOT, '.cache/apt/own');
-  await openArchive({ folder, now: Date.now() });
-  const sources = join(folder, 'sources.list');
-  const suite = /^deb (?:\[.*\] )?\S+ (\S+) /m.exec(readFileSync(sources, 'utf8'))?.[1] ?? '';
-  const fresh = `${file}.new-${process.pid}.tar`;
-  const words = ['--quiet', '--variant=minbase', `--include=${INCLUDED.join(',')}`];
-  execFileSync('mmdebstrap', [...words, suite, fresh, sources], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    timeout: MAKE_TIMEOUT_MS,
-  });
-  renameSync(fresh, file);
+  await debianRoot(file, ['--variant=minbase', `--include=${INCLUDED.join(',')}`]);
   return file;
 }

@@ -1,0 +1,26 @@
+/**
+ * Roots of Debian that `mmdebstrap` makes from this machine's own package sources. Made once, and
+ * kept as archives.
+ */
+import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { openArchive } from '@rackwright/runner/ramdisk';
+import { runProgram } from './processes.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const MAKE_TIMEOUT_MS = 600_000;
+
+/** Makes the archive `file` with these words for mmdebstrap, unless it is there. */
+export async function debianRoot(file: string, words: readonly string[]): Promise<void> {
+  if (existsSync(file)) return;
+  mkdirSync(dirname(file), { recursive: true });
+  const folder = join(ROOT, '.cache/apt/own');
+  await openArchive({ folder, now: Date.now() });
+  const sources = join(folder, 'sources.list');
+  const suite = /^deb (?:\[.*\] )?\S+ (\S+) /m.exec(readFileSync(sources, 'utf8'))?.[1] ?? '';
+  const fresh = `${file}.new-${process.pid}.tar`;
+  await runProgram('mmdebstrap', ['--quiet', ...words, suite, fresh, sources], {
+    timeoutMs: MAKE_TIMEOUT_MS,
+  });
+  renameSync(fresh, file);
+}

@@ -1,0 +1,118 @@
+/**
+ * What the bootable Debian of the lab consists of: packages, the files that make it quick where
+ * every instruction is emulated, and its two ways to boot.
+ *
+ * 1. It is Debian's own kernel, systemd and cloud-init, configured as an operator could; nothing in
+ *    it is of this tree.
+ */
+
+/** The file system that the kernel mounts. */
+export const ROOT_UUID = '6d4f3b1e-5a52-4c57-8e0d-1b7a52c9e0f1';
+/** The file that tells its version. */
+export const VERSION_FILE = 'etc/image-version';
+
+const PACKAGES = [
+  ...['usr-is-merged', 'systemd-sysv', 'udev', 'kmod', 'iproute2'],
+  ...['linux-image-cloud-amd64', 'tiny-initramfs', 'systemd-boot-efi', 'cloud-init'],
+];
+
+/** Nobody reads them, and each megabyte is decompressed, hashed and read back by an emulator. */
+const LEFT_OUT = [
+  ...['doc', 'man', 'locale', 'i18n', 'info', 'lintian'].map((name) => `/usr/share/${name}/*`),
+  ...['/usr/lib/x86_64-linux-gnu/gconv/*', '/lib/udev/hwdb.d/*', '/lib/modules/*/kernel/*'],
+];
+
+/** The cloud kernel has ext4 and NVMe built in. */
+const MODULES = [
+  ...['drivers/virtio', 'drivers/block/virtio_blk', 'drivers/net/virtio_net', 'drivers/net/net_f'],
+  ...[
+    'net/core/failover',
+    'fs/fat',
+    'fs/nls/nls_cp437',
+    'fs/nls/nls_ascii',
+    'fs/nls/nls_iso8859-1',
+  ],
+];
+
+/** Makes an initial ramdisk with what the disks of the lab need. */
+const INITRD =
+  'version=$(ls /lib/modules); ' +
+  'mktirfs -m no -M no --include-modules=virtio_pci,virtio_blk ' +
+  '-o /boot/initrd.img-$version $version';
+
+/** Of several packages that merge /usr, one brings all of Perl with it. */
+const NO_USRMERGE =
+  'mkdir -p "$1/etc/apt/preferences.d"; ' +
+  "printf 'Package: usrmerge\\nPin: release *\\nPin-Priority: -1\\n' " +
+  '>"$1/etc/apt/preferences.d/lab"';
+
+/** Words for `mmdebstrap`. */
+export const ROOT_WORDS: readonly string[] = [
+  ...['--variant=essential', `--include=${PACKAGES.join(',')}`],
+  '--aptopt=APT::Install-Recommends "false"',
+  ...LEFT_OUT.map((path) => `--dpkgopt=path-exclude=${path}`),
+  ...MODULES.map((path) => `--dpkgopt=path-include=/lib/modules/*/kernel/${path}*`),
+  '--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr',
+  `--setup-hook=${NO_USRMERGE}`,
+  `--customize-hook=chroot "$1" sh -c '${INITRD}'`,
+];
+
+/** Files of the image, by path. */
+export const FILES: Readonly<Record<string, string>> = {
+  'etc/fstab': 'LABEL=root / ext4 defaults 0 1\n',
+  'etc/machine-id': '', // each machine makes its own
+  // The modules that the lab looks at: each one left out is Python that is not emulated.
+  'etc/cloud/cloud.cfg': `datasource_list: [NoCloud]
+users: []
+disable_root: false
+preserve_hostname: false
+cloud_init_modules: [write-files, set_hostname, bootcmd]
+cloud_config_modules: []
+cloud_final_modules: [scripts-user, phone-home]
+system_info:
+  distro: debian
+  network: {renderers: [networkd]}
+`,
+  'etc/systemd/system/systemd-networkd-wait-online.service.d/any.conf': `[Service]
+ExecStart=
+ExecStart=/lib/systemd/systemd-networkd-wait-online --any --ipv4 --timeout=60
+`,
+};
+
+export const ENABLED = ['systemd-networkd.service', 'systemd-networkd-wait-online.service'];
+
+/** What nobody waits for in the lab. */
+export const MASKED = [
+  ...['getty.target', 'serial-getty@ttyS0.service', 'getty-static.service'],
+  ...['systemd-update-utmp.service', 'systemd-update-utmp-runlevel.service'],
+  ...['systemd-random-seed.service', 'systemd-logind.service', 'systemd-user-sessions.service'],
+  ...['systemd-pstore.service', 'e2scrub_reap.service', 'e2scrub_all.timer'],
+  ...['apt-daily.timer', 'apt-daily-upgrade.timer', 'dpkg-db-backup.timer', 'fstrim.timer'],
+  ...['dev-hugepages.mount', 'dev-mqueue.mount'],
+  ...['sys-kernel-debug.mount', 'sys-kernel-tracing.mount'],
+  ...['configfs', 'dm_mod', 'drm', 'efi_pstore', 'fuse', 'loop'].map(
+    (name) => `modprobe@${name}.service`,
+  ),
+  ...['systemd-ask-password-console.path', 'systemd-ask-password-wall.path'],
+  ...['cloud-config.service', 'cloud-init-hotplugd.socket'],
+];
+
+const KERNEL_WORDS =
+  `root=UUID=${ROOT_UUID} ro console=ttyS0 quiet systemd.show_status=0 ` +
+  'mitigations=off tsc=reliable random.trust_cpu=on audit=0';
+
+/** Files beside kernel and initrd on the partition that both firmwares boot from. */
+export const BOOT_FILES: Readonly<Record<string, string>> = {
+  'syslinux.cfg': `DEFAULT lab
+LABEL lab
+  LINUX vmlinuz
+  INITRD initrd.img
+  APPEND ${KERNEL_WORDS}
+`,
+  'loader/loader.conf': 'timeout 0\ndefault lab.conf\n',
+  'loader/entries/lab.conf': `title lab
+linux /vmlinuz
+initrd /initrd.img
+options ${KERNEL_WORDS}
+`,
+};
