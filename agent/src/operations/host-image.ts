@@ -110,7 +110,11 @@ async function whileHeld<Result>(
   const result = await order(image, { ...context, signal });
   if (broken === undefined || context.signal.aborted) return result;
   const isOver = isFinal(result) && result.kind === 'complete';
-  return isOver ? result : resultOfHostImage(broken, true);
+  if (isOver) return result;
+  const its = resultOfHostImage(broken, true);
+  // The runner was stopped: before it had begun, as it says itself, or nobody knows.
+  const isUntouched = isFinal(result) && result.kind === 'failed' && result.disksUntouched === true;
+  return isUntouched && its.kind === 'failed' ? { ...its, disksUntouched: true } : its;
 }
 
 function isFinal<Result>(result: FinalResult | Result): result is FinalResult {

@@ -41,13 +41,25 @@ export async function runStep(
   const secretEnvironment = await secretsOf(request, context);
   const order = { case: 'runStep', value } as const;
   if (request.step === writeImageStep) {
-    return withWrittenImage(orders, operation, request, context, hostImages, (its, within) =>
-      orders.run({ operation, bootOperationId, order, ...its }, within),
+    let isOrdered = false;
+    const result = await withWrittenImage(
+      ...([orders, operation, request, context, hostImages] as const),
+      (its, within) => {
+        isOrdered = true;
+        return orders.run({ operation, bootOperationId, order, ...its }, within);
+      },
     );
+    return isOrdered ? result : untouched(result);
   }
   const run = (): Promise<FinalResult> =>
     orders.run({ operation, bootOperationId, order, secretEnvironment }, context);
   return image === undefined ? run() : withImage(images, image, request.step, context, run);
+}
+
+/** No runner has been told to write yet. */
+function untouched(result: FinalResult): FinalResult {
+  const isTold = result.kind === 'failed' || result.kind === 'transientError';
+  return isTold ? { ...result, disksUntouched: true } : result;
 }
 
 /** Takes up a step that the runner of an earlier life of ours may still be at work on. */

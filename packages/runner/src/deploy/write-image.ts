@@ -112,11 +112,13 @@ async function provision(work: Work): Promise<ProvisionEnd> {
     ...(seed === undefined ? {} : { seed }),
     ...(firmware === undefined ? {} : { firmware }),
   };
+  let hasBegun = false;
   const parts = {
     unxz: place.unxz,
     limits: place.limits,
     mayBegin: async () => {
       await context.stage(deviceIdentity(device), 'begun');
+      hasBegun = true;
       return context.mayBegin();
     },
     reached: (point: string) => context.crashPoint(`runner.image.${point}`),
@@ -130,7 +132,7 @@ async function provision(work: Work): Promise<ProvisionEnd> {
   } catch (error) {
     // Neither opened nor written to, or not closed.
     if (!(error instanceof DeviceError)) throw error;
-    return { kind: 'failed', fault: 'ioError', message: error.message, begun: false };
+    return { kind: 'failed', fault: 'ioError', message: error.message, begun: hasBegun };
   }
 }
 
@@ -190,7 +192,7 @@ function failureOf(
     };
   }
   const type = failureTypes[fault];
-  if (!begun) return { result: { kind: 'failed', type, message } };
+  if (!begun) return { result: { kind: 'failed', type, message, disksUntouched: true } };
   const written = writtenImage({ file, device, firmware });
   const observations = create(agent.ObservationsSchema, { writtenImage: written });
   const lost = `${message}; what the disk ${deviceIdentity(device)} held is lost`;
