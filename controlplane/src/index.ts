@@ -26,6 +26,7 @@ export {
   reservedValues,
 } from './host/index.ts';
 export type { TrustTiming } from './identity/index.ts';
+export { Pools, type ResolveImage, resolveWith } from './pool/index.ts';
 export { freezeShared } from './records/index.ts';
 export { createHost, createOperatorServices, type RpcDependencies } from './rpc/index.ts';
 export { createSecrets, type Secrets } from './secrets/index.ts';

@@ -18,11 +18,14 @@ import {
   Following,
   freezeShared,
   Hosts,
+  Pools,
+  resolveWith,
 } from '@rackwright/controlplane';
 import type { SimProcess } from '@rackwright/sim';
 import { openMemoryStore } from '@rackwright/store';
 import { Inbox } from './inbox.ts';
 import { simSecrets } from './operators/secrets.ts';
+import { simResolve } from './pools/registry.ts';
 import { type StoreReach, slowStore } from './slow-store.ts';
 import type { StoreBox } from './store-box.ts';
 import type { Replica, WorldView } from './view.ts';
@@ -127,7 +130,6 @@ export class ControlPlaneReplica {
       ...{ timing: defaultTiming, registry },
       signStatement: (bytes) => sign('sha256', bytes, { key: signer.privateKey }),
       openCredential: (record) => simSecrets(random).open(record),
-      imagesSupported: true,
       resyncIntervalMs: 60_000,
       ...(this.#view.workflows ? { callWebhook } : {}),
     });
@@ -149,12 +151,17 @@ export class ControlPlaneReplica {
       : undefined;
     process.whenKilled(() => discovery?.stop());
     discovery?.start();
+    const resolve = resolveWith(simResolve(this.#view, process));
+    const pools = this.#view.pools ? new Pools({ ...timed, resolve }) : undefined;
+    process.whenKilled(() => pools?.stop());
+    await pools?.start();
+    if (!process.alive) return;
     const agents = createAgentService({
       ...{ ...shared, registry, hosts, timing: sessionTiming },
       ...(discovery === undefined ? {} : { discovery }),
       identify: async () => 'r1',
     });
-    this.#live = { name: this.name, process, hosts, store, parts, discovery };
+    this.#live = { name: this.name, process, hosts, store, parts, discovery, pools };
     this.#agents = agents;
   }
 

@@ -20,6 +20,16 @@ export interface DriveEvent {
   readonly act: 'challenge' | 'zeros' | 'format' | 'settled' | 'osWrote';
 }
 
+/** An image on a disk, as far as it was written. */
+export interface DiskImage {
+  readonly digest: string;
+  readonly whole: boolean;
+  /** Which deployment wrote it. */
+  readonly deployment: string;
+  /** Where it says that it runs; empty: nowhere. */
+  readonly phoneHome: string;
+}
+
 export interface DriveTraits {
   readonly serial: string;
   readonly kind: 'sata' | 'nvme';
@@ -34,6 +44,7 @@ export class SimDrive {
   readonly #bytes = new Uint8Array(driveBytes);
   /** Blocks that still hold what was there before an erasure. */
   readonly #old = new Set<number>();
+  #image: DiskImage | undefined;
   #openFor: SimProcess | undefined;
   #formattingUntilMs = -1;
   #format = 0;
@@ -50,6 +61,17 @@ export class SimDrive {
   /** Whether old data can still be read. */
   get hasData(): boolean {
     return this.#old.size > 0;
+  }
+
+  /** What was written onto it last; undefined when something else was written since. */
+  get image(): DiskImage | undefined {
+    return this.#image;
+  }
+
+  /** Bytes of an image are there now: a part of it, or all. */
+  takeImage(image: DiskImage): void {
+    this.fill();
+    this.#image = image;
   }
 
   /** Somebody uses it: data is there again. */
@@ -102,6 +124,7 @@ export class SimDrive {
 
   write(offset: number, bytes: Uint8Array): void {
     if (this.traits.lies) return;
+    this.#image = undefined;
     this.#bytes.set(bytes, offset);
     for (let at = offset; at < offset + bytes.length; at += blockBytes) {
       this.#old.delete(Math.floor(at / blockBytes));
@@ -121,6 +144,7 @@ export class SimDrive {
       if (format !== this.#format) return;
       this.#formattingUntilMs = -1;
       if (!this.traits.lies) {
+        this.#image = undefined;
         this.#bytes.fill(0);
         this.#old.clear();
       }

@@ -13,6 +13,7 @@ import { CertificateJudge } from './judge-certificates.ts';
 import { DeviceJudge } from './judge-devices.ts';
 import { StepJudge } from './judge-steps.ts';
 import { type JudgedHost, type JudgeParts, machineOf } from './judged.ts';
+import { PoolJudge } from './pools/judge.ts';
 import { BatchJudge } from './workflows/batch-judge.ts';
 import { WorkflowJudge } from './workflows/judge.ts';
 
@@ -41,6 +42,7 @@ export class Judge {
   readonly #workflows: WorkflowJudge;
   readonly #discovery: DiscoveryJudge;
   readonly #batches: BatchJudge;
+  readonly #pools: PoolJudge;
   #revision = 0;
   /** People have put an older state of the store back. */
   #wasRestored = false;
@@ -58,6 +60,7 @@ export class Judge {
     this.#workflows = new WorkflowJudge(parts, this.#hosts, found);
     this.#discovery = new DiscoveryJudge(parts, this.#hosts, found);
     this.#batches = new BatchJudge(parts, found);
+    this.#pools = new PoolJudge(parts, this.#hosts, found);
   }
 
   /** The hosts as last written. */
@@ -80,6 +83,11 @@ export class Judge {
     return this.#batches;
   }
 
+  /** What is judged of pools. */
+  get pools(): PoolJudge {
+    return this.#pools;
+  }
+
   /** The newest revision that has been judged. */
   get revision(): number {
     return this.#revision;
@@ -97,6 +105,7 @@ export class Judge {
     this.#discovery.look();
     this.#steps.look();
     this.#workflows.look();
+    this.#pools.look();
     if (wrote || acted) this.#judgeAvailable();
   }
 
@@ -120,11 +129,13 @@ export class Judge {
     this.#workflows.reload();
     this.#discovery.reload();
     this.#batches.reload();
+    this.#pools.reload();
     for (const change of disk.lastChanges('')) {
       if (change.kind !== 'put') continue;
       this.#workflows.note(change.key, change.value);
       this.#discovery.note(change.key, change.value);
       this.#batches.note(change.key, change.value);
+      this.#pools.noteAgain(change.key, change.value);
       this.#bytes.set(change.key, change.value);
       this.#brakes.note(change.key, change.value, this.#parts.view.heap.nowMs);
       if (!change.key.startsWith(`${hostsPrefix}.`)) continue;
@@ -171,6 +182,7 @@ export class Judge {
     this.#workflows.end();
     this.#discovery.end();
     this.#batches.end();
+    this.#pools.end();
     // J15: secrets stay in memory; in the store they are sealed.
     const stored = [...this.#bytes.values(), ...files];
     if (stored.some((bytes) => Buffer.from(bytes).includes(secret))) {
@@ -208,6 +220,7 @@ export class Judge {
       this.#workflows.note(change.key, value);
       this.#discovery.note(change.key, value);
       this.#batches.note(change.key, value);
+      this.#pools.note(change.key, value);
       if (change.kind !== 'put') {
         const gone = this.#hosts.get(change.key);
         if (gone !== undefined) this.#removed(gone);
@@ -248,6 +261,7 @@ export class Judge {
       this.#judgeWrite(key, before, record);
     }
     const host = { key, revision, record };
+    this.#pools.changed(before, record);
     this.#hosts.set(key, host);
     this.#discovery.changed(host);
     this.#devices.ordered(record);

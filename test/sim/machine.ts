@@ -4,8 +4,10 @@
  */
 import { type Gate, makeGate } from '@rackwright/agent';
 import { type BmcSwitch, type BootFlags, SimBmc } from './bmc.ts';
-import type { DriveEvent, DriveTraits } from './drives.ts';
+import type { DiskImage, DriveEvent, DriveTraits } from './drives.ts';
 import { SimDrive } from './drives.ts';
+import { phoneHome } from './pools/phone-home.ts';
+import { behaviourOf } from './pools/registry.ts';
 import { RunnerBox } from './runner-box.ts';
 import type { LiveAgent, WorldView } from './view.ts';
 import type { WorkEvent } from './workflows/programs.ts';
@@ -18,6 +20,21 @@ export interface PowerEvent {
   readonly by: 'bmc' | 'person';
   /** The BMC's address as it was when the command came. */
   readonly via: string;
+}
+
+/** What became of images on the machine's first disk, as the machine itself saw it. */
+export interface ImageEvent {
+  readonly atMs: number;
+  readonly machine: string;
+  /**
+   * `begun`: a disk is being written; `written`: wholly. `booted`, `proved`: that very image runs,
+   * and has said so for the first time. `stopped`: one that had proved itself runs no more.
+   * `opened`: a person has changed the disks.
+   */
+  readonly act: 'begun' | 'written' | 'booted' | 'proved' | 'stopped' | 'opened';
+  readonly digest: string;
+  readonly deployment: string;
+  readonly by: PowerEvent['by'] | 'itself';
 }
 
 export type Booted =
@@ -37,6 +54,7 @@ export interface MachineLogs {
   readonly drives: DriveEvent[];
   /** What steps of templates do, calls of webhooks among it. */
   readonly work: WorkEvent[];
+  readonly images: ImageEvent[];
 }
 
 /** What a machine says of itself in band. */
@@ -45,6 +63,9 @@ export interface Board {
   readonly serial: string;
   readonly product: string;
 }
+
+/** How often a machine calls that is not heard. */
+const phoneHomeTries = 20;
 
 /** Boot flags of IPMI 2.0 §28.13: bit 7 says valid; the selector of the disk. */
 const flagValid = 0x80;
@@ -79,6 +100,11 @@ export class SimMachine implements BmcSwitch {
   readonly #logs: MachineLogs;
   #power = 0;
   #boots = 0;
+  /** The image that runs and has proved itself. */
+  #serving: DiskImage | undefined;
+  /** Deployments that run here, or did, and those of which the agent has heard it. */
+  readonly #proved = new Set<string>();
+  readonly #heard = new Set<string>();
   #on = false;
 
   constructor(view: WorldView, logs: MachineLogs, index: number, wallStartMs: number) {
@@ -112,6 +138,7 @@ export class SimMachine implements BmcSwitch {
     this.unseen = true;
     this.listed = false;
     this.changed = true;
+    if (at === 0) this.#noteImage('opened', this.drives[0]?.image, 'person');
     this.drives = this.drives.map((drive, index) =>
       index === at ? new SimDrive(traits, hasData) : drive,
     );
@@ -129,7 +156,7 @@ export class SimMachine implements BmcSwitch {
   /** The kernel panics, or somebody reboots it, and the machine starts anew by itself. */
   panic(): void {
     if (!this.#on) return;
-    this.#stop();
+    this.#stop('itself');
     this.#start();
   }
 
@@ -140,11 +167,13 @@ export class SimMachine implements BmcSwitch {
     if (on === this.#on) return;
     this.#on = on;
     if (on) this.#start();
-    else this.#stop();
+    else this.#stop(by);
   }
 
-  #stop(): void {
+  #stop(by: ImageEvent['by']): void {
     this.#power += 1;
+    if (this.#serving !== undefined) this.#noteImage('stopped', this.#serving, by);
+    this.#serving = undefined;
     if (this.booted.kind === 'runner') this.booted.runner.powerLost();
     this.booted = { kind: 'off' };
     for (const drive of this.drives) drive.powerLost(this.#view.heap.nowMs);
@@ -193,15 +222,53 @@ export class SimMachine implements BmcSwitch {
       this.booted = { kind: 'nothing' };
       return;
     }
+    const { image } = first;
+    if (image?.whole === false) {
+      this.booted = { kind: 'nothing' };
+      return;
+    }
     this.booted = { kind: 'disk' };
     first.fill();
     const { nowMs: atMs } = this.#view.heap;
     this.#logs.drives.push({ atMs, machine: this.name, serial: first.serial, act: 'osWrote' });
+    if (image !== undefined) this.#runImage(image);
   }
 
-  /** An image comes onto the first disk. */
-  writeImage(): void {
-    this.drives[0]?.fill();
+  /** An image comes onto the first disk: a part of it, or all. */
+  writeImage(image: DiskImage): void {
+    this.drives[0]?.takeImage(image);
+    this.#noteImage(image.whole ? 'written' : 'begun', image, 'itself');
+  }
+
+  /** The image is up; one that starts for the first time says so when it is through with that. */
+  #runImage(image: DiskImage): void {
+    this.#noteImage('booted', image, 'itself');
+    if (this.#proved.has(image.deployment)) this.#serving = image;
+    if (this.#heard.has(image.deployment)) return;
+    const { firstBootMs } = behaviourOf(image.digest);
+    if (firstBootMs === undefined) return;
+    this.#later(firstBootMs, () => void this.#phoneHome(image, phoneHomeTries));
+  }
+
+  /** As cloud-init does it: some tries, and none any more once it was heard. */
+  async #phoneHome(image: DiskImage, triesLeft: number): Promise<void> {
+    if (!this.#proved.has(image.deployment)) {
+      this.#proved.add(image.deployment);
+      this.#serving = image;
+      this.#noteImage('proved', image, 'itself');
+    }
+    const power = this.#power;
+    const answer = await phoneHome(this.#view, this.name, image);
+    if (answer === 'proved' || answer === 'outdated') this.#heard.add(image.deployment);
+    if (power !== this.#power || this.#heard.has(image.deployment)) return;
+    if (triesLeft > 0) this.#later(15_000, () => void this.#phoneHome(image, triesLeft - 1));
+  }
+
+  #noteImage(act: ImageEvent['act'], image: DiskImage | undefined, by: ImageEvent['by']): void {
+    const { digest = '', deployment = '' } = image ?? {};
+    const { nowMs: atMs } = this.#view.heap;
+    this.#view.trace(`${this.name} image ${act} ${digest.slice(0, 12)} ${deployment}`);
+    this.#logs.images.push({ atMs, machine: this.name, act, digest, deployment, by });
   }
 
   #startRunner(box: string, bootToken: string): void {

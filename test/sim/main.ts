@@ -5,7 +5,8 @@
  * `--trace LINES` prints the end of a seed's trace, `--all` goes on after a failure,
  * `--operators` and `--no-operators` decide whether people act by the API, `--workflows` and
  * `--no-workflows` whether they write templates and run workflows, `--discovery` whether machines
- * netboot that nobody knows, `--batches` whether workflows are run on many hosts at once.
+ * netboot that nobody knows, `--batches` whether workflows are run on many hosts at once,
+ * `--pools` whether pools keep hosts on images.
  *
  * `npm run sim -- --planted [NAME]` breaks the code in every way of the table, in one, or in those
  * that the simulation or a named test has to notice (`simulation`, `test`), and shows the seed or
@@ -28,7 +29,7 @@ const every = 'every';
 
 const usage = `npm run sim -- [--seed N | --runs K | --minutes M] [--from N] [--hosts H]
                [--workers W] [--trace LINES] [--all] [--operators | --no-operators]
-               [--[no-]workflows] [--[no-]discovery] [--[no-]batches]
+               [--[no-]workflows] [--[no-]discovery] [--[no-]batches] [--[no-]pools]
 npm run sim -- --planted [NAME|simulation|test]`;
 
 const values = valuesOf(
@@ -56,6 +57,7 @@ function valuesOf(args: string[]) {
         workflows: { type: 'boolean' },
         discovery: { type: 'boolean' },
         batches: { type: 'boolean' },
+        pools: { type: 'boolean' },
         all: { type: 'boolean', default: false },
         planted: { type: 'string' },
         help: { type: 'boolean', default: false },
@@ -95,7 +97,7 @@ async function main(): Promise<number> {
     return 2;
   }
   const { hosts, runs, workers } = asked;
-  const { operators, workflows, discovery, batches } = values;
+  const { operators, workflows, discovery, batches, pools } = values;
   const options = {
     hosts,
     ...(planted === undefined ? {} : { planted }),
@@ -103,6 +105,7 @@ async function main(): Promise<number> {
     ...(workflows === undefined ? {} : { workflows }),
     ...(discovery === undefined ? {} : { discovery }),
     ...(batches === undefined ? {} : { batches }),
+    ...(pools === undefined ? {} : { pools }),
   };
   if (values.seed !== undefined) return runOne(first, options);
   const untilMs = values.minutes === undefined ? undefined : Date.now() + asked.minutes * 60_000;
@@ -124,6 +127,7 @@ interface Options {
   readonly workflows?: boolean;
   readonly discovery?: boolean;
   readonly batches?: boolean;
+  readonly pools?: boolean;
 }
 
 async function runOne(seed: number, options: Options): Promise<number> {

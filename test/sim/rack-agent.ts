@@ -20,6 +20,7 @@ import {
 } from '@rackwright/sim';
 import { type BmcNetwork, simIpmitool } from './bmc.ts';
 import type { AgentStream, ControlPlaneReplica } from './control-plane.ts';
+import { simHostImages } from './pools/images.ts';
 import type { LiveAgent, WorldView } from './view.ts';
 import { simImages } from './workflows/images.ts';
 
@@ -165,6 +166,8 @@ export class AgentBox {
       transport: this.#transport(process),
       signer: { privateKey: keys.privateKey, publicKeyDer },
       agentVersion: 'sim',
+      hostImages: simHostImages(this.#view, process),
+      imageEndpoint: () => 'agent.sim',
       ...(this.#view.workflows ? { images: simImages(this.#view, process) } : {}),
     });
     if (!process.alive) return;

@@ -16,7 +16,7 @@ import {
   type Step,
 } from '@rackwright/runner';
 import { type Link, openLink, SimPlatters, type SimProcess, simDisk } from '@rackwright/sim';
-import { blockDevices, type DriveEvent } from './drives.ts';
+import { blockDevices, type DiskImage, type DriveEvent } from './drives.ts';
 import { Inbox } from './inbox.ts';
 import type { SimMachine } from './machine.ts';
 import { flashStep, imageStep } from './runner-steps.ts';
@@ -132,7 +132,8 @@ export class RunnerBox {
     const { machine, begins, bootId, works } = this.boot;
     const around = {
       ...{ begins, chance: this.#view.chance },
-      writeImage: () => machine.writeImage(),
+      drive: () => machine.drives[0],
+      writeImage: (image: DiskImage) => machine.writeImage(image),
     };
     const flash = machine.flashable ? [flashStep(around)] : [];
     const own = [eraseDevices, eraseDevicesMetadata, imageStep(around), ...flash];

@@ -5,6 +5,7 @@
 import { RerunClass } from '@rackwright/api';
 import type { Step, StepContext, StepEnd } from '@rackwright/runner';
 import type { Chance } from './chance.ts';
+import type { DiskImage, SimDrive } from './drives.ts';
 
 export const flashStepName = 'firmware.flash';
 export const imageStepName = 'deploy.write_image';
@@ -13,8 +14,10 @@ export interface StepSurroundings {
   readonly chance: Chance;
   /** The machine's own log: it begins to do this now. */
   readonly begins: (step: string) => void;
-  /** Data comes onto the first disk. */
-  readonly writeImage: () => void;
+  /** The first disk. */
+  readonly drive: () => SimDrive | undefined;
+  /** So much of an image is on it now. */
+  readonly writeImage: (image: DiskImage) => void;
 }
 
 /** Flashes firmware: an interrupted one is for a person to look at. */
@@ -29,12 +32,17 @@ export function flashStep({ chance, begins }: StepSurroundings): Step {
       description: 'Writes the firmware of the network card.',
       arguments: {},
     },
-    run: (context) => work(context, chance.around(6_000), () => begins(flashStepName)),
+    run: async (context) => {
+      context.crashPoint('runner.begun');
+      begins(flashStepName);
+      await pause(context, chance.around(6_000));
+      return { result: { kind: 'complete' } };
+    },
   };
 }
 
 /** Writes an image: as destructive as an erasure. */
-export function imageStep({ chance, begins, writeImage }: StepSurroundings): Step {
+export function imageStep(around: StepSurroundings): Step {
   return {
     description: {
       name: imageStepName,
@@ -45,19 +53,39 @@ export function imageStep({ chance, begins, writeImage }: StepSurroundings): Ste
       description: 'Writes an image to the root disk.',
       arguments: { image: 'what is written' },
     },
-    run: (context) =>
-      work(context, chance.around(8_000), () => {
-        begins(imageStepName);
-        writeImage();
-      }),
+    run: (context) => writeImage(context, around),
   };
 }
 
-async function work(context: StepContext, tookMs: number, begin: () => void): Promise<StepEnd> {
+/** In two halves, so that a death between them leaves a part. */
+async function writeImage(context: StepContext, around: StepSurroundings): Promise<StepEnd> {
+  const { chance, begins, drive, writeImage: write } = around;
   context.crashPoint('runner.begun');
-  begin();
-  await new Promise<void>((resolve) => {
-    context.clock.after(tookMs, resolve);
-  });
+  begins(imageStepName);
+  const { imageFile, phoneHomeUrl = '', order } = context;
+  const image = {
+    digest: imageFile?.digest ?? '',
+    deployment: order.deployment?.id ?? '',
+    phoneHome: phoneHomeUrl,
+  };
+  for (const whole of [false, true]) {
+    const disk = drive();
+    const isBroken =
+      disk === undefined || context.clock.suspendAwareMs() < disk.traits.failsUntilMs;
+    if (isBroken) return failed('writeError', 'the disk does not take what is written');
+    if (disk.traits.lies) return failed('writeError', 'the disk holds something else');
+    write({ ...image, whole });
+    await pause(context, chance.around(4_000));
+  }
   return { result: { kind: 'complete' } };
+}
+
+function failed(type: 'writeError', message: string): StepEnd {
+  return { result: { kind: 'failed', type, message } };
+}
+
+async function pause({ clock }: StepContext, forMs: number): Promise<void> {
+  await new Promise<void>((resolve) => {
+    clock.after(forMs, resolve);
+  });
 }

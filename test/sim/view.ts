@@ -1,12 +1,13 @@
 /** What the parts of a simulated rack see of the world that they are in. */
 import type { AgentCore } from '@rackwright/agent';
-import type { createWorkflowParts, Discovery, Hosts } from '@rackwright/controlplane';
+import type { createWorkflowParts, Discovery, Hosts, Pools } from '@rackwright/controlplane';
 import type { Log } from '@rackwright/platform';
 import type { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import type { MemoryDisk, StateStore } from '@rackwright/store';
 import type { Chance } from './chance.ts';
 import type { SimMachine } from './machine.ts';
 import type { PlantedFault } from './planted.ts';
+import type { TagBook } from './pools/registry.ts';
 import type { TemplateBook } from './workflows/recipes.ts';
 
 export interface WorldView {
@@ -18,6 +19,10 @@ export interface WorldView {
   readonly workflows: boolean;
   /** Whether they run them on many hosts at once as well. */
   readonly batches: boolean;
+  /** Whether there are pools of hosts. */
+  readonly pools: boolean;
+  /** What the tags of images of hosts mean. */
+  readonly tags: TagBook;
   /** What they have written. */
   readonly book: TemplateBook;
   /** Whether there are machines that nobody knows. */
@@ -56,6 +61,7 @@ export interface Replica {
   /** Undefined where there are none. */
   readonly parts: ReturnType<typeof createWorkflowParts> | undefined;
   readonly discovery: Discovery | undefined;
+  readonly pools: Pools | undefined;
   /** As this replica reaches it: slow, and it may fail. */
   readonly store: StateStore;
 }

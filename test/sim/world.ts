@@ -16,6 +16,8 @@ import { type MachineLogs, SimMachine } from './machine.ts';
 import { Operators } from './operators/operators.ts';
 import { startPerson } from './person.ts';
 import type { PlantedFault } from './planted.ts';
+import { PoolPeople } from './pools/people.ts';
+import { TagBook } from './pools/registry.ts';
 import { AgentBox } from './rack-agent.ts';
 import { type StoreReach, writtenPoint } from './slow-store.ts';
 import { StoreBox } from './store-box.ts';
@@ -38,6 +40,8 @@ export interface WorldOptions {
   readonly discovery?: boolean;
   /** Whether they also run them on many hosts at once; unset: in about a quarter of those. */
   readonly batches?: boolean;
+  /** Whether there are pools of hosts; unset: in every eleventh seed. */
+  readonly pools?: boolean;
   /** Keep the last lines of the trace, for people. */
   readonly traceLines?: number;
 }
@@ -64,6 +68,8 @@ const troubleEveryMs = [6_000, 15_000, 30_000] as const;
 const faultsForMs = [120_000, 150_000, 200_000, 400_000] as const;
 /** How much longer where people run workflows. */
 const workflowsForMs = 120_000;
+/** How much longer where there are pools, whose hosts have to become available first. */
+const poolsForMs = 600_000;
 /** The chance that a process dies at one of its crash points. */
 const crashChance = 0.02;
 /** The same where programs of templates are at work, which is rare. */
@@ -78,6 +84,7 @@ const chameleonIndex = 90;
 /** What batches are made of, and what machines that nobody knows become hosts by. */
 const batchKeys = ['workflowBatches', 'workflows'];
 const discoveryKeys = ['discoveredMachines', 'expectedHosts', 'reservations', 'facts'];
+const poolKeys = ['pools', 'deployments'];
 /** Lease renewals after which an earlier one has surely been taken in. */
 const renewalsUntilSeen = 3;
 /** Copies of the agent's disk are taken this often, for rolling it back. */
@@ -99,7 +106,7 @@ class World {
   readonly #view: WorldView;
   readonly #faultsUntilMs: number;
   readonly #storage = new StoreBox();
-  readonly #logs: MachineLogs = { power: [], drives: [], steps: [], work: [] };
+  readonly #logs: MachineLogs = { power: [], drives: [], steps: [], work: [], images: [] };
   readonly #machines = new Map<string, SimMachine>();
   /** BMC address → machine, as the cables are now. */
   readonly #cables = new Map<string, SimMachine>();
@@ -109,6 +116,7 @@ class World {
   readonly #hosts: number;
   readonly #strangers: SimMachine[] = [];
   readonly #discoverers: DiscoveryPeople | undefined;
+  readonly #poolPeople: PoolPeople | undefined;
   readonly #replicas: ControlPlaneReplica[] = [];
   readonly #reaches: StoreReach[] = [];
   readonly #boxes: AgentBox[] = [];
@@ -128,8 +136,10 @@ class World {
     const random = seededRandom(options.seed);
     const chance = makeChance(random, () => this.#faulty());
     this.#view = this.#makeView(random, chance);
-    this.#hosts = options.hosts + (this.#view.batches ? 1 + random.below(hostsMoreMax) : 0);
-    const longerMs = this.#view.workflows ? workflowsForMs : 0;
+    const isLarge = this.#view.batches || this.#view.pools;
+    this.#hosts = options.hosts + (isLarge ? 1 + random.below(hostsMoreMax) : 0);
+    const longerMs =
+      (this.#view.workflows ? workflowsForMs : 0) + (this.#view.pools ? poolsForMs : 0);
     this.#faultsUntilMs = chance.around(chance.pick(faultsForMs)) + longerMs;
     for (let index = 1; index <= this.#hosts; index++) this.#addMachine(index);
     if (this.#view.discovery) this.#addStrangers(this.#hosts);
@@ -139,9 +149,11 @@ class World {
       machines: this.#machines,
       leaseUntilMs: () => this.#leaseUntilMs,
     });
-    const withOperators = options.operators ?? options.seed % 2 === 1;
+    // Who keeps pools going has enough to do.
+    const withOperators = options.operators ?? (options.seed % 2 === 1 && !this.#view.pools);
     if (withOperators) this.#operators = new Operators(this.#view);
     if (this.#view.discovery) this.#discoverers = this.#makeDiscoverers();
+    if (this.#view.pools) this.#poolPeople = new PoolPeople(this.#view);
     const replicas = random.fraction() < 0.35 ? 2 : 1;
     for (let index = 1; index <= replicas; index++) this.#addReplica(`cp${index}`);
     this.#boxes.push(this.#makeBox('agent'));
@@ -156,6 +168,8 @@ class World {
       planted: this.#options.planted,
       workflows,
       batches: workflows && (this.#options.batches ?? Math.floor(seed / 6) % 4 === 0),
+      pools: this.#options.pools ?? seed % 11 === 5,
+      tags: new TagBook(),
       book: new TemplateBook(),
       discovery: this.#options.discovery ?? seed % 7 === 2,
       strangers: () => this.#strangers,
@@ -235,6 +249,7 @@ class World {
       crashesAfter: [
         ...(this.#view.discovery ? discoveryKeys : []),
         ...(this.#view.batches ? batchKeys : []),
+        ...(this.#view.pools ? poolKeys : []),
       ],
       acknowledged: (write) => this.#judge.acknowledged(write),
     };
@@ -320,6 +335,7 @@ class World {
     else this.#operators.start();
     if (this.#view.workflows) startAuthors(this.#view);
     this.#discoverers?.start();
+    this.#poolPeople?.start();
     scheduleTrouble(this.#view, this.#victims(), this.#view.chance.pick(troubleEveryMs));
     this.#keepBackup();
     this.#heap.after(this.#faultsUntilMs, () => void this.#repair());
@@ -329,7 +345,8 @@ class World {
       if (this.#judge.violations.length > 0) return true;
       return !this.#faulty() && this.#isStable();
     };
-    const quietMs = this.#view.batches ? settleBatchesMs : settleMs;
+    const isLong = this.#view.batches || this.#view.pools;
+    const quietMs = isLong ? settleBatchesMs : settleMs;
     await this.#heap.run(this.#faultsUntilMs + quietMs, stop);
     if (this.#judge.violations.length > 0) return;
     this.#judgeEnd();
@@ -426,6 +443,7 @@ class World {
   #isStable(): boolean {
     if (!this.#judge.workflows.isSettled()) return false;
     if (!this.#judge.discovery.isSettled() || !this.#judge.batches.isSettled()) return false;
+    if (!this.#judge.pools.isSettled()) return false;
     if (this.#operators !== undefined) return this.#operators.isStable();
     if (this.#judgedStable === this.#judge.revision) return false;
     this.#judgedStable = this.#judge.revision;
@@ -464,5 +482,6 @@ function isStable({ host }: wire.HostRecord): boolean {
   const { state, run } = host?.status ?? {};
   const isKept = host?.spec?.goal === HostGoal.MANAGEABLE;
   const wanted = isKept ? HostState.MANAGEABLE : HostState.AVAILABLE;
-  return state === wanted && (run === undefined || run.phase === RunPhase.ENDED);
+  const isUsed = state === HostState.PROVISIONED;
+  return (state === wanted || isUsed) && (run === undefined || run.phase === RunPhase.ENDED);
 }

@@ -6,7 +6,7 @@
  * looked at: one that has changed since is looked at again.
  */
 import type { store as wire } from '@rackwright/api';
-import type { Log } from '@rackwright/platform';
+import type { Clock, Log } from '@rackwright/platform';
 import type { HostRequest } from '../host/index.ts';
 import type { SeenHost } from './seen.ts';
 import type { PoolHosts } from './slot-run.ts';
@@ -15,11 +15,12 @@ import type { World } from './world.ts';
 export interface AskingDependencies {
   readonly hosts: PoolHosts;
   readonly log: Log;
+  readonly clock: Clock;
 }
 
 /** Asks each host for what it owes; answers how many of them changed by that. */
 export async function askForHosts(
-  { hosts, log }: AskingDependencies,
+  { hosts, log, clock }: AskingDependencies,
   record: wire.PoolRecord,
   world: World,
 ): Promise<number> {
@@ -27,7 +28,7 @@ export async function askForHosts(
   const members = new Set(record.members.map(({ hostUid }) => hostUid));
   let changed = 0;
   for (const host of world.hosts) {
-    const request = wantedOf(host, pool, members.has(host.uid));
+    const request = wantedOf(host, pool, members.has(host.uid), clock.nowMs());
     if (request === undefined) continue;
     const by = {
       actor: pool,
@@ -46,16 +47,22 @@ export async function askForHosts(
 }
 
 /** What the pool wants of a host now; undefined: nothing. Pure. */
-export function wantedOf(host: SeenHost, pool: string, isMember: boolean): HostRequest | undefined {
+export function wantedOf(
+  host: SeenHost,
+  pool: string,
+  isMember: boolean,
+  nowMs: number,
+): HostRequest | undefined {
   const isClaimed = host.claimedBy === pool;
   if (!isMember) return isClaimed ? { kind: 'unclaim', reason: 'it left the pool' } : undefined;
   if (host.claimedBy === undefined) return { kind: 'claim', reason: 'a host of the pool' };
   // Its goal leaves a host alone that is claimed.
-  const wantsClean = isClaimed && host.wantsClean && host.keptBy === undefined;
+  const isDue = (host.cleanAfterMs ?? nowMs) <= nowMs;
+  const wantsClean = isClaimed && host.wantsClean && isDue && host.keptBy === undefined;
   return wantsClean ? { kind: 'clean', steps: [] } : undefined;
 }
 
-/** One clean for each state of the host: what failed is not repeated by itself. */
+/** One clean for each state of the host; what failed is repeated as the host's goal would be. */
 function cleanId({ pool }: wire.PoolRecord, { runCount }: SeenHost): string {
   return `pool:${pool?.uid ?? ''}/clean/${runCount}`;
 }

@@ -173,7 +173,7 @@ export class Pools {
       this.#questions.put(poolId, step.questions);
       stale = isStale ? stale + 1 : 0;
       if (!equals(schema, kept.record, step.record) || isStale) continue;
-      const asked = await askForHosts({ hosts, log: this.#deps.log }, kept.record, world);
+      const asked = await askForHosts({ hosts, log: this.#deps.log, clock }, kept.record, world);
       if (asked > 0) continue;
       if (await this.#endDeleted(poolId, kept, world)) return kept;
       this.#lookAt(poolId, step.nextLookMs);

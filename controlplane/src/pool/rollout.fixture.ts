@@ -246,6 +246,7 @@ export function seen(n: number, change: Partial<SeenHost> = {}): SeenHost {
     runCount: 0n,
     run: undefined,
     wantsClean: false,
+    cleanAfterMs: undefined,
     isDeleting: false,
     ...change,
   };

@@ -1,4 +1,5 @@
 /** A host as a pool looks at it: only what the rollout is decided by. Pure. */
+import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   FaultSeverity,
   HoldScope,
@@ -34,8 +35,10 @@ export interface SeenHost {
   readonly keptBy: string | undefined;
   readonly runCount: bigint;
   readonly run: Run | undefined;
-  /** Data may be left on its disks, and no clean of ours that failed is the reason. */
+  /** Data may be left on its disks, and no clean that failed was given up. */
   readonly wantsClean: boolean;
+  /** A clean that failed is tried again then; undefined: there is none, or a person has looked. */
+  readonly cleanAfterMs: number | undefined;
   readonly isDeleting: boolean;
 }
 
@@ -61,9 +64,18 @@ export function seenHost({ host, runCount }: wire.HostRecord): SeenHost | undefi
       status.state === HostState.MANAGEABLE &&
       status.dirty &&
       host.spec?.goal !== HostGoal.MANAGEABLE &&
-      !(run?.kind === RunKind.CLEAN && run.outcome !== RunOutcome.SUCCEEDED),
+      !(hasFailedToClean(run) && (status.backoff?.givenUpReason ?? '') !== ''),
+    cleanAfterMs: hasFailedToClean(run) ? timeOf(status.backoff?.nextAttemptTime) : undefined,
     isDeleting: status.deletion !== undefined,
   };
+}
+
+function hasFailedToClean(run: Run | undefined): boolean {
+  return run?.kind === RunKind.CLEAN && run.outcome !== RunOutcome.SUCCEEDED;
+}
+
+function timeOf(time: Timestamp | undefined): number | undefined {
+  return time === undefined ? undefined : timestampMs(time);
 }
 
 /** Whether it runs this image in good health. */

@@ -10,6 +10,7 @@ import {
 } from '@rackwright/api';
 import { bmcPassword } from '../bmc.ts';
 import type { SimMachine } from '../machine.ts';
+import { imageReferenceOf } from '../pools/registry.ts';
 import type { WorldView } from '../view.ts';
 import type { Counter } from './counter.ts';
 import { addressOf, type KeptHost } from './records.ts';
@@ -114,11 +115,13 @@ const power: Act = {
   },
 };
 
+const images = [imageReferenceOf('a'), imageReferenceOf('b')];
+
 const image: Act = {
   name: 'image',
   weight: 6,
   prepare: ({ host, requestId, pick }) => {
-    const request = { name: host.host.name, image: pick(['images/a', 'images/b']), requestId };
+    const request = { name: host.host.name, image: pick(images), requestId };
     const provisioned = host.status.state === HostState.PROVISIONED;
     return ({ hosts }) => (provisioned ? hosts.reimageHost(request) : hosts.provisionHost(request));
   },

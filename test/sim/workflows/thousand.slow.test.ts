@@ -19,6 +19,7 @@ import { makeChance } from '../chance.ts';
 import { ControlPlaneReplica } from '../control-plane.ts';
 import { putCredential, putFleet, putRack } from '../furnish.ts';
 import { counterOf } from '../operators/counter.ts';
+import { TagBook } from '../pools/registry.ts';
 import { StoreBox } from '../store-box.ts';
 import type { WorldView } from '../view.ts';
 import { hooksUrl, TemplateBook } from './recipes.ts';
@@ -43,7 +44,14 @@ function calmView(heap: EventHeap, storage: StoreBox): WorldView {
   const random = seededRandom(1);
   return {
     ...{ heap, random, chance: makeChance(random, () => false), planted: undefined },
-    ...{ workflows: true, batches: true, discovery: false, book: new TemplateBook() },
+    ...{
+      workflows: true,
+      batches: true,
+      discovery: false,
+      pools: false,
+      tags: new TagBook(),
+      book: new TemplateBook(),
+    },
     machines: new Map(),
     strangers: () => [],
     discoveryBoot: () => undefined,

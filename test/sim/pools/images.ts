@@ -1,0 +1,81 @@
+/**
+ * Images of hosts as the rack's agent holds them: from a registry that is slow, away, refuses, or
+ * sends something else than was named. Which of it happens is the seed's.
+ */
+import type { CoreParts } from '@rackwright/agent';
+import { type Digest, OciError, parseDigest } from '@rackwright/oci';
+import type { SimProcess } from '@rackwright/sim';
+import type { WorldView } from '../view.ts';
+import { registryName } from '../workflows/images.ts';
+
+const imageBytes = 64_000_000;
+
+/** What goes wrong before anything can be read, and how often. */
+const refusals = [
+  [0.06, 'unreachable', 'does not answer'],
+  [0.03, 'notFound', 'has no such image'],
+  [0.03, 'unauthorized', 'refuses whoever asks'],
+  [0.03, 'tooMany', 'has had too many requests'],
+  [0.02, 'noSpace', 'has it, and the cache has no room'],
+] as const;
+
+/** What goes wrong while it is read. */
+const breaks = [
+  [0.04, 'digestMismatch', 'sends something else'],
+  [0.04, 'unreachable', 'is away in the middle of it'],
+  [0.02, 'truncated', 'sends a part of it'],
+] as const;
+
+type HostImages = NonNullable<CoreParts['hostImages']>;
+
+/** The cache of one life of an agent. */
+export function simHostImages(view: WorldView, process: SimProcess): HostImages {
+  const { chance, heap } = view;
+  const maybe = (troubles: typeof refusals | typeof breaks): OciError | undefined => {
+    for (const [probability, kind, words] of troubles) {
+      if (!chance.happens(probability)) continue;
+      view.count(`registry: ${kind}`);
+      return new OciError(kind, `${registryName} ${words}`);
+    }
+    return undefined;
+  };
+  const hold: HostImages['hold'] = async (_host, wanted, signal, told) => {
+    if (chance.happens(0.2)) told({ phase: 'queued', place: 1 });
+    await process.answer(chance.around(2_000), () => undefined);
+    signal.throwIfAborted();
+    const refused = maybe(refusals);
+    if (refused !== undefined) throw refused;
+    const digest = digestOf(wanted);
+    told({ phase: 'fetching', fetchedBytes: 1, allBytes: imageBytes });
+    const broken = maybe(breaks);
+    const whole = new Promise<void>((resolve, reject) => {
+      // It goes on while it is written, and may break then.
+      heap.after(chance.around(4_000), () => {
+        process.enter(() => (broken === undefined ? resolve() : reject(broken)));
+      });
+    });
+    whole.catch(() => undefined);
+    const blob = { mediaType: 'application/octet-stream', digest, sizeBytes: imageBytes };
+    const disk = { blob, architecture: undefined };
+    const image = { disk, version: '' } as Awaited<ReturnType<HostImages['hold']>>['image'];
+    const rest = { digests: [digest], endTurn: () => undefined, release: () => undefined };
+    return { image, whole, ...rest };
+  };
+  return {
+    hold,
+    prefetch: async (wanted, signal, told) => {
+      const held = await hold('', wanted, signal, told);
+      await held.whole;
+      return held.digests;
+    },
+    prefer: () => undefined,
+  };
+}
+
+/** The file is named as its image is: what a disk holds is compared with what was asked for. */
+function digestOf({ from }: Parameters<HostImages['hold']>[1]): Digest {
+  const text = from.kind === 'web' ? from.digest : (from.reference.split('@')[1] ?? '');
+  const digest = parseDigest(text);
+  if (digest === undefined) throw new OciError('malformed', `${text} is no digest`);
+  return digest;
+}
