@@ -172,7 +172,8 @@ function startBootPath(
     },
     {
       ...{ udp, http, disk, clock, log, memory: core.bootMemory, deploys: core.deploys },
-      imageBlob: (hex) => images.blob(hex) ?? images.growing(hex),
+      imageBlob: (hex) =>
+        images.blob(hex) ?? images.growing(hex) ?? (images.isBegun(hex) ? 'later' : undefined),
       openDiscovery: (mac) => core.openDiscovery(mac),
       onNetboot: (sighting) => core.onNetboot(sighting),
     },

@@ -20,6 +20,12 @@ export interface GrowingFile {
 /** A blob of an image, whole on the disk or still growing. */
 export type ImageBlob = { readonly path: string; readonly sizeBytes: number } | GrowingFile;
 
+/**
+ * The blob of this hash; `later`: some of it is here, and nobody fetches the rest at this moment,
+ * as after a restart of ours.
+ */
+export type FindImageBlob = (hex: string) => ImageBlob | 'later' | undefined;
+
 export interface ServedFiles {
   /** For TFTP: in memory only. */
   readonly loaders: ReadonlyMap<string, Uint8Array>;

@@ -18,7 +18,7 @@ import type {
 } from '@rackwright/platform';
 import type { HttpLimits, RunnerBootConfig } from './config.ts';
 import type { DeployPages } from './deploy-pages.ts';
-import type { ImageBlob, ServedFile } from './files.ts';
+import type { FindImageBlob, ImageBlob, ServedFile } from './files.ts';
 import { imageScript, waitingScript } from './image-script.ts';
 import { LineBudget } from './line-budget.ts';
 import type { Gate } from './observation.ts';
@@ -35,7 +35,7 @@ export interface BootHttpOptions {
   readonly files: ReadonlyMap<string, ServedFile>;
   readonly runner: RunnerBootConfig;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
-  readonly imageBlob?: (hex: string) => ImageBlob | undefined;
+  readonly imageBlob?: FindImageBlob;
   /** Absent: nothing is deployed here. */
   readonly deploys?: DeployPages;
   readonly limits: HttpLimits;
@@ -121,6 +121,8 @@ class BootPages {
         return this.#file(request, this.#options.files.get(target.name));
       case 'blob': {
         const blob = this.#options.imageBlob?.(target.hex);
+        // Its reader asks again where it was.
+        if (blob === 'later') return refusal(503, { 'retry-after': '2' });
         return this.#file(request, blob && servedBlob(blob));
       }
       case 'seed':

@@ -15,7 +15,7 @@ import {
 import type { DeployPages } from './deploy-pages.ts';
 import { type DhcpShell, startDhcp } from './dhcp.ts';
 import type { DhcpFault } from './dhcp-server.ts';
-import { type ImageBlob, openFiles } from './files.ts';
+import { type FindImageBlob, openFiles } from './files.ts';
 import { startHttp } from './http.ts';
 import type { BootMemory } from './memory.ts';
 import { makeGate, type NetbootObservation } from './observation.ts';
@@ -37,7 +37,7 @@ export interface BootDependencies {
   /** Told, synchronously, of what keeps hosts from their addresses; all of it is logged as well. */
   readonly onDhcpFault?: (fault: DhcpFault) => void;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
-  readonly imageBlob?: (hex: string) => ImageBlob | undefined;
+  readonly imageBlob?: FindImageBlob;
   /** Absent: nothing is deployed here. */
   readonly deploys?: DeployPages;
 }

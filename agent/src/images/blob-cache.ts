@@ -112,6 +112,11 @@ export class BlobCache {
     };
   }
 
+  /** Whether some of it is here, and whoever fetches it goes on with that. */
+  isBegun(digest: Digest): boolean {
+    return (this.#left.get(digest) ?? 0) > 0 || this.#fetching.has(digest);
+  }
+
   /** Its bytes, of a blob that is held. */
   read(digest: Digest): AsyncIterable<Uint8Array> {
     return this.#parts.files.read(this.#path(digest));

@@ -68,6 +68,12 @@ export class Images {
     return digest && this.#parts.cache.growing(digest);
   }
 
+  /** Whether some of it is here, and more may come; likewise. */
+  isBegun(hex: string): boolean {
+    const digest = parseDigest(`sha256:${hex}`);
+    return digest !== undefined && this.#parts.cache.isBegun(digest);
+  }
+
   /** Rejects with `OciError`, and then holds nothing. */
   async fetch(
     wanted: WantedImage,

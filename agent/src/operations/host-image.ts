@@ -4,25 +4,26 @@
  * W1 The runner is ordered as soon as the image can be read, which may be long before it is whole.
  *    An image that turns out wrong, or cannot be had to its end, stops the runner; what was wrong
  *    with it is the result, not what the runner made of that.
- * W2 After a restart of ours the image is held again before the runner that still has the order is
- *    looked for: it reads on where it was.
+ * W2 After a restart of ours the image is held again while the runner that still has the order is
+ *    looked for: it reads on where it was, and is not stopped for what may pass.
  */
-import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type agent, DeployProof, FirstBootFormat, type runner } from '@rackwright/api';
+import { type agent, DeployProof, FirstBootFormat } from '@rackwright/api';
 import { type DiskImage, isOciError, type OciError } from '@rackwright/oci';
 import type { Clock } from '@rackwright/platform';
-import type { FailureType, FinalResult } from '@rackwright/results';
+import type { Failed, FinalResult } from '@rackwright/results';
 import {
   type Architecture,
   type HeldHostImage,
   type HostImageProgress,
   type HostImages,
+  type WantedHostImage,
   wantedImage,
 } from '../images/index.ts';
+import type { ImageOfOrder } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
-import { megabytes } from './command-image.ts';
-import { timeLimit } from './time-limit.ts';
+import { notHeld, progressWords, resultOfHostImage } from './host-image-result.ts';
+import { aborted, pause, timeLimit } from './time-limit.ts';
 
 export const writeImageStep = 'deploy.write_image';
 
@@ -35,35 +36,32 @@ export interface HostImageParts {
   readonly phoneHomePath: (deploymentId: string) => string;
 }
 
-/** What the runner is told beside its order. */
-export interface OrderedImage {
-  readonly imageFile: MessageInitShape<typeof runner.ImageFileSchema>;
-  /** Empty: nowhere. */
-  readonly phoneHomePath: string;
-}
+/** Orders the step from the runner. */
+export type OrderWithImage = (
+  image: ImageOfOrder,
+  context: OperationContext,
+) => Promise<FinalResult>;
 
-/** Orders the step from the runner, or takes up the order of an earlier life. */
-export type OrderWith<Result> = (
-  image: OrderedImage,
+/**
+ * Takes up the order that the runner may still be at work on; one that has never had it is given it
+ * once the image is there.
+ */
+export type ResumeWithImage<Result> = (
+  image: () => ImageOfOrder | undefined,
   context: OperationContext,
 ) => Promise<FinalResult | Result>;
 
 /** Runs `order` while the image is held; answers for an image that cannot be had. */
-export async function withHostImage<Result>(
+export async function withHostImage(
   parts: HostImageParts | undefined,
   operation: agent.Operation,
   request: agent.RunStep,
   found: Architecture | undefined,
   context: OperationContext,
-  order: OrderWith<Result>,
-): Promise<FinalResult | Result> {
-  if (parts === undefined) return failure('unsupported', 'this agent keeps no images of hosts');
-  const { deployment } = request;
-  if (deployment?.image === undefined) {
-    return failure('invalidArgument', `${request.step} names no image`);
-  }
-  const architecture = found ?? parts.architecture;
-  const wanted = await wantedImage(deployment.image, architecture, 'disk', context.credential);
+  order: OrderWithImage,
+): Promise<FinalResult> {
+  if (parts === undefined) return noImagesKept();
+  const wanted = await wantedDisk(parts, request, found, context);
   if ('type' in wanted) return wanted;
   let isOrdered = false;
   const told = (progress: HostImageProgress): void => {
@@ -79,25 +77,92 @@ export async function withHostImage<Result>(
     limit.end();
   }
   try {
-    const { disk } = held.image;
-    if (disk === undefined) return failure('badImage', 'the image has no disk');
+    const image = imageOfOrder(parts, request, held);
+    if (image === undefined) return failure('badImage', 'the image has no disk');
     isOrdered = true;
-    return await whileHeld(held, context, order, {
-      imageFile: imageFile(disk),
-      phoneHomePath: callsHome(deployment) ? parts.phoneHomePath(deployment.id) : '',
-    });
+    return await whileHeld(held, context, order, image);
   } finally {
     held.release();
   }
 }
 
+/** The image is held meanwhile as soon as it can be had (W2). */
+export async function withHostImageAgain<Result>(
+  parts: HostImageParts | undefined,
+  operation: agent.Operation,
+  request: agent.RunStep,
+  context: OperationContext,
+  resume: ResumeWithImage<Result>,
+): Promise<FinalResult | Result> {
+  if (parts === undefined) return noImagesKept();
+  const stop = new AbortController();
+  const over = new AbortController();
+  let broken: OciError | undefined;
+  let image: ImageOfOrder | undefined;
+  const within = { ...context, signal: AbortSignal.any([context.signal, over.signal]) };
+  const holding = holdAgain(parts, operation, request, within, {
+    held: (held) => {
+      image = imageOfOrder(parts, request, held);
+    },
+    broken: (error) => {
+      broken = error;
+      stop.abort();
+    },
+  });
+  try {
+    const signal = AbortSignal.any([context.signal, stop.signal]);
+    const result = await resume(() => image, { ...context, signal });
+    return broken === undefined || context.signal.aborted ? result : because(broken, result);
+  } finally {
+    over.abort();
+    await holding;
+  }
+}
+
+interface HoldEars {
+  held(image: HeldHostImage): void;
+  broken(error: OciError): void;
+}
+
+/** Between two tries to hold an image again. */
+const holdAgainMs = 2_000;
+
+/** Never rejects. Holds it until the signal is aborted, or until it is known never to be had. */
+async function holdAgain(
+  parts: HostImageParts,
+  { hostUid }: agent.Operation,
+  request: agent.RunStep,
+  context: OperationContext,
+  ears: HoldEars,
+): Promise<void> {
+  const { signal } = context;
+  while (!signal.aborted) {
+    let held: HeldHostImage | undefined;
+    try {
+      const wanted = await wantedDisk(parts, request, undefined, context);
+      if ('type' in wanted) return;
+      held = await parts.images.hold(hostUid, wanted, signal, () => {});
+      ears.held(held);
+      await held.whole;
+      await aborted(signal);
+    } catch (error) {
+      const isFinal = isOciError(error) && resultOfHostImage(error, true).kind === 'failed';
+      if (isFinal && !signal.aborted) return ears.broken(error);
+      // A registry that is away, or a credential that has not come yet.
+      await pause(parts.clock, holdAgainMs, signal);
+    } finally {
+      held?.release();
+    }
+  }
+}
+
 /** W1. */
-async function whileHeld<Result>(
+async function whileHeld(
   held: HeldHostImage,
   context: OperationContext,
-  order: OrderWith<Result>,
-  image: OrderedImage,
-): Promise<FinalResult | Result> {
+  order: OrderWithImage,
+  image: ImageOfOrder,
+): Promise<FinalResult> {
   const stop = new AbortController();
   let broken: OciError | undefined;
   held.whole.catch((error: unknown) => {
@@ -108,9 +173,12 @@ async function whileHeld<Result>(
   });
   const signal = AbortSignal.any([context.signal, stop.signal]);
   const result = await order(image, { ...context, signal });
-  if (broken === undefined || context.signal.aborted) return result;
-  const isOver = isFinal(result) && result.kind === 'complete';
-  if (isOver) return result;
+  return broken === undefined || context.signal.aborted ? result : because(broken, result);
+}
+
+/** What was wrong with the image, in place of what the runner has made of that. */
+function because<Result>(broken: OciError, result: FinalResult | Result): FinalResult | Result {
+  if (isFinal(result) && result.kind === 'complete') return result;
   const its = resultOfHostImage(broken, true);
   // The runner was stopped: before it had begun, as it says itself, or nobody knows.
   const isUntouched = isFinal(result) && result.kind === 'failed' && result.disksUntouched === true;
@@ -121,13 +189,37 @@ function isFinal<Result>(result: FinalResult | Result): result is FinalResult {
   return typeof result === 'object' && result !== null && 'kind' in result;
 }
 
-/** A host whose proof is its power, or whose image gets no data of ours, need not call. */
-function callsHome({ deploy }: agent.Deployment): boolean {
-  if (deploy?.proof === DeployProof.POWER_ON) return false;
-  return deploy?.firstBoot?.format !== FirstBootFormat.NONE;
+function noImagesKept(): Failed {
+  return { kind: 'failed', type: 'unsupported', message: 'this agent keeps no images of hosts' };
 }
 
-function imageFile(disk: DiskImage): OrderedImage['imageFile'] {
+/** Rejects with AttemptEnd when a credential has not come. */
+async function wantedDisk(
+  parts: HostImageParts,
+  { step, deployment }: agent.RunStep,
+  found: Architecture | undefined,
+  { credential }: Pick<OperationContext, 'credential'>,
+): Promise<WantedHostImage | Failed> {
+  if (deployment?.image === undefined) {
+    return { kind: 'failed', type: 'invalidArgument', message: `${step} names no image` };
+  }
+  return wantedImage(deployment.image, found ?? parts.architecture, 'disk', credential);
+}
+
+function imageOfOrder(
+  parts: HostImageParts,
+  { deployment }: agent.RunStep,
+  { image: { disk } }: HeldHostImage,
+): ImageOfOrder | undefined {
+  if (disk === undefined || deployment === undefined) return undefined;
+  const { id, deploy } = deployment;
+  // A host whose proof is its power, or whose image gets no data of ours, need not call.
+  const isSilent =
+    deploy?.proof === DeployProof.POWER_ON || deploy?.firstBoot?.format === FirstBootFormat.NONE;
+  return { imageFile: imageFile(disk), phoneHomePath: isSilent ? '' : parts.phoneHomePath(id) };
+}
+
+function imageFile(disk: DiskImage): ImageOfOrder['imageFile'] {
   const { blob, format, compression, contentBytes, contentDigest, architecture } = disk;
   return {
     digest: blob.digest,
@@ -138,66 +230,4 @@ function imageFile(disk: DiskImage): OrderedImage['imageFile'] {
     contentDigest: contentDigest ?? '',
     architecture: architecture ?? '',
   };
-}
-
-/** How far an image is on its way into the cache. */
-export function progressWords(progress: HostImageProgress): { text: string; percent?: number } {
-  if (progress.phase === 'queued') return { text: `queued for the image, place ${progress.place}` };
-  const { fetchedBytes, allBytes } = progress;
-  const percent = allBytes === 0 ? 100 : Math.floor((100 * fetchedBytes) / allBytes);
-  return {
-    percent,
-    text: `fetches the image: ${megabytes(fetchedBytes)} of ${megabytes(allBytes)} MB`,
-  };
-}
-
-/** What `hold` has rejected with, as a result. */
-export function notHeld(
-  error: unknown,
-  { signal }: Pick<OperationContext, 'signal'>,
-  isLate: boolean,
-): FinalResult {
-  if (signal.aborted) return failure('cancelled', 'It was cancelled.');
-  if (isLate) return failure('deadline', 'Its deadline passed while its image was fetched.');
-  if (isOciError(error)) return resultOfHostImage(error, false);
-  throw error;
-}
-
-const failureOf = {
-  unauthorized: 'registryUnauthorized',
-  untrusted: 'registryUnreachable',
-  notFound: 'imageNotFound',
-  noPlatform: 'wrongArchitecture',
-  digestMismatch: 'imageDigestMismatch',
-  truncated: 'imageTruncated',
-  // Than the cache: larger than the disk is the runner's to find.
-  tooLarge: 'noSpace',
-  noSpace: 'noSpace',
-  malformed: 'badImage',
-} as const satisfies Record<string, FailureType>;
-
-const remedies: { readonly [Kind in OciError['kind']]?: string } = {
-  unauthorized: 'correct its credential among the registries of the fleet',
-  untrusted: 'give its authority among the registries of the fleet',
-};
-
-/** Without a word of the registry's own. */
-const tooManyDelayMs = 30_000;
-
-/** What may pass is tried again; the rest needs a person, in words that say what. */
-export function resultOfHostImage(error: OciError, hasBegun: boolean): FinalResult {
-  const { kind, message, retryAfterMs } = error;
-  switch (kind) {
-    case 'tooMany': {
-      if (hasBegun) return { kind: 'transientError', cause: 'registry', message };
-      const delayMs = retryAfterMs ?? tooManyDelayMs;
-      return { kind: 'retryAfter', reason: 'fault', message, delayMs };
-    }
-    case 'unreachable':
-      return { kind: 'transientError', cause: 'registry', message };
-    default: {
-      const remedy = remedies[kind];
-      return failure(failureOf[kind], remedy === undefined ? message : `${message}: ${remedy}`);
-    }
-  }
 }

@@ -8,7 +8,8 @@ import { isNoCloud, netbootArguments } from '../deploy/index.ts';
 import { type HeldHostImage, wantedImage } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
-import { type HostImageParts, notHeld, progressWords } from './host-image.ts';
+import type { HostImageParts } from './host-image.ts';
+import { notHeld, progressWords } from './host-image-result.ts';
 import { timeLimit } from './time-limit.ts';
 
 export const prepareNetbootStep = 'deploy.prepare_netboot';

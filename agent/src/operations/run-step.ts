@@ -7,8 +7,9 @@ import { failure } from './bmc-access.ts';
 import { type CommandImages, withImage } from './command-image.ts';
 import {
   type HostImageParts,
-  type OrderWith,
+  type OrderWithImage,
   withHostImage,
+  withHostImageAgain,
   writeImageStep,
 } from './host-image.ts';
 
@@ -42,13 +43,13 @@ export async function runStep(
   const order = { case: 'runStep', value } as const;
   if (request.step === writeImageStep) {
     let isOrdered = false;
-    const result = await withWrittenImage(
-      ...([orders, operation, request, context, hostImages] as const),
-      (its, within) => {
-        isOrdered = true;
-        return orders.run({ operation, bootOperationId, order, ...its }, within);
-      },
-    );
+    const found = architectureNamed(orders.architectureOf(bootOperationId) ?? '');
+    const ordered: OrderWithImage = (image, within) => {
+      isOrdered = true;
+      return orders.run({ operation, bootOperationId, order, image: () => image }, within);
+    };
+    const its = [hostImages, operation, request, found, context, ordered] as const;
+    const result = await withHostImage(...its);
     return isOrdered ? result : untouched(result);
   }
   const run = (): Promise<FinalResult> =>
@@ -75,21 +76,9 @@ export function resumeStep(
   if (request.step !== writeImageStep) {
     return orders.resume({ operation, bootOperationId, order }, context);
   }
-  return withWrittenImage(orders, operation, request, context, hostImages, (its, within) =>
-    orders.resume({ operation, bootOperationId, order, ...its }, within),
+  return withHostImageAgain(hostImages, operation, request, context, (image, within) =>
+    orders.resume({ operation, bootOperationId, order, image }, within),
   );
-}
-
-function withWrittenImage<Result>(
-  orders: RunnerOrders,
-  operation: agent.Operation,
-  request: agent.RunStep,
-  context: OperationContext,
-  parts: HostImageParts | undefined,
-  order: OrderWith<Result>,
-): Promise<FinalResult | Result> {
-  const found = architectureNamed(orders.architectureOf(request.bootOperationId) ?? '');
-  return withHostImage(parts, operation, request, found, context, order);
 }
 
 /** Variables that are secrets, as far as they have come. Rejects with AttemptEnd. */

@@ -9,5 +9,5 @@ export {
   RunnerGateway,
 } from './gateway.ts';
 export { type HandOffSession, noHandOffs } from './hand-offs.ts';
-export type { RunnerOrder, RunnerOrders } from './link.ts';
+export type { ImageOfOrder, RunnerOrder, RunnerOrders } from './link.ts';
 export type { StrangerDesk } from './stranger.ts';

@@ -42,10 +42,14 @@ export interface RunnerOrder {
   readonly order: Extract<agent.Operation['kind'], { case: 'inspect' | 'runStep' }>;
   /** Secrets for the step's program: in memory only, gone with this agent. */
   readonly secretEnvironment?: Readonly<Record<string, string>>;
-  /** The image that it puts onto a disk. */
-  readonly imageFile?: MessageInitShape<typeof runner.ImageFileSchema>;
-  /** Where its host calls when it runs, as the path of a URL; empty: nowhere. */
-  readonly phoneHomePath?: string;
+  /** Of a step that puts an image onto a disk; undefined: it is not there yet, nor ordered. */
+  readonly image?: () => ImageOfOrder | undefined;
+}
+
+export interface ImageOfOrder {
+  readonly imageFile: MessageInitShape<typeof runner.ImageFileSchema>;
+  /** Where the host calls when it runs, as the path of a URL; empty: nowhere. */
+  readonly phoneHomePath: string;
 }
 
 /** What operations may ask of the runners. */

@@ -3,7 +3,7 @@ import { agent } from '@rackwright/api';
 import type { Cancel, Clock } from '@rackwright/platform';
 import type { Continuing, FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
-import type { MayBegin, RunnerLink, RunnerOrder } from './link.ts';
+import type { ImageOfOrder, MayBegin, RunnerLink, RunnerOrder } from './link.ts';
 
 export interface OutstandingParts {
   readonly order: RunnerOrder;
@@ -34,12 +34,17 @@ export function cancelOf(operationId: string): string {
 /** Longest timer that is asked for: later deadlines are looked at again. */
 const timerMsMax = 24 * 3_600_000;
 
-function onWire({ operation, order, ...rest }: RunnerOrder, { imageEndpoint }: RunnerLink) {
-  const { secretEnvironment = {}, imageFile, phoneHomePath = '' } = rest;
+function onWire(
+  { operation, order, secretEnvironment = {} }: RunnerOrder,
+  image: ImageOfOrder | undefined,
+  { imageEndpoint }: RunnerLink,
+) {
+  const value = { operationId: operation.id, kind: order, secretEnvironment };
+  if (image === undefined) return value;
+  const { imageFile, phoneHomePath } = image;
   const callsHome = phoneHomePath !== '' && imageEndpoint !== '';
   return {
-    ...{ operationId: operation.id, kind: order, secretEnvironment },
-    ...(imageFile === undefined ? {} : { imageFile }),
+    ...{ ...value, imageFile },
     phoneHomeUrl: callsHome ? `http://${imageEndpoint}${phoneHomePath}` : '',
   };
 }
@@ -91,8 +96,16 @@ export class Outstanding {
     if (!this.#known && this.#isDestructive() && !this.#parts.context.leaseValid()) {
       return this.#offerLater();
     }
+    const { image } = this.order;
+    const own = image?.();
+    if (image !== undefined && own === undefined) {
+      // A runner that has had it from an earlier life of ours tells of it meanwhile.
+      const { clock, limits } = this.#parts;
+      this.#cancelOffer = clock.after(limits.leaseRetryMs, () => this.offer());
+      return;
+    }
     this.#offered = true;
-    link.send({ case: 'order', value: onWire(this.order, link) });
+    link.send({ case: 'order', value: onWire(this.order, own, link) });
   }
 
   /**

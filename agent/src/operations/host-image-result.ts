@@ -1,0 +1,69 @@
+/** What is said of an image on its way: how far it is, and why it cannot be had. */
+import { isOciError, type OciError } from '@rackwright/oci';
+import type { FailureType, FinalResult } from '@rackwright/results';
+import type { HostImageProgress } from '../images/index.ts';
+import type { OperationContext } from '../session/index.ts';
+import { failure } from './bmc-access.ts';
+import { megabytes } from './command-image.ts';
+
+/** How far an image is on its way into the cache. */
+export function progressWords(progress: HostImageProgress): { text: string; percent?: number } {
+  if (progress.phase === 'queued') return { text: `queued for the image, place ${progress.place}` };
+  const { fetchedBytes, allBytes } = progress;
+  const percent = allBytes === 0 ? 100 : Math.floor((100 * fetchedBytes) / allBytes);
+  return {
+    percent,
+    text: `fetches the image: ${megabytes(fetchedBytes)} of ${megabytes(allBytes)} MB`,
+  };
+}
+
+/** What `hold` has rejected with, as a result. */
+export function notHeld(
+  error: unknown,
+  { signal }: Pick<OperationContext, 'signal'>,
+  isLate: boolean,
+): FinalResult {
+  if (signal.aborted) return failure('cancelled', 'It was cancelled.');
+  if (isLate) return failure('deadline', 'Its deadline passed while its image was fetched.');
+  if (isOciError(error)) return resultOfHostImage(error, false);
+  throw error;
+}
+
+const failureOf = {
+  unauthorized: 'registryUnauthorized',
+  untrusted: 'registryUnreachable',
+  notFound: 'imageNotFound',
+  noPlatform: 'wrongArchitecture',
+  digestMismatch: 'imageDigestMismatch',
+  truncated: 'imageTruncated',
+  // Than the cache: larger than the disk is the runner's to find.
+  tooLarge: 'noSpace',
+  noSpace: 'noSpace',
+  malformed: 'badImage',
+} as const satisfies Record<string, FailureType>;
+
+const remedies: { readonly [Kind in OciError['kind']]?: string } = {
+  unauthorized: 'correct its credential among the registries of the fleet',
+  untrusted: 'give its authority among the registries of the fleet',
+};
+
+/** Without a word of the registry's own. */
+const tooManyDelayMs = 30_000;
+
+/** What may pass is tried again; the rest needs a person, in words that say what. */
+export function resultOfHostImage(error: OciError, hasBegun: boolean): FinalResult {
+  const { kind, message, retryAfterMs } = error;
+  switch (kind) {
+    case 'tooMany': {
+      if (hasBegun) return { kind: 'transientError', cause: 'registry', message };
+      const delayMs = retryAfterMs ?? tooManyDelayMs;
+      return { kind: 'retryAfter', reason: 'fault', message, delayMs };
+    }
+    case 'unreachable':
+      return { kind: 'transientError', cause: 'registry', message };
+    default: {
+      const remedy = remedies[kind];
+      return failure(failureOf[kind], remedy === undefined ? message : `${message}: ${remedy}`);
+    }
+  }
+}
