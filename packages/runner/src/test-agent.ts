@@ -51,7 +51,8 @@ export interface TestAgent {
 const waitMs = 20_000;
 const pollMs = 10;
 
-export async function startTestAgent(bootToken: string): Promise<TestAgent> {
+/** `imageEndpoint`: where images are served, as "host:port". */
+export async function startTestAgent(bootToken: string, imageEndpoint = ''): Promise<TestAgent> {
   const certificate = await makeCertificate();
   const heard: Heard = { hellos: [], results: [], evidence: [], logs: [], questions: [] };
   let outgoing: runner.SessionResponse['message'][] | undefined;
@@ -70,7 +71,7 @@ export async function startTestAgent(bootToken: string): Promise<TestAgent> {
       return;
     }
     heard.hellos.push(hello.value);
-    const value = { runnerSession: 'rs', hostName: 'h', answersBegin };
+    const value = { runnerSession: 'rs', hostName: 'h', answersBegin, imageEndpoint };
     yield { message: { case: 'accepted' as const, value } };
     outgoing = mine;
     hungUp = false;

@@ -1,6 +1,8 @@
 /** Disks made of files and a small image with a partition table, for tests of deployments. */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { agent } from '@rackwright/api';
@@ -47,6 +49,30 @@ export function removeDisks(folder: string): void {
 
 export function contentOf(folder: string, name: string): Buffer {
   return readFileSync(join(folder, `${name}.img`));
+}
+
+export interface ServedImages {
+  /** "host:port" */
+  readonly endpoint: string;
+  /** By their SHA-256. */
+  readonly blobs: Map<string, Uint8Array>;
+  close(): void;
+}
+
+/** A web server with the paths of our agents. */
+export async function serveImages(...images: readonly Uint8Array[]): Promise<ServedImages> {
+  const blobs = new Map(images.map((image) => [sha256(image), image]));
+  const server = createServer((request, response) => {
+    const bytes = blobs.get(/^\/v2\/blobs\/sha256\/(.*)$/.exec(request.url ?? '')?.[1] ?? '');
+    response.writeHead(bytes === undefined ? 404 : 200).end(bytes);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const close = (): void => {
+    server.closeAllConnections();
+    server.close();
+  };
+  const { port } = server.address() as AddressInfo;
+  return { endpoint: `127.0.0.1:${port}`, blobs, close };
 }
 
 /** What stands in the partition of the first boot. */

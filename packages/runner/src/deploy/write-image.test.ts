@@ -1,6 +1,4 @@
 /** The step on disks made of files, with an image that a web server serves as agents do. */
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { agent, BmcIdentitySchema, FirstBootFormat, runner } from '@rackwright/api';
 import { nodeClock, nodeWebClient } from '@rackwright/platform/node';
@@ -16,7 +14,9 @@ import {
   diskImage,
   mib,
   removeDisks,
+  type ServedImages,
   seedText,
+  serveImages,
   sha256,
 } from './deploy.fixture.ts';
 import type { ImagePlace } from './place.ts';
@@ -25,22 +25,15 @@ import { writeImage } from './write-image.ts';
 const image = diskImage();
 const url = 'http://10.0.0.1:80/phone-home/u-7/secret';
 let folder = '';
-let server: Server | undefined;
-let served: ReadonlyMap<string, Buffer> = new Map();
+let images: ServedImages;
 
 beforeEach(async () => {
   folder = addDisk('sda', { serial: 'S-sda', wwn: 'naa.5000000000000001' });
-  served = new Map([[sha256(image), image]]);
-  server = createServer((request, response) => {
-    const bytes = served.get(/^\/v2\/blobs\/sha256\/(.*)$/.exec(request.url ?? '')?.[1] ?? '');
-    response.writeHead(bytes === undefined ? 404 : 200).end(bytes);
-  });
-  await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
+  images = await serveImages(image);
 });
 
 afterEach(() => {
-  server?.closeAllConnections();
-  server?.close();
+  images.close();
   removeDisks(folder);
 });
 
@@ -53,7 +46,6 @@ interface Change {
 }
 
 function write(change: Change = {}): Promise<StepEnd> {
-  const { port } = (server as Server).address() as AddressInfo;
   const place = { ...softwareImagePlace(nodeWebClient(), nodeClock()), ...change.place };
   const file = { digest: `sha256:${sha256(image)}`, sizeBytes: BigInt(image.length) };
   const deployment = create(agent.DeploymentSchema, {
@@ -69,7 +61,7 @@ function write(change: Change = {}): Promise<StepEnd> {
     {
       order: Object.assign(create(agent.RunStepSchema, order), change.order),
       devices: fileDisks(folder, nodeClock()),
-      imageEndpoint: `127.0.0.1:${port}`,
+      imageEndpoint: images.endpoint,
       imageFile: create(runner.ImageFileSchema, { ...file, ...change.file }),
       phoneHomeUrl: url,
       ...change.context,
@@ -185,7 +177,7 @@ test.for<[string, Change, string, string]>([
 });
 
 test('waits for an image that the agent does not serve yet, as long as nothing is written', async () => {
-  served = new Map();
+  images.blobs.clear();
   const { result } = await write();
   expect(result).toMatchObject({ kind: 'retryAfter', reason: 'fault' });
   expect(isUntouched('sda')).toBe(true);
@@ -219,7 +211,7 @@ test.for<[string, () => void, Change, string, string]>([
     () => {
       const other = Buffer.from(image);
       other[3 * mib] = (other[3 * mib] ?? 0) ^ 1;
-      served = new Map([[sha256(image), other]]);
+      images.blobs.set(sha256(image), other);
     },
     {},
     'imageDigestMismatch',
@@ -227,7 +219,7 @@ test.for<[string, () => void, Change, string, string]>([
   ],
   [
     'a file that ends too early',
-    () => void (served = new Map([[sha256(image), image.subarray(0, 3 * mib)]])),
+    () => void images.blobs.set(sha256(image), image.subarray(0, 3 * mib)),
     { file: { sizeBytes: 0n, contentBytes: BigInt(image.length) } },
     'imageDigestMismatch',
     'SHA-256',
@@ -266,7 +258,7 @@ test.for<[string, () => void, Change, string, string]>([
 test('has UEFI try the image first, and is complete where it cannot', async () => {
   const efi = diskImage();
   efi[446 + 4] = 0xef;
-  served = new Map([[sha256(efi), efi]]);
+  images.blobs.set(sha256(efi), efi);
   const file = { digest: `sha256:${sha256(efi)}` };
   const entries: unknown[] = [];
   const bootFirst: ImagePlace['bootFirst'] = async (entry) => {

@@ -28,7 +28,7 @@ import {
   seedName,
   seedPartitionBytes,
 } from '@rackwright/disk-image';
-import { DeviceError } from '../block-devices.ts';
+import { DeviceError, transferBytesMax } from '../block-devices.ts';
 import type { PermissionEnd } from '../session/permission.ts';
 import {
   DiskWriter,
@@ -55,7 +55,7 @@ export interface ProvisionParts {
   readonly limits?: ReadingLimits;
   /** Asked right before the first write (R11). */
   mayBegin(): Promise<PermissionEnd>;
-  /** Before the first write, in the midst of them, and before the one that makes the disk count. */
+  /** Before the first write, after each transfer, and before what makes the disk count. */
   reached?(point: 'begun' | 'writing' | 'readBack'): void;
 }
 
@@ -218,8 +218,9 @@ async function write(
 ): Promise<Written> {
   const told = sizeBytes ?? disk.sizeBytes;
   for await (const piece of content) {
+    const before = Math.floor(writer.sizeBytes / transferBytesMax);
     await writer.add(piece);
-    parts.reached?.('writing');
+    if (Math.floor(writer.sizeBytes / transferBytesMax) > before) parts.reached?.('writing');
     const part = Math.min(1, writer.sizeBytes / told);
     progress(shares.checked + (shares.written - shares.checked) * part, 'writing');
   }
