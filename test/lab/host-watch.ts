@@ -55,6 +55,8 @@ export interface HostView {
       };
       readonly run: string;
     };
+    readonly image?: string;
+    readonly claim?: { readonly by: string };
     readonly inventory?: { readonly devices?: readonly { readonly serial?: string }[] };
   };
 }
@@ -135,7 +137,7 @@ export function describeHost(host: HostView | undefined): string {
 }
 
 /** Answers, at each call, the whole lines that were added to a file since the last one. */
-function followLines(path: string): () => string[] {
+export function followLines(path: string): () => string[] {
   let at = 0;
   let rest = '';
   const decoder = new StringDecoder('utf8');

@@ -1,6 +1,6 @@
 /**
  * `npm run lab -- --check | --crossed | --bad-disk | --lying-disk | --agent-away | --workflow |
- *     --packages | --kill [all]`
+ *     --deploy | --packages | --kill [all]`
  *
  * `--check` takes `--firmware` and `--dhcp`: one run with each firmware and giver of addresses.
  *
@@ -18,6 +18,7 @@ import { agentAwayScenario } from './scenarios/agent-away.ts';
 import { badDiskScenario } from './scenarios/bad-disk.ts';
 import { checkScenario } from './scenarios/check.ts';
 import { crossedScenario } from './scenarios/crossed.ts';
+import { deployScenario } from './scenarios/deploy.ts';
 import { killScenarios } from './scenarios/kill.ts';
 import { lyingDiskScenario } from './scenarios/lying-disk.ts';
 import { workflowScenario } from './scenarios/workflow.ts';
@@ -33,6 +34,7 @@ const names = [
   'lying-disk',
   'agent-away',
   'workflow',
+  'deploy',
   'packages',
   'kill',
 ] as const;
@@ -73,6 +75,8 @@ function scenariosOf(
       return new Map([[name, agentAwayScenario]]);
     case 'workflow':
       return new Map([[name, workflowScenario]]);
+    case 'deploy':
+      return new Map([[name, deployScenario]]);
     case 'packages':
       return new Map([[name, packagesScenario()]]);
     case 'kill':

@@ -2,7 +2,7 @@
  * A machine of the lab: which disks, card and identity it has, and the QEMU arguments that make it.
  * Who starts it is its BMC (ipmi-sim.ts); nothing here starts anything.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writePattern } from './disk-image.ts';
 import { boardArgs, bootOrder, type LabFirmware } from './firmware.ts';
@@ -18,6 +18,8 @@ export interface DiskSpec {
   readonly name: string;
   readonly bus: 'virtio' | 'nvme';
   readonly mebibytes: number;
+  /** Nothing is on it at first; else it is full of its pattern. */
+  readonly isBlank?: boolean;
   /** A lying disk reports success for a discard and keeps the data. */
   readonly lies?: boolean;
   readonly failing?: readonly DiskFault[];
@@ -109,7 +111,10 @@ export function makeMachine(options: {
     boots,
     blockLogs: (disk) => Array.from({ length: boots() }, (_, n) => blockLog(disk, n + 1)),
   };
-  for (const disk of disks) writePattern(disk.image, disk.patternName, disk.bytes);
+  for (const { isBlank, image, patternName, bytes } of disks) {
+    writePattern(image, patternName, isBlank === true ? 0 : bytes);
+    if (isBlank === true) truncateSync(image, bytes);
+  }
   writeFileSync(machine.serialLog, '');
   const lines = (items: readonly string[]): string => items.map((item) => `${item}\n`).join('');
   writeFileSync(join(folder, 'boot-files'), lines(disks.map((disk) => blockLog(disk, '@BOOT@'))));

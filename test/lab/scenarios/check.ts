@@ -12,7 +12,8 @@ import { type LabMachine, usualDisks } from '../qemu.ts';
 import { createHost, powerOff, RUN_LIMIT_MS, type Scenario, type Site } from '../site.ts';
 import { printStages } from '../stages.ts';
 
-interface CertificateView {
+/** A certificate, as the API shows it in JSON. */
+export interface CertificateView {
   readonly name: string;
   readonly deviceSerial: string;
 }
@@ -113,12 +114,12 @@ async function checkVerification(site: Site, file: string, trust: string): Promi
 }
 
 /** By our command, in an empty network namespace: it cannot ask anybody. */
-async function isVerifiedByUs(site: Site, file: string, trust: string): Promise<boolean> {
+export async function isVerifiedByUs(site: Site, file: string, trust: string): Promise<boolean> {
   const command = [...site.stack.program, 'erasure', 'verify', '--trust', trust, file];
   return (await tryProgram(['unshare', '--net', ...command], {})).code === 0;
 }
 
-async function isVerifiedByOpenssl(file: string, trust: string): Promise<boolean> {
+export async function isVerifiedByOpenssl(file: string, trust: string): Promise<boolean> {
   const words = ['dgst', '-sha256', '-verify', trust, '-signature', `${file}.sig`, file];
   return (await tryProgram(['openssl', ...words], {})).code === 0;
 }
