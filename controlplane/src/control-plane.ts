@@ -30,13 +30,19 @@ import {
 } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import { type Access, HostPlaces, openAccess } from './access/index.ts';
-import { createAgentService, createSessionRegistry, Quotas, StepLogs } from './agents/index.ts';
+import {
+  createAgentService,
+  createSessionRegistry,
+  PrefetchProgress,
+  Quotas,
+  StepLogs,
+} from './agents/index.ts';
 import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './audit/index.ts';
 import { openDesk } from './backup/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
 import { Discovery } from './discovery/index.ts';
 import { Following } from './following/index.ts';
-import { Hosts } from './host/index.ts';
+import { Hosts, readFleet } from './host/index.ts';
 import {
   createSessionTrust,
   defaultTrustTiming,
@@ -50,8 +56,9 @@ import {
   type TrustTiming,
   withAuthorities,
 } from './identity/index.ts';
+import { askNobody, askRegistries, type ResolveImage, resolveWith } from './images/index.ts';
 import { PlanSweeper } from './plan/index.ts';
-import { askNobody, Pools, resolveWith } from './pool/index.ts';
+import { Pools } from './pool/index.ts';
 import { startRetentionSweep } from './retention/index.ts';
 import { createHost, createOperatorServices, type OperatorServices } from './rpc/index.ts';
 import { openKeySource, SecretsKeeper, secretsForCalls } from './secrets/index.ts';
@@ -164,6 +171,19 @@ function callsWebhooks(
   return { callWebhook: createWebhookCaller({ web, clock, log, openCredential }) };
 }
 
+/** Tags are asked for where the platform reaches out at all. */
+function resolveTags(
+  { clock, webClient: web }: Platform,
+  { secrets }: Identity,
+  store: StateStore,
+  audit: AuditTrail,
+): ResolveImage {
+  if (web === undefined) return resolveWith(askNobody);
+  const openCredential = secrets.open.bind(secrets);
+  const fleet = () => readFleet(store);
+  return resolveWith(askRegistries({ store, clock, web, audit, openCredential, fleet }));
+}
+
 function openAccessFor(
   { oidc }: ControlPlaneConfig,
   platform: Platform,
@@ -230,15 +250,17 @@ function makeParts(
   const runs = createWorkflowParts({ ...platform, ...pace, store, following, hosts });
   const pooling = { ...platform, store, following, hosts, resyncIntervalMs, retryDelayMs };
   const asking = { ...webhooks, replicaId };
-  const pools = new Pools({ ...pooling, ...asking, resolve: resolveWith(askNobody) });
+  const resolve = resolveTags(platform, identity, store, audit);
+  const pools = new Pools({ ...pooling, ...asking, resolve });
   const plans = new PlanSweeper({ ...platform, store });
   const stepLogs = new StepLogs();
+  const prefetched = new PrefetchProgress();
   const { workflows, batches } = runs;
   const access = openAccessFor(config, platform, identity, store, following, audit);
   const shared = {
     ...platform,
     ...{ store, hosts, identity, discovery, workflows, batches, pools, audit, stepLogs, replicaId },
-    secretsKeeper,
+    ...{ secretsKeeper, resolve, prefetched },
     ...endpointsOf(config),
     trustFaults: () => identity.authorities.faults(),
     otherAdmins: access.otherAdmins,
@@ -249,7 +271,7 @@ function makeParts(
   const { authorities } = identity;
   const agentService = createAgentService({
     ...platform,
-    ...{ store, registry, hosts, discovery, stepLogs, replicaId, timing, audit },
+    ...{ store, registry, hosts, discovery, stepLogs, prefetched, replicaId, timing, audit },
     limits: config.agents.limits,
     trust: createSessionTrust({ authorities, rackKeys, clock: platform.clock }),
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),

@@ -475,6 +475,7 @@ const notHere = new Set([
   'PoolService.GetPool',
   'PoolService.ListDeployHistory',
   'PoolService.ListPoolHosts',
+  'RackService.ListPrefetchedImages',
   'PoolService.PlanRollout',
   'WorkflowBatchService.GetWorkflowBatch',
   'WorkflowBatchService.ListWorkflowBatchHosts',

@@ -126,6 +126,10 @@ export const accessTable: Readonly<Record<string, Row>> = {
     FreezeRack: asks(rack()),
     ThawRack: asks(rack()),
     AcceptRestoredStore: ofRack,
+    // Fills a cache, and takes nothing from anybody: its oldest goes first.
+    PrefetchImage: asks(rack()),
+    ListPrefetchedImages: looks(rack()),
+    DropPrefetchedImage: asks(rack()),
   }),
   ...under('rackwright.v1.CredentialService', {
     CreateCredential: ofFleet,

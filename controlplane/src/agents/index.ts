@@ -1,5 +1,6 @@
 /** The agents' sessions: what the control plane hears from racks and sends to them. */
 export { type AgentLimits, defaultAgentLimits } from './limits.ts';
+export { type Prefetched, PrefetchProgress } from './prefetches.ts';
 export { Quotas } from './quota.ts';
 export { RackSession, type SessionDependencies, type SessionSink } from './rack-session.ts';
 export { createSessionRegistry, type LiveSession, type SessionRegistry } from './registry.ts';

@@ -30,9 +30,11 @@ import { readRecord } from '../records/index.ts';
 import { Discoveries, type DiscoveriesDependencies } from './discoveries.ts';
 import { hintIntervalMs, rivalElsewhere, rivalHere, whyOver } from './elsewhere.ts';
 import { Forgetting } from './forgetting.ts';
+import { heardLog } from './heard-log.ts';
 import { foldHello } from './hello-folds.ts';
 import { helloProblem } from './hello-problem.ts';
 import { type Audited, PowerSyncs } from './power-sync.ts';
+import { Prefetches, type PrefetchProgress } from './prefetches.ts';
 import type { LiveSession, SessionRegistry } from './registry.ts';
 import { Reports } from './reports.ts';
 import type { SharedBySessions } from './shared.ts';
@@ -42,7 +44,7 @@ import type { SessionTiming } from './timing.ts';
 import { believedBy, type SessionTrust } from './trust.ts';
 import type { TurnOver } from './turns.ts';
 import { type RackChange, updateRack } from './update-rack.ts';
-import { isPresent, welcomeTo } from './welcome.ts';
+import { welcomeTo } from './welcome.ts';
 
 export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'discovery'>, Audited {
   readonly store: StateStore;
@@ -57,6 +59,8 @@ export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'disc
   readonly trust?: SessionTrust;
   /** Takes what steps' programs write; without it that is left out. */
   readonly stepLogs?: StepLogs;
+  /** Takes how far agents are with images that they fetch beforehand. */
+  readonly prefetched?: PrefetchProgress;
   /** As in `HostsDependencies`. */
   readonly replicaId: string;
 }
@@ -92,6 +96,7 @@ export class RackSession {
   #snapshotting: Promise<void> = Promise.resolve();
   readonly #powerSyncs: PowerSyncs;
   readonly #discoveries: Discoveries;
+  readonly #prefetches: Prefetches;
   /** The rack's registered key when the session began. */
   #key: Uint8Array = new Uint8Array();
   #hintedMs = 0;
@@ -119,6 +124,7 @@ export class RackSession {
     this.#reports = new Reports(deps, rackId, { send: sink.send, end: () => this.#end() });
     this.#forgetting = new Forgetting(deps, rackId);
     this.#powerSyncs = new PowerSyncs(deps, rackId, (message) => sink.send(message));
+    this.#prefetches = new Prefetches(deps, rackId, (message) => sink.send(message));
     this.#discoveries = new Discoveries(deps, shared.findings, rackId, (message) =>
       sink.send(message),
     );
@@ -167,7 +173,10 @@ export class RackSession {
         this.#discoveries.found(message.value);
         return;
       case 'stepLog':
-        await this.#heardLog(message.value);
+        await heardLog(this.#deps, this.#rackId, message.value, (work) => this.#inTurn(work));
+        return;
+      case 'imagePrefetched':
+        this.#prefetches.took(message.value);
         return;
       case 'snapshotApplied':
         return;
@@ -177,22 +186,6 @@ export class RackSession {
       default:
         this.#noteUnexpected(message.case ?? 'of an unknown kind');
     }
-  }
-
-  /** A rack speaks for its own hosts only, and of what they are doing. */
-  async #heardLog(piece: agent.StepLog): Promise<void> {
-    const { hosts, stepLogs, store } = this.#deps;
-    const { hostUid, operationId } = piece;
-    const hostId = hosts.hostIdOfUid(hostUid, this.#rackId);
-    if (stepLogs === undefined || hostId === undefined) return;
-    if (stepLogs.isOf(hostUid, operationId)) return stepLogs.take(piece);
-    await this.#inTurn(async (over) => {
-      try {
-        if (await isPresent(store, hostId, operationId)) stepLogs.take(piece);
-      } finally {
-        over();
-      }
-    });
   }
 
   /** Written no faster than authorities come and go. */
@@ -249,7 +242,9 @@ export class RackSession {
     const stood = this.#stands();
     this.#deps.registry.close(this.#live);
     this.#live = undefined;
-    if (stood) void this.#withdrawHint();
+    if (!stood) return;
+    this.#prefetches.closed();
+    void this.#withdrawHint();
   }
 
   /** So that every replica may say that the agent is away. */
@@ -434,6 +429,7 @@ export class RackSession {
     }
     this.#powerSyncs.heard(rack?.record, revision);
     this.#discoveries.heard(rack?.record, revision);
+    this.#prefetches.heard(rack?.record, fleet?.record);
     this.#askToForget(rack?.record.tombstones ?? []);
     await this.#renewHint();
   }

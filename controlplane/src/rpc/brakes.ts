@@ -38,7 +38,7 @@ export interface ChangedRack {
 }
 
 export function freezeRack(deps: RpcDependencies, call: BrakeCall): Promise<ChangedRack> {
-  return change(deps, call, 'freeze', ({ status }) => {
+  return changeRack(deps, call, 'freeze', ({ status }) => {
     if (call.reason === '') throw reasonMissing();
     status.freeze ??= create(FreezeSchema, {
       by: deps.actor,
@@ -49,7 +49,7 @@ export function freezeRack(deps: RpcDependencies, call: BrakeCall): Promise<Chan
 }
 
 export function thawRack(deps: RpcDependencies, call: BrakeCall): Promise<ChangedRack> {
-  return change(deps, call, 'thaw', ({ status }) => {
+  return changeRack(deps, call, 'thaw', ({ status }) => {
     if (status.freeze === undefined) {
       const instead =
         'what a host waits for is told by `rackwright host explain HOST`, and a frozen fleet is ' +
@@ -62,7 +62,7 @@ export function thawRack(deps: RpcDependencies, call: BrakeCall): Promise<Change
 
 /** The person accepts that what the agent has seen beyond this store is lost. */
 export function acceptRestoredStore(deps: RpcDependencies, call: BrakeCall): Promise<ChangedRack> {
-  return change(deps, call, 'acceptStore', ({ status, record }) => {
+  return changeRack(deps, call, 'acceptStore', ({ status, record }) => {
     const { restoredStore } = status;
     if (restoredStore === undefined) {
       const message =
@@ -80,14 +80,15 @@ export function acceptRestoredStore(deps: RpcDependencies, call: BrakeCall): Pro
   });
 }
 
-interface Draft {
+/** A copy of a rack's record, to be changed. */
+export interface Draft {
   readonly rack: Rack;
   readonly status: RackStatus;
   readonly record: wire.RackRecord;
 }
 
 /** Reads, changes, writes; a request id that was applied before answers without a change. */
-async function change(
+export async function changeRack(
   deps: RpcDependencies,
   { name, reason, requestId }: BrakeCall,
   method: string,

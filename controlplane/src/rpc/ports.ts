@@ -6,12 +6,12 @@ import type { Explanation, Progress, store as wire } from '@rackwright/api';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
 import type { Principal } from '../access/index.ts';
-import type { StepLogs } from '../agents/index.ts';
+import type { PrefetchProgress, StepLogs } from '../agents/index.ts';
 import type { AuditTrail } from '../audit/index.ts';
 import type { Discovery } from '../discovery/index.ts';
 import type { HostContext, HostRequest, Refusal, Requester, UsualTimes } from '../host/index.ts';
 import type { Identity } from '../identity/index.ts';
-import type { Pools } from '../pool/index.ts';
+import type { Pools, ResolveImage } from '../pool/index.ts';
 import type { SecretsKeeper } from '../secrets/index.ts';
 import type { Batches, Workflows } from '../workflow/index.ts';
 
@@ -63,6 +63,10 @@ export interface RpcDependencies {
   readonly workflows: Pick<Workflows, 'look' | 'inTurn'>;
   readonly batches: Pick<Batches, 'look' | 'openIds'>;
   readonly pools: Pick<Pools, 'look' | 'known'>;
+  /** Looks tags up; missing: nobody does. */
+  readonly resolve?: ResolveImage;
+  /** What agents say of images that they fetch beforehand. */
+  readonly prefetched?: Pick<PrefetchProgress, 'of'>;
   readonly identity: Pick<
     Identity,
     | 'adminTokenSha256'

@@ -38,6 +38,7 @@ import { idProblem, nameProblem, parseName, requireName } from './names.ts';
 import { isDirectlyBelow, listPage } from './paging.ts';
 import type { RpcDependencies } from './ports.ts';
 import { checkEtag, etagMismatch, formatPosition, revisionOfPosition } from './position.ts';
+import { dropPrefetched, listPrefetched, prefetchImage } from './prefetch.ts';
 import { checkRackSpec, rackPaths } from './rack-spec.ts';
 import { checkLabels, checkReason, checkRequestId } from './texts.ts';
 import { Violations } from './violations.ts';
@@ -78,6 +79,9 @@ export function createRackService(deps: RpcDependencies): BoundService {
     freezeRack: async (call) => shown(deps, await freezeRack(deps, call)),
     thawRack: async (call) => shown(deps, await thawRack(deps, call)),
     acceptRestoredStore: async (call) => shown(deps, await acceptRestoredStore(deps, call)),
+    prefetchImage: (call) => prefetchImage(deps, call),
+    listPrefetchedImages: ({ name }) => listPrefetched(deps, name),
+    dropPrefetchedImage: (call) => dropPrefetched(deps, call),
     createJoinToken: async (call) => makeJoinToken(deps, call),
     revokeAgent: (call) => revoke(deps, call),
   });

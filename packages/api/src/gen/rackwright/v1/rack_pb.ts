@@ -805,7 +805,7 @@ export type DropPrefetchedImageRequest = Message<"rackwright.v1.DropPrefetchedIm
   name: string;
 
   /**
-   * By tag or digest, as it was asked for or as it is listed. Refused when several are meant.
+   * By tag or digest, as it was asked for or as it is listed.
    *
    * @generated from field: string image = 2;
    */

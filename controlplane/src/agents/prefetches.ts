@@ -1,0 +1,186 @@
+/**
+ * What one session tells its agent to have before a host asks, and what it hears of that.
+ *
+ * Invariants:
+ * 1. The list goes out whole, again whenever it or the way to its registries has changed, and only
+ *    to an agent that has named the steps of deployments (R8).
+ * 2. A secret goes before the list that names it, once for each version, and only where it may go.
+ * 3. How far an image is, is kept in memory alone, and of nothing but what the list names.
+ */
+import { create, equals } from '@bufbuild/protobuf';
+import { agent, type ImageRegistry, type PrefetchedImage, store as wire } from '@rackwright/api';
+import { awaitImageStep, credentialVersions } from '../host/index.ts';
+import {
+  credentialsOfRegistries,
+  hostImageOf,
+  readImageName,
+  registryOf,
+} from '../images/index.ts';
+import { noteGiven, openNamed, whyNotGiven } from '../secrets/index.ts';
+import type { SessionDependencies, SessionSink } from './rack-session.ts';
+
+/** A change elsewhere, of a credential say, is found after this at the latest. */
+const lookAgainMs = 30_000;
+/** Longest reason that is kept. */
+const problemCharsMax = 500;
+
+/** How far an agent is with one image. */
+export interface Prefetched {
+  readonly fetchedBytes: bigint;
+  readonly allBytes: bigint;
+  readonly done: boolean;
+  readonly problem: string;
+  readonly atMs: number;
+}
+
+type Named = Pick<PrefetchedImage, 'reference' | 'architecture' | 'netboot'>;
+
+/** What agents say of images that they fetch beforehand; of this replica's sessions alone. */
+export class PrefetchProgress {
+  readonly #racks = new Map<string, Map<string, Prefetched>>();
+
+  of(rackId: string, named: Named): Prefetched | undefined {
+    return this.#racks.get(rackId)?.get(keyOf(named));
+  }
+
+  set(rackId: string, named: Named, prefetched: Prefetched): void {
+    const images = this.#racks.get(rackId) ?? new Map<string, Prefetched>();
+    this.#racks.set(rackId, images.set(keyOf(named), prefetched));
+  }
+
+  /** Forgets what the list of a rack does not name any more. */
+  keep(rackId: string, list: readonly Named[]): void {
+    const named = new Set(list.map(keyOf));
+    for (const key of this.#racks.get(rackId)?.keys() ?? []) {
+      if (!named.has(key)) this.#racks.get(rackId)?.delete(key);
+    }
+  }
+
+  /** The session is over: nobody says anything of this rack here any more. */
+  forget(rackId: string): void {
+    this.#racks.delete(rackId);
+  }
+}
+
+function keyOf({ reference, architecture, netboot }: Named): string {
+  return `${reference} ${architecture}${netboot ? ' netboot' : ''}`;
+}
+
+export class Prefetches {
+  readonly #deps: SessionDependencies;
+  readonly #rackId: string;
+  readonly #send: SessionSink['send'];
+  #sent: agent.PrefetchImages | undefined;
+  readonly #sentVersions = new Map<string, bigint>();
+  #list: readonly PrefetchedImage[] = [];
+  #lookedAtMs = 0;
+  #seen = '';
+  #refreshing: Promise<void> = Promise.resolve();
+
+  constructor(deps: SessionDependencies, rackId: string, send: SessionSink['send']) {
+    this.#deps = deps;
+    this.#rackId = rackId;
+    this.#send = send;
+  }
+
+  /** A heartbeat came; `rack` and `fleet` are what the store has now. */
+  heard(rack: wire.RackRecord | undefined, fleet: wire.FleetRecord | undefined): void {
+    const list = rack?.prefetchedImages ?? [];
+    const nowMs = this.#deps.clock.nowMs();
+    const registries = fleet?.fleet?.spec?.registries ?? [];
+    const seen = JSON.stringify([list.map(keyOf), registries]);
+    const isLate = list.length > 0 && nowMs - this.#lookedAtMs >= lookAgainMs;
+    if (this.#sent !== undefined && seen === this.#seen && !isLate) return;
+    this.#lookedAtMs = nowMs;
+    this.#seen = seen;
+    this.#list = list;
+    this.#deps.prefetched?.keep(this.#rackId, list);
+    const knows = rack?.agentSteps.some(({ name }) => name === awaitImageStep) ?? false;
+    if (!knows) return this.#tellOld();
+    this.#refreshing = this.#refreshing
+      .then(() => this.#refresh(list, fleet))
+      .catch((error: unknown) => {
+        const fields = { rack: this.#rackId, error: String(error) };
+        this.#deps.log.warn(fields, 'no list of images could be sent; tried again later');
+      });
+  }
+
+  /** The agent says how far it is (3). */
+  took({ reference, architecture, netboot, ...told }: agent.ImagePrefetched): void {
+    const named = { reference, architecture, netboot };
+    if (!this.#list.some((each) => keyOf(each) === keyOf(named))) return;
+    const { fetchedBytes, allBytes, done } = told;
+    const problem = told.problem.slice(0, problemCharsMax);
+    const atMs = this.#deps.clock.nowMs();
+    this.#deps.prefetched?.set(this.#rackId, named, {
+      ...{ fetchedBytes, allBytes, done, problem, atMs },
+    });
+  }
+
+  closed(): void {
+    this.#deps.prefetched?.forget(this.#rackId);
+  }
+
+  #tellOld(): void {
+    for (const each of this.#list) this.#cannot(each, 'its agent is too old to fetch beforehand');
+  }
+
+  #cannot(named: Named, problem: string): void {
+    const [fetchedBytes, allBytes, atMs] = [0n, 0n, this.#deps.clock.nowMs()];
+    const told = { fetchedBytes, allBytes, done: false, problem, atMs };
+    this.#deps.prefetched?.set(this.#rackId, named, told);
+  }
+
+  async #refresh(
+    list: readonly PrefetchedImage[],
+    fleet: wire.FleetRecord | undefined,
+  ): Promise<void> {
+    const { store } = this.#deps;
+    const versions = await credentialVersions({ store }, fleet);
+    const registries = fleet?.fleet?.spec?.registries;
+    const images: agent.PrefetchImage[] = [];
+    for (const { reference, architecture, netboot } of list) {
+      const named = { reference, architecture, netboot };
+      const found = hostImageOf(reference, registries, versions);
+      const problem =
+        found.kind === 'refused' ? found.problem : await this.#give(reference, registries);
+      if (problem !== undefined) this.#cannot(named, problem);
+      else if (found.kind === 'ok') {
+        images.push(
+          create(agent.PrefetchImageSchema, { image: found.image, architecture, netboot }),
+        );
+      }
+    }
+    const value = create(agent.PrefetchImagesSchema, { images });
+    if (this.#sent !== undefined && equals(agent.PrefetchImagesSchema, this.#sent, value)) return;
+    this.#sent = value;
+    this.#send({ case: 'prefetchImages', value });
+  }
+
+  /** Invariant 2; answers why one cannot be given. */
+  async #give(
+    reference: string,
+    registries: readonly ImageRegistry[] | undefined,
+  ): Promise<string | undefined> {
+    const { store, hosts, audit } = this.#deps;
+    const read = readImageName(reference);
+    const registry = read.kind === 'ok' ? registryOf(registries, read.name.registry) : undefined;
+    const names = credentialsOfRegistries(registry === undefined ? [] : [registry]);
+    const rack = `racks/${this.#rackId}`;
+    const openCredential = (record: wire.CredentialRecord) => hosts.openCredential(record);
+    for (const name of names) {
+      try {
+        const opened = await openNamed({ store, openCredential }, name, { rack });
+        if (opened === undefined) return `${name} does not exist`;
+        if (this.#sentVersions.get(name) === opened.version) continue;
+        const value = create(agent.CredentialValueSchema, opened);
+        this.#send({ case: 'credentialValue', value });
+        this.#sentVersions.set(name, opened.version);
+        noteGiven(audit, opened, `the agent of ${rack}`);
+      } catch (error) {
+        return whyNotGiven(error);
+      }
+    }
+    return undefined;
+  }
+}
