@@ -1,0 +1,93 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { agent, DeployProof } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import type { OperationContext, Progress } from '../session/index.ts';
+import { TestClock } from '../session/testing/clock.ts';
+import { awaitImage } from './await-image.ts';
+
+const id = `${'ab'.repeat(16)}/3`;
+
+function setUp(deployment: MessageInitShape<typeof agent.DeploymentSchema> = { id }) {
+  const time = new TestClock();
+  const { clock } = time.open();
+  const stop = new AbortController();
+  const told: Progress[] = [];
+  let begun = 0;
+  const context: OperationContext = {
+    signal: stop.signal,
+    begin: async () => void (begun += 1),
+    continuing: (progress) => told.push(progress),
+    credential: () => Promise.reject(new Error('no secret is needed')),
+    leaseValid: () => false,
+    leaseLeftMs: () => 0,
+    frozen: () => '',
+    remainingMs: () => 1_200_000 - clock.suspendAwareMs(),
+    openGrant: () => Promise.reject(new Error('no boot is opened')),
+    closeGrants: async () => {},
+  };
+  let isProved = false;
+  const waits: { wake: () => void }[] = [];
+  const proofs = {
+    whenProved: async (_: string, waitMs: number, signal: AbortSignal) => {
+      if (isProved || signal.aborted) return isProved;
+      await new Promise<void>((resolve) => {
+        waits.push({ wake: resolve });
+        clock.after(waitMs, resolve);
+        signal.addEventListener('abort', () => resolve());
+      });
+      return isProved;
+    },
+    seenSince: () => ['it asked for a network boot (script) at 2026-01-01T00:00:00.000Z'],
+  };
+  const step = 'deploy.await_image';
+  const request = create(agent.RunStepSchema, { step, deployment });
+  const operation = create(agent.OperationSchema, { id: `${id}/4/1`, hostUid: 'ab'.repeat(16) });
+  const run = () => awaitImage({ proofs, clock }, operation, request, context);
+  const prove = (): void => {
+    isProved = true;
+    for (const { wake } of waits) wake();
+  };
+  return { begun: () => begun, prove, run, stop, time, told };
+}
+
+test('is over once the host has said that it runs, and has begun nothing', async () => {
+  const { begun, prove, run, told, time } = setUp();
+  const ended = run();
+  await time.run(1_000);
+  expect(told).toEqual([expect.objectContaining({ text: 'waits until the host phones home' })]);
+  prove();
+  expect(await ended).toEqual({ kind: 'complete' });
+  expect(begun()).toBe(0);
+});
+
+test('a host that said so before it was waited for is not asked again', async () => {
+  const { prove, run } = setUp();
+  prove();
+  expect(await run()).toEqual({ kind: 'complete' });
+});
+
+test('is over at once where power is proof enough', async () => {
+  const { run } = setUp({ id, deploy: { proof: DeployProof.POWER_ON } });
+  expect(await run()).toEqual({ kind: 'complete' });
+});
+
+test('a host that never says so fails, with what was seen of it and what to look at', async () => {
+  const { run, time } = setUp();
+  const ended = run();
+  await time.run(1_200_000);
+  expect(await ended).toEqual({
+    kind: 'failed',
+    type: 'notProved',
+    message: expect.stringMatching(
+      /^the host was switched on and was waited for since 2023-.* has not phoned home; it asked for a network boot \(script\) at 2026-.*console/,
+    ),
+  });
+});
+
+test('is cancelled', async () => {
+  const { run, stop, time } = setUp();
+  const ended = run();
+  await time.run(10);
+  stop.abort();
+  expect(await ended).toMatchObject({ kind: 'failed', type: 'cancelled' });
+});
