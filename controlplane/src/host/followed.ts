@@ -8,10 +8,15 @@
 import { store as wire } from '@rackwright/api';
 import type { Entry, Revision, StateStore } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';
-import { sharedRecordOf } from '../records/index.ts';
+import { readShared, sharedRecordOf } from '../records/index.ts';
 
 export const fleetKey = 'fleet.fleet';
 const racksPrefix = 'racks';
+
+/** The fleet's record as it stands now; undefined: nothing has been set. */
+export async function readFleet(store: StateStore): Promise<wire.FleetRecord | undefined> {
+  return (await readShared(store, wire.FleetRecordSchema, fleetKey))?.record;
+}
 
 export interface FollowedDependencies {
   readonly store: StateStore;

@@ -15,6 +15,7 @@ import { foreseeDeletion } from './foresee-deletion.ts';
 import { foreseeDevices, lossOf } from './foresee-devices.ts';
 import { notesOn } from './foresee-notes.ts';
 import { refusalOfSteps } from './requested-steps.ts';
+import { kindOfDeployment, takeDeployment } from './take-deployment.ts';
 import { startWorkflow } from './template-run.ts';
 import { beginTurn, type Turn } from './turn.ts';
 import type { HostRequest, Refusal } from './types.ts';
@@ -22,7 +23,7 @@ import type { HostRequest, Refusal } from './types.ts';
 /** What can be planned. */
 export type PlannableRequest =
   | Extract<HostRequest, { readonly kind: 'clean' | 'delete' | 'workflow' }>
-  | (Extract<HostRequest, { readonly image: string }> & { readonly kind: 'provision' });
+  | Extract<HostRequest, { readonly image: string }>;
 
 /** A run, or the runs of a deletion one after the other, before any of it has begun. */
 export interface Foresight {
@@ -59,8 +60,9 @@ function startFor(turn: Turn, request: Exclude<PlannableRequest, { kind: 'delete
       startRun(turn, RunKind.CLEAN, planner, request.steps.length > 0 ? request.steps : undefined);
       break;
     case 'provision':
-      turn.record.image = request.image;
-      startRun(turn, RunKind.PROVISION, planner);
+    case 'reimage':
+      takeDeployment(turn, request);
+      startRun(turn, kindOfDeployment(request), planner);
       break;
     case 'workflow':
       startWorkflow(turn, request, planner);

@@ -6,7 +6,7 @@ export { explainRack } from './explain-rack.ts';
 export { explainEndedRun, howItEnded } from './explain-run.ts';
 export { fenceHold } from './fence-hold.ts';
 export { changeAbandoned, fencesAround, hostsFencedBy } from './fences.ts';
-export { fleetKey } from './followed.ts';
+export { fleetKey, readFleet } from './followed.ts';
 export type { PlannableRequest } from './foresee.ts';
 export { type IndexedHost, rackIdOf } from './host-index.ts';
 export { agentStepsOf, offered, planOf } from './known-steps.ts';

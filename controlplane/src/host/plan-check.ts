@@ -30,7 +30,7 @@ function templateDigestOf(request: PlannableRequest): string {
 }
 
 function isPlannable(request: HostRequest): request is PlannableRequest {
-  return ['clean', 'provision', 'delete', 'workflow'].includes(request.kind);
+  return ['clean', 'provision', 'reimage', 'delete', 'workflow'].includes(request.kind);
 }
 
 /** Why a request may not start what its plan says; undefined when it may, or has no plan. */

@@ -1,15 +1,7 @@
 /** Requests about what a host is used for: who uses it, what runs on it, what is kept from it. */
-import { clone, create } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import {
-  ClaimSchema,
-  type DeploySpec,
-  DeploySpecSchema,
-  HoldSchema,
-  HoldScope,
-  HostState,
-  RunKind,
-} from '@rackwright/api';
+import { ClaimSchema, HoldSchema, HoldScope, HostState, RunKind } from '@rackwright/api';
 import { deploymentOf, missingAgentStep } from './deployment.ts';
 import { startRun } from './engine.ts';
 import { dropSystemPower } from './pending-power.ts';
@@ -17,6 +9,7 @@ import { claimedText, refused } from './refusal.ts';
 import { refusalOfSteps } from './requested-steps.ts';
 import { refusalOfWorkflow } from './requested-workflow.ts';
 import { isErasure } from './step-failure.ts';
+import { kindOfDeployment, takeDeployment, wantedDeploy } from './take-deployment.ts';
 import { startWorkflow } from './template-run.ts';
 import { activeRun, causedBy, now, type Turn } from './turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from './types.ts';
@@ -68,8 +61,7 @@ export function image(
   by: Requester,
 ): Refusal | undefined {
   const { record, status, context } = turn;
-  const deploy = request.deploy ?? (request.kind === 'reimage' ? keptDeploy(turn) : undefined);
-  const lacks = missingAgentStep(context, deploy);
+  const lacks = missingAgentStep(context, wantedDeploy(turn, request));
   if (lacks !== undefined) {
     const { rack } = turn.spec;
     return refused(turn, `the agent of ${rack} does not know ${lacks}; update it first`);
@@ -79,18 +71,12 @@ export function image(
     const holder = claimedBy === undefined ? 'nobody' : claimedBy;
     return refused(turn, `only who holds its claim may reimage it (${holder}); claim it first`);
   }
-  record.image = request.image;
-  record.deploy = clone(DeploySpecSchema, deploy ?? create(DeploySpecSchema));
-  const refusal = deploymentOf(turn, { number: record.runCount + 1n });
-  if (refusal.kind === 'refused') return invalid('image', refusal.problem);
+  takeDeployment(turn, request);
+  const told = deploymentOf(turn, { number: record.runCount + 1n });
+  if (told.kind === 'refused') return invalid('image', told.problem);
   delete status.backoff;
-  startRun(turn, request.kind === 'provision' ? RunKind.PROVISION : RunKind.REIMAGE, by.actor);
+  startRun(turn, kindOfDeployment(request), by.actor);
   return undefined;
-}
-
-/** As it was deployed before: what it runs, or what was to replace that and failed. */
-function keptDeploy({ record, status }: Turn): DeploySpec | undefined {
-  return status.image === '' ? (record.deploy ?? status.deploy) : status.deploy;
 }
 
 /** Gives a host back; a clean follows by its goal. */

@@ -7,6 +7,7 @@ export {
   registryOf,
 } from './access.ts';
 export {
+  atDigest,
   byDigest,
   digestOfImage,
   type ImageName,
@@ -14,3 +15,5 @@ export {
   readImageName,
   withoutTag,
 } from './name.ts';
+export { askRegistries, type RegistryResolverParts } from './registry-resolver.ts';
+export { askNobody, type ResolveAnswer, type ResolveImage, resolveWith } from './resolve.ts';

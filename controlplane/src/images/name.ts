@@ -4,7 +4,7 @@
  *
  * Invariant: what a host is told is named by its content, never by a tag.
  */
-import { formatReference, isRegistry, parseReference } from '@rackwright/oci';
+import { parseReference } from '@rackwright/oci';
 
 export type ImageName =
   | {
@@ -79,25 +79,28 @@ export function digestOfImage(text: string): string {
   return read.kind === 'ok' ? (read.name.digest ?? '') : '';
 }
 
-/** The OCI image by its digest alone, as hosts are told. */
+/** The OCI image by its digest alone. */
 export function byDigest(
   { registry, repository }: Extract<ImageName, { kind: 'oci' }>,
   digest: string,
 ): string {
-  const reference = { registry, repository, tag: undefined, digest: undefined };
-  return `${formatReference(reference)}@${digest}`;
+  return `${registry}/${repository}@${digest}`;
+}
+
+/** The image by its digest alone, as hosts are told; undefined when the text names none. */
+export function atDigest(text: string, digest: string): string | undefined {
+  const read = readImageName(text);
+  if (read.kind === 'bad' || !/^sha256:[0-9a-f]{64}$/.test(digest)) return undefined;
+  const { name } = read;
+  if (name.kind === 'file') return name.digest === digest ? text : undefined;
+  return byDigest(name, digest);
 }
 
 /** As hosts are told: without the tag that stands beside a digest. Undefined: it has none. */
 export function withoutTag(text: string): string | undefined {
   const read = readImageName(text);
   if (read.kind === 'bad' || read.name.digest === undefined) return undefined;
-  return read.name.kind === 'file' ? text : byDigest(read.name, read.name.digest);
-}
-
-/** "host" or "host:port" of a registry or a web server. */
-export function isServer(text: string): boolean {
-  return isRegistry(text);
+  return atDigest(text, read.name.digest);
 }
 
 function bad(problem: string): ReadImageName {

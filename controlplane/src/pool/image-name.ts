@@ -1,14 +1,9 @@
-/** Images as pools name them and as hosts are told: OCI references by tag or by digest. Pure. */
-import { formatReference, parseReference } from '@rackwright/oci';
+/** Images as pools name them and as hosts are told. Pure. */
+import { atDigest, digestOfImage, imageNameProblem } from '../images/index.ts';
 
 /** What is wrong with an image that a pool names; undefined when it is fine. */
 export function imageProblem(text: string): string | undefined {
-  if (text === '') return 'is missing; name an OCI image by tag or digest';
-  const read = parseReference(text);
-  if (read.kind === 'bad') return read.problem;
-  const { tag, digest } = read.reference;
-  if (tag !== undefined || digest !== undefined) return undefined;
-  return 'names neither a tag nor a digest; add ":TAG" or "@sha256:…"';
+  return imageNameProblem(text);
 }
 
 /** What is wrong with an image that a host is pinned to. */
@@ -20,17 +15,10 @@ export function pinProblem(text: string): string | undefined {
 
 /** "sha256:…" of an image by digest; empty for any other text. */
 export function digestOf(image: string): string {
-  return /@(sha256:[0-9a-f]{64})$/.exec(image)?.[1] ?? '';
+  return digestOfImage(image);
 }
 
 /** The image by digest alone, as hosts are told; undefined when the text is no reference. */
 export function imageByDigest(text: string, digest: string): string | undefined {
-  const read = parseReference(text);
-  const bytes = parseReference(`localhost:1/x@${digest}`);
-  if (read.kind === 'bad' || bytes.kind === 'bad') return undefined;
-  return formatReference({
-    ...read.reference,
-    tag: undefined,
-    digest: bytes.reference.digest,
-  });
+  return atDigest(text, digest);
 }

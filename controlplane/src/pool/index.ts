@@ -1,11 +1,12 @@
 /** Pools: hosts that are kept on one image; others import from here. */
+
+export { askNobody, type ResolveAnswer, type ResolveImage, resolveWith } from '../images/index.ts';
 export { explainPool, withPool } from './explain.ts';
 export { imageProblem, pinProblem } from './image-name.ts';
 export { readLedger } from './ledger.ts';
 export { type LookedPool, Pools, type PoolsDependencies } from './loop.ts';
 export { membersMax } from './members.ts';
 export { parsePoolName, poolKey } from './names.ts';
-export { askNobody, type ResolveAnswer, type ResolveImage, resolveWith } from './resolve.ts';
 export { contestedOf } from './step.ts';
 export { rolloutPlan, shownHistory, shownHosts, shownPool, type Viewed } from './view.ts';
 export { windowProblems } from './windows.ts';

@@ -8,8 +8,8 @@
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import type { store as wire } from '@rackwright/api';
 import type { Cancel, Clock } from '@rackwright/platform';
+import type { ResolveAnswer, ResolveImage } from '../images/index.ts';
 import { digestOf } from './image-name.ts';
-import type { ResolveImage } from './resolve.ts';
 import type { Resolved } from './target.ts';
 
 /** How often a tag is looked at when nothing is said. */
@@ -81,7 +81,8 @@ export class LookingUp {
     const answer = await this.#deps
       .resolve(reference, known, this.#stopping.signal)
       .catch((error: unknown) => {
-        return { kind: 'failed' as const, type: 'internal', message: String(error) };
+        const failed = { kind: 'failed', type: 'internal', message: String(error) } as const;
+        return failed satisfies ResolveAnswer as ResolveAnswer;
       });
     const isOver = this.#stopping.signal.aborted || this.#lookups.get(poolId) !== lookup;
     if (isOver) return;
@@ -94,7 +95,10 @@ export class LookingUp {
     if (digestOf(reference) !== '') return;
     const interval = record.pool?.spec?.pollInterval;
     const intervalMs = interval === undefined ? pollIntervalDefaultMs : durationMs(interval);
-    const delayMs = answer.kind === 'failed' ? Math.min(retryDelayMs, intervalMs) : intervalMs;
+    const delayMs =
+      answer.kind === 'failed'
+        ? Math.max(Math.min(retryDelayMs, intervalMs), answer.retryAfterMs ?? 0)
+        : intervalMs;
     lookup.timer = this.#deps.clock.after(delayMs, () => this.#again(poolId, lookup));
   }
 

@@ -14,6 +14,7 @@ import type { Cancel, Clock, Log } from '@rackwright/platform';
 import type { Entry, Revision, StateStore } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';
 import type { CallWebhook } from '../host/index.ts';
+import type { ResolveImage } from '../images/index.ts';
 import {
   deleteRecord,
   readShared,
@@ -26,7 +27,6 @@ import { askForHosts } from './asking.ts';
 import { LookingUp } from './looking-up.ts';
 import { deploymentKey, poolIdOf, poolKey } from './names.ts';
 import { Questions } from './questions.ts';
-import type { ResolveImage } from './resolve.ts';
 import { isSelected, seenHost } from './seen.ts';
 import { newsOfSlot, type PoolHosts } from './slot-run.ts';
 import type { SlotNews } from './slots.ts';

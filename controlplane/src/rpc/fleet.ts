@@ -25,6 +25,7 @@ import { checkOverrides } from './host-spec.ts';
 import type { RpcDependencies } from './ports.ts';
 import { checkEtag, formatPosition } from './position.ts';
 import { checkBudget } from './rack-spec.ts';
+import { checkRegistries } from './registries-spec.ts';
 import { checkReason, checkRequestId } from './texts.ts';
 import { Violations } from './violations.ts';
 
@@ -42,6 +43,7 @@ const updatablePaths = [
   'spec.templates.webhook_urls',
   'spec.templates.registry_credentials',
   'spec.templates.credentials',
+  'spec.registries',
 ];
 /** Compare-and-sets that one call may lose before it gives up. */
 const roundsMax = 16;
@@ -137,6 +139,7 @@ function checkFleet({ spec }: Fleet, violations: Violations): void {
   for (const { field, description } of spec.templates ? policyProblems(spec.templates) : []) {
     violations.add(`fleet.spec.templates.${field}`, description);
   }
+  checkRegistries('fleet.spec.registries', spec.registries, violations);
   if (spec.pools.length > poolsMax) {
     violations.add('fleet.spec.pools', `has ${spec.pools.length}; at most ${poolsMax} are kept`);
   }

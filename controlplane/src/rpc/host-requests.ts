@@ -12,15 +12,15 @@ import {
 } from '@rackwright/api';
 import type { HostRequest } from '../host/index.ts';
 import { deleteHost, lastSeen } from './delete-host.ts';
-import { presentHost, readFacts } from './host-view.ts';
+import { checkDeployment, deployRequest, imageByDigest, isApplied } from './deploy-request.ts';
+import { presentHost, readFacts, readHost } from './host-view.ts';
 import { isKnown, nameProblem, requireName } from './names.ts';
 import { answerOf } from './outcome.ts';
-import { type RpcDependencies, requester } from './ports.ts';
+import { appliedId, type RpcDependencies, requester } from './ports.ts';
 import { checkReason, checkRequestId } from './texts.ts';
 import { Violations } from './violations.ts';
 
 const cleanStepsMax = 64;
-const imageCharsMax = 512;
 
 type Requests = Pick<
   Handlers<typeof HostService>,
@@ -77,8 +77,8 @@ export function hostRequests(deps: RpcDependencies): Requests {
     cancelHostDeletion: reasoned('cancelDelete'),
     cleanHost: (call) => ask(deps, call, { kind: 'clean', steps: stepsOf(call.steps) }),
     serviceHost: (call) => ask(deps, call, { kind: 'service', steps: stepsOf(call.steps) }),
-    provisionHost: (call) => ask(deps, call, { kind: 'provision', ...deployOf(call) }),
-    reimageHost: (call) => ask(deps, call, { kind: 'reimage', ...deployOf(call) }),
+    provisionHost: (call) => askForImage(deps, call, 'provision'),
+    reimageHost: (call) => askForImage(deps, call, 'reimage'),
     adoptHost: (call) => {
       const violations = new Violations();
       if (call.to !== HostState.EXTERNAL && call.to !== HostState.PROVISIONED) {
@@ -134,21 +134,23 @@ function powerRequest(action: PowerAction, bootOldDiskReason: string): HostReque
   }
 }
 
-function deployOf({ image, deploy }: Pick<ProvisionHostRequest, 'image' | 'deploy'>) {
-  return { image: imageOf(image), ...(deploy === undefined ? {} : { deploy }) };
-}
-
-/** An image reference. Throws `invalidArgument`. */
-export function imageOf(image: string, field = 'image'): string {
+/** What a tag names is looked up only for a request that has not been applied. */
+async function askForImage(
+  deps: RpcDependencies,
+  call: Call & Pick<ProvisionHostRequest, 'image' | 'deploy'>,
+  kind: 'provision' | 'reimage',
+): Promise<Host> {
+  const { name, image, deploy, requestId } = call;
+  checkDeployment(call);
   const violations = new Violations();
-  if (image === '' || image.length > imageCharsMax || /\s/.test(image)) {
-    violations.add(
-      field,
-      `must be an image reference of at most ${imageCharsMax} characters without spaces`,
-    );
-  }
+  violations.addIf('name', nameProblem('hosts', name));
+  checkRequestId(requestId, violations);
   violations.throwIfAny();
-  return image;
+  const found = await readHost(deps, requireName('hosts', name));
+  const isKnown = isApplied(found?.record, appliedId(kind, requestId));
+  const isAsked = found !== undefined && !isKnown;
+  const named = isAsked ? await imageByDigest(deps, image) : image;
+  return ask(deps, call, deployRequest(kind, named, deploy));
 }
 
 /** A list of steps. Throws `invalidArgument`. */

@@ -10,6 +10,7 @@ import {
   type HostSpec,
 } from '@rackwright/api';
 import { nameProblem } from './names.ts';
+import { checkRootDisk } from './root-disk.ts';
 import { quote, type Violations } from './violations.ts';
 
 const bootMacsMax = 16;
@@ -36,6 +37,7 @@ export function checkHostSpec(path: string, spec: HostSpec, violations: Violatio
   checkEnum(`${path}.goal`, HostGoal, spec.goal, violations);
   checkEnum(`${path}.power`, HostPower, spec.power, violations);
   if (spec.cleaning !== undefined) checkCleaning(`${path}.cleaning`, spec.cleaning, violations);
+  if (spec.rootDisk !== undefined) checkRootDisk(`${path}.root_disk`, spec.rootDisk, violations);
 }
 
 /** What is wrong with a MAC address; undefined when it is one that a host can boot from. */

@@ -1,8 +1,17 @@
 /** What a plan is asked for, as the request that would start it. */
-import { DeletionMode, failedPrecondition, type PlanRunRequest } from '@rackwright/api';
+import { clone } from '@bufbuild/protobuf';
+import {
+  DeletionMode,
+  failedPrecondition,
+  type Host,
+  HostState,
+  type PlanRunRequest,
+  PlanRunRequestSchema,
+} from '@rackwright/api';
 import type { HostContext, PlannableRequest } from '../host/index.ts';
 import { nextRun, type WorkflowId } from '../workflow/index.ts';
-import { imageOf, stepsOf } from './host-requests.ts';
+import { checkDeployment, deployRequest, imageByDigest } from './deploy-request.ts';
+import { stepsOf } from './host-requests.ts';
 import { isKnown, nameProblem, requireName } from './names.ts';
 import type { RpcDependencies } from './ports.ts';
 import { Violations } from './violations.ts';
@@ -25,7 +34,29 @@ export async function askedPlan(deps: RpcDependencies, asked: PlanRunRequest): P
   const { run } = asked;
   if (run.case === 'workflow') return askedWorkflow(deps, workflowOf(asked, run), run.value);
   const request = plainRequest(run);
-  return { request: () => request, refused: '' };
+  return { request: (host) => forHost(request, host), refused: '' };
+}
+
+/** What is planned, with the image by its digest: what a tag names is looked up once. */
+export async function resolvedPlan(
+  deps: RpcDependencies,
+  asked: PlanRunRequest,
+): Promise<PlanRunRequest> {
+  if (asked.run.case !== 'provision') return asked;
+  checkDeployment(asked.run.value, 'provision.');
+  const image = await imageByDigest(deps, asked.run.value.image, 'provision.image');
+  const resolved = clone(PlanRunRequestSchema, asked);
+  if (resolved.run.case === 'provision') resolved.run.value.image = image;
+  return resolved;
+}
+
+/** A deployment of a host that is in service replaces what that runs. */
+export function forHost<R extends { readonly kind: string }>(
+  request: R,
+  { status }: Pick<Host, 'status'>,
+): R {
+  if (request.kind !== 'provision' || status?.state !== HostState.PROVISIONED) return request;
+  return { ...request, kind: 'reimage' };
 }
 
 /** What is planned of a host alone. */
@@ -36,7 +67,8 @@ export function plainRequest(
     case 'clean':
       return { kind: 'clean', steps: stepsOf(run.value.steps, 'clean.steps') };
     case 'provision':
-      return { kind: 'provision', image: imageOf(run.value.image, 'provision.image') };
+      checkDeployment(run.value, 'provision.');
+      return deployRequest('provision', run.value.image, run.value.deploy);
     case 'delete': {
       const { mode } = run.value;
       const violations = new Violations();

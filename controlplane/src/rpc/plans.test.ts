@@ -185,7 +185,7 @@ test('a host made anew under the same name has none of the plans of the one befo
 });
 
 test('provisioning is planned with what refuses it', async () => {
-  const value = { image: 'registry.example/os:1' };
+  const value = { image: `registry.example/os@sha256:${'1'.repeat(64)}` };
   const plan = await fixture.plans.planRun({ parent, run: { case: 'provision', value } });
   expect(plan.refused).not.toBe('');
   expect(plan.steps.map(({ step }) => step)).toContain('deploy.write_image');

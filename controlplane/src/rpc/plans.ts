@@ -26,7 +26,7 @@ import { answeredBefore, lastSeen } from './delete-host.ts';
 import { presentHost, readFacts, readHost } from './host-view.ts';
 import { parseName, requireName } from './names.ts';
 import { answerOf } from './outcome.ts';
-import { askedPlan, plainRequest, workflowOf } from './plan-request.ts';
+import { askedPlan, forHost, plainRequest, resolvedPlan, workflowOf } from './plan-request.ts';
 import { type RpcDependencies, requester } from './ports.ts';
 import { checkReason, checkRequestId, timeText } from './texts.ts';
 import { Violations } from './violations.ts';
@@ -42,9 +42,10 @@ export function createPlanService(deps: RpcDependencies): BoundService {
 
 async function planRun(deps: RpcDependencies, request: PlanRunRequest): Promise<Plan> {
   const hostId = requireName('hosts', request.parent, 'parent');
-  const draft = await draftOf(deps, hostId, request);
+  const asked = await resolvedPlan(deps, request);
+  const draft = await draftOf(deps, hostId, asked);
   const plan = await keepPlan(deps, request.parent, draft);
-  return withUsualDurations(deps, hostId, plan, request);
+  return withUsualDurations(deps, hostId, plan, asked);
 }
 
 /** The plan as things stand now. Throws what is wrong with what was asked. */
@@ -153,7 +154,8 @@ async function startPlan(
     await startPlanned(deps, id, asked.run.value.variables, by, { hash, reason });
     return (await readHost(deps, hostId))?.host ?? lastSeen(deps, hostId, hostName);
   }
-  const request = { ...plainRequest(asked.run), plan: kept, planReason: reason };
+  const planned = forHost(plainRequest(asked.run), found.host);
+  const request = { ...planned, plan: kept, planReason: reason };
   const outcome = await deps.hosts.request(hostId, request, by);
   if (outcome.kind === 'removed') return lastSeen(deps, hostId, hostName);
   const { record, revision } = answerOf(outcome, hostName);

@@ -46,6 +46,7 @@ const updatablePaths = [
   'spec.cleaning.allow_diskless',
   'spec.cleaning.allow_unproven_identity',
   'spec.retired',
+  'spec.root_disk',
   'spec.deletion',
   'spec.deletion.keep_power',
   'spec.deletion.keep_data',

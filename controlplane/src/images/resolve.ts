@@ -1,11 +1,18 @@
 /** How the digest behind an image's name is found: the port, and what needs no registry. */
-import { digestOf } from './image-name.ts';
+import { digestOfImage } from './name.ts';
 
 export type ResolveAnswer =
   | { readonly kind: 'digest'; readonly digest: string; readonly version: string }
   /** It is still the one that was known. */
   | { readonly kind: 'unchanged' }
-  | { readonly kind: 'failed'; readonly type: string; readonly message: string };
+  | {
+      readonly kind: 'failed';
+      readonly type: string;
+      /** What is wrong and what would be right, for people. */
+      readonly message: string;
+      /** How long the registry wants to be left alone, where it says so. */
+      readonly retryAfterMs?: number;
+    };
 
 /**
  * Asks a registry for the digest behind a reference by tag. `known` is the digest that it had when
@@ -20,7 +27,7 @@ export type ResolveImage = (
 /** A reference by digest says all by itself; any other is asked for. */
 export function resolveWith(ask: ResolveImage): ResolveImage {
   return async (reference, known, signal) => {
-    const digest = digestOf(reference);
+    const digest = digestOfImage(reference);
     if (digest !== '') return { kind: 'digest', digest, version: '' };
     return ask(reference, known, signal);
   };

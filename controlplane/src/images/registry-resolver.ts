@@ -1,0 +1,170 @@
+/**
+ * Asks registries what a tag names now, with what the fleet says of them.
+ *
+ * Invariants:
+ * 1. A mirror is never asked: it could answer with what the tag named long ago.
+ * 2. A credential is opened for the time of one question, shown to its registry alone, and on
+ *    record. It enters no rack: bounds by rack are not for it.
+ * 3. A registry that wants to be left alone is, by whoever asks here next.
+ */
+import type { store as wire } from '@rackwright/api';
+import { isOciError, type OciError, parseDigest, RegistryClient } from '@rackwright/oci';
+import type { Clock, WebClient } from '@rackwright/platform';
+import type { StateStore } from '@rackwright/store';
+import type { AuditSink } from '../audit/index.ts';
+import {
+  credentialRecord,
+  noteGiven,
+  openNamed,
+  type Vault,
+  whyNotGiven,
+} from '../secrets/index.ts';
+import { registryOf } from './access.ts';
+import { readImageName } from './name.ts';
+import type { ResolveAnswer, ResolveImage } from './resolve.ts';
+
+export interface RegistryResolverParts {
+  readonly store: StateStore;
+  readonly clock: Clock;
+  readonly web: WebClient;
+  readonly openCredential: Vault['openCredential'];
+  readonly audit?: AuditSink;
+  /** The fleet as it stands now. */
+  readonly fleet: () => Promise<wire.FleetRecord | undefined>;
+}
+
+/** One question, tokens and redirects included. */
+const questionTimeoutMs = 30_000;
+/** A registry may ask to be left alone for longer; it is asked again after this all the same. */
+const restMaxMs = 3_600_000;
+const restDefaultMs = 30_000;
+/** Registries whose rest is remembered. */
+const restsMax = 256;
+const versionCharactersMax = 128;
+
+type Failed = Extract<ResolveAnswer, { kind: 'failed' }>;
+
+/** A resolver that asks for tags at registries. */
+export function askRegistries(parts: RegistryResolverParts): ResolveImage {
+  const restsUntilMs = new Map<string, number>();
+  return async (reference, known, signal) => {
+    const read = readImageName(reference);
+    if (read.kind === 'bad') return failed('malformed', `${reference} ${read.problem}`);
+    const { name } = read;
+    if (name.kind === 'file' || name.tag === undefined) {
+      return failed('malformed', `${reference} names no tag`);
+    }
+    const leftMs = (restsUntilMs.get(name.registry) ?? 0) - parts.clock.nowMs();
+    if (leftMs > 0) return resting(name.registry, leftMs);
+    const answer = await ask(parts, { ...name, tag: name.tag }, known, signal);
+    if (answer.kind === 'failed' && answer.retryAfterMs !== undefined) {
+      if (restsUntilMs.size >= restsMax) restsUntilMs.clear();
+      restsUntilMs.set(name.registry, parts.clock.nowMs() + answer.retryAfterMs);
+    }
+    return answer;
+  };
+}
+
+function resting(registry: string, leftMs: number): Failed {
+  const seconds = Math.ceil(leftMs / 1_000);
+  const message = `${registry} wants to be left alone for another ${seconds} s (429)`;
+  return { ...failed('tooMany', message), retryAfterMs: leftMs };
+}
+
+interface TagName {
+  readonly registry: string;
+  readonly repository: string;
+  readonly tag: string;
+}
+
+async function ask(
+  parts: RegistryResolverParts,
+  { registry, repository, tag }: TagName,
+  known: string,
+  signal: AbortSignal,
+): Promise<ResolveAnswer> {
+  const late = new AbortController();
+  const cancel = parts.clock.after(questionTimeoutMs, () => late.abort());
+  try {
+    const access = await accessTo(parts, registry, tag);
+    if ('kind' in access) return access;
+    const either = AbortSignal.any([signal, late.signal]);
+    const client = new RegistryClient(parts.web, access);
+    const found = await client.resolve(repository, tag, parseDigest(known), either);
+    if (found.kind === 'unchanged') return found;
+    return { kind: 'digest', digest: found.digest, version: versionOf(found.bytes) };
+  } catch (error) {
+    if (late.signal.aborted) {
+      const message = `${registry} has not answered in ${questionTimeoutMs / 1_000} s`;
+      return failed('unreachable', `${message}; see that it can be reached from here`);
+    }
+    if (!isOciError(error)) return failed('internal', String(error));
+    return failureOf(error, registry);
+  } finally {
+    cancel();
+  }
+}
+
+async function accessTo(parts: RegistryResolverParts, registry: string, tag: string) {
+  const fleet = await parts.fleet();
+  const told = registryOf(fleet?.fleet?.spec?.registries, registry);
+  const { credential: name = '', plainHttp = false, caPem = '' } = told ?? {};
+  const common = { registry, plainHttp, ...(caPem === '' ? {} : { caPem }) };
+  if (name === '') return { ...common, credential: undefined };
+  try {
+    const record = await credentialRecord(parts, name);
+    const rack = record?.credential?.racks[0] ?? '';
+    const opened = await openNamed(parts, name, { rack });
+    if (opened === undefined) {
+      const id = name.replace(/^credentials\//, '');
+      const command = `rackwright credential create ${id} --username USER`;
+      const text = `${name}, which the fleet names for ${registry}, does not exist`;
+      return failed('unauthorized', `${text}; create it: ${command}`);
+    }
+    noteGiven(parts.audit, opened, `${registry}, for the tag ${tag}`);
+    const { username, password } = opened;
+    return { ...common, credential: { username, password } };
+  } catch (error) {
+    return failed('unauthorized', `${registry}: ${whyNotGiven(error)}`);
+  }
+}
+
+/** What a person can do about it. */
+function remedyOf({ kind }: OciError, registry: string): string {
+  switch (kind) {
+    case 'unauthorized':
+      return `; give it a credential: rackwright fleet registry set ${registry} --credential ID`;
+    case 'untrusted':
+      return `; name its authority: rackwright fleet registry set ${registry} --authority FILE`;
+    case 'notFound':
+      return '; see that the name is right and the tag has been pushed';
+    case 'unreachable':
+      return '; see that it can be reached from the control plane, and how the fleet says to ask it';
+    default:
+      return '';
+  }
+}
+
+function failureOf(error: OciError, registry: string): Failed {
+  const { kind, message, retryAfterMs } = error;
+  const told = failed(kind, `${message}${remedyOf(error, registry)}`);
+  if (kind !== 'tooMany' && retryAfterMs === undefined) return told;
+  return { ...told, retryAfterMs: Math.min(restMaxMs, retryAfterMs ?? restDefaultMs) };
+}
+
+function failed(type: string, message: string): Failed {
+  return { kind: 'failed', type, message };
+}
+
+/** What the image calls its version; empty: it says none. */
+function versionOf(bytes: Uint8Array): string {
+  try {
+    const manifest: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    const { annotations } = manifest as { annotations?: Readonly<Record<string, unknown>> };
+    const version = annotations?.['org.opencontainers.image.version'];
+    if (typeof version !== 'string' || /\p{Cc}/u.test(version)) return '';
+    return version.slice(0, versionCharactersMax);
+  } catch {
+    return '';
+  }
+}
