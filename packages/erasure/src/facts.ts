@@ -105,6 +105,8 @@ export interface DeviceFacts {
   readonly regions: readonly Region[];
   readonly partitions: readonly Partition[];
   readonly nvme?: NvmeFacts;
+  /** Its names under /dev/disk/by-path, by the place where it is plugged in. Not in inventories. */
+  readonly paths?: readonly string[];
 }
 
 /**

@@ -92,6 +92,7 @@ test('reads a SATA disk with its serial from VPD page 0x80, partitions and mount
     holders: ['mount /boot'],
     regions: [{ name: 'sda', sizeBytes: 1_048_576, logicalBlockBytes: 512 }],
     partitions: [{ region: 'sda', offsetBytes: 32_768, sizeBytes: 65_536 }],
+    paths: [],
   });
 });
 
@@ -260,4 +261,35 @@ test('counts sockets, cores and threads', () => {
     { model: 'ACME', cores: 1, threads: 2 },
     { model: 'ACME', cores: 1, threads: 1 },
   ]);
+});
+
+/** Names under /dev/disk/by-path, as Debian 12 shows them for disks at these places. */
+test.each<[string, string, Record<string, string>, string[]]>([
+  ['vda', 'pci0000:00/0000:00:04.0/virtio1', {}, ['pci-0000:00:04.0', 'virtio-pci-0000:00:04.0']],
+  [
+    'sda',
+    'pci0000:00/0000:00:1f.2/ata7/host6/target6:0:1/6:0:1:0',
+    { 'pci0000:00/0000:00:1f.2/ata7/ata_port/ata7/port_no': '3' },
+    ['pci-0000:00:1f.2-ata-3.1', 'pci-0000:00:1f.2-ata-3'],
+  ],
+  [
+    'sda',
+    'pci0000:00/0000:00:05.0/virtio2/host4/target4:0:2/4:0:2:1',
+    { 'pci0000:00/0000:00:05.0/virtio2/host4/scsi_host': '' },
+    ['pci-0000:00:05.0-scsi-0:0:2:1'],
+  ],
+  [
+    'sdb',
+    'pci0000:00/0000:00:01.0/0000:01:00.0/host0/port-0:1/end_device-0:1/target0:0:1/0:0:1:0',
+    {
+      'pci0000:00/0000:00:01.0/0000:01:00.0/host0/port-0:1/end_device-0:1/sas_device/end_device-0:1/phy_identifier':
+        '5',
+    },
+    ['pci-0000:01:00.0-sas-phy5-lun-0'],
+  ],
+  ['mmcblk0', 'platform/soc/mmc_host/mmc0/mmc0:0001', {}, []],
+])('names %s at %s by its path', async (name, place, files, paths) => {
+  addBlock(name, place, {});
+  for (const [path, content] of Object.entries(files)) put(`sys/devices/${path}`, content);
+  expect((await only()).paths).toEqual(paths);
 });

@@ -10,6 +10,7 @@
  */
 import { join } from 'node:path';
 import type { DeviceFacts, Partition, Region, Transport } from '@rackwright/erasure';
+import { pathNames } from './path-names.ts';
 import { namesIn, readBytes, readNumber, readText, resolvePath } from './sys-files.ts';
 
 /** Sizes and starts in /sys are in sectors of 512 bytes, whatever the device's blocks are. */
@@ -54,6 +55,7 @@ export async function readBlockDevice(
     // A drive without a medium has no region.
     regions: region.sizeBytes === 0 ? [] : [region],
     partitions: await readPartitions(folder, name),
+    paths: await pathNames(place),
   };
 }
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { DeviceFacts, Transport } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import { readNvmeFacts } from './nvme.ts';
+import { nvmePathNames } from './path-names.ts';
 import {
   cleanText,
   type InUse,
@@ -115,6 +116,7 @@ async function readController(
     regions,
     partitions: partitions.flat(),
     nvme,
+    paths: nvmePathNames(await resolvePath(folder), shownIds),
   };
 }
 
