@@ -18,6 +18,7 @@ import {
   readKey,
 } from '@rackwright/agent';
 import {
+  type agent,
   connect,
   type Host,
   HostGoal,
@@ -58,6 +59,16 @@ export interface Line {
   readonly message: string;
 }
 
+/** What of a box is not as usual. */
+export interface BoxOptions {
+  /** Where it dials now; unset: as its certificate came with. */
+  readonly endpoint?: () => string;
+  /** What its machines do for an operation, before it is answered; unset: they take a moment. */
+  readonly machines?: (operation: agent.Operation) => Promise<void>;
+  /** Steps of the agent's own. */
+  readonly steps?: readonly agent.StepDescription[];
+}
+
 /** One rack box: its disk, and the life of the agent on it. */
 export class Box {
   readonly rack: string;
@@ -68,11 +79,13 @@ export class Box {
   session: AgentSession | undefined;
   renewal: IdentityRenewal | undefined;
   readonly #runners = new Map<string, string>();
+  readonly #options: BoxOptions;
   #journal: Journal | undefined;
 
-  constructor(rack: string, folder: string) {
+  constructor(rack: string, folder: string, options: BoxOptions = {}) {
     this.rack = rack;
     this.folder = folder;
+    this.#options = options;
   }
 
   get files(): IdentityFiles {
@@ -102,14 +115,19 @@ export class Box {
         const { agentEndpoint, caCertificatePem, certificatePem, privateKeyPem } =
           renewal.current();
         const own = { privateKeyPem, certificateChainPem: certificatePem };
-        return { target: agentEndpoint, caPem: caCertificatePem, own };
+        const target = this.#options.endpoint?.() ?? agentEndpoint;
+        return { target, caPem: caCertificatePem, own };
       }),
     });
     const key = readKey(identity.privateKeyPem);
-    const machines = { session: () => session, clock, key, runners: this.#runners };
-    const before = async ({ id }: { readonly id: string }): Promise<void> => {
-      this.executed.set(id, (this.executed.get(id) ?? 0) + 1);
-      await sleep(operationMs);
+    const { machines: act, steps } = this.#options;
+    const machines = {
+      ...{ session: () => session, clock, key, runners: this.#runners },
+      ...(steps === undefined ? {} : { steps }),
+    };
+    const before = async (operation: agent.Operation): Promise<void> => {
+      this.executed.set(operation.id, (this.executed.get(operation.id) ?? 0) + 1);
+      await (act === undefined ? sleep(operationMs) : act(operation));
     };
     await session.start(instantExecutor({ ...machines, before }));
     renewal.onRenewed(() => session.move('a new certificate'));

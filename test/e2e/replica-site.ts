@@ -118,12 +118,17 @@ export class ReplicaSite {
     this.b = new Replica('b', folder, ports.slice(2));
   }
 
-  static async start(timing: Partial<TrustTiming>, key: Uint8Array): Promise<ReplicaSite> {
-    const nats = await NatsCluster.start({ servers: 1, syncAlways: true });
+  /** `servers`: of NATS. */
+  static async start(
+    timing: Partial<TrustTiming>,
+    key: Uint8Array,
+    { servers = 1, racks = 2 }: { readonly servers?: 1 | 3; readonly racks?: 0 | 2 } = {},
+  ): Promise<ReplicaSite> {
+    const nats = await NatsCluster.start({ servers, syncAlways: true });
     const folder = await mkdtemp(join(tmpdir(), 'rackwright-replicas-'));
     const site = new ReplicaSite(folder, nats, await freePorts(4));
     try {
-      await site.#prepare(timing, key);
+      await site.#prepare(timing, key, racks);
       return site;
     } catch (error) {
       await site.stop();
@@ -131,7 +136,7 @@ export class ReplicaSite {
     }
   }
 
-  async #prepare(timing: Partial<TrustTiming>, key: Uint8Array): Promise<void> {
+  async #prepare(timing: Partial<TrustTiming>, key: Uint8Array, racks: number): Promise<void> {
     writeFileSync(join(this.folder, 'timing.json'), JSON.stringify(timing));
     for (const replica of [this.a, this.b]) {
       this.#configure(replica);
@@ -145,7 +150,7 @@ export class ReplicaSite {
     await this.b.start();
     const credential = { username: 'admin', password: 'secret' };
     await this.a.clients.credentials.createCredential({ credentialId: 'bmc', credential });
-    for (const [at, replica] of [this.a, this.b].entries()) {
+    for (const [at, replica] of [this.a, this.b].slice(0, racks).entries()) {
       const rackId = `r${at + 1}`;
       await replica.clients.racks.createRack({ rackId });
       const { token } = await replica.clients.racks.createJoinToken({ rack: `racks/${rackId}` });
@@ -166,7 +171,7 @@ export class ReplicaSite {
       names: [address],
       store: {
         ...{ driver: 'nats', servers: this.nats.addresses, monitors: this.nats.monitors },
-        ...{ bucket, replicas: 1 },
+        ...{ bucket, replicas: this.nats.addresses.length },
       },
       secrets: { key: { file: keyFile } },
       engine: { retryDelayMs: 200, retryDelayMaxMs: 1_000, goalDelayMs: 500 },

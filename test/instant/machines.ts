@@ -28,12 +28,15 @@ export interface InstantMachines {
   readonly runners: Map<string, string>;
   /** Called before each operation, and awaited. */
   readonly before?: (operation: agent.Operation) => Promise<void>;
+  /** What the agent says that it runs itself, beside what its runners do; absent: nothing. */
+  readonly steps?: readonly agent.StepDescription[];
 }
 
 /** Carries out what it is told, at once. */
 export function instantExecutor(machines: InstantMachines): Executor {
   return {
     operationKinds: ['verifyAccess', 'setPower', 'inspect', 'runStep'],
+    ...(machines.steps === undefined ? {} : { steps: machines.steps }),
     execute: async (operation, context) => {
       await machines.before?.(operation);
       return execute(machines, operation, context);
