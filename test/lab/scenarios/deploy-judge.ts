@@ -156,7 +156,13 @@ export function checkOneOut(
   machines: readonly LabMachine[],
   untilMs: number,
 ): void {
-  const changes = machines.flatMap((machine) => outages(machine, untilMs));
+  const most = mostOut(machines.map(chassisLog), untilMs);
+  findings.check('their BMCs saw at most one out at a time', most === 1, `${most}`);
+}
+
+/** How many machines were out at once, by the logs of their BMCs' hands, at most until then. */
+export function mostOut(chassisLogs: readonly string[], untilMs: number): number {
+  const changes = chassisLogs.flatMap((log) => outages(log, untilMs));
   changes.sort((a, b) => a.atMs - b.atMs || a.out - b.out);
   let out = 0;
   let most = 0;
@@ -164,14 +170,15 @@ export function checkOneOut(
     out += by;
     most = Math.max(most, out);
   }
-  findings.check('their BMCs saw at most one out at a time', most === 1, `${most}`);
+  return most;
 }
 
-function outages(machine: LabMachine, untilMs: number) {
+/** A machine is in service from its first start from its disk, until it is switched off. */
+function outages(log: string, untilMs: number) {
   const changes: { readonly atMs: number; readonly out: 1 | -1 }[] = [];
   let isUp = false;
   let wasUp = false;
-  for (const line of chassisLog(machine).split('\n')) {
+  for (const line of log.split('\n')) {
     const atMs = Number(line.split(' ')[0]) * 1_000;
     if (atMs > untilMs) break;
     if (line.includes(' on disk boot ')) {
