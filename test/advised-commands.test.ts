@@ -18,6 +18,7 @@ const values: readonly (readonly [RegExp, string])[] = [
   [/^MAC$/, '52:54:00:00:00:01'],
   [/^STEP$/, 'management.clear_event_log'],
   [/^ROLE$/, 'viewer'],
+  [/^min-size=SIZE$/, 'min-size=480GB'],
 ];
 
 /** What is put into a text there and is more than one word. */

@@ -10,6 +10,7 @@ import { expectedRoutes } from './commands/expected.ts';
 import { fleetRoutes } from './commands/fleet.ts';
 import { getFile } from './commands/get.ts';
 import { hostRoutes } from './commands/host.ts';
+import { imageRoutes } from './commands/image.ts';
 import { poolRoutes } from './commands/pool.ts';
 import { rackRoutes } from './commands/rack.ts';
 import { secretsRoutes } from './commands/secrets.ts';
@@ -32,6 +33,7 @@ const routes = buildRouteMap({
     abandoned: abandonedRoutes,
     workflow: workflowRoutes,
     pool: poolRoutes,
+    image: imageRoutes,
     discovered: discoveredRoutes,
     expected: expectedRoutes,
     template: templateRoutes,

@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import { text as readAll } from 'node:stream/consumers';
 import { nodeVersionProblem } from '@rackwright/platform';
-import { nodeClock } from '@rackwright/platform/node';
+import { nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
 import { runCli } from './app.ts';
 import { exitCodes } from './failure.ts';
 import { typeSecret } from './secret-line.ts';
@@ -84,6 +84,8 @@ const code = await runCli(process.argv.slice(2), {
   homeFolder: homedir(),
   clock: nodeClock(),
   readFile: readIfThere,
+  readPieces: (path) => nodeLargeFiles().read(path),
+  web: nodeWebClient(),
   writeFile: (path, contents) => writeFile(path, contents),
   readInput: async () => (process.stdin.isTTY ? undefined : await readAll(process.stdin)),
   askHidden,

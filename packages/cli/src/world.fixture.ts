@@ -22,6 +22,7 @@ export interface GivenWorld {
   readonly environment?: Record<string, string>;
   readonly columns?: number;
   readonly connect?: World['connect'];
+  readonly web?: World['web'];
 }
 
 /** Runs a command line over these files. */
@@ -48,6 +49,12 @@ export function worldOver(given: GivenWorld = {}): {
       const contents = files[path];
       return typeof contents === 'string' ? new TextEncoder().encode(contents) : contents;
     },
+    readPieces: async function* (path) {
+      const contents = files[path];
+      if (contents === undefined) throw new Error('no such file');
+      yield typeof contents === 'string' ? new TextEncoder().encode(contents) : contents;
+    },
+    ...(given.web === undefined ? {} : { web: given.web }),
     writeFile: async (path, contents) => {
       files[path] = contents;
     },

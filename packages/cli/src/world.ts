@@ -1,7 +1,7 @@
 /** What the command needs of the machine; `main.ts` gives the real one, tests their own. */
 
 import type { Channel, ConnectOptions } from '@rackwright/api';
-import type { Clock } from '@rackwright/platform';
+import type { Clock, WebClient } from '@rackwright/platform';
 import type { CommandContext } from '@stricli/core';
 
 export interface World {
@@ -10,6 +10,10 @@ export interface World {
   readonly clock: Clock;
   /** Whole contents; undefined when the file does not exist. */
   readFile(path: string): Promise<Uint8Array | undefined>;
+  /** The contents of a file that may be large, from its start. */
+  readPieces?(path: string): AsyncIterable<Uint8Array>;
+  /** Reaches registries; absent where nothing is to be reached. */
+  readonly web?: WebClient;
   writeFile(path: string, contents: Uint8Array): Promise<void>;
   /** All of standard input; undefined when it is a terminal, where nobody would see why we wait. */
   readInput(): Promise<string | undefined>;

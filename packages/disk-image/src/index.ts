@@ -37,3 +37,4 @@ export {
 } from './source.ts';
 export { checkBootable, efiSystemPartition, type Firmware } from './table/bootable.ts';
 export { type Fitted, type FittedPartition, fitTable } from './table/fit.ts';
+export { type Filter, unpack } from './unpack.ts';

@@ -11,6 +11,7 @@ export {
   type DeclaredDisk,
   type DiskCompression,
   type DiskFormat,
+  declaredBy,
   diskArtifactType,
   diskCompressions,
   diskFormats,
@@ -26,7 +27,7 @@ export {
   writeHostIndex,
   writeHostManifest,
 } from './disk/write.ts';
-export { isOciError, OciError, type OciFailureKind } from './failure.ts';
+export { isOciError, OciError, type OciFailureKind, ociFailures } from './failure.ts';
 export { type LayerPlace, layerPlace, pathParts } from './layer/path.ts';
 export { defaultTarLimits, readTar, type TarEntry, type TarLimits } from './layer/tar.ts';
 export {

@@ -3,6 +3,8 @@
  * program itself is `main.ts`; what is exported here is for simulations and scenarios that build
  * a runner of their own parts.
  */
+
+export { type Filter, unpack } from '@rackwright/disk-image';
 export {
   type BlockDevices,
   DeviceError,
@@ -51,7 +53,6 @@ export {
   type ProvisionProgress,
   provisionDisk,
 } from './provision/provision.ts';
-export { type Filter, unpack } from './provision/unpack.ts';
 export { defaultImageWebLimits, patientLimits, webSource } from './provision/web-source.ts';
 export { type RunnerParts, runRunner } from './runner.ts';
 export { type AgentAddress, type AgentConnection, type AgentDialer } from './session/dialer.ts';

@@ -1,8 +1,13 @@
 /** What putting an image onto a disk needs of the machine besides its disks. */
-import type { BootEntry, ByteSource, Firmware, ReadingLimits } from '@rackwright/disk-image';
+import type {
+  BootEntry,
+  ByteSource,
+  Filter,
+  Firmware,
+  ReadingLimits,
+} from '@rackwright/disk-image';
 import type { DeviceFacts } from '@rackwright/erasure';
 import type { Architecture } from '@rackwright/oci';
-import type { Filter } from '../provision/unpack.ts';
 
 export interface ImagePlace {
   readonly architecture: Architecture;

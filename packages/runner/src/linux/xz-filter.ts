@@ -4,9 +4,9 @@
  */
 import { spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
+import type { Filter } from '@rackwright/disk-image';
 import { ImageError } from '@rackwright/disk-image';
 import { boundText } from '@rackwright/results';
-import type { Filter } from '../provision/unpack.ts';
 
 /** Above what the presets of xz need (65 MiB), below what a small host has. */
 const memoryMebibytesMax = 256;

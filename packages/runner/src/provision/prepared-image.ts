@@ -14,6 +14,7 @@ import {
   checkUnpacked,
   type DeclaredFormat,
   digestPieces,
+  type Filter,
   type FoundFormat,
   formatOf,
   ImageError,
@@ -22,8 +23,8 @@ import {
   type ReadingLimits,
   rangesOf,
   readFrom,
+  unpack,
 } from '@rackwright/disk-image';
-import { type Filter, unpack } from './unpack.ts';
 
 /** The file, as it was declared. Digests: lower-case SHA-256. */
 export interface ImageFile extends DeclaredFormat {

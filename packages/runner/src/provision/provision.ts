@@ -10,6 +10,8 @@
  * I3 Old signatures at both ends are gone before anything else is written.
  * I4 Success is what was read back.
  */
+
+import type { Filter } from '@rackwright/disk-image';
 import {
   type ByteSource,
   type Content,
@@ -39,7 +41,6 @@ import {
   writeAndCompare,
 } from './disk-writer.ts';
 import { type ImageFile, type PreparedImage, prepareImage } from './prepared-image.ts';
-import type { Filter } from './unpack.ts';
 
 export interface ProvisionPlan {
   readonly image: ImageFile;

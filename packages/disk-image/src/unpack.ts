@@ -7,7 +7,8 @@
  * U2 What ends within a frame is truncated, what is no frame is malformed: never fewer bytes.
  */
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib';
-import { type Compression, ImageError } from '@rackwright/disk-image';
+import { ImageError } from './failure.ts';
+import type { Compression } from './format.ts';
 
 /** A program that turns bytes into others. Throws `ImageError`. */
 export type Filter = (

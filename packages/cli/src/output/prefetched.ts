@@ -1,0 +1,31 @@
+/** How images that racks fetch beforehand are shown. */
+import type { PrefetchedImage } from '@rackwright/api';
+import type { Clock } from '@rackwright/platform';
+import type { Column } from './table.ts';
+import { sizeText } from './text.ts';
+import { ago } from './time.ts';
+
+type Placed = readonly [rack: string, image: PrefetchedImage];
+
+/** Columns of `image prefetched`. */
+export function prefetchedColumns(clock: Clock): Column<Placed>[] {
+  return [
+    { title: 'RACK', value: ([rack]) => rack },
+    { title: 'IMAGE', value: ([, { reference }]) => reference, widthMin: 30 },
+    { title: 'FOR', value: ([, image]) => forText(image), dropOrder: 2 },
+    { title: 'FETCHED', value: ([, image]) => stateText(image), widthMin: 12 },
+    { title: 'SAID', value: ([, { asOfTime }]) => ago(clock, asOfTime), dropOrder: 1 },
+  ];
+}
+
+function forText({ architecture, netboot }: PrefetchedImage): string {
+  return netboot ? `${architecture}, network` : architecture;
+}
+
+/** "whole", "312 MB of 1.2 GB", or why it does not go on. */
+function stateText({ done, problem, fetchedBytes, allBytes, asOfTime }: PrefetchedImage): string {
+  if (problem !== '') return problem;
+  if (done) return allBytes === 0n ? 'whole' : `whole, ${sizeText(allBytes)}`;
+  if (asOfTime === undefined) return 'nothing said yet';
+  return allBytes === 0n ? 'begins' : `${sizeText(fetchedBytes)} of ${sizeText(allBytes)}`;
+}
