@@ -68,6 +68,17 @@ test('takes the latest grant of a host, an expired one as well', () => {
   expect(bootDecision(memory({ grants }), mac, 1_500)).toMatchObject({ reason: 'grantExpired' });
 });
 
+test('the image of a host without a disk never expires, and gives way to a grant', () => {
+  const hosts = [{ ...host, netboot: true }];
+  const image = { kind: 'image', hostUid: 'u1', hostName: 'one' };
+  expect(bootDecision(memory({ hosts, grants: [] }), mac, 1_500)).toEqual(image);
+  expect(bootDecision(memory({ hosts }), mac, 1_500).kind).toBe('runner');
+  expect(bootDecision(memory({ hosts }), mac, 2_000)).toEqual(image);
+  const claimed = [...hosts, { hostUid: 'u2', hostName: 'two', macs: [mac] }];
+  const ambiguous = bootDecision(memory({ hosts: claimed, grants: [] }), mac, 1_500);
+  expect(ambiguous).toMatchObject({ reason: 'ambiguousMac' });
+});
+
 test('a clock that went back makes no expired grant young', () => {
   expect(bootDecision(memory({ writtenAtMs: 2_500 }), mac, 1_500)).toMatchObject({
     reason: 'grantExpired',

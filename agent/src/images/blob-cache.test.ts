@@ -141,6 +141,19 @@ describe('the limit', () => {
     expect(await readdir(folder)).toHaveLength(3);
   });
 
+  test('is kept by dropping what is preferred last, however long ago it was used', async () => {
+    const cache = await open(30_000);
+    const [first, second, third] = [bytesOf('a'), bytesOf('b'), bytesOf('c')];
+    for (const bytes of [first, second, third]) {
+      nowMs += 1_000;
+      cache.release(await hold(cache, bytes));
+    }
+    cache.prefer([digestOf(first), digestOf(second)]);
+    cache.release(await hold(cache, bytesOf('d', 20_000)));
+    const here = [first, second, third].map((bytes) => cache.find(digestOf(bytes)) !== undefined);
+    expect(here).toEqual([false, true, false]);
+  });
+
   test('is kept although all is in use: who comes waits', async () => {
     const cache = await open(20_000);
     const [a, b, c] = ['a', 'b', 'c'].map((seed) => bytesOf(seed)) as [Buffer, Buffer, Buffer];

@@ -56,10 +56,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
             remember(operation, kind.value.bmc);
             return runOutOfBand(drivers, kind.value, context);
           }
-          return (
-            own.get(kind.value.step)?.run(operation, kind.value, context) ??
-            runStep(orders, operation, kind.value, context, parts)
-          );
+          return runWithoutBmc(parts, own, operation, kind.value, context);
         case 'cancel':
         case undefined:
           return Promise.resolve(unsupported(operation));
@@ -81,6 +78,22 @@ export function createExecutor(parts: ExecutorParts): Executor {
       await forgetDeployments?.(hostUid);
     },
   };
+}
+
+async function runWithoutBmc(
+  parts: ExecutorParts,
+  own: ReturnType<typeof ownSteps>,
+  operation: agent.Operation,
+  request: agent.RunStep,
+  context: OperationContext,
+): Promise<FinalResult> {
+  const step = own.get(request.step);
+  if (step !== undefined) return step.run(operation, request, context);
+  if (request.bootOperationId !== '') {
+    return runStep(parts.orders, operation, request, context, parts);
+  }
+  const known = [...own.keys()].join(', ') || 'none';
+  return failure('unsupported', `this agent has no step ${request.step}; it has ${known}`);
 }
 
 function resume(

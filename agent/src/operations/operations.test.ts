@@ -208,6 +208,26 @@ describe('SetPower', () => {
     expect(disk.bmc.bootFlags).toEqual([0x80, 8]);
   });
 
+  test('boots the image over the network without a grant: no runner may start then', async () => {
+    const { setPower, calls, bmc } = setUp();
+    await setPower({ on: true, bootFrom: agent.BootTarget.IMAGE });
+    expect(calls).toEqual(['begin off 0', 'close off']);
+    expect(bmc.bootFlags).toEqual([0x80, 4]);
+    expect(bmc.power).toBe('on');
+  });
+
+  test('refuses a step of its own that it does not have', async () => {
+    const { calls, execute } = setUp();
+    const step = 'deploy.await_nothing';
+    const fields = { step, deployment: { id: 'uid/1' }, destructive: false };
+    const value = create(agent.RunStepSchema, fields);
+    expect(await execute({ case: 'runStep', value })).toMatchObject({
+      ...{ kind: 'failed', type: 'unsupported' },
+      message: `this agent has no step ${step}; it has none`,
+    });
+    expect(calls).toEqual([]);
+  });
+
   test('asserts a state: asked again it switches nothing', async () => {
     const { setPower, bmc } = setUp({ power: 'off' });
     expect(await setPower({ on: false })).toMatchObject({ kind: 'complete' });

@@ -249,6 +249,23 @@ describe('the boot snapshot', () => {
     expect(world.session?.bootMemory().snapshot).toEqual({ generation: 7, hosts });
   });
 
+  test('names what hosts boot over the network, after a restart as well', async () => {
+    const world = await connected();
+    const netboot = { id: 'h/3', image: { reference: 'registry.example.org/net' } };
+    const diskless = [{ ...hosts[0], netboot }];
+    world.controlPlane.send({ case: 'bootSnapshot', value: { generation: 7n, hosts: diskless } });
+    await world.run(100);
+    world.controlPlane.reachable = false;
+    await world.restart();
+    expect(world.session?.bootMemory().snapshot.hosts).toEqual([{ ...hosts[0], netboot: true }]);
+    expect(world.session?.netbootOf('h')).toMatchObject(netboot);
+    world.controlPlane.reachable = true;
+    await world.run(60_000);
+    world.controlPlane.send({ case: 'forget', value: { hostUid: 'h' } });
+    await world.run(100);
+    expect(world.session?.netbootOf('h')).toBeUndefined();
+  });
+
   test('is not acknowledged while the disk does not take it', async () => {
     const world = await connected();
     world.disk.failing = true;

@@ -1,0 +1,78 @@
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import { type Digest, OciError } from '@rackwright/oci';
+import { expect, test } from 'vitest';
+import type { HostImages, WantedHostImage } from '../images/index.ts';
+import { quietLog } from '../runner-gateway/testing.ts';
+import { TestClock } from '../session/testing/clock.ts';
+import { NetbootImages } from './netboot-images.ts';
+
+const reference = (byte: string): string => `registry.example.org/net@sha256:${byte.repeat(64)}`;
+const deployment = (host: string, byte: string) =>
+  create(agent.DeploymentSchema, { id: `${host}/1`, image: { reference: reference(byte) } });
+
+function setUp() {
+  const time = new TestClock();
+  const { clock } = time.open();
+  const log: string[] = [];
+  const warn = (_: object, message: string): void => void log.push(message);
+  const world = { isAway: false, held: new Set<string>(), turns: 0, asked: 0 };
+  const hold: HostImages['hold'] = async (_, { from, needs }: WantedHostImage, signal) => {
+    world.asked += 1;
+    const name = from.kind === 'registry' ? from.reference : from.url;
+    if (world.isAway) throw new OciError('unreachable', 'no route to the registry');
+    expect([needs, signal.aborted]).toEqual(['netboot', false]);
+    world.turns += 1;
+    world.held.add(name);
+    const digest = `sha256:${'cd'.repeat(32)}` as Digest;
+    const kernel = { mediaType: 'x', digest, sizeBytes: 5 };
+    return {
+      image: { version: '', netboot: { kernel, initrds: [], kernelArguments: name } },
+      ...{ whole: Promise.resolve(), digests: [digest] },
+      endTurn: () => void (world.turns -= 1),
+      release: () => void world.held.delete(name),
+    };
+  };
+  const images = new NetbootImages({
+    ...{ clock, log: { ...quietLog, warn }, images: { hold }, architecture: 'amd64' },
+    credential: async () => undefined,
+  });
+  return { images, log, time, world };
+}
+
+test('what hosts boot is here and held, and takes no turn of who fetches', async () => {
+  const { images, time, world } = setUp();
+  images.want([deployment('a', '1'), deployment('b', '1'), deployment('c', '2')]);
+  expect(images.find(deployment('a', '1')).kind).toBe('waiting');
+  await time.run(1);
+  expect(images.find(deployment('b', '1'))).toMatchObject({
+    kind: 'ready',
+    image: { kernelArguments: reference('1') },
+  });
+  expect([...world.held]).toEqual([reference('1'), reference('2')]);
+  expect([world.turns, world.asked]).toEqual([0, 2]);
+});
+
+test('what no host boots any more is let go', async () => {
+  const { images, time, world } = setUp();
+  images.want([deployment('a', '1')]);
+  await time.run(1);
+  images.want([deployment('a', '2')]);
+  await time.run(1);
+  expect([...world.held]).toEqual([reference('2')]);
+  expect(images.find(deployment('a', '1'))).toMatchObject({ kind: 'waiting' });
+});
+
+test('what cannot be had is tried again for ever, and says why', async () => {
+  const { images, log, time, world } = setUp();
+  world.isAway = true;
+  images.want([deployment('a', '1')]);
+  await time.run(200_000);
+  const words = 'no route to the registry';
+  expect(images.find(deployment('a', '1'))).toEqual({ kind: 'waiting', words });
+  expect(world.asked).toBeGreaterThan(5);
+  expect(log).toHaveLength(1);
+  world.isAway = false;
+  await time.run(20_000);
+  expect(images.find(deployment('a', '1')).kind).toBe('ready');
+});

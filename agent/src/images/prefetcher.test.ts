@@ -1,0 +1,96 @@
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import { type Digest, OciError } from '@rackwright/oci';
+import { expect, test } from 'vitest';
+import { quietLog } from '../runner-gateway/testing.ts';
+import { TestClock } from '../session/testing/clock.ts';
+import type { HostImages, WantedHostImage } from './host-images.ts';
+import { Prefetcher } from './prefetcher.ts';
+
+const reference = (byte: string): string => `registry.example.org/os@sha256:${byte.repeat(64)}`;
+const listed = (byte: string) =>
+  create(agent.PrefetchImageSchema, {
+    ...{ image: { reference: reference(byte) }, architecture: 'amd64' },
+  });
+const list = (...bytes: string[]) => ({ images: bytes.map(listed) });
+
+function setUp() {
+  const time = new TestClock();
+  const { clock } = time.open();
+  const fetched: string[] = [];
+  const told: agent.ImagePrefetched[] = [];
+  const preferred: string[][] = [];
+  const world = { failing: new Set<string>(), underWay: 0, atOnce: 0 };
+  const prefetch: HostImages['prefetch'] = async ({ from }: WantedHostImage, signal, tell) => {
+    const name = from.kind === 'registry' ? from.reference : from.url;
+    world.underWay += 1;
+    world.atOnce = Math.max(world.atOnce, world.underWay);
+    try {
+      for (let part = 1; part <= 10; part += 1) {
+        await time.sleep(500);
+        if (signal.aborted) throw new OciError('unreachable', 'given up');
+        tell({ phase: 'fetching', fetchedBytes: part, allBytes: 10 });
+      }
+    } finally {
+      world.underWay -= 1;
+    }
+    if (world.failing.has(name)) throw new OciError('notFound', 'nobody has it');
+    fetched.push(name);
+    return [`sha256:${name.slice(-64)}` as Digest];
+  };
+  const images = new Prefetcher({
+    ...{ clock, log: quietLog, credential: async () => undefined },
+    images: { prefetch, prefer: (digests) => void preferred.push([...digests]) },
+    tell: (image) => void told.push(image),
+  });
+  return { fetched, images, preferred, time, told, world };
+}
+
+test('fetches one after another, tells it now and then, and keeps what is here', async () => {
+  const { fetched, images, preferred, time, told, world } = setUp();
+  images.replace(list('1', '2'));
+  await time.run(11_000);
+  expect(fetched).toEqual([reference('1'), reference('2')]);
+  expect(world.atOnce).toBe(1);
+  const first = told.filter((each) => each.reference === reference('1'));
+  expect(first.map(({ fetchedBytes, done }) => [Number(fetchedBytes), done])).toEqual([
+    [1, false],
+    [5, false],
+    [9, false],
+    [10, true],
+  ]);
+  expect(preferred.at(-1)).toEqual(['1', '2'].map((byte) => `sha256:${byte.repeat(64)}`));
+});
+
+test('tries again what could not be had, and fetches the others meanwhile', async () => {
+  const { fetched, images, time, told, world } = setUp();
+  world.failing.add(reference('1'));
+  images.replace(list('1', '2'));
+  await time.run(11_000);
+  expect(fetched).toEqual([reference('2')]);
+  const problems = told.filter(({ problem }) => problem !== '');
+  expect(problems).toMatchObject([{ reference: reference('1'), problem: 'nobody has it' }]);
+  world.failing.clear();
+  await time.run(70_000);
+  expect(fetched).toEqual([reference('2'), reference('1')]);
+  expect(told.at(-1)).toMatchObject({ reference: reference('1'), done: true, problem: '' });
+});
+
+test('gives up what is not on the list any more, and fetches nothing twice', async () => {
+  const { fetched, images, preferred, time, told, world } = setUp();
+  images.replace(list('1', '2'));
+  await time.run(6_000);
+  images.replace(list('1', '3'));
+  await time.run(20_000);
+  expect(fetched).toEqual([reference('1'), reference('3')]);
+  expect(world.underWay).toBe(0);
+  expect(preferred.at(-1)).toEqual(['1', '3'].map((byte) => `sha256:${byte.repeat(64)}`));
+  told.splice(0);
+  images.sessionOpened();
+  expect(told.map((each) => [each.reference, each.done])).toEqual([
+    [reference('1'), true],
+    [reference('3'), true],
+  ]);
+  images.stop();
+  expect(preferred.at(-1)).toEqual([]);
+});

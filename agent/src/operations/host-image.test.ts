@@ -1,0 +1,234 @@
+import { create } from '@bufbuild/protobuf';
+import { agent, DeployProof } from '@rackwright/api';
+import { type Digest, OciError, ociFailures } from '@rackwright/oci';
+import type { FinalResult } from '@rackwright/results';
+import { expect, test } from 'vitest';
+import type { HeldHostImage, HostImages } from '../images/index.ts';
+import type { ImageOfOrder } from '../runner-gateway/index.ts';
+import type { OperationContext, Progress } from '../session/index.ts';
+import { TestClock } from '../session/testing/clock.ts';
+import { withHostImage, withHostImageAgain } from './host-image.ts';
+import { resultOfHostImage } from './host-image-result.ts';
+
+const uid = 'ab'.repeat(16);
+const hex = 'cd'.repeat(32);
+const reference = `registry.example.org/os/debian@sha256:${hex}`;
+type Hold = HostImages['hold'];
+type Asked = Parameters<Hold>;
+
+function setUp(hold: (...asked: Asked) => ReturnType<Hold>, proof = DeployProof.UNSPECIFIED) {
+  const time = new TestClock();
+  const { clock } = time.open();
+  const stop = new AbortController();
+  const told: Progress[] = [];
+  const asked: Asked[] = [];
+  let credentials = true;
+  const context: OperationContext = {
+    signal: stop.signal,
+    begin: async () => {},
+    continuing: (progress) => told.push(progress),
+    credential: async (name, version) => {
+      if (!credentials) throw new Error('it has not come');
+      return { name, version, username: name, password: 'imitated' };
+    },
+    leaseValid: () => true,
+    leaseLeftMs: () => 9_000,
+    frozen: () => '',
+    remainingMs: () => 60_000 - clock.suspendAwareMs(),
+    openGrant: () => Promise.reject(new Error('no boot is opened')),
+    closeGrants: async () => {},
+  };
+  const mirror = { registry: 'mirror:5000', prefix: 'm', credential: 'credentials/m', caPem: 'CA' };
+  const image = { reference, credential: 'credentials/r', plainHttp: true, mirrors: [mirror] };
+  const deployment = { id: `${uid}/3`, image, deploy: { proof } };
+  const request = create(agent.RunStepSchema, { step: 'deploy.write_image', deployment });
+  const operation = create(agent.OperationSchema, { id: `${uid}/3/4/1`, hostUid: uid });
+  const parts = {
+    images: {
+      hold: (...all: Asked) => {
+        asked.push(all);
+        return hold(...all);
+      },
+    },
+    ...({ clock, architecture: 'arm64' } as const),
+    phoneHomePath: (id: string) => `/phone-home/${id}`,
+  };
+  return {
+    ...{ asked, context, parts, stop, time, told, operation, request },
+    withholdCredentials: (isSo: boolean) => void (credentials = !isSo),
+    run: (order: (image: ImageOfOrder, within: OperationContext) => Promise<FinalResult>) =>
+      withHostImage(parts, operation, request, undefined, context, order),
+  };
+}
+
+function heldImage(whole: Promise<void>, released: string[] = []): HeldHostImage {
+  whole.catch(() => {});
+  const digest = `sha256:${hex}` as Digest;
+  const blob = { mediaType: 'x', digest, sizeBytes: 5 };
+  return {
+    image: { version: '', disk: { blob, format: 'raw', architecture: 'arm64', contentBytes: 9 } },
+    ...{ whole, digests: [], endTurn: () => {}, release: () => void released.push('released') },
+  };
+}
+
+const done: FinalResult = { kind: 'complete' };
+const untilStopped = (within: OperationContext): Promise<FinalResult> =>
+  new Promise((resolve) => {
+    const stopped: FinalResult = { kind: 'failed', type: 'cancelled', message: 'stopped' };
+    if (within.signal.aborted) resolve(stopped);
+    within.signal.addEventListener('abort', () => resolve(stopped));
+  });
+
+test('the runner is ordered while the image is still on its way, and the image held', async () => {
+  const released: string[] = [];
+  const { asked, run, told } = setUp(async (_host, _wanted, _signal, tell) => {
+    tell({ phase: 'queued', place: 3 });
+    tell({ phase: 'fetching', fetchedBytes: 1_500_000, allBytes: 3_000_000 });
+    return heldImage(new Promise(() => {}), released);
+  });
+  const ended = await run(async (image) => {
+    expect(released).toEqual([]);
+    expect(image).toEqual({
+      phoneHomePath: `/phone-home/${uid}/3`,
+      imageFile: {
+        ...{ digest: `sha256:${hex}`, sizeBytes: 5n, format: 'raw', compression: '' },
+        ...{ contentBytes: 9n, contentDigest: '', architecture: 'arm64' },
+      },
+    });
+    return done;
+  });
+  expect(ended).toBe(done);
+  expect(released).toEqual(['released']);
+  expect(told.map(({ text }) => text)).toEqual([
+    'queued for the image, place 3',
+    'fetches the image: 1.5 of 3.0 MB',
+  ]);
+  const credential = (name: string) => ({ username: name, password: 'imitated' });
+  expect(asked[0]?.slice(0, 2)).toEqual([
+    uid,
+    {
+      ...{ architecture: 'arm64', needs: 'disk' },
+      from: {
+        ...{ kind: 'registry', reference, plainHttp: true },
+        credential: credential('credentials/r'),
+        mirrors: [
+          {
+            ...{ registry: 'mirror:5000', prefix: 'm', plainHttp: false, caPem: 'CA' },
+            credential: credential('credentials/m'),
+          },
+        ],
+      },
+    },
+  ]);
+});
+
+test('a host whose proof is its power is told no place to call', async () => {
+  const { run } = setUp(async () => heldImage(Promise.resolve()), DeployProof.POWER_ON);
+  await run(async ({ phoneHomePath }) => {
+    expect(phoneHomePath).toBe('');
+    return done;
+  });
+});
+
+test('an image that turns out wrong stops the runner, and is what is told', async () => {
+  const whole = Promise.withResolvers<void>();
+  const { run } = setUp(async () => heldImage(whole.promise));
+  const ended = run((_, within) => untilStopped(within));
+  whole.reject(new OciError('digestMismatch', 'other bytes came'));
+  expect(await ended).toEqual({
+    ...{ kind: 'failed', type: 'imageDigestMismatch', message: 'other bytes came' },
+  });
+});
+
+test('what is cancelled by a person is cancelled, whatever its image comes to', async () => {
+  const whole = Promise.withResolvers<void>();
+  const { run, stop } = setUp(async () => heldImage(whole.promise));
+  const ended = run((_, within) => untilStopped(within));
+  await Promise.resolve();
+  stop.abort();
+  whole.reject(new OciError('unreachable', 'given up'));
+  expect(await ended).toMatchObject({ type: 'cancelled' });
+});
+
+const refuse = (kind: OciError['kind'], retryAfterMs?: number) =>
+  setUp(() => Promise.reject(new OciError(kind, 'the words', retryAfterMs)));
+const notOrdered = () => Promise.reject(new Error('the runner was ordered'));
+
+test('each trouble of a registry is told as its own, before a runner is ordered', async () => {
+  const told: Record<string, string> = {};
+  for (const kind of ociFailures) {
+    const result = await refuse(kind).run(notOrdered);
+    expect('message' in result && result.message).toMatch(/^the words/);
+    told[kind] = result.kind === 'failed' ? result.type : result.kind;
+  }
+  expect(told).toEqual({
+    unauthorized: 'registryUnauthorized',
+    untrusted: 'registryUnreachable',
+    notFound: 'imageNotFound',
+    noPlatform: 'wrongArchitecture',
+    digestMismatch: 'imageDigestMismatch',
+    truncated: 'imageTruncated',
+    tooLarge: 'noSpace',
+    noSpace: 'noSpace',
+    malformed: 'badImage',
+    tooMany: 'retryAfter',
+    unreachable: 'transientError',
+  });
+});
+
+test('a registry that wants to be left alone says for how long', async () => {
+  expect(await refuse('tooMany', 7_000).run(notOrdered)).toMatchObject({ delayMs: 7_000 });
+  const begun = resultOfHostImage(new OciError('tooMany', 'the words', 7_000), true);
+  expect(begun).toMatchObject({ kind: 'transientError', cause: 'registry' });
+});
+
+test('its time is over while the image is fetched', async () => {
+  const { run, time } = setUp(
+    (_host, _wanted, signal) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(new OciError('unreachable', 'given up')));
+      }),
+  );
+  const ended = run(notOrdered);
+  await time.run(60_000);
+  expect(await ended).toMatchObject({ kind: 'failed', type: 'deadline' });
+});
+
+test('after a restart the image is held again, however long its registry is away', async () => {
+  const released: string[] = [];
+  let tries = 0;
+  const rig = setUp(async () => {
+    tries += 1;
+    if (tries < 3) throw new OciError('unreachable', 'no route');
+    return heldImage(Promise.resolve(), released);
+  });
+  rig.withholdCredentials(true);
+  const over = Promise.withResolvers<FinalResult>();
+  let image: (() => ImageOfOrder | undefined) | undefined;
+  const { parts, operation, request, context, time } = rig;
+  const ended = withHostImageAgain(parts, operation, request, context, (its) => {
+    image = its;
+    return over.promise;
+  });
+  await time.run(5_000);
+  expect([tries, image?.()]).toEqual([0, undefined]);
+  rig.withholdCredentials(false);
+  await time.run(10_000);
+  expect(tries).toBe(3);
+  expect(image?.()).toMatchObject({ imageFile: { digest: `sha256:${hex}` } });
+  expect(released).toEqual([]);
+  over.resolve(done);
+  await time.run(10);
+  expect(await ended).toBe(done);
+  expect(released).toEqual(['released']);
+});
+
+test('after a restart the runner is stopped when its image can be had no more', async () => {
+  const rig = setUp(() => Promise.reject(new OciError('notFound', 'it is gone')));
+  const { parts, operation, request, context, time } = rig;
+  const ended = withHostImageAgain(parts, operation, request, context, (_, within) =>
+    untilStopped(within),
+  );
+  await time.run(10);
+  expect(await ended).toMatchObject({ type: 'imageNotFound', message: 'it is gone' });
+});
