@@ -10,6 +10,7 @@ import {
   type RunStep,
   type store,
 } from '@rackwright/api';
+import { readImageName } from '../images/index.ts';
 import { eraseStep } from '../steps/index.ts';
 import { isEngineStep } from './steps.ts';
 import { hostId } from './told.ts';
@@ -29,6 +30,8 @@ interface Named {
   readonly again: string;
   /** Another certificate than the pinned one, when the failure shows one. */
   readonly shownCertificate: string;
+  /** "host:port" of the registry that the image comes from. */
+  readonly registry: string;
   /** The host whose identity was met instead, when the failure names it; else empty. */
   readonly owner: string;
 }
@@ -45,6 +48,11 @@ const otherCredential = ({ host }: Named) => `rackwright host update ${host} --c
 
 const replaceDisk: Advice = ({ again }) => [
   'take the disk that is named out of the host, or replace it',
+  `then: ${again}`,
+];
+
+const otherImage: Advice = ({ again }) => [
+  'have the image made or pushed anew, or name another one',
   `then: ${again}`,
 ];
 
@@ -117,6 +125,48 @@ const advice: Readonly<Record<string, Advice>> = {
           `or plan it anew, and start that: rackwright host plan clean ${host}`,
         ]),
   ],
+  imageNotFound: ({ registry, again }) => [
+    `see that ${registry} has the image, and that its name is right; or name another image`,
+    `then: ${again}`,
+  ],
+  imageDigestMismatch: otherImage,
+  imageTruncated: otherImage,
+  badImage: otherImage,
+  notBootable: otherImage,
+  wrongArchitecture: otherImage,
+  registryUnauthorized: ({ registry, again }) => [
+    `give the registry a credential: rackwright fleet registry set ${registry} --credential ID`,
+    `then: ${again}`,
+  ],
+  registryUnreachable: ({ registry, again }) => [
+    `see that ${registry} answers the agent of its rack`,
+    `or say how it is asked: rackwright fleet registry set ${registry} --authority FILE`,
+    `then: ${again}`,
+  ],
+  noSpace: ({ again }) => [
+    'make room on the disk of the agent, or let its cache of images be larger in its configuration',
+    `then: ${again}`,
+  ],
+  imageTooLarge: ({ host, again }) => [
+    `name a larger disk: rackwright host update ${host} --root-disk min-size=SIZE`,
+    'or use a smaller image',
+    `then: ${again}`,
+  ],
+  keepDisk: ({ host, again }) => [
+    `name another disk for the image: rackwright host update ${host} --root-disk serial=SERIAL`,
+    'or keep that disk no longer',
+    `then: ${again}`,
+  ],
+  noRootDisk: ({ host, again }) => [
+    `say which disk the image comes onto: rackwright host update ${host} --root-disk serial=SERIAL`,
+    `then: ${again}`,
+  ],
+  notProved: ({ host, again }) => [
+    `look at the console of hosts/${host}: whether it boots, has an address on the provisioning ` +
+      'network, and runs cloud-init to the end',
+    `then: ${again}`,
+  ],
+  writeError: replaceDisk,
   notErased: replaceDisk,
   unverified: replaceDisk,
   ioError: replaceDisk,
@@ -150,9 +200,15 @@ function namesOf(record: store.HostRecord): Named {
     endpoint: bmc?.port === undefined ? 'ADDRESS' : `ADDRESS:${bmc.port}`,
     again: `rackwright host ${failedCommand(record, host)}`,
     shownCertificate: shownCertificate(record),
+    registry: registryOfImage(record.image),
     isDeleted: record.host?.status?.deletion !== undefined,
     owner: ownerNamed(record),
   };
+}
+
+function registryOfImage(image: string): string {
+  const read = readImageName(image);
+  return read.kind === 'ok' ? read.name.registry : 'REGISTRY';
 }
 
 /** As `recordIdentity` and `checkMachine` name it. */
@@ -177,7 +233,7 @@ function failedCommand(record: store.HostRecord, host: string): string {
     case 'provision':
       return `clean ${host}`;
     case 'reimage':
-      return `reimage ${host} --image ${record.image || 'IMAGE'}`;
+      return `reimage ${host} ${record.image || 'IMAGE'}`;
     case 'service':
       return `service ${host} ${stepFlags(run)}`;
     case 'power':

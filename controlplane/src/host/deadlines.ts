@@ -3,6 +3,7 @@
  * waits for that is not its own. What hangs at its deadline is told to stop.
  */
 import { type Run, type RunFailure, RunKind, RunOutcome, type RunStep } from '@rackwright/api';
+import { awaitImageStep, notProvedText } from './deployment.ts';
 import { endRun, failStep } from './engine.ts';
 import { isForcedRemoval } from './forced.ts';
 import { giveUpOperation } from './open-operations.ts';
@@ -19,6 +20,10 @@ export function foldDeadlines(turn: Turn): void {
   if (run === undefined || isForcedRemoval(turn, run)) return;
   const step = currentStep(run);
   if (step !== undefined && stepIsOver(turn, step)) {
+    if (step.name === awaitImageStep) {
+      endAttempt(turn, run, step, stepFailure('notProved', notProvedText(turn, run)));
+      return;
+    }
     const missing = step.name === 'runner.await' ? 'no runner reported from the host' : 'no result';
     const text = `${calledStep(step)}: ${missing} before its deadline`;
     endAttempt(turn, run, step, stepFailure(timedOut, text));

@@ -197,6 +197,7 @@ export function settleDisk({ status, record }: Turn, run: Run): DiskAfter {
   if (writing === undefined || writing.attempt === 0) return 'untouched';
   if (replaced !== undefined && !replaced.attemptOpen) {
     status.image = replaced.image;
+    writing.disksUntouched = true;
     return 'untouched';
   }
   delete status.deploy;
@@ -217,6 +218,19 @@ export function switchedOnMs(run: Run): number | undefined {
     return at < run.currentStep && (name === 'power.on' || name === bootImageStep);
   });
   return on?.endTime === undefined ? undefined : timestampMs(on.endTime);
+}
+
+/** Said where the agent's own word on it has not come. */
+export function notProvedText({ record, status }: Turn, run: Run): string {
+  const on = switchedOnMs(run);
+  const since = on === undefined ? '' : ` at ${new Date(on).toISOString()}`;
+  const minutes = Math.round(proofTimeoutMs(record.deploy) / 60_000);
+  const seen = status.poweredOn === false ? '; it has been seen off since' : '';
+  return (
+    `the host was switched on${since} to run ${record.image}, and has not phoned home in ` +
+    `${minutes} minutes${seen}; look at its console: whether it boots, has an address on the ` +
+    'provisioning network, and runs cloud-init to the end'
+  );
 }
 
 /** Time for an agent that has the proof to say so, however late it is asked. */

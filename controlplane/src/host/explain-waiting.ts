@@ -5,6 +5,7 @@
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type Run, RunKind, type store } from '@rackwright/api';
+import { readImageName } from '../images/index.ts';
 import { adviceFor } from './advice.ts';
 import { adviceToAccept, tellFreeze, tellQueue } from './explain-brakes.ts';
 import { personAdvice } from './explain-person.ts';
@@ -129,8 +130,8 @@ function endRun(record: store.HostRecord, { kind, abort }: Run): string[] {
 
 /** "registry.example.org", of "registry.example.org/tools/check@sha256:…" */
 function registryOf(run: Run): string {
-  const [registry] = (currentStep(run)?.arguments['image'] ?? '').split('/', 1);
-  return registry || 'the registry';
+  const read = readImageName(currentStep(run)?.arguments['image'] ?? '');
+  return read.kind === 'ok' ? read.name.registry : 'the registry';
 }
 
 /** Without path and query, which may be secrets. */

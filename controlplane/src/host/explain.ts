@@ -28,6 +28,7 @@ import {
   tellNewer,
   withForce,
 } from './explain-deletion.ts';
+import { tellDeployment } from './explain-deployment.ts';
 import { abortCauses, pauseEnd, stayOf } from './explain-person.ts';
 import { tellPower } from './explain-power.ts';
 import { nameOf } from './explain-run.ts';
@@ -51,7 +52,7 @@ export function explainHost(
   context: HostContext,
   { usual = noUsualTimes, progress }: MoreKnown = {},
 ): Explanation {
-  const told = tell(record, context);
+  const told = tell(record, context, progress);
   const run = record.host?.status === undefined ? undefined : activeRun(record.host.status);
   const usualMs = run === undefined ? undefined : usual.runMs(run);
   return create(ExplanationSchema, {
@@ -70,7 +71,11 @@ export function explainHost(
   });
 }
 
-function tell(record: store.HostRecord, context: HostContext): Told {
+function tell(
+  record: store.HostRecord,
+  context: HostContext,
+  progress: Progress | undefined,
+): Told {
   const status = record.host?.status;
   if (status === undefined) return { headline: 'the record has no status' };
   const newer = tellNewer(record);
@@ -78,7 +83,7 @@ function tell(record: store.HostRecord, context: HostContext): Told {
   const run = activeRun(status);
   if (run !== undefined) {
     const told = {
-      ...tellRun(record, run, context),
+      ...tellRun(record, run, context, progress),
       ...tellForced(record, run),
       ...tellRunOfRestored(record, context),
     };
@@ -92,7 +97,12 @@ function tell(record: store.HostRecord, context: HostContext): Told {
   return held ?? tellMissing(record, context) ?? tellGoal(record, context);
 }
 
-function tellRun(record: store.HostRecord, run: Run, context: HostContext): Told {
+function tellRun(
+  record: store.HostRecord,
+  run: Run,
+  context: HostContext,
+  progress: Progress | undefined,
+): Told {
   const { host } = record;
   const step = currentStep(run);
   const place = `${run.currentStep + 1} of ${run.steps.length}`;
@@ -106,7 +116,8 @@ function tellRun(record: store.HostRecord, run: Run, context: HostContext): Told
     };
     const ofAbort = abortCauses(run, step);
     if (ofAbort.length > 0) return { ...told, causes: ofAbort, blocker: 'the step under way' };
-    return { ...told, ...tellLastFailure(record) };
+    const ofDeployment = tellDeployment(record, run, step, progress);
+    return { ...told, ...tellLastFailure(record), ...ofDeployment };
   }
   const { message, since } = run.waiting;
   const waits = tellWaiting(record, run, context);

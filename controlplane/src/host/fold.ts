@@ -271,6 +271,10 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
     failStep(turn, run, step, stepFailure('runnerLost', `${calledStep(step)}: ${text}`));
     return;
   }
+  if (result.cause === 'registry' && step.title === '' && lastedMs > timing.registryBudgetMs) {
+    failStep(turn, run, step, stepFailure('registryUnreachable', result.message));
+    return;
+  }
   if (count >= timing.transientFaultCount || lastedMs >= timing.transientFaultMs) {
     foldSilence(turn, result.cause, result.message, first);
   }

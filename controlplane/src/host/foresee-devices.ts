@@ -10,6 +10,7 @@ import {
 import type { ErasureMethod, ScopeDecision } from '@rackwright/erasure';
 import { eraseMetadataStep } from '../steps/index.ts';
 import { writeImageStep } from './deployment.ts';
+import { fateOf, foreseeRoot, isWrittenOver } from './foresee-deployment.ts';
 import { decideDevices } from './device-plan.ts';
 import { isErasure } from './step-failure.ts';
 import type { Turn } from './turn.ts';
@@ -40,7 +41,7 @@ export function isLeftAlone({ fate }: PlannedDevice): boolean {
 
 /** Every device of the last inventory with its fate; none when there was no inventory. */
 export function foreseeDevices(
-  { context }: Turn,
+  { context, spec, record }: Turn,
   kind: RunKind,
   steps: readonly RunStep[],
 ): PlannedDevice[] {
@@ -49,6 +50,12 @@ export function foreseeDevices(
   const erasures = steps.filter(({ name }) => isErasure(name));
   const metadataOnly = erasures.every(({ name }) => name === eraseMetadataStep);
   const decisions = decideDevices(inventory, erasures.length > 0 && metadataOnly);
+  const isDeployment = kind === RunKind.PROVISION || kind === RunKind.REIMAGE;
+  const root = foreseeRoot(decisions, spec.rootDisk);
+  const keptFate = (decision: ScopeDecision): string => {
+    if (decision.kind === 'listed') return `${leftAlone}${decision.reason}`;
+    return isDeployment ? fateOf(decision.device, root, record.deploy) : fateBeside(steps);
+  };
   return decisions.map((decision) => {
     const { serial, wwn, model, sizeBytes, name } = decision.device;
     return create(PlannedDeviceSchema, {
@@ -57,7 +64,7 @@ export function foreseeDevices(
       model,
       sizeBytes: BigInt(sizeBytes),
       kernelName: name,
-      fate: erasures.length > 0 ? erasedFate(decision) : keptFate(decision, kind, steps),
+      fate: erasures.length > 0 ? erasedFate(decision) : keptFate(decision),
     });
   });
 }
@@ -75,9 +82,7 @@ function erasedFate(decision: ScopeDecision): string {
   }
 }
 
-function keptFate(decision: ScopeDecision, kind: RunKind, steps: readonly RunStep[]): string {
-  if (decision.kind === 'listed') return `${leftAlone}${decision.reason}`;
-  if (kind === RunKind.PROVISION) return `${mayWrite}${writeImageStep}`;
+function fateBeside(steps: readonly RunStep[]): string {
   const writers = steps.filter((step) => mayDestroy(step)).map(stepTitle);
   return writers.length === 0 ? 'kept' : `${mayWrite}${[...new Set(writers)].join(', ')}`;
 }
@@ -93,12 +98,15 @@ function stepTitle({ title, name }: RunStep): string {
 
 /** What is lost, one line each. */
 export function lossOf(devices: readonly PlannedDevice[], steps: readonly RunStep[]): string[] {
-  const lost = devices.filter(isErased).map((device) => `${deviceText(device)}: ${lostBy(device)}`);
+  const isLost = (device: PlannedDevice) => isErased(device) || isWrittenOver(device);
+  const lost = devices.filter(isLost).map((device) => `${deviceText(device)}: ${lostBy(device)}`);
+  // Which disk an image comes onto is mostly known; then its line says more.
+  const isTold = (step: RunStep) => step.name === writeImageStep && devices.some(isWrittenOver);
   const unseen = devices.length === 0 && steps.some(({ name }) => isErasure(name));
   return [
     ...lost,
     ...(unseen ? ['every disk of its own that the runner finds: all that is on it'] : []),
-    ...steps.filter(mayDestroy).map((step) => `${stepTitle(step)}: whatever it writes over`),
+    ...steps.filter((step) => mayDestroy(step) && !isTold(step)).map((step) => `${stepTitle(step)}: whatever it writes over`),
   ];
 }
 

@@ -4,7 +4,8 @@ import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { RunKind, type RunStep } from '@rackwright/api';
 import { freezeText } from './brake.ts';
 import { erasesAtLevel } from './certify.ts';
-import { unseenStorage } from './device-plan.ts';
+import { decideDevices, unseenStorage } from './device-plan.ts';
+import { foreseeRoot, problemOfRoot } from './foresee-deployment.ts';
 import { isErasure } from './step-failure.ts';
 import type { Turn } from './turn.ts';
 
@@ -14,6 +15,7 @@ export function notesOn(turn: Turn, kind: RunKind, steps: readonly RunStep[]): s
   return [
     ...(inBand ? runnerNotes(turn) : []),
     ...(steps.some(({ name }) => isErasure(name)) ? deviceNotes(turn, kind) : []),
+    ...deployNotes(turn, kind),
     ...cleanNotes(turn, kind, steps),
     ...personNotes(steps),
     ...brakeNotes(turn, steps),
@@ -49,6 +51,15 @@ function deviceNotes({ context, spec }: Turn, kind: RunKind): string[] {
       ? ['the run would fail: the host has no disk, and cleaning.allow_diskless is not set']
       : []),
   ];
+}
+
+function deployNotes({ context, spec, record }: Turn, kind: RunKind): string[] {
+  if (kind !== RunKind.PROVISION && kind !== RunKind.REIMAGE) return [];
+  const { inventory } = context.facts;
+  if (record.deploy?.netboot === true || inventory === undefined) return [];
+  const root = foreseeRoot(decideDevices(inventory, false), spec.rootDisk);
+  const problem = problemOfRoot(root, record.deploy);
+  return problem === undefined ? [] : [problem];
 }
 
 function cleanNotes(turn: Turn, kind: RunKind, steps: readonly RunStep[]): string[] {

@@ -72,11 +72,11 @@ const recoveries: Readonly<Record<string, readonly Kind[]>> = {
   cleanFailed: [RunKind.CLEAN],
   provisionFailed: [RunKind.PROVISION, RunKind.CLEAN],
   reimageFailed: [RunKind.REIMAGE, RunKind.RELEASE],
-  serviceFailed: [RunKind.SERVICE, RunKind.CLEAN],
-  workflowFailed: [RunKind.WORKFLOW, RunKind.CLEAN],
+  serviceFailed: [RunKind.SERVICE, RunKind.CLEAN, RunKind.REIMAGE],
+  workflowFailed: [RunKind.WORKFLOW, RunKind.CLEAN, RunKind.REIMAGE],
   releaseFailed: [RunKind.RELEASE],
-  powerFailed: [RunKind.POWER, RunKind.CLEAN],
-  rescueFailed: [RunKind.RESCUE, RunKind.CLEAN],
+  powerFailed: [RunKind.POWER, RunKind.CLEAN, RunKind.REIMAGE],
+  rescueFailed: [RunKind.RESCUE, RunKind.CLEAN, RunKind.REIMAGE],
   adoptFailed: [RunKind.ADOPT, RunKind.CLEAN],
 };
 

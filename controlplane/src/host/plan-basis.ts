@@ -41,7 +41,7 @@ export function draftPlan(
 ): DraftPlan {
   const { host, status, spec, context } = turn;
   const { inventory } = context.facts;
-  const { rack, bmc, bootMacs, goal, cleaning, retired, deletion } = spec;
+  const { rack, bmc, bootMacs, goal, cleaning, retired, deletion, rootDisk } = spec;
   const basis = create(store.PlanBasisSchema, {
     hostUid: host.uid,
     ...(request === undefined ? {} : { request }),
@@ -59,6 +59,7 @@ export function draftPlan(
         ...(cleaning === undefined ? {} : { cleaning }),
         ...(retired === undefined ? {} : { retired }),
         ...(deletion === undefined ? {} : { deletion }),
+        ...(rootDisk === undefined ? {} : { rootDisk }),
       }),
     ),
   });

@@ -9,6 +9,7 @@ import {
   type Inventory,
   type Plan,
   type PlannedStep,
+  RootDiskHintsSchema,
   type StorageDevice,
   StorageDeviceSchema,
   SystemIdentitySchema,
@@ -132,6 +133,9 @@ function specDifferences(before: HostSpec | undefined, now: HostSpec | undefined
     ...(isSame(DeletionPolicySchema, before.deletion, now.deletion)
       ? []
       : ['its deletion policy has changed']),
+    ...(isSame(RootDiskHintsSchema, before.rootDisk, now.rootDisk)
+      ? []
+      : ['the disk that its image comes onto has changed in its spec']),
   ];
 }
 

@@ -21,6 +21,8 @@ export interface EngineTiming {
   readonly retryDelayMaxMs: number;
   /** How long conflicts may last, from a step's first one (DESIGN §3, retryAfter). */
   readonly conflictBudgetMs: number;
+  /** How long an image of a host may not be had before the host goes back to what it ran. */
+  readonly registryBudgetMs: number;
   /** Transient results in a row, or their duration, that become a visible fault. */
   readonly transientFaultCount: number;
   readonly transientFaultMs: number;
@@ -50,6 +52,7 @@ export const defaultTiming: EngineTiming = Object.freeze({
   retryDelayMs: 2_000,
   retryDelayMaxMs: 60_000,
   conflictBudgetMs: 15 * 60_000,
+  registryBudgetMs: 30 * 60_000,
   transientFaultCount: 5,
   transientFaultMs: 10 * 60_000,
   forcedCallTimeoutMs: 60_000,

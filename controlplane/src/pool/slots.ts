@@ -99,7 +99,9 @@ function endText({ outcome }: Run): string {
 
 /** Whether the host had left what it ran before: its disk was being written (R13). */
 function hasLeft({ steps }: Run): boolean {
-  return steps.some(({ name, attempt }) => name === writeImageStep && attempt > 0);
+  return steps.some(({ name, attempt, disksUntouched }) => {
+    return name === writeImageStep && attempt > 0 && !disksUntouched;
+  });
 }
 
 /** Invariants 2 and 3; false: the slot is free. */
