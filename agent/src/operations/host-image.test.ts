@@ -16,7 +16,10 @@ const reference = `registry.example.org/os/debian@sha256:${hex}`;
 type Hold = HostImages['hold'];
 type Asked = Parameters<Hold>;
 
-function setUp(hold: (...asked: Asked) => ReturnType<Hold>, proof = DeployProof.UNSPECIFIED) {
+function setUp(
+  hold: (...asked: Asked) => ReturnType<Hold>,
+  proof: DeployProof = DeployProof.UNSPECIFIED,
+) {
   const time = new TestClock();
   const { clock } = time.open();
   const stop = new AbortController();
