@@ -57,6 +57,17 @@ const updatablePaths = [
   'spec.pins',
   'spec.poll_interval',
   'spec.history_limit',
+  'spec.deploy',
+  'spec.deploy.first_boot',
+  'spec.deploy.first_boot.format',
+  'spec.deploy.first_boot.user_data',
+  'spec.deploy.first_boot.meta_data',
+  'spec.deploy.first_boot.network_config',
+  'spec.deploy.proof',
+  'spec.deploy.proof_timeout',
+  'spec.deploy.grow',
+  'spec.deploy.netboot',
+  'spec.deploy.keep_disks',
 ] as const;
 
 /** Handles one CreatePool. */

@@ -10,6 +10,7 @@ import {
 import { imageProblem, membersMax, pinProblem, windowProblems } from '../pool/index.ts';
 import { urlProblem } from '../steps/index.ts';
 import { checkSelector } from './batch-spec.ts';
+import { checkDeploySpec } from './deploy-spec.ts';
 import { nameProblem } from './names.ts';
 import { quote, type Violations } from './violations.ts';
 
@@ -36,6 +37,7 @@ export function checkPoolSpec(field: string, spec: PoolSpec, violations: Violati
   if (limit !== undefined && (limit < 1 || limit > historyLimitMax)) {
     violations.add(`${field}.history_limit`, `must be from 1 to ${historyLimitMax}`);
   }
+  if (spec.deploy !== undefined) checkDeploySpec(`${field}.deploy`, spec.deploy, violations);
   if (spec.rollout !== undefined) checkRollout(`${field}.rollout`, spec.rollout, violations);
   const bytes = toBinary(PoolSpecSchema, spec).byteLength;
   if (bytes > specBytesMax) {
