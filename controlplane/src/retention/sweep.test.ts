@@ -57,6 +57,26 @@ test('abandoned resources go once they were resolved long ago and fence nothing'
   ]);
 });
 
+test('of what pools deployed, that goes which is old and of a pool that is gone', async () => {
+  const deployed = (poolUid: string, daysAgo: number) =>
+    put(`deployments.${poolUid}.h${daysAgo}.1`, wire.DeploymentRecordSchema, {
+      poolUid,
+      endTime: timestampFromMs(nowMs - daysAgo * dayMs),
+    });
+  await put('pools.web', wire.PoolRecordSchema, { pool: { uid: 'here' } });
+  for (const daysAgo of [399, 401]) {
+    await deployed('here', daysAgo);
+    await deployed('gone', daysAgo);
+  }
+  expect(await sweepOnce(deps)).toBe(1);
+  expect(await keys()).toEqual([
+    'deployments.gone.h399.1',
+    'deployments.here.h399.1',
+    'deployments.here.h401.1',
+    'pools.web',
+  ]);
+});
+
 test('facts go a day after their host, and never while it is there', async () => {
   await put('hosts.a', wire.HostRecordSchema, {});
   await put('facts.a', wire.HostFactsSchema, {});

@@ -1,6 +1,7 @@
 /**
  * Lets go what nothing refers to any more and no driver lets go by itself: abandoned resources that
- * were resolved long ago, and facts of hosts whose removal was cut short by a crash.
+ * were resolved long ago, facts of hosts whose removal was cut short by a crash, and what pools that
+ * are gone deployed long ago.
  *
  * Invariants:
  * 1. Nothing goes that still fences a host, or that a host of the name may be about to need.
@@ -18,7 +19,7 @@ export interface RetentionDependencies {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** How long a resolved abandoned resource stays. */
+  /** How long a resolved abandoned resource stays, and what a pool that is gone has deployed. */
   readonly resolvedDays: number;
 }
 
@@ -56,8 +57,12 @@ export async function sweepOnce(deps: RetentionDependencies): Promise<number> {
   const abandoned = (await answered(store.list('abandonedResources'))).entries;
   const outlived = abandoned.filter((entry) => isOutlived(deps, entry));
   const facts = await orphanedFacts(deps);
+  const deployed = await orphanedDeployments(deps);
   let removed = 0;
-  for (const { key, revision } of [...outlived, ...facts].slice(0, removalsPerPassMax)) {
+  for (const { key, revision } of [...outlived, ...facts, ...deployed].slice(
+    0,
+    removalsPerPassMax,
+  )) {
     const gone = await deleteRecord(deps, key, revision);
     if (gone.kind === 'ok') removed += 1;
   }
@@ -84,4 +89,21 @@ async function orphanedFacts({ store, clock }: RetentionDependencies): Promise<E
     if (atMs !== undefined && atMs < clock.nowMs() - factsAgeMinMs) found.push(entry);
   }
   return found;
+}
+
+/** Entries of the ledger by age, and only of pools that are gone: of the others they are counted. */
+async function orphanedDeployments(deps: RetentionDependencies): Promise<Entry[]> {
+  const { store, clock, resolvedDays } = deps;
+  const ledger = (await answered(store.list('deployments'))).entries;
+  if (ledger.length === 0) return [];
+  // Read after the ledger: a pool that is made meanwhile has a uid that stands nowhere there.
+  const pools = (await answered(store.list('pools'))).entries;
+  const uids = new Set(
+    pools.map(({ value }) => fromBinary(wire.PoolRecordSchema, value).pool?.uid ?? ''),
+  );
+  return ledger.filter(({ value }) => {
+    const { poolUid, endTime } = fromBinary(wire.DeploymentRecordSchema, value);
+    if (uids.has(poolUid) || endTime === undefined) return false;
+    return timestampMs(endTime) < clock.nowMs() - resolvedDays * dayMs;
+  });
 }
