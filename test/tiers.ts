@@ -93,6 +93,7 @@ export function workersOf({ order }: Tier, processors: number): number {
  */
 export const longest: readonly string[] = [
   'test/e2e/power-sync.test.ts',
+  'test/e2e/rollout.test.ts',
   'packages/store/src/nats/store.peer.test.ts',
   'test/e2e/hand-off.test.ts',
   'test/e2e/kill.test.ts',

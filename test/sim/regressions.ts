@@ -139,4 +139,12 @@ export const regressions: readonly Regression[] = [
     discovery: true,
     was: 'an agent whose disk was put back gave a runner’s erasure to the runner of a later boot',
   },
+  {
+    seed: 107,
+    hosts: 2,
+    operators: false,
+    workflows: false,
+    pools: true,
+    was: 'a host that ran its new image was held for ill by a power command that had failed before',
+  },
 ];

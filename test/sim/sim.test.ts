@@ -21,7 +21,7 @@ for (let first = 1; first <= seedsTotal; first += seedsPerTest) {
 }
 
 test.each(regressions)('keeps its promises where $was', async (regression) => {
-  const world = { discovery: false, batches: false, ...regression };
+  const world = { discovery: false, batches: false, pools: false, ...regression };
   expect((await runWorld(world)).violations).toEqual([]);
 });
 

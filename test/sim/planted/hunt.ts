@@ -27,7 +27,7 @@ async function hunt(
   const { runWorld } = await import('../world.ts');
   if (!isLoaded()) throw new Error(`${name}: the simulation does not use ${plant?.file}`);
   for (let seed = first; seed < first + seeds; seed++) {
-    const world = { seed, hosts: 2, batches: false, discovery: false, ...more };
+    const world = { seed, hosts: 2, batches: false, discovery: false, pools: false, ...more };
     const [violation] = (await runWorld(world)).violations;
     if (violation === undefined) continue;
     return { kind: 'violation', seed, text: `${violation.rule} ${violation.text}` };

@@ -21,6 +21,8 @@ export interface Hunted {
   readonly batches?: true;
   /** Machines netboot that nobody knows; unset: nowhere. */
   readonly discovery?: true;
+  /** Pools keep hosts on images; unset: nowhere. */
+  readonly pools?: true;
   /** Where it was found last; rarer luck is looked for from this seed on. Unset: from 1. */
   readonly from?: number;
 }

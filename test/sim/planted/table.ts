@@ -3,6 +3,7 @@ import { agentPlants } from './agent-plants.ts';
 import { controlPlants } from './control-plants.ts';
 import { discoveryPlants } from './discovery-plants.ts';
 import type { Plant } from './plant.ts';
+import { poolPlants } from './pool-plants.ts';
 import { workflowPlants } from './workflow-plants.ts';
 import { worldPlants } from './world-plants.ts';
 
@@ -12,4 +13,5 @@ export const plants: readonly Plant[] = [
   ...controlPlants,
   ...workflowPlants,
   ...discoveryPlants,
+  ...poolPlants,
 ];

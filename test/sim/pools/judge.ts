@@ -6,7 +6,8 @@
  * P2 A host is provisioned by a run only if its machine got that very image wholly, by that very
  *    run, and has proved itself since.
  * P3 The ledger has entries of such runs alone, and none ever changes or goes.
- * P4 The history that replicas tell is the ledger's, counted; what machines hold is counted there.
+ * P4 The history that each replica tells is the ledger's, counted (`audit.ts`); the ledger has an
+ *    entry for whoever a pool brought to its image.
  * P5 A pool acts only on hosts whose claim it holds, and begins nothing without a slot.
  * P6 No more slots than hosts may be out, no host twice; numbers rise, what a slot says stays, and
  *    it goes only once the host's run has ended.
@@ -15,7 +16,6 @@
  * P9 What people have changed of a pool is not lost by what the pool itself writes.
  */
 import { equals, fromBinary } from '@bufbuild/protobuf';
-import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   HostState,
   PoolSpecSchema,
@@ -370,6 +370,8 @@ export class PoolJudge {
     if (record.deletion !== undefined) return 'it is being deleted';
     const [slot] = slotsOf(record);
     if (slot !== undefined) return `${slot.host} is out: ${slot.message}`;
+    const [failure] = record.failures;
+    if (failure !== undefined) return `${failure.host} has failed: ${failure.message}`;
     const target = record.pool?.status?.target;
     if (target === undefined || target.reference !== record.pool?.spec?.image) return 'no target';
     if (record.pool.status?.rolledBackFrom === target.digest) return 'it went back';
@@ -413,18 +415,6 @@ export class PoolJudge {
     const done = runs.filter((run) => run !== undefined && isDeployment(run)) as Run[];
     const last = done.toSorted((a, b) => Number(a.number - b.number)).at(-1);
     return last?.outcome === RunOutcome.SUCCEEDED ? last.requestedBy : undefined;
-  }
-
-  /** P4: the history by digest as the ledger has it: "DIGEST HOSTS LAST-DEPLOYED-MS". */
-  historyOf(name: string): string[] {
-    const uid = this.#pools.get(name)?.pool?.uid;
-    const own = [...this.#ledger.values()].filter(({ poolUid }) => poolUid === uid);
-    const groups = Map.groupBy(own, ({ digest }) => digest);
-    return [...groups].map(([digest, group]) => {
-      const hosts = new Set(group.map(({ hostUid }) => hostUid)).size;
-      const times = group.map(({ endTime }) => (endTime === undefined ? 0 : timestampMs(endTime)));
-      return `${digest} ${hosts} ${Math.max(...times)}`;
-    });
   }
 }
 

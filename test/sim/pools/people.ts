@@ -8,6 +8,7 @@ import { HostState, PowerAction, RolloutSlotState, RunPhase, store as wire } fro
 import { ask, type Counter, counterOf } from '../operators/counter.ts';
 import { keptHosts } from '../operators/records.ts';
 import type { WorldView } from '../view.ts';
+import { auditHistory } from './audit.ts';
 import { badImage, digestOfImage, goodImages, imageReferenceOf, tagReference } from './registry.ts';
 
 /** Between two acts, for as long as there are faults. */
@@ -244,6 +245,7 @@ export class PoolPeople {
       this.#ask('rescue', poolId, ({ pools }) => pools.updatePool(request));
     }
     this.#mendHosts();
+    for (const poolId of poolIds) void auditHistory(this.#view, poolId);
   }
 
   /** A host in service that is off is switched on; one that was left dirty is cleaned. */
