@@ -68,8 +68,7 @@ describe('the configuration of the agent', () => {
         },
         firmware: 'bios',
       },
-      imageCacheBytesMax: 8 * 1024 ** 3,
-      imagesAtOnceMax: 8,
+      ...{ imageCacheBytesMax: 8 * 1024 ** 3, imagesAtOnceMax: 8 },
       netboots: {
         repeatAfterMs: 60_000,
         missingAfterMs: 120_000,

@@ -141,7 +141,7 @@ function startRunner(port: number) {
   return { read, whole };
 }
 
-test('an image is read on where it was after the agent has died, and fetched on as well', async () => {
+test('an image is read on and fetched on where it was after the agent has died', async () => {
   const origin = await startOrigin();
   const first = await startLife(0);
   const held = await first.hold(origin.url);

@@ -114,7 +114,7 @@ test('a host without a disk boots what its snapshot names, and asks anew for eve
   );
 });
 
-test('waits for an image that is not here, and says why in words that iPXE does not read', async () => {
+test('a host waits for an image that is not here, in words that iPXE does not read', async () => {
   const { ask } = await serve({
     netboot: () => ({ kind: 'waiting', words: 'no ${net0/mac} && x' }),
   });
@@ -144,7 +144,7 @@ test('first-boot data is given to who has its token, and never logged with it', 
   expect(lines.join()).not.toContain(token);
 });
 
-test('a blob whose rest nobody fetches at this moment is asked for again, not given up', async () => {
+test('a blob whose rest nobody fetches at this moment is to be asked for again', async () => {
   const { ask } = await serve({});
   const answer = await ask(`/v2/blobs/sha256/${'aa'.repeat(32)}`);
   expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '2']);

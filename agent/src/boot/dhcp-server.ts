@@ -30,7 +30,7 @@ import { LeaseFile, type LeaseFileParts, readLeases, steadyTime } from './lease-
 import { LineBudget } from './line-budget.ts';
 import type { BootMemory } from './memory.ts';
 import type { Gate } from './observation.ts';
-import { type BootDecision, bootDecision, permissionOf } from './permission.ts';
+import { type BootDecision, bootDecision, isAboutHost, permissionOf } from './permission.ts';
 import { probeMac, probePacket } from './probe.ts';
 
 /** What somebody should know of: it keeps hosts from their addresses. */
@@ -117,7 +117,7 @@ export class DhcpServer {
     // A boot is observed when it begins; the request that follows is part of it.
     const isBoot = boot !== undefined && asked.kind === 'discover';
     const permission = permissionOf(isBoot ? gate(mac, 'dhcp') : this.#decisionOn(mac));
-    const isKnown = (one: string): boolean => isHost(this.#decisionOn(one));
+    const isKnown = (one: string): boolean => isAboutHost(this.#decisionOn(one));
     const quiet = this.#isQuiet();
     const state = { book: this.#book, nowMs: this.#nowMs(), quiet, permission, isKnown };
     const decision = serve(request, state, settings);
@@ -167,10 +167,6 @@ export class DhcpServer {
     }
     return quiet;
   }
-}
-
-function isHost(decision: BootDecision): boolean {
-  return decision.kind === 'runner' || decision.kind === 'localBoot';
 }
 
 const faultMessages: Readonly<Record<ServerNotice['kind'], string>> = {

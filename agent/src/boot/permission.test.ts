@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { BootGrant, BootHost, BootMemory } from './memory.ts';
-import { bootDecision } from './permission.ts';
+import { bootDecision, isAboutHost, permissionOf } from './permission.ts';
 
 const mac = '52:54:00:77:00:01';
 const host: BootHost = { hostUid: 'u1', hostName: 'one', macs: [mac, '52:54:00:77:00:02'] };
@@ -71,7 +71,10 @@ test('takes the latest grant of a host, an expired one as well', () => {
 test('the image of a host without a disk never expires, and gives way to a grant', () => {
   const hosts = [{ ...host, netboot: true }];
   const image = { kind: 'image', hostUid: 'u1', hostName: 'one' };
-  expect(bootDecision(memory({ hosts, grants: [] }), mac, 1_500)).toEqual(image);
+  const decision = bootDecision(memory({ hosts, grants: [] }), mac, 1_500);
+  expect(decision).toEqual(image);
+  // It keeps its address as other hosts do, and DHCP shows it the way to the script.
+  expect([isAboutHost(decision), permissionOf(decision)]).toEqual([true, 'runner']);
   expect(bootDecision(memory({ hosts }), mac, 1_500).kind).toBe('runner');
   expect(bootDecision(memory({ hosts }), mac, 2_000)).toEqual(image);
   const claimed = [...hosts, { hostUid: 'u2', hostName: 'two', macs: [mac] }];

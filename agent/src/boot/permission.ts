@@ -1,6 +1,6 @@
 /**
- * The one decision whether a host may boot the runner, or its image over the network. DHCP, TFTP, the boot script and files all
- * ask here and nowhere else (DESIGN §9).
+ * The one decision whether a host may boot the runner, or its image over the network. DHCP, TFTP,
+ * the boot script and files all ask here and nowhere else (DESIGN §9).
  *
  * B1 Pure: memory, MAC and time in, decision out.
  * B2 Without an open grant nothing starts the runner. A doubt (a MAC that two hosts claim, a grant
@@ -50,6 +50,11 @@ export type NoDiscovery =
 
 /** What a boot protocol says to the client; `runner`: it is to load what the script names. */
 export type BootPermission = 'runner' | 'localBoot' | 'unknownHost';
+
+/** Whether it was about a host, and not about some other machine. */
+export function isAboutHost(decision: BootDecision): boolean {
+  return 'hostUid' in decision;
+}
 
 /** The decision as DHCP tells it. */
 export function permissionOf({ kind }: BootDecision): BootPermission {

@@ -154,7 +154,7 @@ export class HostImages {
     }
   }
 
-  /** These stay before all that nobody holds, while there is room; what was preferred before not. */
+  /** These stay before all that nobody holds, while there is room; no others do. */
   prefer(digests: Iterable<Digest>): void {
     this.#parts.cache.prefer(digests);
   }

@@ -1,3 +1,4 @@
+/** Steps that the runner of a boot carries out, and what is brought here for them before. */
 import { agent } from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
 import { architectureNamed } from '../images/index.ts';
