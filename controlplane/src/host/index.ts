@@ -8,6 +8,7 @@ export { fenceHold } from './fence-hold.ts';
 export { changeAbandoned, fencesAround, hostsFencedBy } from './fences.ts';
 export { fleetKey, readFleet } from './followed.ts';
 export type { PlannableRequest } from './foresee.ts';
+export { isWrittenOver } from './foresee-deployment.ts';
 export { type IndexedHost, rackIdOf } from './host-index.ts';
 export { agentStepsOf, offered, planOf } from './known-steps.ts';
 export { descends, isSameLife, lifeOf } from './lineage.ts';

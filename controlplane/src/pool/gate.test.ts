@@ -84,7 +84,7 @@ test('of a call that nobody can tell of, the receiver sees the same key again', 
   expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/1`);
 });
 
-test('another replica does not ask while one is asking, and takes over from one that is gone', () => {
+test('another replica does not ask while one does, and takes over from one that is gone', () => {
   const rollout = atGate();
   const [asked] = rollout.questions;
   rollout.gate = { replica: 'two', policy, answers: new Map() };
@@ -114,7 +114,7 @@ test('a yes that comes while the pool may not begin is asked for anew', () => {
   expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/2`);
 });
 
-test('a webhook that the fleet does not allow is not called, and the gate says how to allow it', () => {
+test('a webhook that the fleet does not allow is not called; the gate says how to allow it', () => {
   const rollout = new Rollout(1, { rollout: { gate: { webhookUrl: url } } });
   rollout.gate = { replica: 'one', policy: undefined, answers: new Map() };
   rollout.push('A').finish().push('B');

@@ -1,7 +1,7 @@
 /**
  * Lets go what nothing refers to any more and no driver lets go by itself: abandoned resources that
- * were resolved long ago, facts of hosts whose removal was cut short by a crash, and what pools that
- * are gone deployed long ago.
+ * were resolved long ago, facts of hosts whose removal was cut short by a crash, and what was
+ * deployed long ago by pools that are gone.
  *
  * Invariants:
  * 1. Nothing goes that still fences a host, or that a host of the name may be about to need.
@@ -91,7 +91,7 @@ async function orphanedFacts({ store, clock }: RetentionDependencies): Promise<E
   return found;
 }
 
-/** Entries of the ledger by age, and only of pools that are gone: of the others they are counted. */
+/** Entries of the ledger by age, of pools that are gone alone: those of others are counted. */
 async function orphanedDeployments(deps: RetentionDependencies): Promise<Entry[]> {
   const { store, clock, resolvedDays } = deps;
   const ledger = (await answered(store.list('deployments'))).entries;

@@ -24,6 +24,7 @@ import { isDirectlyBelow, listPage } from './paging.ts';
 import { existingPool, type KeptPool, presentPool, viewedPool } from './pool-view.ts';
 import type { RpcDependencies } from './ports.ts';
 import { formatPosition, revisionOfPosition } from './position.ts';
+import { addDisks } from './rollout-disks.ts';
 
 const schema = wire.PoolRecordSchema;
 
@@ -51,7 +52,10 @@ export function createPoolService(deps: RpcDependencies): BoundService {
     listDeployHistory: async ({ parent }) => ({
       entries: shownHistory(await viewed(parent, 'parent'), Number.POSITIVE_INFINITY),
     }),
-    planRollout: async ({ name }) => rolloutPlan(await viewed(name)),
+    planRollout: async ({ name }) => {
+      const view = await viewed(name);
+      return addDisks(deps, rolloutPlan(view), view);
+    },
     explainPool: async ({ name }) => {
       const view = await viewed(name);
       const contested = contestedOf(view.record, view);

@@ -1,4 +1,4 @@
-/** Images that a rack shall have before a host asks: a list in the rack's record, of bounded length. */
+/** Images that a rack shall have before a host asks: a bounded list in the rack's record. */
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {

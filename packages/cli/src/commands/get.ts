@@ -20,8 +20,8 @@ export const getFile = buildCommand({
     brief: 'Print resources as files for apply',
     fullDescription:
       'Prints what people say of racks, credentials (without passwords), the fleet, templates, ' +
-      'expected-hosts, hosts, pools or workflows, or of all of them. `rackwright apply -f` accepts it ' +
-      'again, and finds nothing to change. Built-in templates are left out of lists.',
+      'expected-hosts, hosts, pools or workflows, or of all of them. `rackwright apply -f` ' +
+      'accepts it again, and finds nothing to change. Built-in templates are left out of lists.',
   },
   parameters: {
     flags: {

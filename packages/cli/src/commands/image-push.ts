@@ -56,8 +56,8 @@ export const pushImage = buildCommand({
       'Push a disk, or a kernel with its initrd, to a registry as an image of hosts, and print ' +
       'its digest. FILE is the disk, or none for an image that is only booted over the network. ' +
       'Form and compression are told by the name of the file, or by the flags. The registry is ' +
-      `spoken to by this machine, with --username and a password that stands in ${passwordVariable} ` +
-      'or in --password-file. The control plane is not asked.',
+      'spoken to by this machine, with --username and a password that stands in ' +
+      `${passwordVariable} or in --password-file. The control plane is not asked.`,
   },
   parameters: {
     flags: {

@@ -71,6 +71,8 @@ export const plannedRolloutColumns: Column<PlannedRollout>[] = [
   { title: 'RUN', value: ({ kind }) => enumName('RunKind', kind) },
   { title: 'FROM', value: ({ fromImage }) => shortImage(fromImage), dropOrder: 2, widthMin: 16 },
   { title: 'TO', value: ({ toImage }) => shortImage(toImage), dropOrder: 1, widthMin: 16 },
+  { title: 'LOSES', value: ({ lostDisks }) => lostDisks.join(' '), dropOrder: 4 },
+  { title: 'KEEPS', value: ({ keptDisks }) => keptDisks.join(' '), dropOrder: 5 },
   { title: 'KEPT BY', value: ({ blockedBecause }) => blockedBecause, widthMin: 16 },
 ];
 

@@ -1,0 +1,36 @@
+/** Which disks a rollout would write over and which would stay, as the hosts themselves foresee it. */
+import { create } from '@bufbuild/protobuf';
+import { DeploySpecSchema, type PlannedRollout, type RolloutPlan, RunKind } from '@rackwright/api';
+import { isWrittenOver, planFor } from '../host/index.ts';
+import type { Viewed } from '../pool/index.ts';
+import type { RpcDependencies } from './ports.ts';
+
+/** Adds the disks of each host; of one whose disks are not known there are none. */
+export async function addDisks(
+  deps: Pick<RpcDependencies, 'hosts' | 'actor'>,
+  plan: RolloutPlan,
+  { record }: Pick<Viewed, 'record'>,
+): Promise<RolloutPlan> {
+  const deploy = record.pool?.spec?.deploy ?? create(DeploySpecSchema);
+  for (const planned of plan.hosts) {
+    if (planned.toImage !== '') await addDisksOf(deps, planned, deploy);
+  }
+  return plan;
+}
+
+async function addDisksOf(
+  { hosts, actor }: Pick<RpcDependencies, 'hosts' | 'actor'>,
+  planned: PlannedRollout,
+  deploy: NonNullable<NonNullable<Viewed['record']['pool']>['spec']>['deploy'] & object,
+): Promise<void> {
+  const kind = planned.kind === RunKind.REIMAGE ? 'reimage' : 'provision';
+  const request = { kind, image: planned.toImage, deploy } as const;
+  const draft = await hosts.consider(planned.host.replace('hosts/', ''), (record, context) => {
+    return planFor(record, context, request, undefined, { actor });
+  });
+  if (draft === undefined || 'code' in draft) return;
+  for (const device of draft.plan.devices) {
+    const name = device.serial || device.wwn || device.kernelName;
+    (isWrittenOver(device) ? planned.lostDisks : planned.keptDisks).push(name);
+  }
+}
