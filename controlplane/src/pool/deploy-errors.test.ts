@@ -1,0 +1,156 @@
+/**
+ * From the agent's report of a deployment that failed to what host, explain and pool say: each
+ * error its own row. `left`: whether the host may have left what it ran.
+ */
+import { create } from '@bufbuild/protobuf';
+import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  agent,
+  HostGoal,
+  HostState,
+  PoolStatusSchema,
+  RolloutSlotState,
+  type Run,
+  RunKind,
+  RunPhase,
+  store as wire,
+} from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { explainHost } from '../host/explain.ts';
+import { type Bench, bench, done, inspected, verified } from '../host/testing/bench.ts';
+import { seenHost } from './seen.ts';
+import { foldSlots } from './slots.ts';
+
+const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
+const second = `registry.example/os@sha256:${'2'.repeat(64)}`;
+
+interface Row {
+  readonly type: string;
+  readonly message: string;
+  readonly untouched: boolean;
+  readonly advice: string;
+}
+
+const rows: readonly Row[] = [
+  row('imageDigestMismatch', 'what came is not what its digest names', false, 'pushed anew'),
+  row('imageTruncated', 'it ends after 1000 of 2000 bytes', false, 'pushed anew'),
+  row('registryUnreachable', 'registry.example does not answer', true, 'answers the agent'),
+  row('registryUnauthorized', 'registry.example says 401', true, 'fleet registry set registry.ex'),
+  row('imageNotFound', 'registry.example says 404', true, 'see that registry.example has'),
+  row('noSpace', 'the cache of the rack is full', true, 'make room on the disk of the agent'),
+  row('wrongArchitecture', 'the image is not there for arm64', true, 'name another one'),
+  row('imageTooLarge', 'it has 2000 bytes, the disk 1000', true, '--root-disk min-size=SIZE'),
+  row('badImage', 'the qcow2 file names a backing file', true, 'name another one'),
+  row('writeError', 'the disk gives back something else', false, 'replace it'),
+  row('keepDisk', 'disk D1 is kept', true, '--root-disk serial=SERIAL'),
+  row('noRootDisk', '2 disks fit without a hint', true, '--root-disk serial=SERIAL'),
+];
+
+function row(type: string, message: string, untouched: boolean, advice: string): Row {
+  return { type, message, untouched, advice };
+}
+
+test.each(rows)('$type: its own words on host and pool', ({ type, message, untouched, advice }) => {
+  const { host, run } = failedBy('deploy.write_image', {
+    type,
+    message,
+    disksUntouched: untouched,
+  });
+  const { status } = host.record.host ?? {};
+  expect(status?.faults[0]).toMatchObject({ type: 'reimageFailed' });
+  expect(status?.faults[0]?.message).toContain(message);
+  expect(status?.image).toBe(untouched ? first : '');
+  expect(status?.state).toBe(HostState.PROVISIONED);
+  expect(status?.lastError?.failure).toMatchObject({ type, message });
+  expect(poolOf(host, run)).toMatchObject({ message, counted: !untouched });
+  // Once its power is as it was.
+  while (host.record.operation?.operation !== undefined) host.report(done);
+  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  expect(JSON.stringify(told.causes.map(({ text }) => text))).toContain(message);
+  expect(told.unblock.join('; ')).toContain(advice);
+});
+
+test('notProved: its own words on host and pool, and what is on the disk', () => {
+  const message = 'the host was switched on, and has not phoned home';
+  const { host, run } = failedBy('deploy.await_image', { type: 'notProved', message });
+  const { status } = host.record.host ?? {};
+  expect(status?.faults[0]?.message).toContain(`${message}; on the disk: the whole of ${second}`);
+  expect(status?.image).toBe(second);
+  expect(poolOf(host, run)).toMatchObject({ counted: true });
+  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  expect(told.unblock[0]).toContain('look at the console of hosts/h1');
+  expect(told.unblock.at(-1)).toContain(`rackwright host reimage h1 ${second}`);
+});
+
+test('429: its Retry-After is waited for, and the host says so', () => {
+  const host = reimagedTo('deploy.write_image');
+  const value = create(agent.RetryAfterSchema, {
+    reason: agent.ConflictReason.FAULT,
+    message: 'registry.example says 429',
+    delay: durationFromMs(120_000),
+  });
+  host.report({ case: 'retryAfter', value });
+  const { run } = host.record.host?.status ?? {};
+  expect(run?.waiting?.message).toBe('registry.example says 429');
+  expect(host.record.operation?.notBefore).toEqual(timestampFromMs(host.nowMs + 120_000));
+  expect(host.record.operation?.sentTo).toBeUndefined();
+  host.nowMs += 120_000;
+  const sent = host.apply({ kind: 'tick' });
+  expect(sent.map(({ kind }) => kind)).toContain('send');
+  for (let minutes = 0; minutes < 20 && stepAt(host) === 'deploy.write_image'; minutes++) {
+    host.report({ case: 'retryAfter', value });
+    host.nowMs += 120_000;
+    host.apply({ kind: 'tick' });
+  }
+  const { status } = host.record.host ?? {};
+  expect(status?.faults[0]?.message).toContain('after 15 minutes: registry.example says 429');
+  expect(status?.image).toBe(first);
+});
+
+/** A reimage whose step of this name fails so. */
+function failedBy(step: string, init: Partial<agent.Failed>): { host: Bench; run: Run } {
+  const host = reimagedTo(step);
+  const number = host.record.host?.status?.run?.number;
+  const { type = '', message = '', disksUntouched = false } = init;
+  const value = create(agent.FailedSchema, { type, message, disksUntouched });
+  host.report({ case: 'failed', value });
+  const ended = [host.record.host?.status?.run, ...host.record.finishedRuns];
+  const run = ended.find((each) => each?.number === number && each?.phase === RunPhase.ENDED);
+  if (run === undefined) throw new Error('the run has not ended');
+  return { host, run };
+}
+
+/** A reimage as far as this step. */
+function reimagedTo(step: string): Bench {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const { status } = host.record.host ?? {};
+  Object.assign(status ?? {}, { state: HostState.PROVISIONED, image: first, poweredOn: true });
+  host.request({ kind: 'claim', reason: 'mine' });
+  host.request({ kind: 'reimage', image: second });
+  while (stepAt(host) !== step) {
+    if (stepAt(host) === 'runner.await') host.runnerReady();
+    else host.report(stepAt(host) === 'runner.inspect' ? inspected() : done);
+  }
+  return host;
+}
+
+function stepAt({ record }: Bench): string {
+  const run = record.host?.status?.run;
+  return run?.steps[run.currentStep]?.name ?? '';
+}
+
+/** What the pool keeps of it. */
+function poolOf({ record, nowMs }: Bench, run: Run): wire.PoolFailure | undefined {
+  const slot = { host: 'hosts/h1', hostUid: 'u1', image: second, number: 1n, run: run.number };
+  const status = create(PoolStatusSchema, {
+    slots: [{ ...slot, kind: RunKind.REIMAGE, state: RolloutSlotState.RUNNING }],
+  });
+  const pool = create(wire.PoolRecordSchema, { pool: { name: 'pools/p1', uid: 'p', status } });
+  const seen = seenHost(record);
+  if (seen === undefined) throw new Error('the host is seen');
+  const draft = { record: pool, status, hosts: new Map([['u1', seen]]), nowMs, deployments: [] };
+  foldSlots({ ...draft, questions: [] } as never, new Map([[1n, { kind: 'run', run }]]));
+  return pool.failures[0];
+}
