@@ -185,7 +185,7 @@ function because<Result>(broken: OciError, result: FinalResult | Result): FinalR
   return isUntouched && its.kind === 'failed' ? { ...its, disksUntouched: true } : its;
 }
 
-function isFinal<Result>(result: FinalResult | Result): result is FinalResult {
+function isFinal(result: unknown): result is FinalResult {
   return typeof result === 'object' && result !== null && 'kind' in result;
 }
 
