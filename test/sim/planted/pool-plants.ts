@@ -2,6 +2,7 @@
 import type { CaughtBy, Plant } from './plant.ts';
 
 const bySimulation = { kind: 'simulation', pools: true } as const;
+const test = (file: string, name: string): CaughtBy => ({ kind: 'test', file, name });
 const seeded = (from: number): CaughtBy => ({ ...bySimulation, from });
 
 export const poolPlants: readonly Plant[] = [
@@ -11,7 +12,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/slots.ts',
     find: 'if (run.phase !== RunPhase.ENDED) return true;',
     replace: 'if (run.phase !== RunPhase.ENDED) return run.waiting === undefined;',
-    caughtBy: seeded(101),
+    caughtBy: seeded(102),
   },
   {
     name: 'poolOverwritten',
@@ -21,7 +22,7 @@ export const poolPlants: readonly Plant[] = [
     replace:
       'const now = (await readShared(this.#deps.store, schema, key))?.revision ?? kept.revision;\n' +
       '    const written = await writeShared(this.#deps, schema, key, step.record, now);',
-    caughtBy: seeded(101),
+    caughtBy: seeded(102),
   },
   {
     name: 'oneMoreOut',
@@ -37,7 +38,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: 'if (this.count >= max) return',
     replace: 'if (this.count >= max + 9) return',
-    caughtBy: seeded(101),
+    caughtBy: seeded(107),
   },
   {
     name: 'proofNotAwaited',
@@ -53,7 +54,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'agent/src/deploy/proofs.ts',
     find: 'return this.#parts.journal.state.proved.get(hostUid)?.deploymentId === deploymentId;',
     replace: 'return this.#parts.journal.state.proved.get(hostUid) !== undefined;',
-    caughtBy: seeded(101),
+    caughtBy: seeded(103),
   },
   {
     name: 'toldBeforeTheProof',
@@ -63,7 +64,7 @@ export const poolPlants: readonly Plant[] = [
     replace:
       '  slot.state = RUNNING;\n  slot.run = run.number;\n' +
       '  draft.deployments.push(deploymentOf(draft.record, slot));',
-    caughtBy: seeded(101),
+    caughtBy: seeded(102),
   },
   {
     name: 'everyFailureCounts',
@@ -71,7 +72,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/slots.ts',
     find: 'fail(draft, slot, { message, counted: hasLeft(run) });',
     replace: 'fail(draft, slot, { message, counted: true });',
-    caughtBy: seeded(101),
+    caughtBy: seeded(102),
   },
   {
     name: 'haltIgnored',
@@ -79,7 +80,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: 'if (!isBack && failedCount >= threshold) {',
     replace: 'if (!isBack && failedCount >= threshold + 9) {',
-    caughtBy: seeded(101),
+    caughtBy: test('controlplane/src/pool/rollout.test.ts', 'R11'),
   },
   {
     name: 'actsWithoutClaim',
@@ -90,19 +91,11 @@ export const poolPlants: readonly Plant[] = [
     caughtBy: seeded(101),
   },
   {
-    name: 'writtenInPart',
-    breaks: 'P2: a host is provisioned once its disk holds the whole image',
-    file: 'test/sim/runner-steps.ts',
-    find: 'for (const whole of [false, true]) {',
-    replace: 'for (const whole of [false]) {',
-    caughtBy: seeded(101),
-  },
-  {
     name: 'hostsCountedTwice',
     breaks: 'P4: the history counts different hosts',
     file: 'controlplane/src/pool/history.ts',
     find: 'hostCount: new Set(group.map(({ hostUid }) => hostUid)).size,',
     replace: 'hostCount: group.length,',
-    caughtBy: seeded(101),
+    caughtBy: test('controlplane/src/pool/rollout.test.ts', 'H1, H3'),
   },
 ];
