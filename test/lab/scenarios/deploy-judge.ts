@@ -33,7 +33,7 @@ function chassisLog(machine: LabMachine): string {
   return readFileSync(join(machine.folder, 'chassis.log'), 'utf8');
 }
 
-/** The machine booted these versions from its disk, in this order, and each one did as it was told. */
+/** The machine booted these versions from its disk in this order; each one did as it was told. */
 export function checkBoots(
   findings: Findings,
   machine: LabMachine,
@@ -107,7 +107,7 @@ interface Listed {
   readonly name?: string;
 }
 
-/** Judged by Debian's tools: the table is sound, the root has grown, the seed says what it shall. */
+/** Judged by Debian's tools: the table is sound, the root has grown, the seed is right. */
 async function checkTable(
   findings: Findings,
   label: string,
@@ -136,7 +136,7 @@ async function checkTable(
   findings.check(`${label}: the seed holds its user data`, read.out === userData, read.err);
 }
 
-/** Nothing of an image that was found to be another one can be booted: its first mebibyte is zeros. */
+/** Nothing of an image that was found to be another one can be booted: it begins with zeros. */
 export function checkNotBootable(findings: Findings, machine: LabMachine): void {
   const [disk] = machine.disks;
   const head = Buffer.alloc(MIB);
