@@ -8,7 +8,12 @@
  * 3. How far an image is, is kept in memory alone, and of nothing but what the list names.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { agent, type ImageRegistry, type PrefetchedImage, store as wire } from '@rackwright/api';
+import {
+  agent,
+  type ImageRegistry,
+  type PrefetchedImage,
+  type store as wire,
+} from '@rackwright/api';
 import { awaitImageStep, credentialVersions } from '../host/index.ts';
 import {
   credentialsOfRegistries,

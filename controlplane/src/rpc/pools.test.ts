@@ -1,6 +1,6 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { HostState, store as wire } from '@rackwright/api';
+import { HostState, InventorySchema, Transport, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
@@ -46,6 +46,26 @@ async function addAvailable(hostId: string, n: number): Promise<void> {
     const written = await fixture.store.put(key, value, found.revision, undefined);
     if (written.kind === 'ok') return;
   }
+}
+
+/** Two disks, of which the second one is kept from being written. */
+async function addDisks(hostId: string): Promise<void> {
+  const disk = (serial: string, device: string) => ({
+    ...{ device, serial, model: 'M', sizeBytes: 1_000_000_000_000n, transport: Transport.SATA },
+    regions: [{ name: device, sizeBytes: 1_000_000_000_000n, logicalBlockBytes: 512 }],
+  });
+  const { uid: hostUid } = await fixture.hosts.getHost({ name: `hosts/${hostId}` });
+  const facts = create(wire.HostFactsSchema, {
+    hostUid,
+    inventory: create(InventorySchema, { devices: [disk('ROOT', 'sda'), disk('OTHER', 'sdb')] }),
+  });
+  const value = toBinary(wire.HostFactsSchema, facts);
+  const key = storeKey('facts', hostId);
+  const found = await fixture.store.get(key);
+  await fixture.store.put(key, value, found.kind === 'found' ? found.revision : 'absent');
+  const spec = { rootDisk: { serial: 'ROOT' } };
+  const updateMask = { paths: ['spec.root_disk'] };
+  await fixture.hosts.updateHost({ host: { name: `hosts/${hostId}`, spec }, updateMask });
 }
 
 test('a pool is made, changed and listed; and once, however often it is asked for', async () => {
@@ -101,6 +121,7 @@ test('it claims its hosts, and says of each why it does not go', async () => {
   const { pools, hosts } = fixture;
   await addAvailable('h1', 1);
   await addAvailable('h2', 2);
+  for (const hostId of ['h1', 'h2']) await addDisks(hostId);
   await expect
     .poll(async () => (await hosts.getHost({ name: 'hosts/h2' })).status?.claim?.by)
     .toBe('pools/web');
@@ -122,6 +143,7 @@ test('it claims its hosts, and says of each why it does not go', async () => {
   // Who is out has gone already; the plan has those that are left.
   const plan = await pools.planRollout({ name: 'pools/web' });
   expect(plan.hosts.map(({ toImage }) => toImage)).toEqual([image]);
+  expect(plan.hosts[0]).toMatchObject({ lostDisks: ['ROOT'], keptDisks: ['OTHER'] });
 });
 
 test('the history is a query over the ledger, cut only in the view of the pool', async () => {

@@ -49,7 +49,7 @@ test('each command on pools says what it is for', async () => {
 });
 
 test('a pool says in the same words as a host how its image is deployed', async () => {
-  const { world } = await worldOver({ files: { 'user.yaml': '#cloud-config\n' } });
+  const { world } = worldOver({ files: { 'user.yaml': '#cloud-config\n' } });
   const flags = { userData: 'user.yaml', keepDisk: ['S1'], soak: '1m' };
   const { pool, paths } = await poolFrom(world, 'pools/web', flags);
   const deploy = ['spec.deploy.first_boot.user_data', 'spec.deploy.keep_disks'];
