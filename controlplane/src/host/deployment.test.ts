@@ -81,7 +81,7 @@ function sent(effects: ReturnType<Bench['apply']>): agent.RunStep | undefined {
   return kind?.case === 'runStep' ? kind.value : undefined;
 }
 
-test('a deployment is told whole as it leaves, and its first boot stands once in the record', () => {
+test('a deployment is told whole as it leaves; its first boot stands once in the record', () => {
   const host = available();
   const { spec } = host.record.host ?? {};
   if (spec !== undefined) Object.assign(spec, { rootDisk: { serial: 'DISK-1' } });
@@ -102,7 +102,7 @@ test('a deployment is told whole as it leaves, and its first boot stands once in
   expect(orderOf(host).deployment?.deploy).toBeUndefined();
 });
 
-test('a host is in service once it has proved itself, in the time that its deployment gives', () => {
+test('a host is in service once it has proved itself, in the time that it is given', () => {
   const host = available();
   const wanted = deploy({ proofTimeout: durationFromMs(3_600_000) });
   host.request({ kind: 'provision', image: first, deploy: wanted });
@@ -212,7 +212,7 @@ test('a reimage without a word of how keeps how it was deployed', () => {
   expect(host.record.deploy?.proof).toBe(DeployProof.POWER_ON);
 });
 
-test('a host without a disk boots its image over the network for as long as it is in service', () => {
+test('a host without a disk boots its image over the network while it is in service', () => {
   const host = available();
   const none: ReadonlyMap<string, bigint> = new Map();
   const named = () => netbootOf(host.record, undefined, none);

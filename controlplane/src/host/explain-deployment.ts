@@ -34,7 +34,8 @@ export function tellDeployment(
         causes: [{ text, since }],
         blocker: 'the proof that the host runs its image',
         unblock: [
-          `nothing, as long as its first boot may take: look at the console of hosts/${hostId(record)} otherwise`,
+          'nothing, as long as its first boot may take',
+          `else look at the console of hosts/${hostId(record)}`,
           abort,
         ],
       };

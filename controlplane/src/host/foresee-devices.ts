@@ -10,8 +10,8 @@ import {
 import type { ErasureMethod, ScopeDecision } from '@rackwright/erasure';
 import { eraseMetadataStep } from '../steps/index.ts';
 import { writeImageStep } from './deployment.ts';
-import { fateOf, foreseeRoot, isWrittenOver } from './foresee-deployment.ts';
 import { decideDevices } from './device-plan.ts';
+import { fateOf, foreseeRoot, isWrittenOver } from './foresee-deployment.ts';
 import { isErasure } from './step-failure.ts';
 import type { Turn } from './turn.ts';
 
@@ -106,7 +106,9 @@ export function lossOf(devices: readonly PlannedDevice[], steps: readonly RunSte
   return [
     ...lost,
     ...(unseen ? ['every disk of its own that the runner finds: all that is on it'] : []),
-    ...steps.filter((step) => mayDestroy(step) && !isTold(step)).map((step) => `${stepTitle(step)}: whatever it writes over`),
+    ...steps
+      .filter((step) => mayDestroy(step) && !isTold(step))
+      .map((step) => `${stepTitle(step)}: whatever it writes over`),
   ];
 }
 

@@ -391,7 +391,7 @@ test('an external host is never booted, written, wiped or switched off by a dele
   expect(stepNames(host)).toEqual(['host.forget']);
 });
 
-test('provision is refused by an agent that knows no deployments, and else writes the image', () => {
+test('provision is refused by an agent that knows no deployments; else it writes', () => {
   const host = available();
   host.context = { ...host.context, agentSteps: [] };
   expect(refusal(host, provision)).toContain('does not know deploy.await_image; update it first');

@@ -122,7 +122,11 @@ export function claimedText({ status }: Turn): string {
   const { claim } = status;
   if (claim === undefined) return 'nobody claims it';
   const reason = claim.reason === '' ? '' : ` (${claim.reason})`;
-  return `claimed by ${claim.by} ${sinceText(claim.at)}${reason}; it must be unclaimed first`;
+  const held = `claimed by ${claim.by} ${sinceText(claim.at)}${reason}`;
+  // A pool takes back what it selects: giving up its claim for it would not last.
+  return claim.by.startsWith('pools/')
+    ? `${held}; take it out of what ${claim.by} selects first, and it gives the host up`
+    : `${held}; it must be unclaimed first`;
 }
 
 /** "busy: clean 3 holds the host (at power.off) since …" */

@@ -70,7 +70,10 @@ export function hostImageOf(
 
 /** Why a file is not asked for without TLS. */
 export function plainHttpProblem(registry: string): string {
-  return `${registry} would be asked by plain HTTP, which the fleet does not allow; name it by https, or set plain_http of ${registry} among the fleet's registries`;
+  return (
+    `${registry} would be asked by plain HTTP, which the fleet does not allow; name it by https, ` +
+    `or allow it: rackwright fleet registry set ${registry} --plain-http`
+  );
 }
 
 function refuse(problem: string): HostImageResult {

@@ -65,7 +65,7 @@ test('a manifest that is not what its registry calls it is no answer', async () 
   expect(await resolve()).toMatchObject({ kind: 'failed', type: 'digestMismatch' });
 });
 
-test('the fleet says how it is asked; its mirrors are not, and the credential is on record', async () => {
+test('the fleet says how to ask; no mirror is asked, and a credential is on record', async () => {
   const challenge = { 'www-authenticate': 'Basic realm="r"' };
   const { resolve, requests, noted } = await resolver(
     (request) =>

@@ -139,7 +139,7 @@ function remedyOf({ kind }: OciError, registry: string): string {
     case 'notFound':
       return '; see that the name is right and the tag has been pushed';
     case 'unreachable':
-      return '; see that it can be reached from the control plane, and how the fleet says to ask it';
+      return '; see that it can be reached from the control plane, as the fleet says to ask it';
     default:
       return '';
   }

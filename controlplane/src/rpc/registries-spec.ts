@@ -99,7 +99,8 @@ function pemProblem(text: string): string | undefined {
   }
   for (const [index, pem] of found.entries()) {
     try {
-      new X509Certificate(pem);
+      if (new X509Certificate(pem).raw.length > 0) continue;
+      return 'has an empty certificate';
     } catch {
       return `has a certificate that cannot be read, the ${index + 1}. of ${found.length}`;
     }

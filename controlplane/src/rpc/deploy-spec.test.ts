@@ -1,0 +1,133 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  ApiFailure,
+  DeployProof,
+  DeploySpecSchema,
+  FirstBootFormat,
+  ImageRegistrySchema,
+  RootDiskHintsSchema,
+} from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { checkDeployment } from './deploy-request.ts';
+import { checkDeploySpec } from './deploy-spec.ts';
+import { checkRegistries } from './registries-spec.ts';
+import { checkRootDisk } from './root-disk.ts';
+import { Violations } from './violations.ts';
+
+const { CONFIG_DRIVE, NONE } = FirstBootFormat;
+const digest = `sha256:${'1'.repeat(64)}`;
+
+/** Of no enum. */
+const unknown = 9 as never;
+
+/** "field description" of everything that is wrong. */
+function violationsOf(check: (violations: Violations) => void): string[] {
+  const violations = new Violations();
+  try {
+    check(violations);
+    violations.throwIfAny();
+    return [];
+  } catch (error) {
+    if (!(error instanceof ApiFailure) || error.error.kind !== 'invalidArgument') throw error;
+    return (error.error.violations ?? []).map(
+      ({ field, description }) => `${field} ${description}`,
+    );
+  }
+}
+
+function problems(init: MessageInitShape<typeof DeploySpecSchema>): string[] {
+  const deploy = create(DeploySpecSchema, init as object);
+  return violationsOf((violations) => checkDeploySpec('deploy', deploy, violations));
+}
+
+test('what first boots read is taken as it is', () => {
+  const network = 'version: 2\nethernets: {}\n';
+  const cloud = { userData: '#cloud-config\npackages: [nginx]\n', networkConfig: network };
+  expect(problems({ firstBoot: cloud })).toEqual([]);
+  expect(problems({ firstBoot: { userData: '#!/bin/sh\ntrue\n' } })).toEqual([]);
+  const ignition = { format: CONFIG_DRIVE, userData: '{"ignition": {"version": "3.4.0"}}' };
+  expect(problems({ firstBoot: ignition })).toEqual([]);
+  const none = { firstBoot: { format: NONE }, proof: DeployProof.POWER_ON };
+  expect(problems(none)).toEqual([]);
+  expect(problems({ keepDisks: ['S1'], proofTimeout: durationFromMs(60_000) })).toEqual([]);
+});
+
+test.for<[MessageInitShape<typeof DeploySpecSchema>, string]>([
+  [{ firstBoot: { userData: 'x'.repeat(65_537) } }, 'user_data has 65537 bytes; at most 65536'],
+  [{ firstBoot: { networkConfig: 'x'.repeat(16_385) } }, 'network_config has 16385 bytes'],
+  [{ firstBoot: { networkConfig: 'version: 3' } }, '"version: 1" or "version: 2"'],
+  [{ firstBoot: { userData: '#cloud-config\na: [' } }, 'user_data begins with "#cloud-config"'],
+  [{ firstBoot: { userData: '#cloud-config\n- a\n' } }, 'is no mapping of names to values'],
+  [{ firstBoot: { userData: '#cloud-config\nphone_home: {}\n' } }, 'has a phone_home of its own'],
+  [{ firstBoot: { userData: '{"ignition": {"version": "3"}}' } }, 'by the format config drive'],
+  [
+    { firstBoot: { format: CONFIG_DRIVE, userData: '{"ignition": {}}' } },
+    'JSON without "ignition"',
+  ],
+  [{ firstBoot: { format: CONFIG_DRIVE, userData: '{' } }, 'is no JSON'],
+  [
+    { firstBoot: { format: CONFIG_DRIVE, networkConfig: 'version: 1' } },
+    'which no config drive has',
+  ],
+  [{ firstBoot: { format: NONE } }, 'format is none: the image is not told where to phone home'],
+  [{ firstBoot: { metaData: { 'instance-id': 'i' } } }, 'is always set by Rackwright'],
+  [{ firstBoot: { format: unknown } }, 'first_boot.format is 9'],
+  [{ proof: unknown }, 'deploy.proof is 9'],
+  [{ proofTimeout: durationFromMs(59_000) }, 'proof_timeout must be from 1 minute to 24 hours'],
+  [{ keepDisks: Array.from({ length: 65 }, (_, n) => `D${n}`) }, 'keep_disks names 65 disks'],
+  [{ keepDisks: ['D1', 'D1'] }, 'keep_disks[1] repeats "D1"'],
+  [{ netboot: true, keepDisks: ['D1'] }, 'keep_disks has disks, and netboot writes to none'],
+  [{ netboot: true, firstBoot: { format: CONFIG_DRIVE } }, 'netboot writes to no disk'],
+  [{ netboot: true, firstBoot: { userData: 'x'.repeat(9_000) } }, 'at most 8192 are taken'],
+])('deployment %#: its field is named, with what would be right', ([init, words]) => {
+  expect(problems(init).join('\n')).toContain(words);
+});
+
+test.for<[string, string | undefined]>([
+  [`registry.example/os@${digest}`, undefined],
+  ['registry.example/os:1', undefined],
+  [`https://files.example/os.raw#sha256=${'1'.repeat(64)}`, undefined],
+  ['', 'is missing'],
+  ['registry.example/os', 'names neither a tag nor a digest'],
+  ['os:1', 'must begin with its registry'],
+  ['https://files.example/os.raw', 'must end with the SHA-256'],
+  [`https://me:pw@files.example/os.raw#sha256=${'1'.repeat(64)}`, 'holds a user or a password'],
+])('image "%s"', ([image, words]) => {
+  const found = violationsOf(() => checkDeployment({ image }));
+  expect(found.join()).toContain(words ?? '');
+  expect(found).toHaveLength(words === undefined ? 0 : 1);
+});
+
+test('hints at a root disk that can fit none are refused', () => {
+  const of = (init: MessageInitShape<typeof RootDiskHintsSchema>) =>
+    violationsOf((violations) => {
+      checkRootDisk('root_disk', create(RootDiskHintsSchema, init as object), violations);
+    }).join();
+  expect(of({ serial: 'S1' })).toBe('');
+  expect(of({ byPath: 'pci-0000:00:17.0-ata-1' })).toBe('');
+  expect(of({ byPath: '../sda' })).toContain('by_path must be a name under /dev/disk/by-path');
+  expect(of({ sizeBytes: 1n, minSizeBytes: 2n })).toContain('so that no disk fits');
+  expect(of({})).toContain('says nothing');
+});
+
+test('registries are told apart, and no certificate of theirs is taken unread', () => {
+  const of = (...inits: MessageInitShape<typeof ImageRegistrySchema>[]) =>
+    violationsOf((violations) => {
+      const registries = inits.map((init) => create(ImageRegistrySchema, init as object));
+      checkRegistries('registries', registries, violations);
+    }).join('\n');
+  const good = { registry: 'registry.example', credential: 'credentials/c1', plainHttp: true };
+  expect(of(good, { registry: 'localhost:5000' })).toBe('');
+  expect(of(good, good)).toContain('registries[1].registry repeats "registry.example"');
+  expect(of({ registry: 'registry' })).toContain('registries[0].registry is "registry"');
+  expect(of({ ...good, credential: 'c1' })).toContain('registries[0].credential');
+  expect(of({ ...good, caPem: 'x' })).toContain('plain HTTP shows no certificate');
+  expect(of({ registry: 'r.example', caPem: 'x' })).toContain('must be certificates in PEM');
+  const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
+  expect(of({ registry: 'r.example', caPem: pem })).toContain('cannot be read, the 1. of 1');
+  const mirrors = [{ registry: 'r.example' }, { registry: 'm.example', prefix: 'A B' }];
+  const told = of({ registry: 'r.example', mirrors });
+  expect(told).toContain('mirrors[0].registry is the registry itself');
+  expect(told).toContain('mirrors[1].prefix is "A B"');
+});
