@@ -226,13 +226,8 @@ function makeParts(
   const webhooks = callsWebhooks(platform, identity, store, audit);
   const hosts = new Hosts({
     ...platform,
-    store,
-    following,
-    audit,
-    registry,
-    replicaId,
+    ...{ store, following, audit, registry, replicaId, resyncIntervalMs },
     timing: config.engine,
-    resyncIntervalMs,
     ...webhooks,
     signStatement: (statement) => signBytes(statement, identity.erasure.privateKeyPem),
     openCredential: (record) => identity.secrets.open(record),
