@@ -8,7 +8,13 @@
  * 3. A registry that wants to be left alone is, by whoever asks here next.
  */
 import type { store as wire } from '@rackwright/api';
-import { isOciError, type OciError, parseDigest, RegistryClient } from '@rackwright/oci';
+import {
+  type Digest,
+  isOciError,
+  type OciError,
+  parseDigest,
+  RegistryClient,
+} from '@rackwright/oci';
 import type { Clock, WebClient } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../audit/index.ts';
@@ -20,6 +26,7 @@ import {
   whyNotGiven,
 } from '../secrets/index.ts';
 import { registryOf } from './access.ts';
+import { versionOf } from './image-version.ts';
 import { readImageName } from './name.ts';
 import type { ResolveAnswer, ResolveImage } from './resolve.ts';
 
@@ -40,7 +47,6 @@ const restMaxMs = 3_600_000;
 const restDefaultMs = 30_000;
 /** Registries whose rest is remembered. */
 const restsMax = 256;
-const versionCharactersMax = 128;
 
 type Failed = Extract<ResolveAnswer, { kind: 'failed' }>;
 
@@ -92,7 +98,10 @@ async function ask(
     const client = new RegistryClient(parts.web, access);
     const found = await client.resolve(repository, tag, parseDigest(known), either);
     if (found.kind === 'unchanged') return found;
-    return { kind: 'digest', digest: found.digest, version: versionOf(found.bytes) };
+    const read = (digest: Digest): Promise<Uint8Array> =>
+      client.manifest(repository, digest, either);
+    const version = await versionOf(found.bytes, read);
+    return { kind: 'digest', digest: found.digest, version };
   } catch (error) {
     if (late.signal.aborted) {
       const message = `${registry} has not answered in ${questionTimeoutMs / 1_000} s`;
@@ -109,8 +118,8 @@ async function accessTo(parts: RegistryResolverParts, registry: string, tag: str
   const fleet = await parts.fleet();
   const told = registryOf(fleet?.fleet?.spec?.registries, registry);
   const { credential: name = '', plainHttp = false, caPem = '' } = told ?? {};
-  const common = { registry, plainHttp, ...(caPem === '' ? {} : { caPem }) };
-  if (name === '') return { ...common, credential: undefined };
+  const place = { registry, plainHttp, ...(caPem === '' ? {} : { caPem }) };
+  if (name === '') return { ...place, credential: undefined };
   try {
     const record = await credentialRecord(parts, name);
     const rack = record?.credential?.racks[0] ?? '';
@@ -123,7 +132,7 @@ async function accessTo(parts: RegistryResolverParts, registry: string, tag: str
     }
     noteGiven(parts.audit, opened, `${registry}, for the tag ${tag}`);
     const { username, password } = opened;
-    return { ...common, credential: { username, password } };
+    return { ...place, credential: { username, password } };
   } catch (error) {
     return failed('unauthorized', `${registry}: ${whyNotGiven(error)}`);
   }
@@ -154,17 +163,4 @@ function failureOf(error: OciError, registry: string): Failed {
 
 function failed(type: string, message: string): Failed {
   return { kind: 'failed', type, message };
-}
-
-/** What the image calls its version; empty: it says none. */
-function versionOf(bytes: Uint8Array): string {
-  try {
-    const manifest: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
-    const { annotations } = manifest as { annotations?: Readonly<Record<string, unknown>> };
-    const version = annotations?.['org.opencontainers.image.version'];
-    if (typeof version !== 'string' || /\p{Cc}/u.test(version)) return '';
-    return version.slice(0, versionCharactersMax);
-  } catch {
-    return '';
-  }
 }
