@@ -167,7 +167,7 @@ async function haltAndCheck(story: Story, before: Deployed): Promise<void> {
   const { target, failedCount } = halted.status ?? {};
   findings.check('it is the bad image that has halted it', target?.digest === bad, words);
   findings.check('one host has failed, which is all that may', failedCount === 1, words);
-  const failed = lab.machines.filter(({ name }) => hasFailed(watch.latest(name)));
+  const failed = lab.machines.filter(({ name }) => hasFailed(watch.history(name)));
   const [machine] = failed;
   const names = failed.map(({ name }) => name).join(' ');
   findings.check('one host has a failed reimage, the canary', failed.length === 1, names);
@@ -191,8 +191,9 @@ async function haltAndCheck(story: Story, before: Deployed): Promise<void> {
   findings.check('explain names the host', explained.includes(machine.name), explained);
 }
 
-function hasFailed(host: HostView | undefined): boolean {
-  return host !== undefined && isEnded(host, 'REIMAGE', 'FAILED');
+/** Its goal has switched it off since. */
+function hasFailed(views: readonly HostView[]): boolean {
+  return views.some((host) => isEnded(host, 'REIMAGE', 'FAILED'));
 }
 
 async function historyOf({ stack }: Site): Promise<readonly HistoryView[]> {
