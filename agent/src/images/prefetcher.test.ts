@@ -20,10 +20,11 @@ function setUp() {
   const fetched: string[] = [];
   const told: agent.ImagePrefetched[] = [];
   const preferred: string[][] = [];
-  const world = { failing: new Set<string>(), underWay: 0, atOnce: 0 };
+  const world = { failing: new Set<string>(), underWay: 0, atOnce: 0, plainly: [] as boolean[] };
   const prefetch: HostImages['prefetch'] = async ({ from }: WantedHostImage, signal, tell) => {
     const name = from.kind === 'registry' ? from.reference : from.url;
     world.underWay += 1;
+    world.plainly.push(from.kind === 'registry' && from.plainHttp);
     world.atOnce = Math.max(world.atOnce, world.underWay);
     try {
       for (let part = 1; part <= 10; part += 1) {
@@ -74,6 +75,25 @@ test('tries again what could not be had, and fetches the others meanwhile', asyn
   await time.run(70_000);
   expect(fetched).toEqual([reference('2'), reference('1')]);
   expect(told.at(-1)).toMatchObject({ reference: reference('1'), done: true, problem: '' });
+});
+
+test('goes on when it is told the same list again, and asks as the last one says', async () => {
+  const { fetched, images, time, world } = setUp();
+  images.replace(list('1'));
+  await time.run(3_000);
+  images.replace(list('1'));
+  await time.run(2_100);
+  expect(fetched).toEqual([reference('1')]);
+  world.failing.add(reference('2'));
+  images.replace(list('2'));
+  await time.run(6_000);
+  world.failing.clear();
+  const { images: newer } = list('2');
+  for (const { image } of newer) if (image !== undefined) image.plainHttp = true;
+  images.replace({ images: newer });
+  await time.run(6_000);
+  expect(fetched).toEqual([reference('1'), reference('2')]);
+  expect(world.plainly).toEqual([false, false, true]);
 });
 
 test('gives up what is not on the list any more, and fetches nothing twice', async () => {

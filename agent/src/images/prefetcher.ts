@@ -7,7 +7,7 @@
  * F3 What could not be had is tried again, for as long as it is on the list.
  * F4 What is here is kept before all that nobody holds.
  */
-import { create } from '@bufbuild/protobuf';
+import { create, equals } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
 import type { Digest } from '@rackwright/oci';
 import type { Clock, Log } from '@rackwright/platform';
@@ -52,17 +52,32 @@ export class Prefetcher {
     if (images.length > imagesMax) {
       log.warn({ images: images.length, imagesMax }, 'too many images to fetch beforehand');
     }
+    const taken = images.slice(0, imagesMax);
+    if (this.#isListed(taken)) return;
     const before = this.#listed;
     this.#listed = new Map(
-      images.slice(0, imagesMax).map((wanted) => {
+      taken.map((wanted) => {
         const key = keyOf(wanted);
-        return [key, before.get(key) ?? listed(wanted)];
+        // How it is asked for may be another: a mirror more, a newer credential.
+        return [key, { ...(before.get(key) ?? listed(wanted)), wanted }];
       }),
     );
     this.#prefer();
     this.#stop.abort();
     this.#stop = new AbortController();
     this.#run(this.#stop.signal);
+  }
+
+  /** Each session is told the list anew: what is under way for it goes on. */
+  #isListed(images: readonly agent.PrefetchImage[]): boolean {
+    const all = [...this.#listed.values()];
+    return (
+      all.length === images.length &&
+      all.every(({ wanted }, at) => {
+        const other = images[at];
+        return other !== undefined && equals(agent.PrefetchImageSchema, wanted, other);
+      })
+    );
   }
 
   /** F2. */
