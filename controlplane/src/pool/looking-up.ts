@@ -80,9 +80,8 @@ export class LookingUp {
     const known = target?.reference === reference ? target.digest : '';
     const answer = await this.#deps
       .resolve(reference, known, this.#stopping.signal)
-      .catch((error: unknown) => {
-        const failed = { kind: 'failed', type: 'internal', message: String(error) } as const;
-        return failed satisfies ResolveAnswer as ResolveAnswer;
+      .catch((error: unknown): ResolveAnswer => {
+        return { kind: 'failed', type: 'internal', message: String(error) };
       });
     const isOver = this.#stopping.signal.aborted || this.#lookups.get(poolId) !== lookup;
     if (isOver) return;
