@@ -13,9 +13,11 @@ function read(deploy?: MessageInitShape<typeof DeploySpecSchema>, phoneHomeUrl =
 
 test('has cloud-init phone home where nothing is said, beside what the user gave', () => {
   expect(read()).toMatchObject({ value: { kind: 'noCloud', userData: '' } });
-  const userData = '#!/bin/sh\nexit\n';
-  const seed = read({ firstBoot: { userData, metaData: { a: 'b' }, networkConfig: 'version: 2' } });
-  expect(seed).toMatchObject({ value: { userData, networkConfig: 'version: 2' } });
+  const user = '#!/bin/sh\nexit\n';
+  const seed = read({
+    firstBoot: { userData: user, metaData: { a: 'b' }, networkConfig: 'version: 2' },
+  });
+  expect(seed).toMatchObject({ value: { userData: user, networkConfig: 'version: 2' } });
   const { metaData, vendorData } = (seed as { value: Record<string, string> }).value;
   expect(JSON.parse(metaData ?? '')).toEqual({
     a: 'b',
@@ -29,10 +31,10 @@ test('has cloud-init phone home where nothing is said, beside what the user gave
 });
 
 test('tells a config drive the same in its own words, and passes Ignition on unchanged', () => {
-  const userData = '{"ignition": {"version": "3.4.0"}}';
+  const user = '{"ignition": {"version": "3.4.0"}}';
   const format = FirstBootFormat.CONFIG_DRIVE;
-  const seed = read({ firstBoot: { format, userData, metaData: { a: 'b' } } });
-  expect(seed).toMatchObject({ value: { kind: 'configDrive', userData } });
+  const seed = read({ firstBoot: { format, userData: user, metaData: { a: 'b' } } });
+  expect(seed).toMatchObject({ value: { kind: 'configDrive', userData: user } });
   const { metaData, vendorData } = (seed as { value: Record<string, string> }).value;
   expect(JSON.parse(metaData ?? '')).toEqual({
     ...{ uuid: 'u/7', name: 'h1', hostname: 'h1' },
@@ -53,11 +55,11 @@ test('says nothing of a call where the power is the proof', () => {
 });
 
 const networkConfig = 'version: 2';
-const userData = '#cloud-config\npackages: [x]\nphone_home: {url: http://x}\n';
+const ownCall = '#cloud-config\npackages: [x]\nphone_home: {url: http://x}\n';
 
 test.for<[string, MessageInitShape<typeof DeploySpecSchema>]>([
   ['the proof POWER_ON', { firstBoot: { format: FirstBootFormat.NONE } }],
-  ['its phone_home would take the place', { firstBoot: { userData } }],
+  ['its phone_home would take the place', { firstBoot: { userData: ownCall } }],
   ['instance-id is set by us', { firstBoot: { metaData: { 'instance-id': 'x' } } }],
   ['network_config', { firstBoot: { format: FirstBootFormat.CONFIG_DRIVE, networkConfig } }],
   ['deploy.first_boot.format: 9', { firstBoot: { format: 9 as FirstBootFormat } }],

@@ -18,7 +18,7 @@ export function firstBootOf(
 ): Read<Seed | undefined> {
   const { proof = DeployProof.UNSPECIFIED, firstBoot } = deployment.deploy ?? {};
   const format = firstBoot?.format ?? FirstBootFormat.UNSPECIFIED;
-  if (format === FirstBootFormat.NONE) return withoutData(proof);
+  if (format === FirstBootFormat.NONE) return withoutSeed(proof);
   const url = urlToCall(proof, phoneHomeUrl);
   if (url.kind === 'bad') return url;
   const problem = url.value === undefined ? undefined : ownCall(firstBoot?.userData ?? '');
@@ -34,11 +34,11 @@ export function firstBootOf(
   }
 }
 
-function withoutData(proof: DeployProof): Read<undefined> {
+function withoutSeed(proof: DeployProof): Read<undefined> {
   if (proof === DeployProof.POWER_ON) return value(undefined);
   return bad(
-    'deploy.first_boot.format: without first-boot data the host cannot be told where to phone ' +
-      'home; choose NoCloud, a config drive, or the proof POWER_ON',
+    'deploy.first_boot.format: without first-boot data the host cannot be told where to ' +
+      'phone home; choose NoCloud, a config drive, or the proof POWER_ON',
   );
 }
 
@@ -71,8 +71,8 @@ function configDrive(
   const { userData = '', metaData: meta = {}, networkConfig = '' } = deploy?.firstBoot ?? {};
   if (networkConfig !== '') {
     return bad(
-      'deploy.first_boot.network_config: a config drive has none of cloud-init; choose NoCloud, or ' +
-        'say it in the user data',
+      'deploy.first_boot.network_config: a config drive has none of cloud-init; choose NoCloud, ' +
+        'or say it in the user data',
     );
   }
   const call = url === undefined ? {} : { phone_home_url: url };
@@ -92,7 +92,7 @@ function configDrive(
 function ownCall(userData: string): string | undefined {
   if (!userData.startsWith('#cloud-config') || !/^phone_home\s*:/m.test(userData)) return undefined;
   return (
-    'deploy.first_boot.user_data: its phone_home would take the place of the call that proves the ' +
-    'host; leave it out, or choose the proof POWER_ON'
+    'deploy.first_boot.user_data: its phone_home would take the place of the call that proves ' +
+    'the host; leave it out, or choose the proof POWER_ON'
   );
 }

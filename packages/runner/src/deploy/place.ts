@@ -15,7 +15,7 @@ export interface ImagePlace {
   readonly limits: ReadingLimits;
   /** A file that is served at this URL. */
   sourceAt(url: string): ByteSource;
-  /** What this machine was started by; undefined: nobody can tell, and nothing is asked of images. */
+  /** What this machine was started by; undefined: unknown, and nothing is asked of images. */
   firmware(): Promise<Firmware | undefined>;
   /** Lets the kernel see what stands on the disk now. Rejects with `DeviceError`. */
   settle(device: DeviceFacts): Promise<void>;

@@ -1,7 +1,8 @@
 /**
  * Which disk an image comes onto, in the runner's own listing. Pure.
  *
- * T1 Only the host's own storage counts, as for an erasure: nothing remote, no stick, no BMC's media.
+ * T1 Only the host's own storage counts, as for an erasure: nothing remote, no stick, no media of
+ *    the BMC.
  * T2 A disk that is kept is never chosen, and hints that fit one are refused even where they fit
  *    another too: whoever wrote them meant something else.
  * T3 Nothing is guessed: exactly one disk fits, and it can be written.

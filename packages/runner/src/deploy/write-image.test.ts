@@ -77,7 +77,7 @@ function writtenIn({ result }: StepEnd): agent.WrittenImage | undefined {
 const isUntouched = (name: string): boolean =>
   contentOf(folder, name).equals(Buffer.alloc(contentOf(folder, name).length, 'PATTERN!'));
 
-test('writes the image, lets it grow, adds the first boot, and says what stands there', async () => {
+test('writes the image, lets it grow, adds the first boot, says what stands there', async () => {
   const told: string[] = [];
   const end = await write({
     deployment: {
@@ -176,7 +176,7 @@ test.for<[string, Change, string, string]>([
   expect(isUntouched('sda')).toBe(true);
 });
 
-test('waits for an image that the agent does not serve yet, as long as nothing is written', async () => {
+test('waits for an image that the agent does not serve yet, while nothing is written', async () => {
   images.blobs.clear();
   const { result } = await write();
   expect(result).toMatchObject({ kind: 'retryAfter', reason: 'fault' });

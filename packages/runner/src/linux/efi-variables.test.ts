@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bootEntryWrites } from '@rackwright/disk-image';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { readEfiVariables, writeEfiVariables } from './efi-variables.ts';
+import { readEfiVariables, readFirstEntry, writeEfiVariables } from './efi-variables.ts';
 
 const vendor = '8be4df61-93ca-11d2-aa0d-00e098032b8c';
 let folder = '';
@@ -42,4 +42,11 @@ test('says so when there are none, or none can be written', async () => {
   expect([...(await readEfiVariables(nowhere))]).toEqual([]);
   const writing = writeEfiVariables([{ name: 'BootOrder', content: new Uint8Array(2) }], nowhere);
   await expect(writing).rejects.toThrow(/UEFI variables: write of BootOrder: ENOENT/);
+});
+
+test('names the entry that comes first', () => {
+  expect(readFirstEntry(new Map([['BootOrder', Uint8Array.of(0x0a, 0x01, 0, 0)]]))).toBe(
+    'Boot010A',
+  );
+  expect(readFirstEntry(new Map())).toBe('');
 });
