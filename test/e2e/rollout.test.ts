@@ -1,7 +1,7 @@
 /**
  * A pool of forty hosts over two control planes on three NATS servers: one control plane and the
- * leader of the stream are killed in the middle of a rollout. Who is out is watched all the time, by
- * the machines' own log.
+ * leader of the stream are killed in the middle of a rollout. Who is out is watched all the time,
+ * by the machines' own log.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';

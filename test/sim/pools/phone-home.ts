@@ -1,4 +1,4 @@
-/** How machines say that they run what was put onto them: by the agent that stands in their rack. */
+/** How machines say that they run what was put onto them: to the agent of their rack. */
 import type { DiskImage } from '../drives.ts';
 import type { WorldView } from '../view.ts';
 
