@@ -6,15 +6,15 @@ import { checkEnum } from './host-spec.ts';
 import { diskNameProblem } from './root-disk.ts';
 import { quote, type Violations } from './violations.ts';
 
-const userDataBytesMax = 64 * 1024;
+const userTextBytesMax = 64 * 1024;
 const networkConfigBytesMax = 16 * 1024;
 /** Of a host that boots over the network: all of a rack's go to its agent in one message. */
-const netbootUserDataBytesMax = 8 * 1024;
+const netbootUserTextBytesMax = 8 * 1024;
 const netbootNetworkConfigBytesMax = 4 * 1024;
-const metaDataMax = 64;
-const metaDataValueBytesMax = 1024;
-const metaDataKey = /^[A-Za-z][A-Za-z0-9_.-]{0,62}$/;
-const ownMetaData: ReadonlySet<string> = new Set(['instance-id', 'local-hostname']);
+const metaEntriesMax = 64;
+const metaValueBytesMax = 1024;
+const metaKey = /^[A-Za-z][A-Za-z0-9_.-]{0,62}$/;
+const ownMetaKeys: ReadonlySet<string> = new Set(['instance-id', 'local-hostname']);
 const keepDisksMax = 64;
 const proofTimeoutMinMs = 60_000;
 const proofTimeoutMaxMs = 24 * 3_600_000;
@@ -81,11 +81,11 @@ function checkFirstBoot(
     const why = 'is a config drive, which is a partition, and netboot writes to no disk';
     violations.add(`${path}.format`, `${why}; use NoCloud or none`);
   }
-  checkMetaData(`${path}.meta_data`, metaData, violations);
+  checkMeta(`${path}.meta_data`, metaData, violations);
   const given = { user_data: userData, network_config: networkConfig };
   const limits = netboot
-    ? { user_data: netbootUserDataBytesMax, network_config: netbootNetworkConfigBytesMax }
-    : { user_data: userDataBytesMax, network_config: networkConfigBytesMax };
+    ? { user_data: netbootUserTextBytesMax, network_config: netbootNetworkConfigBytesMax }
+    : { user_data: userTextBytesMax, network_config: networkConfigBytesMax };
   for (const name of ['user_data', 'network_config'] as const) {
     violations.addIf(`${path}.${name}`, textProblem(given[name], limits[name]));
     if (format === NONE && given[name] !== '') {
@@ -108,23 +108,23 @@ function checkFirstBoot(
   }
 }
 
-function checkMetaData(
+function checkMeta(
   field: string,
   metaData: Readonly<Record<string, string>>,
   violations: Violations,
 ): void {
   const entries = Object.entries(metaData);
-  if (entries.length > metaDataMax) {
-    violations.add(field, `has ${entries.length} entries; at most ${metaDataMax} are kept`);
+  if (entries.length > metaEntriesMax) {
+    violations.add(field, `has ${entries.length} entries; at most ${metaEntriesMax} are kept`);
     return;
   }
   for (const [key, value] of entries) {
     const at = `${field}[${quote(key)}]`;
-    if (ownMetaData.has(key)) violations.add(at, 'is always set by Rackwright; leave it out');
-    else if (!metaDataKey.test(key)) {
+    if (ownMetaKeys.has(key)) violations.add(at, 'is always set by Rackwright; leave it out');
+    else if (!metaKey.test(key)) {
       violations.add(at, 'must be named by 1 to 63 of letters, digits, "_", "." and "-"');
     }
-    violations.addIf(at, textProblem(value, metaDataValueBytesMax));
+    violations.addIf(at, textProblem(value, metaValueBytesMax));
   }
 }
 

@@ -162,7 +162,7 @@ export async function putHost(store: StateStore, record: wire.HostRecord): Promi
 type HostClient = OperatorClients['hosts'];
 
 const erase: readonly Pick<CleanStepRequest, 'step'>[] = [{ step: 'deploy.erase_devices' }];
-const image = 'registry.example/os:1';
+const image = `registry.example/os@sha256:${'1'.repeat(64)}`;
 
 type Ask = (hosts: HostClient, name: string, requestId: string) => Promise<unknown>;
 
