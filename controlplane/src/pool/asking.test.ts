@@ -42,7 +42,7 @@ test('a host that a deployment has left dirty is cleaned at once', () => {
   expect(wantedOf(host, pool, true, 1_000)?.kind).toBe('clean');
 });
 
-test('a clean that failed is tried again as the host would by itself, and when a person says', () => {
+test('a clean that failed is tried again as the host would, and when a person says so', () => {
   const waiting = dirty(RunKind.CLEAN, { nextMs: 9_000 });
   expect(wantedOf(waiting, pool, true, 8_999)).toBeUndefined();
   expect(wantedOf(waiting, pool, true, 9_000)?.kind).toBe('clean');
