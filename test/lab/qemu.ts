@@ -28,6 +28,8 @@ export interface DiskSpec {
 /** What a machine is to be. */
 export interface MachineSpec {
   readonly name: string;
+  /** One, unless it says more: scenarios run side by side. */
+  readonly processors?: number;
   readonly disks: readonly DiskSpec[];
 }
 
@@ -126,6 +128,7 @@ export function makeMachine(options: {
     const { card, firstDisk, args: orderArgs } = bootOrder(options.firmware, order);
     const args = [
       ...qemuArgs(machine, options.accelerator, options.inBandPort, card),
+      ...['-smp', String(spec.processors ?? 1)],
       ...board,
       ...orderArgs,
       ...disks.flatMap((disk, n) => diskArgs(disk, blockLog(disk, '@BOOT@'), n ? '' : firstDisk)),

@@ -44,6 +44,7 @@ interface Story {
 export const deployScenario: Scenario = {
   machines: ['h1', 'h2'].map((name) => ({
     name,
+    processors: 2, // most of the time only one of them works
     disks: [{ name: 'disk0', bus: 'virtio', mebibytes: DISK_MIB, isBlank: true }],
   })),
   run: async (site) => {
