@@ -187,8 +187,8 @@ test('a mirror that has altered the disk is passed over', async (context) => {
       Buffer.from(disk).fill(0, 5e6, 5e6 + 9),
     );
     const { cache, images } = await open('mirrored');
-    const image = await images.prefetch(wanted(first, { mirrors: [open_] }), never, () => {});
-    expect(image.disk?.blob.digest).toBe(digestOf(disk));
+    const digests = await images.prefetch(wanted(first, { mirrors: [open_] }), never, () => {});
+    expect(digests).toContain(digestOf(disk));
     expect(cache.find(digestOf(disk))?.sizeBytes).toBe(disk.length);
     expect(mirror.log()).toMatch(new RegExp(`"GET [^"]*${digestOf(disk)}[^"]*" 200 `));
   } finally {
