@@ -124,13 +124,14 @@ export function tryProgram(
     readonly environment?: Readonly<Record<string, string>>;
     /** As a function: what it says once it has come. */
     readonly input?: string | (() => Promise<string>);
+    readonly timeoutMs?: number;
   },
 ): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
   const [file = '', ...args] = command;
   const environment = { ...process.env, ...options.environment };
   return new Promise((resolve, reject) => {
     const limits = {
-      timeout: RUN_TIMEOUT_MS,
+      timeout: options.timeoutMs ?? RUN_TIMEOUT_MS,
       killSignal: 'SIGKILL',
       maxBuffer: OUTPUT_BYTES_MAX,
     } as const;

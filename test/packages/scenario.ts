@@ -39,6 +39,8 @@ import {
 import { backUp, checkYesterday, OWN_FILES, useCredential } from './yesterday.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
+/** It reads 160 MB beside other laboratories. */
+const LINTIAN_WAIT_MS = 400_000;
 /** Both of this tree: what packages do is tried, not another form of records. */
 const OLDER = '0.1.0~lab1';
 const NEWER = '0.1.0~lab2';
@@ -193,7 +195,7 @@ async function checkLintian({ lab, findings }: Site): Promise<void> {
   const words = ['--allow-root', '--fail-on', 'error', '--display-level', 'error'];
   const { code, out, err } = await tryProgram(
     ['lintian', ...words, ...debs.map((name) => join(folder, name))],
-    {},
+    { timeoutMs: LINTIAN_WAIT_MS },
   );
   findings.check('lintian finds no error in the packages', code === 0, `${out}${err}`);
 }
