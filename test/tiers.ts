@@ -93,18 +93,29 @@ export function workersOf({ order }: Tier, processors: number): number {
  */
 export const longest: readonly string[] = [
   'test/e2e/power-sync.test.ts',
+  'test/e2e/kill.test.ts',
   'test/e2e/rollout.test.ts',
   'packages/store/src/nats/store.peer.test.ts',
   'test/e2e/hand-off.test.ts',
-  'test/e2e/kill.test.ts',
-  'test/sim/sim.test.ts',
+  'test/e2e/nats.test.ts',
   'test/e2e/restart.test.ts',
+  'test/sim/sim.test.ts',
   'test/e2e/demo.test.ts',
   'test/e2e/secrets.test.ts',
-  'test/peers-tests/boot/dhcp.peer.test.ts',
-  'test/e2e/agent-away.test.ts',
+  'test/e2e/files.test.ts',
   'test/e2e/cli.test.ts',
   'test/e2e/forced-removal.test.ts',
+  'test/e2e/identity.test.ts',
+  'test/peers-tests/boot/dhcp.peer.test.ts',
+  'test/e2e/agent-away.test.ts',
+  'test/e2e/brakes.test.ts',
+  'test/e2e/crossed.test.ts',
+  'test/e2e/discovery.test.ts',
+  'test/e2e/backup.test.ts',
+  'test/e2e/clean-list.test.ts',
+  'test/e2e/requests.test.ts',
+  'test/e2e/restore-killed.test.ts',
+  'test/e2e/disks.test.ts',
 ];
 
 /** The names of the tiers that take a test file: one, or its tests run never or twice. */

@@ -8,11 +8,12 @@ import { HoldScope, type Host, HostGoal, HostState, RunPhase } from '@rackwright
 import { type DiskPlan, holdsPattern } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import { diskChanges, type MachineFolder } from './machines.ts';
+import { programOf } from './programs.ts';
 import { Rack } from './rack.ts';
 
 const run = promisify(execFile);
-const program = join(import.meta.dirname, '../../controlplane/src/main.ts');
-const command = join(import.meta.dirname, '../../packages/cli/src/main.ts');
+const program = programOf('controlplane');
+const command = programOf('rackwright');
 
 const disk: DiskPlan = { name: 'vda', serial: 'DISK', kind: 'overwrite' };
 const machineOf = (n: number) => ({

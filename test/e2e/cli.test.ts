@@ -8,14 +8,13 @@ import {
   type ControlPlaneProcess,
   startControlPlaneProcess,
 } from '../peers-tests/python-client/control-plane-process.ts';
-
-const main = new URL('../../packages/cli/src/main.ts', import.meta.url).pathname;
+import { compileCache, programOf } from './programs.ts';
 
 let controlPlane: ControlPlaneProcess;
 let config: string;
 
 beforeAll(async () => {
-  controlPlane = await startControlPlaneProcess();
+  controlPlane = await startControlPlaneProcess(programOf('controlplane'));
   const { operators: server, tokenFile, caFile } = controlPlane;
   config = join(controlPlane.folder, 'cli.yaml');
   await writeFile(config, JSON.stringify({ server, tokenFile, caFile }));
@@ -24,8 +23,8 @@ beforeAll(async () => {
 afterAll(() => controlPlane.stop());
 
 async function rackwright(args: readonly string[], input = '') {
-  const child = spawn(process.execPath, [main, ...args], {
-    env: { RACKWRIGHT_CONFIG: config },
+  const child = spawn(process.execPath, [programOf('rackwright'), ...args], {
+    env: { ...compileCache(), RACKWRIGHT_CONFIG: config },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   child.stdin.end(input);

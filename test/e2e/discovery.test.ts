@@ -7,10 +7,10 @@ import { promisify } from 'node:util';
 import { HostGoal, HostState } from '@rackwright/api';
 import { afterEach, expect, test } from 'vitest';
 import { bmcCommands, diskChanges, type MachinePlan } from './machines.ts';
+import { programOf } from './programs.ts';
 import { eventually, Rack } from './rack.ts';
 
 const run = promisify(execFile);
-const command = join(import.meta.dirname, '../../packages/cli/src/main.ts');
 const timeout = 240_000;
 
 function plan(n: number): MachinePlan {
@@ -48,7 +48,9 @@ function setPolicy(discovery: object) {
 async function rackwright(...args: string[]): Promise<{ code: number; output: string }> {
   const env = { ...process.env, ...rack.commandEnvironment };
   try {
-    const { stdout, stderr } = await run(process.execPath, [command, ...args], { env });
+    const { stdout, stderr } = await run(process.execPath, [programOf('rackwright'), ...args], {
+      env,
+    });
     return { code: 0, output: `${stdout}${stderr}` };
   } catch (error) {
     const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };

@@ -1,47 +1,44 @@
 /** Disks that cannot be erased, or say that they were: the host never becomes available. */
 import { type Host, HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/api';
 import { type DiskPlan, holdsPattern } from '@rackwright/sim/machine';
-import { describe, expect, test } from 'vitest';
-import { diskChanges, type MachinePlan } from './machines.ts';
-import { Rack, type RackOptions } from './rack.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { diskChanges, type MachineFolder, type MachinePlan } from './machines.ts';
+import { Rack } from './rack.ts';
 
 const timeout = 600_000;
-const good: DiskPlan = { name: 'vdg', serial: 'GOOD-1', kind: 'discard' };
 
-function machineWith(disks: readonly DiskPlan[]): MachinePlan {
+function goodDisk(n: number): DiskPlan {
+  return { name: 'vdg', serial: `GOOD-${n}`, kind: 'discard' };
+}
+
+function machineWith(n: number, disks: readonly DiskPlan[]): MachinePlan {
   return {
-    name: 'h1',
-    bmcAddress: '127.0.0.21',
-    mac: '52:54:00:00:00:01',
-    uuid: '0102030405060708090a0b0c0d0e0f10',
-    serial: 'SN-1',
+    name: `h${n}`,
+    bmcAddress: `127.0.0.${20 + n}`,
+    mac: `52:54:00:00:00:0${n}`,
+    uuid: `0102030405060708090a0b0c0d0e0f0${n}`,
+    serial: `SN-${n}`,
     disks,
   };
 }
 
 interface Cleaned {
   readonly rack: Rack;
+  readonly folder: MachineFolder;
   readonly host: Host;
 }
 
 /** The host at the end of its last clean, whichever way it ended. */
-async function cleanWith(
-  disks: readonly DiskPlan[],
-  judge: (cleaned: Cleaned) => Promise<void> | void,
-  cleaning: NonNullable<RackOptions['cleaning']> = {},
-): Promise<void> {
-  const rack = await Rack.start({ machines: [machineWith(disks)], cleaning });
-  try {
-    const host = await rack.untilHost('h1', 'done with cleaning', ({ status }) => {
-      const run = status?.run;
-      const over = run?.kind === RunKind.CLEAN && run.phase === RunPhase.ENDED;
-      const tried = status?.backoff === undefined || status.backoff.givenUpReason !== '';
-      return over && tried;
-    });
-    await judge({ rack, host });
-  } finally {
-    await rack.stop();
-  }
+async function cleanedIn(rack: Rack, { name }: MachinePlan): Promise<Cleaned> {
+  const host = await rack.untilHost(name, 'done with cleaning', ({ status }) => {
+    const run = status?.run;
+    const over = run?.kind === RunKind.CLEAN && run.phase === RunPhase.ENDED;
+    const tried = status?.backoff === undefined || status.backoff.givenUpReason !== '';
+    return over && tried;
+  });
+  const folder = rack.machines.find(({ plan }) => plan.name === name);
+  if (folder === undefined) throw new Error('no machine');
+  return { rack, folder, host };
 }
 
 async function expectFailure({ rack, host }: Cleaned, type: string, words: readonly string[]) {
@@ -52,7 +49,7 @@ async function expectFailure({ rack, host }: Cleaned, type: string, words: reado
   expect(status?.state).toBe(HostState.MANAGEABLE);
   expect(status?.dirty).toBe(true);
   const pageSize = 1_000;
-  const timeline = await rack.clients.hosts.listHostRevisions({ name: 'hosts/h1', pageSize });
+  const timeline = await rack.clients.hosts.listHostRevisions({ name: host.name, pageSize });
   const states = new Set(timeline.revisions.map((each) => each.host?.status?.state));
   expect(states.has(HostState.AVAILABLE), 'it never was available').toBe(false);
   const { erasureCertificates } = await rack.clients.erasures.listErasureCertificates({});
@@ -129,55 +126,68 @@ const badDisks: readonly BadDisk[] = [
   },
 ];
 
-describe('a disk that', () => {
-  test.for(badDisks)('$what fails the clean and is named', { timeout }, ({ disk, type }) =>
-    cleanWith([good, disk], async (cleaned) => {
-      await expectFailure(cleaned, type, [disk.serial]);
-      const [folder] = cleaned.rack.machines;
-      expect(folder !== undefined && holdsPattern(folder.folder, good)).toBe(false);
-    }),
-  );
+const refused: DiskPlan = { name: 'vdb', serial: 'READ-ONLY', kind: 'discard', readOnly: true };
+const nine = Array.from({ length: 9 }, (_, number): DiskPlan => {
+  return { name: `vd${number}`, serial: `FINE-${number}`, kind: 'discard' };
+});
+const faults = [{ kind: 'lying', operation: 'discard' }];
+const oneOfTen: DiskPlan = { name: 'vd5b', serial: 'BAD-10', kind: 'discard', faults };
 
-  test('is write-protected fails the clean before anything is written', { timeout }, () => {
-    const disk: DiskPlan = { name: 'vdb', serial: 'READ-ONLY', kind: 'discard', readOnly: true };
-    return cleanWith([good, disk], async (cleaned) => {
-      await expectFailure(cleaned, 'deviceRefused', ['READ-ONLY']);
-      const [folder] = cleaned.rack.machines;
-      if (folder === undefined) throw new Error('no machine');
-      for (const each of [good, disk]) {
-        expect(diskChanges(folder, each)).toEqual([]);
-        expect(holdsPattern(folder.folder, each)).toBe(true);
-      }
-    });
+const badMachines = badDisks.map(({ disk }, at) => machineWith(at, [goodDisk(at), disk]));
+const protectedMachine = machineWith(7, [goodDisk(7), refused]);
+const bigMachine = machineWith(8, [...nine, oneOfTen]);
+const disklessMachine = machineWith(9, []);
+
+describe('in a rack where no host may become available', () => {
+  let rack: Rack;
+  beforeAll(async () => {
+    const machines = [...badMachines, protectedMachine, bigMachine, disklessMachine];
+    rack = await Rack.start({ machines });
+  });
+  afterAll(() => rack?.stop());
+
+  const rows = badDisks.map((bad, at) => ({ ...bad, at }));
+  test.for(rows)('a disk that $what fails the clean and is named', { timeout }, async (row) => {
+    const cleaned = await cleanedIn(rack, machineWith(row.at, []));
+    await expectFailure(cleaned, row.type, [row.disk.serial]);
+    expect(holdsPattern(cleaned.folder.folder, goodDisk(row.at))).toBe(false);
   });
 
-  test('is the one bad among ten is the only one named', { timeout }, () => {
-    const numbers = Array.from({ length: 9 }, (_, index) => index);
-    const nine = numbers.map(
-      (number): DiskPlan => ({ name: `vd${number}`, serial: `FINE-${number}`, kind: 'discard' }),
-    );
-    const faults = [{ kind: 'lying', operation: 'discard' }];
-    const bad: DiskPlan = { name: 'vd5b', serial: 'BAD-10', kind: 'discard', faults };
-    return cleanWith([...nine, bad], async (cleaned) => {
-      await expectFailure(cleaned, 'notErased', ['BAD-10']);
-      expect(cleaned.host.status?.run?.error?.message).not.toContain('FINE');
-    });
+  test('a disk that is write-protected fails the clean before anything is written', {
+    timeout,
+  }, async () => {
+    const cleaned = await cleanedIn(rack, protectedMachine);
+    await expectFailure(cleaned, 'deviceRefused', ['READ-ONLY']);
+    for (const each of protectedMachine.disks) {
+      expect(diskChanges(cleaned.folder, each)).toEqual([]);
+      expect(holdsPattern(cleaned.folder.folder, each)).toBe(true);
+    }
+  });
+
+  test('the one bad disk among ten is the only one named', { timeout }, async () => {
+    const cleaned = await cleanedIn(rack, bigMachine);
+    await expectFailure(cleaned, 'notErased', ['BAD-10']);
+    expect(cleaned.host.status?.run?.error?.message).not.toContain('FINE');
+  });
+
+  test('a host without any disk is not taken for clean', { timeout }, async () => {
+    const cleaned = await cleanedIn(rack, disklessMachine);
+    await expectFailure(cleaned, 'noDevices', ['allow_diskless']);
   });
 });
 
-describe('a host without any disk', () => {
-  test('is not taken for clean', { timeout }, () =>
-    cleanWith([], (cleaned) => expectFailure(cleaned, 'noDevices', ['allow_diskless'])),
-  );
-
-  test('becomes available where the policy says so', { timeout }, () =>
-    cleanWith(
-      [],
-      ({ host }) => {
-        expect(host.status?.run?.outcome).toBe(RunOutcome.SUCCEEDED);
-        expect(host.status?.state).toBe(HostState.AVAILABLE);
-      },
-      { allowDiskless: true },
-    ),
-  );
+test('a host without any disk becomes available where the policy says so', {
+  timeout,
+}, async () => {
+  const rack = await Rack.start({
+    machines: [disklessMachine],
+    cleaning: { allowDiskless: true },
+  });
+  try {
+    const { host } = await cleanedIn(rack, disklessMachine);
+    expect(host.status?.run?.outcome).toBe(RunOutcome.SUCCEEDED);
+    expect(host.status?.state).toBe(HostState.AVAILABLE);
+  } finally {
+    await rack.stop();
+  }
 });

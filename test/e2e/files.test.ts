@@ -10,14 +10,13 @@ import {
   type ControlPlaneProcess,
   startControlPlaneProcess,
 } from '../peers-tests/python-client/control-plane-process.ts';
-
-const main = new URL('../../packages/cli/src/main.ts', import.meta.url).pathname;
+import { compileCache, programOf } from './programs.ts';
 
 let controlPlane: ControlPlaneProcess;
 let config: string;
 
 beforeAll(async () => {
-  controlPlane = await startControlPlaneProcess();
+  controlPlane = await startControlPlaneProcess(programOf('controlplane'));
   const { operators: server, tokenFile, caFile } = controlPlane;
   config = join(controlPlane.folder, 'cli.yaml');
   await writeFile(config, JSON.stringify({ server, tokenFile, caFile }));
@@ -28,8 +27,8 @@ afterAll(() => controlPlane.stop());
 const words = (line: string) => line.split(' ');
 
 async function rackwright(line: string, input = '') {
-  const child = spawn(process.execPath, [main, ...words(line)], {
-    env: { RACKWRIGHT_CONFIG: config, BMC_PASSWORD: 'sesame-open' },
+  const child = spawn(process.execPath, [programOf('rackwright'), ...words(line)], {
+    env: { ...compileCache(), RACKWRIGHT_CONFIG: config, BMC_PASSWORD: 'sesame-open' },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   child.stdin.end(input);
@@ -256,7 +255,7 @@ test('a password is set anew only when that is asked for', async () => {
   for (const [bad, flag] of [
     [long, '--dry-run'],
     [long, '--yes'],
-    [both.replace('env: BMC_PASSWORD', `file: ${main}`), '--yes --set-passwords'],
+    [both.replace('env: BMC_PASSWORD', `file: ${import.meta.filename}`), '--yes --set-passwords'],
   ]) {
     const half = await rackwright(`apply -f - ${flag}`, bad);
     expect(half.code).toBe(2);

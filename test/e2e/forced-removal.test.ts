@@ -3,7 +3,6 @@
  * control plane killed at every boundary of the removal.
  */
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import {
   type AbandonedResource,
@@ -17,6 +16,7 @@ import {
 import { describe, expect, test } from 'vitest';
 import { removalBoundaries, removalTable, removalVictims } from './kill-table.ts';
 import type { MachinePlan } from './machines.ts';
+import { programOf } from './programs.ts';
 import { eventually, Rack } from './rack.ts';
 
 const machine: MachinePlan = {
@@ -28,7 +28,6 @@ const machine: MachinePlan = {
   disks: [],
 };
 const run = promisify(execFile);
-const command = join(import.meta.dirname, '../../packages/cli/src/main.ts');
 const timeout = 300_000;
 const name = 'hosts/h1';
 /** The harness's own, with little patience for an agent that hangs. */
@@ -50,7 +49,9 @@ function isNotFound(error: unknown): boolean {
 /** What the command prints. */
 async function rackwright(rack: Rack, ...args: string[]): Promise<string> {
   const env = rack.commandEnvironment;
-  const { stdout, stderr } = await run(process.execPath, [command, ...args], { env });
+  const { stdout, stderr } = await run(process.execPath, [programOf('rackwright'), ...args], {
+    env,
+  });
   return stdout + stderr;
 }
 

@@ -10,10 +10,10 @@ import { HostGoal, HostState, RunOutcome, RunPhase } from '@rackwright/api';
 import { type DiskPlan, diskBytes, holdsPattern } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import { diskLog, type MachinePlan } from './machines.ts';
+import { programOf } from './programs.ts';
 import { eventually, Rack } from './rack.ts';
 
 const run = promisify(execFile);
-const agentProgram = join(import.meta.dirname, '../../agent/src/main.ts');
 const timeout = 600_000;
 const slow = { kind: 'slow', operation: 'write', delayMs: 50 } as const;
 
@@ -53,7 +53,7 @@ test('a dead rack box is replaced in mid-clean, and the new one ends its work', 
     const { token } = await racks.createJoinToken({ rack: 'racks/r1', replaceAgent: true });
     const address = rack.commandEnvironment['RACKWRIGHT_SERVER'] ?? '';
     const config = join(rack.folder, 'agent.json');
-    await run(process.execPath, [agentProgram, 'join', address, token, '--config', config]);
+    await run(process.execPath, [programOf('agent'), 'join', address, token, '--config', config]);
     await rack.resume('agent');
 
     const cleaned = await rack.untilHost('h1', 'cleaned', ({ status }) => {

@@ -3,13 +3,13 @@
 # sends (packages/bmc/src/ipmi), and switches a software machine on and off. The driver itself is
 # tested against the real tool and a real BMC simulator elsewhere.
 #
-#   ipmitool-stand-in.sh NODE FOLDER … -H ADDRESS … -f /dev/stdin COMMAND…
+#   ipmitool-stand-in.sh NODE MACHINE FOLDER … -H ADDRESS … -f /dev/stdin COMMAND…
 #
-# FOLDER/ADDRESS holds the machine behind that BMC: guid (as hex bytes) and serial, which a BMC may
+# MACHINE is the program of a software machine. FOLDER/ADDRESS holds the machine behind that BMC: guid (as hex bytes) and serial, which a BMC may
 # lack, password, machine.pid while it is on, log-entries of its event log, and commands, which says
 # what the BMC was told.
-node=$1 folder=$2
-shift 2
+node=$1 program=$2 folder=$3
+shift 3
 while [ $# -gt 0 ]; do
   case $1 in
     -H) machine="$folder/$2"; shift 2 ;;
@@ -49,7 +49,7 @@ case "$*" in
       rm -f "$machine/machine.pid"
       # In a session of its own, and only then announced: our group is killed when we end.
       setsid -f sh -c 'echo $$ >"$2/machine.pid"; exec "$0" "$1" "$2" network >>"$2/machine.log" 2>&1' \
-        "$node" "${0%/*}/../../packages/sim/src/machine/main.ts" "$machine" </dev/null >/dev/null 2>&1
+        "$node" "$program" "$machine" </dev/null >/dev/null 2>&1
       while [ ! -s "$machine/machine.pid" ]; do sleep 0.01; done
     }
     ;;

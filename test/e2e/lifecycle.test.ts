@@ -19,7 +19,9 @@ const machine: MachinePlan = {
 const title = 'a host that boots by %s becomes available, and its disks hold nothing of before';
 
 test.for(['bios', 'uefi', 'uefiHttp'] as const)(title, { timeout: 600_000 }, async (form) => {
-  const rack = await Rack.start({ machines: [{ ...machine, form }] });
+  // Once as in a clone: each program from its source.
+  const programs = form === 'bios' ? 'source' : 'bundle';
+  const rack = await Rack.start({ machines: [{ ...machine, form }], programs });
   try {
     const host = await rack.untilHost('h1', 'available', ({ status }) => {
       return status?.state === HostState.AVAILABLE;

@@ -23,10 +23,14 @@ export interface MachineFolder {
 }
 
 export const bmcPassword = 'correct horse';
-const runnerProgram = join(import.meta.dirname, '../../packages/runner/src/main.ts');
 
 /** Makes the machine's folder below `root`, which is the folder that the BMC stand-in gets. */
-export function makeMachine(root: string, plan: MachinePlan, network: BootNetwork): MachineFolder {
+export function makeMachine(
+  root: string,
+  plan: MachinePlan,
+  network: BootNetwork,
+  runnerProgram: string,
+): MachineFolder {
   const folder = join(root, plan.bmcAddress);
   mkdirSync(join(folder, 'disks'), { recursive: true });
   const { mac, uuid, serial, bmcAddress, form = 'bios', extraArguments = '' } = plan;

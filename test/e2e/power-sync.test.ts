@@ -1,13 +1,12 @@
 /** Somebody at the rack: power buttons, cables and passwords, found by looks between operations. */
-import { join } from 'node:path';
 import { BmcProtocol, HostGoal, HostState, RunPhase } from '@rackwright/api';
 import { SoftwareMachine } from '@rackwright/sim/machine';
 import { type RedfishBmc, startRedfishBmc } from '@rackwright/sim/redfish';
 import { expect, test } from 'vitest';
 import { bmcPassword, type MachinePlan } from './machines.ts';
+import { programOf } from './programs.ts';
 import { Rack } from './rack.ts';
 
-const machineProgram = join(import.meta.dirname, '../../packages/sim/src/machine/main.ts');
 const plan: MachinePlan = {
   name: 'h1',
   bmcAddress: '127.0.0.21',
@@ -32,7 +31,7 @@ interface Site {
 async function openSite(): Promise<Site> {
   const rack = await Rack.start({ machines: [plan], goal: HostGoal.MANAGEABLE });
   const folder = rack.machines[0]?.folder ?? '';
-  const machine = new SoftwareMachine({ folder, program: machineProgram });
+  const machine = new SoftwareMachine({ folder, program: programOf('machine') });
   const uuid = plan.uuid.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
   const bmc = await startRedfishBmc({
     user: 'admin',

@@ -30,11 +30,10 @@ import { type BootNetwork, type LeaseGiver, startLeaseGiver } from '@rackwright/
 import { freePorts } from '@rackwright/sim/loopback';
 import { endProcessesOf } from './leftovers.ts';
 import { bmcPassword, type MachineFolder, type MachinePlan, makeMachine } from './machines.ts';
+import { compileCache, type ProgramForm, type ProgramName, programOf } from './programs.ts';
 
 const run = promisify(execFile);
-const here = import.meta.dirname;
-const controlPlaneProgram = join(here, '../../controlplane/src/main.ts');
-const agentProgram = join(here, '../../agent/src/main.ts');
+const standIn = join(import.meta.dirname, 'ipmitool-stand-in.sh');
 
 export interface Crash {
   readonly name: string;
@@ -58,6 +57,8 @@ export interface RackOptions {
   readonly agent?: Readonly<Record<string, unknown>>;
   /** What the BMCs take; a usual one without it. */
   readonly bmcPassword?: string;
+  /** What the programs are started from; bundles without it. */
+  readonly programs?: ProgramForm;
   /** A second control plane on the same store; the agent knows only the first. */
   readonly replica?: boolean;
   /** Puts what both programs kept in an earlier life into the folder; nobody is enrolled then. */
@@ -110,6 +111,10 @@ export class Rack {
     this.folder = mkdtempSync(join(tmpdir(), 'rackwright-e2e-'));
   }
 
+  #program(name: ProgramName): string {
+    return programOf(name, this.#options.programs);
+  }
+
   /** Starts everything and enrols the machines. */
   static async start(options: RackOptions): Promise<Rack> {
     const [operators = 0, agents = 0, http = 0, tftp = 0, runner = 0] = await freePorts(5);
@@ -149,6 +154,7 @@ export class Rack {
       RACKWRIGHT_SERVER: `127.0.0.1:${this.#ports.operators}`,
       RACKWRIGHT_TOKEN_FILE: join(identity, 'admin.token'),
       RACKWRIGHT_CA_FILE: join(identity, 'ca.pem'),
+      ...compileCache(),
     };
   }
 
@@ -165,15 +171,15 @@ export class Rack {
       serverAddress: '127.0.0.1',
       prefix: '127.77.1',
     });
+    const root = join(this.folder, 'machines');
     for (const plan of this.#options.machines) {
-      const root = join(this.folder, 'machines');
-      const machine = makeMachine(root, this.#withCrash(plan), network);
+      const machine = makeMachine(root, this.#withCrash(plan), network, this.#program('runner'));
       this.machines.push(machine);
       writeFileSync(join(machine.folder, 'password'), this.#bmcPassword);
       this.#options.prepareMachine?.(machine);
     }
     for (const plan of this.#options.strangers ?? []) {
-      this.strangers.push(makeMachine(join(this.folder, 'machines'), plan, network));
+      this.strangers.push(makeMachine(root, plan, network, this.#program('runner')));
     }
     this.#writeConfigurations();
     const { earlierLife } = this.#options;
@@ -226,11 +232,11 @@ export class Rack {
     const controlplane = this.#controlPlaneConfiguration('controlplane', operators, agents);
     const replica = this.#controlPlaneConfiguration('replica', replicaOperators, replicaAgents);
     const tool = join(this.folder, 'ipmitool');
-    const standIn = join(here, 'ipmitool-stand-in.sh');
-    const words = [standIn, process.execPath, join(this.folder, 'machines')];
+    const words = [standIn, process.execPath, this.#program('machine')];
+    words.push(join(this.folder, 'machines'));
     // The agent's tools get no environment; the machines that this one starts need Node's cache.
-    const cache = `export NODE_COMPILE_CACHE='${process.env['NODE_COMPILE_CACHE'] ?? ''}'`;
-    writeFileSync(tool, `#!/bin/sh\n${cache}\nexec ${words.join(' ')} "$@"\n`);
+    const cache = Object.entries(compileCache()).map(([name, value]) => `${name}='${value}' `);
+    writeFileSync(tool, `#!/bin/sh\n${cache.join('')}exec ${words.join(' ')} "$@"\n`);
     chmodSync(tool, 0o755);
     const named = (name: string) => ({ name, path: join(this.folder, name) });
     for (const [name, size] of Object.entries(fileSizes)) {
@@ -282,7 +288,8 @@ export class Rack {
     const armed = this.starts[role] === 1;
     const config = join(this.folder, armed ? `${role}.armed.json` : `${role}.json`);
     const log = openSync(join(this.folder, `${role}.log`), 'a');
-    const args = role === 'agent' ? [agentProgram, 'run'] : [controlPlaneProgram];
+    const program = this.#program(role === 'agent' ? 'agent' : 'controlplane');
+    const args = role === 'agent' ? [program, 'run'] : [program];
     const child = spawn(process.execPath, [...args, '--config', config], {
       stdio: ['ignore', log, log],
     });
@@ -370,7 +377,8 @@ export class Rack {
     const { token } = await racks.createJoinToken({ rack: 'racks/r1' });
     const address = `127.0.0.1:${this.#ports.operators}`;
     const config = join(this.folder, 'agent.json');
-    await run(process.execPath, [agentProgram, 'join', address, token, '--config', config]);
+    const program = this.#program('agent');
+    await run(process.execPath, [program, 'join', address, token, '--config', config]);
   }
 
   /** Makes the credential and a host for each machine. */

@@ -22,8 +22,8 @@ import { nodeRandom } from '@rackwright/platform/node';
 import { freePorts } from '@rackwright/sim/loopback';
 import { NatsCluster } from '@rackwright/store/testing';
 import { Box, until } from './identity-site.ts';
+import { programOf } from './programs.ts';
 
-const program = join(import.meta.dirname, './replica-process.ts');
 const address = '127.0.0.1';
 export const bucket = 'rackwright';
 const random = nodeRandom();
@@ -63,7 +63,11 @@ export class Replica {
     this.#lives += 1;
     const logFile = join(this.folder, `log-${this.#lives}`);
     const log = openSync(logFile, 'a');
-    const words = [program, join(this.folder, 'config.json'), join(this.folder, '../timing.json')];
+    const words = [
+      programOf('replica'),
+      join(this.folder, 'config.json'),
+      join(this.folder, '../timing.json'),
+    ];
     const child = spawn(process.execPath, words, { stdio: ['ignore', log, log] });
     this.#child = child;
     await until(`replica ${this.name} to be ready`, () => {

@@ -24,13 +24,14 @@ import {
   RunPhase,
 } from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
+import { programOf } from './programs.ts';
 import { eventually, Rack } from './rack.ts';
 import { ProcessWatch, SecretSearch, sweepReads } from './secrets-search.ts';
 
 const run = promisify(execFile);
-const controlPlaneProgram = join(import.meta.dirname, '../../controlplane/src/main.ts');
-const agentProgram = join(import.meta.dirname, '../../agent/src/main.ts');
-const command = join(import.meta.dirname, '../../packages/cli/src/main.ts');
+const controlPlaneProgram = programOf('controlplane');
+const agentProgram = programOf('agent');
+const command = programOf('rackwright');
 
 /** With letters that each encoding writes in its own way. */
 const secret = (name: string) => `${name}/${randomBytes(12).toString('hex')}+"é&`;

@@ -8,13 +8,12 @@ import {
   type ControlPlaneProcess,
   startControlPlaneProcess,
 } from '../peers-tests/python-client/control-plane-process.ts';
-
-const main = new URL('../../packages/cli/src/main.ts', import.meta.url).pathname;
+import { compileCache, programOf } from './programs.ts';
 
 let controlPlane: ControlPlaneProcess;
 
 beforeAll(async () => {
-  controlPlane = await startControlPlaneProcess();
+  controlPlane = await startControlPlaneProcess(programOf('controlplane'));
   const { operators: server, tokenFile, caFile } = controlPlane;
   await writeFile(fileOf('cli.yaml'), JSON.stringify({ server, tokenFile, caFile }));
 });
@@ -26,8 +25,8 @@ function fileOf(name: string): string {
 }
 
 async function rackwright(line: string, input = '') {
-  const child = spawn(process.execPath, [main, ...line.split(' ')], {
-    env: { RACKWRIGHT_CONFIG: fileOf('cli.yaml') },
+  const child = spawn(process.execPath, [programOf('rackwright'), ...line.split(' ')], {
+    env: { ...compileCache(), RACKWRIGHT_CONFIG: fileOf('cli.yaml') },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   child.stdin.end(input);

@@ -1,27 +1,40 @@
 /**
- * Compiles the programs once for all tests that start them: a process that ends by SIGKILL, as
- * most do here, leaves nothing in Node's compile cache. Without a cache there is nothing to do.
+ * Bundles the programs for all tests that start them, and has each compiled once: a process that
+ * ends by SIGKILL, as most do here, leaves nothing in Node's compile cache.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { bundle } from '@rackwright/debian';
+import type { TestProject } from 'vitest/node';
+import { entries, root } from './programs.ts';
 
-const programs = [
-  'agent/src/main.ts',
-  'controlplane/src/main.ts',
-  'packages/runner/src/main.ts',
-  'packages/sim/src/machine/main.ts',
-];
-const root = join(import.meta.dirname, '../..');
+/** One place for all runs, so that they leave no more than one; nothing in it is ever read back. */
+const folder = join(root, '.cache/programs');
 
 /** Vitest calls it before the first test. */
-export async function setup(): Promise<void> {
-  if (process.env['NODE_COMPILE_CACHE'] === undefined) return;
+export async function setup(project: TestProject): Promise<void> {
+  await bundlePrograms();
+  project.onTestsRerun(bundlePrograms);
+  project.provide('programs', folder);
+}
+
+async function bundlePrograms(): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const about = await readFile(join(root, 'package.json'), 'utf8');
+  const { version } = JSON.parse(about) as { version: string };
   await Promise.all(
-    programs.map(async (program) => {
+    Object.entries(entries).map(async ([name, entry]) => {
+      const { code } = await bundle(root, entry, version);
+      const file = join(folder, `${name}.mjs`);
+      // Another run may just be reading the one of before.
+      const whole = `${file}.${process.pid}`;
+      await writeFile(whole, code);
+      await rename(whole, file);
+      if (process.env['NODE_COMPILE_CACHE'] === undefined) return;
       // Each ends over its arguments, with everything loaded.
-      const words = [join(root, program), '--nothing'];
-      await once(spawn(process.execPath, words, { stdio: 'ignore' }), 'close');
+      await once(spawn(process.execPath, [file, '--nothing'], { stdio: 'ignore' }), 'close');
     }),
   );
 }

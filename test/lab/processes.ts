@@ -13,6 +13,10 @@ import type { Undo } from './undo.ts';
 const execFileAsync = promisify(execFile);
 const RUN_TIMEOUT_MS = 120_000;
 const STOP_GRACE_MS = 5_000;
+const LOOK_PERIOD_MS = 50;
+const LOOK_PERIOD_MAX_MS = 3_000;
+/** How long to wait after a look, as a multiple of what it took. */
+const PAUSE_PER_LOOK = 5;
 const LOG_TAIL_LINES = 15;
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 
@@ -120,13 +124,14 @@ export function tryProgram(
     readonly environment?: Readonly<Record<string, string>>;
     /** As a function: what it says once it has come. */
     readonly input?: string | (() => Promise<string>);
+    readonly timeoutMs?: number;
   },
 ): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
   const [file = '', ...args] = command;
   const environment = { ...process.env, ...options.environment };
   return new Promise((resolve, reject) => {
     const limits = {
-      timeout: RUN_TIMEOUT_MS,
+      timeout: options.timeoutMs ?? RUN_TIMEOUT_MS,
       killSignal: 'SIGKILL',
       maxBuffer: OUTPUT_BYTES_MAX,
     } as const;
@@ -166,7 +171,8 @@ export function logTail(file: string): string {
 
 /**
  * Waits until `condition` holds; throws `what` when it does not within `limitMs`, with the end of
- * `logFile`.
+ * `logFile`. What takes long to look at, because it starts a program, is looked at less often: the
+ * machines have the same processors.
  */
 export async function until(
   what: string,
@@ -175,11 +181,14 @@ export async function until(
   logFile?: string,
 ): Promise<void> {
   const startedAt = performance.now();
-  while (!(await condition())) {
-    if (performance.now() - startedAt > limitMs) {
+  for (;;) {
+    const lookedAt = performance.now();
+    if (await condition()) return;
+    const now = performance.now();
+    if (now - startedAt > limitMs) {
       const log = logFile === undefined ? '' : `; its log ends:\n${logTail(logFile)}`;
       throw new Error(`${what} did not happen within ${limitMs / 1000} s${log}`);
     }
-    await sleep(50);
+    await sleep(Math.min(LOOK_PERIOD_MAX_MS, LOOK_PERIOD_MS + (now - lookedAt) * PAUSE_PER_LOOK));
   }
 }

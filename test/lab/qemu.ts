@@ -145,7 +145,8 @@ function qemuArgs(
   card: string,
 ): string[] {
   return [
-    ...['-name', machine.name, '-accel', accelerator],
+    // With entropy of its own, as real machines have it: Node would wait a second for it.
+    ...['-name', machine.name, '-accel', accelerator, '-cpu', 'qemu64,+rdrand'],
     ...['-m', String(MEMORY_MIB), '-display', 'none', '-nodefaults', '-no-user-config'],
     ...['-daemonize', '-pidfile', join(machine.folder, 'qemu.pid')],
     ...['-chardev', `file,id=console,path=${machine.serialLog},append=on`],

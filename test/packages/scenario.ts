@@ -14,7 +14,7 @@ import { tryProgram, until } from '../lab/processes.ts';
 import { usualDisks } from '../lab/qemu.ts';
 import { checkCertificates, checkDisks } from '../lab/scenarios/check.ts';
 import { createHost, powerOff, RUN_LIMIT_MS, type Scenario, type Site } from '../lab/site.ts';
-import { commandLine, type Program, RACK, type Stack } from '../lab/stack.ts';
+import { commandLine, KERNEL_ARGUMENTS, type Program, RACK, type Stack } from '../lab/stack.ts';
 import { type Container, missingForContainers, startContainer } from './container.ts';
 import { checkConfigurations, checkPauses } from './failed-starts.ts';
 import { added, footprint } from './files-of.ts';
@@ -39,6 +39,8 @@ import {
 import { backUp, checkYesterday, OWN_FILES, useCredential } from './yesterday.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
+/** It reads 160 MB beside other laboratories. */
+const LINTIAN_WAIT_MS = 400_000;
 /** Both of this tree: what packages do is tried, not another form of records. */
 const OLDER = '0.1.0~lab1';
 const NEWER = '0.1.0~lab2';
@@ -144,7 +146,7 @@ async function handOver(container: Container, built: readonly Built[]): Promise<
 async function configure(container: Container): Promise<Buffer> {
   edit(container, 'controlplane', /^#names:.*$/m, `names: [${LAB_ADDRESS.agent}]`);
   edit(container, 'agent', /^#interfaces:.*$/m, networksLine);
-  const words = 'runner: {kernelArguments: [console=ttyS0, quiet]}';
+  const words = `runner: {kernelArguments: [${KERNEL_ARGUMENTS.join(', ')}]}`;
   edit(container, 'agent', /^#runner:$/m, words);
   for (const name of INTERFACES) {
     await container.run(['systemctl', 'enable', `rackwright-agent@${name}.socket`]);
@@ -193,7 +195,7 @@ async function checkLintian({ lab, findings }: Site): Promise<void> {
   const words = ['--allow-root', '--fail-on', 'error', '--display-level', 'error'];
   const { code, out, err } = await tryProgram(
     ['lintian', ...words, ...debs.map((name) => join(folder, name))],
-    {},
+    { timeoutMs: LINTIAN_WAIT_MS },
   );
   findings.check('lintian finds no error in the packages', code === 0, `${out}${err}`);
 }

@@ -3,9 +3,9 @@ import { plantedFaults } from './planted.ts';
 import { regressions } from './regressions.ts';
 import { runWorld } from './world.ts';
 
-/** Seeds per test, so that a failure is found soon and named. Fresh ones run in CI beside this. */
+/** Seeds per test, so that a failure is found soon and named. Others run in CI beside this. */
 const seedsPerTest = 25;
-const seedsTotal = 200;
+const seedsTotal = 100;
 
 for (let first = 1; first <= seedsTotal; first += seedsPerTest) {
   const last = first + seedsPerTest - 1;

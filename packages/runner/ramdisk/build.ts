@@ -27,9 +27,6 @@ import { compress } from './zstd.ts';
 const HERE = import.meta.dirname;
 /** Sources whose change makes another base. */
 const BASE_SOURCES = ['base.ts', 'contents.ts', 'cpio.ts', 'modules.ts', 'zstd.ts'];
-const BUNDLE_BANNER =
-  "import { createRequire as rackwrightRequire } from 'node:module';" +
-  'const require = rackwrightRequire(import.meta.url);';
 
 /** The built files. `manifest.json` lies beside them. */
 export interface Ramdisk {
@@ -107,9 +104,8 @@ async function programEntries(entry: string, base: Base): Promise<CpioEntry[]> {
     entryPoints: [entry],
     bundle: true,
     platform: 'node',
-    format: 'esm',
+    format: 'cjs', // a module that imports node:http has all of undici loaded with it
     target: 'node24',
-    banner: { js: BUNDLE_BANNER },
     write: false,
     legalComments: 'none',
     logLevel: 'error',
@@ -135,7 +131,7 @@ async function programEntries(entry: string, base: Base): Promise<CpioEntry[]> {
     text('etc/passwd', 0o644, 'root:x:0:0:root:/root:/bin/sh\n'),
     text('etc/rackwright/ramdisk.json', 0o644, `${JSON.stringify(about)}\n`),
     text('etc/udhcpc.sh', 0o755, await readFile(join(HERE, 'udhcpc.sh'))),
-    text('usr/lib/rackwright/runner.mjs', 0o644, bundle.contents),
+    text('usr/lib/rackwright/runner.cjs', 0o644, bundle.contents),
     ...POWER_COMMANDS.map((name) =>
       text(`usr/sbin/${name}`, 0o755, `#!/bin/sh\nsync\nexec /bin/busybox ${name} -f "$@"\n`),
     ),

@@ -44,7 +44,7 @@ const machine = (n, faults) => ({
   disks: [{ ...disk, serial: 'DISK-' + n, ...faults }],
 });
 const plans = [machine(1, {}), machine(2, { faults: slow })];
-const rack = await Rack.start({ machines: plans });
+const rack = await Rack.start({ machines: plans, programs: 'source' });
 try {
   const { templates } = rack.clients;
   const source = 'steps:\\n  - name: pause\\n    wait: 1s\\n';

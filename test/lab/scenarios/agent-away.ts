@@ -1,13 +1,14 @@
 /**
  * `--agent-away`: the agent dies in the middle of a clean and stays away. The host shows that it
  * waits, for whom and since when; nothing fails. The agent comes back: the clean goes on to its
- * end, each step once and in order.
+ * end, each step once and in order. All that `--check` finds out about a clean holds for this one.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { watchBootPath } from '../boot-path.ts';
 import { describeHost, type HostView } from '../host-watch.ts';
 import { usualDisks } from '../qemu.ts';
 import { createHost, powerOff, RUN_LIMIT_MS, type Scenario, type Site } from '../site.ts';
-import { checkCertificates, checkDisks } from './check.ts';
+import { checkCertificates, checkDisks, checkFull } from './check.ts';
 
 const ERASE_STEP = 'deploy.erase_devices';
 /** The contact deadline is the session's last message + 90 s; the host must say so by then. */
@@ -21,6 +22,8 @@ export const agentAwayScenario: Scenario = {
     const { lab, stack, watch, findings } = site;
     const [bmc] = lab.bmcs;
     if (bmc === undefined) throw new Error('the scenario has one machine');
+    checkFull(site, bmc.machine);
+    const checkBootPath = await watchBootPath(site, bmc.machine);
     await createHost(site, bmc, 'available');
     await watch.waitFor('h1', 'the erasure to begin', RUN_LIMIT_MS, (host) =>
       isInStep(host, ERASE_STEP),
@@ -36,6 +39,7 @@ export const agentAwayScenario: Scenario = {
     });
     findings.check('h1 is available', true);
     checkOrder(site, ended);
+    await checkBootPath();
     await powerOff(site, bmc);
     checkDisks(site, bmc.machine);
     await checkCertificates(site, bmc.machine);

@@ -1,12 +1,13 @@
 /**
  * `--bad-disk`: one of two disks answers every erasure with an I/O error. The clean fails and names
- * it; the host is never available.
+ * it; the host stays dirty.
  */
 import { isUntouched } from '../disk-image.ts';
 import { type DiskSpec, usualDisks } from '../qemu.ts';
 import {
   createHost,
   hasEnded,
+  isEnded,
   RUN_LIMIT_MS,
   type Scenario,
   type Site,
@@ -24,7 +25,7 @@ export const badDiskScenario: Scenario = {
     },
   ],
   run: async (site) => {
-    await cleanFailsNaming(site, (disk) => disk.failing !== undefined);
+    await cleanFailsNaming(site, 'manageable', (disk) => disk.failing !== undefined);
     const [machine] = site.lab.machines;
     for (const disk of machine?.disks.filter((one) => one.failing !== undefined) ?? []) {
       const intact = isUntouched(disk.image, disk.patternName);
@@ -34,17 +35,25 @@ export const badDiskScenario: Scenario = {
 };
 
 /**
- * The first clean of `h1` fails, its error names the serials of the disks that are `guilty`.
+ * The first clean of `h1` fails, its error names the serials of the disks that are `guilty`. With
+ * the goal `available` it is inspected first, and never gets there; else it is told to be cleaned.
  * Answers the words of the error.
  */
 export async function cleanFailsNaming(
   site: Site,
+  goal: 'available' | 'manageable',
   guilty: (disk: DiskSpec) => boolean,
 ): Promise<string> {
   const { lab, stack, watch, findings } = site;
   const [bmc] = lab.bmcs;
   if (bmc === undefined) throw new Error('the scenario has one machine');
-  await createHost(site, bmc, 'available');
+  await createHost(site, bmc, goal);
+  if (goal === 'manageable') {
+    await watch.waitFor('h1', 'verification', RUN_LIMIT_MS, (host) =>
+      isEnded(host, 'VERIFY', 'SUCCEEDED'),
+    );
+    await stack.cli(['host', 'clean', 'h1']);
+  }
   const ended = await watch.waitFor('h1', 'the end of the clean', RUN_LIMIT_MS, (host) =>
     hasEnded(host, 'CLEAN'),
   );
@@ -65,6 +74,7 @@ export async function cleanFailsNaming(
   const { state, dirty } = status;
   findings.check('the host is manageable', state === 'HOST_STATE_MANAGEABLE', state);
   findings.check('the host is dirty', dirty === true);
+  if (goal === 'manageable') return words;
   findings.check('the host was never available', wasNeverAvailable(watch.history('h1')));
   await stack.cli(['host', 'update', 'h1', '--goal', 'manageable']);
   return words;

@@ -26,12 +26,7 @@ export const checkScenario: Scenario = {
     const [bmc] = lab.bmcs;
     if (bmc === undefined) throw new Error('the scenario has one machine');
     const { machine } = bmc;
-    for (const disk of machine.disks) {
-      findings.check(
-        `${disk.name} is full of its pattern`,
-        isUntouched(disk.image, disk.patternName),
-      );
-    }
+    checkFull(site, machine);
     const checkBootPath = await watchBootPath(site, machine);
     await createHost(site, bmc, 'available');
     await watch.waitFor('h1', 'h1 is available', RUN_LIMIT_MS, isAvailable);
@@ -46,6 +41,13 @@ export const checkScenario: Scenario = {
 
 function isAvailable(host: { readonly status: { readonly state: string } }): boolean {
   return host.status.state === 'HOST_STATE_AVAILABLE';
+}
+
+/** Something is there to be erased. */
+export function checkFull({ findings }: Site, machine: LabMachine): void {
+  for (const { name, image, patternName } of machine.disks) {
+    findings.check(`${name} is full of its pattern`, isUntouched(image, patternName));
+  }
 }
 
 /** The disk files and the devices' own logs, as read from outside. */

@@ -20,8 +20,11 @@ export interface ControlPlaneProcess {
   stop(): Promise<void>;
 }
 
-/** Starts it with an empty data folder. Rejects with what it wrote when it does not get ready. */
-export async function startControlPlaneProcess(): Promise<ControlPlaneProcess> {
+/**
+ * Starts it, from its source or from `program`, with an empty data folder. Rejects with what it
+ * wrote when it does not get ready.
+ */
+export async function startControlPlaneProcess(program = main): Promise<ControlPlaneProcess> {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-process-'));
   const inside = join(folder, 'data');
   const config = join(folder, 'config.yaml');
@@ -30,7 +33,7 @@ export async function startControlPlaneProcess(): Promise<ControlPlaneProcess> {
     config,
     JSON.stringify({ dataFolder: inside, operators: listen, agents: listen }),
   );
-  const child = spawn(process.execPath, [main, '--config', config], {
+  const child = spawn(process.execPath, [program, '--config', config], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   const port = await readyPort(child);

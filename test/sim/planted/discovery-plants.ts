@@ -10,7 +10,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/discovery.ts',
     find: 'const before = sameMachines.find(({ machine }) => machine.rack === rack);',
     replace: "const before = sameMachines.find(({ machine }) => machine.rack === '');",
-    caughtBy: { ...bySimulation, from: 24 },
+    caughtBy: { ...bySimulation, from: 36 },
   },
   {
     name: 'hostStaysListed',
@@ -18,7 +18,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/discovery.ts',
     find: '        await this.#seed(decision.host, kept.machine);\n        await this.#remove(kept);',
     replace: '        await this.#seed(decision.host, kept.machine);',
-    caughtBy: { ...bySimulation, from: 6 },
+    caughtBy: { ...bySimulation, from: 11 },
   },
   {
     name: 'unknownMachineIsFlashed',
@@ -30,7 +30,7 @@ export const discoveryPlants: readonly Plant[] = [
       "    const value = { step: 'firmware.flash', mode: 1, bootOperationId: operationId };\n" +
       '    const flash = { operationId: `${operationId}/x`, kind: { case: "runStep", value } };\n' +
       "    outgoing.push({ message: { case: 'order', value: flash as never } });",
-    caughtBy: bySimulation,
+    caughtBy: { ...bySimulation, from: 10 },
   },
   {
     name: 'identityNotRecorded',
@@ -46,7 +46,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/discovery.ts',
     find: "const room = listed < most ? 'made'",
     replace: "const room = listed < 1e9 ? 'made'",
-    caughtBy: { ...bySimulation, from: 41 },
+    caughtBy: { ...bySimulation, from: 88 },
   },
   {
     name: 'floodBoots',
@@ -70,6 +70,6 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/discovery.ts',
     find: 'if (host?.requestIds.includes(`create:${lineRequestId(expected.uid)}`) === true) {',
     replace: 'if (host?.requestIds.includes(lineRequestId(expected.uid)) === true) {',
-    caughtBy: { ...bySimulation, from: 126 },
+    caughtBy: { ...bySimulation, from: 257 },
   },
 ];

@@ -67,7 +67,7 @@ export const workflowPlants: readonly Plant[] = [
     replace:
       '    ((globalThis as never as Record<string, never>)[`stale ${id.templateId}`] ??=\n' +
       '      readTemplate(store, id.templateId) as never) as ReturnType<typeof readTemplate>,',
-    caughtBy: { ...bySimulation, from: 4 },
+    caughtBy: { ...bySimulation, from: 6 },
   },
   {
     name: 'sweepsWhatRuns',
@@ -77,7 +77,7 @@ export const workflowPlants: readonly Plant[] = [
     replace:
       'if (run.state === WorkflowRunState.RUNNING) return true;\n' +
       '    if (run.state !== WorkflowRunState.TIMED_OUT) return false;',
-    caughtBy: bySimulation,
+    caughtBy: { ...bySimulation, from: 7 },
   },
   {
     name: 'oneKeyForAllCalls',
@@ -178,6 +178,6 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/batch-rules.ts',
     find: 'if (!isMoving && !isWaiting) status.endTime',
     replace: "if (!isMoving && !isWaiting && reason === '') status.endTime",
-    caughtBy: byBatches,
+    caughtBy: { ...byBatches, from: 2 },
   },
 ];

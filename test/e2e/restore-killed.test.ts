@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { openSqliteStore } from '@rackwright/store';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { formatKey } from '../secrets/index.ts';
+import { programOf } from './programs.ts';
 
 /** Several starts of a program, on a machine that does other things too. */
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
-const program = join(import.meta.dirname, '../main.ts');
+const program = programOf('controlplane');
 const [clock, random] = [nodeClock(), nodeRandom()];
 /** Enough that the store comes in several pieces. */
 const hosts = 300;
@@ -20,7 +20,7 @@ const identityFiles: Readonly<Record<string, string>> = {
   'ca.pem': 'public',
   'ca.sealed': 'c2VhbGVk\n',
   complete: 'yes',
-  'secrets.key': formatKey(new Uint8Array(32)),
+  'secrets.key': `${Buffer.alloc(32).toString('base64')}\n`,
 };
 
 let folder = '';
