@@ -29,8 +29,7 @@ import { eventually, Rack } from './rack.ts';
 import { ProcessWatch, SecretSearch, sweepReads } from './secrets-search.ts';
 
 const run = promisify(execFile);
-const controlPlaneProgram = programOf('controlplane');
-const agentProgram = programOf('agent');
+const [controlPlaneProgram, agentProgram] = [programOf('controlplane'), programOf('agent')];
 const command = programOf('rackwright');
 
 /** With letters that each encoding writes in its own way. */

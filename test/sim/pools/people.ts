@@ -18,7 +18,7 @@ const roundMs = 30_000;
 /** Their requests are counted from here, so that nobody else's has the same id. */
 const firstRequest = 2_000_000;
 const poolIds = ['p1', 'p2'] as const;
-/** Other images that are tried in the end: an agent whose clock was ahead boots nobody for hours. */
+/** Other images tried in the end: an agent whose clock was ahead boots nobody for hours. */
 const rescuesMax = 60;
 
 type Call = (counter: Counter) => Promise<unknown>;

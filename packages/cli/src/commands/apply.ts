@@ -29,9 +29,10 @@ export const applyFile = buildCommand({
     fullDescription:
       'The file has YAML documents (or JSON), as `rackwright get` prints them: racks, ' +
       'credentials, the fleet, templates, expected hosts, hosts, pools and workflows. What an ' +
-      'object in it leaves out is unset; what is not in the file stays as it is. Nothing is written before ' +
-      'all of it was checked and you agreed; what fails in the middle goes on when the file is ' +
-      'applied again. A workflow that is made starts its first run unless it says disabled.',
+      'object in it leaves out is unset; what is not in the file stays as it is. Nothing is ' +
+      'written before all of it was checked and you agreed; what fails in the middle goes on ' +
+      'when the file is applied again. A workflow that is made starts its first run unless it ' +
+      'says disabled.',
   },
   parameters: {
     flags: {
