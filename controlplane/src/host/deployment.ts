@@ -8,7 +8,8 @@
  * 2. What stood there before stays named as long as every attempt has said that it left the disks
  *    untouched.
  * 3. The first boot's data stand in the record once for each image, and not in its operations: they
- *    are put in as an operation leaves.
+ *    are put in as an operation leaves. Once a run is over they
+ *    stand there for one image at most: for what the host runs, if it runs any.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import { durationMs, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -189,7 +190,14 @@ function isUntouched(result: agent.Report['result']): boolean {
 export type DiskAfter = 'whole' | 'untouched' | 'lost';
 
 /** At the end of a deployment; what no attempt has touched is named as before (2). */
-export function settleDisk({ status, record }: Turn, run: Run): DiskAfter {
+export function settleDisk(turn: Turn, run: Run): DiskAfter {
+  const disk = diskAfter(turn, run);
+  // Two that are as large as may be leave no room for other runs (3).
+  if (turn.status.deploy !== undefined) delete turn.record.deploy;
+  return disk;
+}
+
+function diskAfter({ status, record }: Turn, run: Run): DiskAfter {
   const { replaced, deployedRun } = record;
   delete record.replaced;
   if (deployedRun === run.number) return 'whole';

@@ -157,7 +157,7 @@ function landBadly(turn: Turn, run: Run, landing: Landing, disk: DiskAfter | und
 /** What a person must know of a host whose disk was to be written. */
 function leftOnDisk({ status, record }: Turn, disk: DiskAfter | undefined): string {
   if (disk === undefined) return '';
-  const netboots = record.deploy?.netboot === true;
+  const netboots = status.deploy?.netboot === true;
   switch (disk) {
     case 'lost':
       return `; on the disk: a part of ${record.image} at most, which does not boot`;

@@ -1,14 +1,20 @@
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   ApiFailure,
   DeployProof,
   DeploySpecSchema,
   FirstBootFormat,
+  HostGoal,
+  HostState,
   ImageRegistrySchema,
   RootDiskHintsSchema,
+  RunPhase,
+  store as wire,
 } from '@rackwright/api';
+import { VALUE_BYTES_MAX } from '@rackwright/store';
 import { expect, test } from 'vitest';
+import { type Bench, bench, done, inspected, verified } from '../host/testing/bench.ts';
 import { checkDeployment } from './deploy-request.ts';
 import { checkDeploySpec } from './deploy-spec.ts';
 import { checkRegistries } from './registries-spec.ts';
@@ -39,6 +45,11 @@ function violationsOf(check: (violations: Violations) => void): string[] {
 function problems(init: MessageInitShape<typeof DeploySpecSchema>): string[] {
   const deploy = create(DeploySpecSchema, init as object);
   return violationsOf((violations) => checkDeploySpec('deploy', deploy, violations));
+}
+
+function metaOf(entries: number): Record<string, string> {
+  const keys = Array.from({ length: entries }, (_, index) => `key${index}`);
+  return Object.fromEntries(keys.map((key) => [key, 'm'.repeat(1024)]));
 }
 
 test('what first boots read is taken as it is', () => {
@@ -80,9 +91,60 @@ test.for<[MessageInitShape<typeof DeploySpecSchema>, string]>([
   [{ netboot: true, keepDisks: ['D1'] }, 'keep_disks has disks, and netboot writes to none'],
   [{ netboot: true, firstBoot: { format: CONFIG_DRIVE } }, 'netboot writes to no disk'],
   [{ netboot: true, firstBoot: { userData: 'x'.repeat(9_000) } }, 'at most 8192 are taken'],
+  [{ netboot: true, firstBoot: { metaData: metaOf(16) } }, 'at most 16384 of a host that boots'],
+  [{ firstBoot: { userData: 'x'.repeat(65_536), metaData: metaOf(32) } }, 'deploy takes 98'],
 ])('deployment %#: its field is named, with what would be right', ([init, words]) => {
   expect(problems(init).join('\n')).toContain(words);
 });
+
+/** As large as is taken, with another letter in its script. */
+function largest(letter: string): MessageInitShape<typeof DeploySpecSchema> {
+  const userData = `#!${letter.repeat(65_534)}`;
+  const networkConfig = `version: 2\n#${'x'.repeat(16_372)}`;
+  return { firstBoot: { userData, networkConfig, metaData: metaOf(15) } };
+}
+
+test('the largest deployments fit into the record of their host, one in place of another', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  let bytes = 0;
+  const look = () => {
+    const now = toBinary(wire.HostRecordSchema, host.record).byteLength;
+    bytes = Math.max(bytes, now);
+    return now;
+  };
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const { status } = host.record.host ?? {};
+  Object.assign(status ?? {}, { state: HostState.AVAILABLE, dirty: false, poweredOn: false });
+  const request = (kind: 'provision' | 'reimage', letter: string) => {
+    expect(problems(largest(letter))).toEqual([]);
+    const deploy = create(DeploySpecSchema, largest(letter) as object);
+    host.request({ kind, image: `registry.example/os@sha256:${'1'.repeat(64)}`, deploy });
+    while (!hasEnded(host)) {
+      look();
+      const step = stepAt(host);
+      if (step === 'runner.await') host.runnerReady();
+      else host.report(step === 'runner.inspect' ? inspected() : done);
+    }
+    return look();
+  };
+  expect(request('provision', 'a')).toBeGreaterThan(96_000);
+  expect(host.record.host?.status?.state).toBe(HostState.PROVISIONED);
+  host.request({ kind: 'claim', reason: 'mine' });
+  // With one in the record, a run as large as may be has its place beside it.
+  expect(request('reimage', 'b')).toBeLessThan(VALUE_BYTES_MAX / 2);
+  expect(host.record.host?.status?.deploy?.firstBoot?.userData).toContain('bbb');
+  expect(bytes).toBeLessThan(VALUE_BYTES_MAX - 48 * 1024);
+});
+
+function hasEnded({ record }: Bench): boolean {
+  return record.host?.status?.run?.phase === RunPhase.ENDED;
+}
+
+function stepAt({ record }: Bench): string {
+  const run = record.host?.status?.run;
+  return run?.steps[run.currentStep]?.name ?? '';
+}
 
 test.for<[string, string | undefined]>([
   [`registry.example/os@${digest}`, undefined],

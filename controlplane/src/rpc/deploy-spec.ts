@@ -1,14 +1,24 @@
 /** What a deployment may say, checked whole: every problem is reported, with what is right. */
+import { toBinary } from '@bufbuild/protobuf';
 import { durationMs } from '@bufbuild/protobuf/wkt';
-import { DeployProof, type DeploySpec, type FirstBoot, FirstBootFormat } from '@rackwright/api';
+import {
+  DeployProof,
+  type DeploySpec,
+  DeploySpecSchema,
+  type FirstBoot,
+  FirstBootFormat,
+} from '@rackwright/api';
 import { parse } from 'yaml';
 import { checkEnum } from './host-spec.ts';
 import { diskNameProblem } from './root-disk.ts';
 import { quote, type Violations } from './violations.ts';
 
+/** A host's record holds two, of what it runs and of what is to come, beside all else. */
+const specBytesMax = 96 * 1024;
 const userTextBytesMax = 64 * 1024;
 const networkConfigBytesMax = 16 * 1024;
 /** Of a host that boots over the network: all of a rack's go to its agent in one message. */
+const netbootSpecBytesMax = 16 * 1024;
 const netbootUserTextBytesMax = 8 * 1024;
 const netbootNetworkConfigBytesMax = 4 * 1024;
 const metaEntriesMax = 64;
@@ -45,6 +55,7 @@ export function checkDeploySpec(path: string, deploy: DeploySpec, violations: Vi
     );
   }
   checkKeepDisks(`${path}.keep_disks`, keepDisks, violations);
+  checkBytes(path, deploy, violations);
   if (!netboot) return;
   if (keepDisks.length > 0) {
     violations.add(`${path}.keep_disks`, 'has disks, and netboot writes to none; leave it out');
@@ -52,6 +63,14 @@ export function checkDeploySpec(path: string, deploy: DeploySpec, violations: Vi
   if (deploy.grow !== undefined) {
     violations.add(`${path}.grow`, 'is set, and netboot writes no partition; leave it out');
   }
+}
+
+function checkBytes(path: string, deploy: DeploySpec, violations: Violations): void {
+  const bytes = toBinary(DeploySpecSchema, deploy).byteLength;
+  const bytesMax = deploy.netboot ? netbootSpecBytesMax : specBytesMax;
+  if (bytes <= bytesMax) return;
+  const how = deploy.netboot ? ' of a host that boots over the network' : '';
+  violations.add(path, `takes ${bytes} bytes in all; at most ${bytesMax}${how} are kept`);
 }
 
 function checkKeepDisks(field: string, disks: readonly string[], violations: Violations): void {
