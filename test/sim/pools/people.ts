@@ -20,6 +20,8 @@ const firstRequest = 2_000_000;
 const poolIds = ['p1', 'p2'] as const;
 /** Other images tried in the end: an agent whose clock was ahead boots nobody for hours. */
 const rescuesMax = 60;
+/** Nobody is given another image before this one could have come up. */
+const betweenRescuesMs = 400_000;
 
 type Call = (counter: Counter) => Promise<unknown>;
 
@@ -162,7 +164,7 @@ const createAct = act('make a pool', 1, (scene) => {
 export class PoolPeople {
   readonly #view: WorldView;
   #asked = firstRequest;
-  readonly #rescues = new Map<string, number>();
+  readonly #rescues = new Map<string, { readonly count: number; readonly atMs: number }>();
 
   constructor(view: WorldView) {
     this.#view = view;
@@ -234,10 +236,12 @@ export class PoolPeople {
         );
         continue;
       }
-      if (record.failures.length === 0 && !isBad(record, this.#view)) continue;
-      const rescues = this.#rescues.get(poolId) ?? 0;
-      if (rescues >= rescuesMax) continue;
-      this.#rescues.set(poolId, rescues + 1);
+      const hasFailed = record.failures.length > 0 || this.#isHeldForIll(name);
+      if (!hasFailed && !isBad(record, this.#view)) continue;
+      const { count: rescues = 0, atMs = 0 } = this.#rescues.get(poolId) ?? {};
+      const { nowMs } = this.#view.heap;
+      if (rescues >= rescuesMax || nowMs - atMs < betweenRescuesMs) continue;
+      this.#rescues.set(poolId, { count: rescues + 1, atMs: nowMs });
       const other = goodImages.filter((each) => !(spec?.image ?? '').endsWith(digestOfImage(each)));
       const image = imageReferenceOf(other[rescues % other.length] ?? 'a');
       const pool = { name, spec: { image } };
@@ -246,6 +250,14 @@ export class PoolPeople {
     }
     this.#mendHosts();
     for (const poolId of poolIds) void auditHistory(this.#view, poolId);
+  }
+
+  /** A host that came back to its old image counts as ill until another one is written. */
+  #isHeldForIll(pool: string): boolean {
+    return keptHosts(this.#view).some(
+      ({ status }) =>
+        status.claim?.by === pool && status.faults.some(({ type }) => type === 'reimageFailed'),
+    );
   }
 
   /** A host in service that is off is switched on; one that was left dirty is cleaned. */
