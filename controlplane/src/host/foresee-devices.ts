@@ -39,6 +39,12 @@ export function isLeftAlone({ fate }: PlannedDevice): boolean {
   return fate.startsWith(leftAlone);
 }
 
+/** Whether it stays as it is for certain: not one of several of which one will be written. */
+export function staysAsItIs(device: PlannedDevice): boolean {
+  const { fate } = device;
+  return fate === 'kept' || fate.startsWith('kept: ') || isLeftAlone(device);
+}
+
 /** Every device of the last inventory with its fate; none when there was no inventory. */
 export function foreseeDevices(
   { context, spec, record }: Turn,

@@ -9,6 +9,7 @@ export { changeAbandoned, fencesAround, hostsFencedBy } from './fences.ts';
 export { fleetKey, readFleet } from './followed.ts';
 export type { PlannableRequest } from './foresee.ts';
 export { isWrittenOver } from './foresee-deployment.ts';
+export { staysAsItIs } from './foresee-devices.ts';
 export { type IndexedHost, rackIdOf } from './host-index.ts';
 export { agentStepsOf, offered, planOf } from './known-steps.ts';
 export { descends, isSameLife, lifeOf } from './lineage.ts';

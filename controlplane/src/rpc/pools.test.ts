@@ -144,6 +144,19 @@ test('it claims its hosts, and says of each why it does not go', async () => {
   const plan = await pools.planRollout({ name: 'pools/web' });
   expect(plan.hosts.map(({ toImage }) => toImage)).toEqual([image]);
   expect(plan.hosts[0]).toMatchObject({ lostDisks: ['ROOT'], keptDisks: ['OTHER'] });
+  // By such a hint the runner alone sees which one it is: no disk is promised to be kept.
+  const byPath = { rootDisk: { byPath: 'pci-0000:00:17.0-ata-1' } };
+  const updateMask = { paths: ['spec.root_disk'] };
+  const name = plan.hosts[0]?.host ?? '';
+  await hosts.updateHost({ host: { name, spec: byPath }, updateMask });
+  const unsure = await pools.planRollout({ name: 'pools/web' });
+  expect(unsure.hosts[0]).toMatchObject({ host: name, lostDisks: [], keptDisks: [] });
+  // But for those that nothing may be written to.
+  await pools.updatePool({
+    pool: { name: 'pools/web', spec: { deploy: { keepDisks: ['OTHER'] } } },
+  });
+  const kept = await pools.planRollout({ name: 'pools/web' });
+  expect(kept.hosts[0]).toMatchObject({ lostDisks: [], keptDisks: ['OTHER'] });
 });
 
 test('the history is a query over the ledger, cut only in the view of the pool', async () => {

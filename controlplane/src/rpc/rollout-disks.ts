@@ -1,11 +1,14 @@
 /** Which disks a rollout would write over and which would stay, as the hosts themselves foresee it. */
 import { create } from '@bufbuild/protobuf';
 import { DeploySpecSchema, type PlannedRollout, type RolloutPlan, RunKind } from '@rackwright/api';
-import { isWrittenOver, planFor } from '../host/index.ts';
+import { isWrittenOver, planFor, staysAsItIs } from '../host/index.ts';
 import type { Viewed } from '../pool/index.ts';
 import type { RpcDependencies } from './ports.ts';
 
-/** Adds the disks of each host; of one whose disks are not known there are none. */
+/**
+ * Adds the disks of each host; of one whose disks are not known there are none. Disks of which the
+ * runner alone will see which one is written are neither lost nor kept.
+ */
 export async function addDisks(
   deps: Pick<RpcDependencies, 'hosts' | 'actor'>,
   plan: RolloutPlan,
@@ -31,6 +34,7 @@ async function addDisksOf(
   if (draft === undefined || 'code' in draft) return;
   for (const device of draft.plan.devices) {
     const name = device.serial || device.wwn || device.kernelName;
-    (isWrittenOver(device) ? planned.lostDisks : planned.keptDisks).push(name);
+    if (isWrittenOver(device)) planned.lostDisks.push(name);
+    else if (staysAsItIs(device)) planned.keptDisks.push(name);
   }
 }
