@@ -14,6 +14,7 @@ import {
 } from '@rackwright/api';
 import { wantsApproval } from './gate.ts';
 import type { Membership } from './members.ts';
+import { waitsForOthers } from './room.ts';
 import { Outage, queueOf, type Survey } from './survey.ts';
 
 /** Hosts that a text names; the rest are counted. */
@@ -67,7 +68,8 @@ function upToDate(record: wire.PoolRecord, surveyed: Survey): Verdict {
   if (held !== undefined) return no(capital(held.reason), `${count}; ${held.text}`);
   const { slots } = surveyed;
   const atGate = slots.filter(({ state }) => state === RolloutSlotState.GATE).length;
-  if (atGate > 0 && atGate === slots.length) {
+  const isOthers = slots.some((slot) => waitsForOthers(slot));
+  if (atGate > 0 && atGate === slots.length && !isOthers) {
     return slots.some((slot) => wantsApproval(record, slot))
       ? no('WaitingForApproval', `${count}; ${atGate} wait for an approval`)
       : no('WaitingForWebhook', `${count}; ${atGate} wait for the gate’s webhook`);

@@ -9,6 +9,7 @@ import {
   type store as wire,
 } from '@rackwright/api';
 import { originOf, wantsApproval } from './gate.ts';
+import { waitsForOthers } from './room.ts';
 import type { SeenHost } from './seen.ts';
 import { Outage, queueOf, type Standing, type Survey, survey } from './survey.ts';
 
@@ -76,6 +77,8 @@ function blockerOf(record: wire.PoolRecord, surveyed: Survey): string {
   if (held !== undefined) return held.text;
   const atGate = slots.filter(({ state }) => state === RolloutSlotState.GATE);
   if (atGate.some((slot) => wantsApproval(record, slot))) return 'an approval';
+  const named = atGate.find((slot) => waitsForOthers(slot));
+  if (named !== undefined) return named.message.replace('waits for ', '');
   if (atGate.length > 0) return `the webhook at ${originOf(gateUrlOf(record))}`;
   if (slots.length > 0) return `${slots.length} of its hosts that are out`;
   if (standings.length === 0) return 'hosts that it may hold';
@@ -109,7 +112,7 @@ function adviceOf(
   if (gate !== undefined && wantsApproval(record, gate)) {
     const digest = gate.image.slice(gate.image.indexOf('@') + 1);
     advice.push(`approve them: rackwright pool approve ${id} ${digest}`);
-  } else if (gate !== undefined) {
+  } else if (gate !== undefined && !waitsForOthers(gate)) {
     const receiver = originOf(gateUrlOf(record));
     const instead = `ask nobody: rackwright pool update ${id} --gate none`;
     advice.push(`see what ${receiver} wants, or ${instead}`);

@@ -156,3 +156,94 @@ test('without the gate the hosts that wait at it go', () => {
   rollout.look();
   expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
 });
+
+/** Named as in the pool, by what stands at the gate and what does not. */
+function others({ hosts, slots }: Rollout) {
+  return hosts.filter(({ uid }) => !slots.some(({ hostUid }) => hostUid === uid));
+}
+
+function approve(rollout: Rollout): Rollout {
+  for (const slot of rollout.slots) slot.approvedBy = 'user:ann';
+  return rollout.look();
+}
+
+/** One that runs B, in good health. */
+function oneOnB(rollout: Rollout): Rollout {
+  approve(rollout);
+  return rollout.end(rollout.out);
+}
+
+test.each(['approval', 'webhook'] as const)(
+  'others that went out keep it at the gate: %s',
+  (by) => {
+    const isApproval = by === 'approval';
+    const rollout = new Rollout(3, {
+      rollout: { gate: isApproval ? { approval: true } : { webhookUrl: url } },
+    });
+    rollout.gate = { replica: 'one', policy, answers: new Map() };
+    rollout.push('A').push('B');
+    if (isApproval) oneOnB(rollout);
+    else answer(rollout, answered('{"proceed": true}')).end(rollout.out);
+    const [slot] = rollout.slots;
+    expect(slot?.state).toBe(RolloutSlotState.GATE);
+    // Already on B, so that no slot would heal it.
+    const out = rollout.hosts.find(({ image: has }) => has === image('B'));
+    const index = rollout.hosts.findIndex((host) => host === out) + 1;
+    rollout.set(index, { illness: 'powerMismatch: it is off' });
+    rollout.look();
+    if (isApproval) approve(rollout);
+    else answer(rollout, answered('{"proceed": true}'));
+    const words = `waits for ${out?.name}, which is out`;
+    expect(rollout.slots[0]).toMatchObject({ state: RolloutSlotState.GATE, message: words });
+    expect(rollout.questions).toEqual([]);
+    const told = explainPool(rollout.record, rollout.hosts, new Map(), rollout.nowMs);
+    expect(told.blocker).toBe(`${out?.name}, which is out`);
+    rollout.set(index, { illness: undefined });
+    rollout.nowMs += 60_000;
+    rollout.look();
+    if (!isApproval) answer(rollout, answered('{"proceed": true}'));
+    expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
+  },
+);
+
+test('one that is ill, and that a slot may heal, gets the slot of one that may not go', () => {
+  const rollout = oneOnB(
+    new Rollout(4, { rollout: { gate: { approval: true } } }).push('A').push('B'),
+  );
+  const [slot] = rollout.slots;
+  const ill = others(rollout).find(({ image: has }) => has === image('A'));
+  rollout.set(rollout.hosts.findIndex((host) => host === ill) + 1, { illness: 'off' });
+  rollout.look();
+  expect(rollout.out).toBe(ill?.name.replace('hosts/', ''));
+  expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
+  rollout.end(rollout.out);
+  expect(rollout.slots[0]).toMatchObject({ state: RolloutSlotState.GATE, approvedBy: '' });
+  expect(slot?.approvedBy).toBe('');
+  approve(rollout).end(rollout.out);
+  approve(rollout).end(rollout.out);
+  expect(rollout.countOn('B')).toBe(4);
+});
+
+test('of two that are let through at once no more go than may be out, nor than a rack allows', () => {
+  for (const limits of [{ maxUnavailable: 2 }, { maxUnavailable: 3, perRack: 1 }]) {
+    const { maxUnavailable: value, perRack: maxUnavailablePerRack } = limits;
+    const rollout = new Rollout(8, {
+      rollout: {
+        gate: { approval: true },
+        maxUnavailable: { amount: { case: 'count', value } },
+        ...(maxUnavailablePerRack === undefined ? {} : { maxUnavailablePerRack }),
+      },
+    });
+    oneOnB(rollout.push('A').push('B'));
+    expect(rollout.slots).toHaveLength(2);
+    const [first] = rollout.slots;
+    const ill = rollout.hosts.find(({ image: has }) => has === image('B'));
+    const index = rollout.hosts.findIndex((host) => host === ill) + 1;
+    rollout.set(index, { illness: 'off', rack: first?.rack ?? '' });
+    approve(rollout);
+    const running = rollout.slots.filter(({ state }) => state === RolloutSlotState.RUNNING);
+    const gone = running.filter(({ rack }) => rack === first?.rack);
+    if (maxUnavailablePerRack === undefined) expect(running).toHaveLength(1);
+    else expect([running.length, gone.length]).toEqual([1, 0]);
+  }
+});

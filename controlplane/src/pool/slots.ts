@@ -26,6 +26,7 @@ import {
 import { writeImageStep } from '../host/index.ts';
 import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
 import { digestOf } from './image-name.ts';
+import type { Room } from './room.ts';
 import { isHealthyOn, isServing, type SeenHost } from './seen.ts';
 import { targetOf, wantedBy } from './target.ts';
 
@@ -142,7 +143,11 @@ export function soakEndMs({ pool }: wire.PoolRecord, slot: RolloutSlot): number 
 }
 
 /** The gate: what waits there has nothing to lose, and goes when it is not wanted any more. */
-export function passGates(draft: Draft, mayBegin: boolean, facts: GateFacts): void {
+export function passGates(
+  draft: Draft,
+  { mayBegin, room }: { readonly mayBegin: boolean; readonly room: Room },
+  facts: GateFacts,
+): void {
   const { record, status, hosts, nowMs } = draft;
   const members = new Set(record.members.map(({ hostUid }) => hostUid));
   status.slots = status.slots.filter((slot) => {
@@ -151,12 +156,18 @@ export function passGates(draft: Draft, mayBegin: boolean, facts: GateFacts): vo
     const isWanted = wantedBy(record, slot.host)?.image === slot.image;
     // R5, R27: another image asks for another approval, and who leaves needs none.
     if (host === undefined || !members.has(slot.hostUid) || !isWanted) return false;
-    const isFree = mayBegin && host.keptBy === undefined;
-    const wants = needsGate(record, isServing(host))
+    const stays = isServing(host) ? room.whyStays(host) : undefined;
+    // Who is ill goes first: one that may not go itself does not keep the slot from it.
+    if (stays !== undefined && room.isWanted) return false;
+    const isFree = mayBegin && host.keptBy === undefined && stays === undefined;
+    const asked = needsGate(record, isServing(host))
       ? whatGateWants(draft, slot, isFree, facts)
       : undefined;
+    const wants = asked === undefined || wantsApproval(record, slot) ? asked : (stays ?? asked);
     if (wants === undefined) {
+      if (!isFree) slot.message = stays ?? 'let through, and waits for its turn';
       if (!isFree) return host.keptBy === undefined;
+      room.take(host);
       slot.state = STARTING;
       slot.runsBefore = host.runCount;
       slot.message = '';

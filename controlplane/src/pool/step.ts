@@ -19,6 +19,7 @@ import {
   noGate,
 } from './gate.ts';
 import { type Membership, membersOf, type OtherPool } from './members.ts';
+import { Room } from './room.ts';
 import type { SeenHost } from './seen.ts';
 import {
   type Draft,
@@ -78,7 +79,8 @@ export function stepPool(before: wire.PoolRecord, facts: PoolFacts): PoolStep {
   const first = survey(record, hosts, nowMs);
   const { held, opening } = first;
   foldGateCalls(draft, gate);
-  passGates(draft, held === undefined && opening.isOpen, gate);
+  const mayBegin = held === undefined && opening.isOpen;
+  passGates(draft, { mayBegin, room: new Room(first) }, gate);
   takeSlots(draft);
   const surveyed = survey(record, hosts, nowMs);
   status.conditions = conditionsOf(record, surveyed, membership, nowMs);

@@ -1,0 +1,70 @@
+/**
+ * Whether a host that was let through at the gate may still go: others may have gone out, or have
+ * fallen ill, while it waited. Pure but for its own count.
+ *
+ * Invariant: what waits at the gate itself is not out. So of two that wait there the first one
+ * goes, where only one may, and neither waits for the other.
+ */
+import { HostState, type RolloutSlot, RolloutSlotState } from '@rackwright/api';
+import type { SeenHost } from './seen.ts';
+import type { Survey } from './survey.ts';
+
+/** Hosts that a slot's message names. */
+const namedMax = 3;
+const waitsFor = 'waits for hosts/';
+
+/** Who is out of service now, and who else may be. */
+export class Room {
+  readonly #max: number;
+  readonly #perRackMax: number | undefined;
+  /** By uid. */
+  readonly #out = new Map<string, { readonly name: string; readonly rack: string }>();
+  readonly #isWanted: boolean;
+
+  constructor({ standings, slots, unavailableMax, perRackMax, held }: Survey) {
+    this.#max = unavailableMax;
+    this.#perRackMax = perRackMax;
+    for (const { host } of standings) if (isIll(host)) this.#out.set(host.uid, host);
+    for (const { hostUid, host: name, rack, state } of slots) {
+      if (state !== RolloutSlotState.GATE) this.#out.set(hostUid, { name, rack });
+    }
+    const wants = standings.some(({ stand, host }) => stand === 'waiting' && isIll(host));
+    this.#isWanted = wants && held === undefined;
+  }
+
+  /** A host that is ill could be healed by a slot. */
+  get isWanted(): boolean {
+    return this.#isWanted;
+  }
+
+  /** Why a host in service has to stay; undefined: it may go. */
+  whyStays({ uid, rack }: SeenHost): string | undefined {
+    const others = [...this.#out].flatMap(([of, out]) => (of === uid ? [] : [out]));
+    if (others.length >= this.#max) return textOf(others);
+    const there = others.filter((out) => out.rack === rack);
+    const isFull = this.#perRackMax !== undefined && there.length >= this.#perRackMax;
+    return isFull ? textOf(there) : undefined;
+  }
+
+  /** The host goes. */
+  take({ uid, name, rack }: SeenHost): void {
+    this.#out.set(uid, { name, rack });
+  }
+}
+
+function isIll({ state, illness }: SeenHost): boolean {
+  return state === HostState.PROVISIONED && illness !== undefined;
+}
+
+function textOf(out: readonly { readonly name: string }[]): string {
+  const names = out.map(({ name }) => name).toSorted();
+  if (names.length === 0) return 'waits: no host may be out';
+  const more = names.length > namedMax ? ` and ${names.length - namedMax} more` : '';
+  const verb = names.length === 1 ? 'is' : 'are';
+  return `waits for ${names.slice(0, namedMax).join(', ')}${more}, which ${verb} out`;
+}
+
+/** Whether what keeps a slot at the gate is that others are out. */
+export function waitsForOthers({ message }: RolloutSlot): boolean {
+  return message.startsWith(waitsFor);
+}
