@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/deploy.proto.
  */
 export const file_rackwright_v1_deploy: GenFile = /*@__PURE__*/
-  fileDesc("ChpyYWNrd3JpZ2h0L3YxL2RlcGxveS5wcm90bxINcmFja3dyaWdodC52MSLYAQoKRGVwbG95U3BlYxIsCgpmaXJzdF9ib290GAEgASgLMhgucmFja3dyaWdodC52MS5GaXJzdEJvb3QSKQoFcHJvb2YYAiABKA4yGi5yYWNrd3JpZ2h0LnYxLkRlcGxveVByb29mEjAKDXByb29mX3RpbWVvdXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoEZ3JvdxgEIAEoCEgAiAEBEg8KB25ldGJvb3QYBSABKAgSEgoKa2VlcF9kaXNrcxgGIAMoCUIHCgVfZ3JvdyLSAQoJRmlyc3RCb290Ei4KBmZvcm1hdBgBIAEoDjIeLnJhY2t3cmlnaHQudjEuRmlyc3RCb290Rm9ybWF0EhEKCXVzZXJfZGF0YRgCIAEoCRI5CgltZXRhX2RhdGEYAyADKAsyJi5yYWNrd3JpZ2h0LnYxLkZpcnN0Qm9vdC5NZXRhRGF0YUVudHJ5EhYKDm5ldHdvcmtfY29uZmlnGAQgASgJGi8KDU1ldGFEYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKgAQoNUm9vdERpc2tIaW50cxIOCgZzZXJpYWwYASABKAkSCwoDd3duGAIgASgJEg0KBW1vZGVsGAMgASgJEg8KB2J5X3BhdGgYBCABKAkSFwoKcm90YXRpb25hbBgFIAEoCEgAiAEBEhIKCnNpemVfYnl0ZXMYBiABKAQSFgoObWluX3NpemVfYnl0ZXMYByABKARCDQoLX3JvdGF0aW9uYWwqlAEKD0ZpcnN0Qm9vdEZvcm1hdBIhCh1GSVJTVF9CT09UX0ZPUk1BVF9VTlNQRUNJRklFRBAAEh4KGkZJUlNUX0JPT1RfRk9STUFUX05PX0NMT1VEEAESIgoeRklSU1RfQk9PVF9GT1JNQVRfQ09ORklHX0RSSVZFEAISGgoWRklSU1RfQk9PVF9GT1JNQVRfTk9ORRADKmMKC0RlcGxveVByb29mEhwKGERFUExPWV9QUk9PRl9VTlNQRUNJRklFRBAAEhsKF0RFUExPWV9QUk9PRl9QSE9ORV9IT01FEAESGQoVREVQTE9ZX1BST09GX1BPV0VSX09OEAJiBnByb3RvMw", [file_google_protobuf_duration]);
+  fileDesc("ChpyYWNrd3JpZ2h0L3YxL2RlcGxveS5wcm90bxINcmFja3dyaWdodC52MSLYAQoKRGVwbG95U3BlYxIsCgpmaXJzdF9ib290GAEgASgLMhgucmFja3dyaWdodC52MS5GaXJzdEJvb3QSKQoFcHJvb2YYAiABKA4yGi5yYWNrd3JpZ2h0LnYxLkRlcGxveVByb29mEjAKDXByb29mX3RpbWVvdXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoEZ3JvdxgEIAEoCEgAiAEBEg8KB25ldGJvb3QYBSABKAgSEgoKa2VlcF9kaXNrcxgGIAMoCUIHCgVfZ3JvdyLSAQoJRmlyc3RCb290Ei4KBmZvcm1hdBgBIAEoDjIeLnJhY2t3cmlnaHQudjEuRmlyc3RCb290Rm9ybWF0EhEKCXVzZXJfZGF0YRgCIAEoCRI5CgltZXRhX2RhdGEYAyADKAsyJi5yYWNrd3JpZ2h0LnYxLkZpcnN0Qm9vdC5NZXRhRGF0YUVudHJ5EhYKDm5ldHdvcmtfY29uZmlnGAQgASgJGi8KDU1ldGFEYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKGAQoLV3JpdHRlbkRpc2sSDAoEZGlzaxgBIAEoCRINCgV3aG9sZRgCIAEoCBIWCg5jb250ZW50X2RpZ2VzdBgDIAEoCRITCgtncm93bl9ieXRlcxgEIAEoBBIRCglub3RfZ3Jvd24YBSABKAkSGgoSYm9vdF9lbnRyeV9wcm9ibGVtGAYgASgJIqABCg1Sb290RGlza0hpbnRzEg4KBnNlcmlhbBgBIAEoCRILCgN3d24YAiABKAkSDQoFbW9kZWwYAyABKAkSDwoHYnlfcGF0aBgEIAEoCRIXCgpyb3RhdGlvbmFsGAUgASgISACIAQESEgoKc2l6ZV9ieXRlcxgGIAEoBBIWCg5taW5fc2l6ZV9ieXRlcxgHIAEoBEINCgtfcm90YXRpb25hbCqUAQoPRmlyc3RCb290Rm9ybWF0EiEKHUZJUlNUX0JPT1RfRk9STUFUX1VOU1BFQ0lGSUVEEAASHgoaRklSU1RfQk9PVF9GT1JNQVRfTk9fQ0xPVUQQARIiCh5GSVJTVF9CT09UX0ZPUk1BVF9DT05GSUdfRFJJVkUQAhIaChZGSVJTVF9CT09UX0ZPUk1BVF9OT05FEAMqYwoLRGVwbG95UHJvb2YSHAoYREVQTE9ZX1BST09GX1VOU1BFQ0lGSUVEEAASGwoXREVQTE9ZX1BST09GX1BIT05FX0hPTUUQARIZChVERVBMT1lfUFJPT0ZfUE9XRVJfT04QAmIGcHJvdG8z", [file_google_protobuf_duration]);
 
 /**
  * DeploySpec is how an image comes onto a host, and how the host proves that it runs.
@@ -45,7 +45,10 @@ export type DeploySpec = Message<"rackwright.v1.DeploySpec"> & {
   grow?: boolean | undefined;
 
   /**
-   * The host boots the image's kernel over the network at each start; no disk is written.
+   * The host boots the image's kernel over the network; no disk is written. Only its first start is
+   * ordered so: for those that it makes itself, its firmware must try the network before the disk,
+   * or find nothing there that boots. So a host in service from its disk is refused until it has
+   * been released and cleaned.
    *
    * @generated from field: bool netboot = 5;
    */
@@ -80,7 +83,9 @@ export type FirstBoot = Message<"rackwright.v1.FirstBoot"> & {
   format: FirstBootFormat;
 
   /**
-   * cloud-config, script or Ignition document; at most 64 KiB.
+   * cloud-config, script or Ignition document; at most 64 KiB. A cloud-config that would keep the
+   * host from phoning home (phone_home, vendor_data, cloud_final_modules) is refused, as long as
+   * that is its proof. Not looked into: templates (jinja), MIME, archives, includes, scripts.
    *
    * @generated from field: string user_data = 2;
    */
@@ -107,6 +112,62 @@ export type FirstBoot = Message<"rackwright.v1.FirstBoot"> & {
  */
 export const FirstBootSchema: GenMessage<FirstBoot> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_deploy, 1);
+
+/**
+ * WrittenDisk is what the last write of an image has left, as the runner has read it back.
+ *
+ * @generated from message rackwright.v1.WrittenDisk
+ */
+export type WrittenDisk = Message<"rackwright.v1.WrittenDisk"> & {
+  /**
+   * Serial number; WWN, or the kernel's name in the runner, where the disk has none.
+   *
+   * @generated from field: string disk = 1;
+   */
+  disk: string;
+
+  /**
+   * False: what the disk held is lost, and nothing on it boots.
+   *
+   * @generated from field: bool whole = 2;
+   */
+  whole: boolean;
+
+  /**
+   * "sha256:HEX" of what the image is unpacked.
+   *
+   * @generated from field: string content_digest = 3;
+   */
+  contentDigest: string;
+
+  /**
+   * By how much its last partition was made larger.
+   *
+   * @generated from field: uint64 grown_bytes = 4;
+   */
+  grownBytes: bigint;
+
+  /**
+   * Why it was not; empty: it was, or was not to be.
+   *
+   * @generated from field: string not_grown = 5;
+   */
+  notGrown: string;
+
+  /**
+   * Why UEFI firmware has no boot entry for it; empty: it has one, or needs none.
+   *
+   * @generated from field: string boot_entry_problem = 6;
+   */
+  bootEntryProblem: string;
+};
+
+/**
+ * Describes the message rackwright.v1.WrittenDisk.
+ * Use `create(WrittenDiskSchema)` to create a new message.
+ */
+export const WrittenDiskSchema: GenMessage<WrittenDisk> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_deploy, 2);
 
 /**
  * RootDiskHints say which disk an image comes onto; every one that is set must fit, and exactly one
@@ -158,7 +219,7 @@ export type RootDiskHints = Message<"rackwright.v1.RootDiskHints"> & {
  * Use `create(RootDiskHintsSchema)` to create a new message.
  */
 export const RootDiskHintsSchema: GenMessage<RootDiskHints> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_deploy, 2);
+  messageDesc(file_rackwright_v1_deploy, 3);
 
 /**
  * @generated from enum rackwright.v1.FirstBootFormat
