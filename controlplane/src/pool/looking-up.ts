@@ -2,15 +2,15 @@
  * Keeps the digests behind the images of pools fresh: at once for a name that is new, then from
  * time to time. In memory alone: what it finds is the step's to take in.
  *
- * Invariant: each answer is handed over once. A replica that holds an old one never brings back
- * what another one has replaced since.
+ * Invariant: each answer is handed over once, and only while the target is the one under which it
+ * was asked: a replica that holds an old one never brings back what another one has replaced since.
  */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import type { store as wire } from '@rackwright/api';
 import type { Cancel, Clock } from '@rackwright/platform';
 import type { ResolveAnswer, ResolveImage } from '../images/index.ts';
 import { digestOf } from './image-name.ts';
-import type { Resolved } from './target.ts';
+import { isOutdated, knownDigest, type Resolved } from './target.ts';
 
 /** How often a tag is looked at when nothing is said. */
 export const pollIntervalDefaultMs = 5 * 60_000;
@@ -50,8 +50,9 @@ export class LookingUp {
   take(poolId: string, record: wire.PoolRecord): Resolved | undefined {
     const reference = record.pool?.spec?.image ?? '';
     const lookup = this.#lookups.get(poolId);
-    if (lookup?.reference === reference) {
-      const { answer } = lookup;
+    const answer = lookup?.answer;
+    const isOld = answer !== undefined && isOutdated(answer, record);
+    if (lookup?.reference === reference && !isOld) {
       lookup.answer = undefined;
       return answer;
     }
@@ -76,8 +77,8 @@ export class LookingUp {
 
   async #ask(poolId: string, lookup: Lookup, record: wire.PoolRecord): Promise<void> {
     const { reference } = lookup;
-    const target = record.pool?.status?.target;
-    const known = target?.reference === reference ? target.digest : '';
+    const version = record.pool?.status?.target?.version ?? '';
+    const known = knownDigest(record, reference);
     const answer = await this.#deps
       .resolve(reference, known, this.#stopping.signal)
       .catch((error: unknown): ResolveAnswer => {
@@ -85,10 +86,9 @@ export class LookingUp {
       });
     const isOver = this.#stopping.signal.aborted || this.#lookups.get(poolId) !== lookup;
     if (isOver) return;
-    lookup.answer =
-      answer.kind === 'unchanged'
-        ? { kind: 'digest', reference, digest: known, version: target?.version ?? '' }
-        : { ...answer, reference };
+    const told =
+      answer.kind === 'unchanged' ? ({ kind: 'digest', digest: known, version } as const) : answer;
+    lookup.answer = told.kind === 'failed' ? { ...told, reference } : { ...told, reference, known };
     this.#found(poolId);
     // What a digest names does not change.
     if (digestOf(reference) !== '') return;

@@ -27,7 +27,7 @@ import type { SeenHost } from './seen.ts';
 import type { SlotNews } from './slots.ts';
 import { type PoolStep, stepPool } from './step.ts';
 import { survey } from './survey.ts';
-import type { Resolved } from './target.ts';
+import { knownDigest, type Resolved } from './target.ts';
 
 export const startMs = Date.UTC(2026, 10, 22, 12);
 
@@ -131,6 +131,7 @@ export class Rollout {
     const { image: named } = this.spec;
     return this.look({
       ...{ kind: 'digest', reference: named, digest: digest(letter), version: `v-${letter}` },
+      known: knownDigest(this.record, named),
     });
   }
 

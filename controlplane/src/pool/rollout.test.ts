@@ -427,7 +427,7 @@ test('T4: a changed reference never meets the old digest; it waits until it is r
   expect(pool.condition('UpToDate')).toBe('NoTarget');
   expect(pool.record.pool?.status?.target?.image).toBe(image('A'));
   // An answer for the old name comes too late.
-  pool.look({ kind: 'digest', reference, digest: digest('X'), version: '' });
+  pool.look({ kind: 'digest', reference, digest: digest('X'), version: '', known: '' });
   expect([pool.out, pool.countOn('A')]).toEqual(['', 3]);
   pool.push('B');
   expect(pool.slots[0]?.image).toBe(`registry.example/other@${digest('B')}`);

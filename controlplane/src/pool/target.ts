@@ -5,6 +5,8 @@
  * 1. A target is a reference as the spec names it and the digest that this very reference was
  *    resolved to: never a new name with an old digest (T4).
  * 2. What cannot be resolved changes nothing: the target stays, and the rollout goes on (T2, T6).
+ * 3. An answer that was asked for under another target than there is now never replaces this one:
+ *    which of the two is newer, nobody can tell.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -25,6 +27,8 @@ export type Resolved =
       readonly reference: string;
       readonly digest: string;
       readonly version: string;
+      /** The digest that the target had when it was asked; empty: there was none. */
+      readonly known: string;
     }
   | {
       readonly kind: 'failed';
@@ -40,6 +44,19 @@ export interface Wanted {
 }
 
 const messageCharsMax = 500;
+
+/** Whether the target has become another one since it was asked (3). */
+export function isOutdated(resolved: Resolved, record: wire.PoolRecord): boolean {
+  if (resolved.kind === 'failed') return false;
+  const now = knownDigest(record, resolved.reference);
+  return now !== resolved.known && now !== resolved.digest;
+}
+
+/** What this very reference is known to name; empty: it is not. */
+export function knownDigest({ pool }: wire.PoolRecord, reference: string): string {
+  const target = pool?.status?.target;
+  return target?.reference === reference ? target.digest : '';
+}
 
 /** Takes in what became of the lookup; `draft` is changed. */
 export function foldResolved(
@@ -58,6 +75,7 @@ export function foldResolved(
     });
     return;
   }
+  if (isOutdated(resolved, draft)) return;
   const { reference, digest, version } = resolved;
   const image = imageByDigest(reference, digest);
   if (image === undefined) return;
