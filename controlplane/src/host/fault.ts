@@ -8,9 +8,8 @@ import { cut, messageMax } from './step-failure.ts';
 import { now, type Turn } from './turn.ts';
 
 /**
- * Sets a fault, or replaces the words of one that stands; since when it stands is kept. `since`:
- * when that was, if not now. A warning
- * is what the host works on in spite of; an error keeps it from something.
+ * Sets a fault, or replaces all but since when it stands of one that does. `since`: when that was,
+ * if not now. A warning is what the host works on in spite of; an error keeps it from something.
  */
 export function setFault(
   turn: Turn,
@@ -26,6 +25,7 @@ export function setFault(
   if (standing !== undefined) {
     standing.message = message;
     standing.severity = severity;
+    standing.clearedBy = clearedBy;
     return;
   }
   faults.push(create(FaultSchema, { type, message, clearedBy, severity, since }));

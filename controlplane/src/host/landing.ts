@@ -1,7 +1,16 @@
 /** Where the end of a run leaves the host: applies the tables (`machine-tables.ts`). */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { HostErrorSchema, HostState, type Run, RunKind, RunOutcome, store } from '@rackwright/api';
+import {
+  type Fault,
+  FaultSeverity,
+  HostErrorSchema,
+  HostState,
+  type Run,
+  RunKind,
+  RunOutcome,
+  store,
+} from '@rackwright/api';
 import { landAfterFailure } from './after-failure.ts';
 import { clearInBand } from './bmc-health.ts';
 import { isBootStep } from './boots.ts';
@@ -115,6 +124,7 @@ function landWell(turn: Turn, run: Run): void {
   if (towardsGoal) delete status.backoff;
   if (towardsGoal || sameWork) delete status.lastError;
   for (const fault of faultsHealedBy(run.kind as Kind)) clearFault(turn, fault);
+  if (run.requestedBy !== system) clearWarnings(turn);
   if (run.kind === RunKind.ADOPT) record.adoptTo = HostState.UNSPECIFIED;
   // Who gave the host back uses it no more.
   if (run.kind === RunKind.RELEASE && status.claim?.by === run.requestedBy) delete status.claim;
@@ -147,11 +157,36 @@ function landBadly(turn: Turn, run: Run, landing: Landing, disk: DiskAfter | und
       run: runName(run),
     });
   }
-  if (landing.fault !== undefined) setFault(turn, landing.fault, cause, recoveryOf(landing.fault));
+  if (landing.fault !== undefined) setLandingFault(turn, landing.fault, cause, disk);
   if (!beside) backOff(turn, run);
   const isBmcOpen = run.kind === RunKind.VERIFY && run.outcome !== RunOutcome.CANCELLED;
   if (isBmcOpen) dropPower(turn, `${runName(run)} failed: it is open whose BMC that is`);
   restorePower(turn, run, disk);
+}
+
+/**
+ * Who is back on what it ran has lost nothing by it: that is told until anything else succeeds, and
+ * keeps nobody from anything. But it is no better than it was: a standing error stays one.
+ */
+function setLandingFault(
+  turn: Turn,
+  type: string,
+  cause: string,
+  disk: DiskAfter | undefined,
+): void {
+  const { state, faults } = turn.status;
+  const stands = faults.find((fault) => fault.type === type)?.severity === FaultSeverity.ERROR;
+  const isBack = disk === 'untouched' && state === HostState.PROVISIONED && !stands;
+  if (isBack) setFault(turn, type, cause, anySuccess, FaultSeverity.WARNING);
+  else setFault(turn, type, cause, recoveryOf(type));
+}
+
+const anySuccess = 'the next run that succeeds, whatever it does';
+
+/** What is not the host's power given back as it was shows that the host is well. */
+function clearWarnings(turn: Turn): void {
+  const isOver = ({ clearedBy }: Fault) => clearedBy === anySuccess;
+  for (const { type } of turn.status.faults.filter(isOver)) clearFault(turn, type);
 }
 
 /** What a person must know of a host whose disk was to be written. */
