@@ -5,17 +5,28 @@
  * Invariant: what is answered was read after it was asked for. Who asks while as many readings are
  * under way as may be shares the next one.
  */
-import { type agent, store as wire } from '@rackwright/api';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { agent, HostState, store as wire } from '@rackwright/api';
 import type { Entry, StateStore } from '@rackwright/store';
-import { credentialVersions, fleetKey, rackIdOf } from '../host/index.ts';
+import { credentialVersions, fleetKey, netbootProblem, rackIdOf } from '../host/index.ts';
 import { readShared, sharedRecordOf } from '../records/index.ts';
-import { bootHost, type RegistryAccess } from './messages.ts';
+import { bootHost, noAccess, type RegistryAccess } from './messages.ts';
 
 /** More than one, so that one that takes long holds up nobody. */
 const readingsMax = 4;
 
+/** Of one rack's list, which goes in one message of at most 4 MiB. */
+const listBytesMax = 3.5 * 1024 * 1024;
+/** Around a host in a list. */
+const frameBytes = 8;
+
 export interface BootList {
   readonly hosts: readonly agent.BootHost[];
+  /** Why the image of a host is not named, by its uid: there is no room for it. */
+  readonly leftOut: ReadonlyMap<string, string>;
+  /** What people should know of images that are named. */
+  readonly problems: readonly string[];
+  readonly access: RegistryAccess;
   /** Of the store, as in `Listing`: everything up to there is in it. */
   readonly before: number;
 }
@@ -26,6 +37,11 @@ interface Read {
   readonly rackId: string;
   /** Undefined: it is being forgotten. */
   readonly host: agent.BootHost | undefined;
+  /** In the list. */
+  readonly bytes: number;
+  /** Has its place before those that are about to be deployed. */
+  readonly inService: boolean;
+  readonly problem: string | undefined;
 }
 
 type ByRack = (rackId: string) => BootList;
@@ -37,9 +53,7 @@ export class BootLists {
   #next: Promise<ByRack> | undefined;
   /** By key; what has not changed is not decoded again. */
   #read: ReadonlyMap<string, Read> = new Map();
-  /** The fleet's revision of the last access. */
-  #fleet = 0;
-  #lastAccess: RegistryAccess = { registries: undefined, versions: new Map() };
+  #lastAccess: RegistryAccess = noAccess;
 
   constructor(store: StateStore) {
     this.#store = store;
@@ -72,7 +86,7 @@ export class BootLists {
     const read = new Map(entries.map((entry) => [entry.key, this.#decoded(entry, access)]));
     this.#read = read;
     const byRack = Map.groupBy(read.values(), ({ rackId }) => rackId);
-    return (rackId) => ({ hosts: hostsOf(byRack.get(rackId) ?? []), before });
+    return (rackId) => ({ ...listOf(byRack.get(rackId) ?? []), access, before });
   }
 
   /** As the fleet and its credentials stand now; the same object as long as they do. */
@@ -80,10 +94,10 @@ export class BootLists {
     const fleet = await readShared(this.#store, wire.FleetRecordSchema, fleetKey);
     const versions = await credentialVersions({ store: this.#store }, fleet?.record);
     const registries = fleet?.record.fleet?.spec?.registries;
-    const revision = fleet?.revision ?? 0;
-    const isSame = this.#fleet === revision && isSameMap(this.#lastAccess.versions, versions);
-    if (!isSame) this.#lastAccess = { registries, versions };
-    this.#fleet = revision;
+    const fleetRevision = fleet?.revision ?? 0;
+    const last = this.#lastAccess;
+    if (last.fleetRevision === fleetRevision && isSameMap(last.versions, versions)) return last;
+    this.#lastAccess = { registries, versions, fleetRevision };
     return this.#lastAccess;
   }
 
@@ -93,14 +107,56 @@ export class BootLists {
     if (known?.revision === revision && known.access === access) return known;
     const record = sharedRecordOf(this.#store, wire.HostRecordSchema, entry);
     const host = record.forgetting ? undefined : bootHost(record, access);
-    return { revision, access, rackId: rackIdOf(record), host };
+    const bytes = host === undefined ? 0 : toBinary(agent.BootHostSchema, host).length + frameBytes;
+    return {
+      ...{ revision, access, rackId: rackIdOf(record), host, bytes },
+      inService: record.host?.status?.state === HostState.PROVISIONED,
+      problem: netbootProblem(record, access.registries, access.versions),
+    };
   }
 }
 
-function isSameMap(a: ReadonlyMap<string, bigint>, b: ReadonlyMap<string, bigint>): boolean {
+/** Whether both say the same. */
+export function isSameMap(a: ReadonlyMap<string, bigint>, b: ReadonlyMap<string, bigint>): boolean {
   return a.size === b.size && [...a].every(([name, version]) => b.get(name) === version);
 }
 
-function hostsOf(read: readonly Read[]): agent.BootHost[] {
-  return read.map(({ host }) => host).filter((host) => host !== undefined);
+type Listed = Pick<BootList, 'hosts' | 'leftOut' | 'problems'>;
+
+/**
+ * Every host with its MACs, and of the images as many as fit: those in service go first. Pure.
+ */
+export function listOf(
+  read: readonly Pick<Read, 'host' | 'bytes' | 'inService' | 'problem'>[],
+  bytesMax = listBytesMax,
+): Listed {
+  const leftOut = new Map<string, string>();
+  let bytes = 0;
+  for (const { host, bytes: own } of read) if (host?.netboot === undefined) bytes += own;
+  for (const { host, bytes: own } of read.toSorted(inServiceFirst)) {
+    if (host?.netboot === undefined) continue;
+    bytes += own;
+    if (bytes <= bytesMax) continue;
+    bytes -= own;
+    leftOut.set(host.hostUid, noRoomText(host.hostName, own, bytesMax));
+  }
+  const hosts = read.flatMap(({ host }) => {
+    if (host === undefined || !leftOut.has(host.hostUid)) return host ?? [];
+    const { hostUid, hostName, macs } = host;
+    return create(agent.BootHostSchema, { hostUid, hostName, macs });
+  });
+  const problems = read.map(({ problem }) => problem).filter((problem) => problem !== undefined);
+  return { hosts, leftOut, problems: [...problems, ...leftOut.values()] };
+}
+
+function inServiceFirst(a: Pick<Read, 'inService'>, b: Pick<Read, 'inService'>): number {
+  return Number(b.inService) - Number(a.inService);
+}
+
+function noRoomText(host: string, bytes: number, bytesMax: number): string {
+  return (
+    `what ${host} boots over the network takes ${bytes} bytes of its rack’s boot list, which has ` +
+    `room for ${bytesMax}; give its hosts smaller first boots, or their registry a smaller ` +
+    'ca_pem, or fewer such hosts to one rack'
+  );
 }

@@ -8,7 +8,15 @@ export interface RegistryAccess {
   readonly registries: readonly ImageRegistry[] | undefined;
   /** Of the credentials that exist. */
   readonly versions: ReadonlyMap<string, bigint>;
+  /** Of the fleet's record; 0: there is none. */
+  readonly fleetRevision: number;
 }
+
+export const noAccess: RegistryAccess = Object.freeze({
+  registries: undefined,
+  versions: new Map<string, bigint>(),
+  fleetRevision: 0,
+});
 
 /** What the boot path knows of a host. */
 export function bootHost(record: wire.HostRecord, access: RegistryAccess): agent.BootHost {

@@ -21,7 +21,7 @@ import {
   readImageName,
   registryOf,
 } from '../images/index.ts';
-import { noteGiven, openNamed, whyNotGiven } from '../secrets/index.ts';
+import type { GivenSecrets } from './given-secrets.ts';
 import type { SessionDependencies, SessionSink } from './rack-session.ts';
 
 /** A change elsewhere, of a credential say, is found after this at the latest. */
@@ -76,16 +76,22 @@ export class Prefetches {
   readonly #rackId: string;
   readonly #send: SessionSink['send'];
   #sent: agent.PrefetchImages | undefined;
-  readonly #sentVersions = new Map<string, bigint>();
+  readonly #secrets: GivenSecrets;
   #list: readonly PrefetchedImage[] = [];
   #lookedAtMs = 0;
   #seen = '';
   #refreshing: Promise<void> = Promise.resolve();
 
-  constructor(deps: SessionDependencies, rackId: string, send: SessionSink['send']) {
+  constructor(
+    deps: SessionDependencies,
+    rackId: string,
+    send: SessionSink['send'],
+    secrets: GivenSecrets,
+  ) {
     this.#deps = deps;
     this.#rackId = rackId;
     this.#send = send;
+    this.#secrets = secrets;
   }
 
   /** A heartbeat came; `rack` and `fleet` are what the store has now. */
@@ -167,24 +173,12 @@ export class Prefetches {
     reference: string,
     registries: readonly ImageRegistry[] | undefined,
   ): Promise<string | undefined> {
-    const { store, hosts, audit } = this.#deps;
     const read = readImageName(reference);
     const registry = read.kind === 'ok' ? registryOf(registries, read.name.registry) : undefined;
     const names = credentialsOfRegistries(registry === undefined ? [] : [registry]);
-    const rack = `racks/${this.#rackId}`;
-    const openCredential = (record: wire.CredentialRecord) => hosts.openCredential(record);
     for (const name of names) {
-      try {
-        const opened = await openNamed({ store, openCredential }, name, { rack });
-        if (opened === undefined) return `${name} does not exist`;
-        if (this.#sentVersions.get(name) === opened.version) continue;
-        const value = create(agent.CredentialValueSchema, opened);
-        this.#send({ case: 'credentialValue', value });
-        this.#sentVersions.set(name, opened.version);
-        noteGiven(audit, opened, `the agent of ${rack}`);
-      } catch (error) {
-        return whyNotGiven(error);
-      }
+      const problem = await this.#secrets.give(name);
+      if (problem !== undefined) return problem;
     }
     return undefined;
   }

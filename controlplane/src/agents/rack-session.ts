@@ -12,7 +12,7 @@
  *
  * Must not: decide anything about a host; `Hosts` does.
  */
-import { create, equals } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, store as wire } from '@rackwright/api';
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
@@ -27,9 +27,11 @@ import {
   whyNothingDestructive,
 } from '../host/index.ts';
 import { readRecord } from '../records/index.ts';
+import { BootSnapshots } from './boot-snapshots.ts';
 import { Discoveries, type DiscoveriesDependencies } from './discoveries.ts';
 import { hintIntervalMs, rivalElsewhere, rivalHere, whyOver } from './elsewhere.ts';
 import { Forgetting } from './forgetting.ts';
+import { GivenSecrets } from './given-secrets.ts';
 import { heardLog } from './heard-log.ts';
 import { foldHello } from './hello-folds.ts';
 import { helloProblem } from './hello-problem.ts';
@@ -67,8 +69,6 @@ export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'disc
 
 /** Steps of an agent that are kept. */
 const agentStepsMax = 64;
-/** Pause before a boot snapshot that could not be made is tried again. */
-const snapshotRetryMs = 1_000;
 /** Longest reason of a freeze that goes out with each renewal, in characters. */
 const frozenCharsMax = 500;
 const agentVersionCharsMax = 100;
@@ -92,8 +92,7 @@ export class RackSession {
   #tombstones: readonly string[] = [];
   #live: LiveSession | undefined;
   #lastMessageMs = 0;
-  #snapshot: agent.BootSnapshot | undefined;
-  #snapshotting: Promise<void> = Promise.resolve();
+  readonly #snapshots: BootSnapshots;
   readonly #powerSyncs: PowerSyncs;
   readonly #discoveries: Discoveries;
   readonly #prefetches: Prefetches;
@@ -124,7 +123,12 @@ export class RackSession {
     this.#reports = new Reports(deps, rackId, { send: sink.send, end: () => this.#end() });
     this.#forgetting = new Forgetting(deps, rackId);
     this.#powerSyncs = new PowerSyncs(deps, rackId, (message) => sink.send(message));
-    this.#prefetches = new Prefetches(deps, rackId, (message) => sink.send(message));
+    const send: SessionSink['send'] = (message) => sink.send(message);
+    const secrets = new GivenSecrets(deps, rackId, send);
+    this.#prefetches = new Prefetches(deps, rackId, send, secrets);
+    const mayTell = () => this.#isWelcomed && !this.#over;
+    const lists = shared.bootLists;
+    this.#snapshots = new BootSnapshots(deps, rackId, { lists, secrets, send, mayTell });
     this.#discoveries = new Discoveries(deps, shared.findings, rackId, (message) =>
       sink.send(message),
     );
@@ -340,7 +344,7 @@ export class RackSession {
       operationKinds,
       lastMessageMs: () => this.#lastMessageMs,
       awaitsReport: (operationId) => this.#reports.isAwaited(operationId),
-      send: (message) => this.#sink.send(message),
+      send: (message) => this.#snapshots.pass(message),
       end: () => this.#end(),
     };
   }
@@ -430,6 +434,7 @@ export class RackSession {
     this.#powerSyncs.heard(rack?.record, revision);
     this.#discoveries.heard(rack?.record, revision);
     this.#prefetches.heard(rack?.record, fleet?.record);
+    this.#snapshots.heard(fleet);
     this.#askToForget(rack?.record.tombstones ?? []);
     await this.#renewHint();
   }
@@ -465,32 +470,8 @@ export class RackSession {
     if (this.#live !== undefined && this.#stands()) await this.#powerSyncs.refresh();
   }
 
-  /** Once it is welcome (1), one after another: no older list is ever sent after a newer one. */
-  sendSnapshot(): Promise<void> {
-    if (!this.#isWelcomed || this.#over) return Promise.resolve();
-    this.#snapshotting = this.#snapshotting
-      .then(() => this.#sendSnapshot())
-      .catch((error: unknown) => {
-        const { clock, log } = this.#deps;
-        log.warn({ rack: this.#rackId, error: String(error) }, 'no boot snapshot; tried again');
-        clock.after(snapshotRetryMs, () => void this.sendSnapshot());
-      });
-    return this.#snapshotting;
-  }
-
-  /** Sends what the boot path must know of the rack's hosts, if it differs from the last time. */
-  async #sendSnapshot(): Promise<void> {
-    const { hosts, before } = await this.#shared.bootLists.of(this.#rackId);
-    const snapshot = create(agent.BootSnapshotSchema, {
-      generation: BigInt(before),
-      hosts: [...hosts],
-    });
-    const last = this.#snapshot;
-    if (last !== undefined) {
-      const same = create(agent.BootSnapshotSchema, { ...last, generation: BigInt(before) });
-      if (equals(agent.BootSnapshotSchema, same, snapshot)) return;
-    }
-    this.#snapshot = snapshot;
-    this.#sink.send({ case: 'bootSnapshot', value: snapshot });
+  /** What the boot path must know of the rack's hosts, once it is welcome (1). */
+  async sendSnapshot(): Promise<void> {
+    await this.#snapshots.send();
   }
 }

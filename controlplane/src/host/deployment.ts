@@ -117,13 +117,26 @@ export function netbootOf(
   if (host === undefined || status === undefined || spec === undefined) return undefined;
   if (!bootsOverNetwork(record)) return undefined;
   const found = hostImageOf(status.image, registries, versions);
-  if (found.kind === 'refused') return undefined;
+  // What the fleet has taken back keeps no host from what the agent has of its image already.
+  const image =
+    found.kind === 'ok' ? found.image : create(agent.HostImageSchema, { reference: status.image });
   return create(agent.DeploymentSchema, {
     id: `${host.uid}/${deployedRun}`,
     hostName: host.name.replace(/^hosts\//, ''),
-    image: found.image,
+    image,
     deploy: clone(DeploySpecSchema, status.deploy ?? create(DeploySpecSchema)),
   });
+}
+
+/** Why what the host boots over the network could not be fetched again; undefined: it could. */
+export function netbootProblem(
+  record: store.HostRecord,
+  registries: readonly ImageRegistry[] | undefined,
+  versions: ReadonlyMap<string, bigint>,
+): string | undefined {
+  if (!bootsOverNetwork(record)) return undefined;
+  const found = hostImageOf(record.host?.status?.image ?? '', registries, versions);
+  return found.kind === 'refused' ? `${record.host?.name}: ${found.problem}` : undefined;
 }
 
 /** Whether the host's image comes over the network at each of its starts. */

@@ -10,6 +10,7 @@ import {
   BmcIdentitySchema,
   type store as wire,
 } from '@rackwright/api';
+import { bootsOverNetwork } from './deployment.ts';
 
 /** What power sync needs of a host. */
 export interface IndexedHost {
@@ -80,7 +81,9 @@ export class HostIndex {
     this.#noteUid(hostId, host?.uid ?? '');
     this.#rackOf.set(hostId, rackId);
     this.#noteLooks(hostId, rackId, record);
-    const bootKey = `${host?.uid} ${host?.spec?.bootMacs.join(' ')}`;
+    // A run that deploys has a number of its own, so that no other one has the same words.
+    const netboot = bootsOverNetwork(record) ? `${record.deployedRun} ${host?.status?.image}` : '';
+    const bootKey = JSON.stringify([host?.uid, host?.spec?.bootMacs, rackId, netboot]);
     if (this.#bootKeys.get(hostId) === bootKey) return;
     this.#bootKeys.set(hostId, bootKey);
     this.#bootChanged(rackId);
