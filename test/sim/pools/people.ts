@@ -236,7 +236,7 @@ export class PoolPeople {
         );
         continue;
       }
-      const hasFailed = record.failures.length > 0 || this.#isHeldForIll(name);
+      const hasFailed = record.failures.length > 0;
       if (!hasFailed && !isBad(record, this.#view)) continue;
       const { count: rescues = 0, atMs = 0 } = this.#rescues.get(poolId) ?? {};
       const { nowMs } = this.#view.heap;
@@ -250,14 +250,6 @@ export class PoolPeople {
     }
     this.#mendHosts();
     for (const poolId of poolIds) void auditHistory(this.#view, poolId);
-  }
-
-  /** A host that came back to its old image counts as ill until another one is written. */
-  #isHeldForIll(pool: string): boolean {
-    return keptHosts(this.#view).some(
-      ({ status }) =>
-        status.claim?.by === pool && status.faults.some(({ type }) => type === 'reimageFailed'),
-    );
   }
 
   /** A host in service that is off is switched on; one that was left dirty is cleaned. */
