@@ -70,6 +70,34 @@ test.each(rows)('$type: its own words on host and pool', ({ type, message, untou
   expect(told.unblock.join('; ')).toContain(advice);
 });
 
+test('notProved, as the control plane says it: the pool keeps why, and not the name alone', () => {
+  const host = reimagedTo('deploy.await_image');
+  const number = host.record.host?.status?.run?.number;
+  host.nowMs += 21 * 60_000;
+  const { session } = host.context;
+  if (session === undefined) throw new Error('no session');
+  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  host.apply({ kind: 'tick' });
+  const { run } = host.record.host?.status ?? {};
+  const ended = [run, ...host.record.finishedRuns].find((each) => each?.number === number);
+  if (ended === undefined) throw new Error('the run is not kept');
+  expect(ended.error?.message).toContain(`to run ${second}, and has not phoned home in 20 minutes`);
+  const { message = '' } = poolOf(host, ended) ?? {};
+  expect(message).toContain('to run its image, and has not phoned home in 20 minutes');
+  expect(message).toContain('look at its console: whether it boots');
+  expect(message).toMatch(/runs cloud-init to the end$/);
+});
+
+test('of a long message the pool keeps what is wrong, and a digest by its first digits', () => {
+  const digest = 'c'.repeat(64);
+  const at = `https://registry.example/v2/os/blobs/sha256:${digest}`;
+  const message = `${second}: ${at} was answered by 401 although a user was given: ${'x'.repeat(900)}`;
+  const { host, run } = failedBy('deploy.write_image', { type: 'registryUnauthorized', message });
+  const kept = poolOf(host, run)?.message ?? '';
+  expect(kept).toMatch(/^its image: https:.*sha256:c{12}… was answered by 401 although a user/);
+  expect(kept).toHaveLength(500);
+});
+
 test('notProved: its own words on host and pool, and what is on the disk', () => {
   const message = 'the host was switched on, and has not phoned home';
   const { host, run } = failedBy('deploy.await_image', { type: 'notProved', message });

@@ -43,7 +43,14 @@ const gateDeadlineDefaultMs = 24 * 3_600_000;
 /** What failed before the host had left its image is tried again so often, after such a pause. */
 const attemptsMax = 3;
 const retryPauseMs = 5 * 60_000;
-const messageCharsMax = 120;
+/** What a slot says, and the failures of most hosts: of each may stand one in the record. */
+const messageCharsMax = 240;
+const oldMessageCharsMax = 120;
+/** The newest failures say more. */
+const failureCharsMax = 500;
+const newestFailures = 50;
+
+const digestShape = /(sha256:[0-9a-f]{12})[0-9a-f]{52}/g;
 
 const { GATE, STARTING, RUNNING, PROVING } = RolloutSlotState;
 
@@ -80,7 +87,7 @@ function foldNews(draft: Draft, slot: RolloutSlot, news: SlotNews): boolean {
   const { run } = news;
   slot.state = RUNNING;
   slot.run = run.number;
-  slot.message = cut(run.waiting?.message ?? '');
+  slot.message = cut(inShort(run.waiting?.message ?? '', slot));
   if (run.phase !== RunPhase.ENDED) return true;
   if (run.outcome === RunOutcome.SUCCEEDED) {
     slot.state = PROVING;
@@ -120,7 +127,8 @@ function prove(draft: Draft, slot: RolloutSlot, host: SeenHost): boolean {
     return false;
   }
   delete slot.healthySince;
-  slot.message = cut(host.illness ?? `its disk holds ${host.image || 'nothing that is known'}`);
+  const ill = host.illness ?? `its disk holds ${host.image || 'nothing that is known'}`;
+  slot.message = cut(inShort(ill, slot));
   if (record.deletion !== undefined) return false;
   if (nowMs < healthDeadlineMs(record, slot)) return true;
   const message = `written, and not healthy in time: ${slot.message}`;
@@ -226,7 +234,7 @@ function fail({ record, nowMs }: Draft, slot: RolloutSlot, { message, counted }:
   record.failures.push(
     create(wire.PoolFailureSchema, {
       ...{ host: slot.host, hostUid: slot.hostUid, digest, counted },
-      message: cut(message),
+      message: cut(inShort(message, slot), failureCharsMax),
       attempts: isGate ? attempts - 1 : attempts,
       time: timestampFromMs(nowMs),
       ...(isTriedAgain ? { retryTime: timestampFromMs(nowMs + pauseMs) } : {}),
@@ -234,6 +242,9 @@ function fail({ record, nowMs }: Draft, slot: RolloutSlot, { message, counted }:
       ...(slot.state === PROVING ? writtenBy(slot) : {}),
     }),
   );
+  for (const older of record.failures.slice(0, -newestFailures)) {
+    older.message = cut(older.message, oldMessageCharsMax);
+  }
 }
 
 function forgive({ record }: Draft, hostUid: string): void {
@@ -281,6 +292,15 @@ export function msOf(time: Timestamp | undefined): number | undefined {
   return time === undefined ? undefined : timestampMs(time);
 }
 
-function cut(text: string): string {
-  return text.length <= messageCharsMax ? text : `${text.slice(0, messageCharsMax - 1)}…`;
+/**
+ * Words on a host without what stands beside them, so that the reason is not cut off: the image,
+ * and most of any digest.
+ */
+function inShort(text: string, { image }: RolloutSlot): string {
+  const named = image === '' ? text : text.replaceAll(image, 'its image');
+  return named.replaceAll(digestShape, '$1…');
+}
+
+function cut(text: string, charsMax = messageCharsMax): string {
+  return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1)}…`;
 }
