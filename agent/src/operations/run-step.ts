@@ -3,7 +3,7 @@ import { agent } from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
 import { architectureNamed } from '../images/index.ts';
 import type { RunnerOrders } from '../runner-gateway/index.ts';
-import type { OperationContext } from '../session/index.ts';
+import { AttemptEnd, type OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 import { type CommandImages, withImage } from './command-image.ts';
 import {
@@ -36,32 +36,56 @@ export async function runStep(
   const steps = orders.stepsOf(request.bootOperationId);
   if (steps !== undefined && !steps.includes(request.step)) {
     const known = steps.length === 0 ? 'none' : steps.join(', ');
-    return failure('unsupported', `the runner has no step ${request.step}; it has ${known}`);
+    const message = `the runner has no step ${request.step}; it has ${known}`;
+    const result = failure('unsupported', message);
+    return request.step === writeImageStep ? untouched(result) : result;
   }
   const value = request;
   const { bootOperationId, image } = request;
   const secretEnvironment = await secretsOf(request, context);
   const order = { case: 'runStep', value } as const;
   if (request.step === writeImageStep) {
-    let isOrdered = false;
     const found = architectureNamed(orders.architectureOf(bootOperationId) ?? '');
-    const ordered: OrderWithImage = (image, within) => {
-      isOrdered = true;
-      return orders.run({ operation, bootOperationId, order, image: () => image }, within);
-    };
-    const its = [hostImages, operation, request, found, context, ordered] as const;
-    const result = await withHostImage(...its);
-    return isOrdered ? result : untouched(result);
+    const ordered: OrderWithImage = (image, within) =>
+      orders.run({ operation, bootOperationId, order, image: () => image }, within);
+    return untouchedBefore(context, (within) =>
+      withHostImage(hostImages, operation, request, found, within, ordered),
+    );
   }
   const run = (): Promise<FinalResult> =>
     orders.run({ operation, bootOperationId, order, secretEnvironment }, context);
   return image === undefined ? run() : withImage(images, image, request.step, context, run);
 }
 
-/** No runner has been told to write yet. */
+/** Until it begins no runner is told to write: whatever ends it then has touched no disk. */
+async function untouchedBefore(
+  context: OperationContext,
+  act: (context: OperationContext) => Promise<FinalResult>,
+): Promise<FinalResult> {
+  let hasBegun = false;
+  const begin = async (): Promise<void> => {
+    await context.begin();
+    hasBegun = true;
+  };
+  try {
+    const result = await act({ ...context, begin });
+    return hasBegun ? result : untouched(result);
+  } catch (error) {
+    if (hasBegun || !(error instanceof AttemptEnd)) throw error;
+    throw new AttemptEnd(untouched(error.result));
+  }
+}
+
 function untouched(result: FinalResult): FinalResult {
-  const isTold = result.kind === 'failed' || result.kind === 'transientError';
-  return isTold ? { ...result, disksUntouched: true } : result;
+  switch (result.kind) {
+    case 'transientError':
+      return { ...result, disksUntouched: true };
+    case 'failed':
+      // A runner that is gone may have had it from an agent whose disk was put back since.
+      return result.type === 'interrupted' ? result : { ...result, disksUntouched: true };
+    default:
+      return result;
+  }
 }
 
 /** Takes up a step that the runner of an earlier life of ours may still be at work on. */

@@ -231,7 +231,7 @@ export class RunnerDesk implements RunnerOrders {
     for (const wake of [...this.#waiters]) wake();
     for (const outstanding of [...this.#outstanding.values()]) {
       if (outstanding.order.bootOperationId !== bootOperationId) continue;
-      outstanding.end({ ...failed('interrupted', why), detail: outstanding.lastHeard });
+      outstanding.bootOver(why);
     }
   }
 

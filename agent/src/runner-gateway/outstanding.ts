@@ -1,7 +1,7 @@
 /** One order to a runner: offered until the runner knows it, stopped by Cancel or its deadline. */
 import { agent } from '@rackwright/api';
 import type { Cancel, Clock } from '@rackwright/platform';
-import type { Continuing, FinalResult } from '@rackwright/results';
+import type { Continuing, Failed, FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import type { ImageOfOrder, MayBegin, RunnerLink, RunnerOrder } from './link.ts';
 
@@ -150,10 +150,18 @@ export class Outstanding {
     this.#parts.context.continuing({
       step,
       text,
-      begun: true,
+      ...(this.#hasBegun(progress) ? { begun: true } : {}),
       ...(part === undefined ? {} : { percent: part }),
       ...(hintMs === undefined ? {} : { hintMs }),
     });
+  }
+
+  /**
+   * A runner that writes an image says itself when it begins: long before that it reads what is
+   * served, or waits. Any other step may have begun once it is heard of.
+   */
+  #hasBegun({ begun }: Continuing): boolean {
+    return begun === true || this.order.image === undefined;
   }
 
   /** Tells people that nothing is heard of it, and since when (wall time). */
@@ -174,8 +182,22 @@ export class Outstanding {
     this.#cancelOffer = this.#parts.clock.after(stragglerMs, () => {
       if (this.#frozen !== '') return this.end(this.#frozenOut());
       const message = 'cancelled; the runner was not at work on it';
-      this.end({ kind: 'failed', type: 'cancelled', message });
+      const result: Failed = { kind: 'failed', type: 'cancelled', message };
+      // Nothing was ever heard of it; a runner that has begun keeps its end until it is received.
+      this.end(this.#known ? result : this.#untouched(result));
     });
+  }
+
+  /** Its boot is over; what was ordered of it is interrupted. */
+  bootOver(why: string): void {
+    const result: Failed = { kind: 'failed', type: 'interrupted', message: why };
+    this.end({ ...(this.#offered ? result : this.#untouched(result)), detail: this.lastHeard });
+  }
+
+  /** What no runner was at work on, unless it had the order from an earlier life of ours. */
+  #untouched(result: Failed): Failed {
+    const isImage = this.order.image !== undefined;
+    return isImage && !this.#parts.resumed ? { ...result, disksUntouched: true } : result;
   }
 
   end(result: FinalResult): void {
@@ -230,7 +252,9 @@ export class Outstanding {
     this.#askToStop();
     this.#cancelDeadline = clock.after(this.#parts.limits.cancelGraceMs, () => {
       const message = 'its deadline has passed and the runner does not say that it has stopped';
-      this.end({ kind: 'failed', type: 'deadline', message, detail: this.lastHeard });
+      const detail = this.lastHeard;
+      const result: Failed = { kind: 'failed', type: 'deadline', message, detail };
+      this.end(this.#offered ? result : this.#untouched(result));
     });
   }
 }

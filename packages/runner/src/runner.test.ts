@@ -189,9 +189,12 @@ test('lets a step that has prepared itself begin only when the agent says so', a
   await answer(1n, { case: 'wait', value: 'frozen' });
   await answer(2n, { case: undefined });
   expect(begun).toEqual([]);
+  const told = () => testAgent.heard.results.map(({ result }) => result);
+  expect(told().filter((each) => 'begun' in each)).toEqual([]);
   await answer(3n, { case: 'granted', value: true });
   await testAgent.until(({ results }) => results.find(({ result }) => result.kind === 'complete'));
   expect(begun).toEqual(['granted']);
+  expect(told().filter((each) => 'begun' in each)).toMatchObject([{ kind: 'continuing' }]);
 });
 
 test('keeps its key within a boot and makes a new one for the next', async () => {

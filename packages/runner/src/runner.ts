@@ -25,7 +25,7 @@ import {
   type SessionEffect,
   type SessionEvent,
 } from './session/machine.ts';
-import { type Permission, Permissions } from './session/permission.ts';
+import { type Permission, type PermissionEnd, Permissions } from './session/permission.ts';
 import { decodeRecord, encodeRecord } from './session/record.ts';
 import type { DeviceStage, Step, StepContext, StepEnd } from './step.ts';
 
@@ -339,11 +339,7 @@ class RunnerLoop {
         return this.#dispatch({ kind: 'stageReached', operationId, progress });
       },
       output,
-      mayBegin: () =>
-        this.#permissions.ask(operationId, controller.signal, (reason) => {
-          const told = { kind: 'progressed', operationId, percent: 0, text: reason } as const;
-          this.#dispatch(told).catch(() => undefined);
-        }),
+      mayBegin: () => this.#mayBegin(operationId, controller.signal),
       verdictSwitchedOff,
       runnerVersion,
       hostName: this.#hostName,
@@ -351,6 +347,16 @@ class RunnerLoop {
       imageEndpoint: this.#imageEndpoint,
       ...deploy,
     };
+  }
+
+  async #mayBegin(operationId: string, signal: AbortSignal): Promise<PermissionEnd> {
+    const may = await this.#permissions.ask(operationId, signal, (reason) => {
+      const told = { kind: 'progressed', operationId, percent: 0, text: reason } as const;
+      this.#dispatch(told).catch(() => undefined);
+    });
+    const begun = may.kind === 'granted' && !signal.aborted;
+    if (begun) this.#dispatch({ kind: 'begun', operationId }).catch(() => undefined);
+    return may;
   }
 
   #askToBegin(operationId: string, sequence: bigint): void {

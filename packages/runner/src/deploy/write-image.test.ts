@@ -1,6 +1,7 @@
 /** The step on disks made of files, with an image that a web server serves as agents do. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { agent, BmcIdentitySchema, FirstBootFormat, runner } from '@rackwright/api';
+import { SourceBroken } from '@rackwright/disk-image';
 import { nodeClock, nodeWebClient } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DeviceError } from '../block-devices.ts';
@@ -172,6 +173,7 @@ test.for<[string, Change, string, string]>([
 ])('writes nothing for %s', async ([, change, type, words]) => {
   const { result } = await write(change);
   expect(result).toMatchObject({ kind: 'failed', type, message: expect.stringContaining(words) });
+  expect(result).toHaveProperty('disksUntouched', true);
   expect(result).not.toHaveProperty('observations');
   expect(isUntouched('sda')).toBe(true);
 });
@@ -253,6 +255,64 @@ test.for<[string, () => void, Change, string, string]>([
     message: expect.stringContaining('what the disk S-sda held'),
   });
   expect(writtenIn(end)).toMatchObject({ whole: false, serial: 'S-sda', partitions: [] });
+  expect(end.result).not.toHaveProperty('disksUntouched');
+});
+
+/** Breaks off in the middle, and then is away so often; `gone`: it has the image no more. */
+function leaving(awayMax: number, gone = false): Partial<ImagePlace> & { readonly away: number } {
+  const usual = softwareImagePlace(nodeWebClient(), nodeClock());
+  const state = { away: 0 };
+  const sourceAt: ImagePlace['sourceAt'] = (at) => ({
+    open: async (from, signal) => {
+      if (from > 0 && gone) images.blobs.clear();
+      else if (from > 0 && state.away < awayMax) {
+        state.away += 1;
+        throw new SourceBroken('the agent is away');
+      }
+      const opened = await usual.sourceAt(at).open(from, signal);
+      return from > 0 ? opened : { ...opened, chunks: cutAt(opened.chunks, 3 * mib) };
+    },
+  });
+  const limits = { emptyBreaksMax: 2, breaksMax: 4, pause: async () => {} };
+  return Object.assign(state, { sourceAt, limits });
+}
+
+async function* cutAt(chunks: AsyncIterable<Uint8Array>, at: number) {
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    yield chunk;
+    bytes += chunk.length;
+    if (bytes >= at) throw new SourceBroken('the agent has gone');
+  }
+}
+
+test('waits for an agent that goes away in the middle, and writes on where it was', async () => {
+  const place = leaving(100);
+  const end = await write({ place });
+  expect(writtenIn(end)).toMatchObject({ whole: true, digest: `sha256:${sha256(image)}` });
+  expect(place.away).toBe(100);
+});
+
+test('is interrupted, and not failed, by an agent that has the image no more', async () => {
+  const end = await write({ place: leaving(0, true) });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'interrupted' });
+  expect(end.result).not.toHaveProperty('disksUntouched');
+  expect(writtenIn(end)).toMatchObject({ whole: false, serial: 'S-sda' });
+});
+
+test('is stopped at once while it waits for its agent', async () => {
+  const stop = new AbortController();
+  const limits = {
+    ...{ emptyBreaksMax: 2, breaksMax: 4 },
+    pause: () => {
+      stop.abort();
+      return new Promise<void>(() => {});
+    },
+  };
+  const { result } = await write({
+    ...{ place: { ...leaving(1), limits }, context: { signal: stop.signal } },
+  });
+  expect(result).toMatchObject({ kind: 'failed', type: 'cancelled' });
 });
 
 test('has UEFI try the image first, and is complete where it cannot', async () => {

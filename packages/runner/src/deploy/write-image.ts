@@ -5,7 +5,10 @@
  *    machine (guard 0), exactly one disk is meant and none that is kept, the image is for this
  *    machine, and the agent says at that moment that it may begin (R11).
  * W2 Until the end the disk boots nothing (`provision/provision.ts`); so the step may be repeated.
- * W3 What stands on the disk is told, also when it has failed after the first write.
+ * W3 What stands on the disk is told, also when it has failed after the first write; that nothing
+ *    was written is told as well, whatever it was refused for.
+ * W4 Once the disk is written to, an agent that is away is waited for; that it never came back
+ *    interrupts the step, and is no fault of the image.
  */
 import { create } from '@bufbuild/protobuf';
 import { agent, RerunClass, type runner } from '@rackwright/api';
@@ -17,6 +20,7 @@ import { guardIdentity } from '../guard.ts';
 import { withImageDisk } from '../linux/image-disk.ts';
 import type { ImageFile } from '../provision/prepared-image.ts';
 import { type Installed, type ProvisionEnd, provisionDisk } from '../provision/provision.ts';
+import { patienceOf } from '../provision/web-source.ts';
 import type { Step, StepContext, StepEnd } from '../step.ts';
 import { bad, type Read, value } from '../steps/arguments.ts';
 import { firstBootOf } from './first-boot.ts';
@@ -89,7 +93,7 @@ async function run(context: StepContext, place: ImagePlace): Promise<StepEnd> {
   if (wanted.kind === 'bad') return failed('invalidArgument', wanted.problem);
   const { deployment, file } = wanted.value;
   const guard = await guardIdentity(context);
-  if (guard.kind === 'failed') return guard.end;
+  if (guard.kind === 'failed') return untouched(guard.end);
   if (file.architecture !== '' && file.architecture !== place.architecture) {
     const message = `the image is for ${file.architecture}; this host is ${place.architecture}`;
     return failed('wrongArchitecture', message);
@@ -115,11 +119,12 @@ async function provision(work: Work): Promise<ProvisionEnd> {
   let hasBegun = false;
   const parts = {
     unxz: place.unxz,
-    limits: place.limits,
+    limits: patienceOf(place.limits, () => hasBegun, context.signal),
     mayBegin: async () => {
       await context.stage(deviceIdentity(device), 'begun');
-      hasBegun = true;
-      return context.mayBegin();
+      const may = await context.mayBegin();
+      hasBegun = may.kind === 'granted';
+      return may;
     },
     reached: (point: string) => context.crashPoint(`runner.image.${point}`),
   };
@@ -191,8 +196,8 @@ function failureOf(
       result: { kind: 'retryAfter', reason: 'fault', message, delayMs: retryDelayMs },
     };
   }
-  const type = failureTypes[fault];
-  if (!begun) return { result: { kind: 'failed', type, message, disksUntouched: true } };
+  if (!begun) return failed(failureTypes[fault], message);
+  const type = fault === 'unreachable' ? 'interrupted' : failureTypes[fault];
   const written = writtenImage({ file, device, firmware });
   const observations = create(agent.ObservationsSchema, { writtenImage: written });
   const lost = `${message}; what the disk ${deviceIdentity(device)} held is lost`;
@@ -246,6 +251,12 @@ function hexIn(digest: string): string | undefined {
   return /^sha256:([0-9a-f]{64})$/.exec(digest)?.[1];
 }
 
+/** Before the first write (W3). */
 function failed(type: Failed['type'], message: string): StepEnd {
-  return { result: { kind: 'failed', type, message } };
+  return untouched({ result: { kind: 'failed', type, message } });
+}
+
+function untouched(end: StepEnd): StepEnd {
+  const { result } = end;
+  return result.kind === 'failed' ? { ...end, result: { ...result, disksUntouched: true } } : end;
 }

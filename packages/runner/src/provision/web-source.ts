@@ -35,6 +35,33 @@ export function patientLimits(clock: Clock): ReadingLimits {
   return { emptyBreaksMax, breaksMax, pause };
 }
 
+/** Connections that bring nothing to a disk that is half written: with the pauses, a day. */
+const awayBreaksMax = 2_880;
+
+/**
+ * As patient as `before`, and once the disk is written to, until whoever ordered it stops it: the
+ * server comes back with all that it had, and what the disk held is lost already.
+ */
+export function patienceOf(
+  before: ReadingLimits,
+  isWriting: () => boolean,
+  signal: AbortSignal,
+): ReadingLimits {
+  const stopped = new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+  return {
+    get emptyBreaksMax() {
+      return isWriting() ? awayBreaksMax : before.emptyBreaksMax;
+    },
+    get breaksMax() {
+      return isWriting() ? awayBreaksMax : before.breaksMax;
+    },
+    pause: (count) => Promise.race([before.pause(count), stopped]),
+  };
+}
+
 /** Answers that another try may change. */
 const passingStatuses: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504]);
 

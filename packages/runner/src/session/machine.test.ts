@@ -80,6 +80,25 @@ test('saves an order before it is begun, and its end before it is reported', () 
   ]);
 });
 
+test('tells at once that what was permitted has begun, and in all that it tells after', () => {
+  const it = session();
+  it.handle({ kind: 'order', order: order('a') }, 1);
+  const begun = (effects: readonly SessionEffect[]) =>
+    effects.map((effect) => {
+      if (effect.kind !== 'send' || effect.message.case !== 'report') return effect.kind;
+      const result = resultFromWire(effect.message.value);
+      return result.kind === 'continuing' ? result.begun : result.kind;
+    });
+  const progressed = { kind: 'progressed', operationId: 'a', percent: 4, text: 'waits' } as const;
+  const later = progressIntervalMs + 2;
+  expect(begun(it.handle(progressed, 2))).toEqual([undefined]);
+  expect(begun(it.handle({ kind: 'begun', operationId: 'another' }, 3))).toEqual([]);
+  expect(begun(it.handle({ kind: 'begun', operationId: 'a' }, 3))).toEqual([true]);
+  expect(begun(it.handle({ kind: 'begun', operationId: 'a' }, 3))).toEqual([]);
+  expect(begun(it.handle(progressed, later + 3))).toEqual([true]);
+  expect(begun(it.handle({ kind: 'accepted', runnerSession: 's' }, later + 4))).toEqual([true]);
+});
+
 test('begins an operation id once, whatever is ordered again', () => {
   const it = session();
   const again = () => brief(it.handle({ kind: 'order', order: order('a') }, 1));

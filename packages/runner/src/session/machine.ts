@@ -45,6 +45,8 @@ export type SessionEvent =
       readonly percent: number;
       readonly text: string;
     }
+  /** It was permitted, and destroys from here on. */
+  | { readonly kind: 'begun'; readonly operationId: string }
   | {
       readonly kind: 'ended';
       readonly operationId: string;
@@ -89,6 +91,8 @@ interface Current {
   readonly step: string;
   percent: number;
   text: string;
+  /** What was permitted has begun. */
+  begun: boolean;
   /** Ids of Cancel orders to be answered when it is over. */
   readonly cancels: string[];
 }
@@ -138,6 +142,8 @@ export class RunnerSession {
         return this.#stageReached(event.operationId, event.progress);
       case 'progressed':
         return this.#progressed(event, nowMs);
+      case 'begun':
+        return this.#begun(event.operationId, nowMs);
       case 'ended':
         return this.#ended(event, nowMs);
     }
@@ -206,7 +212,7 @@ export class RunnerSession {
   }
 
   #begin(operationId: string, step: string, effects: SessionEffect[]): SessionEffect[] {
-    this.#current = { operationId, step, percent: 0, text: 'begun', cancels: [] };
+    this.#current = { operationId, step, percent: 0, text: 'begun', begun: false, cancels: [] };
     const progress = '';
     this.#record = { ...this.#record, outstanding: { operationId, progress } };
     return [this.#save(), { kind: 'crashPoint', name: 'runner.received' }, ...effects];
@@ -266,6 +272,13 @@ export class RunnerSession {
     return this.#tellProgress(nowMs);
   }
 
+  /** Told at once: it is what others decide by. */
+  #begun(operationId: string, nowMs: number): SessionEffect[] {
+    if (this.#current?.operationId !== operationId || this.#current.begun) return [];
+    this.#current.begun = true;
+    return this.#tellProgress(nowMs);
+  }
+
   #ended(event: SessionEvent & { readonly kind: 'ended' }, nowMs: number): SessionEffect[] {
     const current = this.#current;
     if (current?.operationId !== event.operationId) return [];
@@ -301,8 +314,9 @@ export class RunnerSession {
     const current = this.#current;
     if (current === undefined) return [];
     this.#toldAtMs = nowMs;
-    const { step, percent, text } = current;
-    return this.#answer(current.operationId, { kind: 'continuing', step, percent, text }, nowMs);
+    const { operationId, step, percent, text, begun } = current;
+    const told = { kind: 'continuing', step, percent, text } as const;
+    return this.#answer(operationId, begun ? { ...told, begun } : told, nowMs);
   }
 
   #save(): SessionEffect {

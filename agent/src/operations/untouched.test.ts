@@ -1,0 +1,147 @@
+/** An image that is to be written: what is told of the disks, whoever ends it and when. */
+import { create } from '@bufbuild/protobuf';
+import { agent, DeployProof } from '@rackwright/api';
+import { VirtualClock } from '@rackwright/bmc/conformance';
+import type { Digest } from '@rackwright/oci';
+import { type FinalResult, type Result, resultToWire } from '@rackwright/results';
+import { expect, test } from 'vitest';
+import { defaultDeskLimits, noHandOffs, RunnerDesk } from '../runner-gateway/index.ts';
+import { quietLog, testSigner } from '../runner-gateway/testing.ts';
+import { AttemptEnd, type OperationContext, type Progress } from '../session/index.ts';
+import { writeImageStep } from './host-image.ts';
+import { runStep } from './run-step.ts';
+
+const boot = 'h/1/1/1';
+const id = 'h/1/2/1';
+const digest = `sha256:${'cd'.repeat(32)}` as Digest;
+const disk = { blob: { mediaType: 'x', digest, sizeBytes: 5 } };
+const held = {
+  image: { version: '', disk: { ...disk, architecture: 'amd64' as const } },
+  ...{ whole: Promise.resolve(), digests: [], endTurn: () => {}, release: () => {} },
+};
+
+interface Change {
+  readonly context?: Partial<OperationContext>;
+  readonly link?: { readonly steps?: readonly string[]; readonly rescue?: boolean };
+  readonly isAway?: boolean;
+}
+
+function setUp({ context: changed, link: its, isAway = false }: Change = {}) {
+  const clock = new VirtualClock();
+  const aborter = new AbortController();
+  const told: Progress[] = [];
+  const sent: string[] = [];
+  const desk = new RunnerDesk({
+    ...{ clock, log: quietLog, signer: testSigner(), limits: defaultDeskLimits },
+    ...{ operationState: () => 'begun', handOffs: noHandOffs },
+  });
+  const link = {
+    ...{ bootOperationId: boot, hostUid: 'h', runnerSession: 's', steps: [writeImageStep] },
+    ...{ rescue: false, architecture: '', imageEndpoint: '', unreceived: new Set<string>() },
+    send: ({ case: kind }: { readonly case?: string | undefined }) => void sent.push(String(kind)),
+    close: () => {},
+    ...its,
+  };
+  if (!isAway) desk.attach(link);
+  const context: OperationContext = {
+    signal: aborter.signal,
+    begin: async () => {},
+    continuing: (progress) => void told.push(progress),
+    credential: () => Promise.reject(new Error('no credential is needed')),
+    leaseValid: () => true,
+    leaseLeftMs: () => 9_000,
+    frozen: () => '',
+    remainingMs: () => Infinity,
+    openGrant: () => Promise.reject(new Error('no grant is opened')),
+    closeGrants: async () => {},
+    ...changed,
+  };
+  const deployment = {
+    ...{ id: 'h/1', image: { reference: `registry.example.org/os@${digest}` } },
+    deploy: { proof: DeployProof.POWER_ON },
+  };
+  const mode = agent.StepMode.RUN;
+  const step = { step: writeImageStep, mode, bootOperationId: boot, deployment };
+  const value = create(agent.RunStepSchema, step);
+  const kind = { case: 'runStep', value } as const;
+  const operation = create(agent.OperationSchema, { id, hostUid: 'h', kind });
+  const hostImages = {
+    ...({ images: { hold: async () => held }, clock, architecture: 'amd64' } as const),
+    phoneHomePath: () => '',
+  };
+  const run = () =>
+    runStep(desk, operation, value, context, { hostImages }).catch((error: unknown) => {
+      if (error instanceof AttemptEnd) return error.result;
+      throw error;
+    });
+  const says = (operationId: string, result: Result): void => {
+    const report = create(agent.ReportSchema, { operationId, result: resultToWire(result) });
+    desk.report(link, report, undefined);
+  };
+  return { aborter, clock, desk, link, run, says, sent, told };
+}
+
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 100; turn += 1) await Promise.resolve();
+}
+
+const failed = (type: 'cancelled' | 'unsupported'): FinalResult => ({
+  ...{ kind: 'failed', type, message: 'the words' },
+});
+
+test.for<[string, Change, object]>([
+  ['a runner without the step', { link: { steps: [] } }, { type: 'unsupported' }],
+  ['a rescue system', { link: { rescue: true } }, { type: 'unsupported' }],
+  ['no runner', { isAway: true }, { kind: 'transientError', cause: 'runnerAway' }],
+  [
+    'what may not begin',
+    { context: { begin: () => Promise.reject(new AttemptEnd(failed('cancelled'))) } },
+    { type: 'cancelled' },
+  ],
+])('no disk is touched by %s', async ([, change, words]) => {
+  const { clock, run, sent } = setUp(change);
+  const result = await clock.settle(run());
+  expect(result).toMatchObject({ ...words, disksUntouched: true });
+  expect(sent).toEqual([]);
+});
+
+test('what a runner was never told of is untouched when its boot is over; else not', async () => {
+  for (const leaseValid of [false, true]) {
+    const { desk, run, sent } = setUp({ context: { leaseValid: () => leaseValid } });
+    const ended = run();
+    await settled();
+    expect(sent).toEqual(leaseValid ? ['order'] : []);
+    desk.bootOver(boot, 'the host has netbooted');
+    const result = await ended;
+    expect(result).toMatchObject({ kind: 'failed', type: 'interrupted' });
+    expect('disksUntouched' in result).toBe(!leaseValid);
+  }
+});
+
+test('a runner that stops what it is not at work on has left the disk, unless it was', async () => {
+  for (const isHeard of [false, true]) {
+    const { aborter, clock, run, says } = setUp();
+    const ended = run();
+    await settled();
+    const continuing = { kind: 'continuing', step: writeImageStep, text: 'waits' } as const;
+    if (isHeard) says(id, continuing);
+    aborter.abort();
+    says(`${id}/cancel`, { kind: 'complete' });
+    const result = await clock.settle(ended);
+    expect(result).toMatchObject({ kind: 'failed', type: 'cancelled' });
+    expect('disksUntouched' in result).toBe(!isHeard);
+  }
+});
+
+test('it has begun when its runner says so, and not before', async () => {
+  const { run, says, told } = setUp();
+  const ended = run();
+  await settled();
+  const words = { kind: 'continuing', step: writeImageStep, text: 'checking the image' } as const;
+  says(id, words);
+  expect(told.at(-1)).toEqual({ step: writeImageStep, text: 'checking the image' });
+  says(id, { ...words, begun: true });
+  expect(told.at(-1)).toMatchObject({ begun: true });
+  says(id, { ...failed('cancelled'), disksUntouched: true } as FinalResult);
+  expect(await ended).toMatchObject({ type: 'cancelled', disksUntouched: true });
+});
