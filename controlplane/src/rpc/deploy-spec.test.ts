@@ -47,6 +47,10 @@ function problems(init: MessageInitShape<typeof DeploySpecSchema>): string[] {
   return violationsOf((violations) => checkDeploySpec('deploy', deploy, violations));
 }
 
+function cloudConfig(text: string) {
+  return { firstBoot: { userData: `#cloud-config\n${text}\n` } };
+}
+
 function metaOf(entries: number): Record<string, string> {
   const keys = Array.from({ length: entries }, (_, index) => `key${index}`);
   return Object.fromEntries(keys.map((key) => [key, 'm'.repeat(1024)]));
@@ -71,6 +75,9 @@ test.for<[MessageInitShape<typeof DeploySpecSchema>, string]>([
   [{ firstBoot: { userData: '#cloud-config\na: [' } }, 'user_data begins with "#cloud-config"'],
   [{ firstBoot: { userData: '#cloud-config\n- a\n' } }, 'is no mapping of names to values'],
   [{ firstBoot: { userData: '#cloud-config\nphone_home: {}\n' } }, 'has a phone_home of its own'],
+  [cloudConfig('vendor_data: {enabled: false}'), 'user_data turns vendor_data off'],
+  [cloudConfig('vendor_data: {enabled: "no"}'), 'user_data turns vendor_data off'],
+  [cloudConfig('cloud_final_modules: [scripts-user]'), 'cloud_final_modules without phone_home'],
   [{ firstBoot: { userData: '{"ignition": {"version": "3"}}' } }, 'by the format config drive'],
   [
     { firstBoot: { format: CONFIG_DRIVE, userData: '{"ignition": {}}' } },
@@ -95,6 +102,20 @@ test.for<[MessageInitShape<typeof DeploySpecSchema>, string]>([
   [{ firstBoot: { userData: 'x'.repeat(65_536), metaData: metaOf(32) } }, 'deploy takes 98'],
 ])('deployment %#: its field is named, with what would be right', ([init, words]) => {
   expect(problems(init).join('\n')).toContain(words);
+});
+
+test('what leaves the call that proves in its place is taken, and all where none proves', () => {
+  for (const text of [
+    'vendor_data: {enabled: true, prefix: [/usr/bin/env]}',
+    'cloud_final_modules: [scripts-user, phone-home]',
+    'cloud_final_modules: [[scripts-user, always], [phone_home, once]]',
+  ]) {
+    expect(problems(cloudConfig(text))).toEqual([]);
+  }
+  const proof = DeployProof.POWER_ON;
+  for (const text of ['vendor_data: {enabled: false}', 'phone_home: {url: http://a/}']) {
+    expect(problems({ ...cloudConfig(text), proof })).toEqual([]);
+  }
 });
 
 /** As large as is taken, with another letter in its script. */
@@ -188,6 +209,8 @@ test('registries are told apart, and no certificate of theirs is taken unread', 
   expect(of({ registry: 'r.example', caPem: 'x' })).toContain('must be certificates in PEM');
   const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
   expect(of({ registry: 'r.example', caPem: pem })).toContain('cannot be read, the 1. of 1');
+  const large = { registry: 'm.example', caPem: pem.repeat(300) };
+  expect(of({ registry: 'r.example', mirrors: [large] })).toContain('at most 16384 are kept');
   const mirrors = [{ registry: 'r.example' }, { registry: 'm.example', prefix: 'A B' }];
   const told = of({ registry: 'r.example', mirrors });
   expect(told).toContain('mirrors[0].registry is the registry itself');

@@ -187,9 +187,38 @@ function cloudConfigProblem(userData: string, calls: boolean): string | undefine
   if (typeof value !== 'object' || Array.isArray(value)) {
     return 'begins with "#cloud-config" and is no mapping of names to values';
   }
-  if (!calls || !('phone_home' in value)) return undefined;
-  const why = 'has a phone_home of its own, which would take the place of the one that proves';
-  return `${why} that the host runs; leave it out, or set proof to power on`;
+  return calls ? silenceProblem(value) : undefined;
+}
+
+/** What would keep the host from phoning home: cloud-init's later word takes the place of ours. */
+function silenceProblem(config: object): string | undefined {
+  const instead = 'leave it out, or set proof to power on';
+  if ('phone_home' in config) {
+    const why = 'has a phone_home of its own, which would take the place of the one that proves';
+    return `${why} that the host runs; ${instead}`;
+  }
+  if ('vendor_data' in config && turnsOff(config.vendor_data)) {
+    const why = 'turns vendor_data off, by which the host is told where to phone home';
+    return `${why}; ${instead}`;
+  }
+  if ('cloud_final_modules' in config && !runsPhoneHome(config.cloud_final_modules)) {
+    const why = 'has cloud_final_modules without phone_home, by which the host proves that it runs';
+    return `${why}; add it, or set proof to power on`;
+  }
+  return undefined;
+}
+
+/** As cloud-init reads it: what is not said to be true is false. */
+function turnsOff(vendorData: unknown): boolean {
+  if (typeof vendorData !== 'object' || vendorData === null) return false;
+  const { enabled = true } = vendorData as { enabled?: unknown };
+  return !['true', '1', 'on', 'yes'].includes(String(enabled).toLowerCase());
+}
+
+/** A module stands there by its name, or with how often it runs. */
+function runsPhoneHome(modules: unknown): boolean {
+  if (!Array.isArray(modules)) return false;
+  return modules.flat().some((name) => name === 'phone_home' || name === 'phone-home');
 }
 
 function networkProblem(text: string): string | undefined {
