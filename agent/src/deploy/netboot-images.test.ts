@@ -16,10 +16,19 @@ function setUp() {
   const { clock } = time.open();
   const log: string[] = [];
   const warn = (_: object, message: string): void => void log.push(message);
-  const world = { isAway: false, held: new Set<string>(), turns: 0, asked: 0 };
+  const world = { isAway: false, held: new Set<string>(), turns: 0, asked: 0, caNeeded: '' };
   const hold: HostImages['hold'] = async (_, { from, needs }: WantedHostImage, signal) => {
     world.asked += 1;
     const name = from.kind === 'registry' ? from.reference : from.url;
+    const caPem = (from.kind === 'registry' && from.caPem) || '';
+    if (caPem !== world.caNeeded) {
+      // As long as its tries go on.
+      await new Promise<void>((resolve) => {
+        clock.after(300_000, resolve);
+        signal.addEventListener('abort', () => resolve());
+      });
+      throw new OciError('untrusted', 'nobody vouches for it');
+    }
     if (world.isAway) throw new OciError('unreachable', 'no route to the registry');
     expect([needs, signal.aborted]).toEqual(['netboot', false]);
     world.turns += 1;
@@ -61,6 +70,26 @@ test('what no host boots any more is let go', async () => {
   await time.run(1);
   expect([...world.held]).toEqual([reference('2')]);
   expect(images.find(deployment('a', '1'))).toMatchObject({ kind: 'waiting' });
+});
+
+test('is asked for as the newest snapshot says, and stays when it is here', async () => {
+  const { images, time, world } = setUp();
+  world.caNeeded = 'CA 2';
+  const withCa = (caPem: string) =>
+    create(agent.DeploymentSchema, { id: 'a/1', image: { reference: reference('1'), caPem } });
+  images.want([withCa('CA 1')]);
+  await time.run(1_000);
+  images.want([withCa('CA 1')]);
+  await time.run(1_000);
+  expect(world.asked).toBe(1);
+  expect(images.find(withCa('CA 1')).kind).toBe('waiting');
+  images.want([withCa('CA 2')]);
+  await time.run(1);
+  expect(images.find(withCa('CA 2')).kind).toBe('ready');
+  images.want([withCa('CA 3')]);
+  await time.run(60_000);
+  expect(images.find(withCa('CA 3')).kind).toBe('ready');
+  expect([world.asked, [...world.held]]).toEqual([2, [reference('1')]]);
 });
 
 test('what cannot be had is tried again for ever, and says why', async () => {

@@ -6,8 +6,11 @@
  * N1 What a host boots is what its snapshot names, and nothing until it is here whole.
  * N2 What is wanted and not here is fetched until it is, however long that takes; whoever asks
  *    meanwhile is told why it has to wait.
+ * N3 It is asked for as the newest snapshot says: another authority or credential holds from then
+ *    on. What is here stays here.
  */
-import type { agent } from '@rackwright/api';
+import { equals } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
 import type { NetbootSet } from '@rackwright/oci';
 import type { Clock, Log } from '@rackwright/platform';
 import {
@@ -36,6 +39,10 @@ export type NetbootImage =
 
 interface Wanted {
   readonly stop: AbortController;
+  /** How it is asked for now (N3). */
+  from: agent.HostImage;
+  /** Ends a try that asks as it was said before. */
+  changed: AbortController;
   /** Once it is here. */
   image?: NetbootSet;
   words: string;
@@ -61,11 +68,17 @@ export class NetbootImages {
       this.#wanted.delete(reference);
       wanted.stop.abort();
     }
-    for (const [reference, { image, id }] of named) {
-      if (this.#wanted.has(reference) || image === undefined) continue;
-      const wanted: Wanted = { stop: new AbortController(), words: 'it is being looked for' };
+    for (const [reference, { image: from, id }] of named) {
+      if (from === undefined) continue;
+      const before = this.#wanted.get(reference);
+      if (before !== undefined) {
+        askAs(before, from);
+        continue;
+      }
+      const controllers = { stop: new AbortController(), changed: new AbortController() };
+      const wanted: Wanted = { ...controllers, from, words: 'it is being looked for' };
       this.#wanted.set(reference, wanted);
-      void this.#keep(image, id, wanted);
+      void this.#keep(id, wanted);
     }
   }
 
@@ -81,31 +94,39 @@ export class NetbootImages {
   }
 
   /** Holds it until it is wanted no more (N2). Never rejects. */
-  async #keep(image: agent.HostImage, who: string, wanted: Wanted): Promise<void> {
+  async #keep(who: string, wanted: Wanted): Promise<void> {
     const { signal } = wanted.stop;
     while (!signal.aborted) {
+      const { from, changed } = wanted;
+      const trying = AbortSignal.any([signal, changed.signal]);
       try {
-        const held = await this.#hold(image, who, wanted);
+        const held = await this.#hold(from, who, wanted, trying);
         await aborted(signal);
         held.release();
       } catch (error) {
         const words = error instanceof Error ? error.message : String(error);
         if (signal.aborted) return;
+        if (trying.aborted) continue;
         if (wanted.words !== words) {
-          const fields = { image: image.reference, problem: words };
+          const fields = { image: from.reference, problem: words };
           this.#parts.log.warn(fields, 'an image that hosts boot over the network is not here');
         }
         wanted.words = words;
-        await this.#pause(signal);
+        await this.#pause(trying);
       }
     }
   }
 
-  async #hold(image: agent.HostImage, who: string, wanted: Wanted): Promise<HeldHostImage> {
+  async #hold(
+    from: agent.HostImage,
+    who: string,
+    wanted: Wanted,
+    signal: AbortSignal,
+  ): Promise<HeldHostImage> {
     const { architecture, credential, images } = this.#parts;
-    const asked = await wantedImage(image, architecture, 'netboot', credential);
+    const asked = await wantedImage(from, architecture, 'netboot', credential);
     if ('type' in asked) throw new Error(asked.message);
-    const held = await images.hold(who, asked, wanted.stop.signal, (progress) => {
+    const held = await images.hold(who, asked, signal, (progress) => {
       wanted.words =
         progress.phase === 'queued'
           ? `queued, place ${progress.place}`
@@ -133,6 +154,16 @@ export class NetbootImages {
       signal.addEventListener('abort', settle, { once: true });
     });
   }
+}
+
+/** N3 */
+function askAs(wanted: Wanted, from: agent.HostImage): void {
+  if (equals(agent.HostImageSchema, wanted.from, from)) return;
+  wanted.from = from;
+  if (wanted.image !== undefined) return;
+  const { changed } = wanted;
+  wanted.changed = new AbortController();
+  changed.abort();
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
