@@ -1,6 +1,12 @@
 /** The hosts' machine and its shell; others import from here, and change hosts through `Hosts`. */
 export { accessTo } from './bmc-access.ts';
-export { awaitImageStep, netbootOf, netbootProblem, writeImageStep } from './deployment.ts';
+export {
+  awaitImageStep,
+  bootImageStep,
+  netbootOf,
+  netbootProblem,
+  writeImageStep,
+} from './deployment.ts';
 export { displayOf } from './display.ts';
 export { explainRack } from './explain-rack.ts';
 export { explainEndedRun, howItEnded } from './explain-run.ts';

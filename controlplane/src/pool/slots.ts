@@ -23,7 +23,7 @@ import {
   RunPhase,
   store as wire,
 } from '@rackwright/api';
-import { writeImageStep } from '../host/index.ts';
+import { bootImageStep, writeImageStep } from '../host/index.ts';
 import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
 import { digestOf } from './image-name.ts';
 import type { Room } from './room.ts';
@@ -105,10 +105,11 @@ function endText({ outcome }: Run): string {
   return outcome === RunOutcome.CANCELLED ? 'its run was cancelled' : 'its run failed';
 }
 
-/** Whether the host had left what it ran before: its disk was being written (R13). */
+/** Whether the host had left what it ran: it was being written, or was to boot another (R13). */
 function hasLeft({ steps }: Run): boolean {
   return steps.some(({ name, attempt, disksUntouched }) => {
-    return name === writeImageStep && attempt > 0 && !disksUntouched;
+    if (attempt === 0) return false;
+    return name === bootImageStep || (name === writeImageStep && !disksUntouched);
   });
 }
 
