@@ -25,6 +25,7 @@ import { type Revision, storeKey } from '@rackwright/store';
 import { isUnscoped } from '../access/index.ts';
 import { networkProblem } from '../discovery/index.ts';
 import { fleetKey } from '../host/index.ts';
+import { credentialsOfRegistries } from '../images/index.ts';
 import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
 import { destinationProblem } from './destination.ts';
 import { maskPaths } from './field-mask.ts';
@@ -253,6 +254,13 @@ async function deleteCredential(
     const first = `Take it back first: \`rackwright fleet update${drops}\`.`;
     throw failedPrecondition('CREDENTIAL_IN_USE', `${text}. ${first}`);
   }
+  const ofImages = await imageRegistriesWith(deps, name);
+  if (ofImages.length > 0) {
+    const text = `${name} is shown to ${ofImages.join(', ')} for images of hosts`;
+    const set = `\`rackwright fleet registry set ${ofImages[0]} --credential ID\``;
+    const first = `Name another one for it or its mirrors first: ${set}.`;
+    throw failedPrecondition('CREDENTIAL_IN_USE', `${text}. ${first}`);
+  }
   if (await isForTemplates(deps, name)) {
     const id = name.slice('credentials/'.length);
     const drop = `rackwright fleet update --no-template-credential ${id}`;
@@ -316,6 +324,14 @@ async function registriesWith(deps: RpcDependencies, credential: string): Promis
   const kept = await readRecord(deps.store, wire.FleetRecordSchema, fleetKey);
   const named = kept?.record.fleet?.spec?.templates?.registryCredentials ?? {};
   return Object.keys(named).filter((registry) => named[registry] === credential);
+}
+
+/** Registries of images of hosts where it is shown, to a mirror of theirs as well. */
+async function imageRegistriesWith(deps: RpcDependencies, credential: string): Promise<string[]> {
+  const kept = await readRecord(deps.store, wire.FleetRecordSchema, fleetKey);
+  return (kept?.record.fleet?.spec?.registries ?? [])
+    .filter((registry) => credentialsOfRegistries([registry]).includes(credential))
+    .map(({ registry }) => registry);
 }
 
 async function isForTemplates(deps: RpcDependencies, credential: string): Promise<boolean> {

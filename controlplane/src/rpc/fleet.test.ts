@@ -68,6 +68,23 @@ describe('the fleet', () => {
     expect(refused.message).toContain('is shown to registry.example.org by the fleet');
   });
 
+  test.each([
+    { registry: 'r.example', credential: 'credentials/pull' },
+    { registry: 'r.example', mirrors: [{ registry: 'm.example', credential: 'credentials/pull' }] },
+  ])('keeps the credential that a registry of images or its mirror is shown', async (named) => {
+    const { fleet, credentials } = fixture;
+    const credential = { username: 'robot', password: 'sesame' };
+    await credentials.createCredential({ credentialId: 'pull', credential });
+    const updateMask = { paths: ['spec.registries'] };
+    await fleet.updateFleet({ fleet: { spec: { registries: [named] } }, updateMask });
+    const refused = await failureOf(credentials.deleteCredential({ name: 'credentials/pull' }));
+    expect(refused).toMatchObject({ reason: 'CREDENTIAL_IN_USE' });
+    expect(refused.message).toContain('is shown to r.example for images of hosts');
+    expect(refused.message).toContain('fleet registry set r.example --credential ID');
+    await fleet.updateFleet({ fleet: { spec: { registries: [] } }, updateMask });
+    await credentials.deleteCredential({ name: 'credentials/pull' });
+  });
+
   test('is not changed by what is only to be validated', async () => {
     const { fleet } = fixture;
     const spec = { wipeBudget: { hosts: 8 } };

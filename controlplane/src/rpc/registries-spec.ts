@@ -8,8 +8,11 @@ import { quote, type Violations } from './violations.ts';
 const registriesMax = 32;
 /** Each is read whenever a host is looked at. */
 const credentialsMax = 32;
-/** Of one registry with its mirrors: it goes into the orders of hosts. */
-const caBytesOfOneMax = 32 * 1024;
+/**
+ * Of one registry with its mirrors: it goes into the orders of hosts, and for each of a rack’s
+ * hosts that boot over the network into one message.
+ */
+const caBytesOfOneMax = 16 * 1024;
 /** Of all: the fleet is one bounded record. */
 const caBytesOfAllMax = 96 * 1024;
 const pemForm = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
