@@ -157,7 +157,7 @@ export class BootSnapshots {
     const { hosts, log } = this.#deps;
     const hostId = hosts.hostIdOfUid(operation.hostUid, this.#rackId);
     if (hostId === undefined) return;
-    hosts.fail(hostId, operation, 'noSpace', why).catch((error: unknown) => {
+    hosts.fail(hostId, operation, 'invalidArgument', why).catch((error: unknown) => {
       log.error({ host: hostId, why, error: String(error) }, 'a refusal could not be noted');
     });
   }
