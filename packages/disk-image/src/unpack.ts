@@ -5,10 +5,13 @@
  *    decoders of Node stop without a word after the first one that ends within a piece of input, so
  *    each gets a decoder of its own.
  * U2 What ends within a frame is truncated, what is no frame is malformed: never fewer bytes.
+ * U3 A piece is valid until the next one is asked for. Its memory is given back at once: left to
+ *    the collector, it costs more than half as much as hashing the bytes.
  */
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib';
 import { ImageError } from './failure.ts';
 import type { Compression } from './format.ts';
+import { gathered } from './gather.ts';
 
 /** A program that turns bytes into others. Throws `ImageError`. */
 export type Filter = (
@@ -16,8 +19,12 @@ export type Filter = (
   signal: AbortSignal,
 ) => AsyncIterable<Uint8Array>;
 
-/** What one decoder hands on at a time, bytes. */
-const outputBytes = 256 * 1024;
+/**
+ * What a decoder is given and hands on at a time, bytes. It works beside the program: with less, it
+ * waits for its next piece as long as it works.
+ */
+const inputBytes = 1024 * 1024;
+const outputBytes = 1024 * 1024;
 /** Window of a zstd frame, as a power of two: 128 MiB, what `zstd` itself takes without a flag. */
 const zstdWindowLogMax = 27;
 
@@ -45,7 +52,7 @@ async function* unpackFrames(
   kind: Framed,
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const input = chunks[Symbol.asyncIterator]();
+  const input = gathered(chunks, inputBytes);
   try {
     let rest = await nextOf(input);
     while (rest !== undefined) {
@@ -55,7 +62,7 @@ async function* unpackFrames(
       while (rest !== undefined && rest.every((byte) => byte === 0)) rest = await nextOf(input);
     }
   } finally {
-    await input.return?.();
+    await input.return();
   }
 }
 
@@ -105,7 +112,10 @@ async function* unpackFrame(
     decoder.destroy(error instanceof Error ? error : new Error(String(error)));
   });
   try {
-    for await (const piece of decoder as AsyncIterable<Uint8Array>) yield piece;
+    for await (const piece of decoder as AsyncIterable<Uint8Array>) {
+      yield piece;
+      giveBack(piece);
+    }
     await feeding;
     const leftBytes = fedBytes - decoder.bytesWritten;
     if (leftBytes === 0) return undefined;
@@ -116,6 +126,15 @@ async function* unpackFrame(
   } finally {
     decoder.destroy();
   }
+}
+
+/**
+ * U3. A decoder fills a buffer to its end, in pieces, and then takes another: with the last piece
+ * of it nobody needs it.
+ */
+function giveBack({ buffer, byteOffset, length }: Uint8Array): void {
+  const isWhole = buffer.byteLength === outputBytes && byteOffset + length === outputBytes;
+  if (isWhole && buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
 function unpackError(kind: Framed, error: unknown): unknown {
