@@ -19,11 +19,12 @@ import {
   store as wire,
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
+import { readFleet } from '../host/index.ts';
 import { parsePoolName, poolKey } from '../pool/index.ts';
 import { answered, readRecord, writeRecord } from '../records/index.ts';
 import { applyMask, maskPaths } from './field-mask.ts';
 import { idProblem, nameProblem, requireName } from './names.ts';
-import { checkPoolSpec } from './pool-spec.ts';
+import { checkGate, checkPoolSpec } from './pool-spec.ts';
 import { existingPool, type KeptPool, lastPool, presentPool } from './pool-view.ts';
 import { appliedId, type RpcDependencies } from './ports.ts';
 import { checkEtag, etagMismatch } from './position.ts';
@@ -89,6 +90,8 @@ export async function createPool(deps: RpcDependencies, request: CreatePoolReque
   const id = appliedId('createPool', requestId);
   const before = await readRecord(deps.store, schema, key);
   if (before !== undefined) return samePool(deps, before, id);
+  checkGate('pool.spec', pool, undefined, await policyOf(deps), violations);
+  violations.throwIfAny();
   const { entries } = await answered(deps.store.list('pools'));
   if (entries.length >= poolsMax) {
     const message = `There are ${entries.length} pools; at most ${poolsMax} are kept.`;
@@ -118,16 +121,24 @@ export async function updatePool(deps: RpcDependencies, request: UpdatePoolReque
   }
   const poolId = requireName('pools', wanted.name, 'pool.name');
   const asked = { method: 'updatePool', requestId, etag: wanted.etag };
+  const policy = await policyOf(deps);
   return change(deps, poolId, asked, validateOnly === true, (record) => {
     const violations = new Violations();
     const paths = maskPaths(PoolSchema, updateMask, wanted, updatablePaths, violations);
     const { pool } = record;
     if (pool === undefined) return;
+    const before = pool.spec === undefined ? undefined : clone(PoolSpecSchema, pool.spec);
     applyMask(PoolSchema, pool, wanted, paths);
     pool.spec ??= create(PoolSpecSchema);
     checkPool(pool, violations);
+    checkGate('pool.spec', pool, before, policy, violations);
     violations.throwIfAny();
   });
+}
+
+/** What webhooks the fleet allows now. */
+async function policyOf({ store }: RpcDependencies) {
+  return (await readFleet(store))?.fleet?.spec?.templates;
 }
 
 /** Handles one PausePool or ResumePool. */

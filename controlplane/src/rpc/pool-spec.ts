@@ -2,13 +2,14 @@
 import { toBinary } from '@bufbuild/protobuf';
 import { type Duration, durationMs } from '@bufbuild/protobuf/wkt';
 import {
+  type Pool,
   type PoolAmount,
   type PoolSpec,
   PoolSpecSchema,
   type RolloutPolicy,
 } from '@rackwright/api';
 import { imageProblem, membersMax, pinProblem, windowProblems } from '../pool/index.ts';
-import { urlProblem } from '../steps/index.ts';
+import { type Policy, reachProblem, urlProblem } from '../steps/index.ts';
 import { checkSelector } from './batch-spec.ts';
 import { checkDeploySpec } from './deploy-spec.ts';
 import { nameProblem } from './names.ts';
@@ -43,6 +44,22 @@ export function checkPoolSpec(field: string, spec: PoolSpec, violations: Violati
   if (bytes > specBytesMax) {
     violations.add(field, `takes ${bytes} bytes; at most ${specBytesMax} are kept`);
   }
+}
+
+/** Adds that the fleet does not allow what a new gate would ask; one that was there stays. */
+export function checkGate(
+  field: string,
+  { spec }: Pool,
+  before: PoolSpec | undefined,
+  policy: Policy,
+  violations: Violations,
+): void {
+  const { webhookUrl: url = '' } = spec?.rollout?.gate ?? {};
+  if (url === '' || url === before?.rollout?.gate?.webhookUrl) return;
+  if (urlProblem(url) !== undefined) return;
+  const problem = reachProblem(policy, { step: 'webhook', arguments: { url } });
+  if (problem === undefined) return;
+  violations.add(`${field}.rollout.gate.webhook_url`, `is refused: ${problem}`);
 }
 
 function checkPins(

@@ -260,3 +260,28 @@ test('how a pool deploys is checked as that of a host, and changed field by fiel
     ...{ grow: false, keepDisks: [], firstBoot: { userData: '#cloud-config\n' } },
   });
 });
+
+test('a gate asks only what the fleet allows; one that is there stays when it does no more', async () => {
+  const { pools, fleet } = fixture;
+  const webhookUrl = 'https://hooks.example/rack/gate?token=1';
+  const gated = { rollout: { gate: { webhookUrl } } };
+  const spec = { hosts: { labels: { pool: 'gated' } }, image, ...gated };
+  const asked = { poolId: 'gated', requestId: 'g1', pool: { spec } };
+  const field = 'pool.spec.rollout.gate.webhook_url';
+  expect(await violatedFields(pools.createPool(asked))).toEqual([field]);
+  const { message } = await failureOf(pools.createPool(asked));
+  expect(message).not.toContain('token');
+  const updateMask = { paths: ['spec.templates.webhook_urls'] };
+  const allow = (webhookUrls: string[]) =>
+    fleet.updateFleet({ fleet: { spec: { templates: { webhookUrls } } }, updateMask });
+  await allow(['https://hooks.example/rack/']);
+  const { uid } = await pools.createPool(asked);
+  await allow([]);
+  expect((await pools.createPool(asked)).uid).toBe(uid);
+  const name = 'pools/gated';
+  await pools.updatePool({ pool: { name, spec: { historyLimit: 2 } } });
+  const elsewhere = { rollout: { gate: { webhookUrl: 'https://hooks.example/else' } } };
+  expect(await violatedFields(pools.updatePool({ pool: { name, spec: elsewhere } }))).toEqual([
+    field,
+  ]);
+});
