@@ -1,8 +1,8 @@
 /** An image that is to be written: what is told of the disks, whoever ends it and when. */
-import { create } from '@bufbuild/protobuf';
+import { create, toJson } from '@bufbuild/protobuf';
 import { agent, DeployProof } from '@rackwright/api';
 import { VirtualClock } from '@rackwright/bmc/conformance';
-import type { Digest } from '@rackwright/oci';
+import { type Digest, OciError, ociFailures } from '@rackwright/oci';
 import { type FinalResult, type Result, resultToWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import { defaultDeskLimits, noHandOffs, RunnerDesk } from '../runner-gateway/index.ts';
@@ -24,9 +24,10 @@ interface Change {
   readonly context?: Partial<OperationContext>;
   readonly link?: { readonly steps?: readonly string[]; readonly rescue?: boolean };
   readonly isAway?: boolean;
+  readonly broken?: OciError;
 }
 
-function setUp({ context: changed, link: its, isAway = false }: Change = {}) {
+function setUp({ context: changed, link: its, isAway = false, broken }: Change = {}) {
   const clock = new VirtualClock();
   const aborter = new AbortController();
   const told: Progress[] = [];
@@ -65,8 +66,9 @@ function setUp({ context: changed, link: its, isAway = false }: Change = {}) {
   const value = create(agent.RunStepSchema, step);
   const kind = { case: 'runStep', value } as const;
   const operation = create(agent.OperationSchema, { id, hostUid: 'h', kind });
+  const hold = async () => (broken === undefined ? held : Promise.reject(broken));
   const hostImages = {
-    ...({ images: { hold: async () => held }, clock, architecture: 'amd64' } as const),
+    ...({ images: { hold }, clock, architecture: 'amd64' } as const),
     phoneHomePath: () => '',
   };
   const run = () =>
@@ -103,6 +105,20 @@ test.for<[string, Change, object]>([
   const result = await clock.settle(run());
   expect(result).toMatchObject({ ...words, disksUntouched: true });
   expect(sent).toEqual([]);
+});
+
+test('no disk is touched by an image that cannot be had, as the control plane is tested', async () => {
+  const sent: string[] = [];
+  for (const kind of ociFailures) {
+    const { run } = setUp({ broken: new OciError(kind, `registry.example: ${kind}`) });
+    const result = await run();
+    if (result.kind === 'retryAfter') continue;
+    expect(result).toHaveProperty('disksUntouched', true);
+    const wire = resultToWire(result);
+    if (wire.case !== 'failed') continue;
+    sent.push(JSON.stringify([kind, toJson(agent.FailedSchema, wire.value)]));
+  }
+  await expect(`${sent.join('\n')}\n`).toMatchFileSnapshot('./untouched.ends.jsonl');
 });
 
 test('what a runner was never told of is untouched when its boot is over; else not', async () => {

@@ -1,8 +1,9 @@
 /**
  * From the agent's report of a deployment that failed to what host, explain and pool say: each
- * error its own row. `left`: whether the host may have left what it ran.
+ * error its own row, fed by what the step and the agent send.
  */
-import { create } from '@bufbuild/protobuf';
+import { readFileSync } from 'node:fs';
+import { create, fromJson, type JsonValue, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
@@ -24,38 +25,64 @@ import { foldSlots } from './slots.ts';
 const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
 const second = `registry.example/os@sha256:${'2'.repeat(64)}`;
 
+/** What the step and the agent send, as their own tests have recorded it. */
+const sent = new Map<string, agent.Failed>(
+  ['packages/runner/src/deploy/write-image', 'agent/src/operations/untouched'].flatMap((name) => {
+    const file = new URL(`../../../${name}.ends.jsonl`, import.meta.url);
+    const lines = readFileSync(file, 'utf8').trim().split('\n');
+    return lines.map((line): [string, agent.Failed] => {
+      const [what, failed] = JSON.parse(line) as [string, JsonValue];
+      return [what, fromJson(agent.FailedSchema, failed)];
+    });
+  }),
+);
+
 interface Row {
   readonly type: string;
-  readonly message: string;
+  readonly what: string;
   readonly untouched: boolean;
   readonly advice: string;
 }
 
 const rows: readonly Row[] = [
-  row('imageDigestMismatch', 'what came is not what its digest names', false, 'pushed anew'),
-  row('imageTruncated', 'it ends after 1000 of 2000 bytes', false, 'pushed anew'),
-  row('registryUnreachable', 'registry.example does not answer', true, 'answers the agent'),
-  row('registryUnauthorized', 'registry.example says 401', true, 'fleet registry set registry.ex'),
-  row('imageNotFound', 'registry.example says 404', true, 'see that registry.example has'),
-  row('noSpace', 'the cache of the rack is full', true, 'make room on the disk of the agent'),
-  row('wrongArchitecture', 'the image is not there for arm64', true, 'name another one'),
-  row('imageTooLarge', 'it has 2000 bytes, the disk 1000', true, '--root-disk min-size=SIZE'),
-  row('badImage', 'the qcow2 file names a backing file', true, 'name another one'),
-  row('writeError', 'the disk gives back something else', false, 'replace it'),
-  row('keepDisk', 'disk D1 is kept', true, '--root-disk serial=SERIAL'),
-  row('noRootDisk', '2 disks fit without a hint', true, '--root-disk serial=SERIAL'),
+  lost('imageDigestMismatch', 'other bytes than the digest names', 'pushed anew'),
+  lost('imageDigestMismatch', 'a file that ends too early', 'pushed anew'),
+  lost('writeError', 'a disk that cannot be written to', 'replace it'),
+  lost('writeError', 'a disk that forgets what is written', 'replace it'),
+  refused('wrongArchitecture', 'another architecture', 'name another one'),
+  refused('imageTooLarge', 'an image larger than the disk', '--root-disk min-size=SIZE'),
+  refused('badImage', 'an image of another kind', 'name another one'),
+  refused('keepDisk', 'a disk that is kept', '--root-disk serial=SERIAL'),
+  refused('keepDisk', 'hints that fit a disk that is kept', '--root-disk serial=SERIAL'),
+  refused('noRootDisk', 'hints that fit no disk', '--root-disk serial=SERIAL'),
+  ofAgent('registryUnreachable', 'untrusted', 'answers the agent'),
+  ofAgent('registryUnauthorized', 'unauthorized', 'fleet registry set registry.ex'),
+  ofAgent('imageNotFound', 'notFound', 'see that registry.example has'),
+  ofAgent('imageDigestMismatch', 'digestMismatch', 'pushed anew'),
+  ofAgent('imageTruncated', 'truncated', 'pushed anew'),
+  ofAgent('noSpace', 'noSpace', 'make room on the disk of the agent'),
+  ofAgent('noSpace', 'tooLarge', 'make room on the disk of the agent'),
+  ofAgent('wrongArchitecture', 'noPlatform', 'name another one'),
+  ofAgent('badImage', 'malformed', 'name another one'),
 ];
 
-function row(type: string, message: string, untouched: boolean, advice: string): Row {
-  return { type, message, untouched, advice };
+function lost(type: string, by: string, advice: string): Row {
+  return { type, what: `the disk is lost by ${by}`, untouched: false, advice };
 }
 
-test.each(rows)('$type: its own words on host and pool', ({ type, message, untouched, advice }) => {
-  const { host, run } = failedBy('deploy.write_image', {
-    type,
-    message,
-    disksUntouched: untouched,
-  });
+function refused(type: string, by: string, advice: string): Row {
+  return { type, what: `nothing is written for ${by}`, untouched: true, advice };
+}
+
+function ofAgent(type: string, what: string, advice: string): Row {
+  return { type, what, untouched: true, advice };
+}
+
+test.each(rows)('$type, $what: its own words', ({ type, what, untouched, advice }) => {
+  const failure = sent.get(what);
+  if (failure === undefined) throw new Error(`nobody sends: ${what}`);
+  const { message } = failure;
+  const { host, run } = failedBy('deploy.write_image', failure);
   const { status } = host.record.host ?? {};
   expect(status?.faults[0]).toMatchObject({ type: 'reimageFailed' });
   expect(status?.faults[0]?.message).toContain(message);
@@ -136,11 +163,13 @@ test('429: its Retry-After is waited for, and the host says so', () => {
 });
 
 /** A reimage whose step of this name fails so. */
-function failedBy(step: string, init: Partial<agent.Failed>): { host: Bench; run: Run } {
+function failedBy(
+  step: string,
+  init: MessageInitShape<typeof agent.FailedSchema>,
+): { host: Bench; run: Run } {
   const host = reimagedTo(step);
   const number = host.record.host?.status?.run?.number;
-  const { type = '', message = '', disksUntouched = false } = init;
-  const value = create(agent.FailedSchema, { type, message, disksUntouched });
+  const value = create(agent.FailedSchema, init);
   host.report({ case: 'failed', value });
   const ended = [host.record.host?.status?.run, ...host.record.finishedRuns];
   const run = ended.find((each) => each?.number === number && each?.phase === RunPhase.ENDED);

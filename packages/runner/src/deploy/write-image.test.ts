@@ -1,8 +1,9 @@
 /** The step on disks made of files, with an image that a web server serves as agents do. */
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { create, type MessageInitShape, toJson } from '@bufbuild/protobuf';
 import { agent, BmcIdentitySchema, FirstBootFormat, runner } from '@rackwright/api';
 import { SourceBroken } from '@rackwright/disk-image';
 import { nodeClock, nodeWebClient } from '@rackwright/platform/node';
+import { boundResult, resultToWire } from '@rackwright/results';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DeviceError } from '../block-devices.ts';
 import { fileDisks } from '../linux/file-disks.ts';
@@ -47,7 +48,8 @@ interface Change {
 }
 
 function write(change: Change = {}): Promise<StepEnd> {
-  const place = { ...softwareImagePlace(nodeWebClient(), nodeClock()), ...change.place };
+  const usual = softwareImagePlace(nodeWebClient(), nodeClock());
+  const place: ImagePlace = { ...usual, architecture: 'amd64', ...change.place };
   const file = { digest: `sha256:${sha256(image)}`, sizeBytes: BigInt(image.length) };
   const deployment = create(agent.DeploymentSchema, {
     ...{ id: 'u/7', hostName: 'h1' },
@@ -73,6 +75,15 @@ function write(change: Change = {}): Promise<StepEnd> {
 function writtenIn({ result }: StepEnd): agent.WrittenImage | undefined {
   if (result.kind === 'retryAfter') return undefined;
   return result.observations?.writtenImage;
+}
+
+/** What the agent is sent of a failure; the tests of the control plane are fed by it. */
+const sent: string[] = [];
+
+function keep(name: string, { result }: StepEnd): void {
+  const wire = resultToWire(boundResult(result));
+  if (wire.case !== 'failed') throw new Error(`${name}: ${wire.case}`);
+  sent.push(JSON.stringify([name, toJson(agent.FailedSchema, wire.value)]));
 }
 
 const isUntouched = (name: string): boolean =>
@@ -170,9 +181,11 @@ test.for<[string, Change, string, string]>([
     'cancelled',
     'not begun: its time is over',
   ],
-])('writes nothing for %s', async ([, change, type, words]) => {
-  const { result } = await write(change);
+])('writes nothing for %s', async ([name, change, type, words]) => {
+  const end = await write(change);
+  const { result } = end;
   expect(result).toMatchObject({ kind: 'failed', type, message: expect.stringContaining(words) });
+  keep(`nothing is written for ${name}`, end);
   expect(result).toHaveProperty('disksUntouched', true);
   expect(result).not.toHaveProperty('observations');
   expect(isUntouched('sda')).toBe(true);
@@ -246,9 +259,11 @@ test.for<[string, () => void, Change, string, string]>([
     'writeError',
     'read back',
   ],
-])('fails for %s, and says that the disk is lost', async ([, arrange, change, type, words]) => {
+])('fails for %s, and says that the disk is lost', async ([name, ...its]) => {
+  const [arrange, change, type, words] = its;
   arrange();
   const end = await write(change);
+  keep(`the disk is lost by ${name}`, end);
   const message = expect.stringContaining(words);
   expect(end.result).toMatchObject({ kind: 'failed', type, message });
   expect(end.result).toMatchObject({
@@ -256,6 +271,10 @@ test.for<[string, () => void, Change, string, string]>([
   });
   expect(writtenIn(end)).toMatchObject({ whole: false, serial: 'S-sda', partitions: [] });
   expect(end.result).not.toHaveProperty('disksUntouched');
+});
+
+test('what is sent of each failure is what the control plane is tested with', async () => {
+  await expect(`${sent.join('\n')}\n`).toMatchFileSnapshot('./write-image.ends.jsonl');
 });
 
 /** Breaks off in the middle, and then is away so often; `gone`: it has the image no more. */
