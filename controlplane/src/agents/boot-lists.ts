@@ -111,7 +111,7 @@ export class BootLists {
     return {
       ...{ revision, access, rackId: rackIdOf(record), host, bytes },
       inService: record.host?.status?.state === HostState.PROVISIONED,
-      problem: netbootProblem(record, access.registries, access.versions),
+      problem: problemOf(record, access),
     };
   }
 }
@@ -119,6 +119,11 @@ export class BootLists {
 /** Whether both say the same. */
 export function isSameMap(a: ReadonlyMap<string, bigint>, b: ReadonlyMap<string, bigint>): boolean {
   return a.size === b.size && [...a].every(([name, version]) => b.get(name) === version);
+}
+
+function problemOf(record: wire.HostRecord, access: RegistryAccess): string | undefined {
+  const problem = netbootProblem(record, access.registries, access.versions);
+  return problem === undefined ? undefined : `${record.host?.name}: ${problem}`;
 }
 
 type Listed = Pick<BootList, 'hosts' | 'leftOut' | 'problems'>;

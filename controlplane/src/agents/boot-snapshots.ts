@@ -103,6 +103,7 @@ export class BootSnapshots {
   async #sendNow(): Promise<void> {
     const list = await this.#parts.lists.of(this.#rackId);
     await this.#give(list);
+    this.#wakeAfter(this.#list, list);
     this.#list = list;
     for (const problem of list.problems) this.#tell(problem);
     const { hosts, before } = list;
@@ -114,6 +115,15 @@ export class BootSnapshots {
     }
     this.#sent = snapshot;
     this.#parts.send({ case: 'bootSnapshot', value: snapshot });
+  }
+
+  /** Their hosts say what is wrong with the way to their images, or that it is no more. */
+  #wakeAfter(before: BootList | undefined, { access, hosts }: BootList): void {
+    if (before === undefined || before.access === access) return;
+    for (const { hostUid, netboot } of hosts) {
+      const hostId = this.#deps.hosts.hostIdOfUid(hostUid, this.#rackId);
+      if (netboot !== undefined && hostId !== undefined) this.#deps.hosts.wake(hostId);
+    }
   }
 
   /** Invariant 3. */

@@ -66,7 +66,7 @@ const named = (plain: PlainAgent) => {
   });
 };
 
-test('the list names what a host boots before the order to boot it, until it is freed', async () => {
+test('a list names what a host boots before the order to boot it, until it is freed', async () => {
   const { rig, replica, plain } = await prepared();
   expect(netboots(plain).filter((each) => each !== undefined)).toEqual([]);
   await plain.report(complete());
@@ -130,7 +130,7 @@ test('an agent gets the secret before the list that names it, in each session', 
   expect(new Set(versionsGiven(again))).toEqual(new Set([1n, 2n]));
 });
 
-test('a host keeps its image where the way to it is gone, and that is told', async () => {
+test('a host keeps its image where the way to it is gone, and says so', async () => {
   const { rig, plain } = await prepared();
   await plain.report(complete());
   await plain.report(complete());
@@ -139,9 +139,14 @@ test('a host keeps its image where the way to it is gone, and that is told', asy
   await plain.heartbeat();
   expect(rig.status()).toMatchObject({ state: HostState.PROVISIONED, image });
   expect(netboots(plain).at(-1)).toMatchObject({ reference: image, credential: '' });
-  expect(rig.lines).toContainEqual(
-    expect.stringContaining('credentials/c2, which the fleet names'),
-  );
+  await rig.advance(1_000);
+  expect(rig.status().faults).toMatchObject([
+    { type: 'netbootImageAccess', message: expect.stringContaining('credentials/c2, which the') },
+  ]);
+  setCredential(rig, 1n);
+  await plain.beat(33_000);
+  expect(netboots(plain).at(-1)).toMatchObject({ credential: 'credentials/c2' });
+  expect(rig.status().faults).toEqual([]);
 });
 
 test('a host whose image the list has no room for is not ordered to boot it', async () => {

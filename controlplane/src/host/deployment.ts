@@ -136,7 +136,7 @@ export function netbootProblem(
 ): string | undefined {
   if (!bootsOverNetwork(record)) return undefined;
   const found = hostImageOf(record.host?.status?.image ?? '', registries, versions);
-  return found.kind === 'refused' ? `${record.host?.name}: ${found.problem}` : undefined;
+  return found.kind === 'refused' ? found.problem : undefined;
 }
 
 /** Whether the host's image comes over the network at each of its starts. */

@@ -24,6 +24,7 @@ import { foldCall } from './fold-call.ts';
 import { hasWhatRunsNeed, mayTryAgain, waitsForLook, wantedRun, wantsAvailable } from './goal.ts';
 import { endHolds } from './holds.ts';
 import { land } from './landing.ts';
+import { noteNetbootAccess } from './netboot-access.ts';
 import { foldNewer } from './newer.ts';
 import { askToForget, sendForOthers } from './operation.ts';
 import { startPower } from './pending-power.ts';
@@ -63,6 +64,7 @@ export function step(
   proceed(turn);
   withdrawHandOffs(turn, event.kind === 'report' ? event.report.operationId : undefined);
   raiseFaults(turn);
+  noteNetbootAccess(turn);
   leavePlaces(turn);
   if (turn.removed) return { kind: 'removed', record: turn.record, effects: turn.effects };
   notePowerMismatch(turn);
