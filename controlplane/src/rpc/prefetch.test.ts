@@ -52,6 +52,32 @@ test('what is wrong is said by its field, and nothing is kept of it', async () =
   expect((await racks.listPrefetchedImages({ name })).images).toEqual([]);
 });
 
+test('a request id answers the same again, and never what is not there any more', async () => {
+  const { racks } = fixture;
+  const made = await racks.prefetchImage({ name, image: image(1), requestId: 'r1' });
+  // What was there already is kept with the id, too.
+  const again = { name, image: image(1), requestId: 'r2' };
+  expect((await racks.prefetchImage(again)).createTime).toEqual(made.createTime);
+  const other = await failureOf(racks.prefetchImage({ ...again, image: image(2) }));
+  expect(other.message).toContain('"r2" was answered before');
+  expect((await failureOf(racks.prefetchImage({ ...again, netboot: true }))).message).toContain(
+    'ask with another request id',
+  );
+  const { images } = await racks.listPrefetchedImages({ name });
+  expect(images.map(({ reference }) => reference)).toEqual([image(1)]);
+  const drop = { name, image: image(1), requestId: 'd1' };
+  const dropped = await racks.dropPrefetchedImage(drop);
+  expect(dropped).toMatchObject({ image: image(1), reference: image(1), architecture: 'amd64' });
+  expect(await racks.dropPrefetchedImage(drop)).toMatchObject({
+    ...{ image: image(1), reference: image(1), architecture: 'amd64' },
+  });
+  for (const requestId of ['r1', 'r2']) {
+    const gone = await failureOf(racks.prefetchImage({ name, image: image(1), requestId }));
+    expect(gone.message).toContain(`${name} has no ${image(1)} to fetch beforehand by it any more`);
+  }
+  expect((await racks.listPrefetchedImages({ name })).images).toEqual([]);
+});
+
 test('a rack is asked for sixteen images at most', async () => {
   const { racks } = fixture;
   for (let n = 1; n <= 16; n += 1) await racks.prefetchImage({ name, image: image(n) });

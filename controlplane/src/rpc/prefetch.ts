@@ -1,5 +1,5 @@
 /** Images that a rack shall have before a host asks: a bounded list in the rack's record. */
-import { clone, create } from '@bufbuild/protobuf';
+import { clone, create, fromJsonString, toJsonString } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type DropPrefetchedImageRequest,
@@ -15,7 +15,7 @@ import {
 import { storeKey } from '@rackwright/store';
 import { byDigest, imageNameProblem, readImageName, withoutTag } from '../images/index.ts';
 import { readRecord } from '../records/index.ts';
-import { changeRack } from './brakes.ts';
+import { changeRack, type Draft } from './brakes.ts';
 import { requireName } from './names.ts';
 import type { RpcDependencies } from './ports.ts';
 import { checkRequestId } from './texts.ts';
@@ -39,17 +39,20 @@ export async function prefetchImage(
   }
   checkRequestId(requestId, violations);
   violations.throwIfAny();
-  const before = await prefetchedBefore(deps, name, requestId, image);
+  const asked = { image, architecture, netboot };
+  const before = await prefetchedBefore(deps, name, requestId, asked);
   if (before !== undefined) return shown(deps, name, before);
   const wanted = create(PrefetchedImageSchema, {
-    ...{ image, architecture, netboot, requestedBy: deps.actor },
+    ...{ ...asked, requestedBy: deps.actor },
     reference: await referenceOf(deps, image),
     createTime: timestampFromMs(deps.clock.nowMs()),
   });
   const call = { name, reason: '', requestId };
   const { record } = await changeRack(deps, call, 'prefetchImage', (draft) => {
     const images = draft.record.prefetchedImages;
-    if (images.some((each) => isSame(each, wanted))) return;
+    const there = images.find((each) => isSame(each, wanted));
+    remember(draft, 'prefetched', requestId, wanted);
+    if (there !== undefined) return;
     if (images.length >= imagesMax) {
       const id = name.replace('racks/', '');
       const list = `\`rackwright image prefetched --rack ${id}\``;
@@ -58,20 +61,68 @@ export async function prefetchImage(
     }
     images.push(wanted);
   });
-  const kept = record.prefetchedImages.find((each) => isSame(each, wanted)) ?? wanted;
-  return shown(deps, name, kept);
+  const kept = record.prefetchedImages.find((each) => isSame(each, wanted));
+  // The same request has been applied by another call meanwhile.
+  const answer = kept ?? (await prefetchedBefore(deps, name, requestId, asked)) ?? wanted;
+  return shown(deps, name, answer);
 }
 
-/** What this very request has put there: the tag may name another digest by now. */
+type Asked = Pick<PrefetchedImage, 'image' | 'architecture' | 'netboot'>;
+
+/**
+ * What this very request has put there, or has found: the tag may name another digest by now.
+ * Undefined: it was not applied yet. Throws `failedPrecondition` when it is not there any more.
+ */
 async function prefetchedBefore(
   deps: RpcDependencies,
   name: string,
   requestId: string,
-  image: string,
+  asked: Asked,
 ): Promise<PrefetchedImage | undefined> {
   const record = await rackOf(deps, name);
-  const isKnown = requestId !== '' && record.requestIds.includes(`prefetchImage:${requestId}`);
-  return isKnown ? record.prefetchedImages.find((each) => each.image === image) : undefined;
+  if (requestId === '' || !record.requestIds.includes(`prefetchImage:${requestId}`)) {
+    return undefined;
+  }
+  const told = recall(record, 'prefetched', requestId);
+  const isAsked = told === undefined || isSameQuestion(told, asked);
+  const found = record.prefetchedImages.find((each) => {
+    return told === undefined ? isSameQuestion(each, asked) : isSame(each, told);
+  });
+  if (isAsked && found !== undefined) return found;
+  throw notAnyMore(name, requestId, asked.image);
+}
+
+function isSameQuestion(a: Asked, b: Asked): boolean {
+  return a.image === b.image && a.architecture === b.architecture && a.netboot === b.netboot;
+}
+
+type Did = 'prefetched' | 'dropped';
+
+/** What came of a request stands beside its id, which is written for that alone, too. */
+function remember(
+  { record }: Draft,
+  did: Did,
+  requestId: string,
+  { image, reference, architecture, netboot }: PrefetchedImage,
+): void {
+  if (requestId === '') return;
+  const kept = create(PrefetchedImageSchema, { image, reference, architecture, netboot });
+  record.requestIds.push(`${did}:${requestId} ${toJsonString(PrefetchedImageSchema, kept)}`);
+}
+
+/** Undefined: it was too long ago. */
+function recall(record: wire.RackRecord, did: Did, requestId: string): PrefetchedImage | undefined {
+  const begin = `${did}:${requestId} `;
+  const kept = record.requestIds.find((each) => each.startsWith(begin));
+  return kept === undefined
+    ? undefined
+    : fromJsonString(PrefetchedImageSchema, kept.slice(begin.length));
+}
+
+function notAnyMore(name: string, requestId: string, image: string): Error {
+  const was = `the request ${quote(requestId)} was answered before`;
+  const words = `${was}, and ${name} has no ${image} to fetch beforehand by it any more`;
+  return failedPrecondition('REQUEST_ID_USED', `${words}; ask with another request id.`);
 }
 
 async function referenceOf({ resolve, clock }: RpcDependencies, image: string): Promise<string> {
@@ -108,17 +159,22 @@ export async function dropPrefetched(
   deps: RpcDependencies,
   { name, image, requestId }: DropPrefetchedImageRequest,
 ): Promise<PrefetchedImage> {
-  let dropped = create(PrefetchedImageSchema, { image });
+  let dropped: PrefetchedImage | undefined;
   const call = { name, reason: '', requestId };
-  await changeRack(deps, call, 'dropPrefetchedImage', ({ record }) => {
+  const changed = await changeRack(deps, call, 'dropPrefetchedImage', (draft) => {
+    const { record } = draft;
     const meant = record.prefetchedImages.filter((each) => {
       return each.image === image || each.reference === image;
     });
     const [first] = meant;
     if (first === undefined) throw notFound(`${name} to fetch ${image} beforehand`);
     dropped = first;
+    remember(draft, 'dropped', requestId, first);
     record.prefetchedImages = record.prefetchedImages.filter((each) => !meant.includes(each));
   });
+  dropped ??= recall(changed.record, 'dropped', requestId);
+  const isMeant = dropped?.image === image || dropped?.reference === image;
+  if (dropped === undefined || !isMeant) throw notAnyMore(name, requestId, image);
   return shown(deps, name, dropped);
 }
 
