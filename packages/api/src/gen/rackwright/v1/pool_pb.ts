@@ -133,7 +133,8 @@ export type PoolSpec = Message<"rackwright.v1.PoolSpec"> & {
   historyLimit?: number | undefined;
 
   /**
-   * How the image is deployed. A change of it counts from each host's next deployment.
+   * How the image is deployed. A change of it counts from each host's next deployment. The whole
+   * spec of a pool takes at most 32 KiB, and so less of user data than a host's own deployment.
    *
    * @generated from field: rackwright.v1.DeploySpec deploy = 8;
    */
@@ -830,7 +831,8 @@ export type PlannedRollout = Message<"rackwright.v1.PlannedRollout"> & {
   lostDisks: string[];
 
   /**
-   * Disks that would stay as they are.
+   * Disks that would stay as they are. Those of which the runner alone will see which one is
+   * written (hints by path) stand in neither list.
    *
    * @generated from field: repeated string kept_disks = 8;
    */
