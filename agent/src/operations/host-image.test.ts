@@ -143,6 +143,21 @@ test('an image that turns out wrong stops the runner, and is what is told', asyn
   });
 });
 
+test('an image that turns out wrong halfway still names the disk that is lost to it', async () => {
+  const whole = Promise.withResolvers<void>();
+  const { run } = setUp(async () => heldImage(whole.promise));
+  const writtenImage = { serial: 'DISK-1', whole: false };
+  const observations = create(agent.ObservationsSchema, { writtenImage });
+  const ended = run(async (_, within) => {
+    const stopped = await untilStopped(within);
+    return stopped.kind === 'failed' ? { ...stopped, observations } : stopped;
+  });
+  whole.reject(new OciError('digestMismatch', 'other bytes came'));
+  const message = 'other bytes came; what the disk DISK-1 held is lost';
+  const type = 'imageDigestMismatch';
+  expect(await ended).toEqual({ kind: 'failed', type, message, observations });
+});
+
 test('what is cancelled by a person is cancelled, whatever its image comes to', async () => {
   const whole = Promise.withResolvers<void>();
   const { run, stop } = setUp(async () => heldImage(whole.promise));

@@ -181,8 +181,13 @@ function because<Result>(broken: OciError, result: FinalResult | Result): FinalR
   if (isFinal(result) && result.kind === 'complete') return result;
   const its = resultOfHostImage(broken, true);
   // The runner was stopped: before it had begun, as it says itself, or nobody knows.
-  const isUntouched = isFinal(result) && result.kind === 'failed' && result.disksUntouched === true;
-  return isUntouched && its.kind === 'failed' ? { ...its, disksUntouched: true } : its;
+  if (!isFinal(result) || result.kind !== 'failed' || its.kind !== 'failed') return its;
+  if (result.disksUntouched === true) return { ...its, disksUntouched: true };
+  const { observations } = result;
+  if (observations?.writtenImage === undefined) return its;
+  const { serial, wwn, device } = observations.writtenImage;
+  const lost = `what the disk ${serial || wwn || device} held is lost`;
+  return { ...its, message: `${its.message}; ${lost}`, observations };
 }
 
 function isFinal(result: unknown): result is FinalResult {

@@ -44,6 +44,7 @@ import {
 } from './turn.ts';
 import type { AnswerVerdict } from './types.ts';
 import type { HostWait } from './waiting.ts';
+import { noteWritten } from './written-disk.ts';
 
 const unknownWork = 'unknownWork: the agent has';
 const { JOURNALLED } = agent.JournalledOperation_State;
@@ -83,6 +84,7 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
       : foldUnsupported(turn, attempt, report, read.problem);
   }
   noteWriteTold(turn, attempt.step, report);
+  noteWritten(turn, attempt.step, report);
   if (endsAttempt(report)) causedBy(turn, 'agent', resultText(report, attempt.step));
   switch (result.case) {
     case 'complete':

@@ -16,7 +16,7 @@ import { clearInBand } from './bmc-health.ts';
 import { isBootStep } from './boots.ts';
 import { deletionActor } from './busy.ts';
 import { erasesAsAsked, lastCleaned } from './certify.ts';
-import { type DiskAfter, forgetImage, settleDisk, switchedOnMs } from './deployment.ts';
+import { type DiskAfter, settleDisk, switchedOnMs } from './deployment.ts';
 import { clearFault, setFault } from './fault.ts';
 import { backOff, wantsAvailable } from './goal.ts';
 import {
@@ -39,6 +39,7 @@ import {
   runNameForEver,
   type Turn,
 } from './turn.ts';
+import { forgetDisks, settleWritten } from './written-disk.ts';
 
 /** Kinds whose end says nothing of the goal: what it waits for stays as it was. */
 const besideTheGoal: ReadonlySet<RunKind> = new Set([
@@ -61,13 +62,15 @@ export function land(turn: Turn, run: Run): void {
   const { status } = turn;
   clearInBand(turn);
   const before = status.state;
+  const { replaced } = turn.record;
   const disk = deploys(run) ? settleDisk(turn, run) : undefined;
+  if (disk !== undefined) settleWritten(turn, replaced, disk);
   status.state = landingState(turn, run, landing);
   if (before === HostState.PROVISIONED || hasRun(turn, run)) turn.record.eraseBeforeRemoval = true;
   if (landing.disks === 'dirty') status.dirty = true;
   if (landing.disks === 'clean' && erasesAsAsked(turn, run)) {
     status.dirty = false;
-    forgetImage(turn);
+    forgetDisks(turn);
   }
   if (run.outcome === RunOutcome.SUCCEEDED) landWell(turn, run);
   else landBadly(turn, run, landing, disk);

@@ -66,6 +66,8 @@ export function image(
     const { rack } = turn.spec;
     return refused(turn, `the agent of ${rack} does not know ${lacks}; update it first`);
   }
+  const boots = refusalOfOldDisk(turn, request);
+  if (boots !== undefined) return refused(turn, boots);
   const claimedBy = status.claim?.by;
   if (request.kind === 'reimage' && claimedBy !== by.actor) {
     const holder = claimedBy === undefined ? 'nobody' : claimedBy;
@@ -77,6 +79,20 @@ export function image(
   delete status.backoff;
   startRun(turn, kindOfDeployment(request), by.actor);
   return undefined;
+}
+
+/** Its firmware would start what is left on the disk, whenever the host starts by itself. */
+function refusalOfOldDisk(
+  turn: Turn,
+  request: Extract<HostRequest, { image: string }>,
+): string | undefined {
+  if (request.kind !== 'reimage' || !wantedDeploy(turn, request).netboot) return undefined;
+  const { image: runs, deploy } = turn.status;
+  if (deploy?.netboot === true) return undefined;
+  return (
+    `its disk may still boot ${runs || 'what was written there'} whenever the host restarts; ` +
+    'release it, let it be cleaned, and provision it with netboot then'
+  );
 }
 
 /** Gives a host back; a clean follows by its goal. */

@@ -21,7 +21,6 @@ import { bootOperationId } from './boots.ts';
 import { certifyErasure, checkCertified, uncertifiedDevice } from './certify.ts';
 import {
   awaitImageStep,
-  beginWrite,
   bootImageStep,
   bootsOverNetwork,
   deploymentOf,
@@ -41,6 +40,7 @@ import { invalidResult, isErasure } from './step-failure.ts';
 import type { EngineTiming } from './timing.ts';
 import { activeRun, later, leaveAvailable, type Turn } from './turn.ts';
 import type { HostWait } from './waiting.ts';
+import { beginWriteOver } from './written-disk.ts';
 
 export interface OperationOptions {
   /** The interrupted operation whose effect is to be checked instead of run again. */
@@ -261,7 +261,7 @@ const runnerStep: OperationStep = {
 const writeImage: OperationStep = {
   ...runnerStep,
   timeoutMs: (timing) => timing.imageTimeoutMs,
-  begin: beginWrite,
+  begin: beginWriteOver,
   complete: (turn, run) => {
     noteDeployed(turn, run);
     return undefined;

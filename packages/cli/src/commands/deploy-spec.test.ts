@@ -1,6 +1,7 @@
-import { DeployProof, FirstBootFormat } from '@rackwright/api';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { DeployProof, FirstBootFormat, WrittenDiskSchema } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { deployText, rootDiskText } from '../output/deploy.ts';
+import { deployText, rootDiskText, writtenText } from '../output/deploy.ts';
 import { worldOver } from '../world.fixture.ts';
 import { type DeployFlags, deployFrom } from './deploy-spec.ts';
 import { parseRootDisk } from './root-disk.ts';
@@ -71,4 +72,17 @@ test('hints of a root disk are read, shown, and lifted', () => {
   expect(() => parseRootDisk(['serail=S1'])).toThrow('--root-disk knows no "serail"; there are');
   expect(() => parseRootDisk(['size=big'])).toThrow('--root-disk size is "big"; it must be');
   expect(() => parseRootDisk(['rotational=1'])).toThrow('it must be yes or no');
+});
+
+test('a written disk is shown with what went wrong beside its image', () => {
+  const whole = { disk: 'D1', whole: true, contentDigest: 'sha256:ab', grownBytes: 4_600_000n };
+  const shown = (init: MessageInitShape<typeof WrittenDiskSchema>) =>
+    writtenText(create(WrittenDiskSchema, init as object));
+  expect(writtenText(undefined)).toBe('');
+  expect(shown(whole)).toBe('D1: sha256:ab, grown by 4.6 MB');
+  const troubles = { notGrown: 'it is no file system', bootEntryProblem: 'the store is full' };
+  expect(shown({ ...whole, grownBytes: 0n, ...troubles })).toBe(
+    'D1: sha256:ab, not grown: it is no file system, no boot entry: the store is full',
+  );
+  expect(shown({ disk: 'D1' })).toBe('D1: a part of an image, which does not boot');
 });

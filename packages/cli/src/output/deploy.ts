@@ -6,6 +6,7 @@ import {
   type FirstBoot,
   FirstBootFormat,
   type RootDiskHints,
+  type WrittenDisk,
 } from '@rackwright/api';
 import { sizeText } from './text.ts';
 import { duration } from './time.ts';
@@ -38,6 +39,20 @@ function firstBootText(firstBoot: FirstBoot | undefined): string {
     names.length === 0 ? '' : `meta data ${names.join(' ')}`,
   ];
   return parts.filter((part) => part !== '').join(', ');
+}
+
+/** "DISK-1: sha256:…, grown by 460 GB"; '' where no disk was written. */
+export function writtenText(disk: WrittenDisk | undefined): string {
+  if (disk === undefined) return '';
+  const { whole, contentDigest, grownBytes, notGrown, bootEntryProblem } = disk;
+  if (!whole) return `${disk.disk}: a part of an image, which does not boot`;
+  const parts = [
+    contentDigest,
+    grownBytes === 0n ? '' : `grown by ${sizeText(grownBytes)}`,
+    notGrown === '' ? '' : `not grown: ${notGrown}`,
+    bootEntryProblem === '' ? '' : `no boot entry: ${bootEntryProblem}`,
+  ];
+  return `${disk.disk}: ${parts.filter((part) => part !== '').join(', ')}`;
 }
 
 /** "serial=S1, at least 480 GB"; '' without any hint. */

@@ -15,7 +15,7 @@ import {
   RunPhase,
 } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
-import { deployText, rootDiskText } from './deploy.ts';
+import { deployText, rootDiskText, writtenText } from './deploy.ts';
 import { enumName } from './enum-name.ts';
 import type { Column } from './table.ts';
 import { labelText } from './text.ts';
@@ -154,6 +154,7 @@ function useFields({ status }: Host, clock: Clock): [string, string][] {
     ]),
     ['image', status?.image ?? ''],
     ['deployed', deployText(status?.deploy)],
+    ['written disk', writtenText(status?.writtenDisk)],
   ];
 }
 
