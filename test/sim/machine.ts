@@ -236,7 +236,9 @@ export class SimMachine implements BmcSwitch {
 
   /** An image comes onto the first disk: a part of it, or all. */
   writeImage(image: DiskImage): void {
-    this.drives[0]?.takeImage(image);
+    const [first] = this.drives;
+    // Who lies has been written to, as far as anybody can tell.
+    if (first?.traits.lies === false) first.takeImage(image);
     this.#noteImage(image.whole ? 'written' : 'begun', image, 'itself');
   }
 

@@ -57,6 +57,9 @@ export function imageStep(around: StepSurroundings): Step {
   };
 }
 
+/** How often no disk fits, which is found out before anything is written. */
+const noRootDisk = 0.03;
+
 /** In two halves, so that a death between them leaves a part. */
 async function writeImage(context: StepContext, around: StepSurroundings): Promise<StepEnd> {
   const { chance, begins, drive, writeImage: write } = around;
@@ -68,13 +71,21 @@ async function writeImage(context: StepContext, around: StepSurroundings): Promi
     deployment: order.deployment?.id ?? '',
     phoneHome: phoneHomeUrl,
   };
+  if (drive() === undefined || chance.happens(noRootDisk)) {
+    return untouched('noRootDisk', 'no disk fits what is wanted of it');
+  }
+  // The image is read before its first byte is written, which may take its time (R11).
+  await pause(context, chance.around(500));
+  const may = await context.mayBegin();
+  if (may.kind !== 'granted') return untouched('cancelled', `it may not begin: ${may.kind}`);
   for (const whole of [false, true]) {
     const disk = drive();
     const isBroken =
       disk === undefined || context.clock.suspendAwareMs() < disk.traits.failsUntilMs;
+    // What of a write that fails has come onto the disk, nobody knows.
+    if (!isBroken || !whole) write({ ...image, whole: whole && !isBroken });
     if (isBroken) return failed('writeError', 'the disk does not take what is written');
     if (disk.traits.lies) return failed('writeError', 'the disk holds something else');
-    write({ ...image, whole });
     await pause(context, chance.around(4_000));
   }
   return { result: { kind: 'complete' } };
@@ -82,6 +93,10 @@ async function writeImage(context: StepContext, around: StepSurroundings): Promi
 
 function failed(type: 'writeError', message: string): StepEnd {
   return { result: { kind: 'failed', type, message } };
+}
+
+function untouched(type: 'noRootDisk' | 'cancelled', message: string): StepEnd {
+  return { result: { kind: 'failed', type, message, disksUntouched: true } };
 }
 
 async function pause({ clock }: StepContext, forMs: number): Promise<void> {

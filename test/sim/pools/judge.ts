@@ -14,6 +14,8 @@
  * P7 Whom a pool says to have failed has lost its image by that, and as many of them stop it.
  * P8 When the faults stop every pool comes to rest, its hosts on its image.
  * P9 What people have changed of a pool is not lost by what the pool itself writes.
+ * P10 A host whose failed reimage has written nothing keeps its image in its status, is no more ill
+ *     by that than before, and is switched on again (`untouched.ts`).
  */
 import { equals, fromBinary } from '@bufbuild/protobuf';
 import {
@@ -29,6 +31,7 @@ import {
 } from '@rackwright/api';
 import { type JudgedHost, type JudgeParts, machineOf } from '../judged.ts';
 import type { ImageEvent, SimMachine } from '../machine.ts';
+import { digestOf, UntouchedRule, wasInterrupted } from './untouched.ts';
 
 const requestIdsKept = 32;
 
@@ -58,6 +61,7 @@ export class PoolJudge {
   readonly #out = new Map<string, TakenOut>();
   /** Machines whose disks people have changed since their image was written. */
   readonly #opened = new Set<string>();
+  readonly #untouched: UntouchedRule;
   #imagesRead = 0;
   /** The store went back: nothing of before has to hold any more. */
   #isBack = false;
@@ -70,6 +74,9 @@ export class PoolJudge {
     this.#parts = parts;
     this.#hosts = hosts;
     this.#found = found;
+    const wasBegun = (what: string) => this.#begun.has(what);
+    const count = (what: string) => parts.view.count(what);
+    this.#untouched = new UntouchedRule({ wasBegun, found, count });
   }
 
   /** An older state of the store stands there now: what it says is noted next. */
@@ -78,6 +85,7 @@ export class PoolJudge {
     this.#pools.clear();
     this.#ledger.clear();
     this.#out.clear();
+    this.#untouched.reload();
   }
 
   /** Takes in what an older state of the store says. */
@@ -115,6 +123,7 @@ export class PoolJudge {
     const was = before?.host?.uid === record.host?.uid ? before : undefined;
     const [old, run] = [was?.host?.status?.run, record.host?.status?.run];
     if (run === undefined) return;
+    if (was !== undefined) this.#untouched.changed(was, record);
     const isNew = old === undefined || old.number < run.number;
     if (isNew) this.#judgeStart(was, record, run);
     const hadEnded = !isNew && old.phase === RunPhase.ENDED;
@@ -328,18 +337,16 @@ export class PoolJudge {
     const record = [...this.#hosts.values()].find((each) => each.record.host?.uid === hostUid);
     const runs = [slot?.run ?? 0n, record?.record.host?.status?.run?.number ?? 0n];
     if (runs.some((run) => this.#begun.has(`${hostUid}/${run} ${digest}`))) return;
-    if (runs.some((run) => this.#orderedToWrite(record, run))) return;
+    if (runs.some((run) => this.#mayHaveWritten(record, run))) return;
     this.#found('P7', `${before.pool?.name}: ${host} counts as failed, and nothing was written`);
   }
 
-  /** It may have been lost on the way whether the step had begun. */
-  #orderedToWrite(host: JudgedHost | undefined, number: bigint): boolean {
+  /** It was lost on the way whether the step had begun. */
+  #mayHaveWritten(host: JudgedHost | undefined, number: bigint): boolean {
     const { record } = host ?? {};
     const runs = [record?.host?.status?.run, ...(record?.finishedRuns ?? [])];
     const run = runs.find((each) => each?.number === number);
-    return (
-      run?.steps.some(({ name, attempt }) => name === 'deploy.write_image' && attempt > 0) === true
-    );
+    return run !== undefined && wasInterrupted(run);
   }
 
   /** P9: only an asked-for change moves the spec, and no request is forgotten. */
@@ -433,10 +440,6 @@ function slotKey({ pool }: store.PoolRecord, { number }: RolloutSlot): string {
 /** What of a slot never changes. */
 function fixedOf({ host, hostUid, image, kind, takeTime }: RolloutSlot): string {
   return [host, hostUid, image, kind, takeTime?.seconds, takeTime?.nanos].join(' ');
-}
-
-function digestOf(image: string): string {
-  return image.split('@')[1] ?? '';
 }
 
 /** How many of its hosts may be out at once, as README and proto say it. */
