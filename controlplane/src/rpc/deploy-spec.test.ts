@@ -120,9 +120,9 @@ test('what leaves the call that proves in its place is taken, and all where none
 
 /** As large as is taken, with another letter in its script. */
 function largest(letter: string): MessageInitShape<typeof DeploySpecSchema> {
-  const userData = `#!${letter.repeat(65_534)}`;
+  const script = `#!${letter.repeat(65_534)}`;
   const networkConfig = `version: 2\n#${'x'.repeat(16_372)}`;
-  return { firstBoot: { userData, networkConfig, metaData: metaOf(15) } };
+  return { firstBoot: { userData: script, networkConfig, metaData: metaOf(15) } };
 }
 
 test('the largest deployments fit into the record of their host, one in place of another', () => {
