@@ -77,6 +77,7 @@ test.for<[MessageInitShape<typeof DeploySpecSchema>, string]>([
   [{ firstBoot: { userData: '#cloud-config\nphone_home: {}\n' } }, 'has a phone_home of its own'],
   [cloudConfig('vendor_data: {enabled: false}'), 'user_data turns vendor_data off'],
   [cloudConfig('vendor_data: {enabled: "no"}'), 'user_data turns vendor_data off'],
+  [{ firstBoot: { userData: '\n#Cloud-Config x\n{"phone_home": {}}' } }, 'has a phone_home of'],
   [cloudConfig('cloud_final_modules: [scripts-user]'), 'cloud_final_modules without phone_home'],
   [{ firstBoot: { userData: '{"ignition": {"version": "3"}}' } }, 'by the format config drive'],
   [

@@ -179,7 +179,7 @@ function noCloudProblem(userData: string, calls: boolean): string | undefined {
 
 /** `calls`: the host proves itself by a call of ours. */
 function cloudConfigProblem(userData: string, calls: boolean): string | undefined {
-  if (!/^#cloud-config\s*$/m.test(userData.split('\n', 1)[0] ?? '')) return undefined;
+  if (!isCloudConfig(userData)) return undefined;
   const read = readYaml(userData);
   if ('problem' in read) return `begins with "#cloud-config" and is no YAML: ${read.problem}`;
   const { value } = read;
@@ -188,6 +188,11 @@ function cloudConfigProblem(userData: string, calls: boolean): string | undefine
     return 'begins with "#cloud-config" and is no mapping of names to values';
   }
   return calls ? silenceProblem(value) : undefined;
+}
+
+/** As cloud-init tells it: by its beginning, whatever the case; an archive is something else. */
+function isCloudConfig(userData: string): boolean {
+  return /^\s*#cloud-config(?!-)/i.test(userData);
 }
 
 /** What would keep the host from phoning home: cloud-init's later word takes the place of ours. */

@@ -56,10 +56,12 @@ test('says nothing of a call where the power is the proof', () => {
 
 const networkConfig = 'version: 2';
 const ownCall = '#cloud-config\npackages: [x]\nphone_home: {url: http://x}\n';
+const ownCallInJson = '#cloud-config\n{"phone_home": {"url": "http://x"}}';
 
 test.for<[string, MessageInitShape<typeof DeploySpecSchema>]>([
   ['the proof POWER_ON', { firstBoot: { format: FirstBootFormat.NONE } }],
   ['its phone_home would take the place', { firstBoot: { userData: ownCall } }],
+  ['its phone_home would take the place', { firstBoot: { userData: ownCallInJson } }],
   ['instance-id is set by us', { firstBoot: { metaData: { 'instance-id': 'x' } } }],
   ['network_config', { firstBoot: { format: FirstBootFormat.CONFIG_DRIVE, networkConfig } }],
   ['deploy.first_boot.format: 9', { firstBoot: { format: 9 as FirstBootFormat } }],

@@ -2,7 +2,8 @@
  * What an image is told at its first start, as the order says it. Pure.
  *
  * 1. A host that has to phone home is told where, in a way that its image reads; what cannot be is
- *    refused before anything is written, for the proof would never come.
+ *    refused before anything is written, for the proof would never come. User data are looked into
+ *    as YAML where they are asked for; here only for what stands on a line of its own.
  * 2. Identity and phone number are ours; user data is passed on unchanged.
  */
 import { type agent, DeployProof, FirstBootFormat } from '@rackwright/api';
@@ -90,7 +91,8 @@ function configDrive(
 
 /** cloud-init lets user data win over what is ours: its own call would take the place of ours. */
 function ownCall(userData: string): string | undefined {
-  if (!userData.startsWith('#cloud-config') || !/^phone_home\s*:/m.test(userData)) return undefined;
+  if (!/^\s*#cloud-config(?!-)/i.test(userData)) return undefined;
+  if (!/^(?:\{\s*)?(["']?)phone_home\1\s*:/m.test(userData)) return undefined;
   return (
     'deploy.first_boot.user_data: its phone_home would take the place of the call that proves ' +
     'the host; leave it out, or choose the proof POWER_ON'
