@@ -118,7 +118,10 @@ test('notProved, as the control plane says it: the pool keeps why, and not the n
 test('of a long message the pool keeps what is wrong, and a digest by its first digits', () => {
   const digest = 'c'.repeat(64);
   const at = `https://registry.example/v2/os/blobs/sha256:${digest}`;
-  const message = `${second}: ${at} was answered by 401 although a user was given: ${'x'.repeat(900)}`;
+  const message = `${second}: ${at} was answered by 401 although a user was given: `.padEnd(
+    900,
+    'x',
+  );
   const { host, run } = failedBy('deploy.write_image', { type: 'registryUnauthorized', message });
   const kept = poolOf(host, run)?.message ?? '';
   expect(kept).toMatch(/^its image: https:.*sha256:c{12}… was answered by 401 although a user/);

@@ -224,7 +224,7 @@ test('one that is ill, and that a slot may heal, gets the slot of one that may n
   expect(rollout.countOn('B')).toBe(4);
 });
 
-test('of two that are let through at once no more go than may be out, nor than a rack allows', () => {
+test('of two let through at once no more go than may be out, nor than a rack allows', () => {
   for (const limits of [{ maxUnavailable: 2 }, { maxUnavailable: 3, perRack: 1 }]) {
     const { maxUnavailable: value, perRack: maxUnavailablePerRack } = limits;
     const rollout = new Rollout(8, {

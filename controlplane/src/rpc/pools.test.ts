@@ -261,7 +261,7 @@ test('how a pool deploys is checked as that of a host, and changed field by fiel
   });
 });
 
-test('a gate asks only what the fleet allows; one that is there stays when it does no more', async () => {
+test('a gate asks only what the fleet allows; one that stood there before stays', async () => {
   const { pools, fleet } = fixture;
   const webhookUrl = 'https://hooks.example/rack/gate?token=1';
   const gated = { rollout: { gate: { webhookUrl } } };

@@ -1,4 +1,4 @@
-/** Which disks a rollout would write over and which would stay, as the hosts themselves foresee it. */
+/** Which disks a rollout would write over and which would stay, as the hosts foresee it. */
 import { create } from '@bufbuild/protobuf';
 import { DeploySpecSchema, type PlannedRollout, type RolloutPlan, RunKind } from '@rackwright/api';
 import { isWrittenOver, planFor, staysAsItIs } from '../host/index.ts';
