@@ -41,7 +41,7 @@ export interface CoreParts
   /** Absent: commands that come in images are not run here. */
   readonly images?: Pick<Images, 'fetch'>;
   /** Absent: no image is put onto a host here. */
-  readonly hostImages?: Pick<HostImages, 'hold' | 'prefetch' | 'prefer'>;
+  readonly hostImages?: Pick<HostImages, 'hold' | 'prefetch' | 'prefer' | 'isHere' | 'hasRoom'>;
   /** Of the hosts that boot here, where their runner says nothing of its own; unset: amd64. */
   readonly architecture?: AgentConfig['runner']['architecture'];
   /**

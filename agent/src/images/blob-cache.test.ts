@@ -149,7 +149,11 @@ describe('the limit', () => {
       cache.release(await hold(cache, bytes));
     }
     cache.prefer([digestOf(first), digestOf(second)]);
-    cache.release(await hold(cache, bytesOf('d', 20_000)));
+    expect(cache.roomBytes).toBe(10_000);
+    const digest = await hold(cache, bytesOf('d', 20_000));
+    expect(cache.roomBytes).toBe(0);
+    cache.release(digest);
+    expect(cache.roomBytes).toBe(20_000);
     const here = [first, second, third].map((bytes) => cache.find(digestOf(bytes)) !== undefined);
     expect(here).toEqual([false, true, false]);
   });

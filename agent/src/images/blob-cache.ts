@@ -99,6 +99,16 @@ export class BlobCache {
     return entry && { path: this.#path(digest), sizeBytes: entry.sizeBytes };
   }
 
+  /** What could come without that anything goes which is held, preferred or on its way. */
+  get roomBytes(): number {
+    let bytes = this.#parts.bytesMax;
+    for (const [digest, { holds, sizeBytes }] of this.#entries) {
+      if (holds > 0 || this.#preferred.has(digest)) bytes -= sizeBytes;
+    }
+    for (const { sizeBytes } of this.#fetching.values()) bytes -= sizeBytes;
+    return bytes;
+  }
+
   /** The blob, if it is on its way. */
   growing(digest: Digest): GrowingBlob | undefined {
     const fetching = this.#fetching.get(digest);

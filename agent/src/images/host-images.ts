@@ -154,6 +154,16 @@ export class HostImages {
     }
   }
 
+  /** Whether all of it is here whole. */
+  isHere(digests: readonly Digest[]): boolean {
+    return digests.every((digest) => this.#parts.cache.find(digest) !== undefined);
+  }
+
+  /** Whether so much could come, and drop nothing that is held or preferred. */
+  hasRoom(bytes: number): boolean {
+    return bytes <= this.#parts.cache.roomBytes;
+  }
+
   /** These stay before all that nobody holds, while there is room; no others do. */
   prefer(digests: Iterable<Digest>): void {
     this.#parts.cache.prefer(digests);

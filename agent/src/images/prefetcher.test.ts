@@ -21,6 +21,7 @@ function setUp() {
   const told: agent.ImagePrefetched[] = [];
   const preferred: string[][] = [];
   const world = { failing: new Set<string>(), underWay: 0, atOnce: 0, plainly: [] as boolean[] };
+  const cache = { gone: new Set<string>(), roomBytes: 100 };
   const prefetch: HostImages['prefetch'] = async ({ from }: WantedHostImage, signal, tell) => {
     const name = from.kind === 'registry' ? from.reference : from.url;
     world.underWay += 1;
@@ -41,10 +42,14 @@ function setUp() {
   };
   const images = new Prefetcher({
     ...{ clock, log: quietLog, credential: async () => undefined },
-    images: { prefetch, prefer: (digests) => void preferred.push([...digests]) },
+    images: {
+      ...{ prefetch, prefer: (digests) => void preferred.push([...digests]) },
+      isHere: (digests) => digests.every((digest) => !cache.gone.has(digest)),
+      hasRoom: (bytes) => bytes <= cache.roomBytes,
+    },
     tell: (image) => void told.push(image),
   });
-  return { fetched, images, preferred, time, told, world };
+  return { cache, fetched, images, preferred, time, told, world };
 }
 
 test('fetches one after another, tells it now and then, and keeps what is here', async () => {
@@ -94,6 +99,28 @@ test('goes on when it is told the same list again, and asks as the last one says
   await time.run(6_000);
   expect(fetched).toEqual([reference('1'), reference('2')]);
   expect(world.plainly).toEqual([false, false, true]);
+});
+
+test('what had to go is done no more, and fetched again when there is room', async () => {
+  const { cache, fetched, images, time, told } = setUp();
+  images.replace(list('1', '2'));
+  await time.run(11_000);
+  told.splice(0);
+  cache.gone.add(`sha256:${'1'.repeat(64)}`);
+  cache.roomBytes = 9;
+  await time.run(200_000);
+  expect(fetched).toHaveLength(2);
+  expect(told).toMatchObject([
+    { reference: reference('1'), done: false, problem: expect.stringContaining('make room') },
+  ]);
+  cache.roomBytes = 10;
+  await time.run(61_000);
+  cache.gone.clear();
+  await time.run(6_000);
+  expect(fetched).toEqual([reference('1'), reference('2'), reference('1')]);
+  expect(told.at(-1)).toMatchObject({ reference: reference('1'), done: true, problem: '' });
+  await time.run(200_000);
+  expect(fetched).toHaveLength(3);
 });
 
 test('gives up what is not on the list any more, and fetches nothing twice', async () => {

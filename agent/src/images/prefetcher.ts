@@ -6,6 +6,8 @@
  *    to listen is told all of it anew.
  * F3 What could not be had is tried again, for as long as it is on the list.
  * F4 What is here is kept before all that nobody holds.
+ * F5 What had to go all the same is done no more, and fetched again once there is room for it
+ *    beside all that is held and preferred: two that do not fit together do not take turns.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
@@ -17,7 +19,7 @@ import { architectureNamed, type CredentialOf, wantedImage } from './source.ts';
 export interface PrefetcherParts {
   readonly clock: Clock;
   readonly log: Log;
-  readonly images: Pick<HostImages, 'prefetch' | 'prefer'>;
+  readonly images: Pick<HostImages, 'prefetch' | 'prefer' | 'isHere' | 'hasRoom'>;
   readonly credential: CredentialOf;
   readonly tell: (image: agent.ImagePrefetched) => void;
 }
@@ -26,6 +28,7 @@ export interface PrefetcherParts {
 const imagesMax = 256;
 const retryMs = 60_000;
 const tellAgainMs = 2_000;
+const noRoom = 'it had to make room for images that hosts use; it is fetched again once there is';
 
 interface Listed {
   readonly wanted: agent.PrefetchImage;
@@ -97,15 +100,28 @@ export class Prefetcher {
 
   /** Never rejects. */
   async #fetchAll(signal: AbortSignal): Promise<void> {
-    const isDone = (): boolean => [...this.#listed.values()].every(({ told }) => told.done);
-    while (!signal.aborted && !isDone()) {
+    while (!signal.aborted && this.#listed.size > 0) {
       for (const one of [...this.#listed.values()]) {
         if (signal.aborted) return;
-        if (!one.told.done) await this.#fetch(one, signal);
+        if (!this.#isSettled(one)) await this.#fetch(one, signal);
       }
-      // F3
-      if (!signal.aborted && !isDone()) await this.#pause(signal);
+      // F3, F5
+      if (!signal.aborted) await this.#pause(signal);
     }
+  }
+
+  /** Whether there is nothing to be fetched of it now (F5). */
+  #isSettled(one: Listed): boolean {
+    const { images } = this.#parts;
+    const { told, digests } = one;
+    // Never fetched yet.
+    if (digests.length === 0) return told.done;
+    if (images.isHere(digests)) return told.done;
+    const hasRoom = images.hasRoom(Number(told.allBytes));
+    if (told.done) {
+      this.#tell(one, { done: false, fetchedBytes: 0n, problem: hasRoom ? '' : noRoom }, true);
+    }
+    return !hasRoom;
   }
 
   async #fetch(one: Listed, signal: AbortSignal): Promise<void> {

@@ -69,6 +69,9 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
       return held.digests;
     },
     prefer: () => undefined,
+    // Its cache is large enough for all.
+    isHere: () => true,
+    hasRoom: () => true,
   };
 }
 
