@@ -59,12 +59,21 @@ async function compareSpeed(mib: number, rounds: number): Promise<void> {
     const packed = `${raw}.${suffix}`;
     await shell(`${command} ${raw} > ${packed}`);
     const digest = (await run('sha256sum', [packed])).stdout.slice(0, 64);
-    const rates = { unpack: [], hash: [], dd: [], read: [], ours: [], oursRead: [] } as Rates;
+    const rates = {
+      unpack: [],
+      hash: [],
+      hashes: [],
+      dd: [],
+      read: [],
+      ours: [],
+      oursRead: [],
+    } as Rates;
     for (let round = 0; round < rounds; round += 1) {
       const bytes = mib * mebibyte;
       const rate = (seconds: number): number => bytes / 1e6 / seconds;
       rates.unpack.push(rate(await shell(`${command.split(' ')[0]} -d -c ${packed} > /dev/null`)));
       rates.hash.push(rate(await shell(`openssl dgst -sha256 ${raw} > /dev/null`)));
+      rates.hashes.push(rate(await shell(`openssl dgst -sha256 ${packed} ${raw} > /dev/null`)));
       rates.dd.push(
         rate(await shell(`dd if=${raw} of=${disk} ${ddFlags} oflag=direct conv=notrunc,fsync`)),
       );
@@ -82,6 +91,8 @@ async function compareSpeed(mib: number, rounds: number): Promise<void> {
 interface Rates {
   readonly unpack: number[];
   readonly hash: number[];
+  /** Of the file and of what it holds: ours makes both. */
+  readonly hashes: number[];
   readonly dd: number[];
   readonly read: number[];
   readonly ours: number[];
@@ -92,6 +103,7 @@ function report(name: string, rates: Rates): void {
   console.log(`\n${name}, MB/s of what stands on the disk`);
   const unpack = tell(`${name.split(' ')[0]} -d alone`, rates.unpack);
   const hash = tell('openssl dgst -sha256 alone', rates.hash);
+  tell('openssl, file and content', rates.hashes);
   const dd = tell('dd oflag=direct alone', rates.dd);
   const read = tell('dd iflag=direct alone', rates.read);
   const ours = tell('rackwright: unpack, hash, write', rates.ours);
