@@ -7,7 +7,7 @@
  * 2. What an attempt has left in part is told as such.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, type RunStep, type WrittenDisk, WrittenDiskSchema } from '@rackwright/api';
+import { type agent, type RunStep, type WrittenDisk, WrittenDiskSchema } from '@rackwright/api';
 import { beginWrite, type DiskAfter, forgetImage, writeImageStep } from './deployment.ts';
 import { cut } from './step-failure.ts';
 import type { Turn } from './turn.ts';
