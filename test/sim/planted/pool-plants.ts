@@ -91,6 +91,33 @@ export const poolPlants: readonly Plant[] = [
     caughtBy: seeded(101),
   },
   {
+    name: 'untouchedHeldForIll',
+    breaks: 'P10: a host whose failed reimage has written nothing is in service as before',
+    file: 'controlplane/src/host/landing.ts',
+    find: 'if (isBack) setFault(turn, type, cause, anySuccess, FaultSeverity.WARNING);',
+    replace: 'if (isBack) setFault(turn, type, cause, anySuccess);',
+    caughtBy: seeded(181),
+  },
+  {
+    name: 'untouchedLeftOff',
+    breaks: 'P10: a host whose failed reimage has written nothing is switched on again',
+    file: 'controlplane/src/host/landing.ts',
+    find: "if (disk === 'lost') return ['power.off'];",
+    replace: "if (disk !== 'whole') return ['power.off'];",
+    caughtBy: seeded(181),
+  },
+  {
+    name: 'untouchedImageForgotten',
+    breaks: 'P10: a host whose failed reimage has written nothing keeps its image in its status',
+    file: 'controlplane/src/host/deployment.ts',
+    find: 'if (isUntouched(result)) replaced.attemptOpen = false;',
+    replace: 'if (!isUntouched(result)) replaced.attemptOpen = false;',
+    caughtBy: test(
+      'controlplane/src/host/untouched-disk.test.ts',
+      'that was not written is warned',
+    ),
+  },
+  {
     name: 'hostsCountedTwice',
     breaks: 'P4: the history counts different hosts',
     file: 'controlplane/src/pool/history.ts',
