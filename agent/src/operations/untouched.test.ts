@@ -107,7 +107,7 @@ test.for<[string, Change, object]>([
   expect(sent).toEqual([]);
 });
 
-test('no disk is touched by an image that cannot be had, as the control plane is tested', async () => {
+test('no disk is touched by an image that cannot be had', async () => {
   const sent: string[] = [];
   for (const kind of ociFailures) {
     const { run } = setUp({ broken: new OciError(kind, `registry.example: ${kind}`) });
