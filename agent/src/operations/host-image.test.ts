@@ -212,6 +212,20 @@ test('its time is over while the image is fetched', async () => {
   expect(await ended).toMatchObject({ kind: 'failed', type: 'deadline' });
 });
 
+test('a registry that goes away before the first write has touched no disk', async () => {
+  for (const disksUntouched of [true, undefined]) {
+    const whole = Promise.withResolvers<void>();
+    const { run } = setUp(async () => heldImage(whole.promise));
+    const ended = run(async (_, within) => {
+      whole.reject(new OciError('unreachable', 'no route'));
+      const stopped = await untilStopped(within);
+      return { ...stopped, ...(disksUntouched && { disksUntouched }) } as FinalResult;
+    });
+    const told = { kind: 'transientError', cause: 'registry', message: 'no route' };
+    expect(await ended).toEqual(disksUntouched ? { ...told, disksUntouched } : told);
+  }
+});
+
 test('after a restart the image is held again, however long its registry is away', async () => {
   const released: string[] = [];
   let tries = 0;

@@ -181,8 +181,12 @@ function because<Result>(broken: OciError, result: FinalResult | Result): FinalR
   if (isFinal(result) && result.kind === 'complete') return result;
   const its = resultOfHostImage(broken, true);
   // The runner was stopped: before it had begun, as it says itself, or nobody knows.
-  if (!isFinal(result) || result.kind !== 'failed' || its.kind !== 'failed') return its;
-  if (result.disksUntouched === true) return { ...its, disksUntouched: true };
+  if (!isFinal(result) || result.kind !== 'failed') return its;
+  if (result.disksUntouched === true) {
+    const isTold = its.kind === 'failed' || its.kind === 'transientError';
+    return isTold ? { ...its, disksUntouched: true } : its;
+  }
+  if (its.kind !== 'failed') return its;
   const { observations } = result;
   if (observations?.writtenImage === undefined) return its;
   const { serial, wwn, device } = observations.writtenImage;
