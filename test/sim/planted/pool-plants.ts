@@ -12,7 +12,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/slots.ts',
     find: 'if (run.phase !== RunPhase.ENDED) return true;',
     replace: 'if (run.phase !== RunPhase.ENDED) return run.waiting === undefined;',
-    caughtBy: seeded(102),
+    caughtBy: seeded(103),
   },
   {
     name: 'poolOverwritten',
@@ -30,7 +30,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: 'if (this.#slots >= max)',
     replace: 'if (this.#slots > max)',
-    caughtBy: seeded(101),
+    caughtBy: seeded(103),
   },
   {
     name: 'illHostsNotCounted',
@@ -46,7 +46,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'agent/src/operations/await-image.ts',
     find: 'if (deployment.deploy?.proof === DeployProof.POWER_ON) return',
     replace: 'if (deployment.deploy?.proof !== DeployProof.UNSPECIFIED - 1) return',
-    caughtBy: seeded(101),
+    caughtBy: seeded(103),
   },
   {
     name: 'olderProofAccepted',
@@ -54,7 +54,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'agent/src/deploy/proofs.ts',
     find: 'return this.#parts.journal.state.proved.get(hostUid)?.deploymentId === deploymentId;',
     replace: 'return this.#parts.journal.state.proved.get(hostUid) !== undefined;',
-    caughtBy: seeded(103),
+    caughtBy: seeded(107),
   },
   {
     name: 'toldBeforeTheProof',
@@ -64,7 +64,7 @@ export const poolPlants: readonly Plant[] = [
     replace:
       '  slot.state = RUNNING;\n  slot.run = run.number;\n' +
       '  draft.deployments.push(deploymentOf(draft.record, slot));',
-    caughtBy: seeded(102),
+    caughtBy: seeded(103),
   },
   {
     name: 'everyFailureCounts',
@@ -72,7 +72,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/slots.ts',
     find: 'fail(draft, slot, { message, counted: hasLeft(run) });',
     replace: 'fail(draft, slot, { message, counted: true });',
-    caughtBy: seeded(102),
+    caughtBy: seeded(181),
   },
   {
     name: 'haltIgnored',
@@ -88,7 +88,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: "if (host.claimedBy !== record.pool?.name) return stands('unclaimed'",
     replace: "if (host.claimedBy === '') return stands('unclaimed'",
-    caughtBy: seeded(101),
+    caughtBy: seeded(103),
   },
   {
     name: 'untouchedHeldForIll',
