@@ -219,7 +219,7 @@ test('a registry that goes away before the first write has touched no disk', asy
     const ended = run(async (_, within) => {
       whole.reject(new OciError('unreachable', 'no route'));
       const stopped = await untilStopped(within);
-      return { ...stopped, ...(disksUntouched && { disksUntouched }) } as FinalResult;
+      return { ...stopped, ...(disksUntouched && { disksUntouched }) };
     });
     const told = { kind: 'transientError', cause: 'registry', message: 'no route' };
     expect(await ended).toEqual(disksUntouched ? { ...told, disksUntouched } : told);
