@@ -2,7 +2,6 @@
 const benches: Readonly<Record<string, string>> = {
   agents: './agents/main.ts',
   image: './image/main.ts',
-  'image-write': './image-write/main.ts',
   lifecycle: './lifecycle/main.ts',
   tftp: './tftp/main.ts',
 };

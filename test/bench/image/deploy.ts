@@ -1,0 +1,112 @@
+/** One image from the registry through the cache onto the disks of N hosts, by the clock. */
+import { rm } from 'node:fs/promises';
+import { type Digest, type DiskImage, hexOf } from '@rackwright/oci';
+import type { ImageFile } from '@rackwright/runner';
+import { Part } from './part.ts';
+import type { RackSaid, RackTold } from './rack.ts';
+import type { WriterSaid, WriterTold } from './write.ts';
+
+export interface PublishedImage {
+  readonly registry: string;
+  readonly repository: string;
+  /** Of the manifest. */
+  readonly digest: Digest;
+}
+
+/** Seconds; of several hosts the slowest counts. */
+export interface DeployTimes {
+  readonly fetched: number;
+  readonly written: number;
+  readonly readBack: number;
+  /** From the beginning until all disks were written, and until all were read back. */
+  readonly untilWritten: number;
+  readonly untilReadBack: number;
+  readonly rackPeakMib: number;
+  readonly writerPeakMib: number;
+}
+
+type Rack = Part<RackTold, RackSaid>;
+type Writer = Part<WriterTold, WriterSaid>;
+
+/**
+ * `atOnce`: as in a rack, hosts write what is still being fetched. Otherwise one stage after the
+ * other.
+ */
+export async function deploy(
+  { registry, repository, digest }: PublishedImage,
+  cacheFolder: string,
+  disks: readonly string[],
+  atOnce: boolean,
+): Promise<DeployTimes> {
+  const rack: Rack = new Part('rack.ts', [cacheFolder, registry, repository, digest]);
+  const writers = disks.map((disk): Writer => new Part('write.ts', [disk]));
+  try {
+    const { port } = await expectSaid(rack, 'serves');
+    for (const writer of writers) await expectWord(writer, 'ready');
+    const startedMs = performance.now();
+    rack.tell({ hosts: disks.length });
+    const { disk } = await expectSaid(rack, 'begun');
+    const whole = expectSaid(rack, 'whole').then(() => since(startedMs));
+    if (!atOnce) await whole;
+    const url = `http://127.0.0.1:${port}/v2/blobs/sha256/${hexOf(disk.blob.digest)}`;
+    const told = { url, image: fileOf(disk) };
+    const [fetched, ...hosts] = await Promise.all([
+      whole,
+      ...writers.map((writer) => write(writer, told, startedMs)),
+    ]);
+    const most = (of: (host: HostTimes) => number): number => Math.max(...hosts.map(of));
+    return {
+      fetched,
+      written: most(({ written }) => written),
+      readBack: most(({ readBack }) => readBack),
+      untilWritten: most(({ untilWritten }) => untilWritten),
+      untilReadBack: most(({ untilReadBack }) => untilReadBack),
+      rackPeakMib: rack.peakMib(),
+      writerPeakMib: Math.max(...writers.map((writer) => writer.peakMib())),
+    };
+  } finally {
+    await Promise.all([rack, ...writers].map((part) => part.stop()));
+    await rm(cacheFolder, { recursive: true, force: true });
+  }
+}
+
+type HostTimes = Pick<DeployTimes, 'written' | 'readBack' | 'untilWritten' | 'untilReadBack'>;
+
+async function write(writer: Writer, told: WriterTold, startedMs: number): Promise<HostTimes> {
+  const toldMs = performance.now();
+  writer.tell(told);
+  await expectWord(writer, 'written');
+  const writtenMs = performance.now();
+  const [written, untilWritten] = [since(toldMs), since(startedMs)];
+  await expectWord(writer, 'readBack');
+  return { written, untilWritten, readBack: since(writtenMs), untilReadBack: since(startedMs) };
+}
+
+function since(startedMs: number): number {
+  return (performance.now() - startedMs) / 1_000;
+}
+
+/** As the agent tells the runner of it. */
+function fileOf({ blob, contentBytes, contentDigest, format, compression }: DiskImage): ImageFile {
+  return {
+    ...{ sha256: hexOf(blob.digest), sizeBytes: blob.sizeBytes },
+    ...(format === undefined ? {} : { format }),
+    ...(compression === undefined ? {} : { compression }),
+    ...(contentBytes === undefined ? {} : { contentSizeBytes: contentBytes }),
+    ...(contentDigest === undefined ? {} : { contentSha256: hexOf(contentDigest) }),
+  };
+}
+
+async function expectSaid<Kind extends RackSaid['kind']>(
+  rack: Rack,
+  kind: Kind,
+): Promise<Extract<RackSaid, { readonly kind: Kind }>> {
+  const said = await rack.said();
+  if (said.kind !== kind) throw new Error(`the rack says ${said.kind} instead of ${kind}`);
+  return said as Extract<RackSaid, { readonly kind: Kind }>;
+}
+
+async function expectWord(writer: Writer, word: WriterSaid): Promise<void> {
+  const said = await writer.said();
+  if (said !== word) throw new Error(`a writer says ${said} instead of ${word}`);
+}

@@ -1,0 +1,43 @@
+/** One of our processes in this benchmark: told by IPC what to do, and looked at from outside. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { on, once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export class Part<Told, Said> {
+  readonly #name: string;
+  readonly #child: ChildProcess;
+  /** Keeps what comes before it is asked for. */
+  readonly #messages: AsyncIterator<unknown[]>;
+
+  constructor(script: string, args: readonly string[]) {
+    this.#name = script;
+    this.#child = fork(join(import.meta.dirname, script), args);
+    this.#messages = on(this.#child, 'message', { close: ['exit'] });
+  }
+
+  tell(told: Told): void {
+    this.#child.send(told as object);
+  }
+
+  /** What it says next. */
+  async said(): Promise<Said> {
+    const next = await this.#messages.next();
+    if (next.done === true) throw new Error(`${this.#name} has ended before its work was done`);
+    return next.value[0] as Said;
+  }
+
+  /** The most memory that it has had at once; while it runs. */
+  peakMib(): number {
+    const status = readFileSync(`/proc/${this.#child.pid}/status`, 'utf8');
+    return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024;
+  }
+
+  async stop(): Promise<void> {
+    const { exitCode, signalCode } = this.#child;
+    if (exitCode !== null || signalCode !== null) return;
+    const ended = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
+    await ended;
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * A host's side: `write.ts DISK` puts the image that it is told of onto a disk, which is a file,
+ * and says when all of it is written, and when it has been read back.
+ */
+import { once } from 'node:events';
+import { statSync } from 'node:fs';
+import { nodeClock, nodeExec, nodeWebClient } from '@rackwright/platform/node';
+import {
+  type ImageFile,
+  openDirect,
+  patientLimits,
+  provisionDisk,
+  unxz,
+  webSource,
+} from '@rackwright/runner';
+
+export interface WriterTold {
+  readonly url: string;
+  readonly image: ImageFile;
+}
+
+export type WriterSaid = 'ready' | 'written' | 'readBack';
+
+const [path = ''] = process.argv.slice(2);
+const say = (said: WriterSaid): void => void process.send?.(said);
+const open = await openDirect(path, nodeExec(undefined, 'ours'));
+const disk = { open, sizeBytes: statSync(path).size, blockBytes: 512, isZero: false };
+const order = once(process, 'message');
+say('ready');
+const [{ url, image }] = (await order) as [WriterTold];
+
+let isWritten = false;
+// The first word of the reading comes when all is on the disk and one transfer has been read.
+const tell = (_: number, what: string): void => {
+  if (isWritten || what !== 'reading back') return;
+  isWritten = true;
+  say('written');
+};
+const parts = {
+  ...{ unxz, limits: patientLimits(nodeClock()) },
+  mayBegin: async () => ({ kind: 'granted' }) as const,
+};
+const source = webSource(nodeWebClient(), url);
+const never = new AbortController().signal;
+const end = await provisionDisk({ image, grow: false }, source, disk, tell, never, parts);
+await open.close();
+if (end.kind === 'failed') throw new Error(`${end.fault}: ${end.message}`);
+say('readBack');
+// Until it is ended, so that its memory can be told.
+await once(process, 'disconnect');
