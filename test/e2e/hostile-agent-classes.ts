@@ -119,8 +119,13 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
     message: 'free',
     detail: 'free',
     last_progress: 'free',
+    disks_untouched: 'free',
   },
-  [`${agentPackage}.TransientError`]: { cause: 'free', message: 'free' },
+  [`${agentPackage}.TransientError`]: { cause: 'free', message: 'free', disks_untouched: 'free' },
+  // Disks are told apart within their host only, images within the rack's own list.
+  [`${agentPackage}.WrittenImage`]: { '*': 'free' },
+  [`${agentPackage}.WrittenPartition`]: { '*': 'free' },
+  [`${agentPackage}.ImagePrefetched`]: { '*': 'free' },
   [`${agentPackage}.Observations`]: { powered_on: 'free' },
   [`${agentPackage}.BmcHealth`]: { reachable: 'free', cause: 'free', message: 'free' },
   [`${agentPackage}.UnexpectedNetboot`]: {

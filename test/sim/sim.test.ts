@@ -5,7 +5,7 @@ import { runWorld } from './world.ts';
 
 /** Seeds per test, so that a failure is found soon and named. Others run in CI beside this. */
 const seedsPerTest = 25;
-const seedsTotal = 100;
+const seedsTotal = 50;
 
 for (let first = 1; first <= seedsTotal; first += seedsPerTest) {
   const last = first + seedsPerTest - 1;

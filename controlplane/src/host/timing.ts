@@ -8,7 +8,7 @@ export interface EngineTiming {
   readonly operationTimeoutMs: number;
   /** One clean step, counted from when it was sent. */
   readonly cleanStepTimeoutMs: number;
-  /** One attempt to fetch an image and to write it, counted from when it was sent. */
+  /** One attempt to get an image, its turn in the queue of the rack included, and to write it. */
   readonly imageTimeoutMs: number;
   /** One attempt of a webhook, calls that could not tell included. */
   readonly webhookTimeoutMs: number;
@@ -45,7 +45,7 @@ export const defaultTiming: EngineTiming = Object.freeze({
   bootTimeoutMs: 20 * 60_000,
   operationTimeoutMs: 5 * 60_000,
   cleanStepTimeoutMs: 24 * 3_600_000,
-  imageTimeoutMs: 2 * 3_600_000,
+  imageTimeoutMs: 24 * 3_600_000,
   webhookTimeoutMs: 5 * 60_000,
   runTimeoutMs: 7 * 24 * 3_600_000,
   contactDeadlineMs: 90_000,

@@ -19,6 +19,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 /** Somebody else's clone: the packages of this tree, and what others wrote in the program. */
 function cloneInto(to: string, { parts }: Bundle): string {
   const own = readdirSync(join(root, 'packages'));
+  cpSync(join(root, 'tsconfig.json'), join(to, 'tsconfig.json'));
   for (const name of own) {
     cpSync(join(root, 'packages', name), join(to, 'packages', name), {
       recursive: true,

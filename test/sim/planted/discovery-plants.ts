@@ -70,6 +70,6 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/discovery.ts',
     find: 'if (host?.requestIds.includes(`create:${lineRequestId(expected.uid)}`) === true) {',
     replace: 'if (host?.requestIds.includes(lineRequestId(expected.uid)) === true) {',
-    caughtBy: { ...bySimulation, from: 257 },
+    caughtBy: { ...bySimulation, from: 410 },
   },
 ];

@@ -38,7 +38,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: 'if (this.count >= max) return',
     replace: 'if (this.count >= max + 9) return',
-    caughtBy: seeded(107),
+    caughtBy: test('controlplane/src/pool/rollout.test.ts', 'out for another reason counts'),
   },
   {
     name: 'proofNotAwaited',
