@@ -173,7 +173,7 @@ test('an order that left and of which no word has come may have written', () => 
   const host = inService();
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.write_image');
-  host.nowMs += 3 * 3_600_000;
+  host.nowMs += 25 * 3_600_000;
   const { session } = host.context;
   if (session === undefined) throw new Error('no session');
   host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };

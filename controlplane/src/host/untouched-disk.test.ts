@@ -69,6 +69,7 @@ test('a host that was not written is warned of, back in service on what it ran',
   reimage(host, second, unavailable);
   expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
   expect(status(host).run).toMatchObject({ kind: RunKind.POWER, requestedBy: 'system' });
+  expect(status(host).poweredOn).toBe(true);
   expect(faults(host)).toEqual([['reimageFailed', FaultSeverity.WARNING]]);
   expect(status(host).faults[0]?.message).toContain(`on the disk: ${first}, untouched`);
   expect(status(host).faults[0]?.clearedBy).toBe('the next run that succeeds, whatever it does');

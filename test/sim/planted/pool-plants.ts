@@ -96,7 +96,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/host/landing.ts',
     find: 'if (isBack) setFault(turn, type, cause, anySuccess, FaultSeverity.WARNING);',
     replace: 'if (isBack) setFault(turn, type, cause, anySuccess);',
-    caughtBy: seeded(181),
+    caughtBy: test('controlplane/src/host/untouched-disk.test.ts', 'that was not written'),
   },
   {
     name: 'untouchedLeftOff',
@@ -104,7 +104,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/host/landing.ts',
     find: "if (disk === 'lost') return ['power.off'];",
     replace: "if (disk !== 'whole') return ['power.off'];",
-    caughtBy: seeded(181),
+    caughtBy: test('controlplane/src/host/untouched-disk.test.ts', 'that was not written'),
   },
   {
     name: 'untouchedImageForgotten',
