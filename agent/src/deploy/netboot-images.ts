@@ -18,6 +18,7 @@ import {
   type CredentialOf,
   type HeldHostImage,
   type HostImages,
+  pause,
   wantedImage,
 } from '../images/index.ts';
 
@@ -112,7 +113,7 @@ export class NetbootImages {
           this.#parts.log.warn(fields, 'an image that hosts boot over the network is not here');
         }
         wanted.words = words;
-        await this.#pause(trying);
+        await pause(this.#parts.clock, retryMs, trying);
       }
     }
   }
@@ -141,18 +142,6 @@ export class NetbootImages {
     held.endTurn();
     if (held.image.netboot !== undefined) wanted.image = held.image.netboot;
     return held;
-  }
-
-  #pause(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const settle = (): void => {
-        cancel();
-        signal.removeEventListener('abort', settle);
-        resolve();
-      };
-      const cancel = this.#parts.clock.after(retryMs, settle);
-      signal.addEventListener('abort', settle, { once: true });
-    });
   }
 }
 

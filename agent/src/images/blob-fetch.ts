@@ -17,6 +17,7 @@ import {
 } from '@rackwright/oci';
 import type { Clock, LargeFiles, Log, PartFile } from '@rackwright/platform';
 import type { Growth } from './growth.ts';
+import { pause } from './pause.ts';
 
 export interface BlobFetchParts {
   readonly files: LargeFiles;
@@ -189,15 +190,4 @@ async function makeSpace(parts: BlobFetchParts, { wanted }: BlobFetch): Promise<
 
 function isNoSpace(error: unknown): boolean {
   return error instanceof Error && 'code' in error && /^(ENOSPC|EDQUOT)$/.test(String(error.code));
-}
-
-async function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
-  const over = Promise.withResolvers<void>();
-  const stop = (): void => over.resolve();
-  const cancel = clock.after(delayMs, stop);
-  signal.addEventListener('abort', stop, { once: true });
-  if (signal.aborted) stop();
-  await over.promise;
-  signal.removeEventListener('abort', stop);
-  cancel();
 }

@@ -14,6 +14,7 @@ import { agent } from '@rackwright/api';
 import type { Digest } from '@rackwright/oci';
 import type { Clock, Log } from '@rackwright/platform';
 import type { HostImageProgress, HostImages } from './host-images.ts';
+import { pause } from './pause.ts';
 import { architectureNamed, type CredentialOf, wantedImage } from './source.ts';
 
 export interface PrefetcherParts {
@@ -106,7 +107,7 @@ export class Prefetcher {
         if (!this.#isSettled(one)) await this.#fetch(one, signal);
       }
       // F3, F5
-      if (!signal.aborted) await this.#pause(signal);
+      if (!signal.aborted) await pause(this.#parts.clock, retryMs, signal);
     }
   }
 
@@ -159,18 +160,6 @@ export class Prefetcher {
     if (!always && nowMs - one.toldAtMs < tellAgainMs) return;
     one.toldAtMs = nowMs;
     this.#parts.tell(one.told);
-  }
-
-  #pause(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const settle = (): void => {
-        cancel();
-        signal.removeEventListener('abort', settle);
-        resolve();
-      };
-      const cancel = this.#parts.clock.after(retryMs, settle);
-      signal.addEventListener('abort', settle, { once: true });
-    });
   }
 }
 
