@@ -62,6 +62,11 @@ export interface SharedFlags extends ConnectionFlags {
   readonly output: OutputKind;
 }
 
+/** A flag with one text, which may be left out. */
+export function textFlag(brief: string, placeholder: string) {
+  return { kind: 'parsed', parse: String, optional: true, brief, placeholder } as const;
+}
+
 /** One text argument that must be given. */
 export function idArgument(placeholder: string, brief: string) {
   return {

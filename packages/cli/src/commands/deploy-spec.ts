@@ -9,28 +9,26 @@ import {
   FirstBootSchema,
 } from '@rackwright/api';
 import { UsageError } from '../failure.ts';
-import { parsePair } from '../flags.ts';
+import { parsePair, textFlag } from '../flags.ts';
 import { parseDuration } from '../output/time.ts';
 import type { World } from '../world.ts';
 import { readSource } from './template-source.ts';
 
-const text = (brief: string, placeholder: string) =>
-  ({ kind: 'parsed', parse: String, optional: true, brief, placeholder }) as const;
 const yesNo = (brief: string) => ({ kind: 'boolean', optional: true, brief }) as const;
 
 /** Flags of a deployment. */
 export const deployFlags = {
-  userData: text('File with cloud-config, script or Ignition document; no secrets', 'file'),
-  networkConfig: text('File with cloud-init’s network configuration', 'file'),
+  userData: textFlag('File with cloud-config, script or Ignition document; no secrets', 'file'),
+  networkConfig: textFlag('File with cloud-init’s network configuration', 'file'),
   metaData: {
-    ...text('NAME=VALUE of the first boot’s meta data; repeatable', 'name=value'),
+    ...textFlag('NAME=VALUE of the first boot’s meta data; repeatable', 'name=value'),
     variadic: true,
   },
   configDrive: yesNo('First boot from a config drive instead of NoCloud; Ignition needs it'),
   firstBoot: yesNo('Without it (--no-first-boot) the image finds nothing of itself'),
   netboot: yesNo('Boot the image’s kernel over the network each time; no disk is written'),
   keepDisk: {
-    ...text('Serial number or WWN of a disk that must not be written; repeatable', 'serial'),
+    ...textFlag('Serial number or WWN of a disk that must not be written; repeatable', 'serial'),
     variadic: true,
   },
   proof: {
@@ -39,7 +37,7 @@ export const deployFlags = {
     optional: true,
     brief: 'How the host proves that it runs the image; power-on proves little',
   },
-  proofTimeout: text('How long it may take for that, as 20m', 'duration'),
+  proofTimeout: textFlag('How long it may take for that, as 20m', 'duration'),
   grow: yesNo('Let the last partition end with the disk, as it does unless --no-grow'),
 } as const;
 

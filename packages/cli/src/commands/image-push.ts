@@ -24,13 +24,10 @@ import {
 } from '@rackwright/oci';
 import { buildCommand } from '@stricli/core';
 import { UsageError } from '../failure.ts';
-import { outputFlag } from '../flags.ts';
+import { outputFlag, textFlag } from '../flags.ts';
 import type { OutputKind } from '../output/show.ts';
 import { sizeText } from '../output/text.ts';
 import type { CliContext, World } from '../world.ts';
-
-const text = (brief: string, placeholder: string) =>
-  ({ kind: 'parsed', parse: String, optional: true, brief, placeholder }) as const;
 
 interface PushFlags {
   readonly output: OutputKind;
@@ -75,14 +72,14 @@ export const pushImage = buildCommand({
         default: 'amd64',
         brief: 'Of the machines that it is for',
       },
-      version: text('A version that pools and histories show', 'version'),
-      kernel: text('Kernel, for hosts that boot over the network', 'file'),
-      initrd: { ...text('Its initrd; may be repeated', 'file'), variadic: true },
-      kernelArguments: text('Its command line', 'text'),
-      username: text('Name at the registry', 'name'),
-      passwordFile: text('File with the password', 'file'),
+      version: textFlag('A version that pools and histories show', 'version'),
+      kernel: textFlag('Kernel, for hosts that boot over the network', 'file'),
+      initrd: { ...textFlag('Its initrd; may be repeated', 'file'), variadic: true },
+      kernelArguments: textFlag('Its command line', 'text'),
+      username: textFlag('Name at the registry', 'name'),
+      passwordFile: textFlag('File with the password', 'file'),
       plainHttp: { kind: 'boolean', default: false, withNegated: false, brief: 'Without TLS' },
-      authority: text('File with the registry’s own authorities (PEM)', 'file'),
+      authority: textFlag('File with the registry’s own authorities (PEM)', 'file'),
     },
     positional: {
       kind: 'tuple',

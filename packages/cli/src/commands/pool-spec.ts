@@ -13,27 +13,25 @@ import {
   RolloutWindowSchema,
 } from '@rackwright/api';
 import { UsageError } from '../failure.ts';
-import { parseLabels, parsePair, parseWhole, resourceName } from '../flags.ts';
+import { parseLabels, parsePair, parseWhole, resourceName, textFlag } from '../flags.ts';
 import { parseDuration } from '../output/time.ts';
 import type { World } from '../world.ts';
 import { type DeployFlags, deployFlags, deployFrom } from './deploy-spec.ts';
 
-const text = (brief: string, placeholder: string) =>
-  ({ kind: 'parsed', parse: String, optional: true, brief, placeholder }) as const;
 const texts = (brief: string, placeholder: string) =>
-  ({ ...text(brief, placeholder), variadic: true }) as const;
+  ({ ...textFlag(brief, placeholder), variadic: true }) as const;
 
 /** Flags that say what a pool shall be. */
 export const poolFlags = {
-  image: text('OCI image by tag or digest', 'image'),
+  image: textFlag('OCI image by tag or digest', 'image'),
   host: texts('Id of a host that it may hold', 'host'),
-  rack: text('Id of the rack whose hosts it may hold', 'rack'),
+  rack: textFlag('Id of the rack whose hosts it may hold', 'rack'),
   label: texts('Label of the hosts that it may hold, NAME=VALUE', 'name=value'),
-  size: { ...text('So many of them; unset means all', 'count'), parse: parseWhole },
-  maxUnavailable: text('Hosts out at once, as 2 or 25%; unset means 1, 0 stops', 'amount'),
-  perRack: { ...text('The same within one rack', 'count'), parse: parseWhole },
-  failureThreshold: text('Failed hosts that stop the rollout, as 2 or 5%', 'amount'),
-  soak: text('How long a host has to be healthy, as 10m', 'duration'),
+  size: { ...textFlag('So many of them; unset means all', 'count'), parse: parseWhole },
+  maxUnavailable: textFlag('Hosts out at once, as 2 or 25%; unset means 1, 0 stops', 'amount'),
+  perRack: { ...textFlag('The same within one rack', 'count'), parse: parseWhole },
+  failureThreshold: textFlag('Failed hosts that stop the rollout, as 2 or 5%', 'amount'),
+  soak: textFlag('How long a host has to be healthy, as 10m', 'duration'),
   window: texts('When hosts may be taken out: "0 2 * * 6 for 4h in Europe/Berlin"', 'window'),
   gate: {
     kind: 'enum',
@@ -41,13 +39,13 @@ export const poolFlags = {
     optional: true,
     brief: 'Whether a person is asked before a host in service is taken out',
   },
-  gateDeadline: text('How long the gate is waited for, as 8h', 'duration'),
+  gateDeadline: textFlag('How long the gate is waited for, as 8h', 'duration'),
   rollback: {
     kind: 'boolean',
     optional: true,
     brief: 'Go back to the image before when too many hosts fail',
   },
-  gateWebhook: text('URL that is asked before each host in service is taken out', 'url'),
+  gateWebhook: textFlag('URL that is asked before each host in service is taken out', 'url'),
   ...deployFlags,
   pin: texts('Keep a host to an image by digest, HOST=IMAGE', 'host=image'),
 } as const;
