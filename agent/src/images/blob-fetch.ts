@@ -8,6 +8,8 @@
  *    side asks for; readers of the growing file wait along.
  * F3 A disk that is full is said to be full, after all that is not held has been dropped.
  */
+
+import { giveBack } from '@rackwright/bytes';
 import {
   type BlobSource,
   type Descriptor,
@@ -107,6 +109,7 @@ async function write(parts: BlobFetchParts, fetch: BlobFetch): Promise<void> {
     try {
       for await (const piece of verifiedBlob(source, wanted, { ...already, signal })) {
         await writer.write(piece);
+        giveBack(piece);
       }
     } finally {
       await writer.flush();
@@ -128,6 +131,8 @@ async function emptied(part: PartFile, growth: Growth): Promise<void> {
 
 /** Two of these at most are filled at any time. */
 const gatherBytes = 1024 * 1024;
+/** What has come is made durable at least so often, so that little is left to wait for at the end. */
+const syncBytes = 32 * 1024 * 1024;
 
 /** Writes what came last while the next pieces come. */
 class GatheringWriter {
@@ -137,6 +142,8 @@ class GatheringWriter {
   #filled = 0;
   #written: number;
   #writing: Promise<void> = Promise.resolve();
+  #syncing: Promise<void> = Promise.resolve();
+  #sinceSync = 0;
 
   constructor(part: PartFile, growth: Growth, writtenBytes: number) {
     this.#part = part;
@@ -156,7 +163,7 @@ class GatheringWriter {
 
   async flush(): Promise<void> {
     if (this.#filled > 0) await this.#handOver();
-    await this.#writing;
+    await Promise.all([this.#writing, this.#syncing]);
   }
 
   async #handOver(): Promise<void> {
@@ -171,6 +178,12 @@ class GatheringWriter {
     });
     // Whoever writes next, or flushes, hears of it.
     this.#writing.catch(() => {});
+    this.#sinceSync += bytes.length;
+    if (this.#sinceSync < syncBytes) return;
+    this.#sinceSync = 0;
+    await this.#syncing;
+    this.#syncing = this.#part.sync();
+    this.#syncing.catch(() => {});
   }
 }
 

@@ -1,4 +1,5 @@
 /** Bounds-checked reading and writing of wire formats: the base of every codec here. */
 export { DecodeError, EncodeError } from './errors.ts';
+export { giveBack } from './give-back.ts';
 export { ByteReader } from './reader.ts';
 export { ByteWriter } from './writer.ts';

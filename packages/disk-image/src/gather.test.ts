@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { gathered } from './gather.ts';
+import { gathered, type PieceMemory } from './gather.ts';
+
+const memory = (bytes: number): PieceMemory => [new Uint8Array(bytes), new Uint8Array(bytes)];
 
 async function* chunksOf(lengths: readonly number[], end: () => void = () => {}) {
   let at = 0;
@@ -18,7 +20,7 @@ test('gathers pieces of one size, whatever comes, and loses nothing', async () =
       const total = cut.reduce((sum, length) => sum + length, 0);
       const sizes: number[] = [];
       let at = 0;
-      for await (const piece of gathered(chunksOf(cut), pieceBytes)) {
+      for await (const piece of gathered(chunksOf(cut), memory(pieceBytes))) {
         sizes.push(piece.length);
         for (const byte of piece) expect(byte).toBe(at++ & 0xff);
       }
@@ -41,7 +43,7 @@ test('reads one piece ahead, and stops when nobody asks any more', async () => {
       ended = true;
     }
   }
-  for await (const piece of gathered(endless(), 20)) {
+  for await (const piece of gathered(endless(), memory(20))) {
     expect(piece).toHaveLength(20);
     break;
   }
@@ -54,7 +56,7 @@ test('hands on what a source throws, after what was whole before', async () => {
     yield new Uint8Array(25);
     throw new Error('cut');
   }
-  const pieces = gathered(broken(), 20);
+  const pieces = gathered(broken(), memory(20));
   expect((await pieces.next()).value).toHaveLength(20);
   await expect(pieces.next()).rejects.toThrow('cut');
 });

@@ -4,32 +4,55 @@
  * G1 While one piece is used the next is gathered; the memory of both is used again and again.
  * G2 Who stops early waits for what is under way: nobody reads from the same source meanwhile.
  */
+import { giveBack } from '@rackwright/bytes';
 
-/** Pieces of `pieceBytes`, only the last one smaller. Each is valid until the next is asked for. */
+/** Memory for two pieces of one size. */
+export type PieceMemory = readonly [Uint8Array, Uint8Array];
+
+/**
+ * What is worth the way to a decoder, bytes: it works beside the program, and with less it waits for
+ * its next piece as long as it works.
+ */
+const pieceBytes = 1024 * 1024;
+
+/** Memory for pieces of a mebibyte, which other threads can be shown. */
+export function pieceMemory(): PieceMemory {
+  const half = (): Uint8Array => new Uint8Array(new SharedArrayBuffer(pieceBytes));
+  return [half(), half()];
+}
+
+const nothing: Uint8Array = new Uint8Array();
+
+/**
+ * Pieces as large as each half of `memory`, in which they stand; only the last one is smaller. Each
+ * is valid until the next is asked for.
+ */
 export async function* gathered(
   chunks: AsyncIterable<Uint8Array>,
-  pieceBytes: number,
+  memory: PieceMemory,
 ): AsyncGenerator<Uint8Array, void, undefined> {
+  let [spare, used] = memory;
   const input = chunks[Symbol.asyncIterator]();
-  let rest: Uint8Array = new Uint8Array();
+  let chunk = nothing;
+  let taken = 0;
   let isStopped = false;
   const fill = async (piece: Uint8Array): Promise<Uint8Array> => {
     let filled = 0;
-    while (filled < pieceBytes && !isStopped) {
-      if (rest.length === 0) {
+    while (filled < piece.length && !isStopped) {
+      if (taken === chunk.length) {
+        giveBack(chunk);
+        [chunk, taken] = [nothing, 0];
         const next = await input.next();
         if (next.done === true) break;
-        rest = next.value;
+        chunk = next.value;
       }
-      const part = rest.subarray(0, pieceBytes - filled);
+      const part = chunk.subarray(taken, taken + piece.length - filled);
       piece.set(part, filled);
       filled += part.length;
-      rest = rest.subarray(part.length);
+      taken += part.length;
     }
     return piece.subarray(0, filled);
   };
-  let spare = new Uint8Array(pieceBytes);
-  let used = new Uint8Array(pieceBytes);
   let filling = fill(spare);
   try {
     for (;;) {

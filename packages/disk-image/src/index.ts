@@ -22,6 +22,7 @@ export {
   formatOf,
   magicBytes,
 } from './format.ts';
+export { gathered, type PieceMemory, pieceMemory } from './gather.ts';
 export { type DiskFacts, type RootDiskHints, rootDisk } from './hints.ts';
 export { openQcow2, type Qcow2Image } from './qcow2/reader.ts';
 export { checkDigest, digestPieces, type PieceDigests, type Ranges, rangesOf } from './ranges.ts';

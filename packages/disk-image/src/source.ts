@@ -11,7 +11,10 @@ export interface OpenBytes {
   readonly start: number;
   /** Of the whole file; undefined: the server does not say. */
   readonly sizeBytes?: number;
-  /** Throws `SourceBroken` when the connection broke, so that asking again makes sense. */
+  /**
+   * Who reads owns each chunk: it may be empty when the next is asked for. Throws `SourceBroken`
+   * when the connection broke, so that asking again makes sense.
+   */
   readonly chunks: AsyncIterable<Uint8Array>;
   /** Gives up what has not been read; harmless when it is over. */
   close(): void;

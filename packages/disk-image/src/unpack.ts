@@ -11,7 +11,6 @@
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib';
 import { ImageError } from './failure.ts';
 import type { Compression } from './format.ts';
-import { gathered } from './gather.ts';
 
 /** A program that turns bytes into others. Throws `ImageError`. */
 export type Filter = (
@@ -19,16 +18,15 @@ export type Filter = (
   signal: AbortSignal,
 ) => AsyncIterable<Uint8Array>;
 
-/**
- * What a decoder is given and hands on at a time, bytes. It works beside the program: with less, it
- * waits for its next piece as long as it works.
- */
-const inputBytes = 1024 * 1024;
+/** What a decoder hands on at a time, bytes: with less, it is waited for as long as it works. */
 const outputBytes = 1024 * 1024;
 /** Window of a zstd frame, as a power of two: 128 MiB, what `zstd` itself takes without a flag. */
 const zstdWindowLogMax = 27;
 
-/** The bytes decompressed. `unxz`: for xz, which Node cannot read. */
+/**
+ * The bytes decompressed. `chunks`: best in large pieces (`gathered`); each is used no more when the
+ * next is asked for. `unxz`: for xz, which Node cannot read.
+ */
 export function unpack(
   compression: Compression,
   chunks: AsyncIterable<Uint8Array>,
@@ -52,7 +50,7 @@ async function* unpackFrames(
   kind: Framed,
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const input = gathered(chunks, inputBytes);
+  const input = chunks[Symbol.asyncIterator]();
   try {
     let rest = await nextOf(input);
     while (rest !== undefined) {
@@ -62,7 +60,7 @@ async function* unpackFrames(
       while (rest !== undefined && rest.every((byte) => byte === 0)) rest = await nextOf(input);
     }
   } finally {
-    await input.return();
+    await input.return?.();
   }
 }
 

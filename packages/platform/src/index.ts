@@ -14,6 +14,7 @@ export {
 export type { CrashPoint } from './crash-point.ts';
 export type { AppendFile, Disk, FileStat } from './disk.ts';
 export type { Exec, ExecRequest, ExecResult } from './exec.ts';
+export { callersHashes, type Hashes, type RunningHash } from './hashes.ts';
 export type {
   ByteStream,
   FileSlice,

@@ -44,7 +44,7 @@ export interface BlockDevices {
 export interface OpenRegion {
   /** The bytes are valid until the next call. At most `transferBytesMax`. */
   read(offset: number, length: number): Promise<Uint8Array>;
-  /** At most `transferBytesMax`. */
+  /** At most `transferBytesMax`. What stands in transfer memory need not be copied. */
   write(offset: number, bytes: Uint8Array): Promise<void>;
   /** Writes zeros as ordinary data. At most `transferBytesMax`. */
   writeZeros(offset: number, length: number): Promise<void>;

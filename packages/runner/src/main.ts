@@ -11,6 +11,7 @@ import {
   nodeClock,
   nodeDisk,
   nodeExec,
+  nodeHashes,
   nodeLog,
   nodeRandom,
   nodeWebClient,
@@ -151,8 +152,8 @@ async function makeSteps(
   const web = nodeWebClient();
   const imagePlace =
     software === undefined
-      ? linuxImagePlace(nodeExec(undefined, 'ours'), web, clock)
-      : softwareImagePlace(web, clock);
+      ? linuxImagePlace(nodeExec(undefined, 'ours'), web, clock, nodeHashes())
+      : softwareImagePlace(web, clock, nodeHashes());
   return [
     ...[eraseDevices, eraseDevicesMetadata, writeImage(imagePlace)],
     ...[runScript(place), runFile(files), command],

@@ -4,6 +4,9 @@ import { on, once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+/** As the unit of the agent and the ramdisk start them. */
+const installedArguments = ['--initial-old-space-size=64'];
+
 export class Part<Told, Said> {
   readonly #name: string;
   readonly #child: ChildProcess;
@@ -12,7 +15,8 @@ export class Part<Told, Said> {
 
   constructor(script: string, args: readonly string[]) {
     this.#name = script;
-    this.#child = fork(join(import.meta.dirname, script), args);
+    const path = join(import.meta.dirname, script);
+    this.#child = fork(path, args, { execArgv: [...process.execArgv, ...installedArguments] });
     this.#messages = on(this.#child, 'message', { close: ['exit'] });
   }
 

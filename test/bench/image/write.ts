@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { statSync } from 'node:fs';
-import { nodeClock, nodeExec, nodeWebClient } from '@rackwright/platform/node';
+import { nodeClock, nodeExec, nodeHashes, nodeWebClient } from '@rackwright/platform/node';
 import {
   type ImageFile,
   openDirect,
@@ -37,7 +37,7 @@ const tell = (_: number, what: string): void => {
   say('written');
 };
 const parts = {
-  ...{ unxz, limits: patientLimits(nodeClock()) },
+  ...{ unxz, hashes: nodeHashes(), limits: patientLimits(nodeClock()) },
   mayBegin: async () => ({ kind: 'granted' }) as const,
 };
 const source = webSource(nodeWebClient(), url);

@@ -167,13 +167,14 @@ async function contentOf(
   if (compression === 'none') return { contentBytes: sizeBytes, contentDigest: digest };
   if (compression === 'xz') return {};
   // Only this command needs it, and it brings much with it.
-  const { unpack } = await import('@rackwright/disk-image');
+  const { gathered, pieceMemory, unpack } = await import('@rackwright/disk-image');
   const never = new AbortController().signal;
   const refuse = () => {
     throw new UsageError('xz is not unpacked here');
   };
   try {
-    const content = await hashed(unpack(compression, chunksOf(world, path), refuse, never));
+    const packed = gathered(chunksOf(world, path), pieceMemory());
+    const content = await hashed(unpack(compression, packed, refuse, never));
     return { contentBytes: content.sizeBytes, contentDigest: content.digest };
   } catch (error) {
     const words = error instanceof Error ? error.message : String(error);

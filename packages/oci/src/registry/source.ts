@@ -13,6 +13,7 @@ import type { Descriptor } from '../manifest.ts';
 export interface OpenBlob {
   /** Where it begins: what was asked for, or 0 when ranges are not served. */
   readonly start: number;
+  /** Who reads owns each chunk: it may be empty when the next is asked for. */
   readonly chunks: AsyncIterable<Uint8Array>;
   close(): void;
 }
@@ -41,7 +42,7 @@ const emptyBreaksMaxDefault = 3;
 const breaksMax = 64;
 
 /**
- * The blob from where `already` ends. Throws `OciError`: `digestMismatch` only at the very end,
+ * The blob from where `already` ends, in pieces that are the reader's own. Throws `OciError`: `digestMismatch` only at the very end,
  * `truncated` when who serves it says that it ends before that.
  */
 export async function* verifiedBlob(

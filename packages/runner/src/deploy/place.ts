@@ -8,10 +8,12 @@ import type {
 } from '@rackwright/disk-image';
 import type { DeviceFacts } from '@rackwright/erasure';
 import type { Architecture } from '@rackwright/oci';
+import type { Hashes } from '@rackwright/platform';
 
 export interface ImagePlace {
   readonly architecture: Architecture;
   readonly unxz: Filter;
+  readonly hashes: Hashes;
   readonly limits: ReadingLimits;
   /** A file that is served at this URL. */
   sourceAt(url: string): ByteSource;

@@ -2,6 +2,7 @@
 import { create, type MessageInitShape, toJson } from '@bufbuild/protobuf';
 import { agent, BmcIdentitySchema, FirstBootFormat, runner } from '@rackwright/api';
 import { SourceBroken } from '@rackwright/disk-image';
+import { callersHashes } from '@rackwright/platform';
 import { nodeClock, nodeWebClient } from '@rackwright/platform/node';
 import { boundResult, resultToWire } from '@rackwright/results';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -25,13 +26,16 @@ import type { ImagePlace } from './place.ts';
 import { writeImage } from './write-image.ts';
 
 const image = diskImage();
+/** More than is read ahead of what is written. */
+const largeImage = diskImage(9 * mib);
 const url = 'http://10.0.0.1:80/phone-home/u-7/secret';
+const sda = { serial: 'S-sda', wwn: 'naa.5000000000000001' };
 let folder = '';
 let images: ServedImages;
 
 beforeEach(async () => {
-  folder = addDisk('sda', { serial: 'S-sda', wwn: 'naa.5000000000000001' });
-  images = await serveImages(image);
+  folder = addDisk('sda', sda);
+  images = await serveImages(image, largeImage);
 });
 
 afterEach(() => {
@@ -47,10 +51,14 @@ interface Change {
   readonly place?: Partial<ImagePlace>;
 }
 
+function fileOf(bytes: Uint8Array): MessageInitShape<typeof runner.ImageFileSchema> {
+  return { digest: `sha256:${sha256(bytes)}`, sizeBytes: BigInt(bytes.length) };
+}
+
 function write(change: Change = {}): Promise<StepEnd> {
-  const usual = softwareImagePlace(nodeWebClient(), nodeClock());
+  const usual = softwareImagePlace(nodeWebClient(), nodeClock(), callersHashes);
   const place: ImagePlace = { ...usual, architecture: 'amd64', ...change.place };
-  const file = { digest: `sha256:${sha256(image)}`, sizeBytes: BigInt(image.length) };
+  const file = fileOf(image);
   const deployment = create(agent.DeploymentSchema, {
     ...{ id: 'u/7', hostName: 'h1' },
     ...change.deployment,
@@ -277,9 +285,10 @@ test('what is sent of each failure is what the control plane is tested with', as
   await expect(`${sent.join('\n')}\n`).toMatchFileSnapshot('./write-image.ends.jsonl');
 });
 
-/** Breaks off in the middle, and then is away so often; `gone`: it has the image no more. */
+/** On a disk with room for the large image. Breaks off in the middle, and then is away so often; `gone`: it has the image no more. */
 function leaving(awayMax: number, gone = false): Partial<ImagePlace> & { readonly away: number } {
-  const usual = softwareImagePlace(nodeWebClient(), nodeClock());
+  const usual = softwareImagePlace(nodeWebClient(), nodeClock(), callersHashes);
+  addDisk('sda', sda, folder, 32 * mib);
   const state = { away: 0 };
   const sourceAt: ImagePlace['sourceAt'] = (at) => ({
     open: async (from, signal) => {
@@ -289,7 +298,7 @@ function leaving(awayMax: number, gone = false): Partial<ImagePlace> & { readonl
         throw new SourceBroken('the agent is away');
       }
       const opened = await usual.sourceAt(at).open(from, signal);
-      return from > 0 ? opened : { ...opened, chunks: cutAt(opened.chunks, 3 * mib) };
+      return from > 0 ? opened : { ...opened, chunks: cutAt(opened.chunks, 6 * mib) };
     },
   });
   const limits = { emptyBreaksMax: 2, breaksMax: 4, pause: async () => {} };
@@ -299,21 +308,22 @@ function leaving(awayMax: number, gone = false): Partial<ImagePlace> & { readonl
 async function* cutAt(chunks: AsyncIterable<Uint8Array>, at: number) {
   let bytes = 0;
   for await (const chunk of chunks) {
-    yield chunk;
     bytes += chunk.length;
+    // Who reads it owns it.
+    yield chunk;
     if (bytes >= at) throw new SourceBroken('the agent has gone');
   }
 }
 
 test('waits for an agent that goes away in the middle, and writes on where it was', async () => {
   const place = leaving(100);
-  const end = await write({ place });
-  expect(writtenIn(end)).toMatchObject({ whole: true, digest: `sha256:${sha256(image)}` });
+  const end = await write({ place, file: fileOf(largeImage) });
+  expect(writtenIn(end)).toMatchObject({ whole: true, digest: `sha256:${sha256(largeImage)}` });
   expect(place.away).toBe(100);
 });
 
 test('is interrupted, and not failed, by an agent that has the image no more', async () => {
-  const end = await write({ place: leaving(0, true) });
+  const end = await write({ place: leaving(0, true), file: fileOf(largeImage) });
   expect(end.result).toMatchObject({ kind: 'failed', type: 'interrupted' });
   expect(end.result).not.toHaveProperty('disksUntouched');
   expect(writtenIn(end)).toMatchObject({ whole: false, serial: 'S-sda' });
@@ -329,7 +339,8 @@ test('is stopped at once while it waits for its agent', async () => {
     },
   };
   const { result } = await write({
-    ...{ place: { ...leaving(1), limits }, context: { signal: stop.signal } },
+    ...{ place: { ...leaving(1), limits }, file: fileOf(largeImage) },
+    context: { signal: stop.signal },
   });
   expect(result).toMatchObject({ kind: 'failed', type: 'cancelled' });
 });

@@ -119,6 +119,7 @@ async function provision(work: Work): Promise<ProvisionEnd> {
   let hasBegun = false;
   const parts = {
     unxz: place.unxz,
+    hashes: place.hashes,
     limits: patienceOf(place.limits, () => hasBegun, context.signal),
     mayBegin: async () => {
       await context.stage(deviceIdentity(device), 'begun');

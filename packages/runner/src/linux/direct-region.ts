@@ -3,17 +3,15 @@
  *
  * Invariants:
  * 1. Reads and writes bypass the kernel's cache (O_DIRECT), so a read is the device's answer.
- *    O_DIRECT wants aligned memory: a WebAssembly.Memory is, a Buffer is not (EINVAL).
  * 2. On a block device O_EXCL makes `open` fail while anybody has mounted or claimed it.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Exec } from '@rackwright/platform';
 import { DeviceError, type OpenRegion, transferBytesMax } from '../block-devices.ts';
+import { isTransferMemory, transferMemory } from '../transfer-memory.ts';
 import { runTool } from './tool.ts';
 
-/** A page of WebAssembly memory, bytes. */
-const pageBytes = 64 * 1024;
 /** Discarding a large device may take long; beyond this it is given up. */
 const discardTimeoutMs = 3_600_000;
 
@@ -25,10 +23,10 @@ export async function openDirect(path: string, exec: Exec): Promise<OpenRegion> 
 }
 
 function directRegion(path: string, file: FileHandle, exec: Exec): OpenRegion {
-  const buffer = alignedBuffer();
-  const writeBuffer = async (offset: number, length: number): Promise<void> => {
+  const [buffer = new Uint8Array()] = transferMemory(1);
+  const writeFrom = async (bytes: Uint8Array, length: number, offset: number): Promise<void> => {
     const what = `write of ${length} bytes at ${offset}`;
-    const { bytesWritten } = await attempt(path, what, () => file.write(buffer, 0, length, offset));
+    const { bytesWritten } = await attempt(path, what, () => file.write(bytes, 0, length, offset));
     if (bytesWritten !== length) {
       throw new DeviceError(`${path}: ${what}: only ${bytesWritten} bytes were taken`);
     }
@@ -45,13 +43,14 @@ function directRegion(path: string, file: FileHandle, exec: Exec): OpenRegion {
     },
     write: async (offset, bytes) => {
       checkLength(path, bytes.length);
-      buffer.set(bytes);
-      await writeBuffer(offset, bytes.length);
+      const isThere = isTransferMemory(bytes);
+      if (!isThere) buffer.set(bytes);
+      await writeFrom(isThere ? bytes : buffer, bytes.length, offset);
     },
     writeZeros: async (offset, length) => {
       checkLength(path, length);
       buffer.fill(0, 0, length);
-      await writeBuffer(offset, length);
+      await writeFrom(buffer, length, offset);
     },
     discard: (offset, length) => blkdiscard(exec, path, [], offset, length),
     zeroOut: (offset, length) => blkdiscard(exec, path, ['--zeroout'], offset, length),
@@ -72,15 +71,6 @@ function blkdiscard(
 ): Promise<string[]> {
   const range = ['--offset', String(offset), '--length', String(length)];
   return runTool(exec, 'blkdiscard', ['--force', ...how, ...range, path], discardTimeoutMs);
-}
-
-function alignedBuffer(): Uint8Array {
-  // The types of Node declare no WebAssembly that could be constructed.
-  const { Memory } = Reflect.get(globalThis, 'WebAssembly');
-  const memory: { readonly buffer: ArrayBuffer } = new Memory({
-    initial: transferBytesMax / pageBytes,
-  });
-  return new Uint8Array(memory.buffer);
 }
 
 function checkLength(path: string, length: number): void {

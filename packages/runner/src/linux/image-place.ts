@@ -1,7 +1,7 @@
 /** Where images are put onto disks: a real machine, or one made of software. */
 import { access } from 'node:fs/promises';
 import { bootEntryWrites } from '@rackwright/disk-image';
-import type { Clock, Exec, WebClient } from '@rackwright/platform';
+import type { Clock, Exec, Hashes, WebClient } from '@rackwright/platform';
 import type { ImagePlace } from '../deploy/place.ts';
 import { patientLimits, webSource } from '../provision/web-source.ts';
 import {
@@ -17,9 +17,14 @@ import { unxz } from './xz-filter.ts';
 /** There when the kernel was started by UEFI. */
 const efiFolder = '/sys/firmware/efi';
 
-export function linuxImagePlace(exec: Exec, web: WebClient, clock: Clock): ImagePlace {
+export function linuxImagePlace(
+  exec: Exec,
+  web: WebClient,
+  clock: Clock,
+  hashes: Hashes,
+): ImagePlace {
   return {
-    ...softwareImagePlace(web, clock),
+    ...softwareImagePlace(web, clock, hashes),
     firmware: async () => ((await isThere(efiFolder)) ? 'uefi' : 'bios'),
     settle: (device) => rereadPartitions(exec, device),
     bootFirst: async (entry) => {
@@ -31,10 +36,11 @@ export function linuxImagePlace(exec: Exec, web: WebClient, clock: Clock): Image
 }
 
 /** Nothing boots from its disks, so that no image is asked whether it could. */
-export function softwareImagePlace(web: WebClient, clock: Clock): ImagePlace {
+export function softwareImagePlace(web: WebClient, clock: Clock, hashes: Hashes): ImagePlace {
   return {
     architecture: ownArchitecture,
     unxz,
+    hashes,
     limits: patientLimits(clock),
     sourceAt: (url) => webSource(web, url),
     firmware: async () => undefined,

@@ -3,14 +3,16 @@
  *
  * W1 The first `headBytes` are kept in memory and not written: who has them decides when the disk
  *    counts.
- * W2 While one transfer is under way the next one is filled; so two are all the memory that a disk
- *    of any size needs.
+ * W2 While one transfer is written and hashed the next ones are filled, in a ring of few: all the
+ *    memory that a disk of any size needs.
  * W3 Zeros are written like everything else, unless the disk is known to hold zeros, or has zeroed
  *    a long run by itself: the reading after tells whether that was true.
  */
 import { createHash } from 'node:crypto';
 import { type Content, ImageError } from '@rackwright/disk-image';
+import type { Hashes, RunningHash } from '@rackwright/platform';
 import { DeviceError, type OpenRegion, transferBytesMax } from '../block-devices.ts';
+import { transferMemory } from '../transfer-memory.ts';
 
 /** The disk that is written, and held by nobody else. */
 export interface ImageDisk {
@@ -30,28 +32,44 @@ export interface Written {
 export const headBytes = transferBytesMax;
 /** From so long a run on the device is asked to make the zeros itself. */
 const zeroOutBytesMin = 16 * 1024 * 1024;
-const zeros = new Uint8Array(transferBytesMax);
 
 /** Told how many bytes are done. */
 export type ByteProgress = (bytes: number) => void;
+
+/** One is filled, one is written, one is hashed; and one more evens out who is slower. */
+const ringLength = 4;
+
+/** One place of the ring. */
+interface Transfer {
+  readonly bytes: Uint8Array;
+  /** It has been hashed, and its memory can be filled again as far as the hash goes. */
+  hashed: Promise<unknown>;
+}
 
 export class DiskWriter {
   /** The first bytes of the content, as far as they have come. */
   readonly head = new Uint8Array(headBytes);
   readonly #disk: ImageDisk;
   readonly #signal: AbortSignal;
-  readonly #hash = createHash('sha256');
-  #staging = new Uint8Array(transferBytesMax);
-  #spare = new Uint8Array(transferBytesMax);
+  readonly #hash: RunningHash;
+  readonly #ring: readonly Transfer[];
+  readonly #zeros: Uint8Array;
+  /** Which transfer of the content is being filled, from 0 on. */
+  #turn = 0;
   #pending: Promise<void> = Promise.resolve();
   /** Bytes that have come. */
   #at = 0;
   /** A run of zeros before the transfer that is being filled. */
   #zeroBytes = 0;
 
-  constructor(disk: ImageDisk, signal: AbortSignal) {
+  /** `sizeBytes` of the content, as far as it is known. */
+  constructor(disk: ImageDisk, sizeBytes: number | undefined, hashes: Hashes, signal: AbortSignal) {
     this.#disk = disk;
     this.#signal = signal;
+    this.#hash = hashes.start(sizeBytes ?? disk.sizeBytes);
+    const [zeros = new Uint8Array(), ...ring] = transferMemory(1 + ringLength);
+    this.#zeros = zeros;
+    this.#ring = ring.map((bytes) => ({ bytes, hashed: Promise.resolve() }));
   }
 
   get sizeBytes(): number {
@@ -72,8 +90,8 @@ export class DiskWriter {
     const taken = Math.min(length, headBytes - this.#at);
     this.#account(taken);
     if (content.kind === 'bytes') this.head.set(content.bytes.subarray(0, taken), this.#at);
-    this.#hashContent(content, taken);
     this.#at += taken;
+    if (this.headIsFull) this.#hash.update(this.head);
     if (taken === length) return undefined;
     return content.kind === 'bytes'
       ? { kind: 'bytes', bytes: content.bytes.subarray(taken) }
@@ -84,20 +102,22 @@ export class DiskWriter {
   async add(content: Content): Promise<void> {
     const length = lengthOf(content);
     this.#account(length);
-    this.#hashContent(content, length);
     for (let done = 0; done < length; ) {
       const filled = this.#at % transferBytesMax;
       const part = Math.min(length - done, transferBytesMax - filled);
+      const isZero = part === transferBytesMax && content.kind === 'zeros';
       if (content.kind === 'bytes') {
-        this.#staging.set(content.bytes.subarray(done, done + part), filled);
-      } else if (part < transferBytesMax) {
-        this.#staging.fill(0, filled, filled + part);
+        const { bytes } = await this.#free();
+        bytes.set(content.bytes.subarray(done, done + part), filled);
+      } else if (!isZero) {
+        const { bytes } = await this.#free();
+        bytes.fill(0, filled, filled + part);
       }
       this.#at += part;
       done += part;
       if (filled + part < transferBytesMax) continue;
-      const isZero = part === transferBytesMax && content.kind === 'zeros';
-      await this.#emit(transferBytesMax, isZero || zerosEqual(this.#staging));
+      if (isZero || Buffer.compare(this.#transfer.bytes, this.#zeros) === 0) this.#passZeros();
+      else await this.#emit(transferBytesMax, transferBytesMax);
     }
   }
 
@@ -106,18 +126,19 @@ export class DiskWriter {
     const filled = this.headIsFull ? this.#at % transferBytesMax : 0;
     if (filled > 0) {
       const length = Math.ceil(filled / this.#disk.blockBytes) * this.#disk.blockBytes;
-      this.#staging.fill(0, filled, length);
-      await this.#emit(length, false, filled);
-    }
+      this.#transfer.bytes.fill(0, filled, length);
+      await this.#emit(length, filled);
+    } else if (!this.headIsFull) this.#hash.update(this.head.subarray(0, this.#at));
     await this.#flushZeros(this.#at - filled);
     await this.#pending;
     await this.#disk.open.flush();
-    return { sizeBytes: this.#at, sha256: this.#hash.digest('hex') };
+    return { sizeBytes: this.#at, sha256: await this.#hash.digest() };
   }
 
   /** Resolves when nothing is under way any more, however it ended. */
   async settled(): Promise<void> {
     await this.#pending.catch(() => {});
+    this.#hash.close();
   }
 
   #account(length: number): void {
@@ -128,29 +149,30 @@ export class DiskWriter {
     }
   }
 
-  #hashContent(content: Content, length: number): void {
-    if (content.kind === 'bytes') {
-      this.#hash.update(content.bytes.subarray(0, length));
-      return;
-    }
-    for (let left = length; left > 0; left -= zeros.length) {
-      this.#hash.update(left >= zeros.length ? zeros : zeros.subarray(0, left));
-    }
+  get #transfer(): Transfer {
+    return this.#ring[this.#turn % ringLength] as Transfer;
   }
 
-  /** Sends the staged transfer, `contentBytes` of which are content, on its way. */
-  async #emit(length: number, isZero: boolean, contentBytes = length): Promise<void> {
-    if (isZero) {
-      this.#zeroBytes += length;
-      return;
-    }
+  /** The transfer that is being filled, when its memory is free: it was written long before. */
+  async #free(): Promise<Transfer> {
+    await this.#transfer.hashed;
+    return this.#transfer;
+  }
+
+  #passZeros(): void {
+    this.#hash.update(this.#zeros);
+    this.#zeroBytes += transferBytesMax;
+  }
+
+  /** Sends the transfer on its way: what is written, and how much of it is content. */
+  async #emit(length: number, contentBytes: number): Promise<void> {
     const offset = this.#at - contentBytes;
+    const transfer = this.#transfer;
+    transfer.hashed = this.#hash.update(transfer.bytes.subarray(0, contentBytes));
     await this.#flushZeros(offset);
     await this.#pending;
-    const bytes = this.#staging;
-    this.#staging = this.#spare;
-    this.#spare = bytes;
-    this.#pending = this.#disk.open.write(offset, bytes.subarray(0, length));
+    this.#turn += 1;
+    this.#pending = this.#disk.open.write(offset, transfer.bytes.subarray(0, length));
     // Whoever waits for it next gets the error.
     this.#pending.catch(() => {});
   }
@@ -234,8 +256,4 @@ export async function writeAndCompare(
 
 function lengthOf(content: Content): number {
   return content.kind === 'bytes' ? content.bytes.length : content.length;
-}
-
-function zerosEqual(bytes: Uint8Array): boolean {
-  return Buffer.compare(bytes, zeros) === 0;
 }

@@ -6,7 +6,6 @@
  *    reads must not let anything count before the content has ended without an error. A qcow2 file
  *    is hashed before it is used, piece by piece, for it is not read from front to back.
  */
-import { createHash } from 'node:crypto';
 import {
   type ByteSource,
   type Content,
@@ -17,14 +16,17 @@ import {
   type Filter,
   type FoundFormat,
   formatOf,
+  gathered,
   ImageError,
   magicBytes,
   openQcow2,
+  pieceMemory,
   type ReadingLimits,
   rangesOf,
   readFrom,
   unpack,
 } from '@rackwright/disk-image';
+import type { Hashes } from '@rackwright/platform';
 
 /** The file, as it was declared. Digests: lower-case SHA-256. */
 export interface ImageFile extends DeclaredFormat {
@@ -47,6 +49,7 @@ export interface PreparedImage {
 export interface Preparation {
   readonly signal: AbortSignal;
   readonly unxz: Filter;
+  readonly hashes: Hashes;
   readonly limits?: ReadingLimits | undefined;
   /** How much of a file has been read that is read twice, 0 to 1. */
   readonly checking: (fraction: number) => void;
@@ -115,19 +118,20 @@ async function* streamed(
   file: ImageFile,
   chunks: AsyncGenerator<Uint8Array, void, undefined>,
   { compression }: FoundFormat,
-  { unxz, signal }: Preparation,
+  { unxz, hashes, signal }: Preparation,
 ): AsyncGenerator<Content, void, undefined> {
-  const hash = createHash('sha256');
+  const hash = hashes.start(file.sizeBytes ?? Number.POSITIVE_INFINITY);
   const hashed = (async function* () {
-    for await (const chunk of chunks) {
-      hash.update(chunk);
-      yield chunk;
+    for await (const piece of gathered(chunks, pieceMemory())) {
+      const done = hash.update(piece);
+      yield piece;
+      await done;
     }
   })();
   const checkWhole = async (): Promise<void> => {
     // What the decoder did not want, or did not reach.
-    for await (const chunk of chunks) hash.update(chunk);
-    checkDigest(hash.digest('hex'), file.sha256);
+    while ((await hashed.next()).done !== true);
+    checkDigest(await hash.digest(), file.sha256);
   };
   let isFirst = compression !== 'none';
   try {
@@ -142,7 +146,9 @@ async function* streamed(
     if (error instanceof ImageError && error.fault === 'malformed') await checkWhole();
     throw error;
   } finally {
+    await hashed.return();
     await chunks.return();
+    hash.close();
   }
 }
 

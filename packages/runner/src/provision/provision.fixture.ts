@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ByteSource, ImageError } from '@rackwright/disk-image';
+import { callersHashes } from '@rackwright/platform';
 import { nodeClock } from '@rackwright/platform/node';
 import type { OpenRegion } from '../block-devices.ts';
 import { fileDisks } from '../linux/file-disks.ts';
@@ -92,6 +93,7 @@ export class TestDisk {
       unxz: () => {
         throw new ImageError('unsupported', 'no xz here');
       },
+      hashes: callersHashes,
       mayBegin: async () => ({ kind: 'granted' }),
       ...change.parts,
     };

@@ -7,7 +7,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Seed } from '@rackwright/disk-image';
-import { nodeExec } from '@rackwright/platform/node';
+import { nodeExec, nodeHashes } from '@rackwright/platform/node';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, type TestContext, test } from 'vitest';
 import { openDirect } from '../linux/direct-region.ts';
 import { unxz } from '../linux/xz-filter.ts';
@@ -112,6 +112,7 @@ async function provision(file: Uint8Array, digest = sha256(file)): Promise<Provi
     const plan = { image, grow: true, seed, firmware: 'uefi' as const };
     return await provisionDisk(plan, sourceOf(file), disk, () => {}, new AbortController().signal, {
       unxz,
+      hashes: nodeHashes(0),
       mayBegin: async () => ({ kind: 'granted' }),
     });
   } finally {

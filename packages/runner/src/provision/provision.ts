@@ -30,6 +30,7 @@ import {
   seedName,
   seedPartitionBytes,
 } from '@rackwright/disk-image';
+import type { Hashes } from '@rackwright/platform';
 import { DeviceError, transferBytesMax } from '../block-devices.ts';
 import type { PermissionEnd } from '../session/permission.ts';
 import {
@@ -53,6 +54,7 @@ export interface ProvisionPlan {
 
 export interface ProvisionParts {
   readonly unxz: Filter;
+  readonly hashes: Hashes;
   readonly limits?: ReadingLimits;
   /** Asked right before the first write (R11). */
   mayBegin(): Promise<PermissionEnd>;
@@ -112,8 +114,8 @@ export async function provisionDisk(
   let image: PreparedImage | undefined;
   try {
     const checking = (part: number): void => progress(shares.checked * part, 'checking the image');
-    const { unxz, limits } = parts;
-    image = await prepareImage(plan.image, source, { signal, unxz, limits, checking });
+    const { unxz, hashes, limits } = parts;
+    image = await prepareImage(plan.image, source, { signal, unxz, hashes, limits, checking });
     return { kind: 'complete', installed: await install(work, image) };
   } catch (error) {
     return failure(work, error);
@@ -126,20 +128,15 @@ async function install(work: Work, image: PreparedImage): Promise<Installed> {
   const { plan, disk, signal, parts } = work;
   const sizeBytes = image.sizeBytes ?? plan.image.contentSizeBytes;
   checkFits(sizeBytes, disk);
-  const writer = new DiskWriter(disk, signal);
-  const rest = await takeHead(writer, image.content);
-  const fitted = fit(work, writer.head);
   const seed = plan.seed === undefined ? undefined : makeSeed(plan.seed, disk.blockBytes);
-  const may = await parts.mayBegin();
-  if (may.kind === 'over') throw new NotPermitted(may.reason);
-  if (signal.aborted) throw new DeviceError('cancelled before it was begun');
-  work.begun = true;
-  parts.reached?.('begun');
-  await wipeEnds(disk);
-  const content = joined(rest, image.content);
+  const writer = new DiskWriter(disk, sizeBytes, parts.hashes, signal);
+  let fitted: Fitted;
   let written: Written;
   try {
-    written = await write(work, writer, content, sizeBytes);
+    const rest = await takeHead(writer, image.content);
+    fitted = fit(work, writer.head);
+    await begin(work);
+    written = await write(work, writer, joined(rest, image.content), sizeBytes);
   } finally {
     await writer.settled();
   }
@@ -154,6 +151,17 @@ async function install(work: Work, image: PreparedImage): Promise<Installed> {
   await writeHead(disk, fitted.head);
   work.progress(1, 'done');
   return installed(written, fitted);
+}
+
+/** The first write (R11, I3). */
+async function begin(work: Work): Promise<void> {
+  const { disk, signal, parts } = work;
+  const may = await parts.mayBegin();
+  if (may.kind === 'over') throw new NotPermitted(may.reason);
+  if (signal.aborted) throw new DeviceError('cancelled before it was begun');
+  work.begun = true;
+  parts.reached?.('begun');
+  await wipeEnds(disk);
 }
 
 function checkFits(sizeBytes: number | undefined, disk: ImageDisk): void {

@@ -1,0 +1,109 @@
+/**
+ * Hashing in threads beside that of the program.
+ *
+ * H1 A piece in shared memory is hashed where it stands; another one is copied to the thread.
+ * H2 A thread that ends before its time fails the hash: no digest is made up.
+ * H3 A thread that nothing waits for keeps no process from its end.
+ */
+import { Worker } from 'node:worker_threads';
+import { callersHashes, type Hashes, type RunningHash } from '../hashes.ts';
+
+/** Below that a thread costs more than it brings. */
+const threadedBytesMin = 32 * 1024 * 1024;
+/** More at once would only take turns; what comes then is hashed where it is called. */
+const threadsMax = 4;
+const heapMib = 16;
+
+/** Large content is hashed in threads of its own, the rest where it is called. */
+export function nodeHashes(threadedFromBytes = threadedBytesMin): Hashes {
+  let threads = 0;
+  return {
+    start: (bytesMax) => {
+      if (bytesMax < threadedFromBytes || threads >= threadsMax) {
+        return callersHashes.start(bytesMax);
+      }
+      threads += 1;
+      return new ThreadHash(() => {
+        threads -= 1;
+      });
+    },
+  };
+}
+
+/** The next piece; nothing: answer the digest. */
+type Asked = Uint8Array | null;
+/** The digest; nothing: the piece has been hashed. */
+type Answered = string | null;
+
+class ThreadHash implements RunningHash {
+  readonly #worker: Worker;
+  readonly #closed: () => void;
+  /** Who waits for an answer: they come in the order of what was asked. */
+  readonly #waiting: PromiseWithResolvers<Answered>[] = [];
+  #failure: Error | undefined;
+  #isOpen = true;
+
+  constructor(closed: () => void) {
+    this.#closed = closed;
+    this.#worker = new Worker(`(${hashInThread.toString()})()`, {
+      ...{ eval: true, name: 'hash', env: {}, execArgv: [] },
+      resourceLimits: { maxOldGenerationSizeMb: heapMib, maxYoungGenerationSizeMb: 1 },
+    });
+    this.#worker.on('message', (answer: Answered) => {
+      this.#waiting.shift()?.resolve(answer);
+      if (this.#waiting.length === 0) this.#worker.unref();
+    });
+    this.#worker.on('error', (error) => this.#fail('failed', error));
+    this.#worker.on('exit', () => this.#fail('ended'));
+    this.#worker.unref();
+  }
+
+  update(bytes: Uint8Array): Promise<unknown> {
+    return this.#ask(bytes);
+  }
+
+  async digest(): Promise<string> {
+    return (await this.#ask(null)) ?? '';
+  }
+
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#closed();
+    this.#fail('ended');
+    void this.#worker.terminate();
+  }
+
+  #ask(asked: Asked): Promise<Answered> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    const answer = Promise.withResolvers<Answered>();
+    // Whoever asked hears of it, now or later.
+    answer.promise.catch(() => {});
+    if (this.#waiting.length === 0) this.#worker.ref();
+    this.#waiting.push(answer);
+    this.#worker.postMessage(asked);
+    return answer.promise;
+  }
+
+  #fail(how: string, cause?: unknown): void {
+    this.#failure ??= new Error(`the thread that hashes has ${how}`, { cause });
+    for (const { reject } of this.#waiting.splice(0)) reject(this.#failure);
+  }
+}
+
+/**
+ * Runs in the thread, from its own text, so that a program in one file needs no second one: it may
+ * name nothing outside itself.
+ */
+function hashInThread(): void {
+  const { parentPort } = process.getBuiltinModule('node:worker_threads');
+  const hash = process.getBuiltinModule('node:crypto').createHash('sha256');
+  parentPort?.on('message', (asked: Asked) => {
+    if (asked === null) {
+      parentPort.postMessage(hash.digest('hex') satisfies Answered);
+      return;
+    }
+    hash.update(asked);
+    parentPort.postMessage(null satisfies Answered);
+  });
+}
