@@ -131,7 +131,7 @@ async function emptied(part: PartFile, growth: Growth): Promise<void> {
 
 /** Two of these at most are filled at any time. */
 const gatherBytes = 1024 * 1024;
-/** What has come is made durable at least so often, so that little is left to wait for at the end. */
+/** What has come is made durable so often, bytes: little is left to wait for at the end. */
 const syncBytes = 32 * 1024 * 1024;
 
 /** Writes what came last while the next pieces come. */

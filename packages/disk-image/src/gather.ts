@@ -10,8 +10,8 @@ import { giveBack } from '@rackwright/bytes';
 export type PieceMemory = readonly [Uint8Array, Uint8Array];
 
 /**
- * What is worth the way to a decoder, bytes: it works beside the program, and with less it waits for
- * its next piece as long as it works.
+ * What is worth the way to a decoder, bytes: it works beside the program, and with less it waits
+ * for its next piece as long as it works.
  */
 const pieceBytes = 1024 * 1024;
 

@@ -24,8 +24,8 @@ const outputBytes = 1024 * 1024;
 const zstdWindowLogMax = 27;
 
 /**
- * The bytes decompressed. `chunks`: best in large pieces (`gathered`); each is used no more when the
- * next is asked for. `unxz`: for xz, which Node cannot read.
+ * The bytes decompressed. `chunks`: best in large pieces (`gathered`); each is used no more when
+ * the next is asked for. `unxz`: for xz, which Node cannot read.
  */
 export function unpack(
   compression: Compression,

@@ -42,8 +42,8 @@ const emptyBreaksMaxDefault = 3;
 const breaksMax = 64;
 
 /**
- * The blob from where `already` ends, in pieces that are the reader's own. Throws `OciError`: `digestMismatch` only at the very end,
- * `truncated` when who serves it says that it ends before that.
+ * The blob from where `already` ends, in pieces that are the reader's own. Throws `OciError`:
+ * `digestMismatch` only at the very end, `truncated` when who serves it says that it ends before.
  */
 export async function* verifiedBlob(
   source: BlobSource,

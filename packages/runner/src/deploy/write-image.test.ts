@@ -285,7 +285,10 @@ test('what is sent of each failure is what the control plane is tested with', as
   await expect(`${sent.join('\n')}\n`).toMatchFileSnapshot('./write-image.ends.jsonl');
 });
 
-/** On a disk with room for the large image. Breaks off in the middle, and then is away so often; `gone`: it has the image no more. */
+/**
+ * On a disk with room for the large image. Breaks off in the middle, and then is away so often;
+ * `gone`: it has the image no more.
+ */
 function leaving(awayMax: number, gone = false): Partial<ImagePlace> & { readonly away: number } {
   const usual = softwareImagePlace(nodeWebClient(), nodeClock(), callersHashes);
   addDisk('sda', sda, folder, 32 * mib);
