@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { findBans } from './tidy/bans.ts';
 import { findLooseVersions, findUndeclared, type Manifest, needsOf } from './tidy/dependencies.ts';
 import { diagramBlock, diagramIn, findBrokenLinks, findLooseCitations } from './tidy/documents.ts';
+import { findStairs } from './tidy/floors.ts';
 import { findMissingHeader } from './tidy/headers.ts';
 import { describeGraph, findDead, findEscapes, workspaceOf } from './tidy/imports.ts';
 import { findLayerFaults } from './tidy/layers.ts';
@@ -54,6 +55,10 @@ test('says at the top of each module what it is for', () => {
 
 test('imports other workspaces by name only', () => {
   expect(allOf(findEscapes)).toEqual([]);
+});
+
+test('keeps folders that stand in an order in that order', () => {
+  expect(allOf(findStairs)).toEqual([]);
 });
 
 test('imports downward only, and touches the world only where it may', () => {

@@ -16,7 +16,8 @@ test.each([
   ['packages/bytes/src/a.ts', '@rackwright/results'],
   ['packages/tftp/src/a.ts', 'node:crypto'],
   ['controlplane/src/host/machine.ts', 'node:crypto'],
-  ['controlplane/src/host/machine-tables.ts', 'node:util'],
+  ['controlplane/src/host/life/machine-tables.ts', 'node:util'],
+  ['controlplane/src/host/run/engine.ts', 'node:util'],
   ['packages/erasure/src/a.ts', 'node:util'],
   ['packages/bmc/src/a.ts', 'node:child_process'],
   ['packages/bmc/src/a.ts', 'node:timers/promises'],
@@ -34,7 +35,7 @@ test.each([
   ['packages/erasure/src/a.ts', 'node:crypto'],
   ['packages/store/src/sqlite/a.ts', 'node:sqlite'],
   ['packages/platform/src/node/a.ts', 'node:dgram'],
-  ['controlplane/src/host/reconcile.ts', '@rackwright/store'],
+  ['controlplane/src/host/shell/reconcile.ts', '@rackwright/store'],
   ['agent/src/main.ts', '@rackwright/platform/node'],
   ['test/sim/a.test.ts', '@rackwright/agent'],
 ])('lets %s import %s', (path, specifier) => {

@@ -83,13 +83,13 @@ const layers: readonly Layer[] = [
     testsToo: false,
   },
   {
-    from: /^packages\/(bytes|dhcp|tftp|results|template)\/|^controlplane\/src\/host\/machine/,
+    from: /^packages\/(bytes|dhcp|tftp|results|template)\/|\/src\/host\/(machine|life\/)/,
     imports: /^node:(?!assert)/,
     message: 'touches the machine; this code is pure',
     testsToo: false,
   },
   {
-    from: /^packages\/erasure\//,
+    from: /^packages\/erasure\/|^controlplane\/src\/host\/(?!shell\/)/,
     imports: /^node:(?!assert|crypto)/,
     message: 'touches the machine; this code is pure but for node:crypto',
     testsToo: false,

@@ -1,6 +1,6 @@
 /**
  * Takes a backup into an empty data folder. The store is then a new incarnation: every host that an
- * agent has worked for is held until a person has looked (`host/restored.ts`).
+ * agent has worked for is held until a person has looked (`host/life/restored.ts`).
  *
  * Invariants:
  * 1. Nothing is put where something is.

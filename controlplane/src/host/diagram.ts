@@ -1,8 +1,8 @@
 /** The picture of the host's life in the README, drawn from the tables that the machine runs on. */
 import { HostState, RunKind, RunOutcome } from '@rackwright/api';
-import { type Kind, type Landing, landings, requests, type State } from './machine-tables.ts';
-import { runKindName } from './turn.ts';
-import type { RequestKind } from './types.ts';
+import { type Kind, type Landing, landings, requests, type State } from './life/machine-tables.ts';
+import { runKindName } from './turn/turn.ts';
+import type { RequestKind } from './turn/types.ts';
 
 const stateNames: { readonly [S in State]: string } = {
   [HostState.NEW]: 'new',

@@ -1,42 +1,44 @@
 /** The hosts' machine and its shell; others import from here, and change hosts through `Hosts`. */
-export { accessTo } from './bmc-access.ts';
+export { accessTo } from './bmc/access.ts';
+export { fenceHold } from './deletion/fence-hold.ts';
 export {
   awaitImageStep,
   bootImageStep,
   netbootOf,
   netbootProblem,
   writeImageStep,
-} from './deployment.ts';
-export { displayOf } from './display.ts';
-export { explainRack } from './explain-rack.ts';
-export { explainEndedRun, howItEnded } from './explain-run.ts';
-export { fenceHold } from './fence-hold.ts';
-export { changeAbandoned, fencesAround, hostsFencedBy } from './fences.ts';
-export { fleetKey, readFleet } from './followed.ts';
-export type { PlannableRequest } from './foresee.ts';
-export { isWrittenOver } from './foresee-deployment.ts';
-export { staysAsItIs } from './foresee-devices.ts';
-export { type IndexedHost, rackIdOf } from './host-index.ts';
-export { agentStepsOf, offered, planOf } from './known-steps.ts';
-export { descends, isSameLife, lifeOf } from './lineage.ts';
-export type { DraftPlan } from './plan-basis.ts';
-export { planChangedText } from './plan-check.ts';
-export { planFor } from './plan-for.ts';
-export { placesMax } from './quota.ts';
-export { Hosts, type HostsDependencies } from './reconcile.ts';
-export { heldBy } from './refusal.ts';
-export { createMethod, isCreation, keptIds } from './request-ids.ts';
+} from './deployment/deployment.ts';
+export { explainRack } from './explain/rack.ts';
+export { explainEndedRun, howItEnded } from './explain/run.ts';
+export { changeAbandoned, fencesAround, hostsFencedBy } from './fleet/fences.ts';
+export { fleetKey, readFleet } from './fleet/followed.ts';
+export { type IndexedHost, rackIdOf } from './fleet/host-index.ts';
 export {
   confirm,
   type ReserveOutcome,
   release,
   reserve,
   reservedValues,
-} from './reservations.ts';
-export { credentialVersions, whyNothingDestructive } from './surroundings.ts';
-export { defaultTiming, type EngineTiming } from './timing.ts';
-export { takeTombstone } from './tombstones.ts';
-export type { RequestOutcome, TurnResult } from './turn-result.ts';
+} from './fleet/reservations.ts';
+export { takeTombstone } from './fleet/tombstones.ts';
+export type { UsualTimes } from './fleet/usual.ts';
+export { isWrittenOver } from './foresee/deployment.ts';
+export { staysAsItIs } from './foresee/devices.ts';
+export type { PlannableRequest } from './foresee/foresee.ts';
+export type { DraftPlan } from './foresee/plan-basis.ts';
+export { planChangedText } from './foresee/plan-check.ts';
+export { heldBy } from './life/refusal.ts';
+export { descends, isSameLife, lifeOf } from './operation/lineage.ts';
+export { planFor } from './plan-for.ts';
+export { createMethod, isCreation, keptIds } from './request/request-ids.ts';
+export { agentStepsOf, offered, planOf } from './run/known-steps.ts';
+export { Hosts, type HostsDependencies } from './shell/reconcile.ts';
+export { credentialVersions, whyNothingDestructive } from './shell/surroundings.ts';
+export { settleMs } from './shell/wake.ts';
+export { displayOf } from './turn/display.ts';
+export { placesMax } from './turn/quota.ts';
+export { defaultTiming, type EngineTiming } from './turn/timing.ts';
+export type { RequestOutcome, TurnResult } from './turn/turn-result.ts';
 export type {
   AnswerVerdict,
   CallOutput,
@@ -48,8 +50,6 @@ export type {
   Requester,
   WorkflowRequest,
   WorkflowStep,
-} from './types.ts';
-export type { UsualTimes } from './usual.ts';
-export type { PendingWait } from './waiting.ts';
-export { settleMs } from './wake.ts';
-export type { CallWebhook, WebhookOrder } from './webhook-order.ts';
+} from './turn/types.ts';
+export type { PendingWait } from './turn/waiting.ts';
+export type { CallWebhook, WebhookOrder } from './turn/webhook-order.ts';

@@ -16,7 +16,8 @@ import {
 } from '@rackwright/api';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { isBootStep } from './boots.ts';
+import { isBootStep } from './operation/boots.ts';
+import { nextWakeMs } from './shell/wake.ts';
 import {
   type Bench,
   bench,
@@ -28,8 +29,7 @@ import {
   virtioDisk,
 } from './testing/bench.ts';
 import { rendered, script, workflowRun } from './testing/templates.ts';
-import type { HostEvent, HostRequest } from './types.ts';
-import { nextWakeMs } from './wake.ts';
+import type { HostEvent, HostRequest } from './turn/types.ts';
 
 const people = ['user:ann', 'user:bob'] as const;
 const reason = 'tried out';

@@ -2,7 +2,13 @@ import { create, equals } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, HostGoal, HostState, RunKind, RunOutcome, RunPhase, store } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { type Kind, landings, requests, requestsDuringRun, type State } from './machine-tables.ts';
+import {
+  type Kind,
+  landings,
+  requests,
+  requestsDuringRun,
+  type State,
+} from './life/machine-tables.ts';
 import {
   bench,
   done,

@@ -12,30 +12,36 @@
  */
 import { equals } from '@bufbuild/protobuf';
 import { HoldScope, HostState, type Run, store } from '@rackwright/api';
-import { raiseFaults } from './bmc-health.ts';
-import { leavePlaces } from './brake.ts';
-import { callAgain } from './calls.ts';
-import { foldDeadlines } from './deadlines.ts';
-import { driveDeletion, foldForce, leaveRemains } from './deletion.ts';
-import { driveRun, startRun } from './engine.ts';
-import { foldFences } from './fence-hold.ts';
-import { foldForgotten, foldHello, foldReport } from './fold.ts';
-import { foldCall } from './fold-call.ts';
-import { hasWhatRunsNeed, mayTryAgain, waitsForLook, wantedRun, wantsAvailable } from './goal.ts';
-import { endHolds } from './holds.ts';
-import { land } from './landing.ts';
-import { noteNetbootAccess } from './netboot-access.ts';
-import { foldNewer } from './newer.ts';
-import { askToForget, sendForOthers } from './operation.ts';
-import { startPower } from './pending-power.ts';
-import { notePlan, refusalOfPlan } from './plan-check.ts';
-import { enforcePower, notePowerMismatch } from './power-policy.ts';
-import { holdOf, refusalOf } from './refusal.ts';
-import { foldRequest } from './request.ts';
-import { guardRestored } from './restored.ts';
-import { endStay } from './resume-failed.ts';
-import { withdrawHandOffs } from './settled.ts';
-import { activeRun, beginTurn, causedBy, leaveAvailable, runName, type Turn } from './turn.ts';
+import { raiseFaults } from './bmc/health.ts';
+import { driveDeletion, foldForce, leaveRemains } from './deletion/deletion.ts';
+import { foldFences } from './deletion/fence-hold.ts';
+import { noteNetbootAccess } from './deployment/netboot-access.ts';
+import { foldDeadlines } from './events/deadlines.ts';
+import { foldForgotten, foldHello, foldReport } from './events/fold.ts';
+import { foldCall } from './events/fold-call.ts';
+import { land } from './events/landing.ts';
+import { notePlan, refusalOfPlan } from './foresee/plan-check.ts';
+import {
+  hasWhatRunsNeed,
+  mayTryAgain,
+  waitsForLook,
+  wantedRun,
+  wantsAvailable,
+} from './life/goal.ts';
+import { endHolds } from './life/holds.ts';
+import { foldNewer } from './life/newer.ts';
+import { holdOf, refusalOf } from './life/refusal.ts';
+import { guardRestored } from './life/restored.ts';
+import { callAgain } from './operation/calls.ts';
+import { askToForget, sendForOthers } from './operation/operation.ts';
+import { withdrawHandOffs } from './operation/settled.ts';
+import { startPower } from './power/pending-power.ts';
+import { enforcePower, notePowerMismatch } from './power/power-policy.ts';
+import { foldRequest } from './request/request.ts';
+import { endStay } from './request/resume-failed.ts';
+import { driveRun, startRun } from './run/engine.ts';
+import { leavePlaces } from './turn/brake.ts';
+import { activeRun, beginTurn, causedBy, leaveAvailable, runName, type Turn } from './turn/turn.ts';
 import type {
   HostContext,
   HostEvent,
@@ -43,7 +49,7 @@ import type {
   HostRequest,
   Refusal,
   Requester,
-} from './types.ts';
+} from './turn/types.ts';
 
 /** One pass over a host: fold the event in, then deadlines, then what is wanted. */
 export function step(

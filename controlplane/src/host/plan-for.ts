@@ -1,11 +1,11 @@
 /** The plan of a request as things stand, and whether it would be accepted. Pure. */
 import type { PlanRunRequest, store } from '@rackwright/api';
-import type { PlannableRequest } from './foresee.ts';
+import type { PlannableRequest } from './foresee/foresee.ts';
+import type { DraftPlan } from './foresee/plan-basis.ts';
+import { planNow } from './foresee/plan-check.ts';
 import { step } from './machine.ts';
-import type { DraftPlan } from './plan-basis.ts';
-import { planNow } from './plan-check.ts';
-import { beginTurn } from './turn.ts';
-import type { HostContext, Refusal, Requester } from './types.ts';
+import { beginTurn } from './turn/turn.ts';
+import type { HostContext, Refusal, Requester } from './turn/types.ts';
 
 /** A draft with the reason why it would be refused now; or what is wrong with the request. */
 export function planFor(

@@ -17,7 +17,7 @@ import {
   store as wire,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { explainHost } from '../host/explain.ts';
+import { explainHost } from '../host/explain/explain.ts';
 import { type Bench, bench, done, inspected, verified } from '../host/testing/bench.ts';
 import { seenHost } from './seen.ts';
 import { foldSlots } from './slots.ts';

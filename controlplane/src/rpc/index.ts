@@ -33,28 +33,28 @@ import {
   type SignIn,
 } from '../access/index.ts';
 import { auditCalls } from '../audit/index.ts';
-import { createAbandonedService } from './abandoned.ts';
-import { createAuditService } from './audit.ts';
-import { createAuthorityService } from './authorities.ts';
-import { createCredentialService } from './credentials.ts';
-import { createDiscoveryService } from './discovery.ts';
-import { createEnrolmentService } from './enrolment.ts';
-import { createErasureService } from './erasures.ts';
-import { createFleetService } from './fleet.ts';
-import { createHistoryService } from './history.ts';
-import { createHostService } from './hosts.ts';
-import { createPlanService } from './plans.ts';
-import { createPoolService } from './pools.ts';
-import type { RpcDependencies } from './ports.ts';
-import { createRackService } from './racks.ts';
-import { createSecretsService } from './secrets.ts';
-import { createTemplateService } from './templates.ts';
-import { createAccessService } from './tokens.ts';
-import { createWorkflowBatchService } from './workflow-batches.ts';
-import { createWorkflowService } from './workflows.ts';
+import { createAuthorityService } from './access/authorities.ts';
+import { createCredentialService } from './access/credentials.ts';
+import { createSecretsService } from './access/secrets.ts';
+import { createAccessService } from './access/tokens.ts';
+import type { RpcDependencies } from './call/ports.ts';
+import { createDiscoveryService } from './discovery/discovery.ts';
+import { createAbandonedService } from './history/abandoned.ts';
+import { createAuditService } from './history/audit.ts';
+import { createErasureService } from './history/erasures.ts';
+import { createHistoryService } from './history/history.ts';
+import { createHostService } from './host/hosts.ts';
+import { createPlanService } from './host/plans.ts';
+import { createPoolService } from './pool/pools.ts';
+import { createEnrolmentService } from './rack/enrolment.ts';
+import { createFleetService } from './rack/fleet.ts';
+import { createRackService } from './rack/racks.ts';
+import { createTemplateService } from './workflow/templates.ts';
+import { createWorkflowBatchService } from './workflow/workflow-batches.ts';
+import { createWorkflowService } from './workflow/workflows.ts';
 
-export { createHost } from './create-host.ts';
-export type { HostsPort, RpcDependencies } from './ports.ts';
+export type { HostsPort, RpcDependencies } from './call/ports.ts';
+export { createHost } from './host/create-host.ts';
 
 const services = [
   HostService,

@@ -2,9 +2,9 @@
  * For scenarios above this workspace: the pure machine on its bench, what is computed beside it,
  * and a whole control plane on loopback. Production code imports nothing from here.
  */
-export { explainHost } from '../host/explain.ts';
-export { explainRack } from '../host/explain-rack.ts';
+export { explainHost } from '../host/explain/explain.ts';
+export { explainRack } from '../host/explain/rack.ts';
+export { nextWakeMs } from '../host/shell/wake.ts';
 export * from '../host/testing/bench.ts';
-export { nextWakeMs } from '../host/wake.ts';
 export { addSurroundings, type Fixture, specOf, startFixture } from '../rpc/rpc.fixture.ts';
 export { builtInSteps, cleanPlan } from '../steps/index.ts';

@@ -19,7 +19,7 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'sendsBeforeItIsStored',
     breaks: 'R3: an operation is in the record before it is sent',
-    file: 'controlplane/src/host/reconcile.ts',
+    file: 'controlplane/src/host/shell/reconcile.ts',
     find: '      const revision = await this.#write(key,',
     replace:
       "      for (const e of outcome.effects) if (e.kind === 'send') await this.#perform(hostId, found.record, e);\n" +
@@ -45,7 +45,7 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'writesWithoutAChange',
     breaks: 'R2: what has not changed is not written',
-    file: 'controlplane/src/host/reconcile.ts',
+    file: 'controlplane/src/host/shell/reconcile.ts',
     find: 'if (equals(wire.HostRecordSchema, before, outcome.record)) return revision;',
     replace: '',
     caughtBy: bySimulation,
@@ -53,7 +53,7 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'retryUnderTheOldId',
     breaks: 'an operation id names one attempt',
-    file: 'controlplane/src/host/engine.ts',
+    file: 'controlplane/src/host/run/engine.ts',
     find: '  step.attempt += 1;\n  delete step.deadline;',
     replace: '  delete step.deadline;',
     caughtBy: bySimulation,
@@ -61,7 +61,7 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'terminalRunMoves',
     breaks: 'H3: a run that has ended never changes again',
-    file: 'controlplane/src/host/turn.ts',
+    file: 'controlplane/src/host/turn/turn.ts',
     find: 'status.run !== undefined && status.run.phase !== RunPhase.ENDED ? status.run : undefined;',
     replace: 'status.run;',
     caughtBy: bySimulation,
@@ -69,7 +69,7 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'resultOfAnotherAttempt',
     breaks: 'H3, R7: only a result of the present attempt moves the run',
-    file: 'controlplane/src/host/fold.ts',
+    file: 'controlplane/src/host/events/fold.ts',
     find: 'return turn.record.operation?.operation?.id === operationId ? { run, step } : undefined;',
     replace: 'return turn.record.operation === undefined ? undefined : { run, step };',
     caughtBy: test('controlplane/src/host/promises.test.ts', 'a result of an earlier attempt'),
@@ -77,7 +77,7 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'redeliveryCountsTwice',
     breaks: 'R7: a report that comes again changes nothing',
-    file: 'controlplane/src/host/fold.ts',
+    file: 'controlplane/src/host/events/fold.ts',
     find: '  if (before !== undefined) return before;',
     replace:
       '  if (before !== undefined) {\n' +
@@ -88,15 +88,15 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'hostUidIgnored',
     breaks: 'the fence of the host uid: who bears a name later holds nothing of its predecessor',
-    file: 'controlplane/src/host/reservations.ts',
+    file: 'controlplane/src/host/fleet/reservations.ts',
     find: '    if (kept?.record.holderUid !== uid) return false;',
     replace: '    if (kept === undefined || uid === "") return false;',
-    caughtBy: test('controlplane/src/host/reservations.test.ts', 'bears the name'),
+    caughtBy: test('controlplane/src/host/fleet/reservations.test.ts', 'bears the name'),
   },
   {
     name: 'sentToDropped',
     breaks: 'R9: what went to a journal that is lost is never sent again',
-    file: 'controlplane/src/host/operation.ts',
+    file: 'controlplane/src/host/operation/operation.ts',
     find: "  if (!descends(journal, sentTo)) return 'lost';",
     replace: '',
     caughtBy: test('controlplane/src/host/machine.test.ts', 'R9: an operation sent'),
@@ -104,7 +104,7 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'conflictClearsTheError',
     breaks: 'a conflict neither clears nor adds an error',
-    file: 'controlplane/src/host/fold.ts',
+    file: 'controlplane/src/host/events/fold.ts',
     find: '  const first = slot?.firstConflictTime ?? now(turn);',
     replace:
       '  delete turn.status.lastError;\n  const first = slot?.firstConflictTime ?? now(turn);',
@@ -113,15 +113,15 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'deadlineBeforeHello',
     breaks: 'R5: silence alone never fails a run',
-    file: 'controlplane/src/host/operation.ts',
+    file: 'controlplane/src/host/operation/operation.ts',
     find: 'if (session === undefined || session.awaitsReport) return false;',
     replace: 'if (session === undefined || session.awaitsReport) return true;',
-    caughtBy: test('controlplane/src/host/deadlines.test.ts', '.'),
+    caughtBy: test('controlplane/src/host/events/deadlines.test.ts', '.'),
   },
   {
     name: 'neverTwiceRunsAgain',
     breaks: 'R4: a neverTwice step that was cut short waits for a person',
-    file: 'controlplane/src/host/engine.ts',
+    file: 'controlplane/src/host/run/engine.ts',
     find: '  if (step.rerunClass === RerunClass.NEVER_TWICE) {\n    holdForPerson(turn, run, step, failure);',
     replace:
       '  if (step.rerunClass === RerunClass.NEVER_TWICE) {\n    retryStep(turn, run, step, {}, {});',
@@ -130,15 +130,15 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'identityGuardSkipped',
     breaks: 'guard 0: nothing is erased on a machine that is not the right one',
-    file: 'controlplane/src/host/device-plan.ts',
+    file: 'controlplane/src/host/erasure/device-plan.ts',
     find: '  if (wrongMachine !== undefined || run.kind !== RunKind.CLEAN) return wrongMachine;',
     replace: '  if (run.kind !== RunKind.CLEAN) return wrongMachine;',
-    caughtBy: test('controlplane/src/host/erasure-rules.test.ts', 'guard 0'),
+    caughtBy: test('controlplane/src/host/erasure/erasure-rules.test.ts', 'guard 0'),
   },
   {
     name: 'erasesWhatIsNotInScope',
     breaks: 'no device is written that is not in the plan',
-    file: 'controlplane/src/host/device-plan.ts',
+    file: 'controlplane/src/host/erasure/device-plan.ts',
     find: "decisions.filter((decision) => decision.kind === 'inScope');",
     replace:
       "decisions.filter((decision) => decision.kind !== 'refused') as never as { device: never; method: never; kind: 'inScope' }[];",
@@ -147,27 +147,27 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'keptAvailable',
     breaks: 'a host that was switched on without an order is not available any more',
-    file: 'controlplane/src/host/use.ts',
+    file: 'controlplane/src/host/erasure/use.ts',
     find: '  if (status.state === HostState.AVAILABLE) status.state = HostState.MANAGEABLE;',
     replace: '',
-    caughtBy: test('controlplane/src/host/observe.test.ts', '.'),
+    caughtBy: test('controlplane/src/host/events/observe.test.ts', '.'),
   },
   {
     name: 'anyOrderOfTheRunCounts',
     breaks: 'a host that somebody else switches on while a clean holds it off is not clean',
-    file: 'controlplane/src/host/use.ts',
+    file: 'controlplane/src/host/erasure/use.ts',
     find: "  if (latest === undefined) return false;\n  if (latest.name !== 'power.off')",
     replace:
       '  if (latest === undefined) return false;\n' +
       '  const all = activeRun(turn.status)?.steps ?? [];\n' +
       '  if (all.some(({ name, attempt }) => switchesOn(name) && attempt > 0)) return true;\n' +
       "  if (latest.name !== 'power.off')",
-    caughtBy: test('controlplane/src/host/use.test.ts', 'while the list holds it off'),
+    caughtBy: test('controlplane/src/host/erasure/use.test.ts', 'while the list holds it off'),
   },
   {
     name: 'certifiedWithoutReadBack',
     breaks: 'exit codes are not evidence',
-    file: 'controlplane/src/host/certify.ts',
+    file: 'controlplane/src/host/erasure/certify.ts',
     find: "  if (verdict.kind !== 'erased') {",
     replace: "  if (verdict.kind === 'notErased') {",
     caughtBy: test('controlplane/src/host/promises.test.ts', 'whose reading proved nothing'),
@@ -184,7 +184,7 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'anotherUseEpoch',
     breaks: 'a certificate counts only for its own use epoch',
-    file: 'controlplane/src/host/certify.ts',
+    file: 'controlplane/src/host/erasure/certify.ts',
     find: '(device) => device.deviceKey === key && device.useEpoch === turn.status.useEpoch,',
     replace: '(device) => device.deviceKey === key,',
     caughtBy: test('controlplane/src/host/promises.test.ts', 'certificates of an earlier use'),
@@ -201,7 +201,7 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'busyDeleteWrites',
     breaks: 'a refused request leaves the record byte for byte as it was',
-    file: 'controlplane/src/host/reconcile.ts',
+    file: 'controlplane/src/host/shell/reconcile.ts',
     find: "      if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal };",
     replace:
       "      if (outcome.kind === 'refused') {\n" +
@@ -221,7 +221,7 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'powerWhileARunHolds',
     breaks: 'no power command while a run other than verify holds the host',
-    file: 'controlplane/src/host/machine-tables.ts',
+    file: 'controlplane/src/host/life/machine-tables.ts',
     find: '  ...whileAny(noPower),\n  [RunKind.VERIFY]: accept,',
     replace: '  ...whileAny(accept),\n  [RunKind.VERIFY]: accept,',
     caughtBy: test(
@@ -235,25 +235,25 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/host/machine.ts',
     find: '  if (holdOf(turn, HoldScope.WORK) !== undefined) return false;',
     replace: '',
-    caughtBy: test('controlplane/src/host/holds.test.ts', '.'),
+    caughtBy: test('controlplane/src/host/life/holds.test.ts', '.'),
   },
   {
     name: 'forceReadTooEarly',
     breaks: 'force is read when something is decided: an upgrade during a hanging call counts',
-    file: 'controlplane/src/host/deletion.ts',
+    file: 'controlplane/src/host/deletion/deletion.ts',
     find: '  const mode = request.mode === DeletionMode.FORCE ?',
     replace:
       '  const begun = turn.status.run?.kind === 4 && turn.status.run.endTime === undefined;\n' +
       '  const mode = request.mode === DeletionMode.FORCE && !begun ?',
-    caughtBy: test('controlplane/src/host/forced.test.ts', 'an upgrade to force'),
+    caughtBy: test('controlplane/src/host/run/forced.test.ts', 'an upgrade to force'),
   },
   {
     name: 'tombstoneLost',
     breaks: 'what an agent has still to forget is kept until it says that it has',
-    file: 'controlplane/src/host/tombstones.ts',
+    file: 'controlplane/src/host/fleet/tombstones.ts',
     find: '    if (!rack.tombstones.includes(uid)) rack.tombstones.push(uid);',
     replace: '    if (rack.tombstones.length > 1e9) rack.tombstones.push(uid);',
-    caughtBy: test('controlplane/src/host/removal.test.ts', '.'),
+    caughtBy: test('controlplane/src/host/fleet/removal.test.ts', '.'),
   },
   {
     name: 'freezeNotTold',
@@ -261,23 +261,23 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/agents/rack-session.ts',
     find: 'frozen: whyNothingDestructive(rack?.record, fleet?.record).slice(0, frozenCharsMax),',
     replace: "frozen: '',",
-    caughtBy: test('controlplane/src/host/brakes.test.ts', 'next renewal of the lease'),
+    caughtBy: test('controlplane/src/host/shell/brakes.test.ts', 'next renewal of the lease'),
   },
   {
     name: 'planNotCompared',
     breaks: 'a start by plan is refused when what it would do has changed',
-    file: 'controlplane/src/host/plan-check.ts',
+    file: 'controlplane/src/host/foresee/plan-check.ts',
     find: '  if (now.plan.hash !== kept.plan?.hash) return',
     replace: '  if (now.plan.hash === "") return',
-    caughtBy: test('controlplane/src/rpc/plans.test.ts', 'after a disk was swapped'),
+    caughtBy: test('controlplane/src/rpc/host/plans.test.ts', 'after a disk was swapped'),
   },
   {
     name: 'plannedDisksNotCompared',
     breaks: 'a run that was started by a plan erases no disk that the plan does not name',
-    file: 'controlplane/src/host/device-plan.ts',
+    file: 'controlplane/src/host/erasure/device-plan.ts',
     find: '  if (lost.length === 0 && added.length === 0) return undefined;',
     replace: '  if (lost.length + added.length < 1e9) return undefined;',
-    caughtBy: test('controlplane/src/host/foresee.test.ts', 'meets another disk'),
+    caughtBy: test('controlplane/src/host/foresee/foresee.test.ts', 'meets another disk'),
   },
   {
     name: 'plansOutliveTheirHost',
@@ -285,14 +285,14 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/plan/plans.ts',
     find: "  return storeKey('plans', hostUid, hash);",
     replace: "  return storeKey('plans', hostUid.slice(0, 0) + 'any', hash);",
-    caughtBy: test('controlplane/src/rpc/plans.test.ts', 'made anew under the same name'),
+    caughtBy: test('controlplane/src/rpc/host/plans.test.ts', 'made anew under the same name'),
   },
   {
     name: 'adviceThatMovesNothing',
     breaks: 'doing what explain says makes a run move',
-    file: 'controlplane/src/host/request.ts',
+    file: 'controlplane/src/host/request/request.ts',
     find: '  delete record.call?.notBefore;',
     replace: '',
-    caughtBy: test('controlplane/src/host/explain-waiting.test.ts', 'a run that waits for'),
+    caughtBy: test('controlplane/src/host/explain/waiting.test.ts', 'a run that waits for'),
   },
 ];

@@ -30,15 +30,15 @@ export const workflowPlants: readonly Plant[] = [
   {
     name: 'interruptedScriptRunsAgain',
     breaks: 'W1: what never runs twice by itself waits for a person when it was cut short',
-    file: 'controlplane/src/host/template-steps.ts',
+    file: 'controlplane/src/host/run/template-steps.ts',
     find: 'return each.handOff ? RerunClass.NEVER_TWICE : (ofAgent ?? each.rerunClass);',
     replace: 'return each.handOff ? RerunClass.NEVER_TWICE : (ofAgent ?? RerunClass.SAFE);',
-    caughtBy: test('controlplane/src/host/workflow-run.test.ts', 'waits for a person when'),
+    caughtBy: test('controlplane/src/host/run/workflow-run.test.ts', 'waits for a person when'),
   },
   {
     name: 'retriesNotBounded',
     breaks: 'W1: a failed step is tried again as often as its template says',
-    file: 'controlplane/src/host/step-policy.ts',
+    file: 'controlplane/src/host/run/step-policy.ts',
     find: 'if (step.failures < step.retries && mayTryAgain',
     replace: 'if (step.failures < 9 && mayTryAgain',
     caughtBy: { ...bySimulation, from: 90 },
@@ -46,7 +46,7 @@ export const workflowPlants: readonly Plant[] = [
   {
     name: 'conditionIgnored',
     breaks: 'W3: no step runs whose condition is false',
-    file: 'controlplane/src/host/step-turn.ts',
+    file: 'controlplane/src/host/run/step-turn.ts',
     find: "if (step.condition !== '' && !conditionHolds(",
     replace: "if (step.condition === ' ' && !conditionHolds(",
     caughtBy: { ...bySimulation, from: 20 },
@@ -54,10 +54,10 @@ export const workflowPlants: readonly Plant[] = [
   {
     name: 'handlerNotCalled',
     breaks: 'onFailure calls the handler that it names',
-    file: 'controlplane/src/host/step-policy.ts',
+    file: 'controlplane/src/host/run/step-policy.ts',
     find: 'if (at === -1 || handler) return fail;',
     replace: 'if (at >= -1 || handler) return fail;',
-    caughtBy: test('controlplane/src/host/workflow-run.test.ts', 'handler'),
+    caughtBy: test('controlplane/src/host/run/workflow-run.test.ts', 'handler'),
   },
   {
     name: 'staleTemplate',
@@ -82,7 +82,7 @@ export const workflowPlants: readonly Plant[] = [
   {
     name: 'oneKeyForAllCalls',
     breaks: 'W7: the key of a webhook names one call',
-    file: 'controlplane/src/host/calls.ts',
+    file: 'controlplane/src/host/operation/calls.ts',
     find: 'id: operationId(turn, run, run.currentStep, step.attempt),',
     replace: 'id: operationId(turn, run, 0, 1),',
     caughtBy: { ...bySimulation, from: 10 },
@@ -90,10 +90,13 @@ export const workflowPlants: readonly Plant[] = [
   {
     name: 'secondStartAccepted',
     breaks: 'a run of a workflow holds its host: a second one is refused with its name',
-    file: 'controlplane/src/host/machine-tables.ts',
+    file: 'controlplane/src/host/life/machine-tables.ts',
     find: '  workflow: noStartWhileAny,',
     replace: '  workflow: { ...noStartWhileAny, [RunKind.WORKFLOW]: accept },',
-    caughtBy: test('controlplane/src/host/workflow-start.test.ts', 'a second start is refused'),
+    caughtBy: test(
+      'controlplane/src/host/request/workflow-start.test.ts',
+      'a second start is refused',
+    ),
   },
   {
     name: 'pendingRunOfAnotherHost',

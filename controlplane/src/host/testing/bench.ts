@@ -19,10 +19,16 @@ import {
   store,
   Transport,
 } from '@rackwright/api';
-import { isBootStep } from '../boots.ts';
 import { step } from '../machine.ts';
-import { defaultTiming } from '../timing.ts';
-import type { HostContext, HostEffect, HostEvent, HostOutcome, HostRequest } from '../types.ts';
+import { isBootStep } from '../operation/boots.ts';
+import { defaultTiming } from '../turn/timing.ts';
+import type {
+  HostContext,
+  HostEffect,
+  HostEvent,
+  HostOutcome,
+  HostRequest,
+} from '../turn/types.ts';
 
 export const startMs = Date.UTC(2026, 0, 1);
 export const uuid = Uint8Array.from({ length: 16 }, (_, index) => index + 1);

@@ -33,11 +33,11 @@ import type { SessionTrust } from '../../agents/trust.ts';
 import type { AuditSink } from '../../audit/index.ts';
 import { Following } from '../../following/index.ts';
 import { freezeShared } from '../../records/index.ts';
-import { Hosts, type HostsDependencies } from '../reconcile.ts';
-import { reservedValues } from '../reservations.ts';
-import { defaultTiming } from '../timing.ts';
-import type { RequestOutcome } from '../turn-result.ts';
-import type { HostRequest } from '../types.ts';
+import { reservedValues } from '../fleet/reservations.ts';
+import { Hosts, type HostsDependencies } from '../shell/reconcile.ts';
+import { defaultTiming } from '../turn/timing.ts';
+import type { RequestOutcome } from '../turn/turn-result.ts';
+import type { HostRequest } from '../turn/types.ts';
 import { newHost, startMs } from './bench.ts';
 
 export interface ReplicaOptions {

@@ -9,7 +9,7 @@ import {
   type RunStep,
   StepState,
 } from '@rackwright/api';
-import type { WorkflowStep } from '../types.ts';
+import type { WorkflowStep } from '../turn/types.ts';
 import { type Bench, bench, done, verified } from './bench.ts';
 import { statusOf } from './deleting.ts';
 

@@ -1,0 +1,124 @@
+/**
+ * Whether the host's BMC can be talked with, as faults: what looks and operations find out.
+ *
+ * Invariants:
+ * 1. Each fault is cleared only by what shows that it is over: silence by any answer, the rest by a
+ *    call that worked.
+ * 2. Since when one stands is kept while it lasts, whoever finds it again.
+ */
+import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { type agent, FaultSeverity } from '@rackwright/api';
+import { clearFault, setFault } from '../turn/fault.ts';
+import { causedBy, type Turn } from '../turn/turn.ts';
+
+export const bmcUnreachable = 'bmcUnreachable';
+/** Its recovery is the runner's next word; a run that ends waits for it no longer. */
+const runnerAway = 'runnerAway';
+/** Its recovery is the image's arrival; the same holds of a run that ends. */
+const registryUnreachable = 'registryUnreachable';
+const bmcBusy = 'bmcBusy';
+
+const byCause: Readonly<Record<string, string>> = {
+  unreachable: bmcUnreachable,
+  authentication: 'bmcAuthentication',
+  lockedOut: 'bmcLockedOut',
+  identityMismatch: 'bmcIdentityMismatch',
+  protocol: 'bmcProtocol',
+};
+const types = [...Object.values(byCause), bmcBusy];
+
+/** A silent BMC is a warning first, and an error when it has been silent for this long. */
+export const silenceErrorMs = 10 * 60_000;
+
+/** What a look found. `toldAt` is the agent's clock, as `health.since` is. */
+export function foldBmcHealth(
+  turn: Turn,
+  health: agent.BmcHealth,
+  toldAt: Timestamp | undefined,
+): void {
+  if (health.reachable === undefined) return;
+  if (health.reachable && health.cause === '') {
+    bmcWorked(turn);
+    return;
+  }
+  const type = byCause[health.cause] ?? 'bmcProtocol';
+  if (type !== bmcUnreachable) bmcAnswered(turn);
+  setBmcFault(turn, type, health.message, sinceOf(turn, health, toldAt));
+}
+
+/** Failures that only a BMC that answers can cause; the others are found before or without it. */
+const answeredTypes: ReadonlySet<string> = new Set([
+  'authentication',
+  'identityMismatch',
+  'notApplied',
+]);
+
+/** What an operation of the agent on the BMC failed by. */
+export function foldBmcFailure(turn: Turn, failureType: string, message: string): void {
+  if (answeredTypes.has(failureType)) bmcAnswered(turn);
+  if (failureType !== 'authentication') return;
+  const locked = message.includes('locked the account');
+  setBmcFault(turn, byCause[locked ? 'lockedOut' : 'authentication'] ?? '', message);
+}
+
+/** Something could not be told for so long that people should know. */
+export function foldSilence(turn: Turn, cause: string, message: string, since: Timestamp): void {
+  if (cause === 'runnerAway') {
+    const clearedBy = 'the runner’s next word, or the end of the run';
+    setFault(turn, runnerAway, message, clearedBy, FaultSeverity.WARNING, since);
+  } else if (cause === 'registry') {
+    const clearedBy = 'the arrival of the image, or the end of the run';
+    setFault(turn, registryUnreachable, message, clearedBy, FaultSeverity.WARNING, since);
+  } else setBmcFault(turn, cause === 'busy' ? bmcBusy : bmcUnreachable, message, since);
+}
+
+/** What is done in the runner has come to an end: nobody waits for runner or image any more. */
+export function clearInBand(turn: Turn): void {
+  clearFault(turn, runnerAway);
+  clearFault(turn, registryUnreachable);
+}
+
+/** The BMC did what it was asked: nothing stands in the way. */
+export function bmcWorked(turn: Turn): void {
+  for (const type of types) endFault(turn, type);
+}
+
+/** A silent BMC that stays silent is an error; once. */
+export function raiseFaults(turn: Turn): void {
+  for (const fault of turn.status.faults) {
+    const { type, severity, since } = fault;
+    if (type !== bmcUnreachable || severity !== FaultSeverity.WARNING) continue;
+    if (since === undefined || timestampMs(since) + silenceErrorMs > turn.context.nowMs) continue;
+    fault.severity = FaultSeverity.ERROR;
+  }
+}
+
+function bmcAnswered(turn: Turn): void {
+  endFault(turn, bmcUnreachable);
+}
+
+function setBmcFault(turn: Turn, type: string, message: string, since?: Timestamp): void {
+  const standing = turn.status.faults.find((fault) => fault.type === type);
+  const passing = type === bmcUnreachable || type === bmcBusy;
+  const severity = standing?.severity ?? FaultSeverity[passing ? 'WARNING' : 'ERROR'];
+  const clearedBy = passing ? 'the BMC’s next answer' : 'the next call that works';
+  setFault(turn, type, message, clearedBy, severity, since);
+  if (standing === undefined) causedBy(turn, 'agent', `${type}: ${message}`);
+}
+
+function endFault(turn: Turn, type: string): void {
+  if (!turn.status.faults.some((fault) => fault.type === type)) return;
+  clearFault(turn, type);
+  causedBy(turn, 'agent', `${type} is over`);
+}
+
+/** Told in our own time: the agent's clock may differ, but how long it lasted does not. */
+function sinceOf(
+  { context }: Turn,
+  { since }: agent.BmcHealth,
+  toldAt: Timestamp | undefined,
+): Timestamp {
+  if (since === undefined || toldAt === undefined) return timestampFromMs(context.nowMs);
+  const lastedMs = Math.max(timestampMs(toldAt) - timestampMs(since), 0);
+  return timestampFromMs(context.nowMs - lastedMs);
+}

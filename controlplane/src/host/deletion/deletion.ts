@@ -1,0 +1,228 @@
+/**
+ * The intent to delete a host, and what it leads to (DESIGN §7): release, erasure and power off as
+ * ordinary runs, then the run that removes it; or, forced, that run at once.
+ *
+ * Invariants:
+ * 1. The intent only rises, from normal to force; only a normal one is taken back.
+ * 2. The mode is read when something is decided (`forced.ts`).
+ * 3. What an external host's power is stays as it is.
+ */
+import { clone, create } from '@bufbuild/protobuf';
+import {
+  AbandonedResourceSchema,
+  AbortSchema,
+  DeletionMode,
+  DeletionSchema,
+  type Hold,
+  HoldScope,
+  HostState,
+  type Run,
+  RunKind,
+  RunOutcome,
+  store,
+} from '@rackwright/api';
+import { endpointText } from '../bmc/endpoint.ts';
+import { busyText, busyWith, deletionActor } from '../life/busy.ts';
+import { hasWhatRunsNeed, mayTryAgain } from '../life/goal.ts';
+import { refused } from '../life/refusal.ts';
+import { cancelOperation } from '../operation/operation.ts';
+import { endRun, startRun } from '../run/engine.ts';
+import { isForced, leaveBehind, limitCall, whyNotWaited } from '../run/forced.ts';
+import { stepFailure } from '../turn/step-failure.ts';
+import { activeRun, causedBy, currentStep, now, runName, type Turn } from '../turn/turn.ts';
+import type { HostRequest, Refusal, RequestedStep, Requester } from '../turn/types.ts';
+import { isFenceHold } from './fence-hold.ts';
+
+/** Hosts that a rack's agent may still have to forget; its record has a bound. */
+const tombstonesMax = 2_000;
+const tooManyRemains =
+  `the agent of its rack has still to forget ${tombstonesMax} hosts that were removed by force; ` +
+  'start it first';
+
+type DeleteRequest = Extract<HostRequest, { kind: 'delete' }>;
+
+/** Whether the intent that stands already is no less than what is asked: then nothing changes. */
+export function isDeletionStanding({ status }: Turn, { mode }: DeleteRequest): boolean {
+  if (status.deletion === undefined) return false;
+  return status.deletion.mode === DeletionMode.FORCE || mode !== DeletionMode.FORCE;
+}
+
+/** Records the intent, and ends what stands in its way. */
+export function remove(turn: Turn, request: DeleteRequest, by: Requester): Refusal | undefined {
+  const { status, record, context } = turn;
+  const busy = busyWith(turn);
+  if (busy !== undefined) return refused(turn, busyText(busy));
+  const mode = request.mode === DeletionMode.FORCE ? DeletionMode.FORCE : DeletionMode.NORMAL;
+  const { reason } = request;
+  delete status.backoff;
+  delete record.pendingPower;
+  delete record.plannedDeletion;
+  status.deletion = create(DeletionSchema, { by: by.actor, reason, at: now(turn), mode });
+  const forced = mode === DeletionMode.FORCE ? ' by force' : '';
+  if (reason !== '') causedBy(turn, by.actor, `to be removed${forced}: ${reason}`);
+  const run = activeRun(status);
+  // A host that came here before a landing noted it, or whose provision is under way.
+  const runsImage = status.state === HostState.PROVISIONED || run?.kind === RunKind.PROVISION;
+  if (runsImage || (status.dirty && status.image !== '')) record.eraseBeforeRemoval = true;
+  if (isForced(turn) && context.tombstones >= tombstonesMax) return refused(turn, tooManyRemains);
+  if (run === undefined) return undefined;
+  if (isForced(turn)) limitCall(turn);
+  const leadsThere = run.kind === RunKind.RELEASE || run.requestedBy === deletionActor;
+  if (run.kind === RunKind.DELETE || (leadsThere && !isForced(turn))) return undefined;
+  abortFor(turn, run, 'the host is to be deleted', by);
+  return undefined;
+}
+
+/** What must not be stopped ends first, or is left behind. */
+function abortFor(turn: Turn, run: Run, reason: string, by: Requester): void {
+  run.abort ??= create(AbortSchema, { by: by.actor, reason, at: now(turn) });
+  if (currentStep(run)?.abortable !== false) cancelOperation(turn);
+}
+
+const makeAgain = 'make the host known again afterwards';
+
+/**
+ * A normal deletion can be taken back until its removal has begun; a forced one cannot. What it has
+ * started ends with it; what that has done stays done.
+ */
+export function cancelDelete(turn: Turn, reason: string, by: Requester): Refusal | undefined {
+  const { status, record } = turn;
+  if (status.deletion === undefined)
+    return refused(turn, 'no deletion is under way; there is nothing to take back');
+  if (isForced(turn)) return refused(turn, `a forced deletion cannot be taken back; ${makeAgain}`);
+  if (record.forgetting)
+    return refused(turn, `the removal has begun and cannot be taken back; ${makeAgain}`);
+  delete status.deletion;
+  delete status.backoff;
+  delete record.plannedDeletion;
+  causedBy(turn, by.actor, `deletion taken back: ${reason || 'no reason given'}`);
+  const run = activeRun(status);
+  if (run?.requestedBy === deletionActor) abortFor(turn, run, 'the deletion was taken back', by);
+  return undefined;
+}
+
+/** A forced deletion waits for no other run longer than for one call. */
+export function foldForce(turn: Turn): void {
+  const run = activeRun(turn.status);
+  if (!isForced(turn) || run === undefined || run.kind === RunKind.DELETE) return;
+  const why = whyNotWaited(turn);
+  if (why === undefined) return;
+  if (turn.record.operation?.sentTo !== undefined) {
+    const at = currentStep(run)?.name ?? 'its end';
+    leaveBehind(turn, `work: ${runName(run)} may still be going on at ${at}: ${why}`);
+  }
+  const message = `given up for the removal of the host: ${why}`;
+  endRun(turn, run, RunOutcome.CANCELLED, stepFailure('cancelled', message));
+}
+
+/** Starts what the deletion needs next; false when it must wait. */
+export function driveDeletion(turn: Turn): boolean {
+  const { status } = turn;
+  if (isForced(turn)) {
+    startStage(turn);
+    return true;
+  }
+  if (!mayTryAgain(turn)) return false;
+  if (whatComesFirst(turn) === undefined) {
+    startStage(turn);
+    return true;
+  }
+  if (whatKeeps(turn) !== undefined || !hasWhatRunsNeed(turn)) return false;
+  startStage(turn);
+  causedBy(turn, 'system', `${runName(status.run as Run)} started towards the deletion`);
+  return true;
+}
+
+/** Starts the next run on the way to the removal, whatever keeps it. */
+export function startStage(turn: Turn): Run {
+  const { status, record } = turn;
+  const by = status.deletion?.by ?? '';
+  const first = isForced(turn) ? undefined : whatComesFirst(turn);
+  if (isForced(turn)) startRun(turn, RunKind.DELETE, by, forcedSteps(turn));
+  else if (first === undefined) startRun(turn, RunKind.DELETE, by, stepsBeforeRemoval(turn));
+  else startRun(turn, first, deletionActor);
+  // Started by a plan, a deletion erases what that plan names, and nothing else.
+  if (first === RunKind.CLEAN && record.plannedDeletion !== undefined) {
+    record.plannedErasure = clone(store.PlannedErasureSchema, record.plannedDeletion);
+  }
+  return status.run as Run;
+}
+
+/** A host on its way out. */
+type Going = Pick<Turn, 'status' | 'record' | 'spec'>;
+
+/** The run that must succeed before a host may be removed. */
+export function whatComesFirst(going: Going): RunKind | undefined {
+  if (going.status.state === HostState.PROVISIONED) return RunKind.RELEASE;
+  return mustBeErased(going) ? RunKind.CLEAN : undefined;
+}
+
+/** What ran an image and has not been erased since, unless somebody else's data is on it by now. */
+function mustBeErased({ status, record, spec }: Going): boolean {
+  if (status.state === HostState.EXTERNAL || record.adoptTo === HostState.EXTERNAL) return false;
+  return record.eraseBeforeRemoval && spec.deletion?.keepData !== true && status.dirty;
+}
+
+/** What keeps a pending deletion from releasing or erasing: somebody's hold, or a fence. */
+export function whatKeeps({ status, record }: Going): Hold | undefined {
+  const kept = status.holds.find(({ scope }) => scope === HoldScope.RELEASE);
+  return kept ?? (record.fences.length > 0 ? status.holds.find(isFenceHold) : undefined);
+}
+
+const powerOff: RequestedStep = { step: 'power.off', arguments: {} };
+
+/** A host that is known to be on, and whose BMC we know, is switched off before it is forgotten. */
+function stepsBeforeRemoval(turn: Turn): RequestedStep[] {
+  const mayBeOn = turn.status.poweredOn === true;
+  return mayBeOn && isOursToSwitch(turn) && whyNotSwitched(turn) === undefined ? [powerOff] : [];
+}
+
+/** Forced, a host that runs an image is switched off as well, for nothing else stops it. */
+function forcedSteps(turn: Turn): RequestedStep[] {
+  const { status } = turn;
+  const mayBeOn = status.poweredOn ?? status.state === HostState.PROVISIONED;
+  if (!mayBeOn || !isOursToSwitch(turn)) return [];
+  const why = whyNotSwitched(turn);
+  if (why === undefined) return [powerOff];
+  leaveBehind(turn, `power: the host may be on and was not switched off: ${why}`);
+  return [];
+}
+
+/** Invariant 3, and the policy that leaves the power alone. */
+function isOursToSwitch({ status, spec, record }: Turn): boolean {
+  if (record.adoptTo === HostState.EXTERNAL) return false;
+  return status.state !== HostState.EXTERNAL && spec.deletion?.keepPower !== true;
+}
+
+function whyNotSwitched({ status, context, record }: Turn): string | undefined {
+  if (!context.agentRegistered) return 'no agent has ever joined its rack';
+  if (status.bmcIdentity === undefined) return 'its BMC was never verified';
+  if (context.credentialVersion === undefined) return 'the credential of its BMC does not exist';
+  return record.fences.length > 0 ? 'it is fenced off (fencePending)' : undefined;
+}
+
+/** What a forced removal leaves: a record for people, and a tombstone for the agent. */
+export function leaveRemains(turn: Turn): void {
+  const { record, host, spec, status } = turn;
+  if (!isForced(turn)) return;
+  if (mustBeErased(turn)) {
+    leaveBehind(turn, 'data: the host ran an image, and its disks have not been erased');
+  }
+  if (record.leftBehind.length === 0) return;
+  const { bmc } = spec;
+  const resource = create(AbandonedResourceSchema, {
+    name: `abandonedResources/${host.uid}`,
+    createTime: now(turn),
+    host: host.name,
+    hostUid: host.uid,
+    rack: spec.rack,
+    bmcAddress: bmc === undefined ? '' : endpointText(bmc),
+    bootMacs: [...spec.bootMacs],
+    removedBy: status.deletion?.by ?? '',
+    reason: status.deletion?.reason ?? '',
+    leftBehind: [...record.leftBehind],
+    fencePending: record.forgetting,
+  });
+  turn.effects.push({ kind: 'abandon', resource, bmc });
+  if (record.forgetting) turn.effects.push({ kind: 'tombstone' });
+}

@@ -1,0 +1,62 @@
+/**
+ * The hold of a host that is fenced off: one of its addresses belonged to a host that was removed
+ * by force, and the agent may still act on that one (DESIGN §7). Pure; whose fences stand is
+ * looked up by `fences.ts`.
+ */
+import { create } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { type Hold, HoldSchema, HoldScope } from '@rackwright/api';
+import { causedBy, now, type Turn } from '../turn/turn.ts';
+import type { Refusal } from '../turn/types.ts';
+
+/** How people name the hold: its reason has more to say. */
+export const fencePending = 'fencePending';
+/** Hosts removed by force that the text of a hold names. */
+const namedMax = 3;
+
+/** The hold of a host that these hosts, removed by force, fence off; `uids` is not empty. */
+export function fenceHold(uids: readonly string[], since: Timestamp): Hold {
+  const names = uids.slice(0, namedMax).map((uid) => `abandonedResources/${uid}`);
+  const more = uids.length > namedMax ? ` and ${uids.length - namedMax} more` : '';
+  const reason =
+    `${fencePending}: an agent has still to forget ${names.join(', ')}${more}, ` +
+    'removed by force, which had an address of this host';
+  return create(HoldSchema, { scope: HoldScope.WORK, by: 'system', reason, since });
+}
+
+export function isFenceHold({ by, reason }: Hold): boolean {
+  return by === 'system' && reason.startsWith(`${fencePending}:`);
+}
+
+/** A fence is not lifted in passing: who lifts it says that the machine can reach nothing. */
+export function refusalOfFence(
+  { host }: Turn,
+  lifted: boolean,
+  physicallyDisconnected: boolean,
+): Refusal | undefined {
+  if (lifted === physicallyDisconnected) return undefined;
+  const message = lifted
+    ? 'fencePending is lifted once the agent has forgotten the host that was removed by force; ' +
+      'if that machine can reach nothing any more, say so: physically_disconnected'
+    : 'physically_disconnected is only for the hold fencePending, which is not among them';
+  return { code: 'failedPrecondition', message: `${host.name}: ${message}` };
+}
+
+/** The host is fenced off by these, and by nobody else. */
+export function setFences(turn: Turn, uids: readonly string[]): void {
+  const { record, status } = turn;
+  const since = status.holds.find(isFenceHold)?.since ?? now(turn);
+  record.fences = [...uids];
+  status.holds = status.holds.filter((hold) => !isFenceHold(hold));
+  if (uids.length > 0) status.holds.push(fenceHold(uids, since));
+}
+
+/** Takes down the fences that no longer stand. */
+export function foldFences(turn: Turn): void {
+  const { fences } = turn.record;
+  const standing = fences.filter((uid) => turn.context.fencesPending.has(uid));
+  if (standing.length === fences.length) return;
+  setFences(turn, standing);
+  const lifted = fences.filter((uid) => !standing.includes(uid)).join(', ');
+  causedBy(turn, 'system', `the fence of what was removed by force is lifted (${lifted})`);
+}

@@ -1,0 +1,286 @@
+import { create, equals, type MessageInitShape } from '@bufbuild/protobuf';
+import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  agent,
+  DeployProof,
+  type DeploySpec,
+  DeploySpecSchema,
+  FleetSpecSchema,
+  HostGoal,
+  HostState,
+  ProgressSchema,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  StepState,
+} from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { explainHost } from '../explain/explain.ts';
+import { type Bench, bench, done, failed, inspected, verified } from '../testing/bench.ts';
+import { netbootOf } from './deployment.ts';
+
+const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
+const second = `registry.example/os@sha256:${'2'.repeat(64)}`;
+
+function status({ record }: Bench) {
+  const found = record.host?.status;
+  if (found === undefined) throw new Error('a host has a status');
+  return found;
+}
+
+function available(): Bench {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  Object.assign(status(host), { state: HostState.AVAILABLE, dirty: false, poweredOn: false });
+  return host;
+}
+
+function stepAt(host: Bench): string {
+  const { run } = status(host);
+  return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');
+}
+
+function driveTo(host: Bench, name: string): void {
+  for (let count = 0; count < 20 && stepAt(host) !== name; count++) {
+    if (stepAt(host) === 'runner.await') host.runnerReady();
+    else host.report(stepAt(host) === 'runner.inspect' ? inspected() : done);
+  }
+  expect(stepAt(host)).toBe(name);
+}
+
+function deploy(init: MessageInitShape<typeof DeploySpecSchema>): DeploySpec {
+  return create(DeploySpecSchema, init as Exclude<typeof init, DeploySpec>);
+}
+
+/** In service with the first image, and claimed. */
+function inService(): Bench {
+  const host = available();
+  host.request({ kind: 'provision', image: first });
+  driveTo(host, 'deploy.await_image');
+  host.report(done);
+  expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
+  host.request({ kind: 'claim', reason: 'mine' });
+  return host;
+}
+
+function untouched(type: string): agent.Report['result'] {
+  const value = create(agent.FailedSchema, { type, message: type, disksUntouched: true });
+  return { case: 'failed', value };
+}
+
+function orderOf(host: Bench): agent.RunStep {
+  const { kind } = host.operation();
+  if (kind.case !== 'runStep') throw new Error('the operation is no step');
+  return kind.value;
+}
+
+function sent(effects: ReturnType<Bench['apply']>): agent.RunStep | undefined {
+  const send = effects.find((effect) => effect.kind === 'send');
+  const kind = send?.operation.kind;
+  return kind?.case === 'runStep' ? kind.value : undefined;
+}
+
+test('a deployment is told whole as it leaves; its first boot stands once in the record', () => {
+  const host = available();
+  const { spec } = host.record.host ?? {};
+  if (spec !== undefined) Object.assign(spec, { rootDisk: { serial: 'DISK-1' } });
+  const registries = [{ registry: 'registry.example', plainHttp: true }];
+  host.context = { ...host.context, fleet: create(FleetSpecSchema, { registries }) };
+  const wanted = deploy({ firstBoot: { userData: '#cloud-config\n' }, keepDisks: ['D2'] });
+  host.request({ kind: 'provision', image: first, deploy: wanted });
+  driveTo(host, 'runner.inspect');
+  const order = sent(host.report(inspected()));
+  expect(order).toMatchObject({ step: 'deploy.write_image', destructive: true });
+  expect(order?.deployment).toMatchObject({
+    id: `u1/${status(host).run?.number}`,
+    hostName: 'h1',
+    image: { reference: first, plainHttp: true },
+    rootDisk: { serial: 'DISK-1' },
+    deploy: { keepDisks: ['D2'], firstBoot: { userData: '#cloud-config\n' } },
+  });
+  expect(orderOf(host).deployment?.deploy).toBeUndefined();
+});
+
+test('a host is in service once it has proved itself, in the time that it is given', () => {
+  const host = available();
+  const wanted = deploy({ proofTimeout: durationFromMs(3_600_000) });
+  host.request({ kind: 'provision', image: first, deploy: wanted });
+  driveTo(host, 'deploy.await_image');
+  expect(status(host)).toMatchObject({ state: HostState.MANAGEABLE, image: first });
+  const { deadline } = host.operation();
+  expect(deadline).toEqual(timestampFromMs(host.nowMs + 3_600_000));
+  expect(orderOf(host)).toMatchObject({ bootOperationId: '', destructive: false });
+  expect(orderOf(host).bmc).toBeUndefined();
+  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  expect(told.blocker).toBe('the proof that the host runs its image');
+  expect(told.causes[0]?.text).toContain('has not phoned home yet');
+  host.report(done);
+  expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, dirty: true });
+  const kept = status(host).deploy;
+  expect(kept && equals(DeploySpecSchema, kept, wanted)).toBe(true);
+});
+
+test('a host that never proves itself is not in service, and what it holds is named', () => {
+  const host = available();
+  host.request({ kind: 'provision', image: first });
+  driveTo(host, 'deploy.await_image');
+  host.nowMs += 21 * 60_000;
+  const { session } = host.context;
+  if (session === undefined) throw new Error('no session');
+  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  host.apply({ kind: 'tick' });
+  const { run, faults, image, state } = status(host);
+  expect(run?.error?.type).toBe('notProved');
+  expect(run?.error?.message).toContain('was switched on at 2026-01-01T');
+  expect(run?.error?.message).toContain('has not phoned home in 20 minutes');
+  expect(faults[0]?.message).toContain(`on the disk: the whole of ${first}`);
+  expect([state, image]).toEqual([HostState.MANAGEABLE, first]);
+});
+
+test('an image that cannot be had leaves a host in service on the one before', () => {
+  const host = inService();
+  const before = host.record.deployedRun;
+  host.request({ kind: 'reimage', image: second });
+  driveTo(host, 'deploy.write_image');
+  expect(status(host).image).toBe('');
+  host.report(untouched('imageNotFound'));
+  expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
+  expect(host.record.deployedRun).toBe(before);
+  expect(status(host).faults[0]?.message).toContain(`on the disk: ${first}, untouched`);
+  expect(status(host).run?.kind).toBe(RunKind.POWER);
+  expect(status(host).run?.steps.map(({ name }) => name)).toEqual(['power.off', 'power.on']);
+  const ended = host.record.finishedRuns[0] ?? status(host).run;
+  const writing = ended?.steps.find(({ name }) => name === 'deploy.write_image');
+  expect(writing).toMatchObject({ disksUntouched: true, state: StepState.FAILED });
+});
+
+test('one attempt that may have written counts, whatever a later one says', () => {
+  for (const cut of [failed('interrupted'), failed('writeError')]) {
+    const host = inService();
+    host.request({ kind: 'reimage', image: second });
+    driveTo(host, 'deploy.write_image');
+    host.report(cut);
+    if (stepAt(host) === 'deploy.write_image') host.report(untouched('imageNotFound'));
+    expect(status(host).image).toBe('');
+    expect(status(host).deploy).toBeUndefined();
+    expect(status(host).faults[0]?.message).toContain(`a part of ${second}`);
+    expect(status(host).run?.steps.map(({ name }) => name)).toEqual(['power.off']);
+  }
+});
+
+test('an order that left and of which no word has come may have written', () => {
+  const host = inService();
+  host.request({ kind: 'reimage', image: second });
+  driveTo(host, 'deploy.write_image');
+  host.nowMs += 25 * 3_600_000;
+  const { session } = host.context;
+  if (session === undefined) throw new Error('no session');
+  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  host.apply({ kind: 'tick' });
+  expect(status(host).image).toBe('');
+  expect(status(host).faults[0]?.message).toContain('a part of');
+});
+
+test('a registry that stays away for too long gives the host back to what it ran', () => {
+  const host = inService();
+  host.request({ kind: 'reimage', image: second });
+  driveTo(host, 'deploy.write_image');
+  const away = { cause: 'registry', message: 'it does not answer', disksUntouched: true };
+  for (let minute = 0; minute < 40 && stepAt(host) === 'deploy.write_image'; minute++) {
+    host.report({ case: 'transientError', value: create(agent.TransientErrorSchema, away) });
+    host.nowMs += 60_000;
+    host.apply({ kind: 'tick' });
+  }
+  expect(status(host).lastError?.failure?.type).toBe('registryUnreachable');
+  expect(status(host).image).toBe(first);
+});
+
+test('a reimage without a word of how keeps how it was deployed', () => {
+  const host = available();
+  const wanted = deploy({ proof: DeployProof.POWER_ON });
+  host.request({ kind: 'provision', image: first, deploy: wanted });
+  driveTo(host, 'deploy.await_image');
+  host.report(done);
+  host.request({ kind: 'claim', reason: 'mine' });
+  host.request({ kind: 'reimage', image: second });
+  expect(host.record.deploy?.proof).toBe(DeployProof.POWER_ON);
+  driveTo(host, 'deploy.write_image');
+  host.report(failed('writeError'));
+  host.report(done);
+  host.request({ kind: 'reimage', image: first });
+  expect(host.record.deploy?.proof).toBe(DeployProof.POWER_ON);
+});
+
+test('a host without a disk boots its image over the network while it is in service', () => {
+  const host = available();
+  const none: ReadonlyMap<string, bigint> = new Map();
+  const named = () => netbootOf(host.record, undefined, none);
+  host.request({ kind: 'provision', image: first, deploy: deploy({ netboot: true }) });
+  const names = status(host).run?.steps.map(({ name }) => name);
+  expect(names).toEqual([
+    'power.off',
+    'deploy.prepare_netboot',
+    'power.bootImage',
+    'deploy.await_image',
+  ]);
+  driveTo(host, 'deploy.prepare_netboot');
+  expect(orderOf(host).deployment?.image?.reference).toBe(first);
+  expect(named()).toBeUndefined();
+  host.report(done);
+  expect(named()).toMatchObject({ id: `u1/${status(host).run?.number}`, hostName: 'h1' });
+  const { kind } = host.operation();
+  expect(kind).toMatchObject({ case: 'setPower', value: { on: true, bootFrom: 4 } });
+  driveTo(host, 'deploy.await_image');
+  host.report(done);
+  expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
+  host.request({ kind: 'powerReset', bootOldDiskReason: '' });
+  host.report(done);
+  const again = host.operation().kind;
+  expect(again).toMatchObject({ value: { on: true, bootFrom: agent.BootTarget.IMAGE } });
+  host.report(done);
+  host.request({ kind: 'release', reason: 'over' });
+  host.report(done);
+  expect(status(host).state).toBe(HostState.MANAGEABLE);
+  expect(named()).toBeUndefined();
+});
+
+test('what the agent says of an image on its way is told', () => {
+  const host = available();
+  host.request({ kind: 'provision', image: first });
+  driveTo(host, 'deploy.write_image');
+  const progress = create(ProgressSchema, { percent: 0, text: 'queued for the image, place 3' });
+  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs }, { progress });
+  expect(told.causes.map(({ text }) => text)).toContain('0 %: queued for the image, place 3');
+  expect(told.blocker).toBe('the image on its way');
+});
+
+test('an image by tag, or over plain HTTP that nobody has allowed, comes onto no host', () => {
+  const host = available();
+  const ask = (image: string) => {
+    const request = { kind: 'provision', image } as const;
+    const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });
+    return outcome.kind === 'refused' ? outcome.refusal.message : outcome.kind;
+  };
+  expect(ask('registry.example/os:1')).toContain('a host is told only digests');
+  const file = `http://files.example/os.raw#sha256=${'1'.repeat(64)}`;
+  expect(ask(file)).toContain('by plain HTTP, which the fleet does not allow');
+  const registries = [{ registry: 'files.example', plainHttp: true }];
+  host.context = { ...host.context, fleet: create(FleetSpecSchema, { registries }) };
+  expect(ask(file)).toBe('kept');
+  const lacking = [{ registry: 'files.example', plainHttp: true, credential: 'credentials/c9' }];
+  host.context = { ...host.context, fleet: create(FleetSpecSchema, { registries: lacking }) };
+  expect(ask(file)).toContain('credentials/c9, which the fleet names for files.example, does not');
+});
+
+test('a deployment that is aborted before it writes leaves the host to what it ran', () => {
+  const host = inService();
+  host.request({ kind: 'reimage', image: second });
+  driveTo(host, 'runner.inspect');
+  host.request({ kind: 'abort', reason: 'no' });
+  host.report(failed('cancelled'));
+  expect(host.record.finishedRuns[0]?.outcome ?? status(host).run?.outcome).not.toBe(
+    RunOutcome.SUCCEEDED,
+  );
+  expect(status(host).image).toBe(first);
+});

@@ -1,0 +1,266 @@
+/**
+ * A deployment as the engine carries it through: what the agent is told of it, what the host's
+ * record says of the image meanwhile, and what is known of the disk when it ends early. Pure.
+ *
+ * Invariants:
+ * 1. The status names an image only while it is whole: from the first moment at which the disk may
+ *    be written over, until it was read back, it names none.
+ * 2. What stood there before stays named as long as every attempt has said that it left the disks
+ *    untouched.
+ * 3. The first boot's data stand in the record once for each image, and not in its operations: they
+ *    are put in as an operation leaves. Once a run is over they
+ *    stand there for one image at most: for what the host runs, if it runs any.
+ */
+import { clone, create } from '@bufbuild/protobuf';
+import { durationMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  agent,
+  type DeploySpec,
+  DeploySpecSchema,
+  HostState,
+  type ImageRegistry,
+  type Run,
+  RunKind,
+  type RunStep,
+  store,
+} from '@rackwright/api';
+import { hostImageOf } from '../../images/index.ts';
+import { activeRun, type Turn } from '../turn/turn.ts';
+import type { HostContext } from '../turn/types.ts';
+
+/** The step of the runner that writes an image; never one of a list that people write. */
+export const writeImageStep = 'deploy.write_image';
+/** The agent fetches what the host boots over the network. */
+export const prepareNetbootStep = 'deploy.prepare_netboot';
+export const bootImageStep = 'power.bootImage';
+/** The agent waits until the host has said that it runs its image. */
+export const awaitImageStep = 'deploy.await_image';
+
+/** Steps of deployments that the agent takes itself; it names them in its Hello (R8). */
+const ofAgent: ReadonlySet<string> = new Set([prepareNetbootStep, awaitImageStep]);
+
+export function isDeployStepOfAgent(name: string): boolean {
+  return ofAgent.has(name);
+}
+
+const proofTimeoutDefaultMs = 20 * 60_000;
+const versionsOfNone: ReadonlyMap<string, bigint> = new Map();
+
+/** How long the host may take to prove that it runs its image. */
+export function proofTimeoutMs(deploy: DeploySpec | undefined): number {
+  const given = deploy?.proofTimeout;
+  return given === undefined ? proofTimeoutDefaultMs : durationMs(given);
+}
+
+/** Which step of the agent's own a deployment would lack; undefined: none, or nobody knows yet. */
+export function missingAgentStep(
+  { agentSteps }: Pick<HostContext, 'agentSteps'>,
+  deploy: DeploySpec | undefined,
+): string | undefined {
+  if (agentSteps === undefined) return undefined;
+  const needed = deploy?.netboot === true ? [prepareNetbootStep, awaitImageStep] : [awaitImageStep];
+  return needed.find((step) => !agentSteps.some(({ name }) => name === step));
+}
+
+export type DeploymentResult =
+  | { readonly kind: 'ok'; readonly deployment: agent.Deployment }
+  | { readonly kind: 'refused'; readonly problem: string };
+
+/** What the agent is told of the deployment of this run; the first boot's data come apart (3). */
+export function deploymentOf(turn: Turn, run: Pick<Run, 'number'>): DeploymentResult {
+  const { record, host, spec, context } = turn;
+  const found = hostImageOf(
+    record.image,
+    context.fleet?.registries,
+    context.registryCredentials ?? versionsOfNone,
+  );
+  if (found.kind === 'refused') return found;
+  const deployment = create(agent.DeploymentSchema, {
+    id: `${host.uid}/${run.number}`,
+    hostName: host.name.replace(/^hosts\//, ''),
+    image: found.image,
+    ...(spec.rootDisk === undefined ? {} : { rootDisk: spec.rootDisk }),
+  });
+  return { kind: 'ok', deployment };
+}
+
+/** The operation as it leaves (3). */
+export function asSent(
+  { deploy }: Pick<store.HostRecord, 'deploy'>,
+  operation: agent.Operation,
+): agent.Operation {
+  if (operation.kind.case !== 'runStep' || operation.kind.value.deployment === undefined) {
+    return operation;
+  }
+  const sent = clone(agent.OperationSchema, operation);
+  if (sent.kind.case === 'runStep' && sent.kind.value.deployment !== undefined) {
+    sent.kind.value.deployment.deploy = clone(DeploySpecSchema, deploy ?? create(DeploySpecSchema));
+  }
+  return sent;
+}
+
+/** Why the deployment of this step cannot be ordered as things stand now. */
+export function refusalOfDeployment(turn: Turn, run: Run, step: RunStep): string | undefined {
+  if (step.name !== writeImageStep && !isDeployStepOfAgent(step.name)) return undefined;
+  const found = deploymentOf(turn, run);
+  return found.kind === 'refused' ? found.problem : undefined;
+}
+
+/** What the host boots over the network whenever it asks; undefined: it boots from its disk. */
+export function netbootOf(
+  record: store.HostRecord,
+  registries: readonly ImageRegistry[] | undefined,
+  versions: ReadonlyMap<string, bigint>,
+): agent.Deployment | undefined {
+  const { host, deployedRun } = record;
+  const { status, spec } = host ?? {};
+  if (host === undefined || status === undefined || spec === undefined) return undefined;
+  if (!bootsOverNetwork(record)) return undefined;
+  const found = hostImageOf(status.image, registries, versions);
+  // What the fleet has taken back keeps no host from what the agent has of its image already.
+  const image =
+    found.kind === 'ok' ? found.image : create(agent.HostImageSchema, { reference: status.image });
+  return create(agent.DeploymentSchema, {
+    id: `${host.uid}/${deployedRun}`,
+    hostName: host.name.replace(/^hosts\//, ''),
+    image,
+    deploy: clone(DeploySpecSchema, status.deploy ?? create(DeploySpecSchema)),
+  });
+}
+
+/** Why what the host boots over the network could not be fetched again; undefined: it could. */
+export function netbootProblem(
+  record: store.HostRecord,
+  registries: readonly ImageRegistry[] | undefined,
+  versions: ReadonlyMap<string, bigint>,
+): string | undefined {
+  if (!bootsOverNetwork(record)) return undefined;
+  const found = hostImageOf(record.host?.status?.image ?? '', registries, versions);
+  return found.kind === 'refused' ? found.problem : undefined;
+}
+
+/** Whether the host's image comes over the network at each of its starts. */
+export function bootsOverNetwork({ host }: Pick<store.HostRecord, 'host'>): boolean {
+  const { status } = host ?? {};
+  if (status?.deploy?.netboot !== true || status.image === '') return false;
+  const kind = activeRun(status)?.kind;
+  const deploys = kind === RunKind.PROVISION || kind === RunKind.REIMAGE;
+  return status.state === HostState.PROVISIONED || deploys;
+}
+
+/** The disk may be written over from here on (1); a step that begins again changes nothing. */
+export function beginWrite({ status, record }: Turn): void {
+  const writing = activeRun(status)?.steps.find(({ name }) => name === writeImageStep);
+  if (writing !== undefined && writing.attempt > 1) return;
+  record.replaced = create(store.ReplacedImageSchema, {
+    image: status.image,
+    run: record.deployedRun,
+  });
+  status.image = '';
+  status.dirty = true;
+}
+
+/** The image is whole, or ready to be booted. */
+export function noteDeployed({ status, record }: Turn, run: Run): void {
+  delete record.replaced;
+  status.image = record.image;
+  status.deploy = clone(DeploySpecSchema, record.deploy ?? create(DeploySpecSchema));
+  record.deployedRun = run.number;
+}
+
+/** An attempt to write leaves for the agent: an earlier one of which nobody knows counts (2). */
+export function noteWriteSent({ record }: Turn, { name }: RunStep): void {
+  const { replaced } = record;
+  if (name !== writeImageStep || replaced === undefined) return;
+  if (replaced.attemptOpen) delete record.replaced;
+  else replaced.attemptOpen = true;
+}
+
+/** What an attempt to write says of the disks, at its end or before (2). */
+export function noteWriteTold({ record }: Turn, { name }: RunStep, { result }: agent.Report): void {
+  const { replaced } = record;
+  if (name !== writeImageStep || replaced === undefined) return;
+  if (result.case === 'hostUpdated') return;
+  if (result.case === 'continuing' && !result.value.begun) return;
+  if (isUntouched(result)) replaced.attemptOpen = false;
+  else delete record.replaced;
+}
+
+function isUntouched(result: agent.Report['result']): boolean {
+  switch (result.case) {
+    case 'failed':
+    case 'transientError':
+      return result.value.disksUntouched;
+    case 'retryAfter':
+      // Begun before, and what came of it has got lost.
+      return result.value.reason !== agent.ConflictReason.DUPLICATE;
+    default:
+      return false;
+  }
+}
+
+/** What a deployment has left: its image, what was there before it, or nothing that boots. */
+export type DiskAfter = 'whole' | 'untouched' | 'lost';
+
+/** At the end of a deployment; what no attempt has touched is named as before (2). */
+export function settleDisk(turn: Turn, run: Run): DiskAfter {
+  const disk = diskAfter(turn, run);
+  // Two that are as large as may be leave no room for other runs (3).
+  if (turn.status.deploy !== undefined) delete turn.record.deploy;
+  return disk;
+}
+
+function diskAfter({ status, record }: Turn, run: Run): DiskAfter {
+  const { replaced, deployedRun } = record;
+  delete record.replaced;
+  if (deployedRun === run.number) return 'whole';
+  const writing = run.steps.find(({ name }) => name === writeImageStep);
+  if (writing === undefined || writing.attempt === 0) return 'untouched';
+  if (replaced !== undefined && !replaced.attemptOpen) {
+    status.image = replaced.image;
+    writing.disksUntouched = true;
+    return 'untouched';
+  }
+  delete status.deploy;
+  record.deployedRun = 0n;
+  return 'lost';
+}
+
+/** Nothing of a deployment is left on the host. */
+export function forgetImage({ status, record }: Turn): void {
+  status.image = '';
+  delete status.deploy;
+  record.deployedRun = 0n;
+}
+
+/** When the host was switched on to boot its image; undefined: it was not, in this run. */
+export function switchedOnMs(run: Run): number | undefined {
+  const on = run.steps.findLast(({ name }, at) => {
+    return at < run.currentStep && (name === 'power.on' || name === bootImageStep);
+  });
+  return on?.endTime === undefined ? undefined : timestampMs(on.endTime);
+}
+
+/** Said where the agent's own word on it has not come. */
+export function notProvedText({ record, status }: Turn, run: Run): string {
+  const on = switchedOnMs(run);
+  const since = on === undefined ? '' : ` at ${new Date(on).toISOString()}`;
+  const minutes = Math.round(proofTimeoutMs(record.deploy) / 60_000);
+  const seen = status.poweredOn === false ? '; it has been seen off since' : '';
+  return (
+    `the host was switched on${since} to run ${record.image}, and has not phoned home in ` +
+    `${minutes} minutes${seen}; look at its console: whether it boots, has an address on the ` +
+    'provisioning network, and runs cloud-init to the end'
+  );
+}
+
+/** Time for an agent that has the proof to say so, however late it is asked. */
+const proofAskMinMs = 60_000;
+
+/** How long the agent is given to hear of the proof, from now. */
+export function proofLeftMs({ record, context }: Turn, run: Run): number {
+  const wholeMs = proofTimeoutMs(record.deploy);
+  const sinceMs = switchedOnMs(run);
+  if (sinceMs === undefined) return wholeMs;
+  return Math.max(proofAskMinMs, sinceMs + wholeMs - context.nowMs);
+}

@@ -1,0 +1,109 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { agent, DeploySpecSchema, HostGoal, HostState, RunPhase } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { type Bench, bench, done, inspected, verified } from '../testing/bench.ts';
+
+const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
+const second = `registry.example/os@sha256:${'2'.repeat(64)}`;
+const contentDigest = `sha256:${'c'.repeat(64)}`;
+
+function status({ record }: Bench) {
+  const found = record.host?.status;
+  if (found === undefined) throw new Error('a host has a status');
+  return found;
+}
+
+function driveTo(host: Bench, name: string): void {
+  const stepAt = () => {
+    const { run } = status(host);
+    return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');
+  };
+  for (let count = 0; count < 20 && stepAt() !== name; count++) {
+    if (stepAt() === 'runner.await') host.runnerReady();
+    else host.report(stepAt() === 'runner.inspect' ? inspected() : done);
+  }
+  expect(stepAt()).toBe(name);
+}
+
+function wrote(init: MessageInitShape<typeof agent.WrittenImageSchema>): agent.Report['result'] {
+  const observations = { writtenImage: init as object };
+  return { case: 'complete', value: create(agent.CompleteSchema, { observations }) };
+}
+
+function failed(init: MessageInitShape<typeof agent.FailedSchema>): agent.Report['result'] {
+  return { case: 'failed', value: create(agent.FailedSchema, init as object) };
+}
+
+/** In service with the first image, and claimed. */
+function inService(netboot = false): Bench {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  Object.assign(status(host), { state: HostState.AVAILABLE, dirty: false, poweredOn: false });
+  const deploy = create(DeploySpecSchema, { netboot });
+  host.request({ kind: 'provision', image: first, deploy });
+  if (!netboot) {
+    driveTo(host, 'deploy.write_image');
+    const problem = 'the firmware’s store is full';
+    const grown = { grownBytes: 5_000n, notGrown: 'x'.repeat(4_000), bootEntryProblem: problem };
+    host.report(wrote({ serial: 'DISK-1', whole: true, contentDigest, ...grown }));
+  }
+  driveTo(host, 'deploy.await_image');
+  host.report(done);
+  host.request({ kind: 'claim', reason: 'mine' });
+  expect(status(host).state).toBe(HostState.PROVISIONED);
+  return host;
+}
+
+test('which disk was written, with what, and what firmware made of it stands in the status', () => {
+  const host = inService();
+  expect(status(host).writtenDisk).toMatchObject({
+    ...{ disk: 'DISK-1', whole: true, contentDigest, grownBytes: 5_000n },
+    bootEntryProblem: 'the firmware’s store is full',
+  });
+  expect(status(host).writtenDisk?.notGrown.length).toBeLessThan(600);
+});
+
+test('nothing is told of a disk that is being written, and the old again if it was not', () => {
+  const host = inService();
+  host.request({ kind: 'reimage', image: second });
+  driveTo(host, 'deploy.write_image');
+  expect(status(host).writtenDisk).toBeUndefined();
+  host.report(failed({ type: 'imageNotFound', disksUntouched: true }));
+  expect(status(host)).toMatchObject({ image: first, writtenDisk: { disk: 'DISK-1' } });
+});
+
+test('a write that failed halfway names the disk that is lost', () => {
+  const host = inService();
+  host.request({ kind: 'reimage', image: second });
+  driveTo(host, 'deploy.write_image');
+  const observations = { writtenImage: { wwn: '0x5000c500a1b2c3d4' } };
+  host.report(failed({ type: 'imageDigestMismatch', observations }));
+  expect(status(host).image).toBe('');
+  expect(status(host).writtenDisk).toMatchObject({ disk: '0x5000c500a1b2c3d4', whole: false });
+});
+
+test('what may be on a disk of which no word came is not told as what was', () => {
+  const host = inService();
+  host.request({ kind: 'reimage', image: second });
+  driveTo(host, 'deploy.write_image');
+  host.report(failed({ type: 'writeError' }));
+  expect(status(host).writtenDisk).toBeUndefined();
+});
+
+function askReimage(host: Bench, netboot: boolean): string {
+  const deploy = create(DeploySpecSchema, { netboot });
+  const request = { kind: 'reimage', image: second, deploy } as const;
+  const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });
+  return outcome.kind === 'refused' ? outcome.refusal.message : outcome.kind;
+}
+
+test('a host whose disk boots comes to netboot only over a release and a clean', () => {
+  const told = askReimage(inService(), true);
+  expect(told).toContain(`its disk may still boot ${first} whenever the host restarts`);
+  expect(told).toContain('release it, let it be cleaned, and provision it with netboot then');
+  // Nobody answers its firmware's netboot any more: it goes on to the disk.
+  expect(askReimage(inService(true), false)).toBe('kept');
+  expect(askReimage(inService(true), true)).toBe('kept');
+  expect(askReimage(inService(), false)).toBe('kept');
+});

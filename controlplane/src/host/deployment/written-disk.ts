@@ -1,0 +1,60 @@
+/**
+ * What stands on the disk that an image was written to, as the runner has read it back. Pure.
+ *
+ * Invariants:
+ * 1. It is told only while it stands: from the first moment at which the disk may be written over,
+ *    nothing is; it comes back when no attempt has touched the disk.
+ * 2. What an attempt has left in part is told as such.
+ */
+import { create } from '@bufbuild/protobuf';
+import { type agent, type RunStep, type WrittenDisk, WrittenDiskSchema } from '@rackwright/api';
+import { cut } from '../turn/step-failure.ts';
+import type { Turn } from '../turn/turn.ts';
+import { beginWrite, type DiskAfter, forgetImage, writeImageStep } from './deployment.ts';
+
+/** Longest texts that the status keeps of it, in characters. */
+const nameMax = 128;
+const problemMax = 512;
+
+/** The disk may be written over from here on (1). */
+export function beginWriteOver(turn: Turn): void {
+  beginWrite(turn);
+  const { status, record } = turn;
+  if (record.replaced !== undefined && status.writtenDisk !== undefined) {
+    record.replaced.writtenDisk = status.writtenDisk;
+  }
+  delete status.writtenDisk;
+}
+
+/** What an attempt to write says at its end of the disk (2). */
+export function noteWritten({ status }: Turn, { name }: RunStep, { result }: agent.Report): void {
+  if (name !== writeImageStep || (result.case !== 'complete' && result.case !== 'failed')) return;
+  const written = result.value.observations?.writtenImage;
+  if (written !== undefined) status.writtenDisk = kept(written);
+}
+
+function kept(written: agent.WrittenImage): WrittenDisk {
+  const { serial, wwn, device, whole, contentDigest, grownBytes } = written;
+  return create(WrittenDiskSchema, {
+    disk: cut(serial || wwn || device, nameMax),
+    whole: whole === true,
+    contentDigest: cut(contentDigest, nameMax),
+    grownBytes,
+    notGrown: cut(written.notGrown, problemMax),
+    bootEntryProblem: cut(written.bootEntryProblem, problemMax),
+  });
+}
+
+/** At the end of a deployment. `before`: what the write under way was to replace, if any was. */
+export function settleWritten({ status }: Turn, before: Replaced, disk: DiskAfter): void {
+  const untouched = before?.writtenDisk;
+  if (disk === 'untouched' && untouched !== undefined) status.writtenDisk = untouched;
+}
+
+type Replaced = Turn['record']['replaced'];
+
+/** The disks have been erased. */
+export function forgetDisks(turn: Turn): void {
+  forgetImage(turn);
+  delete turn.status.writtenDisk;
+}

@@ -1,0 +1,244 @@
+/**
+ * From the agent's signed evidence to certificates, and from certificates to "every device of this
+ * host is erased" (invariant H6). A device counts only with the verdict `erased`, this run, this
+ * use epoch.
+ */
+import { create } from '@bufbuild/protobuf';
+import {
+  agent,
+  ErasureLevel,
+  type Inventory,
+  type LastCleaned,
+  LastCleanedSchema,
+  type Run,
+  type RunFailure,
+  RunKind,
+  type RunStep,
+  StepState,
+  store,
+} from '@rackwright/api';
+import {
+  buildStatement,
+  deviceFactsOf,
+  deviceIdentity,
+  parseEvidence,
+  pemOfPublicKey,
+  ShapeError,
+  sha256Hex,
+  signatureFits,
+  statementSha256,
+  verdictOf,
+} from '@rackwright/erasure';
+import { eraseMetadataStep, eraseStep } from '../../steps/index.ts';
+import { invalidResult, isErasure, stepFailure } from '../turn/step-failure.ts';
+import { now, type Turn } from '../turn/turn.ts';
+import type { CertificateDraft } from '../turn/types.ts';
+import { decideDevices, missingDevice, unseenStorage } from './device-plan.ts';
+
+/** Certifies every device of the plan from one step's evidence, or says why it cannot. */
+export function certifyErasure(
+  turn: Turn,
+  _run: Run,
+  step: RunStep,
+  evidence: agent.Evidence | undefined,
+): RunFailure | undefined {
+  if (evidence === undefined) return invalidResult(`${step.name} brought no evidence`);
+  const problem = signatureProblem(turn, evidence);
+  if (problem !== undefined) return invalidResult(problem);
+  try {
+    return certifyDevices(turn, evidence);
+  } catch (error) {
+    if (!(error instanceof ShapeError)) throw error;
+    return invalidResult(`${step.name}: ${error.message}`);
+  }
+}
+
+function signatureProblem(turn: Turn, evidence: agent.Evidence): string | undefined {
+  const registered = turn.context.agentPublicKey;
+  if (registered === undefined) return 'the rack has no registered agent key';
+  if (!Buffer.from(evidence.publicKey).equals(registered)) {
+    return 'the evidence is signed by a key that is not the registered one of the rack';
+  }
+  const fits = signatureFits(evidence.payload, evidence.signature, pemOfPublicKey(registered));
+  return fits ? undefined : 'the signature of the evidence does not fit';
+}
+
+function certifyDevices(turn: Turn, evidence: agent.Evidence): RunFailure | undefined {
+  const parsed = parseEvidence(evidence.payload);
+  for (const plan of turn.record.devicePlan) {
+    const problem = deviceProblem(turn, parsed, plan);
+    if (problem !== undefined) return problem;
+  }
+  const certificates = parsed.devices.map((device, index) =>
+    draft(turn, evidence, device, index, parsed.runnerSession),
+  );
+  turn.effects.push({ kind: 'certify', certificates });
+  return undefined;
+}
+
+/** Why the evidence does not prove that a device of the plan was erased as planned. */
+function deviceProblem(
+  turn: Turn,
+  { devices, mode }: agent.StepEvidence,
+  plan: agent.DevicePlan,
+): RunFailure | undefined {
+  const key = deviceKey(plan.device);
+  const outcome = devices.find((candidate) => deviceKey(candidate.device) === key);
+  if (outcome === undefined) return invalidResult(`the evidence says nothing of disk ${key}`);
+  const verdict = verdictOf(outcome);
+  if (verdict.kind !== 'erased') {
+    const reason = 'reason' in verdict ? verdict.reason : 'the verdict was switched off';
+    return stepFailure('notErased', `disk ${key} is not proven erased: ${reason}`);
+  }
+  if (mode === agent.StepMode.CHECK && outcome.challengeBlocksWritten === 0n) {
+    return stepFailure('unverified', `disk ${key}: nothing shows that its erasure had begun`);
+  }
+  const ordered = turn.record.operation?.operation?.kind;
+  const seed = ordered?.case === 'runStep' ? ordered.value.challengeSeed : new Uint8Array();
+  const asOrdered = outcome.method === plan.method && sameBytes(outcome.challengeSeed, seed);
+  return asOrdered ? undefined : invalidResult(`disk ${key} was not erased as it was ordered`);
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.from(a).equals(b);
+}
+
+/** What a clean that has succeeded leaves to be read: level, certificates, what was left alone. */
+export function lastCleaned(turn: Turn, run: Run): LastCleaned | undefined {
+  const { certified } = turn.record;
+  const erased = run.steps.filter(
+    ({ name, state }) => isErasure(name) && state === StepState.SUCCEEDED,
+  );
+  if (erased.length === 0) return undefined;
+  const full = erased.some((step) => step.name === eraseStep);
+  const inventory = turn.context.facts.inventory;
+  const decisions = inventory === undefined ? [] : decideDevices(inventory, !full);
+  return create(LastCleanedSchema, {
+    at: now(turn),
+    level: full ? ErasureLevel.FULL : ErasureLevel.METADATA_ONLY,
+    certificates: certified.map(({ certificate }) => certificate),
+    skipped: decisions
+      .filter((decision) => decision.kind === 'listed')
+      .map(({ device, reason }) => `${device.serial || device.name}: ${reason}`),
+  });
+}
+
+/** One statement; the record remembers its hash, so that the next one names it. */
+function draft(
+  turn: Turn,
+  evidence: agent.Evidence,
+  outcome: agent.DeviceOutcome,
+  deviceIndex: number,
+  runnerSession: string,
+): CertificateDraft {
+  const { record, host, status, spec } = turn;
+  const previous = record.lastStatementSha256;
+  const statement = buildStatement({
+    host: { name: host.name, uid: host.uid },
+    operationId: record.operation?.operation?.id ?? '',
+    useEpoch: Number(status.useEpoch),
+    evidence,
+    deviceIndex,
+    ...(previous.length === 0 ? {} : { previousSha256: Buffer.from(previous).toString('hex') }),
+    ...(spec.cleaning?.allowUnprovenIdentity === true
+      ? { identityWaivedBy: 'cleaning.allow_unproven_identity' }
+      : {}),
+  });
+  record.lastStatementSha256 = Buffer.from(statementSha256(statement), 'hex');
+  const id = certificateId(turn, evidence, deviceIndex);
+  record.certified.push(
+    create(store.CertifiedDeviceSchema, {
+      deviceKey: deviceKey(outcome.device),
+      certificate: `erasureCertificates/${id}`,
+      useEpoch: status.useEpoch,
+      runnerSession,
+    }),
+  );
+  return { id, host: host.name, statement };
+}
+
+/** Named by what it certifies, so that other evidence can never stand under the same name. */
+function certificateId(turn: Turn, { payload }: agent.Evidence, deviceIndex: number): string {
+  const attempt = (turn.record.operation?.operation?.id ?? '').replaceAll('/', '-');
+  return `${attempt}-${deviceIndex + 1}-${sha256Hex(payload).slice(0, 8)}`;
+}
+
+/** Whether a step erases at the level of the policy; a weaker one does not count. */
+export function erasesAtLevel({ spec }: Turn, { name }: RunStep): boolean {
+  const weakEnough = spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
+  return name === eraseStep || (weakEnough && name === eraseMetadataStep);
+}
+
+/** Whether the run has erased at the level of the policy. */
+export function erasesAsAsked(turn: Turn, run: Run): boolean {
+  return run.steps.some((step) => step.state === StepState.SUCCEEDED && erasesAtLevel(turn, step));
+}
+
+/**
+ * H6: every device in scope of the inventory taken after the last erase has its certificate. An
+ * automatic clean must also have erased at the level of the policy.
+ */
+export function checkCertified(turn: Turn, run: Run, inventory: Inventory): RunFailure | undefined {
+  if (!run.manual && !erasesAsAsked(turn, run)) {
+    return stepFailure(
+      'notCertified',
+      'the plan has no erasure at the level of the cleaning policy: correct priority_overrides',
+    );
+  }
+  if (!run.steps.some((step) => isErasure(step.name))) return undefined;
+  if (inventory.runnerSession !== turn.record.runner?.runnerSession) {
+    return stepFailure('interrupted', 'the runner was replaced between erasing and looking again');
+  }
+  const lack = missingDevice(turn, inventory) ?? uncertifiedDevice(turn, inventory);
+  if (lack !== undefined || isProvenBefore(run) || isOfSession(turn, inventory)) return lack;
+  return stepFailure('interrupted', 'what erased and what looked again are two runners');
+}
+
+/** Whether the session that looks has erased all itself: nobody saw what ran between two. */
+function isOfSession({ record, status }: Turn, { runnerSession }: Inventory): boolean {
+  const counting = record.certified.filter(({ useEpoch }) => useEpoch === status.useEpoch);
+  const own = counting.filter((device) => device.runnerSession === runnerSession);
+  return counting.every((device) => own.some(({ deviceKey }) => deviceKey === device.deviceKey));
+}
+
+/** Whether the session that erased last has looked itself, before a reboot of the plan. */
+function isProvenBefore({ steps, currentStep }: Run): boolean {
+  const erased = steps.findLastIndex(({ name }, at) => at < currentStep && isErasure(name));
+  return steps.slice(erased + 1, currentStep).some(({ name, state }) => {
+    return name === 'runner.inspectAgain' && state === StepState.SUCCEEDED;
+  });
+}
+
+/** H6: why what a clean has erased is not clean any more at its end, or undefined. */
+export function usedSinceErased({ record, status }: Turn, run: Run): RunFailure | undefined {
+  if (run.kind !== RunKind.CLEAN) return undefined;
+  const counts = record.certified.every(({ useEpoch }) => useEpoch === status.useEpoch);
+  if (counts) return undefined;
+  const message = 'the host was switched on or booted by somebody else after it was erased';
+  return stepFailure('notCertified', message);
+}
+
+/** Why not every device in scope has a certificate of this use epoch, or undefined. */
+export function uncertifiedDevice(turn: Turn, inventory: Inventory): RunFailure | undefined {
+  const unseen = unseenStorage(inventory);
+  if (unseen !== undefined) return unseen;
+  const weakEnough = turn.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
+  for (const decision of decideDevices(inventory, weakEnough)) {
+    if (decision.kind === 'listed') continue;
+    const key = deviceIdentity(decision.device);
+    if (decision.kind === 'refused') {
+      return stepFailure('deviceRefused', `disk ${key} cannot be erased: it ${decision.reason}`);
+    }
+    const certified = turn.record.certified.some(
+      (device) => device.deviceKey === key && device.useEpoch === turn.status.useEpoch,
+    );
+    if (!certified) {
+      return stepFailure('notCertified', `disk ${key} has no certificate of this use`);
+    }
+  }
+  return undefined;
+}
+
+function deviceKey(device: agent.DevicePlan['device']): string {
+  return device === undefined ? '' : deviceIdentity(deviceFactsOf(device));
+}

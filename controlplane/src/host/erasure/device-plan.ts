@@ -1,0 +1,111 @@
+/** Which devices a clean erases and how, fixed by the run's first inventory (DESIGN §5, Scope). */
+import { create } from '@bufbuild/protobuf';
+import {
+  agent,
+  type Inventory,
+  RerunClass,
+  type Run,
+  type RunFailure,
+  RunKind,
+} from '@rackwright/api';
+import {
+  decideScope,
+  defaultScopePolicy,
+  describePresence,
+  deviceFactsOf,
+  deviceIdentity,
+  methodToWire,
+  presenceDifferences,
+  rerunClassOfAll,
+  type ScopeDecision,
+  storageDeviceOf,
+} from '@rackwright/erasure';
+import { eraseMetadataStep } from '../../steps/index.ts';
+import { isErasure, stepFailure } from '../turn/step-failure.ts';
+import type { Turn } from '../turn/turn.ts';
+import { checkMachine } from './identity.ts';
+
+/** Kinds of run that look at the machine before they write onto it. */
+const writes: ReadonlySet<RunKind> = new Set([RunKind.CLEAN, RunKind.PROVISION, RunKind.REIMAGE]);
+
+/**
+ * Writes the device plan into the record, or returns why this host cannot be cleaned: not the
+ * right machine, a disk that nobody can see or erase, no disk at all.
+ */
+export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFailure | undefined {
+  if (!writes.has(run.kind)) return undefined;
+  const wrongMachine = checkMachine(turn, inventory.system);
+  if (wrongMachine !== undefined || run.kind !== RunKind.CLEAN) return wrongMachine;
+  const erasures = run.steps.filter((step) => isErasure(step.name));
+  if (erasures.length === 0) return undefined;
+  const metadataOnly = erasures.every((step) => step.name === eraseMetadataStep);
+  const unseen = unseenStorage(inventory);
+  if (unseen !== undefined) return unseen;
+  const decisions = decideDevices(inventory, metadataOnly);
+  const refused = decisions.find((decision) => decision.kind === 'refused');
+  if (refused !== undefined) {
+    const name = refused.device.serial || refused.device.name;
+    return stepFailure('deviceRefused', `disk ${name} cannot be erased: it ${refused.reason}`);
+  }
+  const inScope = decisions.filter((decision) => decision.kind === 'inScope');
+  if (inScope.length === 0 && turn.spec.cleaning?.allowDiskless !== true) {
+    return stepFailure(
+      'noDevices',
+      'the runner sees no disk to erase; set cleaning.allow_diskless if the host has none',
+    );
+  }
+  const unplanned = differsFromPlan(
+    turn,
+    inScope.map(({ device }) => deviceIdentity(device)),
+  );
+  if (unplanned !== undefined) return unplanned;
+  turn.record.devicePlan = inScope.map((decision) =>
+    create(agent.DevicePlanSchema, {
+      device: storageDeviceOf(decision.device),
+      method: methodToWire(decision.method),
+    }),
+  );
+  const careful = rerunClassOfAll(inScope.map((decision) => decision.method)) === 'checkFirst';
+  for (const step of erasures) {
+    step.rerunClass = careful ? RerunClass.CHECK_FIRST : RerunClass.SAFE;
+  }
+  return undefined;
+}
+
+/** A run that was started by a plan erases what that plan names, and nothing else. */
+function differsFromPlan({ record }: Turn, found: readonly string[]): RunFailure | undefined {
+  const planned = record.plannedErasure?.devices;
+  if (planned === undefined) return undefined;
+  const lost = planned.filter((device) => !found.includes(device));
+  const added = found.filter((device) => !planned.includes(device));
+  if (lost.length === 0 && added.length === 0) return undefined;
+  const lines = [
+    ...lost.map((device) => `disk ${device} of the plan is not there to be erased`),
+    ...added.map((device) => `disk ${device} is not in the plan`),
+  ];
+  return stepFailure('planChanged', `nothing was erased: ${lines.join('; ')}`);
+}
+
+/** Why there may be disks that the runner does not see, or undefined. */
+export function unseenStorage({ undrivenStorage }: Inventory): RunFailure | undefined {
+  const unseen = presenceDifferences([], undrivenStorage, undefined)[0];
+  return unseen && stepFailure('deviceRefused', describePresence(unseen));
+}
+
+/** Why the machine that was erased is not whole any more: a disk of the plan is gone from it. */
+export function missingDevice({ record }: Turn, inventory: Inventory): RunFailure | undefined {
+  const planned = record.devicePlan.flatMap(({ device }) => {
+    return device === undefined ? [] : [deviceIdentity(deviceFactsOf(device))];
+  });
+  const seen = inventory.devices.map(deviceFactsOf);
+  const missing = presenceDifferences(seen, [], planned).find(({ kind }) => kind === 'missing');
+  return missing && stepFailure('deviceChanged', describePresence(missing));
+}
+
+/** The decision over every device of an inventory. */
+export function decideDevices(inventory: Inventory, metadataOnly: boolean): ScopeDecision[] {
+  return decideScope(inventory.devices.map(deviceFactsOf), {
+    ...defaultScopePolicy,
+    method: metadataOnly ? 'metadataOnly' : 'strongest',
+  });
+}

@@ -1,0 +1,205 @@
+/** What must hold before a host counts as erased: the right machine, every disk, every proof. */
+import { create } from '@bufbuild/protobuf';
+import { agent, BmcIdentitySchema, HostState, type store } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import {
+  bench,
+  done,
+  driveToErase,
+  driveToInspect,
+  erased,
+  inspected,
+  nvmeDisk,
+  verified,
+  virtioDisk,
+} from '../testing/bench.ts';
+
+const stateOf = (record: store.HostRecord) => record.host?.status?.state;
+
+test('guard 0: a machine that is not the one whose BMC was switched on is never written to', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  driveToInspect(host);
+  host.report(inspected());
+  host.report(done);
+  driveToInspect(host);
+  host.report(inspected([virtioDisk], { uuid: new Uint8Array(16).fill(7), serial: 'SN-2' }));
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe('identityMismatch');
+  expect(host.record.operation).toBeUndefined();
+  expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
+  expect(host.record.host?.status?.backoff?.givenUpReason).not.toBe('');
+});
+
+test('a BMC that another host was verified with is not accepted, and its owner is named', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.context = {
+    ...host.context,
+    identityOwners: new Map([['0102030405060708090a0b0c0d0e0f10', 'hosts/h2']]),
+  };
+  host.report(verified());
+  expect(host.record.host?.status?.lastError?.failure?.message).toContain('hosts/h2');
+  expect(stateOf(host.record)).toBe(HostState.NEW);
+});
+
+test('H6: a disk that appears after the erase keeps the host from being available', () => {
+  const host = bench();
+  driveToErase(host);
+  host.report({
+    case: 'complete',
+    value: create(agent.CompleteSchema, { evidence: host.evidence([erased(virtioDisk)]) }),
+  });
+  host.report(inspected([virtioDisk, nvmeDisk]));
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe('notCertified');
+  expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
+  expect(host.record.host?.status?.dirty).toBe(true);
+});
+
+/** A host whose one disk has been erased, and that is about to be looked at again. */
+function erasedHost() {
+  const host = bench();
+  driveToErase(host);
+  const evidence = host.evidence([erased(virtioDisk)]);
+  host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
+  return host;
+}
+
+/** The look of a runner that has no driver for one storage controller. */
+function inspectedUndriven() {
+  const look = inspected();
+  if (look.case === 'complete' && look.value.observations?.inventory !== undefined) {
+    look.value.observations.inventory.undrivenStorage = ['0000:03:00.0'];
+  }
+  return look;
+}
+
+test('H6: a storage controller that has no driver after the erase keeps the host dirty', () => {
+  const host = erasedHost();
+  host.report(inspectedUndriven());
+  const failure = host.record.host?.status?.lastError?.failure;
+  expect(failure?.type).toBe('deviceRefused');
+  expect(failure?.message).toContain('0000:03:00.0');
+  expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
+  expect(host.record.host?.status?.dirty).toBe(true);
+});
+
+test('H6: a disk of the plan that is gone after its erase keeps the host dirty', () => {
+  const host = erasedHost();
+  host.report(inspected([]));
+  const failure = host.record.host?.status?.lastError?.failure;
+  expect(failure?.type).toBe('deviceChanged');
+  expect(failure?.message).toContain('is not there');
+  expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
+  expect(host.record.host?.status?.dirty).toBe(true);
+});
+
+test('H6: an available host whose storage lost its driver is not available', () => {
+  const host = erasedHost();
+  host.report(inspected());
+  host.report(done);
+  expect(stateOf(host.record)).toBe(HostState.AVAILABLE);
+  host.request({ kind: 'inspect' });
+  driveToInspect(host);
+  host.report(inspectedUndriven());
+  host.report(done);
+  expect(stateOf(host.record)).not.toBe(HostState.AVAILABLE);
+  expect(host.record.host?.status?.dirty).toBe(true);
+});
+
+test('H6: evidence signed by another key, or with a changed byte, certifies nothing', () => {
+  const host = bench();
+  driveToErase(host);
+  const evidence = host.evidence([erased(virtioDisk)]);
+  evidence.payload[evidence.payload.length - 1] = (evidence.payload.at(-1) ?? 0) ^ 1;
+  host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe('invalidResult');
+  expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
+});
+
+test('H6: a plan that erases less than the policy asks cannot end in available', () => {
+  const host = bench({ cleaning: { priorityOverrides: { 'deploy.erase_devices': 0 } } });
+  driveToErase(host);
+  host.report(inspected());
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe('notCertified');
+});
+
+test('a netboot that nobody ordered makes an available host dirty again', () => {
+  const host = bench();
+  driveToErase(host);
+  host.report({
+    case: 'complete',
+    value: create(agent.CompleteSchema, { evidence: host.evidence([erased(virtioDisk)]) }),
+  });
+  host.report(inspected());
+  host.report(done);
+  host.context = { ...host.context, session: undefined };
+  const observations = { unexpectedNetboot: { hostUid: 'u1', mac: '52:54:00:00:00:01' } };
+  host.apply({
+    kind: 'report',
+    report: create(agent.ReportSchema, {
+      hostUid: 'u1',
+      result: { case: 'hostUpdated', value: create(agent.HostUpdatedSchema, { observations }) },
+    }),
+  });
+  expect(host.record.host?.status?.dirty).toBe(true);
+  expect(host.record.host?.status?.useEpoch).toBe(2n);
+});
+
+test('another host that netboots instead of this one ends the clean, naming it', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  host.report(done);
+  host.report(done);
+  const observations = {
+    unexpectedNetboot: {
+      hostUid: 'u2',
+      hostName: 'hosts/h2',
+      mac: '52:54:00:00:00:02',
+      insteadOfOperationId: 'u1/2/1/1',
+    },
+  };
+  host.apply({
+    kind: 'report',
+    report: create(agent.ReportSchema, {
+      hostUid: 'u1',
+      result: { case: 'hostUpdated', value: create(agent.HostUpdatedSchema, { observations }) },
+    }),
+  });
+  const failure = host.record.host?.status?.lastError?.failure;
+  expect(failure?.type).toBe('identityMismatch');
+  expect(failure?.message).toContain('hosts/h2');
+});
+
+test('a disk that cannot be erased fails the clean and is named', () => {
+  const host = bench();
+  driveToErase(host, [{ ...virtioDisk, readOnly: true }]);
+  const failure = host.record.host?.status?.lastError?.failure;
+  expect(failure?.type).toBe('deviceRefused');
+  expect(failure?.message).toContain('DISK-1');
+});
+
+test('a host without a disk is no success unless the policy says so', () => {
+  const host = bench();
+  driveToErase(host, []);
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe('noDevices');
+});
+
+test('another machine behind the name of an available host is not available', () => {
+  const host = bench();
+  driveToErase(host);
+  host.report({
+    case: 'complete',
+    value: create(agent.CompleteSchema, { evidence: host.evidence([erased(virtioDisk)]) }),
+  });
+  host.report(inspected());
+  host.report(done);
+  host.request({ kind: 'verify' });
+  const bmcIdentity = create(BmcIdentitySchema, { guid: new Uint8Array(16).fill(9) });
+  const value = create(agent.CompleteSchema, { observations: { bmcIdentity } });
+  host.report({ case: 'complete', value });
+  expect(stateOf(host.record)).not.toBe(HostState.AVAILABLE);
+  expect(host.record.host?.status?.useEpoch).toBe(2n);
+  expect(host.record.host?.status?.dirty).toBe(true);
+});

@@ -1,0 +1,155 @@
+/**
+ * Which machine is it? What the BMC proved at the last verify is compared with what the runner
+ * sees in band, before any order to write (DESIGN §5, guard 0).
+ */
+import { clone, equals } from '@bufbuild/protobuf';
+import {
+  type agent,
+  BmcEndpointSchema,
+  type BmcIdentity,
+  BmcIdentitySchema,
+  HostState,
+  type RunFailure,
+  type SystemIdentity,
+} from '@rackwright/api';
+import { judgeIdentity, witnessOfBmc, witnessOfSystem } from '@rackwright/erasure';
+import { invalidResult, stepFailure } from '../turn/step-failure.ts';
+import type { Turn } from '../turn/turn.ts';
+import { observePower } from './use.ts';
+
+/** Hex of raw identity bytes, the form in which identities are reserved and looked up. */
+export function identityHex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
+}
+
+/** Takes in the identity that a verify proved, unless another host has it. */
+export function recordIdentity(
+  turn: Turn,
+  observations: agent.Observations | undefined,
+): RunFailure | undefined {
+  const identity = observations?.bmcIdentity;
+  if (identity === undefined) return invalidResult('the verification brought no BMC identity');
+  const owner = ownerOf(turn, identity);
+  if (owner !== undefined) {
+    yieldIdentity(turn, identity);
+    return stepFailure(
+      'identityMismatch',
+      `the BMC at ${turn.spec.bmc?.address ?? '?'} is the one of ${owner}; ` +
+        `correct the BMC address of ${turn.host.name} or of ${owner}`,
+    );
+  }
+  const other = otherThanAccepted(turn, identity);
+  if (other !== undefined) return other;
+  noticeReplacement(turn, identity);
+  turn.status.bmcIdentity = identity;
+  if (turn.spec.bmc !== undefined)
+    turn.record.verifiedBmc = clone(BmcEndpointSchema, turn.spec.bmc);
+  if (observations?.poweredOn !== undefined) observePower(turn, observations.poweredOn);
+  return undefined;
+}
+
+/**
+ * Whoever accepted a discovered machine meant that very machine. Once its BMC has proved to be its
+ * own, what the BMC says stands for it.
+ */
+function otherThanAccepted(turn: Turn, identity: BmcIdentity): RunFailure | undefined {
+  const { acceptedIdentity } = turn.record;
+  if (acceptedIdentity === undefined) return undefined;
+  const verdict = judgeIdentity(witnessOfSystem(acceptedIdentity), witnessOfBmc(identity));
+  if (verdict.kind === 'proven') delete turn.record.acceptedIdentity;
+  if (verdict.kind !== 'mismatch') return undefined;
+  return stepFailure(
+    'identityMismatch',
+    `the BMC at ${turn.spec.bmc?.address ?? '?'} is not that of the machine that was discovered: ` +
+      `its ${verdict.witness} is ${verdict.outOfBand}, the machine said ${verdict.inBand}; ` +
+      `correct the BMC address of ${turn.host.name}, or delete it when the machine was replaced`,
+  );
+}
+
+/**
+ * The BMC at this address is not the one that was proved here: that one's identity is kept from
+ * nobody who finds it. Else two hosts whose cables were crossed while they were verified would hold
+ * each other's for ever. What was proved still stands in the host, and guards what is done to it.
+ */
+function yieldIdentity(turn: Turn, identity: BmcIdentity): void {
+  const proved = turn.status.bmcIdentity?.guid ?? new Uint8Array();
+  if (proved.length === 0 || identityHex(proved) === identityHex(identity.guid)) return;
+  turn.effects.push({ kind: 'releaseIdentity', guid: proved });
+}
+
+/**
+ * Another machine behind the host's name: what was certified for the old one says nothing of it.
+ */
+function noticeReplacement(turn: Turn, identity: BmcIdentity): void {
+  const before = turn.status.bmcIdentity;
+  if (before === undefined || equals(BmcIdentitySchema, before, identity)) return;
+  if (
+    identityHex(before.guid) === identityHex(identity.guid) &&
+    before.serial === identity.serial
+  ) {
+    return;
+  }
+  if (before.guid.length > 0) turn.effects.push({ kind: 'releaseIdentity', guid: before.guid });
+  turn.status.useEpoch += 1n;
+  turn.status.dirty = true;
+  if (turn.status.state === HostState.AVAILABLE) turn.status.state = HostState.MANAGEABLE;
+}
+
+/** The other host that an identity is known to belong to. */
+export function ownerOf(turn: Turn, identity: BmcIdentity | undefined): string | undefined {
+  if (identity === undefined || identity.guid.length === 0) return undefined;
+  const owner = turn.context.identityOwners.get(identityHex(identity.guid));
+  return owner === turn.host.name ? undefined : owner;
+}
+
+/** Guard 0 seen from the control plane; the runner judges once more before its first write. */
+export function checkMachine(
+  turn: Turn,
+  system: SystemIdentity | undefined,
+): RunFailure | undefined {
+  const { bmcIdentity } = turn.status;
+  if (system === undefined || bmcIdentity === undefined) {
+    return unproven(turn, 'the inventory or the last verify says nothing of the machine');
+  }
+  const { acceptedIdentity } = turn.record;
+  const accepted =
+    acceptedIdentity === undefined
+      ? undefined
+      : judgeIdentity(witnessOfSystem(system), witnessOfSystem(acceptedIdentity));
+  if (accepted?.kind === 'mismatch') {
+    return stepFailure(
+      'identityMismatch',
+      `the machine that booted is not the one that was discovered: its ${accepted.witness} is ` +
+        `${accepted.inBand}, that one said ${accepted.outOfBand}` +
+        namedOwner(turn, system),
+    );
+  }
+  const verdict = judgeIdentity(witnessOfSystem(system), witnessOfBmc(bmcIdentity));
+  switch (verdict.kind) {
+    case 'proven':
+      return undefined;
+    case 'mismatch':
+      return stepFailure(
+        'identityMismatch',
+        `the machine that booted is not the one whose BMC was switched on: its ` +
+          `${verdict.witness} is ${verdict.inBand}, the BMC says ${verdict.outOfBand}` +
+          namedOwner(turn, system),
+      );
+    case 'unproven':
+      return unproven(turn, verdict.reason);
+  }
+}
+
+function namedOwner(turn: Turn, system: SystemIdentity): string {
+  const owner = turn.context.identityOwners.get(identityHex(system.uuid));
+  return owner === undefined || owner === turn.host.name ? '' : `; it is ${owner}`;
+}
+
+function unproven(turn: Turn, reason: string): RunFailure | undefined {
+  if (turn.spec.cleaning?.allowUnprovenIdentity === true) return undefined;
+  return stepFailure(
+    'identityUnproven',
+    `nothing proves that the booted machine is ${turn.host.name}: ${reason}; ` +
+      'set cleaning.allow_unproven_identity to accept that',
+  );
+}

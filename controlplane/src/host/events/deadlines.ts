@@ -1,0 +1,62 @@
+/**
+ * Stored deadlines (R5): each fires once, and never because of silence alone, nor of what a run
+ * waits for that is not its own. What hangs at its deadline is told to stop.
+ */
+import { type Run, type RunFailure, RunKind, RunOutcome, type RunStep } from '@rackwright/api';
+import { awaitImageStep, notProvedText } from '../deployment/deployment.ts';
+import { giveUpOperation } from '../operation/open-operations.ts';
+import { deadlineFires } from '../operation/operation.ts';
+import { endRun, failStep } from '../run/engine.ts';
+import { isForcedRemoval } from '../run/forced.ts';
+import { calledStep } from '../run/step-parts.ts';
+import { timedOut } from '../run/step-policy.ts';
+import { stepDefinition } from '../run/steps.ts';
+import { stepFailure } from '../turn/step-failure.ts';
+import { activeRun, currentStep, hasPassed, type Turn, waitsForOthers } from '../turn/turn.ts';
+
+export function foldDeadlines(turn: Turn): void {
+  const run = activeRun(turn.status);
+  // A forced removal has deadlines of its own, and ends for none.
+  if (run === undefined || isForcedRemoval(turn, run)) return;
+  const step = currentStep(run);
+  if (step !== undefined && stepIsOver(turn, step)) {
+    if (step.name === awaitImageStep) {
+      endAttempt(turn, run, step, stepFailure('notProved', notProvedText(turn, run)));
+      return;
+    }
+    const missing = step.name === 'runner.await' ? 'no runner reported from the host' : 'no result';
+    const text = `${calledStep(step)}: ${missing} before its deadline`;
+    endAttempt(turn, run, step, stepFailure(timedOut, text));
+    return;
+  }
+  if (!waitsForOthers(run) && deadlineFires(turn, run.deadline)) {
+    const at = step === undefined ? 'its end' : calledStep(step);
+    const limited = run.kind === RunKind.WORKFLOW ? 'the run took' : 'the run waited';
+    const failure = stepFailure(timedOut, `${limited} too long, at ${at}`);
+    if (run.kind === RunKind.WORKFLOW) giveUpOperation(turn);
+    endRun(turn, run, RunOutcome.TIMED_OUT, failure);
+  }
+}
+
+/** What the engine waits for by itself needs no agent to say that it is over. */
+function stepIsOver(turn: Turn, step: RunStep): boolean {
+  const definition = stepDefinition(step);
+  const isOurOwn =
+    definition.kind === 'call' ||
+    (definition.kind === 'condition' && definition.needsNoAgent === true);
+  return isOurOwn ? hasPassed(turn, step.deadline) : deadlineFires(turn, step.deadline);
+}
+
+function endAttempt(turn: Turn, run: Run, step: RunStep, failure: RunFailure): void {
+  step.error = failure.message;
+  if (run.kind !== RunKind.WORKFLOW) {
+    endRun(turn, run, RunOutcome.TIMED_OUT, failure);
+    return;
+  }
+  const { call, operation } = turn.record;
+  // A call that is under way, or of which nobody could tell, may have arrived as an order may.
+  const wasCalled = call?.callTime !== undefined || (call?.transientCount ?? 0) > 0;
+  const isOpen = operation?.sentTo !== undefined || wasCalled;
+  giveUpOperation(turn);
+  failStep(turn, run, step, failure, !isOpen);
+}

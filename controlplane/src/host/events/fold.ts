@@ -1,0 +1,426 @@
+/**
+ * Folds in what the agent says. Every report gets a verdict (R7); only a result of the operation
+ * in the slot moves the run, and the six kinds do what DESIGN §3 lets them do, no more.
+ */
+import { create } from '@bufbuild/protobuf';
+import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  agent,
+  type Hold,
+  HoldSchema,
+  HoldScope,
+  RerunClass,
+  type Run,
+  type RunFailure,
+  type RunStep,
+} from '@rackwright/api';
+import { backoffDelayMs, resultFromWire } from '@rackwright/results';
+import { bmcWorked, clearInBand, foldBmcFailure, foldSilence } from '../bmc/health.ts';
+import { bootImageStep, noteWriteTold } from '../deployment/deployment.ts';
+import { noteWritten } from '../deployment/written-disk.ts';
+import { ownerOf } from '../erasure/identity.ts';
+import { bootOperationId, isBootStep } from '../operation/boots.ts';
+import { closeOpen } from '../operation/open-operations.ts';
+import { operationParts, resend, wentTo } from '../operation/operation.ts';
+import { late, noteSettled, tooLateToAct, verdictBefore } from '../operation/settled.ts';
+import { bootAgain, completeStep, failStep, interruptStep, retryStep } from '../run/engine.ts';
+import { giveUpStep, isForcedRemoval } from '../run/forced.ts';
+import { takeOutput } from '../run/step-output.ts';
+import { calledStep } from '../run/step-parts.ts';
+import { timedOut } from '../run/step-policy.ts';
+import { stepDefinition } from '../run/steps.ts';
+import { noteBegun } from '../turn/brake.ts';
+import { cut, stepFailure } from '../turn/step-failure.ts';
+import {
+  activeRun,
+  causedBy,
+  currentStep,
+  hasPassed,
+  later,
+  now,
+  type Turn,
+  waitFor,
+  waitsForOthers,
+} from '../turn/turn.ts';
+import type { AnswerVerdict } from '../turn/types.ts';
+import type { HostWait } from '../turn/waiting.ts';
+import { foldFacts } from './observe.ts';
+
+const unknownWork = 'unknownWork: the agent has';
+const { JOURNALLED } = agent.JournalledOperation_State;
+/** Longest progress of an interrupted step that is kept, in characters. */
+const progressMax = 16_384;
+
+/** What the present attempt is: the run, its step and the operation in the slot. */
+interface Attempt {
+  readonly run: Run;
+  readonly step: RunStep;
+}
+
+export function foldReport(turn: Turn, report: agent.Report): void {
+  const attempt = attemptOf(turn, report.operationId);
+  const verdict = foldResult(turn, report);
+  if (verdict === undefined) return;
+  const isHandOff = attempt?.step.handOff === true && report.result.case === 'complete';
+  if (attempt !== undefined) noteSettled(turn, report, verdict, isHandOff);
+  turn.effects.push({ kind: 'answer', verdict });
+}
+
+function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined {
+  const { result } = report;
+  if (report.operationId === '') {
+    if (result.case === 'hostUpdated') foldFacts(turn, result.value.observations, report.time);
+    return undefined;
+  }
+  const slot = turn.record.operation;
+  if (slot !== undefined && slot.cancelId === report.operationId) return { kind: 'applied' };
+  const attempt = attemptOf(turn, report.operationId);
+  if (attempt === undefined) return verdictOfStranger(turn, report);
+  const read = resultFromWire(report);
+  if (read.kind === 'unsupported') {
+    // What never ends an attempt does not end it by being nonsense: the work goes on (R8).
+    return report.sequence === 0n
+      ? undefined
+      : foldUnsupported(turn, attempt, report, read.problem);
+  }
+  noteWriteTold(turn, attempt.step, report);
+  noteWritten(turn, attempt.step, report);
+  if (endsAttempt(report)) causedBy(turn, 'agent', resultText(report, attempt.step));
+  switch (result.case) {
+    case 'complete':
+      return foldComplete(turn, attempt, result.value);
+    case 'continuing':
+      turn.effects.push({ kind: 'progress', continuing: result.value });
+      if (result.value.begun) foldBegun(turn, attempt);
+      return undefined;
+    case 'retryAfter':
+      foldConflict(turn, attempt, result.value);
+      return { kind: 'applied' };
+    case 'hostUpdated':
+      foldFacts(turn, result.value.observations, report.time);
+      return undefined;
+    case 'failed':
+      foldFailed(turn, attempt, result.value);
+      return { kind: 'applied' };
+    case 'transientError':
+      foldTransient(turn, attempt, result.value);
+      return { kind: 'applied' };
+    case undefined:
+      return foldUnsupported(turn, attempt, report, 'no result');
+  }
+}
+
+function foldBegun(turn: Turn, { run, step }: Attempt): void {
+  noteBegun(turn, run);
+  const slot = turn.record.operation;
+  if (slot !== undefined && step.rerunClass === RerunClass.NEVER_TWICE) slot.begun = true;
+}
+
+function attemptOf(turn: Turn, operationId: string): Attempt | undefined {
+  const run = activeRun(turn.status);
+  const step = run === undefined ? undefined : currentStep(run);
+  if (run === undefined || step === undefined) return undefined;
+  return turn.record.operation?.operation?.id === operationId ? { run, step } : undefined;
+}
+
+function endsAttempt({ result }: agent.Report): boolean {
+  return result.case !== 'continuing' && result.case !== 'hostUpdated';
+}
+
+/** R7: a result of another attempt changes nothing, whatever it says. */
+function verdictOfStranger(turn: Turn, report: agent.Report): AnswerVerdict {
+  const { operationId } = report;
+  const before = verdictBefore(turn.record, report);
+  if (before !== undefined) return before;
+  if (endsAttempt(report) && closeOpen(turn, operationId)) {
+    noteSettled(turn, report, late, false);
+    causedBy(turn, 'agent', `late ${report.result.case} of ${operationId}, which changes nothing`);
+    return late;
+  }
+  // A Cancel is answered when what it stopped is over: mostly after that has been settled.
+  const parts = operationParts(turn.host.uid, operationId.replace(/\/cancel$/, ''));
+  if (parts === undefined)
+    return { kind: 'refused', reason: `${operationId} is no operation id of this host` };
+  if (parts.runNumber > turn.record.runCount) {
+    return { kind: 'refused', reason: `run ${parts.runNumber} was never started here` };
+  }
+  return { kind: 'stale', reason: 'the operation has been settled already' };
+}
+
+function resultText(report: agent.Report, step: RunStep): string {
+  const kind = report.result.case ?? 'unsupported';
+  return `${calledStep(step)} attempt ${step.attempt}: ${kind}`;
+}
+
+/** R8: what we do not understand is never success; the attempt is over, and a person must look. */
+function foldUnsupported(
+  turn: Turn,
+  { run, step }: Attempt,
+  report: agent.Report,
+  problem: string,
+): AnswerVerdict {
+  causedBy(turn, 'agent', resultText(report, step));
+  const reason = `the agent sent a result that this control plane does not understand: ${problem}`;
+  turn.status.holds.push(
+    create(HoldSchema, { scope: HoldScope.WORK, by: 'system', reason, since: now(turn) }),
+  );
+  failStep(turn, run, step, stepFailure('unsupported', `${calledStep(step)}: ${reason}`));
+  return { kind: 'refused', reason: 'unsupported' };
+}
+
+function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete): AnswerVerdict {
+  if (asksBmc(turn)) bmcWorked(turn);
+  else clearInBand(turn);
+  const definition = stepDefinition(step);
+  if (definition.kind !== 'operation') return { kind: 'applied' };
+  keepOutput(turn, { run, step }, result.output);
+  const failure = whyNotToAct(turn, run, step) ?? definition.complete(turn, run, step, result);
+  if (failure === undefined) completeStep(turn, run, step);
+  else if ('checkOf' in checkAgain(turn)) retryStep(turn, run, step, {}, {});
+  else if (failure.type === 'interrupted') interruptStep(turn, run, step, failure.message);
+  else failStep(turn, run, step, failure);
+  return failure !== undefined && step.handOff ? tooLateToAct : { kind: 'applied' };
+}
+
+/** A hand-off has done nothing yet when its end is reported: what is too late never begins (R5). */
+function whyNotToAct(turn: Turn, run: Run, step: RunStep): RunFailure | undefined {
+  if (!step.handOff) return undefined;
+  if (run.abort !== undefined) {
+    return stepFailure('cancelled', `${calledStep(step)}: the run was aborted before it acted`);
+  }
+  const runIsOver = !waitsForOthers(run) && hasPassed(turn, run.deadline);
+  if (!runIsOver && !hasPassed(turn, step.deadline)) return undefined;
+  return stepFailure(timedOut, `${calledStep(step)}: its time was over before it acted`);
+}
+
+function keepOutput(
+  turn: Turn,
+  { run, step }: Attempt,
+  output: agent.StepOutput | undefined,
+): void {
+  takeOutput(turn, run, step, turn.record.operation?.operation?.id ?? '', output);
+}
+
+/** A conflict keeps errors and counts; it only waits, and not for ever. */
+function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAfter): void {
+  if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, result.message);
+  const slot = turn.record.operation;
+  if (slot?.begun === true) return interruptStep(turn, run, step, result.message);
+  if (result.reason === agent.ConflictReason.INVALID_STATE) {
+    const definition = stepDefinition(step);
+    // The host is on, or the boot that the order was for is over.
+    const boots = definition.kind === 'operation' && definition.inBand === true;
+    if (boots || isBootStep(step.name)) return bootAgain(turn, run, step, result.message);
+    if (step.name === 'power.on' || step.name === bootImageStep)
+      return foldOnAlready(turn, run, step);
+  }
+  if (result.reason === agent.ConflictReason.FROZEN) return foldFrozen(turn, run, step, result);
+  // It was begun under this very id before, and what came of it has got lost.
+  const ran = slot?.operation?.kind.case === 'runStep';
+  if (ran && result.reason === agent.ConflictReason.DUPLICATE) {
+    return interruptStep(turn, run, step, result.message);
+  }
+  const { nowMs, timing } = turn.context;
+  const first = slot?.firstConflictTime ?? now(turn);
+  const leftMs = timestampMs(first) + timing.conflictBudgetMs - nowMs;
+  if (leftMs <= 0) {
+    const budget = Math.round(timing.conflictBudgetMs / 60_000);
+    const lasts = `still in conflict after ${budget} minutes: ${result.message}`;
+    const text = `${calledStep(step)}: ${lasts}`;
+    failStep(turn, run, step, stepFailure('conflict', text));
+    return;
+  }
+  const askedMs = result.delay === undefined ? 0 : durationMs(result.delay);
+  // The last time at the end of the budget, however late it was asked for.
+  const notBefore = later(turn, Math.min(Math.max(timing.retryDelayMs, askedMs), leftMs));
+  retryStep(turn, run, step, checkAgain(turn), { notBefore, firstConflictTime: first });
+  waitFor(turn, run, 'conflict', result.message);
+}
+
+/**
+ * A host that is on cannot be made to boot from its disk. After an attempt that was cut short that
+ * is what it did; otherwise somebody else switched it on, and what it booted nobody knows.
+ */
+function foldOnAlready(turn: Turn, run: Run, step: RunStep): void {
+  turn.status.poweredOn = true;
+  if (step.attempt > 1) return completeStep(turn, run, step);
+  const text = 'the host is on already; ask for a reset to boot it from its disk';
+  failStep(turn, run, step, stepFailure('conflict', `${calledStep(step)}: ${text}`));
+}
+
+/** A freeze lasts as long as a person wants: no budget runs out meanwhile. */
+function foldFrozen(turn: Turn, run: Run, step: RunStep, result: agent.RetryAfter): void {
+  const notBefore = later(turn, turn.context.timing.retryDelayMs);
+  retryStep(turn, run, step, checkAgain(turn), { notBefore, ...conflictSince(turn) });
+  waitFor(turn, run, 'freeze', result.message);
+}
+
+/** Could not tell: try again later, and say so once it lasts. */
+function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.TransientError): void {
+  if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, result.message);
+  if (result.cause === 'runnerAway' && isOfEarlierRun(turn, run)) {
+    return bootAgain(turn, run, step, result.message);
+  }
+  const slot = turn.record.operation;
+  // R4: whatever kept it from its end, it has begun.
+  if (slot?.begun === true) return interruptStep(turn, run, step, result.message);
+  const { timing, nowMs } = turn.context;
+  const count = (slot?.transientCount ?? 0) + 1;
+  const first = slot?.firstTransientTime ?? now(turn);
+  const lastedMs = nowMs - timestampMs(first);
+  if (result.cause === 'runnerAway' && lastedMs > timing.bootTimeoutMs) {
+    const text = `the runner went away and did not come back: ${result.message}`;
+    failStep(turn, run, step, stepFailure('runnerLost', `${calledStep(step)}: ${text}`));
+    return;
+  }
+  if (result.cause === 'registry' && step.title === '' && lastedMs > timing.registryBudgetMs) {
+    failStep(turn, run, step, stepFailure('registryUnreachable', result.message));
+    return;
+  }
+  if (count >= timing.transientFaultCount || lastedMs >= timing.transientFaultMs) {
+    foldSilence(turn, result.cause, result.message, first);
+  }
+  const key = `${turn.host.uid}/${run.number}/${run.currentStep}`;
+  const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = timing;
+  const delayMs = backoffDelayMs({ attempt: count, firstMs, longestMs, key });
+  const postponement = {
+    notBefore: later(turn, delayMs),
+    transientCount: count,
+    firstTransientTime: first,
+    ...conflictSince(turn),
+  };
+  retryStep(turn, run, step, checkAgain(turn), postponement);
+  waitFor(turn, run, silent[result.cause] ?? 'bmc', result.message, first);
+}
+
+/** Who it is that could not be heard; the BMC where it is not one of these. */
+const silent: Readonly<Record<string, HostWait>> = { runnerAway: 'runner', registry: 'registry' };
+
+/** A resumed run works in the runner of the failed one only as long as that is there. */
+function isOfEarlierRun(turn: Turn, run: Run): boolean {
+  const boot = operationParts(turn.host.uid, bootOperationId(turn, run));
+  return boot !== undefined && boot.runNumber !== run.number;
+}
+
+/** A step's conflicts share one budget, whatever comes between them. */
+function conflictSince({ record }: Turn): { readonly firstConflictTime?: Timestamp } {
+  const firstConflictTime = record.operation?.firstConflictTime;
+  return firstConflictTime === undefined ? {} : { firstConflictTime };
+}
+
+/** A check that could not be made stays a check. */
+function checkAgain(turn: Turn): { readonly checkOf?: agent.Operation } {
+  const operation = turn.record.operation?.operation;
+  const kind = operation?.kind;
+  const isCheck = kind?.case === 'runStep' && kind.value.mode === agent.StepMode.CHECK;
+  return operation !== undefined && isCheck ? { checkOf: operation } : {};
+}
+
+function foldFailed(turn: Turn, { run, step }: Attempt, result: agent.Failed): void {
+  keepOutput(turn, { run, step }, result.output);
+  if (result.type === 'interrupted') {
+    interruptStep(turn, run, step, result.message, cut(result.lastProgress, progressMax));
+    return;
+  }
+  if ('checkOf' in checkAgain(turn) && run.abort === undefined) {
+    retryStep(turn, run, step, {}, {});
+    return;
+  }
+  if (asksBmc(turn)) foldBmcFailure(turn, result.type, result.message);
+  else clearInBand(turn);
+  const words = result.message || `${calledStep(step)} failed; the agent did not say why`;
+  const message = `${words}${namedOther(turn, result)}`;
+  failStep(turn, run, step, stepFailure(result.type || 'failed', message, result.detail));
+}
+
+/** Whether the present operation is one that the BMC answers, not a runner. */
+function asksBmc({ record }: Turn): boolean {
+  const kind = record.operation?.operation?.kind;
+  switch (kind?.case) {
+    case 'verifyAccess':
+    case 'setPower':
+      return true;
+    case 'runStep':
+      return kind.value.bmc !== undefined;
+    default:
+      return false;
+  }
+}
+
+/** An identity that is not the host's own often is another host's: then say whose. */
+function namedOther(turn: Turn, result: agent.Failed): string {
+  if (result.type !== 'identityMismatch') return '';
+  const owner =
+    ownerOf(turn, result.observations?.bmcIdentity) ??
+    result.observations?.unexpectedNetboot?.hostName;
+  return owner === undefined || result.message.includes(owner) ? '' : `; it is ${owner}`;
+}
+
+/** R10: the agent's journal against the slot of this host. */
+export function foldHello(
+  turn: Turn,
+  journal: agent.Journal,
+  listed: readonly agent.JournalledOperation[],
+  grants?: readonly string[],
+): void {
+  foldSlot(turn, journal, listed);
+  if (grants !== undefined) foldGrants(turn, grants);
+  holdUnknownWork(turn, listed);
+  if (turn.record.forgetting) turn.effects.push({ kind: 'forget' });
+}
+
+/** A host that boots under a grant that its agent has lost boots into nothing. */
+function foldGrants(turn: Turn, grants: readonly string[]): void {
+  const run = activeRun(turn.status);
+  const step = run === undefined ? undefined : currentStep(run);
+  if (run === undefined || step?.name !== 'runner.await') return;
+  if (grants.includes(bootOperationId(turn, run))) return;
+  bootAgain(turn, run, step, 'the agent has lost the grant of this boot');
+  causedBy(turn, 'agent', 'the grant of the boot was lost; the host is booted again');
+}
+
+/**
+ * What has not begun and whose time is over gets a new attempt, for waiting was not its fault; what
+ * has not begun and was aborted never begins. Everything else goes on under its id.
+ */
+function foldSlot(
+  turn: Turn,
+  journal: agent.Journal,
+  listed: readonly agent.JournalledOperation[],
+): void {
+  const slot = turn.record.operation;
+  const run = activeRun(turn.status);
+  const step = run === undefined ? undefined : currentStep(run);
+  if (slot?.operation === undefined || run === undefined || step === undefined) return;
+  const known = listed.find(({ operationId }) => operationId === slot.operation?.id);
+  const notBegun = known === undefined || known.state === JOURNALLED;
+  if (!wentTo(slot, journal) || !notBegun) resend(turn, journal);
+  else if (run.abort !== undefined && known === undefined) delete slot.sentTo;
+  else if (hasPassed(turn, slot.operation.deadline)) {
+    retryStep(turn, run, step, checkAgain(turn), {});
+  } else resend(turn, journal);
+}
+
+/** Work that was never ordered from here holds the host, for as long as the agent lists it. */
+function holdUnknownWork(turn: Turn, listed: readonly agent.JournalledOperation[]): void {
+  const { status, host, record } = turn;
+  const unknown = listed.filter(({ operationId }) => {
+    const parts = operationParts(host.uid, operationId);
+    return parts !== undefined && parts.runNumber > record.runCount;
+  });
+  const reasons = unknown.map(({ operationId }) => `${unknownWork} ${operationId}`);
+  const isOurs = ({ by, reason }: Hold) => by === 'system' && reason.startsWith(unknownWork);
+  status.holds = status.holds.filter((hold) => !isOurs(hold) || reasons.includes(hold.reason));
+  for (const reason of reasons) {
+    if (status.holds.some((hold) => isOurs(hold) && hold.reason === reason)) continue;
+    status.holds.push(
+      create(HoldSchema, { scope: HoldScope.WORK, by: 'system', reason, since: now(turn) }),
+    );
+    causedBy(turn, 'agent', 'the agent works on what was never ordered from here');
+  }
+}
+
+/** The agent has dropped everything of this host. */
+export function foldForgotten(turn: Turn): void {
+  turn.record.forgetting = false;
+}

@@ -1,0 +1,267 @@
+/** Where the end of a run leaves the host: applies the tables (`machine-tables.ts`). */
+import { create } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  type Fault,
+  FaultSeverity,
+  HostErrorSchema,
+  HostState,
+  type Run,
+  RunKind,
+  RunOutcome,
+  store,
+} from '@rackwright/api';
+import { clearInBand } from '../bmc/health.ts';
+import { type DiskAfter, settleDisk, switchedOnMs } from '../deployment/deployment.ts';
+import { forgetDisks, settleWritten } from '../deployment/written-disk.ts';
+import { erasesAsAsked, lastCleaned } from '../erasure/certify.ts';
+import { deletionActor } from '../life/busy.ts';
+import { backOff, wantsAvailable } from '../life/goal.ts';
+import {
+  faultsHealedBy,
+  type Kind,
+  type Landing,
+  landings,
+  type Outcome,
+  recoveryOf,
+  type State,
+} from '../life/machine-tables.ts';
+import { isBootStep } from '../operation/boots.ts';
+import { dropPower, system } from '../power/pending-power.ts';
+import { landAfterFailure } from '../run/after-failure.ts';
+import { movesRunner } from '../run/step-parts.ts';
+import { clearFault, setFault } from '../turn/fault.ts';
+import {
+  causedBy,
+  leaveAvailable,
+  now,
+  runKindName,
+  runName,
+  runNameForEver,
+  type Turn,
+} from '../turn/turn.ts';
+
+/** Kinds whose end says nothing of the goal: what it waits for stays as it was. */
+const besideTheGoal: ReadonlySet<RunKind> = new Set([
+  RunKind.POWER,
+  RunKind.SERVICE,
+  RunKind.WORKFLOW,
+  RunKind.RESCUE,
+  RunKind.RELEASE,
+  RunKind.REIMAGE,
+]);
+
+/** A deletion's own runs are its goal. */
+function isBeside({ kind, requestedBy }: Run): boolean {
+  return besideTheGoal.has(kind) && requestedBy !== deletionActor;
+}
+
+/** Applies the landing of a run that has just ended. */
+export function land(turn: Turn, run: Run): void {
+  const landing = landings[run.kind as Kind][run.outcome as Outcome];
+  const { status } = turn;
+  clearInBand(turn);
+  const before = status.state;
+  const { replaced } = turn.record;
+  const disk = deploys(run) ? settleDisk(turn, run) : undefined;
+  if (disk !== undefined) settleWritten(turn, replaced, disk);
+  status.state = landingState(turn, run, landing);
+  if (before === HostState.PROVISIONED || hasRun(turn, run)) turn.record.eraseBeforeRemoval = true;
+  if (landing.disks === 'dirty') status.dirty = true;
+  if (landing.disks === 'clean' && erasesAsAsked(turn, run)) {
+    status.dirty = false;
+    forgetDisks(turn);
+  }
+  if (run.outcome === RunOutcome.SUCCEEDED) landWell(turn, run);
+  else landBadly(turn, run, landing, disk);
+  landAfterFailure(turn, run);
+  // A person has said what it is.
+  const open = status.state === HostState.NEW || status.state === HostState.MANAGEABLE;
+  if (!open) delete turn.record.lookFirstSince;
+}
+
+function deploys({ kind }: Run): boolean {
+  return kind === RunKind.PROVISION || kind === RunKind.REIMAGE;
+}
+
+/** Whether the disks hold an image now, or a part of one, or what a template has left. */
+function hasRun({ status }: Turn, { kind, steps }: Run): boolean {
+  if (status.state === HostState.PROVISIONED || kind === RunKind.PROVISION) return true;
+  if (kind !== RunKind.WORKFLOW) return false;
+  return steps.some(({ attempt, destructive, handOff, title, name }) => {
+    const boots = handOff || (title !== '' && name === 'power.on');
+    return attempt > 0 && (destructive || boots);
+  });
+}
+
+function landingState(turn: Turn, run: Run, landing: Landing): State {
+  const before = turn.status.state as State;
+  switch (landing.to) {
+    case 'same':
+      return before;
+    case 'proved':
+      return before === HostState.NEW ? HostState.MANAGEABLE : before;
+    case 'adopted':
+      return turn.record.adoptTo as State;
+    case 'goal':
+      return mayBecomeAvailable(turn, run) ? HostState.AVAILABLE : HostState.MANAGEABLE;
+    default:
+      return landing.to;
+  }
+}
+
+/** What is about to be removed is kept ready for nobody. */
+function mayBecomeAvailable(turn: Turn, run: Run): boolean {
+  return wantsAvailable(turn.spec) && !run.manual && turn.status.deletion === undefined;
+}
+
+function landWell(turn: Turn, run: Run): void {
+  const { status, record } = turn;
+  const cleaned = run.kind === RunKind.CLEAN ? lastCleaned(turn, run) : undefined;
+  if (cleaned !== undefined) status.lastCleaned = cleaned;
+  // Erased as its policy asks: what that leaves dirty is not erased again.
+  const asAsked = !run.manual || !status.dirty;
+  if (run.kind === RunKind.CLEAN && asAsked) record.eraseBeforeRemoval = false;
+  const towardsGoal = !isBeside(run);
+  const sameWork = status.lastError?.run.startsWith(`${runKindName(run.kind)} `) === true;
+  if (towardsGoal) delete status.backoff;
+  if (towardsGoal || sameWork) delete status.lastError;
+  for (const fault of faultsHealedBy(run.kind as Kind)) clearFault(turn, fault);
+  if (run.requestedBy !== system) clearWarnings(turn);
+  if (run.kind === RunKind.ADOPT) record.adoptTo = HostState.UNSPECIFIED;
+  // Who gave the host back uses it no more.
+  if (run.kind === RunKind.RELEASE && status.claim?.by === run.requestedBy) delete status.claim;
+  causedBy(turn, 'system', `${runNameForEver(run)} succeeded`);
+  if (wasLeftAlone(turn, run)) {
+    leaveAvailable(turn);
+    causedBy(turn, 'system', 'no longer available: it stood on while nobody saw it');
+  }
+}
+
+/** An available host that could not be switched off at once after a run that failed. */
+function wasLeftAlone({ status, context }: Turn, { kind, requestedBy, startTime }: Run): boolean {
+  if (status.state !== HostState.AVAILABLE || kind !== RunKind.POWER) return false;
+  const sinceMs = startTime === undefined ? 0 : timestampMs(startTime);
+  return requestedBy === system && context.nowMs - sinceMs > context.timing.contactDeadlineMs;
+}
+
+function landBadly(turn: Turn, run: Run, landing: Landing, disk: DiskAfter | undefined): void {
+  const { status } = turn;
+  const outcome = outcomeName(run.outcome);
+  const cause = `${run.error?.message ?? outcome}${leftOnDisk(turn, disk)}`;
+  causedBy(turn, run.abort?.by ?? 'system', `${runNameForEver(run)} ${outcome}: ${cause}`);
+  const beside = isBeside(run);
+  // What fails beside the goal is a fault of its own; why the goal waits must stay to be read.
+  const hidesGoal = beside && status.backoff !== undefined;
+  if (run.error !== undefined && !hidesGoal) {
+    status.lastError = create(HostErrorSchema, {
+      failure: run.error,
+      time: now(turn),
+      run: runName(run),
+    });
+  }
+  if (landing.fault !== undefined) setLandingFault(turn, landing.fault, cause, disk);
+  if (!beside) backOff(turn, run);
+  const isBmcOpen = run.kind === RunKind.VERIFY && run.outcome !== RunOutcome.CANCELLED;
+  if (isBmcOpen) dropPower(turn, `${runName(run)} failed: it is open whose BMC that is`);
+  restorePower(turn, run, disk);
+}
+
+/**
+ * Who is back on what it ran has lost nothing by it: that is told until anything else succeeds, and
+ * keeps nobody from anything. But it is no better than it was: a standing error stays one.
+ */
+function setLandingFault(
+  turn: Turn,
+  type: string,
+  cause: string,
+  disk: DiskAfter | undefined,
+): void {
+  const { state, faults } = turn.status;
+  const stands = faults.find((fault) => fault.type === type)?.severity === FaultSeverity.ERROR;
+  const isBack = disk === 'untouched' && state === HostState.PROVISIONED && !stands;
+  if (isBack) setFault(turn, type, cause, anySuccess, FaultSeverity.WARNING);
+  else setFault(turn, type, cause, recoveryOf(type));
+}
+
+const anySuccess = 'the next run that succeeds, whatever it does';
+
+/** What is not the host's power given back as it was shows that the host is well. */
+function clearWarnings(turn: Turn): void {
+  const isOver = ({ clearedBy }: Fault) => clearedBy === anySuccess;
+  for (const { type } of turn.status.faults.filter(isOver)) clearFault(turn, type);
+}
+
+/** What a person must know of a host whose disk was to be written. */
+function leftOnDisk({ status, record }: Turn, disk: DiskAfter | undefined): string {
+  if (disk === undefined) return '';
+  const netboots = status.deploy?.netboot === true;
+  switch (disk) {
+    case 'lost':
+      return `; on the disk: a part of ${record.image} at most, which does not boot`;
+    case 'whole':
+      return netboots
+        ? `; it boots ${status.image} over the network`
+        : `; on the disk: the whole of ${status.image}`;
+    case 'untouched': {
+      if (status.state !== HostState.PROVISIONED) return '; nothing was written';
+      return `; on the disk: ${status.image || 'what ran there before'}, untouched`;
+    }
+  }
+}
+
+/**
+ * A run that failed on its way leaves the power as it found it: a host in use runs again from its
+ * disk, unless that holds half an image; an available one is off.
+ */
+function restorePower({ status, record }: Turn, run: Run, disk: DiskAfter | undefined): void {
+  if (!run.steps.some(({ name, attempt }) => name === 'power.off' && attempt > 0)) return;
+  const steps = powerAfter(status.state, run, disk);
+  if (steps.length === 0) return;
+  record.pendingPower = create(store.PendingPowerSchema, { steps, by: system });
+}
+
+function powerAfter(state: HostState, run: Run, disk: DiskAfter | undefined): string[] {
+  switch (state) {
+    case HostState.AVAILABLE:
+      return run.steps.some(({ name, attempt }) => isBootStep(name) && attempt > 0)
+        ? ['power.off']
+        : [];
+    case HostState.PROVISIONED: {
+      const wasOn = run.steps.some(({ name }) => name === 'power.on');
+      if (run.kind === RunKind.SERVICE) return wasOn ? ['power.off', 'power.on'] : [];
+      if (run.kind === RunKind.WORKFLOW) return powerAfterWorkflow(run);
+      if (disk === undefined) return [];
+      if (disk === 'lost') return ['power.off'];
+      // What has come up from its image may still prove itself, or be looked at.
+      const isUp = disk === 'whole' && switchedOnMs(run) !== undefined;
+      return isUp ? [] : ['power.off', 'power.on'];
+    }
+    default:
+      return [];
+  }
+}
+
+/** What the template itself has switched last, or handed over, stays as it left it. */
+function powerAfterWorkflow({ steps }: Run): string[] {
+  const wasOn = steps.some(({ title, name }) => title === '' && name === 'power.on');
+  const last = steps.findLast((step) => step.attempt > 0 && movesRunner(step));
+  const power = last?.arguments['power'];
+  const isTheirs = last?.handOff === true || power === 'powerOff' || power === 'bootDisk';
+  return wasOn && !isTheirs ? ['power.off', 'power.on'] : [];
+}
+
+function outcomeName(outcome: RunOutcome): string {
+  switch (outcome) {
+    case RunOutcome.SUCCEEDED:
+      return 'succeeded';
+    case RunOutcome.FAILED:
+      return 'failed';
+    case RunOutcome.TIMED_OUT:
+      return 'timed out';
+    case RunOutcome.CANCELLED:
+      return 'cancelled';
+    default:
+      return 'ended';
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * Takes in what was observed of a host without an order: power, netboots, inventories, runners.
+ * Facts never change what is wanted; but a host that may have been used is not clean any more.
+ */
+import { create, equals } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { agent, type store } from '@rackwright/api';
+import { foldBmcHealth } from '../bmc/health.ts';
+import { isBootOrdered, observePower, suspectUse } from '../erasure/use.ts';
+import { bootOperationId } from '../operation/boots.ts';
+import { operationParts } from '../operation/operation.ts';
+import { dropSystemPower } from '../power/pending-power.ts';
+import { failStep } from '../run/engine.ts';
+import { offered } from '../run/known-steps.ts';
+import { replan } from '../run/replan.ts';
+import { factsWith } from '../run/steps.ts';
+import { cut, messageMax, stepFailure } from '../turn/step-failure.ts';
+import { activeRun, causedBy, currentStep, now, type Turn } from '../turn/turn.ts';
+
+/** Observed facts: never desired state, progress or errors. `toldAt` is the agent's clock. */
+export function foldFacts(
+  turn: Turn,
+  observations: agent.Observations | undefined,
+  toldAt?: Timestamp,
+): void {
+  if (observations === undefined) return;
+  if (observations.bmcHealth !== undefined) foldBmcHealth(turn, observations.bmcHealth, toldAt);
+  if (observations.poweredOn !== undefined) foldPower(turn, observations.poweredOn);
+  if (observations.runnerReady !== undefined) foldRunnerReady(turn, observations.runnerReady);
+  if (observations.runnerRefused !== undefined) foldRefusal(turn, observations.runnerRefused);
+  if (observations.inventory !== undefined) {
+    const facts = factsWith(turn, { inventory: observations.inventory });
+    turn.effects.push({ kind: 'facts', facts });
+  }
+  if (observations.unexpectedNetboot !== undefined) {
+    foldNetboot(turn, observations.unexpectedNetboot);
+  }
+}
+
+/** What changed is told in the timeline, whoever pressed the button. */
+function foldPower(turn: Turn, on: boolean): void {
+  const before = turn.status.poweredOn;
+  const epoch = turn.status.useEpoch;
+  observePower(turn, on);
+  const wasSwitchedOn = before === false && on && activeRun(turn.status) === undefined;
+  if (wasSwitchedOn) dropSystemPower(turn, 'somebody has switched it on meanwhile');
+  if (before === on || epoch !== turn.status.useEpoch) return;
+  causedBy(turn, 'agent', `seen ${on ? 'on' : 'off'}`);
+}
+
+function foldRunnerReady(turn: Turn, ready: agent.RunnerReady): void {
+  const run = activeRun(turn.status);
+  const parts = operationParts(turn.host.uid, ready.bootOperationId);
+  if (run === undefined || parts === undefined || parts.runNumber !== run.number) return;
+  if (ready.bootOperationId !== bootOperationId(turn, run)) return;
+  turn.record.runner = ready;
+  // What is listed is what runs: neither knows a runner's step under an engine step's name.
+  const runnerSteps = offered(ready.steps);
+  if (runnerSteps.length === 0) return;
+  const facts = factsWith(turn, {
+    runnerSteps,
+    runnerVersion: ready.runnerVersion,
+    runnerStepsAt: now(turn),
+  });
+  const { context } = turn;
+  const isNews =
+    context.facts.runnerVersion !== ready.runnerVersion || !sameSteps(context.facts, facts);
+  if (isNews) turn.effects.push({ kind: 'facts', facts });
+  const failure = replan(turn, run, ready);
+  const step = currentStep(run);
+  if (failure !== undefined && step !== undefined) failStep(turn, run, step, failure);
+}
+
+/** Its run goes on waiting: the boot's deadline ends that, or a runner that is taken. */
+function foldRefusal(turn: Turn, { bootOperationId: boot, message }: agent.RunnerRefused): void {
+  const run = activeRun(turn.status);
+  const isWaiting = run !== undefined && currentStep(run)?.name === 'runner.await';
+  if (!isWaiting || boot !== bootOperationId(turn, run)) return;
+  const said = { bootOperationId: boot, message: cut(message, messageMax) };
+  turn.record.runnerRefused = create(agent.RunnerRefusedSchema, said);
+}
+
+function sameSteps(a: store.HostFacts, b: store.HostFacts): boolean {
+  return (
+    a.runnerSteps.length === b.runnerSteps.length &&
+    a.runnerSteps.every((step, index) => {
+      const other = b.runnerSteps[index];
+      return other !== undefined && equals(agent.StepDescriptionSchema, step, other);
+    })
+  );
+}
+
+/**
+ * A netboot that nobody ordered. Of this host: data may have come onto its disks. Of another host
+ * instead of this one: the BMCs are crossed, and the run ends before anything is written.
+ */
+function foldNetboot(turn: Turn, netboot: agent.UnexpectedNetboot): void {
+  const { status, host } = turn;
+  if (netboot.hostUid === host.uid) {
+    if (!isBootOrdered(turn)) suspectUse(turn, `netbooted from ${netboot.mac} without an order`);
+    return;
+  }
+  const run = activeRun(status);
+  const step = run === undefined ? undefined : currentStep(run);
+  if (run === undefined || step === undefined) return;
+  const ordered = operationParts(host.uid, netboot.insteadOfOperationId);
+  if (ordered?.runNumber !== run.number || step.name !== 'runner.await') return;
+  const message =
+    `the BMC at ${turn.spec.bmc?.address ?? '?'} switched on ${netboot.hostName} ` +
+    `(${netboot.mac}) instead of ${host.name}: the two BMC addresses are crossed`;
+  causedBy(turn, 'agent', message);
+  failStep(turn, run, step, stepFailure('identityMismatch', message));
+}

@@ -1,0 +1,157 @@
+/** Explains what brakes make a host or a rack wait for, and what lets it go on. Pure. */
+import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import type { Run, store } from '@rackwright/api';
+import { lookFirstReason } from '../life/goal.ts';
+import { isRestoredHold } from '../life/restored.ts';
+import { freezeText } from '../turn/brake.ts';
+import type { HostContext } from '../turn/types.ts';
+import { hostId } from './told.ts';
+
+interface ToldOfBrake {
+  readonly causes?: readonly { readonly text: string; readonly since?: Timestamp | undefined }[];
+  readonly blocker: string;
+  readonly braked: { readonly nextAttemptTime?: Timestamp };
+  readonly unblock: readonly string[];
+}
+
+/** A run that waits for the end of a freeze. */
+export function tellFreeze({ freeze }: HostContext): ToldOfBrake {
+  const again = 'the work then goes on by itself';
+  if (freeze === undefined) {
+    return { blocker: 'a freeze', unblock: [`nothing: ${again}`], braked: {} };
+  }
+  const thaw = freeze.of.startsWith('racks/')
+    ? `rackwright rack thaw ${idOf(freeze.of)} --reason WHY`
+    : 'rackwright fleet thaw --reason WHY';
+  return {
+    blocker: 'the freeze',
+    causes: [{ text: freezeText(freeze), since: freeze.at }],
+    unblock: [`ask ${freeze.by}, then: ${thaw}`, again],
+    braked: {},
+  };
+}
+
+/** A run that queues for a place in a limit. */
+export function tellQueue(
+  record: store.HostRecord,
+  run: Run,
+  { standings }: HostContext,
+  blocker: string,
+): ToldOfBrake {
+  const rack = idOf(rackOf(record));
+  const queued = standings.flatMap(({ name, own, nextPlaceMs, quota }) =>
+    own
+      .filter((slot) => slot.kind === 'queued' && slot.run === run.number)
+      .map(({ position = 1 }) => ({ name, position, nextPlaceMs, hosts: quota?.hosts })),
+  )[0];
+  const nextMs = queued?.position === 1 ? queued.nextPlaceMs : undefined;
+  const since = run.waiting?.since;
+  const text = run.waiting?.message ?? '';
+  const place = queued === undefined ? '' : ` (place ${queued.position} in the queue)`;
+  const raise =
+    run.waiting?.reason === 'capacity'
+      ? `rackwright rack update ${rack} --runs N`
+      : queued?.name === 'fleetWipes'
+        ? 'rackwright fleet update --wipe-budget N/SECONDS'
+        : `rackwright rack update ${rack} --wipe-budget N/SECONDS`;
+  return {
+    blocker,
+    causes: [{ text: `${text}${place}`, since }],
+    braked: nextMs === undefined ? {} : { nextAttemptTime: timestampFromMs(nextMs) },
+    // Where no host is let in at all, nobody's place ever comes.
+    unblock:
+      queued?.hosts === 0
+        ? [`allow some: ${raise}`]
+        : ['nothing: it goes on by itself when it has its place', `or allow more: ${raise}`],
+  };
+}
+
+/** A host that is held because its store has lost something. */
+export function tellRestored(record: store.HostRecord, context: HostContext) {
+  const hold = record.host?.status?.holds.find(isRestoredHold);
+  if (hold === undefined) return undefined;
+  return {
+    headline: 'held: the store was restored; nothing new starts until a person accepts that',
+    causes: [{ text: context.restored ?? hold.reason, since: hold.since }],
+    blocker: 'the restored store',
+    since: hold.since,
+    unblock: adviceToAccept(rackOf(record), context),
+  };
+}
+
+/** After the acceptance: a goal that leaves a host alone which may have been taken into use. */
+export function tellLookFirst(record: store.HostRecord) {
+  const { host, lookFirstSince } = record;
+  const reason = host?.status?.backoff?.givenUpReason;
+  if (lookFirstSince === undefined || reason !== lookFirstReason) return undefined;
+  const id = hostId(record);
+  const text = 'what it was used for in the stretch that the store has lost is not known here';
+  return {
+    headline: `not booted nor erased by itself: ${lookFirstReason}`,
+    causes: [{ text, since: lookFirstSince }],
+    blocker: 'a person',
+    since: lookFirstSince,
+    unblock: [
+      'find out whether somebody has been given this host since the backup',
+      `if nobody has: rackwright host retry ${id}`,
+      `or keep it: rackwright host claim ${id} --reason WHY`,
+    ],
+  };
+}
+
+/** What is under way goes on; what comes after it does not, until a person accepts the store. */
+export function tellRunOfRestored(record: store.HostRecord, context: HostContext) {
+  const told = tellRestored(record, context);
+  if (told === undefined) return undefined;
+  const { causes, blocker, unblock } = told;
+  return { causes, blocker, unblock };
+}
+
+/** What a person does who accepts a restored store. */
+export function adviceToAccept(rack: string, { restored = '', session }: HostContext): string[] {
+  if (restored.includes('was accepted') || restored === '') {
+    const start = `start the agent of ${rack} again: rackwright-agent run --config FILE`;
+    return session === undefined ? [start] : ['nothing: the agent hears of it by itself'];
+  }
+  return [
+    `see what its agent has done since: rackwright rack get ${idOf(rack)}`,
+    'hold each host that may be in use: rackwright host hold HOST --scope work --reason WHY',
+    `then: rackwright rack accept-restored-store ${idOf(rack)} --reason WHY`,
+  ];
+}
+
+/** What a rack's own record says of its brakes. */
+export function rackBrakes({ rack, acceptedStore }: store.RackRecord): {
+  readonly causes: { readonly text: string; readonly since?: Timestamp }[];
+  readonly unblock: string[];
+} {
+  const name = rack?.name ?? '';
+  const { freeze, restoredStore } = rack?.status ?? {};
+  const causes: { text: string; since?: Timestamp }[] = [];
+  const unblock: string[] = [];
+  if (freeze !== undefined) {
+    const since = freeze.at === undefined ? {} : { since: freeze.at };
+    causes.push({ text: freezeText({ ...freeze, of: name }), ...since });
+    unblock.push(`rackwright rack thaw ${idOf(name)} --reason WHY`);
+  }
+  if (restoredStore !== undefined) {
+    const since = restoredStore.since === undefined ? {} : { since: restoredStore.since };
+    const text =
+      `its agent has seen revision ${restoredStore.seenRevision} of store ` +
+      `${restoredStore.seenIncarnation}, the store was at ${restoredStore.revision} of ` +
+      `${restoredStore.incarnation}: nothing is ordered of it`;
+    causes.push({ text, ...since });
+    unblock.push(`rackwright rack accept-restored-store ${idOf(name)} --reason WHY`);
+  } else if (acceptedStore !== undefined) {
+    causes.push({ text: 'its agent has not heard yet that the restored store was accepted' });
+  }
+  return { causes, unblock };
+}
+
+function rackOf(record: store.HostRecord): string {
+  return record.host?.spec?.rack ?? '';
+}
+
+function idOf(rack: string): string {
+  return rack.replace(/^racks\//, '');
+}

@@ -1,0 +1,89 @@
+/** Explains a host that is to be deleted, and one that a forced removal fences off. Pure. */
+import { DeletionMode, HoldScope, type HostSpec, type Run, type store } from '@rackwright/api';
+import { whatComesFirst, whatKeeps } from '../deletion/deletion.ts';
+import { isFenceHold } from '../deletion/fence-hold.ts';
+import { whatIsNewer } from '../life/newer.ts';
+import { displayOf } from '../turn/display.ts';
+import { hostId, type Told } from './told.ts';
+
+/** Somebody keeps a pending deletion from going on; undefined when nobody does. */
+export function tellKeptDeletion(record: store.HostRecord): Told | undefined {
+  const { status, spec } = record.host ?? {};
+  if (status?.deletion === undefined || spec === undefined) return undefined;
+  const going = { status, record, spec };
+  const hold = needsWork(record, spec) ? whatKeeps(going) : undefined;
+  if (hold === undefined) return undefined;
+  const fenced = tellFence(record);
+  const headline = `${displayOf(status)}: held by ${hold.by}: it is neither released nor erased`;
+  if (fenced !== undefined && isFenceHold(hold)) return { ...fenced, headline };
+  return {
+    headline,
+    causes: [{ text: hold.reason, since: hold.since }],
+    blocker: 'the hold',
+    since: hold.since,
+    nextAttemptTime: hold.until,
+    unblock: [
+      `see to the reason, then: rackwright host release-hold ${hostId(record)}`,
+      `or take the deletion back: rackwright host cancel-delete ${hostId(record)}`,
+    ],
+  };
+}
+
+/** Whether a pending deletion has still to release or erase the host. */
+export function needsWork(record: store.HostRecord, spec: HostSpec | undefined): boolean {
+  const status = record.host?.status;
+  if (status?.deletion === undefined || spec === undefined) return true;
+  return whatComesFirst({ status, record, spec }) !== undefined;
+}
+
+/** Adds the way out that needs neither agent nor BMC. */
+export function withForce(record: store.HostRecord, told: Told): Told {
+  const { deletion } = record.host?.status ?? {};
+  if (deletion === undefined || deletion.mode === DeletionMode.FORCE) return told;
+  const force = `rackwright host delete ${hostId(record)} --force --reason WHY`;
+  const line = `or remove it without agent and BMC, which leaves a note of what may be: ${force}`;
+  return { ...told, unblock: [...(told.unblock ?? []), line] };
+}
+
+/** What a fence waits for; undefined when the host has none. */
+export function tellFence(record: store.HostRecord): Told | undefined {
+  const { holds = [] } = record.host?.status ?? {};
+  const hold = holds.find((each) => each.scope === HoldScope.WORK && isFenceHold(each));
+  if (hold === undefined) return undefined;
+  const [uid] = record.fences;
+  return {
+    headline: 'fenced off: nothing new starts until an agent has forgotten an earlier host',
+    causes: [{ text: hold.reason, since: hold.since }],
+    blocker: 'the agent of the host that was removed by force',
+    since: hold.since,
+    unblock: [
+      `see which agent: rackwright abandoned get ${uid}; start it, and it forgets by itself`,
+      'or, if that machine can reach nothing any more: ' +
+        `rackwright host release-hold ${hostId(record)} --hold fencePending ` +
+        '--physically-disconnected --reason WHY',
+    ],
+  };
+}
+
+/** What a forced removal waits for, and for how long. */
+export function tellForced(record: store.HostRecord, run: Run): Partial<Told> {
+  if (record.host?.status?.deletion?.mode !== DeletionMode.FORCE) return {};
+  const { forcedUntil } = record;
+  if (forcedUntil === undefined || run.endTime !== undefined) return {};
+  return { deadline: forcedUntil, unblock: ['nothing: it goes on by itself after that'] };
+}
+
+/** A record of a newer version is left alone. */
+export function tellNewer(record: store.HostRecord): Told | undefined {
+  const status = record.host?.status;
+  const newer = status === undefined ? undefined : whatIsNewer(status);
+  if (newer === undefined) return undefined;
+  return {
+    headline: `left alone: its ${newer} is not known to this version of the control plane`,
+    blocker: 'a newer version of the control plane',
+    unblock: [
+      'upgrade the control plane',
+      `or remove the host: rackwright host delete ${hostId(record)} --force --reason WHY`,
+    ],
+  };
+}

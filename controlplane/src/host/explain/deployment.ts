@@ -1,0 +1,56 @@
+/** Explains a deployment under way: what the agent does for it now, or whom it waits for. Pure. */
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { DeployProof, type Progress, type Run, type RunStep, type store } from '@rackwright/api';
+import {
+  awaitImageStep,
+  prepareNetbootStep,
+  switchedOnMs,
+  writeImageStep,
+} from '../deployment/deployment.ts';
+import { hostId, type Told } from './told.ts';
+
+/** Of a step that moves, or waits for the host's own word; undefined: it is none of these. */
+export function tellDeployment(
+  record: store.HostRecord,
+  run: Run,
+  step: RunStep | undefined,
+  progress: Progress | undefined,
+): Partial<Told> | undefined {
+  const { image, deploy } = record;
+  const abort = `or end the run: rackwright host abort ${hostId(record)}`;
+  switch (step?.name) {
+    case writeImageStep:
+    case prepareNetbootStep: {
+      const verb = step.name === writeImageStep ? 'written' : 'fetched';
+      const text = `${image} is being ${verb}`;
+      const far = progress === undefined ? [] : [{ text: progressText(progress) }];
+      return {
+        causes: [{ text, since: step.startTime }, ...far],
+        blocker: 'the image on its way',
+        unblock: ['nothing: it goes on by itself', abort],
+      };
+    }
+    case awaitImageStep: {
+      if (deploy?.proof === DeployProof.POWER_ON) return undefined;
+      const on = switchedOnMs(run);
+      const since = on === undefined ? step.startTime : timestampFromMs(on);
+      const text = `it was switched on to run ${image}, and has not phoned home yet`;
+      return {
+        causes: [{ text, since }],
+        blocker: 'the proof that the host runs its image',
+        unblock: [
+          'nothing, as long as its first boot may take',
+          `else look at the console of hosts/${hostId(record)}`,
+          abort,
+        ],
+      };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** "62 %: fetches the image: 620 of 1000 MB" */
+function progressText({ percent, text }: Progress): string {
+  return `${percent} %: ${text}`;
+}

@@ -1,0 +1,186 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent, BmcEndpointSchema, HostGoal, store } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { type Bench, bench, driveToErase, failed, inspected, verified } from '../testing/bench.ts';
+import { explainHost } from './explain.ts';
+import { explainRack } from './rack.ts';
+
+const explain = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+
+test('a wrong password is named with the command that corrects it, and correcting it helps', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(failed('authentication', 'the BMC refused user admin'));
+  const told = explain(host);
+  expect(told.headline).toContain('given up');
+  expect(told.causes.map((cause) => cause.text)).toContain('the BMC refused user admin');
+  expect(told.unblock[0]).toContain('rackwright credential update c1');
+  host.context = { ...host.context, credentialVersion: 2n };
+  host.apply({ kind: 'tick' });
+  expect(host.operation().id).toBe('u1/2/0/1');
+});
+
+test('a silent BMC is waited for, with the next attempt and since when', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  const silent = create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'no answer' });
+  host.report({ case: 'transientError', value: silent });
+  const told = explain(host);
+  expect(told.blocker).toBe('the BMC');
+  expect(told.nextAttemptTime).toBeDefined();
+  expect(told.since).toBeDefined();
+  expect(told.unblock.join(' ')).toContain('10.0.0.1:623');
+});
+
+test('behind a restored store no time is named at which nothing would be tried', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  const silent = create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'no answer' });
+  host.report({ case: 'transientError', value: silent });
+  host.context = { ...host.context, restored: 'the store was restored' };
+  host.nowMs += 600_000;
+  host.apply({ kind: 'tick' });
+  const told = explain(host);
+  expect(told.headline).toContain('waiting for restored');
+  expect(told.blocker).toBe('the restored store');
+  expect(told.nextAttemptTime).toBeUndefined();
+});
+
+test('a BMC that says yes and does nothing is named, and asking again starts a run', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  host.request({ kind: 'inspect' });
+  host.report(failed('notApplied', 'power stayed on for 15 s'));
+  const told = explain(host);
+  expect(told.unblock.at(-1)).toContain('rackwright host inspect h1');
+  host.request({ kind: 'inspect' });
+  expect(host.operation().kind.case).toBe('setPower');
+});
+
+test('a run under way after a failure of no known kind is not asked for again', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  host.request({ kind: 'inspect' });
+  host.report(failed('notApplied', 'power stayed on for 15 s'));
+  host.request({ kind: 'inspect' });
+  const failure = host.record.host?.status?.lastError?.failure;
+  if (failure === undefined) throw new Error('it has failed');
+  failure.type = 'neverHeardOf';
+  const told = explain(host);
+  expect(told.unblock).toEqual(['nothing: the step under way ends by itself']);
+  expect(told.deadline).toBeDefined();
+});
+
+test('with the agent away the rack is named, and how to start it', () => {
+  const host = bench();
+  host.context = { ...host.context, session: undefined };
+  host.apply({ kind: 'tick' });
+  const told = explain(host);
+  expect(told.blocker).toBe('the agent of the rack');
+  expect(told.unblock[0]).toContain('racks/r1');
+});
+
+test('a missing credential is named with the command that creates it', () => {
+  const host = bench();
+  host.context = { ...host.context, credentialVersion: undefined };
+  host.apply({ kind: 'tick' });
+  expect(explain(host).unblock[0]).toContain('rackwright credential create c1');
+});
+
+test('a host that is where its goal wants it waits for nothing', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const told = explain(host);
+  expect(told.blocker).toBe('');
+  expect(told.unblock).toEqual([]);
+});
+
+test('a rack says whether its agent works, and names the hosts that need a person', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(failed('authentication'));
+  const agentPublicKey = Uint8Array.of(1);
+  const record = create(store.RackRecordSchema, { rack: { name: 'racks/r1' }, agentPublicKey });
+  const told = explainRack(record, false, [host.record]);
+  expect(told.headline).toContain('not connected');
+  expect(told.unblock[0]).toContain('rackwright-agent run');
+  expect(told.causes.map((cause) => cause.text).join('\n')).toContain('h1: needs a person');
+});
+
+test('between two attempts the last failure is explained, without what would be refused', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  host.request({ kind: 'inspect' });
+  host.report(failed('notApplied', 'the BMC did not keep the boot override'));
+  host.request({ kind: 'inspect' });
+  const told = explain(host);
+  expect(told.causes.map((cause) => cause.text)).toContain(
+    'the BMC did not keep the boot override',
+  );
+  expect(told.unblock).toEqual([expect.stringContaining('reset or replace it')]);
+});
+
+test('whatever another BMC has made fail, a verify is what says whose it is', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  host.request({ kind: 'inspect' });
+  host.report(failed('identityMismatch', 'another BMC answers'));
+  expect(explain(host).unblock.at(-1)).toBe('then: rackwright host verify h1');
+  host.request({ kind: 'inspect' });
+  host.report(failed('identityMismatch', 'another BMC answers; it is hosts/h2'));
+  expect(explain(host).unblock.slice(-2)).toEqual([
+    'if that is the other one’s: rackwright host verify h2',
+    'then: rackwright host verify h1',
+  ]);
+});
+
+test('a locked account is waited for, and not called a wrong password', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(failed('authentication', 'the BMC has locked the account: wait'));
+  expect(explain(host).unblock[0]).toContain('wait until the BMC lets the account in again');
+});
+
+test('an address is corrected together with its unusual port', () => {
+  const bmc = { address: '10.0.0.1', port: 8443, credential: 'credentials/c1' };
+  const host = bench({ bmc: create(BmcEndpointSchema, bmc) });
+  host.apply({ kind: 'tick' });
+  host.report(failed('protocol', 'what answers is no BMC'));
+  expect(explain(host).unblock[1]).toContain('--bmc ADDRESS:8443');
+});
+
+test('an address that leads nowhere is corrected by the command that explain names', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(failed('invalidArgument', 'the BMC address cannot be resolved: correct it'));
+  expect(explain(host).unblock[0]).toContain('rackwright host update h1 --bmc ADDRESS');
+});
+
+test('a policy that lets nothing be erased is named with the command that changes it', () => {
+  const host = bench({ cleaning: { priorityOverrides: { 'deploy.erase_devices': 0 } } });
+  driveToErase(host);
+  host.report(inspected());
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe('notCertified');
+  expect(explain(host).unblock[0]).toContain('--priority deploy.erase_devices=');
+});
+
+test('a rack that is frozen says so as what it waits for, and since when its hosts wait', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  const silent = create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'no answer' });
+  host.report({ case: 'transientError', value: silent });
+  const at = timestampFromMs(7_000);
+  const freeze = { by: 'user:ann', reason: 'a drill', at };
+  const rack = { name: 'racks/r1', status: { freeze } };
+  const record = create(store.RackRecordSchema, { rack, agentPublicKey: Uint8Array.of(1) });
+  const told = explainRack(record, true, [host.record]);
+  expect(told).toMatchObject({ blocker: 'the freeze', since: at });
+  const waiting = told.causes.find(({ text }) => text.startsWith('h1: waits'));
+  expect(waiting?.since).toEqual(host.record.host?.status?.run?.waiting?.since);
+});

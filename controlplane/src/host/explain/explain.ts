@@ -1,0 +1,252 @@
+/**
+ * Explains a host from the record and the surroundings that the machine decides by: what it waits
+ * for, since when, what comes next by itself, and what a person can do. Pure.
+ *
+ * Invariant: what stands under `unblock` names a command or an action that makes the host move.
+ */
+import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  CauseSchema,
+  type Explanation,
+  ExplanationSchema,
+  HostGoal,
+  HostState,
+  type Progress,
+  type Run,
+  RunPhase,
+  type store,
+} from '@rackwright/api';
+import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
+import { displayOf } from '../turn/display.ts';
+import { activeRun, currentStep, runName, waitsForOthers } from '../turn/turn.ts';
+import type { HostContext } from '../turn/types.ts';
+import { adviceFor } from './advice.ts';
+import { tellLookFirst, tellRestored, tellRunOfRestored } from './brakes.ts';
+import {
+  needsWork,
+  tellFence,
+  tellForced,
+  tellKeptDeletion,
+  tellNewer,
+  withForce,
+} from './deletion.ts';
+import { tellDeployment } from './deployment.ts';
+import { abortCauses, pauseEnd, stayOf } from './person.ts';
+import { tellPower } from './power.ts';
+import { nameOf } from './run.ts';
+import type { Told } from './told.ts';
+import { tellHold, tellRest, tellUse } from './use.ts';
+import { tellWaiting } from './waiting.ts';
+
+/** What stands beside the record and its surroundings. */
+interface MoreKnown {
+  readonly usual?: UsualTimes;
+  /** How far the present step has come, as its runner said last. */
+  readonly progress?: Progress | undefined;
+}
+
+/** `undefined` fields of the answer mean: does not apply. */
+export function explainHost(
+  record: store.HostRecord,
+  context: HostContext,
+  { usual = noUsualTimes, progress }: MoreKnown = {},
+): Explanation {
+  const told = tell(record, context, progress);
+  const run = record.host?.status === undefined ? undefined : activeRun(record.host.status);
+  const usualMs = run === undefined ? undefined : usual.runMs(run);
+  return create(ExplanationSchema, {
+    subject: record.host?.name ?? '',
+    headline: told.headline,
+    causes: (told.causes ?? []).map(({ text, since }) =>
+      create(CauseSchema, since === undefined ? { text } : { text, since }),
+    ),
+    blocker: told.blocker ?? '',
+    ...(told.since === undefined ? {} : { since: told.since }),
+    ...(told.nextAttemptTime === undefined ? {} : { nextAttemptTime: told.nextAttemptTime }),
+    ...(told.deadline === undefined ? {} : { deadline: told.deadline }),
+    unblock: [...(told.unblock ?? [])],
+    lastEvidence: lastEvidence(record, progress),
+    ...(usualMs === undefined ? {} : { usualDuration: durationFromMs(usualMs) }),
+  });
+}
+
+function tell(
+  record: store.HostRecord,
+  context: HostContext,
+  progress: Progress | undefined,
+): Told {
+  const status = record.host?.status;
+  if (status === undefined) return { headline: 'the record has no status' };
+  const newer = tellNewer(record);
+  if (newer !== undefined) return newer;
+  const run = activeRun(status);
+  if (run !== undefined) {
+    const told = {
+      ...tellRun(record, run, context, progress),
+      ...tellForced(record, run),
+      ...tellRunOfRestored(record, context),
+    };
+    return run.waiting === undefined ? told : withForce(record, told);
+  }
+  if (status.deletion !== undefined) {
+    const lack = needsWork(record, record.host?.spec) ? tellMissing(record, context) : undefined;
+    return tellKeptDeletion(record) ?? withForce(record, lack ?? tellGoal(record, context));
+  }
+  const held = tellFence(record) ?? tellRestored(record, context) ?? tellHold(record);
+  return held ?? tellMissing(record, context) ?? tellGoal(record, context);
+}
+
+function tellRun(
+  record: store.HostRecord,
+  run: Run,
+  context: HostContext,
+  progress: Progress | undefined,
+): Told {
+  const { host } = record;
+  const step = currentStep(run);
+  const place = `${run.currentStep + 1} of ${run.steps.length}`;
+  const at = `${runName(run)}, step ${step === undefined ? 'end' : nameOf(step)} (${place})`;
+  const display = host?.status === undefined ? '' : displayOf(host.status);
+  if (run.phase !== RunPhase.WAITING || run.waiting === undefined) {
+    const told = {
+      headline: `${display}: ${at}`,
+      since: step?.startTime,
+      deadline: step?.deadline,
+    };
+    const ofAbort = abortCauses(run, step);
+    if (ofAbort.length > 0) return { ...told, causes: ofAbort, blocker: 'the step under way' };
+    const ofDeployment = tellDeployment(record, run, step, progress);
+    return { ...told, ...tellLastFailure(record), ...ofDeployment };
+  }
+  const { message, since } = run.waiting;
+  const waits = tellWaiting(record, run, context);
+  const againTime = record.operation?.notBefore ?? record.call?.notBefore ?? pauseEnd(step);
+  return {
+    headline: `${display}: ${at}`,
+    causes: waits?.causes ?? [{ text: message, since }],
+    blocker: waits?.blocker ?? '',
+    since,
+    nextAttemptTime: waits?.braked === undefined ? againTime : waits.braked.nextAttemptTime,
+    deadline: step?.deadline ?? (waitsForOthers(run) ? undefined : run.deadline),
+    unblock: waits?.unblock ?? [],
+  };
+}
+
+/** Commands that are refused while a run holds the host. */
+const startsRun =
+  /rackwright host (verify|inspect|clean|release|rescue|reimage|service|power|retry) /;
+
+/** A run that tries again what failed: the failure still stands until it succeeds. */
+function tellLastFailure(record: store.HostRecord): Partial<Told> {
+  const { lastError } = record.host?.status ?? {};
+  if (lastError?.failure === undefined) return {};
+  const advice = adviceFor(lastError.failure.type, record);
+  const possible = advice.filter((line) => !startsRun.test(line));
+  return {
+    causes: failureCauses(record),
+    blocker: 'this attempt, after one that failed',
+    unblock: possible.length > 0 ? possible : ['nothing: the step under way ends by itself'],
+  };
+}
+
+/** What failed last, why, and in the backend's own words. */
+function failureCauses(record: store.HostRecord): NonNullable<Told['causes']> {
+  const { lastError } = record.host?.status ?? {};
+  const type = lastError?.failure?.type ?? 'unknown';
+  return [
+    { text: `${lastError?.run ?? 'the last run'} failed: ${type}`, since: lastError?.time },
+    { text: lastError?.failure?.message ?? 'no reason was recorded' },
+    ...(lastError?.failure?.detail ? [{ text: lastError.failure.detail }] : []),
+  ];
+}
+
+/** What keeps the control plane from ordering anything at all. */
+function tellMissing(record: store.HostRecord, context: HostContext): Told | undefined {
+  const { host } = record;
+  const name = host?.name.replace(/^hosts\//, '') ?? '';
+  if (!context.reservationsHeld) {
+    return {
+      headline: 'nothing starts: another host holds one of its MAC or BMC addresses',
+      blocker: 'an address that is not unique',
+      unblock: [
+        `correct its addresses: rackwright host update ${name} --mac MAC --bmc ADDRESS:PORT`,
+        'or delete the other host that holds them',
+      ],
+    };
+  }
+  if (context.credentialVersion === undefined) {
+    const credential = host?.spec?.bmc?.credential.replace(/^credentials\//, '') || 'CREDENTIAL';
+    return {
+      headline: 'nothing starts: its credential does not exist',
+      blocker: `the credential ${credential}`,
+      unblock: [`create it: rackwright credential create ${credential} --username USER`],
+    };
+  }
+  return undefined;
+}
+
+function tellGoal(record: store.HostRecord, context: HostContext): Told {
+  const status = record.host?.status;
+  const { backoff, lastError } = status ?? {};
+  const goal = goalName(record);
+  const used = status?.deletion === undefined ? tellUse(record) : undefined;
+  if (used !== undefined) return used;
+  const unseen = status?.deletion === undefined ? tellLookFirst(record) : undefined;
+  if (unseen !== undefined) return unseen;
+  if (status === undefined || backoff === undefined) {
+    if (!context.agentRegistered) return tellNoAgent(record);
+    const rest = tellPower(record) ?? tellRest(record);
+    if (rest !== undefined) return rest;
+    return { headline: `${displayed(record)}: it is where its goal (${goal}) wants it` };
+  }
+  const type = lastError?.failure?.type ?? '';
+  const givenUp = backoff.givenUpReason !== '';
+  const towards = record.adoptTo === HostState.UNSPECIFIED ? `the way to ${goal}` : 'its adoption';
+  const stay = stayOf(record);
+  const way = status.deletion === undefined ? towards : 'the deletion';
+  return {
+    headline: givenUp
+      ? `${displayed(record)}: ${way} has been given up: ${backoff.givenUpReason}`
+      : `${displayed(record)}: ${way} is tried again after a pause`,
+    causes: [...failureCauses(record), ...stay.causes],
+    blocker: givenUp ? 'a person' : 'the pause after a failure',
+    since: lastError?.time,
+    nextAttemptTime: backoff.nextAttemptTime,
+    unblock: [...adviceFor(type, record), ...stay.unblock],
+  };
+}
+
+function tellNoAgent(record: store.HostRecord): Told {
+  const rack = record.host?.spec?.rack ?? '';
+  return {
+    headline: `${displayed(record)}: no agent has ever joined ${rack}`,
+    blocker: 'the agent of the rack',
+    unblock: [`join one: rackwright rack join-token ${rack.replace(/^racks\//, '')}`],
+  };
+}
+
+function displayed(record: store.HostRecord): string {
+  return record.host?.status === undefined ? 'unknown' : displayOf(record.host.status);
+}
+
+function goalName(record: store.HostRecord): string {
+  const spec = record.host?.spec;
+  return spec?.goal === HostGoal.MANAGEABLE || spec?.retired === true ? 'manageable' : 'available';
+}
+
+/** What was seen last: progress or step, and power; why it failed stands under the causes. */
+function lastEvidence(record: store.HostRecord, progress: Progress | undefined): string {
+  const { change, host } = record;
+  const power = host?.status?.poweredOn;
+  const observed = power === undefined ? '' : `; power last seen ${power ? 'on' : 'off'}`;
+  return `${progressText(progress) ?? (change?.cause ?? 'created').split('; ')[0]}${observed}`;
+}
+
+/** "writing zeroes to sda, 43 %" */
+function progressText(progress: Progress | undefined): string | undefined {
+  if (progress === undefined) return undefined;
+  const { text, percent } = progress;
+  const parts = [...(text === '' ? [] : [text]), ...(percent === 0 ? [] : [`${percent} %`])];
+  return parts.length === 0 ? undefined : parts.join(', ');
+}

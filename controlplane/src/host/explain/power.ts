@@ -1,0 +1,82 @@
+/**
+ * Explains a host that nothing is wrong with but its BMC, or its power: what looks have found while
+ * no run holds it. Pure.
+ */
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import {
+  type Fault,
+  FaultSeverity,
+  HoldScope,
+  HostState,
+  type HostStatus,
+  type store,
+} from '@rackwright/api';
+import { bmcUnreachable } from '../bmc/health.ts';
+import { powerMismatch } from '../power/power-policy.ts';
+import { displayOf } from '../turn/display.ts';
+import { adviceFor } from './advice.ts';
+import { hostId, type Told } from './told.ts';
+
+/** What is to be said, and which failure's advice helps. */
+const troubles: Readonly<Record<string, { readonly says: string; readonly advice: string }>> = {
+  [bmcUnreachable]: { says: 'its BMC does not answer', advice: 'unreachable' },
+  bmcAuthentication: { says: 'its BMC refuses the password', advice: 'authentication' },
+  bmcLockedOut: { says: 'its BMC has locked the account', advice: 'lockedOut' },
+  bmcIdentityMismatch: { says: 'its BMC is another machine’s', advice: 'identityMismatch' },
+  bmcProtocol: { says: 'its BMC makes no sense', advice: 'protocol' },
+};
+
+/** What is wrong with the host's BMC, in words; undefined when nothing is. */
+export function troubleOf({ faults }: HostStatus): string | undefined {
+  const type = faults.find((fault) => fault.type in troubles)?.type ?? '';
+  return troubles[type]?.says;
+}
+
+/** Undefined when BMC and power are as they should be. */
+export function tellPower(record: store.HostRecord): Told | undefined {
+  const status = record.host?.status;
+  if (status === undefined) return undefined;
+  const trouble = status.faults.find(({ type }) => type in troubles);
+  if (trouble !== undefined) return tellTrouble(record, trouble);
+  const mismatch = status.faults.find(({ type }) => type === powerMismatch);
+  if (mismatch === undefined) return undefined;
+  return {
+    headline: `${displayOf(status)}: its power is not what its spec says`,
+    causes: [{ text: mismatch.message, since: mismatch.since }],
+    blocker: 'its power',
+    since: mismatch.since,
+    nextAttemptTime: nextTime(record),
+    unblock: mismatchAdvice(record, status),
+  };
+}
+
+/** Each line is one way out; a switch is named only where nobody refuses it. */
+function mismatchAdvice(record: store.HostRecord, status: HostStatus): string[] {
+  const host = hostId(record);
+  const leave = `leave it as it is: rackwright host update ${host} --power unmanaged`;
+  const wantsOn = status.poweredOn !== true;
+  if (wantsOn && status.state === HostState.AVAILABLE) return [leave];
+  if (status.holds.some(({ scope }) => scope === HoldScope.POWER)) {
+    return [`see to the reason, then: rackwright host release-hold ${host}`, `or ${leave}`];
+  }
+  const reason = wantsOn && status.dirty ? ' --boot-old-disk REASON' : '';
+  const action = wantsOn ? 'on' : 'off';
+  return [`switch it: rackwright host power ${action} ${host}${reason}`, `or ${leave}`];
+}
+
+function tellTrouble(record: store.HostRecord, { type, message, since, severity }: Fault): Told {
+  const { says = type, advice = '' } = troubles[type] ?? {};
+  const status = record.host?.status;
+  const grave = severity === FaultSeverity.WARNING ? '' : '; until then it cannot be switched';
+  return {
+    headline: `${status === undefined ? '' : displayOf(status)}: ${says}${grave}`,
+    causes: [{ text: message, since }],
+    blocker: 'the BMC',
+    since,
+    unblock: adviceFor(advice, record),
+  };
+}
+
+function nextTime(record: store.HostRecord): Timestamp | undefined {
+  return record.powerEnforcement?.nextTime;
+}

@@ -1,0 +1,147 @@
+/** Explains a rack: whether its agent works, and what its hosts wait for. Pure. */
+import { create } from '@bufbuild/protobuf';
+import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  CauseSchema,
+  type Explanation,
+  ExplanationSchema,
+  type HostStatus,
+  type store,
+} from '@rackwright/api';
+import { activeRun } from '../turn/turn.ts';
+import { rackBrakes } from './brakes.ts';
+import { troubleOf } from './power.ts';
+
+/** Hosts that are named, at most; the rest is counted. */
+const namedMax = 5;
+
+export function explainRack(
+  record: store.RackRecord,
+  agentConnected: boolean,
+  hosts: readonly store.HostRecord[],
+  /** Of certificate authorities, and of machines that nobody knows, a line each. */
+  remarks: readonly string[] = [],
+): Explanation {
+  const name = record.rack?.name ?? '';
+  const id = name.replace(/^racks\//, '');
+  const status = record.rack?.status;
+  const brakes = rackBrakes(record);
+  const causes = [
+    ...agentCauses(record, agentConnected),
+    ...brakes.causes,
+    ...forgetCauses(record),
+    ...hostCauses(hosts),
+    ...remarks.map((text) => ({ text })),
+  ];
+  const joined = record.agentPublicKey.length > 0;
+  return create(ExplanationSchema, {
+    subject: name,
+    headline: headline(joined, agentConnected, hosts.length),
+    causes: causes.map((cause) => create(CauseSchema, cause)),
+    ...blockerOf(record, agentConnected),
+    unblock: [
+      ...unblock(id, joined, agentConnected, status?.duplicateAgent ?? ''),
+      ...brakes.unblock,
+    ],
+    lastEvidence: status?.agentVersion ? `the agent said it is version ${status.agentVersion}` : '',
+  });
+}
+
+function headline(joined: boolean, connected: boolean, hosts: number): string {
+  const count = `${hosts} ${hosts === 1 ? 'host' : 'hosts'}`;
+  if (connected) return `its agent is connected; ${count}`;
+  return joined ? `its agent is not connected; ${count}` : `no agent has joined yet; ${count}`;
+}
+
+/** What keeps all of its hosts; what keeps one of them stands under the causes. */
+function blockerOf(
+  { rack }: store.RackRecord,
+  connected: boolean,
+): { readonly blocker: string; readonly since?: Timestamp } {
+  const { lastSeenTime, freeze, restoredStore } = rack?.status ?? {};
+  const said = (blocker: string, since: Timestamp | undefined) =>
+    since === undefined ? { blocker } : { blocker, since };
+  if (!connected) return said('the agent of the rack', lastSeenTime);
+  if (restoredStore !== undefined) return said('the restored store', restoredStore.since);
+  return freeze === undefined ? { blocker: '' } : said('the freeze', freeze.at);
+}
+
+function unblock(id: string, joined: boolean, connected: boolean, duplicate: string): string[] {
+  if (duplicate !== '') return ['stop one of the two agents that share this identity'];
+  if (connected) return [];
+  if (!joined)
+    return [
+      `make a token: rackwright rack join-token ${id}`,
+      'on the rack’s machine: rackwright-agent join ADDRESS TOKEN --config FILE',
+    ];
+  return [
+    'start the agent again: rackwright-agent run --config FILE',
+    'hosts go on where they were',
+  ];
+}
+
+interface Cause {
+  readonly text: string;
+  readonly since?: Timestamp;
+}
+
+function agentCauses(record: store.RackRecord, connected: boolean): Cause[] {
+  const duplicate = record.rack?.status?.duplicateAgent ?? '';
+  const causes: Cause[] = duplicate === '' ? [] : [{ text: duplicate }];
+  causes.push(...revokedCauses(record));
+  if (connected || record.agentPublicKey.length === 0) return causes;
+  const since = record.rack?.status?.lastSeenTime;
+  const text = 'known hosts still boot and running steps finish; nothing destructive begins';
+  return [...causes, since === undefined ? { text } : { text, since }];
+}
+
+/** A rack whose agent's key was taken away, until another one has joined. */
+function revokedCauses({ agentPublicKey, rack }: store.RackRecord): Cause[] {
+  const { lastRevoked } = rack?.status ?? {};
+  if (agentPublicKey.length > 0 || lastRevoked === undefined) return [];
+  const { by, reason, time } = lastRevoked;
+  const text = `the key of its agent was revoked by ${by}: ${reason}`;
+  return [time === undefined ? { text } : { text, since: time }];
+}
+
+/** What forced removals left in the agent's memory. */
+function forgetCauses({ tombstones }: store.RackRecord): Cause[] {
+  if (tombstones.length === 0) return [];
+  const text = 'the agent has still to forget hosts removed by force (rackwright abandoned list)';
+  return [{ text: `${text}: ${named(tombstones)}` }];
+}
+
+/** Hosts that wait for the same thing are one line. */
+function hostCauses(hosts: readonly store.HostRecord[]): Cause[] {
+  const byReason = new Map<string, { readonly names: string[]; since: Timestamp | undefined }>();
+  for (const { host } of hosts) {
+    if (host?.status === undefined) continue;
+    const reason = reasonOf(host.status);
+    if (reason === undefined) continue;
+    const same = byReason.get(reason) ?? { names: [], since: undefined };
+    same.names.push(host.name.replace(/^hosts\//, ''));
+    same.since = earlier(same.since, activeRun(host.status)?.waiting?.since);
+    byReason.set(reason, same);
+  }
+  return [...byReason].map(([reason, { names, since }]) => {
+    const text = `${named(names)}: ${reason}`;
+    return since === undefined ? { text } : { text, since };
+  });
+}
+
+function earlier(one: Timestamp | undefined, other: Timestamp | undefined): Timestamp | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return timestampMs(one) <= timestampMs(other) ? one : other;
+}
+
+function reasonOf(status: HostStatus): string | undefined {
+  const givenUp = status.backoff?.givenUpReason ?? '';
+  if (givenUp !== '') return `needs a person: ${givenUp}`;
+  const waiting = activeRun(status)?.waiting?.message;
+  return waiting === undefined ? troubleOf(status) : `waits: ${waiting}`;
+}
+
+function named(names: readonly string[]): string {
+  const more = names.length > namedMax ? ` and ${names.length - namedMax} more` : '';
+  return `${names.slice(0, namedMax).join(', ')}${more}`;
+}

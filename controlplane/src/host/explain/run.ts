@@ -1,0 +1,107 @@
+/** Explains a run that has ended: how, at which step, why, and what can be done about it. Pure. */
+import { create } from '@bufbuild/protobuf';
+import { durationFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  CauseSchema,
+  type Explanation,
+  ExplanationSchema,
+  type Run,
+  RunOutcome,
+  type RunStep,
+  StepState,
+  type store,
+} from '@rackwright/api';
+import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
+import { activeRun, runName } from '../turn/turn.ts';
+import { adviceFor } from './advice.ts';
+import { hostId } from './told.ts';
+
+/** `record` is the host as it is now, to say what still helps. */
+export function explainEndedRun(
+  record: store.HostRecord,
+  run: Run,
+  usual: UsualTimes = noUsualTimes,
+): Explanation {
+  const usualMs = usual.runMs(run);
+  const texts = [
+    run.error?.message,
+    run.error?.detail,
+    ...run.steps.map(skipText),
+    abortText(run),
+  ].filter((text): text is string => text !== undefined && text !== '');
+  return create(ExplanationSchema, {
+    subject: `${record.host?.name ?? ''}/runs/${run.number}`,
+    headline: `${runName(run)} ${howItEnded(run)}`,
+    causes: texts.map((text) => create(CauseSchema, { text })),
+    ...(run.endTime === undefined ? {} : { since: run.endTime }),
+    unblock: adviceOn(record, run),
+    lastEvidence: lastWords(run),
+    ...(usualMs === undefined ? {} : { usualDuration: durationFromMs(usualMs) }),
+  });
+}
+
+/** Not where the failure names who it was. */
+function abortText({ abort, error }: Run): string {
+  if (abort === undefined || error?.message.includes(abort.by) === true) return '';
+  return `${abort.by} asked for its end${abort.reason === '' ? '' : `: ${abort.reason}`}`;
+}
+
+const endings: Readonly<Record<number, string>> = {
+  [RunOutcome.SUCCEEDED]: 'succeeded',
+  [RunOutcome.FAILED]: 'failed',
+  [RunOutcome.TIMED_OUT]: 'timed out',
+  [RunOutcome.CANCELLED]: 'was cancelled',
+};
+
+/** "failed after 30 s at deploy.erase_devices: ioError" */
+export function howItEnded(run: Run): string {
+  const ended = `${endings[run.outcome] ?? 'ended'}${tookText(run)}`;
+  if (run.outcome === RunOutcome.SUCCEEDED) return ended;
+  const step = run.steps[run.currentStep];
+  const at = step === undefined ? '' : ` at ${nameOf(step)}`;
+  return `${ended}${at}${run.error === undefined ? '' : `: ${run.error.type}`}`;
+}
+
+function tookText({ startTime, endTime }: Run): string {
+  if (startTime === undefined || endTime === undefined) return '';
+  const seconds = Math.max(0, Math.round((timestampMs(endTime) - timestampMs(startTime)) / 1_000));
+  const [minutes, rest] = [Math.floor(seconds / 60), seconds % 60];
+  const text = minutes === 0 ? `${rest} s` : `${minutes} min ${rest} s`;
+  return ` after ${text}`;
+}
+
+/** By its own name and what it does: "look (hold)". */
+export function nameOf({ title, name }: RunStep): string {
+  return title === '' || title === name ? name : `${title} (${name})`;
+}
+
+function skipText(step: RunStep): string {
+  const { skip } = step;
+  if (skip === undefined) return '';
+  return `${nameOf(step)} was skipped by ${skip.by}${skip.reason === '' ? '' : `: ${skip.reason}`}`;
+}
+
+/** Of an old run nothing is advised: what came after it says more. */
+function adviceOn(record: store.HostRecord, run: Run): string[] {
+  const { status } = record.host ?? {};
+  if (run.outcome === RunOutcome.SUCCEEDED || status === undefined) return [];
+  const active = activeRun(status);
+  if (active !== undefined) {
+    const id = hostId(record);
+    return [`see the run that is under way: rackwright host explain ${id}`];
+  }
+  const [, , , template] = run.workflowRun.split('/');
+  if (template !== undefined && status.run?.number === run.number) {
+    return [`run it again: rackwright workflow run ${hostId(record)} ${template}`];
+  }
+  if (status.lastError?.run !== runName(run)) return [];
+  return adviceFor(status.lastError.failure?.type ?? '', record);
+}
+
+/** What the step that ran last has said. */
+function lastWords({ steps }: Run): string {
+  const last = steps.findLast(({ attempt, state }) => attempt > 0 && state !== StepState.PENDING);
+  if (last === undefined) return '';
+  const said = last.exit?.lastOutput.trim() || last.error;
+  return `${nameOf(last)}${said === '' ? '' : `: ${said}`}`;
+}

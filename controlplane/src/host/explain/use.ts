@@ -1,0 +1,96 @@
+/**
+ * Explains what people have said of a host: holds, its claim, rescue, adoption, someone else's
+ * care; and what of it failed beside the goal. Pure.
+ */
+import { HoldScope, HostState, type store } from '@rackwright/api';
+import { wantsAvailable } from '../life/goal.ts';
+import { displayOf } from '../turn/display.ts';
+import { adviceFor } from './advice.ts';
+import { hostId, type Told } from './told.ts';
+
+/** A hold that keeps everything new from starting, or a power request from being carried out. */
+export function tellHold(record: store.HostRecord): Told | undefined {
+  const { holds = [] } = record.host?.status ?? {};
+  const work = holds.find(({ scope }) => scope === HoldScope.WORK);
+  const power =
+    record.pendingPower === undefined
+      ? undefined
+      : holds.find(({ scope }) => scope === HoldScope.POWER);
+  const hold = work ?? power;
+  if (hold === undefined) return undefined;
+  const kept = work === undefined ? 'its power is not switched' : 'nothing new starts';
+  return {
+    headline: `held by ${hold.by}: ${kept}`,
+    causes: [{ text: hold.reason, since: hold.since }],
+    blocker: 'the hold',
+    since: hold.since,
+    nextAttemptTime: hold.until,
+    unblock: [`see to the reason, then: rackwright host release-hold ${hostId(record)}`],
+  };
+}
+
+/** Why the goal leaves a host alone that it could lead further. */
+export function tellUse(record: store.HostRecord): Told | undefined {
+  const status = record.host?.status;
+  if (status?.state !== HostState.MANAGEABLE || !wantsAvailable(record.host?.spec))
+    return undefined;
+  const { claim } = status;
+  const display = displayOf(status);
+  if (claim !== undefined) {
+    return {
+      headline: `${display}: claimed by ${claim.by}, so that its goal (available) waits`,
+      causes: [{ text: claim.reason || 'no reason was given', since: claim.at }],
+      blocker: 'its claim',
+      since: claim.at,
+      unblock: [`when it is no longer used: rackwright host unclaim ${hostId(record)}`],
+    };
+  }
+  if (!status.inRescue) return undefined;
+  return {
+    headline: `${display}: booted for rescue, so that its goal (available) waits`,
+    blocker: 'the person who asked for rescue',
+    unblock: [
+      `when all is saved that is on its disks: rackwright host retry ${hostId(record)}; ` +
+        'it is then cleaned',
+    ],
+  };
+}
+
+/** A host that rests: who cares for it, what runs on it, and what failed beside its goal. */
+export function tellRest(record: store.HostRecord): Told | undefined {
+  const status = record.host?.status;
+  if (status === undefined) return undefined;
+  const failed = tellFailedBeside(record);
+  if (failed !== undefined) return failed;
+  const { claim, image } = status;
+  const user = claim === undefined ? '' : `, claimed by ${claim.by}`;
+  switch (status.state) {
+    case HostState.EXTERNAL:
+      return {
+        headline:
+          `${displayOf(status)}${user}: in someone else’s care; only its BMC is verified and, ` +
+          'when asked, its power switched',
+      };
+    case HostState.PROVISIONED: {
+      const what = image === '' ? 'what it was adopted with' : image;
+      return { headline: `${displayOf(status)}${user}: it runs ${what}; nothing waits` };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** Work that a person asked for beside the goal, and that failed: nobody tries it again. */
+function tellFailedBeside(record: store.HostRecord): Told | undefined {
+  const { lastError, faults = [] } = record.host?.status ?? {};
+  const kind = lastError?.run.split(' ')[0] ?? '';
+  const fault = faults.find(({ type }) => type === `${kind}Failed`);
+  const status = record.host?.status;
+  if (fault === undefined || lastError === undefined || status === undefined) return undefined;
+  return {
+    headline: `${displayOf(status)}: ${lastError.run} failed, and nothing tries it again by itself`,
+    causes: [{ text: fault.message, since: fault.since }],
+    since: fault.since,
+    unblock: adviceFor(lastError.failure?.type ?? '', record),
+  };
+}

@@ -1,0 +1,336 @@
+/** Everything that a run can wait for is explained, and doing what is said moves it. */
+import { readFile } from 'node:fs/promises';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  agent,
+  FleetSpecSchema,
+  HostGoal,
+  ProgressSchema,
+  RunPhase,
+  type TemplatePolicySchema,
+} from '@rackwright/api';
+import { expect, test } from 'vitest';
+import {
+  type Bench,
+  bench,
+  driveToErase,
+  driveToInspect,
+  failed,
+  inspected,
+  verified,
+} from '../testing/bench.ts';
+import {
+  bootNow,
+  exited,
+  rendered,
+  runOf,
+  script,
+  startOn,
+  workable,
+} from '../testing/templates.ts';
+import type { OwnSlot, Standing } from '../turn/quota.ts';
+import type { HostEffect, HostRequest } from '../turn/types.ts';
+import { type HostWait, hostWaits, pendingWaits } from '../turn/waiting.ts';
+import { explainHost } from './explain.ts';
+import { waitCells } from './waiting.ts';
+
+/** How a host comes to wait for something, and what ends that beside commands. */
+interface Case {
+  readonly into: () => Bench;
+  /** What stands under `unblock` and is done elsewhere; its effects on the host. */
+  readonly outside?: (host: Bench) => readonly HostEffect[];
+}
+
+const tick = (host: Bench) => host.apply({ kind: 'tick' });
+
+function silent(cause: string, host: Bench): Bench {
+  const value = create(agent.TransientErrorSchema, { cause, message: `${cause}: no answer` });
+  host.report({ case: 'transientError', value });
+  return host;
+}
+
+function atVerify(): Bench {
+  const host = bench();
+  tick(host);
+  return host;
+}
+
+/** The pause that was named is over. */
+function later(host: Bench): readonly HostEffect[] {
+  const { nextAttemptTime } = explained(host);
+  expect(nextAttemptTime, 'what goes on by itself says when').toBeDefined();
+  host.nowMs = Number(nextAttemptTime?.seconds ?? 0n) * 1_000 + 1_000;
+  return tick(host);
+}
+
+/** Before the first boot, with a limit that has no place for this host. */
+function queued(name: Standing['name'], at: () => Bench, quota: Standing['quota']): Bench {
+  const host = at();
+  const slot: OwnSlot = { run: runOf(host).number, kind: 'queued', position: 1 };
+  const nextPlaceMs = host.nowMs + 60_000;
+  host.context = { ...host.context, standings: [{ name, quota, own: [slot], nextPlaceMs }] };
+  tick(host);
+  return host;
+}
+
+function granted(host: Bench): readonly HostEffect[] {
+  const standings = host.context.standings.map((standing) => ({
+    ...standing,
+    own: standing.own.map(({ run }): OwnSlot => ({ run, kind: 'open' })),
+  }));
+  host.context = { ...host.context, standings };
+  return tick(host);
+}
+
+/** A clean that is about to order its erasure, behind a brake. */
+function braked(brake: (host: Bench) => void): Bench {
+  const host = bench();
+  tick(host);
+  host.report(verified());
+  driveToInspect(host);
+  host.report(inspected());
+  host.report({ case: 'complete', value: create(agent.CompleteSchema) });
+  driveToInspect(host);
+  brake(host);
+  host.report(inspected());
+  return host;
+}
+
+function allow(host: Bench, templates: MessageInitShape<typeof TemplatePolicySchema>): void {
+  host.context = { ...host.context, fleet: create(FleetSpecSchema, { templates }) };
+}
+
+const frozen = { of: 'racks/r1', by: 'user:ann', reason: 'a drill', at: timestampFromMs(0) };
+
+const webhook = rendered('tell', 'webhook', { arguments: { url: 'https://x.example/secret' } });
+
+const cases: { readonly [W in HostWait]: Case } = {
+  agent: {
+    into: () => {
+      const host = bench();
+      host.context = { ...host.context, session: undefined };
+      tick(host);
+      return host;
+    },
+    outside: (host) => {
+      host.context = { ...host.context, session: bench().context.session };
+      return tick(host);
+    },
+  },
+  runner: {
+    into: () => {
+      const host = bench();
+      tick(host);
+      host.report(verified());
+      host.report({ case: 'complete', value: create(agent.CompleteSchema) });
+      host.report({ case: 'complete', value: create(agent.CompleteSchema) });
+      return host;
+    },
+    outside: (host) => {
+      host.runnerReady();
+      return [];
+    },
+  },
+  bmc: { into: () => silent('unreachable', atVerify()), outside: later },
+  registry: {
+    into: () => {
+      const host = workable();
+      allow(host, { imageRepositories: ['registry.example/tools/*'] });
+      const image = `registry.example/tools/check@sha256:${'a'.repeat(64)}`;
+      startOn(host, [rendered('check', 'run.command', { arguments: { image } })]);
+      bootNow(host);
+      return silent('registry', host);
+    },
+    outside: later,
+  },
+  conflict: {
+    into: () => {
+      const host = atVerify();
+      const reason = agent.ConflictReason.LOCKED;
+      const delay = durationFromMs(30_000);
+      const value = create(agent.RetryAfterSchema, { reason, message: 'locked', delay });
+      host.report({ case: 'retryAfter', value });
+      return host;
+    },
+    outside: later,
+  },
+  retry: {
+    into: () => {
+      const host = workable();
+      startOn(host, [script('a', { retries: 2 })]);
+      bootNow(host);
+      host.report(exited(1));
+      return host;
+    },
+    outside: later,
+  },
+  webhook: {
+    into: () => {
+      const host = workable();
+      allow(host, { webhookUrls: ['https://x.example/'] });
+      startOn(host, [webhook]);
+      const call = host.record.call?.id ?? '';
+      const result = { kind: 'transientError', message: 'refused' } as const;
+      host.apply({ kind: 'webhookResult', id: call, result });
+      return host;
+    },
+    outside: later,
+  },
+  hold: {
+    into: () => {
+      const host = workable();
+      startOn(host, [rendered('look', 'hold', { arguments: { reason: 'look at it' } })]);
+      return host;
+    },
+  },
+  wait: {
+    into: () => {
+      const host = workable();
+      startOn(host, [rendered('settle', 'wait', { arguments: { seconds: '90' } })]);
+      return host;
+    },
+    outside: later,
+  },
+  freeze: {
+    into: () =>
+      braked((host) => {
+        host.context = { ...host.context, freeze: frozen };
+      }),
+    outside: (host) => {
+      host.context = { ...host.context, freeze: undefined };
+      return tick(host);
+    },
+  },
+  wipeBudget: {
+    into: () => {
+      const quota = { kind: 'inStretch', hosts: 1, stretchMs: 60_000 } as const;
+      return braked((host) => queued('rackWipes', () => host, quota));
+    },
+    outside: granted,
+  },
+  capacity: {
+    into: () => {
+      const host = bench({ goal: HostGoal.MANAGEABLE });
+      tick(host);
+      host.report(verified());
+      const own: OwnSlot[] = [{ run: 2n, kind: 'queued', position: 1 }];
+      const quota = { kind: 'atOnce', hosts: 1 } as const;
+      host.context = {
+        ...host.context,
+        standings: [{ name: 'runner', quota, own, nextPlaceMs: undefined }],
+      };
+      host.request({ kind: 'inspect' });
+      return host;
+    },
+    outside: granted,
+  },
+  restored: {
+    into: () => {
+      const host = bench();
+      host.context = { ...host.context, session: undefined };
+      tick(host);
+      const { session } = bench().context;
+      host.context = { ...host.context, session, restored: 'the store was restored' };
+      tick(host);
+      return host;
+    },
+    outside: (host) => {
+      host.context = { ...host.context, restored: undefined };
+      return tick(host);
+    },
+  },
+};
+
+function explained(host: Bench) {
+  return explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+}
+
+function waitsFor(host: Bench): string | undefined {
+  const { run } = host.record.host?.status ?? {};
+  return run?.phase === RunPhase.WAITING ? run.waiting?.reason : undefined;
+}
+
+/** Whether something has come of it: it waits no longer, or its order is out again. */
+function moved(host: Bench, reason: string, effects: readonly HostEffect[]): boolean {
+  const tried = effects.some(({ kind }) => kind === 'send' || kind === 'callWebhook');
+  return waitsFor(host) !== reason || tried;
+}
+
+/** The request that a command of a line is; undefined for a line that is none of the host's. */
+function requestOf(line: string): HostRequest | undefined {
+  const [, command] = /rackwright host (resume|skip|abort|retry) h1$/.exec(line) ?? [];
+  if (command === 'retry') return { kind: 'retry' };
+  return command === undefined
+    ? undefined
+    : { kind: command as 'resume' | 'skip' | 'abort', reason: 'as explain says' };
+}
+
+test.each(hostWaits)('a run that waits for %s says so, and moves by what is said', (reason) => {
+  const { into, outside } = cases[reason];
+  const host = into();
+  expect(waitsFor(host)).toBe(reason);
+  const told = explained(host);
+  expect(told.blocker).toBe(
+    waitCells[reason](host.record, runOf(host), { ...host.context, nowMs: host.nowMs }).blocker,
+  );
+  expect(told.since, 'since when').toBeDefined();
+  expect(told.causes.length).toBeGreaterThan(0);
+  expect(told.unblock.length).toBeGreaterThan(0);
+  expect(JSON.stringify(told.unblock)).not.toContain('secret');
+  const commands = told.unblock.filter((line) => requestOf(line) !== undefined);
+  if (commands.length < told.unblock.length || outside !== undefined) {
+    expect(outside, told.unblock.join(' | ')).toBeDefined();
+    const effects = outside?.(host) ?? [];
+    expect(moved(host, reason, effects), told.unblock.join(' | ')).toBe(true);
+  }
+  for (const line of commands) {
+    const fresh = into();
+    const request = requestOf(line);
+    const effects = request === undefined ? [] : fresh.request(request);
+    expect(moved(fresh, reason, effects), line).toBe(true);
+  }
+});
+
+test('the words on the wire are those that are explained', async () => {
+  const proto = await readFile('proto/rackwright/v1/run.proto', 'utf8');
+  const [, list = ''] =
+    /A word of a closed list: ([^.]*)\.\n\s*string reason = 1;/.exec(proto) ?? [];
+  const words = list
+    .replaceAll(/\s*\/\/\s*/g, ' ')
+    .replace(/;[^:]*:/, ',')
+    .split(/,\s*/);
+  expect(words.toSorted()).toEqual([...hostWaits, ...pendingWaits].toSorted());
+});
+
+test('a reason of another version is told in its own words', () => {
+  const host = cases.conflict.into();
+  const { waiting } = runOf(host);
+  if (waiting !== undefined) waiting.reason = 'moonlight';
+  expect(explained(host)).toMatchObject({ blocker: 'moonlight' });
+});
+
+test('no retry is advised where it would say more than that it shall be tried again', () => {
+  const rescued = cases.bmc.into();
+  if (rescued.record.host?.status) rescued.record.host.status.inRescue = true;
+  expect(explained(rescued).unblock.join()).not.toContain('host retry');
+  const unseen = cases.bmc.into();
+  unseen.record.lookFirstSince = timestampFromMs(0);
+  expect(explained(unseen).unblock.join()).not.toContain('host retry');
+});
+
+test('what is under way says how long it usually takes, and how far it has come', () => {
+  const host = bench();
+  driveToErase(host);
+  const usual = { runMs: () => 720_000, stepMs: () => undefined };
+  const progress = create(ProgressSchema, { percent: 43, text: 'zeroes to sda' });
+  const told = explainHost(
+    host.record,
+    { ...host.context, nowMs: host.nowMs },
+    { usual, progress },
+  );
+  expect(told.usualDuration?.seconds).toBe(720n);
+  expect(told.lastEvidence).toContain('zeroes to sda, 43 %');
+  host.report(failed('ioError'));
+  expect(explained(host).usualDuration).toBeUndefined();
+});

@@ -1,0 +1,140 @@
+/**
+ * Explains what a run waits for: one cell for everything that it can wait for. Pure.
+ *
+ * Invariant: what stands under `unblock` moves the run, or says that nothing is to be done.
+ */
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { type Run, RunKind, type store } from '@rackwright/api';
+import { readImageName } from '../../images/index.ts';
+import { currentStep } from '../turn/turn.ts';
+import type { HostContext } from '../turn/types.ts';
+import type { HostWait } from '../turn/waiting.ts';
+import { adviceFor } from './advice.ts';
+import { adviceToAccept, tellFreeze, tellQueue } from './brakes.ts';
+import { personAdvice } from './person.ts';
+import { hostId } from './told.ts';
+
+/** What a run waits for, and what would let it go on. */
+export interface ToldOfWait {
+  readonly blocker: string;
+  readonly unblock: readonly string[];
+  /** Where more is known than the run's own words. */
+  readonly causes?: readonly { readonly text: string; readonly since?: Timestamp | undefined }[];
+  /** Behind a brake nothing is tried when the pause of an earlier attempt ends. */
+  readonly braked?: { readonly nextAttemptTime?: Timestamp };
+}
+
+type Cell = (record: store.HostRecord, run: Run, context: HostContext) => ToldOfWait;
+
+/** Everything that a run of a host can wait for. */
+export const waitCells: { readonly [W in HostWait]: Cell } = {
+  agent: (record, _run, context) => ({
+    blocker: 'the agent of the rack',
+    unblock: agentAdvice(record, context),
+  }),
+  runner: (record, run) => ({
+    blocker: 'the runner on the host',
+    unblock: [
+      `look at the console of ${record.host?.name}: it should be booting from the network card ` +
+        `${record.host?.spec?.bootMacs.join(', ')}`,
+      ...endRun(record, run),
+    ],
+  }),
+  bmc: (record) => ({
+    blocker: 'the BMC',
+    unblock: [...adviceFor('unreachable', record), ...tryNow(record)],
+  }),
+  registry: (record, run) => ({
+    blocker: 'the registry of images',
+    unblock: [
+      `see that ${registryOf(run)} answers the agent of ${record.host?.spec?.rack}; ` +
+        'it is tried again by itself',
+      ...tryNow(record),
+    ],
+  }),
+  conflict: (record, run) => ({
+    blocker: 'a conflict on the host or its BMC',
+    unblock: byItself(record, run),
+  }),
+  retry: (record, run) => ({
+    blocker: 'the pause before the next attempt of its step',
+    unblock: byItself(record, run),
+  }),
+  webhook: (record, run) => ({
+    blocker: 'the webhook that it calls',
+    unblock: [
+      `see that ${webhookOf(run)} answers; it is called again by itself`,
+      ...tryNow(record),
+      ...endRun(record, run),
+    ],
+  }),
+  hold: (record) => ({ blocker: 'a person', unblock: personAdvice(record, 'hold') }),
+  wait: (record) => ({
+    blocker: 'the pause that its list of steps asks for',
+    unblock: personAdvice(record, 'wait'),
+  }),
+  freeze: (_record, _run, context) => tellFreeze(context),
+  capacity: (record, run, context) => tellQueue(record, run, context, 'the limit of runs'),
+  wipeBudget: (record, run, context) => tellQueue(record, run, context, 'the wipe budget'),
+  restored: (record, _run, context) => ({
+    blocker: 'the restored store',
+    unblock: adviceToAccept(record.host?.spec?.rack ?? '', context),
+    braked: {},
+  }),
+};
+
+/** What the run waits for; undefined when it moves. */
+export function tellWaiting(
+  record: store.HostRecord,
+  run: Run,
+  context: HostContext,
+): ToldOfWait | undefined {
+  const reason = run.waiting?.reason;
+  if (reason === undefined) return undefined;
+  const cell = Object.hasOwn(waitCells, reason) ? waitCells[reason as HostWait] : undefined;
+  if (cell !== undefined) return cell(record, run, context);
+  // Another version's, or none that we know: its own words must do.
+  return { blocker: reason, unblock: ['nothing: it is tried again by itself'] };
+}
+
+function agentAdvice(record: store.HostRecord, context: HostContext): string[] {
+  const rack = record.host?.spec?.rack ?? '';
+  if (!context.agentRegistered) {
+    return [`join an agent: rackwright rack join-token ${rack.replace(/^racks\//, '')}`];
+  }
+  if (context.session !== undefined) {
+    return [`update the agent of ${rack}: it is connected and does not know what is asked of it`];
+  }
+  return [
+    `start the agent of ${rack} again: rackwright-agent run --config FILE`,
+    'the work then goes on by itself',
+  ];
+}
+
+function byItself(record: store.HostRecord, run: Run): string[] {
+  const nothing = 'nothing: it is tried again by itself';
+  return [nothing, ...tryNow(record), ...endRun(record, run)];
+}
+
+/** Not where a retry would say more: that a rescue is over, or that somebody has looked. */
+function tryNow(record: store.HostRecord): string[] {
+  const saysMore = record.host?.status?.inRescue === true || record.lookFirstSince !== undefined;
+  return saysMore ? [] : [`or at once: rackwright host retry ${hostId(record)}`];
+}
+
+/** A removal that has begun is not stopped, nor is what is being stopped already. */
+function endRun(record: store.HostRecord, { kind, abort }: Run): string[] {
+  if (kind === RunKind.DELETE || abort !== undefined) return [];
+  return [`or end the run: rackwright host abort ${hostId(record)}`];
+}
+
+/** "registry.example.org", of "registry.example.org/tools/check@sha256:…" */
+function registryOf(run: Run): string {
+  const read = readImageName(currentStep(run)?.arguments['image'] ?? '');
+  return read.kind === 'ok' ? read.name.registry : 'the registry';
+}
+
+/** Without path and query, which may be secrets. */
+function webhookOf(run: Run): string {
+  return URL.parse(currentStep(run)?.arguments['url'] ?? '')?.origin ?? 'the receiver';
+}

@@ -1,0 +1,80 @@
+/**
+ * Fences around what a forced removal left (DESIGN §7). Until the agent has confirmed that it
+ * forgot the host, a host that is enrolled with one of its addresses is accepted but held.
+ *
+ * Invariants:
+ * 1. The record of what was left is written before the host's own goes, and read by whoever enrols
+ *    after it has reserved the addresses: of the two, one sees the other.
+ * 2. A fence is lifted by the agent's word, or by a person who says that the machine is
+ *    disconnected; nothing else.
+ */
+import { clone, fromBinary } from '@bufbuild/protobuf';
+import { type AbandonedResource, type HostSpec, store as wire } from '@rackwright/api';
+import { type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { answered, type RecordWriter, readRecord, writeRecord } from '../../records/index.ts';
+import { mayBeSameBmc } from '../bmc/endpoint.ts';
+
+const collection = 'abandonedResources';
+
+/** Uids of the hosts removed by force whose agent may still act on a host with this spec. */
+export async function fencesAround(store: StateStore, spec: HostSpec): Promise<string[]> {
+  const { entries } = await answered(store.list(collection));
+  return entries
+    .map(({ value }) => fromBinary(wire.AbandonedRecordSchema, value))
+    .filter((record) => fencesOff(record, spec))
+    .map(({ resource }) => resource?.hostUid ?? '');
+}
+
+function fencesOff({ resource, bmc }: wire.AbandonedRecord, spec: HostSpec): boolean {
+  if (resource?.fencePending !== true) return false;
+  const sameMac = resource.bootMacs.some((mac) => spec.bootMacs.includes(mac));
+  const sameBmc = bmc !== undefined && spec.bmc !== undefined && mayBeSameBmc(bmc, spec.bmc);
+  return sameMac || sameBmc;
+}
+
+/** Of the fences around a host, those that still stand. */
+export async function fencesPending(
+  store: StateStore,
+  { fences }: wire.HostRecord,
+): Promise<ReadonlySet<string>> {
+  const pending = new Set<string>();
+  for (const uid of fences) {
+    const kept = await readRecord(store, wire.AbandonedRecordSchema, storeKey(collection, uid));
+    if (kept?.record.resource?.fencePending === true) pending.add(uid);
+  }
+  return pending;
+}
+
+/** Compare-and-sets on one record that may be lost in a row. */
+const roundsMax = 16;
+
+/**
+ * Changes what stands of an abandoned resource, if `change` changes anything. Undefined when there
+ * is none. Throws `unavailable`.
+ */
+export async function changeAbandoned(
+  writer: RecordWriter,
+  uid: string,
+  change: (resource: AbandonedResource) => boolean,
+): Promise<{ resource: AbandonedResource; revision: Revision } | undefined> {
+  const key = storeKey(collection, uid);
+  const schema = wire.AbandonedRecordSchema;
+  for (let round = 0; round < roundsMax; round++) {
+    const kept = await readRecord(writer.store, schema, key);
+    if (kept?.record.resource === undefined) return undefined;
+    const record = clone(schema, kept.record);
+    const resource = record.resource as AbandonedResource;
+    if (!change(resource)) return { resource, revision: kept.revision };
+    const written = await writeRecord(writer, schema, key, record, kept.revision);
+    if (written.kind === 'ok') return { resource, revision: written.revision };
+  }
+  throw new Error(`${key}: lost ${roundsMax} compare-and-sets in a row`);
+}
+
+/** Ids of the hosts that `uid` fences off, so that they can be looked at again. */
+export async function hostsFencedBy(store: StateStore, uid: string): Promise<string[]> {
+  const { entries } = await answered(store.list('hosts'));
+  return entries
+    .filter(({ value }) => fromBinary(wire.HostRecordSchema, value).fences.includes(uid))
+    .map(({ key }) => key.slice('hosts.'.length));
+}

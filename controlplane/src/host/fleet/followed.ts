@@ -1,0 +1,135 @@
+/**
+ * The fleet's and the racks' records as this replica saw them last, kept by following the store.
+ *
+ * Must not: be asked where an older answer than the store's would do harm. Whoever orders
+ * destructive work reads the rack itself, and agents learn of a freeze by what was read for their
+ * lease.
+ */
+import { store as wire } from '@rackwright/api';
+import type { Entry, Revision, StateStore } from '@rackwright/store';
+import type { Follower, Following } from '../../following/index.ts';
+import { readShared, sharedRecordOf } from '../../records/index.ts';
+
+export const fleetKey = 'fleet.fleet';
+const racksPrefix = 'racks';
+
+/** The fleet's record as it stands now; undefined: nothing has been set. */
+export async function readFleet(store: StateStore): Promise<wire.FleetRecord | undefined> {
+  return (await readShared(store, wire.FleetRecordSchema, fleetKey))?.record;
+}
+
+export interface FollowedDependencies {
+  readonly store: StateStore;
+  readonly following: Following;
+}
+
+/** `before` is undefined for what was not known; `after` for what is gone. */
+export interface FollowedListener {
+  fleet(before: wire.FleetRecord | undefined, after: wire.FleetRecord | undefined): void;
+  rack(
+    rackId: string,
+    before: wire.RackRecord | undefined,
+    after: wire.RackRecord | undefined,
+  ): void;
+}
+
+interface Seen<T> {
+  readonly record: T | undefined;
+  readonly revision: Revision;
+}
+
+export class Followed {
+  readonly #deps: FollowedDependencies;
+  readonly #listener: FollowedListener;
+  readonly #racks = new Map<string, Seen<wire.RackRecord>>();
+  readonly #stopping = new AbortController();
+  #fleet: Seen<wire.FleetRecord> = { record: undefined, revision: 0 };
+
+  constructor(deps: FollowedDependencies, listener: FollowedListener) {
+    this.#deps = deps;
+    this.#listener = listener;
+  }
+
+  /** Reads what there is, then follows the store. */
+  async start(): Promise<void> {
+    await Promise.all([this.#followFleet(), this.#followRacks()]);
+  }
+
+  #followFleet(): Promise<void> {
+    const follower: Follower = {
+      listed: ({ entries }) => entries.forEach((entry) => this.#foundFleet(entry)),
+      changed: (change) => {
+        if (change.kind === 'put') this.#foundFleet(change);
+        else this.noteFleet(undefined, change.revision);
+      },
+    };
+    return this.#deps.following.follow(fleetKey, follower, this.#stopping.signal);
+  }
+
+  #followRacks(): Promise<void> {
+    const follower: Follower = {
+      listed: ({ entries, before }) => {
+        for (const entry of entries) this.#foundRack(entry);
+        const there = new Set(entries.map(({ key }) => rackIdOfKey(key)));
+        for (const rackId of this.#racks.keys()) {
+          if (!there.has(rackId)) this.noteRack(rackId, undefined, before);
+        }
+      },
+      changed: (change) => {
+        const rackId = rackIdOfKey(change.key);
+        if (change.kind === 'put') this.#foundRack(change);
+        else if (rackId !== undefined) this.noteRack(rackId, undefined, change.revision);
+      },
+    };
+    return this.#deps.following.follow(racksPrefix, follower, this.#stopping.signal);
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  get fleet(): wire.FleetRecord | undefined {
+    return this.#fleet.record;
+  }
+
+  rack(rackId: string): wire.RackRecord | undefined {
+    return this.#racks.get(rackId)?.record;
+  }
+
+  *racks(): Iterable<readonly [rackId: string, record: wire.RackRecord]> {
+    for (const [rackId, { record }] of this.#racks) if (record) yield [rackId, record];
+  }
+
+  /** Takes in what this replica has written itself, before the watch brings it. */
+  noteFleet(record: wire.FleetRecord | undefined, revision: Revision): void {
+    if (revision <= this.#fleet.revision) return;
+    const before = this.#fleet.record;
+    this.#fleet = { record, revision };
+    this.#listener.fleet(before, record);
+  }
+
+  noteRack(rackId: string, record: wire.RackRecord | undefined, revision: Revision): void {
+    const before = this.#racks.get(rackId);
+    if (before !== undefined && revision <= before.revision) return;
+    this.#racks.set(rackId, { record, revision });
+    this.#listener.rack(rackId, before?.record, record);
+  }
+
+  #foundFleet(entry: Entry): void {
+    const record = sharedRecordOf(this.#deps.store, wire.FleetRecordSchema, entry);
+    this.noteFleet(record, entry.revision);
+  }
+
+  #foundRack(entry: Entry): void {
+    const rackId = rackIdOfKey(entry.key);
+    if (rackId === undefined) return;
+    const record = sharedRecordOf(this.#deps.store, wire.RackRecordSchema, entry);
+    this.noteRack(rackId, record, entry.revision);
+  }
+}
+
+/** Undefined: what lies below a rack is not the rack. */
+function rackIdOfKey(key: string): string | undefined {
+  const rackId = key.slice(racksPrefix.length + 1);
+  return rackId === '' || rackId.includes('.') ? undefined : rackId;
+}

@@ -1,0 +1,156 @@
+/**
+ * Which hosts there are, by uid and by rack, as this replica has read them. Only an index: the
+ * store can rebuild it, and whoever needs the record reads it.
+ */
+import { equals } from '@bufbuild/protobuf';
+import {
+  type BmcEndpoint,
+  BmcEndpointSchema,
+  type BmcIdentity,
+  BmcIdentitySchema,
+  type store as wire,
+} from '@rackwright/api';
+import { bootsOverNetwork } from '../deployment/deployment.ts';
+
+/** What power sync needs of a host. */
+export interface IndexedHost {
+  readonly hostId: string;
+  readonly uid: string;
+  readonly name: string;
+  /** Undefined while nobody has proved whose BMC it is, and once the host is being forgotten. */
+  readonly bmc: BmcEndpoint | undefined;
+  readonly identity: BmcIdentity | undefined;
+  /** As observed last. */
+  readonly poweredOn: boolean | undefined;
+}
+
+export class HostIndex {
+  readonly #hostIdOfUid = new Map<string, string>();
+  readonly #uidOf = new Map<string, string>();
+  readonly #rackOf = new Map<string, string>();
+  readonly #bootKeys = new Map<string, string>();
+  readonly #bootListeners: ((rackId: string) => void)[] = [];
+  readonly #looks = new Map<string, IndexedHost>();
+  readonly #looksListeners: ((rackId: string) => void)[] = [];
+
+  /** Calls `listener` with a rack whose boot snapshot may have changed. */
+  onBootChange(listener: (rackId: string) => void): void {
+    this.#bootListeners.push(listener);
+  }
+
+  /** Calls `listener` with a rack whose agent may have something else to look at. */
+  onLooksChange(listener: (rackId: string) => void): void {
+    this.#looksListeners.push(listener);
+  }
+
+  looksOfRack(rackId: string): IndexedHost[] {
+    return this.hostIdsOfRack(rackId).flatMap((hostId) => this.#looks.get(hostId) ?? []);
+  }
+
+  hostIds(): string[] {
+    return [...this.#rackOf.keys()];
+  }
+
+  rackOf(hostId: string): string | undefined {
+    return this.#rackOf.get(hostId);
+  }
+
+  uidOf(hostId: string): string | undefined {
+    return this.#uidOf.get(hostId);
+  }
+
+  hostIdsOfRack(rackId: string): string[] {
+    return [...this.#rackOf].filter(([, rack]) => rack === rackId).map(([hostId]) => hostId);
+  }
+
+  /** The host with this uid, if it is one of the rack's. */
+  hostIdOfUid(uid: string, rackId: string): string | undefined {
+    const hostId = this.#hostIdOfUid.get(uid);
+    return hostId !== undefined && this.#rackOf.get(hostId) === rackId ? hostId : undefined;
+  }
+
+  /** The host with this uid, wherever it is. */
+  hostIdOf(uid: string): string | undefined {
+    return this.#hostIdOfUid.get(uid);
+  }
+
+  /** Takes in a host as it was read. */
+  note(hostId: string, record: wire.HostRecord): void {
+    const { host } = record;
+    const rackId = rackIdOf(record);
+    this.#noteUid(hostId, host?.uid ?? '');
+    this.#rackOf.set(hostId, rackId);
+    this.#noteLooks(hostId, rackId, record);
+    // A run that deploys has a number of its own, so that no other one has the same words.
+    const netboot = bootsOverNetwork(record) ? `${record.deployedRun} ${host?.status?.image}` : '';
+    const bootKey = JSON.stringify([host?.uid, host?.spec?.bootMacs, rackId, netboot]);
+    if (this.#bootKeys.get(hostId) === bootKey) return;
+    this.#bootKeys.set(hostId, bootKey);
+    this.#bootChanged(rackId);
+  }
+
+  /** There is no such host (any more). */
+  drop(hostId: string): void {
+    const rackId = this.#rackOf.get(hostId);
+    this.#rackOf.delete(hostId);
+    if (this.#looks.delete(hostId) && rackId !== undefined) this.#looksChanged(rackId);
+    if (this.#bootKeys.delete(hostId) && rackId !== undefined) this.#bootChanged(rackId);
+    this.#hostIdOfUid.delete(this.#uidOf.get(hostId) ?? '');
+    this.#uidOf.delete(hostId);
+  }
+
+  /** A host made anew under its name is another one: what is said of the old one is not its. */
+  #noteUid(hostId: string, uid: string): void {
+    const before = this.#uidOf.get(hostId);
+    if (before === uid) return;
+    if (before !== undefined) this.#hostIdOfUid.delete(before);
+    this.#uidOf.set(hostId, uid);
+    this.#hostIdOfUid.set(uid, hostId);
+  }
+
+  #noteLooks(hostId: string, rackId: string, { host, forgetting, verifiedBmc }: wire.HostRecord) {
+    const before = this.#looks.get(hostId);
+    const identity = host?.status?.bmcIdentity;
+    const bmc = host?.spec?.bmc;
+    const proved = identity !== undefined && bmc !== undefined && sameBmc(bmc, verifiedBmc);
+    const next: IndexedHost = {
+      hostId,
+      uid: host?.uid ?? '',
+      name: host?.name ?? '',
+      bmc: proved && !forgetting ? bmc : undefined,
+      identity,
+      poweredOn: host?.status?.poweredOn,
+    };
+    this.#looks.set(hostId, next);
+    const same = before?.uid === next.uid && sameBmc(before.bmc, next.bmc);
+    if (!same || !sameIdentity(before?.identity, identity)) this.#looksChanged(rackId);
+  }
+
+  #looksChanged(rackId: string): void {
+    for (const listener of this.#looksListeners) listener(rackId);
+  }
+
+  #bootChanged(rackId: string): void {
+    for (const listener of this.#bootListeners) listener(rackId);
+  }
+}
+
+function sameBmc(a: BmcEndpoint | undefined, b: BmcEndpoint | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return equals(BmcEndpointSchema, a, b);
+}
+
+function sameIdentity(a: BmcIdentity | undefined, b: BmcIdentity | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return equals(BmcIdentitySchema, a, b);
+}
+
+/** "r1" of a host in "racks/r1". */
+export function rackIdOf(record: wire.HostRecord): string {
+  return (record.host?.spec?.rack ?? '').replace(/^racks\//, '');
+}
+
+/** "h1" of "hosts.h1". */
+export function hostIdOfKey(key: string): string {
+  return key.slice('hosts.'.length);
+}

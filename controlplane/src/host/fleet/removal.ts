@@ -1,0 +1,67 @@
+/**
+ * What follows the removal of a host's record. A crash in between leaves only stale reservations.
+ */
+import { RunPhase, store as wire } from '@rackwright/api';
+import type { CrashPoint, Log } from '@rackwright/platform';
+import { keySegment, type Revision, storeKey } from '@rackwright/store';
+import { answered, deleteRecord, type RecordWriter, writeRecord } from '../../records/index.ts';
+import { identityHex } from '../erasure/identity.ts';
+import type { HostEvent } from '../turn/types.ts';
+import { release, releaseReservations } from './reservations.ts';
+
+/**
+ * Deletes the record. What a person asked for is in it before that, so that the same request
+ * answers the same although the host is gone. Undefined when another writer was faster.
+ */
+export async function removeRecord(
+  writer: RecordWriter,
+  key: string,
+  record: wire.HostRecord,
+  revision: Revision,
+  event: HostEvent,
+): Promise<Revision | undefined> {
+  let last = revision;
+  if (event.kind === 'request') {
+    const said = await writeRecord(writer, wire.HostRecordSchema, key, record, revision);
+    if (said.kind === 'conflict') return undefined;
+    last = said.revision;
+  }
+  const gone = await deleteRecord(writer, key, last);
+  return gone.kind === 'ok' ? gone.revision : undefined;
+}
+
+/** After the record has gone: gives free what it held. */
+export async function releaseEverything(
+  writer: RecordWriter & { readonly crashPoint: CrashPoint; readonly log: Log },
+  hostId: string,
+  record: wire.HostRecord,
+): Promise<void> {
+  writer.crashPoint('cp.hostRemoved');
+  const { deletion } = record.host?.status ?? {};
+  const fields = { host: record.host?.name, uid: record.host?.uid, actor: deletion?.by };
+  writer.log.info({ ...fields, reason: deletion?.reason }, 'the host has been removed');
+  await releaseReservations(writer, record);
+  const guid = record.host?.status?.bmcIdentity?.guid;
+  if (record.host !== undefined && guid !== undefined && guid.length > 0) {
+    await release(writer, record.host, [identityReservation(guid)]);
+  }
+  const key = storeKey('facts', hostId);
+  const facts = await answered(writer.store.get(key));
+  if (facts.kind === 'found') await deleteRecord(writer, key, facts.revision);
+}
+
+/** The key that makes a BMC's identity belong to one host. */
+export function identityReservation(guid: Uint8Array) {
+  const value = identityHex(guid);
+  return {
+    key: storeKey('reservations', 'guid', keySegment(value)),
+    value,
+    field: 'status.bmc_identity.guid',
+    // It is reserved while a run of the host is about to prove it.
+    belongsTo: ({ host }: wire.HostRecord) => {
+      const { run, bmcIdentity } = host?.status ?? {};
+      const proves = run !== undefined && run.phase !== RunPhase.ENDED;
+      return proves || identityHex(bmcIdentity?.guid ?? new Uint8Array()) === value;
+    },
+  };
+}

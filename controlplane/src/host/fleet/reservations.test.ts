@@ -1,0 +1,166 @@
+import { create } from '@bufbuild/protobuf';
+import { BmcProtocol, HostSpecSchema, RunPhase, store as wire } from '@rackwright/api';
+import { nodeRandom } from '@rackwright/platform/node';
+import { openMemoryStore, storeKey } from '@rackwright/store';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { deleteRecord, type RecordWriter, readRecord, writeRecord } from '../../records/index.ts';
+import { identityReservation } from './removal.ts';
+import {
+  confirm,
+  type Holder,
+  holdsReservations,
+  release,
+  releaseReservations,
+  reserve,
+  reservedValues,
+} from './reservations.ts';
+
+const random = nodeRandom();
+const h1: Holder = { name: 'hosts/h1', uid: 'u1' };
+const h2: Holder = { name: 'hosts/h2', uid: 'u2' };
+const spec = create(HostSpecSchema, {
+  bmc: { address: '192.0.2.7' },
+  bootMacs: ['52:54:00:00:00:01', '52:54:00:00:00:02'],
+});
+const values = reservedValues(spec);
+let writer: RecordWriter;
+
+beforeEach(async () => {
+  writer = { store: await openMemoryStore({ random }) };
+});
+
+async function writeHost({ name, uid }: Holder, expected: number | 'absent' = 'absent') {
+  const record = create(wire.HostRecordSchema, { host: { name, uid, spec } });
+  const key = storeKey(...name.split('/'));
+  expect((await writeRecord(writer, wire.HostRecordSchema, key, record, expected)).kind).toBe('ok');
+  return record;
+}
+
+describe('reservations', () => {
+  test('cover every boot MAC and the BMC with its port', () => {
+    expect(values.map(({ value, field }) => [value, field])).toEqual([
+      ['52:54:00:00:00:01', 'spec.boot_macs[0]'],
+      ['52:54:00:00:00:02', 'spec.boot_macs[1]'],
+      ['192.0.2.7:623', 'spec.bmc.address'],
+    ]);
+    const other = create(HostSpecSchema, { bmc: { address: '192.0.2.7', port: 6230 } });
+    expect(reservedValues(other)[0]?.key).not.toBe(values[2]?.key);
+    expect(reservedValues(create(HostSpecSchema))).toEqual([]);
+    const redfish = { address: '192.0.2.7', protocol: BmcProtocol.REDFISH };
+    expect(reservedValues(create(HostSpecSchema, { bmc: redfish }))[0]?.value).toBe(
+      '192.0.2.7:443',
+    );
+  });
+
+  test('are refused to a second host, which then holds nothing of what it added', async () => {
+    await reserve(writer, h1, values.slice(1, 2));
+    await writeHost(h1);
+    const outcome = await reserve(writer, h2, values);
+    expect(outcome).toEqual({ kind: 'taken', taken: [{ value: values[1], by: 'hosts/h1' }] });
+    for (const value of values.filter((_, index) => index !== 1)) {
+      expect(await readRecord(writer.store, wire.ReservationSchema, value.key)).toBeUndefined();
+    }
+  });
+
+  test('can be asked for again by the same host', async () => {
+    expect(await reserve(writer, h1, values)).toEqual({ kind: 'held', added: values });
+    expect(await reserve(writer, h1, values)).toEqual({ kind: 'held', added: [] });
+  });
+
+  test('of a holder that is gone, or was made anew, are taken over', async () => {
+    await reserve(writer, h1, values);
+    expect((await reserve(writer, h2, values)).kind).toBe('held');
+    await writeHost({ ...h2, uid: 'u2-again' });
+    expect((await reserve(writer, h1, values)).kind).toBe('held');
+  });
+
+  test('whose release was lost are taken over when their holder shows another value', async () => {
+    const guid = Uint8Array.of(...Array(16).keys());
+    const identity = [identityReservation(guid)];
+    const status = (phase: RunPhase, proved: Uint8Array) =>
+      create(wire.HostRecordSchema, {
+        host: { ...h1, status: { run: { phase }, bmcIdentity: { guid: proved } } },
+      });
+    await reserve(writer, h1, identity);
+    const key = storeKey('hosts', 'h1');
+    const verifying = status(RunPhase.RUNNING, Uint8Array.of(9));
+    const put = async (record: wire.HostRecord) => {
+      const kept = await readRecord(writer.store, wire.HostRecordSchema, key);
+      await writeRecord(writer, wire.HostRecordSchema, key, record, kept?.revision ?? 'absent');
+    };
+    for (const record of [verifying, status(RunPhase.ENDED, guid)]) {
+      await put(record);
+      expect(await reserve(writer, h2, identity)).toMatchObject({ kind: 'taken' });
+    }
+    await put(status(RunPhase.ENDED, Uint8Array.of(9)));
+    expect(await reserve(writer, h2, identity)).toMatchObject({ kind: 'held' });
+  });
+
+  test('taken over before the record was written cannot be confirmed', async () => {
+    await reserve(writer, h1, values);
+    await reserve(writer, h2, values.slice(2));
+    await writeHost(h1);
+    expect(await confirm(writer, h1, values)).toBe(false);
+    await writeHost(h2);
+    expect(await confirm(writer, h2, values.slice(2))).toBe(true);
+  });
+
+  test('confirmed cannot be taken by a rival who looked before the record existed', async () => {
+    await reserve(writer, h1, values);
+    const seenByRival = await readRecord(
+      writer.store,
+      wire.ReservationSchema,
+      values[0]?.key ?? '',
+    );
+    await writeHost(h1);
+    expect(await confirm(writer, h1, values)).toBe(true);
+    const theft = create(wire.ReservationSchema, { holder: h2.name, holderUid: h2.uid });
+    const written = await writeRecord(
+      writer,
+      wire.ReservationSchema,
+      values[0]?.key ?? '',
+      theft,
+      seenByRival?.revision ?? 0,
+    );
+    expect(written.kind).toBe('conflict');
+    expect(await holdsReservations(writer.store, h1.uid, spec)).toBe(true);
+  });
+
+  test('are released by their holder only', async () => {
+    await reserve(writer, h1, values);
+    const record = await writeHost(h1);
+    await release(writer, h2, values);
+    expect(await holdsReservations(writer.store, h1.uid, spec)).toBe(true);
+    await releaseReservations(writer, record);
+    expect(await holdsReservations(writer.store, h1.uid, spec)).toBe(false);
+    expect((await reserve(writer, h2, values)).kind).toBe('held');
+  });
+
+  test('are not held by who bears the name of their holder later', async () => {
+    await reserve(writer, h1, values);
+    await writeHost({ ...h1, uid: 'u1-again' });
+    expect(await holdsReservations(writer.store, 'u1-again', spec)).toBe(false);
+  });
+
+  test('among many racing creators go to exactly one', async () => {
+    const outcomes = await Promise.all(
+      Array.from({ length: 8 }, async (_, index) => {
+        const holder = { name: `hosts/race${index}`, uid: `uid${index}` };
+        const outcome = await reserve(writer, holder, values);
+        if (outcome.kind === 'taken') return false;
+        await writeHost(holder);
+        if (await confirm(writer, holder, values)) return true;
+        const key = storeKey(...holder.name.split('/'));
+        const kept = await readRecord(writer.store, wire.HostRecordSchema, key);
+        await deleteRecord(writer, key, kept?.revision ?? 0);
+        await release(writer, holder, values);
+        return false;
+      }),
+    );
+    expect(outcomes.filter(Boolean).length).toBeLessThanOrEqual(1);
+    const winner = outcomes.indexOf(true);
+    if (winner >= 0) {
+      expect(await holdsReservations(writer.store, `uid${winner}`, spec)).toBe(true);
+    }
+  });
+});

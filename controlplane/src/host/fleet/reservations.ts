@@ -1,0 +1,194 @@
+/**
+ * Uniqueness of MAC and BMC addresses across hosts, on a store without transactions: each value is
+ * a key that names its holder (DESIGN §10).
+ *
+ * Invariants:
+ * 1. Of several hosts that claim a value, at most one has it confirmed and its record written.
+ * 2. A reservation is stale when its holder's record is missing, has another uid, or, where the
+ *    value can tell, shows that it is the holder's no more (its release was lost in a crash); only
+ *    then may another host take it, by compare-and-set.
+ * 3. Who reserves confirms as soon as its record shows that it will have the value: the
+ *    confirmation writes each reservation again, so that a rival who judged it stale before loses.
+ * 4. Only reservations of one's own uid are released.
+ */
+import { create, fromBinary } from '@bufbuild/protobuf';
+import { type HostSpec, store as wire } from '@rackwright/api';
+import { keySegment, type StateStore, storeKey } from '@rackwright/store';
+import {
+  answered,
+  deleteRecord,
+  type Kept,
+  type RecordWriter,
+  readShared,
+  writeRecord,
+} from '../../records/index.ts';
+import { endpointText } from '../bmc/endpoint.ts';
+
+/** One value that must be unique, and where the request had it. */
+export interface ReservedValue {
+  readonly key: string;
+  /** The value as people write it. */
+  readonly value: string;
+  /** Path in Host, e.g. "spec.boot_macs[0]". */
+  readonly field: string;
+  /** Whether the holder's record says that the value is, or may become, its own; unset: it is. */
+  readonly belongsTo?: (record: wire.HostRecord) => boolean;
+}
+
+export interface Holder {
+  /** "hosts/h1" */
+  readonly name: string;
+  readonly uid: string;
+}
+
+export type ReserveOutcome =
+  /** All are held; `added` were not held by this holder before. */
+  | { readonly kind: 'held'; readonly added: readonly ReservedValue[] }
+  /** Nothing that was added is left. `taken` names every value that others hold. */
+  | {
+      readonly kind: 'taken';
+      readonly taken: readonly { readonly value: ReservedValue; readonly by: string }[];
+    };
+
+/** The values that a host with this spec must hold. */
+export function reservedValues(spec: HostSpec): ReservedValue[] {
+  const macs = spec.bootMacs.map((mac, index) => ({
+    key: storeKey('reservations', 'mac', keySegment(mac)),
+    value: mac,
+    field: `spec.boot_macs[${index}]`,
+  }));
+  if (spec.bmc === undefined) return macs;
+  const endpoint = endpointText(spec.bmc);
+  const bmc = {
+    key: storeKey('reservations', 'bmc', keySegment(endpoint)),
+    value: endpoint,
+    field: 'spec.bmc.address',
+  };
+  return [...macs, bmc];
+}
+
+/** Reserves all of `values` for `holder`, or none beyond what it held. Throws `unavailable`. */
+export async function reserve(
+  writer: RecordWriter,
+  holder: Holder,
+  values: readonly ReservedValue[],
+): Promise<ReserveOutcome> {
+  const added: ReservedValue[] = [];
+  const taken: { value: ReservedValue; by: string }[] = [];
+  for (const value of values) {
+    const outcome = await reserveOne(writer, holder, value);
+    if (outcome.kind === 'added') added.push(value);
+    if (outcome.kind === 'taken') taken.push({ value, by: outcome.by });
+  }
+  if (taken.length === 0) return { kind: 'held', added };
+  await release(writer, holder, added);
+  return { kind: 'taken', taken };
+}
+
+/** Invariant 3: true when every value is held, and nobody can take it any more. */
+export async function confirm(
+  writer: RecordWriter,
+  holder: Holder,
+  values: readonly ReservedValue[],
+): Promise<boolean> {
+  for (const { key } of values) {
+    const kept = await readReservation(writer.store, key);
+    if (kept?.record.holderUid !== holder.uid) return false;
+    const written = await put(writer, key, holder, kept.revision);
+    if (written.kind === 'conflict') return false;
+  }
+  return true;
+}
+
+/** Whether the host holds every value that its spec names: without them it must not act. */
+export async function holdsReservations(
+  store: StateStore,
+  uid: string,
+  spec: HostSpec,
+): Promise<boolean> {
+  for (const { key } of reservedValues(spec)) {
+    const kept = await readReservation(store, key);
+    if (kept?.record.holderUid !== uid) return false;
+  }
+  return true;
+}
+
+/** Releases those of `values` that `holder` has (invariant 4). */
+export async function release(
+  writer: RecordWriter,
+  holder: Holder,
+  values: readonly ReservedValue[],
+): Promise<void> {
+  for (const { key } of values) {
+    const kept = await readReservation(writer.store, key);
+    // A conflict means that it has passed to somebody else meanwhile: then it is theirs.
+    if (kept?.record.holderUid === holder.uid) await deleteRecord(writer, key, kept.revision);
+  }
+}
+
+/** Releases all that a host's record holds; for the end of its deletion. */
+export async function releaseReservations(
+  writer: RecordWriter,
+  record: wire.HostRecord,
+): Promise<void> {
+  const { host } = record;
+  if (host?.spec === undefined) return;
+  await release(writer, host, reservedValues(host.spec));
+}
+
+type One =
+  | { readonly kind: 'added' }
+  | { readonly kind: 'had' }
+  | { readonly kind: 'taken'; readonly by: string };
+
+/** Rounds of losing the same key to somebody else before that somebody is named. */
+const roundsMax = 5;
+
+async function reserveOne(
+  writer: RecordWriter,
+  holder: Holder,
+  value: ReservedValue,
+): Promise<One> {
+  let by = 'another host';
+  for (let round = 0; round < roundsMax; round += 1) {
+    const kept = await readReservation(writer.store, value.key);
+    if (kept?.record.holderUid === holder.uid) return { kind: 'had' };
+    if (kept !== undefined && !(await isStale(writer.store, kept.record, value))) {
+      return { kind: 'taken', by: kept.record.holder };
+    }
+    by = kept?.record.holder ?? by;
+    const written = await put(writer, value.key, holder, kept?.revision ?? 'absent');
+    if (written.kind === 'ok') return { kind: 'added' };
+  }
+  return { kind: 'taken', by };
+}
+
+function readReservation(
+  store: StateStore,
+  key: string,
+): Promise<Kept<wire.Reservation> | undefined> {
+  return readShared(store, wire.ReservationSchema, key);
+}
+
+function put(
+  writer: RecordWriter,
+  key: string,
+  { name, uid }: Holder,
+  expected: number | 'absent',
+) {
+  const record = create(wire.ReservationSchema, { holder: name, holderUid: uid });
+  return writeRecord(writer, wire.ReservationSchema, key, record, expected);
+}
+
+/** Invariant 2. */
+export async function isStale(
+  store: StateStore,
+  reservation: wire.Reservation,
+  { belongsTo }: Pick<ReservedValue, 'belongsTo'>,
+): Promise<boolean> {
+  const found = await answered(store.get(storeKey(...reservation.holder.split('/'))));
+  if (found.kind === 'absent') return true;
+  const record = fromBinary(wire.HostRecordSchema, found.value);
+  if (record.host?.uid !== reservation.holderUid) return true;
+  return belongsTo !== undefined && !belongsTo(record);
+}

@@ -1,0 +1,137 @@
+/**
+ * How long runs and their steps usually take: the median of the last ones that succeeded, on the
+ * host itself or, where it has none, on the hosts of its rack. Read from the finished runs that are
+ * kept; what is remembered here can be read again.
+ */
+import { fromBinary } from '@bufbuild/protobuf';
+import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
+import { type Run, RunOutcome, type RunStep, StepState, store as wire } from '@rackwright/api';
+import type { Clock } from '@rackwright/platform';
+import { type StateStore, storeKey } from '@rackwright/store';
+import { answered } from '../../records/index.ts';
+import { runKindName } from '../turn/turn.ts';
+import type { HostIndex } from './host-index.ts';
+
+/** Successes that a median is taken of. */
+const samplesMax = 10;
+/** Hosts of the rack that are looked at. */
+const peersMax = 32;
+/** How long what was read is believed. */
+const freshMs = 60_000;
+/** Hosts whose runs are remembered at once. */
+const hostsMax = 1_000;
+
+/** Milliseconds; undefined: no such run or step has succeeded yet. */
+export interface UsualTimes {
+  runMs(run: RunLike): number | undefined;
+  stepMs(run: RunLike, step: StepLike): number | undefined;
+}
+
+/** What decides which runs are of one kind. */
+export type RunLike = Pick<Run, 'kind' | 'manual' | 'workflowRun'> & {
+  readonly steps: readonly Pick<RunStep, 'name' | 'arguments'>[];
+};
+
+type StepLike = Pick<RunStep, 'name' | 'title'>;
+
+/** Where nothing is known. */
+export const noUsualTimes: UsualTimes = { runMs: () => undefined, stepMs: () => undefined };
+
+/** Durations by what they are of, newest first. */
+type Samples = ReadonlyMap<string, readonly number[]>;
+
+/** Reads and remembers them. */
+export class UsualDurations {
+  readonly #store: StateStore;
+  readonly #clock: Clock;
+  readonly #index: HostIndex;
+  readonly #known = new Map<string, { readonly atMs: number; readonly samples: Samples }>();
+
+  constructor(deps: { readonly store: StateStore; readonly clock: Clock }, index: HostIndex) {
+    this.#store = deps.store;
+    this.#clock = deps.clock;
+    this.#index = index;
+  }
+
+  /** Those of one host. Throws `unavailable`. */
+  async of(hostId: string): Promise<UsualTimes> {
+    const own = await this.#samplesOf(hostId);
+    const peers = this.#index
+      .hostIdsOfRack(this.#index.rackOf(hostId) ?? '')
+      .filter((each) => each !== hostId)
+      .slice(0, peersMax);
+    const others = await Promise.all(peers.map((each) => this.#samplesOf(each)));
+    const usual = (key: string) =>
+      median(own.get(key) ?? others.flatMap((samples) => samples.get(key) ?? []));
+    return {
+      runMs: (run) => usual(keyOfRun(run)),
+      stepMs: (run, step) => usual(keyOfStep(run, step)),
+    };
+  }
+
+  async #samplesOf(hostId: string): Promise<Samples> {
+    const uid = this.#index.uidOf(hostId);
+    if (uid === undefined || uid === '') return new Map();
+    const nowMs = this.#clock.nowMs();
+    const known = this.#known.get(uid);
+    if (known !== undefined && Math.abs(nowMs - known.atMs) < freshMs) return known.samples;
+    const { entries } = await answered(this.#store.list(storeKey('runs', uid)));
+    const runs = entries.flatMap(
+      ({ value }) => fromBinary(wire.FinishedRunRecordSchema, value).run ?? [],
+    );
+    const samples = samplesOf(runs);
+    this.#known.delete(uid);
+    this.#known.set(uid, { atMs: nowMs, samples });
+    const [oldest] = this.#known.keys();
+    if (this.#known.size > hostsMax && oldest !== undefined) this.#known.delete(oldest);
+    return samples;
+  }
+}
+
+/** Durations of what has succeeded in these runs, the newest of each first; exported for tests. */
+export function samplesOf(runs: readonly Run[]): Samples {
+  const samples = new Map<string, number[]>();
+  const add = (key: string, start: Timestamp | undefined, end: Timestamp | undefined) => {
+    if (start === undefined || end === undefined) return;
+    const kept = samples.get(key) ?? [];
+    if (kept.length < samplesMax) kept.push(Math.max(0, timestampMs(end) - timestampMs(start)));
+    samples.set(key, kept);
+  };
+  for (const run of runs.toSorted((a, b) => Number(b.number - a.number))) {
+    if (run.outcome === RunOutcome.SUCCEEDED) add(keyOfRun(run), run.startTime, run.endTime);
+    for (const step of run.steps) {
+      if (step.state !== StepState.SUCCEEDED) continue;
+      add(keyOfStep(run, step), step.startTime, step.endTime);
+    }
+  }
+  return samples;
+}
+
+/** Runs of one kind take alike; of lists that people write, those with the same steps do. */
+function keyOfRun(run: RunLike): string {
+  const list = run.manual ? run.steps.map(stepText).join(' ') : '';
+  return `${runKindName(run.kind)}/${templateOf(run)}/${list}`;
+}
+
+/** A step of a template is told by its own name there, any other by its name. */
+function keyOfStep(run: RunLike, { name, title }: StepLike): string {
+  return title === '' ? `/${name}` : `${templateOf(run)}/${title}/${name}`;
+}
+
+/** How long a pause is stands in its arguments. */
+function stepText({ name, arguments: given }: RunLike['steps'][number]): string {
+  return name === 'wait' ? `wait=${given['seconds']}` : name;
+}
+
+/** Of "hosts/h1/workflows/t/runs/3" the "t"; empty for every other run. */
+function templateOf({ workflowRun }: RunLike): string {
+  return workflowRun.split('/')[3] ?? '';
+}
+
+function median(values: readonly number[]): number | undefined {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const [low, high] = [sorted[middle - 1], sorted[middle]];
+  if (high === undefined) return undefined;
+  return sorted.length % 2 === 1 || low === undefined ? high : Math.round((low + high) / 2);
+}

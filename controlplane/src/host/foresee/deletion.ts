@@ -1,0 +1,116 @@
+/**
+ * The runs of a deletion, one after the other, each as if the one before had succeeded: on a copy
+ * of the record, by the functions that delete hosts. Pure.
+ */
+import {
+  type HostSpec,
+  HostState,
+  type Run,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  type RunStep,
+  StepState,
+} from '@rackwright/api';
+import { endpointText } from '../bmc/endpoint.ts';
+import { leaveRemains, remove, startStage } from '../deletion/deletion.ts';
+import { land } from '../events/landing.ts';
+import { isForced } from '../run/forced.ts';
+import { now, runKindName, type Turn } from '../turn/turn.ts';
+import type { HostRequest } from '../turn/types.ts';
+
+/** Release, clean and removal; more would be a loop in the tables. */
+const stagesMax = 4;
+
+interface ForeseenDeletion {
+  readonly steps: readonly RunStep[];
+  readonly stages: readonly string[];
+  readonly notes: readonly string[];
+}
+
+/** Changes `turn`, which is a copy that nobody keeps. */
+export function foreseeDeletion(
+  turn: Turn,
+  request: Extract<HostRequest, { kind: 'delete' }>,
+): ForeseenDeletion {
+  endWhatIs(turn);
+  remove(turn, request, { actor: 'plan' });
+  const steps: RunStep[] = [];
+  const stages: string[] = [];
+  for (let count = 0; count < stagesMax; count++) {
+    const before = turn.status.image || 'what it was adopted with';
+    const run = startStage(turn);
+    steps.push(...run.steps.map((step) => ({ ...step })));
+    stages.push(stageText(run, before));
+    if (run.kind === RunKind.DELETE) break;
+    succeed(turn, run);
+  }
+  leaveRemains(turn);
+  return { steps, stages, notes: [...leftNotes(turn), ...fenceNotes(turn)] };
+}
+
+/** Whoever keeps the host from its deletion refuses it now; the plan is of the time after that. */
+function endWhatIs({ status, record }: Turn): void {
+  delete status.run;
+  delete status.claim;
+  delete record.operation;
+  status.holds = [];
+}
+
+/** What the run leaves when every step of it succeeds. */
+function succeed(turn: Turn, run: Run): void {
+  for (const step of run.steps) {
+    step.state = StepState.SUCCEEDED;
+    if (step.name === 'power.off') turn.status.poweredOn = false;
+    if (step.name.startsWith('power.boot') || step.name === 'power.on') {
+      turn.status.poweredOn = true;
+    }
+  }
+  run.phase = RunPhase.ENDED;
+  run.outcome = RunOutcome.SUCCEEDED;
+  run.endTime = now(turn);
+  land(turn, run);
+}
+
+/** "release: registry.example/os:1 stops, the host is switched off" */
+function stageText({ kind, steps }: Run, image: string): string {
+  const off = steps.some(({ name }) => name === 'power.off');
+  const said: Readonly<Record<number, readonly string[]>> = {
+    [RunKind.RELEASE]: [`${image} stops`, ...(off ? ['the host is switched off'] : [])],
+    [RunKind.CLEAN]: ['the host is erased', ...(off ? ['and switched off'] : [])],
+    [RunKind.DELETE]: [
+      ...(off ? ['the host is switched off'] : []),
+      'the agent forgets it',
+      'its record goes',
+    ],
+  };
+  return `${runKindName(kind)}: ${(said[kind] ?? []).join(', ').replace(', and', ' and')}`;
+}
+
+/** What stays as it is, or may. */
+function leftNotes(turn: Turn): string[] {
+  const { record, spec, status } = turn;
+  if (isForced(turn)) return record.leftBehind.map((line) => `left behind: ${line}`);
+  const left = [];
+  if (spec.deletion?.keepPower === true) left.push('its policy leaves the power as it is');
+  if (record.eraseBeforeRemoval && spec.deletion?.keepData === true) {
+    left.push('its policy leaves the data of the image on its disks');
+  }
+  if (status.state === HostState.EXTERNAL) left.push('an external host’s power is left as it is');
+  return left;
+}
+
+function fenceNotes(turn: Turn): string[] {
+  const { spec, context } = turn;
+  if (!isForced(turn) || !context.agentRegistered) return [];
+  const calls = `each call to agent and BMC is made once and waited for ${
+    context.timing.forcedCallTimeoutMs / 1_000
+  } s`;
+  const until = `until the agent of ${spec.rack} has forgotten it`;
+  return [calls, `fenced off ${until}: whoever is enrolled with ${addressesOf(spec)}`];
+}
+
+function addressesOf({ bmc, bootMacs }: HostSpec): string {
+  const addresses = [...(bmc === undefined ? [] : [endpointText(bmc)]), ...bootMacs];
+  return addresses.join(' or ');
+}

@@ -1,0 +1,148 @@
+/** Which devices a run would meet, what it does to each, and what is lost by that. Pure. */
+import { create } from '@bufbuild/protobuf';
+import {
+  type PlannedDevice,
+  PlannedDeviceSchema,
+  RunKind,
+  type RunStep,
+  StepState,
+} from '@rackwright/api';
+import type { ErasureMethod, ScopeDecision } from '@rackwright/erasure';
+import { eraseMetadataStep } from '../../steps/index.ts';
+import { writeImageStep } from '../deployment/deployment.ts';
+import { decideDevices } from '../erasure/device-plan.ts';
+import { isErasure } from '../turn/step-failure.ts';
+import type { Turn } from '../turn/turn.ts';
+import { fateOf, foreseeRoot, isWrittenOver } from './deployment.ts';
+
+const methodNames: Readonly<Record<ErasureMethod, string>> = {
+  nvmeFormatCrypto: 'NVMe format, cryptographic',
+  nvmeFormat: 'NVMe format',
+  discard: 'discard',
+  overwrite: 'overwrite',
+  metadataOnly: 'metadata only',
+};
+
+/** How a fate begins that loses what is on the device. */
+const erases = 'erase: ';
+
+/** Whether a plan has the device erased. */
+export function isErased({ fate }: PlannedDevice): boolean {
+  return fate.startsWith(erases);
+}
+
+const mayWrite = 'may be written by ';
+const leftAlone = 'left alone: ';
+
+/** Whether no run ever touches it. */
+export function isLeftAlone({ fate }: PlannedDevice): boolean {
+  return fate.startsWith(leftAlone);
+}
+
+/** Whether it stays as it is for certain: not one of several of which one will be written. */
+export function staysAsItIs(device: PlannedDevice): boolean {
+  const { fate } = device;
+  return fate === 'kept' || fate.startsWith('kept: ') || isLeftAlone(device);
+}
+
+/** Every device of the last inventory with its fate; none when there was no inventory. */
+export function foreseeDevices(
+  { context, spec, record }: Turn,
+  kind: RunKind,
+  steps: readonly RunStep[],
+): PlannedDevice[] {
+  const { inventory } = context.facts;
+  if (inventory === undefined) return [];
+  const erasures = steps.filter(({ name }) => isErasure(name));
+  const metadataOnly = erasures.every(({ name }) => name === eraseMetadataStep);
+  const decisions = decideDevices(inventory, erasures.length > 0 && metadataOnly);
+  const isDeployment = kind === RunKind.PROVISION || kind === RunKind.REIMAGE;
+  const root = foreseeRoot(decisions, spec.rootDisk);
+  const keptFate = (decision: ScopeDecision): string => {
+    if (decision.kind === 'listed') return `${leftAlone}${decision.reason}`;
+    return isDeployment ? fateOf(decision.device, root, record.deploy) : fateBeside(steps);
+  };
+  return decisions.map((decision) => {
+    const { serial, wwn, model, sizeBytes, name } = decision.device;
+    return create(PlannedDeviceSchema, {
+      serial,
+      wwn,
+      model,
+      sizeBytes: BigInt(sizeBytes),
+      kernelName: name,
+      fate: erasures.length > 0 ? erasedFate(decision) : keptFate(decision),
+    });
+  });
+}
+
+function erasedFate(decision: ScopeDecision): string {
+  switch (decision.kind) {
+    case 'inScope': {
+      const volume = decision.certifiedAs === 'volume' ? ' (a RAID volume, not its disks)' : '';
+      return `${erases}${methodNames[decision.method]}${volume}`;
+    }
+    case 'listed':
+      return `${leftAlone}${decision.reason}`;
+    case 'refused':
+      return `cannot be erased: it ${decision.reason}; the run would fail`;
+  }
+}
+
+function fateBeside(steps: readonly RunStep[]): string {
+  const writers = steps.filter((step) => mayDestroy(step)).map(stepTitle);
+  return writers.length === 0 ? 'kept' : `${mayWrite}${[...new Set(writers)].join(', ')}`;
+}
+
+/** Whether data may be lost by it that no erasure names. */
+function mayDestroy({ destructive, name, state }: RunStep): boolean {
+  return destructive && state !== StepState.SKIPPED && !isErasure(name);
+}
+
+function stepTitle({ title, name }: RunStep): string {
+  return title === '' ? name : `${title} (${name})`;
+}
+
+/** What is lost, one line each. */
+export function lossOf(devices: readonly PlannedDevice[], steps: readonly RunStep[]): string[] {
+  const isLost = (device: PlannedDevice) => isErased(device) || isWrittenOver(device);
+  const lost = devices.filter(isLost).map((device) => `${deviceText(device)}: ${lostBy(device)}`);
+  // Which disk an image comes onto is mostly known; then its line says more.
+  const isTold = (step: RunStep) => step.name === writeImageStep && devices.some(isWrittenOver);
+  const unseen = devices.length === 0 && steps.some(({ name }) => isErasure(name));
+  return [
+    ...lost,
+    ...(unseen ? ['every disk of its own that the runner finds: all that is on it'] : []),
+    ...steps
+      .filter((step) => mayDestroy(step) && !isTold(step))
+      .map((step) => `${stepTitle(step)}: whatever it writes over`),
+  ];
+}
+
+function lostBy({ fate }: PlannedDevice): string {
+  const weak = fate === `${erases}${methodNames.metadataOnly}`;
+  return weak ? 'its partitions; the data stays readable to tools' : 'all that is on it';
+}
+
+/** "disk S3Z8 (SAMSUNG MZ7, 480.1 GB)" */
+export function deviceText(device: {
+  readonly serial: string;
+  readonly wwn: string;
+  readonly model: string;
+  readonly sizeBytes: bigint;
+}): string {
+  const { serial, wwn, model, sizeBytes } = device;
+  const size = sizeText(sizeBytes);
+  return `disk ${serial || wwn || 'without a name'} (${model === '' ? size : `${model}, ${size}`})`;
+}
+
+/** "480.1 GB", as disks are sold. */
+export function sizeText(bytes: bigint): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
+  let value = Number(bytes);
+  let unit = 0;
+  while (value >= 1_000 && unit < units.length - 1) {
+    value /= 1_000;
+    unit += 1;
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+}

@@ -1,0 +1,93 @@
+/**
+ * What a request would do if it were accepted now: the steps as the engine would take them, the
+ * devices and what becomes of them. Pure.
+ *
+ * Invariants:
+ * F1 Steps are made by the functions that start runs, on a copy of the record: nobody lists them a
+ *    second time.
+ * F2 Nothing of the copy is kept, and nothing is sent.
+ * F3 Whether the request would be refused by where the host stands is not looked at here: also a
+ *    refused one has its steps.
+ */
+import { type PlannedDevice, RunKind, type RunStep } from '@rackwright/api';
+import { kindOfDeployment, takeDeployment } from '../deployment/take-deployment.ts';
+import { refusalOfSteps } from '../request/requested-steps.ts';
+import { startRun } from '../run/engine.ts';
+import { startWorkflow } from '../run/template-run.ts';
+import { beginTurn, type Turn } from '../turn/turn.ts';
+import type { HostRequest, Refusal } from '../turn/types.ts';
+import { foreseeDeletion } from './deletion.ts';
+import { foreseeDevices, lossOf } from './devices.ts';
+import { notesOn } from './notes.ts';
+
+/** What can be planned. */
+export type PlannableRequest =
+  | Extract<HostRequest, { readonly kind: 'clean' | 'delete' | 'workflow' }>
+  | Extract<HostRequest, { readonly image: string }>;
+
+/** A run, or the runs of a deletion one after the other, before any of it has begun. */
+export interface Foresight {
+  readonly kind: RunKind;
+  readonly steps: readonly RunStep[];
+  /** Of a deletion: the runs up to the removal, in order. */
+  readonly stages: readonly string[];
+  readonly devices: readonly PlannedDevice[];
+  /** What is lost, one line each. */
+  readonly dataLoss: readonly string[];
+  /** What to know beside that; true now, and no part of what the run follows from. */
+  readonly notes: readonly string[];
+}
+
+/** Looks ahead; a request that says something wrong has no future. */
+export function foresee(
+  { record, context }: Pick<Turn, 'record' | 'context'>,
+  request: PlannableRequest,
+): Foresight | Refusal {
+  const turn = beginTurn(record, context);
+  if (request.kind === 'delete') {
+    const { steps, ...deletion } = foreseeDeletion(turn, request);
+    return told(turn, RunKind.DELETE, steps, deletion);
+  }
+  const refusal = request.kind === 'clean' ? refusalOfSteps(turn, request.steps) : undefined;
+  if (refusal !== undefined) return refusal;
+  const run = startFor(turn, request);
+  return told(turn, run.kind, run.steps, { stages: [], notes: [] });
+}
+
+function startFor(turn: Turn, request: Exclude<PlannableRequest, { kind: 'delete' }>) {
+  switch (request.kind) {
+    case 'clean':
+      startRun(turn, RunKind.CLEAN, planner, request.steps.length > 0 ? request.steps : undefined);
+      break;
+    case 'provision':
+    case 'reimage':
+      takeDeployment(turn, request);
+      startRun(turn, kindOfDeployment(request), planner);
+      break;
+    case 'workflow':
+      startWorkflow(turn, request, planner);
+  }
+  const { run } = turn.status;
+  if (run === undefined) throw new Error('a run that was started stands in the record');
+  return run;
+}
+
+/** Who asks for runs that are only looked at. */
+const planner = 'plan';
+
+function told(
+  turn: Turn,
+  kind: RunKind,
+  steps: readonly RunStep[],
+  { stages, notes }: Pick<Foresight, 'stages' | 'notes'>,
+): Foresight {
+  const devices = foreseeDevices(turn, kind, steps);
+  return {
+    kind,
+    steps,
+    stages,
+    devices,
+    dataLoss: lossOf(devices, steps),
+    notes: [...notesOn(turn, kind, steps), ...notes],
+  };
+}

@@ -1,0 +1,86 @@
+/** What to know of a run before it is started, beside its steps and devices. Pure. */
+import { toJson } from '@bufbuild/protobuf';
+import { TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { RunKind, type RunStep } from '@rackwright/api';
+import { erasesAtLevel } from '../erasure/certify.ts';
+import { decideDevices, unseenStorage } from '../erasure/device-plan.ts';
+import { freezeText } from '../turn/brake.ts';
+import { isErasure } from '../turn/step-failure.ts';
+import type { Turn } from '../turn/turn.ts';
+import { foreseeRoot, problemOfRoot } from './deployment.ts';
+
+/** True at the time of looking; nothing here is part of what the run follows from. */
+export function notesOn(turn: Turn, kind: RunKind, steps: readonly RunStep[]): string[] {
+  const inBand = steps.some(({ name }) => name === 'runner.await');
+  return [
+    ...(inBand ? runnerNotes(turn) : []),
+    ...(steps.some(({ name }) => isErasure(name)) ? deviceNotes(turn, kind) : []),
+    ...deployNotes(turn, kind),
+    ...cleanNotes(turn, kind, steps),
+    ...personNotes(steps),
+    ...brakeNotes(turn, steps),
+  ];
+}
+
+function runnerNotes({ context, record }: Turn): string[] {
+  const { facts, session, sessionElsewhere } = context;
+  const rack = record.host?.spec?.rack ?? 'the rack';
+  return [
+    ...(facts.runnerSteps.length === 0
+      ? ['no runner of this host has told its steps yet: they are those of the runner that we ship']
+      : []),
+    ...(session === undefined && !sessionElsewhere
+      ? [`the agent of ${rack} is not connected: the run waits for it`]
+      : []),
+  ];
+}
+
+function deviceNotes({ context, spec }: Turn, kind: RunKind): string[] {
+  const { inventory } = context.facts;
+  if (inventory === undefined) {
+    return ['the host has never been inspected: its disks are known once the runner is up'];
+  }
+  const unseen = unseenStorage(inventory);
+  const at = inventory.collectedAt;
+  const seen = at === undefined ? 'last' : `at ${toJson(TimestampSchema, at)}`;
+  const others = kind === RunKind.CLEAN ? 'nothing is erased' : 'those are erased as well';
+  return [
+    `the disks are those that the runner saw ${seen}; if it finds others, ${others}`,
+    ...(unseen === undefined ? [] : [`the run would fail: ${unseen.message}`]),
+    ...(inventory.devices.length === 0 && spec.cleaning?.allowDiskless !== true
+      ? ['the run would fail: the host has no disk, and cleaning.allow_diskless is not set']
+      : []),
+  ];
+}
+
+function deployNotes({ context, spec, record }: Turn, kind: RunKind): string[] {
+  if (kind !== RunKind.PROVISION && kind !== RunKind.REIMAGE) return [];
+  const { inventory } = context.facts;
+  if (record.deploy?.netboot === true || inventory === undefined) return [];
+  const root = foreseeRoot(decideDevices(inventory, false), spec.rootDisk);
+  const problem = problemOfRoot(root, record.deploy);
+  return problem === undefined ? [] : [problem];
+}
+
+function cleanNotes(turn: Turn, kind: RunKind, steps: readonly RunStep[]): string[] {
+  if (kind !== RunKind.CLEAN || turn.status.run?.manual === true) return [];
+  if (steps.some((step) => erasesAtLevel(turn, step))) return [];
+  return ['the run would fail: the plan has no erasure at the level of the cleaning policy'];
+}
+
+function personNotes(steps: readonly RunStep[]): string[] {
+  const held = steps.flatMap(({ name }, index) => (name === 'hold' ? [index + 1] : []));
+  if (held.length === 0) return [];
+  return [`waits for a person at step ${held.join(', ')} (rackwright host resume)`];
+}
+
+function brakeNotes({ context }: Turn, steps: readonly RunStep[]): string[] {
+  const { freeze, restored } = context;
+  const destructive = steps.findIndex((step) => step.destructive);
+  return [
+    ...(restored === undefined ? [] : [`nothing is ordered now: ${restored}`]),
+    ...(freeze === undefined || destructive === -1
+      ? []
+      : [`waits before step ${destructive + 1}: ${freezeText(freeze)}`]),
+  ];
+}

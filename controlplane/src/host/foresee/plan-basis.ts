@@ -1,0 +1,168 @@
+/**
+ * What a plan follows from, and its hash: the same plan of the same host has the same hash, at
+ * whichever replica and however often it is made. Pure.
+ *
+ * Invariants:
+ * P1 Nothing that changes by itself is in it: no times, no sessions, no kernel names of disks, no
+ *    order in which the machine listed its parts.
+ * P2 Nothing that the run does not follow from is in it: a plan is refused only for a reason.
+ */
+import { createHash } from 'node:crypto';
+import { clone, create, type DescMessage, type MessageShape, toJson } from '@bufbuild/protobuf';
+import {
+  HostSpecSchema,
+  type Inventory,
+  InventorySchema,
+  type Plan,
+  PlannedStepSchema,
+  type PlanRunRequest,
+  PlanSchema,
+  type RunStep,
+  type StorageDevice,
+  store,
+  Transport,
+} from '@rackwright/api';
+import type { Turn } from '../turn/turn.ts';
+import { isLeftAlone } from './devices.ts';
+import type { Foresight } from './foresee.ts';
+
+/** A plan as it stands now: what it says, and what it follows from. Names and times are unset. */
+export interface DraftPlan {
+  readonly plan: Plan;
+  readonly basis: store.PlanBasis;
+}
+
+/** Draws a plan up and hashes it. */
+export function draftPlan(
+  turn: Pick<Turn, 'host' | 'status' | 'spec' | 'context'>,
+  request: PlanRunRequest | undefined,
+  templateDigest: string,
+  foresight: Foresight,
+): DraftPlan {
+  const { host, status, spec, context } = turn;
+  const { inventory } = context.facts;
+  const { rack, bmc, bootMacs, goal, cleaning, retired, deletion, rootDisk } = spec;
+  const basis = create(store.PlanBasisSchema, {
+    hostUid: host.uid,
+    ...(request === undefined ? {} : { request }),
+    ...(inventory === undefined ? {} : { inventory: stable(inventory) }),
+    templateDigest,
+    state: status.state,
+    // Whether its power is kept, and what its labels say, shows in steps and stages.
+    spec: clone(
+      HostSpecSchema,
+      create(HostSpecSchema, {
+        rack,
+        bootMacs,
+        goal,
+        ...(bmc === undefined ? {} : { bmc }),
+        ...(cleaning === undefined ? {} : { cleaning }),
+        ...(retired === undefined ? {} : { retired }),
+        ...(deletion === undefined ? {} : { deletion }),
+        ...(rootDisk === undefined ? {} : { rootDisk }),
+      }),
+    ),
+  });
+  const { kind, steps, devices, stages, dataLoss, notes } = foresight;
+  const plan = create(PlanSchema, {
+    hostUid: host.uid,
+    kind,
+    steps: steps.map(plannedStep),
+    devices: [...devices],
+    dataLoss: [...dataLoss],
+    notes: [...notes],
+    stages: [...stages],
+  });
+  plan.hash = hashOf({ plan, basis });
+  return { plan, basis };
+}
+
+function plannedStep(step: RunStep) {
+  const { name, title, destructive, rerunClass, condition, skippedBecause, handler } = step;
+  const only = handler ? 'only when a step names it as its handler' : condition;
+  return create(PlannedStepSchema, {
+    step: name,
+    title,
+    arguments: step.arguments,
+    destructive,
+    rerunClass,
+    condition: skippedBecause === '' ? only : `skipped: ${skippedBecause}`,
+    ...(step.timeout === undefined ? {} : { timeout: step.timeout }),
+  });
+}
+
+/** What comes and goes without being the host's: never touched by any run. */
+const passing: ReadonlySet<Transport> = new Set([
+  Transport.OPTICAL,
+  Transport.KERNEL,
+  Transport.VIRTUAL_MEDIA,
+]);
+
+/** The inventory without what differs from one look to the next (P1). */
+export function stable(inventory: Inventory): Inventory {
+  const kept = clone(InventorySchema, inventory);
+  delete kept.collectedAt;
+  kept.runnerSession = '';
+  kept.bootId = '';
+  kept.memoryBytes = installedMemory(kept.memoryBytes);
+  kept.devices = kept.devices.filter(({ transport }) => !passing.has(transport));
+  for (const device of kept.devices) forgetNames(device);
+  for (const card of kept.interfaces)
+    Object.assign(card, { name: '', linkUp: false, speedMbps: 0 });
+  kept.devices.sort(byText(({ serial, wwn, model }) => `${serial} ${wwn} ${model}`));
+  kept.interfaces.sort(byText(({ mac }) => mac));
+  kept.undrivenStorage.sort();
+  return kept;
+}
+
+/**
+ * What a kernel calls its memory is a few parts in a hundred less than what is installed, and not
+ * the same at each boot: rounded up to an eighth of the next power of two, it is.
+ */
+function installedMemory(bytes: bigint): bigint {
+  let power = 8n;
+  while (power < bytes) power *= 2n;
+  const eighth = power / 8n;
+  return ((bytes + eighth - 1n) / eighth) * eighth;
+}
+
+/** What is on a disk, and who uses it in the runner, is not what the disk is. */
+function forgetNames(device: StorageDevice): void {
+  device.device = '';
+  device.holders = [];
+  device.partitions = [];
+  for (const region of device.regions) region.name = '';
+}
+
+function byText<T>(textOf: (each: T) => string) {
+  return (a: T, b: T) => (textOf(a) < textOf(b) ? -1 : textOf(a) > textOf(b) ? 1 : 0);
+}
+
+/** SHA-256, lower-case hex, over what the plan says and follows from. */
+function hashOf({ plan, basis }: DraftPlan): string {
+  const { kind, steps, devices, stages } = plan;
+  const text = canonical({
+    basis: jsonOf(store.PlanBasisSchema, basis),
+    kind,
+    steps: steps.map((step) => jsonOf(PlannedStepSchema, step)),
+    devices: devices
+      .filter((device) => !isLeftAlone(device))
+      .map(({ serial, wwn, fate }) => [serial, wwn, fate])
+      .sort(byText(String)),
+    stages,
+  });
+  return createHash('sha256').update(`plan\0${text}`).digest('hex');
+}
+
+function jsonOf<D extends DescMessage>(schema: D, message: MessageShape<D>): unknown {
+  return toJson(schema, message);
+}
+
+/** JSON with the keys of every object in order, for maps have none of their own. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_key, each: unknown) =>
+    typeof each === 'object' && each !== null && !Array.isArray(each)
+      ? Object.fromEntries(Object.entries(each).sort(byText(([key]) => key)))
+      : each,
+  );
+}

@@ -1,0 +1,98 @@
+/**
+ * Starts exactly what a plan says, or nothing: what a request with a plan would do is computed anew
+ * in the very turn that would start it, from what that turn is decided by. Pure.
+ */
+import { create, equals } from '@bufbuild/protobuf';
+import { RunKind, store } from '@rackwright/api';
+import { refused } from '../life/refusal.ts';
+import { isErasure } from '../turn/step-failure.ts';
+import { activeRun, causedBy, runName, type Turn } from '../turn/turn.ts';
+import type { HostRequest, Refusal, Requester } from '../turn/types.ts';
+import { isErased } from './devices.ts';
+import { foresee, type PlannableRequest } from './foresee.ts';
+import { type DraftPlan, draftPlan } from './plan-basis.ts';
+import { differences } from './plan-difference.ts';
+
+/** Draws up the plan of a request as it would be now, or says what is wrong with the request. */
+export function planNow(
+  turn: Turn,
+  request: PlannableRequest,
+  asked: store.PlanBasis['request'],
+): DraftPlan | Refusal {
+  const foresight = foresee(turn, request);
+  if ('code' in foresight) return foresight;
+  return draftPlan(turn, asked, templateDigestOf(request), foresight);
+}
+
+/** Of a workflow: the template whose steps the request brings. */
+function templateDigestOf(request: PlannableRequest): string {
+  return request.kind === 'workflow' ? request.templateDigest : '';
+}
+
+function isPlannable(request: HostRequest): request is PlannableRequest {
+  return ['clean', 'provision', 'reimage', 'delete', 'workflow'].includes(request.kind);
+}
+
+/** Why a request may not start what its plan says; undefined when it may, or has no plan. */
+export function refusalOfPlan(turn: Turn, request: HostRequest): Refusal | undefined {
+  const { plan: kept } = request;
+  if (kept === undefined) return undefined;
+  if (!isPlannable(request)) return refused(turn, `${request.kind} cannot be started by a plan`);
+  const now = planNow(turn, request, kept.basis?.request);
+  if ('code' in now) return now;
+  if (now.plan.hash !== kept.plan?.hash) return refused(turn, planChangedText(kept, now));
+  return request.kind === 'delete' ? refusalWhileErased(turn, kept) : undefined;
+}
+
+/** What a deletion that stands is erasing already is bound by no plan that comes after it. */
+function refusalWhileErased(turn: Turn, kept: store.PlanRecord): Refusal | undefined {
+  const { status, record, host } = turn;
+  const run = activeRun(status);
+  if (status.deletion === undefined || run?.kind !== RunKind.CLEAN) return undefined;
+  const [bound, wanted] = [record.plannedErasure, plannedErasure(kept)];
+  const isBound =
+    bound !== undefined &&
+    wanted !== undefined &&
+    equals(store.PlannedErasureSchema, bound, wanted);
+  if (isBound) return undefined;
+  const hostId = host.name.replace(/^hosts\//, '');
+  const first = `take the deletion back first (rackwright host cancel-delete ${hostId})`;
+  const words = `${runName(run)} of the deletion is under way and does not follow this plan`;
+  return refused(turn, `${words}; ${first}, then plan it anew and start that`);
+}
+
+/** "the plan does not hold any more: disk A (1 GB) is gone; …" */
+export function planChangedText(kept: store.PlanRecord, now: DraftPlan): string {
+  return `the plan does not hold any more: ${differences(kept, now).join('; ')}; plan again`;
+}
+
+/** The run that has just been started remembers its plan, and what it may erase. */
+export function notePlan(turn: Turn, request: HostRequest, by: Requester): void {
+  const { plan: kept, planReason = '' } = request;
+  const run = activeRun(turn.status);
+  if (kept?.plan === undefined) return;
+  const { kind, hash } = kept.plan;
+  const why = planReason === '' ? '' : `: ${planReason}`;
+  causedBy(turn, by.actor, `started by plan ${hash.slice(0, hashShown)}${why}`);
+  const erasure = plannedErasure(kept);
+  // Its clean comes later, perhaps after a release.
+  if (kind === RunKind.DELETE) {
+    if (erasure === undefined) delete turn.record.plannedDeletion;
+    else turn.record.plannedDeletion = erasure;
+  }
+  if (run === undefined || run.kind !== kind) return;
+  run.planHash = hash;
+  if (kind === RunKind.CLEAN && erasure !== undefined) turn.record.plannedErasure = erasure;
+}
+
+/** Digits of a hash that tell plans apart for people. */
+const hashShown = 12;
+
+/** Undefined where nothing is erased, or the plan could not name what. */
+function plannedErasure({ plan, basis }: store.PlanRecord): store.PlannedErasure | undefined {
+  const { steps = [], devices = [] } = plan ?? {};
+  const erases = steps.some(({ step }) => isErasure(step));
+  if (!erases || basis?.inventory === undefined) return undefined;
+  const erased = devices.filter(isErased).map(({ serial, wwn }) => serial || wwn);
+  return create(store.PlannedErasureSchema, { devices: erased });
+}

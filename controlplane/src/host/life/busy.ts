@@ -1,0 +1,64 @@
+/**
+ * Busy: what keeps a host from its deletion, whoever asks and however hard (DESIGN §4, §7). Pure.
+ *
+ * Must not: count what the deletion itself has started, or work that nobody can do any more
+ * (`stuck.ts`).
+ */
+import { toJson } from '@bufbuild/protobuf';
+import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { HoldScope, type Run, RunKind } from '@rackwright/api';
+import { placeOf } from '../run/step-parts.ts';
+import { activeRun, hasPassed, runName, type Turn } from '../turn/turn.ts';
+import { isStuck } from './stuck.ts';
+
+/** Who holds the host, since when, and what would end it. */
+export interface Busy {
+  /** "claimed by user:ann (database)", "clean 3 holds the host (at deploy.erase_devices)". */
+  readonly holder: string;
+  readonly since: Timestamp | undefined;
+  /** What a person can do about it. */
+  readonly instead: string;
+}
+
+/** `requestedBy` of the runs that a deletion starts. */
+export const deletionActor = 'deletion';
+
+const work: ReadonlySet<RunKind> = new Set([
+  RunKind.CLEAN,
+  RunKind.PROVISION,
+  RunKind.REIMAGE,
+  RunKind.SERVICE,
+  RunKind.WORKFLOW,
+]);
+
+/** What makes the host busy now; undefined when nothing does. A claim comes first. */
+export function busyWith(turn: Turn): Busy | undefined {
+  const { claim, holds } = turn.status;
+  if (claim !== undefined) {
+    const holder = `claimed by ${claim.by} (${claim.reason || 'no reason given'})`;
+    return { holder, since: claim.at, instead: 'it must be unclaimed first' };
+  }
+  const hold = holds.find(({ scope, until }) => {
+    return scope === HoldScope.RELEASE && !hasPassed(turn, until);
+  });
+  if (hold !== undefined) {
+    const holder = `kept from release by ${hold.by}: ${hold.reason}`;
+    return { holder, since: hold.since, instead: 'lift the hold first' };
+  }
+  const run = activeRun(turn.status);
+  if (run === undefined || !work.has(run.kind) || isStuck(turn, run)) return undefined;
+  // Once a deletion stands, what runs is its own, or is being aborted for it.
+  return turn.status.deletion === undefined ? busyRun(run) : undefined;
+}
+
+/** "busy: clean 3 holds the host (at X) since 2026-01-01T00:00:00Z; wait for its end or …". */
+export function busyText({ holder, since, instead }: Busy): string {
+  const from = since === undefined ? '' : ` since ${toJson(TimestampSchema, since)}`;
+  return `busy: ${holder}${from}; ${instead}`;
+}
+
+function busyRun(run: Run): Busy {
+  const at = placeOf(run);
+  const holder = `${runName(run)} holds the host (at ${at})`;
+  return { holder, since: run.startTime, instead: 'wait for its end or abort it' };
+}

@@ -1,0 +1,172 @@
+/**
+ * What the goal of a host asks for next, what must be there before anything is ordered, and when a
+ * goal that failed is tried again or given up.
+ */
+import { create, equals } from '@bufbuild/protobuf';
+import {
+  BmcEndpointSchema,
+  GoalBackoffSchema,
+  HostGoal,
+  type HostSpec,
+  HostState,
+  RerunClass,
+  type Run,
+  RunKind,
+  RunOutcome,
+} from '@rackwright/api';
+import { backoffDelayMs } from '@rackwright/results';
+import { isForced } from '../run/forced.ts';
+import { clearFault, setFault } from '../turn/fault.ts';
+import { currentStep, hasPassed, later, runName, type Turn } from '../turn/turn.ts';
+import { deletionActor } from './busy.ts';
+
+/** Stands until a verify succeeds; as long as it does, a verify is what comes next. */
+export const verifyFailed = 'verifyFailed';
+
+/** Whether the pause after a failure is over. */
+export function isDue(turn: Turn): boolean {
+  const next = turn.status.backoff?.nextAttemptTime;
+  return next === undefined || hasPassed(turn, next);
+}
+
+/** Without its unique values or its credential a host orders nothing; a fault says so. */
+export function hasWhatRunsNeed(turn: Turn): boolean {
+  const lack = missing(turn);
+  for (const type of ['notUnique', 'noCredential']) if (type !== lack?.type) clearFault(turn, type);
+  if (lack !== undefined) setFault(turn, lack.type, lack.message, lack.clearedBy);
+  return lack === undefined;
+}
+
+interface Lack {
+  readonly type: 'notUnique' | 'noCredential';
+  readonly message: string;
+  readonly clearedBy: string;
+}
+
+export function missing({ context, spec }: Turn): Lack | undefined {
+  if (!context.reservationsHeld) {
+    const message = 'another host holds one of its MAC or BMC addresses';
+    return { type: 'notUnique', message, clearedBy: 'an update of boot_macs or bmc' };
+  }
+  if (context.credentialVersion !== undefined) return undefined;
+  const name = spec.bmc?.credential || 'none named';
+  const message = `the credential (${name}) does not exist`;
+  return { type: 'noCredential', message, clearedBy: 'its creation' };
+}
+
+/** What the goal asks for next; undefined when it is reached. */
+export function wantedRun(turn: Turn): RunKind | undefined {
+  const { status, context, record } = turn;
+  if (record.adoptTo !== HostState.UNSPECIFIED) return RunKind.ADOPT;
+  if (status.state === HostState.NEW || !isVerified(turn)) return RunKind.VERIFY;
+  // Another machine answered, or came up: what the last verify proved must be proved anew.
+  if (metAnotherMachine(turn)) return RunKind.VERIFY;
+  // Asked for and refused: the BMC is not what the last verify proved.
+  if (status.faults.some(({ type }) => type === verifyFailed)) return RunKind.VERIFY;
+  if (status.state !== HostState.MANAGEABLE || !wantsAvailable(turn.spec)) return undefined;
+  // Who uses the host, or works on it in rescue, decides when it may be erased.
+  if (status.claim !== undefined || status.inRescue) return undefined;
+  return context.facts.inventory === undefined ? RunKind.INSPECT : RunKind.CLEAN;
+}
+
+/**
+ * Only on the way to the goal, which was given up with it: a person has looked since. A power
+ * command that met another machine must not make that machine this host's by itself.
+ */
+function metAnotherMachine({ status }: Turn): boolean {
+  const { failure, run = '' } = status.lastError ?? {};
+  return failure?.type === 'identityMismatch' && /^(inspect|clean|provision) /.test(run);
+}
+
+/** Whether the last successful verify was of the BMC that the spec names now. */
+function isVerified({ spec, record }: Turn): boolean {
+  const proved = record.verifiedBmc;
+  if (spec.bmc === undefined || proved === undefined) return false;
+  return equals(BmcEndpointSchema, spec.bmc, proved);
+}
+
+/** Whether the goal leads the host to be clean and ready, as it does unless the spec says no. */
+export function wantsAvailable(spec: HostSpec | undefined): boolean {
+  return spec?.goal !== HostGoal.MANAGEABLE && spec?.retired !== true;
+}
+
+/**
+ * A goal that failed waits for its next attempt, one that was given up for a person; a changed
+ * credential is a reason to try again at once.
+ */
+export function mayTryAgain(turn: Turn): boolean {
+  const backoff = turn.status.backoff;
+  if (backoff === undefined) return true;
+  if (turn.context.credentialVersion !== turn.record.failedCredentialVersion) return true;
+  if (backoff.givenUpReason !== '') return false;
+  return isDue(turn);
+}
+
+export const lookFirstReason =
+  'the store was restored: look whether the host is in use, then retry';
+
+/**
+ * Whether the goal's next run waits until a person has looked (`restored.ts`, G3): said as a goal
+ * that is given up, whatever else was tried meanwhile. Proving whose BMC answers harms nobody.
+ */
+export function waitsForLook({ record, status }: Turn, kind: RunKind | undefined): boolean {
+  if (record.lookFirstSince === undefined) return false;
+  if (kind !== RunKind.INSPECT && kind !== RunKind.CLEAN) return false;
+  if (status.backoff?.givenUpReason !== lookFirstReason) {
+    status.backoff = create(GoalBackoffSchema, { givenUpReason: lookFirstReason });
+  }
+  return true;
+}
+
+/** Failures that another try cannot mend: a person must look first. */
+const hopeless: ReadonlySet<string> = new Set([
+  'identityMismatch',
+  'identityUnproven',
+  'authentication',
+  'notErased',
+  'noDevices',
+  'deviceRefused',
+  'planChanged',
+]);
+
+/** Why a goal is not tried again by itself; a deletion is never given up. */
+function reasonToGiveUp({ context, status }: Turn, run: Run, failures: number): string | undefined {
+  if (run.outcome === RunOutcome.CANCELLED) {
+    return `${runName(run)} was aborted; ask for the next one`;
+  }
+  const type = run.error?.type ?? '';
+  if (hopeless.has(type)) return `${type} does not go away by itself`;
+  const step = currentStep(run);
+  if (step?.rerunClass === RerunClass.NEVER_TWICE && step.attempt > 0) {
+    return `${step.name} never runs twice by itself`;
+  }
+  if (failures >= context.timing.goalFailuresMax) return `${failures} attempts in a row failed`;
+  const { automaticRecleans } = status;
+  const isSpent = automaticRecleans >= context.timing.automaticRecleansMax;
+  return run.kind === RunKind.CLEAN && isSpent
+    ? `it has been cleaned again ${automaticRecleans} times by itself`
+    : undefined;
+}
+
+export function backOff(turn: Turn, run: Run): void {
+  const { status, context, record } = turn;
+  const ofDeletion = run.kind === RunKind.DELETE || run.requestedBy === deletionActor;
+  if (isForced(turn) || (status.deletion !== undefined && !ofDeletion)) {
+    delete status.backoff;
+    return;
+  }
+  const failures = (status.backoff?.failures ?? 0) + 1;
+  const backoff = create(GoalBackoffSchema, { failures });
+  const reason = status.deletion === undefined ? reasonToGiveUp(turn, run, failures) : undefined;
+  if (reason !== undefined) backoff.givenUpReason = reason;
+  else {
+    const { goalDelayMs: firstMs, goalDelayMaxMs: longestMs } = context.timing;
+    const key = `${turn.host.uid}/${record.runCount}`;
+    const delayMs = backoffDelayMs({ attempt: failures, firstMs, longestMs, key });
+    backoff.nextAttemptTime = later(turn, delayMs);
+  }
+  status.backoff = backoff;
+  if (context.credentialVersion !== undefined) {
+    record.failedCredentialVersion = context.credentialVersion;
+  }
+}

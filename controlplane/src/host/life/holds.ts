@@ -1,0 +1,28 @@
+/** Holds that end by themselves: at their time, whatever else happens to the host. */
+import { HoldScope } from '@rackwright/api';
+import { causedBy, hasPassed, type Turn } from '../turn/turn.ts';
+
+/** Takes away every hold whose time is over, and says so in the timeline. */
+export function endHolds(turn: Turn): void {
+  const { status } = turn;
+  const over = status.holds.filter((hold) => hasPassed(turn, hold.until));
+  if (over.length === 0) return;
+  status.holds = status.holds.filter((hold) => !over.includes(hold));
+  for (const { scope, by, reason } of over) {
+    causedBy(turn, 'system', `the ${scopeName(scope)} hold of ${by} ended at its time: ${reason}`);
+  }
+}
+
+/** "work", "power", "release". */
+export function scopeName(scope: HoldScope): string {
+  switch (scope) {
+    case HoldScope.WORK:
+      return 'work';
+    case HoldScope.POWER:
+      return 'power';
+    case HoldScope.RELEASE:
+      return 'release';
+    default:
+      return 'unknown';
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * A host whose record says what only a newer version knows: a state, a kind of run, a phase. It is
+ * left as it is and shown; removing it by force is possible all the same (R8). Pure.
+ */
+import {
+  DeletionMode,
+  HostState,
+  type HostStatus,
+  type Run,
+  RunKind,
+  RunPhase,
+  StepState,
+} from '@rackwright/api';
+import { leaveBehind } from '../run/forced.ts';
+import { activeRun, type Turn } from '../turn/turn.ts';
+import type { HostEvent, HostOutcome } from '../turn/types.ts';
+
+const states = knownOf(HostState);
+const kinds = knownOf(RunKind);
+const phases = knownOf(RunPhase);
+const stepStates = knownOf(StepState);
+
+/** Without the 0 that stands for nothing. */
+function knownOf(values: Readonly<Record<string, number>>): ReadonlySet<number> {
+  return new Set(Object.values(values).filter((each) => each !== 0));
+}
+
+/** What this version does not know of a host, in words; undefined when it knows all of it. */
+export function whatIsNewer(status: HostStatus): string | undefined {
+  if (!states.has(status.state)) return `state ${status.state}`;
+  const run = activeRun(status);
+  return run === undefined ? undefined : whatIsNewerIn(run);
+}
+
+function whatIsNewerIn({ kind, phase, steps }: Run): string | undefined {
+  if (!kinds.has(kind)) return `run kind ${kind}`;
+  if (!phases.has(phase)) return `run phase ${phase}`;
+  const step = steps.find(({ state }) => !stepStates.has(state));
+  return step === undefined ? undefined : `step state ${step.state} of ${step.name}`;
+}
+
+/** What comes of an event all the same; undefined: the turn goes on, with what it knows. */
+export function foldNewer(turn: Turn, event: HostEvent): HostOutcome | undefined {
+  const { status, host, record } = turn;
+  const newer = whatIsNewer(status);
+  if (newer === undefined) return undefined;
+  if (event.kind !== 'request') return { kind: 'kept', record, effects: [] };
+  const { request } = event;
+  if (request.kind !== 'delete' || request.mode !== DeletionMode.FORCE) {
+    const message = `${host.name}: its ${newer} is not known to this version; ${whatToDo}`;
+    return { kind: 'refused', refusal: { code: 'failedPrecondition', message } };
+  }
+  leaveBehind(turn, `work: this version does not know the host's ${newer}; it may still go on`);
+  // Whose care it is in is not known either: nothing of it is switched.
+  status.state = HostState.EXTERNAL;
+  delete status.run;
+  delete record.operation;
+  return undefined;
+}
+
+const whatToDo = 'upgrade the control plane, or delete the host by force';

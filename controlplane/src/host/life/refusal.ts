@@ -1,0 +1,144 @@
+/**
+ * Why a request is refused now: what the tables say of state and run, who keeps the host for
+ * something, and what is missing for an order. A refusal names what stands in the way, since when,
+ * and what to do instead; it changes nothing (H5).
+ */
+import { toJson } from '@bufbuild/protobuf';
+import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { type Hold, HoldScope, type Run } from '@rackwright/api';
+import { placeOf } from '../run/step-parts.ts';
+import { activeRun, runName, type Turn } from '../turn/turn.ts';
+import type { HostRequest, Refusal, Requester, RequestKind } from '../turn/types.ts';
+import { missing } from './goal.ts';
+import { type Kind, requests, requestsDuringRun, type State } from './machine-tables.ts';
+
+/** Requests that are about the run itself: where the host stands does not matter. */
+const steering: ReadonlySet<RequestKind> = new Set(['abort', 'resume', 'skip']);
+
+const powering: ReadonlySet<RequestKind> = new Set(['powerOn', 'powerOff', 'powerReset']);
+
+/** Requests that order something of the agent. */
+const ordering: ReadonlySet<RequestKind> = new Set([
+  ...powering,
+  'verify',
+  'inspect',
+  'clean',
+  'service',
+  'workflow',
+  'provision',
+  'reimage',
+  'release',
+  'rescue',
+  'adopt',
+]);
+
+/** Requests that end or interrupt what somebody uses the host for. */
+const interrupting: ReadonlySet<RequestKind> = new Set([
+  'clean',
+  'provision',
+  'reimage',
+  'release',
+  'service',
+  'workflow',
+  'rescue',
+  'powerOff',
+  'powerReset',
+]);
+
+/** A refusal by what the host is or does now. */
+export function refused({ host }: Turn, text: string): Refusal {
+  return { code: 'failedPrecondition', message: `${host.name}: ${text}` };
+}
+
+/** Why a request is refused, or undefined. */
+export function refusalOf(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
+  const { kind } = request;
+  const text = refusedByTables(turn, kind) ?? refusedByPeople(turn, kind, by);
+  const reason = text ?? (startsWork(turn, kind) ? missing(turn)?.message : undefined);
+  if (reason === undefined) return undefined;
+  return { code: 'failedPrecondition', message: `${turn.host.name}: ${reason}` };
+}
+
+function refusedByTables(turn: Turn, kind: RequestKind): string | undefined {
+  const { status } = turn;
+  const run = activeRun(status);
+  const byState = requests[kind][status.state as State];
+  const byRun = run === undefined ? 'accept' : requestsDuringRun[kind][run.kind as Kind];
+  const ofRun = run !== undefined && steering.has(kind);
+  const cell = byRun === 'accept' && !ofRun ? byState : byRun;
+  // What work keeps a host from its deletion, and whether it still does, is judged by `busy.ts`.
+  if (cell === 'accept' || (kind === 'delete' && run !== undefined)) return undefined;
+  return run === undefined || byRun === 'accept' ? cell.refuse : `${heldBy(run)}; ${cell.refuse}`;
+}
+
+function refusedByPeople(turn: Turn, kind: RequestKind, by: Requester): string | undefined {
+  const { deletion, claim } = turn.status;
+  // Who is busy is judged where the intent is written down (`deletion.ts`).
+  if (kind === 'delete') return undefined;
+  if (deletion !== undefined && ordering.has(kind)) {
+    return (
+      `${deletion.by} asked for its deletion ${sinceText(deletion.at)}; ` +
+      'take that back first (cancel-delete)'
+    );
+  }
+  // A failed clean that is gone on with erases like any other.
+  const erases = kind === 'resume' && activeRun(turn.status) === undefined;
+  const interrupts = interrupting.has(kind) || erases;
+  if (claim !== undefined && claim.by !== by.actor && interrupts) return claimedText(turn);
+  if (kind === 'release') {
+    const kept = holdOf(turn, HoldScope.RELEASE);
+    if (kept !== undefined) return holdText(kept, 'release');
+  }
+  if (powering.has(kind)) {
+    const kept = holdOf(turn, HoldScope.POWER);
+    if (kept !== undefined) return holdText(kept, 'power');
+  }
+  if (!startsWork(turn, kind)) return undefined;
+  const kept = holdOf(turn, HoldScope.WORK);
+  return kept === undefined ? undefined : holdText(kept, 'work');
+}
+
+/** A retry starts something too, unless a run or a deletion goes on whatever is held. */
+function startsWork(turn: Turn, kind: RequestKind): boolean {
+  if (ordering.has(kind)) return true;
+  const { status } = turn;
+  const starts = kind === 'retry' || kind === 'resume';
+  return starts && activeRun(status) === undefined && status.deletion === undefined;
+}
+
+/** The first hold of a scope, or undefined. */
+export function holdOf({ status }: Turn, scope: HoldScope): Hold | undefined {
+  return status.holds.find((hold) => hold.scope === scope);
+}
+
+function holdText({ by, since, until, reason }: Hold, scope: string): string {
+  const end = until === undefined ? '' : `, until ${timeText(until)}`;
+  const held = `its ${scope} is held by ${by} ${sinceText(since)}${end}: ${reason}`;
+  return `${held}; release the hold first`;
+}
+
+/** Who claims the host, and what would end it. */
+export function claimedText({ status }: Turn): string {
+  const { claim } = status;
+  if (claim === undefined) return 'nobody claims it';
+  const reason = claim.reason === '' ? '' : ` (${claim.reason})`;
+  const held = `claimed by ${claim.by} ${sinceText(claim.at)}${reason}`;
+  // A pool takes back what it selects: giving up its claim for it would not last.
+  return claim.by.startsWith('pools/')
+    ? `${held}; take it out of what ${claim.by} selects first, and it gives the host up`
+    : `${held}; it must be unclaimed first`;
+}
+
+/** "busy: clean 3 holds the host (at power.off) since …" */
+export function heldBy(run: Run): string {
+  const at = placeOf(run);
+  return `busy: ${runName(run)} holds the host (at ${at}) ${sinceText(run.startTime)}`;
+}
+
+function sinceText(time: Timestamp | undefined): string {
+  return time === undefined ? 'since an unknown time' : `since ${timeText(time)}`;
+}
+
+function timeText(time: Timestamp): string {
+  return toJson(TimestampSchema, time);
+}

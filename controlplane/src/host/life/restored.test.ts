@@ -1,0 +1,402 @@
+/** A store that has lost something: nothing is ordered until a person has accepted that. */
+import { clone, create } from '@bufbuild/protobuf';
+import { agent, HostState, RunKind, RunOutcome, RunPhase, store as wire } from '@rackwright/api';
+import { storeKey } from '@rackwright/store';
+import { describe, expect, test } from 'vitest';
+import { erased, virtioDisk } from '../testing/bench.ts';
+import {
+  type Connecting,
+  complete,
+  connectAgent,
+  type PlainAgent,
+  proved,
+  toAvailable,
+  toErase,
+} from '../testing/plain-agent.ts';
+import { type Replica, type Rig, rigWith } from '../testing/rig.ts';
+
+const { BEGUN, ENDED, JOURNALLED } = agent.JournalledOperation_State;
+const { CONTINUE, CANCEL } = agent.Directive_Action;
+const nextLife = { id: 'j1', generation: 2n };
+
+async function started() {
+  const rig = rigWith({});
+  const replica = await rig.replica();
+  const plain = await connectAgent(rig, replica);
+  return { rig, replica, plain };
+}
+
+/** The agent comes back, and has seen more than there is. */
+function comesWithMore(
+  rig: Rig,
+  replica: Replica,
+  operations: Connecting['operations'] = [],
+  revision = 100_000n,
+) {
+  const { incarnation } = rig.disk;
+  const seen = { incarnation, revision };
+  return connectAgent(rig, replica, { journal: nextLife, operations, seen });
+}
+
+/** As AcceptRestoredStore writes it. */
+function accept(rig: Rig): void {
+  const record = clone(wire.RackRecordSchema, rig.rack() ?? create(wire.RackRecordSchema));
+  const { incarnation } = rig.disk;
+  record.incarnation = incarnation;
+  const { revision = 0n } = record.rack?.status?.restoredStore ?? {};
+  const accepted = { incarnation, revision, by: 'user:ann' };
+  record.acceptedStore = create(agent.StoreAcceptedSchema, accepted);
+  delete record.rack?.status?.restoredStore;
+  rig.put(storeKey('racks', 'r1'), wire.RackRecordSchema, record);
+}
+
+/** The agent has taken the acceptance in and says Hello anew. */
+async function comesAgain(
+  rig: Rig,
+  replica: Replica,
+  plain: PlainAgent,
+  operations: Connecting['operations'] = [],
+) {
+  await plain.heartbeat();
+  const [accepted] = plain.of('storeAccepted');
+  expect(accepted).toMatchObject({ by: 'user:ann' });
+  await plain.cut();
+  const { incarnation } = rig.disk;
+  const seen = { incarnation, revision: 1n, lostRevisions: accepted?.lostRevisions ?? 0n };
+  return connectAgent(rig, replica, { journal: nextLife, operations, seen });
+}
+
+const holds = (rig: Rig) => rig.status().holds.map(({ reason }) => reason);
+const kinds = (plain: PlainAgent) => plain.of('operation').map(({ kind }) => kind.case);
+
+describe('an agent that has seen more than the store has', () => {
+  test('is shown with its journal, and every host of its rack is held', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    await plain.cut();
+    const listed = { operationId: 'u1/9/4/1', hostUid: 'u1', state: BEGUN };
+    await comesWithMore(rig, replica, [listed]);
+    expect(rig.rack()?.rack?.status?.restoredStore).toMatchObject({
+      seenRevision: 100_000n,
+      journal: ['hosts/h1: operation u1/9/4/1 begun'],
+    });
+    expect(holds(rig)).toEqual([expect.stringMatching(/^restored: /)]);
+    const explained = await rig.during(replica.hosts.explain('h1'));
+    expect(explained?.unblock).not.toEqual([]);
+  });
+
+  test('gets nothing to do, is told to stop nothing, and begins nothing', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    await plain.cut();
+    const again = await comesWithMore(rig, replica, [
+      { operationId: 'u1/9/4/1', hostUid: 'u1', state: BEGUN },
+      { operationId: 'u1/8/4/1', hostUid: 'u1', state: ENDED },
+      { operationId: 'u1/9/5/1', hostUid: 'u1', state: JOURNALLED },
+    ]);
+    await again.beat(600_000);
+    expect(again.of('welcome')[0]?.directives).toMatchObject([
+      { operationId: 'u1/9/4/1', action: CONTINUE },
+      { operationId: 'u1/8/4/1', action: CONTINUE },
+    ]);
+    expect(kinds(again)).toEqual([]);
+    expect(again.of('leaseRenewal').every(({ frozen }) => frozen !== '')).toBe(true);
+  });
+
+  test('is held back also when revisions have caught up, and over a restart', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    await plain.cut();
+    await (await comesWithMore(rig, replica)).cut();
+    replica.kill();
+    const next = await rig.replica({ id: 'next' });
+    const { incarnation } = rig.disk;
+    const seen = { incarnation, revision: 1n };
+    const again = await connectAgent(rig, next, { journal: nextLife, seen });
+    await again.beat(60_000);
+    expect(kinds(again)).toEqual([]);
+    expect(rig.rack()?.rack?.status?.restoredStore?.seenRevision).toBe(100_000n);
+  });
+
+  test('no release of its hold lets a host go on, only the acceptance', async () => {
+    const { rig, replica, plain } = await started();
+    await plain.cut();
+    await comesWithMore(rig, replica);
+    const hold = holds(rig)[0] ?? '';
+    for (const each of [hold, '']) {
+      const request = { kind: 'releaseHold', hold: each, reason: 'x' } as const;
+      expect(await replica.request(request)).toMatchObject({
+        kind: 'refused',
+        message: expect.stringContaining('accepted for the whole racks/r1'),
+      });
+    }
+    expect(holds(rig)).toEqual([hold]);
+  });
+
+  test('a person accepts it: the run ends, its work is taken back, the goal waits', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    const { id } = plain.last();
+    await plain.cut();
+    const listed = [
+      { operationId: id, hostUid: 'u1', state: BEGUN },
+      { operationId: 'u1/9/4/1', hostUid: 'u1', state: BEGUN },
+    ];
+    const again = await comesWithMore(rig, replica, listed, BigInt(rig.lastRevision() + 3));
+    accept(rig);
+    const third = await comesAgain(rig, replica, again, listed);
+    expect(rig.rack()?.acceptedStore).toBeUndefined();
+    expect(holds(rig)).toEqual([]);
+    const { run, dirty } = rig.status();
+    expect([run?.kind, run?.outcome, run?.error?.type]).toEqual([
+      RunKind.CLEAN,
+      RunOutcome.FAILED,
+      'restored',
+    ]);
+    expect(dirty).toBe(true);
+    expect(third.of('welcome')[0]?.directives).toMatchObject([
+      { operationId: id, action: CONTINUE },
+      { operationId: 'u1/9/4/1', action: CANCEL },
+    ]);
+    expect(third.of('operation').map(({ kind }) => kind)).toMatchObject([
+      { case: 'cancel', value: { operationId: id } },
+    ]);
+    await third.beat(120_000);
+    expect(rig.status().run?.phase).toBe(RunPhase.ENDED);
+    await replica.request({ kind: 'retry' });
+    await third.beat(3_000);
+    expect(rig.status().run).toMatchObject({ number: 10n, phase: RunPhase.RUNNING });
+    expect(third.last().id).toBe('u1/10/0/1');
+  });
+
+  test('no number is used again that a lost run may have had', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    const before = rig.status().run?.number ?? 0n;
+    await plain.cut();
+    const again = await comesWithMore(rig, replica, [], BigInt(rig.lastRevision() + 500));
+    await again.beat(120_000);
+    accept(rig);
+    const third = await comesAgain(rig, replica, again);
+    await replica.request({ kind: 'retry' });
+    await third.beat(120_000);
+    const after = rig.status().run?.number ?? 0n;
+    expect(after).toBeGreaterThan(before + 490n);
+    expect(after).toBeLessThanOrEqual(before + 501n);
+  });
+
+  test('nor one that was passed over when something was lost before', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    await plain.cut();
+    const again = await comesWithMore(rig, replica, [], BigInt(rig.lastRevision() + 500));
+    accept(rig);
+    const third = await comesAgain(rig, replica, again);
+    const passed = rig.record().runCount;
+    await third.cut();
+    // The backup is one of before any run that followed, and three revisions are lost with it.
+    const { lostRevisions = 0n } = rig.rack() ?? {};
+    const revision = BigInt(rig.lastRevision() + 3);
+    const seen = { incarnation: rig.disk.incarnation, revision, lostRevisions };
+    const fourth = await connectAgent(rig, replica, { journal: nextLife, seen });
+    accept(rig);
+    await comesAgain(rig, replica, fourth);
+    expect(rig.record().runCount).toBeGreaterThan(passed);
+    expect(rig.record().runCount).toBeLessThanOrEqual(passed + 3n);
+  });
+
+  test('an acceptance in a backup is not of what is lost with that backup', async () => {
+    const { rig, replica, plain } = await started();
+    await plain.cut();
+    const again = await comesWithMore(rig, replica, [], BigInt(rig.lastRevision() + 100));
+    accept(rig);
+    await again.cut();
+    const third = await comesWithMore(rig, replica, [], BigInt(rig.lastRevision() + 200));
+    expect(rig.rack()?.acceptedStore).toBeUndefined();
+    expect(rig.rack()?.rack?.status?.restoredStore).toBeDefined();
+    await third.beat(9_000);
+    expect(third.of('storeAccepted')).toEqual([]);
+    expect(holds(rig)).toHaveLength(1);
+  });
+
+  test('what was accepted is told until the agent counts what is lost as well', async () => {
+    const { rig, replica, plain } = await started();
+    await plain.cut();
+    const again = await comesWithMore(rig, replica, [], BigInt(rig.lastRevision() + 5));
+    accept(rig);
+    await again.cut();
+    // Revisions come on top until there are more of them than the agent has seen.
+    for (let index = 0; index < 6; index += 1) await replica.request({ kind: 'verify' });
+    const seen = { incarnation: rig.disk.incarnation, revision: 1n };
+    await connectAgent(rig, replica, { journal: nextLife, seen });
+    expect(rig.rack()?.acceptedStore).toBeDefined();
+  });
+
+  test('what the interrupted erasure then reports is nobody’s', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    const operation = plain.last();
+    const evidence = plain.evidence([erased(virtioDisk)]);
+    await plain.cut();
+    const listed = [{ operationId: operation.id, hostUid: 'u1', state: ENDED }];
+    const again = await comesWithMore(rig, replica);
+    accept(rig);
+    const third = await comesAgain(rig, replica, again, listed);
+    const value = create(agent.CompleteSchema, { evidence });
+    await third.report({ case: 'complete', value }, operation);
+    expect(third.of('reportAnswer')).toMatchObject([{ verdict: agent.ReportAnswer_Verdict.STALE }]);
+    expect(rig.record().certified).toEqual([]);
+  });
+
+  test('an available host is cleaned again, since nobody knows what it was used for', async () => {
+    const { rig, replica, plain } = await started();
+    await toAvailable(rig, plain);
+    const epoch = rig.status().useEpoch;
+    await plain.cut();
+    const again = await comesWithMore(rig, replica);
+    accept(rig);
+    const third = await comesAgain(rig, replica, again);
+    await third.beat(6_000);
+    expect(rig.status()).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+    expect(rig.status().useEpoch).toBeGreaterThan(epoch);
+    expect(rig.status().run?.phase).toBe(RunPhase.ENDED);
+    await replica.request({ kind: 'retry' });
+    expect(rig.status().run).toMatchObject({ kind: RunKind.CLEAN, phase: RunPhase.RUNNING });
+  });
+});
+
+test('a store that is away when the agent comes with the acceptance loses no host', async () => {
+  const rig = rigWith({});
+  let away = false;
+  const replica = await rig.replica({
+    faults: ({ kind, key }) => ({
+      kind: away && kind === 'get' && key === 'hosts.h1' ? 'requestLost' : 'none',
+    }),
+  });
+  const plain = await connectAgent(rig, replica);
+  await plain.cut();
+  const again = await comesWithMore(rig, replica);
+  accept(rig);
+  away = true;
+  const third = await comesAgain(rig, replica, again);
+  await rig.advance(100);
+  expect(third.ended).toBe(true);
+  away = false;
+  expect(holds(rig)).toHaveLength(1);
+  await third.cut();
+  await connectAgent(rig, replica, { journal: { id: 'j1', generation: 3n } });
+  expect(holds(rig)).toEqual([]);
+});
+
+describe('a host whose use in the lost stretch nobody knows', () => {
+  /** Available in the backup, and the loss accepted. */
+  async function accepted() {
+    const { rig, replica, plain } = await started();
+    await toAvailable(rig, plain);
+    await plain.cut();
+    const again = await comesWithMore(rig, replica);
+    accept(rig);
+    const third = await comesAgain(rig, replica, again);
+    return { rig, replica, third };
+  }
+
+  test('gets nothing that switches or erases it until a person has looked', async () => {
+    const { rig, replica, third } = await accepted();
+    await third.beat(120_000);
+    expect(kinds(third)).toEqual([]);
+    const spec = rig.record().host?.spec;
+    if (spec === undefined) throw new Error('a host has a spec');
+    await replica.request({ kind: 'update', spec, labels: { changed: 'yes' } });
+    await replica.request({ kind: 'verify' });
+    await third.report(proved());
+    await third.beat(120_000);
+    expect(kinds(third)).toEqual(['verifyAccess']);
+    expect(rig.status().backoff?.givenUpReason).toContain('the store was restored');
+    await replica.request({ kind: 'retry' });
+    await third.beat(3_000);
+    expect(kinds(third)).toEqual(['verifyAccess', 'setPower']);
+  });
+
+  test('is not switched off for a clean that the backup remembers', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain);
+    await plain.cut();
+    const again = await comesWithMore(rig, replica);
+    accept(rig);
+    const third = await comesAgain(rig, replica, again);
+    expect(rig.status()).toMatchObject({ run: { outcome: RunOutcome.FAILED }, poweredOn: true });
+    await third.beat(60 * 60_000);
+    expect(kinds(third).filter((kind) => kind !== 'cancel')).toEqual([]);
+  });
+
+  test('says so, since when, and what to do', async () => {
+    const { rig, replica } = await accepted();
+    const told = await rig.during(replica.hosts.explain('h1'));
+    expect(told?.headline).toContain('not booted nor erased by itself');
+    expect(told?.since).toBeDefined();
+    expect(told?.unblock.join()).toContain('rackwright host retry h1');
+  });
+
+  test('goes on when a person asks for a clean, or has said what runs there', async () => {
+    const { rig, replica, third } = await accepted();
+    await replica.request({ kind: 'adopt', to: HostState.PROVISIONED, reason: 'it is in use' });
+    await third.report(proved());
+    expect(rig.status().state).toBe(HostState.PROVISIONED);
+    expect(rig.record().lookFirstSince).toBeUndefined();
+    const { rig: other, replica: asked } = await accepted();
+    await asked.request({ kind: 'clean', steps: [] });
+    expect(other.status().run).toMatchObject({ kind: RunKind.CLEAN, phase: RunPhase.RUNNING });
+    expect(other.record().lookFirstSince).toBeUndefined();
+  });
+});
+
+describe('a new incarnation', () => {
+  /** h1 is verified, and the rack is worked for in the first incarnation. */
+  async function restored() {
+    const { rig, replica, plain } = await started();
+    await plain.report(proved());
+    await plain.cut();
+    replica.kill();
+    const first = rig.disk.incarnation;
+    const next = await rig.replica({ id: 'next', restored: true });
+    return { rig, next, first };
+  }
+
+  test('holds the hosts of a rack whose agent is away', async () => {
+    const { rig, first } = await restored();
+    expect(rig.rack()?.rack?.status?.restoredStore).toMatchObject({
+      seenIncarnation: first,
+      incarnation: rig.disk.incarnation,
+    });
+    expect(holds(rig)).toEqual([expect.stringMatching(/^restored: /)]);
+  });
+
+  test('uses no lost number again when it was accepted before the agent came', async () => {
+    const { rig, next, first } = await restored();
+    const before = rig.status().run?.number ?? 0n;
+    const { revision = 0n } = rig.rack()?.rack?.status?.restoredStore ?? {};
+    accept(rig);
+    const seen = { incarnation: first, revision: revision + 500n };
+    const plain = await connectAgent(rig, next, { journal: nextLife, seen });
+    const again = await comesAgain(rig, next, plain);
+    await next.request({ kind: 'retry' });
+    await again.beat(3_000);
+    expect(rig.status().run?.number).toBe(before + 501n);
+  });
+
+  test('is accepted for an agent that comes later, and known at its Hello', async () => {
+    const { rig, next, first } = await restored();
+    accept(rig);
+    const seen = { incarnation: first, revision: 5n };
+    const plain = await connectAgent(rig, next, { journal: nextLife, seen });
+    expect(holds(rig)).toHaveLength(1);
+    const again = await comesAgain(rig, next, plain);
+    await again.beat(90_000);
+    expect(holds(rig)).toEqual([]);
+    expect(kinds(again)).toEqual(['cancel']);
+    await next.request({ kind: 'retry' });
+    await again.report(complete());
+    expect(rig.rack()?.rack?.status?.restoredStore).toBeUndefined();
+    expect(rig.rack()?.acceptedStore).toBeUndefined();
+  });
+});

@@ -1,0 +1,99 @@
+/**
+ * The guard of a restored store (DESIGN §10): what a store that has lost something does to its
+ * hosts, until a person has accepted the loss and the agent knows it. Pure.
+ *
+ * Invariants:
+ * G1 Until then nothing is ordered, resent or taken back; what is running goes on and its results
+ *    are taken in.
+ * G2 Afterwards nothing goes on under a number that the lost stretch may have used, and no host is
+ *    available on what was known before it.
+ * G3 Afterwards no goal boots or erases a host by itself that may have been taken into use in the
+ *    lost stretch, until a person has looked and says `retry` (or asks for a clean).
+ */
+import { create } from '@bufbuild/protobuf';
+import {
+  type agent,
+  type Hold,
+  HoldSchema,
+  HoldScope,
+  HostState,
+  type Run,
+  RunKind,
+  RunOutcome,
+} from '@rackwright/api';
+import { operationParts } from '../operation/operation.ts';
+import { endRun } from '../run/engine.ts';
+import { stepFailure } from '../turn/step-failure.ts';
+import { activeRun, causedBy, leaveAvailable, now, type Turn } from '../turn/turn.ts';
+import type { HostEvent } from '../turn/types.ts';
+
+const restoredPrefix = 'restored: ';
+
+/** Whether a hold is the guard's own: only the acceptance of the store lifts it. */
+export function isRestoredHold({ by, reason }: Hold): boolean {
+  return by === 'system' && reason.startsWith(restoredPrefix);
+}
+
+/** Holds every host of a rack whose store has lost something, until that has been accepted (G1). */
+export function guardRestored(turn: Turn, event: HostEvent): void {
+  const { status, context } = turn;
+  const held = status.holds.some(isRestoredHold);
+  if (context.restored !== undefined) {
+    passLostRuns(turn);
+    if (held) return;
+    const reason = `${restoredPrefix}${context.restored}`;
+    status.holds.push(
+      create(HoldSchema, { scope: HoldScope.WORK, by: 'system', reason, since: now(turn) }),
+    );
+    causedBy(turn, 'system', 'held: the store was restored');
+  } else if (held && (event.kind === 'hello' || !context.agentRegistered)) {
+    acceptLoss(turn, event.kind === 'hello' ? event.listed : []);
+  }
+}
+
+/**
+ * G2, for runs that the agent lists no more: each has taken a revision at least, so that beyond as
+ * many numbers as revisions are lost no number has been used, also where some were passed over
+ * before. While it is held, no run begins. What the agent has seen may come to be known only after
+ * the acceptance, with the Hello that tells it.
+ */
+function passLostRuns({ context, record }: Turn): void {
+  const { lostRevisions = 0n } = context;
+  if (lostRevisions <= record.lostRevisionsPassed) return;
+  record.runCount += lostRevisions - record.lostRevisionsPassed;
+  record.lostRevisionsPassed = lostRevisions;
+}
+
+/** G2. What the agent still does of the lost stretch is taken back; its results are nobody's. */
+function acceptLoss(turn: Turn, listed: readonly agent.JournalledOperation[]): void {
+  const { status, record, host } = turn;
+  passLostRuns(turn);
+  status.holds = status.holds.filter((hold) => !isRestoredHold(hold));
+  for (const { operationId } of listed) {
+    const parts = operationParts(host.uid, operationId);
+    if (parts !== undefined && parts.runNumber > record.runCount) record.runCount = parts.runNumber;
+  }
+  delete record.pendingPower;
+  causedBy(turn, 'system', 'what the restored store had lost was accepted');
+  const run = activeRun(status);
+  if (run !== undefined && run.kind !== RunKind.DELETE) endLost(turn, run);
+  // Nobody knows what happened to it since.
+  if (status.state === HostState.AVAILABLE) leaveAvailable(turn);
+  if (status.state === HostState.NEW || status.state === HostState.MANAGEABLE) lookFirst(turn);
+}
+
+/** G3. Whoever was given the host in the lost stretch still has it: only a person can know. */
+function lookFirst(turn: Turn): void {
+  turn.record.lookFirstSince = now(turn);
+  delete turn.status.afterFailure?.runnerUntil;
+}
+
+function endLost(turn: Turn, run: Run): void {
+  const slot = turn.record.operation;
+  if (slot?.operation !== undefined && slot.sentTo !== undefined) {
+    const { id } = slot.operation;
+    turn.effects.push({ kind: 'cancel', operationId: id, cancelId: `${id}/cancel` });
+  }
+  const message = 'the store was restored to an older state while it was under way';
+  endRun(turn, run, RunOutcome.FAILED, stepFailure('restored', message));
+}

@@ -1,0 +1,32 @@
+/**
+ * Busy or stuck (DESIGN §4, §7): work under way protects a host from being deleted, but only for as
+ * long as somebody can do it.
+ */
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { type Run, RunPhase } from '@rackwright/api';
+import type { Turn } from '../turn/turn.ts';
+
+/**
+ * True when nobody does the run's work now: its agent has been silent beyond the contact deadline,
+ * its BMC is silent, or it has not got its place yet.
+ */
+export function isStuck({ context }: Turn, { phase, waiting }: Run): boolean {
+  const { session, sessionElsewhere, agentSeenMs, timing, nowMs } = context;
+  const contactMs = session === undefined ? undefined : session.lastMessageMs;
+  if (contactMs !== undefined && contactMs + timing.contactDeadlineMs <= nowMs) return true;
+  if (phase !== RunPhase.WAITING || waiting?.since === undefined) return false;
+  switch (waiting.reason) {
+    case 'bmc':
+    case 'capacity':
+    case 'wipeBudget':
+      return true;
+    case 'hold':
+      // Nothing is under way at a hold, and what a person lets go on has nobody to do it.
+      if (session !== undefined || sessionElsewhere || agentSeenMs === undefined) return false;
+      return agentSeenMs + timing.contactDeadlineMs <= nowMs;
+    case 'agent':
+      return timestampMs(waiting.since) + timing.contactDeadlineMs <= nowMs;
+    default:
+      return false;
+  }
+}

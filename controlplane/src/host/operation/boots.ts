@@ -1,0 +1,88 @@
+/**
+ * The boots of a run: which one a step runs under, and where the run goes on when a boot is lost.
+ *
+ * Invariants:
+ * 1. A runner counts for the boot that it came up from, and for no other.
+ * 2. Going back repeats what the lost boot may have undone, and nothing that must not run twice or
+ *    that a person has decided. Of a template it repeats what succeeded in the runner, for what it
+ *    left in its memory is lost, but no file on a disk, which later steps may have changed since;
+ *    once a handler has been called, nothing but the boot.
+ */
+import { RerunClass, type Run, RunKind, type RunStep, StepState } from '@rackwright/api';
+import { isErasure } from '../turn/step-failure.ts';
+import { isStepOver, type Turn } from '../turn/turn.ts';
+import { operationId } from './operation.ts';
+
+/** Whether a step boots the host into the runner, for work or for rescue. */
+export function isBootStep(name: string): boolean {
+  return name === 'power.bootRunner' || name === 'power.bootRescue';
+}
+
+/**
+ * The power-on that the runner of the present step came up from; empty before the first. A resumed
+ * run that has not booted yet works in the runner that the failed one left.
+ */
+export function bootOperationId(turn: Turn, run: Run): string {
+  const index = run.steps.findLastIndex((step, at) => {
+    return at <= run.currentStep && isBootStep(step.name) && step.attempt > 0;
+  });
+  const step = run.steps[index];
+  if (step === undefined) return turn.record.runner?.bootOperationId ?? '';
+  return operationId(turn, run, index, step.attempt);
+}
+
+/** Back to switching off before the boot under way: it may or may not have happened. */
+export function bootOnceMore(turn: Turn, run: Run): void {
+  rewind(turn, run, startOfBoot(run, run.currentStep));
+}
+
+/**
+ * Back to a boot from which everything is done again that another use of the machine could have
+ * undone: nobody saw what ran since its runner was last heard.
+ */
+export function bootAfterLoss(turn: Turn, run: Run): void {
+  const erased = run.steps.findIndex(
+    ({ name, state }) => isErasure(name) && state === StepState.SUCCEEDED,
+  );
+  const from = erased === -1 ? run.currentStep : Math.min(erased, run.currentStep);
+  rewind(turn, run, startOfBoot(run, from));
+}
+
+/** The switching off that comes before the boot which the step at `index` runs under. */
+function startOfBoot({ steps }: Run, index: number): number {
+  const boot = steps.findLastIndex((step, at) => {
+    return at <= index && isBootStep(step.name) && step.state !== StepState.SKIPPED;
+  });
+  return steps.findLastIndex(({ name }, at) => at < boot && name === 'power.off');
+}
+
+/** Nothing to go back to leaves the run where it is. */
+function rewind(turn: Turn, run: Run, index: number): void {
+  delete turn.record.operation;
+  if (index === -1) return;
+  for (const step of run.steps.slice(index, run.currentStep + 1)) {
+    if (isStepOver(step) && (stays(step) || staysInTemplate(run, step))) continue;
+    if (isErasure(step.name)) turn.record.certified = [];
+    step.state = StepState.PENDING;
+    delete step.deadline;
+    delete step.endTime;
+  }
+  run.currentStep = index;
+}
+
+function staysInTemplate({ kind, error }: Run, step: RunStep): boolean {
+  if (kind !== RunKind.WORKFLOW) return false;
+  const { state, name } = step;
+  if (state !== StepState.SUCCEEDED || name === 'webhook' || isOnDisk(step)) return true;
+  const isOfBoot = name === 'power.off' || isBootStep(name) || name === 'runner.await';
+  return error !== undefined && !isOfBoot;
+}
+
+function isOnDisk({ name, arguments: given }: RunStep): boolean {
+  return name === 'run.file' && (given['disk'] ?? '') !== '';
+}
+
+function stays({ name, rerunClass, outOfBand, skip }: RunStep): boolean {
+  if (skip !== undefined || outOfBand) return true;
+  return rerunClass === RerunClass.NEVER_TWICE || name === 'hold' || name === 'wait';
+}

@@ -1,0 +1,208 @@
+/**
+ * The slot of the exclusive operation: makes operations, decides when they may be sent, and what
+ * an agent's journal means for one that was sent before (rules R3, R5, R9).
+ */
+import { create } from '@bufbuild/protobuf';
+import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
+import { agent, type Run, RunPhase, type RunStep, store } from '@rackwright/api';
+import { asSent, missingAgentStep, noteWriteSent } from '../deployment/deployment.ts';
+import { isBraked } from '../turn/brake.ts';
+import {
+  hasPassed,
+  later,
+  now,
+  stopWaiting,
+  type Turn,
+  waitFor,
+  waitForAgent,
+} from '../turn/turn.ts';
+import { descends, lifeOf } from './lineage.ts';
+
+/** "<host uid>/<run>/<step>/<attempt>": names one attempt for ever. */
+export function operationId(turn: Turn, run: Run, stepIndex: number, attempt: number): string {
+  return `${turn.host.uid}/${run.number}/${stepIndex}/${attempt}`;
+}
+
+export interface OperationParts {
+  readonly runNumber: bigint;
+  readonly stepIndex: number;
+  readonly attempt: number;
+}
+
+/** The parts of an id of this host; undefined when it is another's or malformed. */
+export function operationParts(hostUid: string, id: string): OperationParts | undefined {
+  const [uid, run, index, attempt, ...rest] = id.split('/');
+  if (uid !== hostUid || rest.length > 0) return undefined;
+  if (![run, index, attempt].every((part) => part !== undefined && /^\d{1,15}$/.test(part))) {
+    return undefined;
+  }
+  return { runNumber: BigInt(run ?? 0), stepIndex: Number(index), attempt: Number(attempt) };
+}
+
+export interface Postponement {
+  readonly notBefore?: Timestamp;
+  readonly firstConflictTime?: Timestamp;
+  readonly transientCount?: number;
+  readonly firstTransientTime?: Timestamp;
+}
+
+/** Puts a new operation into the slot, unsent. */
+export function putOperation(
+  turn: Turn,
+  run: Run,
+  step: RunStep,
+  kind: agent.Operation['kind'],
+  postponement: Postponement = {},
+): void {
+  const id = operationId(turn, run, run.currentStep, step.attempt);
+  turn.record.operation = create(store.OperationRecordSchema, {
+    operation: create(agent.OperationSchema, {
+      id,
+      hostUid: turn.host.uid,
+      hostName: turn.host.name,
+      kind,
+    }),
+    createTime: now(turn),
+    ...postponement,
+  });
+}
+
+export type SendState =
+  /** The journal that holds it is this session's: its word will come. */
+  | 'sent'
+  /** Something must come first. */
+  | 'waiting'
+  /** It went to a journal that is lost (R9). */
+  | 'lost';
+
+/**
+ * Sends the operation of the slot if it may be sent now, or says what it waits for. The first
+ * sending fixes the deadline: the step's clock starts when it starts (R5).
+ */
+export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
+  const slot = turn.record.operation;
+  const { session } = turn.context;
+  if (slot?.operation === undefined) return 'waiting';
+  if (slot.notBefore !== undefined && !hasPassed(turn, slot.notBefore)) return 'waiting';
+  if (session === undefined) {
+    waitForAgent(turn, run);
+    return 'waiting';
+  }
+  if (slot.sentTo !== undefined) return standing(turn, run, slot.sentTo, session.journal);
+  const { case: kind = '' } = slot.operation.kind;
+  if (session.operationKinds?.includes(kind) === false) {
+    waitFor(turn, run, 'agent', `the agent of the rack does not know ${kind}: it must be updated`);
+    return 'waiting';
+  }
+  const missing = missingOf(turn, slot.operation);
+  if (missing !== undefined) {
+    waitFor(
+      turn,
+      run,
+      'agent',
+      `the agent of the rack does not know ${missing}: it must be updated`,
+    );
+    return 'waiting';
+  }
+  if (isBraked(turn, run, slot.operation)) return 'waiting';
+  slot.sentTo = lifeOf(session.journal);
+  slot.sendTime = now(turn);
+  const step = run.steps[run.currentStep];
+  slot.operation.deadline = later(turn, ownTimeoutMs(step) ?? timeoutMs);
+  openGrantFromNow(turn, slot.operation);
+  if (step !== undefined) {
+    step.deadline = slot.operation.deadline;
+    noteWriteSent(turn, step);
+  }
+  // A BMC that did not answer is waited for until it has, also while it is asked again.
+  if (run.waiting?.reason !== 'bmc' || slot.transientCount === 0) stopWaiting(turn, run);
+  turn.effects.push({ kind: 'send', operation: asSent(turn.record, slot.operation) });
+  return 'sent';
+}
+
+/** R8: which step of a deployment the agent has not named; undefined: none. */
+function missingOf(turn: Turn, { kind }: agent.Operation): string | undefined {
+  if (kind.case !== 'runStep' || kind.value.deployment === undefined) return undefined;
+  return missingAgentStep(turn.context, turn.record.deploy);
+}
+
+/** How long one attempt of a step may take, where its template says so. */
+export function ownTimeoutMs(step: RunStep | undefined): number | undefined {
+  return step?.timeout === undefined ? undefined : durationMs(step.timeout);
+}
+
+/** A boot grant counts from when the order goes out, however long that had to wait. */
+function openGrantFromNow(turn: Turn, { kind }: agent.Operation): void {
+  if (kind.case !== 'setPower' || kind.value.grantExpireTime === undefined) return;
+  kind.value.grantExpireTime = later(turn, turn.context.timing.bootTimeoutMs);
+}
+
+/** R9: what it means that an operation went to `sentTo`, now that `journal` is there. */
+function standing(turn: Turn, run: Run, sentTo: agent.Journal, journal: agent.Journal): SendState {
+  if (!descends(journal, sentTo)) return 'lost';
+  if (run.phase === RunPhase.WAITING && run.waiting?.reason === 'agent') stopWaiting(turn, run);
+  return 'sent';
+}
+
+/** Whether the slot's operation went to this journal, or to an earlier generation of it (R9). */
+export function wentTo(slot: store.OperationRecord, journal: agent.Journal): boolean {
+  const { sentTo } = slot;
+  return sentTo !== undefined && descends(journal, sentTo);
+}
+
+/**
+ * After a Hello of the journal that holds the operation: sends it again under its old id (R3). The
+ * agent answers a known id from its journal; with the operation goes the secret, which a restarted
+ * agent no longer has. An abort goes first: what it names can never begin afterwards.
+ */
+export function resend(turn: Turn, journal: agent.Journal): void {
+  const slot = turn.record.operation;
+  if (slot?.operation === undefined || !wentTo(slot, journal)) return;
+  slot.sentTo = lifeOf(journal);
+  if (slot.cancelId !== '') {
+    const { id } = slot.operation;
+    turn.effects.push({ kind: 'cancel', operationId: id, cancelId: slot.cancelId });
+  }
+  turn.effects.push({ kind: 'send', operation: asSent(turn.record, slot.operation) });
+}
+
+/** Asks the agent to stop what is under way; its answer ends the run. */
+export function cancelOperation(turn: Turn): void {
+  const slot = turn.record.operation;
+  if (slot?.operation === undefined || slot.sentTo === undefined || slot.cancelId !== '') return;
+  slot.cancelId = `${slot.operation.id}/cancel`;
+  turn.effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
+}
+
+/** A Cancel or Forget that another replica has written, but may have had no session to send by. */
+export function sendForOthers({ record, context, effects }: Turn): void {
+  const slot = record.operation;
+  const { session } = context;
+  if (session === undefined) return;
+  if (slot?.operation !== undefined && slot.cancelId !== '' && wentTo(slot, session.journal)) {
+    effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
+  }
+  askToForget({ record, context, effects });
+}
+
+/** The agent may have been unable to forget, or its word be lost: it is asked until it has. */
+export function askToForget({
+  record,
+  context,
+  effects,
+}: Pick<Turn, 'record' | 'context' | 'effects'>): void {
+  if (record.forgetting && context.session !== undefined) effects.push({ kind: 'forget' });
+}
+
+/**
+ * R5: true when the deadline has passed and silence is not the reason: either the operation was
+ * never sent, or the session has spoken since.
+ */
+export function deadlineFires(turn: Turn, deadline: Timestamp | undefined): boolean {
+  if (deadline === undefined || !hasPassed(turn, deadline)) return false;
+  const { session } = turn.context;
+  if (turn.record.operation !== undefined && turn.record.operation.sentTo === undefined)
+    return true;
+  if (session === undefined || session.awaitsReport) return false;
+  return session.lastMessageMs >= timestampMs(deadline);
+}

@@ -1,0 +1,108 @@
+/**
+ * What a host remembers of the operations that were settled last: a report that comes again, since
+ * its answer was lost, is answered as it was the first time (R7). Pure.
+ *
+ * Invariants:
+ * 1. What was not applied is never called a duplicate: to an agent that says that it counts, and a
+ *    hand-off then acts.
+ * 2. A hand-off of a run that is aborted, or that ended cancelled or timed out, is stale from then
+ *    on, also where that happens in the very turn that takes its report.
+ */
+import { type agent, type Run, RunOutcome, type store } from '@rackwright/api';
+import type { Turn } from '../turn/turn.ts';
+import type { AnswerVerdict } from '../turn/types.ts';
+import { closeOpen } from './open-operations.ts';
+import { operationParts } from './operation.ts';
+
+/**
+ * Settled operations that a host remembers; the agent tells a report again until it is answered.
+ */
+const settledMax = 4;
+
+/** Behind the text of a report: it was applied, and its step may act until its run is over. */
+const mayAct = ' handOff';
+
+const lateReason = 'its attempt was over before';
+const overReason = 'its run is over: it does not act any more';
+
+/** What was said of a report that was not applied, by what stands behind its text. */
+const notApplied: Readonly<Record<string, AnswerVerdict>> = {
+  ' late': { kind: 'stale', reason: lateReason },
+  ' stale': { kind: 'stale', reason: overReason },
+  ' refused': { kind: 'refused', reason: 'unsupported' },
+};
+
+/** The answer to a report whose attempt ended without it. */
+export const late: AnswerVerdict = { kind: 'stale', reason: lateReason };
+
+/** The answer to the end of a hand-off that shall not act. */
+export const tooLateToAct: AnswerVerdict = { kind: 'stale', reason: overReason };
+
+/** Remembers a report with its answer; `isHandOff`: its step acts once it was applied. */
+export function noteSettled(
+  { record }: Pick<Turn, 'record'>,
+  report: agent.Report,
+  verdict: AnswerVerdict,
+  isHandOff: boolean,
+): void {
+  const text = `${textOf(report)}${markOf(verdict, isHandOff)}`;
+  record.settledOperations = [...record.settledOperations, text].slice(-settledMax);
+  closeOpen({ record }, report.operationId);
+}
+
+function markOf(verdict: AnswerVerdict, isHandOff: boolean): string {
+  switch (verdict.kind) {
+    case 'applied':
+    case 'duplicate':
+      return isHandOff ? mayAct : '';
+    case 'stale':
+      return verdict.reason === lateReason ? ' late' : ' stale';
+    case 'refused':
+      return ' refused';
+  }
+}
+
+/** Another result of the same operation is not the same report. */
+function textOf({ operationId, result }: agent.Report): string {
+  return `${operationId} ${result.case ?? 'unsupported'}`;
+}
+
+/** The answer to a report that was settled before; undefined when it was not, or long ago. */
+export function verdictBefore(
+  { settledOperations }: store.HostRecord,
+  report: agent.Report,
+): AnswerVerdict | undefined {
+  const text = textOf(report);
+  for (const [mark, verdict] of Object.entries(notApplied)) {
+    if (settledOperations.includes(`${text}${mark}`)) return verdict;
+  }
+  const counted = settledOperations.includes(text) || settledOperations.includes(text + mayAct);
+  return counted ? { kind: 'duplicate' } : undefined;
+}
+
+/** Invariant 2; `reported` is the operation whose report this turn answers. */
+export function withdrawHandOffs(turn: Turn, reported: string | undefined): void {
+  const { record, status, displaced, host, effects } = turn;
+  const runs = [status.run, ...displaced, ...record.finishedRuns];
+  const over = new Set(
+    runs.flatMap((run) => (run !== undefined && isOff(run) ? [run.number] : [])),
+  );
+  record.settledOperations = record.settledOperations.map((text) => {
+    const [id = ''] = text.split(' ');
+    const number = operationParts(host.uid, id)?.runNumber;
+    if (!text.endsWith(mayAct) || number === undefined || !over.has(number)) return text;
+    if (id === reported) answerTooLate(effects);
+    return `${text.slice(0, -mayAct.length)} stale`;
+  });
+}
+
+function isOff({ abort, outcome }: Run): boolean {
+  return (
+    abort !== undefined || outcome === RunOutcome.CANCELLED || outcome === RunOutcome.TIMED_OUT
+  );
+}
+
+function answerTooLate(effects: Turn['effects']): void {
+  const at = effects.findIndex(({ kind }) => kind === 'answer');
+  if (at !== -1) effects[at] = { kind: 'answer', verdict: tooLateToAct };
+}

@@ -1,0 +1,84 @@
+/**
+ * A power command that waits: for the end of a verify, or for a hold to be lifted. What was true
+ * when it was accepted may be true no longer when it begins, so it is judged again. Pure.
+ *
+ * Must not: decide when it begins (`machine.ts`).
+ */
+import { create } from '@bufbuild/protobuf';
+import { HostState, RunKind, store } from '@rackwright/api';
+import { refusalOf } from '../life/refusal.ts';
+import { startRun } from '../run/engine.ts';
+import { causedBy, type Turn } from '../turn/turn.ts';
+import type { HostRequest, Refusal } from '../turn/types.ts';
+
+/** Who asks for the power as it was. */
+export const system = 'system';
+
+type PowerRequest = Extract<HostRequest, { kind: 'powerOn' | 'powerOff' | 'powerReset' }>;
+
+const stepsOf: Readonly<Record<PowerRequest['kind'], readonly string[]>> = {
+  powerOff: ['power.off'],
+  powerOn: ['power.on'],
+  powerReset: ['power.off', 'power.on'],
+};
+
+/** Starts as soon as no run holds the host: at once, or after the verify that does. */
+export function keepPower(turn: Turn, request: PowerRequest, by: string): void {
+  const { kind } = request;
+  turn.record.pendingPower = create(store.PendingPowerSchema, {
+    steps: [...stepsOf[kind]],
+    by,
+    bootOldDiskReason: kind === 'powerOff' ? '' : request.bootOldDiskReason,
+  });
+}
+
+/** Old data must not come to life unnoticed: a dirty host boots its disk only for a reason. */
+export function refusalOfOldDisk(
+  { status, host }: Turn,
+  request: PowerRequest,
+): Refusal | undefined {
+  if (request.kind === 'powerOff' || request.bootOldDiskReason !== '') return undefined;
+  if (status.state !== HostState.MANAGEABLE || !status.dirty) return undefined;
+  const message =
+    `${host.name} may hold data of its last use, and would boot it; ` +
+    'clean it first, boot it into rescue (the runner, which touches nothing), ' +
+    'or give boot_old_disk_reason';
+  return { code: 'failedPrecondition', message };
+}
+
+/** Begins the command that waits, or drops it when it would be refused by now; whether it began. */
+export function startPower(turn: Turn, pending: store.PendingPower): boolean {
+  const { by, steps } = pending;
+  const request = requestOf(pending);
+  const refusal =
+    by === system
+      ? undefined
+      : (refusalOf(turn, request, { actor: by }) ?? refusalOfOldDisk(turn, request));
+  if (refusal !== undefined) {
+    dropPower(turn, refusal.message);
+    return false;
+  }
+  delete turn.record.pendingPower;
+  const listed = steps.map((step) => ({ step, arguments: {} }));
+  startRun(turn, RunKind.POWER, by, listed);
+  return true;
+}
+
+function requestOf({ steps, bootOldDiskReason }: store.PendingPower): PowerRequest {
+  if (!steps.includes('power.on')) return { kind: 'powerOff' };
+  return { kind: steps.length > 1 ? 'powerReset' : 'powerOn', bootOldDiskReason };
+}
+
+/** Who reads the timeline learns what became of a command that was accepted. */
+export function dropPower(turn: Turn, why: string): void {
+  const { pendingPower } = turn.record;
+  if (pendingPower === undefined) return;
+  delete turn.record.pendingPower;
+  const asked = `${pendingPower.steps.join(', ')} for ${pendingPower.by}`;
+  causedBy(turn, system, `dropped before it began (${asked}): ${why}`);
+}
+
+/** Power as it was is for a host that nobody has looked after since: who holds it decides. */
+export function dropSystemPower(turn: Turn, why: string): void {
+  if (turn.record.pendingPower?.by === system) dropPower(turn, why);
+}

@@ -1,0 +1,188 @@
+/** Requests about what a host is used for: who uses it, what runs on it, what is kept from it. */
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { ClaimSchema, HoldSchema, HoldScope, HostState, RunKind } from '@rackwright/api';
+import { deploymentOf, missingAgentStep } from '../deployment/deployment.ts';
+import { kindOfDeployment, takeDeployment, wantedDeploy } from '../deployment/take-deployment.ts';
+import { claimedText, refused } from '../life/refusal.ts';
+import { dropSystemPower } from '../power/pending-power.ts';
+import { startRun } from '../run/engine.ts';
+import { startWorkflow } from '../run/template-run.ts';
+import { isErasure } from '../turn/step-failure.ts';
+import { activeRun, causedBy, now, type Turn } from '../turn/turn.ts';
+import type { HostRequest, Refusal, RequestedStep, Requester } from '../turn/types.ts';
+import { refusalOfSteps } from './requested-steps.ts';
+import { refusalOfWorkflow } from './requested-workflow.ts';
+
+function invalid(field: string, description: string): Refusal {
+  const message = `${field} ${description}`;
+  return { code: 'invalidArgument', message, fieldViolations: [{ field, description }] };
+}
+
+/** Steps beside the automatic cleaning; the host stays what it is used for. */
+export function service(
+  turn: Turn,
+  steps: readonly RequestedStep[],
+  by: Requester,
+): Refusal | undefined {
+  if (steps.length === 0) return invalid('steps', 'is empty; name at least one step');
+  const refusal = refusalOfErasures(turn, steps) ?? refusalOfSteps(turn, steps);
+  if (refusal === undefined) startRun(turn, RunKind.SERVICE, by.actor, steps);
+  return refusal;
+}
+
+/** A rendered template; the host stays what it is used for. */
+export function workflow(
+  turn: Turn,
+  request: Extract<HostRequest, { kind: 'workflow' }>,
+  by: Requester,
+): Refusal | undefined {
+  if (request.steps.length === 0) return invalid('steps', 'is empty; name at least one step');
+  const refusal = refusalOfWorkflow(turn, request);
+  if (refusal !== undefined) return refusal;
+  startWorkflow(turn, request, by.actor);
+  causedBy(turn, by.actor, request.workflowRun);
+  return undefined;
+}
+
+/** A service leaves the host what it is: what erases it is a clean. */
+function refusalOfErasures(turn: Turn, steps: readonly RequestedStep[]): Refusal | undefined {
+  const index = steps.findIndex(({ step }) => isErasure(step));
+  if (index === -1) return undefined;
+  const first = turn.status.state === HostState.PROVISIONED ? 'release it first, then' : 'for that';
+  const description = `is ${steps[index]?.step}, which erases disks; ${first} ask for a clean`;
+  return invalid(`steps[${index}].step`, description);
+}
+
+/** Only the holder of the claim puts another image on a host that is in use. */
+export function image(
+  turn: Turn,
+  request: Extract<HostRequest, { image: string }>,
+  by: Requester,
+): Refusal | undefined {
+  const { record, status, context } = turn;
+  const lacks = missingAgentStep(context, wantedDeploy(turn, request));
+  if (lacks !== undefined) {
+    const { rack } = turn.spec;
+    return refused(turn, `the agent of ${rack} does not know ${lacks}; update it first`);
+  }
+  const boots = refusalOfOldDisk(turn, request);
+  if (boots !== undefined) return refused(turn, boots);
+  const claimedBy = status.claim?.by;
+  if (request.kind === 'reimage' && claimedBy !== by.actor) {
+    const holder = claimedBy === undefined ? 'nobody' : claimedBy;
+    return refused(turn, `only who holds its claim may reimage it (${holder}); claim it first`);
+  }
+  takeDeployment(turn, request);
+  const told = deploymentOf(turn, { number: record.runCount + 1n });
+  if (told.kind === 'refused') return invalid('image', told.problem);
+  delete status.backoff;
+  startRun(turn, kindOfDeployment(request), by.actor);
+  return undefined;
+}
+
+/** Its firmware would start what is left on the disk, whenever the host starts by itself. */
+function refusalOfOldDisk(
+  turn: Turn,
+  request: Extract<HostRequest, { image: string }>,
+): string | undefined {
+  if (request.kind !== 'reimage' || !wantedDeploy(turn, request).netboot) return undefined;
+  const { image: runs, deploy } = turn.status;
+  if (deploy?.netboot === true) return undefined;
+  return (
+    `its disk may still boot ${runs || 'what was written there'} whenever the host restarts; ` +
+    'release it, let it be cleaned, and provision it with netboot then'
+  );
+}
+
+/** Gives a host back; a clean follows by its goal. */
+export function release(turn: Turn, reason: string, by: Requester): undefined {
+  delete turn.status.backoff;
+  startRun(turn, RunKind.RELEASE, by.actor);
+  if (reason !== '') causedBy(turn, by.actor, `released: ${reason}`);
+}
+
+/**
+ * Into the runner, which touches nothing; what was on the disks stays. The goal leaves the host
+ * alone from here on, also when the boot fails: what is to be rescued must not be erased.
+ */
+export function rescue(turn: Turn, reason: string, by: Requester): undefined {
+  startRun(turn, RunKind.RESCUE, by.actor);
+  turn.status.inRescue = true;
+  if (reason !== '') causedBy(turn, by.actor, `rescue: ${reason}`);
+}
+
+/**
+ * Takes in a host that runs already: what comes of it depends on what the person says it is. It is
+ * an intent: until it has succeeded, or the person asks for other work, the goal does nothing else.
+ */
+export function adopt(turn: Turn, to: HostState, by: Requester): Refusal | undefined {
+  if (to !== HostState.EXTERNAL && to !== HostState.PROVISIONED) {
+    return invalid('to', 'must be external or provisioned');
+  }
+  turn.record.adoptTo = to;
+  delete turn.status.backoff;
+  if (activeRun(turn.status) === undefined) startRun(turn, RunKind.ADOPT, by.actor);
+  return undefined;
+}
+
+/** A host has at most one claim; who holds it may say another reason. */
+export function claim(turn: Turn, reason: string, by: Requester): Refusal | undefined {
+  const { status } = turn;
+  if (status.claim !== undefined && status.claim.by !== by.actor) {
+    return refused(turn, claimedText(turn));
+  }
+  if (status.deletion !== undefined) {
+    return refused(turn, 'it is to be deleted; take that back first (cancel-delete)');
+  }
+  status.claim = create(ClaimSchema, { by: by.actor, reason, at: status.claim?.at ?? now(turn) });
+  return undefined;
+}
+
+export function unclaim(turn: Turn, reason: string, by: Requester): Refusal | undefined {
+  if (turn.status.claim === undefined)
+    return refused(turn, 'nobody claims it; there is nothing to give up');
+  delete turn.status.claim;
+  causedBy(turn, by.actor, `claim given up: ${reason}`);
+  return undefined;
+}
+
+/** How many holds a host keeps. */
+const holdsMax = 32;
+/** How far ahead a hold may end: later times need not even have a text form. */
+const holdLongestMs = 10 * 365 * 86_400_000;
+
+/** Holds are told apart by who set them, and by their reasons. */
+export function hold(
+  turn: Turn,
+  request: Extract<HostRequest, { kind: 'hold' }>,
+  by: Requester,
+): Refusal | undefined {
+  const { scope, reason, untilMs } = request;
+  if (reason === '') return invalid('reason', 'is empty; say why the host is held');
+  if (untilMs !== undefined && untilMs <= turn.context.nowMs) {
+    return invalid('until', 'is over already; give a time that lies ahead');
+  }
+  if (untilMs !== undefined && untilMs > turn.context.nowMs + holdLongestMs) {
+    return invalid('until', 'is more than ten years ahead; leave it out to hold for good');
+  }
+  const { status } = turn;
+  const others = status.holds.filter((each) => {
+    return each.reason !== reason || each.scope !== scope || each.by !== by.actor;
+  });
+  if (others.length >= holdsMax) {
+    return refused(turn, `it has ${others.length} holds, as many as are kept; lift one first`);
+  }
+  status.holds = others;
+  status.holds.push(
+    create(HoldSchema, {
+      scope,
+      by: by.actor,
+      reason,
+      since: now(turn),
+      ...(untilMs === undefined ? {} : { until: timestampFromMs(untilMs) }),
+    }),
+  );
+  if (scope !== HoldScope.RELEASE) dropSystemPower(turn, `${by.actor} holds the host`);
+  return undefined;
+}

@@ -1,0 +1,177 @@
+/** What an accepted request writes. Whether it is accepted stands in `machine-tables.ts`. */
+import { clone, create } from '@bufbuild/protobuf';
+import { AbortSchema, type Hold, HostSpecSchema, RunKind } from '@rackwright/api';
+import { cancelDelete, isDeletionStanding, remove } from '../deletion/deletion.ts';
+import { fencePending, isFenceHold, refusalOfFence, setFences } from '../deletion/fence-hold.ts';
+import { isRestoredHold } from '../life/restored.ts';
+import { cancelOperation } from '../operation/operation.ts';
+import { keepPower, refusalOfOldDisk } from '../power/pending-power.ts';
+import { startRun } from '../run/engine.ts';
+import { activeRun, causedBy, currentStep, now, type Turn } from '../turn/turn.ts';
+import type { HostRequest, Refusal, RequestedStep, Requester } from '../turn/types.ts';
+import { keptIds } from './request-ids.ts';
+import {
+  adopt,
+  claim,
+  hold,
+  image,
+  release,
+  rescue,
+  service,
+  unclaim,
+  workflow,
+} from './request-use.ts';
+import { refusalOfSteps } from './requested-steps.ts';
+import { stepOn } from './step-on.ts';
+
+/** Applies a request, or refuses it for what it says. */
+export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
+  const { requestId } = by;
+  if (requestId !== undefined && requestId !== '') {
+    turn.record.requestIds = keptIds(turn.record.requestIds, requestId);
+  }
+  if (request.kind === 'delete' && isDeletionStanding(turn, request)) {
+    // Another plan than the one that failed: what is edited is tried at once.
+    if (request.plan !== undefined) delete turn.status.backoff;
+    return undefined;
+  }
+  const cause = request.kind === 'note' ? request.text : `${request.kind} requested`;
+  causedBy(turn, by.actor, cause, requestId);
+  switch (request.kind) {
+    case 'verify':
+      return start(turn, RunKind.VERIFY, by);
+    case 'inspect':
+      return start(turn, RunKind.INSPECT, by);
+    case 'clean':
+      return clean(turn, request.steps, by);
+    case 'service':
+      return service(turn, request.steps, by);
+    case 'workflow':
+      return workflow(turn, request, by);
+    case 'provision':
+    case 'reimage':
+      return image(turn, request, by);
+    case 'release':
+      return release(turn, request.reason, by);
+    case 'rescue':
+      return rescue(turn, request.reason, by);
+    case 'adopt':
+      return adopt(turn, request.to, by);
+    case 'claim':
+      return claim(turn, request.reason, by);
+    case 'unclaim':
+      return unclaim(turn, request.reason, by);
+    case 'hold':
+      return hold(turn, request, by);
+    case 'retry':
+      return retry(turn);
+    case 'resume':
+    case 'skip':
+      return stepOn(turn, request, by);
+    case 'cancelDelete':
+      return cancelDelete(turn, request.reason, by);
+    case 'powerOff':
+    case 'powerOn':
+    case 'powerReset':
+      return power(turn, request, by);
+    case 'abort':
+      return abort(turn, request.reason, by);
+    case 'releaseHold':
+      return releaseHold(turn, request, by);
+    case 'delete':
+      return remove(turn, request, by);
+    case 'update':
+      return update(turn, request);
+    case 'note':
+      return undefined;
+  }
+}
+
+/** What waits for a time or for a person goes on now: the goal, and what is under way. */
+function retry({ status, record }: Turn): undefined {
+  delete status.backoff;
+  delete record.operation?.notBefore;
+  delete record.call?.notBefore;
+  delete record.lookFirstSince;
+  status.inRescue = false;
+}
+
+function start(turn: Turn, kind: RunKind, by: Requester): undefined {
+  delete turn.status.backoff;
+  startRun(turn, kind, by.actor);
+}
+
+function clean(turn: Turn, steps: readonly RequestedStep[], by: Requester): Refusal | undefined {
+  delete turn.status.backoff;
+  if (steps.length === 0) {
+    startRun(turn, RunKind.CLEAN, by.actor);
+    return undefined;
+  }
+  const refusal = refusalOfSteps(turn, steps);
+  if (refusal !== undefined) return refusal;
+  startRun(turn, RunKind.CLEAN, by.actor, steps);
+  return undefined;
+}
+
+/** A reason to boot the old disk stands in the timeline. */
+function power(
+  turn: Turn,
+  request: Extract<HostRequest, { kind: 'powerOn' | 'powerOff' | 'powerReset' }>,
+  by: Requester,
+): Refusal | undefined {
+  const refusal = refusalOfOldDisk(turn, request);
+  if (refusal !== undefined) return refusal;
+  keepPower(turn, request, by.actor);
+  const reason = request.kind === 'powerOff' ? '' : request.bootOldDiskReason;
+  if (reason !== '') causedBy(turn, by.actor, `${request.kind} from the old disk: ${reason}`);
+  return undefined;
+}
+
+function abort(turn: Turn, reason: string, by: Requester): undefined {
+  const run = activeRun(turn.status);
+  if (run !== undefined && run.abort === undefined) {
+    run.abort = create(AbortSchema, { by: by.actor, reason, at: now(turn) });
+    // What must not be stopped ends first; then the run does.
+    if (currentStep(run)?.abortable !== false) cancelOperation(turn);
+  }
+}
+
+function releaseHold(
+  turn: Turn,
+  request: Extract<HostRequest, { kind: 'releaseHold' }>,
+  by: Requester,
+): Refusal | undefined {
+  const { hold, reason, physicallyDisconnected = false } = request;
+  const { status } = turn;
+  const named = (each: Hold) =>
+    !isRestoredHold(each) &&
+    (hold === '' || hold === each.reason || (hold === fencePending && isFenceHold(each)));
+  const kept = status.holds.filter((each) => !named(each));
+  const fence = status.holds.find((each) => isFenceHold(each) && !kept.includes(each));
+  const refusal = refusalOfFence(turn, fence !== undefined, physicallyDisconnected);
+  if (refusal !== undefined) return refusal;
+  if (kept.length === status.holds.length) {
+    const held = status.holds.map((each) => each.reason).join('; ') || 'none';
+    const lost = status.holds.some(isRestoredHold);
+    const accept = lost ? `; a restored store is accepted for the whole ${turn.spec.rack}` : '';
+    const message = `${turn.host.name} has no such hold; it has: ${held}${accept}`;
+    return { code: 'failedPrecondition', message };
+  }
+  status.holds = kept;
+  if (fence !== undefined) turn.record.fences = [];
+  delete status.backoff;
+  const why = fence === undefined ? '' : ' (said to be physically disconnected)';
+  causedBy(turn, by.actor, `hold released${why}: ${reason}`);
+  return undefined;
+}
+
+/**
+ * A changed BMC is verified as soon as no run holds the host: that is what the goal wants first.
+ */
+function update(turn: Turn, request: Extract<HostRequest, { kind: 'update' }>): undefined {
+  turn.host.spec = clone(HostSpecSchema, request.spec);
+  turn.host.labels = { ...request.labels };
+  if (request.fences !== undefined) setFences(turn, request.fences);
+  delete turn.status.backoff;
+  delete turn.record.powerEnforcement;
+}

@@ -1,0 +1,82 @@
+/**
+ * Checks lists of steps that people write against what agent and runner can do, before anything is
+ * started. Pure.
+ */
+import { argumentProblems, controlSteps, type KnownStep } from '../../steps/index.ts';
+import { knownSteps, templateOnly } from '../run/known-steps.ts';
+import { describe, needsRunner } from '../run/render.ts';
+import type { Turn } from '../turn/turn.ts';
+import type { Refusal, RequestedStep } from '../turn/types.ts';
+
+interface Violation {
+  readonly field: string;
+  readonly description: string;
+}
+
+/** Why a list of steps cannot be run: every step, argument and power step that is wrong. */
+export function refusalOfSteps(turn: Turn, steps: readonly RequestedStep[]): Refusal | undefined {
+  const known = knownSteps(turn.context);
+  const fieldViolations = [
+    ...steps.flatMap((wanted, index) => violationsOf(wanted, index, known)),
+    ...powerViolations(steps, known),
+  ];
+  if (fieldViolations.length === 0) return undefined;
+  return { code: 'invalidArgument', message: 'the list of steps is not valid', fieldViolations };
+}
+
+function violationsOf(
+  wanted: RequestedStep,
+  index: number,
+  known: readonly KnownStep[],
+): Violation[] {
+  if (wanted.step.startsWith(templateOnly)) {
+    const instead = 'create one, and run it as a workflow';
+    const description = `${wanted.step} runs only in a template; ${instead}`;
+    return [{ field: `steps[${index}].step`, description }];
+  }
+  const control = controlSteps.find(({ name }) => name === wanted.step);
+  const step = describe(known, wanted.step)?.description ?? control;
+  if (step !== undefined) {
+    return argumentProblems(step, wanted.arguments).map(({ field, description }) => ({
+      field: `steps[${index}].${field}`,
+      description,
+    }));
+  }
+  const names = known
+    .map(({ description }) => description.name)
+    .filter((name) => !name.startsWith(templateOnly))
+    .join(', ');
+  const controls = controlSteps.map(({ name }) => name).join(', ');
+  const description = `${wanted.step} is no known step: ${names}; control steps: ${controls}`;
+  return [{ field: `steps[${index}].step`, description }];
+}
+
+/** The runner is up when the list begins; a list that needs none never boots one. */
+function powerViolations(steps: readonly RequestedStep[], known: readonly KnownStep[]) {
+  const violations: Violation[] = [];
+  if (!steps.some(({ step }) => needsRunner(step, known))) return violations;
+  let off: number | undefined;
+  for (const [index, { step }] of steps.entries()) {
+    const problem = powerProblem(step, off, known);
+    if (problem !== undefined) {
+      violations.push({ field: `steps[${index}].step`, description: problem });
+    } else if (step === 'powerOff') off = index;
+    else if (step === 'powerOn' || step === 'reboot') off = undefined;
+  }
+  return violations;
+}
+
+function powerProblem(
+  step: string,
+  off: number | undefined,
+  known: readonly KnownStep[],
+): string | undefined {
+  if (off === undefined) {
+    return step === 'powerOn' ? 'powerOn: the runner is up here already; use reboot' : undefined;
+  }
+  const since = `the host is off since steps[${off}]`;
+  if (step === 'powerOff') return `powerOff: ${since} already`;
+  if (step === 'powerOn' || step === 'reboot') return undefined;
+  const needs = needsRunner(step, known) && describe(known, step) !== undefined;
+  return needs ? `${step} needs the runner, and ${since}; put powerOn before it` : undefined;
+}

@@ -1,0 +1,86 @@
+/** From a clean that ended badly on: going on with it, or switching off the host that it left. */
+import {
+  HoldScope,
+  HostState,
+  type Run,
+  RunKind,
+  RunPhase,
+  type RunStep,
+  StepState,
+} from '@rackwright/api';
+import { hasWhatRunsNeed } from '../life/goal.ts';
+import { holdOf } from '../life/refusal.ts';
+import { bootAfterLoss, isBootStep } from '../operation/boots.ts';
+import { settle, stayOver } from '../run/after-failure.ts';
+import { startRun } from '../run/engine.ts';
+import { activeRun, causedBy, hasPassed, runName, type Turn } from '../turn/turn.ts';
+import type { Refusal, Requester } from '../turn/types.ts';
+
+/** Switches the host off whose stay in the runner is over. Whether a run was started. */
+export function endStay(turn: Turn): boolean {
+  settle(turn);
+  const { status } = turn;
+  const until = status.afterFailure?.runnerUntil;
+  if (status.state !== HostState.MANAGEABLE || !hasPassed(turn, until)) return false;
+  // Who uses the host, or works on it in rescue, decides when it goes off.
+  if (status.inRescue || status.claim !== undefined) return false;
+  if (holdOf(turn, HoldScope.POWER) !== undefined || !hasWhatRunsNeed(turn)) return false;
+  startRun(turn, RunKind.POWER, stayOver, [{ step: 'power.off', arguments: {} }]);
+  causedBy(turn, 'system', `its stay in the runner after ${status.afterFailure?.run} is over`);
+  return true;
+}
+
+/**
+ * Goes on with the failed clean, as a new run, from the step that failed: in the runner that is
+ * still there, or after another boot, and then nothing of before counts as erased.
+ */
+export function resumeFailed(turn: Turn, reason: string, by: Requester): Refusal | undefined {
+  const { record, status, host } = turn;
+  const failed = record.failedRun;
+  if (failed === undefined || status.afterFailure === undefined) {
+    const message = `${host.name}: no failed clean can be resumed; ask for a clean`;
+    return { code: 'failedPrecondition', message };
+  }
+  const runner = isInRunner(turn) ? record.runner : undefined;
+  const { devicePlan, certified, plannedErasure } = record;
+  startRun(turn, RunKind.CLEAN, by.actor, []);
+  const run = activeRun(status) as Run;
+  run.manual = failed.manual;
+  run.steps = failed.steps.map((step, index) => {
+    return index < failed.currentStep ? asDone(step) : asPending(step);
+  });
+  run.currentStep = failed.currentStep;
+  run.runnerVersion = failed.runnerVersion;
+  run.resumes = runName(failed);
+  record.devicePlan = devicePlan;
+  record.certified = certified;
+  // What was started by a plan erases what that names, however often it is gone on with.
+  run.planHash = failed.planHash;
+  if (plannedErasure !== undefined) record.plannedErasure = plannedErasure;
+  const step = run.steps[run.currentStep];
+  const isBooting = step?.name === 'runner.await' || isBootStep(step?.name ?? '');
+  if (runner === undefined || isBooting) bootAfterLoss(turn, run);
+  else record.runner = runner;
+  const why = reason === '' ? '' : `: ${reason}`;
+  causedBy(turn, by.actor, `${runName(failed)} resumed as ${runName(run)}${why}`);
+  return undefined;
+}
+
+/** The runner of the failed run is there, as far as is known. */
+function isInRunner({ record, status }: Turn): boolean {
+  const { run, afterFailure, poweredOn } = status;
+  const until = afterFailure?.runnerUntil;
+  if (record.runner === undefined || until === undefined || poweredOn === false) return false;
+  return run?.phase === RunPhase.ENDED && run.number === record.failedRun?.number;
+}
+
+/** No attempt of this run: an id of the failed one is never used again. */
+function asDone(step: RunStep): RunStep {
+  const { deadline: _, ...kept } = step;
+  return { ...kept, attempt: 0, interruptions: 0 };
+}
+
+function asPending(step: RunStep): RunStep {
+  const { startTime: _, endTime: __, ...kept } = asDone(step);
+  return { ...kept, error: '', state: StepState.PENDING };
+}

@@ -1,0 +1,97 @@
+/**
+ * What follows a failed attempt of a template's step.
+ *
+ * Must not: decide which policy applies (`step-policy.ts`) or begin anything (`engine.ts`).
+ */
+import { type Run, type RunFailure, RunPhase, type RunStep, StepState } from '@rackwright/api';
+import { backoffDelayMs } from '@rackwright/results';
+import { leaveOpen } from '../operation/open-operations.ts';
+import type { Postponement } from '../operation/operation.ts';
+import { cut } from '../turn/step-failure.ts';
+import { later, now, stopWaiting, type Turn, waitFor } from '../turn/turn.ts';
+import { calledStep, partOf } from './step-parts.ts';
+import { afterAttempt } from './step-policy.ts';
+import { skipSteps } from './step-turn.ts';
+
+/** Longest error of one step that a run keeps, in characters: the run's own is longer. */
+const errorCharactersMax = 256;
+
+/** Whether a failed step waits for a person: nothing of it goes on by itself. */
+export function isHeldAfter({ phase, waiting }: Run, { name, title }: RunStep): boolean {
+  return (
+    title !== '' && name !== 'hold' && phase === RunPhase.WAITING && waiting?.reason === 'hold'
+  );
+}
+
+/** What came of it. */
+export type Followed =
+  /** Nothing is left: the run ends with the failure. */
+  | { readonly kind: 'end' }
+  | { readonly kind: 'moved' }
+  /** The step is to be begun once more. */
+  | { readonly kind: 'again'; readonly postponement: Postponement };
+
+/** Does what the template says after a failed attempt. */
+export function followTemplate(
+  turn: Turn,
+  run: Run,
+  step: RunStep,
+  failure: RunFailure,
+  isKnown: boolean,
+): Followed {
+  const next = afterAttempt(run, step, failure, isKnown);
+  if (next.kind === 'fail') return { kind: 'end' };
+  leaveOpen(turn);
+  delete turn.record.operation;
+  delete turn.record.call;
+  delete step.deadline;
+  step.failures += 1;
+  step.error = cut(failure.message, errorCharactersMax);
+  switch (next.kind) {
+    case 'retry':
+      return { kind: 'again', postponement: pauseBefore(turn, run, step, failure) };
+    case 'continue':
+      giveUp(turn, run, step);
+      stopWaiting(turn, run);
+      break;
+    case 'hold':
+      waitFor(turn, run, 'hold', `${calledStep(step)} failed: ${failure.message}`);
+      break;
+    case 'handler':
+      giveUp(turn, run, step);
+      stopWaiting(turn, run);
+      callHandler(run, step, next.index);
+      run.error = failure;
+  }
+  return { kind: 'moved' };
+}
+
+/** Says that another attempt comes, and when. */
+function pauseBefore(turn: Turn, run: Run, step: RunStep, { message }: RunFailure): Postponement {
+  const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = turn.context.timing;
+  const key = `${turn.host.uid}/${run.number}/${run.currentStep}`;
+  const attempt = step.failures;
+  const delayMs = backoffDelayMs({ attempt, firstMs, longestMs, key });
+  const left = step.retries - step.failures + 1;
+  waitFor(turn, run, 'retry', `${calledStep(step)} is tried again (${left} left): ${message}`);
+  return { notBefore: later(turn, delayMs) };
+}
+
+/** The step has failed; what belongs to it does not begin any more. */
+function giveUp(turn: Turn, run: Run, step: RunStep): void {
+  step.state = StepState.FAILED;
+  step.endTime = now(turn);
+  const { to } = partOf(run.steps, run.currentStep);
+  skipSteps(run.steps.slice(run.currentStep + 1, to + 1), `${calledStep(step)} failed`);
+  run.currentStep = to + 1;
+}
+
+/** Everything else that has not begun is left out; the handler's turn comes next. */
+function callHandler(run: Run, failed: RunStep, index: number): void {
+  const { steps } = run;
+  const at = steps.findIndex(({ title }, place) => place >= index && title !== '');
+  const { to } = partOf(steps, at);
+  const others = steps.filter((_, place) => place < index || place > to);
+  skipSteps(others, `${calledStep(failed)} failed, and ${steps[at]?.title} was called`);
+  run.currentStep = index;
+}

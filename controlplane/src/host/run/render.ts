@@ -1,0 +1,128 @@
+/**
+ * From the steps that are wanted to the steps of a run: what boots the runner before them, what
+ * follows a step that asks for a reboot, and what looks at the disks at the end. Pure.
+ *
+ * Must not: check what people wrote (`requested-steps.ts`) or start anything (`engine.ts`).
+ */
+import { create } from '@bufbuild/protobuf';
+import { RerunClass, RunKind, type RunStep, RunStepSchema, StepState } from '@rackwright/api';
+import { controlSteps, type KnownStep, withDefaults } from '../../steps/index.ts';
+import { writeImageStep } from '../deployment/deployment.ts';
+import { isErasure } from '../turn/step-failure.ts';
+import type { Turn } from '../turn/turn.ts';
+import type { RequestedStep } from '../turn/types.ts';
+import { knownSteps, planOf } from './known-steps.ts';
+
+const boot = ['power.bootRunner', 'runner.await'] as const;
+
+/** The steps of a clean; `listed` is what a person wrote, undefined: automatic. */
+export function cleanSteps(
+  turn: Turn,
+  listed: readonly RequestedStep[] | undefined,
+): RequestedStep[] {
+  const known = knownSteps(turn.context);
+  const wanted = listed ?? automaticSteps(turn);
+  const body = renderBody(RunKind.CLEAN, wanted, known);
+  if (listed?.some(({ step }) => needsRunner(step, known)) === false) return body;
+  const head = named('power.off', ...boot, 'runner.inspect');
+  const look = named('runner.inspectAgain');
+  // What is switched off at the end is looked at before that.
+  const off = endOfLastRunner(body);
+  if (off === undefined) return [...head, ...body, ...look, ...named('power.off')];
+  return [...head, ...body.slice(0, off), ...look, ...body.slice(off)];
+}
+
+export function automaticSteps(turn: Turn): RequestedStep[] {
+  const { enabled } = planOf(turn.host, turn.context);
+  return enabled.map(({ name }) => ({ step: name, arguments: {} }));
+}
+
+/** Wanted steps with what goes between them. */
+export function renderBody(
+  kind: RunKind,
+  wanted: readonly RequestedStep[],
+  known: readonly KnownStep[],
+): RequestedStep[] {
+  const body = wanted.flatMap((each, index) => {
+    const later = wanted.slice(index + 1);
+    // Devices may be named otherwise after a boot: what is erased is found anew.
+    const looks = kind === RunKind.CLEAN && later.some(({ step }) => isErasure(step));
+    const bootAgain = named(...boot, ...(looks ? ['runner.inspect'] : []));
+    switch (each.step) {
+      case 'powerOff':
+        return named('power.off');
+      case 'powerOn':
+        return bootAgain;
+      case 'reboot':
+        return [...named('power.off'), ...bootAgain];
+      default:
+        return describe(known, each.step)?.description.rebootAfter === true
+          ? [each, ...named('power.off'), ...bootAgain]
+          : [each];
+    }
+  });
+  return kind === RunKind.CLEAN ? withLookBeforeReboot(body) : body;
+}
+
+/** Only the session that erased can show that nothing came between: it looks before it ends. */
+function withLookBeforeReboot(body: readonly RequestedStep[]): RequestedStep[] {
+  const erased = body.findLastIndex(({ step }) => isErasure(step));
+  const off = body.findIndex(({ step }, at) => at > erased && step === 'power.off');
+  const bootsAgain = body.some(({ step }, at) => at > off && step === 'runner.await');
+  if (erased === -1 || off === -1 || !bootsAgain) return [...body];
+  return [...body.slice(0, off), ...named('runner.inspectAgain'), ...body.slice(off)];
+}
+
+/** Whether a step of a list asks for a booted runner. */
+export function needsRunner(step: string, known: readonly KnownStep[]): boolean {
+  switch (step) {
+    case 'hold':
+    case 'wait':
+    case 'powerOff':
+      return false;
+    case 'powerOn':
+    case 'reboot':
+      return true;
+    default: {
+      const found = describe(known, step);
+      return found?.source !== 'agent' || found.description.rebootAfter;
+    }
+  }
+}
+
+/** Where the list ends the runner for good; undefined when it is up at the end. */
+function endOfLastRunner(body: readonly RequestedStep[]): number | undefined {
+  const off = body.findLastIndex(({ step }) => step === 'power.off');
+  const up = body.findLastIndex(({ step }) => step === 'runner.await');
+  return off > up ? off : undefined;
+}
+
+/** Steps that take no arguments. */
+export function named(...names: readonly string[]): RequestedStep[] {
+  return names.map((step) => ({ step, arguments: {} }));
+}
+
+export function describe(known: readonly KnownStep[], name: string): KnownStep | undefined {
+  return known.find(({ description }) => description.name === name);
+}
+
+/** A step as a run keeps it, before it begins. */
+export function newStep(known: readonly KnownStep[], wanted: RequestedStep): RunStep {
+  const found = describe(known, wanted.step);
+  const control = controlSteps.find(({ name }) => name === wanted.step);
+  const description = found?.description;
+  return create(RunStepSchema, {
+    name: wanted.step,
+    state: StepState.PENDING,
+    rerunClass: description?.rerunClass ?? RerunClass.SAFE,
+    // R8: a step that does not say counts as destructive.
+    destructive:
+      description === undefined
+        ? wanted.step === writeImageStep
+        : description.destructive !== false,
+    abortable: description?.abortable ?? true,
+    rebootAfter: description?.rebootAfter ?? false,
+    outOfBand: found?.source === 'agent',
+    arguments: withDefaults(description ?? control, wanted.arguments),
+  });
+}

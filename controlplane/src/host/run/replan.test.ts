@@ -1,0 +1,153 @@
+/** A runner of another version than the one that a clean was planned for. */
+import { create } from '@bufbuild/protobuf';
+import { agent, HostGoal, RerunClass, RunOutcome } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import {
+  type Bench,
+  bench,
+  bootOfRunner,
+  done,
+  driveToInspect,
+  erased,
+  inspected,
+  verified,
+  virtioDisk,
+} from '../testing/bench.ts';
+
+const described = (name: string, priority: number, rebootAfter = false) =>
+  create(agent.StepDescriptionSchema, {
+    name,
+    priority,
+    rebootAfter,
+    rerunClass: RerunClass.SAFE,
+    destructive: false,
+  });
+
+const erase = described('deploy.erase_devices', 10);
+const ofV1 = [described('bios.set', 90, true), described('vendor.old', 5), erase];
+const ofV2 = [described('bios.set', 90, true), described('vendor.new', 20), erase];
+
+const runOf = (host: Bench) => {
+  const run = host.record.host?.status?.run;
+  if (run === undefined) throw new Error('no run');
+  return run;
+};
+const pendingOf = (host: Bench) =>
+  runOf(host)
+    .steps.slice(runOf(host).currentStep)
+    .map(({ name }) => name);
+
+function manageable(): Bench {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const { facts } = host.context;
+  host.context = {
+    ...host.context,
+    facts: { ...facts, runnerSteps: ofV1, runnerVersion: '1' },
+  };
+  return host;
+}
+
+/** A runner of this version has come up from the boot under way. */
+function runnerComes(host: Bench, runnerVersion: string, steps: agent.StepDescription[]): void {
+  const bootOperationId = bootOfRunner(runOf(host));
+  const ready = { hostUid: 'u1', bootOperationId, runnerSession: 's1', bootId: 'b1' };
+  const value = create(agent.HostUpdatedSchema, {
+    observations: { runnerReady: { ...ready, runnerVersion, steps } },
+  });
+  const result = { case: 'hostUpdated' as const, value };
+  host.apply({ kind: 'report', report: create(agent.ReportSchema, { hostUid: 'u1', result }) });
+}
+
+test('what has not begun is planned anew from the new list; what is done stays done', () => {
+  const host = manageable();
+  host.request({ kind: 'clean', steps: [] });
+  expect(runOf(host).runnerVersion).toBe('1');
+  host.report(done);
+  host.report(done);
+  runnerComes(host, '1', ofV1);
+  host.report(inspected());
+  host.report(done);
+  host.report(done);
+  host.report(done);
+  expect(pendingOf(host)).toContain('vendor.old');
+  runnerComes(host, '2', ofV2);
+  expect(runOf(host).runnerVersion).toBe('2');
+  expect(pendingOf(host)).toEqual([
+    'runner.inspect',
+    'vendor.new',
+    'deploy.erase_devices',
+    'runner.inspectAgain',
+    'power.off',
+  ]);
+  expect(host.record.change?.cause).toContain('planned anew for runner 2');
+  host.report(inspected());
+  host.report(done);
+  const evidence = host.evidence([erased(virtioDisk)]);
+  host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
+  host.report(inspected());
+  host.report(done);
+  expect(runOf(host).outcome).toBe(RunOutcome.SUCCEEDED);
+});
+
+test('the plan that was made before any runner spoke gives way to the first one’s list', () => {
+  const host = manageable();
+  host.context = {
+    ...host.context,
+    facts: { ...host.context.facts, runnerSteps: [], runnerVersion: '' },
+  };
+  host.request({ kind: 'clean', steps: [] });
+  host.report(done);
+  runnerComes(host, '2', ofV2);
+  expect(pendingOf(host), 'told before the power-on was').toContain('power.bootRunner');
+  host.report(done);
+  expect(pendingOf(host)).toContain('vendor.new');
+  expect(pendingOf(host)).toContain('bios.set');
+  expect(host.operation().kind.case).toBe('inspect');
+});
+
+test('a list that a person wrote keeps its steps, and ends with one that the runner lacks', () => {
+  const steps = ['hold', 'vendor.old'].map((step) => ({ step, arguments: {} }));
+  const host = manageable();
+  host.request({ kind: 'clean', steps });
+  host.report(done);
+  host.report(done);
+  runnerComes(host, '2', ofV2);
+  expect(runOf(host)).toMatchObject({ outcome: RunOutcome.FAILED });
+  expect(runOf(host).error).toMatchObject({
+    type: 'unsupported',
+    message: 'the runner is version 2 now (it was 1) and has no step vendor.old',
+  });
+});
+
+test('ids are not used twice when places of steps change their meaning', () => {
+  const host = manageable();
+  host.request({ kind: 'clean', steps: [] });
+  driveToInspect(host);
+  host.report(inspected());
+  const used = new Set<string>();
+  const note = () => {
+    const { id } = host.operation();
+    expect(used.has(id), id).toBe(false);
+    used.add(id);
+  };
+  note();
+  const value = create(agent.RetryAfterSchema, {
+    reason: agent.ConflictReason.INVALID_STATE,
+    message: 'over',
+    delay: {},
+  });
+  host.report({ case: 'retryAfter', value });
+  for (const _ of ['off', 'on']) {
+    note();
+    host.report(done);
+  }
+  runnerComes(host, '2', [described('vendor.new', 95), ...ofV2.slice(0, 1), erase]);
+  note();
+  host.report(inspected());
+  for (let step = 0; step < 3; step++) {
+    note();
+    host.report(done);
+  }
+});

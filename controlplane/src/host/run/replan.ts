@@ -1,0 +1,120 @@
+/**
+ * The runner that came up is not the one that the run was planned for: what has not begun is
+ * planned anew from its own list, what is done stays done.
+ *
+ * Invariants:
+ * 1. A place keeps the count of its attempts, whatever step takes it: ids are not used twice.
+ * 2. A list that a person wrote keeps its steps; one that the new runner lacks ends the run.
+ */
+import {
+  type agent,
+  type Run,
+  type RunFailure,
+  RunKind,
+  type RunStep,
+  StepState,
+} from '@rackwright/api';
+import { writeImageStep } from '../deployment/deployment.ts';
+import { stepFailure } from '../turn/step-failure.ts';
+import { causedBy, isStepOver, runName, type Turn } from '../turn/turn.ts';
+import { knownSteps, offered, templateOnly } from './known-steps.ts';
+import { automaticSteps, newStep, renderBody } from './render.ts';
+import { isEngineStep } from './steps.ts';
+
+/** Plans the rest of a run for this runner; returns why it cannot go on, or undefined. */
+export function replan(turn: Turn, run: Run, ready: agent.RunnerReady): RunFailure | undefined {
+  if (ready.steps.length === 0) return undefined;
+  if (run.kind === RunKind.WORKFLOW) return lackOf(run, ready);
+  if (lacksWriting(run, ready)) return lacks(ready, writeImageStep);
+  if (run.runnerVersion === ready.runnerVersion) return undefined;
+  const before = run.runnerVersion;
+  run.runnerVersion = ready.runnerVersion;
+  if (run.kind !== RunKind.CLEAN && run.kind !== RunKind.SERVICE) return undefined;
+  const seen = withRunner(turn, ready);
+  const pending = run.steps.slice(run.currentStep + 1);
+  const rest = run.manual ? describedAnew(seen, pending) : plannedAnew(seen, run, pending);
+  const missing = rest.find(({ name }) => isMissing(seen, name));
+  if (missing !== undefined) {
+    const message =
+      `the runner is version ${ready.runnerVersion} now (it was ${before || 'not known'}) ` +
+      `and has no step ${missing.name}`;
+    return stepFailure('unsupported', message);
+  }
+  const names = (steps: readonly RunStep[]) => steps.map(({ name }) => name).join();
+  if (names(rest) !== names(pending)) {
+    const text = `${runName(run)}: its remaining steps were planned anew for runner`;
+    causedBy(turn, 'agent', `${text} ${ready.runnerVersion}`);
+  }
+  run.steps = [
+    ...run.steps.slice(0, run.currentStep + 1),
+    ...rest.map((step, index) => ({
+      ...step,
+      attempt: Math.max(step.attempt, pending[index]?.attempt ?? 0),
+    })),
+  ];
+  return undefined;
+}
+
+/** R8: a template's steps are asked only of a runner that has named them. */
+function lackOf(run: Run, ready: agent.RunnerReady): RunFailure | undefined {
+  run.runnerVersion = ready.runnerVersion;
+  const names = new Set(ready.steps.map(({ name }) => name));
+  const step = run.steps.slice(run.currentStep).find(({ name, state, skippedBecause }) => {
+    const comes = state === StepState.PENDING && skippedBecause === '';
+    return comes && name.startsWith(templateOnly) && !names.has(name);
+  });
+  return step === undefined ? undefined : lacks(ready, step.name);
+}
+
+function lacks({ runnerVersion }: agent.RunnerReady, step: string): RunFailure {
+  const runner = `the runner (version ${runnerVersion})`;
+  return stepFailure('unsupported', `${runner} has no step ${step}; build its ramdisk anew`);
+}
+
+/** R8: an image is given to no runner that has not named the step. */
+function lacksWriting(run: Run, { steps }: agent.RunnerReady): boolean {
+  const comes = run.steps.some(({ name }, at) => at > run.currentStep && name === writeImageStep);
+  return comes && !steps.some(({ name }) => name === writeImageStep);
+}
+
+/** The turn as it is once this runner's list is what is known. */
+function withRunner(turn: Turn, { steps, runnerVersion }: agent.RunnerReady): Turn {
+  const facts = { ...turn.context.facts, runnerSteps: offered(steps), runnerVersion };
+  return { ...turn, context: { ...turn.context, facts } };
+}
+
+function isMissing({ context }: Pick<Turn, 'context'>, name: string): boolean {
+  if (isEngineStep(name)) return false;
+  return !knownSteps(context).some(({ description }) => description.name === name);
+}
+
+/** The same steps, with what the new runner says of them. */
+function describedAnew({ context }: Turn, pending: readonly RunStep[]): RunStep[] {
+  const known = knownSteps(context);
+  return pending.map((step) => {
+    if (isStepOver(step) || isMissing({ context }, step.name)) return step;
+    const { attempt, startTime, error } = step;
+    const anew = newStep(known, { step: step.name, arguments: step.arguments });
+    return { ...anew, attempt, error, ...(startTime === undefined ? {} : { startTime }) };
+  });
+}
+
+/** What still belongs to the boot under way. */
+const leading: ReadonlySet<string> = new Set(['runner.await', 'runner.inspect']);
+
+/** The automatic plan of the new runner, without what is done; frame and order as at the start. */
+function plannedAnew(turn: Turn, run: Run, pending: readonly RunStep[]): RunStep[] {
+  const known = knownSteps(turn.context);
+  const done = new Set(
+    run.steps
+      .filter((step) => step.state === StepState.SUCCEEDED || step.skip !== undefined)
+      .map(({ name }) => name),
+  );
+  const wanted = automaticSteps(turn).filter(({ step }) => !done.has(step));
+  const body = renderBody(RunKind.CLEAN, wanted, known).map((each) => newStep(known, each));
+  const first = pending.findIndex(({ name }) => !leading.has(name));
+  const head = pending.slice(0, first === -1 ? pending.length : first);
+  const end = pending.findLastIndex(({ name }) => name === 'runner.inspectAgain');
+  const frame = end === -1 ? [] : pending.slice(end);
+  return [...head, ...body, ...frame].map((step) => ({ ...step }));
+}

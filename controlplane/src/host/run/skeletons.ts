@@ -1,0 +1,83 @@
+/**
+ * Which steps a run of each kind takes, in their order, before any has begun. Pure.
+ *
+ * A service boots the runner only for a step that needs it, and leaves a host that is in use as it
+ * was: on, from its disk. Everything else that was booted into the runner is off in the end.
+ */
+import { HostState, RunKind } from '@rackwright/api';
+import {
+  awaitImageStep,
+  bootImageStep,
+  prepareNetbootStep,
+  writeImageStep,
+} from '../deployment/deployment.ts';
+import type { Turn } from '../turn/turn.ts';
+import type { RequestedStep } from '../turn/types.ts';
+import { knownSteps } from './known-steps.ts';
+import { cleanSteps, named, needsRunner, renderBody } from './render.ts';
+
+const intoRunner = ['power.off', 'power.bootRunner', 'runner.await'] as const;
+
+/** All steps of a run; `requested` are those that somebody listed; undefined: automatic. */
+export function stepsOfRun(
+  turn: Turn,
+  kind: RunKind,
+  requested: readonly RequestedStep[] | undefined,
+): RequestedStep[] {
+  const variable = requested ?? [];
+  switch (kind) {
+    case RunKind.VERIFY:
+    case RunKind.ADOPT:
+      return named('bmc.verifyAccess');
+    case RunKind.INSPECT:
+      return named(...intoRunner, 'runner.inspect', 'power.off');
+    case RunKind.CLEAN:
+      return cleanSteps(turn, requested);
+    case RunKind.PROVISION:
+    case RunKind.REIMAGE:
+      return deploySteps(turn);
+    case RunKind.SERVICE:
+      return serviceSteps(turn, variable);
+    case RunKind.RELEASE:
+      return named('power.off');
+    case RunKind.RESCUE:
+      return named('power.off', 'power.bootRescue', 'runner.await');
+    case RunKind.DELETE:
+      return [...variable, ...named('host.forget')];
+    default:
+      return [...variable];
+  }
+}
+
+/** The host is in use once it has proved that it runs its image. */
+function deploySteps({ record }: Turn): RequestedStep[] {
+  const { image, deploy } = record;
+  if (deploy?.netboot === true) {
+    return [
+      ...named('power.off'),
+      { step: prepareNetbootStep, arguments: { image } },
+      ...named(bootImageStep, awaitImageStep),
+    ];
+  }
+  return [
+    ...named(...intoRunner, 'runner.inspect'),
+    { step: writeImageStep, arguments: { image } },
+    ...named('power.off', 'power.on', awaitImageStep),
+  ];
+}
+
+function serviceSteps(turn: Turn, listed: readonly RequestedStep[]): RequestedStep[] {
+  const known = knownSteps(turn.context);
+  const body = renderBody(RunKind.SERVICE, listed, known);
+  if (!listed.some(({ step }) => needsRunner(step, known))) return body;
+  return [
+    ...named(...intoRunner),
+    ...body,
+    ...named('power.off', ...(isOnInUse(turn) ? ['power.on'] : [])),
+  ];
+}
+
+/** A provisioned host whose power was never observed runs, as far as we know. */
+function isOnInUse({ status }: Turn): boolean {
+  return status.state === HostState.PROVISIONED && status.poweredOn !== false;
+}

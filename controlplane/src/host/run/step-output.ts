@@ -1,0 +1,62 @@
+/**
+ * What a step's program wrote: the end of it in a record of its own, its last lines in the run, for
+ * conditions and for people. Pure.
+ *
+ * Invariant: both are bounded, and so is their sum over a run: a host's record is one value.
+ */
+import { create } from '@bufbuild/protobuf';
+import { type Run, type RunStep, type StepExit, StepExitSchema } from '@rackwright/api';
+import { cut } from '../turn/step-failure.ts';
+import type { Turn } from '../turn/turn.ts';
+import { commandStep } from './steps.ts';
+
+/** Most that is kept of what one attempt wrote. */
+export const outputBytesMax = 64 * 1024;
+/** Most that a run keeps of one step's last lines, and of those of all its steps. */
+const lastBytesMax = 2 * 1024;
+const lastBytesOfRunMax = 64 * 1024;
+const signalCharactersMax = 32;
+
+/** Steps that write anything. */
+const writing: ReadonlySet<string> = new Set(['run.script', commandStep, 'webhook']);
+
+interface Output {
+  readonly exit?: StepExit | undefined;
+  readonly tail: Uint8Array;
+}
+
+/** Takes in how the present attempt of a step ended, and what it wrote. */
+export function takeOutput(
+  turn: Turn,
+  run: Run,
+  step: RunStep,
+  operationId: string,
+  output: Output | undefined,
+): void {
+  delete step.exit;
+  if (output === undefined || step.title === '') return;
+  const { exit } = output;
+  const tail = lastOf(output.tail, outputBytesMax);
+  const said = new TextEncoder().encode(exit?.lastOutput ?? '');
+  const writers = run.steps.filter(({ name }) => writing.has(name)).length;
+  const own = Math.floor(lastBytesOfRunMax / Math.max(1, writers));
+  const last = lastOf(said.length > 0 ? said : tail, Math.min(lastBytesMax, own));
+  step.exit = create(StepExitSchema, {
+    ...(exit?.code === undefined ? {} : { code: exit.code }),
+    signal: cut(exit?.signal ?? '', signalCharactersMax),
+    outputBytes: exit?.outputBytes ?? BigInt(output.tail.length),
+    lastOutput: textOf(last),
+  });
+  turn.effects.push({ kind: 'stepOutput', operationId, exit: step.exit, tail });
+}
+
+function lastOf(bytes: Uint8Array, bytesMax: number): Uint8Array {
+  return bytes.subarray(Math.max(0, bytes.length - bytesMax));
+}
+
+/** Without the rest of a character that was cut through at the beginning. */
+function textOf(bytes: Uint8Array): string {
+  let from = 0;
+  while (from < Math.min(3, bytes.length) && ((bytes[from] ?? 0) & 0xc0) === 0x80) from += 1;
+  return new TextDecoder().decode(bytes.subarray(from));
+}

@@ -1,0 +1,154 @@
+/**
+ * A rendered template as the steps of a run: what boots the runner before the steps that need it,
+ * what the end leaves, and the handlers behind that. Pure; plans show exactly this list.
+ *
+ * Invariants:
+ * 1. The list never changes once the run has begun, so that a step's place names it for ever.
+ *    Steps that may turn out not to be needed stand in it, and are skipped when their turn comes
+ *    (`step-turn.ts`).
+ * 2. Before a step in the runner stands a boot unless the runner is certainly up there.
+ *
+ * Must not: check what people wrote (`requested-workflow.ts`).
+ */
+import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { RerunClass, type RunStep, RunStepSchema, StepState } from '@rackwright/api';
+import type { KnownStep } from '../../steps/index.ts';
+import { isBootStep } from '../operation/boots.ts';
+import type { WorkflowStep } from '../turn/types.ts';
+import { oldDiskArgument } from './old-disk.ts';
+import { describe } from './render.ts';
+import { isEngineStep } from './steps.ts';
+
+/** What else the list follows from. */
+export interface WorkflowSurroundings {
+  readonly known: readonly KnownStep[];
+  /** The host runs something that it shall run again at the end. */
+  readonly isOnInUse: boolean;
+  /** Its disks may hold data of an earlier use, which is not to be booted unnoticed. */
+  readonly isDirty: boolean;
+}
+
+/** Where the runner is before a step: `open` when that depends on what is skipped or fails. */
+type RunnerIs = 'up' | 'down' | 'open';
+
+const intoRunner = ['power.off', 'power.bootRunner', 'runner.await'] as const;
+
+/** The power steps of templates, as the engine takes them. */
+const powerSteps: Readonly<Record<string, readonly string[]>> = {
+  powerOff: ['power.off'],
+  powerOn: intoRunner,
+  reboot: intoRunner,
+  bootDisk: ['power.off', 'power.on'],
+};
+
+/** All steps of the run, in their order. */
+export function stepsOfWorkflow(
+  surroundings: WorkflowSurroundings,
+  listed: readonly WorkflowStep[],
+): RunStep[] {
+  const { isOnInUse } = surroundings;
+  const main: RunStep[] = [];
+  let runner: RunnerIs = 'down';
+  for (const each of listed.filter(({ handler }) => !handler)) {
+    if (isInRunner(each) && runner !== 'up') main.push(...frame(intoRunner));
+    main.push(...stepsOf(surroundings, each));
+    runner = afterwards(each, runner);
+  }
+  const handlers = listed
+    .filter(({ handler }) => handler)
+    .flatMap((each) => [
+      ...(isInRunner(each) ? frame(intoRunner) : []),
+      ...stepsOf(surroundings, each),
+    ]);
+  const boots = [...main, ...handlers].some(({ name }) => isBootStep(name));
+  const end = frame(boots ? ['power.off', ...(isOnInUse ? ['power.on'] : [])] : []);
+  return [...main, ...end, ...handlers];
+}
+
+/** Whether it runs in the runner: known to be skipped, it does not. */
+function isInRunner({ step, skippedBecause }: WorkflowStep): boolean {
+  return skippedBecause === '' && step.startsWith('run.');
+}
+
+function afterwards(each: WorkflowStep, before: RunnerIs): RunnerIs {
+  const { step, condition, skippedBecause, handOff, onFailure, onTimeout } = each;
+  if (skippedBecause !== '') return before;
+  const after = ((): RunnerIs => {
+    switch (step) {
+      case 'powerOff':
+      case 'bootDisk':
+        return 'down';
+      case 'powerOn':
+      case 'reboot':
+        return endsRun(onFailure) && endsRun(onTimeout) ? 'up' : 'open';
+      default:
+        if (handOff) return 'down';
+        return isInRunner(each) ? 'up' : before;
+    }
+  })();
+  return condition === '' || after === before ? after : 'open';
+}
+
+/** Whether nothing of the list comes after a failure. */
+function endsRun(policy: string): boolean {
+  return policy === '' || policy === 'fail';
+}
+
+/** The engine's own steps between those of the template: whatever fails in them ends the run. */
+function frame(names: readonly string[]): RunStep[] {
+  return names.map((name) =>
+    create(RunStepSchema, {
+      name,
+      state: StepState.PENDING,
+      rerunClass: RerunClass.SAFE,
+      abortable: true,
+    }),
+  );
+}
+
+/** One step of a template; several of the engine share its title and its policies. */
+function stepsOf(surroundings: WorkflowSurroundings, each: WorkflowStep): RunStep[] {
+  const names = powerSteps[each.step] ?? [each.step];
+  const needed = each.skippedBecause === '' ? names : names.slice(0, 1);
+  return needed.map((name) => stepOf(surroundings, name, each));
+}
+
+function stepOf(
+  { known, isDirty }: WorkflowSurroundings,
+  name: string,
+  each: WorkflowStep,
+): RunStep {
+  const isPower = each.step in powerSteps;
+  const described = isEngineStep(name) ? undefined : describe(known, name)?.description;
+  const ofAgent = each.action === 'bmc' ? described : undefined;
+  return create(RunStepSchema, {
+    name,
+    state: StepState.PENDING,
+    title: each.title,
+    rerunClass: isPower ? RerunClass.SAFE : classOf(each, ofAgent?.rerunClass),
+    // R8: a step of the agent that does not say counts as destructive.
+    destructive: each.destructive || (ofAgent !== undefined && ofAgent.destructive !== false),
+    abortable: ofAgent?.abortable ?? true,
+    outOfBand: each.action === 'bmc',
+    arguments: isPower ? powerArguments(name, each, isDirty) : { ...each.arguments },
+    retries: each.retries,
+    onFailure: each.onFailure,
+    onTimeout: each.onTimeout,
+    condition: each.condition,
+    skippedBecause: each.skippedBecause,
+    handOff: each.handOff,
+    handler: each.handler,
+    ...(each.timeoutMs === undefined ? {} : { timeout: durationFromMs(each.timeoutMs) }),
+  });
+}
+
+function powerArguments(name: string, { step }: WorkflowStep, isDirty: boolean) {
+  const isAsked = isDirty && name === 'power.on';
+  return { power: step, ...(isAsked ? { [oldDiskArgument]: 'true' } : {}) };
+}
+
+/** What hands the machine over is never sent a second time by itself. */
+function classOf(each: WorkflowStep, ofAgent: RerunClass | undefined): RerunClass {
+  return each.handOff ? RerunClass.NEVER_TWICE : (ofAgent ?? each.rerunClass);
+}

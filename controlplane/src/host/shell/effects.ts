@@ -1,0 +1,179 @@
+/**
+ * Carries out what a turn decided. The order is the caller's: evidence before the record that cites
+ * it, everything else after the record is durable.
+ */
+import { create, equals } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent, store as wire } from '@rackwright/api';
+import { storeKey } from '@rackwright/store';
+import { copyOf, readShared, writeRecord, writeShared } from '../../records/index.ts';
+import { type GivenFor, noteGiven, openNamed } from '../../secrets/index.ts';
+import { writeAbandoned, writeTombstone } from '../fleet/tombstones.ts';
+import type { HostEffect } from '../turn/types.ts';
+import type { HostsDependencies } from './reconcile.ts';
+
+/** Compare-and-sets on one host's facts that may be lost in a row. */
+const factsRoundsMax = 16;
+/** A cancel that an agent has not begun by then is of no use any more. */
+const cancelDeadlineMs = 3_600_000;
+
+/**
+ * Signs and writes the certificates of a turn, what steps wrote, and what a removal leaves;
+ * create-only, under deterministic names.
+ */
+export async function writeEvidence(
+  deps: HostsDependencies,
+  before: wire.HostRecord,
+  effects: readonly HostEffect[],
+): Promise<void> {
+  for (const effect of effects) {
+    if (effect.kind === 'abandon') await writeAbandoned(deps, effect);
+    if (effect.kind === 'tombstone') await writeTombstone(deps, before);
+    if (effect.kind === 'stepOutput') await writeOutput(deps, effect);
+    if (effect.kind !== 'certify') continue;
+    for (const { id, host, statement } of effect.certificates) {
+      const record = create(wire.CertificateRecordSchema, {
+        statement,
+        signature: deps.signStatement(statement),
+        createTime: timestampFromMs(deps.clock.nowMs()),
+        host,
+      });
+      const key = storeKey('erasureCertificates', id);
+      const written = await writeRecord(deps, wire.CertificateRecordSchema, key, record, 'absent');
+      if (written.kind === 'conflict') await mustBeSame(deps, key, statement);
+    }
+  }
+}
+
+/** Of an attempt one word counts: whoever wrote it first, in another turn, wrote the same. */
+async function writeOutput(
+  deps: HostsDependencies,
+  { operationId, exit, tail }: Extract<HostEffect, { kind: 'stepOutput' }>,
+): Promise<void> {
+  const record = create(wire.StepOutputRecordSchema, { operationId, exit, tail });
+  const key = storeKey('stepOutputs', ...operationId.split('/'));
+  await writeRecord(deps, wire.StepOutputRecordSchema, key, record, 'absent');
+}
+
+/** A turn before a crash may have written the certificate already: then it says the same. */
+async function mustBeSame(
+  deps: HostsDependencies,
+  key: string,
+  statement: Uint8Array,
+): Promise<void> {
+  const kept = await readShared(deps.store, wire.CertificateRecordSchema, key);
+  if (kept !== undefined && Buffer.from(kept.record.statement).equals(statement)) return;
+  throw new Error(`${key} holds another statement than the one to be certified`);
+}
+
+/** Observed facts, only when they differ from what is known (R2). */
+export async function writeFacts(
+  deps: HostsDependencies,
+  hostId: string,
+  facts: wire.HostFacts,
+): Promise<void> {
+  const key = storeKey('facts', hostId);
+  const schema = wire.HostFactsSchema;
+  const next = copyOf(facts);
+  for (let round = 0; round < factsRoundsMax; round++) {
+    const kept = await readShared(deps.store, schema, key);
+    if (kept !== undefined && equals(schema, kept.record, next)) return;
+    const written = await writeShared(deps, schema, key, next, kept?.revision ?? 'absent');
+    if (written.kind === 'ok') return;
+  }
+}
+
+/**
+ * The secret goes first, in a message of its own. Rejects with nothing sent of the operation when
+ * one of its credentials does not open, or may not go there.
+ */
+export async function sendOperation(
+  deps: HostsDependencies,
+  rackId: string,
+  operation: agent.Operation,
+): Promise<void> {
+  const rack = `racks/${rackId}`;
+  const bmc = bmcOf(operation);
+  if (bmc !== undefined) {
+    const givenFor = { rack, bmcAddress: bmc.address };
+    await sendCredential(deps, rackId, bmc.credential, givenFor, operation.id);
+  }
+  for (const name of [...ofRegistries(operation), ...secretsOf(operation)]) {
+    await sendCredential(deps, rackId, name, { rack }, operation.id);
+  }
+  send(deps, rackId, { case: 'operation', value: stamped(deps, operation) });
+  deps.crashPoint('cp.operationSent');
+}
+
+async function sendCredential(
+  deps: HostsDependencies,
+  rackId: string,
+  name: string,
+  givenFor: GivenFor,
+  operationId: string,
+): Promise<void> {
+  const opened = await openNamed(deps, name, givenFor);
+  if (opened === undefined || deps.registry.sessionOf(rackId) === undefined) return;
+  const value = create(agent.CredentialValueSchema, opened);
+  send(deps, rackId, { case: 'credentialValue', value });
+  noteGiven(deps.audit, opened, `the agent of racks/${rackId}`, operationId);
+}
+
+export function sendCancel(
+  deps: HostsDependencies,
+  rackId: string,
+  record: wire.HostRecord,
+  { cancelId, operationId }: Extract<HostEffect, { kind: 'cancel' }>,
+): void {
+  const value = create(agent.OperationSchema, {
+    id: cancelId,
+    hostUid: record.host?.uid ?? '',
+    hostName: record.host?.name ?? '',
+    deadline: timestampFromMs(deps.clock.nowMs() + cancelDeadlineMs),
+    kind: { case: 'cancel', value: create(agent.CancelSchema, { operationId }) },
+  });
+  send(deps, rackId, { case: 'operation', value: stamped(deps, value) });
+}
+
+/** With our time at this sending, so that an agent whose clock differs counts as we do. */
+function stamped({ clock }: HostsDependencies, operation: agent.Operation): agent.Operation {
+  return { ...operation, sendTime: timestampFromMs(clock.nowMs()) };
+}
+
+export function sendForget(deps: HostsDependencies, rackId: string, record: wire.HostRecord): void {
+  const value = create(agent.ForgetSchema, { hostUid: record.host?.uid ?? '' });
+  send(deps, rackId, { case: 'forget', value });
+}
+
+function send(
+  { registry }: HostsDependencies,
+  rackId: string,
+  message: agent.SessionResponse['message'],
+): void {
+  registry.sessionOf(rackId)?.send(message);
+}
+
+function bmcOf(operation: agent.Operation): agent.BmcAccess | undefined {
+  switch (operation.kind.case) {
+    case 'verifyAccess':
+    case 'setPower':
+    case 'runStep':
+      return operation.kind.value.bmc;
+    default:
+      return undefined;
+  }
+}
+
+/** Credentials that the step's program is given something of. */
+function secretsOf({ kind }: agent.Operation): ReadonlySet<string> {
+  return new Set(kind.case === 'runStep' ? kind.value.secrets.map((use) => use.credential) : []);
+}
+
+/** Credentials of the registries that it has images fetched from, mirrors included. */
+function ofRegistries({ kind }: agent.Operation): ReadonlySet<string> {
+  if (kind.case !== 'runStep') return new Set();
+  const { image, deployment } = kind.value;
+  const places = [image, deployment?.image, ...(deployment?.image?.mirrors ?? [])];
+  const names = places.map((place) => place?.credential ?? '');
+  return new Set(names.filter((name) => name !== ''));
+}

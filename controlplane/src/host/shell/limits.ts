@@ -1,0 +1,135 @@
+/**
+ * What racks and the fleet say about their hosts, beside the hosts' own records: follows it, wakes
+ * the hosts that it concerns, and keeps the limits' places (`places.ts`).
+ */
+import { equals } from '@bufbuild/protobuf';
+import {
+  FleetSpecSchema,
+  type Freeze,
+  FreezeSchema,
+  RackSpecSchema,
+  RunPhase,
+  type store as wire,
+} from '@rackwright/api';
+import { Followed, type FollowedListener } from '../fleet/followed.ts';
+import { type HostIndex, rackIdOf } from '../fleet/host-index.ts';
+import type { HostEffect } from '../turn/types.ts';
+import { type HeldPlace, Places, queuePosition, wokenBy } from './places.ts';
+import type { HostsDependencies } from './reconcile.ts';
+import { holdForNewIncarnation } from './restored-racks.ts';
+
+export class Limits {
+  readonly #deps: HostsDependencies;
+  readonly #index: HostIndex;
+  readonly #wake: (hostId: string) => void;
+  readonly #followed: Followed;
+  readonly #places: Places;
+
+  constructor(deps: HostsDependencies, index: HostIndex, wake: (hostId: string) => void) {
+    this.#deps = deps;
+    this.#index = index;
+    this.#wake = wake;
+    const listener: FollowedListener = {
+      fleet: (before, after) => this.#fleetChanged(before, after),
+      rack: (rackId, before, after) => this.#rackChanged(rackId, before, after),
+    };
+    this.#followed = new Followed(deps, listener);
+    this.#places = new Places(deps, this.#followed);
+  }
+
+  /** Knows every rack and the fleet afterwards; racks of a restored store are marked. */
+  async start(): Promise<void> {
+    await this.#followed.start();
+    await holdForNewIncarnation(this.#deps, this.#followed);
+  }
+
+  stop(): void {
+    this.#followed.stop();
+    this.#places.stop();
+  }
+
+  get fleet(): wire.FleetRecord | undefined {
+    return this.#followed.fleet;
+  }
+
+  change(record: wire.HostRecord, { name, change }: Extract<HostEffect, { kind: 'quota' }>): void {
+    this.#places.change(rackIdOf(record), name, change);
+  }
+
+  /** The places that are held now: asked for before all hosts are listed, for `afterListing`. */
+  held(): readonly HeldPlace[] {
+    return this.#places.held();
+  }
+
+  /**
+   * Whose place was held before the very listing that has been indexed, and who was not in it, is
+   * gone for ever.
+   */
+  afterListing(held: readonly HeldPlace[]): void {
+    const gone = ({ hostUid, rackId, name }: HeldPlace) =>
+      name === 'fleetWipes'
+        ? this.#index.hostIdOf(hostUid) === undefined
+        : this.#index.hostIdOfUid(hostUid, rackId) === undefined;
+    this.#places.sweep(held.filter(gone));
+  }
+
+  /** Where the host's run stands in the queue that it waits in, from 1. */
+  queuePosition({ host }: wire.HostRecord): number | undefined {
+    const run = host?.status?.run;
+    if (host === undefined || run?.phase !== RunPhase.WAITING) return undefined;
+    const rackId = host.spec?.rack.replace(/^racks\//, '') ?? '';
+    const who = { hostUid: host.uid, run: run.number };
+    return queuePosition(who, this.#followed.rack(rackId), this.#followed.fleet);
+  }
+
+  #fleetChanged(before: wire.FleetRecord | undefined, after: wire.FleetRecord | undefined): void {
+    const [had, has] = [before?.fleet, after?.fleet];
+    const spec = !sameSpec(FleetSpecSchema, had?.spec, has?.spec);
+    if (spec || !sameFreeze(had?.status?.freeze, has?.status?.freeze)) {
+      for (const hostId of this.#index.hostIds()) this.#wake(hostId);
+    } else this.#wakeAll(wokenBy(before, after));
+    this.#places.look(undefined, after);
+  }
+
+  #rackChanged(
+    rackId: string,
+    before: wire.RackRecord | undefined,
+    after: wire.RackRecord | undefined,
+  ): void {
+    if (before !== undefined && after !== undefined && concernsHosts(before, after)) {
+      for (const hostId of this.#index.hostIdsOfRack(rackId)) this.#wake(hostId);
+    } else this.#wakeAll(wokenBy(before, after));
+    this.#places.look(rackId, after);
+  }
+
+  #wakeAll(uids: readonly string[]): void {
+    for (const uid of uids) {
+      const hostId = this.#index.hostIdOf(uid);
+      if (hostId !== undefined) this.#wake(hostId);
+    }
+  }
+}
+
+/** Whether what a rack says has changed in a way that may move any of its hosts. */
+function concernsHosts(before: wire.RackRecord, after: wire.RackRecord): boolean {
+  const [had, has] = [before.rack, after.rack];
+  if (!sameSpec(RackSpecSchema, had?.spec, has?.spec)) return true;
+  if (!sameFreeze(had?.status?.freeze, has?.status?.freeze)) return true;
+  return isRestored(before) !== isRestored(after);
+}
+
+function isRestored({ rack, acceptedStore }: wire.RackRecord): boolean {
+  return rack?.status?.restoredStore !== undefined || acceptedStore !== undefined;
+}
+
+function sameFreeze(a: Freeze | undefined, b: Freeze | undefined): boolean {
+  return a === undefined || b === undefined ? a === b : equals(FreezeSchema, a, b);
+}
+
+function sameSpec<D extends typeof RackSpecSchema | typeof FleetSpecSchema>(
+  schema: D,
+  a: Parameters<typeof equals<D>>[1] | undefined,
+  b: Parameters<typeof equals<D>>[1] | undefined,
+): boolean {
+  return a === undefined || b === undefined ? a === b : equals(schema, a, b);
+}

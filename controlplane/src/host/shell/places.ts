@@ -1,0 +1,302 @@
+/**
+ * The shell of the limits: takes and gives back places by compare-and-set on the one record that
+ * each limit is kept in, and wakes whoever got one.
+ *
+ * Invariants:
+ * 1. A place is asked for only after the host's record says that it waits for one; asking again
+ *    after a crash changes nothing (Q1).
+ * 2. What becomes free by time is given out by a timer of every replica; the first one wins.
+ * 3. Nothing is read or written while no limit is set and no place is taken.
+ */
+import { clone, create, equals } from '@bufbuild/protobuf';
+import { store as wire } from '@rackwright/api';
+import type { Cancel } from '@rackwright/platform';
+import { storeKey } from '@rackwright/store';
+import { readRecord, writeRecord } from '../../records/index.ts';
+import { type Followed, fleetKey } from '../fleet/followed.ts';
+import {
+  changedSlots,
+  hasPlaceForNext,
+  nextPlaceMs,
+  placesMax,
+  type Quota,
+  type QuotaName,
+  type SlotChange,
+  type Slots,
+  type Standing,
+  standingOf,
+} from '../turn/quota.ts';
+import type { HostsDependencies } from './reconcile.ts';
+
+/** Compare-and-sets on one record that may be lost in a row. */
+const roundsMax = 32;
+const secondMs = 1_000;
+const stretchSecondsDefault = 3_600;
+/** A timer never waits longer than this, so that a step of the wall clock does no lasting harm. */
+const timerMsMax = 60_000;
+
+/** What a wipe budget allows; undefined: no budget is set. */
+export function wipeQuota(
+  budget: { readonly hosts: number; readonly seconds?: number | undefined } | undefined,
+): Quota | undefined {
+  if (budget === undefined) return undefined;
+  const { hosts, seconds = stretchSecondsDefault } = budget;
+  return { kind: 'inStretch', hosts: Math.min(hosts, placesMax), stretchMs: seconds * secondMs };
+}
+
+export function runnerQuota(record: wire.RackRecord | undefined): Quota | undefined {
+  const hosts = record?.rack?.spec?.limits?.runs;
+  return hosts === undefined ? undefined : { kind: 'atOnce', hosts: Math.min(hosts, placesMax) };
+}
+
+/** Where one host stands in the limits of its rack and of the fleet. */
+export function standings(
+  hostUid: string,
+  rack: wire.RackRecord | undefined,
+  fleet: wire.FleetRecord | undefined,
+): Standing[] {
+  const found: Standing[] = [];
+  const add = (name: QuotaName, slots: Slots, quota: Quota | undefined) => {
+    if (quota === undefined && slots.taken.length + slots.queued.length === 0) return;
+    found.push(standingOf(name, slots, quota, hostUid));
+  };
+  if (rack !== undefined) {
+    add('runner', slotsOf(rack, 'runner'), runnerQuota(rack));
+    add('rackWipes', slotsOf(rack, 'rackWipes'), wipeQuota(rack.rack?.spec?.wipeBudget));
+  }
+  if (fleet !== undefined) {
+    add('fleetWipes', slotsOf(fleet, 'fleetWipes'), wipeQuota(fleet.fleet?.spec?.wipeBudget));
+  }
+  return found;
+}
+
+type Limited = wire.RackRecord | wire.FleetRecord;
+
+function slotsOf(record: Limited, name: QuotaName): Slots {
+  if (name === 'runner' && record.$typeName === 'rackwright.store.v1.RackRecord') {
+    return { taken: record.running, queued: record.queued };
+  }
+  return { taken: record.wipes, queued: record.wipesQueued };
+}
+
+function putSlots(record: Limited, name: QuotaName, { taken, queued }: Slots): void {
+  if (name === 'runner' && record.$typeName === 'rackwright.store.v1.RackRecord') {
+    record.running = [...taken];
+    record.queued = [...queued];
+    return;
+  }
+  record.wipes = [...taken];
+  record.wipesQueued = [...queued];
+}
+
+function quotaIn(record: Limited, name: QuotaName): Quota | undefined {
+  if (record.$typeName === 'rackwright.store.v1.FleetRecord') {
+    return wipeQuota(record.fleet?.spec?.wipeBudget);
+  }
+  return name === 'runner' ? runnerQuota(record) : wipeQuota(record.rack?.spec?.wipeBudget);
+}
+
+interface Wanted {
+  readonly name: QuotaName;
+  readonly change: SlotChange;
+}
+
+/** A rack's id; undefined stands for the fleet. */
+type Where = string | undefined;
+
+export class Places {
+  readonly #deps: HostsDependencies;
+  readonly #followed: Followed;
+  readonly #wanted = new Map<Where, Wanted[]>();
+  readonly #busy = new Set<Where>();
+  readonly #timers = new Map<Where, Cancel>();
+  #stopped = false;
+
+  constructor(deps: HostsDependencies, followed: Followed) {
+    this.#deps = deps;
+    this.#followed = followed;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    for (const cancel of this.#timers.values()) cancel();
+    this.#timers.clear();
+  }
+
+  /** Makes the change soon, together with others of the same record; tries until it is made. */
+  change(rackId: string, name: QuotaName, change: SlotChange): void {
+    const where = name === 'fleetWipes' ? undefined : rackId;
+    this.#wanted.set(where, [...(this.#wanted.get(where) ?? []), { name, change }]);
+    void this.#work(where);
+  }
+
+  /** A record has changed: what it has free goes to whoever waits, now or when its time comes. */
+  look(where: Where, record: Limited | undefined): void {
+    this.#timers.get(where)?.();
+    this.#timers.delete(where);
+    if (record === undefined || this.#stopped) return;
+    const nowMs = this.#deps.clock.nowMs();
+    let nextMs: number | undefined;
+    for (const name of namesOf(where)) {
+      const slots = slotsOf(record, name);
+      if (slots.queued.length === 0) continue;
+      const quota = quotaIn(record, name);
+      if (hasPlaceForNext(slots, quota, nowMs)) {
+        this.change(where ?? '', name, { kind: 'promote' });
+        continue;
+      }
+      const atMs = nextPlaceMs(slots, quota);
+      if (atMs !== undefined) nextMs = Math.min(nextMs ?? atMs, atMs);
+    }
+    if (nextMs === undefined) return;
+    const waitMs = Math.min(Math.max(1, nextMs - nowMs), timerMsMax);
+    const again = () => this.look(where, this.#record(where));
+    this.#timers.set(where, this.#deps.clock.after(waitMs, again));
+  }
+
+  /** Gives back the places of hosts that are gone, of whom nobody speaks any more. */
+  sweep(gone: readonly HeldPlace[]): void {
+    for (const { rackId, name, hostUid, run } of gone) {
+      this.change(rackId, name, { kind: 'leave', who: { hostUid, run } });
+    }
+  }
+
+  /** Every place that is held or waited for, as it was seen last. */
+  held(): HeldPlace[] {
+    const all: HeldPlace[] = [];
+    const add = (rackId: string, name: QuotaName, record: Limited) => {
+      const { taken, queued } = slotsOf(record, name);
+      const open = taken.filter((slot) => slot.open);
+      for (const { hostUid, run } of [...open, ...queued]) all.push({ rackId, name, hostUid, run });
+    };
+    for (const [rackId, record] of this.#followed.racks()) {
+      add(rackId, 'runner', record);
+      add(rackId, 'rackWipes', record);
+    }
+    if (this.#followed.fleet !== undefined) add('', 'fleetWipes', this.#followed.fleet);
+    return all;
+  }
+
+  #record(where: Where): Limited | undefined {
+    return where === undefined ? this.#followed.fleet : this.#followed.rack(where);
+  }
+
+  async #work(where: Where): Promise<void> {
+    if (this.#busy.has(where)) return;
+    this.#busy.add(where);
+    try {
+      for (;;) {
+        const wanted = this.#wanted.get(where) ?? [];
+        this.#wanted.delete(where);
+        if (wanted.length === 0 || this.#stopped) return;
+        await this.#write(where, wanted);
+      }
+    } finally {
+      this.#busy.delete(where);
+    }
+  }
+
+  async #write(where: Where, wanted: readonly Wanted[]): Promise<void> {
+    const { log, clock, timing } = this.#deps;
+    try {
+      if (where === undefined) await this.#writeFleet(wanted);
+      else await this.#writeRack(where, wanted);
+    } catch (error) {
+      log.warn({ rack: where ?? 'fleet', error: String(error) }, 'places could not be written yet');
+      clock.after(timing.retryDelayMs, () => {
+        this.#wanted.set(where, [...wanted, ...(this.#wanted.get(where) ?? [])]);
+        void this.#work(where);
+      });
+    }
+  }
+
+  async #writeRack(rackId: string, wanted: readonly Wanted[]): Promise<void> {
+    const key = storeKey('racks', rackId);
+    const schema = wire.RackRecordSchema;
+    for (let round = 0; round < roundsMax; round++) {
+      const kept = await readRecord(this.#deps.store, schema, key);
+      if (kept === undefined) return;
+      const next = clone(schema, kept.record);
+      this.#apply(next, wanted);
+      if (equals(schema, kept.record, next)) {
+        this.#followed.noteRack(rackId, next, kept.revision);
+        return;
+      }
+      const written = await writeRecord(this.#deps, schema, key, next, kept.revision);
+      if (written.kind === 'conflict') continue;
+      this.#followed.noteRack(rackId, next, written.revision);
+      return;
+    }
+    throw new Error(`racks/${rackId}: lost ${roundsMax} compare-and-sets in a row`);
+  }
+
+  async #writeFleet(wanted: readonly Wanted[]): Promise<void> {
+    const schema = wire.FleetRecordSchema;
+    for (let round = 0; round < roundsMax; round++) {
+      const kept = await readRecord(this.#deps.store, schema, fleetKey);
+      const before = kept?.record ?? create(schema);
+      const next = clone(schema, before);
+      this.#apply(next, wanted);
+      if (equals(schema, before, next)) {
+        if (kept !== undefined) this.#followed.noteFleet(next, kept.revision);
+        return;
+      }
+      const expected = kept?.revision ?? 'absent';
+      const written = await writeRecord(this.#deps, schema, fleetKey, next, expected);
+      if (written.kind === 'conflict') continue;
+      this.#followed.noteFleet(next, written.revision);
+      return;
+    }
+    throw new Error(`the fleet: lost ${roundsMax} compare-and-sets in a row`);
+  }
+
+  #apply(record: Limited, wanted: readonly Wanted[]): void {
+    const nowMs = this.#deps.clock.nowMs();
+    for (const { name, change } of wanted) {
+      const slots = slotsOf(record, name);
+      putSlots(record, name, changedSlots(slots, change, quotaIn(record, name), nowMs));
+    }
+  }
+}
+
+export interface HeldPlace {
+  readonly rackId: string;
+  readonly name: QuotaName;
+  readonly hostUid: string;
+  readonly run: bigint;
+}
+
+function namesOf(where: Where): readonly QuotaName[] {
+  return where === undefined ? ['fleetWipes'] : ['runner', 'rackWipes'];
+}
+
+/** Hosts whose place in a record has changed so that they may go on. */
+export function wokenBy(before: Limited | undefined, after: Limited | undefined): string[] {
+  if (after === undefined) return [];
+  const woken = new Set<string>();
+  for (const name of ['runner', 'rackWipes'] as const) {
+    const had = new Set(before === undefined ? [] : openOf(before, name));
+    for (const uid of openOf(after, name)) if (!had.has(uid)) woken.add(uid);
+  }
+  return [...woken];
+}
+
+function openOf(record: Limited, name: QuotaName): string[] {
+  return slotsOf(record, name)
+    .taken.filter(({ open }) => open)
+    .map(({ hostUid }) => hostUid);
+}
+
+/** Where a run stands in the queue that it waits in, from 1; undefined: in none. */
+export function queuePosition(
+  { hostUid, run }: { readonly hostUid: string; readonly run: bigint },
+  rack: wire.RackRecord | undefined,
+  fleet: wire.FleetRecord | undefined,
+): number | undefined {
+  const queues = [rack?.queued, rack?.wipesQueued, fleet?.wipesQueued];
+  for (const queue of queues) {
+    const index = queue?.findIndex((slot) => slot.hostUid === hostUid && slot.run === run) ?? -1;
+    if (index >= 0) return index + 1;
+  }
+  return undefined;
+}

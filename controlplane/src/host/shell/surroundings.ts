@@ -1,0 +1,241 @@
+/** Gathers the frozen surroundings in which one step is decided. */
+import { create } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { type agent, type Freeze, PowerMismatchPolicy, store as wire } from '@rackwright/api';
+import { meaningfulUuid } from '@rackwright/erasure';
+import { storeKey } from '@rackwright/store';
+import type { LiveSession } from '../../agents/registry.ts';
+import { credentialsOfRegistries } from '../../images/index.ts';
+import { type RecordWriter, readShared } from '../../records/index.ts';
+import { identityHex } from '../erasure/identity.ts';
+import { fencesPending } from '../fleet/fences.ts';
+import { identityReservation } from '../fleet/removal.ts';
+import { confirm, holdsReservations, isStale, reserve } from '../fleet/reservations.ts';
+import { isSameLife } from '../operation/lineage.ts';
+import { freezeText } from '../turn/brake.ts';
+import { activeRun } from '../turn/turn.ts';
+import type { FreezeInForce, HostContext, HostEvent, SessionContext } from '../turn/types.ts';
+import { standings } from './places.ts';
+import type { HostsDependencies } from './reconcile.ts';
+
+const nothing: ReadonlySet<string> = new Set();
+
+export async function gatherContext(
+  deps: HostsDependencies,
+  record: wire.HostRecord,
+  identityOwners: ReadonlyMap<string, string>,
+  session: LiveSession | undefined,
+  fleet: wire.FleetRecord | undefined,
+): Promise<HostContext> {
+  const { store } = deps;
+  const { host } = record;
+  const rackId = (host?.spec?.rack ?? '').replace(/^racks\//, '');
+  const hostId = (host?.name ?? '').replace(/^hosts\//, '');
+  const credential = host?.spec?.bmc?.credential ?? '';
+  const [rack, facts, secret, fences, reservationsHeld, registryCredentials] = await Promise.all([
+    rackId === '' ? undefined : readShared(store, wire.RackRecordSchema, storeKey('racks', rackId)),
+    readShared(store, wire.HostFactsSchema, storeKey('facts', hostId)),
+    credential === ''
+      ? undefined
+      : readShared(store, wire.CredentialRecordSchema, storeKey(...credential.split('/'))),
+    record.fences.length === 0 ? nothing : fencesPending(store, record),
+    startsNothingNow(record) ||
+      (host?.spec !== undefined && holdsReservations(store, host.uid, host.spec)),
+    credentialVersions(deps, fleet),
+  ]);
+  const publicKey = rack?.record.agentPublicKey;
+  const mine = facts?.record.hostUid === host?.uid ? facts?.record : undefined;
+  return {
+    nowMs: deps.clock.nowMs(),
+    timing: deps.timing,
+    session: stands(session, rack?.record, deps.replicaId)
+      ? sessionContext(session, record)
+      : undefined,
+    sessionElsewhere: isElsewhere(deps, rack?.record),
+    ...agentSeen(rack?.record),
+    agentRegistered: publicKey !== undefined && publicKey.length > 0,
+    agentPublicKey: publicKey,
+    credentialVersion: secret?.record.credential?.version,
+    facts: mine ?? create(wire.HostFactsSchema, { hostUid: host?.uid ?? '' }),
+    agentSteps: rack?.record.journal === undefined ? undefined : rack.record.agentSteps,
+    fleet: fleet?.fleet?.spec,
+    registryCredentials,
+    identityOwners,
+    reservationsHeld,
+    fencesPending: fences,
+    tombstones: rack?.record.tombstones.length ?? 0,
+    powerMismatch: rack?.record.rack?.spec?.powerMismatch ?? PowerMismatchPolicy.UNSPECIFIED,
+    incarnation: store.incarnation,
+    freeze: freezeInForce(rack?.record, fleet),
+    restored: restoredText(rack?.record),
+    lostRevisions: (rack?.record.lostBefore ?? 0n) + (rack?.record.lostRevisions ?? 0n),
+    standings: standings(host?.uid ?? '', rack?.record, fleet),
+    replica: deps.replicaId,
+  };
+}
+
+/** Of the credentials that the fleet names for registries and steps; a handful each. */
+export async function credentialVersions(
+  { store }: Pick<HostsDependencies, 'store'>,
+  fleet: wire.FleetRecord | undefined,
+): Promise<ReadonlyMap<string, bigint>> {
+  const versions = new Map<string, bigint>();
+  const { registryCredentials = {}, credentials = [] } = fleet?.fleet?.spec?.templates ?? {};
+  const ofRegistries = credentialsOfRegistries(fleet?.fleet?.spec?.registries);
+  const named = [...Object.values(registryCredentials), ...credentials, ...ofRegistries];
+  for (const name of new Set(named)) {
+    const kept = await readShared(store, wire.CredentialRecordSchema, storeKey(...name.split('/')));
+    const version = kept?.record.credential?.version;
+    if (version !== undefined) versions.set(name, version);
+  }
+  return versions;
+}
+
+/** The fleet's goes before the rack's. */
+function freezeInForce(
+  rack: wire.RackRecord | undefined,
+  fleet: wire.FleetRecord | undefined,
+): FreezeInForce | undefined {
+  const of = (whose: string, freeze: Freeze | undefined) =>
+    freeze === undefined ? undefined : { ...freeze, of: whose };
+  return (
+    of('the fleet', fleet?.fleet?.status?.freeze) ??
+    of(rack?.rack?.name ?? '', rack?.rack?.status?.freeze)
+  );
+}
+
+/** Why agents of the rack begin nothing destructive now; empty: they may. */
+export function whyNothingDestructive(
+  rack: wire.RackRecord | undefined,
+  fleet: wire.FleetRecord | undefined,
+): string {
+  const freeze = freezeInForce(rack, fleet);
+  return freeze === undefined ? (restoredText(rack) ?? '') : freezeText(freeze);
+}
+
+/** Until the acceptance has reached the agent, nothing is ordered of it. */
+function restoredText(rack: wire.RackRecord | undefined): string | undefined {
+  const name = rack?.rack?.name ?? '';
+  if (rack?.acceptedStore !== undefined) {
+    return `the restored store was accepted; the agent of ${name} has not heard of it yet`;
+  }
+  if (rack?.rack?.status?.restoredStore === undefined) return undefined;
+  return `the store was restored, and may have lost what the agent of ${name} has done since`;
+}
+
+/**
+ * R6: a stream that is half open outlives the agent that it came from. What a newer session of the
+ * rack was sent, perhaps at another replica, is not lost because this one does not know it.
+ */
+function stands(
+  session: LiveSession | undefined,
+  rack: wire.RackRecord | undefined,
+  replicaId: string,
+): session is LiveSession {
+  if (session === undefined) return false;
+  const { journal, sessionReplica = '' } = rack ?? {};
+  if (sessionReplica !== '' && sessionReplica !== replicaId) return false;
+  return journal === undefined || isSameLife(journal, session.journal);
+}
+
+/** A hint that its holder has not renewed for this long counts for nothing. */
+const sessionHintMs = 150_000;
+
+function isElsewhere(
+  { replicaId, clock }: HostsDependencies,
+  rack: wire.RackRecord | undefined,
+): boolean {
+  const { sessionReplica: holder = '', sessionTime } = rack ?? {};
+  if (holder === '' || holder === replicaId || sessionTime === undefined) return false;
+  return timestampMs(sessionTime) + sessionHintMs > clock.nowMs();
+}
+
+/** A replica that was killed with a session has left only the last renewal of its hint. */
+function agentSeen(rack: wire.RackRecord | undefined): { readonly agentSeenMs?: number } {
+  const times = [rack?.rack?.status?.lastSeenTime, rack?.sessionTime];
+  const seenMs = times.filter((time) => time !== undefined).map((time) => timestampMs(time));
+  return seenMs.length === 0 ? {} : { agentSeenMs: Math.max(...seenMs) };
+}
+
+/** Unique values are looked up only when a run could start: under way they stay the host's. */
+function startsNothingNow(record: wire.HostRecord): boolean {
+  const status = record.host?.status;
+  return status !== undefined && activeRun(status) !== undefined;
+}
+
+function sessionContext(session: LiveSession, record: wire.HostRecord): SessionContext {
+  return {
+    journal: session.journal,
+    lastMessageMs: session.lastMessageMs(),
+    awaitsReport: session.awaitsReport(record.operation?.operation?.id ?? ''),
+    operationKinds: session.operationKinds,
+  };
+}
+
+/**
+ * Before a report that names a BMC identity is judged: the identity becomes this host's, or its
+ * owner is found. Also finds the owner of a machine that came up where this host was expected.
+ */
+export async function reserveIdentity(
+  writer: RecordWriter,
+  record: wire.HostRecord,
+  event: HostEvent,
+): Promise<ReadonlyMap<string, string>> {
+  const owners = new Map<string, string>();
+  const { host } = record;
+  if (event.kind !== 'report' || host === undefined) return owners;
+  const { report } = event;
+  if (report.operationId !== record.operation?.operation?.id) return owners;
+  const observations = observationsOf(report);
+  const guid = observations?.bmcIdentity?.guid;
+  if (guid !== undefined && meaningfulUuid(guid) !== undefined) {
+    const value = identityReservation(guid);
+    if (report.result.case === 'complete') {
+      const outcome = await reserve(writer, host, [value]);
+      if (outcome.kind === 'taken') owners.set(value.value, outcome.taken[0]?.by ?? 'another host');
+      else if (!(await confirm(writer, host, [value]))) owners.set(value.value, 'another host');
+    } else {
+      await findOwner(writer, guid, owners);
+    }
+  }
+  const uuid = observations?.inventory?.system?.uuid;
+  if (uuid !== undefined) await findOwner(writer, uuid, owners);
+  return owners;
+}
+
+/** Looks a raw identity up in the byte orders in which firmware and BMCs write it. */
+async function findOwner(
+  { store }: RecordWriter,
+  bytes: Uint8Array,
+  owners: Map<string, string>,
+): Promise<void> {
+  for (const order of byteOrders(bytes)) {
+    const value = identityReservation(order);
+    const kept = await readShared(store, wire.ReservationSchema, value.key);
+    if (kept === undefined || (await isStale(store, kept.record, value))) continue;
+    owners.set(identityHex(bytes), kept.record.holder);
+  }
+}
+
+function byteOrders(bytes: Uint8Array): Uint8Array[] {
+  if (bytes.length !== 16) return [];
+  const swap = (from: Uint8Array) =>
+    Uint8Array.of(
+      ...from.subarray(0, 4).toReversed(),
+      ...from.subarray(4, 6).toReversed(),
+      ...from.subarray(6, 8).toReversed(),
+      ...from.subarray(8),
+    );
+  return [bytes, swap(bytes), bytes.toReversed()];
+}
+
+function observationsOf(report: agent.Report): agent.Observations | undefined {
+  switch (report.result.case) {
+    case 'complete':
+    case 'failed':
+    case 'hostUpdated':
+      return report.result.value.observations;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,41 @@
+/** Says in the log what a host waits for, in the words of its explanation. */
+import type { store } from '@rackwright/api';
+import type { Log } from '@rackwright/platform';
+import { explainHost } from '../explain/explain.ts';
+import { activeRun } from '../turn/turn.ts';
+import type { HostContext } from '../turn/types.ts';
+
+/**
+ * One line when a host begins to wait for something, and none while it goes on: a run that waits
+ * for the same again and again says so once.
+ */
+export class WaitLog {
+  readonly #log: Log;
+  readonly #said = new Map<string, string>();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** Takes in a host as it was written. */
+  note(hostId: string, record: store.HostRecord, context: HostContext): void {
+    const { headline, blocker, subject } = explainHost(record, context);
+    const { status } = record.host ?? {};
+    if (blocker === '') {
+      if (status === undefined || activeRun(status) === undefined) this.#said.delete(hostId);
+      return;
+    }
+    const said = `${headline}: waits for ${blocker}`;
+    if (this.#said.get(hostId) === said) return;
+    this.#said.set(hostId, said);
+    this.#log.info(
+      { host: subject, operation: record.operation?.operation?.id, blocker },
+      headline,
+    );
+  }
+
+  /** There is no such host any more. */
+  drop(hostId: string): void {
+    this.#said.delete(hostId);
+  }
+}

@@ -1,0 +1,80 @@
+/** A host as people see it: its record with what is served from elsewhere, and its etag. */
+import { create, fromBinary } from '@bufbuild/protobuf';
+import { type Host, HostSchema, HostStatusSchema, store as wire } from '@rackwright/api';
+import { type Entry, type Revision, storeKey } from '@rackwright/store';
+import { displayOf } from '../../host/index.ts';
+import { answered, copyOf, readRecord, readShared, sharedRecordOf } from '../../records/index.ts';
+import { parseName } from './names.ts';
+import type { RpcDependencies } from './ports.ts';
+import { formatPosition } from './position.ts';
+
+export type FactsByKey = ReadonlyMap<string, wire.HostFacts>;
+
+/** Key of a host's record. */
+export function hostKey(hostId: string): string {
+  return storeKey('hosts', hostId);
+}
+
+/** Key of what was observed of a host. */
+export function factsKey(hostId: string): string {
+  return storeKey('facts', hostId);
+}
+
+/** The host as it is answered. `facts` of another uid belong to a predecessor and are left out. */
+export function presentHost(
+  deps: Pick<RpcDependencies, 'store' | 'hosts'>,
+  record: wire.HostRecord,
+  revision: Revision,
+  facts: wire.HostFacts | undefined,
+): Host {
+  const host = record.host === undefined ? create(HostSchema) : copyOf(record.host);
+  host.etag = formatPosition(deps.store, revision);
+  if (record.change?.time !== undefined) host.updateTime = record.change.time;
+  host.status ??= create(HostStatusSchema);
+  if (facts?.hostUid === host.uid && facts.inventory) host.status.inventory = facts.inventory;
+  const rackId = parseName('racks', host.spec?.rack ?? '');
+  if (rackId !== undefined) host.status.agentConnected = deps.hosts.agentConnected(rackId);
+  const progress = deps.hosts.progressOf(parseName('hosts', host.name) ?? '');
+  if (progress !== undefined) host.status.progress = progress;
+  const position = deps.hosts.queuePosition(record);
+  if (position !== undefined && host.status.run?.waiting !== undefined) {
+    host.status.run.waiting.position = position;
+  }
+  host.status.display = displayOf(host.status);
+  return host;
+}
+
+/** The host with this id, with its record's revision; undefined when there is none. */
+export async function readHost(
+  deps: Pick<RpcDependencies, 'store' | 'hosts'>,
+  hostId: string,
+): Promise<{ host: Host; record: wire.HostRecord; revision: Revision } | undefined> {
+  const kept = await readRecord(deps.store, wire.HostRecordSchema, hostKey(hostId));
+  if (kept === undefined) return undefined;
+  const facts = await readFacts(deps, hostId);
+  const { record, revision } = kept;
+  return { host: presentHost(deps, record, revision, facts), record, revision };
+}
+
+/** What was observed of one host. */
+export async function readFacts(
+  { store }: Pick<RpcDependencies, 'store'>,
+  hostId: string,
+): Promise<wire.HostFacts | undefined> {
+  return (await readShared(store, wire.HostFactsSchema, factsKey(hostId)))?.record;
+}
+
+/** What was observed of all hosts, by the key of the facts. */
+export async function readAllFacts({ store }: Pick<RpcDependencies, 'store'>): Promise<FactsByKey> {
+  const { entries } = await answered(store.list('facts'));
+  return new Map(
+    entries.map(
+      (entry) => [entry.key, sharedRecordOf(store, wire.HostFactsSchema, entry)] as const,
+    ),
+  );
+}
+
+/** The record in an entry of the store. */
+export function hostRecordOf(entry: Pick<Entry, 'value'>): wire.HostRecord {
+  return fromBinary(wire.HostRecordSchema, entry.value);
+}

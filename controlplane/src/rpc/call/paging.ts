@@ -1,0 +1,67 @@
+/** Pages of a list: bounded in number and in bytes. */
+import { invalidArgument } from '@rackwright/api';
+import type { Entry, StateStore } from '@rackwright/store';
+import { answered } from '../../records/index.ts';
+import { formatPageToken, parsePageToken } from './position.ts';
+
+export const pageSizeDefault = 100;
+export const pageSizeMax = 1_000;
+/** A page ends early when it exceeds this; the transport carries 4 MiB. */
+export const pageBytesMax = 2 * 1024 * 1024;
+
+export interface PageRequest {
+  readonly pageSize?: number | undefined;
+  readonly pageToken: string;
+}
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  readonly nextPageToken: string;
+}
+
+/**
+ * One page of the records directly below `prefix`, or of those that `isListed`, in the order of
+ * their keys. `read` turns an entry into an item, or leaves it out; `filter` identifies what it
+ * leaves out. An item counts as its stored record does, unless it is sent as more than that.
+ */
+export async function listPage<T>(
+  store: StateStore,
+  prefix: string,
+  request: PageRequest,
+  filter: string,
+  read: (entry: Entry) => T | undefined,
+  isListed = (key: string) => isDirectlyBelow(prefix, key),
+  bytesOf: (item: T) => number = () => 0,
+): Promise<Page<T>> {
+  const size = checkPageSize(request.pageSize);
+  const after = parsePageToken(store, filter, request.pageToken);
+  const { entries } = await answered(store.list(prefix));
+  const items: T[] = [];
+  let bytes = 0;
+  let lastKey = '';
+  for (const entry of entries) {
+    if (entry.key <= after || !isListed(entry.key)) continue;
+    const item = read(entry);
+    if (item === undefined) continue;
+    bytes += Math.max(entry.value.byteLength, bytesOf(item));
+    const full = items.length >= size || (items.length > 0 && bytes > pageBytesMax);
+    if (full) return { items, nextPageToken: formatPageToken(store, filter, lastKey) };
+    items.push(item);
+    lastKey = entry.key;
+  }
+  return { items, nextPageToken: '' };
+}
+
+/** The page size to use. Throws `invalidArgument` outside 1 to `pageSizeMax`. */
+export function checkPageSize(pageSize: number | undefined): number {
+  const size = pageSize ?? pageSizeDefault;
+  if (size >= 1 && size <= pageSizeMax) return size;
+  const wanted = `from 1 to ${pageSizeMax}, or unset for ${pageSizeDefault}`;
+  const description = `is ${size}; it must be ${wanted}`;
+  throw invalidArgument([{ field: 'page_size', description }]);
+}
+
+/** Whether `key` has exactly one segment more than `prefix`. */
+export function isDirectlyBelow(prefix: string, key: string): boolean {
+  return key.startsWith(`${prefix}.`) && !key.includes('.', prefix.length + 1);
+}

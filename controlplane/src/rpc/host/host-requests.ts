@@ -1,0 +1,189 @@
+/** What people ask of one host: each call is one request to the host loop, its answer the host. */
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  type CleanStepRequest,
+  type Handlers,
+  HoldScope,
+  type Host,
+  type HostService,
+  HostState,
+  PowerAction,
+  type ProvisionHostRequest,
+} from '@rackwright/api';
+import type { HostRequest } from '../../host/index.ts';
+import { presentHost, readFacts, readHost } from '../call/host-view.ts';
+import { isKnown, nameProblem, requireName } from '../call/names.ts';
+import { answerOf } from '../call/outcome.ts';
+import { appliedId, type RpcDependencies, requester } from '../call/ports.ts';
+import { checkReason, checkRequestId } from '../call/texts.ts';
+import { Violations } from '../call/violations.ts';
+import { deleteHost, lastSeen } from './delete-host.ts';
+import { checkDeployment, deployRequest, imageByDigest, isApplied } from './deploy-request.ts';
+
+const cleanStepsMax = 64;
+
+type Requests = Pick<
+  Handlers<typeof HostService>,
+  | 'verifyHost'
+  | 'inspectHost'
+  | 'cleanHost'
+  | 'serviceHost'
+  | 'provisionHost'
+  | 'reimageHost'
+  | 'releaseHost'
+  | 'rescueHost'
+  | 'adoptHost'
+  | 'setHostPower'
+  | 'abortRun'
+  | 'resumeRun'
+  | 'skipStep'
+  | 'retryHost'
+  | 'claimHost'
+  | 'unclaimHost'
+  | 'holdHost'
+  | 'releaseHold'
+  | 'deleteHost'
+  | 'cancelHostDeletion'
+>;
+
+/** The calls that ask something of a host. */
+export function hostRequests(deps: RpcDependencies): Requests {
+  const plain = (kind: 'verify' | 'inspect' | 'retry') => (call: Call) => ask(deps, call, { kind });
+  const reasoned =
+    (
+      kind:
+        | 'abort'
+        | 'resume'
+        | 'skip'
+        | 'claim'
+        | 'unclaim'
+        | 'release'
+        | 'rescue'
+        | 'cancelDelete',
+    ) =>
+    (call: Call & { reason: string }) =>
+      ask(deps, call, { kind, reason: call.reason });
+  return {
+    verifyHost: plain('verify'),
+    inspectHost: plain('inspect'),
+    retryHost: plain('retry'),
+    abortRun: reasoned('abort'),
+    resumeRun: reasoned('resume'),
+    skipStep: reasoned('skip'),
+    claimHost: reasoned('claim'),
+    unclaimHost: reasoned('unclaim'),
+    releaseHost: reasoned('release'),
+    rescueHost: reasoned('rescue'),
+    cancelHostDeletion: reasoned('cancelDelete'),
+    cleanHost: (call) => ask(deps, call, { kind: 'clean', steps: stepsOf(call.steps) }),
+    serviceHost: (call) => ask(deps, call, { kind: 'service', steps: stepsOf(call.steps) }),
+    provisionHost: (call) => askForImage(deps, call, 'provision'),
+    reimageHost: (call) => askForImage(deps, call, 'reimage'),
+    adoptHost: (call) => {
+      const violations = new Violations();
+      if (call.to !== HostState.EXTERNAL && call.to !== HostState.PROVISIONED) {
+        violations.add('to', 'must be external or provisioned');
+      }
+      violations.throwIfAny();
+      return ask(deps, call, { kind: 'adopt', to: call.to, reason: call.reason });
+    },
+    holdHost: (call) => {
+      const { scope, reason, until } = call;
+      const violations = new Violations();
+      if (scope === HoldScope.UNSPECIFIED || !isKnown(HoldScope, scope)) {
+        violations.add('scope', 'must be work, power or release');
+      }
+      if (reason === '') violations.add('reason', 'is empty; say why the host is held');
+      violations.throwIfAny();
+      const untilMs = until === undefined ? undefined : timestampMs(until);
+      return ask(deps, call, { kind: 'hold', scope, reason, untilMs });
+    },
+    releaseHold: (call) => {
+      const { hold, reason, physicallyDisconnected = false } = call;
+      return ask(deps, call, { kind: 'releaseHold', hold, reason, physicallyDisconnected });
+    },
+    setHostPower: (call) => {
+      const { action, bootOldDiskReason } = call;
+      const violations = new Violations();
+      checkReason('boot_old_disk_reason', bootOldDiskReason, violations);
+      const wanted = powerRequest(action, bootOldDiskReason);
+      if (wanted === undefined) violations.add('action', 'must be on, off or reset');
+      violations.throwIfAny();
+      return ask(deps, call, wanted ?? { kind: 'powerOff' });
+    },
+    deleteHost: (call) => deleteHost(deps, call),
+  };
+}
+
+interface Call {
+  readonly name: string;
+  readonly reason?: string;
+  readonly requestId: string;
+}
+
+function powerRequest(action: PowerAction, bootOldDiskReason: string): HostRequest | undefined {
+  switch (action) {
+    case PowerAction.ON:
+      return { kind: 'powerOn', bootOldDiskReason };
+    case PowerAction.RESET:
+      return { kind: 'powerReset', bootOldDiskReason };
+    case PowerAction.OFF:
+      return { kind: 'powerOff' };
+    default:
+      return undefined;
+  }
+}
+
+/** What a tag names is looked up only for a request that has not been applied. */
+async function askForImage(
+  deps: RpcDependencies,
+  call: Call & Pick<ProvisionHostRequest, 'image' | 'deploy'>,
+  kind: 'provision' | 'reimage',
+): Promise<Host> {
+  const { name, image, deploy, requestId } = call;
+  checkDeployment(call);
+  const violations = new Violations();
+  violations.addIf('name', nameProblem('hosts', name));
+  checkRequestId(requestId, violations);
+  violations.throwIfAny();
+  const found = await readHost(deps, requireName('hosts', name));
+  const isKnown = isApplied(found?.record, appliedId(kind, requestId));
+  const isAsked = found !== undefined && !isKnown;
+  const named = isAsked ? await imageByDigest(deps, image) : image;
+  return ask(deps, call, deployRequest(kind, named, deploy));
+}
+
+/** A list of steps. Throws `invalidArgument`. */
+export function stepsOf(steps: readonly CleanStepRequest[], field = 'steps') {
+  const violations = new Violations();
+  if (steps.length > cleanStepsMax) {
+    violations.add(field, `has ${steps.length} steps; at most ${cleanStepsMax} can run at once`);
+  }
+  for (const [index, { step }] of steps.slice(0, cleanStepsMax).entries()) {
+    if (/^([a-z]+\.[a-z][a-z0-9_]*|[a-z][a-zA-Z]*)$/.test(step)) continue;
+    violations.add(
+      `${field}[${index}].step`,
+      'must be "interface.step", as ListCleanSteps names it, or a control step',
+    );
+  }
+  violations.throwIfAny();
+  return steps.map(({ step, arguments: given }) => ({ step, arguments: given }));
+}
+
+async function ask(deps: RpcDependencies, call: Call, request: HostRequest): Promise<Host> {
+  const { name, reason = '', requestId } = call;
+  const violations = new Violations();
+  violations.addIf('name', nameProblem('hosts', name));
+  checkReason('reason', reason, violations);
+  checkRequestId(requestId, violations);
+  violations.throwIfAny();
+  const hostId = requireName('hosts', name);
+  const outcome = await deps.hosts.request(
+    hostId,
+    request,
+    requester(deps, request.kind, requestId),
+  );
+  if (outcome.kind === 'removed') return lastSeen(deps, hostId, name);
+  const { record, revision } = answerOf(outcome, name);
+  return presentHost(deps, record, revision, await readFacts(deps, hostId));
+}

@@ -1,0 +1,162 @@
+/**
+ * UpdateHost: merge by mask, check the whole, reserve what is new, hand over to the host loop,
+ * release what is no longer named.
+ */
+import { clone, create } from '@bufbuild/protobuf';
+import {
+  failedPrecondition,
+  type Host,
+  HostSchema,
+  type HostSpec,
+  HostSpecSchema,
+  invalidArgument,
+  notFound,
+  type UpdateHostRequest,
+} from '@rackwright/api';
+import { fencesAround, release, reserve, reservedValues } from '../../host/index.ts';
+import { applyMask, maskPaths } from '../call/field-mask.ts';
+import { presentHost, readFacts, readHost } from '../call/host-view.ts';
+import { requireName } from '../call/names.ts';
+import { answerOf } from '../call/outcome.ts';
+import { type RpcDependencies, requester } from '../call/ports.ts';
+import { etagMismatch, revisionOfEtag } from '../call/position.ts';
+import { checkLabels, checkRequestId } from '../call/texts.ts';
+import { Violations } from '../call/violations.ts';
+import { checkHostSpec } from '../spec/host-spec.ts';
+import { checkReferences, takenFailure } from './create-host.ts';
+import { checkDestination, checkMayPoint } from './destination.ts';
+
+const updatablePaths = [
+  'labels',
+  'spec',
+  'spec.rack',
+  'spec.bmc',
+  'spec.bmc.address',
+  'spec.bmc.port',
+  'spec.bmc.credential',
+  'spec.bmc.cipher_suite',
+  'spec.bmc.protocol',
+  'spec.bmc.certificate_sha256',
+  'spec.boot_macs',
+  'spec.goal',
+  'spec.power',
+  'spec.cleaning',
+  'spec.cleaning.level',
+  'spec.cleaning.priority_overrides',
+  'spec.cleaning.allow_diskless',
+  'spec.cleaning.allow_unproven_identity',
+  'spec.retired',
+  'spec.root_disk',
+  'spec.deletion',
+  'spec.deletion.keep_power',
+  'spec.deletion.keep_data',
+] as const;
+
+/** Merges anew when the host changed meanwhile and the caller gave no etag. */
+const roundsMax = 5;
+
+/** Handles one UpdateHost. */
+export async function updateHost(deps: RpcDependencies, request: UpdateHostRequest): Promise<Host> {
+  const { host } = request;
+  if (host === undefined) {
+    throw invalidArgument([{ field: 'host', description: 'is missing; give its name and fields' }]);
+  }
+  const hostId = requireName('hosts', host.name, 'host.name');
+  const expected = revisionOfEtag(deps.store, host.etag);
+  for (let round = 0; round < roundsMax; round += 1) {
+    const outcome = await updateOnce(deps, request, host, hostId, expected);
+    if (outcome !== 'changedMeanwhile') return outcome;
+    if (expected !== undefined) throw etagMismatch(host.name);
+  }
+  throw failedPrecondition(
+    'HOST_CONTENDED',
+    `${host.name} is being changed all the time; try again.`,
+  );
+}
+
+async function updateOnce(
+  deps: RpcDependencies,
+  request: UpdateHostRequest,
+  wanted: Host,
+  hostId: string,
+  expected: number | undefined,
+): Promise<Host | 'changedMeanwhile'> {
+  const before = await readHost(deps, hostId);
+  if (before === undefined) throw notFound(wanted.name);
+  const by = requester(deps, 'update', request.requestId);
+  // Applied before: neither its addresses nor its old etag count again.
+  if (before.record.requestIds.includes(by.requestId ?? '')) return before.host;
+  if (expected !== undefined && expected !== before.revision) return 'changedMeanwhile';
+  const merged = await mergeChecked(deps, request, wanted, before.host);
+  const { spec } = merged;
+  if (spec === undefined) throw new Error('a checked host has a spec');
+  if (request.validateOnly) return merged;
+  const values = reservedValues(spec);
+  const reserved = await reserve(deps, before.host, values);
+  if (reserved.kind === 'taken') throw takenFailure(reserved);
+  const labels = { ...merged.labels };
+  const fences = await fencesOfNew(deps, before.host, values, spec);
+  const change = { kind: 'update', spec, labels, ...fences } as const;
+  const outcome = await deps.hosts.request(hostId, change, by, before.revision);
+  await releaseUnnamed(deps, hostId, before.host, values);
+  if (outcome.kind === 'refused' && outcome.code === 'aborted') return 'changedMeanwhile';
+  const { record, revision } = answerOf(outcome, wanted.name);
+  return presentHost(deps, record, revision, await readFacts(deps, hostId));
+}
+
+/** An address that the host had before has been judged before. */
+async function fencesOfNew(
+  { store }: RpcDependencies,
+  before: Host,
+  values: ReturnType<typeof reservedValues>,
+  spec: HostSpec,
+): Promise<{ readonly fences?: readonly string[] }> {
+  const old = new Set((before.spec ? reservedValues(before.spec) : []).map(({ key }) => key));
+  if (values.every(({ key }) => old.has(key))) return {};
+  return { fences: await fencesAround(store, spec) };
+}
+
+/** The host as it would be. Throws every violation together. */
+async function mergeChecked(
+  deps: RpcDependencies,
+  request: UpdateHostRequest,
+  wanted: Host,
+  present: Host,
+): Promise<Host> {
+  const violations = new Violations();
+  checkRequestId(request.requestId, violations);
+  const paths = maskPaths(HostSchema, request.updateMask, wanted, updatablePaths, violations);
+  const merged = clone(HostSchema, present);
+  applyMask(HostSchema, merged, wanted, paths);
+  merged.spec ??= create(HostSpecSchema);
+  if (merged.spec.rack === '') merged.spec.rack = present.spec?.rack ?? '';
+  if (merged.spec.rack !== present.spec?.rack) {
+    const move = 'delete the host and create it in the other rack';
+    violations.add('host.spec.rack', `is ${present.spec?.rack} and cannot be changed; ${move}`);
+  }
+  checkLabels('host.labels', merged.labels, violations);
+  checkHostSpec('host.spec', merged.spec, violations);
+  await checkReferences(deps, 'host.spec', merged.spec, violations);
+  await checkDestination(deps, 'host.spec', merged.spec, violations);
+  violations.throwIfAny();
+  await checkMayPoint(deps, 'host.spec', present.spec, merged.spec);
+  return merged;
+}
+
+/**
+ * Of what the host named before and what was wanted, releases all that its record does not name
+ * now: after an accepted update the old values, after a refused one the new.
+ */
+async function releaseUnnamed(
+  deps: RpcDependencies,
+  hostId: string,
+  before: Host,
+  wanted: ReturnType<typeof reservedValues>,
+): Promise<void> {
+  const now = await readHost(deps, hostId);
+  const old = before.spec === undefined ? [] : reservedValues(before.spec);
+  const named = now?.host.uid === before.uid && now.host.spec ? reservedValues(now.host.spec) : [];
+  const kept = new Set(named.map(({ key }) => key));
+  const unnamed = [...old, ...wanted].filter(({ key }) => !kept.has(key));
+  await release(deps, before, unnamed);
+}

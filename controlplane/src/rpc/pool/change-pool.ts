@@ -1,0 +1,269 @@
+/** What changes a pool: each call is one change of its record, and a look at what follows of it. */
+import { clone, create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  AbortSchema,
+  type ApprovePoolRequest,
+  alreadyExists,
+  type CreatePoolRequest,
+  type DeletePoolRequest,
+  failedPrecondition,
+  invalidArgument,
+  notFound,
+  type Pool,
+  PoolSchema,
+  PoolSpecSchema,
+  RolloutPolicySchema,
+  RolloutSlotState,
+  type UpdatePoolRequest,
+  store as wire,
+} from '@rackwright/api';
+import { randomId } from '@rackwright/platform';
+import { readFleet } from '../../host/index.ts';
+import { parsePoolName, poolKey } from '../../pool/index.ts';
+import { answered, readRecord, writeRecord } from '../../records/index.ts';
+import { applyMask, maskPaths } from '../call/field-mask.ts';
+import { idProblem, nameProblem, requireName } from '../call/names.ts';
+import { appliedId, type RpcDependencies } from '../call/ports.ts';
+import { checkEtag, etagMismatch } from '../call/position.ts';
+import { checkLabels, checkReason, checkRequestId } from '../call/texts.ts';
+import { quote, Violations } from '../call/violations.ts';
+import { checkGate, checkPoolSpec } from '../spec/pool-spec.ts';
+import { existingPool, type KeptPool, lastPool, presentPool } from './pool-view.ts';
+
+const schema = wire.PoolRecordSchema;
+/** Pools that are kept at once. */
+const poolsMax = 200;
+/** Request ids that a pool remembers. */
+const requestIdsMax = 32;
+const roundsMax = 16;
+
+const updatablePaths = [
+  'labels',
+  'spec',
+  'spec.hosts',
+  'spec.size',
+  'spec.image',
+  'spec.rollout',
+  'spec.rollout.waves',
+  'spec.rollout.max_unavailable',
+  'spec.rollout.max_unavailable_per_rack',
+  'spec.rollout.paused',
+  'spec.rollout.failure_threshold',
+  'spec.rollout.soak',
+  'spec.rollout.windows',
+  'spec.rollout.rollback',
+  'spec.rollout.gate',
+  'spec.rollout.health_timeout',
+  'spec.pins',
+  'spec.poll_interval',
+  'spec.history_limit',
+  'spec.deploy',
+  'spec.deploy.first_boot',
+  'spec.deploy.first_boot.format',
+  'spec.deploy.first_boot.user_data',
+  'spec.deploy.first_boot.meta_data',
+  'spec.deploy.first_boot.network_config',
+  'spec.deploy.proof',
+  'spec.deploy.proof_timeout',
+  'spec.deploy.grow',
+  'spec.deploy.netboot',
+  'spec.deploy.keep_disks',
+] as const;
+
+/** Handles one CreatePool. */
+export async function createPool(deps: RpcDependencies, request: CreatePoolRequest): Promise<Pool> {
+  const { poolId, requestId, validateOnly } = request;
+  const violations = new Violations();
+  violations.addIf('pool_id', idProblem(poolId));
+  checkRequestId(requestId, violations);
+  const pool = create(PoolSchema, {
+    name: `pools/${poolId}`,
+    uid: randomId(deps.random),
+    createTime: timestampFromMs(deps.clock.nowMs()),
+    labels: { ...request.pool?.labels },
+    spec: clone(PoolSpecSchema, request.pool?.spec ?? create(PoolSpecSchema)),
+  });
+  checkPool(pool, violations);
+  violations.throwIfAny();
+  const key = poolKey(poolId);
+  const id = appliedId('createPool', requestId);
+  const before = await readRecord(deps.store, schema, key);
+  if (before !== undefined) return samePool(deps, before, id);
+  checkGate('pool.spec', pool, undefined, await policyOf(deps), violations);
+  violations.throwIfAny();
+  const { entries } = await answered(deps.store.list('pools'));
+  if (entries.length >= poolsMax) {
+    const message = `There are ${entries.length} pools; at most ${poolsMax} are kept.`;
+    throw failedPrecondition('TOO_MANY_POOLS', message);
+  }
+  const record = create(schema, { pool, createdBy: deps.actor, requestIds: keptIds([], id) });
+  if (validateOnly === true) return presentPool(deps, { record, revision: 0 });
+  const written = await writeRecord(deps, schema, key, record, 'absent');
+  if (written.kind === 'conflict') return samePool(deps, await existingPool(deps, poolId), id);
+  deps.log.info({ pool: pool.name, actor: deps.actor }, 'pool created');
+  return looked(deps, poolId);
+}
+
+/** The pool that the same request made before; any other one is in the way. */
+function samePool(deps: RpcDependencies, kept: KeptPool, id: string | undefined): Promise<Pool> {
+  if (id !== undefined && kept.record.requestIds.includes(id)) return presentPool(deps, kept);
+  const { pool, deletion } = kept.record;
+  const going = deletion === undefined ? '' : ', and is being deleted';
+  throw alreadyExists(`${pool?.name ?? ''} exists already${going}.`);
+}
+
+/** Handles one UpdatePool. */
+export async function updatePool(deps: RpcDependencies, request: UpdatePoolRequest): Promise<Pool> {
+  const { pool: wanted, updateMask, validateOnly, requestId } = request;
+  if (wanted === undefined) {
+    throw invalidArgument([{ field: 'pool', description: 'is missing; give its name and fields' }]);
+  }
+  const poolId = requireName('pools', wanted.name, 'pool.name');
+  const asked = { method: 'updatePool', requestId, etag: wanted.etag };
+  const policy = await policyOf(deps);
+  return change(deps, poolId, asked, validateOnly === true, (record) => {
+    const violations = new Violations();
+    const paths = maskPaths(PoolSchema, updateMask, wanted, updatablePaths, violations);
+    const { pool } = record;
+    if (pool === undefined) return;
+    const before = pool.spec === undefined ? undefined : clone(PoolSpecSchema, pool.spec);
+    applyMask(PoolSchema, pool, wanted, paths);
+    pool.spec ??= create(PoolSpecSchema);
+    checkPool(pool, violations);
+    checkGate('pool.spec', pool, before, policy, violations);
+    violations.throwIfAny();
+  });
+}
+
+/** What webhooks the fleet allows now. */
+async function policyOf({ store }: RpcDependencies) {
+  return (await readFleet(store))?.fleet?.spec?.templates;
+}
+
+/** Handles one PausePool or ResumePool. */
+export function setPaused(
+  deps: RpcDependencies,
+  { name, requestId }: { readonly name: string; readonly requestId: string },
+  paused: boolean,
+): Promise<Pool> {
+  const method = paused ? 'pausePool' : 'resumePool';
+  const poolId = requireName('pools', name);
+  return change(deps, poolId, { method, requestId, etag: '' }, false, ({ pool }) => {
+    if (pool?.spec === undefined) return;
+    pool.spec.rollout ??= create(RolloutPolicySchema);
+    pool.spec.rollout.paused = paused;
+  });
+}
+
+/** Handles one ApprovePool: all that it names, or nothing. */
+export async function approvePool(
+  deps: RpcDependencies,
+  { name, hosts, digest, requestId }: ApprovePoolRequest,
+): Promise<Pool> {
+  const poolId = requireName('pools', name);
+  const violations = new Violations();
+  for (const [index, host] of hosts.entries()) {
+    violations.addIf(`hosts[${index}]`, nameProblem('hosts', host));
+  }
+  if (!/^sha256:[0-9a-f]{64}$/.test(digest)) {
+    violations.add('digest', `is ${quote(digest)}; give the whole "sha256:…" that is approved`);
+  }
+  violations.throwIfAny();
+  const asked = { method: 'approvePool', requestId, etag: '' };
+  return change(deps, poolId, asked, false, ({ pool }) => {
+    const slots = pool?.status?.slots ?? [];
+    const atGate = slots.filter(({ state }) => state === RolloutSlotState.GATE);
+    const named = hosts.length === 0 ? atGate.map(({ host }) => host) : hosts;
+    if (named.length === 0) refuseApproval(name, 'no host waits for an approval');
+    for (const host of named) {
+      const slot = atGate.find((each) => each.host === host);
+      if (slot === undefined) refuseApproval(name, `${host} does not wait for an approval`);
+      else if (!slot.image.endsWith(`@${digest}`)) {
+        refuseApproval(name, `${host} waits for an approval of ${slot.image}, not of ${digest}`);
+      } else if (slot.approvedBy === '') slot.approvedBy = deps.actor;
+    }
+  });
+}
+
+function refuseApproval(name: string, why: string): never {
+  throw failedPrecondition('NOTHING_TO_APPROVE', `${name}: ${why}.`, { resource: name });
+}
+
+/** Handles one DeletePool: an intent, which the loop carries out. */
+export async function deletePool(
+  deps: RpcDependencies,
+  { name, etag, reason, requestId }: DeletePoolRequest,
+): Promise<Pool> {
+  const violations = new Violations();
+  checkReason('reason', reason, violations);
+  violations.throwIfAny();
+  const poolId = requireName('pools', name);
+  const asked = { method: 'deletePool', requestId, etag };
+  return change(deps, poolId, asked, false, (record) => {
+    const at = timestampFromMs(deps.clock.nowMs());
+    record.deletion ??= create(AbortSchema, { by: deps.actor, reason, at });
+  });
+}
+
+interface Asked {
+  readonly method: string;
+  readonly requestId: string;
+  readonly etag: string;
+}
+
+/** Changes a copy of the record until it could be written, once for each request. */
+async function change(
+  deps: RpcDependencies,
+  poolId: string,
+  { method, requestId, etag }: Asked,
+  validateOnly: boolean,
+  edit: (record: wire.PoolRecord) => void,
+): Promise<Pool> {
+  const violations = new Violations();
+  checkRequestId(requestId, violations);
+  violations.throwIfAny();
+  const id = appliedId(method, requestId);
+  const name = `pools/${poolId}`;
+  for (let round = 0; round < roundsMax; round++) {
+    const kept = await readRecord(deps.store, schema, poolKey(poolId));
+    const before = kept ?? (await lastPool(deps, poolId));
+    const isRepeated = id !== undefined && before?.record.requestIds.includes(id) === true;
+    if (isRepeated && before !== undefined) return presentPool(deps, before);
+    if (kept === undefined) throw notFound(name);
+    checkEtag(deps.store, etag, kept.revision, name);
+    const next = clone(schema, kept.record);
+    edit(next);
+    next.requestIds = keptIds(next.requestIds, id);
+    if (next.pool !== undefined) next.pool.updateTime = timestampFromMs(deps.clock.nowMs());
+    if (validateOnly) return presentPool(deps, { record: next, revision: kept.revision });
+    const written = await writeRecord(deps, schema, poolKey(poolId), next, kept.revision);
+    if (written.kind === 'conflict') continue;
+    deps.log.info({ pool: name, actor: deps.actor, change: method }, 'pool changed');
+    return looked(deps, poolId, { record: next, revision: written.revision });
+  }
+  throw etagMismatch(name);
+}
+
+/** The pool after a look; one that is gone by that as it was. */
+async function looked(deps: RpcDependencies, poolId: string, last?: KeptPool): Promise<Pool> {
+  const after = (await deps.pools.look(poolId)) ?? last;
+  if (after === undefined) throw notFound(`pools/${poolId}`);
+  return presentPool(deps, after);
+}
+
+function checkPool({ name, labels, spec }: Pool, violations: Violations): void {
+  if (parsePoolName(name) === undefined && name !== 'pools/') {
+    violations.addIf('pool.name', nameProblem('pools', name));
+  }
+  checkLabels('pool.labels', labels, violations);
+  checkPoolSpec('pool.spec', spec ?? create(PoolSpecSchema), violations);
+}
+
+/** That of the creation stays beside the newest ones. */
+function keptIds(before: readonly string[], id: string | undefined): string[] {
+  if (id === undefined) return [...before];
+  const isFirst = (each: string) => each.startsWith('createPool:');
+  const others = [...before, id].filter((each) => !isFirst(each)).slice(-requestIdsMax);
+  return [...[...before, id].filter(isFirst), ...others];
+}

@@ -1,0 +1,79 @@
+/** Pools as they are answered: joined with their hosts and their ledger. */
+import { fromBinary } from '@bufbuild/protobuf';
+import { type Explanation, notFound, type Pool, store as wire } from '@rackwright/api';
+import type { Revision } from '@rackwright/store';
+import {
+  poolKey,
+  readLedger,
+  readWorld,
+  shownPool,
+  type Viewed,
+  type World,
+  withPool,
+} from '../../pool/index.ts';
+import { answered, readRecord } from '../../records/index.ts';
+import type { RpcDependencies } from '../call/ports.ts';
+import { formatPosition } from '../call/position.ts';
+
+const schema = wire.PoolRecordSchema;
+
+export interface KeptPool {
+  readonly record: wire.PoolRecord;
+  readonly revision: Revision;
+}
+
+/** Throws `notFound`. */
+export async function existingPool({ store }: RpcDependencies, poolId: string): Promise<KeptPool> {
+  const kept = await readRecord(store, schema, poolKey(poolId));
+  if (kept === undefined) throw notFound(`pools/${poolId}`);
+  return kept;
+}
+
+/** The pool as it was before it went; undefined when nothing of it is kept. */
+export async function lastPool(
+  { store }: RpcDependencies,
+  poolId: string,
+): Promise<KeptPool | undefined> {
+  const changes = await answered(store.history(poolKey(poolId)));
+  const last = changes.findLast(({ kind }) => kind === 'put');
+  if (last?.kind !== 'put') return undefined;
+  return { record: fromBinary(schema, last.value), revision: last.revision };
+}
+
+/** Everything that the views of a pool are made of. */
+export async function viewedPool(
+  { store, clock }: RpcDependencies,
+  record: wire.PoolRecord,
+): Promise<Viewed & Pick<World, 'others'>> {
+  const poolId = (record.pool?.name ?? '').replace('pools/', '');
+  const [{ hosts, others }, ledger] = await Promise.all([
+    readWorld(store, poolId),
+    readLedger(store, record.pool?.uid ?? ''),
+  ]);
+  return { record, hosts, others, ledger, nowMs: clock.nowMs() };
+}
+
+/** The pool with its counts, its history and its etag. */
+export async function presentPool(
+  deps: RpcDependencies,
+  { record, revision }: KeptPool,
+): Promise<Pool> {
+  const pool = shownPool(await viewedPool(deps, record));
+  pool.etag = formatPosition(deps.store, revision);
+  return pool;
+}
+
+/** A host's explanation, with what the pool that holds it has to do with it. */
+export async function withItsPool(
+  deps: RpcDependencies,
+  explanation: Explanation,
+): Promise<Explanation> {
+  for (const [poolId, { members }] of deps.pools.known()) {
+    if (!members.some(({ host }) => host === explanation.subject)) continue;
+    const kept = await readRecord(deps.store, schema, poolKey(poolId));
+    if (kept === undefined) continue;
+    const { hosts } = await readWorld(deps.store, poolId);
+    return withPool(explanation, kept.record, hosts, deps.clock.nowMs());
+  }
+  return explanation;
+}

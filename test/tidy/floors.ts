@@ -1,0 +1,78 @@
+/**
+ * Folders of one workspace that stand in an order: each imports only those below it, so that a
+ * reader can take them one after the other.
+ */
+import { posix } from 'node:path';
+import { importsOf } from './imports.ts';
+import type { Finding, SourceFile } from './sources.ts';
+import { isTestCode } from './sources.ts';
+
+interface House {
+  readonly folder: string;
+  /** Lowest first; `.` stands for the files of the folder itself. */
+  readonly floors: readonly string[];
+}
+
+const host: House = {
+  folder: 'controlplane/src/host',
+  floors: [
+    'turn',
+    'bmc',
+    'deployment',
+    'operation',
+    'erasure',
+    'fleet',
+    'run',
+    'life',
+    'deletion',
+    'power',
+    'explain',
+    'events',
+    'request',
+    'foresee',
+    '.',
+    'shell',
+  ],
+};
+
+const rpc: House = {
+  folder: 'controlplane/src/rpc',
+  floors: [
+    'call',
+    'spec',
+    'history',
+    'pool',
+    'rack',
+    'workflow',
+    'host',
+    'access',
+    'discovery',
+    '.',
+  ],
+};
+
+/** Imports of one file that lead up to a higher floor of its house, or to one that has no place. */
+export function findStairs(file: SourceFile): Finding[] {
+  const house = [host, rpc].find(({ folder }) => file.path.startsWith(`${folder}/`));
+  if (house === undefined || isTestCode(file.path)) return [];
+  const own = floorOf(house, file.path);
+  if (own === undefined) {
+    const message = `the folder has no floor among those of ${house.folder}`;
+    return [{ path: file.path, line: 1, message }];
+  }
+  // An index names what others may use, on whatever floor it stands.
+  if (file.path === `${house.folder}/index.ts`) return [];
+  return importsOf(file.text).flatMap(({ specifier, line }) => {
+    const target = posix.join(posix.dirname(file.path), specifier);
+    if (!specifier.startsWith('.') || !target.startsWith(`${house.folder}/`)) return [];
+    if ((floorOf(house, target) ?? Number.POSITIVE_INFINITY) <= own) return [];
+    const message = `"${specifier}" stands above what imports it (test/tidy/floors.ts)`;
+    return [{ path: file.path, line, message }];
+  });
+}
+
+/** Undefined when the folder has no place in the order. */
+function floorOf({ folder, floors }: House, path: string): number | undefined {
+  const place = floors.indexOf(posix.dirname(posix.relative(folder, path)));
+  return place < 0 ? undefined : place;
+}
