@@ -1,4 +1,5 @@
 /** Which devices a run would meet, what it does to each, and what is lost by that. Pure. */
+
 import { create } from '@bufbuild/protobuf';
 import {
   type PlannedDevice,
@@ -7,6 +8,7 @@ import {
   type RunStep,
   StepState,
 } from '@rackwright/api';
+import { sizeText } from '@rackwright/disk-image/size';
 import type { ErasureMethod, ScopeDecision } from '@rackwright/erasure';
 import { eraseMetadataStep } from '../../steps/index.ts';
 import { writeImageStep } from '../deployment/deployment.ts';
@@ -133,16 +135,4 @@ export function deviceText(device: {
   const { serial, wwn, model, sizeBytes } = device;
   const size = sizeText(sizeBytes);
   return `disk ${serial || wwn || 'without a name'} (${model === '' ? size : `${model}, ${size}`})`;
-}
-
-/** "480.1 GB", as disks are sold. */
-export function sizeText(bytes: bigint): string {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
-  let value = Number(bytes);
-  let unit = 0;
-  while (value >= 1_000 && unit < units.length - 1) {
-    value /= 1_000;
-    unit += 1;
-  }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
 }

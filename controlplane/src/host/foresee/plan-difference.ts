@@ -16,8 +16,9 @@ import {
   shownArguments,
   type store,
 } from '@rackwright/api';
+import { sizeText } from '@rackwright/disk-image/size';
 import { stateName } from '../turn/display.ts';
-import { deviceText, sizeText } from './devices.ts';
+import { deviceText } from './devices.ts';
 import type { DraftPlan } from './plan-basis.ts';
 
 /** Differences that are told; the rest is counted. */

@@ -3,6 +3,8 @@
  *
  * Must not: take a password as an argument, where others can read it.
  */
+
+import { sizeText } from '@rackwright/disk-image/size';
 import {
   type Architecture,
   type Digest,
@@ -26,7 +28,6 @@ import { buildCommand } from '@stricli/core';
 import { UsageError } from '../failure.ts';
 import { outputFlag, textFlag } from '../flags.ts';
 import type { OutputKind } from '../output/show.ts';
-import { sizeText } from '../output/text.ts';
 import type { CliContext, World } from '../world.ts';
 
 interface PushFlags {

@@ -8,7 +8,7 @@ import {
   type RootDiskHints,
   type WrittenDisk,
 } from '@rackwright/api';
-import { sizeText } from './text.ts';
+import { sizeText } from '@rackwright/disk-image/size';
 import { duration } from './time.ts';
 
 /** How an image is deployed, in a line: "NoCloud, user data of 812 bytes; phones home in 20m". */

@@ -1,10 +1,11 @@
 /** A plan as people read it. */
 import { type Duration, durationMs } from '@bufbuild/protobuf/wkt';
 import { type Plan, type PlannedDevice, type PlannedStep, shownArguments } from '@rackwright/api';
+import { sizeText } from '@rackwright/disk-image/size';
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
 import { type Column, formatTable } from './table.ts';
-import { clean, sizeText } from './text.ts';
+import { clean } from './text.ts';
 import { ago, duration } from './time.ts';
 
 /** The lines of a plan; `columns` is the terminal's width or undefined. */

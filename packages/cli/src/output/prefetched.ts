@@ -1,8 +1,8 @@
 /** How images that racks fetch beforehand are shown. */
 import type { PrefetchedImage } from '@rackwright/api';
+import { sizeText } from '@rackwright/disk-image/size';
 import type { Clock } from '@rackwright/platform';
 import type { Column } from './table.ts';
-import { sizeText } from './text.ts';
 import { ago } from './time.ts';
 
 type Placed = readonly [rack: string, image: PrefetchedImage];

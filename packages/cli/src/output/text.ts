@@ -49,15 +49,3 @@ export function labelText(labels: Readonly<Record<string, string>>): string {
 function isWide(character: string): boolean {
   return wide.test(character) || /\p{Emoji_Presentation}/u.test(character);
 }
-
-/** "480 GB", as disks are sold. */
-export function sizeText(bytes: bigint): string {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
-  let value = Number(bytes);
-  let unit = 0;
-  while (value >= 1_000 && unit < units.length - 1) {
-    value /= 1_000;
-    unit += 1;
-  }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
-}
