@@ -4,7 +4,6 @@ import {
   type AbandonedResource,
   AbandonedResourceSchema,
   AbandonedResourceService,
-  createClient,
   ListAbandonedResourcesResponseSchema,
 } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
@@ -18,26 +17,15 @@ import {
 import { printFields, printJson, printTable } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { ago } from '../output/time.ts';
-import { type Connection, openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
-import { allPages, withClient } from './calls.ts';
+import { allPages, callsOf } from './calls.ts';
 
 const collection = 'abandonedResources';
 const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
 const positional = idArgument('uid', 'Uid of the host that was removed by force');
 
-function client({ channel, defaults }: Connection) {
-  return createClient(AbandonedResourceService, channel, defaults);
-}
-
-function withAbandoned<T>(
-  world: World,
-  flags: SharedFlags,
-  work: (abandoned: ReturnType<typeof client>) => Promise<T>,
-): Promise<T> {
-  return withClient(openConnection(world, flags), client, work);
-}
+const withAbandoned = callsOf(AbandonedResourceService);
 
 const list = buildCommand({
   docs: { brief: 'List what forced removals left behind' },

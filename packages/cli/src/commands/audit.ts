@@ -1,19 +1,13 @@
 /** rackwright audit … */
 import { create } from '@bufbuild/protobuf';
-import {
-  type AuditRecord,
-  AuditService,
-  createClient,
-  ListAuditRecordsResponseSchema,
-} from '@rackwright/api';
+import { type AuditRecord, AuditService, ListAuditRecordsResponseSchema } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { connectionFlags, outputFlag, type SharedFlags } from '../flags.ts';
 import { printJson, printTable } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { instant } from '../output/time.ts';
-import { openConnection } from '../settings.ts';
 import type { CliContext } from '../world.ts';
-import { withClient } from './calls.ts';
+import { callsOf } from './calls.ts';
 import { pagesUntil, type RangeFlags, rangeFlags, rangeOf } from './past-time.ts';
 
 function filterFlag(brief: string, placeholder: string) {
@@ -27,6 +21,8 @@ interface AuditFlags extends SharedFlags, RangeFlags {
   readonly outcome: string;
   readonly text: string;
 }
+
+const withAudit = callsOf(AuditService);
 
 const listAudit = buildCommand({
   docs: {
@@ -52,15 +48,12 @@ const listAudit = buildCommand({
     const { world } = this;
     const { actor, resource, action, outcome, text } = flags;
     const search = { actor, resource, action, outcome, text, ...rangeOf(world.clock, flags) };
-    const { items: records, more } = await withClient(
-      openConnection(world, flags),
-      ({ channel, defaults }) => createClient(AuditService, channel, defaults),
-      (audit) =>
-        pagesUntil(
-          flags.limit,
-          (pageToken, pageSize) => audit.listAuditRecords({ ...search, pageToken, pageSize }),
-          (page) => page.records,
-        ),
+    const { items: records, more } = await withAudit(world, flags, (audit) =>
+      pagesUntil(
+        flags.limit,
+        (pageToken, pageSize) => audit.listAuditRecords({ ...search, pageToken, pageSize }),
+        (page) => page.records,
+      ),
     );
     if (flags.output === 'json') {
       const schema = ListAuditRecordsResponseSchema;

@@ -1,5 +1,8 @@
 /** Calls as commands make them. */
-import type { Connection } from '../settings.ts';
+import type { DescService } from '@bufbuild/protobuf';
+import { type Client, createClient } from '@rackwright/api';
+import { type Connection, type ConnectionFlags, openConnection } from '../settings.ts';
+import type { World } from '../world.ts';
 
 /** Pages that one listing fetches at most: a million resources. */
 const pagesMax = 10_000;
@@ -16,6 +19,20 @@ export async function withClient<C, T>(
   } finally {
     connection.channel.close();
   }
+}
+
+/** What runs `work` with a client of one service, on the connection that a command's flags name. */
+export function callsOf<S extends DescService>(service: S) {
+  return <T>(
+    world: World,
+    flags: ConnectionFlags,
+    work: (client: Client<S>) => Promise<T>,
+  ): Promise<T> =>
+    withClient(
+      openConnection(world, flags),
+      ({ channel, defaults }) => createClient(service, channel, defaults),
+      work,
+    );
 }
 
 /** Everything of a listing, page after page. */

@@ -7,7 +7,6 @@ import {
   type Credential,
   CredentialSchema,
   CredentialService,
-  createClient,
   ListCredentialsResponseSchema,
 } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
@@ -17,9 +16,8 @@ import { printFields, printJson } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { ago, instant } from '../output/time.ts';
 import { readPassword } from '../password.ts';
-import { type Connection, openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
-import { allPages, withClient } from './calls.ts';
+import { allPages, callsOf } from './calls.ts';
 import {
   sharedAliases as aliases,
   listCommand,
@@ -76,17 +74,7 @@ function boundsOf({ bmcNetwork, rack }: BoundFlags) {
   return { bounds: { bmcNetworks: given(bmcNetwork), racks }, paths };
 }
 
-function client({ channel, defaults }: Connection) {
-  return createClient(CredentialService, channel, defaults);
-}
-
-function withCredentials<T>(
-  world: World,
-  flags: SharedFlags,
-  work: (credentials: ReturnType<typeof client>) => Promise<T>,
-): Promise<T> {
-  return withClient(openConnection(world, flags), client, work);
-}
+const withCredentials = callsOf(CredentialService);
 
 const createCredential = buildCommand({
   docs: { brief: 'Keep user name and password of BMCs; the password is asked for, or piped in' },

@@ -1,7 +1,6 @@
 /** rackwright discovered … */
 import { create } from '@bufbuild/protobuf';
 import {
-  createClient,
   type DiscoveredMachine,
   DiscoveredMachineSchema,
   DiscoveryService,
@@ -12,27 +11,16 @@ import { parseLabels, requestFlag, resourceName, type SharedFlags } from '../fla
 import { printFields, printJson, printLines, printTable } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { ago } from '../output/time.ts';
-import { type Connection, openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
-import { allPages, withClient } from './calls.ts';
+import { allPages, callsOf } from './calls.ts';
 import { sharedAliases as aliases, oneCommand, sharedFlags as shared, showGone } from './frames.ts';
 import { type SpecFlags, specFlags, specFrom } from './host-spec.ts';
 
 const collection = 'discoveredMachines';
 const argument = ['machine', 'Id of the machine, as listed'] as const;
 
-function client({ channel, defaults }: Connection) {
-  return createClient(DiscoveryService, channel, defaults);
-}
-
 /** Calls DiscoveryService. */
-export function withDiscovery<T>(
-  world: World,
-  flags: SharedFlags,
-  work: (discovery: ReturnType<typeof client>) => Promise<T>,
-): Promise<T> {
-  return withClient(openConnection(world, flags), client, work);
-}
+export const withDiscovery = callsOf(DiscoveryService);
 
 const list = buildCommand({
   docs: { brief: 'List machines that netbooted and are no hosts' },

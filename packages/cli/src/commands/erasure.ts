@@ -1,7 +1,6 @@
 /** rackwright erasure …: the signed evidence, and its verification without any control plane. */
 import { create } from '@bufbuild/protobuf';
 import {
-  createClient,
   type ErasureCertificate,
   ErasureCertificateSchema,
   ErasureCertificateService,
@@ -21,24 +20,13 @@ import { printFields, printJson, printLines, printTable } from '../output/show.t
 import type { Column } from '../output/table.ts';
 import { clean } from '../output/text.ts';
 import { ago, instant } from '../output/time.ts';
-import { type Connection, openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
-import { allPages, withClient } from './calls.ts';
+import { allPages, callsOf } from './calls.ts';
 
 const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
 
-function client({ channel, defaults }: Connection) {
-  return createClient(ErasureCertificateService, channel, defaults);
-}
-
-function withErasures<T>(
-  world: World,
-  flags: SharedFlags,
-  work: (erasures: ReturnType<typeof client>) => Promise<T>,
-): Promise<T> {
-  return withClient(openConnection(world, flags), client, work);
-}
+const withErasures = callsOf(ErasureCertificateService);
 
 const listErasures = buildCommand({
   docs: { brief: 'List erasure certificates' },

@@ -1,5 +1,5 @@
 /** What every command on hosts starts with. */
-import { createClient, type Host, HostSchema, HostService } from '@rackwright/api';
+import { type Client, type Host, HostSchema, HostService } from '@rackwright/api';
 import { buildCommand } from '@stricli/core';
 import {
   connectionFlags,
@@ -11,9 +11,8 @@ import {
 } from '../flags.ts';
 import { hostFields } from '../output/host.ts';
 import { printFields, printJson } from '../output/show.ts';
-import { type Connection, openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
-import { withClient } from './calls.ts';
+import { callsOf } from './calls.ts';
 
 export const hostFlags = { ...connectionFlags, ...outputFlag };
 export const hostAliases = { o: 'output' } as const;
@@ -28,16 +27,10 @@ export { requestFlag } from '../flags.ts';
 /** Flags of a command that takes a reason. */
 export type ReasonFlags = SharedFlags & { readonly reason: string; readonly requestId: string };
 
-export type HostClient = ReturnType<typeof hostClient>;
+export type HostClient = Client<typeof HostService>;
 
 /** Runs `work` with a client of HostService. */
-export function withHosts<T>(
-  world: World,
-  flags: SharedFlags,
-  work: (hosts: HostClient) => Promise<T>,
-): Promise<T> {
-  return withClient(openConnection(world, flags), hostClient, work);
-}
+export const withHosts = callsOf(HostService);
 
 /** Prints one host. */
 export function showHost(world: World, { output }: SharedFlags, host: Host): void {
@@ -71,8 +64,4 @@ export function reasonedCommand(
       showHost(this.world, flags, host);
     },
   });
-}
-
-function hostClient({ channel, defaults }: Connection) {
-  return createClient(HostService, channel, defaults);
 }

@@ -103,7 +103,7 @@ export const eachHost = buildCommand({
       throw new UsageError(`--parallel is ${parallel}; it must be from 1 to ${parallelMax}`);
     }
     const labels = Object.entries(parseLabels(selector ?? []));
-    await withHosts(world, { ...flags, output: 'table' }, async (hosts) => {
+    await withHosts(world, flags, async (hosts) => {
       const all = await allPages(
         (pageToken) =>
           hosts.listHosts({ pageToken, rack: rack ? resourceName('racks', rack) : '' }),

@@ -1,7 +1,6 @@
 /** rackwright host history, diff: what a host was, and what has changed. */
 import { create } from '@bufbuild/protobuf';
 import {
-  createClient,
   DiffHostResponseSchema,
   type FieldDifference,
   HistoryService,
@@ -14,9 +13,8 @@ import { stateText } from '../output/host.ts';
 import { printJson, printLines, printTable } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { instant } from '../output/time.ts';
-import { openConnection } from '../settings.ts';
 import type { CliContext } from '../world.ts';
-import { withClient } from './calls.ts';
+import { callsOf } from './calls.ts';
 import { hostAliases as aliases, hostArgument, hostFlags, withHosts } from './host-client.ts';
 import {
   pagesUntil,
@@ -26,6 +24,8 @@ import {
   rangeFlags,
   rangeOf,
 } from './past-time.ts';
+
+const withHistory = callsOf(HistoryService);
 
 export const hostHistory = buildCommand({
   docs: {
@@ -101,11 +101,7 @@ export const diffHost = buildCommand({
       fromTime: pastTime(world.clock, '--from', from),
       ...(to === undefined ? {} : { toTime: pastTime(world.clock, '--to', to) }),
     };
-    const answer = await withClient(
-      openConnection(world, flags),
-      ({ channel, defaults }) => createClient(HistoryService, channel, defaults),
-      (history) => history.diffHost(request),
-    );
+    const answer = await withHistory(world, flags, (history) => history.diffHost(request));
     if (flags.output === 'json') printJson(world, DiffHostResponseSchema, answer);
     else if (answer.differences.length === 0) printLines(world, ['no difference']);
     else printTable(world, differenceColumns, answer.differences);

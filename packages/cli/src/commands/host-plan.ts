@@ -1,19 +1,12 @@
 /** rackwright host plan …, host start */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import {
-  createClient,
-  DeletionMode,
-  type PlanRunRequestSchema,
-  PlanSchema,
-  PlanService,
-} from '@rackwright/api';
+import { DeletionMode, type PlanRunRequestSchema, PlanSchema, PlanService } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { parsePair, resourceName, type SharedFlags } from '../flags.ts';
 import { planLines } from '../output/plan.ts';
 import { printJson, printLines } from '../output/show.ts';
-import { type Connection, openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
-import { withClient } from './calls.ts';
+import { callsOf } from './calls.ts';
 import { type DeployFlags, deployFlags, deployFrom } from './deploy-spec.ts';
 import {
   hostAliases,
@@ -29,16 +22,7 @@ import { listedSteps, type StepListFlags, stepListFlags } from './step-list.ts';
 
 const aliases = hostAliases;
 
-const clientOf = ({ channel, defaults }: Connection) =>
-  createClient(PlanService, channel, defaults);
-
-function withPlans<T>(
-  world: World,
-  flags: SharedFlags,
-  work: (plans: ReturnType<typeof clientOf>) => Promise<T>,
-): Promise<T> {
-  return withClient(openConnection(world, flags), clientOf, work);
-}
+const withPlans = callsOf(PlanService);
 
 type Wanted = NonNullable<
   Extract<MessageInitShape<typeof PlanRunRequestSchema>, { readonly $typeName?: never }>['run']

@@ -1,31 +1,16 @@
 /** rackwright host runs, run, explain */
 import { create } from '@bufbuild/protobuf';
-import {
-  createClient,
-  HistoryService,
-  ListHostRunsResponseSchema,
-  RunSchema,
-} from '@rackwright/api';
+import { HistoryService, ListHostRunsResponseSchema, RunSchema } from '@rackwright/api';
 import { buildCommand } from '@stricli/core';
 import { parseWhole, resourceName, type SharedFlags } from '../flags.ts';
 import { runColumns, runLines } from '../output/run.ts';
 import { printJson, printLines, printTable } from '../output/show.ts';
-import { type Connection, openConnection } from '../settings.ts';
-import type { CliContext, World } from '../world.ts';
-import { withClient } from './calls.ts';
+import type { CliContext } from '../world.ts';
+import { callsOf } from './calls.ts';
 import { showExplanation } from './explain.ts';
 import { hostAliases as aliases, hostArgument, hostFlags, withHosts } from './host-client.ts';
 
-const clientOf = ({ channel, defaults }: Connection) =>
-  createClient(HistoryService, channel, defaults);
-
-function withHistory<T>(
-  world: World,
-  flags: SharedFlags,
-  work: (history: ReturnType<typeof clientOf>) => Promise<T>,
-): Promise<T> {
-  return withClient(openConnection(world, flags), clientOf, work);
-}
+const withHistory = callsOf(HistoryService);
 
 /** Runs that are shown unless more are asked for. */
 const runsShown = 20;

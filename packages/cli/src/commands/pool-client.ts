@@ -1,24 +1,15 @@
 /** What every command on pools starts with. */
-import { createClient, type Pool, PoolSchema, PoolService } from '@rackwright/api';
+import { type Client, type Pool, PoolSchema, PoolService } from '@rackwright/api';
 import type { SharedFlags } from '../flags.ts';
 import { deployHistoryColumns, poolFields, slotColumns } from '../output/pool.ts';
 import { printFields, printJson, printLines, printTable } from '../output/show.ts';
-import { type Connection, openConnection } from '../settings.ts';
 import type { World } from '../world.ts';
-import { withClient } from './calls.ts';
+import { callsOf } from './calls.ts';
 
-const client = ({ channel, defaults }: Connection) => createClient(PoolService, channel, defaults);
-
-export type PoolClient = ReturnType<typeof client>;
+export type PoolClient = Client<typeof PoolService>;
 
 /** Runs `work` with a client of PoolService. */
-export function withPools<T>(
-  world: World,
-  flags: SharedFlags,
-  work: (pools: PoolClient) => Promise<T>,
-): Promise<T> {
-  return withClient(openConnection(world, flags), client, work);
-}
+export const withPools = callsOf(PoolService);
 
 /** Prints one pool, with who is out and the newest of its history. */
 export function showPool(world: World, { output }: SharedFlags, pool: Pool): void {

@@ -1,6 +1,5 @@
 /** How rack commands reach RackService, and how they show a rack. */
 import {
-  createClient,
   type Rack,
   RackSchema,
   RackService,
@@ -12,21 +11,12 @@ import { enumName } from '../output/enum-name.ts';
 import { printFields, printJson } from '../output/show.ts';
 import { labelText } from '../output/text.ts';
 import { ago } from '../output/time.ts';
-import { openConnection } from '../settings.ts';
 import type { World } from '../world.ts';
-import { withClient } from './calls.ts';
+import { callsOf } from './calls.ts';
 import { budgetText, freezeFields } from './limits.ts';
 import { discoveryText } from './rack-discovery.ts';
 
-export const withRacks = <T>(
-  world: World,
-  flags: SharedFlags,
-  work: (racks: ReturnType<typeof client>) => Promise<T>,
-) => withClient(openConnection(world, flags), client, work);
-
-function client({ channel, defaults }: Awaited<ReturnType<typeof openConnection>>) {
-  return createClient(RackService, channel, defaults);
-}
+export const withRacks = callsOf(RackService);
 
 /** "connected", "away" or "never joined", and what keeps it from work. */
 export function agentState({ status }: Rack): string {

@@ -1,27 +1,22 @@
 /** rackwright secrets … */
-import { createClient, type SecretsKey, SecretsKeySchema, SecretsService } from '@rackwright/api';
+import { type SecretsKey, SecretsKeySchema, SecretsService } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { connectionFlags, outputFlag, requestFlag, type SharedFlags } from '../flags.ts';
 import { printFields, printJson, printLines } from '../output/show.ts';
 import { ago } from '../output/time.ts';
-import { type Connection, openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
-import { withClient } from './calls.ts';
+import { callsOf } from './calls.ts';
 
 const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
 
-function client({ channel, defaults }: Connection) {
-  return createClient(SecretsService, channel, defaults);
-}
+const withSecrets = callsOf(SecretsService);
 
 const show = buildCommand({
   docs: { brief: 'Show which key seals secrets, and how many are under which' },
   parameters: { flags: shared, aliases },
   async func(this: CliContext, flags: SharedFlags) {
-    const key = await withClient(openConnection(this.world, flags), client, (secrets) =>
-      secrets.getSecretsKey({}),
-    );
+    const key = await withSecrets(this.world, flags, (secrets) => secrets.getSecretsKey({}));
     print(this.world, flags, key);
   },
 });
@@ -38,15 +33,11 @@ const rotate = buildCommand({
   },
   parameters: { flags: { ...shared, ...requestFlag }, aliases },
   async func(this: CliContext, flags: SharedFlags & { requestId: string }) {
-    const { before, after } = await withClient(
-      openConnection(this.world, flags),
-      client,
-      async (secrets) => {
-        const { keyId } = await secrets.getSecretsKey({});
-        const { requestId } = flags;
-        return { before: keyId, after: await secrets.rotateSecretsKey({ requestId }) };
-      },
-    );
+    const { before, after } = await withSecrets(this.world, flags, async (secrets) => {
+      const { keyId } = await secrets.getSecretsKey({});
+      const { requestId } = flags;
+      return { before: keyId, after: await secrets.rotateSecretsKey({ requestId }) };
+    });
     print(this.world, flags, after);
     if (flags.output === 'json' || after.keyId !== before || after.nextKeyId !== '') return;
     printLines(this.world, [

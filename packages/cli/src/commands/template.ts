@@ -2,7 +2,6 @@
 import { create } from '@bufbuild/protobuf';
 import {
   ApiFailure,
-  createClient,
   ListTemplatesResponseSchema,
   type Template,
   TemplateSchema,
@@ -14,9 +13,8 @@ import { printJson, printLines } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { showTemplate, summary } from '../output/template.ts';
 import { ago } from '../output/time.ts';
-import { type Connection, openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
-import { allPages, withClient } from './calls.ts';
+import { allPages, callsOf } from './calls.ts';
 import { sharedAliases as aliases, listCommand, sharedFlags as shared } from './frames.ts';
 import { readSource, tellingPlaces } from './template-source.ts';
 
@@ -41,17 +39,7 @@ interface ChangeFlags extends SharedFlags {
   readonly requestId: string;
 }
 
-function client({ channel, defaults }: Connection) {
-  return createClient(TemplateService, channel, defaults);
-}
-
-function withTemplates<T>(
-  world: World,
-  flags: SharedFlags,
-  work: (templates: ReturnType<typeof client>) => Promise<T>,
-): Promise<T> {
-  return withClient(openConnection(world, flags), client, work);
-}
+const withTemplates = callsOf(TemplateService);
 
 const createTemplate = buildCommand({
   docs: { brief: 'Keep a template; every problem in it is told with its line' },

@@ -8,7 +8,6 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   AccessService,
   CreateTokenResponseSchema,
-  createClient,
   ListTokensResponseSchema,
   Role,
   type Scope,
@@ -30,26 +29,15 @@ import { enumName } from '../output/enum-name.ts';
 import { printFields, printJson, printLines, printTable } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { ago, instant, parseDuration } from '../output/time.ts';
-import { type Connection, openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
-import { allPages, withClient } from './calls.ts';
+import { allPages, callsOf } from './calls.ts';
 
 const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
 const positional = idArgument('token', 'Id of the token');
 const roles = { viewer: Role.VIEWER, operator: Role.OPERATOR, admin: Role.ADMIN } as const;
 
-function client({ channel, defaults }: Connection) {
-  return createClient(AccessService, channel, defaults);
-}
-
-function withAccess<T>(
-  world: World,
-  flags: SharedFlags,
-  work: (access: ReturnType<typeof client>) => Promise<T>,
-): Promise<T> {
-  return withClient(openConnection(world, flags), client, work);
-}
+const withAccess = callsOf(AccessService);
 
 interface CreateFlags extends SharedFlags {
   readonly role: keyof typeof roles;

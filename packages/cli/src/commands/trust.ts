@@ -6,7 +6,6 @@ import {
   type Authority,
   AuthorityService,
   type AuthorityWait,
-  createClient,
 } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { connectionFlags, outputFlag, resourceName, type SharedFlags } from '../flags.ts';
@@ -14,9 +13,8 @@ import { enumName } from '../output/enum-name.ts';
 import { printJson, printLines, printTable } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { ago } from '../output/time.ts';
-import { type Connection, openConnection } from '../settings.ts';
 import type { CliContext, World } from '../world.ts';
-import { withClient } from './calls.ts';
+import { callsOf } from './calls.ts';
 import { type BrakeFlags, brakeFlags } from './limits.ts';
 
 const shared = { ...connectionFlags, ...outputFlag };
@@ -24,15 +22,7 @@ const aliases = { o: 'output' } as const;
 /** Digits of a fingerprint that name an authority. */
 const shownDigits = 16;
 
-function client({ channel, defaults }: Connection) {
-  return createClient(AuthorityService, channel, defaults);
-}
-
-const withAuthorities = <T>(
-  world: World,
-  flags: SharedFlags,
-  work: (authorities: ReturnType<typeof client>) => Promise<T>,
-) => withClient(openConnection(world, flags), client, work);
+const withAuthorities = callsOf(AuthorityService);
 
 const show = buildCommand({
   docs: {
@@ -57,9 +47,7 @@ const bundle = buildCommand({
   },
   parameters: { flags: connectionFlags },
   async func(this: CliContext, flags: Omit<SharedFlags, 'output'>) {
-    const all = await withAuthorities(this.world, { ...flags, output: 'table' }, (client) =>
-      client.getAuthorities({}),
-    );
+    const all = await withAuthorities(this.world, flags, (client) => client.getAuthorities({}));
     this.world.out.write(all.bundlePem);
   },
 });

@@ -1,6 +1,6 @@
 /** What every command on workflows starts with. */
 import {
-  createClient,
+  type Client,
   type Workflow,
   WorkflowBatchService,
   WorkflowSchema,
@@ -17,9 +17,8 @@ import {
 import { printFields, printJson, printTable } from '../output/show.ts';
 import { parseDuration } from '../output/time.ts';
 import { stepColumns, workflowFields } from '../output/workflow.ts';
-import { type Connection, openConnection } from '../settings.ts';
 import type { World } from '../world.ts';
-import { withClient } from './calls.ts';
+import { callsOf } from './calls.ts';
 
 export const workflowFlags = { ...connectionFlags, ...outputFlag };
 export const workflowAliases = { o: 'output' } as const;
@@ -44,30 +43,13 @@ export const varFlag = {
   },
 } as const;
 
-const workflowClient = ({ channel, defaults }: Connection) =>
-  createClient(WorkflowService, channel, defaults);
-const batchClient = ({ channel, defaults }: Connection) =>
-  createClient(WorkflowBatchService, channel, defaults);
-
-export type WorkflowClient = ReturnType<typeof workflowClient>;
+export type WorkflowClient = Client<typeof WorkflowService>;
 
 /** Runs `work` with a client of WorkflowService. */
-export function withWorkflows<T>(
-  world: World,
-  flags: SharedFlags,
-  work: (workflows: WorkflowClient) => Promise<T>,
-): Promise<T> {
-  return withClient(openConnection(world, flags), workflowClient, work);
-}
+export const withWorkflows = callsOf(WorkflowService);
 
 /** Runs `work` with a client of WorkflowBatchService. */
-export function withBatches<T>(
-  world: World,
-  flags: SharedFlags,
-  work: (batches: ReturnType<typeof batchClient>) => Promise<T>,
-): Promise<T> {
-  return withClient(openConnection(world, flags), batchClient, work);
-}
+export const withBatches = callsOf(WorkflowBatchService);
 
 /** "hosts/h1/workflows/t" of "h1" and "t". */
 export function workflowNameOf(host: string, template: string): string {
