@@ -14,8 +14,8 @@ import {
   type ReadBackTimings,
   type RedfishOptions,
 } from '@rackwright/bmc';
-import { ConfigError, type ConfigReader, readConfiguration } from '@rackwright/platform';
-import { parse } from 'yaml';
+import { ConfigError, type ConfigReader } from '@rackwright/platform';
+import { optional, readConfigText } from '@rackwright/platform/config';
 import {
   bootProblems,
   everywhere,
@@ -85,9 +85,7 @@ export interface AgentConfig extends InterfaceSettings {
 
 /** Reads the text of a configuration file; throws ConfigError. */
 export function parseConfig(text: string): AgentConfig {
-  return deepFreeze(
-    readConfiguration(parseYaml(text), (reader) => refuseOneAddress(readAgent(reader))),
-  );
+  return readConfigText(text, (reader) => refuseOneAddress(readAgent(reader)));
 }
 
 /** The same for whoever is to run with it: also refuses what only together makes no sense. */
@@ -251,25 +249,4 @@ function readCrash(reader: ConfigReader) {
     occurrence: reader.whole('occurrence', [1, 1_000_000], 1),
     ...optional('pidFile', reader.optionalText('pidFile')),
   };
-}
-
-function parseYaml(text: string): unknown {
-  try {
-    return parse(text) ?? undefined;
-  } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
-    throw new ConfigError(`the configuration is neither YAML nor JSON: ${words}`, { cause });
-  }
-}
-
-function optional<K extends string, T>(key: K, value: T | undefined): { readonly [P in K]?: T } {
-  return value === undefined ? {} : ({ [key]: value } as { readonly [P in K]?: T });
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value === 'object' && value !== null) {
-    for (const part of Object.values(value)) deepFreeze(part);
-    Object.freeze(value);
-  }
-  return value;
 }

@@ -4,8 +4,8 @@
  * names.
  */
 import { defaultRpcLimits, type RpcLimits } from '@rackwright/api';
-import { ConfigError, type ConfigReader, readConfiguration } from '@rackwright/platform';
-import { parse } from 'yaml';
+import { ConfigError, type ConfigReader } from '@rackwright/platform';
+import { optional, readConfigText } from '@rackwright/platform/config';
 import { type OidcConfig, readOidc } from './access/index.ts';
 import {
   type AgentLimits,
@@ -99,9 +99,7 @@ const hostAndPort = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/;
 
 /** Reads the text of a configuration file. Throws `ConfigError`. */
 export function parseConfig(text: string): ControlPlaneConfig {
-  return deepFreeze(
-    readConfiguration(parseYaml(text), (reader) => refuseOnePort(readControlPlane(reader))),
-  );
+  return readConfigText(text, (reader) => refuseOnePort(readControlPlane(reader)));
 }
 
 function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
@@ -231,25 +229,4 @@ function readTiming<T extends { readonly [K in keyof T]: number }>(
   const names = Object.keys(defaults) as (keyof T & string)[];
   const read = names.map((name) => [name, reader.whole(name, [1, yearMs], defaults[name])]);
   return Object.fromEntries(read);
-}
-
-function parseYaml(text: string): unknown {
-  try {
-    return parse(text) ?? undefined;
-  } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
-    throw new ConfigError(`the configuration is neither YAML nor JSON: ${words}`, { cause });
-  }
-}
-
-function optional<K extends string, T>(key: K, value: T | undefined): { readonly [P in K]?: T } {
-  return value === undefined ? {} : ({ [key]: value } as { readonly [P in K]?: T });
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value === 'object' && value !== null) {
-    for (const part of Object.values(value)) deepFreeze(part);
-    Object.freeze(value);
-  }
-  return value;
 }

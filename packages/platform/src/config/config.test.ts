@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { parse } from 'yaml';
-import { ConfigError, type ConfigReader, readConfiguration } from '../index.ts';
-import { configProblems, problemLines } from './index.ts';
+import { ConfigError, type ConfigReader } from '../index.ts';
+import { configProblems, problemLines, readConfigText } from './index.ts';
 
 const read = (reader: ConfigReader) => ({
   address: even(reader.text('address')),
@@ -18,16 +17,8 @@ function even(text: string): string {
   return text;
 }
 
-function parsed(text: string): unknown {
-  try {
-    return parse(text);
-  } catch (cause) {
-    throw new ConfigError('the configuration is no YAML', { cause });
-  }
-}
-
 const problems = (text: string) =>
-  configProblems(text, (from) => readConfiguration(parsed(from), read)).map(
+  configProblems(text, (from) => readConfigText(from, read)).map(
     ({ line, message }) => `${line} ${message}`,
   );
 

@@ -1,6 +1,11 @@
-/** Where in a configuration file its problems stand. Apart, because it needs a reader of YAML. */
+/**
+ * Configuration files: their text, and where in it problems stand. Apart, because it needs a reader
+ * of YAML.
+ */
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import { ConfigError, keyOf } from '../config-reader.ts';
+
+export { optional, readConfigText } from './text.ts';
 
 /** A problem and the line that it is about, counted from 1. */
 export interface PlacedProblem {
