@@ -13,8 +13,9 @@ import { agent, type store as wire } from '@rackwright/api';
 import { credentialVersions } from '../host/index.ts';
 import type { Kept } from '../records/index.ts';
 import { type BootList, type BootLists, isSameMap } from './boot-lists.ts';
+import type { SessionDependencies } from './dependencies.ts';
 import type { GivenSecrets } from './given-secrets.ts';
-import type { SessionDependencies, SessionSink } from './rack-session.ts';
+import type { SessionSink } from './sink.ts';
 
 /** Pause before a boot snapshot that could not be made is tried again. */
 const retryMs = 1_000;

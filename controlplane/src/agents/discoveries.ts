@@ -11,7 +11,7 @@ import { create, equals } from '@bufbuild/protobuf';
 import { agent, type store as wire } from '@rackwright/api';
 import type { Buckets, Clock, Log } from '@rackwright/platform';
 import type { Discovery } from '../discovery/index.ts';
-import type { SessionSink } from './rack-session.ts';
+import type { SessionSink } from './sink.ts';
 
 export interface DiscoveriesDependencies {
   readonly clock: Clock;

@@ -7,7 +7,8 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, type store as wire } from '@rackwright/api';
 import { noteGiven, openNamed, whyNotGiven } from '../secrets/index.ts';
-import type { SessionDependencies, SessionSink } from './rack-session.ts';
+import type { SessionDependencies } from './dependencies.ts';
+import type { SessionSink } from './sink.ts';
 
 export class GivenSecrets {
   readonly #deps: SessionDependencies;

@@ -1,6 +1,6 @@
 /** What a step's program writes, as an agent tells it. */
 import type { agent } from '@rackwright/api';
-import type { SessionDependencies } from './rack-session.ts';
+import type { SessionDependencies } from './dependencies.ts';
 import type { TurnOver } from './turns.ts';
 import { isPresent } from './welcome.ts';
 

@@ -13,7 +13,6 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { agent, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import type { AuditSink } from '../audit/index.ts';
 import { accessTo, type IndexedHost } from '../host/index.ts';
 import { readRecord } from '../records/index.ts';
 import {
@@ -23,7 +22,8 @@ import {
   openRecord,
   type Vault,
 } from '../secrets/index.ts';
-import type { SessionDependencies, SessionSink } from './rack-session.ts';
+import type { SessionDependencies } from './dependencies.ts';
+import type { SessionSink } from './sink.ts';
 
 const periodDefaultSeconds = 60;
 /** A change elsewhere, of a credential say, is found after this at the latest. */
@@ -31,11 +31,6 @@ const lookAgainMs = 30_000;
 
 type Message = agent.SessionResponse['message'];
 type CredentialMessage = Extract<Message, { case: 'credentialValue' }>;
-
-/** Who gives secrets away tells it there. */
-export interface Audited {
-  readonly audit?: AuditSink;
-}
 
 export class PowerSyncs {
   readonly #deps: SessionDependencies;

@@ -21,55 +21,15 @@ import {
   readImageName,
   registryOf,
 } from '../images/index.ts';
+import type { SessionDependencies } from './dependencies.ts';
 import type { GivenSecrets } from './given-secrets.ts';
-import type { SessionDependencies, SessionSink } from './rack-session.ts';
+import { imageKey, type NamedImage } from './prefetch-progress.ts';
+import type { SessionSink } from './sink.ts';
 
 /** A change elsewhere, of a credential say, is found after this at the latest. */
 const lookAgainMs = 30_000;
 /** Longest reason that is kept. */
 const problemCharsMax = 500;
-
-/** How far an agent is with one image. */
-export interface Prefetched {
-  readonly fetchedBytes: bigint;
-  readonly allBytes: bigint;
-  readonly done: boolean;
-  readonly problem: string;
-  readonly atMs: number;
-}
-
-type Named = Pick<PrefetchedImage, 'reference' | 'architecture' | 'netboot'>;
-
-/** What agents say of images that they fetch beforehand; of this replica's sessions alone. */
-export class PrefetchProgress {
-  readonly #racks = new Map<string, Map<string, Prefetched>>();
-
-  of(rackId: string, named: Named): Prefetched | undefined {
-    return this.#racks.get(rackId)?.get(keyOf(named));
-  }
-
-  set(rackId: string, named: Named, prefetched: Prefetched): void {
-    const images = this.#racks.get(rackId) ?? new Map<string, Prefetched>();
-    this.#racks.set(rackId, images.set(keyOf(named), prefetched));
-  }
-
-  /** Forgets what the list of a rack does not name any more. */
-  keep(rackId: string, list: readonly Named[]): void {
-    const named = new Set(list.map(keyOf));
-    for (const key of this.#racks.get(rackId)?.keys() ?? []) {
-      if (!named.has(key)) this.#racks.get(rackId)?.delete(key);
-    }
-  }
-
-  /** The session is over: nobody says anything of this rack here any more. */
-  forget(rackId: string): void {
-    this.#racks.delete(rackId);
-  }
-}
-
-function keyOf({ reference, architecture, netboot }: Named): string {
-  return `${reference} ${architecture}${netboot ? ' netboot' : ''}`;
-}
 
 export class Prefetches {
   readonly #deps: SessionDependencies;
@@ -99,7 +59,7 @@ export class Prefetches {
     const list = rack?.prefetchedImages ?? [];
     const nowMs = this.#deps.clock.nowMs();
     const registries = fleet?.fleet?.spec?.registries ?? [];
-    const seen = JSON.stringify([list.map(keyOf), registries]);
+    const seen = JSON.stringify([list.map(imageKey), registries]);
     const isLate = list.length > 0 && nowMs - this.#lookedAtMs >= lookAgainMs;
     if (this.#sent !== undefined && seen === this.#seen && !isLate) return;
     this.#lookedAtMs = nowMs;
@@ -119,7 +79,7 @@ export class Prefetches {
   /** The agent says how far it is (3). */
   took({ reference, architecture, netboot, ...told }: agent.ImagePrefetched): void {
     const named = { reference, architecture, netboot };
-    if (!this.#list.some((each) => keyOf(each) === keyOf(named))) return;
+    if (!this.#list.some((each) => imageKey(each) === imageKey(named))) return;
     const { fetchedBytes, allBytes, done } = told;
     const problem = told.problem.slice(0, problemCharsMax);
     const atMs = this.#deps.clock.nowMs();
@@ -136,7 +96,7 @@ export class Prefetches {
     for (const each of this.#list) this.#cannot(each, 'its agent is too old to fetch beforehand');
   }
 
-  #cannot(named: Named, problem: string): void {
+  #cannot(named: NamedImage, problem: string): void {
     const [fetchedBytes, allBytes, atMs] = [0n, 0n, this.#deps.clock.nowMs()];
     const told = { fetchedBytes, allBytes, done: false, problem, atMs };
     this.#deps.prefetched?.set(this.#rackId, named, told);

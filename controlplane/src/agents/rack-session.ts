@@ -13,71 +13,31 @@
  * Must not: decide anything about a host; `Hosts` does.
  */
 import { create } from '@bufbuild/protobuf';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, store as wire } from '@rackwright/api';
-import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
+import { agent } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
-import { type StateStore, storeKey } from '@rackwright/store';
-import {
-  agentStepsOf,
-  fleetKey,
-  type Hosts,
-  lifeOf,
-  settleMs,
-  whyNothingDestructive,
-} from '../host/index.ts';
-import { readRecord } from '../records/index.ts';
+import { settleMs } from '../host/index.ts';
 import { BootSnapshots } from './boot-snapshots.ts';
-import { Discoveries, type DiscoveriesDependencies } from './discoveries.ts';
-import { hintIntervalMs, rivalElsewhere, rivalHere, whyOver } from './elsewhere.ts';
+import type { SessionDependencies } from './dependencies.ts';
+import { Discoveries } from './discoveries.ts';
+import { rivalHere, whyOver } from './elsewhere.ts';
 import { Forgetting } from './forgetting.ts';
 import { GivenSecrets } from './given-secrets.ts';
 import { heardLog } from './heard-log.ts';
 import { foldHello } from './hello-folds.ts';
 import { helloProblem } from './hello-problem.ts';
-import { type Audited, PowerSyncs } from './power-sync.ts';
-import { Prefetches, type PrefetchProgress } from './prefetches.ts';
-import type { LiveSession, SessionRegistry } from './registry.ts';
+import { SessionHint } from './hint.ts';
+import { PowerSyncs } from './power-sync.ts';
+import { Prefetches } from './prefetches.ts';
+import { type Recorded, recordHello } from './record-hello.ts';
+import type { LiveSession } from './registry.ts';
+import { readForRenewal, renewalOf } from './renewal.ts';
 import { Reports } from './reports.ts';
 import type { SharedBySessions } from './shared.ts';
-import type { StepLogs } from './step-logs.ts';
-import { foldStoreGuard, isGuarded, lostSoFar } from './store-guard.ts';
-import type { SessionTiming } from './timing.ts';
-import { believedBy, type SessionTrust } from './trust.ts';
+import type { SessionSink } from './sink.ts';
+import { believedBy } from './trust.ts';
 import type { TurnOver } from './turns.ts';
 import { type RackChange, updateRack } from './update-rack.ts';
 import { welcomeTo } from './welcome.ts';
-
-export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'discovery'>, Audited {
-  readonly store: StateStore;
-  readonly random: Random;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly crashPoint: CrashPoint;
-  readonly registry: SessionRegistry;
-  readonly hosts: Hosts;
-  readonly timing: SessionTiming;
-  /** What agents shall believe, and whether they are who they were; without it nothing is said. */
-  readonly trust?: SessionTrust;
-  /** Takes what steps' programs write; without it that is left out. */
-  readonly stepLogs?: StepLogs;
-  /** Takes how far agents are with images that they fetch beforehand. */
-  readonly prefetched?: PrefetchProgress;
-  /** As in `HostsDependencies`. */
-  readonly replicaId: string;
-}
-
-/** Steps of an agent that are kept. */
-const agentStepsMax = 64;
-/** Longest reason of a freeze that goes out with each renewal, in characters. */
-const frozenCharsMax = 500;
-const agentVersionCharsMax = 100;
-
-export interface SessionSink {
-  readonly send: (message: agent.SessionResponse['message']) => void;
-  /** Ends the stream after what was sent, or soon without it. */
-  readonly end: () => void;
-}
 
 export class RackSession {
   readonly #deps: SessionDependencies;
@@ -88,22 +48,15 @@ export class RackSession {
   /** Messages that were not expected: each kind is told once. */
   readonly #unexpected = new Set<string>();
   readonly #forgetting: Forgetting;
-  /** Hosts removed by force that the agent had not forgotten at its Hello. */
-  #tombstones: readonly string[] = [];
   #live: LiveSession | undefined;
   #lastMessageMs = 0;
   readonly #snapshots: BootSnapshots;
   readonly #powerSyncs: PowerSyncs;
   readonly #discoveries: Discoveries;
   readonly #prefetches: Prefetches;
+  readonly #hint: SessionHint;
   /** The rack's registered key when the session began. */
   #key: Uint8Array = new Uint8Array();
-  #hintedMs = 0;
-  /** The store has lost something, and the agent does not know yet that this was accepted. */
-  #guarded = false;
-  #lostRevisions = 0n;
-  /** Why the session of another replica goes before this one (R6). */
-  #elsewhere: string | undefined;
   /** It has ended (5). */
   #over = false;
   /** Aborted then: it has no place in any line. */
@@ -122,16 +75,15 @@ export class RackSession {
     this.#sink = sink;
     this.#reports = new Reports(deps, rackId, { send: sink.send, end: () => this.#end() });
     this.#forgetting = new Forgetting(deps, rackId);
-    this.#powerSyncs = new PowerSyncs(deps, rackId, (message) => sink.send(message));
+    this.#hint = new SessionHint(deps, rackId);
     const send: SessionSink['send'] = (message) => sink.send(message);
+    this.#powerSyncs = new PowerSyncs(deps, rackId, send);
     const secrets = new GivenSecrets(deps, rackId, send);
     this.#prefetches = new Prefetches(deps, rackId, send, secrets);
     const mayTell = () => this.#isWelcomed && !this.#over;
     const lists = shared.bootLists;
     this.#snapshots = new BootSnapshots(deps, rackId, { lists, secrets, send, mayTell });
-    this.#discoveries = new Discoveries(deps, shared.findings, rackId, (message) =>
-      sink.send(message),
-    );
+    this.#discoveries = new Discoveries(deps, shared.findings, rackId, send);
   }
 
   get rackId(): string {
@@ -248,21 +200,7 @@ export class RackSession {
     this.#live = undefined;
     if (!stood) return;
     this.#prefetches.closed();
-    void this.#withdrawHint();
-  }
-
-  /** So that every replica may say that the agent is away. */
-  async #withdrawHint(): Promise<void> {
-    const { log, replicaId, registry } = this.#deps;
-    try {
-      await this.#updateRack((record, status) => {
-        status.lastSeenTime = timestampFromMs(this.#lastMessageMs);
-        const replaced = registry.sessionOf(this.#rackId) !== undefined;
-        if (record.sessionReplica === replicaId && !replaced) record.sessionReplica = '';
-      });
-    } catch (error) {
-      log.warn({ rack: this.#rackId, error: String(error) }, 'the session hint stays');
-    }
+    void this.#hint.withdraw(() => this.#lastMessageMs);
   }
 
   #refuse(reason: string, message: string): void {
@@ -286,17 +224,19 @@ export class RackSession {
     const { journal } = hello;
     if (journal === undefined) return;
     if (await this.#yields(hello)) return;
-    if (!(await this.#recordHello(hello, journal))) {
+    const recorded = await recordHello(this.#deps, this.#rackId, hello, journal, this.#hint);
+    if (recorded === undefined) {
       this.#refuse('unknownRack', `the rack ${this.#rackId} does not exist`);
       return;
     }
-    if (this.#elsewhere !== undefined) return this.#refuse('duplicateAgent', this.#elsewhere);
+    if (typeof recorded === 'string') return this.#refuse('duplicateAgent', recorded);
+    this.#key = recorded.key;
     const live = this.#liveSession(journal, hello.operationKinds);
-    await this.#sendWelcome(hello, journal, live.sessionId);
+    await this.#sendWelcome(hello, live, recorded);
     this.sendTrust();
     await this.sendSnapshot();
     // Meanwhile the stream may have ended, or a newer session of the rack have opened.
-    if (this.#over) return this.#withdrawHint();
+    if (this.#over) return this.#hint.withdraw(() => this.#lastMessageMs);
     if (this.#rival(hello) !== undefined && (await this.#yields(hello))) return;
     this.#live = live;
     this.#deps.log.info({ rack: this.#rackId, agentVersion: hello.agentVersion }, 'agent session');
@@ -349,44 +289,23 @@ export class RackSession {
     };
   }
 
-  async #recordHello(hello: agent.Hello, journal: agent.Journal): Promise<boolean> {
-    const { store, hosts, clock } = this.#deps;
-    const { incarnation } = store;
-    const position = { incarnation, revision: BigInt(await store.latestRevision()) };
-    const hostName = (uid: string) => `hosts/${hosts.hostIdOfUid(uid, this.#rackId) ?? uid}`;
-    const believed = await believedBy(hello, this.#deps.trust);
-    return this.#updateRack((record, status) => {
-      this.#elsewhere = rivalElsewhere(record, journal, this.#deps);
-      status.duplicateAgent = this.#elsewhere ?? '';
-      if (this.#elsewhere !== undefined) return;
-      foldStoreGuard(record, status, hello, position, clock.nowMs(), hostName);
-      this.#guarded = isGuarded(record);
-      this.#lostRevisions = lostSoFar(record);
-      record.journal = lifeOf(journal);
-      status.agentVersion = hello.agentVersion.slice(0, agentVersionCharsMax);
-      record.agentSteps = agentStepsOf(hello).slice(0, agentStepsMax);
-      status.lastSeenTime = timestampFromMs(this.#deps.clock.nowMs());
-      this.#key = record.agentPublicKey;
-      record.trustedCaSha256 = believed;
-      this.#tombstones = [...record.tombstones];
-      this.#hint(record);
-    });
-  }
-
   /** False when the rack does not exist. */
   #updateRack(change: RackChange): Promise<boolean> {
     return updateRack(this.#deps, this.#rackId, change);
   }
 
-  async #sendWelcome(hello: agent.Hello, journal: agent.Journal, sessionId: string): Promise<void> {
+  async #sendWelcome(
+    hello: agent.Hello,
+    { sessionId, journal }: LiveSession,
+    { isGuarded, lostRevisions, tombstones }: Recorded,
+  ): Promise<void> {
     for (const { operationId, state, answered } of hello.operations) {
       const isEnded = state === agent.JournalledOperation_State.ENDED;
       if (isEnded && !answered) this.#reports.announced(operationId);
     }
     const value = await welcomeTo(this.#deps, hello, {
-      ...{ rackId: this.#rackId, sessionId, journal },
-      ...{ isGuarded: this.#guarded, lostRevisions: this.#lostRevisions },
-      forgetHostUids: this.#forgetting.due(this.#tombstones, this.#deps.clock.nowMs()),
+      ...{ rackId: this.#rackId, sessionId, journal, isGuarded, lostRevisions },
+      forgetHostUids: this.#forgetting.due(tombstones, this.#deps.clock.nowMs()),
       isOver: () => this.#over,
     });
     if (value === undefined) return;
@@ -403,13 +322,8 @@ export class RackSession {
 
   async #renewLease(heartbeat: agent.Heartbeat): Promise<void> {
     const { store, timing, replicaId } = this.#deps;
-    const key = storeKey('racks', this.#rackId);
-    // Read anew for each renewal: a freeze that was written before it is in it (R11).
-    const [rack, fleet, revision] = await Promise.all([
-      readRecord(store, wire.RackRecordSchema, key),
-      readRecord(store, wire.FleetRecordSchema, fleetKey),
-      store.latestRevision(),
-    ]);
+    const asOf = await readForRenewal(store, this.#rackId);
+    const { rack, fleet, revision } = asOf;
     const journal = this.#stands() ? this.#live?.journal : undefined;
     const over = whyOver(rack?.record, { journal, key: this.#key, replicaId });
     if (over !== undefined) {
@@ -417,26 +331,13 @@ export class RackSession {
       this.#end();
       return;
     }
-    this.#sink.send({
-      case: 'leaseRenewal',
-      value: create(agent.LeaseRenewalSchema, {
-        heartbeatSequence: heartbeat.sequence,
-        durationMs: timing.leaseDurationMs,
-        revision: BigInt(revision),
-        frozen: whyNothingDestructive(rack?.record, fleet?.record).slice(0, frozenCharsMax),
-      }),
-    });
-    if (rack?.record.acceptedStore !== undefined) {
-      const lostRevisions = lostSoFar(rack.record);
-      const value = { ...rack.record.acceptedStore, lostRevisions };
-      this.#sink.send({ case: 'storeAccepted', value });
-    }
+    for (const message of renewalOf(heartbeat, asOf, timing)) this.#sink.send(message);
     this.#powerSyncs.heard(rack?.record, revision);
     this.#discoveries.heard(rack?.record, revision);
     this.#prefetches.heard(rack?.record, fleet?.record);
     this.#snapshots.heard(fleet);
     this.#askToForget(rack?.record.tombstones ?? []);
-    await this.#renewHint();
+    await this.#hint.renew();
   }
 
   /** Another replica may have removed a host by force, and a push may have been lost. */
@@ -444,19 +345,6 @@ export class RackSession {
     for (const hostUid of this.#forgetting.due(tombstones, this.#deps.clock.nowMs())) {
       this.#sink.send({ case: 'forget', value: create(agent.ForgetSchema, { hostUid }) });
     }
-  }
-
-  #hint(record: wire.RackRecord): void {
-    const nowMs = this.#deps.clock.nowMs();
-    record.sessionReplica = this.#deps.replicaId;
-    record.sessionTime = timestampFromMs(nowMs);
-    this.#hintedMs = nowMs;
-  }
-
-  /** Other replicas believe the hint only for a while. */
-  async #renewHint(): Promise<void> {
-    if (this.#deps.clock.nowMs() - this.#hintedMs < hintIntervalMs) return;
-    await this.#updateRack((record) => this.#hint(record));
   }
 
   async #forgotten(hostUid: string): Promise<void> {

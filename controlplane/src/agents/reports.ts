@@ -6,8 +6,8 @@ import type { agent } from '@rackwright/api';
 import type { CrashPoint, Log } from '@rackwright/platform';
 import type { Hosts } from '../host/index.ts';
 import { isAway } from '../records/index.ts';
-import type { SessionSink } from './rack-session.ts';
 import { answerOf, Settlement } from './settlement.ts';
+import type { SessionSink } from './sink.ts';
 import type { StepLogs } from './step-logs.ts';
 import type { TurnOver } from './turns.ts';
 

@@ -1,8 +1,9 @@
 /** The gRPC side of agent sessions: one bidirectional stream per rack. */
 import { ApiFailure, type agent, type CallContext, unavailable } from '@rackwright/api';
+import type { SessionDependencies } from './dependencies.ts';
 import type { AgentLimits } from './limits.ts';
 import { Outbox } from './outbox.ts';
-import { RackSession, type SessionDependencies } from './rack-session.ts';
+import { RackSession } from './rack-session.ts';
 import { type SharedBySessions, sharedBySessions } from './shared.ts';
 
 export interface AgentServiceDependencies extends SessionDependencies {

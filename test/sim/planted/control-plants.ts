@@ -193,9 +193,9 @@ export const controlPlants: readonly Plant[] = [
     name: 'leaseWithoutStoreAccess',
     breaks: 'R11: a replica renews only after its own store access has succeeded',
     file: 'controlplane/src/agents/rack-session.ts',
-    find: '    // Read anew for each renewal: a freeze that was written before it is in it (R11).',
+    find: '    const asOf = await readForRenewal(store, this.#rackId);',
     replace:
-      "    const early = { heartbeatSequence: heartbeat.sequence, durationMs: timing.leaseDurationMs };\n    this.#sink.send({ case: 'leaseRenewal', value: create(agent.LeaseRenewalSchema, early) });",
+      "    const early = { heartbeatSequence: heartbeat.sequence, durationMs: timing.leaseDurationMs };\n    this.#sink.send({ case: 'leaseRenewal', value: create(agent.LeaseRenewalSchema, early) });\n    const asOf = await readForRenewal(store, this.#rackId);",
     caughtBy: test('controlplane/src/agents/sessions.test.ts', 'unless the store is away'),
   },
   {
@@ -258,7 +258,7 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'freezeNotTold',
     breaks: 'R11: a freeze stands in the next renewal of every lease',
-    file: 'controlplane/src/agents/rack-session.ts',
+    file: 'controlplane/src/agents/renewal.ts',
     find: 'frozen: whyNothingDestructive(rack?.record, fleet?.record).slice(0, frozenCharsMax),',
     replace: "frozen: '',",
     caughtBy: test('controlplane/src/host/shell/brakes.test.ts', 'next renewal of the lease'),
