@@ -7,7 +7,7 @@ export const discoveryPlants: readonly Plant[] = [
   {
     name: 'sameMachineListedTwice',
     breaks: 'D1: a machine is listed once, whatever interface it boots from',
-    file: 'controlplane/src/discovery/discovery.ts',
+    file: 'controlplane/src/discovery/intake.ts',
     find: 'const before = sameMachines.find(({ machine }) => machine.rack === rack);',
     replace: "const before = sameMachines.find(({ machine }) => machine.rack === '');",
     caughtBy: { ...bySimulation, from: 36 },
@@ -16,8 +16,8 @@ export const discoveryPlants: readonly Plant[] = [
     name: 'hostStaysListed',
     breaks: 'D1: what is a host is listed no more, whoever died between the two',
     file: 'controlplane/src/discovery/discovery.ts',
-    find: '        await this.#seed(decision.host, kept.machine);\n        await this.#remove(kept);',
-    replace: '        await this.#seed(decision.host, kept.machine);',
+    find: '        await seedFacts(this.#deps, decision.host, kept.machine);\n        await removeMachine(this.#deps, kept);',
+    replace: '        await seedFacts(this.#deps, decision.host, kept.machine);',
     caughtBy: { ...bySimulation, from: 11 },
   },
   {
@@ -43,7 +43,7 @@ export const discoveryPlants: readonly Plant[] = [
   {
     name: 'listWithoutEnd',
     breaks: 'D4: a rack lists so many machines and no more',
-    file: 'controlplane/src/discovery/discovery.ts',
+    file: 'controlplane/src/discovery/intake.ts',
     find: "const room = listed < most ? 'made'",
     replace: "const room = listed < 1e9 ? 'made'",
     caughtBy: { ...bySimulation, from: 88 },
@@ -67,7 +67,7 @@ export const discoveryPlants: readonly Plant[] = [
   {
     name: 'takenLineIsForgotten',
     breaks: 'D6: a line says which host it has made, whoever died between the two',
-    file: 'controlplane/src/discovery/discovery.ts',
+    file: 'controlplane/src/discovery/lines.ts',
     find: 'if (host?.requestIds.includes(`create:${lineRequestId(expected.uid)}`) === true) {',
     replace: 'if (host?.requestIds.includes(lineRequestId(expected.uid)) === true) {',
     caughtBy: { ...bySimulation, from: 410 },

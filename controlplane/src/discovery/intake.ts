@@ -1,0 +1,139 @@
+/**
+ * Takes in what a rack's agent tells of a machine that netbooted: it is listed, or is a host, or
+ * there is no room (D4, D5 of `discovery.ts`).
+ *
+ * Must not: make hosts.
+ */
+import { clone, create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent, type DiscoveredMachine, DiscoveredMachineSchema } from '@rackwright/api';
+import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
+import type { StateStore } from '@rackwright/store';
+import type { SeenElsewhere } from './elsewhere.ts';
+import { hostOf, isKnownBoot, judge } from './judge.ts';
+import { removeMachine, writeMachine } from './listing.ts';
+import { freeIdentity, leastWanted, machinesMaxOf } from './room.ts';
+import { isSameMachine, traitsOf, unicastMac } from './traits.ts';
+import type { KeptMachine, KnownHost, World } from './world.ts';
+
+/** What taking in needs. */
+export interface IntakeDependencies {
+  readonly store: StateStore;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  /** Folds what was seen of a host. */
+  readonly reportHost: (hostId: string, report: agent.Report) => Promise<unknown>;
+}
+
+export class Intake {
+  readonly #deps: IntakeDependencies;
+  readonly #elsewhere: SeenElsewhere;
+
+  constructor(deps: IntakeDependencies, elsewhere: SeenElsewhere) {
+    this.#deps = deps;
+    this.#elsewhere = elsewhere;
+  }
+
+  /** Why it is not listed; empty: it is. Undefined: something was written meanwhile. */
+  async takeIn(rack: string, finding: agent.Discovered, world: World): Promise<string | undefined> {
+    const fresh = this.#machineOf(rack, finding);
+    const traits = traitsOf(fresh.inventory, fresh.bootMac);
+    const seen: KeptMachine = { id: '', machine: fresh, traits, revision: 0 };
+    const known = hostOf(seen, world.hosts);
+    if (known !== undefined) {
+      await this.#tellHost(known.host, known.words, fresh);
+      if (isKnownBoot(fresh, known.host)) return '';
+      return known.host.rack === rack ? known.words : 'it says that it is a host of another rack';
+    }
+    const sameMachines = world.machines.filter((each) => isSameMachine(each.traits, traits));
+    const before = sameMachines.find(({ machine }) => machine.rack === rack);
+    if (before !== undefined) return await this.#seenAgain(before, fresh);
+    for (const { machine } of sameMachines) this.#noteElsewhere(machine, fresh);
+    const policy = world.racks.get(rack)?.spec?.discovery;
+    const listed = world.machines.filter(({ machine }) => machine.rack === rack).length;
+    const most = machinesMaxOf(policy);
+    if (policy?.enabled !== true) return `${rack} takes in no machines that nobody knows`;
+    const room = listed < most ? 'made' : await this.#makeRoom(seen, world);
+    if (room === 'changed') return undefined;
+    if (room === 'none') return `${rack} lists ${listed} machines already, of ${most}: accept some`;
+    const identity = freeIdentity(seen, world);
+    if (identity === undefined) return 'nothing tells it from machines that are listed already';
+    const { clock, log } = this.#deps;
+    const machine = clone(DiscoveredMachineSchema, fresh);
+    machine.name = `discoveredMachines/${identity.id}`;
+    machine.identifiedBy = identity.by;
+    machine.firstSeenTime = timestampFromMs(clock.nowMs());
+    const written = await writeMachine(this.#deps, identity.id, machine, 'absent');
+    if (!written) return undefined;
+    log.info({ machine: machine.name, rack, mac: machine.bootMac }, 'a machine was discovered');
+    return '';
+  }
+
+  /** D4; `changed`: what was to go was seen again, or went, meanwhile. */
+  async #makeRoom(seen: KeptMachine, world: World): Promise<'made' | 'none' | 'changed'> {
+    const decision = judge(seen, world);
+    if (decision.kind === 'wait' && !decision.fits) return 'none';
+    const goes = leastWanted(seen.machine.rack, world, decision.kind === 'accept');
+    if (goes === undefined) return 'none';
+    if (!(await removeMachine(this.#deps, goes))) return 'changed';
+    this.#deps.log.info({ machine: goes.machine.name }, 'dropped from a full list for another one');
+    return 'made';
+  }
+
+  #machineOf(rack: string, finding: agent.Discovered): DiscoveredMachine {
+    const { clock, random } = this.#deps;
+    const { bootMac, inventory, bmcAddress } = finding;
+    return create(DiscoveredMachineSchema, {
+      uid: randomId(random),
+      rack,
+      lastSeenTime: timestampFromMs(clock.nowMs()),
+      bootMac: unicastMac(bootMac) ?? '',
+      ...(inventory === undefined ? {} : { inventory }),
+      bmcAddress,
+    });
+  }
+
+  /** The same machine, listed once: it may have booted from another interface. */
+  async #seenAgain(
+    { id, machine, revision }: KeptMachine,
+    fresh: DiscoveredMachine,
+  ): Promise<string | undefined> {
+    const next = clone(DiscoveredMachineSchema, machine);
+    const { bootMac, inventory, lastSeenTime, bmcAddress } = fresh;
+    Object.assign(next, { bootMac, inventory, lastSeenTime });
+    if (bmcAddress !== '') next.bmcAddress = bmcAddress;
+    return (await writeMachine(this.#deps, id, next, revision)) ? '' : undefined;
+  }
+
+  /** A host netbooted from an unknown interface, and nobody ordered it. */
+  async #tellHost(host: KnownHost, words: string, machine: DiscoveredMachine): Promise<void> {
+    if (isKnownBoot(machine, host)) return;
+    const { rack, bootMac } = machine;
+    this.#deps.log.warn({ host: host.name, rack, mac: bootMac }, words);
+    // D5: nor does anything else vouch for it, as UUID and serial stand on a sticker.
+    if (host.rack !== rack) {
+      this.#noteElsewhere(host, machine);
+      return;
+    }
+    this.#elsewhere.forget(host.name);
+    const unexpectedNetboot = create(agent.UnexpectedNetbootSchema, {
+      mac: machine.bootMac,
+      hostUid: host.uid,
+      hostName: host.name,
+      ...(machine.lastSeenTime === undefined ? {} : { time: machine.lastSeenTime }),
+    });
+    const observations = create(agent.ObservationsSchema, { unexpectedNetboot });
+    const value = create(agent.HostUpdatedSchema, { observations });
+    const result = { case: 'hostUpdated', value } as const;
+    const report = create(agent.ReportSchema, { hostUid: host.uid, result });
+    await this.#deps.reportHost(host.hostId, report);
+  }
+
+  #noteElsewhere(
+    { name, rack }: Pick<KnownHost, 'name' | 'rack'>,
+    { rack: seenIn, bootMac: mac }: DiscoveredMachine,
+  ): void {
+    this.#elsewhere.note(name, { rack, seenIn, mac });
+  }
+}

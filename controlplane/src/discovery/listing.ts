@@ -1,0 +1,75 @@
+/**
+ * What is written of a discovered machine: its listing, and what its host begins with. Every write
+ * goes onto what was read.
+ */
+import { clone, create, equals } from '@bufbuild/protobuf';
+import { type DiscoveredMachine, DiscoveredMachineSchema, store as wire } from '@rackwright/api';
+import { storeKey } from '@rackwright/store';
+import { deleteRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
+import { bounded } from './judge.ts';
+import { twinsOf } from './lookup.ts';
+import type { KeptMachine, KnownHost, World } from './world.ts';
+
+/** Other machines that a listing names at most. */
+const twinsMax = 8;
+
+/** Whether it could be written: nobody else did meanwhile. */
+export async function writeMachine(
+  writer: RecordWriter,
+  id: string,
+  machine: DiscoveredMachine,
+  revision: number | 'absent',
+): Promise<boolean> {
+  const schema = wire.DiscoveredMachineRecordSchema;
+  const record = create(schema, { machine });
+  const written = await writeRecord(writer, schema, machineKey(id), record, revision);
+  return written.kind === 'ok';
+}
+
+/** A machine that was seen again meanwhile stays until the next look. */
+export async function removeMachine(
+  writer: RecordWriter,
+  { id, revision }: KeptMachine,
+): Promise<boolean> {
+  return (await deleteRecord(writer, machineKey(id), revision)).kind === 'ok';
+}
+
+/** Says at the machine why it is no host yet. */
+export async function noteWords(
+  writer: RecordWriter,
+  kept: KeptMachine,
+  words: string,
+  world: World,
+): Promise<void> {
+  const { id, machine, revision } = kept;
+  const next = clone(DiscoveredMachineSchema, machine);
+  next.notAccepted = bounded(words);
+  // D5: what another rack tells is said of the rack (`remarksOf`), not written here.
+  const twins = twinsOf(kept, world.machines).filter((twin) => {
+    return twin.machine.rack === machine.rack;
+  });
+  next.remarks = twins.slice(0, twinsMax).map((twin) => `${twin.machine.name} has the same UUID`);
+  if (!equals(DiscoveredMachineSchema, next, machine))
+    await writeMachine(writer, id, next, revision);
+}
+
+/** The host begins with what was found, unless more is known of it already. */
+export async function seedFacts(
+  writer: RecordWriter,
+  { hostId, uid, hasInventory }: Pick<KnownHost, 'hostId' | 'uid' | 'hasInventory'>,
+  { inventory }: DiscoveredMachine,
+): Promise<void> {
+  if (hasInventory || inventory === undefined) return;
+  const key = storeKey('facts', hostId);
+  const schema = wire.HostFactsSchema;
+  const kept = await readRecord(writer.store, schema, key);
+  const isMine = kept?.record.hostUid === uid;
+  if (isMine && kept.record.inventory !== undefined) return;
+  const facts = isMine ? clone(schema, kept.record) : create(schema, { hostUid: uid });
+  facts.inventory = inventory;
+  await writeRecord(writer, schema, key, facts, kept?.revision ?? 'absent');
+}
+
+function machineKey(id: string): string {
+  return storeKey('discoveredMachines', id);
+}
