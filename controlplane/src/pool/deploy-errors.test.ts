@@ -5,22 +5,11 @@
 import { readFileSync } from 'node:fs';
 import { create, fromJson, type JsonValue, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import {
-  agent,
-  HostGoal,
-  HostState,
-  PoolStatusSchema,
-  RolloutSlotState,
-  type Run,
-  RunKind,
-  RunPhase,
-  store as wire,
-} from '@rackwright/api';
+import { agent, HostGoal, HostState, type Run } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { explainHost } from '../host/explain/explain.ts';
 import { type Bench, bench, done, inspected, verified } from '../host/testing/bench.ts';
-import { seenHost } from './seen.ts';
-import { foldSlots } from './slots.ts';
+import { failRun, failureOf, stepAt } from './failed-run.fixture.ts';
 
 const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
 const second = `registry.example/os@sha256:${'2'.repeat(64)}`;
@@ -89,7 +78,7 @@ test.each(rows)('$type, $what: its own words', ({ type, what, untouched, advice 
   expect(status?.image).toBe(untouched ? first : '');
   expect(status?.state).toBe(HostState.PROVISIONED);
   expect(status?.lastError?.failure).toMatchObject({ type, message });
-  expect(poolOf(host, run)).toMatchObject({ message, counted: !untouched });
+  expect(failureOf(host, run, second)).toMatchObject({ message, counted: !untouched });
   // Once its power is as it was.
   while (host.record.operation?.operation !== undefined) host.report(done);
   const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
@@ -109,7 +98,7 @@ test('notProved, as the control plane says it: the pool keeps why, and not the n
   const ended = [run, ...host.record.finishedRuns].find((each) => each?.number === number);
   if (ended === undefined) throw new Error('the run is not kept');
   expect(ended.error?.message).toContain(`to run ${second}, and has not phoned home in 20 minutes`);
-  const { message = '' } = poolOf(host, ended) ?? {};
+  const { message = '' } = failureOf(host, ended, second) ?? {};
   expect(message).toContain('to run its image, and has not phoned home in 20 minutes');
   expect(message).toContain('look at its console: whether it boots');
   expect(message).toMatch(/runs cloud-init to the end$/);
@@ -123,7 +112,7 @@ test('of a long message the pool keeps what is wrong, and a digest by its first 
     'x',
   );
   const { host, run } = failedBy('deploy.write_image', { type: 'registryUnauthorized', message });
-  const kept = poolOf(host, run)?.message ?? '';
+  const kept = failureOf(host, run, second)?.message ?? '';
   expect(kept).toMatch(/^its image: https:.*sha256:c{12}… was answered by 401 although a user/);
   expect(kept).toHaveLength(500);
 });
@@ -134,7 +123,7 @@ test('notProved: its own words on host and pool, and what is on the disk', () =>
   const { status } = host.record.host ?? {};
   expect(status?.faults[0]?.message).toContain(`${message}; on the disk: the whole of ${second}`);
   expect(status?.image).toBe(second);
-  expect(poolOf(host, run)).toMatchObject({ counted: true });
+  expect(failureOf(host, run, second)).toMatchObject({ counted: true });
   const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
   expect(told.unblock[0]).toContain('look at the console of hosts/h1');
   expect(told.unblock.at(-1)).toContain(`rackwright host reimage h1 ${second}`);
@@ -171,12 +160,7 @@ function failedBy(
   init: MessageInitShape<typeof agent.FailedSchema>,
 ): { host: Bench; run: Run } {
   const host = reimagedTo(step);
-  const number = host.record.host?.status?.run?.number;
-  const value = create(agent.FailedSchema, init);
-  host.report({ case: 'failed', value });
-  const ended = [host.record.host?.status?.run, ...host.record.finishedRuns];
-  const run = ended.find((each) => each?.number === number && each?.phase === RunPhase.ENDED);
-  if (run === undefined) throw new Error('the run has not ended');
+  const run = failRun(host, init);
   return { host, run };
 }
 
@@ -194,23 +178,4 @@ function reimagedTo(step: string): Bench {
     else host.report(stepAt(host) === 'runner.inspect' ? inspected() : done);
   }
   return host;
-}
-
-function stepAt({ record }: Bench): string {
-  const run = record.host?.status?.run;
-  return run?.steps[run.currentStep]?.name ?? '';
-}
-
-/** What the pool keeps of it. */
-function poolOf({ record, nowMs }: Bench, run: Run): wire.PoolFailure | undefined {
-  const slot = { host: 'hosts/h1', hostUid: 'u1', image: second, number: 1n, run: run.number };
-  const status = create(PoolStatusSchema, {
-    slots: [{ ...slot, kind: RunKind.REIMAGE, state: RolloutSlotState.RUNNING }],
-  });
-  const pool = create(wire.PoolRecordSchema, { pool: { name: 'pools/p1', uid: 'p', status } });
-  const seen = seenHost(record);
-  if (seen === undefined) throw new Error('the host is seen');
-  const draft = { record: pool, status, hosts: new Map([['u1', seen]]), nowMs, deployments: [] };
-  foldSlots({ ...draft, questions: [] } as never, new Map([[1n, { kind: 'run', run }]]));
-  return pool.failures[0];
 }
