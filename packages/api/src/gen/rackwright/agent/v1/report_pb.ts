@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/agent/v1/report.proto.
  */
 export const file_rackwright_agent_v1_report: GenFile = /*@__PURE__*/
-  fileDesc("CiByYWNrd3JpZ2h0L2FnZW50L3YxL3JlcG9ydC5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSLBAwoGUmVwb3J0EhAKCHNlcXVlbmNlGAEgASgEEhQKDG9wZXJhdGlvbl9pZBgCIAEoCRIQCghob3N0X3VpZBgDIAEoCRIoCgR0aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCghjb21wbGV0ZRgFIAEoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuQ29tcGxldGVIABI1Cgpjb250aW51aW5nGAYgASgLMh8ucmFja3dyaWdodC5hZ2VudC52MS5Db250aW51aW5nSAASNgoLcmV0cnlfYWZ0ZXIYByABKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLlJldHJ5QWZ0ZXJIABI4Cgxob3N0X3VwZGF0ZWQYCCABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLkhvc3RVcGRhdGVkSAASLQoGZmFpbGVkGAkgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5GYWlsZWRIABI+Cg90cmFuc2llbnRfZXJyb3IYCiABKAsyIy5yYWNrd3JpZ2h0LmFnZW50LnYxLlRyYW5zaWVudEVycm9ySABCCAoGcmVzdWx0IqUBCghDb21wbGV0ZRI3CgxvYnNlcnZhdGlvbnMYASABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLk9ic2VydmF0aW9ucxIvCghldmlkZW5jZRgCIAEoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuRXZpZGVuY2USLwoGb3V0cHV0GAMgASgLMh8ucmFja3dyaWdodC5hZ2VudC52MS5TdGVwT3V0cHV0IkEKClN0ZXBPdXRwdXQSJQoEZXhpdBgBIAEoCzIXLnJhY2t3cmlnaHQudjEuU3RlcEV4aXQSDAoEdGFpbBgCIAEoDCKCAQoKQ29udGludWluZxIMCgRzdGVwGAEgASgJEhQKB3BlcmNlbnQYAiABKA1IAIgBARIMCgR0ZXh0GAMgASgJEicKBGhpbnQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFYmVndW4YBSABKAhCCgoIX3BlcmNlbnQifAoKUmV0cnlBZnRlchIzCgZyZWFzb24YASABKA4yIy5yYWNrd3JpZ2h0LmFnZW50LnYxLkNvbmZsaWN0UmVhc29uEg8KB21lc3NhZ2UYAiABKAkSKAoFZGVsYXkYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iRgoLSG9zdFVwZGF0ZWQSNwoMb2JzZXJ2YXRpb25zGAEgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5PYnNlcnZhdGlvbnMiggIKBkZhaWxlZBIMCgR0eXBlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDgoGZGV0YWlsGAMgASgJEjcKDG9ic2VydmF0aW9ucxgEIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuT2JzZXJ2YXRpb25zEi8KCGV2aWRlbmNlGAUgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5FdmlkZW5jZRIVCg1sYXN0X3Byb2dyZXNzGAYgASgJEi8KBm91dHB1dBgHIAEoCzIfLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcE91dHB1dBIXCg9kaXNrc191bnRvdWNoZWQYCCABKAgiSQoOVHJhbnNpZW50RXJyb3ISDQoFY2F1c2UYASABKAkSDwoHbWVzc2FnZRgCIAEoCRIXCg9kaXNrc191bnRvdWNoZWQYAyABKAgiuwMKDE9ic2VydmF0aW9ucxIwCgxibWNfaWRlbnRpdHkYASABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0lkZW50aXR5EhcKCnBvd2VyZWRfb24YAiABKAhIAIgBARIrCglpbnZlbnRvcnkYAyABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRI2CgxydW5uZXJfcmVhZHkYBCABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EkIKEnVuZXhwZWN0ZWRfbmV0Ym9vdBgFIAEoCzImLnJhY2t3cmlnaHQuYWdlbnQudjEuVW5leHBlY3RlZE5ldGJvb3QSMgoKYm1jX2hlYWx0aBgGIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuQm1jSGVhbHRoEjoKDnJ1bm5lcl9yZWZ1c2VkGAcgASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5SdW5uZXJSZWZ1c2VkEjgKDXdyaXR0ZW5faW1hZ2UYCCABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLldyaXR0ZW5JbWFnZUINCgtfcG93ZXJlZF9vbiLgAgoMV3JpdHRlbkltYWdlEg4KBmRpZ2VzdBgBIAEoCRISCgV3aG9sZRgCIAEoCEgAiAEBEg4KBnNlcmlhbBgDIAEoCRILCgN3d24YBCABKAkSDgoGZGV2aWNlGAUgASgJEhIKCmRpc2tfYnl0ZXMYBiABKAQSFQoNY29udGVudF9ieXRlcxgHIAEoBBIWCg5jb250ZW50X2RpZ2VzdBgIIAEoCRINCgV0YWJsZRgJIAEoCRI5CgpwYXJ0aXRpb25zGAogAygLMiUucmFja3dyaWdodC5hZ2VudC52MS5Xcml0dGVuUGFydGl0aW9uEhMKC2dyb3duX2J5dGVzGAsgASgEEhEKCW5vdF9ncm93bhgMIAEoCRIQCghmaXJtd2FyZRgNIAEoCRISCgpib290X2VudHJ5GA4gASgJEhoKEmJvb3RfZW50cnlfcHJvYmxlbRgPIAEoCUIICgZfd2hvbGUidgoQV3JpdHRlblBhcnRpdGlvbhIOCgZudW1iZXIYASABKA0SFAoMb2Zmc2V0X2J5dGVzGAIgASgEEhIKCnNpemVfYnl0ZXMYAyABKAQSDAoEdHlwZRgEIAEoCRIMCgRuYW1lGAUgASgJEgwKBHNlZWQYBiABKAgiOwoNUnVubmVyUmVmdXNlZBIZChFib290X29wZXJhdGlvbl9pZBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJInwKCUJtY0hlYWx0aBIWCglyZWFjaGFibGUYASABKAhIAIgBARINCgVjYXVzZRgCIAEoCRIPCgdtZXNzYWdlGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIMCgpfcmVhY2hhYmxlIt8BCgtSdW5uZXJSZWFkeRIQCghob3N0X3VpZBgBIAEoCRIZChFib290X29wZXJhdGlvbl9pZBgCIAEoCRIWCg5ydW5uZXJfc2Vzc2lvbhgDIAEoCRIPCgdib290X2lkGAQgASgJEhYKDnJ1bm5lcl92ZXJzaW9uGAUgASgJEjMKBXN0ZXBzGAYgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SLQoGc3lzdGVtGAcgASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eSL5AgoPU3RlcERlc2NyaXB0aW9uEgwKBG5hbWUYASABKAkSEAoIcHJpb3JpdHkYAiABKA0SLgoLcmVydW5fY2xhc3MYAyABKA4yGS5yYWNrd3JpZ2h0LnYxLlJlcnVuQ2xhc3MSGAoLZGVzdHJ1Y3RpdmUYBCABKAhIAIgBARIRCglhYm9ydGFibGUYBSABKAgSEwoLZGVzY3JpcHRpb24YBiABKAkSRgoJYXJndW1lbnRzGAcgAygLMjMucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24uQXJndW1lbnRzRW50cnkSNAoPdHlwZWRfYXJndW1lbnRzGAggAygLMhsucmFja3dyaWdodC52MS5TdGVwQXJndW1lbnQSFAoMcmVib290X2FmdGVyGAkgASgIGjAKDkFyZ3VtZW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDgoMX2Rlc3RydWN0aXZlIpABChFVbmV4cGVjdGVkTmV0Ym9vdBILCgNtYWMYASABKAkSEAoIaG9zdF91aWQYAiABKAkSEQoJaG9zdF9uYW1lGAMgASgJEh8KF2luc3RlYWRfb2Zfb3BlcmF0aW9uX2lkGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkIKCEV2aWRlbmNlEg8KB3BheWxvYWQYASABKAwSEQoJc2lnbmF0dXJlGAIgASgMEhIKCnB1YmxpY19rZXkYAyABKAwipQMKDFN0ZXBFdmlkZW5jZRIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIaG9zdF91aWQYAiABKAkSFgoOcnVubmVyX3Nlc3Npb24YAyABKAkSDwoHYm9vdF9pZBgEIAEoCRIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRItCgZzeXN0ZW0YBiABKAsyHS5yYWNrd3JpZ2h0LnYxLlN5c3RlbUlkZW50aXR5EjMKB2RldmljZXMYByADKAsyIi5yYWNrd3JpZ2h0LmFnZW50LnYxLkRldmljZU91dGNvbWUSSgoNdG9vbF92ZXJzaW9ucxgIIAMoCzIzLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcEV2aWRlbmNlLlRvb2xWZXJzaW9uc0VudHJ5EisKBG1vZGUYCSABKA4yHS5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBNb2RlEhoKEmlkZW50aXR5X3dpdG5lc3NlcxgKIAMoCRozChFUb29sVmVyc2lvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIooDCg1EZXZpY2VPdXRjb21lEiwKBmRldmljZRgBIAEoCzIcLnJhY2t3cmlnaHQudjEuU3RvcmFnZURldmljZRIyCgZtZXRob2QYAiABKA4yIi5yYWNrd3JpZ2h0LmFnZW50LnYxLkVyYXN1cmVNZXRob2QSMQoHdmVyZGljdBgDIAEoDjIgLnJhY2t3cmlnaHQuYWdlbnQudjEuVmVyZGljdEtpbmQSFgoOdmVyZGljdF9yZWFzb24YBCABKAkSEwoLcGxhY2VzX3JlYWQYBSABKAQSEgoKYnl0ZXNfcmVhZBgGIAEoBBIgChhjaGFsbGVuZ2VfYmxvY2tzX3dyaXR0ZW4YByABKAQSLgoKc3RhcnRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2xvZxgKIAMoCRIWCg5jaGFsbGVuZ2Vfc2VlZBgLIAEoDCrGAQoOQ29uZmxpY3RSZWFzb24SHwobQ09ORkxJQ1RfUkVBU09OX1VOU1BFQ0lGSUVEEAASGgoWQ09ORkxJQ1RfUkVBU09OX0xPQ0tFRBABEiEKHUNPTkZMSUNUX1JFQVNPTl9JTlZBTElEX1NUQVRFEAISHQoZQ09ORkxJQ1RfUkVBU09OX0RVUExJQ0FURRADEhkKFUNPTkZMSUNUX1JFQVNPTl9GQVVMVBAEEhoKFkNPTkZMSUNUX1JFQVNPTl9GUk9aRU4QBSqdAQoLVmVyZGljdEtpbmQSHAoYVkVSRElDVF9LSU5EX1VOU1BFQ0lGSUVEEAASFwoTVkVSRElDVF9LSU5EX0VSQVNFRBABEhsKF1ZFUkRJQ1RfS0lORF9OT1RfRVJBU0VEEAISGwoXVkVSRElDVF9LSU5EX1VOVkVSSUZJRUQQAxIdChlWRVJESUNUX0tJTkRfU1dJVENIRURfT0ZGEARiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_v1_inventory, file_rackwright_v1_run]);
+  fileDesc("CiByYWNrd3JpZ2h0L2FnZW50L3YxL3JlcG9ydC5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSLBAwoGUmVwb3J0EhAKCHNlcXVlbmNlGAEgASgEEhQKDG9wZXJhdGlvbl9pZBgCIAEoCRIQCghob3N0X3VpZBgDIAEoCRIoCgR0aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCghjb21wbGV0ZRgFIAEoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuQ29tcGxldGVIABI1Cgpjb250aW51aW5nGAYgASgLMh8ucmFja3dyaWdodC5hZ2VudC52MS5Db250aW51aW5nSAASNgoLcmV0cnlfYWZ0ZXIYByABKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLlJldHJ5QWZ0ZXJIABI4Cgxob3N0X3VwZGF0ZWQYCCABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLkhvc3RVcGRhdGVkSAASLQoGZmFpbGVkGAkgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5GYWlsZWRIABI+Cg90cmFuc2llbnRfZXJyb3IYCiABKAsyIy5yYWNrd3JpZ2h0LmFnZW50LnYxLlRyYW5zaWVudEVycm9ySABCCAoGcmVzdWx0IqUBCghDb21wbGV0ZRI3CgxvYnNlcnZhdGlvbnMYASABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLk9ic2VydmF0aW9ucxIvCghldmlkZW5jZRgCIAEoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuRXZpZGVuY2USLwoGb3V0cHV0GAMgASgLMh8ucmFja3dyaWdodC5hZ2VudC52MS5TdGVwT3V0cHV0IkEKClN0ZXBPdXRwdXQSJQoEZXhpdBgBIAEoCzIXLnJhY2t3cmlnaHQudjEuU3RlcEV4aXQSDAoEdGFpbBgCIAEoDCLFAQoKQ29udGludWluZxIMCgRzdGVwGAEgASgJEhQKB3BlcmNlbnQYAiABKA1IAIgBARIMCgR0ZXh0GAMgASgJEicKBGhpbnQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFYmVndW4YBSABKAgSEwoLcXVldWVfcGxhY2UYBiABKA0SLAoFc2lnbnMYByADKAsyHS5yYWNrd3JpZ2h0LmFnZW50LnYxLkhvc3RTaWduQgoKCF9wZXJjZW50InUKCEhvc3RTaWduEi8KBGtpbmQYASABKA4yIS5yYWNrd3JpZ2h0LmFnZW50LnYxLkhvc3RTaWduS2luZBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZkZXRhaWwYAyABKAkifAoKUmV0cnlBZnRlchIzCgZyZWFzb24YASABKA4yIy5yYWNrd3JpZ2h0LmFnZW50LnYxLkNvbmZsaWN0UmVhc29uEg8KB21lc3NhZ2UYAiABKAkSKAoFZGVsYXkYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iRgoLSG9zdFVwZGF0ZWQSNwoMb2JzZXJ2YXRpb25zGAEgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5PYnNlcnZhdGlvbnMiggIKBkZhaWxlZBIMCgR0eXBlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDgoGZGV0YWlsGAMgASgJEjcKDG9ic2VydmF0aW9ucxgEIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuT2JzZXJ2YXRpb25zEi8KCGV2aWRlbmNlGAUgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5FdmlkZW5jZRIVCg1sYXN0X3Byb2dyZXNzGAYgASgJEi8KBm91dHB1dBgHIAEoCzIfLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcE91dHB1dBIXCg9kaXNrc191bnRvdWNoZWQYCCABKAgiSQoOVHJhbnNpZW50RXJyb3ISDQoFY2F1c2UYASABKAkSDwoHbWVzc2FnZRgCIAEoCRIXCg9kaXNrc191bnRvdWNoZWQYAyABKAgi6QMKDE9ic2VydmF0aW9ucxIwCgxibWNfaWRlbnRpdHkYASABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0lkZW50aXR5EhcKCnBvd2VyZWRfb24YAiABKAhIAIgBARIrCglpbnZlbnRvcnkYAyABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRI2CgxydW5uZXJfcmVhZHkYBCABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EkIKEnVuZXhwZWN0ZWRfbmV0Ym9vdBgFIAEoCzImLnJhY2t3cmlnaHQuYWdlbnQudjEuVW5leHBlY3RlZE5ldGJvb3QSMgoKYm1jX2hlYWx0aBgGIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuQm1jSGVhbHRoEjoKDnJ1bm5lcl9yZWZ1c2VkGAcgASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5SdW5uZXJSZWZ1c2VkEjgKDXdyaXR0ZW5faW1hZ2UYCCABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLldyaXR0ZW5JbWFnZRIsCgVzaWducxgJIAMoCzIdLnJhY2t3cmlnaHQuYWdlbnQudjEuSG9zdFNpZ25CDQoLX3Bvd2VyZWRfb24i4AIKDFdyaXR0ZW5JbWFnZRIOCgZkaWdlc3QYASABKAkSEgoFd2hvbGUYAiABKAhIAIgBARIOCgZzZXJpYWwYAyABKAkSCwoDd3duGAQgASgJEg4KBmRldmljZRgFIAEoCRISCgpkaXNrX2J5dGVzGAYgASgEEhUKDWNvbnRlbnRfYnl0ZXMYByABKAQSFgoOY29udGVudF9kaWdlc3QYCCABKAkSDQoFdGFibGUYCSABKAkSOQoKcGFydGl0aW9ucxgKIAMoCzIlLnJhY2t3cmlnaHQuYWdlbnQudjEuV3JpdHRlblBhcnRpdGlvbhITCgtncm93bl9ieXRlcxgLIAEoBBIRCglub3RfZ3Jvd24YDCABKAkSEAoIZmlybXdhcmUYDSABKAkSEgoKYm9vdF9lbnRyeRgOIAEoCRIaChJib290X2VudHJ5X3Byb2JsZW0YDyABKAlCCAoGX3dob2xlInYKEFdyaXR0ZW5QYXJ0aXRpb24SDgoGbnVtYmVyGAEgASgNEhQKDG9mZnNldF9ieXRlcxgCIAEoBBISCgpzaXplX2J5dGVzGAMgASgEEgwKBHR5cGUYBCABKAkSDAoEbmFtZRgFIAEoCRIMCgRzZWVkGAYgASgIIjsKDVJ1bm5lclJlZnVzZWQSGQoRYm9vdF9vcGVyYXRpb25faWQYASABKAkSDwoHbWVzc2FnZRgCIAEoCSJ8CglCbWNIZWFsdGgSFgoJcmVhY2hhYmxlGAEgASgISACIAQESDQoFY2F1c2UYAiABKAkSDwoHbWVzc2FnZRgDIAEoCRIpCgVzaW5jZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDAoKX3JlYWNoYWJsZSLfAQoLUnVubmVyUmVhZHkSEAoIaG9zdF91aWQYASABKAkSGQoRYm9vdF9vcGVyYXRpb25faWQYAiABKAkSFgoOcnVubmVyX3Nlc3Npb24YAyABKAkSDwoHYm9vdF9pZBgEIAEoCRIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRIzCgVzdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEi0KBnN5c3RlbRgHIAEoCzIdLnJhY2t3cmlnaHQudjEuU3lzdGVtSWRlbnRpdHki+QIKD1N0ZXBEZXNjcmlwdGlvbhIMCgRuYW1lGAEgASgJEhAKCHByaW9yaXR5GAIgASgNEi4KC3JlcnVuX2NsYXNzGAMgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhgKC2Rlc3RydWN0aXZlGAQgASgISACIAQESEQoJYWJvcnRhYmxlGAUgASgIEhMKC2Rlc2NyaXB0aW9uGAYgASgJEkYKCWFyZ3VtZW50cxgHIAMoCzIzLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uLkFyZ3VtZW50c0VudHJ5EjQKD3R5cGVkX2FyZ3VtZW50cxgIIAMoCzIbLnJhY2t3cmlnaHQudjEuU3RlcEFyZ3VtZW50EhQKDHJlYm9vdF9hZnRlchgJIAEoCBowCg5Bcmd1bWVudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQg4KDF9kZXN0cnVjdGl2ZSKQAQoRVW5leHBlY3RlZE5ldGJvb3QSCwoDbWFjGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEhEKCWhvc3RfbmFtZRgDIAEoCRIfChdpbnN0ZWFkX29mX29wZXJhdGlvbl9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJCCghFdmlkZW5jZRIPCgdwYXlsb2FkGAEgASgMEhEKCXNpZ25hdHVyZRgCIAEoDBISCgpwdWJsaWNfa2V5GAMgASgMIqUDCgxTdGVwRXZpZGVuY2USFAoMb3BlcmF0aW9uX2lkGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEhYKDnJ1bm5lcl9zZXNzaW9uGAMgASgJEg8KB2Jvb3RfaWQYBCABKAkSFgoOcnVubmVyX3ZlcnNpb24YBSABKAkSLQoGc3lzdGVtGAYgASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIzCgdkZXZpY2VzGAcgAygLMiIucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VPdXRjb21lEkoKDXRvb2xfdmVyc2lvbnMYCCADKAsyMy5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBFdmlkZW5jZS5Ub29sVmVyc2lvbnNFbnRyeRIrCgRtb2RlGAkgASgOMh0ucmFja3dyaWdodC5hZ2VudC52MS5TdGVwTW9kZRIaChJpZGVudGl0eV93aXRuZXNzZXMYCiADKAkaMwoRVG9vbFZlcnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKKAwoNRGV2aWNlT3V0Y29tZRIsCgZkZXZpY2UYASABKAsyHC5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VEZXZpY2USMgoGbWV0aG9kGAIgASgOMiIucmFja3dyaWdodC5hZ2VudC52MS5FcmFzdXJlTWV0aG9kEjEKB3ZlcmRpY3QYAyABKA4yIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlZlcmRpY3RLaW5kEhYKDnZlcmRpY3RfcmVhc29uGAQgASgJEhMKC3BsYWNlc19yZWFkGAUgASgEEhIKCmJ5dGVzX3JlYWQYBiABKAQSIAoYY2hhbGxlbmdlX2Jsb2Nrc193cml0dGVuGAcgASgEEi4KCnN0YXJ0X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBILCgNsb2cYCiADKAkSFgoOY2hhbGxlbmdlX3NlZWQYCyABKAwq9QEKDEhvc3RTaWduS2luZBIeChpIT1NUX1NJR05fS0lORF9VTlNQRUNJRklFRBAAEiAKHEhPU1RfU0lHTl9LSU5EX0FERFJFU1NfQVNLRUQQARIaChZIT1NUX1NJR05fS0lORF9ORVRCT09UEAISJQohSE9TVF9TSUdOX0tJTkRfRklSU1RfQk9PVF9GRVRDSEVEEAMSHgoaSE9TVF9TSUdOX0tJTkRfV1JPTkdfVE9LRU4QBBIgChxIT1NUX1NJR05fS0lORF9PVVREQVRFRF9DQUxMEAUSHgoaSE9TVF9TSUdOX0tJTkRfTk9UX0RVUkFCTEUQBirGAQoOQ29uZmxpY3RSZWFzb24SHwobQ09ORkxJQ1RfUkVBU09OX1VOU1BFQ0lGSUVEEAASGgoWQ09ORkxJQ1RfUkVBU09OX0xPQ0tFRBABEiEKHUNPTkZMSUNUX1JFQVNPTl9JTlZBTElEX1NUQVRFEAISHQoZQ09ORkxJQ1RfUkVBU09OX0RVUExJQ0FURRADEhkKFUNPTkZMSUNUX1JFQVNPTl9GQVVMVBAEEhoKFkNPTkZMSUNUX1JFQVNPTl9GUk9aRU4QBSqdAQoLVmVyZGljdEtpbmQSHAoYVkVSRElDVF9LSU5EX1VOU1BFQ0lGSUVEEAASFwoTVkVSRElDVF9LSU5EX0VSQVNFRBABEhsKF1ZFUkRJQ1RfS0lORF9OT1RfRVJBU0VEEAISGwoXVkVSRElDVF9LSU5EX1VOVkVSSUZJRUQQAxIdChlWRVJESUNUX0tJTkRfU1dJVENIRURfT0ZGEARiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_v1_inventory, file_rackwright_v1_run]);
 
 /**
  * Report is a result of an operation, or facts without one. The result is a closed union: one of
@@ -188,6 +188,21 @@ export type Continuing = Message<"rackwright.agent.v1.Continuing"> & {
    * @generated from field: bool begun = 5;
    */
   begun: boolean;
+
+  /**
+   * It has not begun and waits for its turn: its place, 1 is next. 0: it does not wait, or not any
+   * more. Time in the queue is no time of the step (RunStep.queue_timeout).
+   *
+   * @generated from field: uint32 queue_place = 6;
+   */
+  queuePlace: number;
+
+  /**
+   * Of deploy.await_image: what has been seen of the host since, the last of each kind.
+   *
+   * @generated from field: repeated rackwright.agent.v1.HostSign signs = 7;
+   */
+  signs: HostSign[];
 };
 
 /**
@@ -196,6 +211,39 @@ export type Continuing = Message<"rackwright.agent.v1.Continuing"> & {
  */
 export const ContinuingSchema: GenMessage<Continuing> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_report, 3);
+
+/**
+ * HostSign is something that the agent has seen of a host that it waits for.
+ *
+ * @generated from message rackwright.agent.v1.HostSign
+ */
+export type HostSign = Message<"rackwright.agent.v1.HostSign"> & {
+  /**
+   * @generated from field: rackwright.agent.v1.HostSignKind kind = 1;
+   */
+  kind: HostSignKind;
+
+  /**
+   * By the agent's clock.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 2;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * Of a call, the address that it came from.
+   *
+   * @generated from field: string detail = 3;
+   */
+  detail: string;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.HostSign.
+ * Use `create(HostSignSchema)` to create a new message.
+ */
+export const HostSignSchema: GenMessage<HostSign> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_report, 4);
 
 /**
  * @generated from message rackwright.agent.v1.RetryAfter
@@ -222,7 +270,7 @@ export type RetryAfter = Message<"rackwright.agent.v1.RetryAfter"> & {
  * Use `create(RetryAfterSchema)` to create a new message.
  */
 export const RetryAfterSchema: GenMessage<RetryAfter> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 4);
+  messageDesc(file_rackwright_agent_v1_report, 5);
 
 /**
  * @generated from message rackwright.agent.v1.HostUpdated
@@ -239,7 +287,7 @@ export type HostUpdated = Message<"rackwright.agent.v1.HostUpdated"> & {
  * Use `create(HostUpdatedSchema)` to create a new message.
  */
 export const HostUpdatedSchema: GenMessage<HostUpdated> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 5);
+  messageDesc(file_rackwright_agent_v1_report, 6);
 
 /**
  * @generated from message rackwright.agent.v1.Failed
@@ -251,7 +299,7 @@ export type Failed = Message<"rackwright.agent.v1.Failed"> & {
    * deviceChanged, ioError, cancelled, deadline, invalidArgument, internal; of deployments
    * imageDigestMismatch, imageTruncated, imageNotFound, registryUnreachable, registryUnauthorized,
    * noSpace, wrongArchitecture, imageTooLarge, badImage, notBootable, writeError, keepDisk,
-   * noRootDisk, notProved.
+   * noRootDisk, notProved, queueTimeout.
    *
    * @generated from field: string type = 1;
    */
@@ -306,7 +354,7 @@ export type Failed = Message<"rackwright.agent.v1.Failed"> & {
  * Use `create(FailedSchema)` to create a new message.
  */
 export const FailedSchema: GenMessage<Failed> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 6);
+  messageDesc(file_rackwright_agent_v1_report, 7);
 
 /**
  * @generated from message rackwright.agent.v1.TransientError
@@ -337,7 +385,7 @@ export type TransientError = Message<"rackwright.agent.v1.TransientError"> & {
  * Use `create(TransientErrorSchema)` to create a new message.
  */
 export const TransientErrorSchema: GenMessage<TransientError> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 7);
+  messageDesc(file_rackwright_agent_v1_report, 8);
 
 /**
  * Observations are facts; each is unset when it was not observed.
@@ -384,6 +432,13 @@ export type Observations = Message<"rackwright.agent.v1.Observations"> & {
    * @generated from field: rackwright.agent.v1.WrittenImage written_image = 8;
    */
   writtenImage?: WrittenImage | undefined;
+
+  /**
+   * With the failure of deploy.await_image, as in Continuing.
+   *
+   * @generated from field: repeated rackwright.agent.v1.HostSign signs = 9;
+   */
+  signs: HostSign[];
 };
 
 /**
@@ -391,7 +446,7 @@ export type Observations = Message<"rackwright.agent.v1.Observations"> & {
  * Use `create(ObservationsSchema)` to create a new message.
  */
 export const ObservationsSchema: GenMessage<Observations> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 8);
+  messageDesc(file_rackwright_agent_v1_report, 9);
 
 /**
  * WrittenImage says what deploy.write_image has left on a disk, as it was read back. It comes with
@@ -506,7 +561,7 @@ export type WrittenImage = Message<"rackwright.agent.v1.WrittenImage"> & {
  * Use `create(WrittenImageSchema)` to create a new message.
  */
 export const WrittenImageSchema: GenMessage<WrittenImage> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 9);
+  messageDesc(file_rackwright_agent_v1_report, 10);
 
 /**
  * @generated from message rackwright.agent.v1.WrittenPartition
@@ -552,7 +607,7 @@ export type WrittenPartition = Message<"rackwright.agent.v1.WrittenPartition"> &
  * Use `create(WrittenPartitionSchema)` to create a new message.
  */
 export const WrittenPartitionSchema: GenMessage<WrittenPartition> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 10);
+  messageDesc(file_rackwright_agent_v1_report, 11);
 
 /**
  * RunnerRefused says that a machine presented a boot's token and was not taken for its host.
@@ -580,7 +635,7 @@ export type RunnerRefused = Message<"rackwright.agent.v1.RunnerRefused"> & {
  * Use `create(RunnerRefusedSchema)` to create a new message.
  */
 export const RunnerRefusedSchema: GenMessage<RunnerRefused> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 11);
+  messageDesc(file_rackwright_agent_v1_report, 12);
 
 /**
  * BmcHealth says whether the agent can talk with the host's BMC; told when it changes.
@@ -617,7 +672,7 @@ export type BmcHealth = Message<"rackwright.agent.v1.BmcHealth"> & {
  * Use `create(BmcHealthSchema)` to create a new message.
  */
 export const BmcHealthSchema: GenMessage<BmcHealth> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 12);
+  messageDesc(file_rackwright_agent_v1_report, 13);
 
 /**
  * RunnerReady says that a runner of this boot has proved itself to the agent.
@@ -668,7 +723,7 @@ export type RunnerReady = Message<"rackwright.agent.v1.RunnerReady"> & {
  * Use `create(RunnerReadySchema)` to create a new message.
  */
 export const RunnerReadySchema: GenMessage<RunnerReady> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 13);
+  messageDesc(file_rackwright_agent_v1_report, 14);
 
 /**
  * @generated from message rackwright.agent.v1.StepDescription
@@ -731,7 +786,7 @@ export type StepDescription = Message<"rackwright.agent.v1.StepDescription"> & {
  * Use `create(StepDescriptionSchema)` to create a new message.
  */
 export const StepDescriptionSchema: GenMessage<StepDescription> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 14);
+  messageDesc(file_rackwright_agent_v1_report, 15);
 
 /**
  * UnexpectedNetboot: a known host asked the boot services while no grant was open for it.
@@ -776,7 +831,7 @@ export type UnexpectedNetboot = Message<"rackwright.agent.v1.UnexpectedNetboot">
  * Use `create(UnexpectedNetbootSchema)` to create a new message.
  */
 export const UnexpectedNetbootSchema: GenMessage<UnexpectedNetboot> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 15);
+  messageDesc(file_rackwright_agent_v1_report, 16);
 
 /**
  * Evidence is what the runner said of a step, exactly, with the agent's signature.
@@ -811,7 +866,7 @@ export type Evidence = Message<"rackwright.agent.v1.Evidence"> & {
  * Use `create(EvidenceSchema)` to create a new message.
  */
 export const EvidenceSchema: GenMessage<Evidence> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 16);
+  messageDesc(file_rackwright_agent_v1_report, 17);
 
 /**
  * @generated from message rackwright.agent.v1.StepEvidence
@@ -880,7 +935,7 @@ export type StepEvidence = Message<"rackwright.agent.v1.StepEvidence"> & {
  * Use `create(StepEvidenceSchema)` to create a new message.
  */
 export const StepEvidenceSchema: GenMessage<StepEvidence> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 17);
+  messageDesc(file_rackwright_agent_v1_report, 18);
 
 /**
  * @generated from message rackwright.agent.v1.DeviceOutcome
@@ -956,7 +1011,70 @@ export type DeviceOutcome = Message<"rackwright.agent.v1.DeviceOutcome"> & {
  * Use `create(DeviceOutcomeSchema)` to create a new message.
  */
 export const DeviceOutcomeSchema: GenMessage<DeviceOutcome> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_report, 18);
+  messageDesc(file_rackwright_agent_v1_report, 19);
+
+/**
+ * @generated from enum rackwright.agent.v1.HostSignKind
+ */
+export const HostSignKind = {
+  /**
+   * @generated from enum value: HOST_SIGN_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It asked for an address, and not to boot over the network: a system runs.
+   *
+   * @generated from enum value: HOST_SIGN_KIND_ADDRESS_ASKED = 1;
+   */
+  ADDRESS_ASKED: 1,
+
+  /**
+   * It asked for a network boot; `detail` says how far it came: dhcp, tftp, script, file.
+   *
+   * @generated from enum value: HOST_SIGN_KIND_NETBOOT = 2;
+   */
+  NETBOOT: 2,
+
+  /**
+   * It has fetched the data of its first boot.
+   *
+   * @generated from enum value: HOST_SIGN_KIND_FIRST_BOOT_FETCHED = 3;
+   */
+  FIRST_BOOT_FETCHED: 3,
+
+  /**
+   * Somebody phoned home for it, with a token that is not this deployment's.
+   *
+   * @generated from enum value: HOST_SIGN_KIND_WRONG_TOKEN = 4;
+   */
+  WRONG_TOKEN: 4,
+
+  /**
+   * It phoned home for a deployment of before the last that was proved.
+   *
+   * @generated from enum value: HOST_SIGN_KIND_OUTDATED_CALL = 5;
+   */
+  OUTDATED_CALL: 5,
+
+  /**
+   * It phoned home, and the agent's disk did not take it.
+   *
+   * @generated from enum value: HOST_SIGN_KIND_NOT_DURABLE = 6;
+   */
+  NOT_DURABLE: 6,
+} as const;
+
+/**
+ * @generated from enum rackwright.agent.v1.HostSignKind
+ */
+export type HostSignKind = (typeof HostSignKind)[keyof typeof HostSignKind] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.agent.v1.HostSignKind.
+ */
+export const HostSignKindSchema: GenEnum<HostSignKind> = /*@__PURE__*/
+  enumDesc(file_rackwright_agent_v1_report, 0);
 
 /**
  * @generated from enum rackwright.agent.v1.ConflictReason
@@ -1004,7 +1122,7 @@ export type ConflictReason = (typeof ConflictReason)[keyof typeof ConflictReason
  * Describes the enum rackwright.agent.v1.ConflictReason.
  */
 export const ConflictReasonSchema: GenEnum<ConflictReason> = /*@__PURE__*/
-  enumDesc(file_rackwright_agent_v1_report, 0);
+  enumDesc(file_rackwright_agent_v1_report, 1);
 
 /**
  * @generated from enum rackwright.agent.v1.VerdictKind
@@ -1047,5 +1165,5 @@ export type VerdictKind = (typeof VerdictKind)[keyof typeof VerdictKind] | Unkno
  * Describes the enum rackwright.agent.v1.VerdictKind.
  */
 export const VerdictKindSchema: GenEnum<VerdictKind> = /*@__PURE__*/
-  enumDesc(file_rackwright_agent_v1_report, 1);
+  enumDesc(file_rackwright_agent_v1_report, 2);
 
